@@ -1,0 +1,91 @@
+/* Arrays in host memory, and the files they come from and go to: .npy and safetensors.
+ *
+ * A kith_array is C order (row-major), in the machine's byte order. Arrays handed out by the
+ * library own their data: give them back with kith_array_release. Arrays handed in are borrowed
+ * for the call. All readers check every size against the file before they trust it; all writers
+ * write aside, sync and rename, so that a reader never sees half a file. */
+#ifndef KITH_ARRAY_H
+#define KITH_ARRAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KITH_MAX_DIMS 8
+
+typedef enum kith_dtype {
+    KITH_F32,
+    KITH_F64,
+    KITH_F16,
+    KITH_BF16,
+    KITH_I32,
+    KITH_I64,
+    KITH_U8,
+} kith_dtype;
+
+/* "float32", "int64" … and bytes per element. */
+KITH_API const char *kith_dtype_name(kith_dtype dtype);
+KITH_API size_t kith_dtype_bytes(kith_dtype dtype);
+
+typedef struct kith_array {
+    kith_dtype dtype;
+    int n_dims;
+    int64_t dim[KITH_MAX_DIMS];
+    void *data;
+} kith_array;
+
+/* Number of elements; -1 when an extent is negative or the product overflows. */
+KITH_API int64_t kith_array_count(const kith_array *array);
+
+/* Allocate cleared data for a shape. */
+KITH_API kith_status kith_array_init(kith_dtype dtype, int n_dims, const int64_t *dim,
+                                     kith_array *ret_array, kith_error *err);
+/* Give the data back and zero the struct; fine on a zeroed struct. */
+KITH_API void kith_array_release(kith_array *array);
+
+/* The same values as another type (a new array). Numbers that do not fit, and NaN to an integer
+ * type, are KITH_ENUMERIC with the place named. */
+KITH_API kith_status kith_array_convert(const kith_array *array, kith_dtype dtype,
+                                        kith_array *ret_array, kith_error *err);
+
+/* .npy, format versions 1 to 3: float32/64/16, int32/64, uint8; little- or big-endian, C order
+ * (Fortran order is an error that says so). */
+KITH_API kith_status kith_npy_read(const char *path, kith_array *ret_array, kith_error *err);
+KITH_API kith_status kith_npy_write(const char *path, const kith_array *array, kith_error *err);
+
+/* A safetensors file, mapped into memory. Views stay valid until the file is freed. */
+typedef struct kith_tensors kith_tensors;
+
+KITH_API kith_status kith_tensors_open(const char *path, kith_tensors **ret_tensors, kith_error *err);
+KITH_API void kith_tensors_free(kith_tensors *tensors); /* NULL is fine */
+KITH_API int64_t kith_tensors_count(const kith_tensors *tensors);
+/* The i-th tensor's name, in order of its place in the file. */
+KITH_API const char *kith_tensors_name(const kith_tensors *tensors, int64_t i);
+/* A view of the tensor (do not release it, do not write to it); KITH_ENOTFOUND suggests the nearest
+ * name. */
+KITH_API kith_status kith_tensors_get(const kith_tensors *tensors, const char *name,
+                                      kith_array *ret_view, kith_error *err);
+/* A metadata string, or NULL. */
+KITH_API const char *kith_tensors_metadata(const kith_tensors *tensors, const char *key);
+
+/* Collect tensors and metadata, then write them all at once. Arrays are borrowed until then. */
+typedef struct kith_tensors_writer kith_tensors_writer;
+
+KITH_API kith_status kith_tensors_writer_new(kith_tensors_writer **ret_writer, kith_error *err);
+KITH_API void kith_tensors_writer_free(kith_tensors_writer *writer); /* NULL is fine */
+KITH_API kith_status kith_tensors_writer_add(kith_tensors_writer *writer, const char *name,
+                                             const kith_array *array, kith_error *err);
+KITH_API kith_status kith_tensors_writer_metadata(kith_tensors_writer *writer, const char *key,
+                                                  const char *value, kith_error *err);
+KITH_API kith_status kith_tensors_writer_save(const kith_tensors_writer *writer, const char *path,
+                                              kith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,57 @@
+/* Status codes and error text.
+ *
+ * Every fallible function returns a kith_status and takes a caller-owned `kith_error *` as its last
+ * argument (NULL is fine). On failure the error holds one factual line, and often a hint that says
+ * what to do; on success it is left as it was. The library keeps no error of its own: no globals,
+ * no printing, no exit. */
+#ifndef KITH_STATUS_H
+#define KITH_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define KITH_API __attribute__((visibility("default")))
+#define KITH_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define KITH_API
+#define KITH_PRINTF(fmt, args)
+#endif
+
+/* The one list: enum value, name and text are all made from it. Values are never renumbered. */
+#define KITH_STATUS_LIST(X)                                        \
+    X(OK, 0, "success")                                            \
+    X(EINVAL, 1, "invalid argument or value")                      \
+    X(ENOMEM, 2, "out of memory")                                  \
+    X(EIO, 3, "a file could not be read or written")               \
+    X(EFORMAT, 4, "malformed file")                                \
+    X(ESHAPE, 5, "shapes do not fit together")                     \
+    X(ENOTFOUND, 6, "no such name")                                \
+    X(EUNSUPPORTED, 7, "not supported here")                       \
+    X(ENUMERIC, 8, "a value is not a finite number")               \
+    X(ECANCELED, 9, "stopped on request")                          \
+    X(EBACKEND, 10, "a compute library reported a failure")        \
+    X(EINTERNAL, 11, "a bug in kith")
+
+typedef enum kith_status {
+#define KITH_STATUS_ENUM(name, value, text) KITH_##name = (value),
+    KITH_STATUS_LIST(KITH_STATUS_ENUM)
+#undef KITH_STATUS_ENUM
+} kith_status;
+
+typedef struct kith_error {
+    kith_status status;
+    char message[480]; /* one line: what was found, what was wanted */
+    char hint[256];    /* one sentence: what to do; may be empty */
+} kith_error;
+
+/* "KITH_EINVAL" for KITH_EINVAL; "KITH_?" for a value that is none. */
+KITH_API const char *kith_status_name(kith_status status);
+/* The list's text for the status. */
+KITH_API const char *kith_status_text(kith_status status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,129 @@
+/* Each block carries a 64-byte header with its size, so that live bytes can be counted without
+ * asking the system allocator and alignment holds for AVX-512 loads. */
+#include "core/alloc.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/log.h"
+
+static atomic_uint_least64_t n_allocations, live_bytes, peak_bytes;
+static atomic_int_least64_t fail_after = -1;
+static atomic_bool has_failed;
+
+typedef struct header {
+    size_t bytes;
+} header;
+
+static header *header_of(void *ptr) { return (header *)(void *)((char *)ptr - KI_ALIGN); }
+
+static bool must_fail(void) {
+    int_least64_t left = atomic_load(&fail_after);
+    while (left >= 0) {
+        if (left == 0) {
+            atomic_store(&has_failed, true);
+            return true;
+        }
+        if (atomic_compare_exchange_weak(&fail_after, &left, left - 1)) return false;
+    }
+    return false;
+}
+
+void ki_alloc_fail_after(int64_t n) {
+    atomic_store(&has_failed, false);
+    atomic_store(&fail_after, n);
+}
+
+bool ki_alloc_failed(void) { return atomic_load(&has_failed); }
+
+static void count_add(size_t bytes) {
+    atomic_fetch_add(&n_allocations, 1);
+    uint_least64_t live = atomic_fetch_add(&live_bytes, bytes) + bytes;
+    uint_least64_t peak = atomic_load(&peak_bytes);
+    while (live > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, live)) {
+    }
+}
+
+void *ki_alloc(size_t n, size_t size) {
+    size_t bytes = 0, total = 0;
+    if (!ki_mul_size(n, size, &bytes) || !ki_add_size(bytes, 2 * (size_t)KI_ALIGN, &total)) return NULL;
+    if (must_fail()) return NULL;
+    char *block = aligned_alloc(KI_ALIGN, total / KI_ALIGN * KI_ALIGN);
+    if (!block) return NULL;
+    void *ptr = block + KI_ALIGN;
+    header_of(ptr)->bytes = bytes;
+    count_add(bytes);
+    return ptr;
+}
+
+void *ki_zalloc(size_t n, size_t size) {
+    void *ptr = ki_alloc(n, size);
+    if (ptr) memset(ptr, 0, header_of(ptr)->bytes);
+    return ptr;
+}
+
+void *ki_realloc(void *ptr, size_t n, size_t size) {
+    void *bigger = ki_alloc(n, size);
+    if (!bigger || !ptr) return bigger;
+    size_t old_bytes = header_of(ptr)->bytes, new_bytes = header_of(bigger)->bytes;
+    memcpy(bigger, ptr, old_bytes < new_bytes ? old_bytes : new_bytes);
+    ki_free(ptr);
+    return bigger;
+}
+
+void ki_free(void *ptr) {
+    if (!ptr) return;
+    atomic_fetch_sub(&live_bytes, header_of(ptr)->bytes);
+    free((char *)ptr - KI_ALIGN);
+}
+
+char *ki_strndup(const char *s, size_t n) {
+    char *copy = ki_alloc(n + 1, 1);
+    if (!copy) return NULL;
+    memcpy(copy, s, n);
+    copy[n] = '\0';
+    return copy;
+}
+
+char *ki_strdup(const char *s) { return ki_strndup(s, strlen(s)); }
+
+kith_status ki_alloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err) {
+    void *ptr = ki_alloc(n, size);
+    if (!ptr) {
+        size_t bytes = 0;
+        return ki_fail_memory(err, ki_mul_size(n, size, &bytes) ? bytes : SIZE_MAX, what);
+    }
+    memcpy(ret_ptr, &ptr, sizeof ptr);
+    return KITH_OK;
+}
+
+kith_status ki_zalloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err) {
+    void *ptr = NULL;
+    KI_TRY(ki_alloc_or(&ptr, n, size, what, err));
+    memset(ptr, 0, n * size);
+    memcpy(ret_ptr, &ptr, sizeof ptr);
+    return KITH_OK;
+}
+
+kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t size,
+                    const char *what, kith_error *err) {
+    if (needed <= *capacity) return KITH_OK;
+    size_t wanted = *capacity < 8 ? 8 : *capacity;
+    while (wanted < needed) {
+        if (!ki_mul_size(wanted, 2, &wanted)) return ki_fail_memory(err, SIZE_MAX, what);
+    }
+    void *old = NULL;
+    memcpy(&old, ptr_to_array, sizeof old);
+    void *bigger = ki_realloc(old, wanted, size);
+    if (!bigger) return ki_fail_memory(err, wanted * size, what);
+    memcpy(ptr_to_array, &bigger, sizeof bigger);
+    *capacity = wanted;
+    return KITH_OK;
+}
+
+void kith_memory_stats_get(kith_memory_stats *ret_stats) {
+    ret_stats->n_allocations = atomic_load(&n_allocations);
+    ret_stats->live_bytes = atomic_load(&live_bytes);
+    ret_stats->peak_bytes = atomic_load(&peak_bytes);
+}

@@ -1,0 +1,85 @@
+/* Options tables: one row per setting of a method, a backbone, a data set, an optimizer.
+ *
+ * From the row come the recipe key, its check, its default, `kith list` and the documentation. A
+ * method declares a plain struct of settings and a table whose rows point into it:
+ *
+ *     typedef struct settings { double margin; int distance; } settings;
+ *     static const char *const distances[] = {"sqeuclidean", "euclidean", "cosine", NULL};
+ *     static const ki_option options[] = {
+ *         KI_OPTION_REAL(settings, margin, 0.1, 0, 4, "how far negatives must be", "ECAML Eq. 8"),
+ *         KI_OPTION_CHOICE(settings, distance, 0, distances, "what is compared", "DML-DA Eq. 3"),
+ *         KI_OPTION_END};
+ *
+ * Field types: REAL double, INT int64_t, BOOL bool, CHOICE int (index into choices), TEXT const
+ * char *, TREE const ki_value * (for what is richer than a scalar: read by the method itself). */
+#ifndef KI_OPTION_H
+#define KI_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/value.h"
+
+typedef enum ki_option_type {
+    KI_OPTION_T_END,
+    KI_OPTION_T_REAL,
+    KI_OPTION_T_INT,
+    KI_OPTION_T_BOOL,
+    KI_OPTION_T_CHOICE,
+    KI_OPTION_T_TEXT,
+    KI_OPTION_T_TREE,
+} ki_option_type;
+
+typedef struct ki_option {
+    const char *name;
+    ki_option_type type;
+    size_t offset;
+    double def;           /* REAL, INT, BOOL (0/1), CHOICE (index) */
+    const char *def_text; /* TEXT: the default; TREE: what `kith list` prints as the default */
+    double least, most;   /* REAL, INT: allowed range, both ends included */
+    const char *const *choices; /* CHOICE: NULL-terminated */
+    const char *help;
+    const char *source; /* the paper, equation or code the default comes from */
+} ki_option;
+
+#define KI_OPTION_REAL(type, field, def_, least_, most_, help_, source_)                          \
+    {.name = #field, .type = KI_OPTION_T_REAL, .offset = offsetof(type, field), .def = (def_),    \
+     .least = (least_), .most = (most_), .help = (help_), .source = (source_)}
+#define KI_OPTION_INT(type, field, def_, least_, most_, help_, source_)                           \
+    {.name = #field, .type = KI_OPTION_T_INT, .offset = offsetof(type, field), .def = (def_),     \
+     .least = (least_), .most = (most_), .help = (help_), .source = (source_)}
+#define KI_OPTION_BOOL(type, field, def_, help_, source_)                                         \
+    {.name = #field, .type = KI_OPTION_T_BOOL, .offset = offsetof(type, field), .def = (def_),    \
+     .help = (help_), .source = (source_)}
+#define KI_OPTION_CHOICE(type, field, def_, choices_, help_, source_)                             \
+    {.name = #field, .type = KI_OPTION_T_CHOICE, .offset = offsetof(type, field), .def = (def_),  \
+     .choices = (choices_), .help = (help_), .source = (source_)}
+#define KI_OPTION_TEXT(type, field, def_, help_, source_)                                         \
+    {.name = #field, .type = KI_OPTION_T_TEXT, .offset = offsetof(type, field), .def_text = (def_), \
+     .help = (help_), .source = (source_)}
+#define KI_OPTION_TREE(type, field, shown_, help_, source_)                                       \
+    {.name = #field, .type = KI_OPTION_T_TREE, .offset = offsetof(type, field), .def_text = (shown_), \
+     .help = (help_), .source = (source_)}
+#define KI_OPTION_END {.type = KI_OPTION_T_END}
+
+/* Write every default into settings. TREE fields become NULL. */
+void ki_options_default(const ki_option *table, void *settings);
+
+/* Defaults, then the entries of `map` (NULL or empty: defaults alone). Keys in `also` (NULL-ended,
+ * may be NULL) belong to somebody else and are passed over. `where` names the section in errors,
+ * as in "objective.loss (triplet)". TEXT and TREE fields point into the document. */
+kith_status ki_options_parse(const ki_option *table, const ki_value *map, const char *const *also,
+                             const char *where, void *settings, kith_error *err);
+
+/* The default or the range as text: "0.1", "sqeuclidean", "true"; "0 … 4", "sum|mean|nonzero". */
+const char *ki_option_default_text(const ki_option *option, char *buf, size_t buf_bytes);
+const char *ki_option_range_text(const ki_option *option, char *buf, size_t buf_bytes);
+
+/* An error for an unknown name that suggests the nearest of the names: "unknown WHAT 'tripelt'",
+ * hint "did you mean 'triplet'?". */
+kith_status ki_fail_unknown(kith_error *err, const char *what, const char *found,
+                            const char *const *names, size_t n_names);
+
+#endif

@@ -1,0 +1,19 @@
+/* Small text helpers: the nearest name for a misspelt one, numbers without the locale. */
+#ifndef KI_TEXT_H
+#define KI_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Number of single-letter edits (insert, delete, replace, swap of neighbours) between the strings. */
+int ki_edit_distance(const char *a, const char *b);
+
+/* The name nearest to `word` that is near enough to be worth suggesting, or NULL. */
+const char *ki_nearest(const char *word, const char *const *names, size_t n_names);
+
+/* Whole-string parses: false (and *ret untouched) for anything but one number. Locale-free. */
+bool ki_parse_double(const char *text, double *ret);
+bool ki_parse_int64(const char *text, int64_t *ret);
+
+#endif

@@ -1,0 +1,48 @@
+#include "core/value.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const ki_value *ki_value_get(const ki_value *map, const char *key) {
+    if (!map || map->kind != KI_VALUE_MAP) return NULL;
+    for (const ki_value *v = map->first; v; v = v->next) {
+        if (strcmp(v->key, key) == 0) return v;
+    }
+    return NULL;
+}
+
+const ki_value *ki_value_at(const ki_value *list, size_t i) {
+    const ki_value *v = list ? list->first : NULL;
+    while (v && i--) v = v->next;
+    return v;
+}
+
+const char *ki_value_describe(const ki_value *value, char *buf, size_t buf_bytes) {
+    switch (value ? value->kind : KI_VALUE_NULL) {
+    case KI_VALUE_NULL: snprintf(buf, buf_bytes, "nothing"); break;
+    case KI_VALUE_SCALAR: snprintf(buf, buf_bytes, "'%.60s'", value->text); break;
+    case KI_VALUE_LIST: snprintf(buf, buf_bytes, "a list of %zu", value->n_items); break;
+    case KI_VALUE_MAP: snprintf(buf, buf_bytes, "a map of %zu", value->n_items); break;
+    }
+    return buf;
+}
+
+ki_value *ki_value_new(ki_arena *arena, ki_value_kind kind, const char *text) {
+    ki_value *value = ki_arena_alloc(arena, 1, sizeof *value);
+    if (!value) return NULL;
+    value->kind = kind;
+    if (text) {
+        value->text = ki_arena_strdup(arena, text);
+        if (!value->text) return NULL;
+    }
+    return value;
+}
+
+void ki_value_append(ki_value *parent, const char *key, ki_value *item) {
+    item->key = key;
+    item->next = NULL;
+    ki_value **end = &parent->first;
+    while (*end) end = &(*end)->next;
+    *end = item;
+    parent->n_items++;
+}

@@ -1,0 +1,37 @@
+/* ki_value: a parsed document (a recipe, a JSON file) as a tree.
+ *
+ * Scalars keep their text: what it means is decided by the option that reads it. All nodes of a
+ * document live in one arena, given by whoever parses it. */
+#ifndef KI_VALUE_H
+#define KI_VALUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/arena.h"
+
+typedef enum ki_value_kind { KI_VALUE_NULL, KI_VALUE_SCALAR, KI_VALUE_LIST, KI_VALUE_MAP } ki_value_kind;
+
+typedef struct ki_value ki_value;
+struct ki_value {
+    ki_value_kind kind;
+    const char *text;  /* scalar */
+    const char *key;   /* when this value is an entry of a map */
+    int line;          /* in the file, from 1; 0 when unknown */
+    ki_value *first;   /* list items or map entries, in file order */
+    ki_value *next;    /* sibling */
+    size_t n_items;
+};
+
+/* The entry of a map, or NULL (also when map is NULL or not a map). */
+const ki_value *ki_value_get(const ki_value *map, const char *key);
+/* The i-th item of a list or entry of a map, or NULL. */
+const ki_value *ki_value_at(const ki_value *list, size_t i);
+/* "a map", "a list", "'text'": for error lines; writes into buf and returns it. */
+const char *ki_value_describe(const ki_value *value, char *buf, size_t buf_bytes);
+
+/* Build: NULL when no memory is left. append puts `item` last in `parent` (key NULL for lists). */
+ki_value *ki_value_new(ki_arena *arena, ki_value_kind kind, const char *text);
+void ki_value_append(ki_value *parent, const char *key, ki_value *item);
+
+#endif

@@ -1,0 +1,71 @@
+#include "support/testing.h"
+
+#include <ftw.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+double testing_relative_l2(const float *a, const float *b, int64_t n) {
+    double error = 0, size = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = (double)a[i] - (double)b[i];
+        error += d * d;
+        size += (double)b[i] * (double)b[i];
+    }
+    return size > 0 ? sqrt(error / size) : sqrt(error);
+}
+
+const char *testing_shared(const char *path) {
+    static char full[4096];
+    const char *root = getenv("KITH_SHARED");
+    if (root) snprintf(full, sizeof full, "%s/%s", root, path);
+    else snprintf(full, sizeof full, "%s/../shared/%s", KITH_TESTING_SOURCE_DIR, path);
+    return access(full, R_OK) == 0 ? full : NULL;
+}
+
+static char folder[64];
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw) {
+    (void)info, (void)type, (void)ftw;
+    return remove(path);
+}
+
+void testing_clean_up(void) {
+    if (folder[0]) nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    folder[0] = '\0';
+}
+
+const char *testing_folder(void) {
+    if (!folder[0]) {
+        strcpy(folder, "/tmp/kith-test-XXXXXX");
+        if (!mkdtemp(folder)) abort();
+        atexit(testing_clean_up);
+    }
+    return folder;
+}
+
+int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) {
+    char command[8192], whole[8300];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(command, sizeof command, fmt, ap);
+    va_end(ap);
+    snprintf(whole, sizeof whole, "( %s ) 2>&1", command);
+    FILE *pipe = popen(whole, "r");
+    if (!pipe) return -1;
+    size_t used = fread(ret_output, 1, ret_bytes - 1, pipe);
+    ret_output[used] = '\0';
+    char rest[4096];
+    while (fread(rest, 1, sizeof rest, pipe) > 0) {
+    }
+    const int status = pclose(pipe);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+const char *testing_program(void) {
+    const char *program = getenv("KITH_PROGRAM");
+    return program ? program : "./kith";
+}

@@ -1,0 +1,43 @@
+/* What every test includes: CMocka, and the few things tests share. */
+#ifndef KITH_TESTING_H
+#define KITH_TESTING_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kith/status.h"
+
+#define N_ROWS(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Fail with the error's line when status is not KITH_OK. */
+#define assert_ok(status_, err_)                                                                       \
+    do {                                                                                               \
+        const kith_status assert_ok_ = (status_);                                                      \
+        if (assert_ok_ != KITH_OK)                                                                     \
+            fail_msg("%s: %s (hint: %s)", kith_status_name(assert_ok_), (err_)->message, (err_)->hint); \
+    } while (0)
+
+/* Relative L2 distance of a from b, |a - b| / |b|; of the differences alone when b is 0. */
+double testing_relative_l2(const float *a, const float *b, int64_t n);
+
+/* A file of the shared material beside the checkout (data, weights), or NULL when it is not there:
+ * such a test calls skip(). The string lives until the next call. */
+const char *testing_shared(const char *path);
+
+/* A new empty folder for this process's files; removed by testing_clean_up. */
+const char *testing_folder(void);
+void testing_clean_up(void);
+
+/* Run a shell command; returns its exit status, and its output (stdout and stderr together, cut at
+ * ret_bytes - 1) in ret_output. */
+int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) KITH_PRINTF(3, 4);
+
+/* The program under test, from KITH_PROGRAM. */
+const char *testing_program(void);
+
+#endif
