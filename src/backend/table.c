@@ -1,0 +1,45 @@
+/* The registration table: the only file that includes a backend. */
+#include "core/backend.h"
+#include "core/option.h"
+
+#include <string.h>
+
+extern const ki_backend_type ki_backend_ref;
+extern const ki_backend_type ki_backend_cpu;
+extern const ki_backend_type ki_backend_cuda;
+
+static const ki_backend_type *const types[] = {
+#ifndef KITH_ONLY_REF
+    &ki_backend_cpu,
+#endif
+    &ki_backend_ref,
+#ifdef KITH_CUDA
+    &ki_backend_cuda,
+#endif
+};
+enum { N_TYPES = sizeof types / sizeof types[0] };
+
+const ki_backend_type *ki_backend_type_at(int i) { return i >= 0 && i < N_TYPES ? types[i] : NULL; }
+
+kith_status ki_backend_open(const char *name, int device, ki_backend **ret_backend, kith_error *err) {
+    const char *names[N_TYPES];
+    for (int i = 0; i < N_TYPES; i++) {
+        names[i] = types[i]->name;
+        if (strcmp(names[i], name) != 0) continue;
+        if (types[i]->version != KI_BACKEND_VERSION)
+            return ki_fail(err, KITH_EINTERNAL, "backend %s is written for interface %d, this is %d", name,
+                           types[i]->version, KI_BACKEND_VERSION);
+        return types[i]->open(device, ret_backend, err);
+    }
+#ifndef KITH_CUDA
+    if (strcmp(name, "cuda") == 0) {
+        ki_fail(err, KITH_EUNSUPPORTED, "this kith was built without CUDA");
+        return ki_hint(err, KITH_EUNSUPPORTED, "build it with 'cmake --preset cuda', or use device cpu");
+    }
+#endif
+    return ki_fail_unknown(err, "backend", name, names, N_TYPES);
+}
+
+void ki_backend_close(ki_backend *backend) {
+    if (backend) backend->type->close(backend);
+}

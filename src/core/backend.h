@@ -1,0 +1,175 @@
+/* The backend interface: memory, streams, and one kernel record per op.
+ *
+ * A backend computes; it knows nothing of graphs. The planner (nn/plan.h) asks it for a kernel per
+ * node, lays out all memory once, binds every kernel to its pointers, and from then on a step is a
+ * fixed list of forward and backward calls: nothing is allocated, no pointer changes. That is what
+ * a captured CUDA graph needs, and what oneDNN likes too.
+ *
+ * Layout. An activation is PLAIN (row-major [mb, c, h, w] or [mb, c]) or NATIVE, the backend's own
+ * form of [mb, c, h, w] (ref: plain; cpu: blocks of 16 channels; cuda: NHWC). The network's input
+ * and everything [mb, c] is plain, all other maps are native; kernels may rely on it. Nobody above
+ * the backend computes an address inside a tensor.
+ *
+ * Number type. `storage` is the type of activations; master parameters and their gradients are
+ * always ki_real (float), plain, in one slab each. A kernel that wants weights in another form
+ * (blocked, bf16, transformed) keeps its own copy, refreshed by `pack` after the masters change.
+ *
+ * Gradients. Weight gradients accumulate, activation gradients assign.
+ *
+ * Streams. Calls are queued on the backend's stream and may return before they are done; `sync`
+ * waits. Host pointers given to upload must stay valid until then. A backend is used by one thread
+ * at a time. */
+#ifndef KI_BACKEND_H
+#define KI_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/op.h"
+#include "core/real.h"
+#include "core/tensor.h"
+
+enum { KI_BACKEND_VERSION = 1 };
+
+typedef enum ki_layout { KI_PLAIN, KI_NATIVE } ki_layout;
+
+/* One tensor between two kernels. */
+typedef struct ki_edge {
+    ki_shape shape;
+    ki_layout layout;
+    size_t bytes;
+} ki_edge;
+
+typedef enum ki_mode { KI_INFER, KI_TRAIN } ki_mode;
+
+/* What a kernel is asked to do. Pointers are borrowed for the call. */
+typedef struct ki_kernel_spec {
+    ki_op_kind kind;
+    const ki_attr *attr;
+    ki_mode mode;
+    int n_src;
+    ki_edge src[KI_MAX_SRC];
+    ki_edge dst;
+    bool has_relu;      /* apply ReLU to dst (only if the backend CAN_FUSE_RELU for this op) */
+    bool has_folded_bn; /* conv2d, inference: scale and shift by the batch norm in params */
+    double bn_eps;      /* of the folded batch norm */
+    bool frozen_stats;  /* batch_norm: use running statistics also in training */
+    bool wants_diff_src[KI_MAX_SRC];
+    bool wants_diff_params;
+    unsigned masked_src; /* concat: bit k = sources whose ReLU mask this kernel applies in backward */
+    uint64_t seed;       /* dropout: names its random stream */
+    uint32_t node;
+} ki_kernel_spec;
+
+/* What the planner must provide and may assume. */
+typedef struct ki_kernel_info {
+    size_t workspace_bytes; /* written by forward, read by backward */
+    size_t scratch_bytes;   /* contents mean nothing between calls; shared by all kernels */
+    bool backward_reads_src, backward_reads_dst;
+    bool mask_in_join; /* ReLU was fused; its backward is left to `join` with dst as the mask */
+    bool joins;        /* backward takes several diff_dst parts and sums them itself */
+    bool shares_diff;  /* backward is the identity to every source: no call, diff_dst is passed on */
+} ki_kernel_info;
+
+typedef struct ki_param_slot {
+    ki_real *value; /* NULL: this op has no such parameter */
+    ki_real *diff;  /* NULL: not trained */
+} ki_param_slot;
+
+/* Device pointers, fixed for the life of a plan. */
+typedef struct ki_binding {
+    const void *src[KI_MAX_SRC];
+    void *dst;
+    void *diff_src[KI_MAX_SRC]; /* NULL where not wanted */
+    const void *diff_dst[KI_MAX_SRC];
+    int n_diff_dst; /* 1 unless the kernel joins */
+    void *workspace, *scratch;
+    ki_param_slot param[KI_MAX_PARAMS];
+    const int32_t *labels;  /* softmax_xent: [mb] */
+    const uint64_t *step;   /* dropout: the step number, read when the kernel runs */
+} ki_binding;
+
+typedef struct ki_backend ki_backend;
+typedef struct ki_kernel ki_kernel; /* each backend's kernels begin with this struct */
+
+/* One op on one backend. Every function but pack and backward must be there. */
+typedef struct ki_kernel_type {
+    kith_status (*create)(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
+                          ki_kernel **ret_kernel, kith_error *err);
+    kith_status (*bind)(ki_kernel *kernel, const ki_binding *binding, kith_error *err);
+    kith_status (*pack)(ki_kernel *kernel, kith_error *err); /* optional: masters have changed */
+    kith_status (*forward)(ki_kernel *kernel, kith_error *err);
+    kith_status (*backward)(ki_kernel *kernel, kith_error *err); /* optional: inference only */
+    void (*free)(ki_kernel *kernel);
+} ki_kernel_type;
+
+struct ki_kernel {
+    const ki_kernel_type *type;
+    ki_backend *backend;
+};
+
+/* A run of parameters that share optimizer settings. */
+typedef struct ki_adam_step {
+    int64_t n;
+    ki_real *value;      /* [n] updated in place */
+    const ki_real *diff; /* [n] */
+    ki_real *m, *v;      /* [n] first and second moments */
+    double lr, beta1, beta2, eps;
+    double decay;     /* L2: added to the gradient as decay * value */
+    double decoupled; /* AdamW: value shrinks by lr * decoupled */
+    int64_t t;        /* step number from 1, for bias correction */
+} ki_adam_step;
+
+typedef struct ki_backend_type {
+    const char *name, *summary;
+    int version; /* KI_BACKEND_VERSION it was written for */
+
+    kith_status (*open)(int device, ki_backend **ret_backend, kith_error *err);
+    void (*close)(ki_backend *backend);
+
+    /* Memory. */
+    kith_status (*alloc)(ki_backend *backend, size_t bytes, void **ret_ptr, kith_error *err);
+    void (*free)(ki_backend *backend, void *ptr);
+    kith_status (*upload)(ki_backend *backend, void *dst, const void *host, size_t bytes, kith_error *err);
+    kith_status (*download)(ki_backend *backend, const void *src, void *host, size_t bytes, kith_error *err);
+    kith_status (*zero)(ki_backend *backend, void *dst, size_t bytes, kith_error *err);
+    kith_status (*sync)(ki_backend *backend, kith_error *err);
+
+    /* Tensors. Bytes an activation takes; 0 when it cannot be represented. */
+    size_t (*edge_bytes)(const ki_backend *backend, const ki_shape *shape, ki_layout layout);
+    /* Between plain ki_real host memory and an edge's device memory; counted as reorders. */
+    kith_status (*import)(ki_backend *backend, const ki_edge *edge, void *dst, const ki_real *host, kith_error *err);
+    kith_status (*export)(ki_backend *backend, const ki_edge *edge, const void *src, ki_real *host, kith_error *err);
+
+    /* Kernels: NULL where the backend has none for the op. */
+    const ki_kernel_type *kernels[KI_N_OPS];
+    bool can_fuse_relu[KI_N_OPS];
+    bool can_fold_bn, can_mask_concat;
+
+    /* dst = (sum of parts) * [mask > 0]; mask may be NULL; dst may be any one of the parts. */
+    kith_status (*join)(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
+                        const void *mask, void *dst, kith_error *err);
+    kith_status (*adam)(ki_backend *backend, const ki_adam_step *step, kith_error *err);
+
+    /* Whole-step capture (optional, all three or none): between begin and end calls are recorded
+     * instead of run; launch replays them. */
+    kith_status (*capture_begin)(ki_backend *backend, kith_error *err);
+    kith_status (*capture_end)(ki_backend *backend, void **ret_step, kith_error *err);
+    kith_status (*capture_launch)(ki_backend *backend, void *step, kith_error *err);
+} ki_backend_type;
+
+/* Each backend's own struct begins with this one. */
+struct ki_backend {
+    const ki_backend_type *type;
+    int64_t n_reorders; /* imports, exports and layout changes inside kernels, per call */
+};
+
+/* The registration table: the one place that knows which backends were built in. */
+kith_status ki_backend_open(const char *name, int device, ki_backend **ret_backend, kith_error *err);
+void ki_backend_close(ki_backend *backend); /* NULL is fine */
+/* The i-th backend built in, or NULL. */
+const ki_backend_type *ki_backend_type_at(int i);
+
+#endif

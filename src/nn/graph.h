@@ -1,0 +1,82 @@
+/* Graph: a network as a list of nodes, each after its sources, built by one call per op.
+ *
+ * Nodes are numbered in the order they are added. A builder returns the node's number, or -1 once
+ * something has gone wrong: the first error is kept and every later call is harmless, so a backbone
+ * is written straight down and ki_graph_check is asked once at the end. Shapes are inferred as nodes
+ * are added, for one image; the batch size comes with the plan.
+ *
+ * A node's parameters are named NODE.weight, NODE.bias, NODE.running_mean, NODE.running_var. */
+#ifndef KI_GRAPH_H
+#define KI_GRAPH_H
+
+#include "core/arena.h"
+#include "core/backend.h"
+
+enum { KI_N_ROLES = 4 };
+
+typedef struct ki_param_decl {
+    const char *name; /* "conv1.conv.weight" */
+    ki_shape shape;
+    int slot;       /* KI_W … */
+    bool trained;   /* running statistics are not */
+    double fill;    /* initial value; weights (fan_in > 0) are drawn instead */
+    int64_t fan_in; /* weights: draws are uniform(±sqrt(6 / fan_in)) * gain (He) */
+} ki_param_decl;
+
+typedef struct ki_node {
+    ki_op_kind kind;
+    const char *name;
+    ki_attr attr;
+    int n_src, src[KI_MAX_SRC];
+    ki_shape shape; /* of the output for one image: dim[0] is 1 */
+    int n_params;
+    ki_param_decl param[KI_N_ROLES];
+    const char *tap; /* NULL: not a tap */
+} ki_node;
+
+typedef struct ki_graph ki_graph;
+
+/* One op's rules: what it makes of its sources and which parameters it has. */
+typedef struct ki_op {
+    int least_src, most_src;
+    /* Fill node->shape and node->param from the sources' shapes; an error line without the node's
+     * name (the graph adds it). */
+    kith_status (*infer)(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err);
+    /* Multiply-adds times two for one image, forward. NULL: not counted. */
+    double (*flops)(const ki_node *node, const ki_shape *src);
+} ki_op;
+
+const ki_op *ki_op_at(ki_op_kind kind);
+
+kith_status ki_graph_new(ki_graph **ret_graph, kith_error *err);
+void ki_graph_free(ki_graph *graph); /* NULL is fine */
+
+int ki_graph_input(ki_graph *graph, int64_t c, int64_t h, int64_t w);
+int ki_graph_conv(ki_graph *graph, const char *name, int src, ki_conv_attr attr);
+int ki_graph_batch_norm(ki_graph *graph, const char *name, int src, ki_bn_attr attr);
+int ki_graph_relu(ki_graph *graph, int src);
+int ki_graph_pool(ki_graph *graph, const char *name, int src, ki_pool_attr attr);
+int ki_graph_lrn(ki_graph *graph, const char *name, int src, ki_lrn_attr attr);
+int ki_graph_concat(ki_graph *graph, const char *name, int n_src, const int *src);
+int ki_graph_add(ki_graph *graph, const char *name, int a, int b);
+int ki_graph_linear(ki_graph *graph, const char *name, int src, ki_linear_attr attr);
+int ki_graph_dropout(ki_graph *graph, const char *name, int src, ki_dropout_attr attr);
+int ki_graph_global_pool(ki_graph *graph, const char *name, int src, ki_global_pool_attr attr);
+int ki_graph_l2_norm(ki_graph *graph, const char *name, int src, ki_l2_norm_attr attr);
+int ki_graph_softmax_xent(ki_graph *graph, const char *name, int src);
+
+/* Name a node's output so that it can be read and take a gradient: "map", "pooled", "embedding",
+ * "logits" by convention. The name must be new. */
+void ki_graph_tap(ki_graph *graph, int node, const char *tap);
+
+/* The first error of building, if there was one. */
+kith_status ki_graph_check(const ki_graph *graph, kith_error *err);
+
+int ki_graph_count(const ki_graph *graph);
+const ki_node *ki_graph_node(const ki_graph *graph, int i);
+/* The node of a tap; KITH_ENOTFOUND lists the taps there are. */
+kith_status ki_graph_find_tap(const ki_graph *graph, const char *tap, int *ret_node, kith_error *err);
+/* Forward flops for one image of the nodes that `tap` depends on (NULL: all nodes). */
+double ki_graph_flops(const ki_graph *graph, const char *tap);
+
+#endif

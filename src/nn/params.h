@@ -1,0 +1,50 @@
+/* Parameters: the master copies, on a backend, in one slab of values and one of gradients.
+ *
+ * A store outlives plans: the training plan, the inference plan and plans for other image sizes all
+ * bind to it by name. Trained parameters lie first, in the order they were declared, so that an
+ * optimizer walks one contiguous run; running statistics follow. Every change made through this
+ * interface, and ki_params_touch after changing values in place, moves `version`, which tells plans
+ * to refresh the copies their kernels keep. */
+#ifndef KI_PARAMS_H
+#define KI_PARAMS_H
+
+#include "nn/graph.h"
+
+typedef struct ki_param {
+    const char *name;
+    ki_shape shape;
+    int64_t n;
+    bool trained;
+    ki_real *value; /* device memory */
+    ki_real *diff;  /* device memory; NULL when not trained */
+} ki_param;
+
+typedef struct ki_params ki_params;
+
+/* Take every parameter the graph declares; values are those of ki_params_init with seed 0. */
+kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params **ret_params, kith_error *err);
+void ki_params_free(ki_params *params); /* NULL is fine */
+
+/* Draw weights again (He uniform, each parameter from its own stream), fill the rest. */
+kith_status ki_params_init(ki_params *params, uint64_t seed, kith_error *err);
+
+int ki_params_count(const ki_params *params);
+const ki_param *ki_params_at(const ki_params *params, int i);
+/* NULL when there is none. */
+const ki_param *ki_params_find(const ki_params *params, const char *name);
+
+/* Whole slabs of the trained parameters. */
+int64_t ki_params_trained_n(const ki_params *params);
+ki_real *ki_params_values(ki_params *params);
+ki_real *ki_params_diffs(ki_params *params);
+
+kith_status ki_params_zero_diffs(ki_params *params, kith_error *err);
+/* Host copies of one parameter or its gradient, plain. */
+kith_status ki_params_set(ki_params *params, const ki_param *param, const ki_real *host, kith_error *err);
+kith_status ki_params_get(const ki_params *params, const ki_param *param, ki_real *host, kith_error *err);
+kith_status ki_params_get_diff(const ki_params *params, const ki_param *param, ki_real *host, kith_error *err);
+
+uint64_t ki_params_version(const ki_params *params);
+void ki_params_touch(ki_params *params);
+
+#endif

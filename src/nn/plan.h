@@ -1,0 +1,59 @@
+/* Plan: a graph made ready to run on one backend for one batch size.
+ *
+ * Planning drops what no asked-for tap needs, fuses ReLU into its producer and batch norm into the
+ * convolution (inference), asks the backend for a kernel per node, and lays every buffer out in one
+ * block by lifetime: inference reuses memory as soon as it is free, training keeps only what some
+ * backward reads. After ki_plan_new a step allocates nothing.
+ *
+ * A training step: ki_plan_set_input, ki_plan_forward, read taps, ki_plan_set_grad at taps,
+ * ki_plan_backward (parameter gradients accumulate: several of these make micro-batches), then the
+ * optimizer. */
+#ifndef KI_PLAN_H
+#define KI_PLAN_H
+
+#include "nn/params.h"
+
+enum { KI_MAX_TAPS = 8 };
+
+typedef struct ki_plan_options {
+    int64_t mb;
+    ki_mode mode;
+    bool frozen_bn;    /* training: batch norms use and keep their running statistics */
+    bool input_grad;   /* training: also compute the gradient at the input */
+    const char *taps[KI_MAX_TAPS];      /* read after forward; NULL-terminated */
+    const char *grad_taps[KI_MAX_TAPS]; /* take a gradient; these can be read too */
+    uint64_t seed;     /* dropout */
+} ki_plan_options;
+
+typedef struct ki_plan_stats {
+    size_t activation_bytes, scratch_bytes; /* of the one block */
+    size_t unshared_bytes;                  /* what activations would take without reuse */
+    int n_kernels, n_fused_relu, n_folded_bn;
+    double forward_flops; /* for the whole batch */
+} ki_plan_stats;
+
+typedef struct ki_plan ki_plan;
+
+/* Borrows graph, params and backend for its life. Errors name the node. */
+kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *backend,
+                        const ki_plan_options *options, ki_plan **ret_plan, kith_error *err);
+void ki_plan_free(ki_plan *plan); /* NULL is fine */
+
+/* [mb, c, h, w] plain host memory. */
+kith_status ki_plan_set_input(ki_plan *plan, const ki_real *host, kith_error *err);
+/* [mb] classes for softmax_xent. */
+kith_status ki_plan_set_labels(ki_plan *plan, const int32_t *host, kith_error *err);
+kith_status ki_plan_forward(ki_plan *plan, kith_error *err);
+/* Shape with the batch; host is plain. */
+kith_status ki_plan_tap_shape(const ki_plan *plan, const char *tap, ki_shape *ret_shape, kith_error *err);
+kith_status ki_plan_read(ki_plan *plan, const char *tap, ki_real *host, kith_error *err);
+/* The gradient of the objective at a tap named in grad_taps, for the next backward only (taps not
+ * set count as zero). */
+kith_status ki_plan_set_grad(ki_plan *plan, const char *tap, const ki_real *host, kith_error *err);
+kith_status ki_plan_backward(ki_plan *plan, kith_error *err);
+/* With input_grad: the gradient at the input, plain. */
+kith_status ki_plan_read_input_grad(ki_plan *plan, ki_real *host, kith_error *err);
+
+void ki_plan_stats_get(const ki_plan *plan, ki_plan_stats *ret_stats);
+
+#endif
