@@ -1,0 +1,104 @@
+/* The record of the reference backend: host memory, no queue, no layout of its own. */
+#include <string.h>
+
+#include "backend/ref/ref.h"
+#include "core/alloc.h"
+
+static kith_status backend_open(int device, ki_backend **ret_backend, kith_error *err) {
+    if (device != 0) return ki_fail(err, KITH_EINVAL, "backend ref has device 0 only, found %d", device);
+    ki_backend *backend = NULL;
+    KI_TRY(ki_zalloc_or(&backend, 1, sizeof *backend, "a backend", err));
+    backend->type = &ki_backend_ref;
+    *ret_backend = backend;
+    return KITH_OK;
+}
+
+static void backend_close(ki_backend *backend) { ki_free(backend); }
+
+static kith_status memory_alloc(ki_backend *backend, size_t bytes, void **ret_ptr, kith_error *err) {
+    (void)backend;
+    return ki_alloc_or(ret_ptr, bytes, 1, "device memory", err);
+}
+
+static void memory_free(ki_backend *backend, void *ptr) {
+    (void)backend;
+    ki_free(ptr);
+}
+
+static kith_status memory_upload(ki_backend *backend, void *dst, const void *host, size_t bytes,
+                                 kith_error *err) {
+    (void)backend, (void)err;
+    if (bytes) memcpy(dst, host, bytes);
+    return KITH_OK;
+}
+
+static kith_status memory_download(ki_backend *backend, const void *src, void *host, size_t bytes,
+                                   kith_error *err) {
+    (void)backend, (void)err;
+    if (bytes) memcpy(host, src, bytes);
+    return KITH_OK;
+}
+
+static kith_status memory_zero(ki_backend *backend, void *dst, size_t bytes, kith_error *err) {
+    (void)backend, (void)err;
+    if (bytes) memset(dst, 0, bytes);
+    return KITH_OK;
+}
+
+static kith_status stream_sync(ki_backend *backend, kith_error *err) {
+    (void)backend, (void)err;
+    return KITH_OK;
+}
+
+static size_t edge_bytes(const ki_backend *backend, const ki_shape *shape, ki_layout layout) {
+    (void)backend, (void)layout;
+    size_t bytes = 0;
+    const int64_t n = ki_shape_count(shape);
+    return n > 0 && ki_mul_size((size_t)n, sizeof(ki_real), &bytes) ? bytes : 0;
+}
+
+static kith_status edge_import(ki_backend *backend, const ki_edge *edge, void *dst, const ki_real *host,
+                               kith_error *err) {
+    backend->n_reorders++;
+    return memory_upload(backend, dst, host, edge->bytes, err);
+}
+
+static kith_status edge_export(ki_backend *backend, const ki_edge *edge, const void *src, ki_real *host,
+                               kith_error *err) {
+    backend->n_reorders++;
+    return memory_download(backend, src, host, edge->bytes, err);
+}
+
+const ki_backend_type ki_backend_ref = {
+    .name = "ref",
+    .summary = "plain loops on the CPU: slow, exact, the judge of the others",
+    .version = KI_BACKEND_VERSION,
+    .open = backend_open,
+    .close = backend_close,
+    .alloc = memory_alloc,
+    .free = memory_free,
+    .upload = memory_upload,
+    .download = memory_download,
+    .zero = memory_zero,
+    .sync = stream_sync,
+    .edge_bytes = edge_bytes,
+    .import = edge_import,
+    .export = edge_export,
+    .kernels =
+        {
+            [KI_OP_CONV2D] = &ki_ref_conv2d,
+            [KI_OP_BATCH_NORM] = &ki_ref_batch_norm,
+            [KI_OP_RELU] = &ki_ref_relu,
+            [KI_OP_POOL] = &ki_ref_pool,
+            [KI_OP_LRN] = &ki_ref_lrn,
+            [KI_OP_CONCAT] = &ki_ref_concat,
+            [KI_OP_ADD] = &ki_ref_add,
+            [KI_OP_LINEAR] = &ki_ref_linear,
+            [KI_OP_DROPOUT] = &ki_ref_dropout,
+            [KI_OP_GLOBAL_POOL] = &ki_ref_global_pool,
+            [KI_OP_L2_NORM] = &ki_ref_l2_norm,
+            [KI_OP_SOFTMAX_XENT] = &ki_ref_softmax_xent,
+        },
+    .join = ki_ref_join,
+    .adam = ki_ref_adam,
+};

@@ -1,0 +1,150 @@
+/* batch_norm. With xhat = (src - mean) * istd, istd = 1 / sqrt(var + eps) over the n = mb * h * w
+ * values of a channel:
+ *   dst = gamma * xhat + beta
+ *   diff_gamma += sum diff_dst * xhat,  diff_beta += sum diff_dst
+ *   diff_src = gamma * istd * (diff_dst - mean(diff_dst) - xhat * mean(diff_dst * xhat))
+ * and with fixed statistics diff_src = gamma * istd * diff_dst. The workspace keeps mean and istd of
+ * the batch, because the running statistics have moved on by the time backward runs. */
+#include <inttypes.h>
+
+#include "backend/ref/ref.h"
+#include "core/parallel.h"
+
+typedef struct norm {
+    ki_ref_dims d;
+    bool uses_batch;
+    double eps, momentum;
+    const ki_real *src, *gamma, *beta, *diff_dst;
+    ki_real *dst, *mean, *var, *saved, *diff_src, *diff_gamma, *diff_beta;
+} norm;
+
+static bool uses_batch(const ki_kernel_spec *spec) { return spec->mode == KI_TRAIN && !spec->frozen_stats; }
+
+static norm norm_of(ki_kernel *kernel) {
+    const ki_ref_kernel *k = ki_ref_of(kernel);
+    const ki_binding *b = &k->binding;
+    return (norm){
+        .d = ki_ref_dims_of(&k->spec.dst),
+        .uses_batch = uses_batch(&k->spec),
+        .eps = k->attr.bn.eps,
+        .momentum = k->attr.bn.momentum,
+        .src = b->src[0],
+        .gamma = b->param[KI_W].value,
+        .beta = b->param[KI_B].value,
+        .dst = b->dst,
+        .mean = b->param[KI_MEAN].value,
+        .var = b->param[KI_VAR].value,
+        .saved = b->workspace,
+        .diff_dst = b->diff_dst[0],
+        .diff_src = b->diff_src[0],
+        .diff_gamma = ki_ref_diff(k, KI_W),
+        .diff_beta = ki_ref_diff(k, KI_B),
+    };
+}
+
+static void batch_moments(const norm *b, int64_t c, double *ret_mean, double *ret_var) {
+    const int64_t cells = b->d.h * b->d.w;
+    const double n = (double)(b->d.mb * cells);
+    double mean = 0, var = 0;
+    for (int64_t i = 0; i < b->d.mb; i++) {
+        const ki_real *src = b->src + (i * b->d.c + c) * cells;
+        for (int64_t j = 0; j < cells; j++) mean += (double)src[j];
+    }
+    mean /= n;
+    for (int64_t i = 0; i < b->d.mb; i++) {
+        const ki_real *src = b->src + (i * b->d.c + c) * cells;
+        for (int64_t j = 0; j < cells; j++) var += ((double)src[j] - mean) * ((double)src[j] - mean);
+    }
+    *ret_mean = mean;
+    *ret_var = var / n;
+}
+
+/* Items: channels, here and below. */
+static void forward_channels(void *context, int64_t begin, int64_t end) {
+    const norm *b = context;
+    const int64_t cells = b->d.h * b->d.w;
+    const double n = (double)(b->d.mb * cells);
+    for (int64_t c = begin; c < end; c++) {
+        double mean = (double)b->mean[c], var = (double)b->var[c];
+        if (b->uses_batch) {
+            batch_moments(b, c, &mean, &var);
+            b->mean[c] = (ki_real)((1 - b->momentum) * (double)b->mean[c] + b->momentum * mean);
+            b->var[c] = (ki_real)((1 - b->momentum) * (double)b->var[c] + b->momentum * var * n / (n - 1));
+        }
+        const double istd = 1 / sqrt(var + b->eps), gamma = (double)b->gamma[c], beta = (double)b->beta[c];
+        if (b->uses_batch) {
+            b->saved[c] = (ki_real)mean;
+            b->saved[b->d.c + c] = (ki_real)istd;
+        }
+        for (int64_t i = 0; i < b->d.mb; i++) {
+            const int64_t at = (i * b->d.c + c) * cells;
+            for (int64_t j = 0; j < cells; j++)
+                b->dst[at + j] = (ki_real)(gamma * ((double)b->src[at + j] - mean) * istd + beta);
+        }
+    }
+}
+
+static void backward_channels(void *context, int64_t begin, int64_t end) {
+    const norm *b = context;
+    const int64_t cells = b->d.h * b->d.w;
+    const double n = (double)(b->d.mb * cells);
+    for (int64_t c = begin; c < end; c++) {
+        const double mean = (double)(b->uses_batch ? b->saved[c] : b->mean[c]);
+        const double istd =
+            b->uses_batch ? (double)b->saved[b->d.c + c] : 1 / sqrt((double)b->var[c] + b->eps);
+        double sum = 0, sum_xhat = 0;
+        for (int64_t i = 0; i < b->d.mb; i++) {
+            const int64_t at = (i * b->d.c + c) * cells;
+            for (int64_t j = 0; j < cells; j++) {
+                const double diff = (double)b->diff_dst[at + j];
+                sum += diff;
+                sum_xhat += diff * ((double)b->src[at + j] - mean) * istd;
+            }
+        }
+        if (b->diff_gamma) b->diff_gamma[c] += (ki_real)sum_xhat;
+        if (b->diff_beta) b->diff_beta[c] += (ki_real)sum;
+        if (!b->diff_src) continue;
+        const double scale = (double)b->gamma[c] * istd;
+        const double shift = b->uses_batch ? sum / n : 0, slope = b->uses_batch ? sum_xhat / n : 0;
+        for (int64_t i = 0; i < b->d.mb; i++) {
+            const int64_t at = (i * b->d.c + c) * cells;
+            for (int64_t j = 0; j < cells; j++) {
+                const double xhat = ((double)b->src[at + j] - mean) * istd;
+                b->diff_src[at + j] = (ki_real)(scale * ((double)b->diff_dst[at + j] - shift - xhat * slope));
+            }
+        }
+    }
+}
+
+static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
+                          ki_kernel **ret_kernel, kith_error *err) {
+    const ki_ref_dims d = ki_ref_dims_of(&spec->dst);
+    if (uses_batch(spec) && d.mb * d.h * d.w < 2) {
+        ki_fail(err, KITH_ESHAPE, "batch statistics of %" PRId64 " value per channel, wanted 2 or more",
+                d.mb * d.h * d.w);
+        return ki_hint(err, KITH_ESHAPE, "use a larger batch or frozen statistics");
+    }
+    KI_TRY(ki_ref_kernel_new(&ki_ref_batch_norm, backend, spec, ret_kernel, err));
+    *ret_info = (ki_kernel_info){
+        .workspace_bytes = uses_batch(spec) ? 2 * (size_t)d.c * sizeof(ki_real) : 0,
+        .backward_reads_src = true,
+    };
+    return KITH_OK;
+}
+
+static kith_status forward(ki_kernel *kernel, kith_error *err) {
+    (void)err;
+    norm b = norm_of(kernel);
+    ki_parallel_for(b.d.c, ki_ref_grain(b.d.mb * b.d.h * b.d.w), forward_channels, &b);
+    return KITH_OK;
+}
+
+static kith_status backward(ki_kernel *kernel, kith_error *err) {
+    (void)err;
+    norm b = norm_of(kernel);
+    ki_parallel_for(b.d.c, ki_ref_grain(b.d.mb * b.d.h * b.d.w), backward_channels, &b);
+    return KITH_OK;
+}
+
+const ki_kernel_type ki_ref_batch_norm = {
+    .create = create, .bind = ki_ref_bind, .forward = forward, .backward = backward, .free = ki_ref_free};

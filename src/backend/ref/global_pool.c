@@ -1,0 +1,84 @@
+/* global_pool: average, maximum (the first of equals takes the gradient) or their sum per plane. */
+#include "backend/ref/ref.h"
+#include "core/parallel.h"
+
+typedef struct global_pool {
+    int64_t n_planes, cells;
+    bool has_average, has_max;
+    const ki_real *src, *diff_dst;
+    ki_real *dst, *diff_src;
+    int32_t *index;
+} global_pool;
+
+static global_pool global_pool_of(ki_kernel *kernel) {
+    const ki_ref_kernel *k = ki_ref_of(kernel);
+    const ki_ref_dims s = ki_ref_dims_of(&k->spec.src[0]);
+    return (global_pool){
+        .n_planes = s.mb * s.c,
+        .cells = s.h * s.w,
+        .has_average = k->attr.global_pool.how != KI_GLOBAL_MAX,
+        .has_max = k->attr.global_pool.how != KI_GLOBAL_AVG,
+        .src = k->binding.src[0],
+        .dst = k->binding.dst,
+        .diff_dst = k->binding.diff_dst[0],
+        .diff_src = k->binding.diff_src[0],
+        .index = k->binding.workspace,
+    };
+}
+
+/* Items: planes (n, c), here and below. */
+static void forward_planes(void *context, int64_t begin, int64_t end) {
+    const global_pool *g = context;
+    for (int64_t plane = begin; plane < end; plane++) {
+        const ki_real *src = g->src + plane * g->cells;
+        double sum = 0;
+        int64_t best = 0;
+        for (int64_t i = 0; i < g->cells; i++) {
+            sum += (double)src[i];
+            if (src[i] > src[best]) best = i;
+        }
+        double value = 0;
+        if (g->has_average) value += sum / (double)g->cells;
+        if (g->has_max) value += (double)src[best];
+        g->dst[plane] = (ki_real)value;
+        if (g->index) g->index[plane] = (int32_t)best;
+    }
+}
+
+static void backward_planes(void *context, int64_t begin, int64_t end) {
+    const global_pool *g = context;
+    for (int64_t plane = begin; plane < end; plane++) {
+        ki_real *diff_src = g->diff_src + plane * g->cells;
+        const ki_real share = g->has_average ? (ki_real)((double)g->diff_dst[plane] / (double)g->cells) : 0;
+        for (int64_t i = 0; i < g->cells; i++) diff_src[i] = share;
+        if (g->has_max) diff_src[g->index[plane]] += g->diff_dst[plane];
+    }
+}
+
+static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
+                          ki_kernel **ret_kernel, kith_error *err) {
+    const ki_ref_dims s = ki_ref_dims_of(&spec->src[0]);
+    if (s.h * s.w > INT32_MAX)
+        return ki_fail(err, KITH_EUNSUPPORTED, "backend ref pools planes of at most 2^31 - 1 cells");
+    KI_TRY(ki_ref_kernel_new(&ki_ref_global_pool, backend, spec, ret_kernel, err));
+    const bool keeps = spec->mode == KI_TRAIN && spec->attr->global_pool.how != KI_GLOBAL_AVG;
+    *ret_info = (ki_kernel_info){.workspace_bytes = keeps ? (size_t)(s.mb * s.c) * sizeof(int32_t) : 0};
+    return KITH_OK;
+}
+
+static kith_status forward(ki_kernel *kernel, kith_error *err) {
+    (void)err;
+    global_pool g = global_pool_of(kernel);
+    ki_parallel_for(g.n_planes, ki_ref_grain(g.cells), forward_planes, &g);
+    return KITH_OK;
+}
+
+static kith_status backward(ki_kernel *kernel, kith_error *err) {
+    (void)err;
+    global_pool g = global_pool_of(kernel);
+    if (g.diff_src) ki_parallel_for(g.n_planes, ki_ref_grain(g.cells), backward_planes, &g);
+    return KITH_OK;
+}
+
+const ki_kernel_type ki_ref_global_pool = {
+    .create = create, .bind = ki_ref_bind, .forward = forward, .backward = backward, .free = ki_ref_free};
