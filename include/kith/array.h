@@ -43,15 +43,15 @@ typedef struct kith_array {
 KITH_API int64_t kith_array_count(const kith_array *array);
 
 /* Allocate cleared data for a shape. */
-KITH_API kith_status kith_array_init(kith_dtype dtype, int n_dims, const int64_t *dim,
-                                     kith_array *ret_array, kith_error *err);
+KITH_API kith_status kith_array_init(kith_dtype dtype, int n_dims, const int64_t *dim, kith_array *ret_array,
+                                     kith_error *err);
 /* Give the data back and zero the struct; fine on a zeroed struct. */
 KITH_API void kith_array_release(kith_array *array);
 
 /* The same values as another type (a new array). Numbers that do not fit, and NaN to an integer
  * type, are KITH_ENUMERIC with the place named. */
-KITH_API kith_status kith_array_convert(const kith_array *array, kith_dtype dtype,
-                                        kith_array *ret_array, kith_error *err);
+KITH_API kith_status kith_array_convert(const kith_array *array, kith_dtype dtype, kith_array *ret_array,
+                                        kith_error *err);
 
 /* .npy, format versions 1 to 3: float32/64/16, int32/64, uint8; little- or big-endian, C order
  * (Fortran order is an error that says so). */
@@ -68,8 +68,8 @@ KITH_API int64_t kith_tensors_count(const kith_tensors *tensors);
 KITH_API const char *kith_tensors_name(const kith_tensors *tensors, int64_t i);
 /* A view of the tensor (do not release it, do not write to it); KITH_ENOTFOUND suggests the nearest
  * name. */
-KITH_API kith_status kith_tensors_get(const kith_tensors *tensors, const char *name,
-                                      kith_array *ret_view, kith_error *err);
+KITH_API kith_status kith_tensors_get(const kith_tensors *tensors, const char *name, kith_array *ret_view,
+                                      kith_error *err);
 /* A metadata string, or NULL. */
 KITH_API const char *kith_tensors_metadata(const kith_tensors *tensors, const char *key);
 

@@ -20,18 +20,18 @@ extern "C" {
 #endif
 
 /* The one list: enum value, name and text are all made from it. Values are never renumbered. */
-#define KITH_STATUS_LIST(X)                                        \
-    X(OK, 0, "success")                                            \
-    X(EINVAL, 1, "invalid argument or value")                      \
-    X(ENOMEM, 2, "out of memory")                                  \
-    X(EIO, 3, "a file could not be read or written")               \
-    X(EFORMAT, 4, "malformed file")                                \
-    X(ESHAPE, 5, "shapes do not fit together")                     \
-    X(ENOTFOUND, 6, "no such name")                                \
-    X(EUNSUPPORTED, 7, "not supported here")                       \
-    X(ENUMERIC, 8, "a value is not a finite number")               \
-    X(ECANCELED, 9, "stopped on request")                          \
-    X(EBACKEND, 10, "a compute library reported a failure")        \
+#define KITH_STATUS_LIST(X)                                 \
+    X(OK, 0, "success")                                     \
+    X(EINVAL, 1, "invalid argument or value")               \
+    X(ENOMEM, 2, "out of memory")                           \
+    X(EIO, 3, "a file could not be read or written")        \
+    X(EFORMAT, 4, "malformed file")                         \
+    X(ESHAPE, 5, "shapes do not fit together")              \
+    X(ENOTFOUND, 6, "no such name")                         \
+    X(EUNSUPPORTED, 7, "not supported here")                \
+    X(ENUMERIC, 8, "a value is not a finite number")        \
+    X(ECANCELED, 9, "stopped on request")                   \
+    X(EBACKEND, 10, "a compute library reported a failure") \
     X(EINTERNAL, 11, "a bug in kith")
 
 typedef enum kith_status {

@@ -106,8 +106,8 @@ kith_status ki_zalloc_or(void *ret_ptr, size_t n, size_t size, const char *what,
     return KITH_OK;
 }
 
-kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t size,
-                    const char *what, kith_error *err) {
+kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t size, const char *what,
+                    kith_error *err) {
     if (needed <= *capacity) return KITH_OK;
     size_t wanted = *capacity < 8 ? 8 : *capacity;
     while (wanted < needed) {

@@ -29,8 +29,8 @@ kith_status ki_alloc_or(void *ret_ptr, size_t n, size_t size, const char *what, 
 kith_status ki_zalloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err);
 
 /* Make room for one more element in a growing array: doubles *ptr (elements of `size` bytes). */
-kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t size,
-                    const char *what, kith_error *err);
+kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t size, const char *what,
+                    kith_error *err);
 
 /* Tests only: let `n` more allocations succeed, then fail every one; negative = never fail. */
 void ki_alloc_fail_after(int64_t n);

@@ -6,9 +6,9 @@
  * a captured CUDA graph needs, and what oneDNN likes too.
  *
  * Layout. An activation is PLAIN (row-major [mb, c, h, w] or [mb, c]) or NATIVE, the backend's own
- * form of [mb, c, h, w] (ref: plain; cpu: blocks of 16 channels; cuda: NHWC). The network's input
- * and everything [mb, c] is plain, all other maps are native; kernels may rely on it. Nobody above
- * the backend computes an address inside a tensor.
+ * form of [mb, c, h, w] (ref: plain; cpu: blocks of 16 channels; cuda: NHWC). Everything [mb, c] is
+ * plain, all maps are native but the input of convolutions, which is plain images; kernels may rely
+ * on it. Nobody above the backend computes an address inside a tensor.
  *
  * Number type. `storage` is the type of activations; master parameters and their gradients are
  * always ki_real (float), plain, in one slab each. A kernel that wants weights in another form
@@ -87,8 +87,8 @@ typedef struct ki_binding {
     int n_diff_dst; /* 1 unless the kernel joins */
     void *workspace, *scratch;
     ki_param_slot param[KI_MAX_PARAMS];
-    const int32_t *labels;  /* softmax_xent: [mb] */
-    const uint64_t *step;   /* dropout: the step number, read when the kernel runs */
+    const int32_t *labels; /* softmax_xent: [mb] */
+    const uint64_t *step;  /* dropout: the step number, read when the kernel runs */
 } ki_binding;
 
 typedef struct ki_backend ki_backend;
@@ -140,8 +140,10 @@ typedef struct ki_backend_type {
     /* Tensors. Bytes an activation takes; 0 when it cannot be represented. */
     size_t (*edge_bytes)(const ki_backend *backend, const ki_shape *shape, ki_layout layout);
     /* Between plain ki_real host memory and an edge's device memory; counted as reorders. */
-    kith_status (*import)(ki_backend *backend, const ki_edge *edge, void *dst, const ki_real *host, kith_error *err);
-    kith_status (*export)(ki_backend *backend, const ki_edge *edge, const void *src, ki_real *host, kith_error *err);
+    kith_status (*import)(ki_backend *backend, const ki_edge *edge, void *dst, const ki_real *host,
+                          kith_error *err);
+    kith_status (*export)(ki_backend *backend, const ki_edge *edge, const void *src, ki_real *host,
+                          kith_error *err);
 
     /* Kernels: NULL where the backend has none for the op. */
     const ki_kernel_type *kernels[KI_N_OPS];

@@ -61,8 +61,7 @@ kith_status ki_prefix(kith_error *err, kith_status status, const char *fmt, ...)
     int n = vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
     if (n < 0 || (size_t)n + 3 >= sizeof line) return status;
-    snprintf(line + n, sizeof line - (size_t)n, ": %.*s", (int)(sizeof line - (size_t)n - 3),
-             err->message);
+    snprintf(line + n, sizeof line - (size_t)n, ": %.*s", (int)(sizeof line - (size_t)n - 3), err->message);
     memcpy(err->message, line, sizeof line);
     make_one_line(err->message);
     return status;

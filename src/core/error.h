@@ -26,10 +26,10 @@ kith_status ki_fail_memory(kith_error *err, size_t bytes, const char *what);
     } while (0)
 
 /* Jump to the one cleanup block when expr fails; the function has `kith_status status`. */
-#define KI_CHECK(expr)                          \
-    do {                                        \
-        status = (expr);                        \
-        if (status != KITH_OK) goto done;       \
+#define KI_CHECK(expr)                    \
+    do {                                  \
+        status = (expr);                  \
+        if (status != KITH_OK) goto done; \
     } while (0)
 
 #endif

@@ -27,8 +27,8 @@ void ki_options_default(const ki_option *table, void *settings) {
     }
 }
 
-kith_status ki_fail_unknown(kith_error *err, const char *what, const char *found,
-                            const char *const *names, size_t n_names) {
+kith_status ki_fail_unknown(kith_error *err, const char *what, const char *found, const char *const *names,
+                            size_t n_names) {
     ki_fail(err, KITH_ENOTFOUND, "unknown %s '%.60s'", what, found);
     const char *near = ki_nearest(found, names, n_names);
     if (near) return ki_hint(err, KITH_ENOTFOUND, "did you mean '%s'?", near);
@@ -59,8 +59,10 @@ const char *ki_option_default_text(const ki_option *option, char *buf, size_t bu
 }
 
 static const char *end_text(double end, char *buf, size_t buf_bytes) {
-    if (isinf(end)) snprintf(buf, buf_bytes, "%s", end < 0 ? "-inf" : "inf");
-    else snprintf(buf, buf_bytes, "%.10g", end);
+    if (isinf(end))
+        snprintf(buf, buf_bytes, "%s", end < 0 ? "-inf" : "inf");
+    else
+        snprintf(buf, buf_bytes, "%.10g", end);
     return buf;
 }
 
@@ -157,7 +159,8 @@ static kith_status fail_key(kith_error *err, const char *where, const ki_option 
                             const char *const *also, const ki_value *v) {
     const char *names[MOST_OPTIONS];
     size_t n = 0;
-    for (const ki_option *o = table; o->type != KI_OPTION_T_END && n < MOST_OPTIONS; o++) names[n++] = o->name;
+    for (const ki_option *o = table; o->type != KI_OPTION_T_END && n < MOST_OPTIONS; o++)
+        names[n++] = o->name;
     for (; also && *also && n < MOST_OPTIONS; also++) names[n++] = *also;
     ki_fail_unknown(err, "option", v->key, names, n);
     return ki_prefix(err, KITH_ENOTFOUND, "%s", where);

@@ -36,33 +36,46 @@ typedef struct ki_option {
     const char *name;
     ki_option_type type;
     size_t offset;
-    double def;           /* REAL, INT, BOOL (0/1), CHOICE (index) */
-    const char *def_text; /* TEXT: the default; TREE: what `kith list` prints as the default */
-    double least, most;   /* REAL, INT: allowed range, both ends included */
+    double def;                 /* REAL, INT, BOOL (0/1), CHOICE (index) */
+    const char *def_text;       /* TEXT: the default; TREE: what `kith list` prints as the default */
+    double least, most;         /* REAL, INT: allowed range, both ends included */
     const char *const *choices; /* CHOICE: NULL-terminated */
     const char *help;
     const char *source; /* the paper, equation or code the default comes from */
 } ki_option;
 
 #define KI_OPTION_REAL(type, field, def_, least_, most_, help_, source_)                          \
-    {.name = #field, .type = KI_OPTION_T_REAL, .offset = offsetof(type, field), .def = (def_),    \
-     .least = (least_), .most = (most_), .help = (help_), .source = (source_)}
-#define KI_OPTION_INT(type, field, def_, least_, most_, help_, source_)                           \
-    {.name = #field, .type = KI_OPTION_T_INT, .offset = offsetof(type, field), .def = (def_),     \
-     .least = (least_), .most = (most_), .help = (help_), .source = (source_)}
+    {                                                                                             \
+        .name = #field, .type = KI_OPTION_T_REAL, .offset = offsetof(type, field), .def = (def_), \
+        .least = (least_), .most = (most_), .help = (help_), .source = (source_)                  \
+    }
+#define KI_OPTION_INT(type, field, def_, least_, most_, help_, source_)                          \
+    {                                                                                            \
+        .name = #field, .type = KI_OPTION_T_INT, .offset = offsetof(type, field), .def = (def_), \
+        .least = (least_), .most = (most_), .help = (help_), .source = (source_)                 \
+    }
 #define KI_OPTION_BOOL(type, field, def_, help_, source_)                                         \
-    {.name = #field, .type = KI_OPTION_T_BOOL, .offset = offsetof(type, field), .def = (def_),    \
-     .help = (help_), .source = (source_)}
-#define KI_OPTION_CHOICE(type, field, def_, choices_, help_, source_)                             \
-    {.name = #field, .type = KI_OPTION_T_CHOICE, .offset = offsetof(type, field), .def = (def_),  \
-     .choices = (choices_), .help = (help_), .source = (source_)}
-#define KI_OPTION_TEXT(type, field, def_, help_, source_)                                         \
-    {.name = #field, .type = KI_OPTION_T_TEXT, .offset = offsetof(type, field), .def_text = (def_), \
-     .help = (help_), .source = (source_)}
-#define KI_OPTION_TREE(type, field, shown_, help_, source_)                                       \
-    {.name = #field, .type = KI_OPTION_T_TREE, .offset = offsetof(type, field), .def_text = (shown_), \
-     .help = (help_), .source = (source_)}
-#define KI_OPTION_END {.type = KI_OPTION_T_END}
+    {                                                                                             \
+        .name = #field, .type = KI_OPTION_T_BOOL, .offset = offsetof(type, field), .def = (def_), \
+        .help = (help_), .source = (source_)                                                      \
+    }
+#define KI_OPTION_CHOICE(type, field, def_, choices_, help_, source_)                               \
+    {                                                                                               \
+        .name = #field, .type = KI_OPTION_T_CHOICE, .offset = offsetof(type, field), .def = (def_), \
+        .choices = (choices_), .help = (help_), .source = (source_)                                 \
+    }
+#define KI_OPTION_TEXT(type, field, def_, help_, source_)                                              \
+    {                                                                                                  \
+        .name = #field, .type = KI_OPTION_T_TEXT, .offset = offsetof(type, field), .def_text = (def_), \
+        .help = (help_), .source = (source_)                                                           \
+    }
+#define KI_OPTION_TREE(type, field, shown_, help_, source_)                                              \
+    {                                                                                                    \
+        .name = #field, .type = KI_OPTION_T_TREE, .offset = offsetof(type, field), .def_text = (shown_), \
+        .help = (help_), .source = (source_)                                                             \
+    }
+#define KI_OPTION_END \
+    { .type = KI_OPTION_T_END }
 
 /* Write every default into settings. TREE fields become NULL. */
 void ki_options_default(const ki_option *table, void *settings);
@@ -79,7 +92,7 @@ const char *ki_option_range_text(const ki_option *option, char *buf, size_t buf_
 
 /* An error for an unknown name that suggests the nearest of the names: "unknown WHAT 'tripelt'",
  * hint "did you mean 'triplet'?". */
-kith_status ki_fail_unknown(kith_error *err, const char *what, const char *found,
-                            const char *const *names, size_t n_names);
+kith_status ki_fail_unknown(kith_error *err, const char *what, const char *found, const char *const *names,
+                            size_t n_names);
 
 #endif

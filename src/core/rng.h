@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 typedef enum ki_rng_purpose {
-    KI_RNG_INIT = 1,   /* parameter initialisation */
-    KI_RNG_DROPOUT,    /* dropout masks */
-    KI_RNG_SAMPLER,    /* batches */
-    KI_RNG_AUGMENT,    /* crops, mirrors */
-    KI_RNG_MINER,      /* random pairs */
+    KI_RNG_INIT = 1, /* parameter initialisation */
+    KI_RNG_DROPOUT,  /* dropout masks */
+    KI_RNG_SAMPLER,  /* batches */
+    KI_RNG_AUGMENT,  /* crops, mirrors */
+    KI_RNG_MINER,    /* random pairs */
     KI_RNG_REGULARIZER,
     KI_RNG_KMEANS,
     KI_RNG_BOOTSTRAP,

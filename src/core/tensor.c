@@ -7,8 +7,9 @@ static const struct {
     size_t bytes;
     const char *name;
 } dtypes[] = {
-    [KITH_F32] = {4, "float32"}, [KITH_F64] = {8, "float64"}, [KITH_F16] = {2, "float16"}, [KITH_BF16] = {2, "bfloat16"},
-    [KITH_I32] = {4, "int32"},   [KITH_I64] = {8, "int64"},   [KITH_U8] = {1, "uint8"},
+    [KITH_F32] = {4, "float32"},   [KITH_F64] = {8, "float64"}, [KITH_F16] = {2, "float16"},
+    [KITH_BF16] = {2, "bfloat16"}, [KITH_I32] = {4, "int32"},   [KITH_I64] = {8, "int64"},
+    [KITH_U8] = {1, "uint8"},
 };
 
 size_t kith_dtype_bytes(kith_dtype dtype) { return dtypes[dtype].bytes; }
@@ -33,7 +34,8 @@ bool ki_shape_equal(const ki_shape *a, const ki_shape *b) {
 const char *ki_shape_text(const ki_shape *shape, char *buf, size_t buf_bytes) {
     size_t used = (size_t)snprintf(buf, buf_bytes, "[");
     for (int i = 0; i < shape->n_dims && used < buf_bytes; i++)
-        used += (size_t)snprintf(buf + used, buf_bytes - used, "%s%lld", i ? ", " : "", (long long)shape->dim[i]);
+        used +=
+            (size_t)snprintf(buf + used, buf_bytes - used, "%s%lld", i ? ", " : "", (long long)shape->dim[i]);
     if (used < buf_bytes) snprintf(buf + used, buf_bytes - used, "]");
     return buf;
 }

@@ -15,11 +15,11 @@ typedef enum ki_value_kind { KI_VALUE_NULL, KI_VALUE_SCALAR, KI_VALUE_LIST, KI_V
 typedef struct ki_value ki_value;
 struct ki_value {
     ki_value_kind kind;
-    const char *text;  /* scalar */
-    const char *key;   /* when this value is an entry of a map */
-    int line;          /* in the file, from 1; 0 when unknown */
-    ki_value *first;   /* list items or map entries, in file order */
-    ki_value *next;    /* sibling */
+    const char *text; /* scalar */
+    const char *key;  /* when this value is an entry of a map */
+    int line;         /* in the file, from 1; 0 when unknown */
+    ki_value *first;  /* list items or map entries, in file order */
+    ki_value *next;   /* sibling */
     size_t n_items;
 };
 

@@ -22,7 +22,8 @@ typedef struct ki_param {
 typedef struct ki_params ki_params;
 
 /* Take every parameter the graph declares; values are those of ki_params_init with seed 0. */
-kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params **ret_params, kith_error *err);
+kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params **ret_params,
+                          kith_error *err);
 void ki_params_free(ki_params *params); /* NULL is fine */
 
 /* Draw weights again (He uniform, each parameter from its own stream), fill the rest. */
@@ -42,7 +43,8 @@ kith_status ki_params_zero_diffs(ki_params *params, kith_error *err);
 /* Host copies of one parameter or its gradient, plain. */
 kith_status ki_params_set(ki_params *params, const ki_param *param, const ki_real *host, kith_error *err);
 kith_status ki_params_get(const ki_params *params, const ki_param *param, ki_real *host, kith_error *err);
-kith_status ki_params_get_diff(const ki_params *params, const ki_param *param, ki_real *host, kith_error *err);
+kith_status ki_params_get_diff(const ki_params *params, const ki_param *param, ki_real *host,
+                               kith_error *err);
 
 uint64_t ki_params_version(const ki_params *params);
 void ki_params_touch(ki_params *params);

@@ -18,11 +18,11 @@ enum { KI_MAX_TAPS = 8 };
 typedef struct ki_plan_options {
     int64_t mb;
     ki_mode mode;
-    bool frozen_bn;    /* training: batch norms use and keep their running statistics */
-    bool input_grad;   /* training: also compute the gradient at the input */
+    bool frozen_bn;                     /* training: batch norms use and keep their running statistics */
+    bool input_grad;                    /* training: also compute the gradient at the input */
     const char *taps[KI_MAX_TAPS];      /* read after forward; NULL-terminated */
     const char *grad_taps[KI_MAX_TAPS]; /* take a gradient; these can be read too */
-    uint64_t seed;     /* dropout */
+    uint64_t seed;                      /* dropout */
 } ki_plan_options;
 
 typedef struct ki_plan_stats {

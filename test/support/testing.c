@@ -21,8 +21,10 @@ double testing_relative_l2(const float *a, const float *b, int64_t n) {
 const char *testing_shared(const char *path) {
     static char full[4096];
     const char *root = getenv("KITH_SHARED");
-    if (root) snprintf(full, sizeof full, "%s/%s", root, path);
-    else snprintf(full, sizeof full, "%s/../shared/%s", KITH_TESTING_SOURCE_DIR, path);
+    if (root)
+        snprintf(full, sizeof full, "%s/%s", root, path);
+    else
+        snprintf(full, sizeof full, "%s/../shared/%s", KITH_TESTING_SOURCE_DIR, path);
     return access(full, R_OK) == 0 ? full : NULL;
 }
 

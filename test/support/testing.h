@@ -15,10 +15,10 @@
 #define N_ROWS(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Fail with the error's line when status is not KITH_OK. */
-#define assert_ok(status_, err_)                                                                       \
-    do {                                                                                               \
-        const kith_status assert_ok_ = (status_);                                                      \
-        if (assert_ok_ != KITH_OK)                                                                     \
+#define assert_ok(status_, err_)                                                                        \
+    do {                                                                                                \
+        const kith_status assert_ok_ = (status_);                                                       \
+        if (assert_ok_ != KITH_OK)                                                                      \
             fail_msg("%s: %s (hint: %s)", kith_status_name(assert_ok_), (err_)->message, (err_)->hint); \
     } while (0)
 

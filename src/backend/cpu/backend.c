@@ -1,0 +1,267 @@
+/* The cpu backend's record: memory, layout changes, and the helpers around oneDNN 2. */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "backend/cpu/cpu.h"
+
+kith_status cpu_fail_dnnl(kith_error *err, dnnl_status_t status, const char *call) {
+    const kith_status ours = status == dnnl_out_of_memory ? KITH_ENOMEM : KITH_EBACKEND;
+    ki_fail(err, ours, "oneDNN: %s (%.80s)",
+            status == dnnl_out_of_memory ? "out of memory" : "the call failed", call);
+    return ki_hint(err, ours, "ONEDNN_VERBOSE=1 in the environment shows more");
+}
+
+kith_status cpu_md(int n_dims, const int64_t *dim, dnnl_format_tag_t tag, dnnl_memory_desc_t *ret_md,
+                   kith_error *err) {
+    dnnl_dims_t dims;
+    for (int i = 0; i < n_dims; i++) dims[i] = dim[i];
+    CPU_DNNL(dnnl_memory_desc_init_by_tag(ret_md, n_dims, dims, dnnl_f32, tag));
+    return KITH_OK;
+}
+
+kith_status cpu_edge_md(const ki_edge *edge, dnnl_memory_desc_t *ret_md, kith_error *err) {
+    const dnnl_format_tag_t tag = edge->shape.n_dims == 2     ? dnnl_nc
+                                  : edge->layout == KI_NATIVE ? dnnl_nChw16c
+                                                              : dnnl_nchw;
+    return cpu_md(edge->shape.n_dims, edge->shape.dim, tag, ret_md, err);
+}
+
+kith_status cpu_primitive(cpu_backend *cpu, const void *op_desc, const_dnnl_primitive_attr_t attr,
+                          const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *ret_pd,
+                          dnnl_primitive_t *ret_primitive, kith_error *err) {
+    dnnl_primitive_desc_t pd = NULL;
+    CPU_DNNL(dnnl_primitive_desc_create(&pd, op_desc, attr, cpu->engine, hint));
+    const dnnl_status_t status = dnnl_primitive_create(ret_primitive, pd);
+    if (status != dnnl_success || !ret_pd)
+        dnnl_primitive_desc_destroy(pd);
+    else
+        *ret_pd = pd;
+    return status == dnnl_success ? KITH_OK : cpu_fail_dnnl(err, status, "dnnl_primitive_create");
+}
+
+size_t cpu_scratch_bytes(const_dnnl_primitive_desc_t pd) {
+    return ki_round_up(
+        dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)), KI_ALIGN);
+}
+
+/* oneDNN's memory objects take a plain void pointer also for what is only read. */
+kith_status cpu_memory(cpu_backend *cpu, const dnnl_memory_desc_t *md, const void *ptr,
+                       dnnl_memory_t *ret_memory, kith_error *err) {
+    void *writable = NULL;
+    memcpy(&writable, &ptr, sizeof ptr);
+    CPU_DNNL(dnnl_memory_create(ret_memory, md, cpu->engine, writable));
+    return KITH_OK;
+}
+
+kith_status cpu_scratch_memory(cpu_backend *cpu, const_dnnl_primitive_desc_t pd, void *ptr,
+                               dnnl_memory_t *ret_memory, kith_error *err) {
+    return cpu_memory(cpu, dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0), ptr, ret_memory,
+                      err);
+}
+
+kith_status cpu_reorder(cpu_backend *cpu, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
+                        bool accumulates, dnnl_primitive_t *ret_primitive, kith_error *err) {
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t ops = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_create(&attr);
+    if (status == dnnl_success && accumulates) {
+        status = dnnl_post_ops_create(&ops);
+        if (status == dnnl_success) status = dnnl_post_ops_append_sum(ops, 1.0f);
+        if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(attr, ops);
+    }
+    if (status == dnnl_success)
+        status = dnnl_reorder_primitive_desc_create(&pd, from, cpu->engine, to, cpu->engine, attr);
+    if (status == dnnl_success) status = dnnl_primitive_create(ret_primitive, pd);
+    dnnl_post_ops_destroy(ops);
+    dnnl_primitive_attr_destroy(attr);
+    dnnl_primitive_desc_destroy(pd);
+    return status == dnnl_success ? KITH_OK : cpu_fail_dnnl(err, status, "reorder");
+}
+
+kith_status cpu_run(cpu_backend *cpu, const_dnnl_primitive_t primitive, int n_args,
+                    const dnnl_exec_arg_t *args, kith_error *err) {
+    CPU_DNNL(dnnl_primitive_execute(primitive, cpu->stream, n_args, args));
+    return KITH_OK;
+}
+
+kith_status cpu_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes, void *ret_kernel,
+                           kith_error *err) {
+    ki_kernel *kernel = NULL;
+    KI_TRY(ki_zalloc_or(&kernel, 1, bytes, "a kernel", err));
+    kernel->type = type;
+    kernel->backend = backend;
+    memcpy(ret_kernel, &kernel, sizeof kernel);
+    return KITH_OK;
+}
+
+static void cpu_close(ki_backend *backend) {
+    cpu_backend *cpu = cpu_of(backend);
+    dnnl_primitive_attr_destroy(cpu->attr);
+    dnnl_primitive_attr_destroy(cpu->attr_relu);
+    if (cpu->stream) dnnl_stream_destroy(cpu->stream);
+    if (cpu->engine) dnnl_engine_destroy(cpu->engine);
+    ki_free(cpu);
+}
+
+static kith_status open_engine(cpu_backend *cpu, kith_error *err) {
+    CPU_DNNL(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0));
+    CPU_DNNL(dnnl_stream_create(&cpu->stream, cpu->engine, dnnl_stream_default_flags));
+    CPU_DNNL(dnnl_primitive_attr_create(&cpu->attr));
+    CPU_DNNL(dnnl_primitive_attr_set_scratchpad_mode(cpu->attr, dnnl_scratchpad_mode_user));
+    CPU_DNNL(dnnl_primitive_attr_create(&cpu->attr_relu));
+    CPU_DNNL(dnnl_primitive_attr_set_scratchpad_mode(cpu->attr_relu, dnnl_scratchpad_mode_user));
+    dnnl_post_ops_t ops = NULL;
+    CPU_DNNL(dnnl_post_ops_create(&ops));
+    dnnl_status_t status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(cpu->attr_relu, ops);
+    dnnl_post_ops_destroy(ops);
+    CPU_DNNL(status);
+    return KITH_OK;
+}
+
+static kith_status cpu_open(int device, ki_backend **ret_backend, kith_error *err) {
+    cpu_backend *cpu = NULL;
+    if (device != 0) return ki_fail(err, KITH_EINVAL, "cpu device %d; there is only 0", device);
+    KI_TRY(ki_zalloc_or(&cpu, 1, sizeof *cpu, "the cpu backend", err));
+    cpu->base.type = &ki_backend_cpu;
+    const kith_status status = open_engine(cpu, err);
+    if (status == KITH_OK)
+        *ret_backend = &cpu->base;
+    else
+        cpu_close(&cpu->base);
+    return status;
+}
+
+/* Large pages halve the time spent on address translation in blocks of hundreds of megabytes. */
+static kith_status cpu_alloc(ki_backend *backend, size_t bytes, void **ret_ptr, kith_error *err) {
+    (void)backend;
+    char *ptr = NULL;
+    KI_TRY(ki_alloc_or(&ptr, 1, bytes, "a network's tensors", err));
+    const size_t page = (size_t)2 << 20;
+    char *begin = (char *)ki_round_up((size_t)ptr, page);
+    if (bytes > 2 * page) madvise(begin, (bytes - (size_t)(begin - ptr)) / page * page, MADV_HUGEPAGE);
+    *ret_ptr = ptr;
+    return KITH_OK;
+}
+
+static void cpu_free(ki_backend *backend, void *ptr) {
+    (void)backend;
+    ki_free(ptr);
+}
+
+static kith_status cpu_copy(ki_backend *backend, void *dst, const void *src, size_t bytes, kith_error *err) {
+    (void)backend, (void)err;
+    memcpy(dst, src, bytes);
+    return KITH_OK;
+}
+
+static kith_status cpu_download(ki_backend *backend, const void *src, void *host, size_t bytes,
+                                kith_error *err) {
+    return cpu_copy(backend, host, src, bytes, err);
+}
+
+static kith_status cpu_zero(ki_backend *backend, void *dst, size_t bytes, kith_error *err) {
+    (void)backend, (void)err;
+    memset(dst, 0, bytes);
+    return KITH_OK;
+}
+
+static kith_status cpu_sync(ki_backend *backend, kith_error *err) {
+    CPU_DNNL(dnnl_stream_wait(cpu_of(backend)->stream));
+    return KITH_OK;
+}
+
+static size_t cpu_edge_bytes(const ki_backend *backend, const ki_shape *shape, ki_layout layout) {
+    (void)backend;
+    ki_shape padded = *shape;
+    if (layout == KI_NATIVE) padded.dim[1] = cpu_padded(padded.dim[1]);
+    const int64_t n = ki_shape_count(&padded);
+    return n > 0 && n < INT64_MAX / 8 ? (size_t)n * sizeof(float) : 0;
+}
+
+/* A blocked map and a plain one; rare (whole-map taps), so plain loops over rows of pixels. */
+typedef struct native_copy {
+    int64_t c, hw;
+    float *native, *plain;
+    bool to_native;
+} native_copy;
+
+static void native_copy_images(void *context, int64_t begin, int64_t end) {
+    const native_copy *a = context;
+    const int64_t c_padded = cpu_padded(a->c);
+    for (int64_t n = begin; n < end; n++) {
+        for (int64_t c = 0; c < c_padded; c++) {
+            float *blocked = a->native + cpu_native_at(n, c, 0, c_padded, a->hw);
+            if (c >= a->c) {
+                for (int64_t i = 0; a->to_native && i < a->hw; i++) blocked[i * CPU_BLOCK] = 0;
+                continue;
+            }
+            float *row = a->plain + (n * a->c + c) * a->hw;
+            if (a->to_native) {
+                for (int64_t i = 0; i < a->hw; i++) blocked[i * CPU_BLOCK] = row[i];
+            } else {
+                for (int64_t i = 0; i < a->hw; i++) row[i] = blocked[i * CPU_BLOCK];
+            }
+        }
+    }
+}
+
+static void copy_native(const ki_edge *edge, float *native, float *plain, bool to_native) {
+    native_copy a = {edge->shape.dim[1], edge->shape.dim[2] * edge->shape.dim[3], native, plain, to_native};
+    ki_parallel_for(edge->shape.dim[0], 1, native_copy_images, &a);
+}
+
+static kith_status cpu_import(ki_backend *backend, const ki_edge *edge, void *dst, const ki_real *host,
+                              kith_error *err) {
+    if (edge->layout == KI_PLAIN) return cpu_copy(backend, dst, host, edge->bytes, err);
+    backend->n_reorders++;
+    float *plain = NULL;
+    memcpy(&plain, &host, sizeof plain); /* only read */
+    copy_native(edge, dst, plain, true);
+    return KITH_OK;
+}
+
+static kith_status cpu_export(ki_backend *backend, const ki_edge *edge, const void *src, ki_real *host,
+                              kith_error *err) {
+    if (edge->layout == KI_PLAIN) return cpu_copy(backend, host, src, edge->bytes, err);
+    backend->n_reorders++;
+    float *native = NULL;
+    memcpy(&native, &src, sizeof native); /* only read */
+    copy_native(edge, native, host, false);
+    return KITH_OK;
+}
+
+const ki_backend_type ki_backend_cpu = {
+    .name = "cpu",
+    .summary = "oneDNN and OpenBLAS on all cores",
+    .version = KI_BACKEND_VERSION,
+    .open = cpu_open,
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .upload = cpu_copy,
+    .download = cpu_download,
+    .zero = cpu_zero,
+    .sync = cpu_sync,
+    .edge_bytes = cpu_edge_bytes,
+    .import = cpu_import,
+    .export = cpu_export,
+    .kernels = {[KI_OP_CONV2D] = &cpu_conv2d,
+                [KI_OP_BATCH_NORM] = &cpu_batch_norm,
+                [KI_OP_RELU] = &cpu_relu,
+                [KI_OP_POOL] = &cpu_pool,
+                [KI_OP_LRN] = &cpu_lrn,
+                [KI_OP_CONCAT] = &cpu_concat,
+                [KI_OP_ADD] = &cpu_add,
+                [KI_OP_LINEAR] = &cpu_linear,
+                [KI_OP_DROPOUT] = &cpu_dropout,
+                [KI_OP_GLOBAL_POOL] = &cpu_global_pool,
+                [KI_OP_L2_NORM] = &cpu_l2_norm,
+                [KI_OP_SOFTMAX_XENT] = &cpu_softmax_xent},
+    .can_fuse_relu = {[KI_OP_CONV2D] = true, [KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
+    .can_fold_bn = true,
+    .can_mask_concat = true,
+    .join = cpu_join,
+    .adam = cpu_adam,
+};

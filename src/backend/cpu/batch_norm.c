@@ -1,0 +1,149 @@
+/* Batch norm by oneDNN, ReLU fused through its mask workspace. Training uses batch statistics and
+ * moves the running ones; frozen uses the running ones and leaves them; inference likewise. */
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+
+typedef struct bn {
+    ki_kernel base;
+    ki_bn_attr attr;
+    int64_t c, n_each; /* values per channel */
+    bool uses_batch_stats, trains;
+    dnnl_primitive_desc_t fwd_pd, bwd_pd;
+    dnnl_primitive_t fwd, bwd;
+    dnnl_memory_desc_t data_md, stat_md;
+    dnnl_memory_t src, dst, mean, variance, scale, shift, workspace, diff_src, diff_dst, diff_scale,
+        diff_shift;
+    dnnl_memory_t fwd_scratch, bwd_scratch;
+    bool has_workspace;
+    float *stats; /* batch mean and variance, then diff_scale and diff_shift: [4, c] */
+    ki_param_slot param[KI_MAX_PARAMS];
+} bn;
+
+static void bn_free(ki_kernel *kernel) {
+    bn *k = (bn *)kernel;
+    dnnl_memory_t memories[] = {k->src,        k->dst,         k->mean,       k->variance, k->scale,
+                                k->shift,      k->workspace,   k->diff_src,   k->diff_dst, k->diff_scale,
+                                k->diff_shift, k->fwd_scratch, k->bwd_scratch};
+    for (size_t i = 0; i < sizeof memories / sizeof memories[0]; i++) dnnl_memory_destroy(memories[i]);
+    dnnl_primitive_destroy(k->fwd);
+    dnnl_primitive_destroy(k->bwd);
+    dnnl_primitive_desc_destroy(k->fwd_pd);
+    dnnl_primitive_desc_destroy(k->bwd_pd);
+    ki_free(k->stats);
+    ki_free(k);
+}
+
+static kith_status make_primitives(bn *k, cpu_backend *cpu, const ki_kernel_spec *spec, kith_error *err) {
+    unsigned flags = dnnl_use_scale | dnnl_use_shift;
+    if (!k->uses_batch_stats) flags |= dnnl_use_global_stats;
+    if (spec->has_relu) flags |= dnnl_fuse_norm_relu;
+    dnnl_batch_normalization_desc_t desc;
+    const dnnl_prop_kind_t prop = spec->mode == KI_TRAIN ? dnnl_forward_training : dnnl_forward_inference;
+    KI_TRY(cpu_edge_md(&spec->dst, &k->data_md, err));
+    KI_TRY(cpu_md(1, &k->c, dnnl_a, &k->stat_md, err));
+    CPU_DNNL(dnnl_batch_normalization_forward_desc_init(&desc, prop, &k->data_md, (float)k->attr.eps, flags));
+    KI_TRY(cpu_primitive(cpu, &desc, cpu->attr, NULL, &k->fwd_pd, &k->fwd, err));
+    if (!k->trains) return KITH_OK;
+    CPU_DNNL(dnnl_batch_normalization_backward_desc_init(&desc, dnnl_backward, &k->data_md, &k->data_md,
+                                                         (float)k->attr.eps, flags));
+    return cpu_primitive(cpu, &desc, cpu->attr, k->fwd_pd, &k->bwd_pd, &k->bwd, err);
+}
+
+static kith_status bn_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
+                             ki_kernel **ret_kernel, kith_error *err) {
+    bn *k = NULL;
+    kith_status status = KITH_OK;
+    KI_TRY(cpu_kernel_new(backend, &cpu_batch_norm, sizeof *k, &k, err));
+    k->attr = spec->attr->bn;
+    k->c = spec->dst.shape.dim[1];
+    k->n_each = spec->dst.shape.dim[0] * spec->dst.shape.dim[2] * spec->dst.shape.dim[3];
+    k->uses_batch_stats = spec->mode == KI_TRAIN && !spec->frozen_stats;
+    k->trains = spec->wants_diff_params;
+    KI_CHECK(ki_zalloc_or(&k->stats, 4 * (size_t)k->c, sizeof *k->stats, "batch statistics", err));
+    KI_CHECK(make_primitives(k, cpu_of(backend), spec, err));
+    const dnnl_memory_desc_t *workspace = dnnl_primitive_desc_query_md(k->fwd_pd, dnnl_query_workspace_md, 0);
+    const size_t workspace_bytes = dnnl_memory_desc_get_size(workspace);
+    size_t scratch = cpu_scratch_bytes(k->fwd_pd);
+    if (k->bwd_pd && cpu_scratch_bytes(k->bwd_pd) > scratch) scratch = cpu_scratch_bytes(k->bwd_pd);
+    k->has_workspace = workspace_bytes > 0;
+    *ret_info = (ki_kernel_info){
+        .workspace_bytes = workspace_bytes, .scratch_bytes = scratch, .backward_reads_src = true};
+    *ret_kernel = &k->base;
+    k = NULL;
+done:
+    if (k) bn_free(&k->base);
+    return status;
+}
+
+static kith_status bn_bind(ki_kernel *kernel, const ki_binding *b, kith_error *err) {
+    bn *k = (bn *)kernel;
+    cpu_backend *cpu = cpu_of(kernel->backend);
+    memcpy(k->param, b->param, sizeof k->param);
+    KI_TRY(cpu_memory(cpu, &k->data_md, b->src[0], &k->src, err));
+    KI_TRY(cpu_memory(cpu, &k->data_md, b->dst, &k->dst, err));
+    KI_TRY(cpu_memory(cpu, &k->stat_md, k->uses_batch_stats ? k->stats : k->param[KI_MEAN].value, &k->mean,
+                      err));
+    KI_TRY(cpu_memory(cpu, &k->stat_md, k->uses_batch_stats ? k->stats + k->c : k->param[KI_VAR].value,
+                      &k->variance, err));
+    KI_TRY(cpu_memory(cpu, &k->stat_md, k->param[KI_W].value, &k->scale, err));
+    KI_TRY(cpu_memory(cpu, &k->stat_md, k->param[KI_B].value, &k->shift, err));
+    KI_TRY(cpu_scratch_memory(cpu, k->fwd_pd, b->scratch, &k->fwd_scratch, err));
+    if (k->has_workspace)
+        KI_TRY(cpu_memory(cpu, dnnl_primitive_desc_query_md(k->fwd_pd, dnnl_query_workspace_md, 0),
+                          b->workspace, &k->workspace, err));
+    if (!k->bwd) return KITH_OK;
+    KI_TRY(cpu_memory(cpu, &k->data_md, b->diff_dst[0], &k->diff_dst, err));
+    /* oneDNN always writes diff_src; where nobody wants it the gradient's own buffer takes it. */
+    KI_TRY(cpu_memory(cpu, &k->data_md, b->diff_src[0] ? b->diff_src[0] : b->diff_dst[0], &k->diff_src, err));
+    KI_TRY(cpu_memory(cpu, &k->stat_md, k->stats + 2 * k->c, &k->diff_scale, err));
+    KI_TRY(cpu_memory(cpu, &k->stat_md, k->stats + 3 * k->c, &k->diff_shift, err));
+    return cpu_scratch_memory(cpu, k->bwd_pd, b->scratch, &k->bwd_scratch, err);
+}
+
+static void update_running(bn *k) {
+    const double unbias = k->n_each > 1 ? (double)k->n_each / (double)(k->n_each - 1) : 1;
+    const double m = k->attr.momentum;
+    float *mean = k->param[KI_MEAN].value, *variance = k->param[KI_VAR].value;
+    for (int64_t c = 0; c < k->c; c++) {
+        mean[c] = (float)((1 - m) * (double)mean[c] + m * (double)k->stats[c]);
+        variance[c] = (float)((1 - m) * (double)variance[c] + m * unbias * (double)k->stats[k->c + c]);
+    }
+}
+
+static kith_status bn_forward(ki_kernel *kernel, kith_error *err) {
+    bn *k = (bn *)kernel;
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, k->src},
+                                    {DNNL_ARG_DST, k->dst},
+                                    {DNNL_ARG_MEAN, k->mean},
+                                    {DNNL_ARG_VARIANCE, k->variance},
+                                    {DNNL_ARG_SCALE, k->scale},
+                                    {DNNL_ARG_SHIFT, k->shift},
+                                    {DNNL_ARG_SCRATCHPAD, k->fwd_scratch},
+                                    {DNNL_ARG_WORKSPACE, k->workspace}};
+    KI_TRY(cpu_run(cpu_of(kernel->backend), k->fwd, k->has_workspace ? 8 : 7, args, err));
+    if (k->uses_batch_stats) update_running(k);
+    return KITH_OK;
+}
+
+static kith_status bn_backward(ki_kernel *kernel, kith_error *err) {
+    bn *k = (bn *)kernel;
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, k->src},
+                                    {DNNL_ARG_DIFF_DST, k->diff_dst},
+                                    {DNNL_ARG_MEAN, k->mean},
+                                    {DNNL_ARG_VARIANCE, k->variance},
+                                    {DNNL_ARG_SCALE, k->scale},
+                                    {DNNL_ARG_DIFF_SRC, k->diff_src},
+                                    {DNNL_ARG_DIFF_SCALE, k->diff_scale},
+                                    {DNNL_ARG_DIFF_SHIFT, k->diff_shift},
+                                    {DNNL_ARG_SCRATCHPAD, k->bwd_scratch},
+                                    {DNNL_ARG_WORKSPACE, k->workspace}};
+    KI_TRY(cpu_run(cpu_of(kernel->backend), k->bwd, k->has_workspace ? 10 : 9, args, err));
+    cpu_accumulate(k->param[KI_W].diff, k->stats + 2 * k->c, k->c);
+    cpu_accumulate(k->param[KI_B].diff, k->stats + 3 * k->c, k->c);
+    return KITH_OK;
+}
+
+const ki_kernel_type cpu_batch_norm = {
+    .create = bn_create, .bind = bn_bind, .forward = bn_forward, .backward = bn_backward, .free = bn_free};

@@ -1,0 +1,111 @@
+/* Global pooling from blocked maps to plain rows: average, maximum (first of equals), or their sum. */
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+
+typedef struct global_pool {
+    ki_kernel base;
+    int64_t mb, c, hw;
+    ki_global_pool how;
+    ki_binding b;
+} global_pool;
+
+static void global_pool_free(ki_kernel *kernel) { ki_free(kernel); }
+
+static kith_status global_pool_create(ki_backend *backend, const ki_kernel_spec *spec,
+                                      ki_kernel_info *ret_info, ki_kernel **ret_kernel, kith_error *err) {
+    global_pool *k = NULL;
+    const ki_shape *s = &spec->src[0].shape;
+    KI_TRY(cpu_kernel_new(backend, &cpu_global_pool, sizeof *k, &k, err));
+    k->mb = s->dim[0];
+    k->c = s->dim[1];
+    k->hw = s->dim[2] * s->dim[3];
+    k->how = spec->attr->global_pool.how;
+    *ret_info = (ki_kernel_info){
+        .workspace_bytes =
+            k->how == KI_GLOBAL_AVG ? 0 : (size_t)(k->mb * cpu_padded(k->c)) * sizeof(int32_t)};
+    *ret_kernel = &k->base;
+    return KITH_OK;
+}
+
+static kith_status global_pool_bind(ki_kernel *kernel, const ki_binding *binding, kith_error *err) {
+    (void)err;
+    ((global_pool *)kernel)->b = *binding;
+    return KITH_OK;
+}
+
+CPU_WIDE static void pool_block(const float *src, int64_t hw, float *sum, float *most, int32_t *place) {
+    for (int i = 0; i < CPU_BLOCK; i++) {
+        sum[i] = 0;
+        most[i] = src[i];
+        place[i] = 0;
+    }
+    for (int64_t p = 0; p < hw; p++) {
+        for (int i = 0; i < CPU_BLOCK; i++) {
+            const float x = src[p * CPU_BLOCK + i];
+            sum[i] += x;
+            place[i] = x > most[i] ? (int32_t)p : place[i];
+            most[i] = x > most[i] ? x : most[i];
+        }
+    }
+}
+
+static void forward_images(void *context, int64_t begin, int64_t end) {
+    const global_pool *k = context;
+    const int64_t padded = cpu_padded(k->c);
+    for (int64_t n = begin; n < end; n++) {
+        for (int64_t c = 0; c < k->c; c += CPU_BLOCK) {
+            float sum[CPU_BLOCK], most[CPU_BLOCK];
+            int32_t place[CPU_BLOCK];
+            pool_block((const float *)k->b.src[0] + (n * padded + c) * k->hw, k->hw, sum, most, place);
+            float *dst = (float *)k->b.dst + n * k->c + c;
+            const int64_t n_here = k->c - c < CPU_BLOCK ? k->c - c : CPU_BLOCK;
+            for (int64_t i = 0; i < n_here; i++) {
+                const float average = sum[i] / (float)k->hw;
+                dst[i] = k->how == KI_GLOBAL_AVG   ? average
+                         : k->how == KI_GLOBAL_MAX ? most[i]
+                                                   : average + most[i];
+            }
+            if (k->b.workspace) memcpy((int32_t *)k->b.workspace + n * padded + c, place, sizeof place);
+        }
+    }
+}
+
+static kith_status global_pool_forward(ki_kernel *kernel, kith_error *err) {
+    (void)err;
+    ki_parallel_for(((global_pool *)kernel)->mb, 1, forward_images, kernel);
+    return KITH_OK;
+}
+
+static void backward_images(void *context, int64_t begin, int64_t end) {
+    const global_pool *k = context;
+    const int64_t padded = cpu_padded(k->c);
+    for (int64_t n = begin; n < end; n++) {
+        for (int64_t c = 0; c < padded; c += CPU_BLOCK) {
+            float each[CPU_BLOCK] = {0}, whole[CPU_BLOCK] = {0};
+            for (int64_t i = 0; i < CPU_BLOCK && c + i < k->c; i++) {
+                const float diff = ((const float *)k->b.diff_dst[0])[n * k->c + c + i];
+                if (k->how != KI_GLOBAL_MAX) each[i] = diff / (float)k->hw;
+                if (k->how != KI_GLOBAL_AVG) whole[i] = diff;
+            }
+            float *to = (float *)k->b.diff_src[0] + (n * padded + c) * k->hw;
+            for (int64_t p = 0; p < k->hw; p++) memcpy(to + p * CPU_BLOCK, each, sizeof each);
+            if (k->how == KI_GLOBAL_AVG) continue;
+            const int32_t *place = (const int32_t *)k->b.workspace + n * padded + c;
+            for (int64_t i = 0; i < CPU_BLOCK && c + i < k->c; i++)
+                to[(int64_t)place[i] * CPU_BLOCK + i] += whole[i];
+        }
+    }
+}
+
+static kith_status global_pool_backward(ki_kernel *kernel, kith_error *err) {
+    (void)err;
+    ki_parallel_for(((global_pool *)kernel)->mb, 1, backward_images, kernel);
+    return KITH_OK;
+}
+
+const ki_kernel_type cpu_global_pool = {.create = global_pool_create,
+                                        .bind = global_pool_bind,
+                                        .forward = global_pool_forward,
+                                        .backward = global_pool_backward,
+                                        .free = global_pool_free};

@@ -1,0 +1,160 @@
+#include "nn/params.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/rng.h"
+
+struct ki_params {
+    ki_backend *backend;
+    ki_arena arena;
+    ki_param *param;
+    const ki_param_decl **decl; /* the graph's declaration of each, copied into the arena */
+    int n;
+    int64_t trained_n, all_n;
+    ki_real *values, *diffs; /* device slabs */
+    ki_real *host;           /* staging for one parameter */
+    uint64_t version;
+};
+
+/* Slab offsets keep every parameter on a 64-byte line. */
+static int64_t padded(int64_t n) { return (int64_t)ki_round_up((size_t)n, KI_ALIGN / sizeof(ki_real)); }
+
+static kith_status copy_decls(ki_params *params, const ki_graph *graph, kith_error *err) {
+    int n = 0, k = 0;
+    for (int i = 0; i < ki_graph_count(graph); i++) n += ki_graph_node(graph, i)->n_params;
+    params->param = ki_arena_alloc(&params->arena, (size_t)n, sizeof *params->param);
+    params->decl = ki_arena_alloc(&params->arena, (size_t)n, sizeof *params->decl);
+    ki_param_decl *decl = ki_arena_alloc(&params->arena, (size_t)n, sizeof *decl);
+    if (!params->param || !params->decl || !decl) return ki_fail_memory(err, (size_t)n * 128, "parameters");
+    for (int trained = 1; trained >= 0; trained--) {
+        for (int i = 0; i < ki_graph_count(graph); i++) {
+            const ki_node *node = ki_graph_node(graph, i);
+            for (int p = 0; p < node->n_params; p++) {
+                if (node->param[p].trained != (trained == 1)) continue;
+                decl[k] = node->param[p];
+                decl[k].name = ki_arena_strdup(&params->arena, decl[k].name);
+                if (!decl[k].name) return ki_fail_memory(err, 64, "a parameter's name");
+                params->decl[k] = &decl[k];
+                const int64_t count = ki_shape_count(&decl[k].shape);
+                params->param[k] = (ki_param){
+                    .name = decl[k].name, .shape = decl[k].shape, .n = count, .trained = trained == 1};
+                params->all_n += padded(count);
+                if (trained) params->trained_n += padded(count);
+                k++;
+            }
+        }
+    }
+    params->n = n;
+    return KITH_OK;
+}
+
+kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params **ret_params,
+                          kith_error *err) {
+    ki_params *params = NULL;
+    kith_status status = KITH_OK;
+    KI_TRY(ki_graph_check(graph, err));
+    KI_TRY(ki_zalloc_or(&params, 1, sizeof *params, "parameters", err));
+    params->backend = backend;
+    KI_CHECK(copy_decls(params, graph, err));
+    const size_t all_bytes = (size_t)params->all_n * sizeof(ki_real);
+    const size_t trained_bytes = (size_t)params->trained_n * sizeof(ki_real);
+    void *slab = NULL;
+    KI_CHECK(backend->type->alloc(backend, all_bytes ? all_bytes : 1, &slab, err));
+    params->values = slab;
+    KI_CHECK(backend->type->zero(backend, slab, all_bytes, err));
+    KI_CHECK(backend->type->alloc(backend, trained_bytes ? trained_bytes : 1, &slab, err));
+    params->diffs = slab;
+    KI_CHECK(backend->type->zero(backend, slab, trained_bytes, err));
+    int64_t offset = 0, largest = 1;
+    for (int i = 0; i < params->n; i++) {
+        ki_param *p = &params->param[i];
+        p->value = params->values + offset;
+        p->diff = p->trained ? params->diffs + offset : NULL;
+        offset += padded(p->n);
+        if (p->n > largest) largest = p->n;
+    }
+    KI_CHECK(ki_alloc_or(&params->host, (size_t)largest, sizeof *params->host, "a parameter", err));
+    KI_CHECK(ki_params_init(params, 0, err));
+    *ret_params = params;
+    params = NULL;
+done:
+    ki_params_free(params);
+    return status;
+}
+
+void ki_params_free(ki_params *params) {
+    if (!params) return;
+    params->backend->type->free(params->backend, params->values);
+    params->backend->type->free(params->backend, params->diffs);
+    ki_free(params->host);
+    ki_arena_release(&params->arena);
+    ki_free(params);
+}
+
+/* A stream's name must not depend on the order of declarations: FNV-1a of the parameter's name. */
+static uint32_t name_hash(const char *name) {
+    uint32_t hash = 2166136261u;
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return hash;
+}
+
+kith_status ki_params_init(ki_params *params, uint64_t seed, kith_error *err) {
+    for (int i = 0; i < params->n; i++) {
+        const ki_param *p = &params->param[i];
+        const ki_param_decl *d = params->decl[i];
+        ki_rng rng = ki_rng_at(seed, KI_RNG_INIT, name_hash(p->name), 0);
+        const double bound = d->fan_in > 0 ? sqrt(6.0 / (double)d->fan_in) : 0;
+        for (int64_t j = 0; j < p->n; j++) {
+            params->host[j] =
+                (ki_real)(d->fan_in > 0 ? bound * (2 * (double)ki_rng_float(&rng) - 1) : d->fill);
+        }
+        KI_TRY(ki_params_set(params, p, params->host, err));
+        KI_TRY(params->backend->type->sync(params->backend, err));
+    }
+    return KITH_OK;
+}
+
+int ki_params_count(const ki_params *params) { return params->n; }
+const ki_param *ki_params_at(const ki_params *params, int i) { return &params->param[i]; }
+
+const ki_param *ki_params_find(const ki_params *params, const char *name) {
+    for (int i = 0; i < params->n; i++) {
+        if (strcmp(params->param[i].name, name) == 0) return &params->param[i];
+    }
+    return NULL;
+}
+
+int64_t ki_params_trained_n(const ki_params *params) { return params->trained_n; }
+ki_real *ki_params_values(ki_params *params) { return params->values; }
+ki_real *ki_params_diffs(ki_params *params) { return params->diffs; }
+
+kith_status ki_params_zero_diffs(ki_params *params, kith_error *err) {
+    return params->backend->type->zero(params->backend, params->diffs,
+                                       (size_t)params->trained_n * sizeof(ki_real), err);
+}
+
+kith_status ki_params_set(ki_params *params, const ki_param *param, const ki_real *host, kith_error *err) {
+    params->version++;
+    return params->backend->type->upload(params->backend, param->value, host, (size_t)param->n * sizeof *host,
+                                         err);
+}
+
+kith_status ki_params_get(const ki_params *params, const ki_param *param, ki_real *host, kith_error *err) {
+    KI_TRY(params->backend->type->download(params->backend, param->value, host,
+                                           (size_t)param->n * sizeof *host, err));
+    return params->backend->type->sync(params->backend, err);
+}
+
+kith_status ki_params_get_diff(const ki_params *params, const ki_param *param, ki_real *host,
+                               kith_error *err) {
+    if (!param->diff)
+        return ki_fail(err, KITH_EINVAL, "parameter %s is not trained and has no gradient", param->name);
+    KI_TRY(params->backend->type->download(params->backend, param->diff, host,
+                                           (size_t)param->n * sizeof *host, err));
+    return params->backend->type->sync(params->backend, err);
+}
+
+uint64_t ki_params_version(const ki_params *params) { return params->version; }
+void ki_params_touch(ki_params *params) { params->version++; }

@@ -1,0 +1,56 @@
+/* Steps: the graph after pruning and fusion, one per kernel, in running order. Shared by fuse.c
+ * (which makes them) and plan.c (which gives them kernels and memory). */
+#ifndef KI_STEPS_H
+#define KI_STEPS_H
+
+#include "nn/plan.h"
+
+/* A gradient part: diff buffer number, and whether somebody else reads it later. */
+typedef struct ki_part {
+    int buffer;
+    bool shared;
+} ki_part;
+
+enum { KI_MAX_PARTS = KI_MAX_SRC };
+
+typedef struct ki_step {
+    const ki_node *node; /* what the kernel computes */
+    int node_number;     /* in the graph: the same on every backend */
+    const ki_node *bn;   /* folded batch norm, or NULL */
+    const ki_node *out;  /* the node whose output the kernel writes (the ReLU when fused) */
+    bool has_relu;
+    int n_src, src[KI_MAX_SRC]; /* steps */
+    int n_consumers;
+    bool is_tap, is_grad_tap;
+    bool live;   /* a gradient arrives at the output */
+    bool useful; /* a gradient at the output is worth computing: something upstream is trained */
+    bool runs_backward;
+
+    ki_edge edge;
+    ki_kernel *kernel; /* NULL for the input */
+    ki_kernel_info info;
+    bool mask_done; /* the one consumer, a concat, applies this step's ReLU mask */
+
+    int dst_buffer, workspace_buffer, grad_buffer; /* -1: none */
+    int diff_src_buffer[KI_MAX_SRC];
+    int n_parts;
+    ki_part part[KI_MAX_PARTS];
+    bool joins;      /* the parts must be summed or masked before backward */
+    int diff_buffer; /* the gradient at the output after joining; -1: none */
+    bool diff_shared;
+    bool grad_is_set;
+    const void *part_ptr[KI_MAX_PARTS]; /* bound addresses for join */
+    const void *mask_ptr;
+    void *diff_ptr;
+} ki_step;
+
+typedef struct ki_steps {
+    ki_step *step;
+    int n, n_fused_relu, n_folded_bn;
+} ki_steps;
+
+/* Prune, fuse and mark which steps take part in backward. ret_steps->step is allocated. */
+kith_status ki_steps_make(const ki_graph *graph, const ki_backend_type *backend,
+                          const ki_plan_options *options, ki_steps *ret_steps, kith_error *err);
+
+#endif
