@@ -166,23 +166,17 @@ static void print_wrapped(const char *text, int column) {
 }
 
 static void describe(const cli_option *o, char *buf, size_t bytes) {
+    char def[128] = "";
+    if (o->ret_int) snprintf(def, sizeof def, " (default %lld)", (long long)*o->ret_int);
+    if (o->ret_real) snprintf(def, sizeof def, " (default %.10g)", *o->ret_real);
+    if (o->ret_text && *o->ret_text) snprintf(def, sizeof def, " (default %s)", *o->ret_text);
+    if (o->ret_list) snprintf(def, sizeof def, " (may be repeated)");
     size_t used = (size_t)snprintf(buf, bytes, "%s", o->help);
-    if (o->choices && used < bytes) {
-        used += (size_t)snprintf(buf + used, bytes - used, ": ");
-        for (int i = 0; o->choices[i] && used < bytes; i++)
-            used += (size_t)snprintf(buf + used, bytes - used, "%s%s", i ? ", " : "", o->choices[i]);
+    for (int i = 0; o->choices && o->choices[i] && used < bytes; i++) {
+        used += (size_t)snprintf(buf + used, bytes - used, "%s%s", i ? ", " : ": ", o->choices[i]);
+        if (*o->ret_choice == i) snprintf(def, sizeof def, " (default %s)", o->choices[i]);
     }
-    if (used >= bytes) return;
-    if (o->ret_int)
-        snprintf(buf + used, bytes - used, " (default %lld)", (long long)*o->ret_int);
-    else if (o->ret_real)
-        snprintf(buf + used, bytes - used, " (default %.10g)", *o->ret_real);
-    else if (o->ret_choice && *o->ret_choice >= 0)
-        snprintf(buf + used, bytes - used, " (default %s)", o->choices[*o->ret_choice]);
-    else if (o->ret_text && *o->ret_text)
-        snprintf(buf + used, bytes - used, " (default %s)", *o->ret_text);
-    else if (o->ret_list)
-        snprintf(buf + used, bytes - used, " (may be repeated)");
+    if (used < bytes) snprintf(buf + used, bytes - used, "%s", def);
 }
 
 static void print_option(const cli_option *o) {

@@ -88,26 +88,24 @@ char *ki_strndup(const char *s, size_t n) {
 
 char *ki_strdup(const char *s) { return ki_strndup(s, strlen(s)); }
 
-kith_status ki_alloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err) {
-    void *ptr = ki_alloc(n, size);
-    if (!ptr) {
-        size_t bytes = 0;
-        return ki_fail_memory(err, ki_mul_size(n, size, &bytes) ? bytes : SIZE_MAX, what);
-    }
+static kith_status hand_over(void *ptr, void *ret_ptr, size_t n, size_t size, const char *what,
+                             kith_error *err) {
+    size_t bytes = 0;
+    if (!ptr) return ki_fail_memory(err, ki_mul_size(n, size, &bytes) ? bytes : SIZE_MAX, what);
     memcpy(ret_ptr, &ptr, sizeof ptr);
     return KITH_OK;
+}
+
+kith_status ki_alloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err) {
+    return hand_over(ki_alloc(n, size), ret_ptr, n, size, what, err);
 }
 
 kith_status ki_zalloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err) {
-    void *ptr = NULL;
-    KI_TRY(ki_alloc_or(&ptr, n, size, what, err));
-    memset(ptr, 0, n * size);
-    memcpy(ret_ptr, &ptr, sizeof ptr);
-    return KITH_OK;
+    return hand_over(ki_zalloc(n, size), ret_ptr, n, size, what, err);
 }
 
-kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t size,
-                    const char *what, kith_error *err) {
+kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t size, const char *what,
+                    kith_error *err) {
     if (needed <= *capacity) return KITH_OK;
     size_t wanted = *capacity < 8 ? 8 : *capacity;
     while (wanted < needed) {
