@@ -79,7 +79,8 @@ void ki_free(void *ptr) {
 }
 
 char *ki_strndup(const char *s, size_t n) {
-    char *copy = ki_alloc(n + 1, 1);
+    size_t bytes = 0;
+    char *copy = ki_add_size(n, 1, &bytes) ? ki_alloc(bytes, 1) : NULL;
     if (!copy) return NULL;
     memcpy(copy, s, n);
     copy[n] = '\0';

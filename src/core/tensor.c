@@ -7,12 +7,17 @@ static const struct {
     size_t bytes;
     const char *name;
 } dtypes[] = {
-    [KITH_F32] = {4, "float32"}, [KITH_F64] = {8, "float64"}, [KITH_F16] = {2, "float16"}, [KITH_BF16] = {2, "bfloat16"},
-    [KITH_I32] = {4, "int32"},   [KITH_I64] = {8, "int64"},   [KITH_U8] = {1, "uint8"},
+    [KITH_F32] = {4, "float32"},   [KITH_F64] = {8, "float64"}, [KITH_F16] = {2, "float16"},
+    [KITH_BF16] = {2, "bfloat16"}, [KITH_I32] = {4, "int32"},   [KITH_I64] = {8, "int64"},
+    [KITH_U8] = {1, "uint8"},
 };
 
-size_t kith_dtype_bytes(kith_dtype dtype) { return dtypes[dtype].bytes; }
-const char *kith_dtype_name(kith_dtype dtype) { return dtypes[dtype].name; }
+static bool is_dtype(kith_dtype dtype) { return (size_t)dtype < sizeof dtypes / sizeof dtypes[0]; }
+
+size_t kith_dtype_bytes(kith_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].bytes : 0; }
+const char *kith_dtype_name(kith_dtype dtype) {
+    return is_dtype(dtype) ? dtypes[dtype].name : "unknown type";
+}
 
 int64_t ki_shape_count(const ki_shape *shape) {
     int64_t n = 1;
@@ -33,7 +38,8 @@ bool ki_shape_equal(const ki_shape *a, const ki_shape *b) {
 const char *ki_shape_text(const ki_shape *shape, char *buf, size_t buf_bytes) {
     size_t used = (size_t)snprintf(buf, buf_bytes, "[");
     for (int i = 0; i < shape->n_dims && used < buf_bytes; i++)
-        used += (size_t)snprintf(buf + used, buf_bytes - used, "%s%lld", i ? ", " : "", (long long)shape->dim[i]);
+        used +=
+            (size_t)snprintf(buf + used, buf_bytes - used, "%s%lld", i ? ", " : "", (long long)shape->dim[i]);
     if (used < buf_bytes) snprintf(buf + used, buf_bytes - used, "]");
     return buf;
 }
