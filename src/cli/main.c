@@ -1,2 +1,100 @@
+/* kith: find the subcommand and run it. */
 #include <stdio.h>
-int main(void) { puts("kith"); return 0; }
+#include <string.h>
+
+#include "cli/cli.h"
+#include "kith/log.h"
+#include "kith/text.h"
+#include "kith/version.h"
+
+typedef struct command {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+} command;
+
+static const command commands[] = {
+#define X(name, summary) {#name, summary, cmd_##name},
+#include "cli/table.def"
+#undef X
+};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static int print_help(FILE *to) {
+    fprintf(to,
+            "usage: kith COMMAND [options] …\n"
+            "       kith help COMMAND\n"
+            "       kith --version\n\n"
+            "Train image embeddings, judge them fairly, search with them.\n\n"
+            "commands:\n");
+    for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].summary);
+    fprintf(to, "\nkith -v COMMAND … also prints what the library has to say on its way.\n");
+    return CLI_OK;
+}
+
+static const command *find_command(const char *name) {
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    }
+    return NULL;
+}
+
+static int unknown_command(const char *name) {
+    const char *names[N_COMMANDS];
+    for (int i = 0; i < N_COMMANDS; i++) names[i] = commands[i].name;
+    const char *near = kith_nearest(name, names, N_COMMANDS);
+    if (near)
+        fprintf(stderr, "kith: unknown command '%.60s' (did you mean '%s'?)\n", name, near);
+    else
+        fprintf(stderr, "kith: unknown command '%.60s' (see kith --help)\n", name);
+    return CLI_USAGE;
+}
+
+int cmd_help(int argc, char **argv) {
+    const cli_usage usage = {.operands = "[COMMAND]", .most = 1};
+    const int status = cli_parse(&usage, &argc, argv);
+    if (status != CLI_RUN) return status;
+    if (argc < 2) return print_help(stdout);
+    const command *found = find_command(argv[1]);
+    if (!found) return unknown_command(argv[1]);
+    char help[] = "--help";
+    return found->run(2, (char *[]){argv[1], help, NULL});
+}
+
+static void print_log(void *user, kith_log_level level, const char *line) {
+    (void)user;
+    fprintf(stderr, "kith: %s%s\n", level == KITH_LOG_WARNING ? "warning: " : "", line);
+}
+
+static int run(int argc, char **argv) {
+    kith_log_set(print_log, NULL, KITH_LOG_WARNING);
+    if (argc > 1 && strcmp(argv[1], "-v") == 0) {
+        kith_log_set(print_log, NULL, KITH_LOG_DEBUG);
+        argc--, argv++;
+    }
+    if (argc < 2) {
+        print_help(stderr);
+        return CLI_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return print_help(stdout);
+    if (strcmp(name, "--version") == 0) {
+        printf("kith %s\n", kith_version());
+        return CLI_OK;
+    }
+    if (name[0] == '-') {
+        fprintf(stderr, "kith: unknown option '%.60s' before the command (see kith --help)\n", name);
+        return CLI_USAGE;
+    }
+    const command *found = find_command(name);
+    return found ? found->run(argc - 1, argv + 1) : unknown_command(name);
+}
+
+int main(int argc, char **argv) {
+    const int status = run(argc, argv);
+    /* A result that did not reach its reader is a failure, as on a full disk. */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("kith: standard output");
+        return status ? status : CLI_FAILURE;
+    }
+    return status;
+}

@@ -79,7 +79,8 @@ void ki_free(void *ptr) {
 }
 
 char *ki_strndup(const char *s, size_t n) {
-    char *copy = ki_alloc(n + 1, 1);
+    size_t bytes = 0;
+    char *copy = ki_add_size(n, 1, &bytes) ? ki_alloc(bytes, 1) : NULL;
     if (!copy) return NULL;
     memcpy(copy, s, n);
     copy[n] = '\0';
@@ -88,22 +89,20 @@ char *ki_strndup(const char *s, size_t n) {
 
 char *ki_strdup(const char *s) { return ki_strndup(s, strlen(s)); }
 
-kith_status ki_alloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err) {
-    void *ptr = ki_alloc(n, size);
-    if (!ptr) {
-        size_t bytes = 0;
-        return ki_fail_memory(err, ki_mul_size(n, size, &bytes) ? bytes : SIZE_MAX, what);
-    }
+static kith_status hand_over(void *ptr, void *ret_ptr, size_t n, size_t size, const char *what,
+                             kith_error *err) {
+    size_t bytes = 0;
+    if (!ptr) return ki_fail_memory(err, ki_mul_size(n, size, &bytes) ? bytes : SIZE_MAX, what);
     memcpy(ret_ptr, &ptr, sizeof ptr);
     return KITH_OK;
 }
 
+kith_status ki_alloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err) {
+    return hand_over(ki_alloc(n, size), ret_ptr, n, size, what, err);
+}
+
 kith_status ki_zalloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err) {
-    void *ptr = NULL;
-    KI_TRY(ki_alloc_or(&ptr, n, size, what, err));
-    memset(ptr, 0, n * size);
-    memcpy(ret_ptr, &ptr, sizeof ptr);
-    return KITH_OK;
+    return hand_over(ki_zalloc(n, size), ret_ptr, n, size, what, err);
 }
 
 kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t size, const char *what,

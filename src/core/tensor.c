@@ -12,8 +12,12 @@ static const struct {
     [KITH_U8] = {1, "uint8"},
 };
 
-size_t kith_dtype_bytes(kith_dtype dtype) { return dtypes[dtype].bytes; }
-const char *kith_dtype_name(kith_dtype dtype) { return dtypes[dtype].name; }
+static bool is_dtype(kith_dtype dtype) { return (size_t)dtype < sizeof dtypes / sizeof dtypes[0]; }
+
+size_t kith_dtype_bytes(kith_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].bytes : 0; }
+const char *kith_dtype_name(kith_dtype dtype) {
+    return is_dtype(dtype) ? dtypes[dtype].name : "unknown type";
+}
 
 int64_t ki_shape_count(const ki_shape *shape) {
     int64_t n = 1;

@@ -1,7 +1,9 @@
 #include "core/text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <locale.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +17,7 @@ static int min3(int a, int b, int c) {
 /* Optimal string alignment over three rolling rows. */
 int ki_edit_distance(const char *a, const char *b) {
     const size_t na = strlen(a), nb = strlen(b);
-    if (na > LONGEST || nb > LONGEST) return LONGEST;
+    if (na > LONGEST || nb > LONGEST) return strcmp(a, b) == 0 ? 0 : (int)(na > nb ? na : nb);
     int rows[3][LONGEST + 1];
     int *two = rows[0], *one = rows[1], *now = rows[2];
     for (size_t j = 0; j <= nb; j++) one[j] = (int)j;
@@ -49,17 +51,16 @@ const char *ki_nearest(const char *word, const char *const *names, size_t n_name
     return best;
 }
 
-static locale_t c_locale(void) {
-    static locale_t loc;
-    if (!loc) loc = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    return loc;
-}
+static locale_t c_locale;
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static void make_c_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
 bool ki_parse_double(const char *text, double *ret) {
     char *end = NULL;
-    if (!*text || strchr(" \t\n\r", *text)) return false;
-    errno = 0;
-    const double value = strtod_l(text, &end, c_locale());
+    if (!*text || isspace((unsigned char)*text)) return false;
+    pthread_once(&c_locale_once, make_c_locale);
+    if (!c_locale) return false;
+    const double value = strtod_l(text, &end, c_locale);
     if (end == text || *end) return false;
     *ret = value;
     return true;
@@ -67,7 +68,7 @@ bool ki_parse_double(const char *text, double *ret) {
 
 bool ki_parse_int64(const char *text, int64_t *ret) {
     char *end = NULL;
-    if (!*text || strchr(" \t\n\r", *text)) return false;
+    if (!*text || isspace((unsigned char)*text)) return false;
     errno = 0;
     const long long value = strtoll(text, &end, 10);
     if (errno || end == text || *end) return false;

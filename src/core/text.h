@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Number of single-letter edits (insert, delete, replace, swap of neighbours) between the strings. */
+/* Number of single-letter edits (insert, delete, replace, swap of neighbours) between the strings;
+ * an upper bound when one is longer than 63 bytes. */
 int ki_edit_distance(const char *a, const char *b);
 
 /* The name nearest to `word` that is near enough to be worth suggesting, or NULL. */

@@ -1,0 +1,33 @@
+# make install: program, libraries, headers, pkg-config file, man page.
+install(TARGETS kith_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS kith_shared kith_static LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+                                        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/kith DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h")
+
+# What a static link needs beside libkith.a is what kith_objects links to, so that a library added
+# there is not forgotten here.
+set(pc_requires "")
+get_target_property(linked kith_objects LINK_LIBRARIES)
+foreach(library IN LISTS linked)
+  if(library MATCHES "^PkgConfig::(.+)$")
+    list(APPEND pc_requires ${${CMAKE_MATCH_1}_MODULE_NAME})
+  endif()
+endforeach()
+list(JOIN pc_requires " " pc_requires)
+# The file finds its prefix from where it lies: --prefix at install time and DESTDIR both work.
+string(REGEX REPLACE "[^/]+" ".." pc_up "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+configure_file(${CMAKE_SOURCE_DIR}/cmake/kith.pc.in ${CMAKE_BINARY_DIR}/kith.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/kith.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The man page's list of commands is src/cli/table.def.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/table.def)
+file(STRINGS ${CMAKE_SOURCE_DIR}/src/cli/table.def rows REGEX "^X\\(")
+set(man_commands "")
+foreach(row IN LISTS rows)
+  string(REGEX REPLACE "^X\\(([a-z_]+), *\"(.*)\"\\)$" ".TP\n.B \\1\n\\2\n" entry "${row}")
+  string(REPLACE "-" "\\-" entry "${entry}")
+  string(APPEND man_commands "${entry}")
+endforeach()
+configure_file(${CMAKE_SOURCE_DIR}/docs/kith.1 ${CMAKE_BINARY_DIR}/kith.1 @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/kith.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

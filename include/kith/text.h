@@ -1,0 +1,26 @@
+/* Text helpers for programs: the nearest name for a misspelt one, numbers without the locale. */
+#ifndef KITH_TEXT_H
+#define KITH_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The name nearest to `word`, or NULL when none is near enough to be worth suggesting. */
+KITH_API const char *kith_nearest(const char *word, const char *const *names, size_t n_names);
+
+/* Whole-string parses, the same in every locale: false, and *ret untouched, for anything but one
+ * number. */
+KITH_API bool kith_parse_real(const char *text, double *ret);
+KITH_API bool kith_parse_int(const char *text, int64_t *ret);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Fail when a file includes a layer it may not (src/layers.txt): check-layers.sh [ROOT]
+set -eu
+cd "${1:-$(dirname "$0")/..}"
+# shellcheck disable=SC2016
+find include src \( -name "*.[ch]" -o -name "*.cu" -o -name "*.def" \) | sort | xargs awk '
+    # The table, and from it everything each layer may reach.
+    FILENAME == "src/layers.txt" {
+        if (/^#/ || NF == 0) next
+        known[$1] = 1
+        for (i = 2; i <= NF; i++) may[$1, $i] = 1
+        next
+    }
+    !is_closed {
+        for (k in known) for (a in known) for (b in known)
+            if (((a, k) in may) && ((k, b) in may)) may[a, b] = 1
+        is_closed = 1
+    }
+    # The longest folder of the table that holds the path ("backend/cpu" before "backend").
+    function layer_of(path) {
+        while (sub(/\/[^\/]*$/, "", path)) if (path in known) return path
+        return ""
+    }
+    function report(text) { printf "%s:%d: %s\n", FILENAME, FNR, text; n_wrong++ }
+    FNR == 1 {
+        path = FILENAME
+        is_public = sub(/^include\//, "", path)
+        sub(/^src\//, "", path)
+        layer = is_public ? "kith" : layer_of(path)
+        if (layer == "") report("this folder is not in src/layers.txt")
+    }
+    /^[ \t]*#[ \t]*include[ \t]*"/ {
+        split($0, part, "\"")
+        if (part[2] ~ /^kith\// || (!is_public && part[2] !~ /\//)) next
+        target = layer_of(part[2])
+        if (target == layer && target != "" || ((layer, target) in may)) next
+        if (layer != "") report((is_public ? "a public header" : layer) " may not include " part[2])
+    }
+    END { exit n_wrong > 0 }
+' src/layers.txt

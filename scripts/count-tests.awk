@@ -1,0 +1,30 @@
+# Count the tests in ctest's JUnit report. A CMocka program counts as the tests it ran, any other
+# program, or one that ended before it could count, as one.
+function finish() {
+    if (name == "") return
+    if (state == "failed" && n_failed == 0) n_failed = 1
+    if (n_passed + n_failed + n_skipped == 0) {
+        if (state == "skipped") n_skipped = 1
+        else n_passed = 1
+    }
+    passed += n_passed; failed += n_failed; skipped += n_skipped
+    name = ""
+}
+/^\t<testcase / {
+    finish()
+    name = $2
+    state = /status="fail"/ ? "failed" : "passed"
+    n_passed = n_failed = n_skipped = 0
+    in_head = 1
+}
+# Only exit status 77 is a skip; "unable to find executable" and the like are failures.
+in_head && /^\t\t<skipped / { state = /SKIP_RETURN_CODE/ ? "skipped" : "failed" }
+/<system-out>/ { in_head = 0 }
+/^\[  PASSED  \] [0-9]+ test\(s\)/ { n_passed += $4 }
+/^\[  FAILED  \] [0-9]+ test\(s\)/ { n_failed += $4 }
+/^\[  SKIPPED \] [0-9]+ test\(s\)/ { n_skipped += $4 }
+END {
+    finish()
+    printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+    exit failed > 0
+}

@@ -1,0 +1,124 @@
+/* What the subcommands share. Only public headers (kith/…) are used in this folder.
+ *
+ * A subcommand is one file with one function, `int cmd_NAME(int argc, char **argv)` (argv[0] is the
+ * subcommand's name, the result is the exit status), and one row in table.def:
+ *
+ *     int cmd_embed(int argc, char **argv) {
+ *         const char *backbone = NULL, *out = NULL;
+ *         int64_t batch = 32;
+ *         bool json = false;
+ *         const cli_option options[] = {
+ *             CLI_TEXT("backbone", "NAME", &backbone, "the network (see kith list backbones)"),
+ *             CLI_INT("batch", "N", &batch, 1, 65536, "items per step"),
+ *             CLI_TEXT("out|o", "FILE", &out, "where the embeddings go"),
+ *             CLI_FLAG("json", &json, "print the result as JSON"),
+ *             CLI_END};
+ *         const cli_usage usage = {.operands = "BATCH.npy", .least = 1, .most = 1, .options = options};
+ *         const int status = cli_parse(&usage, &argc, argv);
+ *         if (status != CLI_RUN) return status;
+ *         … argv[1] to argv[argc - 1] are the operands …
+ *
+ * Exit statuses: 0 success, 1 failure, 2 wrong usage. A failure prints one line to standard error;
+ * results go to standard output. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "kith/status.h"
+
+enum { CLI_RUN = -1, CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2 };
+
+#define X(name, summary) int cmd_##name(int argc, char **argv);
+#include "cli/table.def"
+#undef X
+
+/* An option that may be given several times, as in --set key=value --set key=value. */
+enum { CLI_MOST_ITEMS = 64 };
+typedef struct cli_list {
+    int n_items;
+    const char *item[CLI_MOST_ITEMS];
+} cli_list;
+
+/* A row points at one variable of the type its macro wants; the variable's value before parsing is
+ * the default that --help shows. "out|o" is --out with the short form -o. */
+typedef struct cli_option {
+    const char *name;
+    const char *argument; /* what --help calls the value; NULL for a flag */
+    const char *help;
+    bool *ret_flag;
+    int64_t *ret_int;
+    double *ret_real;
+    const char **ret_text;
+    cli_list *ret_list;
+    int *ret_choice;            /* index into choices */
+    const char *const *choices; /* NULL-terminated */
+    double least, most;         /* int and real: the range allowed, both ends included */
+} cli_option;
+
+#define CLI_FLAG(name_, ret_, help_) \
+    { .name = (name_), .ret_flag = (ret_), .help = (help_) }
+#define CLI_INT(name_, argument_, ret_, least_, most_, help_)                                   \
+    {                                                                                           \
+        .name = (name_), .argument = (argument_), .ret_int = (ret_), .least = (double)(least_), \
+        .most = (double)(most_), .help = (help_)                                                \
+    }
+#define CLI_REAL(name_, argument_, ret_, least_, most_, help_)                                            \
+    {                                                                                                     \
+        .name = (name_), .argument = (argument_), .ret_real = (ret_), .least = (least_), .most = (most_), \
+        .help = (help_)                                                                                   \
+    }
+#define CLI_TEXT(name_, argument_, ret_, help_) \
+    { .name = (name_), .argument = (argument_), .ret_text = (ret_), .help = (help_) }
+#define CLI_LIST(name_, argument_, ret_, help_) \
+    { .name = (name_), .argument = (argument_), .ret_list = (ret_), .help = (help_) }
+#define CLI_CHOICE(name_, argument_, ret_, choices_, help_) \
+    { .name = (name_), .argument = (argument_), .ret_choice = (ret_), .choices = (choices_), .help = (help_) }
+#define CLI_END \
+    { .name = NULL }
+
+typedef struct cli_usage {
+    const char *operands;      /* as --help shows them: "BATCH.npy", "IMAGE…"; NULL when none */
+    int least, most;           /* how many operands; most < 0 = any number */
+    const cli_option *options; /* ends with CLI_END; NULL when none */
+    const char *details;       /* paragraphs for --help after the summary; may be NULL */
+} cli_usage;
+
+/* Read the options into their variables and leave the operands in argv[1] … argv[*argc - 1].
+ * Options and operands may be mixed; "--" ends the options. Returns CLI_RUN, or the exit status
+ * when the command is over: --help was printed, or the usage was wrong and said so. */
+int cli_parse(const cli_usage *usage, int *argc, char **argv);
+
+/* Print "kith: message (hint)" to standard error; returns 1. */
+int cli_fail(const kith_error *err);
+/* The same for a failure that no library call reports. */
+int cli_failf(const char *fmt, ...) KITH_PRINTF(1, 2);
+/* Print "kith: NAME: message (see kith help NAME)" to standard error; returns 2. */
+int cli_misused(const char *name, const char *fmt, ...) KITH_PRINTF(2, 3);
+/* As cli_misused for a word that is none of the names, with the nearest one suggested. */
+int cli_unknown(const char *name, const char *what, const char *word, const char *const *names,
+                size_t n_names);
+
+/* JSON on a stream: a quoted string, and a number with enough digits to read back the same double
+ * (null for what JSON cannot say: NaN and the infinities). */
+void cli_json_string(FILE *to, const char *text);
+void cli_json_number(FILE *to, double value);
+
+/* Progress of a long run, on standard error: a bar that redraws on a terminal, now and then a plain
+ * line in a pipe or a file. Nothing at all for runs shorter than a second. */
+typedef struct cli_progress {
+    const char *what; /* "embedding" */
+    int64_t total, done;
+    bool is_terminal, has_drawn;
+    double began, drawn; /* seconds on the monotonic clock */
+} cli_progress;
+
+void cli_progress_begin(cli_progress *progress, const char *what, int64_t total);
+/* `note` (may be NULL) is shown behind the count: "loss 0.31". */
+void cli_progress_update(cli_progress *progress, int64_t done, const char *note);
+/* Finish the line, so that results start on a fresh one. */
+void cli_progress_end(cli_progress *progress);
+
+#endif

@@ -1,0 +1,66 @@
+/* Progress on standard error; see cli.h. */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+enum { BAR_WIDTH = 28 };
+static const double FIRST_SECONDS = 1, BAR_SECONDS = 0.1, LINE_SECONDS = 10;
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void print_time(double seconds) {
+    const long whole = seconds > 0 ? (long)seconds : 0;
+    if (whole >= 3600)
+        fprintf(stderr, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        fprintf(stderr, "%ld:%02ld", whole / 60, whole % 60);
+}
+
+static void draw(cli_progress *p, double now, const char *note) {
+    const double part = p->total > 0 ? (double)p->done / (double)p->total : 0;
+    if (p->is_terminal) {
+        const int n_full = (int)(part * BAR_WIDTH);
+        fprintf(stderr, "\r%s [", p->what);
+        for (int i = 0; i < BAR_WIDTH; i++) fputc(i < n_full ? '#' : '.', stderr);
+        fprintf(stderr, "] ");
+    } else {
+        fprintf(stderr, "%s ", p->what);
+    }
+    fprintf(stderr, "%lld/%lld", (long long)p->done, (long long)p->total);
+    if (part > 0 && part < 1) {
+        fprintf(stderr, ", ");
+        print_time((now - p->began) * (1 - part) / part);
+        fprintf(stderr, " left");
+    }
+    if (note) fprintf(stderr, ", %s", note);
+    /* Clear to the end of the line: the line before may have been longer. */
+    fputs(p->is_terminal ? "\033[K" : "\n", stderr);
+    fflush(stderr);
+    p->drawn = now;
+    p->has_drawn = true;
+}
+
+void cli_progress_begin(cli_progress *p, const char *what, int64_t total) {
+    const double now = seconds_now();
+    *p = (cli_progress){.what = what, .total = total, .is_terminal = isatty(STDERR_FILENO), .began = now};
+    p->drawn = now;
+}
+
+void cli_progress_update(cli_progress *p, int64_t done, const char *note) {
+    const double now = seconds_now();
+    p->done = done;
+    if (now - p->began < FIRST_SECONDS) return;
+    const bool is_due = now - p->drawn >= (p->is_terminal ? BAR_SECONDS : LINE_SECONDS);
+    if (is_due || !p->has_drawn || (done == p->total && p->has_drawn)) draw(p, now, note);
+}
+
+void cli_progress_end(cli_progress *p) {
+    if (p->has_drawn && p->is_terminal) fputc('\n', stderr);
+    p->has_drawn = false;
+}

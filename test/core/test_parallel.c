@@ -1,0 +1,89 @@
+#include "core/parallel.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "support/testing.h"
+
+enum { MOST_ITEMS = 1000 };
+
+typedef struct visit {
+    atomic_int count[MOST_ITEMS];
+    atomic_int n_runs;
+    atomic_llong least;
+} visit;
+
+static void visit_range(void *context, int64_t begin, int64_t end) {
+    visit *v = context;
+    atomic_fetch_add(&v->n_runs, 1);
+    long long least = atomic_load(&v->least);
+    while (end - begin < least && !atomic_compare_exchange_weak(&v->least, &least, end - begin)) {
+    }
+    for (int64_t i = begin; i < end; i++) atomic_fetch_add(&v->count[i], 1);
+}
+
+/* Every item once, no run below the grain (unless all items together are), no more runs than
+ * threads: over sizes and grains around the places where the cuts fall. */
+static void test_every_item_once(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {1, 2, 3, 7, 10, 16, 17, 999, 1000}, grains[] = {0, 1, 2, 6, 8, 500, 2000};
+    for (int threads = 1; threads <= 4; threads++) {
+        ki_threads_set(threads);
+        for (size_t s = 0; s < N_ROWS(sizes); s++) {
+            for (size_t g = 0; g < N_ROWS(grains); g++) {
+                static visit v;
+                memset(&v, 0, sizeof v);
+                atomic_store(&v.least, MOST_ITEMS + 1);
+                ki_parallel_for(sizes[s], grains[g], visit_range, &v);
+                for (int64_t i = 0; i < MOST_ITEMS; i++) assert_int_equal(v.count[i], i < sizes[s]);
+                assert_in_range(v.n_runs, 1, threads);
+                const int64_t wanted = sizes[s] < grains[g] ? sizes[s] : grains[g];
+                if (v.least < wanted)
+                    fail_msg("%d items, grain %d, %d threads: a run of %d", (int)sizes[s], (int)grains[g],
+                             threads, (int)v.least);
+            }
+        }
+    }
+    ki_threads_set(0);
+}
+
+static void test_nothing_to_do(void **state) {
+    (void)state;
+    static visit v;
+    ki_parallel_for(0, 1, visit_range, &v);
+    ki_parallel_for(-5, 1, visit_range, &v);
+    assert_int_equal(v.n_runs, 0);
+}
+
+static void nested(void *context, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) ki_parallel_for(10, 1, visit_range, context);
+}
+
+static void test_nesting_runs_in_place(void **state) {
+    (void)state;
+    static visit v;
+    atomic_store(&v.least, MOST_ITEMS);
+    ki_threads_set(2);
+    ki_parallel_for(4, 1, nested, &v);
+    ki_threads_set(0);
+    for (int i = 0; i < 10; i++) assert_int_equal(v.count[i], 4);
+    assert_int_equal(v.n_runs, 4);
+}
+
+static void test_thread_count(void **state) {
+    (void)state;
+    ki_threads_set(3);
+    assert_int_equal(ki_threads(), 3);
+    ki_threads_set(0);
+    assert_true(ki_threads() >= 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_item_once),
+        cmocka_unit_test(test_nothing_to_do),
+        cmocka_unit_test(test_nesting_runs_in_place),
+        cmocka_unit_test(test_thread_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,91 @@
+#include "core/text.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "support/testing.h"
+
+static void test_edit_distance(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        int distance;
+    } rows[] = {
+        {"", "", 0},         {"kith", "kith", 0},       {"", "abc", 3},
+        {"kith", "kit", 1},  {"kith", "kiths", 1},      {"kith", "kish", 1},
+        {"kith", "ktih", 1}, {"triplet", "tripelt", 1}, {"kitten", "sitting", 3},
+        {"abcd", "badc", 2}, {"margin", "loss", 6},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        if (ki_edit_distance(rows[i].a, rows[i].b) != rows[i].distance)
+            fail_msg("'%s' to '%s': %d, wanted %d", rows[i].a, rows[i].b,
+                     ki_edit_distance(rows[i].a, rows[i].b), rows[i].distance);
+        assert_int_equal(ki_edit_distance(rows[i].b, rows[i].a), rows[i].distance);
+    }
+}
+
+static void test_nearest(void **state) {
+    (void)state;
+    static const char *const names[] = {"contrastive", "triplet", "binomial", "margin"};
+    assert_string_equal(ki_nearest("tripelt", names, N_ROWS(names)), "triplet");
+    assert_string_equal(ki_nearest("binomal", names, N_ROWS(names)), "binomial");
+    assert_string_equal(ki_nearest("margin", names, N_ROWS(names)), "margin");
+    assert_null(ki_nearest("softmax", names, N_ROWS(names)));
+    assert_null(ki_nearest("", names, N_ROWS(names)));
+    assert_null(ki_nearest("triplet", names, 0));
+}
+
+/* Words longer than the table of the distance must be neither suggested nor read past. */
+static void test_long_words_suggest_nothing(void **state) {
+    (void)state;
+    char word[1000];
+    memset(word, 'x', sizeof word);
+    word[sizeof word - 1] = '\0';
+    static const char *const names[] = {"triplet"};
+    assert_null(ki_nearest(word, names, 1));
+    assert_int_equal(ki_edit_distance(word, word), 0);
+}
+
+static void test_numbers(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double value;
+    } rows[] = {{"0", 0}, {"-1.5", -1.5}, {"1e-5", 1e-5}, {"+3", 3}, {".5", 0.5}, {"inf", INFINITY}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        double real = NAN;
+        assert_true(ki_parse_double(rows[i].text, &real));
+        assert_true(real == rows[i].value);
+    }
+    int64_t whole = 0;
+    assert_true(ki_parse_int64("-9223372036854775808", &whole) && whole == INT64_MIN);
+    assert_true(ki_parse_int64("9223372036854775807", &whole) && whole == INT64_MAX);
+}
+
+static void test_what_is_no_number(void **state) {
+    (void)state;
+    static const char *const rows[] = {"",   " 1", "1 ",  "\t1", "\v1", "\f1",
+                                       "1x", "x",  "1,5", "--1", "e5",  "-"};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        double real = 42;
+        int64_t whole = 42;
+        if (ki_parse_double(rows[i], &real) || ki_parse_int64(rows[i], &whole))
+            fail_msg("'%s' was taken", rows[i]);
+        assert_true(real == 42 && whole == 42);
+    }
+    int64_t whole = 42;
+    assert_false(ki_parse_int64("9223372036854775808", &whole));
+    assert_false(ki_parse_int64("1.0", &whole));
+    assert_int_equal(whole, 42);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_edit_distance),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_long_words_suggest_nothing),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_what_is_no_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
