@@ -19,6 +19,7 @@ struct ki_value {
     const char *key;   /* when this value is an entry of a map */
     int line;          /* in the file, from 1; 0 when unknown */
     ki_value *first;   /* list items or map entries, in file order */
+    ki_value *last;    /* the last of them, so that appending does not walk */
     ki_value *next;    /* sibling */
     size_t n_items;
 };

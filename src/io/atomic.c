@@ -38,15 +38,18 @@ static kith_status open_temporary(ki_atomic_file *file, kith_error *err) {
 
 kith_status ki_atomic_open(ki_atomic_file *file, const char *path, kith_error *err) {
     *file = (ki_atomic_file){.fd = -1};
-    char resolved[PATH_MAX];
     struct stat info = {0};
-    const bool exists = realpath(path, resolved) && stat(resolved, &info) == 0;
+    const bool exists = stat(path, &info) == 0;
+    const bool is_file = exists && S_ISREG(info.st_mode);
+    /* stat, not realpath, decides what is there: /dev/stdout may be a link to "pipe:[123]". */
+    char resolved[PATH_MAX];
+    if (is_file && !realpath(path, resolved)) return fail_write(err, path, errno);
     if (exists && S_ISDIR(info.st_mode))
         return ki_fail(err, KITH_EIO, "cannot write %s: it is a folder, wanted a file name", path);
     file->path = ki_strdup(path);
-    file->target = ki_strdup(exists ? resolved : path);
+    file->target = ki_strdup(is_file ? resolved : path);
     if (!file->path || !file->target) return ki_fail_memory(err, strlen(path), "a file name");
-    if (exists && !S_ISREG(info.st_mode)) {
+    if (exists && !is_file) {
         file->fd = open(path, O_WRONLY | O_CLOEXEC);
         if (file->fd < 0) return fail_write(err, path, errno);
         file->is_open = true;
@@ -54,7 +57,7 @@ kith_status ki_atomic_open(ki_atomic_file *file, const char *path, kith_error *e
     }
     KI_TRY(open_temporary(file, err));
     /* Not being allowed to hand the old permissions on is no reason to lose the new contents. */
-    if (exists && fchmod(file->fd, info.st_mode & 07777) != 0) errno = 0;
+    if (is_file && fchmod(file->fd, info.st_mode & 07777) != 0) errno = 0;
     return KITH_OK;
 }
 
