@@ -48,27 +48,30 @@ typedef struct reader {
     kith_error *err;
 } reader;
 
+/* The last string at the outer level is the name of the tensor whose entry is being scanned. */
 static kith_status scan_header(const reader *r, const char *text, size_t n) {
     int depth = 0, n_commas = 0;
-    bool in_string = false, in_list = false;
+    bool in_list = false;
+    const char *name = text;
+    int name_n = 0;
     for (size_t i = 0; i < n; i++) {
-        const char c = text[i];
-        if (in_string) {
-            if (c == '\\')
-                i++;
-            else if (c == '"')
-                in_string = false;
-            continue;
+        switch (text[i]) {
+        case '"': {
+            const size_t start = ++i;
+            while (i < n && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+            if (depth == 1 && i < n) {
+                name = text + start;
+                name_n = i - start < 100 ? (int)(i - start) : 100;
+            }
+            break;
         }
-        switch (c) {
-        case '"': in_string = true; break;
         case '{':
         case '[':
             if (++depth > MOST_LEVELS)
                 return ki_fail(r->err, KITH_EFORMAT,
-                               "%s: the header is nested deeper than %d levels at byte %zu", r->name,
-                               MOST_LEVELS, i + LENGTH_BYTES);
-            in_list = c == '[';
+                               "%s: tensor '%.*s': its entry is nested deeper than %d levels", r->name,
+                               name_n, name, MOST_LEVELS - 1);
+            in_list = text[i] == '[';
             n_commas = 0;
             break;
         case '}':
@@ -78,9 +81,8 @@ static kith_status scan_header(const reader *r, const char *text, size_t n) {
             break;
         case ',':
             if (in_list && ++n_commas >= KITH_MAX_DIMS)
-                return ki_fail(r->err, KITH_EUNSUPPORTED,
-                               "%s: a list of more than %d numbers at byte %zu of the header", r->name,
-                               KITH_MAX_DIMS, i);
+                return ki_fail(r->err, KITH_EUNSUPPORTED, "%s: tensor '%.*s': a list of more than %d numbers",
+                               r->name, name_n, name, KITH_MAX_DIMS);
             break;
         default: break;
         }
