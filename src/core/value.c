@@ -41,8 +41,10 @@ ki_value *ki_value_new(ki_arena *arena, ki_value_kind kind, const char *text) {
 void ki_value_append(ki_value *parent, const char *key, ki_value *item) {
     item->key = key;
     item->next = NULL;
-    if (parent->last) parent->last->next = item;
-    else parent->first = item;
+    if (parent->last)
+        parent->last->next = item;
+    else
+        parent->first = item;
     parent->last = item;
     parent->n_items++;
 }

@@ -1,0 +1,124 @@
+#include "io/atomic.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+
+enum { CHUNK_BYTES = 1 << 30, MOST_TRIES = 1000, SUFFIX_BYTES = 40 };
+
+static kith_status fail_write(kith_error *err, const char *path, int why) {
+    return ki_fail(err, KITH_EIO, "cannot write %s: %s", path, strerror(why));
+}
+
+/* O_EXCL and a plain mode instead of mkstemp: the umask then decides who may read the file. */
+static kith_status open_temporary(ki_atomic_file *file, kith_error *err) {
+    const size_t bytes = strlen(file->target) + SUFFIX_BYTES;
+    KI_TRY(ki_alloc_or(&file->temporary, bytes, 1, "a file name", err));
+    for (int i = 0; i < MOST_TRIES; i++) {
+        snprintf(file->temporary, bytes, "%s.tmp-%ld-%d", file->target, (long)getpid(), i);
+        file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file->fd >= 0) {
+            file->is_open = true;
+            return KITH_OK;
+        }
+        if (errno != EEXIST) break;
+    }
+    const int why = errno;
+    ki_free(file->temporary);
+    file->temporary = NULL;
+    return fail_write(err, file->path, why);
+}
+
+kith_status ki_atomic_open(ki_atomic_file *file, const char *path, kith_error *err) {
+    *file = (ki_atomic_file){.fd = -1};
+    struct stat info = {0};
+    const bool exists = stat(path, &info) == 0;
+    const bool is_file = exists && S_ISREG(info.st_mode);
+    /* stat, not realpath, decides what is there: /dev/stdout may be a link to "pipe:[123]". */
+    char resolved[PATH_MAX];
+    if (is_file && !realpath(path, resolved)) return fail_write(err, path, errno);
+    if (exists && S_ISDIR(info.st_mode))
+        return ki_fail(err, KITH_EIO, "cannot write %s: it is a folder, wanted a file name", path);
+    file->path = ki_strdup(path);
+    file->target = ki_strdup(is_file ? resolved : path);
+    if (!file->path || !file->target) return ki_fail_memory(err, strlen(path), "a file name");
+    if (exists && !is_file) {
+        file->fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (file->fd < 0) return fail_write(err, path, errno);
+        file->is_open = true;
+        return KITH_OK;
+    }
+    KI_TRY(open_temporary(file, err));
+    /* Not being allowed to hand the old permissions on is no reason to lose the new contents. */
+    if (is_file && fchmod(file->fd, info.st_mode & 07777) != 0) errno = 0;
+    return KITH_OK;
+}
+
+kith_status ki_atomic_write(ki_atomic_file *file, const void *bytes, size_t n, kith_error *err) {
+    for (size_t done = 0; done < n;) {
+        const size_t left = n - done;
+        const ssize_t got =
+            write(file->fd, (const char *)bytes + done, left < CHUNK_BYTES ? left : CHUNK_BYTES);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_write(err, file->path, errno);
+        done += (size_t)got;
+    }
+    return KITH_OK;
+}
+
+/* A rename is only on the disk once its folder is. Some file systems cannot sync a folder (EINVAL). */
+static int sync_folder(char *target) {
+    char *slash = strrchr(target, '/');
+    const char *folder = ".";
+    if (slash == target)
+        folder = "/";
+    else if (slash) {
+        *slash = '\0';
+        folder = target;
+    }
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (slash) *slash = '/';
+    if (fd < 0) return errno;
+    const int why = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+    close(fd);
+    return why;
+}
+
+kith_status ki_atomic_commit(ki_atomic_file *file, kith_error *err) {
+    if (fsync(file->fd) != 0 && file->temporary) return fail_write(err, file->path, errno);
+    file->is_open = false;
+    if (close(file->fd) != 0) return fail_write(err, file->path, errno);
+    if (!file->temporary) return KITH_OK;
+    if (rename(file->temporary, file->target) != 0) return fail_write(err, file->path, errno);
+    ki_free(file->temporary);
+    file->temporary = NULL;
+    const int why = sync_folder(file->target);
+    return why ? fail_write(err, file->path, why) : KITH_OK;
+}
+
+void ki_atomic_discard(ki_atomic_file *file) {
+    if (file->is_open) close(file->fd);
+    if (file->temporary) unlink(file->temporary);
+    ki_free(file->temporary);
+    ki_free(file->target);
+    ki_free(file->path);
+    *file = (ki_atomic_file){.fd = -1};
+}
+
+kith_status ki_file_write(const char *path, const void *bytes, size_t n, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_atomic_file file = {0};
+    KI_CHECK(ki_atomic_open(&file, path, err));
+    KI_CHECK(ki_atomic_write(&file, bytes, n, err));
+    KI_CHECK(ki_atomic_commit(&file, err));
+done:
+    ki_atomic_discard(&file);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* Reading files whole: into memory, or mapped. Both refuse folders and files beyond a limit. */
+#ifndef KI_FILE_H
+#define KI_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/error.h"
+
+/* The whole file, with a NUL behind it that is not counted (so that text can be used as a string).
+ * Give *ret_bytes back with ki_free. Works for pipes too. Over `limit` bytes is KITH_EFORMAT. */
+kith_status ki_file_read(const char *path, size_t limit, char **ret_bytes, size_t *ret_n, kith_error *err);
+
+/* Read-only bytes of a file: mapped when it is a regular file, read into memory otherwise. Whoever
+ * shortens a mapped file in place kills its readers (SIGBUS); our writers never do, they rename. */
+typedef struct ki_map {
+    const unsigned char *bytes;
+    size_t n;
+    bool is_mapped; /* else bytes came from ki_alloc */
+} ki_map;
+
+kith_status ki_map_open(const char *path, ki_map *ret_map, kith_error *err);
+/* Fine on a zeroed struct. */
+void ki_map_release(ki_map *map);
+
+/* open(2) for reading and fstat(2) with their errors said; the caller closes *ret_fd. *ret_bytes is
+ * -1 when the file is a pipe or a device, whose size cannot be asked. */
+kith_status ki_file_open(const char *path, int *ret_fd, long long *ret_bytes, kith_error *err);
+/* Exactly n bytes from offset; KITH_EIO when the file ends before. */
+kith_status ki_file_read_at(int fd, const char *path, void *dst, size_t n, long long offset, kith_error *err);
+
+#endif

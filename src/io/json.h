@@ -1,0 +1,22 @@
+/* Reading JSON into ki_value trees, and UTF-8. Writing JSON is kith/json.h. */
+#ifndef KI_JSON_H
+#define KI_JSON_H
+
+#include <stddef.h>
+
+#include "core/arena.h"
+#include "core/error.h"
+#include "core/value.h"
+
+/* Numbers, true and false become scalars with their JSON text (reals with 17 digits), null becomes
+ * KI_VALUE_NULL. A key given twice, more than 64 levels and anything that is not one JSON value are
+ * KITH_EFORMAT with the line, as are more than 64 MiB. Nodes live in the arena and carry no line numbers. */
+kith_status ki_json_parse(const char *text, size_t n, const char *name_for_errors, ki_arena *arena,
+                          ki_value **ret_root, kith_error *err);
+kith_status ki_json_read(const char *path, ki_arena *arena, ki_value **ret_root, kith_error *err);
+
+/* Bytes of the UTF-8 character at s (n bytes are there), or 0 when it is none: overlong forms,
+ * surrogates and numbers beyond U+10FFFF are none. */
+size_t ki_utf8_next(const char *s, size_t n);
+
+#endif

@@ -1,0 +1,217 @@
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "io/json.h"
+#include "kith/json.h"
+
+enum { MOST_LEVELS = 64, NUMBER_BYTES = 64 };
+
+struct kith_json {
+    char *text;
+    size_t capacity, n;
+    int depth;                   /* open objects and arrays */
+    bool is_object[MOST_LEVELS]; /* by level */
+    bool has_items[MOST_LEVELS]; /* a comma is due */
+    bool has_key;                /* a value is due */
+    bool has_root;               /* the one value has begun */
+    kith_status status;          /* the first failure */
+    const char *why;
+};
+
+kith_status kith_json_new(kith_json **ret_json, kith_error *err) {
+    return ki_zalloc_or(ret_json, 1, sizeof **ret_json, "JSON text", err);
+}
+
+void kith_json_free(kith_json *json) {
+    if (!json) return;
+    ki_free(json->text);
+    ki_free(json);
+}
+
+void kith_json_reset(kith_json *json) { *json = (kith_json){.text = json->text, .capacity = json->capacity}; }
+
+static void go_wrong(kith_json *json, kith_status status, const char *why) {
+    if (json->status != KITH_OK) return;
+    json->status = status;
+    json->why = why;
+}
+
+static void put(kith_json *json, const char *bytes, size_t n) {
+    if (json->status != KITH_OK) return;
+    if (ki_grow(&json->text, &json->capacity, json->n + n + 1, 1, "JSON text", NULL) != KITH_OK) {
+        go_wrong(json, KITH_ENOMEM, "no memory");
+        return;
+    }
+    memcpy(json->text + json->n, bytes, n);
+    json->n += n;
+    json->text[json->n] = '\0';
+}
+
+static void put_escaped(kith_json *json, const char *s) {
+    put(json, "\"", 1);
+    for (size_t left = strlen(s); left > 0;) {
+        const unsigned char byte = (unsigned char)*s;
+        size_t n = 1;
+        char escape[8];
+        if (byte == '"' || byte == '\\') {
+            escape[0] = '\\';
+            escape[1] = (char)byte;
+            put(json, escape, 2);
+        } else if (byte < 0x20 || byte == 0x7f) {
+            snprintf(escape, sizeof escape, "\\u%04x", byte);
+            put(json, escape, 6);
+        } else {
+            n = ki_utf8_next(s, left);
+            if (n)
+                put(json, s, n);
+            else
+                put(json, "\xef\xbf\xbd", 3);
+            if (!n) n = 1;
+        }
+        s += n;
+        left -= n;
+    }
+    put(json, "\"", 1);
+}
+
+/* What comes before a value or a bracket. */
+static bool begin_value(kith_json *json) {
+    if (json->depth == 0) {
+        if (json->has_root) go_wrong(json, KITH_EINVAL, "a second value after the first was complete");
+        json->has_root = true;
+    } else if (json->is_object[json->depth - 1]) {
+        if (!json->has_key) go_wrong(json, KITH_EINVAL, "a value without a key in an object");
+        json->has_key = false;
+    } else {
+        if (json->has_items[json->depth - 1]) put(json, ", ", 2);
+        json->has_items[json->depth - 1] = true;
+    }
+    return json->status == KITH_OK;
+}
+
+static void open_level(kith_json *json, bool is_object) {
+    if (!begin_value(json)) return;
+    if (json->depth == MOST_LEVELS) {
+        go_wrong(json, KITH_EINVAL, "nesting beyond 64 levels");
+        return;
+    }
+    json->is_object[json->depth] = is_object;
+    json->has_items[json->depth] = false;
+    json->depth++;
+    put(json, is_object ? "{" : "[", 1);
+}
+
+static void close_level(kith_json *json, bool is_object) {
+    if (json->depth == 0 || json->is_object[json->depth - 1] != is_object || json->has_key) {
+        go_wrong(json, KITH_EINVAL, "an end that matches no begin");
+        return;
+    }
+    json->depth--;
+    put(json, is_object ? "}" : "]", 1);
+}
+
+void kith_json_object_begin(kith_json *json) { open_level(json, true); }
+void kith_json_object_end(kith_json *json) { close_level(json, true); }
+void kith_json_array_begin(kith_json *json) { open_level(json, false); }
+void kith_json_array_end(kith_json *json) { close_level(json, false); }
+
+void kith_json_key(kith_json *json, const char *key) {
+    if (json->depth == 0 || !json->is_object[json->depth - 1] || json->has_key) {
+        go_wrong(json, KITH_EINVAL, "a key where none belongs");
+        return;
+    }
+    if (json->has_items[json->depth - 1]) put(json, ", ", 2);
+    json->has_items[json->depth - 1] = true;
+    json->has_key = true;
+    put_escaped(json, key);
+    put(json, ": ", 2);
+}
+
+static void put_word(kith_json *json, const char *word) {
+    if (begin_value(json)) put(json, word, strlen(word));
+}
+
+/* printf writes the locale's decimal point, which may be several bytes. */
+static void put_number(kith_json *json, char *text) {
+    const char *point = localeconv()->decimal_point;
+    char *at = strcmp(point, ".") != 0 ? strstr(text, point) : NULL;
+    if (at) {
+        *at = '.';
+        memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
+    }
+    put_word(json, text);
+}
+
+void kith_json_real(kith_json *json, double value) {
+    char text[NUMBER_BYTES];
+    if (!isfinite(value)) {
+        put_word(json, "null");
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    put_number(json, text);
+}
+
+void kith_json_real32(kith_json *json, float value) {
+    char text[NUMBER_BYTES];
+    if (!isfinite(value)) {
+        put_word(json, "null");
+        return;
+    }
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value) break;
+    }
+    put_number(json, text);
+}
+
+void kith_json_int(kith_json *json, int64_t value) {
+    char text[NUMBER_BYTES];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    put_word(json, text);
+}
+
+void kith_json_bool(kith_json *json, bool value) { put_word(json, value ? "true" : "false"); }
+void kith_json_null(kith_json *json) { put_word(json, "null"); }
+
+void kith_json_string(kith_json *json, const char *value) {
+    if (!value)
+        put_word(json, "null");
+    else if (begin_value(json))
+        put_escaped(json, value);
+}
+
+kith_status kith_json_finish(kith_json *json, const char **ret_text, kith_error *err) {
+    if (json->status == KITH_OK && (!json->has_root || json->depth > 0))
+        go_wrong(json, KITH_EINVAL, "the value is not complete");
+    if (json->status != KITH_OK) return ki_fail(err, json->status, "cannot make JSON text: %s", json->why);
+    *ret_text = json->text;
+    return KITH_OK;
+}
+
+size_t ki_utf8_next(const char *s, size_t n) {
+    const unsigned char *b = (const unsigned char *)s;
+    if (n == 0) return 0;
+    if (b[0] < 0x80) return 1;
+    const size_t length = b[0] >= 0xc2 && b[0] < 0xe0   ? 2
+                          : b[0] >= 0xe0 && b[0] < 0xf0 ? 3
+                          : b[0] >= 0xf0 && b[0] < 0xf5 ? 4
+                                                        : 0;
+    if (length == 0 || length > n) return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((b[i] & 0xc0) != 0x80) return 0;
+    }
+    if (b[0] == 0xe0 && b[1] < 0xa0) return 0; /* overlong */
+    if (b[0] == 0xed && b[1] > 0x9f) return 0; /* surrogate */
+    if (b[0] == 0xf0 && b[1] < 0x90) return 0; /* overlong */
+    if (b[0] == 0xf4 && b[1] > 0x8f) return 0; /* beyond U+10FFFF */
+    return length;
+}

@@ -1,0 +1,360 @@
+/* safetensors: an 8-byte little-endian header length, the header (JSON), the elements.
+ *
+ * The header is a stranger's: before the JSON parser sees it, one pass bounds its nesting and its
+ * lists, so that what the parser builds stays in proportion to the header; afterwards every entry is
+ * checked against the file. The tensors must cover the data exactly, without holes or overlap, as
+ * the format says. Names and metadata stay in the parsed JSON, which lives as long as the file. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/option.h"
+#include "core/tensor.h"
+#include "core/text.h"
+#include "io/file.h"
+#include "io/tensors.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "safetensors is little-endian and is used as mapped");
+
+enum { LENGTH_BYTES = 8, MOST_HEADER_BYTES = 100000000, MOST_LEVELS = 3 };
+
+const ki_tensor_type ki_tensor_types[] = {
+    {"F32", KITH_F32}, {"F16", KITH_F16}, {"BF16", KITH_BF16}, {"F64", KITH_F64},
+    {"I32", KITH_I32}, {"I64", KITH_I64}, {"U8", KITH_U8},     {NULL, KITH_F32},
+};
+
+typedef struct entry {
+    const char *name;
+    kith_array view;
+    uint64_t begin, end; /* in the data that follows the header */
+    void *copy;          /* when the file's place is not aligned for the type */
+} entry;
+
+struct kith_tensors {
+    char *path; /* for error lines */
+    ki_map map;
+    json_t *header;
+    entry *entries;        /* by place in the file */
+    const entry **by_name; /* sorted */
+    size_t n_entries;
+};
+
+/* What is being read, for error lines. */
+typedef struct reader {
+    const char *name;
+    uint64_t data_bytes;
+    kith_error *err;
+} reader;
+
+/* The last string at the outer level is the name of the tensor whose entry is being scanned. */
+static kith_status scan_header(const reader *r, const char *text, size_t n) {
+    int depth = 0, n_commas = 0;
+    bool in_list = false;
+    const char *name = text;
+    int name_n = 0;
+    for (size_t i = 0; i < n; i++) {
+        switch (text[i]) {
+        case '"': {
+            const size_t start = ++i;
+            while (i < n && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+            if (depth == 1 && i < n) {
+                name = text + start;
+                name_n = i - start < 100 ? (int)(i - start) : 100;
+            }
+            break;
+        }
+        case '{':
+        case '[':
+            if (++depth > MOST_LEVELS)
+                return ki_fail(r->err, KITH_EFORMAT,
+                               "%s: tensor '%.*s': its entry is nested deeper than %d levels", r->name,
+                               name_n, name, MOST_LEVELS - 1);
+            in_list = text[i] == '[';
+            n_commas = 0;
+            break;
+        case '}':
+        case ']':
+            in_list = false;
+            depth--;
+            break;
+        case ',':
+            if (in_list && ++n_commas >= KITH_MAX_DIMS)
+                return ki_fail(r->err, KITH_EUNSUPPORTED, "%s: tensor '%.*s': a list of more than %d numbers",
+                               r->name, name_n, name, KITH_MAX_DIMS);
+            break;
+        default: break;
+        }
+    }
+    return KITH_OK;
+}
+
+static kith_status fail_tensor(const reader *r, const char *tensor, kith_status status, const char *what) {
+    return ki_fail(r->err, status, "%s: tensor '%.100s': %s", r->name, tensor, what);
+}
+
+static kith_status parse_dtype(const reader *r, const char *tensor, const json_t *value,
+                               kith_dtype *ret_dtype) {
+    const char *text = json_string_value(value);
+    if (!text) return fail_tensor(r, tensor, KITH_EFORMAT, "dtype is not a string");
+    for (const ki_tensor_type *t = ki_tensor_types; t->name; t++) {
+        if (strcmp(t->name, text) == 0) {
+            *ret_dtype = t->dtype;
+            return KITH_OK;
+        }
+    }
+    return ki_fail(r->err, KITH_EUNSUPPORTED,
+                   "%s: tensor '%.100s': dtype '%.20s'; wanted F32, F16, BF16, F64, I32, I64 or U8", r->name,
+                   tensor, text);
+}
+
+static kith_status parse_shape(const reader *r, const char *tensor, const json_t *value, kith_array *view) {
+    if (!json_is_array(value)) return fail_tensor(r, tensor, KITH_EFORMAT, "shape is not a list");
+    const size_t n = json_array_size(value);
+    if (n > KITH_MAX_DIMS) return fail_tensor(r, tensor, KITH_EUNSUPPORTED, "shape has more than 8 extents");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *extent = json_array_get(value, i);
+        if (!json_is_integer(extent) || json_integer_value(extent) < 0)
+            return fail_tensor(r, tensor, KITH_EFORMAT,
+                               "shape has an extent that is not a whole number from 0");
+        view->dim[i] = json_integer_value(extent);
+    }
+    view->n_dims = (int)n;
+    return KITH_OK;
+}
+
+static kith_status parse_offsets(const reader *r, const char *tensor, const json_t *value, entry *e) {
+    const json_t *begin = json_array_get(value, 0), *end = json_array_get(value, 1);
+    if (json_array_size(value) != 2 || !json_is_integer(begin) || !json_is_integer(end))
+        return fail_tensor(r, tensor, KITH_EFORMAT, "data_offsets is not a list of two whole numbers");
+    const json_int_t from = json_integer_value(begin), to = json_integer_value(end);
+    if (from < 0 || to < from || (uint64_t)to > r->data_bytes)
+        return ki_fail(
+            r->err, KITH_EFORMAT,
+            "%s: tensor '%.100s': data_offsets [%lld, %lld] do not lie in the file's %llu bytes of data",
+            r->name, tensor, (long long)from, (long long)to, (unsigned long long)r->data_bytes);
+    e->begin = (uint64_t)from;
+    e->end = (uint64_t)to;
+    return KITH_OK;
+}
+
+static kith_status parse_entry(const reader *r, const char *tensor, json_t *info, entry *e) {
+    if (!json_is_object(info)) return fail_tensor(r, tensor, KITH_EFORMAT, "its entry is not an object");
+    e->name = tensor;
+    bool has_dtype = false, has_shape = false, has_offsets = false;
+    for (void *at = json_object_iter(info); at; at = json_object_iter_next(info, at)) {
+        const char *key = json_object_iter_key(at);
+        const json_t *value = json_object_iter_value(at);
+        if (strcmp(key, "dtype") == 0) {
+            KI_TRY(parse_dtype(r, tensor, value, &e->view.dtype));
+            has_dtype = true;
+        } else if (strcmp(key, "shape") == 0) {
+            KI_TRY(parse_shape(r, tensor, value, &e->view));
+            has_shape = true;
+        } else if (strcmp(key, "data_offsets") == 0) {
+            KI_TRY(parse_offsets(r, tensor, value, e));
+            has_offsets = true;
+        } else {
+            return ki_fail(r->err, KITH_EFORMAT, "%s: tensor '%.100s': unknown key '%.60s'", r->name, tensor,
+                           key);
+        }
+    }
+    if (!has_dtype) return fail_tensor(r, tensor, KITH_EFORMAT, "no dtype");
+    if (!has_shape) return fail_tensor(r, tensor, KITH_EFORMAT, "no shape");
+    if (!has_offsets) return fail_tensor(r, tensor, KITH_EFORMAT, "no data_offsets");
+    const int64_t count = kith_array_count(&e->view);
+    size_t bytes = 0;
+    if (count < 0 || !ki_mul_size((size_t)count, kith_dtype_bytes(e->view.dtype), &bytes) ||
+        bytes != e->end - e->begin) {
+        ki_shape shape = {.n_dims = e->view.n_dims};
+        memcpy(shape.dim, e->view.dim, sizeof shape.dim);
+        char text[200];
+        return ki_fail(r->err, KITH_EFORMAT, "%s: tensor '%.100s': %llu bytes of data do not make %s of %s",
+                       r->name, tensor, (unsigned long long)(e->end - e->begin),
+                       kith_dtype_name(e->view.dtype), ki_shape_text(&shape, text, sizeof text));
+    }
+    return KITH_OK;
+}
+
+static kith_status check_metadata(const reader *r, json_t *metadata) {
+    if (!json_is_object(metadata))
+        return ki_fail(r->err, KITH_EFORMAT, "%s: __metadata__ is not an object", r->name);
+    for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at)) {
+        if (!json_is_string(json_object_iter_value(at)))
+            return ki_fail(r->err, KITH_EFORMAT, "%s: __metadata__: the value of '%.100s' is not a string",
+                           r->name, json_object_iter_key(at));
+    }
+    return KITH_OK;
+}
+
+/* Empty tensors come before the one that begins where they lie. */
+static int compare_places(const void *left, const void *right) {
+    const entry *a = left, *b = right;
+    if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
+    if (a->end != b->end) return a->end < b->end ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+static int compare_names(const void *left, const void *right) {
+    return strcmp((*(const entry *const *)left)->name, (*(const entry *const *)right)->name);
+}
+
+static int compare_to_name(const void *name, const void *item) {
+    return strcmp(name, (*(const entry *const *)item)->name);
+}
+
+static kith_status check_cover(const reader *r, const kith_tensors *tensors) {
+    uint64_t at = 0;
+    for (size_t i = 0; i < tensors->n_entries; i++) {
+        const entry *e = &tensors->entries[i];
+        if (e->begin != at)
+            return ki_fail(r->err, KITH_EFORMAT, "%s: tensor '%.100s': its data begins at %llu, %s at %llu",
+                           r->name, e->name, (unsigned long long)e->begin,
+                           e->begin < at ? "inside another tensor's, which ends" : "after a hole that begins",
+                           (unsigned long long)at);
+        at = e->end;
+    }
+    if (at != r->data_bytes)
+        return ki_fail(r->err, KITH_EFORMAT, "%s: %llu bytes of data after the last tensor", r->name,
+                       (unsigned long long)(r->data_bytes - at));
+    return KITH_OK;
+}
+
+/* The format does not align: a float after three bytes is legal, but no place a float can be read
+ * from. Such tensors are copied. */
+static kith_status place_data(const reader *r, kith_tensors *tensors, const unsigned char *data) {
+    for (size_t i = 0; i < tensors->n_entries; i++) {
+        entry *e = &tensors->entries[i];
+        const unsigned char *at = data + e->begin;
+        const size_t n = (size_t)(e->end - e->begin);
+        if ((uintptr_t)at % kith_dtype_bytes(e->view.dtype) != 0) {
+            KI_TRY(ki_alloc_or(&e->copy, n, 1, "a tensor", r->err));
+            if (n) memcpy(e->copy, at, n);
+            at = e->copy;
+        }
+        e->view.data = (void *)(uintptr_t)at;
+    }
+    return KITH_OK;
+}
+
+static kith_status parse_json(const reader *r, const char *text, size_t n, kith_tensors *tensors) {
+    json_error_t why;
+    tensors->header = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+    if (!tensors->header) {
+        const bool no_memory = json_error_code(&why) == json_error_out_of_memory;
+        return ki_fail(r->err, no_memory ? KITH_ENOMEM : KITH_EFORMAT,
+                       "%s: the header is not JSON: %s (byte %d)", r->name, why.text, why.position);
+    }
+    if (!json_is_object(tensors->header))
+        return ki_fail(r->err, KITH_EFORMAT, "%s: the header is not an object", r->name);
+    const size_t most = json_object_size(tensors->header);
+    KI_TRY(ki_zalloc_or(&tensors->entries, most, sizeof *tensors->entries, "a file's tensors", r->err));
+    KI_TRY(ki_zalloc_or(&tensors->by_name, most, sizeof *tensors->by_name, "a file's tensors", r->err));
+    for (void *at = json_object_iter(tensors->header); at; at = json_object_iter_next(tensors->header, at)) {
+        const char *key = json_object_iter_key(at);
+        json_t *value = json_object_iter_value(at);
+        if (strcmp(key, KI_TENSORS_METADATA) == 0)
+            KI_TRY(check_metadata(r, value));
+        else
+            KI_TRY(parse_entry(r, key, value, &tensors->entries[tensors->n_entries++]));
+    }
+    return KITH_OK;
+}
+
+static kith_status parse_into(const unsigned char *bytes, size_t n, const char *name, kith_tensors *tensors,
+                              kith_error *err) {
+    if (n < LENGTH_BYTES)
+        return ki_fail(err, KITH_EFORMAT, "%s is not a safetensors file: %zu bytes, wanted at least %d", name,
+                       n, LENGTH_BYTES);
+    uint64_t header_bytes = 0;
+    memcpy(&header_bytes, bytes, LENGTH_BYTES);
+    if (header_bytes > MOST_HEADER_BYTES)
+        return ki_fail(err, KITH_EFORMAT,
+                       "%s is not a safetensors file: a header of %llu bytes, wanted at most %d", name,
+                       (unsigned long long)header_bytes, MOST_HEADER_BYTES);
+    if (header_bytes > n - LENGTH_BYTES)
+        return ki_fail(err, KITH_EFORMAT, "%s: a header of %llu bytes, but %zu are left in the file", name,
+                       (unsigned long long)header_bytes, n - LENGTH_BYTES);
+    const char *text = (const char *)bytes + LENGTH_BYTES;
+    if (header_bytes == 0 || text[0] != '{')
+        return ki_fail(err, KITH_EFORMAT, "%s is not a safetensors file: the header does not begin with '{'",
+                       name);
+    const reader r = {.name = name, .data_bytes = n - LENGTH_BYTES - header_bytes, .err = err};
+    KI_TRY(scan_header(&r, text, (size_t)header_bytes));
+    KI_TRY(parse_json(&r, text, (size_t)header_bytes, tensors));
+    qsort(tensors->entries, tensors->n_entries, sizeof *tensors->entries, compare_places);
+    KI_TRY(check_cover(&r, tensors));
+    for (size_t i = 0; i < tensors->n_entries; i++) tensors->by_name[i] = &tensors->entries[i];
+    qsort(tensors->by_name, tensors->n_entries, sizeof *tensors->by_name, compare_names);
+    return place_data(&r, tensors, bytes + LENGTH_BYTES + header_bytes);
+}
+
+kith_status ki_tensors_parse(const void *bytes, size_t n, const char *name, kith_tensors **ret_tensors,
+                             kith_error *err) {
+    kith_status status = KITH_OK;
+    kith_tensors *tensors = NULL;
+    KI_TRY(ki_zalloc_or(&tensors, 1, sizeof *tensors, "a file's tensors", err));
+    tensors->path = ki_strdup(name);
+    if (!tensors->path) status = ki_fail_memory(err, strlen(name) + 1, "a file's name");
+    if (status == KITH_OK) status = parse_into(bytes, n, name, tensors, err);
+    if (status == KITH_OK)
+        *ret_tensors = tensors;
+    else
+        kith_tensors_free(tensors);
+    return status;
+}
+
+kith_status kith_tensors_open(const char *path, kith_tensors **ret_tensors, kith_error *err) {
+    ki_map map = {0};
+    KI_TRY(ki_map_open(path, &map, err));
+    kith_tensors *tensors = NULL;
+    const kith_status status = ki_tensors_parse(map.bytes, map.n, path, &tensors, err);
+    if (status != KITH_OK) {
+        ki_map_release(&map);
+        return status;
+    }
+    tensors->map = map;
+    *ret_tensors = tensors;
+    return KITH_OK;
+}
+
+void kith_tensors_free(kith_tensors *tensors) {
+    if (!tensors) return;
+    for (size_t i = 0; i < tensors->n_entries; i++) ki_free(tensors->entries[i].copy);
+    ki_free(tensors->path);
+    ki_free(tensors->entries);
+    ki_free(tensors->by_name);
+    json_decref(tensors->header);
+    ki_map_release(&tensors->map);
+    ki_free(tensors);
+}
+
+int64_t kith_tensors_count(const kith_tensors *tensors) { return (int64_t)tensors->n_entries; }
+
+const char *kith_tensors_name(const kith_tensors *tensors, int64_t i) {
+    return i >= 0 && (uint64_t)i < tensors->n_entries ? tensors->entries[i].name : NULL;
+}
+
+/* Without memory for the list of names, the line comes without a suggestion. */
+static kith_status fail_name(const kith_tensors *tensors, const char *name, kith_error *err) {
+    const char **names = ki_alloc(tensors->n_entries, sizeof *names);
+    const size_t n = names ? tensors->n_entries : 0;
+    for (size_t i = 0; i < n; i++) names[i] = tensors->entries[i].name;
+    ki_fail_unknown(err, "tensor", name, names, n);
+    ki_free(names);
+    return ki_prefix(err, KITH_ENOTFOUND, "%s", tensors->path);
+}
+
+kith_status kith_tensors_get(const kith_tensors *tensors, const char *name, kith_array *ret_view,
+                             kith_error *err) {
+    const entry *const *found =
+        bsearch(name, tensors->by_name, tensors->n_entries, sizeof *tensors->by_name, compare_to_name);
+    if (!found) return fail_name(tensors, name, err);
+    *ret_view = (*found)->view;
+    return KITH_OK;
+}
+
+const char *kith_tensors_metadata(const kith_tensors *tensors, const char *key) {
+    return json_string_value(json_object_get(json_object_get(tensors->header, KI_TENSORS_METADATA), key));
+}

@@ -1,0 +1,23 @@
+/* YAML recipes as ki_value trees.
+ *
+ * The part of YAML that people write by hand: maps, lists, plain and quoted scalars, one document.
+ * Refused with the line: anchors, aliases and tags (so a small file cannot unfold into a large
+ * tree), keys that are not scalars, a key given twice, NUL in a scalar, nesting beyond 64 levels,
+ * more than 16 MiB, more than a million nodes. */
+#ifndef KI_YAML_H
+#define KI_YAML_H
+
+#include <stddef.h>
+
+#include "core/arena.h"
+#include "core/error.h"
+#include "core/value.h"
+
+/* Scalars keep their text; a plain `~`, `null` or nothing is KI_VALUE_NULL, a quoted one is the
+ * text. An empty document is KI_VALUE_NULL. Every node has its line. Errors begin with
+ * "NAME:LINE: ". All nodes live in the arena, also those of a parse that failed. */
+kith_status ki_yaml_parse(const char *text, size_t n, const char *name_for_errors, ki_arena *arena,
+                          ki_value **ret_root, kith_error *err);
+kith_status ki_yaml_read(const char *path, ki_arena *arena, ki_value **ret_root, kith_error *err);
+
+#endif
