@@ -44,23 +44,23 @@ typedef struct ki_option {
     const char *source; /* the paper, equation or code the default comes from */
 } ki_option;
 
-#define KI_OPTION_REAL(type, field, def_, least_, most_, help_, source_)                          \
-    {.name = #field, .type = KI_OPTION_T_REAL, .offset = offsetof(type, field), .def = (def_),    \
+#define KI_OPTION_REAL(type_, field, def_, least_, most_, help_, source_)                          \
+    {.name = #field, .type = KI_OPTION_T_REAL, .offset = offsetof(type_, field), .def = (def_),    \
      .least = (least_), .most = (most_), .help = (help_), .source = (source_)}
-#define KI_OPTION_INT(type, field, def_, least_, most_, help_, source_)                           \
-    {.name = #field, .type = KI_OPTION_T_INT, .offset = offsetof(type, field), .def = (def_),     \
+#define KI_OPTION_INT(type_, field, def_, least_, most_, help_, source_)                           \
+    {.name = #field, .type = KI_OPTION_T_INT, .offset = offsetof(type_, field), .def = (def_),     \
      .least = (least_), .most = (most_), .help = (help_), .source = (source_)}
-#define KI_OPTION_BOOL(type, field, def_, help_, source_)                                         \
-    {.name = #field, .type = KI_OPTION_T_BOOL, .offset = offsetof(type, field), .def = (def_),    \
+#define KI_OPTION_BOOL(type_, field, def_, help_, source_)                                         \
+    {.name = #field, .type = KI_OPTION_T_BOOL, .offset = offsetof(type_, field), .def = (def_),    \
      .help = (help_), .source = (source_)}
-#define KI_OPTION_CHOICE(type, field, def_, choices_, help_, source_)                             \
-    {.name = #field, .type = KI_OPTION_T_CHOICE, .offset = offsetof(type, field), .def = (def_),  \
+#define KI_OPTION_CHOICE(type_, field, def_, choices_, help_, source_)                             \
+    {.name = #field, .type = KI_OPTION_T_CHOICE, .offset = offsetof(type_, field), .def = (def_),  \
      .choices = (choices_), .help = (help_), .source = (source_)}
-#define KI_OPTION_TEXT(type, field, def_, help_, source_)                                         \
-    {.name = #field, .type = KI_OPTION_T_TEXT, .offset = offsetof(type, field), .def_text = (def_), \
+#define KI_OPTION_TEXT(type_, field, def_, help_, source_)                                         \
+    {.name = #field, .type = KI_OPTION_T_TEXT, .offset = offsetof(type_, field), .def_text = (def_), \
      .help = (help_), .source = (source_)}
-#define KI_OPTION_TREE(type, field, shown_, help_, source_)                                       \
-    {.name = #field, .type = KI_OPTION_T_TREE, .offset = offsetof(type, field), .def_text = (shown_), \
+#define KI_OPTION_TREE(type_, field, shown_, help_, source_)                                       \
+    {.name = #field, .type = KI_OPTION_T_TREE, .offset = offsetof(type_, field), .def_text = (shown_), \
      .help = (help_), .source = (source_)}
 #define KI_OPTION_END {.type = KI_OPTION_T_END}
 
