@@ -1,0 +1,107 @@
+/* Models: a backbone with its weights, pooling and heads, ready to turn images into embeddings.
+ *
+ *     kith_model_options options = {.weights = "birds.safetensors"};
+ *     kith_model *model = NULL;
+ *     if (kith_model_open(&options, &model, &err) != KITH_OK) …
+ *     kith_model_embed(model, images, n, "embedding", out, &err);
+ *     kith_model_free(model);
+ *
+ * A tap is a place whose values can be read: "map" [c, h, w], the last feature map; "pooled" [c];
+ * "embedding" [d] and "logits" [classes] when the model has those heads. A model is used by one
+ * thread at a time; different models are independent. */
+#ifndef KITH_MODEL_H
+#define KITH_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/array.h"
+#include "kith/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KITH_MOST_CHANNELS 4
+
+/* What a model wants done to pixels: input channel k = (pixel * scale - mean[k]) / std[k], pixels
+ * being 0 to 255. mean and std are in the order of the input's channels: with bgr, [0] is blue. */
+typedef struct kith_preprocess {
+    bool bgr;
+    double scale;
+    double mean[KITH_MOST_CHANNELS], std[KITH_MOST_CHANNELS];
+} kith_preprocess;
+
+/* For sizes of heads: leave the head out even though the weights file has it. */
+#define KITH_NONE (-1)
+
+/* Zero or NULL means: as the weights file says, else the backbone's default. Strings are borrowed
+ * for the call that takes the options. */
+typedef struct kith_model_options {
+    const char *backbone; /* may be NULL when the file was written by kith */
+    const char *weights;  /* a safetensors file; NULL: random weights drawn from `seed` */
+    uint64_t seed;        /* also draws a head that the file does not have */
+    const char *settings; /* the backbone's own options: "stride=1x1,preprocess=caffe" */
+    int64_t channels, height, width;
+    const char *pool;       /* "avg", "max" or "both" (their sum) */
+    int64_t embedding;      /* size of the embedding layer; KITH_NONE: without */
+    bool no_embedding_bias; /* a new embedding layer gets no bias */
+    int64_t classes;        /* of the classifier; KITH_NONE: without */
+    const char *device;     /* "cpu" (default), "cuda", or "ref", the slow one that tests trust */
+    int device_number;
+    int64_t batch; /* most images per pass of kith_model_embed; 0: 32 */
+} kith_model_options;
+
+typedef struct kith_model kith_model;
+
+/* Missing, extra and misshapen tensors of the weights file are listed in the one error line. */
+KITH_API kith_status kith_model_open(const kith_model_options *options, kith_model **ret_model,
+                                     kith_error *err);
+KITH_API void kith_model_free(kith_model *model); /* NULL is fine */
+
+typedef struct kith_model_info {
+    const char *backbone, *pool, *device; /* valid as long as the model */
+    int64_t channels, height, width;
+    int64_t embedding, classes; /* 0: no such head */
+    int64_t n_params;           /* numbers that training would change */
+    double flops_per_image;     /* forward, all heads */
+    kith_preprocess preprocess;
+} kith_model_info;
+
+KITH_API void kith_model_info_get(const kith_model *model, kith_model_info *ret_info);
+
+/* The shape of a tap for one image; ret_dim has room for KITH_MAX_DIMS. KITH_ENOTFOUND lists the
+ * taps there are. */
+KITH_API kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *ret_n_dims,
+                                          int64_t *ret_dim, kith_error *err);
+
+/* Run n images [n, channels, height, width], already preprocessed, and write the tap's values for
+ * each [n, …]. Values that are not finite are KITH_ENUMERIC, naming the image. The first call for a
+ * tap plans the network; later ones allocate nothing. */
+KITH_API kith_status kith_model_embed(kith_model *model, const float *images, int64_t n, const char *tap,
+                                      float *ret_values, kith_error *err);
+
+/* Write weights, settings and preprocessing as one safetensors file (docs/model-files.md). */
+KITH_API kith_status kith_model_save(const kith_model *model, const char *path, kith_error *err);
+
+/* The parameters, in the order they were declared; running statistics come last. */
+typedef struct kith_model_param {
+    const char *name; /* valid as long as the model */
+    int n_dims;
+    int64_t dim[KITH_MAX_DIMS];
+    int64_t n;
+    bool trained;
+} kith_model_param;
+
+KITH_API int kith_model_param_count(const kith_model *model);
+/* False when there is no i-th parameter. */
+KITH_API bool kith_model_param_at(const kith_model *model, int i, kith_model_param *ret_param);
+/* Copy the i-th parameter's values out or in. */
+KITH_API kith_status kith_model_param_get(const kith_model *model, int i, float *ret_values, kith_error *err);
+KITH_API kith_status kith_model_param_set(kith_model *model, int i, const float *values, kith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

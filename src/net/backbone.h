@@ -1,0 +1,52 @@
+/* Backbones: the networks under an embedding, one file and one row of table.def each.
+ *
+ * A backbone builds from an input node up to its last feature map; pooling and heads are the same
+ * for all and added by net.h. Its node names are those of the weight files people have, so that
+ * reading such a file needs no renaming. */
+#ifndef KI_BACKBONE_H
+#define KI_BACKBONE_H
+
+#include "core/option.h"
+#include "nn/graph.h"
+
+#include "kith/model.h"
+
+enum { KI_MOST_BACKBONE_SETTINGS = 64 }; /* bytes of a settings struct */
+
+/* What a build hands to the heads. */
+typedef struct ki_body {
+    int map;                    /* node of the last feature map */
+    double dropout;             /* before the classifier; 0: none */
+    kith_preprocess preprocess; /* what published weights of this network want */
+} ki_body;
+
+typedef struct ki_backbone {
+    const char *name, *summary, *source;
+    const char *classifier; /* name of the classifier layer in weight files */
+    int64_t channels;       /* of the input; 0: any up to KITH_MOST_CHANNELS, 3 by default */
+    int64_t size;           /* default height and width */
+    int64_t least_size;     /* smallest height and width that work */
+    const ki_option *options;
+    /* Errors are kept by the graph. */
+    void (*build)(ki_graph *graph, int input, const void *settings, ki_body *ret_body);
+} ki_backbone;
+
+/* The i-th row, or NULL. */
+const ki_backbone *ki_backbone_at(int i);
+kith_status ki_backbone_find(const char *name, const ki_backbone **ret_backbone, kith_error *err);
+
+/* Square convolution k with stride s and padding p, named NAME, then ReLU. */
+int ki_conv_relu(ki_graph *graph, const char *name, int src, int64_t oc, int64_t k, int64_t s, int64_t p);
+
+/* A convolution with its batch norm (eps 1e-5, momentum 0.1). */
+typedef struct ki_conv_bn {
+    int64_t oc, k, s, p;
+    bool bias, relu;
+} ki_conv_bn;
+
+int ki_conv_bn_add(ki_graph *graph, const char *conv, const char *bn, int src, ki_conv_bn attr);
+
+/* 3x3 max pooling with stride 2 in ceil mode: the one both Inceptions use. */
+int ki_max_pool_3x3_s2(ki_graph *graph, const char *name, int src);
+
+#endif

@@ -1,0 +1,44 @@
+/* convnet4: four times 3x3 convolution, batch norm, ReLU and 2x2 max pool; the small network of the
+ * few-shot papers (Vinyals et al., "Matching networks for one shot learning", NeurIPS 2016) for
+ * images of 28 to 105 pixels, grey or colour. */
+#include <stdio.h>
+
+#include "net/backbone.h"
+
+typedef struct settings {
+    int64_t width;
+} settings;
+
+static const ki_option options[] = {KI_OPTION_INT(settings, width, 64, 1, 4096, "channels of every layer",
+                                                  "Vinyals et al. 2016, section 4.1"),
+                                    KI_OPTION_END};
+
+static void build(ki_graph *graph, int input, const void *settings_, ki_body *ret_body) {
+    const settings *set = settings_;
+    int x = input;
+    for (int i = 1; i <= 4; i++) {
+        char conv[16], bn[16], pool[16];
+        snprintf(conv, sizeof conv, "conv%d", i);
+        snprintf(bn, sizeof bn, "bn%d", i);
+        snprintf(pool, sizeof pool, "pool%d", i);
+        x = ki_conv_bn_add(graph, conv, bn, x,
+                           (ki_conv_bn){.oc = set->width, .k = 3, .s = 1, .p = 1, .relu = true});
+        x = ki_graph_pool(graph, pool, x, (ki_pool_attr){.k = 2, .s = 2});
+    }
+    ret_body->map = x;
+    ret_body->dropout = 0;
+    ret_body->preprocess =
+        (kith_preprocess){.scale = 1.0 / 255, .mean = {0.5, 0.5, 0.5, 0.5}, .std = {0.5, 0.5, 0.5, 0.5}};
+}
+
+const ki_backbone ki_backbone_convnet4 = {
+    .name = "convnet4",
+    .summary = "four small convolutions for images of 28 to 105 pixels, grey or colour, 64 features",
+    .source = "Vinyals et al., NeurIPS 2016",
+    .classifier = "fc",
+    .channels = 0,
+    .size = 28,
+    .least_size = 16,
+    .options = options,
+    .build = build,
+};

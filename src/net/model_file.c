@@ -1,0 +1,170 @@
+#include "net/model_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "net/numbers.h"
+#include "net/weights.h"
+
+/* Written to files, read from them; a file of a higher number is refused. */
+static const char format_key[] = "kith.format", format_version[] = "1";
+
+static kith_status read_heads(const kith_tensors *tensors, const kith_model_options *given,
+                              ki_net_options *options, kith_error *err) {
+    const ki_backbone *backbone = NULL;
+    KI_TRY(ki_backbone_find(options->backbone, &backbone, err));
+    char name[80];
+    kith_array view;
+    if (given->embedding == 0 && kith_tensors_get(tensors, "embedding.weight", &view, NULL) == KITH_OK &&
+        view.n_dims >= 2)
+        options->embedding = view.dim[view.n_dims - 2];
+    if (options->embedding > 0 && kith_tensors_get(tensors, "embedding.weight", &view, NULL) == KITH_OK)
+        options->no_embedding_bias = kith_tensors_get(tensors, "embedding.bias", &view, NULL) != KITH_OK;
+    snprintf(name, sizeof name, "%s.weight", backbone->classifier);
+    if (given->classes == 0 && kith_tensors_get(tensors, name, &view, NULL) == KITH_OK && view.n_dims >= 2)
+        options->classes = view.dim[view.n_dims - 2];
+    return KITH_OK;
+}
+
+static kith_status read_input(const kith_tensors *tensors, ki_net_options *options, kith_error *err) {
+    const char *text = kith_tensors_metadata(tensors, "kith.input");
+    if (!text) return KITH_OK;
+    double chw[3];
+    KI_TRY(ki_numbers_parse(text, 3, chw, "metadata kith.input", err));
+    for (int i = 0; i < 3; i++) {
+        if (!(chw[i] >= 1 && chw[i] <= 1 << 20))
+            return ki_fail(err, KITH_EFORMAT, "metadata kith.input is '%.60s'; wanted channels,height,width",
+                           text);
+    }
+    if (!options->c) options->c = (int64_t)chw[0];
+    if (!options->h) options->h = (int64_t)chw[1];
+    if (!options->w) options->w = (int64_t)chw[2];
+    return KITH_OK;
+}
+
+static kith_status read_format(const kith_tensors *tensors, kith_error *err) {
+    const char *format = kith_tensors_metadata(tensors, format_key);
+    if (format && strcmp(format, format_version) != 0) {
+        ki_fail(err, KITH_EUNSUPPORTED, "model file format is '%.20s'; this kith reads %s", format,
+                format_version);
+        return ki_hint(err, KITH_EUNSUPPORTED, "use the kith that wrote it, or a newer one");
+    }
+    return KITH_OK;
+}
+
+/* The file's word where the options are silent; a backbone given twice must agree. */
+static kith_status merge_options(const kith_tensors *tensors, const kith_model_options *given,
+                                 ki_arena *arena, ki_net_options *options, kith_error *err) {
+    KI_TRY(read_format(tensors, err));
+    const char *backbone = kith_tensors_metadata(tensors, "kith.backbone");
+    if (!options->backbone) options->backbone = backbone;
+    if (!options->backbone) {
+        ki_fail(err, KITH_EINVAL, "the file does not say which backbone its weights are for");
+        return ki_hint(err, KITH_EINVAL, "name it: --backbone googlenet (see kith list backbones)");
+    }
+    if (backbone && strcmp(backbone, options->backbone) != 0)
+        return ki_fail(err, KITH_EINVAL, "the file holds %.40s, asked for was %.40s", backbone,
+                       options->backbone);
+    const ki_value *base = NULL;
+    KI_TRY(ki_settings_parse(arena, kith_tensors_metadata(tensors, "kith.settings"), NULL, &base, err));
+    KI_TRY(ki_settings_parse(arena, given->settings, base, &options->settings, err));
+    const char *pool = kith_tensors_metadata(tensors, "kith.pool");
+    if (pool && !given->pool) KI_TRY(ki_global_pool_parse(pool, &options->pool, err));
+    KI_TRY(read_input(tensors, options, err));
+    return read_heads(tensors, given, options, err);
+}
+
+static kith_status read_preprocess(const kith_tensors *tensors, ki_net *net, kith_error *err) {
+    const int c = (int)net->c;
+    const char *order = kith_tensors_metadata(tensors, "kith.preprocess.order");
+    const char *scale = kith_tensors_metadata(tensors, "kith.preprocess.scale");
+    const char *mean = kith_tensors_metadata(tensors, "kith.preprocess.mean");
+    const char *std = kith_tensors_metadata(tensors, "kith.preprocess.std");
+    if (order) {
+        net->preprocess.bgr = strcmp(order, "BGR") == 0;
+        if (!net->preprocess.bgr && strcmp(order, "RGB") != 0 && strcmp(order, "grey") != 0)
+            return ki_fail(err, KITH_EFORMAT,
+                           "metadata kith.preprocess.order is '%.20s'; wanted RGB, BGR or grey", order);
+    }
+    if (scale)
+        KI_TRY(ki_numbers_parse(scale, 1, &net->preprocess.scale, "metadata kith.preprocess.scale", err));
+    if (mean) KI_TRY(ki_numbers_parse(mean, c, net->preprocess.mean, "metadata kith.preprocess.mean", err));
+    if (std) KI_TRY(ki_numbers_parse(std, c, net->preprocess.std, "metadata kith.preprocess.std", err));
+    for (int i = 0; i < c; i++) {
+        if (!(net->preprocess.std[i] > 0))
+            return ki_fail(err, KITH_EFORMAT,
+                           "metadata kith.preprocess.std is '%.60s'; wanted positive numbers", std);
+    }
+    return KITH_OK;
+}
+
+static kith_status open_checked(const kith_model_options *given, const kith_tensors *tensors, ki_arena *arena,
+                                ki_backend *backend, ki_net *net, ki_params **ret_params, kith_error *err) {
+    ki_net_options options = {.backbone = given->backbone,
+                              .c = given->channels,
+                              .h = given->height,
+                              .w = given->width,
+                              .embedding = given->embedding == KITH_NONE ? 0 : given->embedding,
+                              .no_embedding_bias = given->no_embedding_bias,
+                              .classes = given->classes == KITH_NONE ? 0 : given->classes};
+    if (given->pool) KI_TRY(ki_global_pool_parse(given->pool, &options.pool, err));
+    if (tensors)
+        KI_TRY(merge_options(tensors, given, arena, &options, err));
+    else
+        KI_TRY(ki_settings_parse(arena, given->settings, NULL, &options.settings, err));
+    if (!options.backbone) return ki_fail(err, KITH_EINVAL, "neither a backbone nor a weights file is named");
+    KI_TRY(ki_net_init(&options, net, err));
+    if (tensors) KI_TRY(read_preprocess(tensors, net, err));
+    KI_TRY(ki_params_new(net->graph, backend, ret_params, err));
+    KI_TRY(ki_params_init(*ret_params, given->seed, err));
+    return tensors ? ki_weights_import(tensors, net, *ret_params, err) : KITH_OK;
+}
+
+kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,
+                               ki_params **ret_params, kith_error *err) {
+    kith_status status;
+    kith_tensors *tensors = NULL;
+    ki_arena arena = {0};
+    ki_net net = {0};
+    ki_params *params = NULL;
+    if (options->weights) KI_CHECK(kith_tensors_open(options->weights, &tensors, err));
+    status = open_checked(options, tensors, &arena, backend, &net, &params, err);
+    if (status != KITH_OK) {
+        if (options->weights) ki_prefix(err, status, "%s", options->weights);
+        goto done;
+    }
+    *ret_net = net;
+    *ret_params = params;
+    net.graph = NULL;
+    params = NULL;
+done:
+    ki_params_free(params);
+    ki_graph_free(net.graph);
+    ki_arena_release(&arena);
+    kith_tensors_free(tensors);
+    return status;
+}
+
+kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err) {
+    char settings[512], input[64], scale[64], mean[256], std[256];
+    const kith_preprocess *p = &net->preprocess;
+    snprintf(input, sizeof input, "%lld,%lld,%lld", (long long)net->c, (long long)net->h, (long long)net->w);
+    const struct {
+        const char *key, *value;
+    } rows[] = {
+        {format_key, format_version},
+        {"kith.backbone", net->backbone->name},
+        {"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
+        {"kith.input", input},
+        {"kith.pool", ki_global_pool_names[net->pool]},
+        {"kith.preprocess.order", net->c < 3 ? "grey"
+                                  : p->bgr   ? "BGR"
+                                             : "RGB"},
+        {"kith.preprocess.scale", ki_numbers_text(&p->scale, 1, scale, sizeof scale)},
+        {"kith.preprocess.mean", ki_numbers_text(p->mean, (int)net->c, mean, sizeof mean)},
+        {"kith.preprocess.std", ki_numbers_text(p->std, (int)net->c, std, sizeof std)},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        KI_TRY(kith_tensors_writer_metadata(writer, rows[i].key, rows[i].value, err));
+    return KITH_OK;
+}

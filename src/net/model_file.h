@@ -1,0 +1,17 @@
+/* Model files: from the options people give and what a safetensors file says of itself to a net with
+ * its weights. docs/model-files.md lists the metadata. */
+#ifndef KI_MODEL_FILE_H
+#define KI_MODEL_FILE_H
+
+#include "net/net.h"
+#include "nn/params.h"
+
+/* Build the net the options and the weights file (when one is named) agree on, make its parameters
+ * on the backend, and read the weights. *ret_net is given back with ki_net_release, *ret_params with
+ * ki_params_free, the parameters first. */
+kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,
+                               ki_params **ret_params, kith_error *err);
+
+kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err);
+
+#endif

@@ -1,0 +1,170 @@
+#include "net/net.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "net/numbers.h"
+
+enum { MOST_EXTENT = 1 << 14, MOST_UNITS = 1 << 24 };
+
+const char *const ki_global_pool_names[] = {"avg", "max", "both", NULL};
+
+kith_status ki_global_pool_parse(const char *text, ki_global_pool *ret_pool, kith_error *err) {
+    for (int i = 0; ki_global_pool_names[i]; i++) {
+        if (strcmp(text, ki_global_pool_names[i]) != 0) continue;
+        *ret_pool = (ki_global_pool)i;
+        return KITH_OK;
+    }
+    return ki_fail_unknown(err, "pool", text, ki_global_pool_names, 3);
+}
+
+static kith_status check_input(const ki_backbone *backbone, int64_t c, int64_t h, int64_t w,
+                               kith_error *err) {
+    if (backbone->channels > 0 && c != backbone->channels)
+        return ki_fail(err, KITH_ESHAPE, "%s takes images of %lld channels, found %lld", backbone->name,
+                       (long long)backbone->channels, (long long)c);
+    if (c < 1 || c > KITH_MOST_CHANNELS)
+        return ki_fail(err, KITH_ESHAPE, "%s takes images of 1 to %d channels, found %lld", backbone->name,
+                       KITH_MOST_CHANNELS, (long long)c);
+    if (h < backbone->least_size || w < backbone->least_size || h > MOST_EXTENT || w > MOST_EXTENT)
+        return ki_fail(err, KITH_ESHAPE, "%s takes images of %lldx%lld to %dx%d, found %lldx%lld",
+                       backbone->name, (long long)backbone->least_size, (long long)backbone->least_size,
+                       MOST_EXTENT, MOST_EXTENT, (long long)h, (long long)w);
+    return KITH_OK;
+}
+
+static kith_status check_units(const char *what, int64_t n, kith_error *err) {
+    if (n < 0 || n > MOST_UNITS)
+        return ki_fail(err, KITH_EINVAL, "%s is %lld; wanted 0 (none) to %d", what, (long long)n, MOST_UNITS);
+    return KITH_OK;
+}
+
+static void add_heads(ki_net *net, const ki_body *body) {
+    ki_graph *graph = net->graph;
+    ki_graph_tap(graph, body->map, "map");
+    const int pooled = ki_graph_global_pool(graph, "pool", body->map, (ki_global_pool_attr){net->pool});
+    ki_graph_tap(graph, pooled, "pooled");
+    if (net->embedding > 0) {
+        const ki_linear_attr attr = {.oc = net->embedding, .bias = !net->no_embedding_bias};
+        ki_graph_tap(graph, ki_graph_linear(graph, "embedding", pooled, attr), "embedding");
+    }
+    if (net->classes > 0) {
+        int x = pooled;
+        if (body->dropout > 0) x = ki_graph_dropout(graph, "dropout", x, (ki_dropout_attr){body->dropout});
+        const ki_linear_attr attr = {.oc = net->classes, .bias = true};
+        ki_graph_tap(graph, ki_graph_linear(graph, net->backbone->classifier, x, attr), "logits");
+    }
+}
+
+kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_error *err) {
+    ki_net net = {.pool = options->pool,
+                  .embedding = options->embedding,
+                  .classes = options->classes,
+                  .no_embedding_bias = options->no_embedding_bias};
+    KI_TRY(ki_backbone_find(options->backbone, &net.backbone, err));
+    net.c = options->c ? options->c : net.backbone->channels ? net.backbone->channels : 3;
+    net.h = options->h ? options->h : net.backbone->size;
+    net.w = options->w ? options->w : net.backbone->size;
+    KI_TRY(check_input(net.backbone, net.c, net.h, net.w, err));
+    KI_TRY(check_units("embedding size", net.embedding, err));
+    KI_TRY(check_units("number of classes", net.classes, err));
+    KI_TRY(ki_options_parse(net.backbone->options, options->settings, NULL, net.backbone->name, net.settings,
+                            err));
+
+    kith_status status;
+    ki_body body = {0};
+    KI_CHECK(ki_graph_new(&net.graph, err));
+    net.backbone->build(net.graph, ki_graph_input(net.graph, net.c, net.h, net.w), net.settings, &body);
+    net.preprocess = body.preprocess;
+    add_heads(&net, &body);
+    status = ki_graph_check(net.graph, err);
+    if (status != KITH_OK) {
+        ki_prefix(err, status, "%s for images of %lldx%lld", net.backbone->name, (long long)net.h,
+                  (long long)net.w);
+        goto done;
+    }
+    *ret_net = net;
+    net.graph = NULL;
+done:
+    ki_graph_free(net.graph);
+    return status;
+}
+
+void ki_net_release(ki_net *net) {
+    ki_graph_free(net->graph);
+    *net = (ki_net){0};
+}
+
+/* One option's current value, as its parser reads it. */
+static void value_text(const ki_option *o, const void *settings, char *buf, size_t buf_bytes) {
+    const char *field = (const char *)settings + o->offset;
+    double real;
+    int64_t whole;
+    bool yes;
+    int choice;
+    switch (o->type) {
+    case KI_OPTION_T_REAL:
+        memcpy(&real, field, sizeof real);
+        ki_numbers_text(&real, 1, buf, buf_bytes);
+        return;
+    case KI_OPTION_T_INT:
+        memcpy(&whole, field, sizeof whole);
+        snprintf(buf, buf_bytes, "%lld", (long long)whole);
+        return;
+    case KI_OPTION_T_BOOL:
+        memcpy(&yes, field, sizeof yes);
+        snprintf(buf, buf_bytes, "%s", yes ? "true" : "false");
+        return;
+    case KI_OPTION_T_CHOICE:
+        memcpy(&choice, field, sizeof choice);
+        snprintf(buf, buf_bytes, "%s", o->choices[choice]);
+        return;
+    case KI_OPTION_T_TEXT:
+    case KI_OPTION_T_TREE:
+    case KI_OPTION_T_END: break;
+    }
+    buf[0] = '\0'; /* backbones have no such options */
+}
+
+const char *ki_net_settings_text(const ki_net *net, char *buf, size_t buf_bytes) {
+    size_t used = 0;
+    buf[0] = '\0';
+    for (const ki_option *o = net->backbone->options; o->type != KI_OPTION_T_END; o++) {
+        char value[64];
+        value_text(o, net->settings, value, sizeof value);
+        const int n = snprintf(buf + used, buf_bytes - used, "%s%s=%s", used ? "," : "", o->name, value);
+        if (n < 0 || (size_t)n >= buf_bytes - used) break;
+        used += (size_t)n;
+    }
+    return buf;
+}
+
+static kith_status append_scalar(ki_arena *arena, ki_value *map, const char *key, const char *text,
+                                 kith_error *err) {
+    ki_value *item = ki_value_new(arena, KI_VALUE_SCALAR, text);
+    if (!item || !key || !text) return ki_fail_memory(err, sizeof *item, "an option");
+    ki_value_append(map, key, item);
+    return KITH_OK;
+}
+
+kith_status ki_settings_parse(ki_arena *arena, const char *text, const ki_value *base,
+                              const ki_value **ret_map, kith_error *err) {
+    ki_value *map = ki_value_new(arena, KI_VALUE_MAP, NULL);
+    if (!map) return ki_fail_memory(err, sizeof *map, "options");
+    for (const char *at = text ? text : ""; *at;) {
+        const size_t length = strcspn(at, ","), key = strcspn(at, "=,");
+        if (key == 0 || key >= length)
+            return ki_fail(err, KITH_EINVAL, "option '%.*s' has no value; wanted key=value", (int)length, at);
+        const char *name = ki_arena_strndup(arena, at, key);
+        const char *value = ki_arena_strndup(arena, at + key + 1, length - key - 1);
+        if (name && ki_value_get(map, name))
+            return ki_fail(err, KITH_EINVAL, "option %s is given twice", name);
+        KI_TRY(append_scalar(arena, map, name, value, err));
+        at += length + (at[length] == ',');
+    }
+    for (const ki_value *v = base && base->kind == KI_VALUE_MAP ? base->first : NULL; v; v = v->next) {
+        if (!ki_value_get(map, v->key)) KI_TRY(append_scalar(arena, map, v->key, v->text, err));
+    }
+    *ret_map = map;
+    return KITH_OK;
+}

@@ -1,0 +1,49 @@
+/* Net: a backbone with its pooling and heads, as one graph.
+ *
+ *     input ─ backbone ─ "map" ─ global pool ─ "pooled" ┬ linear `embedding` ─ "embedding"
+ *                                                       └ dropout ─ linear `fc` ─ "logits"
+ *
+ * The names in quotes are taps. A head that was not asked for is not there. */
+#ifndef KI_NET_H
+#define KI_NET_H
+
+#include "net/backbone.h"
+
+typedef struct ki_net_options {
+    const char *backbone;
+    const ki_value *settings; /* the backbone's own options, a map; NULL: defaults */
+    int64_t c, h, w;          /* 0: the backbone's */
+    ki_global_pool pool;
+    int64_t embedding; /* its size; 0: none */
+    bool no_embedding_bias;
+    int64_t classes; /* of the classifier; 0: none */
+} ki_net_options;
+
+typedef struct ki_net {
+    const ki_backbone *backbone;
+    int64_t c, h, w;
+    ki_global_pool pool;
+    int64_t embedding, classes;
+    bool no_embedding_bias;
+    kith_preprocess preprocess; /* the backbone's; a model file may say otherwise */
+    ki_graph *graph;            /* owned */
+    _Alignas(16) unsigned char settings[KI_MOST_BACKBONE_SETTINGS];
+} ki_net;
+
+/* Fill *ret_net, to be given back with ki_net_release. Sizes out of range, unknown options and
+ * images too small for the network are errors that say so. */
+kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_error *err);
+void ki_net_release(ki_net *net); /* fine on a zeroed struct */
+
+/* The backbone's options as "stride=1x1,preprocess=caffe": read back by ki_settings_parse. */
+const char *ki_net_settings_text(const ki_net *net, char *buf, size_t buf_bytes);
+/* "key=value,key=value" (NULL or "": an empty map) as a map in the arena. Entries of `base` (may be
+ * NULL) that the text does not name are taken over. */
+kith_status ki_settings_parse(ki_arena *arena, const char *text, const ki_value *base,
+                              const ki_value **ret_map, kith_error *err);
+
+/* "avg", "max", "both". */
+extern const char *const ki_global_pool_names[];
+kith_status ki_global_pool_parse(const char *text, ki_global_pool *ret_pool, kith_error *err);
+
+#endif

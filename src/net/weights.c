@@ -1,0 +1,183 @@
+#include "net/weights.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "net/model_file.h"
+
+/* Names of one kind of trouble, cut when there are too many for a line. */
+typedef struct name_list {
+    int64_t n, n_shown;
+    size_t used;
+    char text[150];
+} name_list;
+
+static void list_add(name_list *list, const char *entry) {
+    const size_t length = strlen(entry), comma = list->n_shown ? 2 : 0;
+    const bool fits = list->n_shown == list->n && list->used + comma + length < sizeof list->text;
+    if (list->n++ > 0 && !fits) return;
+    list->used += (size_t)snprintf(list->text + list->used, sizeof list->text - list->used, "%s%s",
+                                   comma ? ", " : "", entry);
+    if (list->used >= sizeof list->text) list->used = sizeof list->text - 1;
+    list->n_shown++;
+}
+
+static void list_text(const name_list *list, const char *what, char *buf, size_t buf_bytes) {
+    buf[0] = '\0';
+    if (list->n == 0) return;
+    char more[40] = "";
+    if (list->n > list->n_shown)
+        snprintf(more, sizeof more, " … and %lld more", (long long)(list->n - list->n_shown));
+    snprintf(buf, buf_bytes, "%lld %s (%s%s)", (long long)list->n, what, list->text, more);
+}
+
+static bool has_prefix(const char *name, const char *layer) {
+    const size_t n = strlen(layer);
+    return strncmp(name, layer, n) == 0 && name[n] == '.';
+}
+
+static bool has_suffix(const char *name, const char *suffix) {
+    const size_t n = strlen(name), m = strlen(suffix);
+    return n >= m && strcmp(name + n - m, suffix) == 0;
+}
+
+/* The head a tensor belongs to, or NULL. */
+static const char *head_of(const ki_net *net, const char *name) {
+    if (has_prefix(name, "embedding")) return "embedding";
+    if (has_prefix(name, net->backbone->classifier)) return net->backbone->classifier;
+    return NULL;
+}
+
+static bool file_has_layer(const kith_tensors *tensors, const char *layer) {
+    for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
+        if (has_prefix(kith_tensors_name(tensors, i), layer)) return true;
+    }
+    return false;
+}
+
+static bool params_have_layer(const ki_params *params, const char *layer) {
+    for (int i = 0; i < ki_params_count(params); i++) {
+        if (has_prefix(ki_params_at(params, i)->name, layer)) return true;
+    }
+    return false;
+}
+
+static bool file_has(const kith_tensors *tensors, const char *name, kith_array *ret_view) {
+    return kith_tensors_get(tensors, name, ret_view, NULL) == KITH_OK;
+}
+
+/* Equal up to leading axes of 1 in the file. */
+static bool shape_fits(const kith_array *view, const ki_shape *shape) {
+    int skip = 0;
+    while (view->n_dims - skip > shape->n_dims && view->dim[skip] == 1) skip++;
+    if (view->n_dims - skip != shape->n_dims) return false;
+    return memcmp(view->dim + skip, shape->dim, (size_t)shape->n_dims * sizeof shape->dim[0]) == 0;
+}
+
+static bool is_float(kith_dtype dtype) {
+    return dtype == KITH_F32 || dtype == KITH_F64 || dtype == KITH_F16 || dtype == KITH_BF16;
+}
+
+static void check_param(const kith_tensors *tensors, const ki_net *net, const ki_param *param,
+                        name_list *missing, name_list *misshapen) {
+    kith_array view;
+    if (!file_has(tensors, param->name, &view)) {
+        const char *head = head_of(net, param->name);
+        if (!head || file_has_layer(tensors, head)) list_add(missing, param->name);
+        return;
+    }
+    if (shape_fits(&view, &param->shape) && is_float(view.dtype)) return;
+    ki_shape found = {.n_dims = view.n_dims};
+    memcpy(found.dim, view.dim, sizeof found.dim);
+    char entry[256], a[80], b[80];
+    snprintf(entry, sizeof entry, "%s is %s %s, wanted %s", param->name, kith_dtype_name(view.dtype),
+             ki_shape_text(&found, a, sizeof a), ki_shape_text(&param->shape, b, sizeof b));
+    list_add(misshapen, entry);
+}
+
+static bool is_extra(const ki_net *net, const ki_params *params, const char *name) {
+    if (ki_params_find(params, name) || has_suffix(name, ".num_batches_tracked")) return false;
+    const char *head = head_of(net, name);
+    return !head || params_have_layer(params, head);
+}
+
+static kith_status check_all(const kith_tensors *tensors, const ki_net *net, const ki_params *params,
+                             kith_error *err) {
+    name_list missing = {0}, misshapen = {0}, extra = {0};
+    for (int i = 0; i < ki_params_count(params); i++)
+        check_param(tensors, net, ki_params_at(params, i), &missing, &misshapen);
+    for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
+        const char *name = kith_tensors_name(tensors, i);
+        if (is_extra(net, params, name)) list_add(&extra, name);
+    }
+    if (missing.n + misshapen.n + extra.n == 0) return KITH_OK;
+    char a[200], b[200], c[200];
+    list_text(&missing, "missing", a, sizeof a);
+    list_text(&misshapen, "misshapen", b, sizeof b);
+    list_text(&extra, "extra", c, sizeof c);
+    ki_fail(err, KITH_ESHAPE, "tensors do not fit %s: %s%s%s%s%s", net->backbone->name, a,
+            *a && *b ? ", " : "", b, (*a || *b) && *c ? ", " : "", c);
+    return ki_hint(err, KITH_ESHAPE, "the names %s wants are those of docs/model-files.md",
+                   net->backbone->name);
+}
+
+static kith_status import_one(const kith_array *view, ki_params *params, const ki_param *param,
+                              kith_error *err) {
+    kith_status status;
+    kith_array converted = {0};
+    ki_real *copy = NULL;
+    if (view->dtype == KITH_F32) {
+        /* tensors in a file need not be aligned */
+        KI_CHECK(ki_alloc_or(&copy, (size_t)param->n, sizeof *copy, param->name, err));
+        memcpy(copy, view->data, (size_t)param->n * sizeof *copy);
+    } else {
+        KI_CHECK(kith_array_convert(view, KITH_F32, &converted, err));
+    }
+    const float *values = copy ? copy : converted.data;
+    for (int64_t i = 0; i < param->n; i++) {
+        if (isfinite(values[i])) continue;
+        status = ki_fail(err, KITH_ENUMERIC, "tensor %s holds %g at %lld; wanted finite numbers", param->name,
+                         (double)values[i], (long long)i);
+        goto done;
+    }
+    KI_CHECK(ki_params_set(params, param, values, err));
+done:
+    ki_free(copy);
+    kith_array_release(&converted);
+    return status;
+}
+
+kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki_params *params,
+                              kith_error *err) {
+    KI_TRY(check_all(tensors, net, params, err));
+    for (int i = 0; i < ki_params_count(params); i++) {
+        const ki_param *param = ki_params_at(params, i);
+        kith_array view;
+        if (file_has(tensors, param->name, &view)) KI_TRY(import_one(&view, params, param, err));
+    }
+    return KITH_OK;
+}
+
+kith_status ki_weights_save(const ki_net *net, const ki_params *params, const char *path, kith_error *err) {
+    kith_status status;
+    kith_tensors_writer *writer = NULL;
+    const int n = ki_params_count(params);
+    kith_array *arrays = NULL;
+    KI_CHECK(ki_zalloc_or(&arrays, (size_t)n, sizeof *arrays, "the model's tensors", err));
+    KI_CHECK(kith_tensors_writer_new(&writer, err));
+    KI_CHECK(ki_model_metadata_write(net, writer, err));
+    for (int i = 0; i < n; i++) {
+        const ki_param *param = ki_params_at(params, i);
+        KI_CHECK(kith_array_init(KITH_F32, param->shape.n_dims, param->shape.dim, &arrays[i], err));
+        KI_CHECK(ki_params_get(params, param, arrays[i].data, err));
+        KI_CHECK(kith_tensors_writer_add(writer, param->name, &arrays[i], err));
+    }
+    KI_CHECK(kith_tensors_writer_save(writer, path, err));
+done:
+    kith_tensors_writer_free(writer);
+    for (int i = 0; arrays && i < n; i++) kith_array_release(&arrays[i]);
+    ki_free(arrays);
+    return status;
+}

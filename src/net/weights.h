@@ -1,0 +1,19 @@
+/* Weights: safetensors files into a parameter store and back. */
+#ifndef KI_WEIGHTS_H
+#define KI_WEIGHTS_H
+
+#include "net/net.h"
+#include "nn/params.h"
+
+/* Set every parameter of the net from the tensor of its name: float32, float16, bfloat16 or float64,
+ * of the same shape or with leading axes of 1 more. Not errors: a head that the file has and the net
+ * has not, a head of the net of which the file has nothing (it keeps its values), and counters of
+ * batches that PyTorch keeps. All else that is missing, extra or misshapen is listed in one line,
+ * and then nothing has been changed. */
+kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki_params *params,
+                              kith_error *err);
+
+/* Write all parameters and the net's metadata. */
+kith_status ki_weights_save(const ki_net *net, const ki_params *params, const char *path, kith_error *err);
+
+#endif

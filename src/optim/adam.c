@@ -1,0 +1,169 @@
+#include "optim/adam.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+/* Consecutive parameters with the same multipliers. */
+typedef struct run {
+    int64_t n;
+    ki_real *value, *m, *v;
+    const ki_real *diff;
+    double lr, decay;
+} run;
+
+struct ki_adam {
+    ki_backend *backend;
+    ki_adam_options options; /* without the rules */
+    int64_t n, steps;
+    ki_real *m, *v; /* device memory */
+    int n_runs;
+    run *runs;
+};
+
+static bool rule_holds(const ki_optim_rule *rule, const char *name) {
+    if (rule->layer) {
+        const size_t n = strlen(rule->layer);
+        if (strncmp(name, rule->layer, n) != 0 || (name[n] != '.' && name[n] != '\0')) return false;
+    }
+    if (rule->role) {
+        const size_t n = strlen(name), m = strlen(rule->role);
+        if (n < m || strcmp(name + n - m, rule->role) != 0) return false;
+    }
+    return true;
+}
+
+static kith_status check_options(const ki_optim_param *params, int n_params, const ki_adam_options *o,
+                                 kith_error *err) {
+    const struct {
+        const char *name;
+        double value, most;
+    } rows[] = {{"beta1", o->beta1, 1},
+                {"beta2", o->beta2, 1},
+                {"eps", o->eps, HUGE_VAL},
+                {"weight decay", o->decay, HUGE_VAL},
+                {"decoupled weight decay", o->decoupled, HUGE_VAL}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!(rows[i].value >= 0 && rows[i].value < rows[i].most))
+            return ki_fail(err, KITH_EINVAL, "%s is %g; wanted at least 0 and less than %g", rows[i].name,
+                           rows[i].value, rows[i].most);
+    }
+    for (int i = 0; i < o->n_rules; i++) {
+        const ki_optim_rule *rule = &o->rules[i];
+        if (!(rule->lr >= 0 && rule->decay >= 0) || isinf(rule->lr) || isinf(rule->decay))
+            return ki_fail(err, KITH_EINVAL, "multipliers of %s are %g and %g; wanted at least 0",
+                           rule->layer ? rule->layer : "all", rule->lr, rule->decay);
+        int n_held = 0;
+        for (int k = 0; k < n_params; k++) n_held += rule_holds(rule, params[k].name);
+        if (n_held == 0)
+            return ki_fail(err, KITH_ENOTFOUND, "no parameter is called %s%s",
+                           rule->layer ? rule->layer : "…", rule->role ? rule->role : "");
+    }
+    return KITH_OK;
+}
+
+static void add_run(ki_adam *adam, const ki_optim_param *param, ki_real *m, ki_real *v, double lr,
+                    double decay) {
+    run *last = adam->n_runs > 0 ? &adam->runs[adam->n_runs - 1] : NULL;
+    if (last && last->lr == lr && last->decay == decay && last->value + last->n == param->value &&
+        last->diff + last->n == param->diff) {
+        last->n += param->n;
+        return;
+    }
+    adam->runs[adam->n_runs++] = (run){
+        .n = param->n, .value = param->value, .diff = param->diff, .m = m, .v = v, .lr = lr, .decay = decay};
+}
+
+static kith_status alloc_zeroed(ki_backend *backend, int64_t n, ki_real **ret, kith_error *err) {
+    void *ptr = NULL;
+    const size_t bytes = (size_t)n * sizeof(ki_real);
+    KI_TRY(backend->type->alloc(backend, bytes, &ptr, err));
+    *ret = ptr;
+    return backend->type->zero(backend, ptr, bytes, err);
+}
+
+kith_status ki_adam_new(ki_backend *backend, const ki_optim_param *params, int n_params,
+                        const ki_adam_options *options, ki_adam **ret_adam, kith_error *err) {
+    KI_TRY(check_options(params, n_params, options, err));
+    kith_status status;
+    ki_adam *adam = NULL;
+    KI_CHECK(ki_zalloc_or(&adam, 1, sizeof *adam, "the optimizer", err));
+    adam->backend = backend;
+    adam->options = *options;
+    adam->options.rules = NULL;
+    if (adam->options.beta1 == 0) adam->options.beta1 = 0.9;
+    if (adam->options.beta2 == 0) adam->options.beta2 = 0.999;
+    if (adam->options.eps == 0) adam->options.eps = 1e-8;
+    for (int i = 0; i < n_params; i++) adam->n += params[i].n;
+    KI_CHECK(ki_zalloc_or(&adam->runs, (size_t)n_params, sizeof *adam->runs, "the optimizer's groups", err));
+    KI_CHECK(alloc_zeroed(backend, adam->n, &adam->m, err));
+    KI_CHECK(alloc_zeroed(backend, adam->n, &adam->v, err));
+    int64_t at = 0;
+    for (int i = 0; i < n_params; i++) {
+        double lr = 1, decay = 1;
+        for (int k = 0; k < options->n_rules; k++) {
+            if (!rule_holds(&options->rules[k], params[i].name)) continue;
+            lr *= options->rules[k].lr;
+            decay *= options->rules[k].decay;
+        }
+        add_run(adam, &params[i], adam->m + at, adam->v + at, lr, decay);
+        at += params[i].n;
+    }
+    *ret_adam = adam;
+    adam = NULL;
+done:
+    ki_adam_free(adam);
+    return status;
+}
+
+void ki_adam_free(ki_adam *adam) {
+    if (!adam) return;
+    if (adam->m) adam->backend->type->free(adam->backend, adam->m);
+    if (adam->v) adam->backend->type->free(adam->backend, adam->v);
+    ki_free(adam->runs);
+    ki_free(adam);
+}
+
+kith_status ki_adam_update(ki_adam *adam, double lr, kith_error *err) {
+    const ki_adam_options *o = &adam->options;
+    adam->steps++;
+    for (int i = 0; i < adam->n_runs; i++) {
+        const run *r = &adam->runs[i];
+        if (r->lr == 0 || r->n == 0) continue;
+        const ki_adam_step step = {.n = r->n,
+                                   .value = r->value,
+                                   .diff = r->diff,
+                                   .m = r->m,
+                                   .v = r->v,
+                                   .lr = lr * r->lr,
+                                   .beta1 = o->beta1,
+                                   .beta2 = o->beta2,
+                                   .eps = o->eps,
+                                   .decay = o->decay * r->decay,
+                                   .decoupled = o->decoupled * r->decay,
+                                   .t = adam->steps};
+        KI_TRY(adam->backend->type->adam(adam->backend, &step, err));
+    }
+    return KITH_OK;
+}
+
+int64_t ki_adam_steps(const ki_adam *adam) { return adam->steps; }
+int64_t ki_adam_moments_n(const ki_adam *adam) { return adam->n; }
+int ki_adam_n_runs(const ki_adam *adam) { return adam->n_runs; }
+
+kith_status ki_adam_get(const ki_adam *adam, ki_real *ret_m, ki_real *ret_v, kith_error *err) {
+    const size_t bytes = (size_t)adam->n * sizeof(ki_real);
+    KI_TRY(adam->backend->type->download(adam->backend, adam->m, ret_m, bytes, err));
+    KI_TRY(adam->backend->type->download(adam->backend, adam->v, ret_v, bytes, err));
+    return adam->backend->type->sync(adam->backend, err);
+}
+
+kith_status ki_adam_set(ki_adam *adam, int64_t steps, const ki_real *m, const ki_real *v, kith_error *err) {
+    const size_t bytes = (size_t)adam->n * sizeof(ki_real);
+    KI_TRY(adam->backend->type->upload(adam->backend, adam->m, m, bytes, err));
+    KI_TRY(adam->backend->type->upload(adam->backend, adam->v, v, bytes, err));
+    KI_TRY(adam->backend->type->sync(adam->backend, err));
+    adam->steps = steps;
+    return KITH_OK;
+}
