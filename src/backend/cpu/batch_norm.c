@@ -129,17 +129,20 @@ static kith_status bn_forward(ki_kernel *kernel, kith_error *err) {
 
 static kith_status bn_backward(ki_kernel *kernel, kith_error *err) {
     bn *k = (bn *)kernel;
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, k->src},
-                                    {DNNL_ARG_DIFF_DST, k->diff_dst},
-                                    {DNNL_ARG_MEAN, k->mean},
-                                    {DNNL_ARG_VARIANCE, k->variance},
-                                    {DNNL_ARG_SCALE, k->scale},
-                                    {DNNL_ARG_DIFF_SRC, k->diff_src},
-                                    {DNNL_ARG_DIFF_SCALE, k->diff_scale},
-                                    {DNNL_ARG_DIFF_SHIFT, k->diff_shift},
-                                    {DNNL_ARG_SCRATCHPAD, k->bwd_scratch},
-                                    {DNNL_ARG_WORKSPACE, k->workspace}};
-    KI_TRY(cpu_run(cpu_of(kernel->backend), k->bwd, k->has_workspace ? 10 : 9, args, err));
+    const dnnl_exec_arg_t args[] = {
+        {DNNL_ARG_SRC, k->src},
+        {DNNL_ARG_DIFF_DST, k->diff_dst},
+        {DNNL_ARG_MEAN, k->mean},
+        {DNNL_ARG_VARIANCE, k->variance},
+        {DNNL_ARG_SCALE, k->scale},
+        {DNNL_ARG_SHIFT, k->shift}, /* not read, but oneDNN 2 insists on it */
+        {DNNL_ARG_DIFF_SRC, k->diff_src},
+        {DNNL_ARG_DIFF_SCALE, k->diff_scale},
+        {DNNL_ARG_DIFF_SHIFT, k->diff_shift},
+        {DNNL_ARG_SCRATCHPAD, k->bwd_scratch},
+        {DNNL_ARG_WORKSPACE, k->workspace},
+    };
+    KI_TRY(cpu_run(cpu_of(kernel->backend), k->bwd, k->has_workspace ? 11 : 10, args, err));
     cpu_accumulate(k->param[KI_W].diff, k->stats + 2 * k->c, k->c);
     cpu_accumulate(k->param[KI_B].diff, k->stats + 3 * k->c, k->c);
     return KITH_OK;
