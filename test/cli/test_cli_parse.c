@@ -228,23 +228,6 @@ static void test_fail_prints_message_and_hint(void **state) {
     assert_int_equal(status[1], 1);
 }
 
-static void print_json(void *context) {
-    (void)context;
-    cli_json_string(stdout, "a\"b\\c\n\x01é");
-    putchar(' ');
-    cli_json_number(stdout, 0.1);
-    putchar(' ');
-    cli_json_number(stdout, NAN);
-    putchar(' ');
-    cli_json_number(stdout, -INFINITY);
-}
-
-static void test_json(void **state) {
-    (void)state;
-    capture(print_json, NULL);
-    assert_string_equal(output, "\"a\\\"b\\\\c\\u000a\\u0001é\" 0.10000000000000001 null null");
-}
-
 /* A run whose clock says it began `seconds` ago. */
 static void run_progress(void *context) {
     const double seconds = *(const double *)context;
@@ -279,7 +262,6 @@ int main(void) {
         cmocka_unit_test(test_help_is_made_from_the_rows),
         cmocka_unit_test(test_long_help_is_wrapped),
         cmocka_unit_test(test_fail_prints_message_and_hint),
-        cmocka_unit_test(test_json),
         cmocka_unit_test(test_progress_in_a_pipe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
