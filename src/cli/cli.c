@@ -243,24 +243,3 @@ int cli_parse(const cli_usage *usage, int *argc, char **argv) {
         return cli_misused(argv[0], "'%.60s' is one too many; wants %s", argv[usage->most + 1], operands);
     return CLI_RUN;
 }
-
-void cli_json_string(FILE *to, const char *text) {
-    fputc('"', to);
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            fprintf(to, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(to, "\\u%04x", c);
-        else
-            fputc(c, to);
-    }
-    fputc('"', to);
-}
-
-void cli_json_number(FILE *to, double value) {
-    if (isfinite(value))
-        fprintf(to, "%.17g", value);
-    else
-        fputs("null", to);
-}

@@ -101,11 +101,6 @@ int cli_misused(const char *name, const char *fmt, ...) KITH_PRINTF(2, 3);
 int cli_unknown(const char *name, const char *what, const char *word, const char *const *names,
                 size_t n_names);
 
-/* JSON on a stream: a quoted string, and a number with enough digits to read back the same double
- * (null for what JSON cannot say: NaN and the infinities). */
-void cli_json_string(FILE *to, const char *text);
-void cli_json_number(FILE *to, double value);
-
 /* Progress of a long run, on standard error: a bar that redraws on a terminal, now and then a plain
  * line in a pipe or a file. Nothing at all for runs shorter than a second. */
 typedef struct cli_progress {

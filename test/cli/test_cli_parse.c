@@ -1,0 +1,268 @@
+/* The option parser, with a command of its own. The program's helpers are no library: they are
+ * compiled into this test. */
+#include "cli/cli.c"
+#include "cli/progress.c"
+#include "support/testing.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static char output[16384];
+
+/* Run `call` with standard output and error in `output`. */
+static void capture(void (*call)(void *context), void *context) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/output", testing_folder());
+    fflush(stdout);
+    fflush(stderr);
+    const int saved_out = dup(STDOUT_FILENO), saved_err = dup(STDERR_FILENO);
+    FILE *file = fopen(path, "w+");
+    assert_non_null(file);
+    dup2(fileno(file), STDOUT_FILENO);
+    dup2(fileno(file), STDERR_FILENO);
+    call(context);
+    fflush(stdout);
+    fflush(stderr);
+    dup2(saved_out, STDOUT_FILENO);
+    dup2(saved_err, STDERR_FILENO);
+    close(saved_out);
+    close(saved_err);
+    rewind(file);
+    output[fread(output, 1, sizeof output - 1, file)] = '\0';
+    fclose(file);
+}
+
+typedef struct sample {
+    const char *line; /* the words after the command */
+    bool json;
+    int64_t batch;
+    double rate;
+    const char *out;
+    cli_list set;
+    int tap;
+    int least, most;
+    int status, argc;
+    char words[4096], *argv[100];
+} sample;
+
+static const char *const taps[] = {"pooled", "embedding", NULL};
+
+static sample make_sample(const char *line) {
+    return (sample){.line = line, .batch = 32, .rate = 0.5, .most = -1};
+}
+
+static void parse(void *context) {
+    sample *s = context;
+    const cli_option options[] = {
+        CLI_FLAG("json", &s->json, "print JSON"),
+        CLI_INT("batch", "N", &s->batch, 1, 64, "items per step"),
+        CLI_REAL("rate", "R", &s->rate, 0, INFINITY, "how fast"),
+        CLI_TEXT("out|o", "FILE", &s->out, "where the result goes"),
+        CLI_LIST("set", "KEY=VALUE", &s->set, "change a setting"),
+        CLI_CHOICE("tap", "TAP", &s->tap, taps, "what is read"),
+        CLI_END,
+    };
+    const cli_usage usage = {.operands = "FILE…", .least = s->least, .most = s->most, .options = options};
+    snprintf(s->words, sizeof s->words, "help %s", s->line);
+    s->argc = 0;
+    for (char *word = strtok(s->words, " "); word; word = strtok(NULL, " ")) s->argv[s->argc++] = word;
+    s->status = cli_parse(&usage, &s->argc, s->argv);
+}
+
+static void test_forms_of_an_option(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "--batch 8 --rate 1e-3 --out x --json --set a=1 --set b=2 --tap embedding in1 in2",
+        "--batch=8 --rate=1e-3 --out=x --json --set=a=1 --set=b=2 --tap=embedding in1 in2",
+        "in1 --batch 8 -o x --rate 1e-3 in2 --set a=1 --json --tap embedding --set b=2",
+        "--batch 4 --batch 8 -ox --rate 1e-3 --set a=1 --json --tap embedding --set b=2 -- in1 in2",
+    };
+    for (size_t i = 0; i < N_ROWS(lines); i++) {
+        sample s = make_sample(lines[i]);
+        capture(parse, &s);
+        assert_string_equal(output, "");
+        assert_int_equal(s.status, CLI_RUN);
+        assert_true(s.json);
+        assert_int_equal(s.batch, 8);
+        assert_true(s.rate == 1e-3);
+        assert_string_equal(s.out, "x");
+        assert_int_equal(s.set.n_items, 2);
+        assert_string_equal(s.set.item[0], "a=1");
+        assert_string_equal(s.set.item[1], "b=2");
+        assert_int_equal(s.tap, 1);
+        assert_int_equal(s.argc, 3);
+        assert_string_equal(s.argv[1], "in1");
+        assert_string_equal(s.argv[2], "in2");
+    }
+}
+
+static void test_nothing_given_leaves_the_defaults(void **state) {
+    (void)state;
+    sample s = make_sample("");
+    capture(parse, &s);
+    assert_int_equal(s.status, CLI_RUN);
+    assert_int_equal(s.argc, 1);
+    assert_false(s.json);
+    assert_int_equal(s.batch, 32);
+    assert_null(s.out);
+}
+
+static void test_odd_words(void **state) {
+    (void)state;
+    sample s = make_sample("--rate -0 - -- --json");
+    s.rate = 7;
+    capture(parse, &s);
+    assert_string_equal(output, "");
+    assert_true(s.rate == 0);
+    assert_int_equal(s.argc, 3);
+    assert_string_equal(s.argv[1], "-");
+    assert_string_equal(s.argv[2], "--json");
+    assert_false(s.json);
+}
+
+static void test_misuse_is_one_line_and_status_2(void **state) {
+    (void)state;
+    static const struct {
+        const char *line, *wanted;
+    } rows[] = {
+        {"--batch 0", "--batch is '0'; wanted a whole number from 1 to 64"},
+        {"--batch 65", "--batch is '65'; wanted a whole number from 1 to 64"},
+        {"--batch=eight", "--batch is 'eight'; wanted a whole number from 1 to 64"},
+        {"--batch=", "--batch is ''; wanted a whole number from 1 to 64"},
+        {"--rate -1", "--rate is '-1'; wanted a number from 0"},
+        {"--rate nan", "--rate is 'nan'; wanted a number from 0"},
+        {"--tap pool", "--tap is 'pool'; wanted one of pooled, embedding"},
+        {"--json=yes", "--json takes no value"},
+        {"--out", "--out wants a value (FILE)"},
+        {"-o", "-o wants a value (FILE)"},
+        {"--out --json", "--out wants a value (FILE)"},
+        {"--bacth 8", "unknown option '--bacth'; did you mean '--batch'?"},
+        {"--bacth=8", "unknown option '--bacth'; did you mean '--batch'?"},
+        {"--zzzzzzz", "unknown option '--zzzzzzz'"},
+        {"-x", "unknown option '-x'"},
+        {"--bat 8", "unknown option '--bat'; did you mean '--batch'?"},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        sample s = make_sample(rows[i].line);
+        char wanted[300];
+        snprintf(wanted, sizeof wanted, "kith: help: %s (see kith help help)\n", rows[i].wanted);
+        capture(parse, &s);
+        assert_string_equal(output, wanted);
+        assert_int_equal(s.status, CLI_USAGE);
+    }
+}
+
+static void test_number_of_operands(void **state) {
+    (void)state;
+    sample s = make_sample("a b c");
+    s.least = 1, s.most = 2;
+    capture(parse, &s);
+    assert_int_equal(s.status, CLI_USAGE);
+    assert_string_equal(output, "kith: help: 'c' is one too many; wants FILE… (see kith help help)\n");
+    s.line = "";
+    capture(parse, &s);
+    assert_int_equal(s.status, CLI_USAGE);
+    assert_string_equal(output, "kith: help: wants FILE… (see kith help help)\n");
+    s.line = "a b";
+    capture(parse, &s);
+    assert_int_equal(s.status, CLI_RUN);
+}
+
+static void test_too_many_items(void **state) {
+    (void)state;
+    char line[1000] = "";
+    for (int i = 0; i <= CLI_MOST_ITEMS; i++) strncat(line, "--set=a ", sizeof line - strlen(line) - 1);
+    sample s = make_sample(line);
+    capture(parse, &s);
+    assert_int_equal(s.status, CLI_USAGE);
+    assert_string_equal(output, "kith: help: --set is given more than 64 times (see kith help help)\n");
+}
+
+static void test_help_is_made_from_the_rows(void **state) {
+    (void)state;
+    sample s = make_sample("a b --bacth --help");
+    s.least = s.most = 1;
+    capture(parse, &s);
+    assert_int_equal(s.status, CLI_OK);
+    static const char *const wanted[] = {
+        "usage: kith help [options] FILE…\n",
+        "\n  --json                  print JSON\n",
+        "\n  --batch N               items per step (default 32)\n",
+        "\n  --rate R                how fast (default 0.5)\n",
+        "\n  -o, --out FILE          where the result goes\n",
+        "\n  --set KEY=VALUE         change a setting (may be repeated)\n",
+        "\n  --tap TAP               what is read: pooled, embedding (default pooled)\n",
+        "\n  --help                  show this text\n",
+    };
+    for (size_t i = 0; i < N_ROWS(wanted); i++) {
+        if (!strstr(output, wanted[i])) fail_msg("no '%s' in: %s", wanted[i], output);
+    }
+}
+
+static void wrap(void *context) { print_wrapped(context, HELP_COLUMN); }
+
+static void test_long_help_is_wrapped(void **state) {
+    (void)state;
+    static char text[] =
+        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen";
+    capture(wrap, text);
+    assert_string_equal(output,
+                        "one two three four five six seven eight nine ten eleven\n"
+                        "                          twelve thirteen fourteen fifteen\n");
+}
+
+static void fail_twice(void *context) {
+    kith_error err = {.message = "x.npy: no header"};
+    int *status = context;
+    status[0] = cli_fail(&err);
+    snprintf(err.hint, sizeof err.hint, "is it an .npy file?");
+    status[1] = cli_fail(&err);
+}
+
+static void test_fail_prints_message_and_hint(void **state) {
+    (void)state;
+    int status[2] = {0};
+    capture(fail_twice, status);
+    assert_string_equal(output, "kith: x.npy: no header\nkith: x.npy: no header (is it an .npy file?)\n");
+    assert_int_equal(status[0], 1);
+    assert_int_equal(status[1], 1);
+}
+
+/* A run whose clock says it began `seconds` ago. */
+static void run_progress(void *context) {
+    const double seconds = *(const double *)context;
+    cli_progress p;
+    cli_progress_begin(&p, "embedding", 200);
+    p.began -= seconds;
+    p.drawn -= seconds;
+    cli_progress_update(&p, 50, NULL);
+    cli_progress_update(&p, 51, NULL); /* too soon after the line before */
+    cli_progress_update(&p, 200, "loss 0.31");
+    cli_progress_end(&p);
+}
+
+static void test_progress_in_a_pipe(void **state) {
+    (void)state;
+    double seconds = 0;
+    capture(run_progress, &seconds);
+    assert_string_equal(output, "");
+    seconds = 100;
+    capture(run_progress, &seconds);
+    assert_string_equal(output, "embedding 50/200, 5:00 left\nembedding 200/200, loss 0.31\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms_of_an_option),
+        cmocka_unit_test(test_nothing_given_leaves_the_defaults),
+        cmocka_unit_test(test_odd_words),
+        cmocka_unit_test(test_misuse_is_one_line_and_status_2),
+        cmocka_unit_test(test_number_of_operands),
+        cmocka_unit_test(test_too_many_items),
+        cmocka_unit_test(test_help_is_made_from_the_rows),
+        cmocka_unit_test(test_long_help_is_wrapped),
+        cmocka_unit_test(test_fail_prints_message_and_hint),
+        cmocka_unit_test(test_progress_in_a_pipe),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* The scripts that guard the house: each must pass on what is right and name what is wrong. */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/testing.h"
+
+static char output[65536];
+
+#define run(...) testing_run(output, sizeof output, __VA_ARGS__)
+
+static void assert_holds(const char *text) {
+    if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
+}
+
+static void assert_runs(int status) {
+    if (status != 0) fail_msg("exit status %d: %s", status, output);
+}
+
+/* A copy of include/ and src/ to break. */
+static const char *make_copy(const char *name) {
+    static char copy[128];
+    snprintf(copy, sizeof copy, "%s/%s", testing_folder(), name);
+    assert_runs(run("mkdir %s && cp -r %s/include %s/src %s", copy, KITH_SOURCE_DIR, KITH_SOURCE_DIR, copy));
+    return copy;
+}
+
+static void test_layers_hold(void **state) {
+    (void)state;
+    assert_runs(run("%s/scripts/check-layers.sh", KITH_SOURCE_DIR));
+    assert_string_equal(output, "");
+}
+
+static void test_layer_violations_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *include, *wanted;
+    } rows[] = {
+        {"src/core/new.c", "nn/graph.h", "src/core/new.c:1: core may not include nn/graph.h"},
+        {"src/core/new.h", "io/npy.h", "src/core/new.h:1: core may not include io/npy.h"},
+        {"src/nn/new.c", "backend/cpu/cpu.h", "src/nn/new.c:1: nn may not include backend/cpu/cpu.h"},
+        {"src/backend/ref/new.c", "backend/cpu/cpu.h",
+         "src/backend/ref/new.c:1: backend/ref may not include backend/cpu/cpu.h"},
+        {"src/cli/new.c", "core/error.h", "src/cli/new.c:1: cli may not include core/error.h"},
+        {"src/eval/new.c", "train/loop.h", "src/eval/new.c:1: eval may not include train/loop.h"},
+        {"src/core/new.c", "nowhere/x.h", "src/core/new.c:1: core may not include nowhere/x.h"},
+        {"include/kith/new.h", "core/error.h",
+         "include/kith/new.h:1: a public header may not include core/error.h"},
+        {"src/nowhere/new.c", "core/error.h", "src/nowhere/new.c:1: this folder is not in src/layers.txt"},
+    };
+    const char *copy = make_copy("violations");
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_runs(run("cd %s && mkdir -p $(dirname %s) && echo '#include \"%s\"' > %s", copy, rows[i].file,
+                        rows[i].include, rows[i].file));
+        assert_int_not_equal(run("%s/scripts/check-layers.sh %s", KITH_SOURCE_DIR, copy), 0);
+        assert_holds(rows[i].wanted);
+        assert_runs(run("rm %s/%s", copy, rows[i].file));
+    }
+}
+
+static void test_layers_reach_down(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *include;
+    } rows[] = {
+        {"src/eval/new.c", "core/error.h"}, /* by way of knn */
+        {"src/backend/cpu/new.c", "backend/cpu/cpu.h"},
+        {"src/backend/new.c", "backend/cpu/cpu.h"},
+        {"src/api/new.c", "nn/graph.h"},
+        {"src/objective/loss/new.c", "objective/pair/pair.h"},
+        {"src/cli/new.c", "kith/array.h"},
+        {"src/cli/other.c", "cli/cli.h"},
+        {"src/core/new.c", "here.h"},
+    };
+    const char *copy = make_copy("good");
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_runs(run("cd %s && mkdir -p $(dirname %s) && echo '#include \"%s\"' > %s", copy, rows[i].file,
+                        rows[i].include, rows[i].file));
+        assert_runs(run("%s/scripts/check-layers.sh %s", KITH_SOURCE_DIR, copy));
+    }
+}
+
+static void test_no_banned_calls(void **state) {
+    (void)state;
+    assert_runs(run("%s/scripts/check-banned.sh", KITH_SOURCE_DIR));
+}
+
+static void test_banned_calls_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *line, *wanted;
+    } rows[] = {
+        {"src/core/new.c", "    strcpy(a, b);", "src/core/new.c:1: strcpy has no bound"},
+        {"src/cli/new.c", "    n = atoi(text);", "src/cli/new.c:1: atoi cannot fail"},
+        {"src/nn/new.c", "    p = malloc(9); /* why */", "src/nn/new.c:1: malloc is not counted"},
+        {"src/core/alloc.h", "static void f(void *p) { free(p); }",
+         "src/core/alloc.h:1: free is not counted"},
+        {"src/io/new.c", "    /* x */ printf (\"y\");", "src/io/new.c:1: printf prints"},
+        {"src/io/new.c", "    fprintf(stderr, 0);", "src/io/new.c:1: stderr prints"},
+        {"src/io/new.c", "    if (x) exit(1);", "src/io/new.c:1: exit ends the process"},
+        {"src/data/new.c", "    return rand() % 6;", "src/data/new.c:1: rand is hidden state"},
+    };
+    const char *copy = make_copy("banned");
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_runs(run("cd %s && mkdir -p $(dirname %s) && cat > %s <<'END'\n%s\nEND\n", copy, rows[i].file,
+                        rows[i].file, rows[i].line));
+        assert_int_not_equal(run("%s/scripts/check-banned.sh %s", KITH_SOURCE_DIR, copy), 0);
+        assert_holds(rows[i].wanted);
+        assert_runs(run("rm %s/%s", copy, rows[i].file));
+    }
+}
+
+static void test_what_only_looks_banned(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "/* malloc(1) in a comment */",
+        "/* opened\n printf(\"x\"); closed */",
+        "const char *s = \"free(x)\";",
+        "t->free(t);",
+        "ki_free(p), json_free(q), my_printf(1);",
+        "char quote = '\"'; ki_free(p); /* free(p) */",
+        "snprintf(buf, sizeof buf, \"%d\", 1);",
+        "// exit(1)",
+    };
+    const char *copy = make_copy("looks");
+    for (size_t i = 0; i < N_ROWS(lines); i++) {
+        assert_runs(run("cd %s && cat > src/core/new.c <<'END'\n%s\nEND\n", copy, lines[i]));
+        assert_runs(run("%s/scripts/check-banned.sh %s", KITH_SOURCE_DIR, copy));
+    }
+}
+
+/* A report of ctest with one program of each ending. */
+static void test_counting(void **state) {
+    (void)state;
+    static const char report[] =
+        "\t<testcase name=\"a\" classname=\"a\" time=\"0\" status=\"fail\">\n\t\t<failure message=\"\"/>\n"
+        "\t\t<system-out>[==========] Running 6 test(s).\n[  PASSED  ] 3 test(s).\n"
+        "[  SKIPPED ] 1 test(s), listed below:\n[  SKIPPED ] t2\n[  FAILED  ] 2 test(s), listed below:\n"
+        "[  FAILED  ] t3\n</system-out>\n\t</testcase>\n"
+        "\t<testcase name=\"skipped\" status=\"notrun\">\n\t\t<skipped message=\"SKIP_RETURN_CODE=77\"/>\n"
+        "\t\t<system-out></system-out>\n"
+        "\t<testcase name=\"script\" status=\"run\">\n\t\t<system-out></system-out>\n"
+        "\t<testcase name=\"crash\" status=\"fail\">\n\t\t<failure "
+        "message=\"\"/>\n\t\t<system-out></system-out>\n"
+        "\t<testcase name=\"absent\" status=\"notrun\">\n\t\t<skipped message=\"Unable to find "
+        "executable\"/>\n"
+        "\t\t<system-out></system-out>\n";
+    char path[128];
+    snprintf(path, sizeof path, "%s/report.xml", testing_folder());
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(report, file);
+    fclose(file);
+    assert_int_equal(run("awk -f %s/scripts/count-tests.awk %s", KITH_SOURCE_DIR, path), 1);
+    assert_string_equal(output, "4 passed, 4 failed, 2 skipped\n");
+    assert_runs(run("sed -n '/\"skipped\"/,/\"crash\"/{/crash/!p}' %s | awk -f %s/scripts/count-tests.awk",
+                    path, KITH_SOURCE_DIR));
+    assert_string_equal(output, "1 passed, 0 failed, 1 skipped\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers_hold),
+        cmocka_unit_test(test_layer_violations_are_named),
+        cmocka_unit_test(test_layers_reach_down),
+        cmocka_unit_test(test_no_banned_calls),
+        cmocka_unit_test(test_banned_calls_are_named),
+        cmocka_unit_test(test_what_only_looks_banned),
+        cmocka_unit_test(test_counting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

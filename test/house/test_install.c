@@ -1,0 +1,141 @@
+/* Install into an empty folder, then compile and run a program against what was installed, as a
+ * user of the library would: pkg-config, shared and static. */
+#include <stdio.h>
+#include <string.h>
+
+#include "kith/version.h"
+#include "support/testing.h"
+
+static char output[65536], root[128];
+
+#define run(...) testing_run(output, sizeof output, __VA_ARGS__)
+
+/* Enough to need everything the library stands on: a network is built, planned and run. */
+static const char program[] =
+    "#include <kith/model.h>\n"
+    "#include <kith/version.h>\n"
+    "#include <stdio.h>\n"
+    "#include <string.h>\n"
+    "int main(void) {\n"
+    "    static float images[2 * 3 * 32 * 32], out[2 * 16];\n"
+    "    kith_error err;\n"
+    "    kith_model *model = NULL;\n"
+    "    kith_model_options options = {.backbone = \"convnet4\", .channels = 3, .height = 32, .width = 32,\n"
+    "                                  .embedding = 16};\n"
+    "    for (int i = 0; i < 2 * 3 * 32 * 32; i++) images[i] = (float)(i % 7);\n"
+    "    if (kith_model_open(&options, &model, &err) != KITH_OK ||\n"
+    "        kith_model_embed(model, images, 2, \"embedding\", out, &err) != KITH_OK) {\n"
+    "        fprintf(stderr, \"%s\\n\", err.message);\n"
+    "        return 1;\n"
+    "    }\n"
+    "    kith_model_free(model);\n"
+    "    printf(\"%s %s\\n\", kith_version(), out[0] != out[1] ? \"differ\" : \"same\");\n"
+    "    return strcmp(kith_version(), KITH_VERSION) != 0;\n"
+    "}\n";
+
+static void assert_runs(int status) {
+    if (status != 0) fail_msg("exit status %d: %s", status, output);
+}
+
+static int install(void **state) {
+    (void)state;
+    snprintf(root, sizeof root, "%s/stage", testing_folder());
+    char path[128];
+    snprintf(path, sizeof path, "%s/user.c", testing_folder());
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(program, file) < 0 || fclose(file) != 0) return -1;
+    const int status =
+        run("DESTDIR=%s cmake --install $(dirname %s) --prefix /opt/kith", root, testing_program());
+    if (status != 0) print_error("%s\n", output);
+    return status;
+}
+
+static void test_everything_is_there(void **state) {
+    (void)state;
+    static const char *const files[] = {
+        "bin/kith",
+        "lib/libkith.so",
+        "lib/libkith.so.0",
+        "lib/libkith.so." KITH_VERSION,
+        "lib/libkith.a",
+        "lib/pkgconfig/kith.pc",
+        "share/man/man1/kith.1",
+        "include/kith/status.h",
+        "include/kith/log.h",
+        "include/kith/array.h",
+    };
+    for (size_t i = 0; i < N_ROWS(files); i++) {
+        if (run("test -s %s/opt/kith/%s", root, files[i]) != 0) fail_msg("%s was not installed", files[i]);
+    }
+    assert_runs(run("%s/opt/kith/bin/kith --version", root));
+    assert_string_equal(output, "kith " KITH_VERSION "\n");
+}
+
+static void test_soname(void **state) {
+    (void)state;
+    assert_runs(run("readelf -d %s/opt/kith/lib/libkith.so", root));
+    assert_non_null(strstr(output, "Library soname: [libkith.so.0]"));
+}
+
+/* Only kith_ names are for others: the rest may change from one version to the next. */
+static void test_only_public_names_are_exported(void **state) {
+    (void)state;
+    assert_runs(
+        run("nm -D --defined-only %s/opt/kith/lib/libkith.so | awk '$3 !~ /^kith_/ { print $3 }'", root));
+    assert_string_equal(output, "");
+}
+
+static void test_no_path_of_the_build_is_installed(void **state) {
+    (void)state;
+    assert_runs(run("cat %s/opt/kith/lib/pkgconfig/kith.pc %s/opt/kith/share/man/man1/kith.1", root, root));
+    assert_null(strstr(output, KITH_SOURCE_DIR));
+    assert_null(strchr(output, '@'));
+}
+
+static void compile_and_run(const char *mode, const char *libs) {
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* the program would have to be built with the sanitizers too */
+#endif
+    assert_runs(
+        run("cd %s && export PKG_CONFIG_PATH=%s/opt/kith/lib/pkgconfig && "
+            "cc -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags kith) user.c -o user-%s %s && "
+            "LD_LIBRARY_PATH=%s/opt/kith/lib ./user-%s",
+            testing_folder(), root, mode, libs, root, mode));
+    assert_string_equal(output, KITH_VERSION " differ\n");
+}
+
+static void test_shared(void **state) {
+    (void)state;
+    compile_and_run("shared", "$(pkg-config --libs kith)");
+    assert_runs(run("ldd %s/user-shared", testing_folder()));
+    assert_non_null(strstr(output, "libkith.so.0"));
+}
+
+static void test_static(void **state) {
+    (void)state;
+    compile_and_run("static", "$(pkg-config --static --libs kith | sed 's/-lkith/-l:libkith.a/')");
+    assert_runs(run("ldd %s/user-static", testing_folder()));
+    assert_null(strstr(output, "libkith"));
+}
+
+static void test_headers_stand_alone(void **state) {
+    (void)state;
+    assert_runs(
+        run("cd %s/opt/kith/include && for h in kith/*.h; do "
+            "echo \"#include \\\"$h\\\"\" | cc -std=c11 -Wall -Wextra -Wpedantic -Werror -I. "
+            "-fsyntax-only -x c - || exit 1; done",
+            root));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_everything_is_there),
+        cmocka_unit_test(test_soname),
+        cmocka_unit_test(test_only_public_names_are_exported),
+        cmocka_unit_test(test_no_path_of_the_build_is_installed),
+        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_static),
+        cmocka_unit_test(test_headers_stand_alone),
+    };
+    return cmocka_run_group_tests(tests, install, NULL);
+}

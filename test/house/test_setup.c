@@ -1,0 +1,106 @@
+/* scripts/setup.sh on machines played by a folder of stand-ins: what dpkg knows, who is root. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "support/testing.h"
+
+static char output[65536];
+
+#define run(...) testing_run(output, sizeof output, __VA_ARGS__)
+
+static void write_script(const char *folder, const char *name, const char *body) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", body);
+    fclose(file);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+/* A machine where the packages but `absent` are installed, and apt-get writes down how it is called. */
+static const char *make_machine(const char *name, const char *absent, const char *id, const char *sudo) {
+    static char folder[128];
+    char body[1000];
+    snprintf(folder, sizeof folder, "%s/%s", testing_folder(), name);
+    assert_int_equal(mkdir(folder, 0755), 0);
+    snprintf(body, sizeof body,
+             "shift 2; for p; do [ \"$p\" = '%s' ] || echo \"installed $p\"; done; [ -z '%s' ]", absent,
+             absent);
+    write_script(folder, "dpkg-query", body);
+    snprintf(body, sizeof body, "echo %s", id);
+    write_script(folder, "id", body);
+    snprintf(body, sizeof body, "echo \"$DEBIAN_FRONTEND $@\" >> %s/apt.log", folder);
+    write_script(folder, "apt-get", body);
+    write_script(folder, "sudo", sudo);
+    return folder;
+}
+
+static void test_nothing_missing_does_nothing(void **state) {
+    (void)state;
+    const char *machine = make_machine("whole", "", "1000", "exit 1");
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh build check", machine, KITH_SOURCE_DIR), 0);
+    assert_string_equal(output, "");
+    assert_int_not_equal(run("cat %s/apt.log", machine), 0);
+}
+
+static void test_root_installs_what_is_missing(void **state) {
+    (void)state;
+    const char *machine = make_machine("root", "cmake", "0", "exit 1");
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, KITH_SOURCE_DIR), 0);
+    assert_string_equal(output, "kith needs packages, installing: cmake\n");
+    assert_int_equal(run("cat %s/apt.log", machine), 0);
+    assert_string_equal(output,
+                        "noninteractive -qq update\n"
+                        "noninteractive -qq -y --no-install-recommends install cmake\n");
+}
+
+static void test_sudo_without_a_password_will_do(void **state) {
+    (void)state;
+    const char *machine =
+        make_machine("sudo", "cmake", "1000", "[ \"$1\" = -n ] || exit 1; shift; exec \"$@\"");
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, KITH_SOURCE_DIR), 0);
+    assert_int_equal(run("grep -c cmake %s/apt.log", machine), 0);
+}
+
+static void test_without_rights_one_line_says_what_to_do(void **state) {
+    (void)state;
+    const char *machine = make_machine("user", "cmake", "1000", "exit 1");
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, KITH_SOURCE_DIR), 1);
+    assert_string_equal(output,
+                        "kith needs packages: run  apt-get install --no-install-recommends cmake  as root\n");
+    assert_int_not_equal(run("cat %s/apt.log", machine), 0);
+}
+
+static void test_a_failing_apt_is_a_failure(void **state) {
+    (void)state;
+    const char *machine = make_machine("offline", "cmake", "0", "exit 1");
+    write_script(machine, "apt-get", "exit 100");
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, KITH_SOURCE_DIR), 1);
+    assert_non_null(strstr(output, "the packages could not be installed: run  apt-get install"));
+}
+
+static void test_other_systems_are_left_alone(void **state) {
+    (void)state;
+    char folder[128];
+    snprintf(folder, sizeof folder, "%s/other", testing_folder());
+    assert_int_equal(mkdir(folder, 0755), 0);
+    assert_int_equal(
+        run("for t in sh dirname awk; do ln -s $(command -v $t) %s/$t; done; PATH=%s %s/scripts/setup.sh",
+            folder, folder, KITH_SOURCE_DIR),
+        0);
+    assert_string_equal(output, "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_missing_does_nothing),
+        cmocka_unit_test(test_root_installs_what_is_missing),
+        cmocka_unit_test(test_sudo_without_a_password_will_do),
+        cmocka_unit_test(test_without_rights_one_line_says_what_to_do),
+        cmocka_unit_test(test_a_failing_apt_is_a_failure),
+        cmocka_unit_test(test_other_systems_are_left_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
