@@ -1,0 +1,128 @@
+/* How good an embedding is: retrieval and clustering metrics.
+ *
+ * Retrieval metrics are functions of one thing: the rank of every relevant item (same label) of every
+ * query. Ranks are exact: the order is that of float64 scores of the given values, ties by lower
+ * index, the query itself left out by its index. Queries with no relevant item ("lone") are counted
+ * and left out of every average. All values are fractions. */
+#ifndef KITH_EVAL_H
+#define KITH_EVAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kith/array.h"
+#include "kith/knn.h"
+#include "kith/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- retrieval ---- */
+
+#define KITH_MOST_K 32
+
+typedef struct kith_retrieval_options {
+    kith_metric metric;
+    int n_k;
+    int64_t k[KITH_MOST_K];    /* R@K for these, each >= 1, rising */
+    kith_progress_fn progress; /* may be NULL */
+    void *user;
+} kith_retrieval_options;
+
+/* Cosine; K = 1, 2, 4, 8. */
+KITH_API kith_retrieval_options kith_retrieval_defaults(void);
+
+/* Who is looked for, and where. Rows are rows of `embedding`, labels [n] go with them. query and
+ * gallery are lists of row numbers, each row at most once; NULL means all rows. A query that is also
+ * in the gallery does not find itself. */
+typedef struct kith_retrieval_input {
+    const kith_array *embedding;
+    const int64_t *labels;
+    int64_t n_labels;
+    const int64_t *query;
+    int64_t n_query;
+    const int64_t *gallery;
+    int64_t n_gallery;
+} kith_retrieval_input;
+
+/* The values of one query, or an average of them. */
+typedef struct kith_scores {
+    double recall[KITH_MOST_K]; /* at options.k: 1 when a relevant item is among the K nearest */
+    double precision_at_1;
+    double r_precision; /* relevant part of the R nearest, R = number of relevant items */
+    double map_at_r;    /* mean over the R nearest of precision at each relevant one */
+    double map;         /* average precision over the whole ranking */
+    double mrr;         /* 1 / rank of the first relevant item */
+} kith_scores;
+
+typedef struct kith_class_scores {
+    int64_t label;
+    int64_t n_query, n_lone, n_gallery;
+    kith_scores mean; /* over the class's queries that are not lone; NaN when there are none */
+} kith_class_scores;
+
+typedef struct kith_retrieval {
+    int n_k;
+    int64_t k[KITH_MOST_K];
+    int64_t n_query, n_gallery, n_lone;
+    int64_t n_tied;         /* queries with a relevant and an irrelevant item at exactly the same score */
+    int64_t n_zero_rows;    /* cosine only: rows that are all 0 */
+    kith_scores mean;       /* over the queries that are not lone */
+    kith_scores class_mean; /* the mean over classes of the mean over each class's queries */
+    kith_scores *query;     /* [n_query], NaN for lone ones; in the order of the query list */
+    int64_t *query_label;   /* [n_query] */
+    int64_t n_classes;
+    kith_class_scores *per_class; /* [n_classes] by rising label, every label of query or gallery */
+} kith_retrieval;
+
+/* KITH_ESHAPE when labels and rows differ in number, KITH_EINVAL for an empty query or gallery, a row
+ * number out of range or given twice, k < 1, or when every query is lone. */
+KITH_API kith_status kith_retrieval_run(const kith_retrieval_input *input,
+                                        const kith_retrieval_options *options, kith_retrieval *ret_retrieval,
+                                        kith_error *err);
+KITH_API void kith_retrieval_release(kith_retrieval *retrieval); /* fine on a zeroed struct */
+
+/* ---- intervals ---- */
+
+typedef struct kith_interval {
+    double low, high;
+} kith_interval;
+
+typedef struct kith_bootstrap_options {
+    int64_t n_draws; /* 1000 */
+    double level;    /* 0.95 */
+    uint64_t seed;
+    bool by_class; /* draw whole classes instead of queries: wider, for classes as the sample */
+} kith_bootstrap_options;
+
+KITH_API kith_bootstrap_options kith_bootstrap_defaults(void);
+
+typedef struct kith_intervals {
+    kith_interval recall[KITH_MOST_K];
+    kith_interval precision_at_1, r_precision, map_at_r, map, mrr;
+} kith_intervals;
+
+/* Percentile bootstrap intervals for the means over queries. */
+KITH_API kith_status kith_retrieval_bootstrap(const kith_retrieval *retrieval,
+                                              const kith_bootstrap_options *options,
+                                              kith_intervals *ret_intervals, kith_error *err);
+
+/* ---- clustering ---- */
+
+typedef struct kith_clustering {
+    double nmi;                             /* mutual information over the arithmetic mean of the entropies */
+    double nmi_geometric;                   /* over the geometric mean */
+    double ami;                             /* adjusted for chance, arithmetic mean */
+    double f1, pair_precision, pair_recall; /* over pairs of items put together */
+    int64_t n_clusters, n_classes;
+} kith_clustering;
+
+/* Compare two labellings of n >= 1 items. */
+KITH_API kith_status kith_clustering_compare(const int64_t *cluster, const int64_t *labels, int64_t n,
+                                             kith_clustering *ret_clustering, kith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

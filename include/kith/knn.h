@@ -1,0 +1,142 @@
+/* Exact nearest neighbours, k-means and principal components over embedding matrices.
+ *
+ * A matrix is a kith_array [n, dim] of float32, float64, float16 or bfloat16, borrowed for the call.
+ * Every call checks that all values are finite and names the first row that is not (KITH_ENUMERIC).
+ * Nothing here depends on the number of threads: the same input gives the same bits. */
+#ifndef KITH_KNN_H
+#define KITH_KNN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kith/array.h"
+#include "kith/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Called now and then from one thread; a non-zero result stops the work with KITH_ECANCELED. */
+typedef int (*kith_progress_fn)(void *user, int64_t n_done, int64_t n_all);
+
+/* ---- nearest neighbours ---- */
+
+typedef enum kith_metric {
+    KITH_COSINE,      /* x.y / |x||y|; a zero row has similarity 0 to everything; larger is nearer */
+    KITH_INNER,       /* x.y, larger is nearer */
+    KITH_SQEUCLIDEAN, /* |x - y|^2, smaller is nearer */
+} kith_metric;
+
+/* "cosine", "inner", "sqeuclidean"; and back (KITH_ENOTFOUND suggests the nearest name). */
+KITH_API const char *kith_metric_name(kith_metric metric);
+KITH_API kith_status kith_metric_parse(const char *name, kith_metric *ret_metric, kith_error *err);
+
+/* One neighbour: its row in the gallery, and its similarity or squared distance. Where the gallery
+ * has fewer than k other rows, the tail of a list is filled with index -1 and a NaN score. */
+typedef struct kith_neighbor {
+    float score;
+    int32_t index;
+} kith_neighbor;
+
+typedef struct kith_knn_options {
+    kith_metric metric;
+    /* Order and membership of the lists. false: by float32 scores (their rounding decides between
+     * neighbours that differ by less than about 1e-6 of |x||y|). true: by float64 scores of the given
+     * values; lists are re-ranked where float32 cannot tell, at some cost for long lists. Squared
+     * Euclidean distances that cancel in float32 are recomputed in float64 either way. */
+    bool exact;
+    kith_progress_fn progress; /* may be NULL; in units of matrix tiles */
+    void *user;
+} kith_knn_options;
+
+/* A gallery prepared for search: a copy of the matrix in the layout of the product kernel, n * dim
+ * floats. Searching does not change it: several threads may search one gallery. The array must
+ * outlive the gallery (exact order reads it again). */
+typedef struct kith_gallery kith_gallery;
+
+KITH_API kith_status kith_gallery_new(const kith_array *rows, const kith_knn_options *options,
+                                      kith_gallery **ret_gallery, kith_error *err);
+KITH_API void kith_gallery_free(kith_gallery *gallery); /* NULL is fine */
+
+/* The k nearest gallery rows of every query row, nearest first, ties by lower index.
+ * ret_neighbors [n_query, k] belongs to the caller. `self` (may be NULL) gives for every query the
+ * gallery row that is the query itself and must not be found, or -1. k >= 1; an empty gallery is
+ * KITH_EINVAL, k larger than the gallery fills the tails. */
+KITH_API kith_status kith_gallery_search(const kith_gallery *gallery, const kith_array *query,
+                                         const int32_t *self, int64_t k, kith_neighbor *ret_neighbors,
+                                         kith_error *err);
+
+/* The k nearest other rows of every row of the gallery. Half the products of a search with
+ * query = gallery: each is used for both of its rows. Memory besides ret_neighbors [n, k] and the
+ * gallery: n * (64 … 256) candidates of 8 bytes. */
+KITH_API kith_status kith_gallery_self(const kith_gallery *gallery, int64_t k, kith_neighbor *ret_neighbors,
+                                       kith_error *err);
+
+/* ---- k-means ---- */
+
+typedef struct kith_kmeans_options {
+    int64_t n_clusters;
+    int64_t n_iterations; /* at most, per restart */
+    int64_t n_restarts;   /* the run with the least objective is kept; ties: the first */
+    uint64_t seed;
+    double tolerance;     /* stop when the objective falls by less than this part; 0: when nothing moves */
+    bool normalize;       /* L2-normalise the rows first */
+    bool is_random_start; /* distinct rows at random instead of k-means++ */
+    kith_progress_fn progress; /* may be NULL; in units of iterations over all restarts */
+    void *user;
+} kith_kmeans_options;
+
+/* 25 iterations, 1 restart, tolerance 0, seed 0, normalised, k-means++. */
+KITH_API kith_kmeans_options kith_kmeans_defaults(int64_t n_clusters);
+
+typedef struct kith_kmeans_result {
+    kith_array centroids; /* float32 [n_clusters, dim] */
+    int32_t *cluster;     /* [n], the nearest centroid; ties by lower index */
+    int64_t *size;        /* [n_clusters], all > 0 unless the rows have fewer distinct values */
+    double objective;     /* sum of squared distances to the nearest centroid, in float64 */
+    int64_t n_iterations; /* of the kept run */
+    int64_t n_refilled;   /* empty clusters that were given a new centre, in the kept run */
+    int64_t restart;      /* which one was kept */
+} kith_kmeans_result;
+
+/* Lloyd's iterations with exact bounds: a row is compared with all centroids only when the moves
+ * since its last full comparison could have changed its nearest one. An empty cluster takes the row
+ * that is farthest from its own centroid. n_clusters from 1 to n. */
+KITH_API kith_status kith_kmeans(const kith_array *rows, const kith_kmeans_options *options,
+                                 kith_kmeans_result *ret_result, kith_error *err);
+KITH_API void kith_kmeans_result_release(kith_kmeans_result *result); /* fine on a zeroed struct */
+
+/* ---- principal components ---- */
+
+typedef enum kith_pca_method {
+    KITH_PCA_AUTO,       /* exact up to dim 3000 or when most components are wanted */
+    KITH_PCA_EXACT,      /* eigenvectors of the covariance matrix, float64 (LAPACK) */
+    KITH_PCA_RANDOMIZED, /* subspace iteration from a random start (Halko, Martinsson and Tropp 2011) */
+} kith_pca_method;
+
+typedef struct kith_pca_options {
+    int64_t n_components;
+    kith_pca_method method;
+    uint64_t seed; /* randomised only */
+} kith_pca_options;
+
+typedef struct kith_pca {
+    kith_array mean;       /* float64 [dim] */
+    kith_array components; /* float64 [n_components, dim], orthonormal rows, largest variance first; the
+                              entry of largest magnitude of each is positive */
+    kith_array variance;   /* float64 [n_components], of the projected rows (divided by n - 1) */
+    double total_variance;
+} kith_pca;
+
+/* n_components from 1 to min(n - 1, dim); n >= 2. */
+KITH_API kith_status kith_pca_fit(const kith_array *rows, const kith_pca_options *options, kith_pca *ret_pca,
+                                  kith_error *err);
+/* Centred rows times components: float32 [n, n_components], a new array. */
+KITH_API kith_status kith_pca_apply(const kith_pca *pca, const kith_array *rows, kith_array *ret_projected,
+                                    kith_error *err);
+KITH_API void kith_pca_release(kith_pca *pca); /* fine on a zeroed struct */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,141 @@
+/* The loops are written once, with the compilers' vector types, and compiled for several instruction
+ * sets; the number of accumulators follows the number of registers. All versions add in the same
+ * order; those with fused multiply-add round differently from those without. */
+#include "knn/kernel.h"
+
+#include <string.h>
+
+/* ROWS x LANES accumulators of WIDTH columns each; the loops over them are unrolled whole, so that the
+ * accumulators live in registers. */
+#define PRODUCT(name, target, WIDTH, ROWS, LANES)                                                      \
+    typedef float name##_lane __attribute__((vector_size(4 * (WIDTH)), aligned(4 * (WIDTH))));         \
+    target static void name(const float *left, const float *right, int64_t dim, int64_t n_groups,      \
+                            float *out) {                                                              \
+        enum { WIDE = (WIDTH) * (LANES), PANELS = WIDE / KI_PANEL };                                   \
+        for (int64_t p = 0; p < n_groups * (KI_GROUP / KI_PANEL); p += PANELS) {                       \
+            const float *cols = right + p * dim * KI_PANEL;                                            \
+            for (int r0 = 0; r0 < KI_STRIPE; r0 += (ROWS)) {                                           \
+                float *dst = out + r0 * KI_BLOCK + p * KI_PANEL;                                       \
+                for (int64_t k0 = 0; k0 < dim; k0 += KI_CHUNK) {                                       \
+                    const int64_t k1 = k0 + KI_CHUNK < dim ? k0 + KI_CHUNK : dim;                      \
+                    name##_lane sum[ROWS][LANES];                                                      \
+                    UNROLL for (int r = 0; r < (ROWS); r++) {                                          \
+                        UNROLL for (int l = 0; l < (LANES); l++) sum[r][l] = (name##_lane){0};         \
+                    }                                                                                  \
+                    for (int64_t k = k0; k < k1; k++) {                                                \
+                        name##_lane y[LANES];                                                          \
+                        UNROLL for (int l = 0; l < (LANES); l++) {                                     \
+                            const int c = l * (WIDTH);                                                 \
+                            y[l] = *(const name##_lane *)(cols + (c / KI_PANEL * dim + k) * KI_PANEL + \
+                                                          c % KI_PANEL);                               \
+                        }                                                                              \
+                        UNROLL for (int r = 0; r < (ROWS); r++) {                                      \
+                            const float x = left[k * KI_PANEL + r0 + r];                               \
+                            UNROLL for (int l = 0; l < (LANES); l++) sum[r][l] = sum[r][l] + y[l] * x; \
+                        }                                                                              \
+                    }                                                                                  \
+                    UNROLL for (int r = 0; r < (ROWS); r++) {                                          \
+                        UNROLL for (int l = 0; l < (LANES); l++) {                                     \
+                            name##_lane *to = (name##_lane *)(dst + r * KI_BLOCK + l * (WIDTH));       \
+                            *to = k0 == 0 ? sum[r][l] : *to + sum[r][l];                               \
+                        }                                                                              \
+                    }                                                                                  \
+                }                                                                                      \
+            }                                                                                          \
+        }                                                                                              \
+    }
+
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Plain compares: bytes first (which compilers turn into vector code), then bits. */
+INLINE void compare_plain(const float *s, float row_least, const float *col_least, uint64_t *ret_row,
+                          uint64_t *ret_col) {
+    for (int w = 0; w < KI_MASK_WORDS; w++) {
+        const float *v = s + w * 64;
+        int any = 0;
+        if (col_least) {
+            const float *least = col_least + w * 64;
+            for (int c = 0; c < 64; c++) any |= (v[c] >= row_least) | (v[c] >= least[c]);
+        } else {
+            for (int c = 0; c < 64; c++) any |= v[c] >= row_least;
+        }
+        uint64_t row = 0, col = 0;
+        if (any) {
+            for (int c = 0; c < 64; c++) row |= (uint64_t)(v[c] >= row_least) << c;
+            for (int c = 0; col_least && c < 64; c++) col |= (uint64_t)(v[c] >= col_least[w * 64 + c]) << c;
+        }
+        ret_row[w] = row;
+        if (ret_col) ret_col[w] = col;
+    }
+}
+
+PRODUCT(product_base, , 4, 2, 4)
+static void compare_base(const float *s, float row_least, const float *col_least, uint64_t *ret_row,
+                         uint64_t *ret_col) {
+    compare_plain(s, row_least, col_least, ret_row, ret_col);
+}
+static void compare_row_base(const float *s, float row_least, uint64_t *ret_row) {
+    compare_plain(s, row_least, NULL, ret_row, NULL);
+}
+static const ki_kernel base = {"base", product_base, compare_base, compare_row_base};
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define AVX2 __attribute__((target("avx2,fma")))
+#define AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")))
+
+PRODUCT(product_avx2, AVX2, 8, 4, 2)
+AVX2 static void compare_avx2(const float *s, float row_least, const float *col_least, uint64_t *ret_row,
+                              uint64_t *ret_col) {
+    compare_plain(s, row_least, col_least, ret_row, ret_col);
+}
+AVX2 static void compare_row_avx2(const float *s, float row_least, uint64_t *ret_row) {
+    compare_plain(s, row_least, NULL, ret_row, NULL);
+}
+static const ki_kernel avx2 = {"avx2", product_avx2, compare_avx2, compare_row_avx2};
+
+PRODUCT(product_avx512, AVX512, 16, 8, 3)
+AVX512 static void compare_avx512(const float *s, float row_least, const float *col_least, uint64_t *ret_row,
+                                  uint64_t *ret_col) {
+    const __m512 least = _mm512_set1_ps(row_least);
+    uint16_t row[KI_BLOCK / 16], col[KI_BLOCK / 16];
+    for (int i = 0; i < KI_BLOCK / 16; i++) {
+        const __m512 v = _mm512_load_ps(s + i * 16);
+        row[i] = _mm512_cmp_ps_mask(v, least, _CMP_GE_OQ);
+        col[i] = _mm512_cmp_ps_mask(v, _mm512_loadu_ps(col_least + i * 16), _CMP_GE_OQ);
+    }
+    memcpy(ret_row, row, sizeof row);
+    memcpy(ret_col, col, sizeof col);
+}
+AVX512 static void compare_row_avx512(const float *s, float row_least, uint64_t *ret_row) {
+    const __m512 least = _mm512_set1_ps(row_least);
+    uint16_t row[KI_BLOCK / 16];
+    for (int i = 0; i < KI_BLOCK / 16; i++)
+        row[i] = _mm512_cmp_ps_mask(_mm512_load_ps(s + i * 16), least, _CMP_GE_OQ);
+    memcpy(ret_row, row, sizeof row);
+}
+static const ki_kernel avx512 = {"avx512", product_avx512, compare_avx512, compare_row_avx512};
+
+const ki_kernel *const *ki_kernels(void) {
+    static const ki_kernel *const all[] = {&avx512, &avx2, &base, NULL};
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return all;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return all + 1;
+    return all + 2;
+}
+#else
+const ki_kernel *const *ki_kernels(void) {
+    static const ki_kernel *const all[] = {&base, NULL};
+    return all;
+}
+#endif
+
+const ki_kernel *ki_kernel_best(void) { return ki_kernels()[0]; }

@@ -1,0 +1,135 @@
+#include "knn/panels.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/parallel.h"
+
+/* Norms this small count as this: a zero row becomes zeros, not NaN. */
+static const double LEAST_NORM = 1e-12;
+
+/* Rows are turned into doubles a stretch at a time, on the stack. */
+enum { STRETCH = 256 };
+
+static void stretch_get(const ki_rows *rows, int64_t i, int64_t k, int64_t n, double *ret_values) {
+    const size_t at = (size_t)(i * rows->dim + k) * kith_dtype_bytes(rows->dtype);
+    const ki_rows part = {rows->dtype, 1, n, (const char *)rows->data + at};
+    ki_rows_get(&part, 0, ret_values);
+}
+
+static void fill(void *context, int64_t begin, int64_t end) {
+    ki_panels *p = context;
+    const int64_t dim = p->rows.dim;
+    double values[STRETCH];
+    for (int64_t i = begin; i < end; i++) {
+        const double norm = sqrt(ki_rows_dot(&p->rows, i, &p->rows, i));
+        const double scale = p->metric == KITH_COSINE ? fmax(norm, LEAST_NORM) : 1;
+        float *to = p->data + i / KI_PANEL * dim * KI_PANEL + i % KI_PANEL;
+        double half = 0;
+        for (int64_t k0 = 0; k0 < dim; k0 += STRETCH) {
+            const int64_t n = dim - k0 < STRETCH ? dim - k0 : STRETCH;
+            stretch_get(&p->rows, i, k0, n, values);
+            for (int64_t k = 0; k < n; k++) {
+                const double x = p->center ? values[k] - p->center[k0 + k] : values[k];
+                const float y = (float)(x / scale);
+                to[(k0 + k) * KI_PANEL] = y;
+                half += (double)y * (double)y / 2;
+            }
+        }
+        p->norm[i] = p->center ? half : norm;
+        if (p->half) p->half[i] = (float)half;
+    }
+}
+
+/* Any point near the middle serves; the mean over rows, one thread per stretch of columns so that
+ * the sum has one order. */
+static void find_center(void *context, int64_t begin, int64_t end) {
+    ki_panels *p = context;
+    const int64_t dim = p->rows.dim, n = p->rows.n;
+    double values[STRETCH];
+    for (int64_t s = begin; s < end; s++) {
+        const int64_t k0 = s * STRETCH, width = dim - k0 < STRETCH ? dim - k0 : STRETCH;
+        for (int64_t i = 0; i < n; i++) {
+            stretch_get(&p->rows, i, k0, width, values);
+            for (int64_t k = 0; k < width; k++) p->center[k0 + k] += values[k];
+        }
+        for (int64_t k = 0; k < width; k++) p->center[k0 + k] /= (double)n;
+    }
+}
+
+kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_panels *like,
+                           ki_panels *ret_panels, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_panels p = {.rows = *rows, .metric = metric};
+    const size_t n = (size_t)rows->n, dim = (size_t)rows->dim;
+    p.n_blocks = (rows->n + KI_BLOCK - 1) / KI_BLOCK;
+    const size_t padded = ki_round_up(n, KI_GROUP);
+    size_t row_bytes = 0;
+    if (!ki_mul_size(dim, sizeof(float), &row_bytes)) return ki_fail_memory(err, SIZE_MAX, "the matrix");
+    KI_CHECK(ki_alloc_or(&p.data, padded, row_bytes, "the product's copy of the matrix", err));
+    KI_CHECK(ki_alloc_or(&p.norm, n, sizeof *p.norm, "row norms", err));
+    if (metric == KITH_SQEUCLIDEAN) {
+        KI_CHECK(ki_zalloc_or(&p.center, dim, sizeof *p.center, "the centre", err));
+        KI_CHECK(ki_zalloc_or(&p.half, (size_t)p.n_blocks * KI_BLOCK, sizeof *p.half, "row norms", err));
+        if (like)
+            memcpy(p.center, like->center, dim * sizeof *p.center);
+        else if (n > 0)
+            ki_parallel_for((rows->dim + STRETCH - 1) / STRETCH, 1, find_center, &p);
+    }
+    const size_t last = n / KI_PANEL; /* the first panel that is not full */
+    memset(p.data + last * KI_PANEL * dim, 0, (padded - last * KI_PANEL) * row_bytes);
+    ki_parallel_for(rows->n, 64, fill, &p);
+    for (size_t i = 0; i < n; i++) {
+        p.most_norm = fmax(p.most_norm, p.norm[i]);
+        p.n_zero += p.norm[i] == 0;
+    }
+    if (metric != KITH_COSINE && p.most_norm > 1e18) {
+        status = ki_fail(err, KITH_ENUMERIC, "the longest row has length %g; products overflow above 1e18",
+                         p.most_norm);
+        ki_hint(err, status, "scale the matrix, or use the cosine");
+        goto done;
+    }
+    *ret_panels = p;
+    return KITH_OK;
+done:
+    ki_panels_release(&p);
+    return status;
+}
+
+void ki_panels_release(ki_panels *panels) {
+    ki_free(panels->data);
+    ki_free(panels->norm);
+    ki_free(panels->center);
+    ki_free(panels->half);
+    *panels = (ki_panels){0};
+}
+
+double ki_panels_score(const ki_panels *a, int64_t i, const ki_panels *b, int64_t j) {
+    if (a->metric == KITH_SQEUCLIDEAN) return -0.5 * ki_rows_sqdist(&a->rows, i, &b->rows, j);
+    const double dot = ki_rows_dot(&a->rows, i, &b->rows, j);
+    if (a->metric == KITH_INNER) return dot;
+    return dot / (fmax(a->norm[i], LEAST_NORM) * fmax(b->norm[j], LEAST_NORM));
+}
+
+/* With u = 2^-24: a chunk of c terms summed one after the other errs by at most c u sum |x_k y_k|,
+ * joining the chunks adds one u each, rounding the rows to float32 two. Cauchy-Schwarz bounds the sum by
+ * |x||y|. Euclidean: |x||y| <= |x|^2 / 2 + |y|^2 / 2, and the rest (rounding of the centred rows, of the
+ * half norms and of the two subtractions) is below 16 u of the same. */
+double ki_panels_bound(const ki_panels *a, int64_t i, const ki_panels *b, int64_t j) {
+    const double u = 0x1p-24, dim = (double)a->rows.dim;
+    const double terms = fmin(dim, KI_CHUNK) + ceil(dim / KI_CHUNK) + 4;
+    const double other = j < 0 ? b->most_norm : b->norm[j];
+    const double tiny = dim * FLT_MIN;
+    switch (a->metric) {
+    case KITH_COSINE: return 1.01 * terms * u + tiny;
+    case KITH_INNER: return 1.01 * terms * u * a->norm[i] * other + tiny;
+    case KITH_SQEUCLIDEAN: return 1.01 * (terms + 16) * u * (a->norm[i] + other) + tiny;
+    }
+    return 0;
+}
+
+double ki_score_shown(kith_metric metric, double score) {
+    return metric == KITH_SQEUCLIDEAN ? fmax(0, -2 * score) : score;
+}

@@ -1,0 +1,68 @@
+#include "knn/refine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int ki_ranked_compare(const void *a, const void *b) {
+    const ki_ranked *x = a, *y = b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static void make_exact(const ki_refine *f, int64_t i, ki_ranked *r) {
+    if (r->is_exact) return;
+    r->score = ki_panels_score(f->query, i, f->gallery, r->index);
+    r->is_exact = true;
+}
+
+/* Runs of neighbours in the list whose intervals overlap, as far as they reach into the first k. */
+static void settle_runs(const ki_refine *f, int64_t i, double bound, ki_ranked *list, int64_t n, int64_t k) {
+    for (int64_t begin = 0, end; begin < n && begin < k; begin = end) {
+        end = begin + 1;
+        while (end < n && list[end - 1].score - list[end].score <= 2 * bound) end++;
+        if (end - begin == 1) continue;
+        for (int64_t j = begin; j < end; j++) make_exact(f, i, list + j);
+    }
+}
+
+static bool has_cancelled(const ki_refine *f, int64_t i, const ki_ranked *r) {
+    return f->query->metric == KITH_SQEUCLIDEAN &&
+           ki_panels_bound(f->query, i, f->gallery, r->index) > 0x1p-10 * fmax(0, -r->score);
+}
+
+static int64_t score_all(const ki_refine *f, int64_t i, int64_t self, ki_ranked *ret_list) {
+    int64_t n = 0;
+    for (int64_t j = 0; j < f->gallery->rows.n; j++) {
+        if (j == self) continue;
+        ret_list[n] = (ki_ranked){0, (int32_t)j, false};
+        make_exact(f, i, ret_list + n++);
+    }
+    qsort(ret_list, (size_t)n, sizeof *ret_list, ki_ranked_compare);
+    return n;
+}
+
+int64_t ki_refine_row(const ki_refine *f, int64_t i, int64_t self, const ki_key *keys, int64_t n_keys,
+                      int64_t k, ki_ranked *list) {
+    const double bound = ki_panels_bound(f->query, i, f->gallery, -1);
+    for (int64_t j = 0; j < n_keys; j++)
+        list[j] = (ki_ranked){ki_key_score(keys[j]), ki_key_index(keys[j]), false};
+    const double last = n_keys > 0 ? list[n_keys - 1].score : 0;
+    bool in_doubt = f->all;
+    if (f->all) {
+        settle_runs(f, i, bound, list, n_keys, k);
+    } else {
+        for (int64_t j = 0; j < n_keys; j++) {
+            if (!has_cancelled(f, i, list + j)) continue;
+            make_exact(f, i, list + j);
+            in_doubt |= j == n_keys - 1;
+        }
+    }
+    qsort(list, (size_t)n_keys, sizeof *list, ki_ranked_compare);
+    const int64_t n_others = f->gallery->rows.n - (self >= 0);
+    if (in_doubt && n_keys < n_others && k <= n_keys) {
+        /* Rows that were not kept score at most `last` in float32. */
+        const double kth = list[k - 1].score - (list[k - 1].is_exact ? 0 : bound);
+        if (last + bound >= kth) n_keys = score_all(f, i, self, list);
+    }
+    return n_keys < k ? n_keys : k;
+}

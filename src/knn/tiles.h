@@ -1,0 +1,36 @@
+/* Which blocks of rows meet when. Stripes of the scores go to a consumer as they are made. */
+#ifndef KI_TILES_H
+#define KI_TILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "knn/panels.h"
+
+/* Scores of rows row … row + n_rows - 1 (at most KI_STRIPE) with columns col … col + n_cols - 1 (at most
+ * KI_BLOCK), s[r * KI_BLOCK + c]; what lies beyond n_cols is junk but readable. */
+typedef struct ki_stripe {
+    const float *s;
+    int64_t row, col;
+    int n_rows, n_cols;
+    bool both; /* the pair of blocks will not come again: serve the columns from this stripe too */
+    int slot;  /* which of ki_tiles_slots() workers this is */
+} ki_stripe;
+
+typedef void (*ki_stripe_fn)(void *context, const ki_stripe *stripe);
+
+typedef struct ki_tiles {
+    const ki_panels *rows,
+        *cols; /* the same pointer: each pair of blocks once, with `both` set off the diagonal */
+    const ki_kernel *kernel;
+    ki_stripe_fn consume; /* never at the same time for two stripes with a block in common */
+    void *context;
+    kith_progress_fn progress;
+    void *user;
+} ki_tiles;
+
+int ki_tiles_slots(void);
+
+kith_status ki_tiles_run(const ki_tiles *tiles, kith_error *err);
+
+#endif
