@@ -48,23 +48,28 @@ KITH_API kith_status kith_array_init(kith_dtype dtype, int n_dims, const int64_t
 /* Give the data back and zero the struct; fine on a zeroed struct. */
 KITH_API void kith_array_release(kith_array *array);
 
-/* The same values as another type (a new array). Numbers that do not fit, and NaN to an integer
- * type, are KITH_ENUMERIC with the place named. */
+/* The same values as another type (a new array). To a floating type, values are rounded to the
+ * nearest (ties to even), NaN and infinities stay. Numbers beyond the type's range, and to an integer
+ * type also NaN and numbers that are not whole, are KITH_ENUMERIC with the place named. */
 KITH_API kith_status kith_array_convert(const kith_array *array, kith_dtype dtype, kith_array *ret_array,
                                         kith_error *err);
 
 /* .npy, format versions 1 to 3: float32/64/16, int32/64, uint8; little- or big-endian, C order
- * (Fortran order is an error that says so). */
+ * (Fortran order is an error that says so). Reading also takes a pipe. KITH_EIO: the file cannot be
+ * read or written; KITH_EFORMAT: it is not what it claims; KITH_EUNSUPPORTED: a type or order that
+ * is not ours. Writes version 1.0, the bytes numpy writes. */
 KITH_API kith_status kith_npy_read(const char *path, kith_array *ret_array, kith_error *err);
 KITH_API kith_status kith_npy_write(const char *path, const kith_array *array, kith_error *err);
 
-/* A safetensors file, mapped into memory. Views stay valid until the file is freed. */
+/* A safetensors file, mapped into memory: float32/64/16, bfloat16, int32/64, uint8. Views stay valid
+ * until the file is freed, and are aligned for their type. Refused with the tensor named: anything
+ * whose offsets, shape and file size do not agree exactly. Reading from several threads is fine. */
 typedef struct kith_tensors kith_tensors;
 
 KITH_API kith_status kith_tensors_open(const char *path, kith_tensors **ret_tensors, kith_error *err);
 KITH_API void kith_tensors_free(kith_tensors *tensors); /* NULL is fine */
 KITH_API int64_t kith_tensors_count(const kith_tensors *tensors);
-/* The i-th tensor's name, in order of its place in the file. */
+/* The i-th tensor's name, in order of its place in the file; NULL when there is none. */
 KITH_API const char *kith_tensors_name(const kith_tensors *tensors, int64_t i);
 /* A view of the tensor (do not release it, do not write to it); KITH_ENOTFOUND suggests the nearest
  * name. */
@@ -73,7 +78,8 @@ KITH_API kith_status kith_tensors_get(const kith_tensors *tensors, const char *n
 /* A metadata string, or NULL. */
 KITH_API const char *kith_tensors_metadata(const kith_tensors *tensors, const char *key);
 
-/* Collect tensors and metadata, then write them all at once. Arrays are borrowed until then. */
+/* Collect tensors and metadata, then write them all at once. Arrays' data is borrowed until then;
+ * names and metadata are copied. Names are UTF-8 and used once. */
 typedef struct kith_tensors_writer kith_tensors_writer;
 
 KITH_API kith_status kith_tensors_writer_new(kith_tensors_writer **ret_writer, kith_error *err);

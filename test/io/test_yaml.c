@@ -97,6 +97,24 @@ static void test_large_documents(void **state) {
     free(text);
 }
 
+/* Quadratic inside libyaml: without our limit this takes tens of seconds. */
+static void test_many_directives(void **state) {
+    (void)state;
+    const int n = 100000;
+    char *text = malloc((size_t)n * 20 + 20);
+    assert_non_null(text);
+    size_t used = 0;
+    for (int i = 0; i < n; i++)
+        used += (size_t)sprintf(text + used, "%%TAG !a%d! t:%c", i, i % 2 ? '\r' : '\n');
+    used += (size_t)sprintf(text + used, "---\na: 1\n");
+    kith_error err = {0};
+    ki_value *root = NULL;
+    assert_int_equal(ki_yaml_parse(text, used, "r.yaml", &arena, &root, &err), KITH_EFORMAT);
+    assert_non_null(strstr(err.message, "lines that begin with '%'"));
+    assert_int_equal(parse("%YAML 1.1\n---\na: 1\n")->n_items, 1);
+    free(text);
+}
+
 static void test_allocation_failures(void **state) {
     (void)state;
     /* longer than the arena's blocks, so that several are taken */
@@ -126,6 +144,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_nothing, release),
         cmocka_unit_test_teardown(test_error_lines, release),
         cmocka_unit_test_teardown(test_large_documents, release),
+        cmocka_unit_test_teardown(test_many_directives, release),
         cmocka_unit_test_teardown(test_allocation_failures, release),
     };
     return cmocka_run_group_tests_name("io/yaml", tests, NULL, NULL);
