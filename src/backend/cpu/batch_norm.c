@@ -134,12 +134,13 @@ static kith_status bn_backward(ki_kernel *kernel, kith_error *err) {
                                     {DNNL_ARG_MEAN, k->mean},
                                     {DNNL_ARG_VARIANCE, k->variance},
                                     {DNNL_ARG_SCALE, k->scale},
+                                    {DNNL_ARG_SHIFT, k->shift}, /* unused, but oneDNN 2.6 counts it */
                                     {DNNL_ARG_DIFF_SRC, k->diff_src},
                                     {DNNL_ARG_DIFF_SCALE, k->diff_scale},
                                     {DNNL_ARG_DIFF_SHIFT, k->diff_shift},
                                     {DNNL_ARG_SCRATCHPAD, k->bwd_scratch},
                                     {DNNL_ARG_WORKSPACE, k->workspace}};
-    KI_TRY(cpu_run(cpu_of(kernel->backend), k->bwd, k->has_workspace ? 10 : 9, args, err));
+    KI_TRY(cpu_run(cpu_of(kernel->backend), k->bwd, k->has_workspace ? 11 : 10, args, err));
     cpu_accumulate(k->param[KI_W].diff, k->stats + 2 * k->c, k->c);
     cpu_accumulate(k->param[KI_B].diff, k->stats + 3 * k->c, k->c);
     return KITH_OK;
