@@ -520,6 +520,8 @@ kith_status op_run_backward(op_run *run, kith_error *err) {
     const ki_backend_type *type = run->backend->type;
     const ki_kernel_spec *spec = &run->spec;
     KI_TRY(import_diff_dst(run, err));
+    const uint64_t next_step = run->step + 1; /* the planner counts on before backward runs */
+    KI_TRY(type->upload(run->backend, run->device_step, &next_step, sizeof next_step, err));
     if (!run->info.backward_reads_dst) KI_TRY(device_poison(run, run->device_dst, spec->dst.bytes, err));
     for (int i = 0; i < spec->n_src; i++) {
         if (!run->info.backward_reads_src)
