@@ -1,5 +1,7 @@
-/* add: dst = sum of the sources. The gradient of every source is diff_dst itself, so there is no
- * backward: the planner passes the pointer on. */
+/* add: dst = sum of the sources. The gradient of every source is diff_dst itself; a planner that
+ * honours shares_diff passes the pointer on and never calls backward. */
+#include <string.h>
+
 #include "backend/ref/ref.h"
 #include "core/parallel.h"
 
@@ -27,5 +29,14 @@ static kith_status forward(ki_kernel *kernel, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status backward(ki_kernel *kernel, kith_error *err) {
+    (void)err;
+    const ki_ref_kernel *k = ki_ref_of(kernel);
+    for (int i = 0; i < k->spec.n_src; i++) {
+        if (k->binding.diff_src[i]) memcpy(k->binding.diff_src[i], k->binding.diff_dst[0], k->spec.dst.bytes);
+    }
+    return KITH_OK;
+}
+
 const ki_kernel_type ki_ref_add = {
-    .create = create, .bind = ki_ref_bind, .forward = forward, .free = ki_ref_free};
+    .create = create, .bind = ki_ref_bind, .forward = forward, .backward = backward, .free = ki_ref_free};

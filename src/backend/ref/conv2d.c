@@ -1,4 +1,4 @@
-/* conv2d, written as its definition: every dst value is one sum in double, in the order ic, kh, kw.
+/* conv2d, written as its definition: every dst value is one sum in double, in the order kh, kw, ic.
  *
  * The innermost loop runs along a row, over a stretch of CHUNK sums kept on the stack, because that
  * is what a compiler can vectorise without changing the order of any sum. */
@@ -59,16 +59,16 @@ static void forward_planes(void *context, int64_t begin, int64_t end) {
                 const int64_t w1 = w0 + CHUNK < c->ow ? w0 + CHUNK : c->ow;
                 double sum[CHUNK];
                 for (int64_t i = 0; i < CHUNK; i++) sum[i] = c->bias ? (double)c->bias[oc] : 0;
-                for (int64_t ic = 0; ic < c->ic; ic++) {
-                    for (int64_t kh = 0; kh < a->kh; kh++) {
-                        const int64_t ih = oh * a->sh - a->ph + kh;
-                        if (ih < 0 || ih >= c->ih) continue;
-                        const ki_real *row = c->src + ((n * c->ic + ic) * c->ih + ih) * c->iw;
-                        const ki_real *weights = c->weights + ((oc * c->ic + ic) * a->kh + kh) * a->kw;
-                        for (int64_t kw = 0; kw < a->kw; kw++) {
-                            const double weight = (double)weights[kw];
-                            int64_t from = 0, to = 0;
-                            ow_range(a, kw, 0, c->iw, w0, w1, &from, &to);
+                for (int64_t kh = 0; kh < a->kh; kh++) {
+                    const int64_t ih = oh * a->sh - a->ph + kh;
+                    if (ih < 0 || ih >= c->ih) continue;
+                    for (int64_t kw = 0; kw < a->kw; kw++) {
+                        int64_t from = 0, to = 0;
+                        ow_range(a, kw, 0, c->iw, w0, w1, &from, &to);
+                        for (int64_t ic = 0; ic < c->ic; ic++) {
+                            const ki_real *row = c->src + ((n * c->ic + ic) * c->ih + ih) * c->iw;
+                            const double weight =
+                                (double)c->weights[((oc * c->ic + ic) * a->kh + kh) * a->kw + kw];
                             for (int64_t ow = from; ow < to; ow++)
                                 sum[ow - w0] += weight * (double)row[ow * a->sw - a->pw + kw];
                         }
@@ -91,16 +91,16 @@ static void backward_planes(void *context, int64_t begin, int64_t end) {
             for (int64_t w0 = 0; w0 < c->iw; w0 += CHUNK) {
                 const int64_t w1 = w0 + CHUNK < c->iw ? w0 + CHUNK : c->iw;
                 double sum[CHUNK] = {0};
-                for (int64_t oc = 0; oc < c->oc; oc++) {
-                    for (int64_t kh = 0; kh < a->kh; kh++) {
-                        const int64_t offset = ih + a->ph - kh, oh = offset / a->sh;
-                        if (offset < 0 || offset % a->sh || oh >= c->oh) continue;
-                        const ki_real *row = c->diff_dst + ((n * c->oc + oc) * c->oh + oh) * c->ow;
-                        const ki_real *weights = c->weights + ((oc * c->ic + ic) * a->kh + kh) * a->kw;
-                        for (int64_t kw = 0; kw < a->kw; kw++) {
-                            const double weight = (double)weights[kw];
-                            int64_t from = 0, to = 0;
-                            ow_range(a, kw, w0, w1, 0, c->ow, &from, &to);
+                for (int64_t kh = 0; kh < a->kh; kh++) {
+                    const int64_t offset = ih + a->ph - kh, oh = offset / a->sh;
+                    if (offset < 0 || offset % a->sh || oh >= c->oh) continue;
+                    for (int64_t kw = 0; kw < a->kw; kw++) {
+                        int64_t from = 0, to = 0;
+                        ow_range(a, kw, w0, w1, 0, c->ow, &from, &to);
+                        for (int64_t oc = 0; oc < c->oc; oc++) {
+                            const ki_real *row = c->diff_dst + ((n * c->oc + oc) * c->oh + oh) * c->ow;
+                            const double weight =
+                                (double)c->weights[((oc * c->ic + ic) * a->kh + kh) * a->kw + kw];
                             for (int64_t ow = from; ow < to; ow++)
                                 sum[ow * a->sw - a->pw + kw - w0] += weight * (double)row[ow];
                         }

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Write ops.safetensors: every case of test/cases/small.txt that PyTorch can judge, with drawn
+sources and parameters, the output, and all gradients, computed in float64 and stored as float32.
+
+A tensor is named "CASE LINE|NAME". Left out: dropout in training (its mask is ours).
+Run: python3 make_ops.py   (PyTorch 1.13; the numbers do not depend on its version)"""
+import json
+import os
+import re
+import struct
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CASES = os.path.join(HERE, "../../cases/small.txt")
+
+
+def parse(line):
+    words = line.split()
+    number, flag = {}, set()
+    for word in words[1:]:
+        match = re.fullmatch(r"([A-Za-z_]+)([-+0-9.].*)?", word)
+        if match.group(2) is None:
+            flag.add(word)
+        else:
+            number[match.group(1)] = float(match.group(2))
+    return words[0], number, flag
+
+
+class Case:
+    def __init__(self, line, rng):
+        self.line, self.rng, self.out = line, rng, {}
+        self.op, self.number, self.flag = parse(line)
+        self.leaves = {}
+
+    def size(self, key, otherwise=None):
+        return int(self.number.get(key, otherwise))
+
+    def keep(self, name, tensor):
+        self.out[name] = tensor.detach().numpy().astype(np.float32)
+
+    def leaf(self, name, shape, low=None, high=None, trained=True):
+        """Values are rounded to float32 first, so that what is stored is what was used."""
+        x = self.rng.standard_normal(shape) if low is None else self.rng.uniform(low, high, shape)
+        tensor = torch.tensor(x.astype(np.float32).astype(np.float64), requires_grad=trained)
+        self.keep(name, tensor)
+        if trained:
+            self.leaves[name] = tensor
+        return tensor
+
+    def source(self, name="src0", ic=None):
+        ic = self.size("ic") if ic is None else ic
+        shape = [self.size("mb"), ic]
+        if "ih" in self.number:
+            shape += [self.size("ih"), self.size("iw", self.size("ih"))]
+        return self.leaf(name, shape)
+
+    def forward(self):
+        return getattr(self, "do_" + self.op)()
+
+    def do_conv2d(self):
+        x = self.source()
+        oc, kh = self.size("oc"), self.size("kh")
+        kw, sh, ph = self.size("kw", kh), self.size("sh", 1), self.size("ph", 0)
+        w = self.leaf("weight", [oc, x.shape[1], kh, kw])
+        b = self.leaf("bias", [oc]) if "bias" in self.flag else None
+        return F.conv2d(x, w, b, stride=(sh, self.size("sw", sh)), padding=(ph, self.size("pw", ph)))
+
+    def do_batch_norm(self):
+        x = self.source()
+        c = x.shape[1]
+        gamma, beta = self.leaf("weight", [c], 0.5, 1.5), self.leaf("bias", [c])
+        mean = self.leaf("running_mean", [c], trained=False)
+        var = self.leaf("running_var", [c], 0.5, 1.5, trained=False)
+        is_training = not ({"frozen", "infer"} & self.flag)
+        y = F.batch_norm(x, mean, var, gamma, beta, is_training,
+                         self.number.get("momentum", 0.1), self.number.get("eps", 1e-5))
+        self.keep("new_running_mean", mean)
+        self.keep("new_running_var", var)
+        return y
+
+    def do_relu(self):
+        return F.relu(self.source())
+
+    def do_pool(self):
+        k, s, p = self.size("k"), self.size("s"), self.size("p", 0)
+        if "max" in self.flag:
+            return F.max_pool2d(self.source(), k, s, p, ceil_mode="ceil" in self.flag)
+        return F.avg_pool2d(self.source(), k, s, p, ceil_mode="ceil" in self.flag,
+                            count_include_pad="count_pad" in self.flag)
+
+    def do_lrn(self):
+        return F.local_response_norm(self.source(), self.size("size", 5), self.number.get("alpha", 1e-4),
+                                     self.number.get("beta", 0.75), self.number.get("k", 1))
+
+    def do_concat(self):
+        keys = [key for key in ("c" + letter for letter in "abcdefgh") if key in self.number]
+        src = [self.source("src%d" % i, self.size(key)) for i, key in enumerate(keys)]
+        if "masked" not in self.flag:
+            return torch.cat(src, 1)
+        # The sources are ReLU outputs, whose masks the concat applies to the gradients it hands down.
+        before = src
+        src = [F.relu(x) for x in before]
+        for i, x in enumerate(src):
+            self.keep("src%d" % i, x)
+        return torch.cat(src, 1)
+
+    def do_add(self):
+        return self.source("src0") + self.source("src1")
+
+    def do_linear(self):
+        x = self.source()
+        w = self.leaf("weight", [self.size("oc"), x.shape[1]])
+        b = self.leaf("bias", [self.size("oc")]) if "bias" in self.flag else None
+        return F.linear(x, w, b)
+
+    def do_dropout(self):
+        return F.dropout(self.source(), self.number["p"], training=False)
+
+    def do_global_pool(self):
+        x = self.source()
+        average, maximum = x.mean((2, 3)), x.flatten(2).max(2).values
+        return average if "avg" in self.flag else maximum if "max" in self.flag else average + maximum
+
+    def do_l2_norm(self):
+        x = self.source()
+        return x / x.norm(dim=1, keepdim=True).clamp_min(self.number.get("eps", 1e-12))
+
+    def do_softmax_xent(self):
+        x = self.source()
+        labels = torch.tensor(self.rng.integers(0, x.shape[1], x.shape[0]))
+        self.out["labels"] = labels.numpy().astype(np.int32)
+        return F.cross_entropy(x, labels, reduction="none")[:, None]
+
+    def run(self):
+        y = self.forward()
+        if "relu" in self.flag:
+            y = F.relu(y)
+        self.keep("dst", y)
+        if "infer" in self.flag:
+            return self.out
+        diff = self.rng.standard_normal(tuple(y.shape)).astype(np.float32).astype(np.float64)
+        self.keep("diff_dst", torch.tensor(diff))
+        y.backward(torch.tensor(diff))
+        for name, leaf in self.leaves.items():
+            self.keep("diff_" + name, leaf.grad)
+        return self.out
+
+
+def write_safetensors(path, tensors):
+    kinds = {"float32": "F32", "int32": "I32"}
+    header, blobs, at = {}, [], 0
+    for name, array in tensors.items():
+        blob = np.ascontiguousarray(array).tobytes()
+        header[name] = {"dtype": kinds[str(array.dtype)], "shape": list(array.shape), "data_offsets": [at, at + len(blob)]}
+        blobs.append(blob)
+        at += len(blob)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+    return 8 + len(text) + at
+
+
+def main():
+    tensors = {}
+    for line in open(CASES):
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        op, _, flag = parse(line)
+        if op == "dropout" and "infer" not in flag:
+            continue
+        rng = np.random.default_rng([1] + list(line.encode()))
+        for name, array in Case(line, rng).run().items():
+            tensors["%s|%s" % (line, name)] = array
+    n = write_safetensors(os.path.join(HERE, "ops.safetensors"), tensors)
+    print("%d tensors, %d bytes" % (len(tensors), n))
+
+
+main()
