@@ -118,6 +118,22 @@ static void test_static(void **state) {
     assert_null(strstr(output, "libkith"));
 }
 
+/* The program in README.md, as it stands there. */
+static void test_the_program_of_the_readme(void **state) {
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip();
+#endif
+    assert_runs(
+        run("cd %s && awk '/^```$/ { on = 0 } on; /^```c$/ { on = 1 }' %s/README.md > embed.c && "
+            "export PKG_CONFIG_PATH=%s/opt/kith/lib/pkgconfig && "
+            "cc -Wall -Wextra -Werror embed.c $(pkg-config --cflags --libs kith) && "
+            "LD_LIBRARY_PATH=%s/opt/kith/lib ./a.out",
+            testing_folder(), KITH_SOURCE_DIR, root, root));
+    float first = 0, second = 0;
+    assert_int_equal(sscanf(output, "%f %f …", &first, &second), 2);
+}
+
 static void test_headers_stand_alone(void **state) {
     (void)state;
     assert_runs(
@@ -135,6 +151,7 @@ int main(void) {
         cmocka_unit_test(test_no_path_of_the_build_is_installed),
         cmocka_unit_test(test_shared),
         cmocka_unit_test(test_static),
+        cmocka_unit_test(test_the_program_of_the_readme),
         cmocka_unit_test(test_headers_stand_alone),
     };
     return cmocka_run_group_tests(tests, install, NULL);
