@@ -40,10 +40,10 @@ typedef struct kith_neighbor {
 
 typedef struct kith_knn_options {
     kith_metric metric;
-    /* Order and membership of the lists. false: by float32 scores (their rounding decides between
-     * neighbours that differ by less than about 1e-6 of |x||y|). true: by float64 scores of the given
+    /* Order and membership of the lists. false: by float32 scores, whose rounding decides between
+     * neighbours that differ by less than about 1e-6 of |x||y|. true: by float64 scores of the given
      * values; lists are re-ranked where float32 cannot tell, at some cost for long lists. Squared
-     * Euclidean distances that cancel in float32 are recomputed in float64 either way. */
+     * Euclidean distances, which cancel in float32, are always in float64 order. */
     bool exact;
     kith_progress_fn progress; /* may be NULL; in units of matrix tiles */
     void *user;

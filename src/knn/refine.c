@@ -25,11 +25,6 @@ static void settle_runs(const ki_refine *f, int64_t i, double bound, ki_ranked *
     }
 }
 
-static bool has_cancelled(const ki_refine *f, int64_t i, const ki_ranked *r) {
-    return f->query->metric == KITH_SQEUCLIDEAN &&
-           ki_panels_bound(f->query, i, f->gallery, r->index) > 0x1p-10 * fmax(0, -r->score);
-}
-
 static int64_t score_all(const ki_refine *f, int64_t i, int64_t self, ki_ranked *ret_list) {
     int64_t n = 0;
     for (int64_t j = 0; j < f->gallery->rows.n; j++) {
@@ -47,19 +42,10 @@ int64_t ki_refine_row(const ki_refine *f, int64_t i, int64_t self, const ki_key 
     for (int64_t j = 0; j < n_keys; j++)
         list[j] = (ki_ranked){ki_key_score(keys[j]), ki_key_index(keys[j]), false};
     const double last = n_keys > 0 ? list[n_keys - 1].score : 0;
-    bool in_doubt = f->all;
-    if (f->all) {
-        settle_runs(f, i, bound, list, n_keys, k);
-    } else {
-        for (int64_t j = 0; j < n_keys; j++) {
-            if (!has_cancelled(f, i, list + j)) continue;
-            make_exact(f, i, list + j);
-            in_doubt |= j == n_keys - 1;
-        }
-    }
+    settle_runs(f, i, bound, list, n_keys, k);
     qsort(list, (size_t)n_keys, sizeof *list, ki_ranked_compare);
     const int64_t n_others = f->gallery->rows.n - (self >= 0);
-    if (in_doubt && n_keys < n_others && k <= n_keys) {
+    if (n_keys < n_others && k <= n_keys) {
         /* Rows that were not kept score at most `last` in float32. */
         const double kth = list[k - 1].score - (list[k - 1].is_exact ? 0 : bound);
         if (last + bound >= kth) n_keys = score_all(f, i, self, list);

@@ -12,9 +12,6 @@ typedef struct ki_ranked {
 
 typedef struct ki_refine {
     const ki_panels *query, *gallery;
-    /* true: every pair whose order float32 leaves open. false: only Euclidean pairs whose distance has
-     * cancelled (a bound on the error above 2^-10 of the distance). */
-    bool all;
 } ki_refine;
 
 /* Candidates to keep beyond k, so that the k best in float64 are nearly always among them. */

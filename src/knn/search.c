@@ -98,7 +98,7 @@ static kith_status run(const kith_gallery *g, const ki_panels *query, const int3
     kith_status status = KITH_OK;
     search s = {.query = query, .gallery = &g->panels, .self = self, .k = k, .neighbors = ret_neighbors};
     s.refines = g->options.exact || g->options.metric == KITH_SQEUCLIDEAN;
-    s.refine = (ki_refine){query, &g->panels, g->options.exact};
+    s.refine = (ki_refine){query, &g->panels};
     const int64_t n_gallery = g->panels.rows.n;
     int64_t k_list = s.refines && k < n_gallery ? k + ki_refine_spare(k) : k;
     if (k_list > n_gallery) k_list = n_gallery;
