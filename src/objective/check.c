@@ -1,0 +1,62 @@
+/* Checks of a batch before anything is computed from it. */
+#include "objective/check.h"
+
+#include "core/parallel.h"
+
+static const char *const tap_names[] = {"map", "pooled", "embedding", "logits", "weight"};
+
+const char *ki_tap_name(ki_tap tap) { return tap_names[tap]; }
+
+static kith_status check_finite(ki_tap tap, const ki_tap_data *data, kith_error *err) {
+    const int64_t n = data->rows * data->cols;
+    /* x * 0 is 0 for every finite x and NaN otherwise: one vectorised sum says whether to look closer. */
+    ki_real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) sum += data->data[i] * 0;
+    if (sum == 0) return KITH_OK;
+    for (int64_t i = 0; i < n; i++) {
+        if (isfinite(data->data[i])) continue;
+        ki_fail(err, KITH_ENUMERIC, "%s[%lld, %lld] is %s", ki_tap_name(tap), (long long)(i / data->cols),
+                (long long)(i % data->cols), isnan(data->data[i]) ? "NaN" : "infinite");
+        return ki_hint(err, KITH_ENUMERIC,
+                       "look for a learning rate that is too high or an unreadable input");
+    }
+    return KITH_OK;
+}
+
+static kith_status check_tap(const ki_objective *o, const ki_batch *batch, ki_tap tap, kith_error *err) {
+    const ki_tap_data *data = &batch->tap[tap];
+    if (!data->data) {
+        ki_fail(err, KITH_EINVAL, "the objective reads %s, which the batch does not have", ki_tap_name(tap));
+        return ki_hint(err, KITH_EINVAL, "give it, or leave out the term that reads it");
+    }
+    if (data->cols < 1 || (tap != KI_TAP_WEIGHT && data->rows != batch->m))
+        return ki_fail(err, KITH_ESHAPE, "%s is [%lld, %lld]; wanted %lld rows, one for each label",
+                       ki_tap_name(tap), (long long)data->rows, (long long)data->cols, (long long)batch->m);
+    const int64_t wanted = tap == KI_TAP_EMBEDDING ? o->sizes.embedding
+                           : tap == KI_TAP_POOLED  ? o->sizes.pooled
+                                                   : 0;
+    if (wanted && data->cols != wanted)
+        return ki_fail(err, KITH_ESHAPE, "%s has %lld columns; the objective was made for %lld",
+                       ki_tap_name(tap), (long long)data->cols, (long long)wanted);
+    if (tap == KI_TAP_MAP && o->sizes.map && data->c != o->sizes.map)
+        return ki_fail(err, KITH_ESHAPE, "map has %lld channels; the objective was made for %lld",
+                       (long long)data->c, (long long)o->sizes.map);
+    return check_finite(tap, data, err);
+}
+
+kith_status ki_batch_check(const ki_objective *o, const ki_batch *batch, kith_error *err) {
+    if (batch->m < 1 || batch->m > INT32_MAX)
+        return ki_fail(err, KITH_ESHAPE, "the batch has %lld items; wanted at least 1", (long long)batch->m);
+    for (int64_t i = 0; i < batch->m; i++) {
+        const int32_t label = batch->label[i];
+        if (label >= 0 && (!o->sizes.n_classes || label < o->sizes.n_classes)) continue;
+        ki_fail(err, KITH_EINVAL, "label[%lld] is %d; wanted a class id from 0 to %lld", (long long)i, label,
+                (long long)(o->sizes.n_classes ? o->sizes.n_classes - 1 : INT32_MAX));
+        return ki_hint(err, KITH_EINVAL, "proxies and per-class parameters have one row for each class id");
+    }
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (tap != KI_TAP_LOGITS && (o->taps & KI_TAP_BIT(tap))) KI_TRY(check_tap(o, batch, tap, err));
+    }
+    return KITH_OK;
+}

@@ -1,0 +1,10 @@
+#ifndef KI_OBJECTIVE_CHECK_H
+#define KI_OBJECTIVE_CHECK_H
+
+#include "objective/state.h"
+
+/* Shapes, labels and numbers of a batch against what the objective reads: KITH_ESHAPE, KITH_EINVAL,
+ * KITH_ENUMERIC, each with the place. */
+kith_status ki_batch_check(const ki_objective *objective, const ki_batch *batch, kith_error *err);
+
+#endif

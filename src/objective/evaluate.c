@@ -1,0 +1,364 @@
+/* One evaluation: every term's value, and gradients at the taps and parameters.
+ *
+ * Terms that read the normalised embedding and terms that read it as it is gather their gradients
+ * apart; the normalisation's own chain rule is applied once, to the sum. Parameters and the memory
+ * change only at the end, when nothing can fail any more. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/log.h"
+#include "core/parallel.h"
+#include "objective/check.h"
+#include "objective/gemm.h"
+#include "objective/state.h"
+
+/* Everything of one evaluation; all memory is from the objective's work stack. */
+typedef struct step {
+    ki_objective *o;
+    const ki_batch *batch;
+    int64_t m, dim;
+    ki_real *unit, *norm;     /* the normalised embedding and its norms, when a term reads it */
+    ki_real *diff[KI_N_TAPS]; /* gathered so far; EMBEDDING: from terms that read it as it is */
+    ki_real *diff_unit;       /* from terms that read the normalised one */
+    ki_real *diff_stopped, *diff_unit_stopped;
+    ki_real **diff_param; /* for each parameter of the objective */
+    ki_real *logits, *proxies_unit, *proxies_norm;
+    int64_t n_pos, n_neg;
+    bool is_empty;
+    double total;
+} step;
+
+static kith_status take_zeros(ki_work *work, int64_t n, const char *what, ki_real **ret, kith_error *err) {
+    KI_TRY(ki_work_reals(work, n, what, ret, err));
+    memset(*ret, 0, (size_t)n * sizeof **ret);
+    return KITH_OK;
+}
+
+static void add_scaled(ki_real *dst, const ki_real *src, ki_real scale, int64_t n) {
+    if (!dst || !src) return;
+    for (int64_t i = 0; i < n; i++) dst[i] += scale * src[i];
+}
+
+static size_t param_index(const ki_objective *o, const ki_state *param) {
+    size_t i = 0;
+    while (o->params.item[i] != param) i++;
+    return i;
+}
+
+/* Cleared buffers for the gradients of a method's parameters. */
+static kith_status take_param_diffs(step *s, ki_state *const *param, size_t n, ki_real ***ret,
+                                    kith_error *err) {
+    KI_TRY(ki_work_take(&s->o->work, n + 1, sizeof **ret, "parameter gradients", ret, err));
+    for (size_t i = 0; i < n; i++)
+        KI_TRY(take_zeros(&s->o->work, param[i]->count, "parameter gradients", &(*ret)[i], err));
+    return KITH_OK;
+}
+
+static void add_param_diffs(step *s, ki_state *const *param, size_t n, ki_real *const *diff, double weight) {
+    for (size_t i = 0; i < n; i++)
+        add_scaled(s->diff_param[param_index(s->o, param[i])], diff[i], (ki_real)weight, param[i]->count);
+}
+
+/* The labels of proxy columns: n_centers for each class. */
+static kith_status proxy_labels(step *s, int64_t n, int32_t **ret_label, kith_error *err) {
+    const ki_loss_use *loss = &s->o->loss;
+    const int64_t n_centers = loss->record->n_centers ? loss->record->n_centers(loss->settings) : 1;
+    KI_TRY(ki_work_take(&s->o->work, (size_t)n, sizeof **ret_label, "proxy labels", ret_label, err));
+    for (int64_t j = 0; j < n; j++) (*ret_label)[j] = (int32_t)(j / n_centers);
+    return KITH_OK;
+}
+
+/* The view the loss sees: built, mined, measured. */
+static kith_status make_pairs(step *s, const ki_real *x, int64_t dim, bool use_memory, ki_pairs *pairs,
+                              ki_real **ret_proxies, ki_real **ret_norms, kith_error *err) {
+    ki_objective *o = s->o;
+    const ki_loss *loss = o->loss.record;
+    int32_t *label = NULL;
+    const ki_real *more = NULL;
+    int64_t n_more = 0;
+    if (loss->is_proxy) {
+        const ki_state *proxies = o->loss.param[0];
+        n_more = proxies->shape.dim[0];
+        KI_TRY(ki_work_reals(&o->work, proxies->count, "normalised proxies", ret_proxies, err));
+        KI_TRY(ki_work_reals(&o->work, n_more, "proxy norms", ret_norms, err));
+        ki_rows_normalize(proxies->value, n_more, dim, *ret_proxies, *ret_norms);
+        KI_TRY(proxy_labels(s, n_more, &label, err));
+        more = *ret_proxies;
+    } else if (use_memory) {
+        n_more = ki_memory_columns(&o->memory, s->batch->step);
+        KI_TRY(ki_work_take(&o->work, (size_t)n_more, sizeof *label, "labels in memory", &label, err));
+        ki_memory_labels(&o->memory, n_more, label);
+        if (n_more) more = o->memory.embedding->value;
+    }
+    KI_TRY(ki_pairs_build(pairs, x, s->m, dim, s->batch->label, more, label, n_more, loss->is_proxy, o->vec,
+                          &o->work, err));
+    pairs->seed = o->seed;
+    pairs->step = s->batch->step;
+    if (o->miner->mine) {
+        KI_TRY(o->miner->mine(o->miner_settings, pairs, err));
+        ki_pairs_count(pairs);
+    }
+    ki_pairs_measure(pairs, loss->measure ? loss->measure(o->loss.settings) : KI_INNER);
+    return KITH_OK;
+}
+
+/* Loss and miner on embeddings x, used as they are; diff_x is assigned. */
+static kith_status loss_on(step *s, const ki_real *x, int64_t dim, bool is_main, double *ret_value,
+                           ki_real *diff_x, kith_error *err) {
+    ki_objective *o = s->o;
+    const ki_loss *loss = o->loss.record;
+    const ki_work_mark mark = ki_work_here(&o->work);
+    kith_status status = KITH_OK;
+    ki_pairs pairs;
+    ki_real *proxies = NULL, *norms = NULL, *diff_w = NULL, *diff_straight = NULL, **diff = NULL;
+    ki_loss_out out = {0};
+    KI_CHECK(make_pairs(s, x, dim, is_main, &pairs, &proxies, &norms, err));
+    KI_CHECK(take_param_diffs(s, o->loss.param, o->loss.n_params, &diff, err));
+    KI_CHECK(ki_work_reals(&o->work, pairs.m * pairs.ld, "pair gradients", &out.g, err));
+    if (loss->is_proxy) {
+        KI_CHECK(ki_work_reals(&o->work, pairs.n * dim, "proxy gradients", &diff_w, err));
+        KI_CHECK(take_zeros(&o->work, pairs.n * dim, "proxy gradients", &diff_straight, err));
+    }
+    out.diff = diff;
+    out.diff_proxies = diff_straight;
+    const ki_loss_in in = {
+        .settings = o->loss.settings, .pairs = &pairs, .param = o->loss.param, .proxies = proxies};
+    KI_CHECK(loss->eval(&in, &out, err));
+    KI_CHECK(ki_pairs_backward(&pairs, out.g, diff_x, diff_w, err));
+    if (loss->is_proxy) {
+        add_scaled(diff_w, diff_straight, 1, pairs.n * dim);
+        ki_rows_normalize_backward(proxies, norms, diff_w, pairs.n, dim, 1, diff[0]);
+    }
+    add_param_diffs(s, o->loss.param, o->loss.n_params, diff, 1);
+    *ret_value = out.value;
+    if (is_main) {
+        s->n_pos = pairs.total_pos;
+        s->n_neg = pairs.total_neg;
+        s->is_empty = pairs.total_pos + pairs.total_neg == 0;
+    }
+done:
+    ki_work_rewind(&o->work, mark);
+    return status;
+}
+
+static kith_status eval_loss(step *s, kith_error *err) {
+    ki_objective *o = s->o;
+    ki_real *diff_x = NULL;
+    const ki_work_mark mark = ki_work_here(&o->work);
+    kith_status status = KITH_OK;
+    const ki_real *x = o->loss.normalize ? s->unit : s->batch->tap[KI_TAP_EMBEDDING].data;
+    KI_CHECK(ki_work_reals(&o->work, s->m * s->dim, "loss gradient", &diff_x, err));
+    KI_CHECK(loss_on(s, x, s->dim, true, &o->term[0].value, diff_x, err));
+    add_scaled(o->loss.normalize ? s->diff_unit : s->diff[KI_TAP_EMBEDDING], diff_x, 1, s->m * s->dim);
+    s->total += o->term[0].value;
+done:
+    ki_work_rewind(&o->work, mark);
+    return status;
+}
+
+static kith_status reg_pair_loss(const ki_reg_in *in, const ki_real *x, int64_t dim, double *ret_value,
+                                 ki_real *diff_x, kith_error *err) {
+    step *s = in->objective;
+    const ki_loss *loss = s->o->loss.record;
+    if (!loss || loss->is_proxy) {
+        ki_fail(err, KITH_EUNSUPPORTED, "a regularizer repeats the pair loss, but the loss is %s",
+                loss ? loss->method.name : "none");
+        return ki_hint(err, KITH_EUNSUPPORTED, "use a pair loss with it: `kith list losses`");
+    }
+    return loss_on(s, x, dim, false, ret_value, diff_x, err);
+}
+
+/* The part of the parameters' gradient that pair_loss added belongs to the term and takes its weight;
+ * so parameter gradients of a term are gathered in buffers of their own first. */
+static kith_status swap_in_buffers(step *s, ki_real ***ret_old, kith_error *err) {
+    *ret_old = s->diff_param;
+    const ki_objective *o = s->o;
+    return take_param_diffs(s, o->params.item, o->params.n, &s->diff_param, err);
+}
+
+static double weight_at(const ki_reg_use *reg, uint64_t at) {
+    if (reg->warmup <= 0 || at >= (uint64_t)reg->warmup) return reg->weight;
+    return reg->weight * (double)at / (double)reg->warmup;
+}
+
+static kith_status eval_reg(step *s, const ki_reg_use *reg, ki_term *term, kith_error *err) {
+    ki_objective *o = s->o;
+    const ki_work_mark mark = ki_work_here(&o->work);
+    kith_status status = KITH_OK;
+    ki_real **diff_param = NULL, **gathered = NULL, **old = s->diff_param;
+    const double weight = weight_at(reg, s->batch->step);
+    ki_reg_in in = {.settings = reg->settings,
+                    .m = s->m,
+                    .label = s->batch->label,
+                    .n_classes = o->sizes.n_classes,
+                    .normalized = reg->normalize,
+                    .param = reg->param,
+                    .seed = o->seed,
+                    .step = s->batch->step,
+                    .vec = o->vec,
+                    .work = &o->work,
+                    .pair_loss = reg_pair_loss,
+                    .objective = s};
+    ki_reg_out out = {0};
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (!(reg->taps & KI_TAP_BIT(tap))) continue;
+        in.tap[tap] = s->batch->tap[tap];
+        if (tap == KI_TAP_EMBEDDING && reg->normalize) in.tap[tap].data = s->unit;
+        if (tap == KI_TAP_LOGITS)
+            in.tap[tap] = (ki_tap_data){.data = s->logits, .rows = s->m, .cols = o->proxies->shape.dim[0]};
+        KI_CHECK(
+            take_zeros(&o->work, in.tap[tap].rows * in.tap[tap].cols, "tap gradients", &out.diff[tap], err));
+    }
+    KI_CHECK(take_param_diffs(s, reg->param, reg->n_params, &diff_param, err));
+    KI_CHECK(swap_in_buffers(s, &old, err));
+    out.diff_param = diff_param;
+    KI_CHECK(reg->record->eval(&in, &out, err));
+    add_param_diffs(s, reg->param, reg->n_params, diff_param, 1);
+    gathered = s->diff_param;
+    s->diff_param = old;
+    add_param_diffs(s, o->params.item, o->params.n, gathered, weight);
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        ki_real *to = s->diff[tap];
+        if (tap == KI_TAP_EMBEDDING) {
+            const bool stops = reg->record->stops_at_embedding;
+            to = reg->normalize ? (stops ? s->diff_unit_stopped : s->diff_unit)
+                                : (stops ? s->diff_stopped : to);
+        }
+        add_scaled(to, out.diff[tap], (ki_real)weight, in.tap[tap].rows * in.tap[tap].cols);
+    }
+    term->value = out.value;
+    term->weight = weight;
+    s->total += weight * out.value;
+done:
+    s->diff_param = old;
+    ki_work_rewind(&o->work, mark);
+    return status;
+}
+
+/* Logits are cosines of the normalised embedding and the normalised proxies. */
+static kith_status make_logits(step *s, kith_error *err) {
+    ki_objective *o = s->o;
+    if (!(o->taps & KI_TAP_BIT(KI_TAP_LOGITS))) return KITH_OK;
+    const int64_t n = o->proxies->shape.dim[0];
+    KI_TRY(ki_work_reals(&o->work, o->proxies->count, "normalised proxies", &s->proxies_unit, err));
+    KI_TRY(ki_work_reals(&o->work, n, "proxy norms", &s->proxies_norm, err));
+    KI_TRY(ki_work_reals(&o->work, s->m * n, "logits", &s->logits, err));
+    KI_TRY(take_zeros(&o->work, s->m * n, "logits", &s->diff[KI_TAP_LOGITS], err));
+    ki_rows_normalize(o->proxies->value, n, s->dim, s->proxies_unit, s->proxies_norm);
+    ki_gemm(false, true, s->m, n, s->dim, 1, s->unit, s->dim, s->proxies_unit, s->dim, 0, s->logits, n);
+    return KITH_OK;
+}
+
+static kith_status logits_backward(step *s, kith_error *err) {
+    ki_objective *o = s->o;
+    if (!s->logits) return KITH_OK;
+    const int64_t n = o->proxies->shape.dim[0];
+    ki_real *diff_w = NULL;
+    KI_TRY(ki_work_reals(&o->work, n * s->dim, "proxy gradients", &diff_w, err));
+    ki_gemm(true, false, n, s->dim, s->m, 1, s->diff[KI_TAP_LOGITS], n, s->unit, s->dim, 0, diff_w, s->dim);
+    ki_rows_normalize_backward(s->proxies_unit, s->proxies_norm, diff_w, n, s->dim, 1,
+                               s->diff_param[param_index(o, o->proxies)]);
+    ki_gemm(false, false, s->m, s->dim, n, 1, s->diff[KI_TAP_LOGITS], n, s->proxies_unit, s->dim, 1,
+            s->diff_unit, s->dim);
+    return KITH_OK;
+}
+
+static kith_status step_begin(step *s, kith_error *err) {
+    ki_objective *o = s->o;
+    const ki_batch *batch = s->batch;
+    if (o->work.peak_bytes > o->work_peak) o->work_peak = o->work.peak_bytes;
+    ki_work_reset(&o->work);
+    s->m = batch->m;
+    s->dim = batch->tap[KI_TAP_EMBEDDING].cols;
+    KI_TRY(take_param_diffs(s, o->params.item, o->params.n, &s->diff_param, err));
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (tap == KI_TAP_LOGITS || !(o->taps & KI_TAP_BIT(tap))) continue;
+        KI_TRY(take_zeros(&o->work, batch->tap[tap].rows * batch->tap[tap].cols, "tap gradients",
+                          &s->diff[tap], err));
+    }
+    if (!(o->taps & KI_TAP_BIT(KI_TAP_EMBEDDING))) return KITH_OK;
+    bool has_stop = false, has_unit_stop = false;
+    for (size_t i = 0; i < o->n_regs; i++) {
+        has_stop |= o->reg[i].record->stops_at_embedding;
+        has_unit_stop |= o->reg[i].record->stops_at_embedding && o->reg[i].normalize;
+    }
+    if (has_stop) KI_TRY(take_zeros(&o->work, s->m * s->dim, "tap gradients", &s->diff_stopped, err));
+    if (has_unit_stop)
+        KI_TRY(take_zeros(&o->work, s->m * s->dim, "tap gradients", &s->diff_unit_stopped, err));
+    KI_TRY(take_zeros(&o->work, s->m * s->dim, "tap gradients", &s->diff_unit, err));
+    KI_TRY(ki_work_reals(&o->work, s->m * s->dim, "normalised embeddings", &s->unit, err));
+    KI_TRY(ki_work_reals(&o->work, s->m, "norms", &s->norm, err));
+    ki_rows_normalize(batch->tap[KI_TAP_EMBEDDING].data, s->m, s->dim, s->unit, s->norm);
+    return make_logits(s, err);
+}
+
+static void step_end(step *s, ki_result *ret) {
+    ki_objective *o = s->o;
+    if (s->unit) {
+        ki_rows_normalize_backward(s->unit, s->norm, s->diff_unit, s->m, s->dim, 1,
+                                   s->diff[KI_TAP_EMBEDDING]);
+        if (s->diff_unit_stopped)
+            ki_rows_normalize_backward(s->unit, s->norm, s->diff_unit_stopped, s->m, s->dim, 1,
+                                       s->diff_stopped);
+    }
+    for (size_t i = 0; i < o->params.n; i++)
+        add_scaled(o->params.item[i]->diff, s->diff_param[i], 1, o->params.item[i]->count);
+    if (!s->batch->is_final && s->unit)
+        ki_memory_push(&o->memory, o->loss.normalize ? s->unit : s->batch->tap[KI_TAP_EMBEDDING].data,
+                       s->batch->label, s->m, s->dim);
+    if (s->is_empty && o->n_empty++ == 0)
+        ki_log(KITH_LOG_WARNING, "a batch of %lld items has no pair for %s: its value is 0", (long long)s->m,
+               o->loss.record->method.name);
+    *ret = (ki_result){.total = s->total,
+                       .n_terms = o->n_terms,
+                       .term = o->term,
+                       .n_pos = s->n_pos,
+                       .n_neg = s->n_neg,
+                       .n_empty = o->n_empty,
+                       .diff_stopped = s->diff_stopped};
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) ret->diff[tap] = tap == KI_TAP_LOGITS ? NULL : s->diff[tap];
+}
+
+kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch, ki_result *ret_result,
+                                  kith_error *err) {
+    step s = {.o = objective, .batch = batch};
+    const size_t n_loss = objective->loss.record ? 1 : 0;
+    KI_TRY(ki_batch_check(objective, batch, err));
+    KI_TRY(step_begin(&s, err));
+    if (n_loss) KI_TRY(eval_loss(&s, err));
+    for (size_t i = 0; i < objective->n_regs; i++)
+        KI_TRY(eval_reg(&s, &objective->reg[i], &objective->term[n_loss + i], err));
+    KI_TRY(logits_backward(&s, err));
+    step_end(&s, ret_result);
+    return KITH_OK;
+}
+
+kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch, ki_real **ret_weight,
+                                 int64_t *ret_n, kith_error *err) {
+    step s = {.o = objective, .batch = batch};
+    const ki_loss_use *loss = &objective->loss;
+    ki_pairs pairs;
+    ki_real *proxies = NULL, *norms = NULL, **diff = NULL, *weight = NULL;
+    ki_loss_out out = {0};
+    if (!loss->record) return ki_fail(err, KITH_EINVAL, "pair weights are the loss's, and the loss is none");
+    KI_TRY(ki_batch_check(objective, batch, err));
+    KI_TRY(step_begin(&s, err));
+    KI_TRY(make_pairs(&s, loss->normalize ? s.unit : batch->tap[KI_TAP_EMBEDDING].data, s.dim, false, &pairs,
+                      &proxies, &norms, err));
+    KI_TRY(take_param_diffs(&s, loss->param, loss->n_params, &diff, err));
+    KI_TRY(ki_work_reals(&objective->work, pairs.m * pairs.ld, "pair gradients", &out.g, err));
+    if (loss->record->is_proxy)
+        KI_TRY(take_zeros(&objective->work, pairs.n * s.dim, "proxy gradients", &out.diff_proxies, err));
+    out.diff = diff;
+    const ki_loss_in in = {
+        .settings = loss->settings, .pairs = &pairs, .param = loss->param, .proxies = proxies};
+    KI_TRY(loss->record->eval(&in, &out, err));
+    size_t n_weights = 0;
+    if (!ki_mul_size((size_t)pairs.m, (size_t)pairs.n, &n_weights))
+        return ki_fail_memory(err, SIZE_MAX, "pair weights");
+    KI_TRY(ki_alloc_or(&weight, n_weights, sizeof *weight, "pair weights", err));
+    ki_pairs_weights(&pairs, out.g, weight);
+    *ret_weight = weight;
+    *ret_n = pairs.n;
+    return KITH_OK;
+}

@@ -1,0 +1,15 @@
+/* Matrix products through BLAS, for ki_real. Row-major; ld is the distance between rows. */
+#ifndef KI_OBJECTIVE_GEMM_H
+#define KI_OBJECTIVE_GEMM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/real.h"
+
+/* c [m, n] = alpha * op(a) op(b) + beta * c, op(a) [m, k], op(b) [k, n]; beta 0 ignores what c held. */
+void ki_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, ki_real alpha,
+             const ki_real *a, int64_t lda, const ki_real *b, int64_t ldb, ki_real beta, ki_real *c,
+             int64_t ldc);
+
+#endif

@@ -1,0 +1,62 @@
+/* What losses, miners and regularizers have in common: how a method introduces itself, and the
+ * named parameters it may own. */
+#ifndef KI_OBJECTIVE_METHOD_H
+#define KI_OBJECTIVE_METHOD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/option.h"
+#include "core/real.h"
+#include "core/tensor.h"
+
+/* The head of every record. Its options table is the recipe's keys, `kith list` and the check. */
+typedef struct ki_method {
+    const char *name;    /* the recipe's word */
+    const char *summary; /* one line */
+    const char *source;  /* paper or code */
+    const ki_option *options;
+    size_t settings_bytes; /* of the struct that the options point into */
+} ki_method;
+
+/* What the parameters' shapes depend on. 0 = not known (no such tap); a method that needs it fails
+ * with a line that says so. */
+typedef struct ki_sizes {
+    int64_t n_classes; /* labels are 0 … n_classes - 1 for methods that own one thing per class */
+    int64_t embedding; /* dim of the embedding */
+    int64_t pooled;    /* dim of the pooled features */
+    int64_t map;       /* channels of the map */
+} ki_sizes;
+
+typedef enum ki_init {
+    KI_INIT_CONSTANT, /* a */
+    KI_INIT_UNIFORM,  /* in [-a, a) */
+    KI_INIT_NORMAL,   /* standard deviation a */
+    KI_INIT_GLOROT,   /* uniform, +-sqrt(6 / (dim[0] + dim[1])) */
+    KI_INIT_SIGNS,    /* -a or +a */
+} ki_init;
+
+/* A named parameter: learned (lr_multiplier > 0) or a buffer (0) that is only saved with the rest.
+ * diff accumulates (+=) over evaluations until it is cleared; NULL for a buffer. */
+typedef struct ki_state {
+    char name[48]; /* "proxies", "density.alpha" */
+    ki_shape shape;
+    int64_t count;
+    double lr_multiplier;
+    ki_init init;
+    double a;
+    ki_real *value, *diff;
+} ki_state;
+
+/* A method's params function calls this once for each parameter, in a fixed order; eval receives
+ * them in the same order. Extents must be > 0. A name that is already there with the same shape is
+ * shared (several terms may read the proxies). */
+typedef struct ki_state_list ki_state_list;
+kith_status ki_state_add(ki_state_list *list, const char *name, ki_shape shape, ki_init init, double a,
+                         double lr_multiplier, kith_error *err);
+
+/* A line for a parameter whose size is not known: "density needs the number of classes". */
+kith_status ki_fail_size(kith_error *err, const char *method, const char *what);
+
+#endif

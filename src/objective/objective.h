@@ -1,0 +1,77 @@
+/* An objective: loss + miner + weighted regularizers, as a recipe's `objective:` section says.
+ *
+ *     objective:
+ *       loss: {name: binomial, alpha: 2, beta: 50, gamma: 0.5}      # or {name: none}
+ *       miner: {name: vthm, margin: 0.1}                            # default: all
+ *       memory: {size: 4096, warmup: 1000}                          # cross-batch memory; default: none
+ *       regularizers:
+ *         - {name: energy_confusion, weight: 0.13, form: log, warmup: 500}
+ *
+ * Evaluated on a batch it gives every term's value, the gradient at every tap and at every parameter
+ * it owns. It holds no network; who has one feeds the taps and takes the gradients. */
+#ifndef KI_OBJECTIVE_H
+#define KI_OBJECTIVE_H
+
+#include "core/value.h"
+#include "objective/loss/loss.h"
+#include "objective/miner/miner.h"
+#include "objective/reg/reg.h"
+
+typedef struct ki_objective ki_objective;
+
+/* `section` is the value of the key `objective` (a map) and must stay valid as long as the objective
+ * (options may point into it). Unknown methods and options are errors that suggest the nearest.
+ * Parameters are made with the sizes given and initialised from seed. */
+kith_status ki_objective_new(const ki_value *section, const ki_sizes *sizes, uint64_t seed,
+                             ki_objective **ret_objective, kith_error *err);
+void ki_objective_free(ki_objective *objective); /* NULL is fine */
+
+/* Taps that the terms read, KI_TAP_BIT of each: those must be in every batch. */
+unsigned ki_objective_taps(const ki_objective *objective);
+
+/* Parameters, in a fixed order; NULL past the end. Values may be written between evaluations. */
+ki_state *ki_objective_param(ki_objective *objective, size_t i);
+ki_state *ki_objective_param_named(ki_objective *objective, const char *name); /* NULL: none */
+void ki_objective_clear_diffs(ki_objective *objective);
+
+typedef struct ki_batch {
+    int64_t m;
+    const int32_t *label;
+    ki_tap_data tap[KI_N_TAPS]; /* un-normalised embedding; LOGITS is the objective's own: leave it empty */
+    uint64_t step;              /* for warm-ups and random choices */
+    bool is_final;              /* do not put this batch into the cross-batch memory */
+} ki_batch;
+
+typedef struct ki_term {
+    const char *name; /* "binomial", "horde"; a second of the same name is "horde_2" */
+    double value;     /* unweighted */
+    double weight;    /* of this step: after warm-up */
+} ki_term;
+
+/* Borrowed from the objective until its next evaluation. */
+typedef struct ki_result {
+    double total; /* sum of weight * value */
+    size_t n_terms;
+    const ki_term *term;
+    /* d total / d tap; NULL when no term reads the tap. diff_stopped is the part of the embedding's
+     * gradient that must not flow below the embedding layer; it is NOT in diff[KI_TAP_EMBEDDING]. */
+    ki_real *diff[KI_N_TAPS];
+    ki_real *diff_stopped;
+    int64_t n_pos, n_neg; /* pairs the loss counted */
+    int64_t n_empty;      /* evaluations so far whose batch had no valid pair: value 0 and this warning */
+} ki_result;
+
+/* KITH_ESHAPE, KITH_EINVAL (a label outside the classes), KITH_ENUMERIC (says where). Parameter
+ * gradients accumulate; tap gradients are assigned. On failure nothing has changed. */
+kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch, ki_result *ret_result,
+                                  kith_error *err);
+
+/* Pair weights of the loss alone on this batch (unified view), [m, n] with n = m, or the number of
+ * proxies; weight is allocated with ki_alloc for the caller. No change to memory or parameters. */
+kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch, ki_real **ret_weight,
+                                 int64_t *ret_n, kith_error *err);
+
+/* Most bytes of working memory in use at once so far. */
+size_t ki_objective_work_bytes(const ki_objective *objective);
+
+#endif

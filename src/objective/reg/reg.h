@@ -1,0 +1,78 @@
+/* A regularizer: a value from the taps it names, its gradients there, and maybe parameters of its
+ * own. One file, one record `ki_reg_NAME`, one row in table.def.
+ *
+ * Weight, warm-up and normalize are the objective's business: eval writes the plain value and the
+ * plain gradients, adding (+=) into buffers that were cleared. */
+#ifndef KI_OBJECTIVE_REG_H
+#define KI_OBJECTIVE_REG_H
+
+#include "objective/method.h"
+#include "objective/vec.h"
+#include "objective/work.h"
+
+typedef enum ki_tap {
+    KI_TAP_MAP,       /* the last feature map [m, c, h, w] */
+    KI_TAP_POOLED,    /* pooled features [m, c] */
+    KI_TAP_EMBEDDING, /* the embedding [m, dim]; L2-normalised when the term says so (in->normalized) */
+    KI_TAP_LOGITS,    /* cosine of embedding and proxies [m, n], without scale and margin */
+    KI_TAP_WEIGHT,    /* the embedding layer's weight matrix [embedding, pooled]: no row per item */
+    KI_N_TAPS,
+} ki_tap;
+
+#define KI_TAP_BIT(tap) (1u << (tap))
+
+/* "map", "pooled", "embedding", "logits", "weight" */
+const char *ki_tap_name(ki_tap tap);
+
+typedef struct ki_tap_data {
+    const ki_real *data; /* NULL: not there */
+    int64_t rows, cols;  /* map: m and c * h * w */
+    int64_t c, hw;       /* map only */
+} ki_tap_data;
+
+typedef struct ki_reg_in ki_reg_in;
+struct ki_reg_in {
+    const void *settings;
+    int64_t m;
+    const int32_t *label; /* [m] */
+    int64_t n_classes;    /* labels are below it, or 0 when nobody said */
+    ki_tap_data tap[KI_N_TAPS];
+    bool normalized; /* the embedding tap is L2-normalised */
+    ki_state *const *param;
+    uint64_t seed, step; /* random choices: (seed, KI_RNG_REGULARIZER, step, …) */
+    const ki_vec *vec;
+    ki_work *work; /* take what is needed; it is given back afterwards */
+    /* The objective's own loss and miner on other embeddings x [m, dim] (used as they are, not
+     * normalised; no cross-batch memory): value, and diff_x [m, dim] assigned. KITH_EUNSUPPORTED when the
+     * objective has no pair loss. */
+    kith_status (*pair_loss)(const ki_reg_in *in, const ki_real *x, int64_t dim, double *ret_value,
+                             ki_real *diff_x, kith_error *err);
+    void *objective; /* for pair_loss */
+};
+
+typedef struct ki_reg_out {
+    double value;
+    ki_real *diff[KI_N_TAPS]; /* same shapes as the taps; NULL for taps it does not read */
+    ki_real *const *diff_param;
+} ki_reg_out;
+
+typedef struct ki_reg {
+    ki_method method;
+    /* Taps it reads, KI_TAP_BIT(…) of each; `taps_of` instead when the settings decide. */
+    unsigned taps;
+    kith_status (*taps_of)(const void *settings, unsigned *ret_taps, kith_error *err);
+    bool normalize; /* default of the recipe's `normalize` */
+    /* Its gradient at the embedding trains the embedding layer and goes no further down. */
+    bool stops_at_embedding;
+    kith_status (*params)(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err);
+    kith_status (*eval)(const ki_reg_in *in, ki_reg_out *out, kith_error *err);
+} ki_reg;
+
+#define X(name) extern const ki_reg ki_reg_##name;
+#include "objective/reg/table.def"
+#undef X
+
+const ki_reg *ki_reg_at(size_t i);
+kith_status ki_reg_find(const char *name, const ki_reg **ret_reg, kith_error *err);
+
+#endif

@@ -1,0 +1,80 @@
+/* Inside of an objective; for the files of this folder alone. */
+#ifndef KI_OBJECTIVE_STATE_H
+#define KI_OBJECTIVE_STATE_H
+
+#include "core/arena.h"
+#include "objective/objective.h"
+
+struct ki_state_list {
+    ki_arena *arena;
+    ki_state **item; /* every parameter of the objective, once */
+    size_t n, capacity;
+    ki_state **added; /* those of the method whose params function is running */
+    size_t n_added, added_capacity;
+};
+
+/* A method as it stands in a recipe: record, settings, its parameters. */
+typedef struct ki_loss_use {
+    const ki_loss *record; /* NULL: loss none */
+    void *settings;
+    bool normalize;
+    ki_state **param;
+    size_t n_params;
+} ki_loss_use;
+
+typedef struct ki_reg_use {
+    const ki_reg *record;
+    void *settings;
+    bool normalize;
+    double weight;
+    int64_t warmup;
+    unsigned taps;
+    ki_state **param;
+    size_t n_params;
+} ki_reg_use;
+
+/* The cross-batch memory: a ring of past embeddings as the loss saw them, held in buffers so that it
+ * is saved and restored with the parameters. */
+typedef struct ki_memory {
+    int64_t size;        /* 0: none */
+    int64_t warmup;      /* steps before its columns count (it fills from the first) */
+    ki_state *embedding; /* [size, dim] */
+    ki_state *label;     /* [size] */
+    ki_state *state;     /* [2]: how many are filled, where the next goes */
+} ki_memory;
+
+struct ki_objective {
+    ki_arena arena;
+    ki_sizes sizes;
+    uint64_t seed;
+    ki_loss_use loss;
+    const ki_miner *miner;
+    void *miner_settings;
+    ki_memory memory;
+    ki_reg_use *reg;
+    size_t n_regs;
+    ki_state_list params;
+    ki_state *proxies; /* where logits come from; NULL when nobody reads them */
+    unsigned taps;
+    size_t n_terms;
+    ki_term *term;
+    int64_t n_empty;
+    const ki_vec *vec;
+    ki_work work;
+    size_t work_peak;
+};
+
+/* params.c */
+kith_status ki_states_collect(ki_objective *objective, kith_error *err);
+void ki_states_free(ki_state_list *list);
+
+/* memory.c */
+kith_status ki_memory_parse(const ki_value *section, ki_memory *memory, kith_error *err);
+kith_status ki_memory_params(ki_memory *memory, const ki_sizes *sizes, ki_state_list *list, kith_error *err);
+/* How many remembered columns count at this step. */
+int64_t ki_memory_columns(const ki_memory *memory, uint64_t step);
+/* Labels of the columns as integers, [ki_memory_columns]. */
+void ki_memory_labels(const ki_memory *memory, int64_t n, int32_t *label);
+void ki_memory_push(ki_memory *memory, const ki_real *x, const int32_t *label, int64_t m, int64_t dim);
+
+#endif

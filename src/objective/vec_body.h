@@ -1,0 +1,228 @@
+/* The loops of vec.h, included by vec.c once for each instruction set with KI_VEC(name) giving each
+ * copy its own names. Selections are written as `keep ? x : y` of values already computed, which is
+ * the form compilers turn into masked vector code. */
+
+#ifdef KITH_REAL_IS_FLOAT
+/* e^x to about 1 ulp: x = k ln 2 + r, |r| <= ln(2)/2, a degree-6 polynomial for e^r (coefficients of
+ * Cephes' expf), 2^k in two factors so that subnormal results come out right. */
+KI_VEC_INLINE float KI_VEC(fast_exp)(float x) {
+    x = x > -104.0f ? x : -104.0f;
+    x = x < 88.72f ? x : 88.72f;
+    const float k = __builtin_rintf(x * 1.44269504088896341f);
+    const float r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    const int32_t whole = (int32_t)k, half = whole / 2;
+    const int32_t bits_1 = (half + 127) << 23, bits_2 = (whole - half + 127) << 23;
+    float scale_1, scale_2;
+    memcpy(&scale_1, &bits_1, sizeof scale_1);
+    memcpy(&scale_2, &bits_2, sizeof scale_2);
+    return p * scale_1 * scale_2;
+}
+/* ln(1 + t) for 0 <= t <= 1, about 2 ulp: the series of 2 atanh(t / (2 + t)), |z| <= 1/3. */
+KI_VEC_INLINE float KI_VEC(fast_log1p)(float t) {
+    const float z = t / (2.0f + t), w = z * z;
+    float p = 1.0f / 15;
+    p = p * w + 1.0f / 13;
+    p = p * w + 1.0f / 11;
+    p = p * w + 1.0f / 9;
+    p = p * w + 1.0f / 7;
+    p = p * w + 1.0f / 5;
+    p = p * w + 1.0f / 3;
+    return 2 * z + 2 * z * w * p;
+}
+#else
+KI_VEC_INLINE double KI_VEC(fast_exp)(double x) { return exp(x); }
+KI_VEC_INLINE double KI_VEC(fast_log1p)(double t) { return log1p(t); }
+#endif
+
+static void KI_VEC(compare)(const int32_t *label, int32_t mine, uint8_t *pair, int64_t n) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) pair[j] = label[j] == mine ? KI_PAIR_POSITIVE : KI_PAIR_NEGATIVE;
+}
+
+static int64_t KI_VEC(count)(const uint8_t *pair, int kind, int64_t n) {
+    int64_t total = 0;
+    const uint8_t wanted = (uint8_t)kind;
+    for (int64_t begin = 0; begin < n; begin += 4096) {
+        const int64_t end = begin + 4096 < n ? begin + 4096 : n;
+        uint32_t some = 0;
+#pragma omp simd reduction(+ : some)
+        for (int64_t j = begin; j < end; j++) some += pair[j] == wanted;
+        total += some;
+    }
+    return total;
+}
+
+static ki_real KI_VEC(max)(const ki_real *s, const uint8_t *pair, int kind, int64_t n) {
+    ki_real most = -KI_REAL_MAX;
+#pragma omp simd reduction(max : most)
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real v = pair[j] == kind ? s[j] : -KI_REAL_MAX;
+        most = v > most ? v : most;
+    }
+    return most;
+}
+
+static ki_real KI_VEC(min)(const ki_real *s, const uint8_t *pair, int kind, int64_t n) {
+    ki_real least = KI_REAL_MAX;
+#pragma omp simd reduction(min : least)
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real v = pair[j] == kind ? s[j] : KI_REAL_MAX;
+        least = v < least ? v : least;
+    }
+    return least;
+}
+
+static ki_real KI_VEC(exp_where)(const ki_real *s, const uint8_t *pair, int kind, ki_real a, ki_real c,
+                                 ki_real *dst, int64_t n) {
+    ki_real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real e = KI_VEC(fast_exp)(a * (s[j] - c)), old = dst[j];
+        const int on = pair[j] == kind;
+        dst[j] = on ? e : old;
+        sum += on ? e : 0;
+    }
+    return sum;
+}
+
+static ki_real KI_VEC(softplus)(const ki_real *s, const uint8_t *pair, int kind, ki_real a, ki_real c,
+                                ki_real weight, ki_real *dst, int64_t n) {
+    ki_real sum = 0;
+    const ki_real slope = weight * a;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real z = a * (s[j] - c), old = dst[j];
+        const ki_real t = KI_VEC(fast_exp)(z < 0 ? z : -z); /* e^-|z| */
+        const ki_real value = (z > 0 ? z : 0) + KI_VEC(fast_log1p)(t);
+        const ki_real sigmoid = (z < 0 ? t : 1) / (1 + t);
+        const int on = pair[j] == kind;
+        dst[j] = on ? slope * sigmoid : old;
+        sum += on ? value : 0;
+    }
+    return sum;
+}
+
+static ki_real KI_VEC(hinge)(const ki_real *s, const uint8_t *pair, int kind, ki_real a, ki_real c,
+                             ki_real weight, ki_real *dst, int64_t *ret_active, int64_t n) {
+    ki_real sum = 0;
+    const ki_real slope = weight * a;
+    int64_t total = 0;
+    for (int64_t begin = 0; begin < n; begin += 4096) {
+        const int64_t end = begin + 4096 < n ? begin + 4096 : n;
+        int32_t active = 0;
+#pragma omp simd reduction(+ : sum, active)
+        for (int64_t j = begin; j < end; j++) {
+            const ki_real t = a * (s[j] - c), old = dst[j];
+            const int mine = pair[j] == kind, on = mine & (t > 0);
+            dst[j] = on ? slope : mine ? 0 : old;
+            sum += on ? t : 0;
+            active += on;
+        }
+        total += active;
+    }
+    *ret_active = total;
+    return sum;
+}
+
+static void KI_VEC(scale)(const uint8_t *pair, int kind, ki_real factor, ki_real *dst, int64_t n) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real old = dst[j], scaled = old * factor;
+        dst[j] = pair[j] == kind ? scaled : old;
+    }
+}
+
+static int64_t KI_VEC(prune)(const ki_real *s, int kind, ki_real low, ki_real high, uint8_t *pair,
+                             int64_t n) {
+    int64_t total = 0;
+    for (int64_t begin = 0; begin < n; begin += 4096) {
+        const int64_t end = begin + 4096 < n ? begin + 4096 : n;
+        int32_t some = 0;
+#pragma omp simd reduction(+ : some)
+        for (int64_t j = begin; j < end; j++) {
+            const uint8_t old = pair[j];
+            const int mine = old == kind, inside = (s[j] > low) & (s[j] < high);
+            pair[j] = (mine & !inside) ? KI_PAIR_NONE : old;
+            some += mine & inside;
+        }
+        total += some;
+    }
+    return total;
+}
+
+static ki_real KI_VEC(distance)(ki_real *s, ki_real mine, const ki_real *sq, int64_t n) {
+    ki_real least = 1;
+#pragma omp simd reduction(min : least)
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real size = mine + sq[j], raw = size - 2 * s[j];
+        const ki_real d = raw > 0 ? raw : 0;
+        const ki_real relative = size > 0 ? d / size : 0;
+        s[j] = d;
+        least = relative < least ? relative : least;
+    }
+    return least;
+}
+
+static ki_real KI_VEC(triplet)(const ki_real *v, const ki_real *key, ki_real low, ki_real high, ki_real c,
+                               ki_real *add, int64_t *ret_active, int64_t n) {
+    ki_real sum = 0;
+    int64_t total = 0;
+    for (int64_t begin = 0; begin < n; begin += 4096) {
+        const int64_t end = begin + 4096 < n ? begin + 4096 : n;
+        int32_t active = 0;
+#pragma omp simd reduction(+ : sum, active)
+        for (int64_t j = begin; j < end; j++) {
+            const ki_real t = c - v[j];
+            const int on = (key[j] > low) & (key[j] < high) & (t > 0);
+            add[j] += on ? 1 : 0;
+            sum += on ? t : 0;
+            active += on;
+        }
+        total += active;
+    }
+    *ret_active = total;
+    return sum;
+}
+
+static ki_real KI_VEC(exp_all)(const ki_real *s, ki_real a, ki_real c, ki_real *dst, int64_t n) {
+    ki_real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real e = KI_VEC(fast_exp)(a * (s[j] - c));
+        dst[j] = e;
+        sum += e;
+    }
+    return sum;
+}
+
+static ki_real KI_VEC(dot)(const ki_real *a, const ki_real *b, int64_t n) {
+    ki_real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < n; j++) sum += a[j] * b[j];
+    return sum;
+}
+
+static const ki_vec KI_VEC(table) = {
+    .compare = KI_VEC(compare),
+    .count = KI_VEC(count),
+    .max = KI_VEC(max),
+    .min = KI_VEC(min),
+    .exp = KI_VEC(exp_where),
+    .softplus = KI_VEC(softplus),
+    .hinge = KI_VEC(hinge),
+    .scale = KI_VEC(scale),
+    .prune = KI_VEC(prune),
+    .distance = KI_VEC(distance),
+    .triplet = KI_VEC(triplet),
+    .exp_all = KI_VEC(exp_all),
+    .dot = KI_VEC(dot),
+};
+
+#undef KI_VEC
