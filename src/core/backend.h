@@ -155,11 +155,12 @@ typedef struct ki_backend_type {
                         const void *mask, void *dst, kith_error *err);
     kith_status (*adam)(ki_backend *backend, const ki_adam_step *step, kith_error *err);
 
-    /* Whole-step capture (optional, all three or none): between begin and end calls are recorded
+    /* Whole-step capture (optional, all four or none): between begin and end calls are recorded
      * instead of run; launch replays them. */
     kith_status (*capture_begin)(ki_backend *backend, kith_error *err);
     kith_status (*capture_end)(ki_backend *backend, void **ret_step, kith_error *err);
     kith_status (*capture_launch)(ki_backend *backend, void *step, kith_error *err);
+    void (*capture_free)(ki_backend *backend, void *step);
 } ki_backend_type;
 
 /* Each backend's own struct begins with this one. */
