@@ -58,6 +58,15 @@ void kith_model_free(kith_model *model) {
     ki_free(model);
 }
 
+/* Without the padding between parameters of the slab. */
+static int64_t count_trained(const ki_params *params) {
+    int64_t n = 0;
+    for (int i = 0; i < ki_params_count(params); i++) {
+        if (ki_params_at(params, i)->trained) n += ki_params_at(params, i)->n;
+    }
+    return n;
+}
+
 void kith_model_info_get(const kith_model *model, kith_model_info *ret_info) {
     const ki_net *net = &model->net;
     *ret_info = (kith_model_info){.backbone = net->backbone->name,
@@ -68,7 +77,7 @@ void kith_model_info_get(const kith_model *model, kith_model_info *ret_info) {
                                   .width = net->w,
                                   .embedding = net->embedding,
                                   .classes = net->classes,
-                                  .n_params = ki_params_trained_n(model->params),
+                                  .n_params = count_trained(model->params),
                                   .flops_per_image = ki_graph_flops(net->graph, NULL),
                                   .preprocess = net->preprocess};
 }
