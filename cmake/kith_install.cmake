@@ -6,15 +6,16 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/kith DESTINATION ${CMAKE_INSTALL_I
         FILES_MATCHING PATTERN "*.h")
 
 # What a static link needs beside libkith.a is what kith_objects links to, so that a library added
-# there is not forgotten here.
-set(pc_requires "")
+# there is not forgotten here. These are the shared ones: Requires.private would also ask for what
+# their static forms need, down to the Fortran runtime.
+set(pc_libs "")
 get_target_property(linked kith_objects LINK_LIBRARIES)
 foreach(library IN LISTS linked)
   if(library MATCHES "^PkgConfig::(.+)$")
-    list(APPEND pc_requires ${${CMAKE_MATCH_1}_MODULE_NAME})
+    list(APPEND pc_libs ${${CMAKE_MATCH_1}_LDFLAGS})
   endif()
 endforeach()
-list(JOIN pc_requires " " pc_requires)
+list(JOIN pc_libs " " pc_libs)
 # The file finds its prefix from where it lies: --prefix at install time and DESTDIR both work.
 string(REGEX REPLACE "[^/]+" ".." pc_up "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 configure_file(${CMAKE_SOURCE_DIR}/cmake/kith.pc.in ${CMAKE_BINARY_DIR}/kith.pc @ONLY)

@@ -25,9 +25,12 @@ else
     exit 1
 fi
 echo "kith needs packages, installing:$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 # shellcheck disable=SC2086
 $as_root env DEBIAN_FRONTEND=noninteractive sh -c '
-    apt-get -qq update && apt-get -qq -y --no-install-recommends install "$@" >/dev/null' sh $missing || {
+    apt-get -qq update && apt-get -qq -y --no-install-recommends install "$@"' sh $missing >"$log" 2>&1 || {
+    tail -n 5 "$log" >&2
     echo "the packages could not be installed: run  apt-get install --no-install-recommends$missing  as root" >&2
     exit 1
 }
