@@ -1,0 +1,72 @@
+/* The tables of the layers, seen as one list. A kind is one row of `kinds` and one function that
+ * fills an entry from the layer's own record. */
+#include "kith/list.h"
+
+#include <string.h>
+
+#include "core/backend.h"
+#include "core/option.h"
+#include "net/backbone.h"
+
+typedef struct entry {
+    const char *name, *summary, *source;
+    const ki_option *options; /* NULL: none */
+} entry;
+
+static bool backbone_at(int i, entry *ret) {
+    const ki_backbone *b = ki_backbone_at(i);
+    if (b) *ret = (entry){b->name, b->summary, b->source, b->options};
+    return b != NULL;
+}
+
+static bool device_at(int i, entry *ret) {
+    const ki_backend_type *b = ki_backend_type_at(i);
+    if (b) *ret = (entry){b->name, b->summary, NULL, NULL};
+    return b != NULL;
+}
+
+static const struct kind {
+    const char *name, *summary;
+    bool (*at)(int i, entry *ret);
+} kinds[] = {
+    {"backbones", "networks under an embedding", backbone_at},
+    {"devices", "what a network can run on", device_at},
+};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+bool kith_list_kind_at(int i, kith_list_kind *ret_kind) {
+    if (i < 0 || i >= N_KINDS) return false;
+    *ret_kind = (kith_list_kind){kinds[i].name, kinds[i].summary};
+    return true;
+}
+
+static bool find(const char *kind, int i, entry *ret) {
+    for (int k = 0; k < N_KINDS; k++) {
+        if (strcmp(kinds[k].name, kind) == 0) return kinds[k].at(i, ret);
+    }
+    return false;
+}
+
+static int count_options(const ki_option *options) {
+    int n = 0;
+    while (options && options[n].type != KI_OPTION_T_END) n++;
+    return n;
+}
+
+bool kith_list_entry_at(const char *kind, int i, kith_list_entry *ret_entry) {
+    entry e;
+    if (!find(kind, i, &e)) return false;
+    *ret_entry = (kith_list_entry){
+        .name = e.name, .summary = e.summary, .source = e.source, .n_options = count_options(e.options)};
+    return true;
+}
+
+bool kith_list_option_at(const char *kind, int i, int k, kith_list_option *ret_option) {
+    entry e;
+    if (!find(kind, i, &e) || k < 0 || k >= count_options(e.options)) return false;
+    const ki_option *o = &e.options[k];
+    *ret_option = (kith_list_option){.name = o->name, .help = o->help, .source = o->source};
+    ki_option_default_text(o, ret_option->default_text, sizeof ret_option->default_text);
+    ki_option_range_text(o, ret_option->range, sizeof ret_option->range);
+    return true;
+}
