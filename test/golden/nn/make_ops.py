@@ -149,6 +149,21 @@ class Case:
         return self.out
 
 
+def adam(rng):
+    """Five steps of Adam with L2 decay and of AdamW, in float64 from float32 values."""
+    out = {}
+    for name, make in (("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)):
+        value = rng.standard_normal(40).astype(np.float32)
+        diffs = rng.standard_normal((5, 40)).astype(np.float32)
+        x = torch.tensor(value.astype(np.float64), requires_grad=True)
+        optimizer = make([x], lr=0.01, betas=(0.9, 0.99), eps=1e-3, weight_decay=0.1)
+        for diff in diffs:
+            x.grad = torch.tensor(diff.astype(np.float64))
+            optimizer.step()
+        out.update({name + "|value": value, name + "|diffs": diffs, name + "|new_value": x.detach().numpy().astype(np.float32)})
+    return out
+
+
 def write_safetensors(path, tensors):
     kinds = {"float32": "F32", "int32": "I32"}
     header, blobs, at = {}, [], 0
@@ -176,6 +191,7 @@ def main():
         rng = np.random.default_rng([1] + list(line.encode()))
         for name, array in Case(line, rng).run().items():
             tensors["%s|%s" % (line, name)] = array
+    tensors.update(adam(np.random.default_rng(2)))
     n = write_safetensors(os.path.join(HERE, "ops.safetensors"), tensors)
     print("%d tensors, %d bytes" % (len(tensors), n))
 

@@ -1,0 +1,309 @@
+/* What core/backend.h promises of every backend, checked on ref and cpu: parameter gradients
+ * accumulate, results do not depend on the number of threads, join and adam do what they say, and
+ * running out of memory is an error that leaves nothing behind. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/parallel.h"
+#include "kith/array.h"
+#include "kith/log.h"
+#include "support/op_case.h"
+#include "support/testing.h"
+
+static const char *const backends[] = {"ref", "cpu"};
+enum { N_BACKENDS = N_ROWS(backends) };
+
+static ki_backend *backend_new(const char *name) {
+    ki_backend *backend = NULL;
+    kith_error err;
+    assert_ok(ki_backend_open(name, 0, &backend, &err), &err);
+    return backend;
+}
+
+static void step_of(op_run *run) {
+    kith_error err;
+    if (op_run_forward(run, &err) != KITH_OK) fail_msg("%s: %s", run->c->line, err.message);
+    if (run->spec.mode == KI_TRAIN && op_run_backward(run, &err) != KITH_OK)
+        fail_msg("%s: %s", run->c->line, err.message);
+}
+
+static void test_parameter_gradients_accumulate(void **state) {
+    (void)state;
+    op_case cases[OP_MAX_CASES];
+    const int n = op_cases_read("small", cases);
+    for (int b = 0; b < N_BACKENDS; b++) {
+        ki_backend *backend = backend_new(backends[b]);
+        int n_params = 0;
+        for (int i = 0; i < n; i++) {
+            op_run once, twice;
+            kith_error err;
+            if (cases[i].infer) continue;
+            assert_ok(op_run_init(&once, &cases[i], backend, &err), &err);
+            assert_ok(op_run_init(&twice, &cases[i], backend, &err), &err);
+            step_of(&once);
+            step_of(&twice);
+            twice.keeps_diffs = true;
+            step_of(&twice);
+            for (int p = 0; p < once.n_params; p++) {
+                if (!once.param[p].trained) continue;
+                for (int64_t j = 0; j < once.param[p].n; j++) once.param[p].diff[j] *= 2;
+                const double error = op_relative_l2(twice.param[p].diff, once.param[p].diff, once.param[p].n);
+                if (!(error < 1e-6))
+                    fail_msg("%s on %s: two backwards give %s a gradient %.3g off twice one", cases[i].line,
+                             backends[b], once.param[p].name, error);
+                n_params++;
+            }
+            op_run_release(&once);
+            op_run_release(&twice);
+        }
+        assert_true(n_params > 10);
+        ki_backend_close(backend);
+    }
+}
+
+static void assert_same_bits(const op_case *c, const char *backend, int n_threads, const char *what,
+                             const ki_real *a, const ki_real *b, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        if (memcmp(&a[i], &b[i], sizeof *a) != 0)
+            fail_msg("%s on %s: %s[%lld] is %.9g with one thread and %.9g with %d", c->line, backend, what,
+                     (long long)i, (double)a[i], (double)b[i], n_threads);
+    }
+}
+
+static void check_threads(const char *name, const op_case *c) {
+    ki_backend *backend = backend_new(name);
+    for (int n_threads = 2; n_threads <= 3; n_threads++) {
+        op_run one, many;
+        kith_error err;
+        ki_threads_set(1);
+        assert_ok(op_run_init(&one, c, backend, &err), &err);
+        step_of(&one);
+        ki_threads_set(n_threads);
+        assert_ok(op_run_init(&many, c, backend, &err), &err);
+        step_of(&many);
+        ki_threads_set(0);
+        assert_same_bits(c, name, n_threads, "dst", one.dst, many.dst, one.n_dst);
+        for (int i = 0; one.spec.mode == KI_TRAIN && i < one.spec.n_src; i++)
+            assert_same_bits(c, name, n_threads, "diff_src", one.diff_src[i], many.diff_src[i], one.n_src[i]);
+        for (int i = 0; i < one.n_params; i++) {
+            assert_same_bits(c, name, n_threads, "param", one.param[i].value, many.param[i].value,
+                             one.param[i].n);
+            assert_same_bits(c, name, n_threads, "diff_param", one.param[i].diff, many.param[i].diff,
+                             one.param[i].n);
+        }
+        op_run_release(&one);
+        op_run_release(&many);
+    }
+    ki_backend_close(backend);
+}
+
+/* Large enough that every op is really split. */
+static const char *const split[] = {
+    "conv2d mb3 ic8 ih14 oc12 kh3 ph1 bias",
+    "batch_norm mb4 ic24 ih28",
+    "relu mb4 ic24 ih28",
+    "pool mb3 ic24 ih28 max k3 s2 ceil",
+    "pool mb3 ic24 ih28 avg k3 s2 p1",
+    "lrn mb3 ic24 ih14",
+    "concat mb3 ih14 ca24 cb16",
+    "add mb4 ic24 ih28",
+    "linear mb8 ic256 oc200 bias",
+    "dropout mb4 ic24 ih28 p0.4",
+    "global_pool mb4 ic256 ih7 both",
+    "l2_norm mb200 ic256",
+    "softmax_xent mb64 ic256",
+};
+
+static void test_threads_do_not_show(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N_ROWS(split); i++) {
+        op_case c;
+        op_case_parse(split[i], &c);
+        check_threads("ref", &c);
+        /* oneDNN may make the sums of these per thread; its batch norm does from three threads on. */
+        if (c.kind != KI_OP_CONV2D && c.kind != KI_OP_BATCH_NORM) check_threads("cpu", &c);
+    }
+}
+
+static void test_join(void **state) {
+    (void)state;
+    enum { N = 2 * 20 * 5 * 5 };
+    for (int b = 0; b < N_BACKENDS; b++) {
+        ki_backend *backend = backend_new(backends[b]);
+        const ki_backend_type *type = backend->type;
+        kith_error err;
+        ki_edge edge = {.shape = KI_SHAPE4(2, 20, 5, 5), .layout = KI_NATIVE};
+        edge.bytes = type->edge_bytes(backend, &edge.shape, edge.layout);
+        void *part[4];
+        ki_real host[4][N], got[N];
+        for (int p = 0; p < 4; p++) {
+            for (int i = 0; i < N; i++) host[p][i] = (ki_real)((i * 7 + p * 3) % 11) - 5;
+            assert_ok(type->alloc(backend, edge.bytes, &part[p], &err), &err);
+            assert_ok(type->import(backend, &edge, part[p], host[p], &err), &err);
+        }
+        /* The sum overwrites part 1; part 3 is the mask. */
+        assert_ok(type->join(backend, &edge, 3, (const void *const *)part, part[3], part[1], &err), &err);
+        assert_ok(type->export(backend, &edge, part[1], got, &err), &err);
+        assert_ok(type->sync(backend, &err), &err);
+        for (int i = 0; i < N; i++) {
+            const ki_real wanted = host[3][i] > 0 ? host[0][i] + host[1][i] + host[2][i] : 0;
+            if (got[i] != wanted)
+                fail_msg("%s: join[%d] is %g, wanted %g", backends[b], i, (double)got[i], (double)wanted);
+        }
+        const void *const again[] = {part[0], part[2]};
+        assert_ok(type->join(backend, &edge, 2, again, NULL, part[3], &err), &err);
+        assert_ok(type->export(backend, &edge, part[3], got, &err), &err);
+        assert_ok(type->sync(backend, &err), &err);
+        for (int i = 0; i < N; i++) {
+            if (got[i] != host[0][i] + host[2][i])
+                fail_msg("%s: unmasked join[%d] is %g, wanted %g", backends[b], i, (double)got[i],
+                         (double)(host[0][i] + host[2][i]));
+        }
+        for (int p = 0; p < 4; p++) type->free(backend, part[p]);
+        ki_backend_close(backend);
+    }
+}
+
+static const float *golden(const kith_tensors *tensors, const char *name, int64_t n) {
+    kith_array view;
+    kith_error err;
+    assert_ok(kith_tensors_get(tensors, name, &view, &err), &err);
+    assert_int_equal(kith_array_count(&view), n);
+    return view.data;
+}
+
+/* Against torch.optim.Adam with weight_decay and torch.optim.AdamW, five steps. */
+static void check_adam(const char *backend_name, const kith_tensors *tensors, bool is_adamw) {
+    enum { N = 40, STEPS = 5 };
+    ki_backend *backend = backend_new(backend_name);
+    const ki_backend_type *type = backend->type;
+    kith_error err;
+    void *device[4]; /* value, diff, m, v */
+    for (int i = 0; i < 4; i++) {
+        assert_ok(type->alloc(backend, N * sizeof(ki_real), &device[i], &err), &err);
+        assert_ok(type->zero(backend, device[i], N * sizeof(ki_real), &err), &err);
+    }
+    const float *diffs = golden(tensors, is_adamw ? "adamw|diffs" : "adam|diffs", (int64_t)N * STEPS);
+    const float *value = golden(tensors, is_adamw ? "adamw|value" : "adam|value", N);
+    assert_ok(type->upload(backend, device[0], value, N * sizeof(ki_real), &err), &err);
+    for (int t = 1; t <= STEPS; t++) {
+        assert_ok(type->upload(backend, device[1], diffs + (t - 1) * N, N * sizeof(ki_real), &err), &err);
+        const ki_adam_step step = {.n = N,
+                                   .value = device[0],
+                                   .diff = device[1],
+                                   .m = device[2],
+                                   .v = device[3],
+                                   .lr = 0.01,
+                                   .beta1 = 0.9,
+                                   .beta2 = 0.99,
+                                   .eps = 1e-3,
+                                   .decay = is_adamw ? 0 : 0.1,
+                                   .decoupled = is_adamw ? 0.1 : 0,
+                                   .t = t};
+        assert_ok(type->adam(backend, &step, &err), &err);
+    }
+    ki_real got[N];
+    assert_ok(type->download(backend, device[0], got, sizeof got, &err), &err);
+    assert_ok(type->sync(backend, &err), &err);
+    const double error =
+        op_relative_l2(got, golden(tensors, is_adamw ? "adamw|new_value" : "adam|new_value", N), N);
+    if (!(error < 1e-6))
+        fail_msg("%s on %s is off by %.3g", is_adamw ? "AdamW" : "Adam", backend_name, error);
+    for (int i = 0; i < 4; i++) type->free(backend, device[i]);
+    ki_backend_close(backend);
+}
+
+static void test_adam(void **state) {
+    (void)state;
+    kith_tensors *tensors = NULL;
+    kith_error err;
+    assert_ok(kith_tensors_open(KITH_SOURCE_DIR "/test/golden/nn/ops.safetensors", &tensors, &err), &err);
+    for (int b = 0; b < N_BACKENDS; b++) {
+        check_adam(backends[b], tensors, false);
+        check_adam(backends[b], tensors, true);
+    }
+    kith_tensors_free(tensors);
+}
+
+static void test_label_out_of_range(void **state) {
+    (void)state;
+    for (int b = 0; b < N_BACKENDS; b++) {
+        ki_backend *backend = backend_new(backends[b]);
+        op_case c;
+        op_run run;
+        kith_error err = {0};
+        op_case_parse("softmax_xent mb3 ic4", &c);
+        assert_ok(op_run_init(&run, &c, backend, &err), &err);
+        for (int bad = -1; bad <= 4; bad += 5) {
+            run.labels[1] = bad;
+            assert_int_equal(op_run_forward(&run, &err), KITH_EINVAL);
+            assert_non_null(strstr(err.message, "label"));
+            assert_non_null(strstr(err.message, bad < 0 ? "-1" : "4"));
+        }
+        op_run_release(&run);
+        ki_backend_close(backend);
+    }
+}
+
+static void test_ref_refuses_fusions(void **state) {
+    (void)state;
+    ki_backend *backend = backend_new("ref");
+    ki_kernel_info info;
+    ki_kernel *kernel = NULL;
+    kith_error err;
+    const ki_attr attr = {.bn = {1e-5, 0.1}};
+    const ki_edge edge = {.shape = KI_SHAPE4(2, 3, 4, 4), .layout = KI_NATIVE, .bytes = 96 * sizeof(ki_real)};
+    const ki_kernel_spec spec = {
+        .kind = KI_OP_BATCH_NORM, .attr = &attr, .n_src = 1, .src = {edge}, .dst = edge, .has_relu = true};
+    assert_int_equal(backend->type->kernels[spec.kind]->create(backend, &spec, &info, &kernel, &err),
+                     KITH_EUNSUPPORTED);
+    assert_null(kernel);
+    ki_backend_close(backend);
+}
+
+/* Fail the first allocation, then the second, … until a kernel of every op can be made. */
+static void test_out_of_memory(void **state) {
+    (void)state;
+    for (int b = 0; b < N_BACKENDS; b++) {
+        for (size_t i = 0; i < N_ROWS(split); i++) {
+            ki_backend *backend = backend_new(backends[b]);
+            op_case c;
+            op_case_parse(split[i], &c);
+            kith_memory_stats before, after;
+            kith_memory_stats_get(&before);
+            int n_failed = 0;
+            for (bool done = false; !done; n_failed++) {
+                op_run run;
+                kith_error err = {0};
+                ki_alloc_fail_after(n_failed);
+                const kith_status status = op_run_init(&run, &c, backend, &err);
+                done = !ki_alloc_failed();
+                ki_alloc_fail_after(-1);
+                op_run_release(&run);
+                assert_int_equal(status, done ? KITH_OK : KITH_ENOMEM);
+                if (!done) assert_true(strlen(err.message) > 0);
+                kith_memory_stats_get(&after);
+                if (after.live_bytes != before.live_bytes)
+                    fail_msg("%s on %s: %lld bytes left behind when allocation %d fails", c.line, backends[b],
+                             (long long)(after.live_bytes - before.live_bytes), n_failed + 1);
+                assert_true(n_failed < 1000);
+            }
+            assert_true(n_failed > 3);
+            ki_backend_close(backend);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parameter_gradients_accumulate),
+        cmocka_unit_test(test_threads_do_not_show),
+        cmocka_unit_test(test_join),
+        cmocka_unit_test(test_adam),
+        cmocka_unit_test(test_label_out_of_range),
+        cmocka_unit_test(test_ref_refuses_fusions),
+        cmocka_unit_test(test_out_of_memory),
+    };
+    return cmocka_run_group_tests_name("backend/contract", tests, NULL, NULL);
+}

@@ -1,0 +1,196 @@
+/* A training step takes no memory once the first has run: the library's own counter stands still,
+ * and malloc is not called by kith at all. (oneDNN's execute makes a map of its arguments on each
+ * call; those calls come from its library, are counted apart and shown.) */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/log.h"
+#include "nn/plan.h"
+#include "support/small_net.h"
+#include "support/testing.h"
+
+static atomic_bool counts;
+static atomic_int n_ours, n_foreign;
+
+#if defined(__SANITIZE_ADDRESS__)
+#define IS_INTERPOSED 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define IS_INTERPOSED 0
+#endif
+#endif
+#ifndef IS_INTERPOSED
+#define IS_INTERPOSED 1
+#endif
+
+#if IS_INTERPOSED
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *ptr, size_t n);
+void *__libc_memalign(size_t align, size_t n);
+
+/* Ours: called from the code of this executable, into which the library is linked. */
+static void note(void *caller) {
+    static _Thread_local bool is_inside; /* dladdr may allocate */
+    if (!atomic_load(&counts) || is_inside) return;
+    is_inside = true;
+    Dl_info self, info;
+    const bool known = dladdr((void *)(uintptr_t)&note, &self) && dladdr(caller, &info);
+    atomic_fetch_add(known && info.dli_fbase != self.dli_fbase ? &n_foreign : &n_ours, 1);
+    is_inside = false;
+}
+
+#define EXPORTED __attribute__((visibility("default"), noinline))
+EXPORTED void *malloc(size_t n) {
+    note(__builtin_return_address(0));
+    return __libc_malloc(n);
+}
+EXPORTED void *calloc(size_t n, size_t size) {
+    note(__builtin_return_address(0));
+    return __libc_calloc(n, size);
+}
+EXPORTED void *realloc(void *ptr, size_t n) {
+    note(__builtin_return_address(0));
+    return __libc_realloc(ptr, n);
+}
+EXPORTED void *aligned_alloc(size_t align, size_t n) {
+    note(__builtin_return_address(0));
+    return __libc_memalign(align, n);
+}
+EXPORTED int posix_memalign(void **ret_ptr, size_t align, size_t n) {
+    note(__builtin_return_address(0));
+    *ret_ptr = __libc_memalign(align, n);
+    return *ret_ptr ? 0 : 12;
+}
+#endif
+
+enum { MB = 4, N_STEPS = 3 };
+
+typedef struct trainer {
+    ki_backend *backend;
+    ki_graph *graph;
+    ki_params *params;
+    ki_plan *plan;
+    ki_real *input, *tap, *moments;
+    int64_t n_input, n_tap;
+} trainer;
+
+static void trainer_init(trainer *t, const char *backend) {
+    kith_error err;
+    ki_shape shape;
+    *t = (trainer){.n_input = (int64_t)MB * SMALL_NET_C * SMALL_NET_H * SMALL_NET_W};
+    assert_ok(ki_backend_open(backend, 0, &t->backend, &err), &err);
+    assert_ok(ki_graph_new(&t->graph, &err), &err);
+    small_net_build(t->graph, true);
+    assert_ok(ki_params_new(t->graph, t->backend, &t->params, &err), &err);
+    const ki_plan_options options = {.mb = MB, .mode = KI_TRAIN, .grad_taps = {"map", "embedding", "loss"}};
+    assert_ok(ki_plan_new(t->graph, t->params, t->backend, &options, &t->plan, &err), &err);
+    assert_ok(ki_plan_tap_shape(t->plan, "embedding", &shape, &err), &err);
+    t->n_tap = ki_shape_count(&shape);
+    t->input = calloc((size_t)t->n_input, sizeof *t->input);
+    t->tap = calloc((size_t)t->n_tap, sizeof *t->tap);
+    for (int64_t i = 0; i < t->n_input; i++) t->input[i] = (ki_real)(i % 17) / 8 - 1;
+    void *moments = NULL;
+    const size_t bytes = 2 * (size_t)ki_params_trained_n(t->params) * sizeof(ki_real);
+    assert_ok(t->backend->type->alloc(t->backend, bytes, &moments, &err), &err);
+    assert_ok(t->backend->type->zero(t->backend, moments, bytes, &err), &err);
+    t->moments = moments;
+}
+
+static void trainer_release(trainer *t) {
+    free(t->input);
+    free(t->tap);
+    t->backend->type->free(t->backend, t->moments);
+    ki_plan_free(t->plan);
+    ki_params_free(t->params);
+    ki_graph_free(t->graph);
+    ki_backend_close(t->backend);
+}
+
+static kith_status trainer_step(trainer *t, int64_t number, kith_error *err) {
+    static const int32_t labels[MB] = {0, 1, 2, 4};
+    const int64_t n = ki_params_trained_n(t->params);
+    KI_TRY(ki_params_zero_diffs(t->params, err));
+    KI_TRY(ki_plan_set_input(t->plan, t->input, err));
+    KI_TRY(ki_plan_set_labels(t->plan, labels, err));
+    KI_TRY(ki_plan_forward(t->plan, err));
+    KI_TRY(ki_plan_read(t->plan, "embedding", t->tap, err));
+    KI_TRY(ki_plan_set_grad(t->plan, "embedding", t->tap, err));
+    KI_TRY(ki_plan_backward(t->plan, err));
+    const ki_adam_step adam = {.n = n,
+                               .value = ki_params_values(t->params),
+                               .diff = ki_params_diffs(t->params),
+                               .m = t->moments,
+                               .v = t->moments + n,
+                               .lr = 1e-3,
+                               .beta1 = 0.9,
+                               .beta2 = 0.999,
+                               .eps = 1e-8,
+                               .t = number};
+    KI_TRY(t->backend->type->adam(t->backend, &adam, err));
+    ki_params_touch(t->params);
+    return t->backend->type->sync(t->backend, err);
+}
+
+static void check_backend(const char *backend, bool is_alone) {
+    trainer t;
+    kith_error err;
+    trainer_init(&t, backend);
+    assert_ok(trainer_step(&t, 1, &err), &err);
+
+    kith_memory_stats before, after;
+    kith_memory_stats_get(&before);
+    atomic_store(&n_ours, 0);
+    atomic_store(&n_foreign, 0);
+    atomic_store(&counts, true);
+    kith_status status = KITH_OK;
+    for (int i = 0; i < N_STEPS && status == KITH_OK; i++) status = trainer_step(&t, 2 + i, &err);
+    atomic_store(&counts, false);
+    kith_memory_stats_get(&after);
+
+    assert_ok(status, &err);
+    print_message("%s: calls to malloc in %d steps: %d by kith, %d by libraries\n", backend, N_STEPS,
+                  atomic_load(&n_ours), atomic_load(&n_foreign));
+    assert_int_equal(after.n_allocations, before.n_allocations);
+    assert_int_equal(after.live_bytes, before.live_bytes);
+    assert_int_equal(atomic_load(&n_ours), 0);
+    if (is_alone) assert_int_equal(atomic_load(&n_foreign), 0);
+    trainer_release(&t);
+}
+
+static void test_ref(void **state) {
+    (void)state;
+    check_backend("ref", true);
+}
+
+static void test_cpu(void **state) {
+    (void)state;
+    check_backend("cpu", false);
+}
+
+/* The counter itself must be able to see a call. */
+static void test_malloc_is_seen(void **state) {
+    (void)state;
+    if (!IS_INTERPOSED) skip();
+    atomic_store(&n_ours, 0);
+    atomic_store(&n_foreign, 0);
+    atomic_store(&counts, true);
+    void *volatile ours = malloc(100);
+    void *volatile theirs = strdup("made by libc");
+    atomic_store(&counts, false);
+    assert_int_equal(atomic_load(&n_ours), 1);
+    assert_int_equal(atomic_load(&n_foreign), 1);
+    free(ours);
+    free(theirs);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_malloc_is_seen),
+        cmocka_unit_test(test_ref),
+        cmocka_unit_test(test_cpu),
+    };
+    return cmocka_run_group_tests_name("nn/step allocations", tests, NULL, NULL);
+}
