@@ -106,6 +106,18 @@ void ki_panels_release(ki_panels *panels) {
     *panels = (ki_panels){0};
 }
 
+ki_panels ki_panels_view(const ki_panels *p, int64_t begin, int64_t n) {
+    ki_panels view = *p;
+    const size_t bytes = (size_t)(begin * p->rows.dim) * kith_dtype_bytes(p->rows.dtype);
+    view.rows.data = (const char *)p->rows.data + bytes;
+    view.rows.n = n;
+    view.data += begin * p->rows.dim;
+    view.norm += begin;
+    if (view.half) view.half += begin;
+    view.n_blocks = (n + KI_BLOCK - 1) / KI_BLOCK;
+    return view;
+}
+
 double ki_panels_score(const ki_panels *a, int64_t i, const ki_panels *b, int64_t j) {
     if (a->metric == KITH_SQEUCLIDEAN) return -0.5 * ki_rows_sqdist(&a->rows, i, &b->rows, j);
     const double dot = ki_rows_dot(&a->rows, i, &b->rows, j);

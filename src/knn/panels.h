@@ -30,6 +30,9 @@ kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_pan
                            ki_panels *ret_panels, kith_error *err);
 void ki_panels_release(ki_panels *panels);
 
+/* Rows begin … begin + n - 1 of p, begin a multiple of KI_PANEL: borrows everything, is not released. */
+ki_panels ki_panels_view(const ki_panels *p, int64_t begin, int64_t n);
+
 /* Rows of block b. */
 static inline int64_t ki_panels_block_rows(const ki_panels *p, int64_t b) {
     const int64_t left = p->rows.n - b * KI_BLOCK;
