@@ -48,6 +48,9 @@ KITH_API const char *kith_dataset_kind_summary(size_t i);
  * KITH_EFORMAT when a list is malformed (with its line), KITH_EIO when nothing is there at all. */
 KITH_API kith_status kith_dataset_open(const char *kind, const char *root, kith_dataset **ret_dataset,
                                        kith_error *err);
+/* Open what the `data:` section of a recipe file says, splits included. */
+KITH_API kith_status kith_dataset_open_recipe(const char *recipe_path, kith_dataset **ret_dataset,
+                                              kith_error *err);
 KITH_API void kith_dataset_free(kith_dataset *dataset); /* NULL is fine */
 
 KITH_API const char *kith_dataset_kind(const kith_dataset *dataset);
@@ -56,6 +59,8 @@ KITH_API int64_t kith_dataset_count(const kith_dataset *dataset);
 KITH_API kith_item kith_dataset_item(const kith_dataset *dataset, int64_t i);
 KITH_API int32_t kith_dataset_n_classes(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_class_name(const kith_dataset *dataset, int32_t label);
+/* Images of a class, all splits together; 0 for a class that was listed without any. */
+KITH_API int64_t kith_dataset_class_count(const kith_dataset *dataset, int32_t label);
 /* Listed files that were not there: how many, and the names of the first of them (NULL past the end). */
 KITH_API int64_t kith_dataset_n_missing(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_missing(const kith_dataset *dataset, int64_t i);
@@ -186,6 +191,22 @@ KITH_API int32_t kith_image_reader_label(const kith_image_reader *reader, int64_
 KITH_API int64_t kith_image_reader_n_bad(const kith_image_reader *reader);
 /* The i-th unreadable file so far, as "PATH: why"; NULL past the first hundred. */
 KITH_API const char *kith_image_reader_bad(const kith_image_reader *reader, int64_t i);
+
+/* ---- how fast ---- */
+
+typedef struct kith_data_speed {
+    int64_t n_images;
+    int n_workers;
+    double decoded_per_second; /* read, decoded and transformed */
+    double cached_per_second;  /* transformed from the cache */
+    uint64_t cache_bytes;      /* what the images took there */
+} kith_data_speed;
+
+/* Time the loader over the first n_images of a split (0: all), without and then with a cache that holds
+ * them; shuffled batches of 64, float output. n_workers 0 = one per core. */
+KITH_API kith_status kith_data_speed_measure(const kith_dataset *dataset, kith_split split,
+                                             const kith_transform *transform, int n_workers, int64_t n_images,
+                                             kith_data_speed *ret_speed, kith_error *err);
 
 /* ---- the built-in data set ---- */
 

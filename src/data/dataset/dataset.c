@@ -33,6 +33,10 @@ const char *kith_dataset_class_name(const kith_dataset *set, int32_t label) {
     return label >= 0 && (size_t)label < set->n_classes ? set->class_[label].name : NULL;
 }
 
+int64_t kith_dataset_class_count(const kith_dataset *set, int32_t label) {
+    return label >= 0 && (size_t)label < set->n_classes ? set->class_[label].n_images : 0;
+}
+
 const char *kith_dataset_missing(const kith_dataset *set, int64_t i) {
     return i >= 0 && i < set->n_missing && i < KI_MOST_MISSING_NAMED ? set->missing[i] : NULL;
 }
@@ -204,6 +208,7 @@ kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err) {
                 (intmax_t)set->n_missing);
         return ki_hint(err, KITH_EIO, "the first one looked for was %s", set->missing[0]);
     }
+    for (size_t i = 0; i < set->n_items; i++) set->class_[set->item[i].label].n_images++;
     if (set->n_missing)
         ki_log(KITH_LOG_WARNING, "%s: %jd listed images are not there, the first is %s", set->root,
                (intmax_t)set->n_missing, set->missing[0]);

@@ -20,6 +20,7 @@ typedef struct ki_item {
 typedef struct ki_class {
     const char *key, *name;
     uint32_t hash;
+    int64_t n_images;
 } ki_class;
 
 typedef struct ki_dataset_kind ki_dataset_kind;

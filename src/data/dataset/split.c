@@ -1,15 +1,13 @@
 /* Which classes train, validate and test. Held-out classes are drawn from the training classes that have
  * images, by a shuffle that depends on the seed and the number of those classes alone. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/rng.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
+#include "io/atomic.h"
 
 kith_status kith_dataset_split_first(kith_dataset *set, int32_t n_train, kith_error *err) {
     if (n_train < 1 || (size_t)n_train > set->n_classes)
@@ -105,42 +103,36 @@ static kith_status class_splits(const kith_dataset *set, int8_t **ret, kith_erro
     return KITH_OK;
 }
 
-static void put_quoted(FILE *file, const char *s) {
-    fputc('"', file);
-    for (; *s; s++) {
-        if (*s == '"') fputc('"', file);
-        fputc(*s, file);
-    }
-    fputc('"', file);
+/* A growing text. */
+static kith_status put(ki_bytes *text, const char *s, size_t n, kith_error *err) {
+    KI_TRY(ki_grow(&text->data, &text->capacity, text->n + n, 1, "a split file", err));
+    memcpy(text->data + text->n, s, n);
+    text->n += n;
+    return KITH_OK;
+}
+
+static kith_status put_row(ki_bytes *text, const char *key, const char *split, kith_error *err) {
+    KI_TRY(put(text, "\"", 1, err));
+    for (const char *s = key; *s; s++) KI_TRY(put(text, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1, err));
+    KI_TRY(put(text, "\",", 2, err));
+    KI_TRY(put(text, split, strlen(split), err));
+    return put(text, "\n", 1, err);
 }
 
 kith_status kith_dataset_split_write(const kith_dataset *set, const char *path, kith_error *err) {
     kith_status status = KITH_OK;
     int8_t *split = NULL;
-    FILE *file = NULL;
-    char aside[4200];
-    KI_TRY(class_splits(set, &split, err));
-    snprintf(aside, sizeof aside, "%.4096s.%ld.tmp", path, (long)getpid());
-    file = fopen(aside, "w");
-    if (!file) {
-        status = ki_fail(err, KITH_EIO, "%s: %s", aside, strerror(errno));
-        goto done;
-    }
-    fputs("class,split\n", file);
+    ki_bytes text = {0};
+    static const char header[] = "class,split\n";
+    KI_CHECK(class_splits(set, &split, err));
+    KI_CHECK(put(&text, header, sizeof header - 1, err));
     for (size_t c = 0; c < set->n_classes; c++) {
-        if (split[c] < 0) continue;
-        put_quoted(file, set->class_[c].key);
-        fprintf(file, ",%s\n", kith_split_name((kith_split)split[c]));
+        if (split[c] >= 0)
+            KI_CHECK(put_row(&text, set->class_[c].key, kith_split_name((kith_split)split[c]), err));
     }
-    const bool is_written = fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
-    const bool is_closed = fclose(file) == 0;
-    file = NULL;
-    if (!is_written || !is_closed || rename(aside, path) != 0) {
-        status = ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
-        unlink(aside);
-    }
+    KI_CHECK(ki_file_write(path, text.data, text.n, err));
 done:
-    if (file) fclose(file);
+    ki_bytes_release(&text);
     ki_free(split);
     return status;
 }
