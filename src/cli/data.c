@@ -1,0 +1,214 @@
+/* kith data: what a data set holds, and whether its files can be read. */
+#include <string.h>
+#include <strings.h>
+
+#include "cli/cli.h"
+#include "kith/data.h"
+#include "kith/json.h"
+
+typedef struct request {
+    const char *source, *kind, *out, *split;
+    bool check, json, speed;
+    double validation;
+    int64_t folds, fold, seed, train_classes, workers;
+} request;
+
+static bool is_recipe(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot && (strcasecmp(dot, ".yaml") == 0 || strcasecmp(dot, ".yml") == 0);
+}
+
+static kith_status open_set(const request *r, kith_dataset **ret, kith_error *err) {
+    kith_status status = is_recipe(r->source) ? kith_dataset_open_recipe(r->source, ret, err)
+                                              : kith_dataset_open(r->kind, r->source, ret, err);
+    if (status != KITH_OK) return status;
+    if (r->train_classes > 0) status = kith_dataset_split_first(*ret, (int32_t)r->train_classes, err);
+    if (status == KITH_OK && r->split) status = kith_dataset_split_read(*ret, r->split, err);
+    if (status == KITH_OK && r->folds > 0)
+        status = kith_dataset_hold_out_fold(*ret, (int)r->folds, (int)r->fold, (uint64_t)r->seed, err);
+    else if (status == KITH_OK && r->validation > 0)
+        status = kith_dataset_hold_out(*ret, r->validation, (uint64_t)r->seed, err);
+    if (status == KITH_OK && r->out) status = kith_dataset_split_write(*ret, r->out, err);
+    return status;
+}
+
+static int show_progress(void *user, int64_t n_done, int64_t n_all) {
+    (void)n_all;
+    cli_progress_update(user, n_done, NULL);
+    return 0;
+}
+
+typedef struct findings {
+    kith_split_summary split[KITH_N_SPLITS];
+    kith_scan scan;
+    kith_data_speed speed;
+    int32_t n_empty;
+} findings;
+
+static kith_status look(const request *r, const kith_dataset *set, findings *f, kith_error *err) {
+    kith_status status = KITH_OK;
+    for (int s = 0; s < KITH_N_SPLITS && status == KITH_OK; s++)
+        status = kith_dataset_summary(set, (kith_split)s, &f->split[s], err);
+    if (status != KITH_OK) return status;
+    f->n_empty = kith_dataset_n_classes(set);
+    const int64_t n = kith_dataset_count(set);
+    /* A class may lie in two splits (idx files): count those that have an image anywhere. */
+    int32_t n_used = 0;
+    for (int32_t label = 0; label < kith_dataset_n_classes(set); label++)
+        n_used += kith_dataset_class_count(set, label) > 0;
+    f->n_empty -= n_used;
+    cli_progress progress;
+    cli_progress_begin(&progress, r->check ? "decoding" : "looking", n);
+    status = kith_dataset_scan(set, r->check, show_progress, &progress, &f->scan, err);
+    cli_progress_end(&progress);
+    if (status != KITH_OK || !r->speed) return status;
+    kith_transform transform = kith_transform_default();
+    transform.crop = KITH_CROP_RANDOM;
+    transform.mirror = true;
+    return kith_data_speed_measure(set,
+                                   f->split[KITH_SPLIT_TRAIN].n_images ? KITH_SPLIT_TRAIN : KITH_SPLIT_TEST,
+                                   &transform, (int)r->workers, 8192, &f->speed, err);
+}
+
+static void print_text(const request *r, const kith_dataset *set, const findings *f) {
+    printf("%s: %s, %jd images, %d classes\n\n", kith_dataset_root(set), kith_dataset_kind(set),
+           (intmax_t)kith_dataset_count(set), kith_dataset_n_classes(set));
+    printf("%-12s %8s %8s   images per class: %5s %6s %5s %8s\n", "split", "images", "classes", "least",
+           "median", "most", "single");
+    for (int s = 0; s < KITH_N_SPLITS; s++) {
+        const kith_split_summary *p = &f->split[s];
+        if (p->n_images == 0) continue;
+        printf("%-12s %8jd %8d   %23jd %6jd %5jd %8d\n", kith_split_name((kith_split)s),
+               (intmax_t)p->n_images, p->n_classes, (intmax_t)p->per_class_min, (intmax_t)p->per_class_median,
+               (intmax_t)p->per_class_max, p->n_single);
+        if (p->n_query || p->n_gallery)
+            printf("%-12s %8jd query, %jd gallery\n", "", (intmax_t)p->n_query, (intmax_t)p->n_gallery);
+    }
+    const kith_scan *c = &f->scan;
+    printf("\nwidth       %d … %d … %d pixels (least, median, most)\n", c->width[0], c->width[1],
+           c->width[2]);
+    printf("height      %d … %d … %d pixels\n", c->height[0], c->height[1], c->height[2]);
+    if (f->n_empty) printf("empty       %d classes without an image\n", f->n_empty);
+    printf("missing     %jd files\n", (intmax_t)kith_dataset_n_missing(set));
+    for (int64_t i = 0; kith_dataset_missing(set, i); i++) printf("  %s\n", kith_dataset_missing(set, i));
+    printf("unreadable  %jd files%s\n", (intmax_t)c->n_bad,
+           r->check ? "" : " (headers only; --check decodes everything)");
+    for (int64_t i = 0; i < c->n_named; i++) printf("  %s\n", c->why[i]);
+    if (c->n_bad > c->n_named) printf("  … and %jd more\n", (intmax_t)(c->n_bad - c->n_named));
+    if (r->speed)
+        printf(
+            "speed       %.0f images/s decoded, %.0f images/s from the cache (227 px, %d workers, %jd "
+            "images)\n",
+            f->speed.decoded_per_second, f->speed.cached_per_second, f->speed.n_workers,
+            (intmax_t)f->speed.n_images);
+    if (r->out) printf("written     %s\n", r->out);
+}
+
+static void put_int(kith_json *json, const char *key, int64_t value) {
+    kith_json_key(json, key);
+    kith_json_int(json, value);
+}
+
+static void put_sizes(kith_json *json, const char *key, const int32_t size[3]) {
+    kith_json_key(json, key);
+    kith_json_array_begin(json);
+    for (int i = 0; i < 3; i++) kith_json_int(json, size[i]);
+    kith_json_array_end(json);
+}
+
+static kith_status print_json(const request *r, const kith_dataset *set, const findings *f, kith_error *err) {
+    kith_json *json = NULL;
+    kith_status status = kith_json_new(&json, err);
+    if (status != KITH_OK) return status;
+    kith_json_object_begin(json);
+    kith_json_key(json, "dataset");
+    kith_json_string(json, kith_dataset_kind(set));
+    kith_json_key(json, "root");
+    kith_json_string(json, kith_dataset_root(set));
+    put_int(json, "images", kith_dataset_count(set));
+    put_int(json, "classes", kith_dataset_n_classes(set));
+    put_int(json, "empty_classes", f->n_empty);
+    kith_json_key(json, "splits");
+    kith_json_object_begin(json);
+    for (int s = 0; s < KITH_N_SPLITS; s++) {
+        const kith_split_summary *p = &f->split[s];
+        if (p->n_images == 0) continue;
+        kith_json_key(json, kith_split_name((kith_split)s));
+        kith_json_object_begin(json);
+        put_int(json, "images", p->n_images);
+        put_int(json, "classes", p->n_classes);
+        put_int(json, "per_class_min", p->per_class_min);
+        put_int(json, "per_class_median", p->per_class_median);
+        put_int(json, "per_class_max", p->per_class_max);
+        put_int(json, "single", p->n_single);
+        put_int(json, "query", p->n_query);
+        put_int(json, "gallery", p->n_gallery);
+        kith_json_object_end(json);
+    }
+    kith_json_object_end(json);
+    put_sizes(json, "width", f->scan.width);
+    put_sizes(json, "height", f->scan.height);
+    put_int(json, "missing", kith_dataset_n_missing(set));
+    put_int(json, "unreadable", f->scan.n_bad);
+    kith_json_key(json, "unreadable_files");
+    kith_json_array_begin(json);
+    for (int64_t i = 0; i < f->scan.n_named; i++) kith_json_string(json, f->scan.bad[i]);
+    kith_json_array_end(json);
+    if (r->speed) {
+        kith_json_key(json, "decoded_per_second");
+        kith_json_real(json, f->speed.decoded_per_second);
+        kith_json_key(json, "cached_per_second");
+        kith_json_real(json, f->speed.cached_per_second);
+        put_int(json, "workers", f->speed.n_workers);
+    }
+    kith_json_object_end(json);
+    const char *text = NULL;
+    status = kith_json_finish(json, &text, err);
+    if (status == KITH_OK) printf("%s\n", text);
+    kith_json_free(json);
+    return status;
+}
+
+int cmd_data(int argc, char **argv) {
+    request r = {0};
+    const cli_option options[] = {
+        CLI_TEXT("dataset", "NAME", &r.kind, "the layout (see kith list datasets); found out when not given"),
+        CLI_FLAG("check", &r.check, "decode every image, not only its header"),
+        CLI_FLAG("json", &r.json, "print the result as JSON"),
+        CLI_INT("train-classes", "N", &r.train_classes, 0, INT32_MAX,
+                "the first N classes train, the others test"),
+        CLI_REAL("validation", "X", &r.validation, 0, 0.9, "hold out this part of the training classes"),
+        CLI_INT("folds", "K", &r.folds, 0, 1000, "or cut the training classes into K parts"),
+        CLI_INT("fold", "I", &r.fold, 0, 999, "and hold out the I-th, from 0"),
+        CLI_INT("seed", "N", &r.seed, 0, INT64_MAX, "which classes are held out"),
+        CLI_TEXT("split", "FILE", &r.split, "take the held-out classes from a file"),
+        CLI_TEXT("out|o", "FILE", &r.out,
+                 "write the training and validation classes to a file (class,split)"),
+        CLI_FLAG("speed", &r.speed, "time the loader: squash 256, random crop 227, mirror"),
+        CLI_INT("workers", "N", &r.workers, 0, 256, "threads for --speed; 0: one per core"),
+        CLI_END};
+    const cli_usage usage = {
+        .operands = "RECIPE|ROOT",
+        .least = 1,
+        .most = 1,
+        .options = options,
+        .details =
+            "Prints classes, images per class, image sizes, missing and unreadable files.\n"
+            "The exit status is 1 when --check finds a file that cannot be read."};
+    const int parsed = cli_parse(&usage, &argc, argv);
+    if (parsed != CLI_RUN) return parsed;
+    r.source = argv[1];
+    if (r.folds > 0 && r.validation > 0) return cli_misused("data", "give --validation or --folds, not both");
+    kith_error err;
+    kith_dataset *set = NULL;
+    findings f = {0};
+    kith_status status = open_set(&r, &set, &err);
+    if (status == KITH_OK) status = look(&r, set, &f, &err);
+    if (status == KITH_OK && r.json) status = print_json(&r, set, &f, &err);
+    if (status == KITH_OK && !r.json) print_text(&r, set, &f);
+    const bool is_bad = r.check && f.scan.n_bad > 0;
+    kith_scan_release(&f.scan);
+    kith_dataset_free(set);
+    if (status != KITH_OK) return cli_fail(&err);
+    return is_bad ? CLI_FAILURE : CLI_OK;
+}

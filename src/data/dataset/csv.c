@@ -1,0 +1,116 @@
+/* A manifest: a CSV file whose header names the columns path and label, and maybe split
+ * (train|validation|test), role (query|gallery|both) and x, y, w, h (a box in pixels). Paths are relative
+ * to the manifest's folder. Without a split column the first half of the classes, in order of
+ * appearance, trains. */
+#include <string.h>
+#include <strings.h>
+
+#include "data/dataset/dataset.h"
+#include "data/dataset/table.h"
+
+typedef struct columns {
+    int path, label, split, role, box[4];
+} columns;
+
+static kith_status read_header(ki_table *t, columns *ret, kith_error *err) {
+    static const char *const box[4] = {"x", "y", "w", "h"};
+    bool more = false;
+    KI_TRY(ki_table_next(t, &more, err));
+    if (!more)
+        return ki_fail(err, KITH_EFORMAT, "the manifest is empty; wanted a header with path and label");
+    *ret = (columns){.path = ki_table_column(t, "path"),
+                     .label = ki_table_column(t, "label"),
+                     .split = ki_table_column(t, "split"),
+                     .role = ki_table_column(t, "role")};
+    if (ret->path < 0 || ret->label < 0)
+        return ki_lines_fail(&t->lines, t->line, "a header with the columns path and label", err);
+    int n_box = 0;
+    for (int i = 0; i < 4; i++) {
+        ret->box[i] = ki_table_column(t, box[i]);
+        n_box += ret->box[i] >= 0;
+    }
+    if (n_box != 0 && n_box != 4) return ki_lines_fail(&t->lines, t->line, "all of x, y, w, h or none", err);
+    return KITH_OK;
+}
+
+static bool split_of(ki_text text, kith_split *ret) {
+    if (ki_text_is(text, "train")) return *ret = KITH_SPLIT_TRAIN, true;
+    if (ki_text_is(text, "validation") || ki_text_is(text, "val")) return *ret = KITH_SPLIT_VALIDATION, true;
+    if (ki_text_is(text, "test")) return *ret = KITH_SPLIT_TEST, true;
+    return false;
+}
+
+static bool role_of(ki_text text, uint8_t *ret) {
+    if (text.n == 0 || ki_text_is(text, "both")) return *ret = KITH_ROLE_BOTH, true;
+    if (ki_text_is(text, "query")) return *ret = KITH_ROLE_QUERY, true;
+    if (ki_text_is(text, "gallery")) return *ret = KITH_ROLE_GALLERY, true;
+    return false;
+}
+
+static kith_status read_row(kith_dataset *set, const char *folder, const ki_table *t, const columns *at,
+                            kith_error *err) {
+    const ki_text path = ki_table_field(t, at->path), label_text = ki_table_field(t, at->label);
+    if (path.n == 0 || label_text.n == 0) return ki_lines_fail(&t->lines, t->line, "a path and a label", err);
+    kith_split split = KITH_SPLIT_TRAIN;
+    if (at->split >= 0 && !split_of(ki_table_field(t, at->split), &split))
+        return ki_lines_fail(&t->lines, t->line, "train, validation or test as split", err);
+    int32_t label = 0;
+    ki_item *item = NULL;
+    KI_TRY(ki_dataset_class(set, label_text.s, label_text.n, &label, err));
+    KI_TRY(ki_dataset_add(set, folder, path.s, path.n, label, split, &item, err));
+    if (!role_of(ki_table_field(t, at->role), &item->role))
+        return ki_lines_fail(&t->lines, t->line, "query, gallery or both as role", err);
+    if (at->box[0] < 0 || ki_table_field(t, at->box[0]).n == 0) return KITH_OK;
+    for (int i = 0; i < 4; i++) {
+        double value = 0;
+        if (!ki_text_double(ki_table_field(t, at->box[i]), &value) || !(value > -1e6 && value < 1e6))
+            return ki_lines_fail(&t->lines, t->line, "four numbers as x, y, w, h", err);
+        item->box[i] = (float)value;
+    }
+    item->has_box = true;
+    return KITH_OK;
+}
+
+kith_status ki_csv_parse(kith_dataset *set, const char *folder, const char *text, size_t n, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_table t = ki_table_of("manifest", text, n);
+    columns at = {0};
+    bool more = false;
+    KI_CHECK(read_header(&t, &at, err));
+    for (;;) {
+        KI_CHECK(ki_table_next(&t, &more, err));
+        if (!more) break;
+        KI_CHECK(read_row(set, folder, &t, &at, err));
+    }
+    if (at.split < 0) ki_dataset_split_at(set, (int32_t)(set->n_classes + 1) / 2);
+done:
+    ki_table_release(&t);
+    return status;
+}
+
+static bool found(const char *root) {
+    const char *dot = strrchr(root, '.');
+    return dot && strcasecmp(dot, ".csv") == 0 && ki_is_file("%s", root);
+}
+
+static kith_status read_csv(kith_dataset *set, const char *root, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_bytes bytes = {0};
+    ki_path folder;
+    KI_CHECK(ki_path_print(&folder, err, "%s", root));
+    char *slash = strrchr(folder.s, '/');
+    if (slash) *slash = '\0';
+    KI_CHECK(ki_bytes_read(&bytes, root, err));
+    status = ki_csv_parse(set, slash ? folder.s : ".", (char *)bytes.data, bytes.n, err);
+    if (status != KITH_OK) ki_prefix(err, status, "%s", root);
+done:
+    ki_bytes_release(&bytes);
+    return status;
+}
+
+const ki_dataset_kind ki_dataset_csv = {
+    .name = "csv",
+    .summary = "a CSV manifest: path, label and maybe split, role (query|gallery), box (x,y,w,h)",
+    .found = found,
+    .read = read_csv,
+};

@@ -1,0 +1,116 @@
+/* Data sets: a list of items with classes and splits, filled by one of the layouts in table.def. */
+#ifndef KI_DATASET_H
+#define KI_DATASET_H
+
+#include "core/arena.h"
+#include "data/image/image.h"
+#include "kith/data.h"
+
+enum { KI_MOST_MISSING_NAMED = 100 };
+
+typedef struct ki_item {
+    const char *path;
+    int32_t label;
+    uint8_t split, role;
+    bool has_box;
+    float box[4];
+    int64_t pixels; /* offset into the set's pixel block; -1: the pixels are in the file */
+} ki_item;
+
+typedef struct ki_class {
+    const char *key, *name;
+    uint32_t hash;
+    int64_t n_images;
+} ki_class;
+
+typedef struct ki_dataset_kind ki_dataset_kind;
+
+struct kith_dataset {
+    const ki_dataset_kind *kind;
+    const char *root;
+    ki_arena arena; /* strings */
+    ki_item *item;
+    size_t n_items, item_capacity;
+    ki_class *class_;
+    size_t n_classes, class_capacity;
+    int32_t *bucket; /* hash table over class_: index or -1 */
+    size_t n_buckets;
+    int64_t n_missing;
+    const char *missing[KI_MOST_MISSING_NAMED];
+    uint8_t *pixels; /* grey images of equal size held in memory (idx files) */
+    size_t pixel_bytes;
+    int32_t pixels_w, pixels_h;
+};
+
+struct ki_dataset_kind {
+    const char *name;
+    const char *summary;
+    /* Does this layout lie at root? */
+    bool (*found)(const char *root);
+    kith_status (*read)(kith_dataset *set, const char *root, kith_error *err);
+};
+
+#define KI_DATASET(name) extern const ki_dataset_kind ki_dataset_##name;
+#include "data/dataset/table.def"
+#undef KI_DATASET
+
+/* ---- filling ---- */
+
+kith_status ki_dataset_new(const ki_dataset_kind *kind, const char *root, kith_dataset **ret_set,
+                           kith_error *err);
+/* The class with this key, made (and named after the key) when it is new. */
+kith_status ki_dataset_class(kith_dataset *set, const char *key, size_t key_length, int32_t *ret_label,
+                             kith_error *err);
+kith_status ki_dataset_name_class(kith_dataset *set, int32_t label, const char *name, size_t length,
+                                  kith_error *err);
+/* Add an item that lies at folder/path (path alone when folder is NULL or path is absolute); the rest of
+ * the item is to be filled in by the caller through *ret_item, valid until the next call. */
+kith_status ki_dataset_add(kith_dataset *set, const char *folder, const char *path, size_t path_length,
+                           int32_t label, kith_split split, ki_item **ret_item, kith_error *err);
+/* Take out items whose file is not there; KITH_EIO when none is left. */
+kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err);
+/* Classes [0, n_train) train, the others test. */
+void ki_dataset_split_at(kith_dataset *set, int32_t n_train);
+
+/* ---- reading ---- */
+
+/* Pixels of an item into ret_image: decoded from its file or copied from memory. `bytes` is scratch.
+ * Errors are prefixed with the path. */
+kith_status ki_dataset_pixels(const kith_dataset *set, int64_t item, const ki_decode *how, ki_bytes *bytes,
+                              ki_image *ret_image, kith_error *err);
+/* Indices of the items of a split, in order; free with ki_free. */
+kith_status ki_dataset_select(const kith_dataset *set, kith_split split, int64_t **ret_items, int64_t *ret_n,
+                              kith_error *err);
+
+/* ---- list parsers: text in memory, so that they can be fuzzed ---- */
+
+kith_status ki_cub_parse(kith_dataset *set, const char *folder, const char *images, size_t n_images,
+                         const char *labels, size_t n_labels, const char *boxes, size_t n_boxes,
+                         const char *names, size_t n_names, kith_error *err);
+kith_status ki_sop_parse(kith_dataset *set, const char *folder, const char *text, size_t n, kith_split split,
+                         kith_error *err);
+kith_status ki_inshop_parse(kith_dataset *set, const char *folder, const char *text, size_t n,
+                            kith_error *err);
+kith_status ki_csv_parse(kith_dataset *set, const char *folder, const char *text, size_t n, kith_error *err);
+/* One pair of idx files, already unpacked. Images of all calls must have one size. */
+kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *images, size_t n_images,
+                         const uint8_t *labels, size_t n_labels, kith_split split, kith_error *err);
+
+/* ---- walking folders ---- */
+
+/* Called for each regular file with an image's extension (.jpg .jpeg .png .webp, any case) under
+ * `folder`, in byte order of the names at every level. `path` is whole. */
+typedef kith_status (*ki_walk_fn)(void *context, const char *path, kith_error *err);
+kith_status ki_walk_images(const char *folder, ki_walk_fn fn, void *context, kith_error *err);
+/* Names of the folders in `folder`, sorted; into the arena. Links to folders count. */
+kith_status ki_list_folders(const char *folder, ki_arena *arena, char ***ret_names, size_t *ret_n,
+                            kith_error *err);
+/* A path in a fixed buffer; KITH_EINVAL when it is too long. */
+typedef struct ki_path {
+    char s[4096];
+} ki_path;
+kith_status ki_path_print(ki_path *ret_path, kith_error *err, const char *fmt, ...) KITH_PRINTF(3, 4);
+bool ki_is_file(const char *fmt, ...) KITH_PRINTF(1, 2);
+bool ki_is_folder(const char *fmt, ...) KITH_PRINTF(1, 2);
+
+#endif

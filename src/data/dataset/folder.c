@@ -1,0 +1,86 @@
+/* A folder per class: ROOT/CLASS/ with images at any depth, or ROOT/train/CLASS and ROOT/test/CLASS (and validation or val).
+ * Without such parts the first half of the classes, by byte order of their names, trains and the rest
+ * tests. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "data/dataset/dataset.h"
+
+typedef struct context {
+    kith_dataset *set;
+    int32_t label;
+    kith_split split;
+} context;
+
+static const struct {
+    const char *name;
+    kith_split split;
+} parts[] = {
+    {"train", KITH_SPLIT_TRAIN},
+    {"validation", KITH_SPLIT_VALIDATION},
+    {"val", KITH_SPLIT_VALIDATION},
+    {"test", KITH_SPLIT_TEST},
+};
+enum { N_PARTS = sizeof parts / sizeof parts[0] };
+
+static kith_status add_image(void *user, const char *path, kith_error *err) {
+    const context *c = user;
+    return ki_dataset_add(c->set, NULL, path, strlen(path), c->label, c->split, NULL, err);
+}
+
+static kith_status read_classes(kith_dataset *set, const char *folder, kith_split split, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_arena arena = {0};
+    char **names = NULL;
+    size_t n = 0;
+    context c = {.set = set, .split = split};
+    KI_CHECK(ki_list_folders(folder, &arena, &names, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        ki_path path;
+        KI_CHECK(ki_path_print(&path, err, "%s/%s", folder, names[i]));
+        KI_CHECK(ki_dataset_class(set, names[i], strlen(names[i]), &c.label, err));
+        KI_CHECK(ki_walk_images(path.s, add_image, &c, err));
+    }
+done:
+    ki_free(names);
+    ki_arena_release(&arena);
+    return status;
+}
+
+static bool has_parts(const char *root) {
+    return ki_is_folder("%s/train", root) &&
+           (ki_is_folder("%s/test", root) || ki_is_folder("%s/validation", root) ||
+            ki_is_folder("%s/val", root));
+}
+
+static bool found(const char *root) {
+    ki_arena arena = {0};
+    char **names = NULL;
+    size_t n = 0;
+    const bool yes =
+        ki_is_folder("%s", root) && ki_list_folders(root, &arena, &names, &n, NULL) == KITH_OK && n > 0;
+    ki_free(names);
+    ki_arena_release(&arena);
+    return yes;
+}
+
+static kith_status read_folder(kith_dataset *set, const char *root, kith_error *err) {
+    if (has_parts(root)) {
+        for (int i = 0; i < N_PARTS; i++) {
+            ki_path path;
+            KI_TRY(ki_path_print(&path, err, "%s/%s", root, parts[i].name));
+            if (ki_is_folder("%s", path.s)) KI_TRY(read_classes(set, path.s, parts[i].split, err));
+        }
+        return KITH_OK;
+    }
+    KI_TRY(read_classes(set, root, KITH_SPLIT_TRAIN, err));
+    ki_dataset_split_at(set, (int32_t)(set->n_classes + 1) / 2);
+    return KITH_OK;
+}
+
+const ki_dataset_kind ki_dataset_folder = {
+    .name = "folder",
+    .summary = "a folder of images per class, in train/ and test/ or else split in halves by class name",
+    .found = found,
+    .read = read_folder,
+};

@@ -1,0 +1,128 @@
+/* Folders, in an order that does not depend on the file system. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "core/alloc.h"
+#include "data/dataset/dataset.h"
+
+enum { MOST_DEPTH = 32 };
+
+kith_status ki_path_print(ki_path *ret_path, kith_error *err, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(ret_path->s, sizeof ret_path->s, fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof ret_path->s) return KITH_OK;
+    return ki_fail(err, KITH_EINVAL, "a path is longer than %zu bytes: %.200s", sizeof ret_path->s - 1,
+                   ret_path->s);
+}
+
+static bool has_mode(mode_t mode, const char *fmt, va_list ap) {
+    ki_path path;
+    struct stat info;
+    const int n = vsnprintf(path.s, sizeof path.s, fmt, ap);
+    return n > 0 && (size_t)n < sizeof path.s && stat(path.s, &info) == 0 && (info.st_mode & S_IFMT) == mode;
+}
+
+bool ki_is_file(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const bool yes = has_mode(S_IFREG, fmt, ap);
+    va_end(ap);
+    return yes;
+}
+
+bool ki_is_folder(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const bool yes = has_mode(S_IFDIR, fmt, ap);
+    va_end(ap);
+    return yes;
+}
+
+static bool is_image_name(const char *name) {
+    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp"};
+    const char *dot = strrchr(name, '.');
+    if (!dot || dot == name) return false;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        if (strcasecmp(dot, endings[i]) == 0) return true;
+    }
+    return false;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Every visible name in the folder, sorted by bytes. */
+static kith_status list_names(const char *folder, ki_arena *arena, char ***ret_names, size_t *ret_n,
+                              kith_error *err) {
+    kith_status status = KITH_OK;
+    char **names = NULL;
+    size_t n = 0, capacity = 0;
+    DIR *dir = opendir(folder);
+    if (!dir) return ki_fail(err, KITH_EIO, "%s: %s", folder, strerror(errno));
+    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        if (entry->d_name[0] == '.') continue; /* ., .., .DS_Store and their like */
+        KI_CHECK(ki_grow(&names, &capacity, n + 1, sizeof *names, "file names", err));
+        names[n] = ki_arena_strdup(arena, entry->d_name);
+        if (!names[n]) {
+            status = ki_fail_memory(err, strlen(entry->d_name), "a file name");
+            goto done;
+        }
+        n++;
+    }
+    if (n) qsort(names, n, sizeof *names, compare_names);
+    *ret_names = names;
+    *ret_n = n;
+    names = NULL;
+done:
+    closedir(dir);
+    ki_free(names);
+    return status;
+}
+
+kith_status ki_list_folders(const char *folder, ki_arena *arena, char ***ret_names, size_t *ret_n,
+                            kith_error *err) {
+    char **names = NULL;
+    size_t n = 0, kept = 0;
+    KI_TRY(list_names(folder, arena, &names, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        if (ki_is_folder("%s/%s", folder, names[i])) names[kept++] = names[i];
+    }
+    *ret_names = names;
+    *ret_n = kept;
+    return KITH_OK;
+}
+
+static kith_status walk(const char *folder, int depth, ki_walk_fn fn, void *context, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_arena arena = {0};
+    char **names = NULL;
+    size_t n = 0;
+    if (depth > MOST_DEPTH) /* links may form a ring */
+        return ki_fail(err, KITH_EINVAL, "%s: folders are nested more than %d deep", folder, MOST_DEPTH);
+    KI_CHECK(list_names(folder, &arena, &names, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        ki_path path;
+        KI_CHECK(ki_path_print(&path, err, "%s/%s", folder, names[i]));
+        if (ki_is_folder("%s", path.s))
+            KI_CHECK(walk(path.s, depth + 1, fn, context, err));
+        else if (is_image_name(names[i]))
+            KI_CHECK(fn(context, path.s, err));
+    }
+done:
+    ki_free(names);
+    ki_arena_release(&arena);
+    return status;
+}
+
+kith_status ki_walk_images(const char *folder, ki_walk_fn fn, void *context, kith_error *err) {
+    return walk(folder, 0, fn, context, err);
+}

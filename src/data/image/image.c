@@ -1,0 +1,137 @@
+#include "data/image/image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+
+static const ki_image_format *const formats[] = {&ki_image_jpeg, &ki_image_png, &ki_image_webp};
+enum { N_FORMATS = sizeof formats / sizeof formats[0] };
+
+/* A file of an image no bigger than the pixel limit is never larger than this. */
+static const int64_t most_file_bytes = (int64_t)1 << 30;
+
+kith_status ki_image_shape(ki_image *image, int64_t w, int64_t h, int channels, kith_error *err) {
+    KI_TRY(ki_image_check_size((uint64_t)w, (uint64_t)h, INT64_MAX, err));
+    const size_t bytes = (size_t)w * (size_t)h * (size_t)channels + KI_IMAGE_SLACK;
+    if (bytes > image->capacity) {
+        uint8_t *data = NULL;
+        KI_TRY(ki_alloc_or(&data, bytes, 1, "an image", err));
+        ki_free(image->data);
+        image->data = data;
+        image->capacity = bytes;
+    }
+    /* Reading the slack must not depend on what lay there before. */
+    memset(image->data + bytes - KI_IMAGE_SLACK, 0, KI_IMAGE_SLACK);
+    image->w = (int32_t)w;
+    image->h = (int32_t)h;
+    image->channels = channels;
+    return KITH_OK;
+}
+
+void ki_image_release(ki_image *image) {
+    ki_free(image->data);
+    *image = (ki_image){0};
+}
+
+kith_status ki_image_check_size(uint64_t w, uint64_t h, int64_t most_pixels, kith_error *err) {
+    if (w == 0 || h == 0)
+        return ki_fail(err, KITH_EFORMAT, "the image is %ju x %ju pixels", (uintmax_t)w, (uintmax_t)h);
+    if (w > KI_IMAGE_MOST_SIDE || h > KI_IMAGE_MOST_SIDE)
+        return ki_fail(err, KITH_EINVAL, "the image is %ju x %ju pixels; the longest side read is %d",
+                       (uintmax_t)w, (uintmax_t)h, KI_IMAGE_MOST_SIDE);
+    if ((int64_t)(w * h) > most_pixels) {
+        ki_fail(err, KITH_EINVAL, "the image is %ju x %ju pixels; the limit is %jd pixels", (uintmax_t)w,
+                (uintmax_t)h, (intmax_t)most_pixels);
+        return ki_hint(err, KITH_EINVAL, "shrink the file or raise the pixel limit");
+    }
+    return KITH_OK;
+}
+
+static const ki_image_format *find_format(const uint8_t *bytes, size_t n_bytes) {
+    for (int i = 0; i < N_FORMATS; i++) {
+        if (formats[i]->matches(bytes, n_bytes)) return formats[i];
+    }
+    return NULL;
+}
+
+static kith_status fail_format(const uint8_t *bytes, size_t n_bytes, kith_error *err) {
+    if (n_bytes == 0) return ki_fail(err, KITH_EFORMAT, "the file is empty");
+    return ki_fail(err, KITH_EUNSUPPORTED,
+                   "the file begins with byte 0x%02x and is neither JPEG, PNG nor WebP", bytes[0]);
+}
+
+kith_status ki_image_decode(const uint8_t *bytes, size_t n_bytes, const ki_decode *how, ki_image *ret_image,
+                            kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_image turned = {0};
+    const ki_image_format *format = find_format(bytes, n_bytes);
+    if (!format) return fail_format(bytes, n_bytes, err);
+    ki_decode settings = *how;
+    if (settings.most_pixels <= 0) settings.most_pixels = KI_IMAGE_MOST_PIXELS;
+    int orientation = 1;
+    KI_CHECK(format->decode(bytes, n_bytes, &settings, ret_image, &orientation, err));
+    KI_CHECK(ki_image_upright(ret_image, orientation, &turned, err));
+done:
+    ki_image_release(&turned);
+    if (status != KITH_OK && status != KITH_ENOMEM) ki_prefix(err, status, "%s", format->name);
+    return status;
+}
+
+kith_status ki_image_probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, int32_t *ret_h,
+                           kith_error *err) {
+    const ki_image_format *format = find_format(bytes, n_bytes);
+    if (!format) return fail_format(bytes, n_bytes, err);
+    int32_t w = 0, h = 0;
+    int orientation = 1;
+    const kith_status status = format->probe(bytes, n_bytes, &w, &h, &orientation, err);
+    if (status != KITH_OK) return ki_prefix(err, status, "%s", format->name);
+    *ret_w = orientation >= 5 ? h : w;
+    *ret_h = orientation >= 5 ? w : h;
+    return KITH_OK;
+}
+
+kith_status ki_bytes_read(ki_bytes *bytes, const char *path, kith_error *err) {
+    kith_status status = KITH_OK;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
+    struct stat info;
+    if (fstat(file, &info) != 0) {
+        status = ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
+        goto done;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        status = ki_fail(err, KITH_EIO, "%s is not a file", path);
+        goto done;
+    }
+    if (info.st_size > most_file_bytes) {
+        status = ki_fail(err, KITH_EINVAL, "%s has %jd bytes; the limit is %jd", path, (intmax_t)info.st_size,
+                         (intmax_t)most_file_bytes);
+        goto done;
+    }
+    bytes->n = 0;
+    const size_t wanted = (size_t)info.st_size;
+    KI_CHECK(ki_grow(&bytes->data, &bytes->capacity, wanted + 1, 1, "a file", err));
+    while (bytes->n < wanted) {
+        const ssize_t got = read(file, bytes->data + bytes->n, wanted - bytes->n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            status = ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
+            goto done;
+        }
+        if (got == 0) break; /* it shrank while being read: the decoder will say so */
+        bytes->n += (size_t)got;
+    }
+    bytes->data[bytes->n] = '\0'; /* text readers may stop at it */
+done:
+    close(file);
+    return status;
+}
+
+void ki_bytes_release(ki_bytes *bytes) {
+    ki_free(bytes->data);
+    *bytes = (ki_bytes){0};
+}

@@ -1,0 +1,82 @@
+/* Images in memory and the formats they come from: JPEG, PNG, WebP.
+ *
+ * Pixels are rows of interleaved bytes, one (grey) or three (RGB) channels, no padding between rows,
+ * upright (EXIF orientation applied), alpha already laid over the background. Behind the last pixel lie
+ * KI_IMAGE_SLACK bytes that may be read and written: loops may take a three-byte pixel as four bytes. */
+#ifndef KI_IMAGE_H
+#define KI_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+#define KI_IMAGE_SLACK 64
+#define KI_IMAGE_MOST_SIDE 65500
+#define KI_IMAGE_MOST_PIXELS 100000000 /* the default limit against decompression bombs */
+
+/* Zero-initialise; the memory is kept and reused by the next decode into the same struct. */
+typedef struct ki_image {
+    int32_t w, h;
+    int channels;
+    uint8_t *data;
+    size_t capacity;
+} ki_image;
+
+/* Give the image this shape; contents undefined. Allocates only when it must grow. */
+kith_status ki_image_shape(ki_image *image, int64_t w, int64_t h, int channels, kith_error *err);
+void ki_image_release(ki_image *image);
+
+typedef struct ki_decode {
+    int64_t most_pixels;   /* refuse images with more, before decoding; 0 = KI_IMAGE_MOST_PIXELS */
+    int32_t least_side;    /* a JPEG may come out smaller as long as both sides keep this; 0 = full size */
+    uint8_t background[3]; /* RGB, under transparent pixels */
+} ki_decode;
+
+/* Decode by content, whatever the file is called. KITH_EFORMAT for a damaged image,
+ * KITH_EUNSUPPORTED for a format or feature that is not read, KITH_EINVAL for one that is too big. */
+kith_status ki_image_decode(const uint8_t *bytes, size_t n_bytes, const ki_decode *how, ki_image *ret_image,
+                            kith_error *err);
+
+/* Width and height (upright) from the header alone. */
+kith_status ki_image_probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, int32_t *ret_h,
+                           kith_error *err);
+
+/* Whole files into a buffer that is kept for the next one. */
+typedef struct ki_bytes {
+    uint8_t *data;
+    size_t n, capacity;
+} ki_bytes;
+
+kith_status ki_bytes_read(ki_bytes *bytes, const char *path, kith_error *err);
+void ki_bytes_release(ki_bytes *bytes);
+
+/* An 8-bit grey or RGB PNG file in memory, into `bytes`. */
+kith_status ki_png_encode(const ki_image *image, ki_bytes *bytes, kith_error *err);
+
+/* ---- between the files of this folder ---- */
+
+typedef struct ki_image_format {
+    const char *name;
+    bool (*matches)(const uint8_t *bytes, size_t n_bytes);
+    kith_status (*decode)(const uint8_t *bytes, size_t n_bytes, const ki_decode *how, ki_image *ret_image,
+                          int *ret_orientation, kith_error *err);
+    kith_status (*probe)(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, int32_t *ret_h,
+                         int *ret_orientation, kith_error *err);
+} ki_image_format;
+
+extern const ki_image_format ki_image_jpeg, ki_image_png, ki_image_webp;
+
+/* Refuse a size that is zero or over the limits. */
+kith_status ki_image_check_size(uint64_t w, uint64_t h, int64_t most_pixels, kith_error *err);
+/* The orientation tag (1 … 8) of an EXIF block (after "Exif\0\0"); 1 when it has none or is damaged. */
+int ki_exif_orientation(const uint8_t *tiff, size_t n_bytes);
+/* Turn the image upright in place; `scratch` is used when sides swap. */
+kith_status ki_image_upright(ki_image *image, int orientation, ki_image *scratch, kith_error *err);
+/* n pixels of RGBA to RGB over the background. dst may be src. */
+void ki_blend_rgba(const uint8_t *src, int64_t n, const uint8_t background[3], uint8_t *dst);
+/* n pixels of grey and alpha to grey, over the background's luma. */
+void ki_blend_ga(const uint8_t *src, int64_t n, const uint8_t background[3], uint8_t *dst);
+
+#endif

@@ -1,0 +1,126 @@
+#include "data/input.h"
+
+#include <string.h>
+
+#include "core/text.h"
+
+typedef struct settings {
+    const char *resize;
+    int64_t crop;
+    int augment;
+    const ki_value *scale;
+    const ki_value *ratio;
+    bool mirror;
+    const char *test_resize;
+    int filter;
+    int64_t channels;
+    const ki_value *background;
+    bool box;
+} settings;
+
+static const char *const augment_names[] = {"crop", "resized", "multiscale", "none", NULL};
+static const kith_crop augment_crops[] = {KITH_CROP_RANDOM, KITH_CROP_RESIZED, KITH_CROP_MULTISCALE,
+                                          KITH_CROP_CENTRE};
+static const char *const filter_names[] = {"bilinear", "bicubic", NULL};
+
+const ki_option ki_input_options[] = {
+    KI_OPTION_TEXT(settings, resize, "squash256",
+                   "before anything random: squashN, shorterN, atmostN or none", "ECAML"),
+    KI_OPTION_INT(settings, crop, 227, 1, 4096, "side of the network's input", "ECAML"),
+    KI_OPTION_CHOICE(
+        settings, augment, 0, augment_names,
+        "training view: a random crop, a resized random part, a random scale and crop, or the centre",
+        "ECAML"),
+    KI_OPTION_TREE(settings, scale, "[0.08, 1] or [0.8, 1.8]",
+                   "resized: part of the area; multiscale: multiple of crop", "JRD, HORDE"),
+    KI_OPTION_TREE(settings, ratio, "[0.75, 1.3333]", "resized: width over height", "torchvision"),
+    KI_OPTION_BOOL(settings, mirror, 1, "every other training image left to right", "ECAML"),
+    KI_OPTION_TEXT(settings, test_resize, "", "when it differs from resize; then the centre is cropped",
+                   "HORDE, JRD"),
+    KI_OPTION_CHOICE(settings, filter, 0, filter_names, "resampling filter, always antialiased", "ours"),
+    KI_OPTION_INT(settings, channels, 3, 1, 3, "3, or 1 for grey networks", "ours"),
+    KI_OPTION_TREE(settings, background, "[0, 0, 0]", "RGB under transparent pixels and around small images",
+                   "HORDE"),
+    KI_OPTION_BOOL(settings, box, 0, "cut the item's bounding box out first", "ours"),
+    KI_OPTION_END};
+
+kith_status ki_resize_parse(const char *text, kith_resize *ret_resize, int *ret_to, kith_error *err) {
+    static const struct {
+        const char *name;
+        kith_resize resize;
+    } rows[] = {
+        {"squash", KITH_RESIZE_SQUASH}, {"shorter", KITH_RESIZE_SHORTER}, {"atmost", KITH_RESIZE_AT_MOST}};
+    if (strcmp(text, "none") == 0) {
+        *ret_resize = KITH_RESIZE_NONE;
+        *ret_to = 0;
+        return KITH_OK;
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const size_t n = strlen(rows[i].name);
+        int64_t to = 0;
+        if (strncmp(text, rows[i].name, n) != 0 || !ki_parse_int64(text + n, &to) || to < 1 || to > 16384)
+            continue;
+        *ret_resize = rows[i].resize;
+        *ret_to = (int)to;
+        return KITH_OK;
+    }
+    ki_fail(err, KITH_EINVAL, "resize is '%.60s'", text);
+    return ki_hint(err, KITH_EINVAL, "wanted squashN, shorterN, atmostN (N pixels, as in squash256) or none");
+}
+
+/* A list of exactly n numbers; absent: ret stays as it is. */
+static kith_status parse_numbers(const ki_value *list, const char *name, size_t n, double *ret,
+                                 kith_error *err) {
+    if (!list || list->kind == KI_VALUE_NULL) return KITH_OK;
+    bool good = list->kind == KI_VALUE_LIST && list->n_items == n;
+    for (size_t i = 0; good && i < n; i++) {
+        const ki_value *item = ki_value_at(list, i);
+        good = item->kind == KI_VALUE_SCALAR && ki_parse_double(item->text, &ret[i]);
+    }
+    if (good) return KITH_OK;
+    char found[80];
+    return ki_fail(err, KITH_EINVAL, "input: %s is %s; wanted a list of %zu numbers", name,
+                   ki_value_describe(list, found, sizeof found), n);
+}
+
+kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_transform *ret_test,
+                           kith_error *err) {
+    settings s;
+    kith_transform t = kith_transform_default();
+    KI_TRY(ki_options_parse(ki_input_options, map, NULL, "input", &s, err));
+    if (s.channels == 2) return ki_fail(err, KITH_EINVAL, "input: channels is 2; wanted 1 or 3");
+    t.crop_to = (int)s.crop;
+    t.crop = augment_crops[s.augment];
+    t.filter = (kith_filter)s.filter;
+    t.mirror = s.mirror;
+    t.use_box = s.box;
+    t.channels = (int)s.channels;
+    if (t.crop == KITH_CROP_MULTISCALE) t.scale[0] = 0.8, t.scale[1] = 1.8;
+    KI_TRY(parse_numbers(s.scale, "scale", 2, t.scale, err));
+    KI_TRY(parse_numbers(s.ratio, "ratio", 2, t.ratio, err));
+    double ground[3] = {0};
+    KI_TRY(parse_numbers(s.background, "background", 3, ground, err));
+    for (int c = 0; c < 3; c++) {
+        if (!(ground[c] >= 0 && ground[c] <= 255))
+            return ki_fail(err, KITH_EINVAL, "input: background has %g; wanted 0 … 255", ground[c]);
+        t.background[c] = (uint8_t)(ground[c] + 0.5);
+    }
+    kith_status status = ki_resize_parse(s.resize, &t.resize, &t.resize_to, err);
+    if (status != KITH_OK) return ki_prefix(err, status, "input");
+    status = kith_transform_check(&t, err);
+    if (status != KITH_OK) return ki_prefix(err, status, "input");
+    kith_transform test = t;
+    test.crop = KITH_CROP_CENTRE;
+    test.mirror = false;
+    if (*s.test_resize) {
+        status = ki_resize_parse(s.test_resize, &test.resize, &test.resize_to, err);
+        if (status != KITH_OK) return ki_prefix(err, status, "input: test_resize");
+    } else if (t.crop == KITH_CROP_RESIZED || t.crop == KITH_CROP_MULTISCALE) {
+        /* The usual margin around a centre crop, 256 for 224. */
+        test.resize = KITH_RESIZE_SHORTER;
+        test.resize_to = (t.crop_to * 8 + 6) / 7;
+    }
+    *ret_train = t;
+    *ret_test = test;
+    return KITH_OK;
+}

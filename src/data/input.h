@@ -1,0 +1,23 @@
+/* The `input:` section of a recipe: how images become network input, for training and for testing.
+ *
+ *     input: {resize: squash256, crop: 227, mirror: true}
+ *     input: {resize: none, augment: resized, scale: [0.16, 1], crop: 227, test_resize: shorter256}
+ *     input: {resize: none, augment: multiscale, scale: [0.8, 1.8], crop: 256, test_resize: squash293}
+ *
+ * Channel order, mean and std are no part of it: they belong to the model (kith_preprocess). */
+#ifndef KI_INPUT_H
+#define KI_INPUT_H
+
+#include "core/option.h"
+#include "kith/data.h"
+
+extern const ki_option ki_input_options[];
+
+/* Defaults where map is NULL. ret_train is random, ret_test is not (centre crop, no mirror). */
+kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_transform *ret_test,
+                           kith_error *err);
+
+/* "squash256", "shorter256", "atmost512", "none". */
+kith_status ki_resize_parse(const char *text, kith_resize *ret_resize, int *ret_to, kith_error *err);
+
+#endif

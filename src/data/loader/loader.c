@@ -1,0 +1,446 @@
+/* One mutex guards the queue; it is held to take a task (one image of a batch) and to give back a result,
+ * never while an image is read.
+ *
+ * Batches live in a ring of slots. Batch number q (counted over epochs) uses slot q mod n_slots:
+ *
+ *     free ─ planned by a worker ─► filling ─ last image done ─► ready ─ handed out ─► held ─ next call ─► free
+ *
+ * Workers take the images of the newest planned batch; when all are taken, one of them plans the next into
+ * the next slot, if that is free. */
+#include "data/loader/loader.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/alloc.h"
+#include "core/log.h"
+#include "core/parallel.h"
+#include "data/loader/cache.h"
+
+enum { MOST_WORKERS = 256 };
+
+typedef enum slot_state { FREE, FILLING, READY, HELD } slot_state;
+
+typedef struct slot {
+    slot_state state;
+    ki_batch batch;
+    void *data;
+    int32_t *label;
+    int64_t *item;
+    bool *left_out;
+    int64_t first; /* place of the batch's first image in its epoch */
+    int64_t n_taken, n_done;
+} slot;
+
+typedef struct scratch {
+    ki_bytes bytes;
+    ki_image image, base;
+    ki_transform_scratch transform;
+} scratch;
+
+struct ki_loader {
+    const kith_dataset *set;
+    ki_loader_settings settings;
+    ki_sampler *sampler;
+    ki_cache *cache;
+    size_t item_bytes; /* of one image in a batch */
+    int64_t batch_size;
+    atomic_uchar *is_bad; /* per item of the data set */
+
+    pthread_mutex_t mutex;
+    pthread_cond_t work, done; /* something to take; a batch is ready */
+    slot *slots;
+    int n_slots;
+    int64_t n_planned, n_out; /* batches planned and handed out */
+    int64_t n_tried;
+    bool has_ended, must_stop;
+    kith_status status; /* the first failure … */
+    kith_error error;   /* … and its text */
+    int64_t n_bad;
+    char *bad[KI_MOST_BAD_NAMED];
+    double wait_s;
+    atomic_int_least64_t n_decoded, n_from_cache;
+
+    pthread_t *threads;
+    int n_threads;
+    bool has_mutex, has_conditions;
+};
+
+static double now_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- one image ---- */
+
+/* Remember an unreadable image once; too many are an error. Mutex not held. */
+static kith_status note_bad(ki_loader *l, int64_t item, const kith_error *why, kith_error *err) {
+    kith_status status = KITH_OK;
+    if (atomic_exchange(&l->is_bad[item], 1)) return KITH_OK;
+    ki_log(KITH_LOG_WARNING, "left out: %s", why->message);
+    pthread_mutex_lock(&l->mutex);
+    if (l->n_bad < KI_MOST_BAD_NAMED) l->bad[l->n_bad] = ki_strdup(why->message);
+    l->n_bad++;
+    if (l->settings.most_bad >= 0 && l->n_bad > l->settings.most_bad) {
+        status =
+            ki_fail(err, KITH_EFORMAT, "%jd images cannot be read, more than the %jd allowed; the last is %s",
+                    (intmax_t)l->n_bad, (intmax_t)l->settings.most_bad, why->message);
+        ki_hint(err, status, "look at the files with `kith data ROOT --check`");
+    }
+    pthread_mutex_unlock(&l->mutex);
+    return status;
+}
+
+/* The prepared image of an item, from the cache or made. Foreign failures come back as the status of an
+ * unreadable image; only KITH_ENOMEM is ours. */
+static kith_status prepare(ki_loader *l, int64_t item, scratch *s, const ki_image **ret_base,
+                           kith_error *err) {
+    const ki_image *kept = ki_cache_get(l->cache, item);
+    atomic_fetch_add(kept ? &l->n_from_cache : &l->n_decoded, 1);
+    if (kept) return *ret_base = kept, KITH_OK;
+    const ki_item *from = &l->set->item[item];
+    const kith_transform *t = &l->settings.transform;
+    ki_decode how = {.most_pixels = l->settings.most_pixels,
+                     .least_side = ki_transform_least_side(t, from->has_box)};
+    memcpy(how.background, t->background, sizeof how.background);
+    KI_TRY(ki_dataset_pixels(l->set, item, &how, &s->bytes, &s->image, err));
+    const double box[4] = {from->box[0], from->box[1], from->box[2], from->box[3]};
+    const kith_status status =
+        ki_transform_base(t, from->has_box ? box : NULL, &s->image, &s->transform, &s->base, err);
+    if (status != KITH_OK) return ki_prefix(err, status, "%s", from->path);
+    ki_cache_put(l->cache, item, &s->base);
+    *ret_base = &s->base;
+    return KITH_OK;
+}
+
+/* The next item of the same class behind `item`, round the data set; `item` itself when there is none. */
+static int64_t next_of_class(const kith_dataset *set, int64_t item) {
+    const int64_t n = (int64_t)set->n_items;
+    const ki_item *own = &set->item[item];
+    for (int64_t step = 1; step < n; step++) {
+        const int64_t other = (item + step) % n;
+        if (set->item[other].label == own->label && set->item[other].split == own->split) return other;
+    }
+    return item;
+}
+
+/* Prepare the item or, if it is bad, the readable one of its class that comes next. */
+static kith_status prepare_any(ki_loader *l, int64_t wanted, scratch *s, const ki_image **ret_base,
+                               int64_t *ret_item, bool *ret_left_out, kith_error *err) {
+    int64_t item = wanted;
+    do {
+        if (!atomic_load(&l->is_bad[item])) {
+            kith_error why = {0};
+            const kith_status status = prepare(l, item, s, ret_base, &why);
+            if (status == KITH_OK) return *ret_item = item, KITH_OK;
+            if (status == KITH_ENOMEM) {
+                if (err) *err = why;
+                return status;
+            }
+            KI_TRY(note_bad(l, item, &why, err));
+        }
+        if (l->settings.bad == KI_BAD_SKIP) return *ret_left_out = true, KITH_OK;
+        item = next_of_class(l->set, item);
+    } while (item != wanted);
+    return ki_fail(err, KITH_EFORMAT, "no image of the class '%s' can be read",
+                   kith_dataset_class_name(l->set, l->set->item[wanted].label));
+}
+
+static kith_status make_item(ki_loader *l, slot *to, int64_t i, scratch *s, kith_error *err) {
+    const ki_image *base = NULL;
+    const int64_t wanted = to->item[i];
+    KI_TRY(prepare_any(l, wanted, s, &base, &to->item[i], &to->left_out[i], err));
+    if (to->left_out[i]) return KITH_OK;
+    const kith_transform *t = &l->settings.transform;
+    ki_rng rng = ki_rng_at(l->settings.seed, KI_RNG_AUGMENT, to->batch.epoch, (uint32_t)(to->first + i));
+    const ki_draw draw = ki_transform_draw(t, base->w, base->h, &rng);
+    char *dst = (char *)to->data + (size_t)i * l->item_bytes;
+    if (l->settings.format == KI_BATCH_BYTES)
+        return ki_transform_bytes(t, base, &draw, &s->transform, (uint8_t *)dst, err);
+    return ki_transform_float(t, base, &draw, &s->transform, (float *)(void *)dst, err);
+}
+
+/* ---- the queue; mutex held ---- */
+
+static void fail(ki_loader *l, kith_status status, const kith_error *err) {
+    if (l->status != KITH_OK) return;
+    l->status = status;
+    l->error = *err;
+    pthread_cond_broadcast(&l->work);
+    pthread_cond_broadcast(&l->done);
+}
+
+static slot *slot_of(ki_loader *l, int64_t q) { return &l->slots[q % l->n_slots]; }
+
+static bool may_plan(ki_loader *l) { return !l->has_ended && slot_of(l, l->n_planned)->state == FREE; }
+
+static void plan_next(ki_loader *l) {
+    kith_error err = {0};
+    ki_sampler_batch b;
+    if (l->settings.n_epochs > 0) {
+        const ki_sampler_state next = ki_sampler_save(l->sampler);
+        if ((int64_t)next.epoch >= l->settings.n_epochs) {
+            l->has_ended = true;
+            pthread_cond_broadcast(&l->work);
+            pthread_cond_broadcast(&l->done);
+            return;
+        }
+    }
+    kith_status status = ki_sampler_next(l->sampler, &b, &err);
+    if (status == KITH_OK && b.n > l->batch_size)
+        status = ki_fail(&err, KITH_EINTERNAL, "a batch of %jd images; at most %jd were promised",
+                         (intmax_t)b.n, (intmax_t)l->batch_size);
+    if (status != KITH_OK) {
+        fail(l, status, &err);
+        return;
+    }
+    slot *to = slot_of(l, l->n_planned++);
+    l->n_tried += b.n;
+    to->batch = (ki_batch){.n = b.n,
+                           .data = to->data,
+                           .label = to->label,
+                           .item = to->item,
+                           .epoch = b.epoch,
+                           .number = b.number,
+                           .n_tried = l->n_tried,
+                           .after = ki_sampler_save(l->sampler)};
+    to->first = b.first;
+    to->n_taken = to->n_done = 0;
+    to->state = FILLING;
+    for (int64_t i = 0; i < b.n; i++) {
+        to->item[i] = b.item[i];
+        to->label[i] = l->set->item[b.item[i]].label;
+        to->left_out[i] = false;
+    }
+    pthread_cond_broadcast(&l->work);
+}
+
+/* A slot with images to take, planning one if need be; NULL when there is nothing to do now. */
+static slot *find_work(ki_loader *l) {
+    if (l->n_planned > 0) {
+        slot *newest = slot_of(l, l->n_planned - 1);
+        if (newest->state == FILLING && newest->n_taken < newest->batch.n) return newest;
+    }
+    if (!may_plan(l)) return NULL;
+    const int64_t before = l->n_planned;
+    plan_next(l);
+    return l->n_planned > before ? slot_of(l, before) : NULL;
+}
+
+static void *run_worker(void *context) {
+    ki_loader *l = context;
+    scratch s = {0};
+    pthread_mutex_lock(&l->mutex);
+    while (!l->must_stop && l->status == KITH_OK) {
+        slot *to = find_work(l);
+        if (!to) {
+            if (l->has_ended || l->status != KITH_OK) break;
+            pthread_cond_wait(&l->work, &l->mutex);
+            continue;
+        }
+        const int64_t i = to->n_taken++;
+        pthread_mutex_unlock(&l->mutex);
+        kith_error err = {0};
+        const kith_status status = make_item(l, to, i, &s, &err);
+        pthread_mutex_lock(&l->mutex);
+        if (status != KITH_OK) {
+            fail(l, status, &err);
+            break;
+        }
+        if (++to->n_done == to->batch.n) {
+            to->state = READY;
+            pthread_cond_signal(&l->done);
+        }
+    }
+    pthread_mutex_unlock(&l->mutex);
+    ki_bytes_release(&s.bytes);
+    ki_image_release(&s.image);
+    ki_image_release(&s.base);
+    ki_transform_scratch_release(&s.transform);
+    return NULL;
+}
+
+/* Close the gaps of images left out. */
+static void close_gaps(const ki_loader *l, slot *s) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < s->batch.n; i++) {
+        if (s->left_out[i]) continue;
+        if (kept != i) {
+            memcpy((char *)s->data + (size_t)kept * l->item_bytes,
+                   (char *)s->data + (size_t)i * l->item_bytes, l->item_bytes);
+            s->item[kept] = s->item[i];
+            s->label[kept] = s->label[i];
+        }
+        kept++;
+    }
+    s->batch.n = kept;
+}
+
+kith_status ki_loader_next(ki_loader *l, ki_batch *ret_batch, kith_error *err) {
+    kith_status status = KITH_OK;
+    pthread_mutex_lock(&l->mutex);
+    for (;;) {
+        if (l->n_out > 0 && slot_of(l, l->n_out - 1)->state == HELD) {
+            slot_of(l, l->n_out - 1)->state = FREE;
+            pthread_cond_broadcast(&l->work);
+        }
+        slot *s = slot_of(l, l->n_out);
+        const double begin = now_s();
+        while (l->status == KITH_OK && s->state != READY && !(l->has_ended && l->n_out == l->n_planned))
+            pthread_cond_wait(&l->done, &l->mutex);
+        l->wait_s += now_s() - begin;
+        if (l->status != KITH_OK) {
+            status = l->status;
+            if (err) *err = l->error;
+            break;
+        }
+        if (s->state != READY) { /* the end */
+            *ret_batch = (ki_batch){.n_tried = l->n_tried};
+            break;
+        }
+        s->state = HELD;
+        l->n_out++;
+        close_gaps(l, s);
+        if (s->batch.n == 0) continue; /* none of it could be read */
+        *ret_batch = s->batch;
+        break;
+    }
+    pthread_mutex_unlock(&l->mutex);
+    return status;
+}
+
+/* ---- making and freeing ---- */
+
+static void *take_memory(ki_loader *l, size_t bytes) {
+    const ki_batch_memory *m = &l->settings.memory;
+    return m->take ? m->take(m->user, bytes) : ki_alloc(bytes, 1);
+}
+
+static void give_memory(ki_loader *l, void *memory) {
+    const ki_batch_memory *m = &l->settings.memory;
+    if (!memory) return;
+    if (m->give)
+        m->give(m->user, memory);
+    else
+        ki_free(memory);
+}
+
+static kith_status make_slots(ki_loader *l, kith_error *err) {
+    const size_t n = (size_t)l->batch_size;
+    size_t bytes = 0;
+    if (!ki_mul_size(n, l->item_bytes, &bytes)) return ki_fail_memory(err, SIZE_MAX, "a batch");
+    KI_TRY(ki_zalloc_or(&l->slots, (size_t)l->n_slots, sizeof *l->slots, "the batch queue", err));
+    for (int i = 0; i < l->n_slots; i++) {
+        slot *s = &l->slots[i];
+        s->data = take_memory(l, bytes);
+        if (!s->data) return ki_fail_memory(err, bytes, "a batch");
+        KI_TRY(ki_alloc_or(&s->label, n, sizeof *s->label, "labels", err));
+        KI_TRY(ki_alloc_or(&s->item, n, sizeof *s->item, "items", err));
+        KI_TRY(ki_alloc_or(&s->left_out, n, sizeof *s->left_out, "items", err));
+    }
+    return KITH_OK;
+}
+
+static kith_status start(ki_loader *l, int n_workers, kith_error *err) {
+    if (pthread_mutex_init(&l->mutex, NULL) != 0) return ki_fail_memory(err, sizeof l->mutex, "a mutex");
+    l->has_mutex = true;
+    if (pthread_cond_init(&l->work, NULL) != 0) return ki_fail_memory(err, sizeof l->work, "a condition");
+    if (pthread_cond_init(&l->done, NULL) != 0) {
+        pthread_cond_destroy(&l->work);
+        return ki_fail_memory(err, sizeof l->done, "a condition");
+    }
+    l->has_conditions = true;
+    KI_TRY(ki_alloc_or(&l->threads, (size_t)n_workers, sizeof *l->threads, "loader threads", err));
+    for (; l->n_threads < n_workers; l->n_threads++) {
+        if (pthread_create(&l->threads[l->n_threads], NULL, run_worker, l) != 0) {
+            if (l->n_threads > 0) break; /* fewer will do */
+            return ki_fail(err, KITH_ENOMEM, "no loader thread can be started");
+        }
+    }
+    return KITH_OK;
+}
+
+kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t batch_size,
+                          const ki_loader_settings *settings, ki_loader **ret_loader, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_loader *l = NULL;
+    KI_CHECK(kith_transform_check(&settings->transform, err));
+    KI_CHECK(ki_zalloc_or(&l, 1, sizeof *l, "a loader", err));
+    l->set = set;
+    l->settings = *settings;
+    l->sampler = sampler;
+    sampler = NULL;
+    l->batch_size = batch_size;
+    l->n_slots = (settings->n_ahead > 0 ? settings->n_ahead : 3) + 1;
+    const size_t side = (size_t)settings->transform.crop_to;
+    l->item_bytes = side * side * (size_t)settings->transform.channels *
+                    (settings->format == KI_BATCH_FLOAT ? sizeof(float) : 1);
+    KI_CHECK(make_slots(l, err));
+    KI_CHECK(ki_cache_new((int64_t)set->n_items, settings->cache_bytes, &l->cache, err));
+    KI_CHECK(ki_alloc_or(&l->is_bad, set->n_items, sizeof *l->is_bad, "a loader", err));
+    for (size_t i = 0; i < set->n_items; i++) atomic_init(&l->is_bad[i], 0);
+    const int n_workers = settings->n_workers > 0 ? settings->n_workers : ki_threads();
+    KI_CHECK(start(l, n_workers < MOST_WORKERS ? n_workers : MOST_WORKERS, err));
+    *ret_loader = l;
+    l = NULL;
+done:
+    ki_sampler_free(sampler);
+    ki_loader_free(l);
+    return status;
+}
+
+void ki_loader_free(ki_loader *l) {
+    if (!l) return;
+    if (l->n_threads > 0) {
+        pthread_mutex_lock(&l->mutex);
+        l->must_stop = true;
+        pthread_cond_broadcast(&l->work);
+        pthread_mutex_unlock(&l->mutex);
+        for (int i = 0; i < l->n_threads; i++) pthread_join(l->threads[i], NULL);
+    }
+    if (l->has_conditions) {
+        pthread_cond_destroy(&l->work);
+        pthread_cond_destroy(&l->done);
+    }
+    if (l->has_mutex) pthread_mutex_destroy(&l->mutex);
+    for (int i = 0; l->slots && i < l->n_slots; i++) {
+        give_memory(l, l->slots[i].data);
+        ki_free(l->slots[i].label);
+        ki_free(l->slots[i].item);
+        ki_free(l->slots[i].left_out);
+    }
+    for (int i = 0; i < KI_MOST_BAD_NAMED; i++) ki_free(l->bad[i]);
+    ki_free(l->slots);
+    ki_free(l->threads);
+    ki_free(l->is_bad);
+    ki_cache_free(l->cache);
+    ki_sampler_free(l->sampler);
+    ki_free(l);
+}
+
+int64_t ki_loader_n_bad(ki_loader *l) {
+    pthread_mutex_lock(&l->mutex);
+    const int64_t n = l->n_bad;
+    pthread_mutex_unlock(&l->mutex);
+    return n;
+}
+
+const char *ki_loader_bad(ki_loader *l, int64_t i) {
+    pthread_mutex_lock(&l->mutex);
+    const char *text = i >= 0 && i < l->n_bad && i < KI_MOST_BAD_NAMED ? l->bad[i] : NULL;
+    pthread_mutex_unlock(&l->mutex);
+    return text;
+}
+
+ki_loader_stats ki_loader_stats_get(ki_loader *l) {
+    pthread_mutex_lock(&l->mutex);
+    const double wait_s = l->wait_s;
+    pthread_mutex_unlock(&l->mutex);
+    return (ki_loader_stats){.n_decoded = atomic_load(&l->n_decoded),
+                             .n_from_cache = atomic_load(&l->n_from_cache),
+                             .cache_bytes = ki_cache_bytes(l->cache),
+                             .wait_s = wait_s};
+}

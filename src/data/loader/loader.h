@@ -1,0 +1,81 @@
+/* The loader: worker threads that keep a bounded queue of finished batches.
+ *
+ * Batches come in the sampler's order whatever the number of workers, and workers go on into the next
+ * epoch while the last batches of this one are used up. All buffers are taken when the loader is made. */
+#ifndef KI_LOADER_H
+#define KI_LOADER_H
+
+#include "data/dataset/dataset.h"
+#include "data/sampler/sampler.h"
+#include "data/transform/transform.h"
+
+typedef struct ki_loader ki_loader;
+
+typedef enum ki_batch_format {
+    KI_BATCH_FLOAT, /* float [n, channels, crop, crop], normalised */
+    KI_BATCH_BYTES, /* uint8 [n, crop, crop, channels], RGB, for a device that normalises */
+} ki_batch_format;
+
+typedef enum ki_bad_images {
+    KI_BAD_REPLACE, /* by the next readable image of the class: batches keep their size */
+    KI_BAD_SKIP,    /* the batch gets smaller */
+} ki_bad_images;
+
+/* Where batches lie; for pinned memory. take may return NULL. All NULL: the heap. */
+typedef struct ki_batch_memory {
+    void *(*take)(void *user, size_t bytes);
+    void (*give)(void *user, void *memory);
+    void *user;
+} ki_batch_memory;
+
+typedef struct ki_loader_settings {
+    kith_transform transform;
+    ki_batch_format format;
+    ki_bad_images bad;
+    uint64_t seed;      /* of the random part of the transform */
+    int n_workers;      /* 0: one per core */
+    int n_ahead;        /* finished batches waiting at most; 0: 3 */
+    int64_t n_epochs;   /* stop after so many epochs; 0: never */
+    size_t cache_bytes; /* for prepared images; 0: no cache */
+    int64_t most_pixels;
+    int64_t most_bad; /* unreadable images tolerated; negative: any number */
+    ki_batch_memory memory;
+} ki_loader_settings;
+
+typedef struct ki_batch {
+    int64_t n; /* 0: the end */
+    const void *data;
+    const int32_t *label;
+    const int64_t *item; /* of the data set; what is shown, after replacement */
+    uint32_t epoch;
+    int64_t number;         /* in the epoch */
+    int64_t n_tried;        /* images the sampler asked for, with those left out */
+    ki_sampler_state after; /* restore the sampler to this to go on behind this batch */
+} ki_batch;
+
+/* The sampler is taken over (freed with the loader, and on failure too) and may have been restored to any
+ * place; `batch_size` is the most it puts into a batch. The data set is borrowed and must not
+ * change meanwhile. */
+kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t batch_size,
+                          const ki_loader_settings *settings, ki_loader **ret_loader, kith_error *err);
+/* Stops the workers wherever they are; NULL is fine. */
+void ki_loader_free(ki_loader *loader);
+
+/* The next batch, borrowed until the following call or ki_loader_free. After an error the loader only
+ * repeats it. To be called from one thread. */
+kith_status ki_loader_next(ki_loader *loader, ki_batch *ret_batch, kith_error *err);
+
+/* Unreadable images so far: how many, and "PATH: why" for the first KI_MOST_BAD_NAMED (else NULL). */
+enum { KI_MOST_BAD_NAMED = 100 };
+int64_t ki_loader_n_bad(ki_loader *loader);
+const char *ki_loader_bad(ki_loader *loader, int64_t i);
+
+typedef struct ki_loader_stats {
+    int64_t n_decoded, n_from_cache; /* images */
+    size_t cache_bytes;
+    double wait_s; /* time ki_loader_next spent waiting: near 0 when the loader is fast enough */
+} ki_loader_stats;
+
+ki_loader_stats ki_loader_stats_get(ki_loader *loader);
+
+#endif

@@ -1,0 +1,108 @@
+/* Samplers: which items make up batch b of epoch e.
+ *
+ * The batches of an epoch are a pure function of (settings, seed, items, epoch), so that the state of a
+ * sampler is three numbers and an interrupted run goes on with the very next batch. */
+#ifndef KI_SAMPLER_H
+#define KI_SAMPLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/option.h"
+
+typedef struct ki_sampler ki_sampler;
+
+/* KI_SAMPLER_ROW_balanced and so on: the rows of table.def. */
+enum {
+#define KI_SAMPLER(name) KI_SAMPLER_ROW_##name,
+#include "data/sampler/table.def"
+#undef KI_SAMPLER
+};
+
+typedef enum ki_small_classes { KI_SMALL_REPEAT, KI_SMALL_DROP } ki_small_classes;
+
+/* The `batch:` section of a recipe. */
+typedef struct ki_sampler_settings {
+    int sampler;     /* row of table.def */
+    int64_t classes; /* balanced: classes per batch */
+    int64_t images;  /* balanced: images of each */
+    int64_t size;    /* the others: images per batch */
+    int small;       /* balanced: what becomes of classes with fewer than `images` images */
+    bool partial;    /* shuffled: hand out the incomplete last batch too */
+    bool cut;        /* whole_classes: fill every batch by cutting the last class in two */
+} ki_sampler_settings;
+
+extern const ki_option ki_sampler_options[];
+
+/* The most images a batch can hold. */
+int64_t ki_sampler_batch_size(const ki_sampler_settings *settings);
+
+/* items[n] are handed out as they are; labels[n] are their classes (any numbers). Both are copied. */
+kith_status ki_sampler_new(const ki_sampler_settings *settings, uint64_t seed, const int64_t *items,
+                           const int32_t *labels, int64_t n, ki_sampler **ret_sampler, kith_error *err);
+void ki_sampler_free(ki_sampler *sampler); /* NULL is fine */
+
+/* The next batch: its items, valid until the next call. A new epoch begins by itself. */
+typedef struct ki_sampler_batch {
+    const int64_t *item;
+    int64_t n;
+    uint32_t epoch;
+    int64_t number; /* in the epoch */
+    int64_t first;  /* place of item[0] in the epoch */
+} ki_sampler_batch;
+
+kith_status ki_sampler_next(ki_sampler *sampler, ki_sampler_batch *ret_batch, kith_error *err);
+/* Batches in the epoch that the next batch belongs to. */
+kith_status ki_sampler_n_batches(ki_sampler *sampler, int64_t *ret_n, kith_error *err);
+
+/* Where a sampler stands: the batch that ki_sampler_next will give. */
+typedef struct ki_sampler_state {
+    uint64_t seed;
+    uint32_t epoch;
+    int64_t number;
+} ki_sampler_state;
+
+ki_sampler_state ki_sampler_save(const ki_sampler *sampler);
+/* KITH_EINVAL when the seed is another or the epoch has no such batch. */
+kith_status ki_sampler_restore(ki_sampler *sampler, const ki_sampler_state *state, kith_error *err);
+
+/* ---- between the files of this folder ---- */
+
+typedef struct ki_sampler_plan {
+    int64_t *item;  /* positions into the sampler's items, batch after batch */
+    int64_t *begin; /* n_batches + 1 offsets into item */
+    int64_t n_batches;
+    size_t item_capacity, begin_capacity;
+} ki_sampler_plan;
+
+struct ki_sampler {
+    ki_sampler_settings settings;
+    uint64_t seed;
+    int64_t *item; /* [n] */
+    int64_t n;
+    int32_t n_classes;
+    int64_t *class_begin; /* [n_classes + 1] offsets into member */
+    int64_t *member;      /* positions into item, by class, in order */
+    uint32_t epoch;
+    int64_t number;
+    bool is_planned;
+    ki_sampler_plan plan; /* of `epoch` */
+};
+
+typedef struct ki_sampler_kind {
+    const char *name;
+    const char *summary;
+    /* Refuse what cannot work, with a reason. May be NULL. */
+    kith_status (*check)(const ki_sampler *sampler, kith_error *err);
+    kith_status (*plan)(const ki_sampler *sampler, uint32_t epoch, ki_sampler_plan *plan, kith_error *err);
+} ki_sampler_kind;
+
+#define KI_SAMPLER(name) extern const ki_sampler_kind ki_sampler_##name;
+#include "data/sampler/table.def"
+#undef KI_SAMPLER
+
+/* Room for n_items and n_batches in the plan; begin[0] = 0. */
+kith_status ki_sampler_plan_size(ki_sampler_plan *plan, int64_t n_items, int64_t n_batches, kith_error *err);
+
+#endif

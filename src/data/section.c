@@ -1,0 +1,70 @@
+#include "data/section.h"
+
+#include <math.h>
+
+#include "core/arena.h"
+#include "io/yaml.h"
+
+typedef struct settings {
+    const char *dataset, *root, *split;
+    int64_t train_classes, folds, fold, split_seed;
+    double validation;
+} settings;
+
+const ki_option ki_data_options[] = {
+    KI_OPTION_TEXT(settings, dataset, "auto", "the layout (see `kith list datasets`), or auto to find out",
+                   "ours"),
+    KI_OPTION_TEXT(settings, root, "", "the folder or list file", "ours"),
+    KI_OPTION_INT(settings, train_classes, 0, 0, INT32_MAX,
+                  "the first so many classes train; 0: the set's own split", "ours"),
+    KI_OPTION_REAL(settings, validation, 0, 0, 0.9, "part of the training classes held out for validation",
+                   "ours"),
+    KI_OPTION_INT(settings, folds, 0, 0, 1000, "cross-validation: parts of the training classes", "ours"),
+    KI_OPTION_INT(settings, fold, 0, 0, 999, "cross-validation: the part held out, from 0", "ours"),
+    KI_OPTION_INT(settings, split_seed, 0, 0, 0x1p53, "which classes are held out", "ours"),
+    KI_OPTION_TEXT(settings, split, "", "a split file (class,split) instead of drawing one", "ours"),
+    KI_OPTION_END};
+
+static kith_status apply_splits(kith_dataset *set, const settings *s, kith_error *err) {
+    if (s->train_classes > 0) KI_TRY(kith_dataset_split_first(set, (int32_t)s->train_classes, err));
+    if (*s->split) return kith_dataset_split_read(set, s->split, err);
+    if (s->folds > 0)
+        return kith_dataset_hold_out_fold(set, (int)s->folds, (int)s->fold, (uint64_t)s->split_seed, err);
+    if (s->validation > 0) return kith_dataset_hold_out(set, s->validation, (uint64_t)s->split_seed, err);
+    return KITH_OK;
+}
+
+kith_status ki_data_open(const ki_value *section, kith_dataset **ret_set, kith_error *err) {
+    settings s;
+    kith_dataset *set = NULL;
+    KI_TRY(ki_options_parse(ki_data_options, section, NULL, "data", &s, err));
+    if (!*s.root) {
+        ki_fail(err, KITH_EINVAL, "data: there is no root");
+        return ki_hint(err, KITH_EINVAL,
+                       "say where the data is, as in data: {dataset: cub, root: data/CUB_200_2011}");
+    }
+    if (s.folds > 0 && s.validation > 0)
+        return ki_fail(err, KITH_EINVAL, "data: both validation and folds are given; wanted one of them");
+    KI_TRY(kith_dataset_open(s.dataset, s.root, &set, err));
+    const kith_status status = apply_splits(set, &s, err);
+    if (status != KITH_OK) {
+        kith_dataset_free(set);
+        return ki_prefix(err, status, "data");
+    }
+    *ret_set = set;
+    return KITH_OK;
+}
+
+kith_status kith_dataset_open_recipe(const char *recipe_path, kith_dataset **ret_set, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_arena arena = {0};
+    ki_value *root = NULL;
+    KI_CHECK(ki_yaml_read(recipe_path, &arena, &root, err));
+    const ki_value *section = ki_value_get(root, "data");
+    status = section ? ki_data_open(section, ret_set, err)
+                     : ki_fail(err, KITH_EINVAL, "there is no data: section");
+    if (status != KITH_OK) ki_prefix(err, status, "%s", recipe_path);
+done:
+    ki_arena_release(&arena);
+    return status;
+}

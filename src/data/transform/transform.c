@@ -1,0 +1,167 @@
+#include "data/transform/transform.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+enum { MOST_CROP = 4096, MOST_RESIZE = 16384, TRIES = 10 };
+
+kith_transform kith_transform_default(void) {
+    return (kith_transform){
+        .resize = KITH_RESIZE_SQUASH,
+        .resize_to = 256,
+        .crop = KITH_CROP_CENTRE,
+        .crop_to = 227,
+        .filter = KITH_FILTER_BILINEAR,
+        .scale = {0.08, 1.0},
+        .ratio = {3.0 / 4.0, 4.0 / 3.0},
+        .channels = 3,
+        .pixel_scale = 1.0 / 255.0,
+        .std = {1, 1, 1},
+    };
+}
+
+kith_status kith_transform_check(const kith_transform *t, kith_error *err) {
+    if (t->crop_to < 1 || t->crop_to > MOST_CROP)
+        return ki_fail(err, KITH_EINVAL, "crop is %d; wanted 1 … %d", t->crop_to, MOST_CROP);
+    if (t->resize != KITH_RESIZE_NONE && (t->resize_to < 1 || t->resize_to > MOST_RESIZE))
+        return ki_fail(err, KITH_EINVAL, "resize is to %d; wanted 1 … %d", t->resize_to, MOST_RESIZE);
+    if (t->channels != 1 && t->channels != 3)
+        return ki_fail(err, KITH_EINVAL, "channels is %d; wanted 1 or 3", t->channels);
+    if (t->crop == KITH_CROP_RESIZED) {
+        if (!(t->scale[0] > 0 && t->scale[0] <= t->scale[1] && t->scale[1] <= 1))
+            return ki_fail(err, KITH_EINVAL, "scale is %g … %g; wanted 0 < from <= to <= 1", t->scale[0],
+                           t->scale[1]);
+        if (!(t->ratio[0] > 0 && t->ratio[0] <= t->ratio[1] && isfinite(t->ratio[1])))
+            return ki_fail(err, KITH_EINVAL, "ratio is %g … %g; wanted 0 < from <= to", t->ratio[0],
+                           t->ratio[1]);
+    }
+    if (t->crop == KITH_CROP_MULTISCALE &&
+        !(t->scale[0] > 0 && t->scale[0] <= t->scale[1] && t->scale[1] <= 4))
+        return ki_fail(err, KITH_EINVAL, "scale is %g … %g; wanted 0 < from <= to <= 4", t->scale[0],
+                       t->scale[1]);
+    if (!isfinite(t->pixel_scale) || t->pixel_scale == 0)
+        return ki_fail(err, KITH_EINVAL, "pixel_scale is %g; wanted a number other than 0", t->pixel_scale);
+    for (int c = 0; c < t->channels; c++) {
+        if (!isfinite(t->mean[c]) || !isfinite(t->std[c]) || t->std[c] <= 0)
+            return ki_fail(err, KITH_EINVAL, "channel %d has mean %g and std %g; wanted numbers, std over 0",
+                           c, t->mean[c], t->std[c]);
+    }
+    return KITH_OK;
+}
+
+void ki_transform_scratch_release(ki_transform_scratch *scratch) {
+    ki_resampler_release(&scratch->resampler);
+    ki_image_release(&scratch->part);
+    ki_free(scratch->row);
+    *scratch = (ki_transform_scratch){0};
+}
+
+int32_t ki_transform_least_side(const kith_transform *t, bool has_box) {
+    if (t->resize == KITH_RESIZE_NONE || (t->use_box && has_box)) return 0;
+    return t->resize_to;
+}
+
+bool ki_transform_is_random(const kith_transform *t) { return t->mirror || t->crop != KITH_CROP_CENTRE; }
+
+static kith_status cut_box(const double *box, const ki_image *src, ki_rect *ret, kith_error *err) {
+    const double x0 = fmax(0, floor(box[0])), y0 = fmax(0, floor(box[1]));
+    const double x1 = fmin(src->w, ceil(box[0] + box[2])), y1 = fmin(src->h, ceil(box[1] + box[3]));
+    if (!(x1 > x0 && y1 > y0))
+        return ki_fail(err, KITH_EINVAL, "the box %g,%g %gx%g lies outside the image of %dx%d pixels", box[0],
+                       box[1], box[2], box[3], src->w, src->h);
+    *ret = (ki_rect){(int32_t)x0, (int32_t)y0, (int32_t)(x1 - x0), (int32_t)(y1 - y0)};
+    return KITH_OK;
+}
+
+/* The shorter side becomes `to`; the longer keeps the aspect, cut to a whole number. */
+static void fit_shorter(int32_t w, int32_t h, int32_t to, int32_t *ret_w, int32_t *ret_h) {
+    const int64_t shorter = w < h ? w : h, longer = w < h ? h : w;
+    int64_t other = to * longer / shorter;
+    if (other > KI_IMAGE_MOST_SIDE) other = KI_IMAGE_MOST_SIDE; /* a thread-thin image */
+    *ret_w = w < h ? to : (int32_t)other;
+    *ret_h = w < h ? (int32_t)other : to;
+}
+
+static void swap_images(ki_image *a, ki_image *b) {
+    const ki_image t = *a;
+    *a = *b;
+    *b = t;
+}
+
+kith_status ki_transform_base(const kith_transform *t, const double *box, ki_image *src,
+                              ki_transform_scratch *scratch, ki_image *ret_base, kith_error *err) {
+    ki_rect from = {0, 0, src->w, src->h};
+    if (t->use_box && box) KI_TRY(cut_box(box, src, &from, err));
+    int32_t w = from.w, h = from.h;
+    switch (t->resize) {
+    case KITH_RESIZE_NONE: break;
+    case KITH_RESIZE_SQUASH: w = h = t->resize_to; break;
+    case KITH_RESIZE_SHORTER: fit_shorter(from.w, from.h, t->resize_to, &w, &h); break;
+    case KITH_RESIZE_AT_MOST:
+        if (t->resize_to < (w < h ? w : h)) fit_shorter(from.w, from.h, t->resize_to, &w, &h);
+        break;
+    }
+    if (w == src->w && h == src->h) {
+        swap_images(src, ret_base);
+        return KITH_OK;
+    }
+    return ki_resample(&scratch->resampler, src, from, w, h, (ki_rect){0, 0, w, h}, t->filter, ret_base, err);
+}
+
+static double uniform(ki_rng *rng, const double range[2]) {
+    return range[0] + (range[1] - range[0]) * ki_rng_double(rng);
+}
+
+static int32_t pick(ki_rng *rng, int32_t n) { return n > 1 ? (int32_t)ki_rng_below(rng, (uint32_t)n) : 0; }
+
+/* Area and aspect as in torchvision's RandomResizedCrop: ten tries, then the largest centred part whose
+ * aspect is allowed. */
+static ki_rect draw_part(const kith_transform *t, int32_t w, int32_t h, ki_rng *rng) {
+    const double log_ratio[2] = {log(t->ratio[0]), log(t->ratio[1])};
+    for (int i = 0; i < TRIES; i++) {
+        const double area = (double)w * h * uniform(rng, t->scale), ratio = exp(uniform(rng, log_ratio));
+        const double part_w = rint(sqrt(area * ratio)), part_h = rint(sqrt(area / ratio));
+        if (part_w >= 1 && part_w <= w && part_h >= 1 && part_h <= h) {
+            const int32_t y = pick(rng, h - (int32_t)part_h + 1), x = pick(rng, w - (int32_t)part_w + 1);
+            return (ki_rect){x, y, (int32_t)part_w, (int32_t)part_h};
+        }
+    }
+    const double ratio = (double)w / h;
+    int32_t part_w = w, part_h = h;
+    if (ratio < t->ratio[0])
+        part_h = (int32_t)rint(w / t->ratio[0]);
+    else if (ratio > t->ratio[1])
+        part_w = (int32_t)rint(h * t->ratio[1]);
+    if (part_h < 1) part_h = 1;
+    if (part_w < 1) part_w = 1;
+    return (ki_rect){(w - part_w) / 2, (h - part_h) / 2, part_w, part_h};
+}
+
+/* Where a crop of length n meets an axis of length `have`: at a random place, in the middle, or, when
+ * the axis is shorter, all of it laid in the middle of the output. */
+static void place(int32_t have, int32_t n, bool at_random, ki_rng *rng, int32_t *ret_from, int32_t *ret_n,
+                  int32_t *ret_to) {
+    *ret_n = have < n ? have : n;
+    *ret_to = (n - *ret_n) / 2;
+    *ret_from = 0;
+    if (have > n) *ret_from = at_random ? pick(rng, have - n + 1) : (have - n) / 2;
+}
+
+ki_draw ki_transform_draw(const kith_transform *t, int32_t base_w, int32_t base_h, ki_rng *rng) {
+    ki_draw draw = {.from = {0, 0, base_w, base_h}, .full_w = base_w, .full_h = base_h};
+    if (t->mirror) draw.mirror = ki_rng_u32(rng) >> 31;
+    const int32_t crop = t->crop_to;
+    if (t->crop == KITH_CROP_RESIZED) {
+        draw.from = draw_part(t, base_w, base_h, rng);
+        draw.full_w = draw.full_h = crop;
+    } else if (t->crop == KITH_CROP_MULTISCALE) {
+        const double side = rint(uniform(rng, t->scale) * crop);
+        draw.full_w = draw.full_h = side < 1 ? 1 : (int32_t)side;
+    }
+    const bool at_random = t->crop != KITH_CROP_CENTRE;
+    place(draw.full_h, crop, at_random, rng, &draw.window.y, &draw.window.h, &draw.y);
+    place(draw.full_w, crop, at_random, rng, &draw.window.x, &draw.window.w, &draw.x);
+    return draw;
+}

@@ -1,0 +1,55 @@
+/* The steps from a decoded image to one item of a batch (kith_transform in kith/data.h says which).
+ *
+ *   decoded ─box, resize─► base ─draw a crop─► part ─(resample) crop, mirror, order, mean/std─► item
+ *
+ * The base depends on the file and the settings alone, so it may be cached. The crop is drawn from a
+ * stream named by (seed, epoch, item). */
+#ifndef KI_TRANSFORM_H
+#define KI_TRANSFORM_H
+
+#include "core/rng.h"
+#include "data/image/image.h"
+#include "data/transform/resample.h"
+#include "kith/data.h"
+
+/* Scratch memory of one thread; zero-initialise. */
+typedef struct ki_transform_scratch {
+    ki_resampler resampler;
+    ki_image part;
+    uint32_t *row;
+    size_t row_capacity;
+} ki_transform_scratch;
+
+void ki_transform_scratch_release(ki_transform_scratch *scratch);
+
+/* What ki_decode.least_side may be for this transform. A box is in pixels of the whole image, so the
+ * image must come whole. */
+int32_t ki_transform_least_side(const kith_transform *transform, bool has_box);
+/* Does the transform draw random numbers? */
+bool ki_transform_is_random(const kith_transform *transform);
+
+/* box: four numbers as in kith_item, or NULL. A box that leaves the image is cut to it; one that misses
+ * the image altogether is KITH_EINVAL. src and ret_base may swap their memory. */
+kith_status ki_transform_base(const kith_transform *transform, const double *box, ki_image *src,
+                              ki_transform_scratch *scratch, ki_image *ret_base, kith_error *err);
+
+/* What one image gets: the part `from` of the base, resized to full_w x full_h; `window` of that is
+ * laid at (x, y) of the output, the rest is background. */
+typedef struct ki_draw {
+    ki_rect from;
+    int32_t full_w, full_h;
+    ki_rect window;
+    int32_t x, y;
+    bool mirror;
+} ki_draw;
+
+ki_draw ki_transform_draw(const kith_transform *transform, int32_t base_w, int32_t base_h, ki_rng *rng);
+
+/* Write one item: float [channels, crop_to, crop_to], ordered and normalised … */
+kith_status ki_transform_float(const kith_transform *transform, const ki_image *base, const ki_draw *draw,
+                               ki_transform_scratch *scratch, float *ret_item, kith_error *err);
+/* … or bytes [crop_to, crop_to, channels], RGB, neither reordered nor normalised (a device does that). */
+kith_status ki_transform_bytes(const kith_transform *transform, const ki_image *base, const ki_draw *draw,
+                               ki_transform_scratch *scratch, uint8_t *ret_item, kith_error *err);
+
+#endif
