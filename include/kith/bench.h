@@ -22,6 +22,8 @@ typedef struct kith_bench_options {
 } kith_bench_options;
 
 typedef struct kith_bench_result {
+    const char *backbone, *device; /* constants of the library */
+    int64_t height, width;
     int64_t batch, n_steps;
     int n_threads;
     double images_per_second;           /* batch / median step */

@@ -148,6 +148,10 @@ static kith_status measure(bench *b, kith_bench_result *result, kith_error *err)
     kith_memory_stats_get(&after);
     ki_plan_stats stats;
     ki_plan_stats_get(b->plan, &stats);
+    result->backbone = b->net.backbone->name;
+    result->device = b->backend->type->name;
+    result->height = b->net.h;
+    result->width = b->net.w;
     result->n_steps = n;
     result->step_seconds = median(seconds, n);
     result->fastest_seconds = seconds[0];

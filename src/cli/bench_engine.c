@@ -1,0 +1,118 @@
+/* kith bench train, kith bench embed. */
+#include "kith/bench.h"
+
+#include "cli/bench.h"
+#include "cli/cli.h"
+#include "kith/json.h"
+
+static void json_real(kith_json *json, const char *key, double value) {
+    kith_json_key(json, key);
+    kith_json_real(json, value);
+}
+
+static void json_int(kith_json *json, const char *key, int64_t value) {
+    kith_json_key(json, key);
+    kith_json_int(json, value);
+}
+
+static void json_text(kith_json *json, const char *key, const char *value) {
+    kith_json_key(json, key);
+    kith_json_string(json, value);
+}
+
+static int print_json(const kith_bench_options *o, const kith_bench_result *r) {
+    kith_error err = {0};
+    kith_json *json = NULL;
+    if (kith_json_new(&json, &err) != KITH_OK) return cli_fail(&err);
+    kith_json_object_begin(json);
+    json_text(json, "bench", o->train ? "train" : "embed");
+    json_text(json, "backbone", r->backbone);
+    json_text(json, "device", r->device);
+    json_int(json, "batch", r->batch);
+    json_int(json, "height", r->height);
+    json_int(json, "width", r->width);
+    json_int(json, "threads", r->n_threads);
+    json_int(json, "steps", r->n_steps);
+    json_real(json, "images_per_second", r->images_per_second);
+    json_real(json, "step_seconds", r->step_seconds);
+    json_real(json, "fastest_seconds", r->fastest_seconds);
+    json_real(json, "plan_seconds", r->plan_seconds);
+    json_real(json, "gflop_per_image", r->gflop_per_image);
+    json_real(json, "gflops", r->gflops);
+    json_real(json, "allocations_per_step", r->allocations_per_step);
+    json_real(json, "reorders_per_step", r->reorders_per_step);
+    json_int(json, "peak_rss_bytes", (int64_t)r->peak_rss_bytes);
+    json_int(json, "activation_bytes", (int64_t)r->activation_bytes);
+    json_int(json, "unshared_activation_bytes", (int64_t)r->unshared_activation_bytes);
+    json_real(json, "checksum", r->checksum);
+    kith_json_object_end(json);
+    const char *text = NULL;
+    const kith_status status = kith_json_finish(json, &text, &err);
+    if (status == KITH_OK) puts(text);
+    kith_json_free(json);
+    return status == KITH_OK ? CLI_OK : cli_fail(&err);
+}
+
+static void print_text(const kith_bench_options *o, const kith_bench_result *r) {
+    const double mib = 1024.0 * 1024.0;
+    printf("%s %s on %s: batch %lld of %lldx%lld, %d threads, %lld steps\n", o->train ? "train" : "embed",
+           r->backbone, r->device, (long long)r->batch, (long long)r->height, (long long)r->width,
+           r->n_threads, (long long)r->n_steps);
+    printf("  %.2f images/s (median step %.1f ms, fastest %.1f ms; planned in %.2f s)\n",
+           r->images_per_second, 1e3 * r->step_seconds, 1e3 * r->fastest_seconds, r->plan_seconds);
+    printf("  %.1f GFLOP/s (%.2f GFLOP per image)\n", r->gflops, r->gflop_per_image);
+    printf("  peak memory %.0f MiB, activations %.0f MiB (%.0f MiB without reuse)\n",
+           (double)r->peak_rss_bytes / mib, (double)r->activation_bytes / mib,
+           (double)r->unshared_activation_bytes / mib);
+    printf("  %g allocations and %g reorders per step\n", r->allocations_per_step, r->reorders_per_step);
+}
+
+static int bench_engine(int argc, char **argv, bool train) {
+    const char *backbone = NULL, *weights = NULL, *device = NULL, *settings = NULL, *tap = NULL;
+    int64_t batch = 32, size = 0, channels = 0, threads = 0, steps = 0, embedding = 0;
+    bool json = false, frozen = false;
+    const cli_option options[] = {
+        CLI_TEXT("backbone", "NAME", &backbone, "the network (see kith list backbones)"),
+        CLI_TEXT("weights", "FILE", &weights, "its weights; speed does not depend on them"),
+        CLI_TEXT("settings", "K=V,…", &settings, "the backbone's own options"),
+        CLI_INT("batch", "N", &batch, 1, 65536, "images per step"),
+        CLI_INT("size", "PIXELS", &size, 0, 16384, "height and width; 0: the backbone's"),
+        CLI_INT("channels", "N", &channels, 0, KITH_MOST_CHANNELS, "of the images; 0: the backbone's"),
+        CLI_INT("embedding", "N", &embedding, 0, 65536,
+                "size of the embedding layer; 0: 512 to train, none to embed"),
+        CLI_TEXT("tap", "NAME", &tap, "where the gradient starts, what is read"),
+        CLI_INT("threads", "N", &threads, 0, 4096, "0: all cores allowed"),
+        CLI_INT("steps", "N", &steps, 0, 200, "timed steps; 0: about 10 seconds of them"),
+        CLI_TEXT("device", "NAME", &device, "what it runs on (see kith list devices)"),
+        CLI_FLAG("frozen-bn", &frozen, "train with the batch norms' running statistics"),
+        CLI_FLAG("json", &json, "print the result as JSON"),
+        CLI_END};
+    const cli_usage usage = {
+        .operands = train ? "train" : "embed", .least = 1, .most = 1, .options = options};
+    const int parsed = cli_parse(&usage, &argc, argv);
+    if (parsed != CLI_RUN) return parsed;
+    if (!backbone && !weights) return cli_misused("bench", "wants --backbone NAME");
+    kith_error err = {0};
+    kith_bench_result result;
+    const kith_bench_options bench = {.model = {.backbone = backbone,
+                                                .weights = weights,
+                                                .settings = settings,
+                                                .height = size,
+                                                .width = size,
+                                                .channels = channels,
+                                                .embedding = embedding,
+                                                .device = device},
+                                      .train = train,
+                                      .tap = tap,
+                                      .batch = batch,
+                                      .n_steps = steps,
+                                      .n_threads = (int)threads,
+                                      .frozen_bn = frozen};
+    if (kith_bench_run(&bench, &result, &err) != KITH_OK) return cli_fail(&err);
+    if (json) return print_json(&bench, &result);
+    print_text(&bench, &result);
+    return CLI_OK;
+}
+
+int bench_train(int argc, char **argv) { return bench_engine(argc, argv, true); }
+int bench_embed(int argc, char **argv) { return bench_engine(argc, argv, false); }

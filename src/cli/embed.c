@@ -1,0 +1,191 @@
+/* kith embed: a batch of preprocessed images through a network, one tap's values out. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "kith/array.h"
+#include "kith/model.h"
+
+enum { N_PATTERNS = 4 };
+
+typedef struct arguments {
+    const char *batch, *tap, *out, *save;
+    int64_t generate, size;
+    kith_model_options model;
+} arguments;
+
+/* A deterministic batch to try a network on: gratings of four directions and colours, shifted from
+ * image to image. Image i shows pattern i % 4. */
+static double pixel(int64_t image, int channel, double x, double y) {
+    const double pi = 3.14159265358979323846;
+    const int pattern = (int)(image % N_PATTERNS);
+    const double angle = pi * pattern / N_PATTERNS, shift = 0.37 * (double)(image / N_PATTERNS);
+    const double wave = sin(2 * pi * ((6 + 3 * pattern) * (x * cos(angle) + y * sin(angle)) + shift));
+    const double colour = 0.5 + 0.5 * cos(pi * (pattern + 2 * channel) / 3.0);
+    return 255 * (0.2 + 0.6 * colour) * (0.5 + 0.5 * wave);
+}
+
+static void fill_patterns(const kith_model_info *info, kith_array *array) {
+    float *at = array->data;
+    const kith_preprocess *p = &info->preprocess;
+    for (int64_t i = 0; i < array->dim[0]; i++) {
+        for (int c = 0; c < (int)info->channels; c++) {
+            const int colour = p->bgr ? (int)info->channels - 1 - c : c;
+            for (int64_t y = 0; y < info->height; y++) {
+                for (int64_t x = 0; x < info->width; x++) {
+                    const double value =
+                        pixel(i, colour, (double)x / (double)info->width, (double)y / (double)info->height);
+                    *at++ = (float)((value * p->scale - p->mean[c]) / p->std[c]);
+                }
+            }
+        }
+    }
+}
+
+/* Read BATCH.npy: [n, c, h, w] float32. */
+static kith_status read_batch(const char *path, kith_array *ret_array, kith_error *err) {
+    kith_array array = {0};
+    const kith_status status = kith_npy_read(path, &array, err);
+    if (status != KITH_OK) return status;
+    if (array.dtype == KITH_F32 && array.n_dims == 4) {
+        *ret_array = array;
+        return KITH_OK;
+    }
+    *err = (kith_error){.status = KITH_ESHAPE};
+    snprintf(err->message, sizeof err->message,
+             "%.300s holds %s with %d axes; wanted float32 [n, channels, height, width]", path,
+             kith_dtype_name(array.dtype), array.n_dims);
+    snprintf(err->hint, sizeof err->hint, "preprocess the images and save them with numpy.save as float32");
+    kith_array_release(&array);
+    return KITH_ESHAPE;
+}
+
+static double cosine(const float *a, const float *b, int64_t n) {
+    double ab = 0, aa = 0, bb = 0;
+    for (int64_t i = 0; i < n; i++) {
+        ab += (double)a[i] * (double)b[i];
+        aa += (double)a[i] * (double)a[i];
+        bb += (double)b[i] * (double)b[i];
+    }
+    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
+}
+
+/* For a generated batch: does the network see which images show the same pattern? */
+static void print_nearest(const kith_array *values) {
+    const int64_t n = values->dim[0], width = n > 0 ? kith_array_count(values) / n : 0;
+    const float *rows = values->data;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t best = -1;
+        double best_cosine = -2;
+        for (int64_t k = 0; k < n; k++) {
+            const double c = k == i ? -2 : cosine(rows + i * width, rows + k * width, width);
+            if (c > best_cosine) best = k, best_cosine = c;
+        }
+        if (best >= 0)
+            printf("image %lld (pattern %lld): nearest is image %lld (pattern %lld), cosine %.4f\n",
+                   (long long)i, (long long)(i % N_PATTERNS), (long long)best, (long long)(best % N_PATTERNS),
+                   best_cosine);
+    }
+}
+
+static void print_shape(const char *what, const kith_array *values) {
+    printf("%s: float32 [", what);
+    for (int i = 0; i < values->n_dims; i++) printf("%s%lld", i ? ", " : "", (long long)values->dim[i]);
+    printf("]\n");
+}
+
+/* The images are in `batch`, or are made here when there are none. */
+static kith_status embed(const arguments *a, kith_model *model, kith_array *batch, kith_array *values,
+                         kith_error *err) {
+    kith_model_info info;
+    kith_model_info_get(model, &info);
+    const char *tap = a->tap ? a->tap : info.embedding > 0 ? "embedding" : "pooled";
+    kith_status status;
+    if (!a->batch) {
+        const int64_t dim[4] = {a->generate, info.channels, info.height, info.width};
+        if ((status = kith_array_init(KITH_F32, 4, dim, batch, err)) != KITH_OK) return status;
+        fill_patterns(&info, batch);
+    }
+    int n_dims = 0;
+    int64_t dim[KITH_MAX_DIMS + 1] = {batch->dim[0]};
+    if ((status = kith_model_tap_shape(model, tap, &n_dims, dim + 1, err)) != KITH_OK) return status;
+    if ((status = kith_array_init(KITH_F32, n_dims + 1, dim, values, err)) != KITH_OK) return status;
+    return kith_model_embed(model, batch->data, batch->dim[0], tap, values->data, err);
+}
+
+static kith_status run(arguments *a, kith_error *err) {
+    kith_array batch = {0}, values = {0};
+    kith_model *model = NULL;
+    kith_status status = KITH_OK;
+    if (a->batch) {
+        status = read_batch(a->batch, &batch, err);
+        a->model.channels = batch.dim[1];
+        a->model.height = batch.dim[2];
+        a->model.width = batch.dim[3];
+    } else {
+        a->model.height = a->model.width = a->size;
+    }
+    if (status == KITH_OK) status = kith_model_open(&a->model, &model, err);
+    if (status == KITH_OK) status = embed(a, model, &batch, &values, err);
+    if (status == KITH_OK && a->out) status = kith_npy_write(a->out, &values, err);
+    if (status == KITH_OK && a->save) status = kith_model_save(model, a->save, err);
+    if (status == KITH_OK) {
+        print_shape(a->out ? a->out : "values", &values);
+        if (!a->batch) print_nearest(&values);
+    }
+    kith_model_free(model);
+    kith_array_release(&values);
+    kith_array_release(&batch);
+    return status;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+int cmd_embed(int argc, char **argv) {
+    arguments a = {0};
+    int64_t seed = 0;
+    const cli_option options[] = {
+        CLI_TEXT("backbone", "NAME", &a.model.backbone,
+                 "the network, where the weights do not say (kith list backbones)"),
+        CLI_TEXT("weights", "FILE", &a.model.weights, "safetensors; without: random weights"),
+        CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
+        CLI_TEXT("tap", "NAME", &a.tap, "map, pooled, embedding or logits; default: embedding, else pooled"),
+        CLI_TEXT("pool", "HOW", &a.model.pool, "global pooling: avg, max or both"),
+        CLI_INT("embedding", "N", &a.model.embedding, 0, 65536, "add an embedding layer of this size"),
+        CLI_INT("seed", "N", &seed, 0, INT64_MAX, "of random weights"),
+        CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32"),
+        CLI_TEXT("device", "NAME", &a.model.device, "what it runs on (see kith list devices)"),
+        CLI_INT("generate", "N", &a.generate, 1, 65536, "embed N generated patterns instead of a file"),
+        CLI_INT("size", "PIXELS", &a.size, 0, 16384, "of generated patterns; 0: the model's"),
+        CLI_TEXT("save", "FILE", &a.save, "also write the model, with what it says of itself"),
+        CLI_TEXT("out|o", "FILE", &a.out, "where the values go (.npy)"),
+        CLI_END};
+    const cli_usage usage = {
+        .operands = "[MODEL.safetensors] [BATCH.npy]",
+        .least = 0,
+        .most = 2,
+        .options = options,
+        .details =
+            "BATCH.npy is float32 [n, channels, height, width], already preprocessed as the model wants.\n"
+            "The values of the tap are written as float32 [n, …]."};
+    const int parsed = cli_parse(&usage, &argc, argv);
+    if (parsed != CLI_RUN) return parsed;
+    a.model.seed = (uint64_t)seed;
+    int at = 1;
+    if (at < argc && ends_with(argv[at], ".safetensors")) {
+        if (a.model.weights) return cli_misused("embed", "'%.60s' and --weights are both given", argv[at]);
+        a.model.weights = argv[at++];
+    }
+    if (at < argc) a.batch = argv[at++];
+    if (at < argc) return cli_misused("embed", "'%.60s' is one too many", argv[at]);
+    if (!a.model.backbone && !a.model.weights)
+        return cli_misused("embed", "wants a model: --backbone NAME or a file");
+    if (!a.batch == !a.generate) return cli_misused("embed", "wants BATCH.npy or --generate N, one of them");
+    if (a.batch && !a.out) return cli_misused("embed", "wants --out FILE for the values");
+    kith_error err = {0};
+    return run(&a, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
+}
