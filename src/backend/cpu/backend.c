@@ -161,9 +161,13 @@ static kith_status cpu_download(ki_backend *backend, const void *src, void *host
     return cpu_copy(backend, host, src, bytes, err);
 }
 
+static void zero_range(void *context, int64_t begin, int64_t end) {
+    memset((char *)context + begin, 0, (size_t)(end - begin));
+}
+
 static kith_status cpu_zero(ki_backend *backend, void *dst, size_t bytes, kith_error *err) {
     (void)backend, (void)err;
-    memset(dst, 0, bytes);
+    ki_parallel_for((int64_t)bytes, 1 << 20, zero_range, dst);
     return KITH_OK;
 }
 
