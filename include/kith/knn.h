@@ -92,16 +92,16 @@ KITH_API kith_kmeans_options kith_kmeans_defaults(int64_t n_clusters);
 typedef struct kith_kmeans_result {
     kith_array centroids; /* float32 [n_clusters, dim] */
     int32_t *cluster;     /* [n], the nearest centroid; ties by lower index */
-    int64_t *size;        /* [n_clusters], all > 0 unless the rows have fewer distinct values */
+    int64_t *size;        /* [n_clusters]; 0 where the last assignment left none */
     double objective;     /* sum of squared distances to the nearest centroid, in float64 */
     int64_t n_iterations; /* of the kept run */
     int64_t n_refilled;   /* empty clusters that were given a new centre, in the kept run */
     int64_t restart;      /* which one was kept */
 } kith_kmeans_result;
 
-/* Lloyd's iterations with exact bounds: a row is compared with all centroids only when the moves
- * since its last full comparison could have changed its nearest one. An empty cluster takes the row
- * that is farthest from its own centroid. n_clusters from 1 to n. */
+/* Lloyd's iterations; a row is compared only with the centroids whose moves can have changed its
+ * nearest one. An empty cluster takes the row that is farthest from its own centroid. n_clusters from
+ * 1 to n. */
 KITH_API kith_status kith_kmeans(const kith_array *rows, const kith_kmeans_options *options,
                                  kith_kmeans_result *ret_result, kith_error *err);
 KITH_API void kith_kmeans_result_release(kith_kmeans_result *result); /* fine on a zeroed struct */

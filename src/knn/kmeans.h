@@ -1,0 +1,23 @@
+/* What the parts of k-means share. */
+#ifndef KI_KMEANS_H
+#define KI_KMEANS_H
+
+#include "knn/tiles.h"
+
+/* The rows of a k-means run: normalised if asked, float32, and their panels. */
+typedef struct ki_kmeans_data {
+    int64_t n, dim;
+    float *x; /* [n, dim] */
+    ki_panels panels;
+} ki_kmeans_data;
+
+/* Rows to start from, by k-means++ (Arthur and Vassilvitskii 2007): each next one is drawn with
+ * probability proportional to its squared distance from the nearest one drawn before. All different
+ * unless there are fewer different rows. ret_rows [n_clusters]. */
+kith_status ki_kmeans_plus_plus(const ki_kmeans_data *data, int64_t n_clusters, uint64_t seed,
+                                uint32_t restart, int64_t *ret_rows, kith_error *err);
+/* n_clusters different rows at random. */
+kith_status ki_kmeans_random(int64_t n, int64_t n_clusters, uint64_t seed, uint32_t restart,
+                             int64_t *ret_rows, kith_error *err);
+
+#endif

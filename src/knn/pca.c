@@ -1,0 +1,297 @@
+/* Principal components in float64, from blocks of centred rows: the covariance matrix and its eigenvectors,
+ * or, for many columns, subspace iteration (Halko, Martinsson and Tropp, "Finding structure with
+ * randomness", SIAM Review 2011), which never forms that matrix.
+ *
+ * BLAS is called on fixed stripes, one thread each, and LAPACK on one thread: how these libraries
+ * split work must not show in the bits. */
+#include <cblas.h>
+#include <lapacke.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/parallel.h"
+#include "core/rng.h"
+#include "kith/knn.h"
+#include "knn/rows.h"
+
+enum { BLOCK = 512, STRIPE = 128, SPARE = 10, N_POWERS = 4, MOST_EXACT = 3000 };
+
+/* c [m, n] = beta c + op(a) b with b [k, n]; a is [m, k], or [k, m] when transposed. All row-major. */
+typedef struct product {
+    bool is_transposed;
+    int64_t m, n, k;
+    const double *a, *b;
+    int64_t lda, ldb, ldc;
+    double beta;
+    double *c;
+} product;
+
+static void product_stripes(void *context, int64_t begin, int64_t end) {
+    const product *p = context;
+    for (int64_t s = begin; s < end; s++) {
+        const int64_t row = s * STRIPE, m = p->m - row < STRIPE ? p->m - row : STRIPE;
+        cblas_dgemm(CblasRowMajor, p->is_transposed ? CblasTrans : CblasNoTrans, CblasNoTrans, (int)m,
+                    (int)p->n, (int)p->k, 1, p->a + (p->is_transposed ? row : row * p->lda), (int)p->lda,
+                    p->b, (int)p->ldb, p->beta, p->c + row * p->ldc, (int)p->ldc);
+    }
+}
+
+static void multiply(const product *p) {
+    const int64_t n_stripes = (p->m + STRIPE - 1) / STRIPE;
+    const int n_threads = ki_threads();
+    if (n_stripes == 1) ki_threads_set(1);
+    product copy = *p;
+    ki_parallel_for(n_stripes, 1, product_stripes, &copy);
+    ki_threads_set(n_threads);
+}
+
+/* Rows begin … begin + n - 1, centred, into block [n, dim]. */
+static void load_block(const ki_rows *rows, const double *mean, int64_t begin, int64_t n, double *block) {
+    for (int64_t i = 0; i < n; i++) {
+        ki_rows_get(rows, begin + i, block + i * rows->dim);
+        for (int64_t k = 0; k < rows->dim; k++) block[i * rows->dim + k] -= mean[k];
+    }
+}
+
+static int64_t block_rows(const ki_rows *rows, int64_t begin) {
+    return rows->n - begin < BLOCK ? rows->n - begin : BLOCK;
+}
+
+/* a [n, n] symmetric, destroyed: the m largest eigenvalues and their vectors (rows of vector [m, n]),
+ * largest first. */
+static kith_status eigen(double *a, int64_t n, int64_t m, double *value, double *vector, kith_error *err) {
+    kith_status status = KITH_OK;
+    double *all = NULL, *found = NULL;
+    lapack_int *support = NULL, n_found = 0;
+    KI_CHECK(ki_alloc_or(&all, (size_t)n, sizeof *all, "eigenvalues", err));
+    KI_CHECK(ki_alloc_or(&found, (size_t)n * (size_t)m, sizeof *found, "eigenvectors", err));
+    KI_CHECK(ki_alloc_or(&support, 2 * (size_t)m, sizeof *support, "eigenvector support", err));
+    const int n_threads = ki_threads();
+    ki_threads_set(1);
+    /* Column-major: a symmetric matrix is the same either way, and vectors come out contiguous. */
+    const lapack_int info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, 'V', 'I', 'U', (lapack_int)n, a, (lapack_int)n,
+                                           0, 0, (lapack_int)(n - m + 1), (lapack_int)n, 0, &n_found, all,
+                                           found, (lapack_int)n, support);
+    ki_threads_set(n_threads);
+    if (info == LAPACK_WORK_MEMORY_ERROR || info == LAPACK_TRANSPOSE_MEMORY_ERROR) {
+        status = ki_fail_memory(err, (size_t)n * sizeof *a, "the eigenvalue problem");
+        goto done;
+    }
+    if (info != 0 || n_found != m) {
+        status = ki_fail(err, KITH_EBACKEND, "LAPACK's dsyevr found %d of %lld eigenvectors (info %d)",
+                         (int)n_found, (long long)m, (int)info);
+        goto done;
+    }
+    for (int64_t j = 0; j < m; j++) {
+        value[j] = all[m - 1 - j];
+        memcpy(vector + j * n, found + (m - 1 - j) * n, (size_t)n * sizeof *vector);
+    }
+done:
+    ki_free(all);
+    ki_free(found);
+    ki_free(support);
+    return status;
+}
+
+static kith_status fit_exact(const ki_rows *rows, int64_t m, kith_pca *pca, kith_error *err) {
+    kith_status status = KITH_OK;
+    double *block = NULL, *covariance = NULL;
+    const size_t dim = (size_t)rows->dim;
+    KI_CHECK(ki_alloc_or(&block, BLOCK * dim, sizeof *block, "centred rows", err));
+    KI_CHECK(ki_zalloc_or(&covariance, dim * dim, sizeof *covariance, "the covariance matrix", err));
+    for (int64_t i = 0; i < rows->n; i += BLOCK) {
+        const int64_t n = block_rows(rows, i);
+        load_block(rows, pca->mean.data, i, n, block);
+        const product p = {true,      rows->dim, rows->dim, n, block,     block,
+                           rows->dim, rows->dim, rows->dim, 1, covariance};
+        multiply(&p);
+    }
+    for (size_t i = 0; i < dim * dim; i++) covariance[i] /= (double)(rows->n - 1);
+    KI_CHECK(eigen(covariance, rows->dim, m, pca->variance.data, pca->components.data, err));
+done:
+    ki_free(block);
+    ki_free(covariance);
+    return status;
+}
+
+/* Orthonormal columns for a [m, n], m >= n. */
+static kith_status orthonormalize(double *a, int64_t m, int64_t n, kith_error *err) {
+    double *tau = NULL;
+    KI_TRY(ki_alloc_or(&tau, (size_t)n, sizeof *tau, "reflectors", err));
+    const int n_threads = ki_threads();
+    ki_threads_set(1);
+    lapack_int info = LAPACKE_dgeqrf(LAPACK_ROW_MAJOR, (lapack_int)m, (lapack_int)n, a, (lapack_int)n, tau);
+    if (info == 0)
+        info = LAPACKE_dorgqr(LAPACK_ROW_MAJOR, (lapack_int)m, (lapack_int)n, (lapack_int)n, a, (lapack_int)n,
+                              tau);
+    ki_threads_set(n_threads);
+    ki_free(tau);
+    if (info == 0) return KITH_OK;
+    if (info == LAPACK_WORK_MEMORY_ERROR || info == LAPACK_TRANSPOSE_MEMORY_ERROR)
+        return ki_fail_memory(err, (size_t)(m * n) * sizeof *a, "orthonormalisation");
+    return ki_fail(err, KITH_EBACKEND, "LAPACK's dgeqrf or dorgqr failed (info %d)", (int)info);
+}
+
+/* y [dim, l] = Xc' Xc q; with inner [l, l] not NULL, also inner = (Xc q)' (Xc q). */
+static void apply_covariance(const ki_rows *rows, const double *mean, const double *q, int64_t l,
+                             double *block, double *z, double *y, double *inner) {
+    const int64_t dim = rows->dim;
+    for (int64_t i = 0; i < rows->n; i += BLOCK) {
+        const int64_t n = block_rows(rows, i);
+        const double beta = i == 0 ? 0 : 1;
+        load_block(rows, mean, i, n, block);
+        multiply(&(product){false, n, l, dim, block, q, dim, l, l, 0, z});
+        if (inner)
+            multiply(&(product){true, l, l, n, z, z, l, l, l, beta, inner});
+        else
+            multiply(&(product){true, dim, l, n, block, z, dim, l, l, beta, y});
+    }
+}
+
+static kith_status fit_randomized(const ki_rows *rows, int64_t m, uint64_t seed, kith_pca *pca,
+                                  kith_error *err) {
+    kith_status status = KITH_OK;
+    const int64_t dim = rows->dim, most = rows->n < dim ? rows->n : dim;
+    const int64_t l = m + SPARE < most ? m + SPARE : most;
+    double *block = NULL, *q = NULL, *y = NULL, *z = NULL, *inner = NULL, *vector = NULL;
+    const double *mean = pca->mean.data;
+    KI_CHECK(ki_alloc_or(&block, BLOCK * (size_t)dim, sizeof *block, "centred rows", err));
+    KI_CHECK(ki_alloc_or(&q, (size_t)dim * (size_t)l, sizeof *q, "the subspace", err));
+    KI_CHECK(ki_alloc_or(&y, (size_t)dim * (size_t)l, sizeof *y, "the subspace", err));
+    KI_CHECK(ki_alloc_or(&z, BLOCK * (size_t)l, sizeof *z, "projected rows", err));
+    KI_CHECK(ki_alloc_or(&inner, (size_t)l * (size_t)l, sizeof *inner, "the small matrix", err));
+    KI_CHECK(ki_alloc_or(&vector, (size_t)m * (size_t)l, sizeof *vector, "small eigenvectors", err));
+    ki_rng rng = ki_rng_at(seed, KI_RNG_PCA, 0, 0);
+    for (int64_t i = 0; i < dim * l; i++) q[i] = ki_rng_normal(&rng);
+    for (int power = 0; power < N_POWERS; power++) {
+        apply_covariance(rows, mean, q, l, block, z, y, NULL);
+        memcpy(q, y, (size_t)(dim * l) * sizeof *q);
+        KI_CHECK(orthonormalize(q, dim, l, err));
+    }
+    apply_covariance(rows, mean, q, l, block, z, y, inner);
+    for (int64_t i = 0; i < l * l; i++) inner[i] /= (double)(rows->n - 1);
+    KI_CHECK(eigen(inner, l, m, pca->variance.data, vector, err));
+    /* components [m, dim] = vector [m, l] q' */
+    double *to = pca->components.data;
+    for (int64_t j = 0; j < m; j++) {
+        for (int64_t k = 0; k < dim; k++) {
+            double sum = 0;
+            for (int64_t i = 0; i < l; i++) sum += vector[j * l + i] * q[k * l + i];
+            to[j * dim + k] = sum;
+        }
+    }
+done:
+    ki_free(block);
+    ki_free(q);
+    ki_free(y);
+    ki_free(z);
+    ki_free(inner);
+    ki_free(vector);
+    return status;
+}
+
+/* Column sums and sums of squares about the mean; returns the total variance. */
+static double find_mean(const ki_rows *rows, double *mean, double *row) {
+    for (int64_t i = 0; i < rows->n; i++) {
+        ki_rows_get(rows, i, row);
+        for (int64_t k = 0; k < rows->dim; k++) mean[k] += row[k];
+    }
+    for (int64_t k = 0; k < rows->dim; k++) mean[k] /= (double)rows->n;
+    double sum = 0;
+    for (int64_t i = 0; i < rows->n; i++) {
+        ki_rows_get(rows, i, row);
+        for (int64_t k = 0; k < rows->dim; k++) sum += (row[k] - mean[k]) * (row[k] - mean[k]);
+    }
+    return sum / (double)(rows->n - 1);
+}
+
+/* The sign of an eigenvector is arbitrary: make the largest entry positive. */
+static void fix_signs(double *components, int64_t m, int64_t dim) {
+    for (int64_t j = 0; j < m; j++) {
+        double *v = components + j * dim;
+        int64_t at = 0;
+        for (int64_t k = 1; k < dim; k++) at = fabs(v[k]) > fabs(v[at]) ? k : at;
+        if (v[at] >= 0) continue;
+        for (int64_t k = 0; k < dim; k++) v[k] = -v[k];
+    }
+}
+
+kith_status kith_pca_fit(const kith_array *array, const kith_pca_options *options, kith_pca *ret_pca,
+                         kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_rows rows;
+    KI_TRY(ki_rows_init(array, "rows", &rows, err));
+    const int64_t m = options->n_components, most = rows.n - 1 < rows.dim ? rows.n - 1 : rows.dim;
+    if (rows.n < 2)
+        return ki_fail(err, KITH_EINVAL, "%lld rows; principal components want at least 2",
+                       (long long)rows.n);
+    if (m < 1 || m > most)
+        return ki_fail(err, KITH_EINVAL, "%lld components of %lld rows of %lld values; wanted 1 to %lld",
+                       (long long)m, (long long)rows.n, (long long)rows.dim, (long long)most);
+    if (rows.dim > INT32_MAX / 2)
+        return ki_fail(err, KITH_ESHAPE, "rows of %lld values are too long", (long long)rows.dim);
+    kith_pca pca = {0};
+    double *row = NULL;
+    KI_CHECK(kith_array_init(KITH_F64, 1, (int64_t[]){rows.dim}, &pca.mean, err));
+    KI_CHECK(kith_array_init(KITH_F64, 1, (int64_t[]){m}, &pca.variance, err));
+    KI_CHECK(kith_array_init(KITH_F64, 2, (int64_t[]){m, rows.dim}, &pca.components, err));
+    KI_CHECK(ki_alloc_or(&row, (size_t)rows.dim, sizeof *row, "a row", err));
+    pca.total_variance = find_mean(&rows, pca.mean.data, row);
+    const bool is_exact = options->method == KITH_PCA_EXACT ||
+                          (options->method == KITH_PCA_AUTO && (rows.dim <= MOST_EXACT || m > most / 3));
+    if (is_exact)
+        KI_CHECK(fit_exact(&rows, m, &pca, err));
+    else
+        KI_CHECK(fit_randomized(&rows, m, options->seed, &pca, err));
+    fix_signs(pca.components.data, m, rows.dim);
+    *ret_pca = pca;
+    pca = (kith_pca){0};
+done:
+    ki_free(row);
+    kith_pca_release(&pca);
+    return status;
+}
+
+kith_status kith_pca_apply(const kith_pca *pca, const kith_array *array, kith_array *ret_projected,
+                           kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_rows rows;
+    KI_TRY(ki_rows_init(array, "rows", &rows, err));
+    const int64_t m = pca->components.dim[0], dim = pca->components.dim[1];
+    if (rows.dim != dim)
+        return ki_fail(err, KITH_ESHAPE, "rows have %lld values; the components were fitted to %lld",
+                       (long long)rows.dim, (long long)dim);
+    kith_array projected = {0};
+    double *block = NULL, *z = NULL, *transposed = NULL;
+    KI_CHECK(kith_array_init(KITH_F32, 2, (int64_t[]){rows.n, m}, &projected, err));
+    KI_CHECK(ki_alloc_or(&block, BLOCK * (size_t)dim, sizeof *block, "centred rows", err));
+    KI_CHECK(ki_alloc_or(&z, BLOCK * (size_t)m, sizeof *z, "projected rows", err));
+    KI_CHECK(ki_alloc_or(&transposed, (size_t)dim * (size_t)m, sizeof *transposed, "components", err));
+    for (int64_t j = 0; j < m; j++) {
+        for (int64_t k = 0; k < dim; k++)
+            transposed[k * m + j] = ((const double *)pca->components.data)[j * dim + k];
+    }
+    for (int64_t i = 0; i < rows.n; i += BLOCK) {
+        const int64_t n = block_rows(&rows, i);
+        load_block(&rows, pca->mean.data, i, n, block);
+        multiply(&(product){false, n, m, dim, block, transposed, dim, m, m, 0, z});
+        float *to = (float *)projected.data + i * m;
+        for (int64_t k = 0; k < n * m; k++) to[k] = (float)z[k];
+    }
+    *ret_projected = projected;
+    projected = (kith_array){0};
+done:
+    kith_array_release(&projected);
+    ki_free(block);
+    ki_free(z);
+    ki_free(transposed);
+    return status;
+}
+
+void kith_pca_release(kith_pca *pca) {
+    kith_array_release(&pca->mean);
+    kith_array_release(&pca->components);
+    kith_array_release(&pca->variance);
+    *pca = (kith_pca){0};
+}
