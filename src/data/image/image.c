@@ -26,8 +26,8 @@ kith_status ki_image_shape(ki_image *image, int64_t w, int64_t h, int channels, 
     }
     /* Reading the slack must not depend on what lay there before. */
     memset(image->data + bytes - KI_IMAGE_SLACK, 0, KI_IMAGE_SLACK);
-    image->w = (int32_t)w;
-    image->h = (int32_t)h;
+    image->w = image->full_w = (int32_t)w;
+    image->h = image->full_h = (int32_t)h;
     image->channels = channels;
     return KITH_OK;
 }

@@ -19,6 +19,7 @@
 /* Zero-initialise; the memory is kept and reused by the next decode into the same struct. */
 typedef struct ki_image {
     int32_t w, h;
+    int32_t full_w, full_h; /* as in the file: more than w, h when it was decoded at a smaller scale */
     int channels;
     uint8_t *data;
     size_t capacity;

@@ -147,6 +147,8 @@ static kith_status decode(const uint8_t *bytes, size_t n_bytes, const ki_decode 
     jpeg_start_decompress(&d->info);
     status = ki_image_shape(ret_image, d->info.output_width, d->info.output_height, is_grey ? 1 : 3, err);
     if (status != KITH_OK) goto done;
+    ret_image->full_w = (int32_t)d->info.image_width;
+    ret_image->full_h = (int32_t)d->info.image_height;
     if (is_cmyk) {
         wide_row = ki_alloc((size_t)ret_image->w, 4);
         if (!wide_row) {

@@ -71,6 +71,8 @@ kith_status ki_image_upright(ki_image *image, int orientation, ki_image *scratch
             for (int c = 0; c < channels; c++) dst[c] = src[c];
         }
     }
+    scratch->full_w = how.swaps ? image->full_h : image->full_w;
+    scratch->full_h = how.swaps ? image->full_w : image->full_h;
     const ki_image t = *image;
     *image = *scratch;
     *scratch = t;

@@ -1,0 +1,234 @@
+#include "data/image/image.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "kith/array.h"
+#include "kith/log.h"
+#include "support/testing.h"
+
+static const ki_decode plain = {.background = {40, 90, 200}};
+
+static const char *corpus(const char *name) {
+    static char path[4096];
+    snprintf(path, sizeof path, "%s/test/corpus/image/%s", KITH_SOURCE_DIR, name);
+    return path;
+}
+
+/* Decode from a block of exactly the file's size: the sanitizer then sees reads behind the end. */
+static kith_status decode(const char *name, const ki_decode *how, ki_image *image, kith_error *err) {
+    ki_bytes bytes = {0};
+    assert_ok(ki_bytes_read(&bytes, corpus(name), err), err);
+    uint8_t *exact = malloc(bytes.n ? bytes.n : 1);
+    assert_non_null(exact);
+    memcpy(exact, bytes.data, bytes.n);
+    const kith_status status = ki_image_decode(exact, bytes.n, how, image, err);
+    int32_t w = 0, h = 0;
+    if (status == KITH_OK && how->least_side == 0) {
+        assert_ok(ki_image_probe(exact, bytes.n, &w, &h, err), err);
+        assert_int_equal(w, image->w);
+        assert_int_equal(h, image->h);
+    } else {
+        ki_image_probe(exact, bytes.n, &w, &h, NULL);
+    }
+    free(exact);
+    ki_bytes_release(&bytes);
+    return status;
+}
+
+/* Chroma upsampling and colour conversion may differ by a rounding between versions of libjpeg. */
+static void assert_close(const char *name, const ki_image *image, const kith_array *want) {
+    assert_int_equal(want->n_dims, 3);
+    if (image->h != want->dim[0] || image->w != want->dim[1] || image->channels != want->dim[2])
+        fail_msg("%s is %dx%d with %d channels; wanted %dx%d with %d", name, image->w, image->h,
+                 image->channels, (int)want->dim[1], (int)want->dim[0], (int)want->dim[2]);
+    const int most = strstr(name, ".jpg") || strstr(name, "lossy") ? 2 : 0;
+    const uint8_t *pixels = want->data;
+    for (int64_t i = 0; i < kith_array_count(want); i++) {
+        if (abs(image->data[i] - pixels[i]) > most)
+            fail_msg("%s: byte %d is %d; wanted %d (± %d)", name, (int)i, image->data[i], pixels[i], most);
+    }
+}
+
+static void test_corpus(void **state) {
+    (void)state;
+    kith_memory_stats before, after;
+    kith_memory_stats_get(&before);
+    DIR *dir = opendir(corpus(""));
+    assert_non_null(dir);
+    int n_ok = 0, n_bad = 0;
+    ki_image image = {0};
+    for (struct dirent *file; (file = readdir(dir));) {
+        const char *name = file->d_name;
+        kith_error err = {0};
+        if (strncmp(name, "ok_", 3) == 0) {
+            char path[4096];
+            kith_array want = {0};
+            snprintf(path, sizeof path, "%s/test/golden/data/decode/%s.npy", KITH_SOURCE_DIR, name);
+            assert_ok(kith_npy_read(path, &want, &err), &err);
+            if (decode(name, &plain, &image, &err) != KITH_OK)
+                fail_msg("%s was refused: %s", name, err.message);
+            assert_close(name, &image, &want);
+            kith_array_release(&want);
+            n_ok++;
+        } else if (strncmp(name, "bad_", 4) == 0) {
+            if (decode(name, &plain, &image, &err) == KITH_OK)
+                fail_msg("%s was read; it must be refused", name);
+            assert_true(err.message[0] != '\0');
+            print_message("%s: %s\n", name, err.message);
+            n_bad++;
+        }
+    }
+    closedir(dir);
+    ki_image_release(&image);
+    print_message("%d read, %d refused\n", n_ok, n_bad);
+    assert_true(n_ok >= 33 && n_bad >= 17);
+    kith_memory_stats_get(&after);
+    assert_int_equal(after.live_bytes, before.live_bytes);
+}
+
+static void test_refusals_say_why(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        kith_status status;
+        const char *text;
+    } rows[] = {
+        {"bad_bomb.jpg", KITH_EINVAL,
+         "JPEG: the image is 65000 x 65000 pixels; the limit is 100000000 pixels"},
+        {"bad_bomb.png", KITH_EINVAL,
+         "PNG: the image is 60000 x 60000 pixels; the limit is 100000000 pixels"},
+        {"bad_cut.jpg", KITH_EFORMAT, "JPEG: the file ends before the image does"},
+        {"bad_cut.png", KITH_EFORMAT, "PNG: the file ends before the image does"},
+        {"bad_animated.webp", KITH_EUNSUPPORTED, "WebP: animated images are not read"},
+        {"bad_empty.jpg", KITH_EFORMAT, "the file is empty"},
+        {"bad_text.jpg", KITH_EUNSUPPORTED,
+         "the file begins with byte 0x6e and is neither JPEG, PNG nor WebP"},
+    };
+    ki_image image = {0};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_error err = {0};
+        assert_int_equal(decode(rows[i].name, &plain, &image, &err), rows[i].status);
+        assert_string_equal(err.message, rows[i].text);
+    }
+    ki_image_release(&image);
+}
+
+static void test_pixel_limit(void **state) {
+    (void)state;
+    ki_image image = {0};
+    kith_error err = {0};
+    static const char *const names[] = {"ok_rgb.jpg", "ok_rgb.png", "ok_lossless.webp"};
+    for (size_t i = 0; i < N_ROWS(names); i++) {
+        const ki_decode at = {.most_pixels = 27 * 18}, below = {.most_pixels = 27 * 18 - 1};
+        assert_ok(decode(names[i], &at, &image, &err), &err);
+        assert_int_equal(decode(names[i], &below, &image, &err), KITH_EINVAL);
+    }
+    ki_image_release(&image);
+}
+
+/* 27 x 18: half is 14 x 9, a quarter 7 x 5, an eighth 4 x 3. */
+static void test_scaled_decode(void **state) {
+    (void)state;
+    static const struct {
+        int32_t least, w, h;
+    } rows[] = {{0, 27, 18}, {18, 27, 18}, {10, 27, 18}, {9, 14, 9},
+                {6, 14, 9},  {5, 7, 5},    {3, 4, 3},    {1, 4, 3}};
+    ki_image image = {0};
+    kith_error err = {0};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        const ki_decode how = {.least_side = rows[i].least};
+        assert_ok(decode("ok_rgb.jpg", &how, &image, &err), &err);
+        assert_int_equal(image.w, rows[i].w);
+        assert_int_equal(image.h, rows[i].h);
+        assert_int_equal(image.full_w, 27);
+        assert_int_equal(image.full_h, 18);
+        assert_ok(decode("ok_exif_6.jpg", &how, &image, &err), &err); /* stands on its side */
+        assert_int_equal(image.w, rows[i].h);
+        assert_int_equal(image.h, rows[i].w);
+        assert_int_equal(image.full_w, 18);
+    }
+    ki_image_release(&image);
+}
+
+static void test_png_round_trip(void **state) {
+    (void)state;
+    ki_image image = {0}, back = {0};
+    ki_bytes bytes = {0};
+    kith_error err = {0};
+    for (int channels = 1; channels <= 3; channels += 2) {
+        assert_ok(ki_image_shape(&image, 31, 17, channels, &err), &err);
+        for (int i = 0; i < 31 * 17 * channels; i++) image.data[i] = (uint8_t)(i * 37);
+        assert_ok(ki_png_encode(&image, &bytes, &err), &err);
+        assert_ok(ki_image_decode(bytes.data, bytes.n, &plain, &back, &err), &err);
+        assert_int_equal(back.channels, channels);
+        assert_memory_equal(back.data, image.data, 31 * 17 * (size_t)channels);
+    }
+    ki_image_release(&image);
+    ki_image_release(&back);
+    ki_bytes_release(&bytes);
+}
+
+/* Every allocation of a decode may fail: an error, nothing lost, nothing half-made. */
+static void test_no_memory(void **state) {
+    (void)state;
+    static const char *const names[] = {"ok_rgb.jpg", "ok_cmyk_adobe.jpg", "ok_exif_6.jpg", "ok_rgba.png",
+                                        "ok_alpha.webp"};
+    for (size_t i = 0; i < N_ROWS(names); i++) {
+        ki_bytes bytes = {0};
+        kith_error err = {0};
+        assert_ok(ki_bytes_read(&bytes, corpus(names[i]), &err), &err);
+        bool has_failed = true;
+        for (int64_t n = 0; has_failed && n < 50; n++) {
+            kith_memory_stats before, after;
+            kith_memory_stats_get(&before);
+            ki_image image = {0};
+            ki_alloc_fail_after(n);
+            const kith_status status = ki_image_decode(bytes.data, bytes.n, &plain, &image, &err);
+            has_failed = ki_alloc_failed();
+            ki_alloc_fail_after(-1);
+            assert_int_equal(status, has_failed ? KITH_ENOMEM : KITH_OK);
+            ki_image_release(&image);
+            kith_memory_stats_get(&after);
+            assert_int_equal(after.live_bytes, before.live_bytes);
+        }
+        assert_false(has_failed);
+        ki_bytes_release(&bytes);
+    }
+}
+
+static void test_cut_anywhere(void **state) {
+    (void)state;
+    static const char *const names[] = {"ok_rgb.jpg", "ok_progressive.jpg", "ok_interlaced.png",
+                                        "ok_lossy.webp"};
+    ki_image image = {0};
+    for (size_t i = 0; i < N_ROWS(names); i++) {
+        ki_bytes bytes = {0};
+        kith_error err = {0};
+        assert_ok(ki_bytes_read(&bytes, corpus(names[i]), &err), &err);
+        int n_read = 0;
+        for (size_t n = 0; n < bytes.n; n++) {
+            uint8_t *exact = malloc(n + 1);
+            memcpy(exact, bytes.data, n);
+            n_read += ki_image_decode(exact, n, &plain, &image, &err) == KITH_OK;
+            free(exact);
+        }
+        print_message("%s: %d of %zu cuts still read\n", names[i], n_read, bytes.n);
+        assert_int_equal(n_read, 0);
+        ki_bytes_release(&bytes);
+    }
+    ki_image_release(&image);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_corpus),         cmocka_unit_test(test_refusals_say_why),
+        cmocka_unit_test(test_pixel_limit),    cmocka_unit_test(test_scaled_decode),
+        cmocka_unit_test(test_png_round_trip), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cut_anywhere),
+    };
+    return cmocka_run_group_tests_name("data/image", tests, NULL, NULL);
+}
