@@ -111,7 +111,7 @@ static kith_status loss_on(step *s, const ki_real *x, int64_t dim, bool is_main,
     kith_status status = KITH_OK;
     ki_pairs pairs;
     ki_real *proxies = NULL, *norms = NULL, *diff_w = NULL, *diff_straight = NULL, **diff = NULL;
-    ki_loss_out out = {0};
+    ki_loss_out out = {.g_scale = 1};
     KI_CHECK(make_pairs(s, x, dim, is_main, &pairs, &proxies, &norms, err));
     KI_CHECK(take_param_diffs(s, o->loss.param, o->loss.n_params, &diff, err));
     KI_CHECK(ki_work_reals(&o->work, pairs.m * pairs.ld, "pair gradients", &out.g, err));
@@ -124,7 +124,7 @@ static kith_status loss_on(step *s, const ki_real *x, int64_t dim, bool is_main,
     const ki_loss_in in = {
         .settings = o->loss.settings, .pairs = &pairs, .param = o->loss.param, .proxies = proxies};
     KI_CHECK(loss->eval(&in, &out, err));
-    KI_CHECK(ki_pairs_backward(&pairs, out.g, diff_x, diff_w, err));
+    KI_CHECK(ki_pairs_backward(&pairs, out.g, out.g_scale, diff_x, diff_w, err));
     if (loss->is_proxy) {
         add_scaled(diff_w, diff_straight, 1, pairs.n * dim);
         ki_rows_normalize_backward(proxies, norms, diff_w, pairs.n, dim, 1, diff[0]);
@@ -339,7 +339,7 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     const ki_loss_use *loss = &objective->loss;
     ki_pairs pairs;
     ki_real *proxies = NULL, *norms = NULL, **diff = NULL, *weight = NULL;
-    ki_loss_out out = {0};
+    ki_loss_out out = {.g_scale = 1};
     if (!loss->record) return ki_fail(err, KITH_EINVAL, "pair weights are the loss's, and the loss is none");
     KI_TRY(ki_batch_check(objective, batch, err));
     KI_TRY(step_begin(&s, err));
@@ -357,7 +357,7 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     if (!ki_mul_size((size_t)pairs.m, (size_t)pairs.n, &n_weights))
         return ki_fail_memory(err, SIZE_MAX, "pair weights");
     KI_TRY(ki_alloc_or(&weight, n_weights, sizeof *weight, "pair weights", err));
-    ki_pairs_weights(&pairs, out.g, weight);
+    ki_pairs_weights(&pairs, out.g, out.g_scale, weight);
     *ret_weight = weight;
     *ret_n = pairs.n;
     return KITH_OK;

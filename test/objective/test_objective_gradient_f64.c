@@ -7,7 +7,7 @@
 
 enum { N_COORDINATES = 24 };
 
-static int n_checked, n_kinks, n_bad, n_value_bad;
+static int n_checked, n_kinks, n_bad, n_value_bad, n_not_derivative;
 
 static double value_of(golden_case *c) {
     kith_error err = {0};
@@ -60,7 +60,6 @@ static void check_array(golden_case *c, const char *what, ki_real *x, const ki_r
 }
 
 static void check_case(golden_case *c) {
-    /* Too near for any difference quotient: points that coincide are all kink. */
     kith_error err = {0};
     ki_result result;
     assert_ok(ki_objective_evaluate(c->made.objective, &c->batch, &result, &err), &err);
@@ -72,6 +71,10 @@ static void check_case(golden_case *c) {
         n_value_bad++;
     }
     ki_free(wanted);
+    if (strstr(c->recipe, "# the gradient is not the derivative")) {
+        n_not_derivative++;
+        return;
+    }
     ki_real *gradient[KI_N_TAPS] = {0};
     for (int tap = 0; tap < KI_N_TAPS; tap++) {
         if (!result.diff[tap]) continue;
@@ -110,6 +113,8 @@ static void test_gradients(void **state) {
     assert_int_equal(n_bad, 0);
     assert_true(n_checked > 5000);
     assert_true(n_kinks * 8 < n_checked);
+    /* Circle with constant paces, as its paper has it; golden values check that gradient. */
+    assert_true(n_not_derivative <= 12);
 }
 
 int main(void) {

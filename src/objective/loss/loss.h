@@ -18,11 +18,15 @@ typedef struct ki_loss_in {
 
 typedef struct ki_loss_out {
     double value;
-    ki_real *g; /* [m, ld]: dL/ds, every entry [i, 0 … n). ki_pairs_rows clears a row before the loss
-                              fills it in; a loss that walks in another way clears g itself */
-    ki_real *const
-        *diff; /* for each of param, cleared: add dL/dparam. Proxies get theirs by the chain rule */
-    ki_real *diff_proxies; /* proxy losses: add dL/d(columns) that does not go through s; else NULL */
+    /* [m, ld]: dL/ds, every entry [i, 0 … n). ki_pairs_rows clears a row before the loss fills it in; a
+     * loss that walks in another way clears g itself. */
+    ki_real *g;
+    /* 1 unless the loss sets it: a factor on all of g, for what is known only after the last row. */
+    double g_scale;
+    /* For each of param, cleared: add dL/dparam. Proxies get theirs by the chain rule. */
+    ki_real *const *diff;
+    /* Proxy losses: add dL/d(columns) that does not go through s; else NULL. */
+    ki_real *diff_proxies;
 } ki_loss_out;
 
 typedef struct ki_loss {

@@ -61,11 +61,11 @@ void ki_pairs_measure(ki_pairs *pairs, ki_measure measure) {
 /* dL/dD over dL/dE at E: points that coincide attract or repel nowhere. */
 static ki_real by_square(ki_real e) { return e > (ki_real)2e-8 ? (ki_real)0.5 / e : 0; }
 
-void ki_pairs_weights(const ki_pairs *p, const ki_real *g, ki_real *weight) {
+void ki_pairs_weights(const ki_pairs *p, const ki_real *g, double scale, ki_real *weight) {
     for (int64_t i = 0; i < p->m; i++) {
         for (int64_t j = 0; j < p->n; j++) {
             const int64_t at = i * p->ld + j;
-            ki_real by_s = g[at];
+            ki_real by_s = g[at] * (ki_real)scale;
             if (p->measure == KI_SQEUCLIDEAN) by_s *= -2;
             if (p->measure == KI_EUCLIDEAN) by_s *= -2 * by_square(p->s[at]);
             weight[i * p->n + j] = p->pair[at] == KI_PAIR_POSITIVE   ? -by_s
@@ -137,7 +137,8 @@ static void diagonal_rows(void *context, int64_t begin, int64_t end) {
 
 static void symmetrize(job *j) { ki_parallel_for((j->pairs->m + TILE - 1) / TILE, 1, symmetrize_tiles, j); }
 
-static kith_status backward_distance(const ki_pairs *p, ki_real *g, ki_real *diff_x, kith_error *err) {
+static kith_status backward_distance(const ki_pairs *p, ki_real *g, ki_real scale, ki_real *diff_x,
+                                     kith_error *err) {
     ki_real *centred = NULL, *mean = NULL;
     job j = {.pairs = p, .g = g};
     KI_TRY(ki_work_reals(p->work, p->m * p->dim, "centred embeddings", &centred, err));
@@ -153,36 +154,37 @@ static kith_status backward_distance(const ki_pairs *p, ki_real *g, ki_real *dif
     if (p->measure == KI_EUCLIDEAN) ki_parallel_for(p->m, 16, square_rows, &j);
     symmetrize(&j);
     ki_parallel_for(p->m, 16, diagonal_rows, &j);
-    ki_gemm(false, false, p->m, p->dim, p->m, -2, g, p->ld, centred, p->dim, 0, diff_x, p->dim);
+    ki_gemm(false, false, p->m, p->dim, p->m, -2 * scale, g, p->ld, centred, p->dim, 0, diff_x, p->dim);
     if (p->n > p->m) {
-        ki_gemm(false, false, p->m, p->dim, p->n - p->m, -2, g + p->m, p->ld, p->w, p->dim, 1, diff_x,
+        ki_gemm(false, false, p->m, p->dim, p->n - p->m, -2 * scale, g + p->m, p->ld, p->w, p->dim, 1, diff_x,
                 p->dim);
         for (int64_t i = 0; i < p->m; i++) {
-            for (int64_t k = 0; k < p->dim; k++) diff_x[i * p->dim + k] += 2 * j.row_sum[i] * mean[k];
+            for (int64_t k = 0; k < p->dim; k++) diff_x[i * p->dim + k] += 2 * scale * j.row_sum[i] * mean[k];
         }
     }
     return KITH_OK;
 }
 
-kith_status ki_pairs_backward(const ki_pairs *p, ki_real *g, ki_real *diff_x, ki_real *diff_w,
+kith_status ki_pairs_backward(const ki_pairs *p, ki_real *g, double scale, ki_real *diff_x, ki_real *diff_w,
                               kith_error *err) {
     const ki_work_mark mark = ki_work_here(p->work);
     kith_status status = KITH_OK;
+    const ki_real a = (ki_real)scale;
     if (p->is_proxy) {
         if (p->measure != KI_INNER)
             return ki_fail(err, KITH_EUNSUPPORTED,
                            "a proxy loss asked for distances; only inner products are known");
-        ki_gemm(false, false, p->m, p->dim, p->n, 1, g, p->ld, p->w, p->dim, 0, diff_x, p->dim);
-        ki_gemm(true, false, p->n, p->dim, p->m, 1, g, p->ld, p->x, p->dim, 0, diff_w, p->dim);
+        ki_gemm(false, false, p->m, p->dim, p->n, a, g, p->ld, p->w, p->dim, 0, diff_x, p->dim);
+        ki_gemm(true, false, p->n, p->dim, p->m, a, g, p->ld, p->x, p->dim, 0, diff_w, p->dim);
     } else if (p->measure == KI_INNER) {
         job j = {.pairs = p, .g = g};
         symmetrize(&j);
-        ki_gemm(false, false, p->m, p->dim, p->m, 1, g, p->ld, p->x, p->dim, 0, diff_x, p->dim);
+        ki_gemm(false, false, p->m, p->dim, p->m, a, g, p->ld, p->x, p->dim, 0, diff_x, p->dim);
         if (p->n > p->m)
-            ki_gemm(false, false, p->m, p->dim, p->n - p->m, 1, g + p->m, p->ld, p->w, p->dim, 1, diff_x,
+            ki_gemm(false, false, p->m, p->dim, p->n - p->m, a, g + p->m, p->ld, p->w, p->dim, 1, diff_x,
                     p->dim);
     } else {
-        status = backward_distance(p, g, diff_x, err);
+        status = backward_distance(p, g, a, diff_x, err);
     }
     ki_work_rewind(p->work, mark);
     return status;

@@ -94,14 +94,14 @@ static inline ki_real ki_pairs_sqdist(const ki_pairs *pairs, int64_t i, int64_t 
     return d > 0 ? d : 0;
 }
 
-/* The chain rule, once for all losses: diff_x [m, dim] = dL/dx from g (assigned). g is used up.
+/* The chain rule, once for all losses: diff_x [m, dim] = dL/dx from scale * g (assigned). g is used up.
  * For proxies diff_w [n, dim] = dL/dw as well; remembered columns are constants. */
-kith_status ki_pairs_backward(const ki_pairs *pairs, ki_real *g, ki_real *diff_x, ki_real *diff_w,
-                              kith_error *err);
+kith_status ki_pairs_backward(const ki_pairs *pairs, ki_real *g, double scale, ki_real *diff_x,
+                              ki_real *diff_w, kith_error *err);
 
 /* Pair weights as in the unified view: w[i,j] = -dL/dS for kept positives, +dL/dS for kept negatives,
  * 0 elsewhere, S the inner products; weight is [m, n] without padding. Reads g: call before backward. */
-void ki_pairs_weights(const ki_pairs *pairs, const ki_real *g, ki_real *weight);
+void ki_pairs_weights(const ki_pairs *pairs, const ki_real *g, double scale, ki_real *weight);
 
 /* y = x / max(|x|, 1e-12) for every row; norm [m] receives |x|. */
 void ki_rows_normalize(const ki_real *x, int64_t m, int64_t dim, ki_real *y, ki_real *norm);

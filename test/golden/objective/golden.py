@@ -34,7 +34,9 @@ def _clustered(rng, y, spread=0.6):
 
 def shapes():
     """name -> (x float32 [m, DIM], y int64 [m])."""
-    rng = np.random.default_rng(20240607)
+    # The seed is one of those for which no anchor has a positive and a negative at distances that float32
+    # could not tell apart (2e-4 at least): which triplets count is then no matter of rounding.
+    rng = np.random.default_rng(20240641)
     out = {}
     for name, classes, images in (('64x2', 64, 2), ('10x10', 10, 10), ('5x8', 5, 8)):
         y = np.repeat(np.arange(classes), images)
