@@ -83,7 +83,7 @@ const ki_backbone ki_backbone_googlenet = {
     .classifier = "fc",
     .channels = 3,
     .size = 224,
-    .least_size = 15,
+    .least_size = 47,
     .options = options,
     .build = build,
 };

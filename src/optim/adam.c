@@ -5,10 +5,10 @@
 
 #include "core/alloc.h"
 
-/* Consecutive parameters with the same multipliers. */
+/* Consecutive parameters with the same multipliers, with the padding between them. */
 typedef struct run {
-    int64_t n;
-    ki_real *value, *m, *v;
+    int64_t n, at; /* `at` is its place in the moments */
+    ki_real *value;
     const ki_real *diff;
     double lr, decay;
 } run;
@@ -63,16 +63,48 @@ static kith_status check_options(const ki_optim_param *params, int n_params, con
     return KITH_OK;
 }
 
-static void add_run(ki_adam *adam, const ki_optim_param *param, ki_real *m, ki_real *v, double lr,
-                    double decay) {
-    run *last = adam->n_runs > 0 ? &adam->runs[adam->n_runs - 1] : NULL;
-    if (last && last->lr == lr && last->decay == decay && last->value + last->n == param->value &&
-        last->diff + last->n == param->diff) {
-        last->n += param->n;
-        return;
+enum { MOST_PADDING = KI_ALIGN / sizeof(ki_real) };
+
+/* Values between the end of one parameter and the start of the next, when both its arrays have the
+ * same few there: padding, that is. Negative when they do not. */
+static int64_t padding_between(const ki_optim_param *a, const ki_optim_param *b) {
+    const uintptr_t value_end = (uintptr_t)(a->value + a->n), diff_end = (uintptr_t)(a->diff + a->n);
+    const uintptr_t value = (uintptr_t)b->value, diff = (uintptr_t)b->diff;
+    if (value < value_end || diff < diff_end || value - value_end != diff - diff_end) return -1;
+    const size_t n = (value - value_end) / sizeof(ki_real);
+    return n < MOST_PADDING ? (int64_t)n : -1;
+}
+
+static void multipliers(const ki_adam_options *options, const char *name, double *ret_lr, double *ret_decay) {
+    *ret_lr = *ret_decay = 1;
+    for (int i = 0; i < options->n_rules; i++) {
+        if (!rule_holds(&options->rules[i], name)) continue;
+        *ret_lr *= options->rules[i].lr;
+        *ret_decay *= options->rules[i].decay;
     }
-    adam->runs[adam->n_runs++] = (run){
-        .n = param->n, .value = param->value, .diff = param->diff, .m = m, .v = v, .lr = lr, .decay = decay};
+}
+
+/* Fill adam->runs and adam->n. */
+static void make_runs(ki_adam *adam, const ki_optim_param *params, int n_params,
+                      const ki_adam_options *options) {
+    for (int i = 0; i < n_params; i++) {
+        double lr, decay;
+        multipliers(options, params[i].name, &lr, &decay);
+        run *last = i > 0 ? &adam->runs[adam->n_runs - 1] : NULL;
+        const int64_t padding = i > 0 ? padding_between(&params[i - 1], &params[i]) : -1;
+        if (padding >= 0 && last->lr == lr && last->decay == decay) {
+            last->n += padding + params[i].n;
+            adam->n += padding + params[i].n;
+            continue;
+        }
+        adam->runs[adam->n_runs++] = (run){.n = params[i].n,
+                                           .at = adam->n,
+                                           .value = params[i].value,
+                                           .diff = params[i].diff,
+                                           .lr = lr,
+                                           .decay = decay};
+        adam->n += params[i].n;
+    }
 }
 
 static kith_status alloc_zeroed(ki_backend *backend, int64_t n, ki_real **ret, kith_error *err) {
@@ -95,21 +127,10 @@ kith_status ki_adam_new(ki_backend *backend, const ki_optim_param *params, int n
     if (adam->options.beta1 == 0) adam->options.beta1 = 0.9;
     if (adam->options.beta2 == 0) adam->options.beta2 = 0.999;
     if (adam->options.eps == 0) adam->options.eps = 1e-8;
-    for (int i = 0; i < n_params; i++) adam->n += params[i].n;
     KI_CHECK(ki_zalloc_or(&adam->runs, (size_t)n_params, sizeof *adam->runs, "the optimizer's groups", err));
+    make_runs(adam, params, n_params, options);
     KI_CHECK(alloc_zeroed(backend, adam->n, &adam->m, err));
     KI_CHECK(alloc_zeroed(backend, adam->n, &adam->v, err));
-    int64_t at = 0;
-    for (int i = 0; i < n_params; i++) {
-        double lr = 1, decay = 1;
-        for (int k = 0; k < options->n_rules; k++) {
-            if (!rule_holds(&options->rules[k], params[i].name)) continue;
-            lr *= options->rules[k].lr;
-            decay *= options->rules[k].decay;
-        }
-        add_run(adam, &params[i], adam->m + at, adam->v + at, lr, decay);
-        at += params[i].n;
-    }
     *ret_adam = adam;
     adam = NULL;
 done:
@@ -134,8 +155,8 @@ kith_status ki_adam_update(ki_adam *adam, double lr, kith_error *err) {
         const ki_adam_step step = {.n = r->n,
                                    .value = r->value,
                                    .diff = r->diff,
-                                   .m = r->m,
-                                   .v = r->v,
+                                   .m = adam->m + r->at,
+                                   .v = adam->v + r->at,
                                    .lr = lr * r->lr,
                                    .beta1 = o->beta1,
                                    .beta2 = o->beta2,

@@ -2,8 +2,8 @@
  * Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019.
  *
  * Parameters are grouped by rules on their names. Neighbours with the same settings that lie one
- * behind the other in memory become one call to the backend, so a network without rules is updated
- * in a single pass. */
+ * behind the other in memory (padding to KI_ALIGN between them is fine; it must hold zeros) become
+ * one call to the backend, so a network without rules is updated in a single pass. */
 #ifndef KI_ADAM_H
 #define KI_ADAM_H
 
@@ -44,7 +44,8 @@ void ki_adam_free(ki_adam *adam); /* NULL is fine */
 /* One update with learning rate lr from the gradients as they are. Allocates nothing. */
 kith_status ki_adam_update(ki_adam *adam, double lr, kith_error *err);
 
-/* For checkpoints: steps taken, and the moments [n] of all parameters one behind the other. */
+/* For checkpoints: steps taken, and the moments [n], in the order of the parameters, with the
+ * padding of those that are updated together. */
 int64_t ki_adam_steps(const ki_adam *adam);
 int64_t ki_adam_moments_n(const ki_adam *adam);
 kith_status ki_adam_get(const ki_adam *adam, ki_real *ret_m, ki_real *ret_v, kith_error *err);
