@@ -204,6 +204,7 @@ void op_case_parse(const char *line, op_case *ret_case) {
     ret_case->relu = flag(&w, "relu");
     ret_case->plain = flag(&w, "plain");
     ret_case->diff = flag(&w, "diff");
+    ret_case->ties = flag(&w, "ties");
     for (int i = 1; i < w.n; i++) {
         if (!w.used[i]) fail_msg("%s has no word '%s' in case: %s", w.key[0], w.key[i], line);
     }
@@ -281,7 +282,10 @@ static void draw(op_run *run) {
     uint32_t stream = 0;
     for (int i = 0; i < run->spec.n_src; i++) {
         ki_rng rng = ki_rng_at(11, KI_RNG_TEST, stream++, 0);
-        for (int64_t j = 0; j < run->n_src[i]; j++) run->src[i][j] = draw_one(&rng);
+        for (int64_t j = 0; j < run->n_src[i]; j++) {
+            run->src[i][j] = draw_one(&rng);
+            if (run->c->ties) run->src[i][j] = (ki_real)floor((double)run->src[i][j]);
+        }
     }
     ki_rng rng = ki_rng_at(11, KI_RNG_TEST, stream++, 0);
     for (int64_t j = 0; j < run->n_dst; j++) run->diff_dst[j] = draw_one(&rng);

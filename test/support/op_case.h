@@ -5,7 +5,7 @@
  * Widths are as heights unless given (iw, kw, sw, pw). '#' starts a comment. See op_case.c for the
  * words of each op. Flags for all: `infer` (no backward), `relu` (with a ReLU behind, fused where
  * the backend can), `plain` (the source is the network's input: row-major), `diff` (and its gradient
- * is wanted all the same).
+ * is wanted all the same), `ties` (source values are whole numbers, so that maxima are often equal).
  *
  * Built in float and in double. Mistakes in a case file fail the running test. */
 #ifndef KITH_OP_CASE_H
@@ -19,7 +19,7 @@ typedef struct op_case {
     ki_attr attr;
     int n_src;
     ki_shape src[KI_MAX_SRC]; /* with the batch */
-    bool infer, relu, plain, diff;
+    bool infer, relu, plain, diff, ties;
     bool frozen; /* batch_norm */
     bool folded; /* conv2d: a batch norm is folded in; inference */
     bool masked; /* concat: backward applies the sources' ReLU masks */

@@ -25,13 +25,10 @@ static void mask_blocks(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void mask_apply(const ki_ref_kernel *k, uint64_t step, const ki_real *src, ki_real *dst) {
-    drop d = {
-        .mask = ki_dropout_at(k->spec.seed, step, k->spec.node, k->attr.dropout.p),
-        .n = ki_shape_count(&k->spec.dst.shape),
-        .src = src,
-        .dst = dst,
-    };
+/* d.src to d.dst through the mask of a step. */
+static void mask_apply(const ki_ref_kernel *k, uint64_t step, drop d) {
+    d.mask = ki_dropout_at(k->spec.seed, step, k->spec.node, k->attr.dropout.p);
+    d.n = ki_shape_count(&k->spec.dst.shape);
     ki_parallel_for((d.n + 3) / 4, ki_ref_grain(4), mask_blocks, &d);
 }
 
@@ -51,7 +48,7 @@ static kith_status forward(ki_kernel *kernel, kith_error *err) {
     }
     const uint64_t step = *k->binding.step;
     memcpy(k->binding.workspace, &step, sizeof step);
-    mask_apply(k, step, k->binding.src[0], k->binding.dst);
+    mask_apply(k, step, (drop){.src = k->binding.src[0], .dst = k->binding.dst});
     return KITH_OK;
 }
 
@@ -60,7 +57,8 @@ static kith_status backward(ki_kernel *kernel, kith_error *err) {
     const ki_ref_kernel *k = ki_ref_of(kernel);
     uint64_t step = 0;
     memcpy(&step, k->binding.workspace, sizeof step);
-    if (k->binding.diff_src[0]) mask_apply(k, step, k->binding.diff_dst[0], k->binding.diff_src[0]);
+    if (k->binding.diff_src[0])
+        mask_apply(k, step, (drop){.src = k->binding.diff_dst[0], .dst = k->binding.diff_src[0]});
     return KITH_OK;
 }
 
