@@ -8,6 +8,7 @@
 #define KITH_EVAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/array.h"
@@ -121,6 +122,32 @@ typedef struct kith_clustering {
 /* Compare two labellings of n >= 1 items. */
 KITH_API kith_status kith_clustering_compare(const int64_t *cluster, const int64_t *labels, int64_t n,
                                              kith_clustering *ret_clustering, kith_error *err);
+
+/* ---- results on disk ---- */
+
+/* SHA-256 of a file's bytes in lower-case hex, as sha256sum prints it. */
+KITH_API kith_status kith_file_hash(const char *path, char ret_hex[65], kith_error *err);
+
+/* A running hash, for things that are no file (a list of items). Zero-initialise. */
+typedef struct kith_hash {
+    uint32_t state[8];
+    uint64_t n_bytes;
+    uint8_t block[64];
+} kith_hash;
+KITH_API void kith_hash_add(kith_hash *hash, const void *bytes, size_t n);
+KITH_API void kith_hash_finish(kith_hash *hash, char ret_hex[65]);
+
+/* A result written by `kith eval --json`, or any JSON file: values by path, as in "recall.1". */
+typedef struct kith_result kith_result;
+
+KITH_API kith_status kith_result_read(const char *path, kith_result **ret_result, kith_error *err);
+KITH_API void kith_result_free(kith_result *result); /* NULL is fine */
+/* The scalar's text, or NULL when there is none; items of lists go by number: "intervals.map.0". */
+KITH_API const char *kith_result_text(const kith_result *result, const char *path);
+/* The scalar as a number; false when there is none. */
+KITH_API bool kith_result_real(const kith_result *result, const char *path, double *ret_value);
+/* The i-th key of the map at `path`, or NULL. */
+KITH_API const char *kith_result_key(const kith_result *result, const char *path, size_t i);
 
 #ifdef __cplusplus
 }
