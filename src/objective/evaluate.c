@@ -61,8 +61,7 @@ static void add_param_diffs(step *s, ki_state *const *param, size_t n, ki_real *
 
 /* The labels of proxy columns: n_centers for each class. */
 static kith_status proxy_labels(step *s, int64_t n, int32_t **ret_label, kith_error *err) {
-    const ki_loss_use *loss = &s->o->loss;
-    const int64_t n_centers = loss->record->n_centers ? loss->record->n_centers(loss->settings) : 1;
+    const int64_t n_centers = ki_objective_centers(s->o);
     KI_TRY(ki_work_take(&s->o->work, (size_t)n, sizeof **ret_label, "proxy labels", ret_label, err));
     for (int64_t j = 0; j < n; j++) (*ret_label)[j] = (int32_t)(j / n_centers);
     return KITH_OK;
@@ -334,11 +333,11 @@ kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch
 }
 
 kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch, ki_real **ret_weight,
-                                 int64_t *ret_n, kith_error *err) {
+                                 ki_real **ret_similarity, int64_t *ret_n, kith_error *err) {
     step s = {.o = objective, .batch = batch};
     const ki_loss_use *loss = &objective->loss;
     ki_pairs pairs;
-    ki_real *proxies = NULL, *norms = NULL, **diff = NULL, *weight = NULL;
+    ki_real *proxies = NULL, *norms = NULL, **diff = NULL, *weight = NULL, *similarity = NULL;
     ki_loss_out out = {.g_scale = 1};
     if (!loss->record) return ki_fail(err, KITH_EINVAL, "pair weights are the loss's, and the loss is none");
     KI_TRY(ki_batch_check(objective, batch, err));
@@ -353,11 +352,18 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     const ki_loss_in in = {
         .settings = loss->settings, .pairs = &pairs, .param = loss->param, .proxies = proxies};
     KI_TRY(loss->record->eval(&in, &out, err));
-    size_t n_weights = 0;
-    if (!ki_mul_size((size_t)pairs.m, (size_t)pairs.n, &n_weights))
-        return ki_fail_memory(err, SIZE_MAX, "pair weights");
+    const size_t n_weights = (size_t)(pairs.m * pairs.n);
     KI_TRY(ki_alloc_or(&weight, n_weights, sizeof *weight, "pair weights", err));
-    ki_pairs_weights(&pairs, out.g, out.g_scale, weight);
+    if (ret_similarity) {
+        const kith_status status =
+            ki_alloc_or(&similarity, n_weights, sizeof *similarity, "similarities", err);
+        if (status != KITH_OK) {
+            ki_free(weight);
+            return status;
+        }
+        *ret_similarity = similarity;
+    }
+    ki_pairs_weights(&pairs, out.g, out.g_scale, weight, similarity);
     *ret_weight = weight;
     *ret_n = pairs.n;
     return KITH_OK;
