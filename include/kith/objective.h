@@ -139,6 +139,28 @@ KITH_API kith_status kith_objective_save(const kith_objective *objective, const 
 /* Most bytes of working memory in use at once so far. */
 KITH_API size_t kith_objective_work_bytes(const kith_objective *objective);
 
+/* Time value + gradient on a made-up batch, in turn with the two matrix products S = X X^T and G X. */
+typedef struct kith_bench_objective {
+    const char *recipe;
+    int64_t batch, dim;
+    int64_t images;  /* per class */
+    int64_t n_steps; /* 0: by the time one takes */
+    bool no_products;
+} kith_bench_objective;
+
+typedef struct kith_bench_objective_result {
+    int64_t batch, dim, n_steps;
+    int n_threads;
+    double seconds;         /* median of one evaluation */
+    double product_seconds; /* median of the products alone */
+    double allocations_per_step;
+    size_t work_bytes;
+    double value; /* the last total: it did run */
+} kith_bench_objective_result;
+
+KITH_API kith_status kith_bench_objective_run(const kith_bench_objective *options,
+                                              kith_bench_objective_result *ret_result, kith_error *err);
+
 #ifdef __cplusplus
 }
 #endif

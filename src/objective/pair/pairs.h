@@ -110,5 +110,8 @@ void ki_rows_normalize(const ki_real *x, int64_t m, int64_t dim, ki_real *y, ki_
 /* diff_x += scale * dL/dx from dL/dy; y and norm as ki_rows_normalize left them. */
 void ki_rows_normalize_backward(const ki_real *y, const ki_real *norm, const ki_real *diff_y, int64_t m,
                                 int64_t dim, ki_real scale, ki_real *diff_x);
+/* diff_x = dL/dx, whatever it held. */
+void ki_rows_normalize_assign(const ki_real *y, const ki_real *norm, const ki_real *diff_y, int64_t m,
+                              int64_t dim, ki_real *diff_x);
 
 #endif
