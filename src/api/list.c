@@ -7,6 +7,7 @@
 #include "core/backend.h"
 #include "core/option.h"
 #include "net/backbone.h"
+#include "objective/objective.h"
 
 typedef struct entry {
     const char *name, *summary, *source;
@@ -25,11 +26,35 @@ static bool device_at(int i, entry *ret) {
     return b != NULL;
 }
 
+static bool method_at(const ki_method *m, entry *ret) {
+    if (m) *ret = (entry){m->name, m->summary, m->source, m->options};
+    return m != NULL;
+}
+
+static bool loss_at(int i, entry *ret) {
+    const ki_loss *loss = i < 0 ? NULL : ki_loss_at((size_t)i);
+    return method_at(loss ? &loss->method : NULL, ret);
+}
+
+static bool miner_at(int i, entry *ret) {
+    const ki_miner *miner = i < 0 ? NULL : ki_miner_at((size_t)i);
+    return method_at(miner ? &miner->method : NULL, ret);
+}
+
+static bool regularizer_at(int i, entry *ret) {
+    const ki_reg *reg = i < 0 ? NULL : ki_reg_at((size_t)i);
+    return method_at(reg ? &reg->method : NULL, ret);
+}
+
 static const struct kind {
     const char *name, *summary;
     bool (*at)(int i, entry *ret);
 } kinds[] = {
     {"backbones", "networks under an embedding", backbone_at},
+    {"losses", "what pulls and pushes pairs; each also takes normalize (true|false)", loss_at},
+    {"miners", "which pairs and triplets count", miner_at},
+    {"regularizers", "further terms; each also takes weight (1), warmup (0 steps), normalize",
+     regularizer_at},
     {"devices", "what a network can run on", device_at},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };

@@ -1,19 +1,13 @@
 /* Checks of a batch before anything is computed from it. */
 #include "objective/check.h"
 
-#include "core/parallel.h"
-
 static const char *const tap_names[] = {"map", "pooled", "embedding", "logits", "weight"};
 
 const char *ki_tap_name(ki_tap tap) { return tap_names[tap]; }
 
 static kith_status check_finite(ki_tap tap, const ki_tap_data *data, kith_error *err) {
     const int64_t n = data->rows * data->cols;
-    /* x * 0 is 0 for every finite x and NaN otherwise: one vectorised sum says whether to look closer. */
-    ki_real sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++) sum += data->data[i] * 0;
-    if (sum == 0) return KITH_OK;
+    if (ki_vec_get()->finite(data->data, n)) return KITH_OK;
     for (int64_t i = 0; i < n; i++) {
         if (isfinite(data->data[i])) continue;
         ki_fail(err, KITH_ENUMERIC, "%s[%lld, %lld] is %s", ki_tap_name(tap), (long long)(i / data->cols),

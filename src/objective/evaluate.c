@@ -25,6 +25,7 @@ typedef struct step {
     ki_real *logits, *proxies_unit, *proxies_norm;
     int64_t n_pos, n_neg;
     bool is_empty;
+    bool reads_raw; /* some term adds to the gradient of the embedding as it is */
     double total;
 } step;
 
@@ -36,7 +37,7 @@ static kith_status take_zeros(ki_work *work, int64_t n, const char *what, ki_rea
 
 static void add_scaled(ki_real *dst, const ki_real *src, ki_real scale, int64_t n) {
     if (!dst || !src) return;
-    for (int64_t i = 0; i < n; i++) dst[i] += scale * src[i];
+    if (scale != 0) ki_vec_get()->add(src, scale, dst, n);
 }
 
 static size_t param_index(const ki_objective *o, const ki_state *param) {
@@ -61,8 +62,7 @@ static void add_param_diffs(step *s, ki_state *const *param, size_t n, ki_real *
 
 /* The labels of proxy columns: n_centers for each class. */
 static kith_status proxy_labels(step *s, int64_t n, int32_t **ret_label, kith_error *err) {
-    const ki_loss_use *loss = &s->o->loss;
-    const int64_t n_centers = loss->record->n_centers ? loss->record->n_centers(loss->settings) : 1;
+    const int64_t n_centers = ki_objective_centers(s->o);
     KI_TRY(ki_work_take(&s->o->work, (size_t)n, sizeof **ret_label, "proxy labels", ret_label, err));
     for (int64_t j = 0; j < n; j++) (*ret_label)[j] = (int32_t)(j / n_centers);
     return KITH_OK;
@@ -141,19 +141,14 @@ done:
     return status;
 }
 
+/* The loss comes first, and writes its gradient where those of the others are added. */
 static kith_status eval_loss(step *s, kith_error *err) {
     ki_objective *o = s->o;
-    ki_real *diff_x = NULL;
-    const ki_work_mark mark = ki_work_here(&o->work);
-    kith_status status = KITH_OK;
     const ki_real *x = o->loss.normalize ? s->unit : s->batch->tap[KI_TAP_EMBEDDING].data;
-    KI_CHECK(ki_work_reals(&o->work, s->m * s->dim, "loss gradient", &diff_x, err));
-    KI_CHECK(loss_on(s, x, s->dim, true, &o->term[0].value, diff_x, err));
-    add_scaled(o->loss.normalize ? s->diff_unit : s->diff[KI_TAP_EMBEDDING], diff_x, 1, s->m * s->dim);
+    ki_real *diff_x = o->loss.normalize ? s->diff_unit : s->diff[KI_TAP_EMBEDDING];
+    KI_TRY(loss_on(s, x, s->dim, true, &o->term[0].value, diff_x, err));
     s->total += o->term[0].value;
-done:
-    ki_work_rewind(&o->work, mark);
-    return status;
+    return KITH_OK;
 }
 
 static kith_status reg_pair_loss(const ki_reg_in *in, const ki_real *x, int64_t dim, double *ret_value,
@@ -263,6 +258,32 @@ static kith_status logits_backward(step *s, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status embedding_begin(step *s, kith_error *err) {
+    ki_objective *o = s->o;
+    const int64_t n = s->m * s->dim;
+    bool has_stop = false, has_unit_stop = false, is_first = o->loss.record != NULL;
+    s->reads_raw = is_first && !o->loss.normalize;
+    for (size_t i = 0; i < o->n_regs; i++) {
+        const ki_reg_use *reg = &o->reg[i];
+        if (!(reg->taps & KI_TAP_BIT(KI_TAP_EMBEDDING))) continue;
+        has_stop |= reg->record->stops_at_embedding;
+        has_unit_stop |= reg->record->stops_at_embedding && reg->normalize;
+        s->reads_raw |= !reg->normalize && !reg->record->stops_at_embedding;
+    }
+    if (has_stop) KI_TRY(take_zeros(&o->work, n, "tap gradients", &s->diff_stopped, err));
+    if (has_unit_stop) KI_TRY(take_zeros(&o->work, n, "tap gradients", &s->diff_unit_stopped, err));
+    /* Cleared unless the loss is going to assign there, or the normalisation's chain rule at the end. */
+    KI_TRY(ki_work_reals(&o->work, n, "tap gradients", &s->diff_unit, err));
+    KI_TRY(ki_work_reals(&o->work, n, "tap gradients", &s->diff[KI_TAP_EMBEDDING], err));
+    if (!(is_first && o->loss.normalize)) memset(s->diff_unit, 0, (size_t)n * sizeof *s->diff_unit);
+    if (s->reads_raw && !(is_first && !o->loss.normalize))
+        memset(s->diff[KI_TAP_EMBEDDING], 0, (size_t)n * sizeof *s->diff_unit);
+    KI_TRY(ki_work_reals(&o->work, n, "normalised embeddings", &s->unit, err));
+    KI_TRY(ki_work_reals(&o->work, s->m, "norms", &s->norm, err));
+    ki_rows_normalize(s->batch->tap[KI_TAP_EMBEDDING].data, s->m, s->dim, s->unit, s->norm);
+    return make_logits(s, err);
+}
+
 static kith_status step_begin(step *s, kith_error *err) {
     ki_objective *o = s->o;
     const ki_batch *batch = s->batch;
@@ -272,31 +293,21 @@ static kith_status step_begin(step *s, kith_error *err) {
     s->dim = batch->tap[KI_TAP_EMBEDDING].cols;
     KI_TRY(take_param_diffs(s, o->params.item, o->params.n, &s->diff_param, err));
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        if (tap == KI_TAP_LOGITS || !(o->taps & KI_TAP_BIT(tap))) continue;
+        if (tap == KI_TAP_LOGITS || tap == KI_TAP_EMBEDDING || !(o->taps & KI_TAP_BIT(tap))) continue;
         KI_TRY(take_zeros(&o->work, batch->tap[tap].rows * batch->tap[tap].cols, "tap gradients",
                           &s->diff[tap], err));
     }
-    if (!(o->taps & KI_TAP_BIT(KI_TAP_EMBEDDING))) return KITH_OK;
-    bool has_stop = false, has_unit_stop = false;
-    for (size_t i = 0; i < o->n_regs; i++) {
-        has_stop |= o->reg[i].record->stops_at_embedding;
-        has_unit_stop |= o->reg[i].record->stops_at_embedding && o->reg[i].normalize;
-    }
-    if (has_stop) KI_TRY(take_zeros(&o->work, s->m * s->dim, "tap gradients", &s->diff_stopped, err));
-    if (has_unit_stop)
-        KI_TRY(take_zeros(&o->work, s->m * s->dim, "tap gradients", &s->diff_unit_stopped, err));
-    KI_TRY(take_zeros(&o->work, s->m * s->dim, "tap gradients", &s->diff_unit, err));
-    KI_TRY(ki_work_reals(&o->work, s->m * s->dim, "normalised embeddings", &s->unit, err));
-    KI_TRY(ki_work_reals(&o->work, s->m, "norms", &s->norm, err));
-    ki_rows_normalize(batch->tap[KI_TAP_EMBEDDING].data, s->m, s->dim, s->unit, s->norm);
-    return make_logits(s, err);
+    return o->taps & KI_TAP_BIT(KI_TAP_EMBEDDING) ? embedding_begin(s, err) : KITH_OK;
 }
 
 static void step_end(step *s, ki_result *ret) {
     ki_objective *o = s->o;
     if (s->unit) {
-        ki_rows_normalize_backward(s->unit, s->norm, s->diff_unit, s->m, s->dim, 1,
-                                   s->diff[KI_TAP_EMBEDDING]);
+        ki_real *diff = s->diff[KI_TAP_EMBEDDING];
+        if (s->reads_raw)
+            ki_rows_normalize_backward(s->unit, s->norm, s->diff_unit, s->m, s->dim, 1, diff);
+        else
+            ki_rows_normalize_assign(s->unit, s->norm, s->diff_unit, s->m, s->dim, diff);
         if (s->diff_unit_stopped)
             ki_rows_normalize_backward(s->unit, s->norm, s->diff_unit_stopped, s->m, s->dim, 1,
                                        s->diff_stopped);
@@ -334,11 +345,11 @@ kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch
 }
 
 kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch, ki_real **ret_weight,
-                                 int64_t *ret_n, kith_error *err) {
+                                 ki_real **ret_similarity, int64_t *ret_n, kith_error *err) {
     step s = {.o = objective, .batch = batch};
     const ki_loss_use *loss = &objective->loss;
     ki_pairs pairs;
-    ki_real *proxies = NULL, *norms = NULL, **diff = NULL, *weight = NULL;
+    ki_real *proxies = NULL, *norms = NULL, **diff = NULL, *weight = NULL, *similarity = NULL;
     ki_loss_out out = {.g_scale = 1};
     if (!loss->record) return ki_fail(err, KITH_EINVAL, "pair weights are the loss's, and the loss is none");
     KI_TRY(ki_batch_check(objective, batch, err));
@@ -353,11 +364,18 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     const ki_loss_in in = {
         .settings = loss->settings, .pairs = &pairs, .param = loss->param, .proxies = proxies};
     KI_TRY(loss->record->eval(&in, &out, err));
-    size_t n_weights = 0;
-    if (!ki_mul_size((size_t)pairs.m, (size_t)pairs.n, &n_weights))
-        return ki_fail_memory(err, SIZE_MAX, "pair weights");
+    const size_t n_weights = (size_t)(pairs.m * pairs.n);
     KI_TRY(ki_alloc_or(&weight, n_weights, sizeof *weight, "pair weights", err));
-    ki_pairs_weights(&pairs, out.g, out.g_scale, weight);
+    if (ret_similarity) {
+        const kith_status status =
+            ki_alloc_or(&similarity, n_weights, sizeof *similarity, "similarities", err);
+        if (status != KITH_OK) {
+            ki_free(weight);
+            return status;
+        }
+        *ret_similarity = similarity;
+    }
+    ki_pairs_weights(&pairs, out.g, out.g_scale, weight, similarity);
     *ret_weight = weight;
     *ret_n = pairs.n;
     return KITH_OK;

@@ -29,6 +29,13 @@ void ki_objective_free(ki_objective *objective); /* NULL is fine */
 /* Taps that the terms read, KI_TAP_BIT of each: those must be in every batch. */
 unsigned ki_objective_taps(const ki_objective *objective);
 
+/* Terms: the loss, unless it is none, and the regularizers. */
+size_t ki_objective_term_count(const ki_objective *objective);
+
+/* The loss's record (NULL: none), and its columns per class: 0 when it compares items, not proxies. */
+const ki_loss *ki_objective_loss(const ki_objective *objective);
+int64_t ki_objective_centers(const ki_objective *objective);
+
 /* Parameters, in a fixed order; NULL past the end. Values may be written between evaluations. */
 ki_state *ki_objective_param(ki_objective *objective, size_t i);
 ki_state *ki_objective_param_named(ki_objective *objective, const char *name); /* NULL: none */
@@ -66,10 +73,11 @@ typedef struct ki_result {
 kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch, ki_result *ret_result,
                                   kith_error *err);
 
-/* Pair weights of the loss alone on this batch (unified view), [m, n] with n = m, or the number of
- * proxies; weight is allocated with ki_alloc for the caller. No change to memory or parameters. */
+/* Pair weights of the loss alone on this batch (unified view), and the similarities they belong to,
+ * [m, n] with n = m, or the number of proxies; allocated with ki_alloc for the caller (ret_similarity may
+ * be NULL). No change to memory or parameters. */
 kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch, ki_real **ret_weight,
-                                 int64_t *ret_n, kith_error *err);
+                                 ki_real **ret_similarity, int64_t *ret_n, kith_error *err);
 
 /* Most bytes of working memory in use at once so far. */
 size_t ki_objective_work_bytes(const ki_objective *objective);

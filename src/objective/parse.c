@@ -194,6 +194,16 @@ unsigned ki_objective_taps(const ki_objective *objective) {
     return objective->taps & ~KI_TAP_BIT(KI_TAP_LOGITS);
 }
 
+const ki_loss *ki_objective_loss(const ki_objective *objective) { return objective->loss.record; }
+
+int64_t ki_objective_centers(const ki_objective *objective) {
+    const ki_loss *loss = objective->loss.record;
+    if (!loss || !loss->is_proxy) return 0;
+    return loss->n_centers ? loss->n_centers(objective->loss.settings) : 1;
+}
+
+size_t ki_objective_term_count(const ki_objective *objective) { return objective->n_terms; }
+
 size_t ki_objective_work_bytes(const ki_objective *objective) {
     return objective->work_peak > objective->work.peak_bytes ? objective->work_peak
                                                              : objective->work.peak_bytes;

@@ -41,9 +41,15 @@ typedef struct ki_vec {
      * t_j > 0: count, sum of t, and add[j] += 1. v and key may be the same array. */
     ki_real (*triplet)(const ki_real *v, const ki_real *key, ki_real low, ki_real high, ki_real c,
                        ki_real *add, int64_t *ret_active, int64_t n);
-    /* All entries, no kinds: dst = exp(a (s - c)), the sum; s = a s + b; sum of a[j] b[j]. */
+    /* Plain arrays, no kinds. dst = exp(a (s - c)), its sum; the sum of a[j] b[j]; dst += a src; dst = a src;
+     * dst = a (src - b other), or added to dst; is every number finite? */
     ki_real (*exp_all)(const ki_real *s, ki_real a, ki_real c, ki_real *dst, int64_t n);
     ki_real (*dot)(const ki_real *a, const ki_real *b, int64_t n);
+    void (*add)(const ki_real *src, ki_real a, ki_real *dst, int64_t n);
+    void (*copy)(const ki_real *src, ki_real a, ki_real *dst, int64_t n);
+    void (*less)(const ki_real *src, const ki_real *other, ki_real a, ki_real b, ki_real *dst, int64_t n);
+    void (*add_less)(const ki_real *src, const ki_real *other, ki_real a, ki_real b, ki_real *dst, int64_t n);
+    int (*finite)(const ki_real *src, int64_t n);
 } ki_vec;
 
 /* The passes for this machine. */

@@ -209,6 +209,36 @@ static ki_real KI_VEC(dot)(const ki_real *a, const ki_real *b, int64_t n) {
     return sum;
 }
 
+static void KI_VEC(add)(const ki_real *src, ki_real a, ki_real *dst, int64_t n) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) dst[j] += a * src[j];
+}
+
+static void KI_VEC(copy)(const ki_real *src, ki_real a, ki_real *dst, int64_t n) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) dst[j] = a * src[j];
+}
+
+static void KI_VEC(less)(const ki_real *src, const ki_real *other, ki_real a, ki_real b, ki_real *dst,
+                         int64_t n) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) dst[j] = a * (src[j] - b * other[j]);
+}
+
+static void KI_VEC(add_less)(const ki_real *src, const ki_real *other, ki_real a, ki_real b, ki_real *dst,
+                             int64_t n) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) dst[j] += a * (src[j] - b * other[j]);
+}
+
+/* x * 0 is 0 for every finite x and NaN otherwise. */
+static int KI_VEC(finite)(const ki_real *src, int64_t n) {
+    ki_real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < n; j++) sum += src[j] * 0;
+    return sum == 0;
+}
+
 static const ki_vec KI_VEC(table) = {
     .compare = KI_VEC(compare),
     .count = KI_VEC(count),
@@ -223,6 +253,11 @@ static const ki_vec KI_VEC(table) = {
     .triplet = KI_VEC(triplet),
     .exp_all = KI_VEC(exp_all),
     .dot = KI_VEC(dot),
+    .add = KI_VEC(add),
+    .copy = KI_VEC(copy),
+    .less = KI_VEC(less),
+    .add_less = KI_VEC(add_less),
+    .finite = KI_VEC(finite),
 };
 
 #undef KI_VEC

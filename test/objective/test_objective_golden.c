@@ -33,7 +33,7 @@ static double rounding_of(golden_case *c) {
     ki_real *weight = NULL;
     int64_t n = 0;
     double sum = 0;
-    if (ki_objective_weights(c->made.objective, &c->batch, &weight, &n, &err) == KITH_OK) {
+    if (ki_objective_weights(c->made.objective, &c->batch, &weight, NULL, &n, &err) == KITH_OK) {
         for (int64_t i = 0; i < c->batch.m * n; i++) sum += fabs((double)weight[i]);
     }
     ki_free(weight);

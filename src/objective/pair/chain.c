@@ -61,16 +61,21 @@ void ki_pairs_measure(ki_pairs *pairs, ki_measure measure) {
 /* dL/dD over dL/dE at E: points that coincide attract or repel nowhere. */
 static ki_real by_square(ki_real e) { return e > (ki_real)2e-8 ? (ki_real)0.5 / e : 0; }
 
-void ki_pairs_weights(const ki_pairs *p, const ki_real *g, double scale, ki_real *weight) {
+void ki_pairs_weights(const ki_pairs *p, const ki_real *g, double scale, ki_real *weight,
+                      ki_real *similarity) {
     for (int64_t i = 0; i < p->m; i++) {
         for (int64_t j = 0; j < p->n; j++) {
             const int64_t at = i * p->ld + j;
+            const ki_real s = p->s[at], d = p->measure == KI_EUCLIDEAN ? s * s : s;
             ki_real by_s = g[at] * (ki_real)scale;
             if (p->measure == KI_SQEUCLIDEAN) by_s *= -2;
-            if (p->measure == KI_EUCLIDEAN) by_s *= -2 * by_square(p->s[at]);
+            if (p->measure == KI_EUCLIDEAN) by_s *= -2 * by_square(s);
             weight[i * p->n + j] = p->pair[at] == KI_PAIR_POSITIVE   ? -by_s
                                    : p->pair[at] == KI_PAIR_NEGATIVE ? by_s
                                                                      : 0;
+            if (similarity)
+                similarity[i * p->n + j] =
+                    p->measure == KI_INNER ? s : (ki_real)0.5 * (p->row_sq[i] + p->col_sq[j] - d);
         }
     }
 }

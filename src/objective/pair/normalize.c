@@ -12,6 +12,7 @@ typedef struct job {
     ki_real *dst, *norm;
     int64_t dim;
     ki_real scale;
+    bool assign;
 } job;
 
 static void normalize(void *context, int64_t begin, int64_t end) {
@@ -21,7 +22,7 @@ static void normalize(void *context, int64_t begin, int64_t end) {
         ki_real *y = j->dst + i * j->dim;
         j->norm[i] = ki_sqrt(j->vec->dot(x, x, j->dim));
         const ki_real inverse = 1 / (j->norm[i] > EPS ? j->norm[i] : EPS);
-        for (int64_t k = 0; k < j->dim; k++) y[k] = x[k] * inverse;
+        j->vec->copy(x, inverse, y, j->dim);
     }
 }
 
@@ -38,12 +39,12 @@ static void backward(void *context, int64_t begin, int64_t end) {
         const bool is_tiny = j->norm[i] < EPS;
         const ki_real inverse = j->scale / (is_tiny ? EPS : j->norm[i]);
         const ki_real along = is_tiny ? 0 : j->vec->dot(y, diff_y, j->dim);
-        for (int64_t k = 0; k < j->dim; k++) diff_x[k] += inverse * (diff_y[k] - y[k] * along);
+        (j->assign ? j->vec->less : j->vec->add_less)(diff_y, y, inverse, along, diff_x, j->dim);
     }
 }
 
-void ki_rows_normalize_backward(const ki_real *y, const ki_real *norm, const ki_real *diff_y, int64_t m,
-                                int64_t dim, ki_real scale, ki_real *diff_x) {
+static void run_backward(const ki_real *y, const ki_real *norm, const ki_real *diff_y, int64_t m, int64_t dim,
+                         ki_real scale, bool assign, ki_real *diff_x) {
     ki_real *norms = (ki_real *)(uintptr_t)norm; /* read only */
     job j = {.vec = ki_vec_get(),
              .y = y,
@@ -51,6 +52,17 @@ void ki_rows_normalize_backward(const ki_real *y, const ki_real *norm, const ki_
              .dst = diff_x,
              .norm = norms,
              .dim = dim,
-             .scale = scale};
+             .scale = scale,
+             .assign = assign};
     ki_parallel_for(m, GRAIN, backward, &j);
+}
+
+void ki_rows_normalize_backward(const ki_real *y, const ki_real *norm, const ki_real *diff_y, int64_t m,
+                                int64_t dim, ki_real scale, ki_real *diff_x) {
+    run_backward(y, norm, diff_y, m, dim, scale, false, diff_x);
+}
+
+void ki_rows_normalize_assign(const ki_real *y, const ki_real *norm, const ki_real *diff_y, int64_t m,
+                              int64_t dim, ki_real *diff_x) {
+    run_backward(y, norm, diff_y, m, dim, 1, true, diff_x);
 }

@@ -74,14 +74,17 @@ kith_status ki_pairs_build(ki_pairs *pairs, const ki_real *x, int64_t m, int64_t
     KI_TRY(ki_work_take(work, (size_t)ld, sizeof(int32_t), "labels", &col_label, err));
     if (n_self) memcpy(col_label, label, (size_t)m * sizeof *label);
     if (n_more) memcpy(col_label + n_self, more_label, (size_t)n_more * sizeof *label);
-    square_norms(vec, x, m, dim, row_sq);
-    memset(col_sq, 0, (size_t)ld * sizeof *col_sq);
-    if (n_self) memcpy(col_sq, row_sq, (size_t)m * sizeof *row_sq);
-    square_norms(vec, more, n_more, dim, col_sq + n_self);
     pairs->row_sq = row_sq;
     pairs->col_sq = col_sq;
     pairs->col_label = col_label;
-    if (n_self) ki_gemm(false, true, m, m, dim, 1, x, dim, x, dim, 0, pairs->s, ld);
+    memset(col_sq, 0, (size_t)ld * sizeof *col_sq);
+    square_norms(vec, more, n_more, dim, col_sq + n_self);
+    if (n_self) {
+        ki_gemm(false, true, m, m, dim, 1, x, dim, x, dim, 0, pairs->s, ld);
+        for (int64_t i = 0; i < m; i++) row_sq[i] = col_sq[i] = pairs->s[i * ld + i];
+    } else {
+        square_norms(vec, x, m, dim, row_sq);
+    }
     if (n_more) ki_gemm(false, true, m, n_more, dim, 1, x, dim, more, dim, 0, pairs->s + n_self, ld);
     ki_parallel_for(m, 16, fill_rows, pairs);
     add_up(pairs);

@@ -100,13 +100,18 @@ kith_status ki_pairs_backward(const ki_pairs *pairs, ki_real *g, double scale, k
                               ki_real *diff_w, kith_error *err);
 
 /* Pair weights as in the unified view: w[i,j] = -dL/dS for kept positives, +dL/dS for kept negatives,
- * 0 elsewhere, S the inner products; weight is [m, n] without padding. Reads g: call before backward. */
-void ki_pairs_weights(const ki_pairs *pairs, const ki_real *g, double scale, ki_real *weight);
+ * 0 elsewhere, S the inner products; weight and similarity (NULL or S itself) are [m, n] without padding.
+ * Reads g: call before backward. */
+void ki_pairs_weights(const ki_pairs *pairs, const ki_real *g, double scale, ki_real *weight,
+                      ki_real *similarity);
 
 /* y = x / max(|x|, 1e-12) for every row; norm [m] receives |x|. */
 void ki_rows_normalize(const ki_real *x, int64_t m, int64_t dim, ki_real *y, ki_real *norm);
 /* diff_x += scale * dL/dx from dL/dy; y and norm as ki_rows_normalize left them. */
 void ki_rows_normalize_backward(const ki_real *y, const ki_real *norm, const ki_real *diff_y, int64_t m,
                                 int64_t dim, ki_real scale, ki_real *diff_x);
+/* diff_x = dL/dx, whatever it held. */
+void ki_rows_normalize_assign(const ki_real *y, const ki_real *norm, const ki_real *diff_y, int64_t m,
+                              int64_t dim, ki_real *diff_x);
 
 #endif

@@ -1,0 +1,167 @@
+/* Objectives: the losses, miners and regularizers of deep metric learning, without a network.
+ *
+ *     kith_objective_sizes sizes = {.embedding = 128};
+ *     kith_objective *objective = NULL;
+ *     kith_objective_new("loss: {name: raw}\nminer: {name: vthm}", &sizes, 1, &objective, &err);
+ *     kith_batch batch = {.n = n, .labels = labels, .tap[KITH_TAP_EMBEDDING] = {x, n, 128}};
+ *     kith_result result;
+ *     kith_objective_evaluate(objective, &batch, &result, &err);
+ *     … result.total, result.gradient[KITH_TAP_EMBEDDING] [n, 128] …
+ *
+ * A recipe's `objective:` section names a loss, a miner and regularizers (`kith list losses` and so on
+ * print them with their options). An evaluation gives the value of every term, the gradient at every
+ * tap that a term reads, and the gradient of every parameter that a term owns (proxies, a learned
+ * margin, projections). All numbers are float32, row-major. An objective is used by one thread at a
+ * time; it uses several by itself. */
+#ifndef KITH_OBJECTIVE_H
+#define KITH_OBJECTIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/array.h"
+#include "kith/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kith_objective kith_objective;
+
+/* What the shapes of parameters depend on; 0 = not there. Methods that own one thing per class (proxies,
+ * density targets) want n_classes and labels from 0 to n_classes - 1. */
+typedef struct kith_objective_sizes {
+    int64_t n_classes;
+    int64_t embedding; /* columns of the embedding */
+    int64_t pooled;    /* columns of the pooled features */
+    int64_t map;       /* channels of the feature map */
+} kith_objective_sizes;
+
+/* `recipe` is YAML: a recipe with a key `objective`, or the section itself. Unknown methods and options
+ * are KITH_ENOTFOUND and suggest the nearest name. Parameters are drawn from seed. */
+KITH_API kith_status kith_objective_new(const char *recipe, const kith_objective_sizes *sizes, uint64_t seed,
+                                        kith_objective **ret_objective, kith_error *err);
+/* The same from a file. */
+KITH_API kith_status kith_objective_open(const char *path, const kith_objective_sizes *sizes, uint64_t seed,
+                                         kith_objective **ret_objective, kith_error *err);
+KITH_API void kith_objective_free(kith_objective *objective); /* NULL is fine */
+
+/* Where gradients arise. */
+typedef enum kith_tap {
+    KITH_TAP_MAP,       /* last feature map [n, c, h, w] */
+    KITH_TAP_POOLED,    /* pooled features [n, c] */
+    KITH_TAP_EMBEDDING, /* un-normalised output of the embedding layer [n, d] */
+    KITH_TAP_WEIGHT,    /* that layer's weight matrix [d, c], for terms that look at it */
+    KITH_N_TAPS,
+} kith_tap;
+
+/* "map", "pooled", "embedding", "weight" */
+KITH_API const char *kith_tap_name(kith_tap tap);
+/* Does some term read the tap? Then every batch must have it. */
+KITH_API bool kith_objective_reads(const kith_objective *objective, kith_tap tap);
+
+/* False for `loss: {name: none}`. */
+KITH_API bool kith_objective_has_loss(const kith_objective *objective);
+
+typedef struct kith_batch_tap {
+    const float *data;     /* NULL: not there */
+    int64_t rows, cols;    /* map: n and c; weight: d and c */
+    int64_t height, width; /* map only */
+} kith_batch_tap;
+
+typedef struct kith_batch {
+    int64_t n;
+    const int64_t *labels; /* [n], each 0 … 2^31 - 1 */
+    kith_batch_tap tap[KITH_N_TAPS];
+    uint64_t step; /* training step, from 0: for warm-ups and random choices */
+} kith_batch;
+
+typedef struct kith_term {
+    const char *name; /* the method's; a second of the same is name_2 */
+    double value;     /* unweighted */
+    double weight;    /* at this step */
+} kith_term;
+
+/* Everything is borrowed from the objective until its next evaluation. */
+typedef struct kith_result {
+    double total; /* sum of weight * value */
+    int n_terms;
+    const kith_term *terms;
+    /* d total / d tap, in the tap's shape; NULL where no term reads it. At the embedding this is the
+     * whole gradient; `stopped` is the part of it (or NULL) that must not flow below the embedding
+     * layer: it trains that layer's weights and ends there. */
+    const float *gradient[KITH_N_TAPS];
+    const float *stopped;
+    int64_t n_positive, n_negative; /* ordered pairs that counted in the loss */
+    int64_t n_empty;                /* evaluations so far whose batch had no pair for the loss */
+} kith_result;
+
+/* KITH_ESHAPE when rows do not fit labels or columns the sizes, KITH_EINVAL for a missing tap or a class
+ * id outside the classes, KITH_ENUMERIC for NaN or infinity: each names the place. A failed evaluation
+ * changes nothing. Parameter gradients accumulate until kith_objective_clear_gradients. The first
+ * evaluations of a size take memory, later ones none. */
+KITH_API kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch *batch,
+                                             kith_result *ret_result, kith_error *err);
+
+/* Pair weights of the loss (the unified view): w = -dL/dS for positive pairs, +dL/dS for negative ones,
+ * 0 for pairs that do not count, S the similarities. float32 [n, n]; [n, proxies] for a proxy loss.
+ * ret_similarity (may be NULL): S in the same shape. KITH_EINVAL when the loss is none. */
+KITH_API kith_status kith_objective_weights(kith_objective *objective, const kith_batch *batch,
+                                            kith_array *ret_weight, kith_array *ret_similarity,
+                                            kith_error *err);
+
+/* Draw weight against similarity, one dot per pair, positives and negatives apart, as an SVG file. */
+KITH_API kith_status kith_objective_plot(kith_objective *objective, const kith_batch *batch, const char *path,
+                                         kith_error *err);
+
+/* What the objective learns. lr_multiplier 0 marks a buffer that is saved but not trained; its gradient
+ * is NULL. Pointers stay valid as long as the objective; values may be written between evaluations. */
+typedef struct kith_objective_param {
+    const char *name; /* "proxies", "density.alpha", "horde.w1" … */
+    int n_dims;
+    int64_t dim[KITH_MAX_DIMS];
+    int64_t n;
+    double lr_multiplier;
+    float *value;
+    float *gradient;
+} kith_objective_param;
+
+/* False when there is no i-th parameter. */
+KITH_API bool kith_objective_param_at(kith_objective *objective, int i, kith_objective_param *ret_param);
+KITH_API void kith_objective_clear_gradients(kith_objective *objective);
+
+/* Take values from, and write them to, a safetensors file by name. Reading: parameters the file does not
+ * have keep theirs; a shape that differs, or a tensor nobody owns, is an error that names it. */
+KITH_API kith_status kith_objective_load(kith_objective *objective, const char *path, kith_error *err);
+KITH_API kith_status kith_objective_save(const kith_objective *objective, const char *path, kith_error *err);
+
+/* Most bytes of working memory in use at once so far. */
+KITH_API size_t kith_objective_work_bytes(const kith_objective *objective);
+
+/* Time value + gradient on a made-up batch, in turn with the two matrix products S = X X^T and G X. */
+typedef struct kith_bench_objective {
+    const char *recipe;
+    int64_t batch, dim;
+    int64_t images;  /* per class */
+    int64_t n_steps; /* 0: by the time one takes */
+    bool no_products;
+} kith_bench_objective;
+
+typedef struct kith_bench_objective_result {
+    int64_t batch, dim, n_steps;
+    int n_threads;
+    double seconds;         /* median of one evaluation */
+    double product_seconds; /* median of the products alone */
+    double allocations_per_step;
+    size_t work_bytes;
+    double value; /* the last total: it did run */
+} kith_bench_objective_result;
+
+KITH_API kith_status kith_bench_objective_run(const kith_bench_objective *options,
+                                              kith_bench_objective_result *ret_result, kith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

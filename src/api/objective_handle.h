@@ -1,0 +1,20 @@
+/* What is behind a kith_objective; for the files of this folder. */
+#ifndef KI_API_OBJECTIVE_HANDLE_H
+#define KI_API_OBJECTIVE_HANDLE_H
+
+#include "core/arena.h"
+#include "kith/objective.h"
+#include "objective/objective.h"
+
+struct kith_objective {
+    ki_arena arena; /* the recipe's document */
+    ki_objective *core;
+    int32_t *label;
+    size_t label_capacity;
+    float *whole; /* the embedding's gradient with the part that stops */
+    size_t whole_capacity;
+    kith_term *term;
+    size_t term_capacity;
+};
+
+#endif
