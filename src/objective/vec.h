@@ -44,6 +44,9 @@ typedef struct ki_vec {
     /* All entries, no kinds: dst = exp(a (s - c)), the sum; s = a s + b; sum of a[j] b[j]. */
     ki_real (*exp_all)(const ki_real *s, ki_real a, ki_real c, ki_real *dst, int64_t n);
     ki_real (*dot)(const ki_real *a, const ki_real *b, int64_t n);
+    /* Sum of |a[j] - b[j]|, and its derivative by a: dst += weight * sign(a - b), 0 where they are equal. */
+    ki_real (*l1)(const ki_real *a, const ki_real *b, int64_t n);
+    void (*l1_backward)(const ki_real *a, const ki_real *b, ki_real weight, ki_real *dst, int64_t n);
 } ki_vec;
 
 /* The passes for this machine. */

@@ -209,6 +209,24 @@ static ki_real KI_VEC(dot)(const ki_real *a, const ki_real *b, int64_t n) {
     return sum;
 }
 
+static ki_real KI_VEC(l1)(const ki_real *a, const ki_real *b, int64_t n) {
+    ki_real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real d = a[j] - b[j];
+        sum += d < 0 ? -d : d;
+    }
+    return sum;
+}
+
+static void KI_VEC(l1_backward)(const ki_real *a, const ki_real *b, ki_real weight, ki_real *dst, int64_t n) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real up = a[j] > b[j] ? weight : 0, down = a[j] < b[j] ? weight : 0;
+        dst[j] += up - down;
+    }
+}
+
 static const ki_vec KI_VEC(table) = {
     .compare = KI_VEC(compare),
     .count = KI_VEC(count),
@@ -223,6 +241,8 @@ static const ki_vec KI_VEC(table) = {
     .triplet = KI_VEC(triplet),
     .exp_all = KI_VEC(exp_all),
     .dot = KI_VEC(dot),
+    .l1 = KI_VEC(l1),
+    .l1_backward = KI_VEC(l1_backward),
 };
 
 #undef KI_VEC
