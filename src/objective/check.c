@@ -33,24 +33,32 @@ static kith_status check_tap(const ki_objective *o, const ki_batch *batch, ki_ta
     if (wanted && data->cols != wanted)
         return ki_fail(err, KITH_ESHAPE, "%s has %lld columns; the objective was made for %lld",
                        ki_tap_name(tap), (long long)data->cols, (long long)wanted);
+    if (tap == KI_TAP_MAP && (data->c < 1 || data->hw < 1 || data->c * data->hw != data->cols))
+        return ki_fail(err, KITH_ESHAPE, "map has %lld numbers for an item; wanted c * h * w = %lld * %lld",
+                       (long long)data->cols, (long long)data->c, (long long)data->hw);
     if (tap == KI_TAP_MAP && o->sizes.map && data->c != o->sizes.map)
         return ki_fail(err, KITH_ESHAPE, "map has %lld channels; the objective was made for %lld",
                        (long long)data->c, (long long)o->sizes.map);
     return check_finite(tap, data, err);
 }
 
-kith_status ki_batch_check(const ki_objective *o, const ki_batch *batch, kith_error *err) {
+kith_status ki_batch_check_taps(const ki_objective *o, const ki_batch *batch, kith_error *err) {
     if (batch->m < 1 || batch->m > INT32_MAX)
         return ki_fail(err, KITH_ESHAPE, "the batch has %lld items; wanted at least 1", (long long)batch->m);
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (tap != KI_TAP_LOGITS && (o->taps & KI_TAP_BIT(tap))) KI_TRY(check_tap(o, batch, tap, err));
+    }
+    return KITH_OK;
+}
+
+kith_status ki_batch_check(const ki_objective *o, const ki_batch *batch, kith_error *err) {
+    KI_TRY(ki_batch_check_taps(o, batch, err));
     for (int64_t i = 0; i < batch->m; i++) {
         const int32_t label = batch->label[i];
         if (label >= 0 && (!o->sizes.n_classes || label < o->sizes.n_classes)) continue;
         ki_fail(err, KITH_EINVAL, "label[%lld] is %d; wanted a class id from 0 to %lld", (long long)i, label,
                 (long long)(o->sizes.n_classes ? o->sizes.n_classes - 1 : INT32_MAX));
         return ki_hint(err, KITH_EINVAL, "proxies and per-class parameters have one row for each class id");
-    }
-    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        if (tap != KI_TAP_LOGITS && (o->taps & KI_TAP_BIT(tap))) KI_TRY(check_tap(o, batch, tap, err));
     }
     return KITH_OK;
 }

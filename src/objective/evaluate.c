@@ -46,18 +46,17 @@ static size_t param_index(const ki_objective *o, const ki_state *param) {
     return i;
 }
 
-/* Cleared buffers for the gradients of a method's parameters. */
-static kith_status take_param_diffs(step *s, ki_state *const *param, size_t n, ki_real ***ret,
+/* Cleared buffers for the gradients of a method's parameters; NULL for those that are only kept, unless
+ * has_all says that the method writes every one. */
+static kith_status take_param_diffs(step *s, ki_state *const *param, size_t n, bool has_all, ki_real ***ret,
                                     kith_error *err) {
     KI_TRY(ki_work_take(&s->o->work, n + 1, sizeof **ret, "parameter gradients", ret, err));
-    for (size_t i = 0; i < n; i++)
-        KI_TRY(take_zeros(&s->o->work, param[i]->count, "parameter gradients", &(*ret)[i], err));
+    for (size_t i = 0; i < n; i++) {
+        (*ret)[i] = NULL;
+        if (has_all || param[i]->diff)
+            KI_TRY(take_zeros(&s->o->work, param[i]->count, "parameter gradients", &(*ret)[i], err));
+    }
     return KITH_OK;
-}
-
-static void add_param_diffs(step *s, ki_state *const *param, size_t n, ki_real *const *diff, double weight) {
-    for (size_t i = 0; i < n; i++)
-        add_scaled(s->diff_param[param_index(s->o, param[i])], diff[i], (ki_real)weight, param[i]->count);
 }
 
 /* The labels of proxy columns: n_centers for each class. */
@@ -69,15 +68,15 @@ static kith_status proxy_labels(step *s, int64_t n, int32_t **ret_label, kith_er
 }
 
 /* The view the loss sees: built, mined, measured. */
-static kith_status make_pairs(step *s, const ki_real *x, int64_t dim, bool use_memory, ki_pairs *pairs,
-                              ki_real **ret_proxies, ki_real **ret_norms, kith_error *err) {
+static kith_status make_pairs(step *s, const ki_real *x, int64_t dim, ki_state *const *param, bool use_memory,
+                              ki_pairs *pairs, ki_real **ret_proxies, ki_real **ret_norms, kith_error *err) {
     ki_objective *o = s->o;
     const ki_loss *loss = o->loss.record;
     int32_t *label = NULL;
     const ki_real *more = NULL;
     int64_t n_more = 0;
     if (loss->is_proxy) {
-        const ki_state *proxies = o->loss.param[0];
+        const ki_state *proxies = param[0];
         n_more = proxies->shape.dim[0];
         KI_TRY(ki_work_reals(&o->work, proxies->count, "normalised proxies", ret_proxies, err));
         KI_TRY(ki_work_reals(&o->work, n_more, "proxy norms", ret_norms, err));
@@ -102,9 +101,11 @@ static kith_status make_pairs(step *s, const ki_real *x, int64_t dim, bool use_m
     return KITH_OK;
 }
 
-/* Loss and miner on embeddings x, used as they are; diff_x is assigned. */
-static kith_status loss_on(step *s, const ki_real *x, int64_t dim, bool is_main, double *ret_value,
-                           ki_real *diff_x, kith_error *err) {
+/* Loss and miner on embeddings x, used as they are, with parameters `param`; diff_x is assigned, diff_param
+ * (NULL entries are passed over) is added to. */
+static kith_status loss_on(step *s, const ki_real *x, int64_t dim, ki_state *const *param,
+                           ki_real *const *diff_param, bool is_main, double *ret_value, ki_real *diff_x,
+                           kith_error *err) {
     ki_objective *o = s->o;
     const ki_loss *loss = o->loss.record;
     const ki_work_mark mark = ki_work_here(&o->work);
@@ -112,8 +113,8 @@ static kith_status loss_on(step *s, const ki_real *x, int64_t dim, bool is_main,
     ki_pairs pairs;
     ki_real *proxies = NULL, *norms = NULL, *diff_w = NULL, *diff_straight = NULL, **diff = NULL;
     ki_loss_out out = {.g_scale = 1};
-    KI_CHECK(make_pairs(s, x, dim, is_main, &pairs, &proxies, &norms, err));
-    KI_CHECK(take_param_diffs(s, o->loss.param, o->loss.n_params, &diff, err));
+    KI_CHECK(make_pairs(s, x, dim, param, is_main, &pairs, &proxies, &norms, err));
+    KI_CHECK(take_param_diffs(s, param, o->loss.n_params, true, &diff, err));
     KI_CHECK(ki_work_reals(&o->work, pairs.m * pairs.ld, "pair gradients", &out.g, err));
     if (loss->is_proxy) {
         KI_CHECK(ki_work_reals(&o->work, pairs.n * dim, "proxy gradients", &diff_w, err));
@@ -121,15 +122,14 @@ static kith_status loss_on(step *s, const ki_real *x, int64_t dim, bool is_main,
     }
     out.diff = diff;
     out.diff_proxies = diff_straight;
-    const ki_loss_in in = {
-        .settings = o->loss.settings, .pairs = &pairs, .param = o->loss.param, .proxies = proxies};
+    const ki_loss_in in = {.settings = o->loss.settings, .pairs = &pairs, .param = param, .proxies = proxies};
     KI_CHECK(loss->eval(&in, &out, err));
     KI_CHECK(ki_pairs_backward(&pairs, out.g, out.g_scale, diff_x, diff_w, err));
     if (loss->is_proxy) {
         add_scaled(diff_w, diff_straight, 1, pairs.n * dim);
         ki_rows_normalize_backward(proxies, norms, diff_w, pairs.n, dim, 1, diff[0]);
     }
-    add_param_diffs(s, o->loss.param, o->loss.n_params, diff, 1);
+    for (size_t i = 0; i < o->loss.n_params; i++) add_scaled(diff_param[i], diff[i], 1, param[i]->count);
     *ret_value = out.value;
     if (is_main) {
         s->n_pos = pairs.total_pos;
@@ -144,31 +144,26 @@ done:
 /* The loss comes first, and writes its gradient where those of the others are added. */
 static kith_status eval_loss(step *s, kith_error *err) {
     ki_objective *o = s->o;
+    const ki_work_mark mark = ki_work_here(&o->work);
+    kith_status status = KITH_OK;
+    ki_real **diff_param = NULL;
     const ki_real *x = o->loss.normalize ? s->unit : s->batch->tap[KI_TAP_EMBEDDING].data;
     ki_real *diff_x = o->loss.normalize ? s->diff_unit : s->diff[KI_TAP_EMBEDDING];
-    KI_TRY(loss_on(s, x, s->dim, true, &o->term[0].value, diff_x, err));
+    KI_CHECK(ki_work_take(&o->work, o->loss.n_params + 1, sizeof *diff_param, "parameter gradients",
+                          &diff_param, err));
+    for (size_t i = 0; i < o->loss.n_params; i++)
+        diff_param[i] = s->diff_param[param_index(o, o->loss.param[i])];
+    KI_CHECK(loss_on(s, x, s->dim, o->loss.param, diff_param, true, &o->term[0].value, diff_x, err));
     s->total += o->term[0].value;
-    return KITH_OK;
+done:
+    ki_work_rewind(&o->work, mark);
+    return status;
 }
 
-static kith_status reg_pair_loss(const ki_reg_in *in, const ki_real *x, int64_t dim, double *ret_value,
-                                 ki_real *diff_x, kith_error *err) {
-    step *s = in->objective;
-    const ki_loss *loss = s->o->loss.record;
-    if (!loss || loss->is_proxy) {
-        ki_fail(err, KITH_EUNSUPPORTED, "a regularizer repeats the pair loss, but the loss is %s",
-                loss ? loss->method.name : "none");
-        return ki_hint(err, KITH_EUNSUPPORTED, "use a pair loss with it: `kith list losses`");
-    }
-    return loss_on(s, x, dim, false, ret_value, diff_x, err);
-}
-
-/* The part of the parameters' gradient that pair_loss added belongs to the term and takes its weight;
- * so parameter gradients of a term are gathered in buffers of their own first. */
-static kith_status swap_in_buffers(step *s, ki_real ***ret_old, kith_error *err) {
-    *ret_old = s->diff_param;
-    const ki_objective *o = s->o;
-    return take_param_diffs(s, o->params.item, o->params.n, &s->diff_param, err);
+static kith_status reg_repeat_loss(const ki_reg_in *in, const ki_reg_out *out, size_t first, const ki_real *x,
+                                   int64_t dim, double *ret_value, ki_real *diff_x, kith_error *err) {
+    return loss_on(in->objective, x, dim, in->param + first, out->diff_param + first, false, ret_value,
+                   diff_x, err);
 }
 
 static double weight_at(const ki_reg_use *reg, uint64_t at) {
@@ -176,12 +171,18 @@ static double weight_at(const ki_reg_use *reg, uint64_t at) {
     return reg->weight * (double)at / (double)reg->warmup;
 }
 
-static kith_status eval_reg(step *s, const ki_reg_use *reg, ki_term *term, kith_error *err) {
-    ki_objective *o = s->o;
-    const ki_work_mark mark = ki_work_here(&o->work);
-    kith_status status = KITH_OK;
-    ki_real **diff_param = NULL, **gathered = NULL, **old = s->diff_param;
-    const double weight = weight_at(reg, s->batch->step);
+/* Where a term's parameter gradients go: straight to the sums when its weight is 1, which spares a copy of
+ * what may be the largest arrays of all; else to buffers of their own. */
+static kith_status take_reg_diffs(step *s, const ki_reg_use *reg, double weight, ki_real ***ret,
+                                  kith_error *err) {
+    if (weight != 1) return take_param_diffs(s, reg->param, reg->n_params, false, ret, err);
+    KI_TRY(ki_work_take(&s->o->work, reg->n_params + 1, sizeof **ret, "parameter gradients", ret, err));
+    for (size_t i = 0; i < reg->n_params; i++) (*ret)[i] = s->diff_param[param_index(s->o, reg->param[i])];
+    return KITH_OK;
+}
+
+static ki_reg_in reg_in(step *s, const ki_reg_use *reg) {
+    const ki_objective *o = s->o;
     ki_reg_in in = {.settings = reg->settings,
                     .m = s->m,
                     .label = s->batch->label,
@@ -191,41 +192,50 @@ static kith_status eval_reg(step *s, const ki_reg_use *reg, ki_term *term, kith_
                     .seed = o->seed,
                     .step = s->batch->step,
                     .vec = o->vec,
-                    .work = &o->work,
-                    .pair_loss = reg_pair_loss,
+                    .work = &s->o->work,
+                    .n_loss_params = o->loss.n_params,
+                    .repeat_loss = reg_repeat_loss,
                     .objective = s};
-    ki_reg_out out = {0};
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (!(reg->taps & KI_TAP_BIT(tap))) continue;
         in.tap[tap] = s->batch->tap[tap];
         if (tap == KI_TAP_EMBEDDING && reg->normalize) in.tap[tap].data = s->unit;
         if (tap == KI_TAP_LOGITS)
             in.tap[tap] = (ki_tap_data){.data = s->logits, .rows = s->m, .cols = o->proxies->shape.dim[0]};
-        KI_CHECK(
-            take_zeros(&o->work, in.tap[tap].rows * in.tap[tap].cols, "tap gradients", &out.diff[tap], err));
     }
-    KI_CHECK(take_param_diffs(s, reg->param, reg->n_params, &diff_param, err));
-    KI_CHECK(swap_in_buffers(s, &old, err));
+    return in;
+}
+
+static kith_status eval_reg(step *s, const ki_reg_use *reg, ki_term *term, kith_error *err) {
+    ki_objective *o = s->o;
+    const ki_work_mark mark = ki_work_here(&o->work);
+    kith_status status = KITH_OK;
+    ki_real **diff_param = NULL;
+    const double weight = weight_at(reg, s->batch->step);
+    const ki_reg_in in = reg_in(s, reg);
+    ki_reg_out out = {0};
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (reg->taps & KI_TAP_BIT(tap))
+            KI_CHECK(take_zeros(&o->work, in.tap[tap].rows * in.tap[tap].cols, "tap gradients",
+                                &out.diff[tap], err));
+    }
+    KI_CHECK(take_reg_diffs(s, reg, weight, &diff_param, err));
     out.diff_param = diff_param;
     KI_CHECK(reg->record->eval(&in, &out, err));
-    add_param_diffs(s, reg->param, reg->n_params, diff_param, 1);
-    gathered = s->diff_param;
-    s->diff_param = old;
-    add_param_diffs(s, o->params.item, o->params.n, gathered, weight);
+    for (size_t i = 0; i < reg->n_params && weight != 1; i++)
+        add_scaled(s->diff_param[param_index(o, reg->param[i])], diff_param[i], (ki_real)weight,
+                   reg->param[i]->count);
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         ki_real *to = s->diff[tap];
-        if (tap == KI_TAP_EMBEDDING) {
-            const bool stops = reg->record->stops_at_embedding;
-            to = reg->normalize ? (stops ? s->diff_unit_stopped : s->diff_unit)
-                                : (stops ? s->diff_stopped : to);
-        }
+        if (tap == KI_TAP_EMBEDDING)
+            to = reg->normalize ? (reg->stops ? s->diff_unit_stopped : s->diff_unit)
+                                : (reg->stops ? s->diff_stopped : to);
         add_scaled(to, out.diff[tap], (ki_real)weight, in.tap[tap].rows * in.tap[tap].cols);
     }
     term->value = out.value;
     term->weight = weight;
     s->total += weight * out.value;
 done:
-    s->diff_param = old;
     ki_work_rewind(&o->work, mark);
     return status;
 }
@@ -251,8 +261,9 @@ static kith_status logits_backward(step *s, kith_error *err) {
     ki_real *diff_w = NULL;
     KI_TRY(ki_work_reals(&o->work, n * s->dim, "proxy gradients", &diff_w, err));
     ki_gemm(true, false, n, s->dim, s->m, 1, s->diff[KI_TAP_LOGITS], n, s->unit, s->dim, 0, diff_w, s->dim);
-    ki_rows_normalize_backward(s->proxies_unit, s->proxies_norm, diff_w, n, s->dim, 1,
-                               s->diff_param[param_index(o, o->proxies)]);
+    ki_real *diff_proxies = s->diff_param[param_index(o, o->proxies)];
+    if (diff_proxies)
+        ki_rows_normalize_backward(s->proxies_unit, s->proxies_norm, diff_w, n, s->dim, 1, diff_proxies);
     ki_gemm(false, false, s->m, s->dim, n, 1, s->diff[KI_TAP_LOGITS], n, s->proxies_unit, s->dim, 1,
             s->diff_unit, s->dim);
     return KITH_OK;
@@ -266,9 +277,9 @@ static kith_status embedding_begin(step *s, kith_error *err) {
     for (size_t i = 0; i < o->n_regs; i++) {
         const ki_reg_use *reg = &o->reg[i];
         if (!(reg->taps & KI_TAP_BIT(KI_TAP_EMBEDDING))) continue;
-        has_stop |= reg->record->stops_at_embedding;
-        has_unit_stop |= reg->record->stops_at_embedding && reg->normalize;
-        s->reads_raw |= !reg->normalize && !reg->record->stops_at_embedding;
+        has_stop |= reg->stops;
+        has_unit_stop |= reg->stops && reg->normalize;
+        s->reads_raw |= !reg->normalize && !reg->stops;
     }
     if (has_stop) KI_TRY(take_zeros(&o->work, n, "tap gradients", &s->diff_stopped, err));
     if (has_unit_stop) KI_TRY(take_zeros(&o->work, n, "tap gradients", &s->diff_unit_stopped, err));
@@ -291,7 +302,7 @@ static kith_status step_begin(step *s, kith_error *err) {
     ki_work_reset(&o->work);
     s->m = batch->m;
     s->dim = batch->tap[KI_TAP_EMBEDDING].cols;
-    KI_TRY(take_param_diffs(s, o->params.item, o->params.n, &s->diff_param, err));
+    KI_TRY(take_param_diffs(s, o->params.item, o->params.n, false, &s->diff_param, err));
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (tap == KI_TAP_LOGITS || tap == KI_TAP_EMBEDDING || !(o->taps & KI_TAP_BIT(tap))) continue;
         KI_TRY(take_zeros(&o->work, batch->tap[tap].rows * batch->tap[tap].cols, "tap gradients",
@@ -354,9 +365,9 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     if (!loss->record) return ki_fail(err, KITH_EINVAL, "pair weights are the loss's, and the loss is none");
     KI_TRY(ki_batch_check(objective, batch, err));
     KI_TRY(step_begin(&s, err));
-    KI_TRY(make_pairs(&s, loss->normalize ? s.unit : batch->tap[KI_TAP_EMBEDDING].data, s.dim, false, &pairs,
-                      &proxies, &norms, err));
-    KI_TRY(take_param_diffs(&s, loss->param, loss->n_params, &diff, err));
+    KI_TRY(make_pairs(&s, loss->normalize ? s.unit : batch->tap[KI_TAP_EMBEDDING].data, s.dim, loss->param,
+                      false, &pairs, &proxies, &norms, err));
+    KI_TRY(take_param_diffs(&s, loss->param, loss->n_params, true, &diff, err));
     KI_TRY(ki_work_reals(&objective->work, pairs.m * pairs.ld, "pair gradients", &out.g, err));
     if (loss->record->is_proxy)
         KI_TRY(take_zeros(&objective->work, pairs.n * s.dim, "proxy gradients", &out.diff_proxies, err));
@@ -378,5 +389,33 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     ki_pairs_weights(&pairs, out.g, out.g_scale, weight, similarity);
     *ret_weight = weight;
     *ret_n = pairs.n;
+    return KITH_OK;
+}
+
+kith_status ki_objective_describe(ki_objective *objective, const ki_batch *batch, ki_real **ret_descriptor,
+                                  int64_t *ret_dim, kith_error *err) {
+    step s = {.o = objective, .batch = batch};
+    const ki_reg_use *reg = NULL;
+    ki_real *part = NULL, *whole = NULL;
+    for (size_t i = 0; i < objective->n_regs && !reg; i++) {
+        if (objective->reg[i].record->describe) reg = &objective->reg[i];
+    }
+    if (!reg)
+        return ki_fail(err, KITH_EINVAL, "no term of the objective has descriptors of its own (horde has)");
+    KI_TRY(ki_batch_check_taps(objective, batch, err));
+    KI_TRY(step_begin(&s, err));
+    const ki_reg_in in = reg_in(&s, reg);
+    const int64_t own = reg->record->describe_dim(&in), dim = (s.unit ? s.dim : 0) + own;
+    size_t n = 0;
+    if (!ki_mul_size((size_t)s.m, (size_t)dim, &n)) return ki_fail_memory(err, SIZE_MAX, "descriptors");
+    KI_TRY(ki_work_reals(&objective->work, s.m * own, "descriptors", &part, err));
+    KI_TRY(reg->record->describe(&in, part, err));
+    KI_TRY(ki_alloc_or(&whole, n, sizeof *whole, "descriptors", err));
+    for (int64_t i = 0; i < s.m; i++) {
+        if (s.unit) memcpy(whole + i * dim, s.unit + i * s.dim, (size_t)s.dim * sizeof *whole);
+        memcpy(whole + i * dim + dim - own, part + i * own, (size_t)own * sizeof *whole);
+    }
+    *ret_descriptor = whole;
+    *ret_dim = dim;
     return KITH_OK;
 }

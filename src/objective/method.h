@@ -56,6 +56,12 @@ typedef struct ki_state_list ki_state_list;
 kith_status ki_state_add(ki_state_list *list, const char *name, ki_shape shape, ki_init init, double a,
                          double lr_multiplier, kith_error *err);
 
+/* Everything that the objective's loss learns, once more, for a term that repeats the loss on embeddings of
+ * dim numbers: the names are "PREFIX.NAME". Adds nothing when the loss learns nothing; KITH_EINVAL when the
+ * objective has no loss (`method` is named in the line). */
+kith_status ki_state_add_loss(ki_state_list *list, const char *method, const char *prefix, int64_t dim,
+                              kith_error *err);
+
 /* A line for a parameter whose size is not known: "density needs the number of classes". */
 kith_status ki_fail_size(kith_error *err, const char *method, const char *what);
 

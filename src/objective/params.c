@@ -19,9 +19,11 @@ static kith_status append(ki_state ***items, size_t *n, size_t *capacity, ki_sta
     return KITH_OK;
 }
 
-kith_status ki_state_add(ki_state_list *list, const char *name, ki_shape shape, ki_init init, double a,
+kith_status ki_state_add(ki_state_list *list, const char *plain_name, ki_shape shape, ki_init init, double a,
                          double lr_multiplier, kith_error *err) {
-    char found[64], wanted[64];
+    char found[64], wanted[64], name[sizeof(((ki_state *)NULL)->name) + 1];
+    snprintf(name, sizeof name, "%s%s%s", list->prefix ? list->prefix : "", list->prefix ? "." : "",
+             plain_name);
     for (size_t i = 0; i < list->n; i++) {
         ki_state *there = list->item[i];
         if (strcmp(there->name, name) != 0) continue;
@@ -48,6 +50,22 @@ kith_status ki_state_add(ki_state_list *list, const char *name, ki_shape shape, 
     KI_TRY(ki_zalloc_or(&param->value, (size_t)count, sizeof *param->value, name, err));
     if (lr_multiplier > 0) KI_TRY(ki_zalloc_or(&param->diff, (size_t)count, sizeof *param->diff, name, err));
     return KITH_OK;
+}
+
+kith_status ki_state_add_loss(ki_state_list *list, const char *method, const char *prefix, int64_t dim,
+                              kith_error *err) {
+    const ki_loss *loss = list->loss->record;
+    if (!loss) {
+        ki_fail(err, KITH_EINVAL, "%s repeats the objective's loss, and the loss is none", method);
+        return ki_hint(err, KITH_EINVAL, "name a loss beside it: `kith list losses`");
+    }
+    if (!loss->params) return KITH_OK;
+    ki_sizes sizes = *list->sizes;
+    sizes.embedding = dim;
+    list->prefix = prefix;
+    const kith_status status = loss->params(list->loss->settings, &sizes, list, err);
+    list->prefix = NULL;
+    return status;
 }
 
 void ki_states_free(ki_state_list *list) {
@@ -91,6 +109,8 @@ kith_status ki_states_collect(ki_objective *o, kith_error *err) {
     ki_state_list *list = &o->params;
     const ki_loss *loss = o->loss.record;
     list->arena = &o->arena;
+    list->loss = &o->loss;
+    list->sizes = &o->sizes;
     if (loss && loss->params) KI_TRY(loss->params(o->loss.settings, &o->sizes, list, err));
     KI_TRY(take_added(list, &o->loss.param, &o->loss.n_params, err));
     if (loss && loss->is_proxy) o->proxies = o->loss.param[0];

@@ -7,19 +7,21 @@
 
 static const char *const loss_keys[] = {"name", "normalize", NULL};
 static const char *const miner_keys[] = {"name", NULL};
-static const char *const reg_keys[] = {"name", "weight", "warmup", "normalize", NULL};
+static const char *const reg_keys[] = {"name", "weight", "warmup", "normalize", "stops_at_embedding", NULL};
 
 /* What every term may say beside its own options. */
 typedef struct common {
     double weight;
     int64_t warmup;
-    bool normalize;
+    bool normalize, stops_at_embedding;
 } common;
 
 static const ki_option common_options[] = {
     KI_OPTION_REAL(common, weight, 1, -1e9, 1e9, "factor of the term in the total", "-"),
     KI_OPTION_INT(common, warmup, 0, 0, 1e9, "steps over which the weight grows from 0", "-"),
-    KI_OPTION_BOOL(common, normalize, 0, "L2-normalise the embedding first", "-"), KI_OPTION_END};
+    KI_OPTION_BOOL(common, normalize, 0, "L2-normalise the embedding first", "-"),
+    KI_OPTION_BOOL(common, stops_at_embedding, 0, "train the embedding layer only, nothing below it", "-"),
+    KI_OPTION_END};
 
 /* `binomial` and `{name: binomial, …}` both name a method. */
 static kith_status method_name(const ki_value *v, const char *where, const char **ret_name, kith_error *err) {
@@ -97,6 +99,8 @@ static kith_status parse_reg(ki_objective *o, const ki_value *v, ki_reg_use *reg
     reg->weight = c.weight;
     reg->warmup = c.warmup;
     reg->normalize = ki_value_get(v, "normalize") ? c.normalize : reg->record->normalize;
+    reg->stops =
+        ki_value_get(v, "stops_at_embedding") ? c.stops_at_embedding : reg->record->stops_at_embedding;
     reg->taps = reg->record->taps;
     if (reg->record->taps_of) KI_TRY(reg->record->taps_of(reg->settings, &reg->taps, err));
     o->taps |= reg->taps;

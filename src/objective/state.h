@@ -5,27 +5,32 @@
 #include "core/arena.h"
 #include "objective/objective.h"
 
+typedef struct ki_loss_use ki_loss_use;
+
 struct ki_state_list {
     ki_arena *arena;
-    ki_state **item; /* every parameter of the objective, once */
+    const ki_loss_use *loss; /* for ki_state_add_loss */
+    const ki_sizes *sizes;
+    const char *prefix; /* before every name; NULL: none */
+    ki_state **item;    /* every parameter of the objective, once */
     size_t n, capacity;
     ki_state **added; /* those of the method whose params function is running */
     size_t n_added, added_capacity;
 };
 
 /* A method as it stands in a recipe: record, settings, its parameters. */
-typedef struct ki_loss_use {
+struct ki_loss_use {
     const ki_loss *record; /* NULL: loss none */
     void *settings;
     bool normalize;
     ki_state **param;
     size_t n_params;
-} ki_loss_use;
+};
 
 typedef struct ki_reg_use {
     const ki_reg *record;
     void *settings;
-    bool normalize;
+    bool normalize, stops;
     double weight;
     int64_t warmup;
     unsigned taps;

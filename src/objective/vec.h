@@ -50,6 +50,9 @@ typedef struct ki_vec {
     void (*less)(const ki_real *src, const ki_real *other, ki_real a, ki_real b, ki_real *dst, int64_t n);
     void (*add_less)(const ki_real *src, const ki_real *other, ki_real a, ki_real b, ki_real *dst, int64_t n);
     int (*finite)(const ki_real *src, int64_t n);
+    /* Sum of |a[j] - b[j]|, and its derivative by a: dst += weight * sign(a - b), 0 where they are equal. */
+    ki_real (*l1)(const ki_real *a, const ki_real *b, int64_t n);
+    void (*l1_backward)(const ki_real *a, const ki_real *b, ki_real weight, ki_real *dst, int64_t n);
 } ki_vec;
 
 /* The passes for this machine. */

@@ -239,6 +239,24 @@ static int KI_VEC(finite)(const ki_real *src, int64_t n) {
     return sum == 0;
 }
 
+static ki_real KI_VEC(l1)(const ki_real *a, const ki_real *b, int64_t n) {
+    ki_real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real d = a[j] - b[j];
+        sum += d < 0 ? -d : d;
+    }
+    return sum;
+}
+
+static void KI_VEC(l1_backward)(const ki_real *a, const ki_real *b, ki_real weight, ki_real *dst, int64_t n) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real up = a[j] > b[j] ? weight : 0, down = a[j] < b[j] ? weight : 0;
+        dst[j] += up - down;
+    }
+}
+
 static const ki_vec KI_VEC(table) = {
     .compare = KI_VEC(compare),
     .count = KI_VEC(count),
@@ -258,6 +276,8 @@ static const ki_vec KI_VEC(table) = {
     .less = KI_VEC(less),
     .add_less = KI_VEC(add_less),
     .finite = KI_VEC(finite),
+    .l1 = KI_VEC(l1),
+    .l1_backward = KI_VEC(l1_backward),
 };
 
 #undef KI_VEC

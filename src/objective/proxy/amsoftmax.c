@@ -6,7 +6,7 @@
  *
  * Only kept proxies count; an item whose own proxy a miner has dropped contributes 0.
  * Sources: Wang et al., CosFace, CVPR 2018; JRD: scale 20, margin 0.1, proxies U(+-0.1) learned at x100. */
-#include "objective/loss/loss.h"
+#include "objective/proxy/proxies.h"
 
 typedef struct settings {
     double scale, margin, lr_multiplier;
@@ -22,27 +22,14 @@ static const ki_option options[] = {
 static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
                           kith_error *err) {
     const settings *o = settings_;
-    if (!sizes->n_classes) return ki_fail_size(err, "amsoftmax", "the number of classes");
-    if (!sizes->embedding) return ki_fail_size(err, "amsoftmax", "the embedding's dimension");
-    return ki_state_add(list, "proxies", KI_SHAPE2(sizes->n_classes, sizes->embedding), KI_INIT_UNIFORM, 0.1,
-                        o->lr_multiplier, err);
+    return ki_proxies_add(list, "amsoftmax", sizes, 1, o->lr_multiplier, err);
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
     const settings *o = context;
-    const ki_real scale = (ki_real)o->scale, margin = (ki_real)o->margin;
     const int64_t y = pairs->row_label[row->i];
-    if (row->pair[y] != KI_PAIR_POSITIVE) return 0;
-    const ki_real own = row->s[y] - margin;
-    const ki_real other = pairs->vec->max(row->s, row->pair, KI_PAIR_NEGATIVE, row->n);
-    const ki_real most = own > other ? own : other;
-    const ki_real e_own = ki_exp(scale * (own - most));
-    const ki_real sum =
-        e_own + pairs->vec->exp(row->s, row->pair, KI_PAIR_NEGATIVE, scale, most, row->g, row->n);
-    const ki_real factor = scale / (sum * (ki_real)pairs->m);
-    pairs->vec->scale(row->pair, KI_PAIR_NEGATIVE, factor, row->g, row->n);
-    row->g[y] = factor * (e_own - sum);
-    return (double)(scale * (most - own) + ki_ln(sum));
+    return ki_cross_entropy_row(pairs, row, y, row->s[y] - (ki_real)o->margin, 1, (ki_real)o->scale,
+                                1 / (ki_real)pairs->m);
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {

@@ -31,6 +31,7 @@ typedef struct ki_tap_data {
 } ki_tap_data;
 
 typedef struct ki_reg_in ki_reg_in;
+typedef struct ki_reg_out ki_reg_out;
 struct ki_reg_in {
     const void *settings;
     int64_t m;
@@ -43,18 +44,20 @@ struct ki_reg_in {
     const ki_vec *vec;
     ki_work *work; /* take what is needed; it is given back afterwards */
     /* The objective's own loss and miner on other embeddings x [m, dim] (used as they are, not
-     * normalised; no cross-batch memory): value, and diff_x [m, dim] assigned. KITH_EUNSUPPORTED when the
-     * objective has no pair loss. */
-    kith_status (*pair_loss)(const ki_reg_in *in, const ki_real *x, int64_t dim, double *ret_value,
-                             ki_real *diff_x, kith_error *err);
-    void *objective; /* for pair_loss */
+     * normalised; no cross-batch memory): value, and diff_x [m, dim] assigned. The loss learns what it
+     * learns anew: param[first …) are the n_loss_params parameters that ki_state_add_loss made, and their
+     * gradients are added to out->diff_param[first …). */
+    size_t n_loss_params;
+    kith_status (*repeat_loss)(const ki_reg_in *in, const ki_reg_out *out, size_t first, const ki_real *x,
+                               int64_t dim, double *ret_value, ki_real *diff_x, kith_error *err);
+    void *objective; /* for repeat_loss */
 };
 
-typedef struct ki_reg_out {
+struct ki_reg_out {
     double value;
-    ki_real *diff[KI_N_TAPS]; /* same shapes as the taps; NULL for taps it does not read */
-    ki_real *const *diff_param;
-} ki_reg_out;
+    ki_real *diff[KI_N_TAPS];   /* same shapes as the taps; NULL for taps it does not read */
+    ki_real *const *diff_param; /* for each of param; NULL for those that are not learned */
+};
 
 typedef struct ki_reg {
     ki_method method;
@@ -62,10 +65,14 @@ typedef struct ki_reg {
     unsigned taps;
     kith_status (*taps_of)(const void *settings, unsigned *ret_taps, kith_error *err);
     bool normalize; /* default of the recipe's `normalize` */
-    /* Its gradient at the embedding trains the embedding layer and goes no further down. */
+    /* Its gradient at the embedding trains the embedding layer and goes no further down: default of the
+     * recipe's `stops_at_embedding`. */
     bool stops_at_embedding;
     kith_status (*params)(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err);
     kith_status (*eval)(const ki_reg_in *in, ki_reg_out *out, kith_error *err);
+    /* Descriptors for test time, beside the embedding: dst [m, describe_dim]. NULL: none. */
+    int64_t (*describe_dim)(const ki_reg_in *in);
+    kith_status (*describe)(const ki_reg_in *in, ki_real *dst, kith_error *err);
 } ki_reg;
 
 #define X(name) extern const ki_reg ki_reg_##name;

@@ -1,0 +1,62 @@
+/* ArcFace: cross entropy over the classes' proxies, with the margin on the angle to the own class's.
+ *
+ *   theta = acos(s_iy), own = cos(theta + margin) = s cos(margin) - sqrt(1 - s^2) sin(margin)
+ *   L = mean_i -ln( e^(scale own) / (e^(scale own) + sum_{j != y} e^(scale s_ij)) )
+ *   d own / d s = cos(margin) + s sin(margin) / sqrt(1 - s^2)
+ *
+ * Where theta + margin passes pi the cosine would rise again; there own = s - margin sin(margin), as in the
+ * authors' code. At s = 1, where the slope has no end, 1 - s^2 is not taken below 1e-6: cosines nearer to
+ * +-1 than 5e-7 are rounding in float32.
+ * Source: Deng et al., ArcFace, CVPR 2019, Eq. 3: scale 64, margin 0.5. */
+#include "objective/proxy/proxies.h"
+
+typedef struct settings {
+    double scale, margin, lr_multiplier;
+} settings;
+
+static const ki_option options[] = {
+    KI_OPTION_REAL(settings, scale, 64, 1e-3, 1e4, "factor on the cosines", "Deng et al., Sec. 3.1"),
+    KI_OPTION_REAL(settings, margin, 0.5, 0, 3.14, "added to the angle to the own class, in radians",
+                   "Deng et al., Sec. 3.1"),
+    KI_OPTION_REAL(settings, lr_multiplier, 1, 0, 1e6, "learning rate of the proxies over the network's",
+                   "Deng et al. train all alike"),
+    KI_OPTION_END};
+
+#define LEAST_SINE2 ((ki_real)1e-6)
+
+static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
+                          kith_error *err) {
+    const settings *o = settings_;
+    return ki_proxies_add(list, "arcface", sizes, 1, o->lr_multiplier, err);
+}
+
+static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
+    const settings *o = context;
+    const ki_real cos_m = (ki_real)cos(o->margin), sin_m = (ki_real)sin(o->margin);
+    const int64_t y = pairs->row_label[row->i];
+    const ki_real s = row->s[y], raw = (1 - s) * (1 + s);
+    const ki_real sine2 = raw > LEAST_SINE2 ? raw : LEAST_SINE2, sine = ki_sqrt(sine2);
+    ki_real own = s - (ki_real)o->margin * sin_m, slope = 1;
+    if (s > -cos_m) { /* theta < pi - margin */
+        own = s * cos_m - sine * sin_m;
+        slope = cos_m + (raw > LEAST_SINE2 ? s * sin_m / sine : 0);
+    }
+    return ki_cross_entropy_row(pairs, row, y, own, slope, (ki_real)o->scale, 1 / (ki_real)pairs->m);
+}
+
+static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
+    KI_TRY(ki_pairs_rows(in->pairs, out->g, row_terms, in->settings, NULL, &out->value, err));
+    out->value /= (double)in->pairs->m;
+    return KITH_OK;
+}
+
+const ki_loss ki_loss_arcface = {
+    .method = {.name = "arcface",
+               .summary = "cross entropy over learned class proxies with a margin on the angle",
+               .source = "Deng et al., ArcFace, CVPR 2019",
+               .options = options,
+               .settings_bytes = sizeof(settings)},
+    .is_proxy = true,
+    .params = params,
+    .eval = eval,
+};

@@ -1,0 +1,24 @@
+#include "objective/proxy/proxies.h"
+
+kith_status ki_proxies_add(ki_state_list *list, const char *method, const ki_sizes *sizes, int64_t n_centers,
+                           double lr_multiplier, kith_error *err) {
+    if (!sizes->n_classes) return ki_fail_size(err, method, "the number of classes");
+    if (!sizes->embedding) return ki_fail_size(err, method, "the embedding's dimension");
+    return ki_state_add(list, "proxies", KI_SHAPE2(sizes->n_classes * n_centers, sizes->embedding),
+                        KI_INIT_UNIFORM, 0.1, lr_multiplier, err);
+}
+
+double ki_cross_entropy_row(const ki_pairs *pairs, const ki_row *row, int64_t y, ki_real own, ki_real slope,
+                            ki_real scale, ki_real weight) {
+    if (row->pair[y] != KI_PAIR_POSITIVE) return 0;
+    const ki_vec *vec = pairs->vec;
+    const ki_real other = vec->max(row->s, row->pair, KI_PAIR_NEGATIVE, row->n);
+    const ki_real most = own > other ? own : other;
+    const ki_real e_own = ki_exp(scale * (own - most));
+    const ki_real others = vec->exp(row->s, row->pair, KI_PAIR_NEGATIVE, scale, most, row->g, row->n);
+    const ki_real factor = weight * scale / (e_own + others);
+    vec->scale(row->pair, KI_PAIR_NEGATIVE, factor, row->g, row->n);
+    /* e_own - (e_own + others), without the subtraction: a well-placed item keeps its digits. */
+    row->g[y] = -factor * others * slope;
+    return (double)(scale * (most - own)) + log1p((double)others + ((double)e_own - 1));
+}

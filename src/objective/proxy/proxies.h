@@ -1,0 +1,17 @@
+/* What the proxy losses share: the parameter, and cross entropy over one row of proxies. */
+#ifndef KI_OBJECTIVE_PROXIES_H
+#define KI_OBJECTIVE_PROXIES_H
+
+#include "objective/loss/loss.h"
+
+/* Adds "proxies" [n_classes * n_centers, embedding], U(-0.1, 0.1): their length plays no part. */
+kith_status ki_proxies_add(ki_state_list *list, const char *method, const ki_sizes *sizes, int64_t n_centers,
+                           double lr_multiplier, kith_error *err);
+
+/* -ln( e^(scale own) / (e^(scale own) + sum_j e^(scale s_j)) ) over the kept negatives j of the row, where
+ * `own` stands in for the cosine s_y of column y and `slope` is d own / d s_y. g receives weight * the
+ * derivative by s. 0 when column y is not kept. */
+double ki_cross_entropy_row(const ki_pairs *pairs, const ki_row *row, int64_t y, ki_real own, ki_real slope,
+                            ki_real scale, ki_real weight);
+
+#endif

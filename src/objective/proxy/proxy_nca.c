@@ -1,0 +1,59 @@
+/* Proxy-NCA: the own proxy against the other classes' proxies, which alone stand in the denominator.
+ *
+ *   d_ij = |scale x_i - scale p_j|^2 on the unit sphere
+ *   L = mean_i -ln( e^(-d_iy) / sum_{j != y} e^(-d_ij) )
+ *
+ * Norms cancel, so with b = 2 scale^2:  L_i = -b s_iy + ln sum_{j != y} e^(b s_ij)
+ *   dL/ds_iy = -b / m,  dL/ds_ij = b softmax_ij / m over j != y
+ *
+ * An item whose own proxy or whose every other proxy a miner has dropped contributes 0.
+ * Source: Movshovitz-Attias et al., No Fuss Distance Metric Learning using Proxies, ICCV 2017, Eq. 4; the
+ * length 3 of embeddings and proxies is the one of reimplementations that reach the paper's figures. */
+#include "objective/proxy/proxies.h"
+
+typedef struct settings {
+    double scale, lr_multiplier;
+} settings;
+
+static const ki_option options[] = {
+    KI_OPTION_REAL(settings, scale, 3, 1e-3, 100, "length that embeddings and proxies are given",
+                   "reimplementations: 3"),
+    KI_OPTION_REAL(settings, lr_multiplier, 100, 0, 1e6, "learning rate of the proxies over the network's",
+                   "Proxy-Anchor's code for all proxy losses: 100"),
+    KI_OPTION_END};
+
+static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
+                          kith_error *err) {
+    const settings *o = settings_;
+    return ki_proxies_add(list, "proxy_nca", sizes, 1, o->lr_multiplier, err);
+}
+
+static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
+    const settings *o = context;
+    const ki_vec *vec = pairs->vec;
+    const ki_real b = (ki_real)(2 * o->scale * o->scale), share = b / (ki_real)pairs->m;
+    const int64_t y = pairs->row_label[row->i];
+    if (row->n_neg == 0 || row->pair[y] != KI_PAIR_POSITIVE) return 0;
+    const ki_real most = vec->max(row->s, row->pair, KI_PAIR_NEGATIVE, row->n);
+    const ki_real sum = vec->exp(row->s, row->pair, KI_PAIR_NEGATIVE, b, most, row->g, row->n);
+    vec->scale(row->pair, KI_PAIR_NEGATIVE, share / sum, row->g, row->n);
+    row->g[y] = -share;
+    return (double)(b * (most - row->s[y])) + log((double)sum);
+}
+
+static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
+    KI_TRY(ki_pairs_rows(in->pairs, out->g, row_terms, in->settings, NULL, &out->value, err));
+    out->value /= (double)in->pairs->m;
+    return KITH_OK;
+}
+
+const ki_loss ki_loss_proxy_nca = {
+    .method = {.name = "proxy_nca",
+               .summary = "the own class's proxy against those of all other classes",
+               .source = "Movshovitz-Attias et al., ICCV 2017",
+               .options = options,
+               .settings_bytes = sizeof(settings)},
+    .is_proxy = true,
+    .params = params,
+    .eval = eval,
+};
