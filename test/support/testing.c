@@ -67,6 +67,14 @@ int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+bool testing_has_placeholder(const char *text) {
+    for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@')) {
+        const size_t n = strspn(at + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+        if (n > 1 && at[n + 1] == '@') return true;
+    }
+    return false;
+}
+
 const char *testing_program(void) {
     const char *program = getenv("KITH_PROGRAM");
     return program ? program : "./kith";

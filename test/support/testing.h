@@ -37,6 +37,9 @@ void testing_clean_up(void);
  * ret_bytes - 1) in ret_output. */
 int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) KITH_PRINTF(3, 4);
 
+/* Does the text hold a @NAME@ that configuring should have replaced? */
+bool testing_has_placeholder(const char *text);
+
 /* The program under test, from KITH_PROGRAM. */
 const char *testing_program(void);
 
