@@ -1,9 +1,9 @@
 /* One training step of a backbone, everything written to a safetensors file: the tool behind
  * test/golden/net/judge_step.py.
  *
- *     dump_step BACKBONE WEIGHTS|- SETTINGS|- BATCH SIZE frozen|batch OUT.safetensors
+ *     dump_step BACKBONE WEIGHTS|- SETTINGS|- INPUT.npy frozen|batch OUT.safetensors
  *
- * The file has input, diff.embedding, param/NAME (before the step), grad/NAME and tap/NAME. */
+ * The file has diff.embedding, param/NAME (before the step), grad/NAME and tap/NAME. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,23 +33,27 @@ static float *add(const char *prefix, const char *name, const ki_shape *shape) {
     return array->data;
 }
 
-static void fill(float *values, int64_t n, uint32_t stream) {
-    ki_rng rng = ki_rng_at(1, KI_RNG_TEST, stream, 0);
+static void fill(float *values, int64_t n) {
+    ki_rng rng = ki_rng_at(1, KI_RNG_TEST, 1, 0);
     for (int64_t i = 0; i < n; i++) values[i] = (float)ki_rng_normal(&rng);
 }
 
 int main(int argc, char **argv) {
-    if (argc != 8) {
+    if (argc != 7) {
         fprintf(stderr,
-                "usage: dump_step BACKBONE WEIGHTS|- SETTINGS|- BATCH SIZE frozen|batch OUT.safetensors\n");
+                "usage: dump_step BACKBONE WEIGHTS|- SETTINGS|- INPUT.npy frozen|batch OUT.safetensors\n");
         return 2;
     }
-    const int64_t batch = atoll(argv[4]), size = atoll(argv[5]);
+    kith_array input = {0};
+    check(kith_npy_read(argv[4], &input, &err));
+    if (input.dtype != KITH_F32 || input.n_dims != 4) return 2;
+    const int64_t batch = input.dim[0];
     const kith_model_options options = {.backbone = argv[1],
                                         .weights = strcmp(argv[2], "-") ? argv[2] : NULL,
                                         .settings = strcmp(argv[3], "-") ? argv[3] : NULL,
-                                        .height = size,
-                                        .width = size,
+                                        .channels = input.dim[1],
+                                        .height = input.dim[2],
+                                        .width = input.dim[3],
                                         .embedding = 128,
                                         .classes = KITH_NONE,
                                         .seed = 5};
@@ -61,7 +65,7 @@ int main(int argc, char **argv) {
     check(ki_model_file_open(&options, backend, &net, &params, &err));
     const ki_plan_options plan_options = {.mb = batch,
                                           .mode = KI_TRAIN,
-                                          .frozen_bn = strcmp(argv[6], "frozen") == 0,
+                                          .frozen_bn = strcmp(argv[5], "frozen") == 0,
                                           .taps = {"map", "pooled", "embedding"},
                                           .grad_taps = {"embedding"}};
     check(ki_plan_new(net.graph, params, backend, &plan_options, &plan, &err));
@@ -70,14 +74,10 @@ int main(int argc, char **argv) {
         const ki_param *param = ki_params_at(params, i);
         check(ki_params_get(params, param, add("param/", param->name, &param->shape), &err));
     }
-    const ki_shape input = KI_SHAPE4(batch, net.c, net.h, net.w), diff = KI_SHAPE2(batch, 128);
-    float *images = add("", "input", &input), *grad = add("", "diff.embedding", &diff);
-    fill(images, ki_shape_count(&input), 0);
-    /* pixels of the scale the weights were trained on */
-    for (int64_t i = 0; i < ki_shape_count(&input); i++)
-        images[i] *= net.preprocess.scale == 1 ? 60.0f : 1.0f;
-    fill(grad, ki_shape_count(&diff), 1);
-    check(ki_plan_set_input(plan, images, &err));
+    const ki_shape diff = KI_SHAPE2(batch, 128);
+    float *grad = add("", "diff.embedding", &diff);
+    fill(grad, ki_shape_count(&diff));
+    check(ki_plan_set_input(plan, input.data, &err));
     check(ki_plan_forward(plan, &err));
     for (int i = 0; plan_options.taps[i]; i++) {
         ki_shape shape;
@@ -92,6 +92,6 @@ int main(int argc, char **argv) {
         if (param->trained)
             check(ki_params_get_diff(params, param, add("grad/", param->name, &param->shape), &err));
     }
-    check(kith_tensors_writer_save(writer, argv[7], &err));
+    check(kith_tensors_writer_save(writer, argv[6], &err));
     return 0;
 }
