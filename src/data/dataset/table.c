@@ -15,10 +15,13 @@ static bool is_end(const ki_table *t) { return t->lines.at >= t->lines.end; }
 /* A quoted field may hold commas, line ends and doubled quotes: it is copied without the doubling. */
 static kith_status take_quoted(ki_table *t, ki_text *ret, kith_error *err) {
     const char *begin = ++t->lines.at, *end = t->lines.end, *p = begin;
+    const int64_t number = t->lines.number;
     size_t n_doubled = 0;
     for (;; p++) {
-        if (p >= end)
+        if (p >= end) {
+            t->lines.number = number; /* the row's own line is the one to name */
             return ki_lines_fail(&t->lines, t->line, "a closing quote before the end of the file", err);
+        }
         if (*p == '\n') t->lines.number++;
         if (*p != '"') continue;
         if (p + 1 < end && p[1] == '"')

@@ -5,7 +5,7 @@
 #include "core/parallel.h"
 #include "data/loader/loader.h"
 
-enum { BATCH = 64, LEAST_CACHED = 20000 };
+enum { BATCH = 64, LEAST_CACHED = 4096 };
 
 static double now_s(void) {
     struct timespec t;

@@ -1,0 +1,156 @@
+/* kith data and kith synth as a user types them. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "data/miniature.h"
+
+static char output[65536];
+
+#define kith(...) testing_run(output, sizeof output, __VA_ARGS__)
+
+static void assert_says(const char *text) {
+    if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
+}
+
+static void assert_lines(int n) {
+    int found = 0;
+    for (const char *s = output; *s; s++) found += *s == '\n';
+    if (found != n) fail_msg("%d lines, wanted %d: %s", found, n, output);
+}
+
+static void make_photos(void) {
+    put_image(in_folder("photos/anna/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("photos/anna/2.jpg"), "ok_exif_6.jpg");
+    put_image(in_folder("photos/bert/1.png"), "ok_rgb_16.png");
+    put_image(in_folder("photos/carl/1.webp"), "ok_lossy.webp");
+    put_image(in_folder("photos/dora/1.jpg"), "ok_cmyk_adobe.jpg");
+}
+
+static void test_summary(void **state) {
+    (void)state;
+    make_photos();
+    assert_int_equal(kith("%s data %s", testing_program(), in_folder("photos")), 0);
+    assert_says("photos: folder, 5 images, 4 classes");
+    assert_says("train               3        2                         1      1     2        1");
+    assert_says("test                2        2                         1      1     1        2");
+    assert_says("width       18 … 27 … 27 pixels");
+    assert_says("missing     0 files");
+    assert_says("unreadable  0 files (headers only; --check decodes everything)");
+}
+
+static void test_check(void **state) {
+    (void)state;
+    make_photos();
+    assert_int_equal(kith("%s data %s --check", testing_program(), in_folder("photos")), 0);
+    assert_says("unreadable  0 files\n");
+    put_image(in_folder("photos/bert/cut.jpg"), "bad_cut.jpg");
+    assert_int_equal(kith("%s data %s --check", testing_program(), in_folder("photos")), 1);
+    assert_says("unreadable  1 files\n");
+    assert_says("photos/bert/cut.jpg: JPEG: the file ends before the image does");
+    unlink(in_folder("photos/bert/cut.jpg"));
+}
+
+static void test_json(void **state) {
+    (void)state;
+    make_photos();
+    assert_int_equal(kith("%s data %s --json", testing_program(), in_folder("photos")), 0);
+    assert_lines(1);
+    assert_says("\"dataset\": \"folder\"");
+    assert_says("\"train\": {\"images\": 3, \"classes\": 2");
+    assert_says("\"unreadable\": 0");
+}
+
+static void test_recipe(void **state) {
+    (void)state;
+    make_photos();
+    char recipe[4096];
+    snprintf(recipe, sizeof recipe, "%s", in_folder("recipe.yaml"));
+    FILE *file = fopen(recipe, "w");
+    assert_non_null(file);
+    fprintf(file, "data: {dataset: folder, root: %s, validation: 0.5}\nmodel: {backbone: convnet4}\n",
+            in_folder("photos"));
+    fclose(file);
+    assert_int_equal(kith("%s data %s", testing_program(), recipe), 0);
+    assert_says("validation ");
+    put_text(recipe, "data: {dataset: cup, root: /nowhere}\n");
+    assert_int_equal(kith("%s data %s", testing_program(), recipe), 1);
+    assert_lines(1);
+    assert_says("unknown data set 'cup' (did you mean 'cub'?)");
+    put_text(recipe, "data: {rot: /nowhere}\n");
+    assert_int_equal(kith("%s data %s", testing_program(), recipe), 1);
+    assert_says("did you mean 'root'?");
+    put_text(recipe, "model: {}\n");
+    assert_int_equal(kith("%s data %s", testing_program(), recipe), 1);
+    assert_says("there is no data: section");
+}
+
+static void test_splits(void **state) {
+    (void)state;
+    make_photos();
+    char split[4096];
+    snprintf(split, sizeof split, "%s", in_folder("split.csv"));
+    assert_int_equal(kith("%s data %s --train-classes 4 --folds 2 --fold 1 --seed 3 -o %s", testing_program(),
+                          in_folder("photos"), split),
+                     0);
+    assert_says("validation");
+    assert_int_equal(kith("sort %s", split), 0);
+    assert_lines(5);
+    assert_says("class,split");
+    char first[sizeof output];
+    assert_int_equal(kith("%s data %s --train-classes 4 --folds 2 --fold 1 --seed 3 --json",
+                          testing_program(), in_folder("photos")),
+                     0);
+    memcpy(first, output, sizeof first);
+    assert_int_equal(
+        kith("%s data %s --train-classes 4 --split %s --json", testing_program(), in_folder("photos"), split),
+        0);
+    assert_string_equal(output, first);
+    assert_int_equal(kith("%s data %s --folds 2 --validation 0.5", testing_program(), in_folder("photos")),
+                     2);
+}
+
+static void test_failures(void **state) {
+    (void)state;
+    assert_int_equal(kith("%s data /nowhere", testing_program()), 1);
+    assert_lines(1);
+    assert_says("kith: /nowhere: there is no such folder or file");
+    assert_int_equal(kith("%s data", testing_program()), 2);
+    make_photos();
+    assert_int_equal(kith("%s data %s --dataset cub", testing_program(), in_folder("photos")), 1);
+    assert_lines(1);
+}
+
+static void test_speed(void **state) {
+    (void)state;
+    make_photos();
+    assert_int_equal(kith("%s data %s --speed --json --workers 2", testing_program(), in_folder("photos")),
+                     0);
+    assert_says("\"decoded_per_second\": ");
+    assert_says("\"cached_per_second\": ");
+}
+
+static void test_synth(void **state) {
+    (void)state;
+    assert_int_equal(kith("%s synth %s --classes 6 --images 4 --size 32 --colour --background",
+                          testing_program(), in_folder("glyphs")),
+                     0);
+    assert_says("glyphs: 6 classes of 4 images, 32 x 32 pixels");
+    assert_int_equal(kith("%s data %s --check --json", testing_program(), in_folder("glyphs")), 0);
+    assert_says("\"images\": 24, \"classes\": 6");
+    assert_says("\"width\": [32, 32, 32]");
+    assert_int_equal(kith("%s synth %s", testing_program(), in_folder("glyphs")), 1);
+    assert_lines(1);
+    assert_says("is not empty");
+    assert_int_equal(kith("%s synth %s --size 4", testing_program(), in_folder("other")), 2);
+    assert_int_equal(kith("%s synth --help", testing_program()), 0);
+    assert_says("--classes N");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_summary), cmocka_unit_test(test_check),  cmocka_unit_test(test_json),
+        cmocka_unit_test(test_recipe),  cmocka_unit_test(test_splits), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_speed),   cmocka_unit_test(test_synth),
+    };
+    return cmocka_run_group_tests_name("data/cli", tests, NULL, NULL);
+}

@@ -1,0 +1,26 @@
+/* libFuzzer target: any bytes as an image, decoded whole, at a smaller scale and by header alone. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/image/image.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    kith_error err;
+    ki_image image = {0};
+    /* small enough that a hostile header costs no time */
+    const ki_decode whole = {.most_pixels = 1 << 18}, scaled = {.most_pixels = 1 << 18, .least_side = 5};
+    int32_t w = 0, h = 0;
+    ki_image_probe(data, size, &w, &h, &err);
+    if (ki_image_decode(data, size, &whole, &image, &err) == KITH_OK) {
+        /* every byte must be there */
+        volatile unsigned sum = 0;
+        for (size_t i = 0; i < (size_t)image.w * (size_t)image.h * (size_t)image.channels; i++)
+            sum = sum + image.data[i];
+    }
+    ki_image_decode(data, size, &scaled, &image, &err);
+    ki_image_release(&image);
+    return 0;
+}
