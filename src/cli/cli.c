@@ -179,18 +179,23 @@ static void describe(const cli_option *o, char *buf, size_t bytes) {
     if (used < bytes) snprintf(buf + used, bytes - used, "%s", def);
 }
 
+/* Columns a text takes on a terminal: bytes that do not continue a UTF-8 letter. */
+static int n_columns(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
 static void print_option(const cli_option *o) {
     char left[80], help[512];
     const char letter = letter_of(o);
     char shorter[8] = "";
     if (letter) snprintf(shorter, sizeof shorter, "-%c, ", letter);
-    const int used = snprintf(left, sizeof left, "  %s--%.*s%s%s", shorter, (int)name_length(o), o->name,
-                              o->argument ? " " : "", o->argument ? o->argument : "");
+    snprintf(left, sizeof left, "  %s--%.*s%s%s", shorter, (int)name_length(o), o->name,
+             o->argument ? " " : "", o->argument ? o->argument : "");
     describe(o, help, sizeof help);
-    if (used + 2 > HELP_COLUMN)
-        printf("%s\n%*s", left, HELP_COLUMN, "");
-    else
-        printf("%-*s", HELP_COLUMN, left);
+    const int n_left = HELP_COLUMN - n_columns(left);
+    printf("%s%s%*s", left, n_left < 2 ? "\n" : "", n_left < 2 ? HELP_COLUMN : n_left, "");
     print_wrapped(help, HELP_COLUMN);
 }
 
