@@ -164,4 +164,72 @@ joint('joint_mmd', JRD, None, SOME, whole=joint_mmd)
 joint('joint_mmd-given', ('pooled', 'embedding'), [dict(n=3, bandwidth=1.5), dict(n=2, bandwidth=0.7)], whole=joint_mmd)
 joint('joint_mmd-mixed', JRD, [dict(kind='laplace', bandwidth=3.0), dict(kind='poly'), dict(kind='mgf')],
       whole=joint_mmd)
+
+# ------------------------------------------------------------------ HORDE, with the loss beside it
+
+C, D, EMB = golden.CHANNELS, 11, 5
+
+
+def contrastive(u, y):
+    return M.contrastive(M.gram(u), y, distance='cosine', pos_margin=0.9, neg_margin=0.2)
+
+
+def binomial(u, y):
+    return M.binomial(M.gram(u), y)
+
+
+LOSSES = {'contrastive': (', distance: cosine, pos_margin: 0.9, neg_margin: 0.2', contrastive), 'binomial': ('', binomial)}
+HORDE_SHAPES = ('10x10', '5x8', 'distinct', 'oneclass', 'duplicates', 'single')
+
+
+def horde(name, loss, K, options='', cascaded=True, trained=True, emb=EMB, weight=1.0, only=HORDE_SHAPES):
+    state = {}
+    names = ['w%d' % k for k in range(1, K + 1)] if cascaded else \
+        ['w%d_%d' % (k, t) for k in range(2, K + 1) for t in range(1, k + 1)]
+    for n in names:
+        w = rng.uniform(-0.6, 0.6, (C, D)) if trained else rng.choice([-1.0, 1.0], (C, D))
+        state['horde.' + n] = w.astype(np.float32)
+    for k in range(2, K + 1):
+        if emb:
+            state['horde.e%d' % k] = rng.uniform(-0.6, 0.6, (D, emb)).astype(np.float32)
+
+    def fn(x, y, pooled, fmap, **kw):
+        E = [kw['horde_e%d' % k] for k in range(2, K + 1)] if emb else None
+        W = {n: kw['horde_' + n] if trained else kw['horde_' + n].detach() for n in names}
+        if cascaded:
+            zs = M.horde_orders(fmap, [W[n] for n in names], E)
+        else:
+            # CHOICE: methods.py has no word; each order k has k projections of its own (HORDE Sec. 3.1, Eq. 4)
+            f, zs = fmap.flatten(2).transpose(1, 2), []
+            for k in range(2, K + 1):
+                phi = 1.0 / D ** 0.5
+                for t in range(1, k + 1):
+                    phi = phi * (f @ W['w%d_%d' % (k, t)])
+                zs.append(unit(phi.mean(1) @ E[k - 2] if emb else phi.mean(1)))
+        value = LOSSES[loss][1]
+        return value(unit(x), y) + weight * sum(value(z, y) for z in zs)
+    g.add('horde-' + name, 'loss: {name: %s%s}\nregularizers:\n  - {name: horde, orders: %d, dim: %d, embedding: %d, '
+          'weight: %s%s}' % (loss, LOSSES[loss][0], K, D, emb, weight, options), fn, state, only)
+
+
+horde('five', 'contrastive', 5)
+horde('two', 'binomial', 2, only=('10x10', '64x2'))
+horde('weighted', 'binomial', 3, weight=0.3)
+horde('fixed', 'contrastive', 4, ', trained: false', trained=False)
+horde('apart', 'contrastive', 4, ', cascaded: false', cascaded=False)
+horde('bare', 'binomial', 3, ', trained: false', trained=False, emb=0)
+
+
+def horde_proxies(x, y, pooled, fmap, proxies, horde_w1, horde_w2, horde_w3, horde_e2, horde_e3, **own):
+    zs = M.horde_orders(fmap, [horde_w1, horde_w2, horde_w3], [horde_e2, horde_e3])
+    return M.amsoftmax(x, y, proxies) + M.amsoftmax(zs[0], y, own['horde_2_proxies']) + \
+        M.amsoftmax(zs[1], y, own['horde_3_proxies'])
+
+
+g.add('horde-proxies', 'loss: {name: amsoftmax}\nregularizers:\n  - {name: horde, orders: 3, dim: %d, embedding: %d}'
+      % (D, EMB), horde_proxies,
+      {'proxies': PROXIES, **{'horde.w%d' % k: rng.uniform(-0.6, 0.6, (C, D)).astype(np.float32) for k in (1, 2, 3)},
+       **{'horde.e%d' % k: rng.uniform(-0.6, 0.6, (D, EMB)).astype(np.float32) for k in (2, 3)},
+       **{'horde.%d.proxies' % k: rng.uniform(-0.1, 0.1, (golden.N_CLASSES, EMB)).astype(np.float32)
+          for k in (2, 3)}}, ('10x10', 'oneclass'))
 g.save()
