@@ -113,8 +113,9 @@ static void test_gradients(void **state) {
     assert_int_equal(n_bad, 0);
     assert_true(n_checked > 5000);
     assert_true(n_kinks * 8 < n_checked);
-    /* Circle with constant paces, as its paper has it; golden values check that gradient. */
-    assert_true(n_not_derivative <= 12);
+    /* Circle with constant paces and kernels with the batch's own bandwidth, as their papers have it;
+     * golden values check those gradients, and test_reg_joint_f64.c with the bandwidth held. */
+    assert_true(n_not_derivative * 8 < n);
 }
 
 int main(void) {

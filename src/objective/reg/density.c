@@ -1,0 +1,153 @@
+/* Density adaptivity: each class keeps a density of its own, whose target is learned.
+ *
+ *   D_c = 1/n_c sum_{i in c} |x_i - mu_c|^2, over the C classes present in the batch; a_c learned
+ *   L = 1/C sum_c (D_c - a_c)^2 - 1/C sum_c a_c                                        (Eq. 6)
+ *     + 1/C^2 sum_{c,e} (r_e a_c - r_c a_e)^2,  r_c = (D0_c)^eta                        (Eq. 8)
+ *
+ *   dL/dx_i = 4 (D_c - a_c) (x_i - mu_c) / (C n_c)
+ *   dL/da_c = -2 (D_c - a_c) / C - 1/C + 4/C^2 sum_e r_e (r_e a_c - r_c a_e)
+ *
+ * State: density.alpha [classes], and density.d0 [classes], the densities of the starting network
+ * (ki_density_measure). While d0 is 0 the second line is 0, as with `correlation: false`.
+ * Source: DML-DA, Li et al., IEEE TMM 2019: eta 0.5, targets start at 0.5, weight 10. */
+#include "objective/reg/density.h"
+
+#include "core/alloc.h"
+#include "objective/reg/groups.h"
+#include "objective/reg/reg.h"
+
+typedef struct settings {
+    double eta, alpha, lr_multiplier;
+    bool correlation;
+} settings;
+
+static const ki_option options[] = {
+    KI_OPTION_REAL(settings, eta, 0.5, 0, 10, "power of the original densities", "DML-DA Sec. IV-A"),
+    KI_OPTION_BOOL(settings, correlation, 1, "keep the classes' densities in proportion (Eq. 8)",
+                   "DML-DA Fig. 3"),
+    KI_OPTION_REAL(settings, alpha, 0.5, -1e6, 1e6, "targets at the start; they are learned",
+                   "DML-DA Sec. IV-A"),
+    KI_OPTION_REAL(settings, lr_multiplier, 1, 0, 1e6, "learning rate of the targets over the network's",
+                   "DML-DA names none"),
+    KI_OPTION_END};
+
+enum { ALPHA, D0 };
+
+static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
+                          kith_error *err) {
+    const settings *o = settings_;
+    if (!sizes->n_classes) return ki_fail_size(err, "density", "the number of classes");
+    KI_TRY(ki_state_add(list, "density.alpha", KI_SHAPE1(sizes->n_classes), KI_INIT_CONSTANT, o->alpha,
+                        o->lr_multiplier, err));
+    return ki_state_add(list, "density.d0", KI_SHAPE1(sizes->n_classes), KI_INIT_CONSTANT, 0, 0, err);
+}
+
+/* The second line of the formula: O(C^2) numbers, no vectors. */
+static double proportions(const double *r, const double *a, int64_t n, double *by_a) {
+    const double share = 1 / ((double)n * (double)n);
+    double sum = 0;
+    for (int64_t c = 0; c < n; c++) {
+        double pull = 0;
+        for (int64_t e = 0; e < n; e++) {
+            const double t = r[e] * a[c] - r[c] * a[e];
+            sum += t * t;
+            pull += r[e] * t;
+        }
+        by_a[c] += 4 * share * pull;
+    }
+    return sum * share;
+}
+
+static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
+    const settings *o = in->settings;
+    const ki_tap_data *x = &in->tap[KI_TAP_EMBEDDING];
+    const int64_t dim = x->cols;
+    ki_groups classes;
+    ki_real *mu = NULL;
+    double *d = NULL, *a = NULL, *r = NULL, *by_a = NULL;
+    KI_TRY(ki_groups_find(in->label, in->m, in->work, &classes, err));
+    const int64_t n = classes.n;
+    KI_TRY(ki_work_reals(in->work, n * dim, "class means", &mu, err));
+    KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *d, "class densities", &d, err));
+    KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *a, "density targets", &a, err));
+    KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *r, "original densities", &r, err));
+    KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *by_a, "target gradients", &by_a, err));
+    ki_groups_mean(&classes, x->data, in->m, dim, mu);
+    for (int64_t c = 0; c < n; c++) {
+        const double d0 = (double)in->param[D0]->value[classes.label[c]];
+        a[c] = (double)in->param[ALPHA]->value[classes.label[c]];
+        r[c] = d0 > 0 ? pow(d0, o->eta) : 0;
+        d[c] = 0;
+    }
+    for (int64_t i = 0; i < in->m; i++) {
+        const ki_real *row = x->data + i * dim, *centre = mu + classes.of[i] * dim;
+        ki_real *diff = out->diff[KI_TAP_EMBEDDING] + i * dim;
+        for (int64_t k = 0; k < dim; k++) diff[k] = row[k] - centre[k];
+        d[classes.of[i]] += (double)in->vec->dot(diff, diff, dim) / (double)classes.count[classes.of[i]];
+    }
+    out->value = 0;
+    for (int64_t c = 0; c < n; c++) {
+        const double off = d[c] - a[c];
+        out->value += (off * off - a[c]) / (double)n;
+        by_a[c] = (-2 * off - 1) / (double)n;
+    }
+    if (o->correlation) out->value += proportions(r, a, n, by_a);
+    for (int64_t i = 0; i < in->m; i++) {
+        const int32_t c = classes.of[i];
+        const ki_real factor = (ki_real)(4 * (d[c] - a[c]) / ((double)n * (double)classes.count[c]));
+        ki_real *diff = out->diff[KI_TAP_EMBEDDING] + i * dim;
+        for (int64_t k = 0; k < dim; k++) diff[k] *= factor;
+    }
+    ki_real *diff_alpha = out->diff_param[ALPHA];
+    for (int64_t c = 0; c < n && diff_alpha; c++) diff_alpha[classes.label[c]] += (ki_real)by_a[c];
+    return KITH_OK;
+}
+
+kith_status ki_density_measure(const ki_real *x, const int32_t *label, int64_t n, int64_t dim,
+                               int64_t n_classes, ki_real *ret_d0, kith_error *err) {
+    kith_status status = KITH_OK;
+    double *mean = NULL, *d = NULL;
+    int64_t *count = NULL;
+    size_t n_means = 0;
+    if (!ki_mul_size((size_t)n_classes, (size_t)dim, &n_means))
+        return ki_fail_memory(err, SIZE_MAX, "class means");
+    KI_CHECK(ki_zalloc_or(&mean, n_means, sizeof *mean, "class means", err));
+    KI_CHECK(ki_zalloc_or(&d, (size_t)n_classes, sizeof *d, "class densities", err));
+    KI_CHECK(ki_zalloc_or(&count, (size_t)n_classes, sizeof *count, "class sizes", err));
+    for (int64_t i = 0; i < n; i++) {
+        if (label[i] < 0 || label[i] >= n_classes) {
+            status = ki_fail(err, KITH_EINVAL, "label[%lld] is %d; wanted a class id from 0 to %lld",
+                             (long long)i, label[i], (long long)(n_classes - 1));
+            goto done;
+        }
+        count[label[i]]++;
+        for (int64_t k = 0; k < dim; k++) mean[label[i] * dim + k] += (double)x[i * dim + k];
+    }
+    for (int64_t c = 0; c < n_classes; c++) {
+        for (int64_t k = 0; k < dim && count[c]; k++) mean[c * dim + k] /= (double)count[c];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < dim; k++) {
+            const double t = (double)x[i * dim + k] - mean[label[i] * dim + k];
+            d[label[i]] += t * t;
+        }
+    }
+    for (int64_t c = 0; c < n_classes; c++) ret_d0[c] = (ki_real)(count[c] ? d[c] / (double)count[c] : 0);
+done:
+    ki_free(mean);
+    ki_free(d);
+    ki_free(count);
+    return status;
+}
+
+const ki_reg ki_reg_density = {
+    .method = {.name = "density",
+               .summary = "each class at a learned density of its own",
+               .source = "DML-DA, Li et al., IEEE TMM 2019",
+               .options = options,
+               .settings_bytes = sizeof(settings)},
+    .taps = KI_TAP_BIT(KI_TAP_EMBEDDING),
+    .normalize = true,
+    .params = params,
+    .eval = eval,
+};

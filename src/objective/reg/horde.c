@@ -1,0 +1,180 @@
+/* HORDE: the objective's loss once more on high-order moments of the feature map.
+ *
+ *   g_k = mean over positions f of (W_1^T f) * … * (W_k^T f) / sqrt(D), entry by entry   (moments.h)
+ *   z_k = E_k^T g_k / |E_k^T g_k|,  L = sum_{k = 2 … K} loss(z_k), each with weight 1
+ *
+ *   dL/dE_k = g_k^T dL/d(E_k^T g_k),  dL/dg_k = E_k dL/d(E_k^T g_k);  with phi_k = p_1 … p_k / sqrt(D):
+ *   dL/dphi_k = dL/dg_k / hw + p_(k+1) dL/dphi_(k+1),  dL/dp_k = phi_(k-1) dL/dphi_k
+ *   dL/dW_k = sum f dL/dp_k^T,  dL/df = sum_k W_k dL/dp_k
+ *
+ * State: horde.w1 … wK [c, D]; not cascaded: horde.wK_T, the T-th projection of order K; horde.e2 … eK [D, e].
+ * Where the loss itself learns (proxies, a boundary), each order k has that anew: horde.K.NAME.
+ * trained: glorot-uniform; else projections are +-1 and stay (random Maclaurin). embedding 0: no E, z_k is
+ * g_k normalised. At test time the network's embedding alone is used, or all orders side by side and a PCA
+ * (ki_objective_describe).
+ * Source: HORDE, Jacob et al., ICCV 2019, Alg. 1 and Eq. 7 to 9: K 5, D 8192, e 512, learning rates alike. */
+#include <stdio.h>
+#include <string.h>
+
+#include "objective/gemm.h"
+#include "objective/pair/pairs.h"
+#include "objective/reg/moments.h"
+
+typedef struct settings {
+    int64_t orders, dim, embedding;
+    bool cascaded, trained;
+    double lr_multiplier;
+} settings;
+
+static const ki_option options[] = {
+    KI_OPTION_INT(settings, orders, 5, 2, KI_MOST_ORDERS, "K: moments of order 2 to K",
+                  "HORDE Sec. 4: 5, SOP and In-Shop 4"),
+    KI_OPTION_INT(settings, dim, 8192, 1, 1e6, "D: numbers of a moment", "HORDE Sec. 4"),
+    KI_OPTION_INT(settings, embedding, 512, 0, 1e6, "e: size of each order's embedding; 0 = none",
+                  "HORDE Sec. 4"),
+    KI_OPTION_BOOL(settings, cascaded, 1, "an order continues the one before (Eq. 6)", "HORDE Alg. 1"),
+    KI_OPTION_BOOL(settings, trained, 1, "learn the projections, else fixed +-1", "HORDE Sec. 5.2"),
+    KI_OPTION_REAL(settings, lr_multiplier, 1, 0, 1e6, "learning rate of what it learns over the network's",
+                   "HORDE code: none"),
+    KI_OPTION_END};
+
+static int n_projections(const settings *o) { return ki_moments_projections((int)o->orders, o->cascaded); }
+static int64_t z_dim(const settings *o) { return o->embedding ? o->embedding : o->dim; }
+static size_t embedding_at(const settings *o, int k) { return (size_t)(n_projections(o) + k - 2); }
+static size_t loss_at(const settings *o, const ki_reg_in *in, int k) {
+    const size_t n_embeddings = o->embedding ? (size_t)(o->orders - 1) : 0;
+    return (size_t)n_projections(o) + n_embeddings + (size_t)(k - 2) * in->n_loss_params;
+}
+
+static kith_status add_projection(const settings *o, int64_t c, const char *name, ki_state_list *list,
+                                  kith_error *err) {
+    return ki_state_add(list, name, KI_SHAPE2(c, o->dim), o->trained ? KI_INIT_GLOROT : KI_INIT_SIGNS, 1,
+                        o->trained ? o->lr_multiplier : 0, err);
+}
+
+static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
+                          kith_error *err) {
+    const settings *o = settings_;
+    char name[32];
+    if (!sizes->map) return ki_fail_size(err, "horde", "the channels of the map");
+    for (int k = o->cascaded ? 1 : 2; k <= (int)o->orders; k++) {
+        for (int t = 1; t <= (o->cascaded ? 1 : k); t++) {
+            if (o->cascaded)
+                snprintf(name, sizeof name, "horde.w%d", k);
+            else
+                snprintf(name, sizeof name, "horde.w%d_%d", k, t);
+            KI_TRY(add_projection(o, sizes->map, name, list, err));
+        }
+    }
+    for (int k = 2; k <= (int)o->orders && o->embedding; k++) {
+        snprintf(name, sizeof name, "horde.e%d", k);
+        KI_TRY(ki_state_add(list, name, KI_SHAPE2(o->dim, o->embedding), KI_INIT_GLOROT, 1, o->lr_multiplier,
+                            err));
+    }
+    for (int k = 2; k <= (int)o->orders; k++) {
+        snprintf(name, sizeof name, "horde.%d", k);
+        KI_TRY(ki_state_add_loss(list, "horde", name, z_dim(o), err));
+    }
+    return KITH_OK;
+}
+
+static ki_moments moments_of(const ki_reg_in *in) {
+    const settings *o = in->settings;
+    const ki_tap_data *map = &in->tap[KI_TAP_MAP];
+    ki_moments moments = {.m = in->m,
+                          .c = map->c,
+                          .hw = map->hw,
+                          .dim = o->dim,
+                          .orders = (int)o->orders,
+                          .cascaded = o->cascaded,
+                          .vec = in->vec,
+                          .work = in->work};
+    for (int t = 0; t < n_projections(o); t++) moments.w[t] = in->param[t]->value;
+    return moments;
+}
+
+/* z [m, z_dim] of order k before its normalisation. */
+static const ki_real *embed(const ki_reg_in *in, const ki_real *g, int k, ki_real *memory) {
+    const settings *o = in->settings;
+    if (!o->embedding) return g;
+    ki_gemm(false, false, in->m, o->embedding, o->dim, 1, g, o->dim, in->param[embedding_at(o, k)]->value,
+            o->embedding, 0, memory, o->embedding);
+    return memory;
+}
+
+/* The loss on order k; g becomes dL/dg. */
+static kith_status order_eval(const ki_reg_in *in, const ki_reg_out *out, int k, ki_real *g,
+                              double *ret_value, kith_error *err) {
+    const settings *o = in->settings;
+    const int64_t m = in->m, n = z_dim(o);
+    const ki_work_mark mark = ki_work_here(in->work);
+    kith_status status = KITH_OK;
+    ki_real *memory = NULL, *unit = NULL, *norm = NULL, *diff_unit = NULL, *diff_z = NULL;
+    KI_CHECK(ki_work_reals(in->work, m * n, "an order's embedding", &memory, err));
+    KI_CHECK(ki_work_reals(in->work, m * n, "an order's embedding", &unit, err));
+    KI_CHECK(ki_work_reals(in->work, m * n, "an order's gradient", &diff_unit, err));
+    KI_CHECK(ki_work_reals(in->work, m * n, "an order's gradient", &diff_z, err));
+    KI_CHECK(ki_work_reals(in->work, m, "norms", &norm, err));
+    ki_rows_normalize(embed(in, g, k, memory), m, n, unit, norm);
+    KI_CHECK(in->repeat_loss(in, out, loss_at(o, in, k), unit, n, ret_value, diff_unit, err));
+    memset(diff_z, 0, (size_t)(m * n) * sizeof *diff_z);
+    ki_rows_normalize_backward(unit, norm, diff_unit, m, n, 1, diff_z);
+    if (o->embedding) {
+        const size_t at = embedding_at(o, k);
+        if (out->diff_param[at])
+            ki_gemm(true, false, o->dim, n, m, 1, g, o->dim, diff_z, n, 1, out->diff_param[at], n);
+        ki_gemm(false, true, m, o->dim, n, 1, diff_z, n, in->param[at]->value, n, 0, g, o->dim);
+    } else {
+        memcpy(g, diff_z, (size_t)(m * n) * sizeof *g);
+    }
+done:
+    ki_work_rewind(in->work, mark);
+    return status;
+}
+
+static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
+    ki_moments moments = moments_of(in);
+    KI_TRY(ki_moments_forward(&moments, &in->tap[KI_TAP_MAP], true, err));
+    out->value = 0;
+    for (int k = 2; k <= moments.orders; k++) {
+        double value = 0;
+        KI_TRY(order_eval(in, out, k, moments.g[k], &value, err));
+        out->value += value;
+    }
+    return ki_moments_backward(&moments, out->diff[KI_TAP_MAP], out->diff_param, err);
+}
+
+static int64_t describe_dim(const ki_reg_in *in) {
+    const settings *o = in->settings;
+    return (o->orders - 1) * z_dim(o);
+}
+
+static kith_status describe(const ki_reg_in *in, ki_real *dst, kith_error *err) {
+    const settings *o = in->settings;
+    const int64_t n = z_dim(o), all = describe_dim(in);
+    ki_moments moments = moments_of(in);
+    ki_real *memory = NULL, *unit = NULL, *norm = NULL;
+    KI_TRY(ki_moments_forward(&moments, &in->tap[KI_TAP_MAP], false, err));
+    KI_TRY(ki_work_reals(in->work, in->m * n, "an order's embedding", &memory, err));
+    KI_TRY(ki_work_reals(in->work, in->m * n, "an order's embedding", &unit, err));
+    KI_TRY(ki_work_reals(in->work, in->m, "norms", &norm, err));
+    for (int k = 2; k <= moments.orders; k++) {
+        ki_rows_normalize(embed(in, moments.g[k], k, memory), in->m, n, unit, norm);
+        for (int64_t i = 0; i < in->m; i++)
+            memcpy(dst + i * all + (k - 2) * n, unit + i * n, (size_t)n * sizeof *dst);
+    }
+    return KITH_OK;
+}
+
+const ki_reg ki_reg_horde = {
+    .method = {.name = "horde",
+               .summary = "the same loss on high-order moments of the feature map",
+               .source = "HORDE, Jacob et al., ICCV 2019",
+               .options = options,
+               .settings_bytes = sizeof(settings)},
+    .taps = KI_TAP_BIT(KI_TAP_MAP),
+    .params = params,
+    .eval = eval,
+    .describe_dim = describe_dim,
+    .describe = describe,
+};

@@ -1,0 +1,55 @@
+/* Kernels of several layers at once: what joint_similarity and joint_mmd are made of.
+ *
+ *   k_l(i, j) of layer l:  gaussian  1/n sum_{t < n} e^(-D_ij / b_t), b_t = b 2^(t - n/2), D squared distance
+ *                          laplace   the same with the L1 distance
+ *                          poly      (x_i . x_j + 1)^degree
+ *                          mgf       e^(x_i . x_j)   (also written exp)
+ *   K_ij = product over layers
+ *
+ * b is given (`bandwidth`), or the mean of the distances of all pairs of the batch, a constant for the
+ * gradient. When all points of a layer coincide its kernel is 1, without a gradient. poly and mgf have no
+ * bound: a kernel is not taken above 1e30 in size, and has no gradient there. */
+#ifndef KI_OBJECTIVE_KERNELS_H
+#define KI_OBJECTIVE_KERNELS_H
+
+#include "objective/reg/reg.h"
+
+enum { KI_MOST_LAYERS = 3 };
+
+typedef struct ki_kernel {
+    int kind;
+    int64_t n;
+    double bandwidth; /* 0: from the batch */
+    int64_t degree;
+} ki_kernel;
+
+typedef struct ki_layers {
+    int n;
+    ki_tap tap[KI_MOST_LAYERS];
+    ki_kernel kernel[KI_MOST_LAYERS];
+} ki_layers;
+
+/* The options of a method that reads layers. */
+typedef struct ki_layers_options {
+    const ki_value *layers, *kernels;
+} ki_layers_options;
+#define KI_LAYERS_OPTIONS                                                                              \
+    KI_OPTION_TREE(ki_layers_options, layers, "[pooled, embedding, logits]",                           \
+                   "what is compared, any of pooled, embedding, logits", "JRD Def. 4"),                \
+        KI_OPTION_TREE(ki_layers_options, kernels, "gaussian with n 3, 3, 1",                          \
+                       "one {kind: gaussian|laplace|poly|mgf, n: 3, bandwidth: 0 (= from the batch), " \
+                       "degree: 2} for each layer",                                                    \
+                       "JRD, kernel design")
+
+/* From the recipe: `layers: [pooled, embedding]`, `kernels: [{kind: laplace, n: 3}, {kind: gaussian}]`; a
+ * single kernel serves all layers. `method` is named in errors. */
+kith_status ki_layers_read(const ki_layers_options *options, const char *method, ki_layers *ret_layers,
+                           kith_error *err);
+unsigned ki_layers_taps(const ki_layers *layers);
+
+/* value = sum_ij c_ij K_ij, with c_ij = different for items of different classes and same[i] for items of
+ * one class, i = j included (same NULL: 0). Adds the gradients at the layers' taps. */
+kith_status ki_layers_eval(const ki_layers *layers, const ki_reg_in *in, double different, const double *same,
+                           ki_reg_out *out, kith_error *err);
+
+#endif

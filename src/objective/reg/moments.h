@@ -1,0 +1,46 @@
+/* High-order moments of the columns of a feature map, through products of projections, block by block.
+ *
+ *   p_t = f w_t, f [m * hw, c] the map's positions, w_t [c, dim];  phi_k = p_1 p_2 … p_k / sqrt(dim)
+ *   g_k [m, dim] = mean of phi_k over the positions of an item
+ *
+ * cascaded: w_1 … w_K serve all orders 2 … K. Else every order k has k projections of its own, in the order
+ * 2: w_1 w_2, 3: w_3 w_4 w_5, …
+ *
+ * A column of phi depends on the same column of the projections alone. So blocks of columns are taken one
+ * after another with large matrix products, and what is held of [m * hw, dim] is bounded: the blocks that
+ * fit KI_MOMENTS_BYTES are kept for the way back, the others are computed again there. */
+#ifndef KI_OBJECTIVE_MOMENTS_H
+#define KI_OBJECTIVE_MOMENTS_H
+
+#include "objective/reg/reg.h"
+
+enum { KI_MOST_ORDERS = 8, KI_MOST_PROJECTIONS = 35 /* 2 + 3 + … + 8 */ };
+#define KI_MOMENTS_BYTES ((size_t)512 << 20)
+
+typedef struct ki_moments {
+    int64_t m, c, hw, dim;
+    int orders; /* K */
+    bool cascaded;
+    const ki_real *w[KI_MOST_PROJECTIONS];
+    ki_real *g[KI_MOST_ORDERS + 1]; /* [2] … [K], each [m, dim]; before backward: dL/dg_k */
+    const ki_vec *vec;
+    ki_work *work;
+
+    /* The rest belongs to moments.c. */
+    ki_real *f;       /* [m * hw, c] */
+    ki_real *scratch; /* one block: [n_w, m * hw, block] */
+    ki_real **kept;   /* the same for the first n_kept blocks */
+    int64_t block, n_kept;
+} ki_moments;
+
+/* How many projections there are. */
+int ki_moments_projections(int orders, bool cascaded);
+
+/* Fills in g, taken from work like all else. keep: a backward follows. */
+kith_status ki_moments_forward(ki_moments *moments, const ki_tap_data *map, bool keep, kith_error *err);
+
+/* From dL/dg: adds to diff_map (laid out as the map) and to diff_w[t] where it is not NULL. */
+kith_status ki_moments_backward(ki_moments *moments, ki_real *diff_map, ki_real *const *diff_w,
+                                kith_error *err);
+
+#endif
