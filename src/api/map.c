@@ -1,0 +1,30 @@
+/* kith_map_draw: a picture of a map, made in memory and written whole. */
+#include "kith/map.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "core/alloc.h"
+#include "eval/drawing.h"
+#include "io/atomic.h"
+
+kith_status kith_map_draw(const kith_map_drawing *from, const char *path, kith_map_report *ret_report,
+                          kith_error *err) {
+    const char *end = strrchr(path, '.');
+    const bool is_svg = end && strcasecmp(end, ".svg") == 0, is_png = end && strcasecmp(end, ".png") == 0;
+    if (!is_svg && !is_png)
+        return ki_fail(err, KITH_EINVAL, "the picture is to be '%s'; wanted a name ending in .svg or .png",
+                       path);
+    kith_status status = KITH_OK;
+    kith_map_report report = {0};
+    ki_drawing drawing = {0};
+    ki_bytes bytes = {0};
+    KI_CHECK(ki_drawing_init(from, &drawing, &report, err));
+    KI_CHECK(is_svg ? ki_drawing_svg(&drawing, &bytes, err) : ki_drawing_png(&drawing, &bytes, err));
+    KI_CHECK(ki_file_write(path, bytes.data, bytes.n, err));
+    if (ret_report) *ret_report = report;
+done:
+    ki_free(bytes.data);
+    ki_drawing_release(&drawing);
+    return status;
+}

@@ -1,0 +1,191 @@
+/* kith map: a picture of embeddings in the plane. */
+#include "kith/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "kith/data.h"
+
+static int show_progress(void *user, int64_t done, int64_t all) {
+    cli_progress *progress = user;
+    progress->total = all;
+    cli_progress_update(progress, done, NULL);
+    return 0;
+}
+
+static kith_status fail(kith_error *err, kith_status status, const char *fmt, const char *path,
+                        long long found, long long wanted) {
+    *err = (kith_error){.status = status};
+    snprintf(err->message, sizeof err->message, fmt, path, found, wanted);
+    return status;
+}
+
+static kith_status read_labels(const char *path, int64_t n, kith_array *ret_labels, kith_error *err) {
+    kith_array file = {0};
+    kith_status status = kith_npy_read(path, &file, err);
+    if (status != KITH_OK) return status;
+    if (file.n_dims != 1 || (file.dtype != KITH_I32 && file.dtype != KITH_I64 && file.dtype != KITH_U8))
+        status = fail(err, KITH_ESHAPE,
+                      "%s has %lld dimensions or is not of an integer type; wanted integers [%lld]", path,
+                      file.n_dims, (long long)n);
+    else if (file.dim[0] != n)
+        status = fail(err, KITH_ESHAPE, "%s holds %lld labels for %lld rows", path, (long long)file.dim[0],
+                      (long long)n);
+    else
+        status = kith_array_convert(&file, KITH_I64, ret_labels, err);
+    kith_array_release(&file);
+    return status;
+}
+
+/* One path a line. The lines point into *ret_text. */
+static kith_status read_paths(const char *path, int64_t n, char **ret_text, const char ***ret_paths,
+                              kith_error *err) {
+    FILE *file = fopen(path, "rb");
+    if (!file) return fail(err, KITH_EIO, "%s cannot be read (%lld of %lld paths)", path, 0, (long long)n);
+    size_t used = 0, room = 1 << 16;
+    char *text = malloc(room);
+    for (size_t got = 1; text && got > 0; used += got) {
+        if (used + 1 >= room) {
+            char *more = realloc(text, room *= 2);
+            if (!more) free(text);
+            text = more;
+            if (!text) break;
+        }
+        got = fread(text + used, 1, room - used - 1, file);
+    }
+    fclose(file);
+    const char **paths = calloc((size_t)n + 1, sizeof *paths);
+    if (!text || !paths) {
+        free(text);
+        free(paths);
+        return fail(err, KITH_ENOMEM, "no memory for the paths in %s (%lld of %lld)", path, 0, (long long)n);
+    }
+    text[used] = '\0';
+    int64_t n_found = 0;
+    for (char *line = text; *line;) {
+        char *end = line + strcspn(line, "\r\n");
+        char *next = end + strspn(end, "\r\n");
+        *end = '\0';
+        if (*line) {
+            if (n_found < n) paths[n_found] = line;
+            n_found++;
+        }
+        line = next;
+    }
+    if (n_found != n) {
+        free(text);
+        free(paths);
+        return fail(err, KITH_ESHAPE, "%s holds %lld paths for %lld rows", path, (long long)n_found,
+                    (long long)n);
+    }
+    *ret_text = text;
+    *ret_paths = paths;
+    return KITH_OK;
+}
+
+/* A kith_thumbnail_fn on the data layer's reader: fitted into the square, on white. */
+static kith_status thumbnail(void *user, const char *path, int size, uint8_t *rgb, kith_error *err) {
+    (void)user;
+    kith_transform t = kith_transform_default();
+    t.resize = KITH_RESIZE_SQUASH;
+    t.resize_to = t.crop_to = size;
+    t.pixel_scale = 1;
+    memset(t.background, 255, sizeof t.background);
+    const kith_image_reader_settings settings = {.batch = 1, .n_workers = 1};
+    kith_image_reader *reader = NULL;
+    kith_image_batch batch = {0};
+    kith_status status = kith_image_reader_new(&path, 1, &t, &settings, &reader, err);
+    if (status == KITH_OK) status = kith_image_reader_next(reader, &batch, err);
+    if (status == KITH_OK && batch.n != 1) status = KITH_EIO;
+    for (int i = 0; status == KITH_OK && i < size * size; i++) {
+        for (int c = 0; c < 3; c++) {
+            const float v = batch.data[c * size * size + i];
+            rgb[3 * i + c] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v + 0.5F);
+        }
+    }
+    kith_image_reader_free(reader);
+    return status;
+}
+
+typedef struct arguments {
+    const char *embedding, *labels, *images, *out, *save, *title;
+    int64_t size, thumbnail;
+    kith_tsne_options tsne;
+} arguments;
+
+static kith_status run(arguments *a, kith_error *err) {
+    kith_array rows = {0}, labels = {0}, map = {0};
+    char *text = NULL;
+    const char **paths = NULL;
+    double divergence = 0;
+    kith_status status = kith_npy_read(a->embedding, &rows, err);
+    if (status == KITH_OK && a->labels) status = read_labels(a->labels, rows.dim[0], &labels, err);
+    if (status == KITH_OK && a->images) status = read_paths(a->images, rows.dim[0], &text, &paths, err);
+    if (status == KITH_OK) {
+        cli_progress progress;
+        cli_progress_begin(&progress, "t-SNE", a->tsne.n_iterations);
+        a->tsne.progress = show_progress;
+        a->tsne.user = &progress;
+        status = kith_tsne(&rows, &a->tsne, &map, &divergence, err);
+        cli_progress_end(&progress);
+    }
+    kith_map_report report = {0};
+    if (status == KITH_OK) {
+        const kith_map_drawing drawing = {.map = &map,
+                                          .labels = labels.data,
+                                          .title = a->title,
+                                          .size = (int)a->size,
+                                          .paths = paths,
+                                          .thumbnail = thumbnail,
+                                          .thumbnail_size = (int)a->thumbnail};
+        status = kith_map_draw(&drawing, a->out, &report, err);
+    }
+    if (status == KITH_OK && a->save) status = kith_npy_write(a->save, &map, err);
+    if (status == KITH_OK) {
+        printf("%s: %lld points, perplexity %g, divergence %.4f\n", a->out, (long long)map.dim[0],
+               a->tsne.perplexity, divergence);
+        if (paths)
+            printf("%lld thumbnails drawn, %lld could not be read\n", (long long)report.n_drawn,
+                   (long long)report.n_failed);
+    }
+    kith_array_release(&rows);
+    kith_array_release(&labels);
+    kith_array_release(&map);
+    free(text);
+    free(paths);
+    return status;
+}
+
+int cmd_map(int argc, char **argv) {
+    static const char *const metrics[] = {"cosine", "sqeuclidean", NULL};
+    arguments a = {.size = 1600, .thumbnail = 32, .tsne = kith_tsne_defaults()};
+    int metric = 0;
+    int64_t seed = 0;
+    const cli_option options[] = {
+        CLI_TEXT("labels|y", "Y.npy", &a.labels, "classes, for colours"),
+        CLI_TEXT("images", "PATHS", &a.images, "a text file with one image path per row, for thumbnails"),
+        CLI_TEXT("out|o", "FILE", &a.out, "the picture: .svg or .png"),
+        CLI_TEXT("save", "MAP.npy", &a.save, "also keep the places, float64 [n, 2]"),
+        CLI_TEXT("title", "TEXT", &a.title, "above the picture (SVG)"),
+        CLI_REAL("perplexity", "N", &a.tsne.perplexity, 1, 10000, "neighbours that matter"),
+        CLI_INT("iterations", "N", &a.tsne.n_iterations, 1, 1000000, "of the descent"),
+        CLI_REAL("theta", "T", &a.tsne.theta, 0, 1, "how coarse far points may be seen; 0: not at all"),
+        CLI_REAL("exaggeration", "X", &a.tsne.exaggeration, 1, 100, "of attraction, in the first quarter"),
+        CLI_INT("components", "N", &a.tsne.n_components, 0, 65536,
+                "principal components to start from; 0: all values"),
+        CLI_CHOICE("metric", "NAME", &metric, metrics, "what is near"),
+        CLI_INT("seed", "N", &seed, 0, INT64_MAX, "the same seed gives the same map"),
+        CLI_INT("size", "PIXELS", &a.size, 64, 20000, "side of the picture"),
+        CLI_INT("thumbnail", "PIXELS", &a.thumbnail, 4, 1000, "side of a thumbnail"),
+        CLI_END};
+    const cli_usage usage = {.operands = "E.npy", .least = 1, .most = 1, .options = options};
+    const int parsed = cli_parse(&usage, &argc, argv);
+    if (parsed != CLI_RUN) return parsed;
+    if (!a.out) return cli_misused("map", "wants --out FILE, ending in .svg or .png");
+    a.embedding = argv[1];
+    a.tsne.metric = metric ? KITH_SQEUCLIDEAN : KITH_COSINE;
+    a.tsne.seed = (uint64_t)seed;
+    kith_error err = {0};
+    return run(&a, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
+}

@@ -1,0 +1,45 @@
+/* An embedding map as shapes on a square canvas, before it becomes SVG or PNG. */
+#ifndef KI_DRAWING_H
+#define KI_DRAWING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/error.h"
+#include "kith/map.h"
+
+typedef struct ki_mark {
+    double x, y; /* pixels from the top left */
+    uint8_t colour[3];
+    int32_t thumbnail; /* place in thumbnails, or -1: a dot */
+} ki_mark;
+
+typedef struct ki_drawing {
+    int size, thumbnail_size;
+    double radius;
+    const char *title;
+    int64_t n_marks;
+    ki_mark *mark;
+    int64_t n_thumbnails;
+    uint8_t *rgb; /* [n_thumbnails, thumbnail_size, thumbnail_size, 3] */
+} ki_drawing;
+
+kith_status ki_drawing_init(const kith_map_drawing *from, ki_drawing *ret_drawing,
+                            kith_map_report *ret_report, kith_error *err);
+void ki_drawing_release(ki_drawing *drawing);
+
+/* Bytes that grow. */
+typedef struct ki_bytes {
+    char *data;
+    size_t n, capacity;
+} ki_bytes;
+
+/* The whole picture as a file's bytes; given back with ki_free(ret_bytes->data). */
+kith_status ki_drawing_svg(const ki_drawing *drawing, ki_bytes *ret_bytes, kith_error *err);
+kith_status ki_drawing_png(const ki_drawing *drawing, ki_bytes *ret_bytes, kith_error *err);
+
+/* PNG bytes of an RGB image. */
+kith_status ki_drawing_encode(const uint8_t *rgb, int width, int height, ki_bytes *ret_bytes,
+                              kith_error *err);
+
+#endif
