@@ -3,12 +3,9 @@
 #include <cblas.h>
 #include <limits.h>
 
-void ki_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, ki_real alpha,
-             const ki_real *a, int64_t lda, const ki_real *b, int64_t ldb, ki_real beta, ki_real *c,
-             int64_t ldc) {
-    if (m <= 0 || n <= 0) return;
-    const enum CBLAS_TRANSPOSE ta = transpose_a ? CblasTrans : CblasNoTrans;
-    const enum CBLAS_TRANSPOSE tb = transpose_b ? CblasTrans : CblasNoTrans;
+static void gemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int64_t m, int64_t n, int64_t k,
+                 ki_real alpha, const ki_real *a, int64_t lda, const ki_real *b, int64_t ldb, ki_real beta,
+                 ki_real *c, int64_t ldc) {
 #ifdef KITH_REAL_IS_FLOAT
     cblas_sgemm(CblasRowMajor, ta, tb, (blasint)m, (blasint)n, (blasint)k, alpha, a, (blasint)lda, b,
                 (blasint)ldb, beta, c, (blasint)ldc);
@@ -16,4 +13,27 @@ void ki_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k
     cblas_dgemm(CblasRowMajor, ta, tb, (blasint)m, (blasint)n, (blasint)k, alpha, a, (blasint)lda, b,
                 (blasint)ldb, beta, c, (blasint)ldc);
 #endif
+}
+
+/* OpenBLAS cuts a long inner dimension into pieces, and cuts it elsewhere with threads than without, which
+ * changes last bits. Pieces of at most 512 that are a multiple of 32 where they are over 256 are cut the
+ * same way by both, so the cutting of anything longer is done here. */
+static int64_t next_piece(int64_t k) {
+    if (k >= 512) return 512;
+    return k > 256 && k % 32 != 0 ? 256 : k;
+}
+
+void ki_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, ki_real alpha,
+             const ki_real *a, int64_t lda, const ki_real *b, int64_t ldb, ki_real beta, ki_real *c,
+             int64_t ldc) {
+    if (m <= 0 || n <= 0) return;
+    const enum CBLAS_TRANSPOSE ta = transpose_a ? CblasTrans : CblasNoTrans;
+    const enum CBLAS_TRANSPOSE tb = transpose_b ? CblasTrans : CblasNoTrans;
+    int64_t at = 0;
+    do {
+        const int64_t piece = next_piece(k - at);
+        gemm(ta, tb, m, n, piece, alpha, a + (transpose_a ? at * lda : at), lda,
+             b + (transpose_b ? at : at * ldb), ldb, at == 0 ? beta : 1, c, ldc);
+        at += piece;
+    } while (at < k);
 }
