@@ -38,6 +38,9 @@ static const ki_option options[] = {
                    "HORDE code: none"),
     KI_OPTION_END};
 
+/* Of projected positions from the forward to the backward pass. */
+#define KEEP_BYTES ((size_t)512 << 20)
+
 static int n_projections(const settings *o) { return ki_moments_projections((int)o->orders, o->cascaded); }
 static int64_t z_dim(const settings *o) { return o->embedding ? o->embedding : o->dim; }
 static size_t embedding_at(const settings *o, int k) { return (size_t)(n_projections(o) + k - 2); }
@@ -87,7 +90,6 @@ static ki_moments moments_of(const ki_reg_in *in) {
                           .dim = o->dim,
                           .orders = (int)o->orders,
                           .cascaded = o->cascaded,
-                          .vec = in->vec,
                           .work = in->work};
     for (int t = 0; t < n_projections(o); t++) moments.w[t] = in->param[t]->value;
     return moments;
@@ -134,7 +136,8 @@ done:
 
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     ki_moments moments = moments_of(in);
-    KI_TRY(ki_moments_forward(&moments, &in->tap[KI_TAP_MAP], true, err));
+    moments.keep_bytes = KEEP_BYTES;
+    KI_TRY(ki_moments_forward(&moments, &in->tap[KI_TAP_MAP], err));
     out->value = 0;
     for (int k = 2; k <= moments.orders; k++) {
         double value = 0;
@@ -154,7 +157,7 @@ static kith_status describe(const ki_reg_in *in, ki_real *dst, kith_error *err) 
     const int64_t n = z_dim(o), all = describe_dim(in);
     ki_moments moments = moments_of(in);
     ki_real *memory = NULL, *unit = NULL, *norm = NULL;
-    KI_TRY(ki_moments_forward(&moments, &in->tap[KI_TAP_MAP], false, err));
+    KI_TRY(ki_moments_forward(&moments, &in->tap[KI_TAP_MAP], err));
     KI_TRY(ki_work_reals(in->work, in->m * n, "an order's embedding", &memory, err));
     KI_TRY(ki_work_reals(in->work, in->m * n, "an order's embedding", &unit, err));
     KI_TRY(ki_work_reals(in->work, in->m, "norms", &norm, err));

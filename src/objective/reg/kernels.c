@@ -18,11 +18,17 @@ typedef struct layer {
     ki_real *k, *slope; /* [m, ld] */
 } layer;
 
+/* The half above the diagonal, and its mirror image. */
 static void l1_rows(void *context, int64_t begin, int64_t end) {
     const ki_pairs *p = context;
-    for (int64_t i = begin; i < end; i++) {
-        for (int64_t j = 0; j < p->n; j++)
-            p->s[i * p->ld + j] = p->vec->l1(p->x + i * p->dim, p->x + j * p->dim, p->dim);
+    for (int64_t turn = begin; turn < end; turn++) {
+        /* Long and short rows in turn, so that equal runs are equal work. */
+        const int64_t i = turn % 2 ? p->m - 1 - turn / 2 : turn / 2;
+        p->s[i * p->ld + i] = 0;
+        for (int64_t j = i + 1; j < p->m; j++) {
+            const ki_real distance = p->vec->l1(p->x + i * p->dim, p->x + j * p->dim, p->dim);
+            p->s[i * p->ld + j] = p->s[j * p->ld + i] = distance;
+        }
     }
 }
 

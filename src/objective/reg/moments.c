@@ -131,15 +131,15 @@ static void turn(const ki_real *src, int64_t rows, int64_t cols, bool add, ki_re
     }
 }
 
-kith_status ki_moments_forward(ki_moments *o, const ki_tap_data *map, bool keep, kith_error *err) {
+kith_status ki_moments_forward(ki_moments *o, const ki_tap_data *map, kith_error *err) {
     chain chains[KI_MOST_ORDERS];
     const int n_chains = chains_of(o, chains);
     const int64_t n_w = ki_moments_projections(o->orders, o->cascaded), n_rows = o->m * o->hw;
     o->block = o->dim < BLOCK ? o->dim : BLOCK;
     const int64_t n_blocks = (o->dim + o->block - 1) / o->block;
     const double block_bytes = (double)n_w * (double)n_rows * (double)o->block * (double)sizeof(ki_real);
-    const double fitting = (double)KI_MOMENTS_BYTES / block_bytes;
-    o->n_kept = !keep ? 0 : fitting < (double)n_blocks ? (int64_t)fitting : n_blocks;
+    const double fitting = (double)o->keep_bytes / block_bytes;
+    o->n_kept = fitting < (double)n_blocks ? (int64_t)fitting : n_blocks;
     KI_TRY(ki_work_reals(o->work, n_rows * o->c, "positions of the map", &o->f, err));
     for (int k = 2; k <= o->orders; k++)
         KI_TRY(ki_work_reals(o->work, o->m * o->dim, "moments", &o->g[k], err));

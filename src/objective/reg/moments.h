@@ -8,14 +8,13 @@
  *
  * A column of phi depends on the same column of the projections alone. So blocks of columns are taken one
  * after another with large matrix products, and what is held of [m * hw, dim] is bounded: the blocks that
- * fit KI_MOMENTS_BYTES are kept for the way back, the others are computed again there. */
+ * fit keep_bytes are kept for the way back, the others are computed again there. */
 #ifndef KI_OBJECTIVE_MOMENTS_H
 #define KI_OBJECTIVE_MOMENTS_H
 
 #include "objective/reg/reg.h"
 
 enum { KI_MOST_ORDERS = 8, KI_MOST_PROJECTIONS = 35 /* 2 + 3 + … + 8 */ };
-#define KI_MOMENTS_BYTES ((size_t)512 << 20)
 
 typedef struct ki_moments {
     int64_t m, c, hw, dim;
@@ -23,7 +22,7 @@ typedef struct ki_moments {
     bool cascaded;
     const ki_real *w[KI_MOST_PROJECTIONS];
     ki_real *g[KI_MOST_ORDERS + 1]; /* [2] … [K], each [m, dim]; before backward: dL/dg_k */
-    const ki_vec *vec;
+    size_t keep_bytes;              /* 0 when no backward follows */
     ki_work *work;
 
     /* The rest belongs to moments.c. */
@@ -36,8 +35,8 @@ typedef struct ki_moments {
 /* How many projections there are. */
 int ki_moments_projections(int orders, bool cascaded);
 
-/* Fills in g, taken from work like all else. keep: a backward follows. */
-kith_status ki_moments_forward(ki_moments *moments, const ki_tap_data *map, bool keep, kith_error *err);
+/* Fills in g, taken from work like all else. */
+kith_status ki_moments_forward(ki_moments *moments, const ki_tap_data *map, kith_error *err);
 
 /* From dL/dg: adds to diff_map (laid out as the map) and to diff_w[t] where it is not NULL. */
 kith_status ki_moments_backward(ki_moments *moments, ki_real *diff_map, ki_real *const *diff_w,
