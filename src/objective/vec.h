@@ -50,6 +50,9 @@ typedef struct ki_vec {
     void (*less)(const ki_real *src, const ki_real *other, ki_real a, ki_real b, ki_real *dst, int64_t n);
     void (*add_less)(const ki_real *src, const ki_real *other, ki_real a, ki_real b, ki_real *dst, int64_t n);
     int (*finite)(const ki_real *src, int64_t n);
+    /* The largest |src|, and how many |src| are above a limit. */
+    ki_real (*max_size)(const ki_real *src, int64_t n);
+    int64_t (*count_above)(const ki_real *src, ki_real limit, int64_t n);
 } ki_vec;
 
 /* The passes for this machine. */
