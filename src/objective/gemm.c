@@ -2,6 +2,9 @@
 
 #include <cblas.h>
 #include <limits.h>
+#ifdef KITH_REAL_IS_FLOAT
+#include <oneapi/dnnl/dnnl.h>
+#endif
 
 static void gemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int64_t m, int64_t n, int64_t k,
                  ki_real alpha, const ki_real *a, int64_t lda, const ki_real *b, int64_t ldb, ki_real beta,
@@ -36,4 +39,17 @@ void ki_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k
              b + (transpose_b ? at : at * ldb), ldb, at == 0 ? beta : 1, c, ldc);
         at += piece;
     } while (at < k);
+}
+
+/* oneDNN's kernel is about a fifth faster than OpenBLAS's on one core; it knows float alone. Both stay on
+ * the calling thread inside a parallel region. */
+void ki_gemm_one(bool transpose_b, int64_t m, int64_t n, int64_t k, ki_real alpha, const ki_real *a,
+                 int64_t lda, const ki_real *b, int64_t ldb, ki_real beta, ki_real *c, int64_t ldc) {
+    if (m <= 0 || n <= 0) return;
+#ifdef KITH_REAL_IS_FLOAT
+    if (dnnl_sgemm('N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) ==
+        dnnl_success)
+        return;
+#endif
+    ki_gemm(false, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }

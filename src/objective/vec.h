@@ -53,6 +53,9 @@ typedef struct ki_vec {
     /* Sum of |a[j] - b[j]|, and its derivative by a: dst += weight * sign(a - b), 0 where they are equal. */
     ki_real (*l1)(const ki_real *a, const ki_real *b, int64_t n);
     void (*l1_backward)(const ki_real *a, const ki_real *b, ki_real weight, ki_real *dst, int64_t n);
+    /* The largest |src|, and how many |src| are above a limit. */
+    ki_real (*max_size)(const ki_real *src, int64_t n);
+    int64_t (*count_above)(const ki_real *src, ki_real limit, int64_t n);
 } ki_vec;
 
 /* The passes for this machine. */

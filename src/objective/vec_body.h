@@ -257,6 +257,28 @@ static void KI_VEC(l1_backward)(const ki_real *a, const ki_real *b, ki_real weig
     }
 }
 
+static ki_real KI_VEC(max_size)(const ki_real *src, int64_t n) {
+    ki_real most = 0;
+#pragma omp simd reduction(max : most)
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real size = src[j] < 0 ? -src[j] : src[j];
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+static int64_t KI_VEC(count_above)(const ki_real *src, ki_real limit, int64_t n) {
+    int64_t total = 0;
+    for (int64_t begin = 0; begin < n; begin += 4096) {
+        const int64_t end = begin + 4096 < n ? begin + 4096 : n;
+        int32_t some = 0;
+#pragma omp simd reduction(+ : some)
+        for (int64_t j = begin; j < end; j++) some += (src[j] > limit) | (-src[j] > limit);
+        total += some;
+    }
+    return total;
+}
+
 static const ki_vec KI_VEC(table) = {
     .compare = KI_VEC(compare),
     .count = KI_VEC(count),
@@ -278,6 +300,8 @@ static const ki_vec KI_VEC(table) = {
     .finite = KI_VEC(finite),
     .l1 = KI_VEC(l1),
     .l1_backward = KI_VEC(l1_backward),
+    .max_size = KI_VEC(max_size),
+    .count_above = KI_VEC(count_above),
 };
 
 #undef KI_VEC

@@ -13,6 +13,7 @@
 #include "core/parallel.h"
 #include "objective/gemm.h"
 #include "objective/pair/pairs.h"
+#include "objective/pair/product.h"
 
 /* Below this share of |x|^2 + |y|^2 the difference of inner products has lost too many digits. */
 #define NEAR ((ki_real)(1.0 / 256))
@@ -159,10 +160,9 @@ static kith_status backward_distance(const ki_pairs *p, ki_real *g, ki_real scal
     if (p->measure == KI_EUCLIDEAN) ki_parallel_for(p->m, 16, square_rows, &j);
     symmetrize(&j);
     ki_parallel_for(p->m, 16, diagonal_rows, &j);
-    ki_gemm(false, false, p->m, p->dim, p->m, -2 * scale, g, p->ld, centred, p->dim, 0, diff_x, p->dim);
+    ki_weighted_rows(p->vec, g, p->ld, p->m, p->m, centred, p->dim, -2 * scale, false, diff_x);
     if (p->n > p->m) {
-        ki_gemm(false, false, p->m, p->dim, p->n - p->m, -2 * scale, g + p->m, p->ld, p->w, p->dim, 1, diff_x,
-                p->dim);
+        ki_weighted_rows(p->vec, g + p->m, p->ld, p->m, p->n - p->m, p->w, p->dim, -2 * scale, true, diff_x);
         for (int64_t i = 0; i < p->m; i++) {
             for (int64_t k = 0; k < p->dim; k++) diff_x[i * p->dim + k] += 2 * scale * j.row_sum[i] * mean[k];
         }
@@ -184,10 +184,9 @@ kith_status ki_pairs_backward(const ki_pairs *p, ki_real *g, double scale, ki_re
     } else if (p->measure == KI_INNER) {
         job j = {.pairs = p, .g = g};
         symmetrize(&j);
-        ki_gemm(false, false, p->m, p->dim, p->m, a, g, p->ld, p->x, p->dim, 0, diff_x, p->dim);
+        ki_weighted_rows(p->vec, g, p->ld, p->m, p->m, p->x, p->dim, a, false, diff_x);
         if (p->n > p->m)
-            ki_gemm(false, false, p->m, p->dim, p->n - p->m, a, g + p->m, p->ld, p->w, p->dim, 1, diff_x,
-                    p->dim);
+            ki_weighted_rows(p->vec, g + p->m, p->ld, p->m, p->n - p->m, p->w, p->dim, a, true, diff_x);
     } else {
         status = backward_distance(p, g, a, diff_x, err);
     }

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "objective/gemm.h"
+#include "objective/pair/product.h"
 
 enum { LANES = 16, PAIRS_PER_RUN = 8192 };
 
@@ -80,7 +81,7 @@ kith_status ki_pairs_build(ki_pairs *pairs, const ki_real *x, int64_t m, int64_t
     memset(col_sq, 0, (size_t)ld * sizeof *col_sq);
     square_norms(vec, more, n_more, dim, col_sq + n_self);
     if (n_self) {
-        ki_gemm(false, true, m, m, dim, 1, x, dim, x, dim, 0, pairs->s, ld);
+        ki_gram(x, m, dim, pairs->s, ld);
         for (int64_t i = 0; i < m; i++) row_sq[i] = col_sq[i] = pairs->s[i * ld + i];
     } else {
         square_norms(vec, x, m, dim, row_sq);

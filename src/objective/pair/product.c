@@ -1,0 +1,110 @@
+#include "objective/pair/product.h"
+
+#include <string.h>
+
+#include "core/parallel.h"
+#include "objective/gemm.h"
+
+/* Rows per strip: enough strips for a few threads, and strips thick enough for the kernels. */
+static int64_t strip_rows(int64_t m) {
+    const int64_t rows = (m / 8 + 15) / 16 * 16;
+    return rows < 32 ? 32 : rows > 256 ? 256 : rows;
+}
+
+typedef struct job {
+    const ki_vec *vec;
+    const ki_real *x, *h;
+    ki_real *dst;
+    int64_t m, n, dim, ld, rows, n_strips;
+    ki_real scale;
+    bool add;
+} job;
+
+/* Strips of a triangle are unequal: taken from both ends in turn, equal runs are equal work. */
+static int64_t from_both_ends(int64_t t, int64_t n) { return t % 2 ? n - 1 - t / 2 : t / 2; }
+
+static void gram_strips(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    for (int64_t t = begin; t < end; t++) {
+        const int64_t first = from_both_ends(t, j->n_strips) * j->rows;
+        const int64_t rows = first + j->rows < j->m ? j->rows : j->m - first;
+        const ki_real *from = j->x + first * j->dim;
+        ki_gemm_one(true, rows, j->m - first, j->dim, 1, from, j->dim, from, j->dim, 0,
+                    j->dst + first * j->ld + first, j->ld);
+    }
+}
+
+enum { TILE = 32 };
+
+/* Below the diagonal, tile by tile of the strip's rows from the columns above. */
+static void mirror_strips(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    for (int64_t t = begin; t < end; t++) {
+        const int64_t first = from_both_ends(t, j->n_strips) * j->rows;
+        const int64_t last = first + j->rows < j->m ? first + j->rows : j->m;
+        for (int64_t r_0 = first; r_0 < last; r_0 += TILE) {
+            const int64_t r_1 = r_0 + TILE < last ? r_0 + TILE : last;
+            for (int64_t c_0 = 0; c_0 < first; c_0 += TILE) {
+                for (int64_t r = r_0; r < r_1; r++) {
+                    for (int64_t c = c_0; c < c_0 + TILE && c < first; c++)
+                        j->dst[r * j->ld + c] = j->dst[c * j->ld + r];
+                }
+            }
+        }
+    }
+}
+
+void ki_gram(const ki_real *x, int64_t m, int64_t dim, ki_real *s, int64_t ld) {
+    job j = {.x = x, .dst = s, .m = m, .dim = dim, .ld = ld, .rows = strip_rows(m)};
+    j.n_strips = (m + j.rows - 1) / j.rows;
+    ki_parallel_for(j.n_strips, 1, gram_strips, &j);
+    ki_parallel_for(j.n_strips, 1, mirror_strips, &j);
+}
+
+/* Multiplying a row costs about as much as walking a fifth of its entries. */
+enum { WALK_IS_DEARER = 5 };
+
+static void weighted_strips(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    for (int64_t t = begin; t < end; t++) {
+        const int64_t first = t * j->rows, last = first + j->rows < j->m ? first + j->rows : j->m;
+        ki_real limit[256];
+        int64_t n_matter = 0;
+        for (int64_t i = first; i < last; i++) {
+            const ki_real *h = j->h + i * j->ld;
+            limit[i - first] = j->vec->max_size(h, j->n) * (KI_REAL_EPS / 2) / (ki_real)j->n;
+            n_matter += j->vec->count_above(h, limit[i - first], j->n);
+        }
+        if (n_matter * WALK_IS_DEARER > (last - first) * j->n) {
+            ki_gemm_one(false, last - first, j->dim, j->n, j->scale, j->h + first * j->ld, j->ld, j->x,
+                        j->dim, j->add ? 1 : 0, j->dst + first * j->dim, j->dim);
+            continue;
+        }
+        for (int64_t i = first; i < last; i++) {
+            const ki_real *h = j->h + i * j->ld;
+            ki_real *dst = j->dst + i * j->dim;
+            if (!j->add) memset(dst, 0, (size_t)j->dim * sizeof *dst);
+            for (int64_t k = 0; k < j->n; k++) {
+                if (h[k] > limit[i - first] || -h[k] > limit[i - first])
+                    j->vec->add(j->x + k * j->dim, j->scale * h[k], dst, j->dim);
+            }
+        }
+    }
+}
+
+void ki_weighted_rows(const ki_vec *vec, const ki_real *h, int64_t ld, int64_t m, int64_t n, const ki_real *x,
+                      int64_t dim, ki_real scale, bool add, ki_real *dst) {
+    job j = {.vec = vec,
+             .x = x,
+             .h = h,
+             .dst = dst,
+             .m = m,
+             .n = n,
+             .dim = dim,
+             .ld = ld,
+             .scale = scale,
+             .add = add};
+    j.rows = strip_rows(m);
+    j.n_strips = (m + j.rows - 1) / j.rows;
+    ki_parallel_for(j.n_strips, 1, weighted_strips, &j);
+}

@@ -1,0 +1,21 @@
+/* The two products of a pair loss: S = X X^T, and H X with a symmetric H that is often nearly empty.
+ *
+ * Work is cut into strips of rows whose size depends on the shape alone, one BLAS call each: results are
+ * the same for any number of threads. */
+#ifndef KI_OBJECTIVE_PRODUCT_H
+#define KI_OBJECTIVE_PRODUCT_H
+
+#include <stdbool.h>
+
+#include "objective/vec.h"
+
+/* s [m, ld] = x x^T, x [m, dim]: only the upper half is computed, the lower is copied. */
+void ki_gram(const ki_real *x, int64_t m, int64_t dim, ki_real *s, int64_t ld);
+
+/* dst [m, dim] (=, or += when add) scale * h [m, ld] x, x [n, dim]. Rows of h that hold few numbers that
+ * matter are walked, the others multiplied. A number does not matter when all of its size together would
+ * not change the last bit of the row's largest. */
+void ki_weighted_rows(const ki_vec *vec, const ki_real *h, int64_t ld, int64_t m, int64_t n, const ki_real *x,
+                      int64_t dim, ki_real scale, bool add, ki_real *dst);
+
+#endif
