@@ -21,7 +21,7 @@
 #include "objective/reg/moments.h"
 
 typedef struct settings {
-    int64_t orders, dim, embedding;
+    int64_t orders, dimension, embedding;
     bool cascaded, trained;
     double lr_multiplier;
 } settings;
@@ -29,7 +29,7 @@ typedef struct settings {
 static const ki_option options[] = {
     KI_OPTION_INT(settings, orders, 5, 2, KI_MOST_ORDERS, "K: moments of order 2 to K",
                   "HORDE Sec. 4: 5, SOP and In-Shop 4"),
-    KI_OPTION_INT(settings, dim, 8192, 1, 1e6, "D: numbers of a moment", "HORDE Sec. 4"),
+    KI_OPTION_INT(settings, dimension, 8192, 1, 1e6, "D: numbers of a moment", "HORDE Sec. 4"),
     KI_OPTION_INT(settings, embedding, 512, 0, 1e6, "e: size of each order's embedding; 0 = none",
                   "HORDE Sec. 4"),
     KI_OPTION_BOOL(settings, cascaded, 1, "an order continues the one before (Eq. 6)", "HORDE Alg. 1"),
@@ -42,7 +42,7 @@ static const ki_option options[] = {
 #define KEEP_BYTES ((size_t)512 << 20)
 
 static int n_projections(const settings *o) { return ki_moments_projections((int)o->orders, o->cascaded); }
-static int64_t z_dim(const settings *o) { return o->embedding ? o->embedding : o->dim; }
+static int64_t z_dim(const settings *o) { return o->embedding ? o->embedding : o->dimension; }
 static size_t embedding_at(const settings *o, int k) { return (size_t)(n_projections(o) + k - 2); }
 static size_t loss_at(const settings *o, const ki_reg_in *in, int k) {
     const size_t n_embeddings = o->embedding ? (size_t)(o->orders - 1) : 0;
@@ -51,8 +51,8 @@ static size_t loss_at(const settings *o, const ki_reg_in *in, int k) {
 
 static kith_status add_projection(const settings *o, int64_t c, const char *name, ki_state_list *list,
                                   kith_error *err) {
-    return ki_state_add(list, name, KI_SHAPE2(c, o->dim), o->trained ? KI_INIT_GLOROT : KI_INIT_SIGNS, 1,
-                        o->trained ? o->lr_multiplier : 0, err);
+    return ki_state_add(list, name, KI_SHAPE2(c, o->dimension), o->trained ? KI_INIT_GLOROT : KI_INIT_SIGNS,
+                        1, o->trained ? o->lr_multiplier : 0, err);
 }
 
 static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
@@ -71,8 +71,8 @@ static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state
     }
     for (int k = 2; k <= (int)o->orders && o->embedding; k++) {
         snprintf(name, sizeof name, "horde.e%d", k);
-        KI_TRY(ki_state_add(list, name, KI_SHAPE2(o->dim, o->embedding), KI_INIT_GLOROT, 1, o->lr_multiplier,
-                            err));
+        KI_TRY(ki_state_add(list, name, KI_SHAPE2(o->dimension, o->embedding), KI_INIT_GLOROT, 1,
+                            o->lr_multiplier, err));
     }
     for (int k = 2; k <= (int)o->orders; k++) {
         snprintf(name, sizeof name, "horde.%d", k);
@@ -87,7 +87,7 @@ static ki_moments moments_of(const ki_reg_in *in) {
     ki_moments moments = {.m = in->m,
                           .c = map->c,
                           .hw = map->hw,
-                          .dim = o->dim,
+                          .dim = o->dimension,
                           .orders = (int)o->orders,
                           .cascaded = o->cascaded,
                           .work = in->work};
@@ -99,8 +99,8 @@ static ki_moments moments_of(const ki_reg_in *in) {
 static const ki_real *embed(const ki_reg_in *in, const ki_real *g, int k, ki_real *memory) {
     const settings *o = in->settings;
     if (!o->embedding) return g;
-    ki_gemm(false, false, in->m, o->embedding, o->dim, 1, g, o->dim, in->param[embedding_at(o, k)]->value,
-            o->embedding, 0, memory, o->embedding);
+    ki_gemm(false, false, in->m, o->embedding, o->dimension, 1, g, o->dimension,
+            in->param[embedding_at(o, k)]->value, o->embedding, 0, memory, o->embedding);
     return memory;
 }
 
@@ -124,8 +124,9 @@ static kith_status order_eval(const ki_reg_in *in, const ki_reg_out *out, int k,
     if (o->embedding) {
         const size_t at = embedding_at(o, k);
         if (out->diff_param[at])
-            ki_gemm(true, false, o->dim, n, m, 1, g, o->dim, diff_z, n, 1, out->diff_param[at], n);
-        ki_gemm(false, true, m, o->dim, n, 1, diff_z, n, in->param[at]->value, n, 0, g, o->dim);
+            ki_gemm(true, false, o->dimension, n, m, 1, g, o->dimension, diff_z, n, 1, out->diff_param[at],
+                    n);
+        ki_gemm(false, true, m, o->dimension, n, 1, diff_z, n, in->param[at]->value, n, 0, g, o->dimension);
     } else {
         memcpy(g, diff_z, (size_t)(m * n) * sizeof *g);
     }

@@ -208,7 +208,7 @@ def horde(name, loss, K, options='', cascaded=True, trained=True, emb=EMB, weigh
                 zs.append(unit(phi.mean(1) @ E[k - 2] if emb else phi.mean(1)))
         value = LOSSES[loss][1]
         return value(unit(x), y) + weight * sum(value(z, y) for z in zs)
-    g.add('horde-' + name, 'loss: {name: %s%s}\nregularizers:\n  - {name: horde, orders: %d, dim: %d, embedding: %d, '
+    g.add('horde-' + name, 'loss: {name: %s%s}\nregularizers:\n  - {name: horde, orders: %d, dimension: %d, embedding: %d, '
           'weight: %s%s}' % (loss, LOSSES[loss][0], K, D, emb, weight, options), fn, state, only)
 
 
@@ -226,7 +226,7 @@ def horde_proxies(x, y, pooled, fmap, proxies, horde_w1, horde_w2, horde_w3, hor
         M.amsoftmax(zs[1], y, own['horde_3_proxies'])
 
 
-g.add('horde-proxies', 'loss: {name: amsoftmax}\nregularizers:\n  - {name: horde, orders: 3, dim: %d, embedding: %d}'
+g.add('horde-proxies', 'loss: {name: amsoftmax}\nregularizers:\n  - {name: horde, orders: 3, dimension: %d, embedding: %d}'
       % (D, EMB), horde_proxies,
       {'proxies': PROXIES, **{'horde.w%d' % k: rng.uniform(-0.6, 0.6, (C, D)).astype(np.float32) for k in (1, 2, 3)},
        **{'horde.e%d' % k: rng.uniform(-0.6, 0.6, (D, EMB)).astype(np.float32) for k in (2, 3)},
