@@ -17,9 +17,10 @@ extern "C" {
 #endif
 
 typedef struct kith_tsne_options {
-    double perplexity;    /* 30; neighbours used: three times as many */
-    int64_t n_iterations; /* 1000, the first quarter with exaggerated attraction */
-    double exaggeration;  /* 12 */
+    double perplexity; /* 30; neighbours used: three times as many */
+    int64_t
+        n_iterations;    /* 1000: a quarter with exaggerated attraction, a quarter while it fades, the rest */
+    double exaggeration; /* 12 */
     double learning_rate; /* 0: n / exaggeration / 4, at least 50 */
     double theta;         /* 0.5; 0 computes every pair */
     int64_t n_components; /* PCA before the neighbours: 50; 0 for none */

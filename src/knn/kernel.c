@@ -83,7 +83,21 @@ static void compare_base(const float *s, float row_least, const float *col_least
 static void compare_row_base(const float *s, float row_least, uint64_t *ret_row) {
     compare_plain(s, row_least, NULL, ret_row, NULL);
 }
-static const ki_kernel base = {"base", product_base, compare_base, compare_row_base};
+/* No branch in the loop. */
+static int64_t partition_base(uint64_t *keys, int64_t n, uint64_t pivot, uint64_t *scratch) {
+    int64_t n_above = 0, n_rest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t key = keys[i];
+        const int64_t is_above = key > pivot;
+        keys[n_above] = key;
+        scratch[n_rest] = key;
+        n_above += is_above;
+        n_rest += 1 - is_above;
+    }
+    memcpy(keys + n_above, scratch, (size_t)n_rest * sizeof *keys);
+    return n_above;
+}
+static const ki_kernel base = {"base", product_base, compare_base, compare_row_base, partition_base};
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -99,7 +113,7 @@ AVX2 static void compare_avx2(const float *s, float row_least, const float *col_
 AVX2 static void compare_row_avx2(const float *s, float row_least, uint64_t *ret_row) {
     compare_plain(s, row_least, NULL, ret_row, NULL);
 }
-static const ki_kernel avx2 = {"avx2", product_avx2, compare_avx2, compare_row_avx2};
+static const ki_kernel avx2 = {"avx2", product_avx2, compare_avx2, compare_row_avx2, partition_base};
 
 PRODUCT(product_avx512, AVX512, 16, 8, 3)
 AVX512 static void compare_avx512(const float *s, float row_least, const float *col_least, uint64_t *ret_row,
@@ -121,7 +135,24 @@ AVX512 static void compare_row_avx512(const float *s, float row_least, uint64_t 
         row[i] = _mm512_cmp_ps_mask(_mm512_load_ps(s + i * 16), least, _CMP_GE_OQ);
     memcpy(ret_row, row, sizeof row);
 }
-static const ki_kernel avx512 = {"avx512", product_avx512, compare_avx512, compare_row_avx512};
+AVX512 static int64_t partition_avx512(uint64_t *keys, int64_t n, uint64_t pivot, uint64_t *scratch) {
+    const __m512i at = _mm512_set1_epi64((long long)pivot);
+    int64_t n_above = 0, n_rest = 0;
+    for (int64_t i = 0; i < n; i += 8) {
+        const __mmask8 valid = (__mmask8)(n - i < 8 ? (1 << (n - i)) - 1 : 255);
+        const __m512i v = _mm512_maskz_loadu_epi64(valid, keys + i);
+        const __mmask8 above = _mm512_mask_cmpgt_epu64_mask(valid, v, at);
+        const __mmask8 rest = (__mmask8)(valid & ~above);
+        _mm512_mask_compressstoreu_epi64(keys + n_above, above, v); /* never beyond what was read */
+        _mm512_mask_compressstoreu_epi64(scratch + n_rest, rest, v);
+        n_above += __builtin_popcount(above);
+        n_rest += __builtin_popcount(rest);
+    }
+    memcpy(keys + n_above, scratch, (size_t)n_rest * sizeof *keys);
+    return n_above;
+}
+static const ki_kernel avx512 = {"avx512", product_avx512, compare_avx512, compare_row_avx512,
+                                 partition_avx512};
 
 const ki_kernel *const *ki_kernels(void) {
     static const ki_kernel *const all[] = {&avx512, &avx2, &base, NULL};

@@ -24,6 +24,9 @@ typedef struct ki_kernel {
                     uint64_t *ret_col);
     /* As compare without the columns. */
     void (*compare_row)(const float *s, float row_least, uint64_t *ret_row);
+    /* Keys above the pivot to the front, the others behind them; the order within each part is kept.
+     * scratch [n]. Returns how many are above. */
+    int64_t (*partition)(uint64_t *keys, int64_t n, uint64_t pivot, uint64_t *scratch);
 } ki_kernel;
 
 const ki_kernel *ki_kernel_best(void);

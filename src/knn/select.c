@@ -23,28 +23,12 @@ static ki_key pivot_of(const ki_key *keys, int64_t n) {
     return middle(m[0], m[1], m[2]);
 }
 
-/* Keys above the pivot to the front, the others behind them; no branch in the loop. Returns how many
- * are above. */
-static int64_t partition(ki_key *keys, int64_t n, ki_key pivot, ki_key *scratch) {
-    int64_t n_above = 0, n_rest = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const ki_key key = keys[i];
-        const int64_t is_above = key > pivot;
-        keys[n_above] = key;
-        scratch[n_rest] = key;
-        n_above += is_above;
-        n_rest += 1 - is_above;
-    }
-    memcpy(keys + n_above, scratch, (size_t)n_rest * sizeof *keys);
-    return n_above;
-}
-
 enum { SMALL = 32 };
 
-void ki_select(ki_key *keys, int64_t n, int64_t k, ki_key *scratch) {
+void ki_select(const ki_kernel *kernel, ki_key *keys, int64_t n, int64_t k, ki_key *scratch) {
     while (n > SMALL) {
         if (k <= 0 || k >= n) return;
-        const int64_t n_above = partition(keys, n, pivot_of(keys, n), scratch);
+        const int64_t n_above = kernel->partition(keys, n, pivot_of(keys, n), scratch);
         if (k <= n_above) {
             n = n_above;
         } else if (n_above == 0) {
@@ -62,19 +46,19 @@ void ki_select(ki_key *keys, int64_t n, int64_t k, ki_key *scratch) {
     insertion_sort(keys, n);
 }
 
-void ki_keys_sort(ki_key *keys, int64_t n, ki_key *scratch) {
+void ki_keys_sort(const ki_kernel *kernel, ki_key *keys, int64_t n, ki_key *scratch) {
     while (n > SMALL) {
-        const int64_t n_above = partition(keys, n, pivot_of(keys, n), scratch);
+        const int64_t n_above = kernel->partition(keys, n, pivot_of(keys, n), scratch);
         if (n_above == 0) {
-            ki_select(keys, n, 1, scratch);
+            ki_select(kernel, keys, n, 1, scratch);
             keys++, n--;
             continue;
         }
         if (n_above < n - n_above) {
-            ki_keys_sort(keys, n_above, scratch);
+            ki_keys_sort(kernel, keys, n_above, scratch);
             keys += n_above, n -= n_above;
         } else {
-            ki_keys_sort(keys + n_above, n - n_above, scratch);
+            ki_keys_sort(kernel, keys + n_above, n - n_above, scratch);
             n = n_above;
         }
     }

@@ -246,6 +246,34 @@ static void test_kernels_agree(void **state) {
     }
 }
 
+static int descending(const void *a, const void *b) {
+    const ki_key x = *(const ki_key *)a, y = *(const ki_key *)b;
+    return (x < y) - (x > y);
+}
+
+static void test_selection_and_sorting(void **state) {
+    (void)state;
+    enum { N = 700 };
+    static ki_key keys[N], wanted[N], copy[N], scratch[N];
+    ki_rng rng = ki_rng_at(1, KI_RNG_TEST, 14, 0);
+    for (const ki_kernel *const *kernel = ki_kernels(); *kernel; kernel++) {
+        for (int n = 1; n <= N; n += n < 40 ? 1 : 83) {
+            for (int i = 0; i < n; i++) keys[i] = (uint64_t)ki_rng_u32(&rng) << 33 | (uint32_t)i;
+            memcpy(wanted, keys, sizeof keys);
+            qsort(wanted, (size_t)n, sizeof *wanted, descending);
+            memcpy(copy, keys, sizeof keys);
+            ki_keys_sort(*kernel, copy, n, scratch);
+            assert_memory_equal(copy, wanted, (size_t)n * sizeof *wanted);
+            for (int k = 1; k <= n; k += 1 + n / 9) {
+                memcpy(copy, keys, sizeof keys);
+                ki_select(*kernel, copy, n, k, scratch);
+                qsort(copy, (size_t)k, sizeof *copy, descending);
+                assert_memory_equal(copy, wanted, (size_t)k * sizeof *wanted);
+            }
+        }
+    }
+}
+
 static void test_keys_order_like_scores(void **state) {
     (void)state;
     const float scores[] = {-INFINITY, -3.5F, -1e-30F, 0, 1e-30F, 2, INFINITY};
@@ -336,6 +364,7 @@ int main(void) {
         cmocka_unit_test(test_zero_rows_have_cosine_zero),
         cmocka_unit_test(test_threads_do_not_matter),
         cmocka_unit_test(test_kernels_agree),
+        cmocka_unit_test(test_selection_and_sorting),
         cmocka_unit_test(test_keys_order_like_scores),
         cmocka_unit_test(test_bad_input_is_named),
         cmocka_unit_test(test_memory_runs_out),
