@@ -49,11 +49,13 @@ while [ "$round" -lt "$rounds" ]; do
             ours "$net" "$mode" 1 kith-1-thread
         done
     done
-    if [ "$round" = 0 ]; then
+    case "$round $nets" in
+    "0 "*googlenet*) # torchvision's own GoogLeNet has batch norm: for scale
         theirs googlenet_bn train nchw
         theirs googlenet_bn train nhwc
         theirs googlenet_bn embed nchw
-    fi
+        ;;
+    esac
     round=$((round + 1))
 done
 
@@ -75,6 +77,7 @@ sort "$results" | awk '
         for (i = 1; i <= count[key, who]; i++) list[i] = table[key, who, i]
         return median(list, count[key, who])
     }
+    function ratio(x, y) { return y > 0 ? x / y : 0 }
     END {
         printf "%-13s %-6s %9s %9s %9s %9s %8s %8s %8s %7s %7s %7s\n", "net", "mode", "kith", "1 thread", "torch", \
             "ch_last", "x torch", "x better", "2t/1t", "MiB", "torch", "ch_last"
@@ -84,7 +87,7 @@ sort "$results" | awk '
             one = of(speed, key, "kith-1-thread"); better = b > c ? b : c
             split(key, part, " ")
             printf "%-13s %-6s %9.2f %9.2f %9.2f %9.2f %8.2f %8.2f %8.2f %7.0f %7.0f %7.0f\n", part[1], part[2], a, one, b, c, \
-                b > 0 ? a / b : 0, better > 0 ? a / better : 0, one > 0 ? a / one : 0, \
+                ratio(a, b), ratio(a, better), ratio(a, one), \
                 of(memory, key, "kith"), of(memory, key, "torch-nchw"), of(memory, key, "torch-nhwc")
         }
     }'

@@ -49,10 +49,8 @@ def main():
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     train = args.mode == "train"
-    channels = 1 if args.net == "convnet4" else 3
-    extra = {"channels": channels} if args.net == "convnet4" else {}
-    net = nets[args.net](embedding=512 if train else 0, **extra).train(train)
-    x = 2 * torch.rand(args.batch, channels, args.size, args.size) - 1
+    net = nets[args.net](embedding=512 if train else 0).train(train)
+    x = 2 * torch.rand(args.batch, 3, args.size, args.size) - 1
     if args.layout == "nhwc":
         net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     direction = (2 * torch.rand(args.batch, 512) - 1) / args.batch
