@@ -6,6 +6,10 @@
 
 #include "core/backend.h"
 #include "core/option.h"
+#include "data/input.h"
+#include "data/sampler/sampler.h"
+#include "data/section.h"
+#include "kith/data.h"
 #include "net/backbone.h"
 #include "objective/objective.h"
 
@@ -46,6 +50,24 @@ static bool regularizer_at(int i, entry *ret) {
     return method_at(reg ? &reg->method : NULL, ret);
 }
 
+static bool dataset_at(int i, entry *ret) {
+    const char *name = i < 0 ? NULL : kith_dataset_kind_name((size_t)i);
+    if (name) *ret = (entry){name, kith_dataset_kind_summary((size_t)i), NULL, NULL};
+    return name != NULL;
+}
+
+/* The sections of a recipe that say what goes into the network. */
+static bool section_at(int i, entry *ret) {
+    static const entry rows[] = {
+        {"data", "which images, and how their classes are split", NULL, ki_data_options},
+        {"input", "from an image to the network's input", NULL, ki_input_options},
+        {"batch", "which images go into a batch", NULL, ki_sampler_options},
+    };
+    if (i < 0 || (size_t)i >= sizeof rows / sizeof rows[0]) return false;
+    *ret = rows[i];
+    return true;
+}
+
 static const struct kind {
     const char *name, *summary;
     bool (*at)(int i, entry *ret);
@@ -55,6 +77,8 @@ static const struct kind {
     {"miners", "which pairs and triplets count", miner_at},
     {"regularizers", "further terms; each also takes weight (1), warmup (0 steps), normalize",
      regularizer_at},
+    {"datasets", "layouts of labelled images that are read", dataset_at},
+    {"sections", "recipe sections about images and batches", section_at},
     {"devices", "what a network can run on", device_at},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };

@@ -56,6 +56,9 @@ static void test_known_bytes(void **state) {
         for (int i = 0; i < 64 * 64; i++) hash = (hash ^ image.data[i]) * 1099511628211u;
     }
     print_message("hash 0x%016jx\n", (uintmax_t)hash);
+#if defined(__x86_64__) && defined(__GLIBC__) /* another libm may round a sine the other way */
+    assert_true(hash == 0x2c3a1bc0cb4eb8bbu);
+#endif
     ki_image_release(&image);
 }
 
