@@ -56,6 +56,9 @@ typedef struct ki_vec {
     /* The largest |src|, and how many |src| are above a limit. */
     ki_real (*max_size)(const ki_real *src, int64_t n);
     int64_t (*count_above)(const ki_real *src, ki_real limit, int64_t n);
+    /* The sums of the |src| that are not above each of three limits; the plain sum. */
+    void (*sums_below)(const ki_real *src, const ki_real limit[3], ki_real ret_sum[3], int64_t n);
+    ki_real (*sum)(const ki_real *src, int64_t n);
 } ki_vec;
 
 /* The passes for this machine. */

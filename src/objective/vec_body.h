@@ -279,6 +279,26 @@ static int64_t KI_VEC(count_above)(const ki_real *src, ki_real limit, int64_t n)
     return total;
 }
 
+static void KI_VEC(sums_below)(const ki_real *src, const ki_real limit[3], ki_real ret_sum[3], int64_t n) {
+    ki_real sum_0 = 0, sum_1 = 0, sum_2 = 0;
+    const ki_real limit_0 = limit[0], limit_1 = limit[1], limit_2 = limit[2];
+#pragma omp simd reduction(+ : sum_0, sum_1, sum_2)
+    for (int64_t j = 0; j < n; j++) {
+        const ki_real size = src[j] < 0 ? -src[j] : src[j];
+        sum_0 += size > limit_0 ? 0 : size;
+        sum_1 += size > limit_1 ? 0 : size;
+        sum_2 += size > limit_2 ? 0 : size;
+    }
+    ret_sum[0] = sum_0, ret_sum[1] = sum_1, ret_sum[2] = sum_2;
+}
+
+static ki_real KI_VEC(sum)(const ki_real *src, int64_t n) {
+    ki_real sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < n; j++) sum += src[j];
+    return sum;
+}
+
 static const ki_vec KI_VEC(table) = {
     .compare = KI_VEC(compare),
     .count = KI_VEC(count),
@@ -302,6 +322,8 @@ static const ki_vec KI_VEC(table) = {
     .l1_backward = KI_VEC(l1_backward),
     .max_size = KI_VEC(max_size),
     .count_above = KI_VEC(count_above),
+    .sums_below = KI_VEC(sums_below),
+    .sum = KI_VEC(sum),
 };
 
 #undef KI_VEC

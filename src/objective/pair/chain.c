@@ -88,6 +88,13 @@ typedef struct job {
     ki_real *dst;
 } job;
 
+static bool is_empty(const job *j, int64_t i_0, int64_t i_1, int64_t j_0, int64_t j_1) {
+    for (int64_t i = i_0; i < i_1; i++) {
+        if (j->pairs->vec->max_size(j->g + i * j->pairs->ld + j_0, j_1 - j_0) > 0) return false;
+    }
+    return true;
+}
+
 /* g = g + g^T on the square of batch columns, tile by tile; a run owns whole rows of tiles. */
 static void symmetrize_tiles(void *context, int64_t begin, int64_t end) {
     const job *j = context;
@@ -98,6 +105,7 @@ static void symmetrize_tiles(void *context, int64_t begin, int64_t end) {
         const int64_t i_0 = bi * TILE, i_1 = i_0 + TILE < m ? i_0 + TILE : m;
         for (int64_t bj = bi; bj < n_tiles; bj++) {
             const int64_t j_0 = bj * TILE, j_1 = j_0 + TILE < m ? j_0 + TILE : m;
+            if (is_empty(j, i_0, i_1, j_0, j_1) && is_empty(j, j_0, j_1, i_0, i_1)) continue;
             ki_real turned[TILE][TILE];
             for (int64_t r = j_0; r < j_1; r++) {
                 for (int64_t c = i_0; c < i_1; c++) turned[c - i_0][r - j_0] = j->g[r * ld + c];
@@ -132,12 +140,10 @@ static void diagonal_rows(void *context, int64_t begin, int64_t end) {
     const ki_pairs *p = j->pairs;
     for (int64_t i = begin; i < end; i++) {
         ki_real *g = j->g + i * p->ld;
-        double batch = 0, memory = 0;
         g[i] = 0;
-        for (int64_t k = 0; k < p->m; k++) batch += (double)g[k];
-        for (int64_t k = p->m; k < p->n; k++) memory += (double)g[k];
-        g[i] = (ki_real) - (batch + memory);
-        j->row_sum[i] = (ki_real)memory;
+        const ki_real batch = p->vec->sum(g, p->m), memory = p->vec->sum(g + p->m, p->n - p->m);
+        g[i] = -(batch + memory);
+        j->row_sum[i] = memory;
     }
 }
 

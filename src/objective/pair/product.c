@@ -5,10 +5,12 @@
 #include "core/parallel.h"
 #include "objective/gemm.h"
 
+enum { MOST_ROWS = 256 };
+
 /* Rows per strip: enough strips for a few threads, and strips thick enough for the kernels. */
 static int64_t strip_rows(int64_t m) {
     const int64_t rows = (m / 8 + 15) / 16 * 16;
-    return rows < 32 ? 32 : rows > 256 ? 256 : rows;
+    return rows < 32 ? 32 : rows > MOST_ROWS ? MOST_ROWS : rows;
 }
 
 typedef struct job {
@@ -62,32 +64,48 @@ void ki_gram(const ki_real *x, int64_t m, int64_t dim, ki_real *s, int64_t ld) {
 }
 
 /* Multiplying a row costs about as much as walking a fifth of its entries. */
-enum { WALK_IS_DEARER = 5 };
+enum { WALK_IS_DEARER = 5, CHUNK = 64 };
+
+/* The size up to which the entries of a row together are too small to matter. */
+static ki_real limit_of(const ki_vec *vec, const ki_real *h, int64_t n) {
+    const ki_real last_bit = vec->max_size(h, n) * (KI_REAL_EPS / 2);
+    const ki_real limit[3] = {last_bit / 4, last_bit / 64, last_bit / 1024};
+    ki_real sum[3];
+    vec->sums_below(h, limit, sum, n);
+    for (int k = 0; k < 3; k++) {
+        if (sum[k] <= last_bit) return limit[k];
+    }
+    return last_bit / (ki_real)n;
+}
+
+static void walk_row(const job *j, int64_t i, ki_real limit) {
+    const ki_real *h = j->h + i * j->ld;
+    ki_real *dst = j->dst + i * j->dim;
+    if (!j->add) memset(dst, 0, (size_t)j->dim * sizeof *dst);
+    for (int64_t k_0 = 0; k_0 < j->n; k_0 += CHUNK) {
+        const int64_t k_1 = k_0 + CHUNK < j->n ? k_0 + CHUNK : j->n;
+        if (j->vec->count_above(h + k_0, limit, k_1 - k_0) == 0) continue;
+        for (int64_t k = k_0; k < k_1; k++) {
+            if (h[k] > limit || -h[k] > limit) j->vec->add(j->x + k * j->dim, j->scale * h[k], dst, j->dim);
+        }
+    }
+}
 
 static void weighted_strips(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     for (int64_t t = begin; t < end; t++) {
         const int64_t first = t * j->rows, last = first + j->rows < j->m ? first + j->rows : j->m;
-        ki_real limit[256];
+        ki_real limit[MOST_ROWS];
         int64_t n_matter = 0;
         for (int64_t i = first; i < last; i++) {
-            const ki_real *h = j->h + i * j->ld;
-            limit[i - first] = j->vec->max_size(h, j->n) * (KI_REAL_EPS / 2) / (ki_real)j->n;
-            n_matter += j->vec->count_above(h, limit[i - first], j->n);
+            limit[i - first] = limit_of(j->vec, j->h + i * j->ld, j->n);
+            n_matter += j->vec->count_above(j->h + i * j->ld, limit[i - first], j->n);
         }
         if (n_matter * WALK_IS_DEARER > (last - first) * j->n) {
             ki_gemm_one(false, last - first, j->dim, j->n, j->scale, j->h + first * j->ld, j->ld, j->x,
                         j->dim, j->add ? 1 : 0, j->dst + first * j->dim, j->dim);
-            continue;
-        }
-        for (int64_t i = first; i < last; i++) {
-            const ki_real *h = j->h + i * j->ld;
-            ki_real *dst = j->dst + i * j->dim;
-            if (!j->add) memset(dst, 0, (size_t)j->dim * sizeof *dst);
-            for (int64_t k = 0; k < j->n; k++) {
-                if (h[k] > limit[i - first] || -h[k] > limit[i - first])
-                    j->vec->add(j->x + k * j->dim, j->scale * h[k], dst, j->dim);
-            }
+        } else {
+            for (int64_t i = first; i < last; i++) walk_row(j, i, limit[i - first]);
         }
     }
 }
