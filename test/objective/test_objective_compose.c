@@ -69,7 +69,7 @@ static bool evaluate(const char *recipe, all *ret) {
 
 /* A regularizer with options that fit the small batch. */
 static const char *reg_options(const char *name) {
-    if (strcmp(name, "horde") == 0) return ", orders: 3, dim: 5, embedding: 4";
+    if (strcmp(name, "horde") == 0) return ", orders: 3, dimension: 5, embedding: 4";
     return "";
 }
 
