@@ -1,11 +1,13 @@
 /* Query = gallery: the blocks play a round-robin tournament (circle method). With m players there are
- * m - 1 rounds of m / 2 games, everybody meets everybody once and nobody plays twice in a round. So
- * games of one round can run at the same time, in any order, without locks.
+ * m - 1 rounds of m / 2 games, everybody meets everybody once and nobody plays twice in a round. Workers
+ * take games in this order, so the blocks of neighbouring games differ. Rounds run into each other: a
+ * worker that meets a block still at play in the round before waits for that block, not for the round.
  *
  * Query != gallery: a worker takes a block of queries through a run of the gallery's blocks; lists of
  * different queries have nothing to do with each other. */
 #include "knn/tiles.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "core/alloc.h"
@@ -17,10 +19,12 @@ enum { RUN_BLOCKS = 32 };
 typedef struct job {
     const ki_tiles *tiles;
     float *stripes;                        /* [slots, KI_STRIPE, KI_BLOCK] */
-    int64_t round, n_players;              /* tournament; round < 0 is the diagonal */
+    atomic_bool *at_play;                  /* tournament: [n_blocks] */
+    int64_t n_players;                     /* tournament: blocks, made even */
     int64_t col_begin, col_end, row_block; /* queries apart: blocks of the gallery, rows per query block */
     int64_t n_items;
     atomic_int_least64_t next;
+    atomic_bool is_stopped;
 } job;
 
 int ki_tiles_slots(void) { return ki_threads(); }
@@ -49,16 +53,28 @@ static void tile(const job *j, int slot, int64_t row_begin, int64_t row_end, int
     }
 }
 
+static void take(atomic_bool *block) {
+    while (atomic_exchange_explicit(block, true, memory_order_acquire)) sched_yield();
+}
+static void leave(atomic_bool *block) { atomic_store_explicit(block, false, memory_order_release); }
+
+/* Games 0 … n - 1 are each block with itself, then come the rounds. */
 static void game(const job *j, int slot, int64_t i) {
-    const int64_t n_blocks = j->tiles->rows->n_blocks, m = j->n_players - 1;
+    const int64_t n = j->tiles->rows->n_blocks, m = j->n_players - 1;
     int64_t a = i, b = i;
-    if (j->round >= 0) {
-        a = i == 0 ? m : (j->round + i) % m;
-        b = i == 0 ? j->round : (j->round - i + m) % m;
-        if (a >= n_blocks || b >= n_blocks) return; /* an odd number: one block rests */
+    if (i >= n) {
+        const int64_t round = (i - n) / (j->n_players / 2), place = (i - n) % (j->n_players / 2);
+        a = place == 0 ? m : (round + place) % m;
+        b = place == 0 ? round : (round - place + m) % m;
+        if (a >= n || b >= n) return; /* an odd number: one block rests */
     }
+    const int64_t low = a < b ? a : b, high = a < b ? b : a;
+    take(j->at_play + low); /* the lower first, always: no two workers can wait for each other */
+    if (high != low) take(j->at_play + high);
     const int64_t begin = a * KI_BLOCK;
     tile(j, slot, begin, begin + ki_panels_block_rows(j->tiles->rows, a), b, a != b);
+    leave(j->at_play + low);
+    if (high != low) leave(j->at_play + high);
 }
 
 static void query_block(const job *j, int slot, int64_t i) {
@@ -67,18 +83,22 @@ static void query_block(const job *j, int slot, int64_t i) {
     for (int64_t b = j->col_begin; b < j->col_end; b++) tile(j, slot, begin, end, b, false);
 }
 
-/* Slots, not ranges: each worker takes the next item when it is done with one. */
+/* Slots, not ranges: each worker takes the next item when it is done with one. The first slot is the
+ * calling thread, which reports the tournament's progress. */
 static void work(void *context, int64_t begin, int64_t end) {
     (void)end;
     job *j = context;
-    const bool is_self = j->tiles->rows == j->tiles->cols;
-    for (;;) {
+    const ki_tiles *t = j->tiles;
+    while (!atomic_load(&j->is_stopped)) {
         const int64_t i = atomic_fetch_add(&j->next, 1);
         if (i >= j->n_items) return;
-        if (is_self)
-            game(j, (int)begin, i);
-        else
+        if (t->rows != t->cols) {
             query_block(j, (int)begin, i);
+            continue;
+        }
+        game(j, (int)begin, i);
+        if (begin == 0 && t->progress && t->progress(t->user, i + 1, j->n_items) != 0)
+            atomic_store(&j->is_stopped, true);
     }
 }
 
@@ -88,22 +108,18 @@ static void run_items(job *j, int64_t n_items) {
     ki_parallel_for(n_items < ki_tiles_slots() ? n_items : ki_tiles_slots(), 1, work, j);
 }
 
-static kith_status report(const ki_tiles *t, int64_t done, int64_t all, kith_error *err) {
-    if (t->progress && t->progress(t->user, done, all) != 0)
-        return ki_fail(err, KITH_ECANCELED, "stopped after %lld of %lld rounds", (long long)done,
-                       (long long)all);
-    return KITH_OK;
+static kith_status stopped(int64_t done, int64_t all, kith_error *err) {
+    return ki_fail(err, KITH_ECANCELED, "stopped after %lld of %lld tiles", (long long)done, (long long)all);
 }
 
 static kith_status tournament(job *j, kith_error *err) {
     const int64_t n = j->tiles->rows->n_blocks;
+    KI_TRY(ki_zalloc_or(&j->at_play, (size_t)n, sizeof *j->at_play, "block marks", err));
     j->n_players = n + n % 2;
     const int64_t n_rounds = n > 1 ? j->n_players - 1 : 0;
-    for (j->round = -1; j->round < n_rounds; j->round++) {
-        run_items(j, j->round < 0 ? n : j->n_players / 2);
-        KI_TRY(report(j->tiles, j->round + 2, n_rounds + 1, err));
-    }
-    return KITH_OK;
+    run_items(j, n + n_rounds * (j->n_players / 2));
+    ki_free(j->at_play);
+    return j->is_stopped ? stopped(j->next, j->n_items, err) : KITH_OK;
 }
 
 static kith_status apart(job *j, kith_error *err) {
@@ -116,7 +132,8 @@ static kith_status apart(job *j, kith_error *err) {
         j->col_end = j->col_begin + RUN_BLOCKS;
         if (j->col_end > t->cols->n_blocks) j->col_end = t->cols->n_blocks;
         run_items(j, n_items);
-        KI_TRY(report(t, j->col_end, t->cols->n_blocks, err));
+        if (t->progress && t->progress(t->user, j->col_end, t->cols->n_blocks) != 0)
+            return stopped(j->col_end, t->cols->n_blocks, err);
     }
     return KITH_OK;
 }
