@@ -1,4 +1,5 @@
-/* Text helpers for programs: the nearest name for a misspelt one, numbers without the locale. */
+/* Text helpers for programs: the nearest name for a misspelt one, numbers without the locale, whole
+ * files at once. */
 #ifndef KITH_TEXT_H
 #define KITH_TEXT_H
 
@@ -19,6 +20,9 @@ KITH_API const char *kith_nearest(const char *word, const char *const *names, si
  * number. */
 KITH_API bool kith_parse_real(const char *text, double *ret);
 KITH_API bool kith_parse_int(const char *text, int64_t *ret);
+
+/* Write n bytes of text as a file: aside, synced, renamed. */
+KITH_API kith_status kith_text_write(const char *path, const char *text, size_t n, kith_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 #include "kith/text.h"
 
 #include "core/text.h"
+#include "io/atomic.h"
 
 const char *kith_nearest(const char *word, const char *const *names, size_t n_names) {
     return ki_nearest(word, names, n_names);
@@ -8,3 +9,7 @@ const char *kith_nearest(const char *word, const char *const *names, size_t n_na
 
 bool kith_parse_real(const char *text, double *ret) { return ki_parse_double(text, ret); }
 bool kith_parse_int(const char *text, int64_t *ret) { return ki_parse_int64(text, ret); }
+
+kith_status kith_text_write(const char *path, const char *text, size_t n, kith_error *err) {
+    return ki_file_write(path, text, n, err);
+}

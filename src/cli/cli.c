@@ -8,6 +8,16 @@
 
 enum { MOST_OPTIONS = 64, HELP_COLUMN = 26, HELP_WIDTH = 84 };
 
+kith_status cli_error(kith_error *err, kith_status status, const char *hint, const char *fmt, ...) {
+    va_list ap;
+    *err = (kith_error){.status = status};
+    va_start(ap, fmt);
+    vsnprintf(err->message, sizeof err->message, fmt, ap);
+    va_end(ap);
+    if (hint) snprintf(err->hint, sizeof err->hint, "%s", hint);
+    return status;
+}
+
 int cli_fail(const kith_error *err) {
     fflush(stdout);
     if (err->hint[0])

@@ -91,6 +91,10 @@ typedef struct cli_usage {
  * when the command is over: --help was printed, or the usage was wrong and said so. */
 int cli_parse(const cli_usage *usage, int *argc, char **argv);
 
+/* Fill err as the library does (hint may be NULL) and return status. */
+kith_status cli_error(kith_error *err, kith_status status, const char *hint, const char *fmt, ...)
+    KITH_PRINTF(4, 5);
+
 /* Print "kith: message (hint)" to standard error; returns 1. */
 int cli_fail(const kith_error *err);
 /* The same for a failure that no library call reports. */

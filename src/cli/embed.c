@@ -1,16 +1,19 @@
-/* kith embed: a batch of preprocessed images through a network, one tap's values out. */
+/* kith embed: image files, or a batch of preprocessed images, through a network; one tap's values out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/images.h"
 #include "kith/array.h"
-#include "kith/model.h"
+#include "kith/text.h"
 
 enum { N_PATTERNS = 4 };
 
 typedef struct arguments {
-    const char *batch, *tap, *out, *save;
+    const char *batch, *tap, *out, *save, *resize;
+    const char *const *images; /* files and folders */
+    size_t n_images;
     int64_t generate, size;
     kith_model_options model;
 } arguments;
@@ -52,11 +55,9 @@ static kith_status read_batch(const char *path, kith_array *ret_array, kith_erro
         *ret_array = array;
         return KITH_OK;
     }
-    *err = (kith_error){.status = KITH_ESHAPE};
-    snprintf(err->message, sizeof err->message,
-             "%.300s holds %s with %d axes; wanted float32 [n, channels, height, width]", path,
-             kith_dtype_name(array.dtype), array.n_dims);
-    snprintf(err->hint, sizeof err->hint, "preprocess the images and save them with numpy.save as float32");
+    cli_error(err, KITH_ESHAPE, "preprocess the images and save them with numpy.save as float32",
+              "%.300s holds %s with %d axes; wanted float32 [n, channels, height, width]", path,
+              kith_dtype_name(array.dtype), array.n_dims);
     kith_array_release(&array);
     return KITH_ESHAPE;
 }
@@ -95,28 +96,117 @@ static void print_shape(const char *what, const kith_array *values) {
     printf("]\n");
 }
 
+/* Room for n images' values of a tap. */
+static kith_status make_values(const kith_model *model, const char *tap, int64_t n, kith_array *values,
+                               kith_error *err) {
+    int n_dims = 0;
+    int64_t dim[KITH_MAX_DIMS + 1] = {n};
+    const kith_status status = kith_model_tap_shape(model, tap, &n_dims, dim + 1, err);
+    return status == KITH_OK ? kith_array_init(KITH_F32, n_dims + 1, dim, values, err) : status;
+}
+
 /* The images are in `batch`, or are made here when there are none. */
-static kith_status embed(const arguments *a, kith_model *model, kith_array *batch, kith_array *values,
-                         kith_error *err) {
+static kith_status embed(const arguments *a, kith_model *model, const char *tap, kith_array *batch,
+                         kith_array *values, kith_error *err) {
     kith_model_info info;
     kith_model_info_get(model, &info);
-    const char *tap = a->tap ? a->tap : info.embedding > 0 ? "embedding" : "pooled";
     kith_status status;
     if (!a->batch) {
         const int64_t dim[4] = {a->generate, info.channels, info.height, info.width};
         if ((status = kith_array_init(KITH_F32, 4, dim, batch, err)) != KITH_OK) return status;
         fill_patterns(&info, batch);
     }
-    int n_dims = 0;
-    int64_t dim[KITH_MAX_DIMS + 1] = {batch->dim[0]};
-    if ((status = kith_model_tap_shape(model, tap, &n_dims, dim + 1, err)) != KITH_OK) return status;
-    if ((status = kith_array_init(KITH_F32, n_dims + 1, dim, values, err)) != KITH_OK) return status;
+    if ((status = make_values(model, tap, batch->dim[0], values, err)) != KITH_OK) return status;
     return kith_model_embed(model, batch->data, batch->dim[0], tap, values->data, err);
+}
+
+/* The paths of the images that were read, one to a line. */
+typedef struct path_list {
+    char *text;
+    size_t n, capacity;
+} path_list;
+
+static kith_status path_list_add(path_list *list, const char *path, kith_error *err) {
+    const size_t n = strlen(path);
+    if (strchr(path, '\n'))
+        return cli_error(err, KITH_EINVAL, "rename it: the list of paths has one to a line",
+                         "the name of %.300s holds a line break", path);
+    if (list->n + n + 1 > list->capacity) {
+        const size_t capacity = 2 * (list->n + n + 1);
+        char *text = realloc(list->text, capacity);
+        if (!text) return cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the list of paths");
+        list->text = text;
+        list->capacity = capacity;
+    }
+    memcpy(list->text + list->n, path, n);
+    list->n += n;
+    list->text[list->n++] = '\n';
+    return KITH_OK;
+}
+
+static kith_status embed_batches(kith_model *model, const char *tap, kith_image_reader *reader,
+                                 kith_array *values, path_list *paths, kith_error *err) {
+    int64_t n = 0, n_each = 0;
+    cli_progress progress;
+    kith_status status = cli_tap_count(model, tap, &n_each, err);
+    cli_progress_begin(&progress, "embedding", kith_image_reader_count(reader));
+    while (status == KITH_OK) {
+        kith_image_batch batch;
+        status = kith_image_reader_next(reader, &batch, err);
+        if (status != KITH_OK || batch.n == 0) break;
+        status = kith_model_embed(model, batch.data, batch.n, tap, (float *)values->data + n * n_each, err);
+        for (int64_t i = 0; status == KITH_OK && i < batch.n; i++)
+            status = path_list_add(paths, batch.path[i], err);
+        n += batch.n;
+        cli_progress_update(&progress, batch.n_tried, NULL);
+    }
+    cli_progress_end(&progress);
+    values->dim[0] = n;
+    if (status == KITH_OK && n == 0)
+        status = cli_error(err, KITH_EFORMAT, NULL, "none of %lld images could be read; the first: %s",
+                           (long long)kith_image_reader_count(reader), kith_image_reader_bad(reader, 0));
+    return status;
+}
+
+static kith_status embed_images(const arguments *a, kith_model *model, const char *tap, kith_array *values,
+                                path_list *paths, kith_error *err) {
+    kith_model_info info;
+    kith_transform transform;
+    kith_image_reader *reader = NULL;
+    const kith_image_reader_settings reading = {.batch = a->model.batch, .most_bad = -1};
+    kith_model_info_get(model, &info);
+    kith_status status = cli_transform(&info, a->resize, &transform, err);
+    if (status == KITH_OK)
+        status = kith_image_reader_new(a->images, a->n_images, &transform, &reading, &reader, err);
+    if (status == KITH_OK) status = make_values(model, tap, kith_image_reader_count(reader), values, err);
+    if (status == KITH_OK) status = embed_batches(model, tap, reader, values, paths, err);
+    const int64_t n_bad = status == KITH_OK ? kith_image_reader_n_bad(reader) : 0;
+    if (n_bad > 0)
+        fprintf(stderr, "kith: %lld images could not be read and are left out; the first: %s\n",
+                (long long)n_bad, kith_image_reader_bad(reader, 0));
+    kith_image_reader_free(reader);
+    return status;
+}
+
+/* birds.npy has its paths in birds.paths.txt. */
+static kith_status write_paths(const char *out, const path_list *paths, kith_error *err) {
+    char name[4096];
+    size_t n = strlen(out);
+    if (n > 4 && strcmp(out + n - 4, ".npy") == 0) n -= 4;
+    if (n > sizeof name - 16) return cli_error(err, KITH_EINVAL, NULL, "--out is longer than 4,000 bytes");
+    memcpy(name, out, n);
+    memcpy(name + n, ".paths.txt", sizeof ".paths.txt");
+    const kith_status status = kith_text_write(name, paths->text, paths->n, err);
+    if (status == KITH_OK) printf("%s: the images' paths, one to a line\n", name);
+    return status;
 }
 
 static kith_status run(arguments *a, kith_error *err) {
     kith_array batch = {0}, values = {0};
+    path_list paths = {0};
     kith_model *model = NULL;
+    kith_model_info info;
+    const char *tap = NULL;
     kith_status status = KITH_OK;
     if (a->batch) {
         status = read_batch(a->batch, &batch, err);
@@ -127,16 +217,23 @@ static kith_status run(arguments *a, kith_error *err) {
         a->model.height = a->model.width = a->size;
     }
     if (status == KITH_OK) status = kith_model_open(&a->model, &model, err);
-    if (status == KITH_OK) status = embed(a, model, &batch, &values, err);
+    if (status == KITH_OK) {
+        kith_model_info_get(model, &info);
+        tap = a->tap ? a->tap : cli_default_tap(&info);
+        status = a->images ? embed_images(a, model, tap, &values, &paths, err)
+                           : embed(a, model, tap, &batch, &values, err);
+    }
     if (status == KITH_OK && a->out) status = kith_npy_write(a->out, &values, err);
     if (status == KITH_OK && a->save) status = kith_model_save(model, a->save, err);
     if (status == KITH_OK) {
         print_shape(a->out ? a->out : "values", &values);
-        if (!a->batch) print_nearest(&values);
+        if (a->generate) print_nearest(&values);
+        if (a->images) status = write_paths(a->out, &paths, err);
     }
     kith_model_free(model);
     kith_array_release(&values);
     kith_array_release(&batch);
+    free(paths.text);
     return status;
 }
 
@@ -146,7 +243,7 @@ static bool ends_with(const char *text, const char *end) {
 }
 
 int cmd_embed(int argc, char **argv) {
-    arguments a = {0};
+    arguments a = {.resize = "squash256"};
     int64_t seed = 0;
     const cli_option options[] = {
         CLI_TEXT("backbone", "NAME", &a.model.backbone,
@@ -160,18 +257,23 @@ int cmd_embed(int argc, char **argv) {
         CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32"),
         CLI_TEXT("device", "NAME", &a.model.device, "what it runs on (see kith list devices)"),
         CLI_INT("generate", "N", &a.generate, 1, 65536, "embed N generated patterns instead of a file"),
-        CLI_INT("size", "PIXELS", &a.size, 0, 16384, "of generated patterns; 0: the model's"),
+        CLI_TEXT("resize", "HOW", &a.resize, CLI_RESIZE_HELP),
+        CLI_INT("crop", "PIXELS", &a.size, 0, 4096, "side of the model's input; 0: the model's"),
         CLI_TEXT("save", "FILE", &a.save, "also write the model, with what it says of itself"),
         CLI_TEXT("out|o", "FILE", &a.out, "where the values go (.npy)"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "[MODEL.safetensors] [BATCH.npy]",
+        .operands = "[MODEL.safetensors] [IMAGE… | FOLDER… | BATCH.npy]",
         .least = 0,
-        .most = 2,
+        .most = -1,
         .options = options,
         .details =
-            "BATCH.npy is float32 [n, channels, height, width], already preprocessed as the model wants.\n"
-            "The values of the tap are written as float32 [n, …]."};
+            "Images (JPEG, PNG, WebP) are resized, cropped and scaled as the model wants; folders are walked "
+            "to\n"
+            "the bottom. Files that cannot be read are left out and counted. BATCH.npy is float32 [n, "
+            "channels,\n"
+            "height, width], already preprocessed. The values of the tap are written as float32 [n, …]; for\n"
+            "images, the paths go beside them: OUT.npy has OUT.paths.txt."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     a.model.seed = (uint64_t)seed;
@@ -180,12 +282,17 @@ int cmd_embed(int argc, char **argv) {
         if (a.model.weights) return cli_misused("embed", "'%.60s' and --weights are both given", argv[at]);
         a.model.weights = argv[at++];
     }
-    if (at < argc) a.batch = argv[at++];
-    if (at < argc) return cli_misused("embed", "'%.60s' is one too many", argv[at]);
+    if (argc - at == 1 && ends_with(argv[at], ".npy")) {
+        a.batch = argv[at];
+    } else if (at < argc) {
+        a.images = (const char *const *)(argv + at);
+        a.n_images = (size_t)(argc - at);
+    }
     if (!a.model.backbone && !a.model.weights)
         return cli_misused("embed", "wants a model: --backbone NAME or a file");
-    if (!a.batch == !a.generate) return cli_misused("embed", "wants BATCH.npy or --generate N, one of them");
-    if (a.batch && !a.out) return cli_misused("embed", "wants --out FILE for the values");
+    if ((a.batch || a.images) == (a.generate > 0))
+        return cli_misused("embed", "wants images, a folder, BATCH.npy or --generate N, one of them");
+    if (!a.generate && !a.out) return cli_misused("embed", "wants --out FILE for the values");
     kith_error err = {0};
     return run(&a, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
 }

@@ -1,5 +1,6 @@
 /* kith eval: retrieval and clustering metrics of embeddings, or of a model on a data set. */
 #include "cli/eval.h"
+#include "cli/images.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ static kith_status cluster(const eval_set *set, eval_result *r, kith_error *err)
     kith_kmeans_result result = {0};
     kith_status status = KITH_OK;
     if (!is_in || !label || !found)
-        status = eval_fail(err, KITH_ENOMEM, NULL, "not enough memory for the clusters");
+        status = cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the clusters");
     int64_t n_in = 0;
     if (status == KITH_OK) {
         memset(is_in, !set->query || !set->gallery, (size_t)n);
@@ -227,8 +228,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("dataset", "KIND", &a.model.kind, "its layout (see kith list datasets)"),
         CLI_TEXT("recipe", "FILE", &a.model.recipe, "take the data set from a recipe's data section"),
         CLI_CHOICE("split", "NAME", &a.model.split, splits, "which part of the data set"),
-        CLI_TEXT("resize", "HOW", &a.model.resize,
-                 "before the centre crop: squashN, shorterN, atmostN or none"),
+        CLI_TEXT("resize", "HOW", &a.model.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &a.model.crop, 0, 4096, "side of the model's input; 0: the model's"),
         CLI_TEXT("backbone", "NAME", &a.model.backbone, "where the model file does not say"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),

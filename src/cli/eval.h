@@ -76,8 +76,4 @@ void eval_print_text(const eval_result *result, const eval_card *card);
 /* --compare: a table of two results, and what speaks against comparing them. */
 kith_status eval_compare(const char *path_a, const char *path_b, kith_error *err);
 
-/* Fill err with one line and a hint (may be NULL). */
-kith_status eval_fail(kith_error *err, kith_status status, const char *hint, const char *fmt, ...)
-    KITH_PRINTF(4, 5);
-
 #endif

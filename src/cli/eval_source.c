@@ -1,22 +1,12 @@
 /* Embeddings to judge: from files, or from a model and a data set. */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/eval.h"
+#include "cli/images.h"
 #include "kith/data.h"
 #include "kith/model.h"
-
-kith_status eval_fail(kith_error *err, kith_status status, const char *hint, const char *fmt, ...) {
-    va_list ap;
-    *err = (kith_error){.status = status};
-    va_start(ap, fmt);
-    vsnprintf(err->message, sizeof err->message, fmt, ap);
-    va_end(ap);
-    if (hint) snprintf(err->hint, sizeof err->hint, "%s", hint);
-    return status;
-}
 
 void eval_set_release(eval_set *set) {
     kith_array_release(&set->embedding);
@@ -27,7 +17,7 @@ void eval_set_release(eval_set *set) {
 }
 
 static kith_status no_memory(kith_error *err) {
-    return eval_fail(err, KITH_ENOMEM, NULL, "not enough memory for the labels");
+    return cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the labels");
 }
 
 static bool is_integer(kith_dtype dtype) {
@@ -40,7 +30,7 @@ static kith_status read_integers(const char *path, int64_t **ret_values, int64_t
     kith_array file = {0}, wide = {0};
     kith_status status = kith_npy_read(path, &file, err);
     if (status == KITH_OK && (!is_integer(file.dtype) || file.n_dims != 1))
-        status = eval_fail(err, KITH_ESHAPE, NULL, "%s holds %s with %d dimensions; wanted integers with 1",
+        status = cli_error(err, KITH_ESHAPE, NULL, "%s holds %s with %d dimensions; wanted integers with 1",
                            path, kith_dtype_name(file.dtype), file.n_dims);
     if (status == KITH_OK) status = kith_array_convert(&file, KITH_I64, &wide, err);
     if (status == KITH_OK) {
@@ -83,11 +73,11 @@ static void note_file(const char *path, char *name, size_t name_bytes, char hex[
 static kith_status join(const eval_files *f, const kith_array *query, const kith_array *gallery,
                         eval_set *set, kith_error *err) {
     if (!f->query_labels || !f->gallery_labels)
-        return eval_fail(
+        return cli_error(
             err, KITH_EINVAL, NULL,
             "--query and --gallery are embeddings; wanted --query-labels and --gallery-labels too");
     if (gallery->n_dims != 2 || gallery->dtype != query->dtype || gallery->dim[1] != query->dim[1])
-        return eval_fail(err, KITH_ESHAPE, NULL,
+        return cli_error(err, KITH_ESHAPE, NULL,
                          "query is %s [%lld, %lld], gallery %s with %d dimensions of %lld values",
                          kith_dtype_name(query->dtype), (long long)query->dim[0], (long long)query->dim[1],
                          kith_dtype_name(gallery->dtype), gallery->n_dims, (long long)gallery->dim[1]);
@@ -103,7 +93,7 @@ static kith_status join(const eval_files *f, const kith_array *query, const kith
     if (status == KITH_OK) status = read_integers(f->gallery_labels, &more, &n_more, NULL, err);
     if (status == KITH_OK && (n_first != nq || n_more != ng))
         status =
-            eval_fail(err, KITH_ESHAPE, NULL, "%lld query labels for %lld rows, %lld gallery labels for %lld",
+            cli_error(err, KITH_ESHAPE, NULL, "%lld query labels for %lld rows, %lld gallery labels for %lld",
                       (long long)n_first, (long long)nq, (long long)n_more, (long long)ng);
     if (status == KITH_OK) {
         int64_t *all = realloc(set->labels, (size_t)(nq + ng) * sizeof *all + 1);
@@ -128,7 +118,7 @@ static kith_status read_apart(const eval_files *f, eval_set *set, kith_error *er
     kith_status status = kith_npy_read(f->query, &query, err);
     if (status == KITH_OK) status = kith_npy_read(f->gallery, &gallery, err);
     if (status == KITH_OK && query.n_dims != 2)
-        status = eval_fail(err, KITH_EINVAL, "give --embedding E.npy, or two-dimensional embeddings for both",
+        status = cli_error(err, KITH_EINVAL, "give --embedding E.npy, or two-dimensional embeddings for both",
                            "without --embedding, --query must hold embeddings; %s has %d dimensions",
                            f->query, query.n_dims);
     if (status == KITH_OK) status = join(f, &query, &gallery, set, err);
@@ -145,12 +135,12 @@ kith_status eval_set_read(const eval_files *f, eval_set *set, kith_error *err) {
     } else {
         status = kith_npy_read(f->embedding, &set->embedding, err);
         if (status == KITH_OK && set->embedding.n_dims != 2)
-            status = eval_fail(err, KITH_ESHAPE, NULL, "%s has %d dimensions; wanted 2: [rows, dim]",
+            status = cli_error(err, KITH_ESHAPE, NULL, "%s has %d dimensions; wanted 2: [rows, dim]",
                                f->embedding, set->embedding.n_dims);
         if (status == KITH_OK) status = read_integers(f->labels, &set->labels, &set->n_labels, NULL, err);
         const int64_t n = set->embedding.dim[0];
         if (status == KITH_OK && set->n_labels != n)
-            status = eval_fail(err, KITH_ESHAPE, "rows and labels must go together one to one",
+            status = cli_error(err, KITH_ESHAPE, "rows and labels must go together one to one",
                                "%lld labels in %s for %lld rows in %s", (long long)set->n_labels, f->labels,
                                (long long)n, f->embedding);
         if (status == KITH_OK && f->query) status = read_rows(f->query, n, &set->query, &set->n_query, err);
@@ -169,46 +159,6 @@ kith_status eval_set_read(const eval_files *f, eval_set *set, kith_error *err) {
 }
 
 /* ---- a model and a data set ---- */
-
-static kith_status parse_resize(const char *text, kith_transform *transform, kith_error *err) {
-    static const struct {
-        const char *word;
-        kith_resize how;
-    } ways[] = {
-        {"squash", KITH_RESIZE_SQUASH}, {"shorter", KITH_RESIZE_SHORTER}, {"atmost", KITH_RESIZE_AT_MOST}};
-    transform->resize = KITH_RESIZE_NONE;
-    if (strcmp(text, "none") == 0) return KITH_OK;
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        const size_t n = strlen(ways[i].word);
-        if (strncmp(text, ways[i].word, n) != 0) continue;
-        char *end = NULL;
-        const long side = strtol(text + n, &end, 10);
-        if (end == text + n || *end || side < 1 || side > 4096) break;
-        transform->resize = ways[i].how;
-        transform->resize_to = (int)side;
-        return KITH_OK;
-    }
-    return eval_fail(err, KITH_EINVAL, "wanted squashN, shorterN, atmostN (N pixels) or none",
-                     "--resize is '%.60s'", text);
-}
-
-static kith_status make_transform(const kith_model_info *info, const char *resize, kith_transform *t,
-                                  kith_error *err) {
-    *t = kith_transform_default();
-    if (info->height != info->width || (info->channels != 1 && info->channels != 3))
-        return eval_fail(err, KITH_EUNSUPPORTED, NULL,
-                         "the model takes %lld x %lld images of %lld channels; wanted square ones of 1 or 3",
-                         (long long)info->height, (long long)info->width, (long long)info->channels);
-    t->crop_to = (int)info->height;
-    t->channels = (int)info->channels;
-    t->bgr = info->preprocess.bgr;
-    t->pixel_scale = info->preprocess.scale;
-    for (int c = 0; c < t->channels; c++) {
-        t->mean[c] = info->preprocess.mean[c];
-        t->std[c] = info->preprocess.std[c];
-    }
-    return parse_resize(resize, t, err);
-}
 
 /* The card's facts about the model and its input. */
 static void note_model(const eval_model *m, const kith_model_info *info, const char *tap, eval_card *card) {
@@ -330,14 +280,10 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
     if (status == KITH_OK) status = kith_model_open(&options, &run.model, err);
     if (status == KITH_OK) {
         kith_model_info_get(run.model, &info);
-        run.tap = m->tap ? m->tap : info.embedding > 0 ? "embedding" : "pooled";
-        int n_dims = 0;
-        int64_t dim[KITH_MAX_DIMS] = {1};
-        status = kith_model_tap_shape(run.model, run.tap, &n_dims, dim, err);
-        run.dim = 1;
-        for (int i = 0; i < n_dims; i++) run.dim *= dim[i];
+        run.tap = m->tap ? m->tap : cli_default_tap(&info);
+        status = cli_tap_count(run.model, run.tap, &run.dim, err);
     }
-    if (status == KITH_OK) status = make_transform(&info, m->resize, &transform, err);
+    if (status == KITH_OK) status = cli_transform(&info, m->resize, &transform, err);
     const kith_image_reader_settings reading = {.batch = m->batch, .most_bad = -1};
     if (status == KITH_OK)
         status = kith_image_reader_dataset(dataset, run.split, &transform, &reading, &run.reader, err);

@@ -117,7 +117,7 @@ static void test_wrong_usage(void **state) {
     const char *program = testing_program();
     assert_refused(run("%s embed x.npy -o y.npy", program), 2, "wants a model");
     assert_refused(run("%s embed --backbone convnet4 -o y.npy", program), 2,
-                   "wants BATCH.npy or --generate N");
+                   "wants images, a folder, BATCH.npy or --generate N");
     assert_refused(run("%s embed --backbone convnet4 x.npy", program), 2, "wants --out FILE");
     assert_refused(run("%s embed --backbone convnet5 --generate 1", program), 1, "did you mean 'convnet4'?");
     assert_refused(run("%s embed --backbone convnet4 --settings widht=3 --generate 1", program), 1,
@@ -155,11 +155,40 @@ static void test_list(void **state) {
     assert_holds("{\"name\": \"stride\", \"default\": \"3x3\"");
 }
 
+/* A folder of images, one of them broken: embeddings and paths line up, the broken one is named. */
+static void test_images(void **state) {
+    (void)state;
+    kith_error err = {0};
+    const char *set = in_folder("set"), *out = in_folder("images.npy");
+    assert_int_equal(run("%s synth %s --classes 3 --images 4", testing_program(), set), 0);
+    assert_int_equal(run("echo no image > %s/broken.png", set), 0);
+    assert_int_equal(run("%s embed --backbone convnet4 --resize squash28 --tap pooled %s -o %s",
+                         testing_program(), set, out),
+                     0);
+    assert_holds("float32 [12, 64]");
+    assert_holds("broken.png");
+    kith_array values;
+    assert_ok(kith_npy_read(out, &values, &err), &err);
+    assert_int_equal(values.dim[0], 12);
+    kith_array_release(&values);
+    assert_int_equal(
+        run("wc -l < %s; grep -c broken %s", in_folder("images.paths.txt"), in_folder("images.paths.txt")),
+        1);
+    assert_string_equal(output, "12\n0\n");
+    assert_refused(run("%s embed --backbone convnet4 %s -o %s 2>&1 | tail -1; exit 1", testing_program(),
+                       in_folder("set/broken.png"), in_folder("none.npy")),
+                   1, "none of 1 images could be read");
+    assert_int_not_equal(access(in_folder("none.npy"), F_OK), 0);
+    assert_refused(run("%s embed --backbone convnet4 %s -o %s", testing_program(), in_folder("absent"), out),
+                   1, "there is no such file or folder");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_file),
         cmocka_unit_test(test_a_saved_model),
         cmocka_unit_test(test_generated_images),
+        cmocka_unit_test(test_images),
         cmocka_unit_test(test_bad_batches),
         cmocka_unit_test(test_wrong_usage),
         cmocka_unit_test(test_bench),
