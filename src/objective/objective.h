@@ -80,7 +80,7 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
                                  ki_real **ret_similarity, int64_t *ret_n, kith_error *err);
 
 /* Descriptors for test time, [m, dim]: the normalised embedding (when a term reads it), then what the first
- * regularizer that has descriptors says (HORDE: all its orders). Meant for a PCA afterwards (knn/pca.h).
+ * regularizer that has descriptors says (HORDE: all its orders). Meant for a PCA afterwards (kith_pca_fit).
  * Labels are not read. Allocated with ki_alloc for the caller. KITH_EINVAL when no term has any. */
 kith_status ki_objective_describe(ki_objective *objective, const ki_batch *batch, ki_real **ret_descriptor,
                                   int64_t *ret_dim, kith_error *err);
