@@ -1,10 +1,10 @@
-"""Value + gradient of the losses in PyTorch autograd, vectorised, beside `kith bench objective`.
+"""Value + gradient of the losses in PyTorch autograd, beside `kith bench objective`. The code is written as
+the executable definition of the methods writes it (masks, masked logsumexp, logaddexp), without its loops.
 
     python3 bench/objective_peer.py [--kith build/kith] [--batch 128,512,2048] [--dim 512] [--loss raw+vthm …]
 
 Both run in turn on the same machine, with the same number of threads, on batches of the same shape (two
-items per class). Times are medians of one evaluation in milliseconds; memory that a loss needs beyond
-`--limit` GiB in PyTorch (all triplets at once) is reported as such. Needs Debian's python3-torch."""
+items per class). Times are medians of one evaluation in milliseconds. Needs Debian's python3-torch."""
 import argparse
 import json
 import os
@@ -50,14 +50,24 @@ def raw_vthm(S, pos, neg):
     return raw(S, *vthm(S, pos, neg))
 
 
+def softplus(z):
+    """As methods.py has it: F.softplus turns linear beyond 20 and loses digits."""
+    return torch.logaddexp(z, torch.zeros_like(z))
+
+
+def reduce_mean(t, mask):
+    v = t[mask]
+    return v.mean() if v.numel() else t.sum() * 0
+
+
 def binomial(S, pos, neg, a=2.0, b=50.0, g=0.5):
-    tp, tn = F.softplus(a * (g - S)), F.softplus(b * (S - g))
+    tp, tn = softplus(a * (g - S)), softplus(b * (S - g))
     return ((tp * pos).sum(1) / pos.sum(1).clamp_min(1) + (tn * neg).sum(1) / neg.sum(1).clamp_min(1)).mean()
 
 
 def contrastive(S, pos, neg):
     D = sqdist(S)
-    return (D * pos).sum() / pos.sum() + ((1 - D).clamp_min(0) * neg).sum() / neg.sum()
+    return reduce_mean(D.clamp_min(0), pos) + reduce_mean((1 - D).clamp_min(0), neg)
 
 
 def triplet(S, pos, neg, margin=0.1):

@@ -10,6 +10,7 @@
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 
+enum { KI_VEC_STRETCH = 256 };
 #define KI_VEC_INLINE static inline __attribute__((always_inline))
 
 #define KI_VEC(name) base_##name

@@ -56,7 +56,7 @@ static void measure_rows(void *context, int64_t begin, int64_t end) {
 
 void ki_pairs_measure(ki_pairs *pairs, ki_measure measure) {
     pairs->measure = measure;
-    if (measure != KI_INNER) ki_parallel_for(pairs->m, 8, measure_rows, pairs);
+    if (measure != KI_INNER) ki_parallel_for(pairs->m, 1 + 16384 / pairs->ld, measure_rows, pairs);
 }
 
 /* dL/dD over dL/dE at E: points that coincide attract or repel nowhere. */
@@ -147,7 +147,7 @@ static void diagonal_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void symmetrize(job *j) { ki_parallel_for((j->pairs->m + TILE - 1) / TILE, 1, symmetrize_tiles, j); }
+static void symmetrize(job *j) { ki_parallel_for((j->pairs->m + TILE - 1) / TILE, 2, symmetrize_tiles, j); }
 
 static kith_status backward_distance(const ki_pairs *p, ki_real *g, ki_real scale, ki_real *diff_x,
                                      kith_error *err) {
@@ -163,9 +163,9 @@ static kith_status backward_distance(const ki_pairs *p, ki_real *g, ki_real scal
     for (int64_t i = 0; i < p->m; i++) {
         for (int64_t k = 0; k < p->dim; k++) centred[i * p->dim + k] = p->x[i * p->dim + k] - mean[k];
     }
-    if (p->measure == KI_EUCLIDEAN) ki_parallel_for(p->m, 16, square_rows, &j);
+    if (p->measure == KI_EUCLIDEAN) ki_parallel_for(p->m, 1 + 16384 / p->ld, square_rows, &j);
     symmetrize(&j);
-    ki_parallel_for(p->m, 16, diagonal_rows, &j);
+    ki_parallel_for(p->m, 1 + 32768 / p->ld, diagonal_rows, &j);
     ki_weighted_rows(p->vec, g, p->ld, p->m, p->m, centred, p->dim, -2 * scale, false, diff_x);
     if (p->n > p->m) {
         ki_weighted_rows(p->vec, g + p->m, p->ld, p->m, p->n - p->m, p->w, p->dim, -2 * scale, true, diff_x);

@@ -4,7 +4,8 @@
 #include "objective/pair/pairs.h"
 
 #define EPS ((ki_real)1e-12)
-enum { GRAIN = 32 };
+/* Rows that are worth a thread of their own. */
+static int64_t grain_of(int64_t dim) { return 1 + 32768 / dim; }
 
 typedef struct job {
     const ki_vec *vec;
@@ -28,7 +29,7 @@ static void normalize(void *context, int64_t begin, int64_t end) {
 
 void ki_rows_normalize(const ki_real *x, int64_t m, int64_t dim, ki_real *y, ki_real *norm) {
     job j = {.vec = ki_vec_get(), .x = x, .dst = y, .norm = norm, .dim = dim};
-    ki_parallel_for(m, GRAIN, normalize, &j);
+    ki_parallel_for(m, grain_of(dim), normalize, &j);
 }
 
 static void backward(void *context, int64_t begin, int64_t end) {
@@ -54,7 +55,7 @@ static void run_backward(const ki_real *y, const ki_real *norm, const ki_real *d
              .dim = dim,
              .scale = scale,
              .assign = assign};
-    ki_parallel_for(m, GRAIN, backward, &j);
+    ki_parallel_for(m, grain_of(dim), backward, &j);
 }
 
 void ki_rows_normalize_backward(const ki_real *y, const ki_real *norm, const ki_real *diff_y, int64_t m,

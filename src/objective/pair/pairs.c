@@ -39,8 +39,11 @@ static void count_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* Rows that are worth a thread of their own when each pair costs next to nothing. */
+static int64_t grain_of(const ki_pairs *p) { return 1 + 4 * PAIRS_PER_RUN / p->ld; }
+
 void ki_pairs_count(ki_pairs *pairs) {
-    ki_parallel_for(pairs->m, 16, count_rows, pairs);
+    ki_parallel_for(pairs->m, grain_of(pairs), count_rows, pairs);
     add_up(pairs);
 }
 
@@ -87,7 +90,7 @@ kith_status ki_pairs_build(ki_pairs *pairs, const ki_real *x, int64_t m, int64_t
         square_norms(vec, x, m, dim, row_sq);
     }
     if (n_more) ki_gemm(false, true, m, n_more, dim, 1, x, dim, more, dim, 0, pairs->s + n_self, ld);
-    ki_parallel_for(m, 16, fill_rows, pairs);
+    ki_parallel_for(m, grain_of(pairs), fill_rows, pairs);
     add_up(pairs);
     return KITH_OK;
 }

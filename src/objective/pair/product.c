@@ -63,19 +63,20 @@ void ki_gram(const ki_real *x, int64_t m, int64_t dim, ki_real *s, int64_t ld) {
     ki_parallel_for(j.n_strips, 1, mirror_strips, &j);
 }
 
-/* Multiplying a row costs about as much as walking a fifth of its entries. */
-enum { WALK_IS_DEARER = 5, CHUNK = 64 };
+/* Multiplying a row costs about as much as walking a quarter of its entries. */
+enum { WALK_IS_DEARER = 4, CHUNK = 64 };
 
-/* The size up to which the entries of a row together are too small to matter. */
+/* The size up to which the entries of a row together are too small to matter: less than four units in the
+ * last place of the largest, a fraction of what a sum of hundreds of products rounds away. */
 static ki_real limit_of(const ki_vec *vec, const ki_real *h, int64_t n) {
-    const ki_real last_bit = vec->max_size(h, n) * (KI_REAL_EPS / 2);
-    const ki_real limit[3] = {last_bit / 4, last_bit / 64, last_bit / 1024};
+    const ki_real last_bit = vec->max_size(h, n) * (KI_REAL_EPS / 2), budget = 8 * last_bit;
+    const ki_real limit[3] = {last_bit, last_bit / 16, last_bit / 64};
     ki_real sum[3];
     vec->sums_below(h, limit, sum, n);
     for (int k = 0; k < 3; k++) {
-        if (sum[k] <= last_bit) return limit[k];
+        if (sum[k] <= budget) return limit[k];
     }
-    return last_bit / (ki_real)n;
+    return budget / (ki_real)n;
 }
 
 static void walk_row(const job *j, int64_t i, ki_real limit) {

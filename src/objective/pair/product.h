@@ -13,8 +13,8 @@
 void ki_gram(const ki_real *x, int64_t m, int64_t dim, ki_real *s, int64_t ld);
 
 /* dst [m, dim] (=, or += when add) scale * h [m, ld] x, x [n, dim]. Rows of h that hold few numbers that
- * matter are walked, the others multiplied. Numbers do not matter when all of them together are below half
- * the last bit of the row's largest: less than what a product rounds away. */
+ * matter are walked, the others multiplied. Numbers do not matter when all of them together are less
+ * than four units in the last place of the row's largest: below what a product rounds away. */
 void ki_weighted_rows(const ki_vec *vec, const ki_real *h, int64_t ld, int64_t m, int64_t n, const ki_real *x,
                       int64_t dim, ki_real scale, bool add, ki_real *dst);
 
