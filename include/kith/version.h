@@ -12,6 +12,8 @@ extern "C" {
 
 /* The version of the library that runs; KITH_VERSION is that of the headers compiled against. */
 KITH_API const char *kith_version(void);
+/* The commit it was built from, "-dirty" behind it when files had been changed; "" outside a checkout. */
+KITH_API const char *kith_commit(void);
 
 #ifdef __cplusplus
 }

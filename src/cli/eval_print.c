@@ -144,6 +144,7 @@ static void json_card(kith_json *json, const eval_card *c) {
     kith_json_key(json, "card");
     kith_json_object_begin(json);
     text(json, "kith", kith_version());
+    text(json, "commit", kith_commit());
     text(json, "model", c->model);
     text(json, "weights_sha256", c->weights_hash);
     text(json, "backbone", c->backbone);
