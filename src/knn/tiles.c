@@ -109,7 +109,8 @@ static void run_items(job *j, int64_t n_items) {
 }
 
 static kith_status stopped(int64_t done, int64_t all, kith_error *err) {
-    return ki_fail(err, KITH_ECANCELED, "stopped after %lld of %lld tiles", (long long)done, (long long)all);
+    return ki_fail(err, KITH_ECANCELED, "stopped after %lld of %lld tiles",
+                   (long long)(done < all ? done : all), (long long)all);
 }
 
 static kith_status tournament(job *j, kith_error *err) {
