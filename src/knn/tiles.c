@@ -97,7 +97,7 @@ static void work(void *context, int64_t begin, int64_t end) {
             continue;
         }
         game(j, (int)begin, i);
-        if (begin == 0 && t->progress && t->progress(t->user, i + 1, j->n_items) != 0)
+        if (begin == 0 && i + 1 < j->n_items && t->progress && t->progress(t->user, i + 1, j->n_items) != 0)
             atomic_store(&j->is_stopped, true);
     }
 }
@@ -109,7 +109,8 @@ static void run_items(job *j, int64_t n_items) {
 }
 
 static kith_status stopped(int64_t done, int64_t all, kith_error *err) {
-    return ki_fail(err, KITH_ECANCELED, "stopped after %lld of %lld tiles", (long long)done, (long long)all);
+    return ki_fail(err, KITH_ECANCELED, "stopped after %lld of %lld tiles",
+                   (long long)(done < all ? done : all), (long long)all);
 }
 
 static kith_status tournament(job *j, kith_error *err) {
@@ -119,6 +120,10 @@ static kith_status tournament(job *j, kith_error *err) {
     const int64_t n_rounds = n > 1 ? j->n_players - 1 : 0;
     run_items(j, n + n_rounds * (j->n_players / 2));
     ki_free(j->at_play);
+    /* The calling thread may have come to no game at all: the end is always reported. */
+    const ki_tiles *t = j->tiles;
+    if (!j->is_stopped && t->progress && t->progress(t->user, j->n_items, j->n_items) != 0)
+        j->is_stopped = true;
     return j->is_stopped ? stopped(j->next, j->n_items, err) : KITH_OK;
 }
 

@@ -180,6 +180,33 @@ static void test_nan_rows_and_empty_input(void **state) {
     assert_one_line();
 }
 
+/* A model on a data set, and the files it saved, judged alike; the card says where the numbers are from. */
+static void test_model_and_saved_embeddings_agree(void **state) {
+    (void)state;
+    const char *folder = testing_folder();
+    char arguments[1024];
+    assert_int_equal(run("%s synth %s/set --classes 12 --images 6 --size 32", testing_program(), folder), 0);
+    snprintf(arguments, sizeof arguments,
+             "--backbone convnet4 --data %s/set --resize none --metrics retrieval --save-embedding %s/e.npy "
+             "--save-labels %s/l.npy",
+             folder, folder, folder);
+    kith_result *model = result_of(arguments, "m.json");
+    snprintf(arguments, sizeof arguments, "-e %s/e.npy -y %s/l.npy --metrics retrieval", folder, folder);
+    kith_result *files = result_of(arguments, "f.json");
+    assert_int_equal((int)number(model, "queries"), 36);
+    assert_string_equal(kith_result_text(model, "card.backbone"), "convnet4");
+    assert_string_equal(kith_result_text(model, "card.split"), "test");
+    assert_int_equal((int)strlen(kith_result_text(model, "card.data_sha256")), 64);
+    static const char *const keys[] = {"recall.1", "map_at_r", "map", "mrr"};
+    for (size_t i = 0; i < N_ROWS(keys); i++) assert_true(number(model, keys[i]) == number(files, keys[i]));
+    kith_result_free(model);
+    kith_result_free(files);
+    assert_int_equal(
+        run("%s eval --backbone convnet4 --data %s/set --resize huge", testing_program(), folder), 1);
+    assert_holds("--resize is 'huge'");
+    assert_one_line();
+}
+
 static void test_bench_prints_json(void **state) {
     (void)state;
     assert_int_equal(run("%s bench knn --embedding " GOLDEN "blobs_embedding.npy -k 5 --metric inner --json",
@@ -228,6 +255,7 @@ int main(void) {
         cmocka_unit_test(test_compare_says_what_differs),
         cmocka_unit_test(test_mistakes_are_one_line),
         cmocka_unit_test(test_nan_rows_and_empty_input),
+        cmocka_unit_test(test_model_and_saved_embeddings_agree),
         cmocka_unit_test(test_bench_prints_json),
         cmocka_unit_test(test_map_draws),
     };
