@@ -36,6 +36,9 @@ typedef struct kith_objective_sizes {
     int64_t embedding; /* columns of the embedding */
     int64_t pooled;    /* columns of the pooled features */
     int64_t map;       /* channels of the feature map */
+    /* HORDE as a saved state has it, for what a recipe leaves open; all 0 without such a state: orders
+     * (horde.w1 … wK), columns of horde.w1, columns of horde.e2 (0: it has none). */
+    int64_t horde_orders, horde_dimension, horde_embedding;
 } kith_objective_sizes;
 
 /* `recipe` is YAML: a recipe with a key `objective`, or the section itself. Unknown methods and options

@@ -22,7 +22,10 @@ static kith_status make(kith_objective *o, const ki_value *root, const kith_obje
     const ki_sizes core_sizes = {.n_classes = sizes->n_classes,
                                  .embedding = sizes->embedding,
                                  .pooled = sizes->pooled,
-                                 .map = sizes->map};
+                                 .map = sizes->map,
+                                 .horde_orders = sizes->horde_orders,
+                                 .horde_dimension = sizes->horde_dimension,
+                                 .horde_embedding = sizes->horde_embedding};
     return ki_objective_new(section ? section : root, &core_sizes, seed, &o->core, err);
 }
 

@@ -67,6 +67,20 @@ static kith_status read_tap(const char *path, kith_tap tap, inputs *in, kith_err
                 (intmax_t)in->batch.n);
 }
 
+/* Orders and sizes of HORDE, so that a recipe need not repeat what the file shows. */
+static void size_of_moments(const kith_tensors *state, kith_objective_sizes *sizes) {
+    kith_array view;
+    char name[32];
+    for (int k = 1;; k++) {
+        snprintf(name, sizeof name, "horde.w%d", k);
+        if (kith_tensors_get(state, name, &view, NULL) != KITH_OK || view.n_dims != 2) break;
+        sizes->horde_orders = k;
+        sizes->horde_dimension = view.dim[1];
+    }
+    if (kith_tensors_get(state, "horde.e2", &view, NULL) == KITH_OK && view.n_dims == 2)
+        sizes->horde_embedding = view.dim[1];
+}
+
 /* How many classes there are: as many rows as a parameter that has one for each, else the labels' own. */
 static kith_status count_classes(const request *r, inputs *in, kith_error *err) {
     static const char *const per_class[] = {"density.alpha", "density.d0", "proxies"};
@@ -84,6 +98,7 @@ static kith_status count_classes(const request *r, inputs *in, kith_error *err) 
         in->sizes.n_classes = view.dim[0];
         break;
     }
+    size_of_moments(state, &in->sizes);
     if (kith_tensors_get(state, "embedding.weight", &view, NULL) == KITH_OK && view.n_dims == 2) {
         status = kith_array_convert(&view, KITH_F32, &in->tap[KITH_TAP_WEIGHT], err);
         if (status == KITH_OK)

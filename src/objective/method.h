@@ -27,6 +27,8 @@ typedef struct ki_sizes {
     int64_t embedding; /* dim of the embedding */
     int64_t pooled;    /* dim of the pooled features */
     int64_t map;       /* channels of the map */
+    /* HORDE as a saved state has it (kith/objective.h). */
+    int64_t horde_orders, horde_dimension, horde_embedding;
 } ki_sizes;
 
 typedef enum ki_init {

@@ -95,6 +95,7 @@ static kith_status parse_reg(ki_objective *o, const ki_value *v, ki_reg_use *reg
     KI_TRY(ki_reg_find(name, &reg->record, err));
     const ki_method *method = &reg->record->method;
     KI_TRY(settings_parse(o, method, v, reg_keys, "objective.regularizers", &reg->settings, err));
+    if (reg->record->complete) reg->record->complete(reg->settings, &o->sizes);
     KI_TRY(common_parse(method, v, "objective.regularizers", &c, err));
     reg->weight = c.weight;
     reg->warmup = c.warmup;

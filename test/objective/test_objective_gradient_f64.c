@@ -5,7 +5,8 @@
 #include "core/rng.h"
 #include "objective/cases.h"
 
-enum { N_COORDINATES = 24 };
+/* Of each array; fewer in the larger batches, whose evaluations take most of the time. */
+enum { N_COORDINATES = 24, N_COORDINATES_LARGE = 6, LARGE = 64 };
 
 static int n_checked, n_kinks, n_bad, n_value_bad, n_not_derivative;
 
@@ -39,8 +40,9 @@ static void check_array(golden_case *c, const char *what, ki_real *x, const ki_r
     const double middle = value_of(c);
     round_off = 8e-16 * fmax(1, fabs(middle)) / step;
     ki_rng rng = ki_rng_at(1, KI_RNG_TEST, (uint32_t)n, (uint32_t)strlen(c->key));
-    for (int k = 0; k < N_COORDINATES && k < n; k++) {
-        const int64_t i = n <= N_COORDINATES ? k : (int64_t)ki_rng_below(&rng, (uint32_t)n);
+    const int n_coordinates = c->batch.m > LARGE ? N_COORDINATES_LARGE : N_COORDINATES;
+    for (int k = 0; k < n_coordinates && k < n; k++) {
+        const int64_t i = n <= n_coordinates ? k : (int64_t)ki_rng_below(&rng, (uint32_t)n);
         double bend = 0;
         const double narrow = slope(c, x + i, step / 2, middle, &bend),
                      wide = slope(c, x + i, step, middle, &bend);

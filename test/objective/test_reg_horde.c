@@ -199,11 +199,29 @@ static void test_initial_values(void **state) {
     made_free(&m);
 }
 
+/* A recipe need not repeat what a saved state shows; what it says goes first. */
+static void test_sizes_of_a_saved_state(void **state) {
+    (void)state;
+    ki_sizes sizes = taps_sizes;
+    sizes.horde_orders = 3, sizes.horde_dimension = 20, sizes.horde_embedding = 7;
+    made m = made_of("loss: {name: raw}\nregularizers: [{name: horde}]", &sizes);
+    const ki_state *e = ki_objective_param_named(m.objective, "horde.e3");
+    assert_non_null(e);
+    assert_true(e->shape.dim[0] == 20 && e->shape.dim[1] == 7);
+    assert_null(ki_objective_param_named(m.objective, "horde.w4"));
+    made_free(&m);
+    sizes.horde_embedding = 0;
+    m = made_of("loss: {name: raw}\nregularizers: [{name: horde, orders: 4}]", &sizes);
+    assert_null(ki_objective_param_named(m.objective, "horde.e2"));
+    assert_non_null(ki_objective_param_named(m.objective, "horde.w4"));
+    made_free(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_descriptors),       cmocka_unit_test(test_blocks_kept_or_computed_again),
         cmocka_unit_test(test_memory_is_bounded), cmocka_unit_test(test_threads_do_not_matter),
-        cmocka_unit_test(test_initial_values),
+        cmocka_unit_test(test_initial_values),    cmocka_unit_test(test_sizes_of_a_saved_state),
     };
     return cmocka_run_group_tests_name("objective/reg horde", tests, NULL, NULL);
 }

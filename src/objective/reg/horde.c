@@ -27,16 +27,27 @@ typedef struct settings {
 } settings;
 
 static const ki_option options[] = {
-    KI_OPTION_INT(settings, orders, 5, 2, KI_MOST_ORDERS, "K: moments of order 2 to K",
+    KI_OPTION_INT(settings, orders, 0, 0, KI_MOST_ORDERS,
+                  "K: moments of order 2 to K; 0 = as a saved state has it, else 5",
                   "HORDE Sec. 4: 5, SOP and In-Shop 4"),
-    KI_OPTION_INT(settings, dimension, 8192, 1, 1e6, "D: numbers of a moment", "HORDE Sec. 4"),
-    KI_OPTION_INT(settings, embedding, 512, 0, 1e6, "e: size of each order's embedding; 0 = none",
+    KI_OPTION_INT(settings, dimension, 0, 0, 1e6,
+                  "D: numbers of a moment; 0 = as a saved state has it, else 8192", "HORDE Sec. 4"),
+    KI_OPTION_INT(settings, embedding, -1, -1, 1e6,
+                  "e: size of each order's embedding; 0 = none, -1 = as a saved state has it, else 512",
                   "HORDE Sec. 4"),
     KI_OPTION_BOOL(settings, cascaded, 1, "an order continues the one before (Eq. 6)", "HORDE Alg. 1"),
     KI_OPTION_BOOL(settings, trained, 1, "learn the projections, else fixed +-1", "HORDE Sec. 5.2"),
     KI_OPTION_REAL(settings, lr_multiplier, 1, 0, 1e6, "learning rate of what it learns over the network's",
                    "HORDE code: none"),
     KI_OPTION_END};
+
+static void complete(void *settings_, const ki_sizes *sizes) {
+    settings *o = settings_;
+    const bool is_saved = sizes->horde_orders >= 2 && sizes->horde_dimension > 0;
+    if (o->orders == 0) o->orders = is_saved ? sizes->horde_orders : 5;
+    if (o->dimension == 0) o->dimension = is_saved ? sizes->horde_dimension : 8192;
+    if (o->embedding < 0) o->embedding = is_saved ? sizes->horde_embedding : 512;
+}
 
 /* Of projected positions from the forward to the backward pass. */
 #define KEEP_BYTES ((size_t)512 << 20)
@@ -60,6 +71,9 @@ static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state
     const settings *o = settings_;
     char name[32];
     if (!sizes->map) return ki_fail_size(err, "horde", "the channels of the map");
+    if (o->orders < 2 || o->orders > KI_MOST_ORDERS)
+        return ki_fail(err, KITH_EINVAL, "horde has orders %lld; wanted 2 to %d", (long long)o->orders,
+                       KI_MOST_ORDERS);
     for (int k = o->cascaded ? 1 : 2; k <= (int)o->orders; k++) {
         for (int t = 1; t <= (o->cascaded ? 1 : k); t++) {
             if (o->cascaded)
@@ -177,6 +191,7 @@ const ki_reg ki_reg_horde = {
                .options = options,
                .settings_bytes = sizeof(settings)},
     .taps = KI_TAP_BIT(KI_TAP_MAP),
+    .complete = complete,
     .params = params,
     .eval = eval,
     .describe_dim = describe_dim,

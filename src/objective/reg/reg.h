@@ -68,6 +68,8 @@ typedef struct ki_reg {
     /* Its gradient at the embedding trains the embedding layer and goes no further down: default of the
      * recipe's `stops_at_embedding`. */
     bool stops_at_embedding;
+    /* Fills in what the recipe left open and the sizes say. NULL: nothing to fill in. */
+    void (*complete)(void *settings, const ki_sizes *sizes);
     kith_status (*params)(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err);
     kith_status (*eval)(const ki_reg_in *in, ki_reg_out *out, kith_error *err);
     /* Descriptors for test time, beside the embedding: dst [m, describe_dim]. NULL: none. */
