@@ -5,7 +5,7 @@
 #include "core/rng.h"
 #include "objective/cases.h"
 
-enum { N_COORDINATES = 24 };
+enum { N_COORDINATES = 10 };
 
 static int n_checked, n_kinks, n_bad, n_value_bad, n_not_derivative;
 
