@@ -349,6 +349,69 @@ static void test_warm_up_and_weights(void **state) {
     made_free(&m);
 }
 
+/* All triplets of a large batch: matrices of its square, nothing of its cube. */
+static void test_large_batch_of_triplets(void **state) {
+    (void)state;
+    enum { M = 2048, D = 8 };
+    static ki_real x[M * D];
+    static int32_t label[M];
+    const ki_sizes sizes = {.embedding = D};
+    fill(x, label, M, D, 64, 1);
+    made m = made_of("loss: {name: triplet, reduction: mean}", &sizes);
+    const ki_batch batch = batch_of(x, label, M, D);
+    ki_result result;
+    kith_error err = {0};
+    assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+    assert_true(result.total > 0 && isfinite(result.total));
+    const size_t bytes = ki_objective_work_bytes(m.objective), square = (size_t)M * M * sizeof(ki_real);
+    if (bytes > 3 * square) fail_msg("%zu bytes of working memory; the matrix is %zu", bytes, square);
+    made_free(&m);
+}
+
+/* Which negative the margin loss's miner draws: the same for the same step, others for another, and
+ * spread over distances rather than piled up where most points are. */
+static void test_distance_weighted_draws(void **state) {
+    (void)state;
+    enum { M = 64, D = 16 };
+    static ki_real x[M * D];
+    static int32_t label[M];
+    const ki_sizes sizes = {.embedding = D};
+    fill(x, label, M, D, 2, 1);
+    made m =
+        made_of("loss: {name: triplet, margin: 4, reduction: sum}\nminer: {name: distance_weighted}", &sizes);
+    ki_batch batch = batch_of(x, label, M, D);
+    ki_result result;
+    kith_error err = {0};
+    assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+    const double first = result.total;
+    assert_int_equal(result.n_pos, M);
+    assert_int_equal(result.n_neg, M); /* one negative for each of the M positive pairs */
+    assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+    assert_true(result.total == first);
+    int n_other = 0;
+    for (uint64_t step = 1; step <= 20; step++) {
+        batch.step = step;
+        assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+        n_other += result.total != first;
+    }
+    assert_true(n_other >= 19);
+    made_free(&m);
+    /* The mean squared distance drawn is below that of all negatives: near ones are taken more often. */
+    double sums[2] = {0, 0};
+    for (int k = 0; k < 2; k++) {
+        m = made_of(k ? "loss: {name: contrastive, neg_margin: 4}\nminer: {name: distance_weighted}"
+                      : "loss: {name: contrastive, neg_margin: 4}",
+                    &sizes);
+        for (uint64_t step = 0; step < 20; step++) {
+            batch.step = step;
+            assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+            sums[k] += result.total; /* mean D of positives + mean (4 - D) of negatives */
+        }
+        made_free(&m);
+    }
+    if (!(sums[1] > sums[0] + 1)) fail_msg("drawn %.4g, all %.4g", sums[1] / 20, sums[0] / 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recipe_errors),
@@ -360,6 +423,8 @@ int main(void) {
         cmocka_unit_test(test_memory_columns_are_the_past),
         cmocka_unit_test(test_memory_waits_wraps_and_is_state),
         cmocka_unit_test(test_warm_up_and_weights),
+        cmocka_unit_test(test_large_batch_of_triplets),
+        cmocka_unit_test(test_distance_weighted_draws),
     };
     return cmocka_run_group_tests_name("objective/run", tests, NULL, NULL);
 }
