@@ -68,17 +68,22 @@ static void put_axes(text *t, const frame *f, const char *title) {
     put(t, "<text x=\"%d\" y=\"22\" font-size=\"15\">%s: weight of a pair against its similarity</text>\n",
         LEFT, title);
     const double step_s = tick_step(f->most_s - f->least_s), step_w = tick_step(f->most_w - f->least_w);
-    for (double s = ceil(f->least_s / step_s) * step_s; s <= f->most_s + 1e-9 * step_s; s += step_s)
+    const long first_s = lround(ceil(f->least_s / step_s)), last_s = lround(floor(f->most_s / step_s + 1e-9));
+    const long first_w = lround(ceil(f->least_w / step_w)), last_w = lround(floor(f->most_w / step_w + 1e-9));
+    for (long i = first_s; i <= last_s; i++) {
+        const double s = (double)i * step_s;
         put(t,
             "<path d=\"M%.1f %dV%d\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%d\" "
             "text-anchor=\"middle\">%.3g</text>\n",
-            x_of(f, s), TOP, HEIGHT - BOTTOM, x_of(f, s), HEIGHT - BOTTOM + 18,
-            fabs(s) < 1e-9 * step_s ? 0 : s);
-    for (double w = ceil(f->least_w / step_w) * step_w; w <= f->most_w + 1e-9 * step_w; w += step_w)
+            x_of(f, s), TOP, HEIGHT - BOTTOM, x_of(f, s), HEIGHT - BOTTOM + 18, s);
+    }
+    for (long i = first_w; i <= last_w; i++) {
+        const double w = (double)i * step_w;
         put(t,
             "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.1f\" "
             "text-anchor=\"end\">%.3g</text>\n",
-            LEFT, y_of(f, w), WIDTH - RIGHT, LEFT - 6, y_of(f, w) + 4, fabs(w) < 1e-9 * step_w ? 0 : w);
+            LEFT, y_of(f, w), WIDTH - RIGHT, LEFT - 6, y_of(f, w) + 4, w);
+    }
     put(t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">similarity</text>\n", (WIDTH + LEFT) / 2,
         HEIGHT - 12);
 }

@@ -23,7 +23,8 @@ typedef struct arguments {
 static double pixel(int64_t image, int channel, double x, double y) {
     const double pi = 3.14159265358979323846;
     const int pattern = (int)(image % N_PATTERNS);
-    const double angle = pi * pattern / N_PATTERNS, shift = 0.37 * (double)(image / N_PATTERNS);
+    const int64_t turn = image / N_PATTERNS;
+    const double angle = pi * pattern / N_PATTERNS, shift = 0.37 * (double)turn;
     const double wave = sin(2 * pi * ((6 + 3 * pattern) * (x * cos(angle) + y * sin(angle)) + shift));
     const double colour = 0.5 + 0.5 * cos(pi * (pattern + 2 * channel) / 3.0);
     return 255 * (0.2 + 0.6 * colour) * (0.5 + 0.5 * wave);

@@ -137,7 +137,7 @@ static kith_status make_inputs(inputs *in, kith_error *err) {
     uint32_t word = 12345;
     for (int64_t i = 0; i < n; i++) {
         labels[i] = i / IMAGES;
-        const float spread = 0.15f + 0.12f * (float)(i / IMAGES);
+        const float spread = 0.15f + 0.12f * (float)labels[i];
         for (int k = 0; k < DIM; k++) {
             float noise = 0;
             for (int d = 0; d < 4; d++) {
