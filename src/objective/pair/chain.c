@@ -105,7 +105,9 @@ static void symmetrize_tiles(void *context, int64_t begin, int64_t end) {
         const int64_t i_0 = bi * TILE, i_1 = i_0 + TILE < m ? i_0 + TILE : m;
         for (int64_t bj = bi; bj < n_tiles; bj++) {
             const int64_t j_0 = bj * TILE, j_1 = j_0 + TILE < m ? j_0 + TILE : m;
-            if (is_empty(j, i_0, i_1, j_0, j_1) && is_empty(j, j_0, j_1, i_0, i_1)) continue;
+            const bool is_clear = is_empty(j, i_0, i_1, j_0, j_1);
+            /* The mirrored tile: NOLINTNEXTLINE(readability-suspicious-call-argument) */
+            if (is_clear && is_empty(j, j_0, j_1, i_0, i_1)) continue;
             ki_real turned[TILE][TILE];
             for (int64_t r = j_0; r < j_1; r++) {
                 for (int64_t c = i_0; c < i_1; c++) turned[c - i_0][r - j_0] = j->g[r * ld + c];
