@@ -114,6 +114,13 @@ KITH_API kith_status kith_objective_weights(kith_objective *objective, const kit
                                             kith_array *ret_weight, kith_array *ret_similarity,
                                             kith_error *err);
 
+/* What to search with at test time when a term has descriptors of its own (HORDE: all orders): the
+ * normalised embedding and then those descriptors, float32 [n, dim], a new array. Meant for a PCA
+ * afterwards (kith_pca_fit in kith/knn.h). Labels are checked but do not matter. KITH_EINVAL when no
+ * term has any. */
+KITH_API kith_status kith_objective_describe(kith_objective *objective, const kith_batch *batch,
+                                             kith_array *ret_descriptor, kith_error *err);
+
 /* Draw weight against similarity, one dot per pair, positives and negatives apart, as an SVG file. */
 KITH_API kith_status kith_objective_plot(kith_objective *objective, const kith_batch *batch, const char *path,
                                          kith_error *err);

@@ -150,6 +150,17 @@ kith_status kith_objective_weights(kith_objective *objective, const kith_batch *
     return KITH_OK;
 }
 
+kith_status kith_objective_describe(kith_objective *objective, const kith_batch *batch,
+                                    kith_array *ret_descriptor, kith_error *err) {
+    ki_batch core;
+    float *descriptor = NULL;
+    int64_t dim = 0;
+    KI_TRY(to_core(objective, batch, &core, err));
+    KI_TRY(ki_objective_describe(objective->core, &core, &descriptor, &dim, err));
+    *ret_descriptor = (kith_array){.dtype = KITH_F32, .n_dims = 2, .dim = {core.m, dim}, .data = descriptor};
+    return KITH_OK;
+}
+
 bool kith_objective_param_at(kith_objective *objective, int i, kith_objective_param *ret_param) {
     const ki_state *param = i < 0 ? NULL : ki_objective_param(objective->core, (size_t)i);
     if (!param) return false;

@@ -1,5 +1,6 @@
 /* kith objective: a recipe's objective on given arrays. */
 #include "kith/objective.h"
+#include "kith/knn.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,10 +10,11 @@
 
 #include "cli/cli.h"
 #include "kith/json.h"
+#include "kith/knn.h"
 
 typedef struct request {
-    const char *recipe, *labels, *embedding, *pooled, *map, *state, *out, *plot;
-    int64_t step, seed;
+    const char *recipe, *labels, *embedding, *pooled, *map, *state, *out, *plot, *descriptor;
+    int64_t step, seed, pca;
     bool json;
 } request;
 
@@ -228,6 +230,24 @@ static kith_status write_weights(const char *folder, kith_objective *objective, 
     return status;
 }
 
+/* The test-time descriptor, brought down to r->pca components when asked. */
+static kith_status write_descriptor(const request *r, kith_objective *objective, const inputs *in,
+                                    kith_error *err) {
+    kith_array whole = {0}, projected = {0};
+    kith_pca pca = {0};
+    const kith_pca_options options = {.n_components = r->pca};
+    kith_status status = kith_objective_describe(objective, &in->batch, &whole, err);
+    if (status == KITH_OK && r->pca) {
+        status = kith_pca_fit(&whole, &options, &pca, err);
+        if (status == KITH_OK) status = kith_pca_apply(&pca, &whole, &projected, err);
+    }
+    if (status == KITH_OK) status = kith_npy_write(r->descriptor, r->pca ? &projected : &whole, err);
+    kith_pca_release(&pca);
+    kith_array_release(&projected);
+    kith_array_release(&whole);
+    return status;
+}
+
 static kith_status write_all(const request *r, kith_objective *objective, const inputs *in,
                              const kith_result *result, bool has_loss, kith_error *err) {
     if (mkdir(r->out, 0777) != 0 && errno != EEXIST)
@@ -303,6 +323,7 @@ static kith_status run(const request *r, inputs *in, kith_objective **objective,
     else
         print_text(&result, has_loss);
     if (status == KITH_OK && r->out) status = write_all(r, *objective, in, &result, has_loss, err);
+    if (status == KITH_OK && r->descriptor) status = write_descriptor(r, *objective, in, err);
     return status;
 }
 
@@ -315,6 +336,9 @@ int cmd_objective(int argc, char **argv) {
         CLI_TEXT("map", "M.npy", &r.map, "feature maps [m, c, h, w], for terms that read them"),
         CLI_TEXT("state", "FILE.safetensors", &r.state, "learned things by name: proxies, density.alpha …"),
         CLI_TEXT("out|o", "DIR", &r.out, "write gradients and pair weights there"),
+        CLI_TEXT("descriptor", "D.npy", &r.descriptor,
+                 "write what to search with at test time: the embedding and all of HORDE's orders"),
+        CLI_INT("pca", "N", &r.pca, 0, 65536, "bring the descriptor down to N components; 0: whole"),
         CLI_TEXT("plot", "FILE.svg", &r.plot,
                  "draw pair weight against similarity; without --labels on made-up data"),
         CLI_INT("step", "N", &r.step, 0, INT64_MAX, "training step, for warm-ups and random choices"),
