@@ -12,7 +12,6 @@ struct ki_plan {
     ki_backend *backend;
     ki_params *params;
     ki_plan_options options;
-    ki_arena arena; /* tap names */
     ki_steps steps;
     ki_buffer *buffer;
     size_t n_buffers, buffer_capacity;
@@ -300,7 +299,6 @@ void ki_plan_free(ki_plan *plan) {
     ki_free(plan->buffer);
     plan->backend->type->free(plan->backend, plan->block);
     plan->backend->type->free(plan->backend, plan->labels);
-    ki_arena_release(&plan->arena);
     ki_free(plan);
 }
 

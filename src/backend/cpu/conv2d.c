@@ -29,7 +29,6 @@ typedef struct conv {
     float *bias_own; /* zeros or the folded bias, when the master has none */
     ki_param_slot param[KI_MAX_PARAMS];
     float *diff_bias_ptr, *scratch;
-    bool diff_weights_in_scratch;
 } conv;
 
 static void pass_free(conv_pass *pass) {
