@@ -35,12 +35,20 @@ enum { KI_BACKEND_VERSION = 2 };
 
 typedef enum ki_layout { KI_PLAIN, KI_NATIVE } ki_layout;
 
-/* One tensor between two kernels. */
+/* One tensor between two kernels, or its gradient: both lie alike.
+ *
+ * A map may be a slice of the channels of a wider one: `pitch` is then the wider one's channels, the
+ * elements from one pixel to the next, and the pointer that goes with the edge is that of the slice's
+ * first channel. Only backends that CAN_SLICE_CONCAT (their native maps have the channels of a pixel
+ * side by side) ever see one; slices start at and hold multiples of KI_SLICE_ALIGN channels. */
 typedef struct ki_edge {
     ki_shape shape;
     ki_layout layout;
-    size_t bytes;
+    size_t bytes;  /* without what lies between the pixels of a slice */
+    int64_t pitch; /* 0: a tensor of its own, as good as dim[1] */
 } ki_edge;
+
+enum { KI_SLICE_ALIGN = 8 };
 
 typedef enum ki_mode { KI_INFER, KI_TRAIN } ki_mode;
 
@@ -195,6 +203,10 @@ typedef struct ki_backend_type {
     const ki_kernel_type *kernels[KI_N_OPS];
     bool can_fuse_relu[KI_N_OPS];
     bool can_fold_bn, can_mask_concat;
+    /* Kernels and `join` honour the pitch of sources and destinations and of their gradients. The
+     * planner then lets the sources of a concat write into its buffer and takes their gradients out of
+     * the concat's, and neither needs a kernel. */
+    bool can_slice_concat;
 
     /* dst = (sum of parts) * [mask > 0]; mask may be NULL; dst may be any one of the parts. */
     kith_status (*join)(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
