@@ -409,6 +409,8 @@ kith_status ki_plan_backward(ki_plan *plan, kith_error *err) {
     return KITH_OK;
 }
 
+void ki_plan_set_step(ki_plan *plan, uint64_t step) { plan->step_number = step; }
+
 kith_status ki_plan_read_input_grad(ki_plan *plan, ki_real *host, kith_error *err) {
     for (int s = 0; s < plan->steps.n; s++) {
         const ki_step *step = &plan->steps.step[s];

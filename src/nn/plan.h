@@ -51,6 +51,9 @@ kith_status ki_plan_read(ki_plan *plan, const char *tap, ki_real *host, kith_err
  * set count as zero). */
 kith_status ki_plan_set_grad(ki_plan *plan, const char *tap, const ki_real *host, kith_error *err);
 kith_status ki_plan_backward(ki_plan *plan, kith_error *err);
+/* The number of the next forward, from 0: names dropout's random numbers. A run that goes on where
+ * another stopped sets it; each forward adds one. */
+void ki_plan_set_step(ki_plan *plan, uint64_t step);
 /* With input_grad: the gradient at the input, plain. */
 kith_status ki_plan_read_input_grad(ki_plan *plan, ki_real *host, kith_error *err);
 
