@@ -51,8 +51,6 @@ kith_status ki_plan_set_labels(ki_plan *plan, const int32_t *host, kith_error *e
 /* Where input and labels lie, for who fills them in backend memory; no labels: NULL. */
 kith_status ki_plan_input_memory(ki_plan *plan, ki_edge *ret_edge, void **ret_ptr, kith_error *err);
 int32_t *ki_plan_labels_memory(ki_plan *plan);
-/* The number of the next forward, when the plan counts them: to go on where a run was left. */
-void ki_plan_set_step(ki_plan *plan, uint64_t step);
 kith_status ki_plan_forward(ki_plan *plan, kith_error *err);
 /* Shape with the batch; host is plain. */
 kith_status ki_plan_tap_shape(const ki_plan *plan, const char *tap, ki_shape *ret_shape, kith_error *err);
@@ -68,6 +66,9 @@ kith_status ki_plan_tap_memory(const ki_plan *plan, const char *tap, ki_edge *re
 kith_status ki_plan_grad_memory(ki_plan *plan, const char *tap, ki_edge *ret_edge, void **ret_ptr,
                                 kith_error *err);
 kith_status ki_plan_backward(ki_plan *plan, kith_error *err);
+/* The number of the next forward, from 0: names dropout's random numbers. A run that goes on where
+ * another stopped sets it; each forward adds one. Without effect where options.step is given. */
+void ki_plan_set_step(ki_plan *plan, uint64_t step);
 /* With input_grad: the gradient at the input, plain. */
 kith_status ki_plan_read_input_grad(ki_plan *plan, ki_real *host, kith_error *err);
 

@@ -92,7 +92,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n) {
 static uint64_t hash_batches(ki_loader *loader, int n, size_t item_bytes, ki_sampler_state *ret_after) {
     uint64_t hash = 1469598103934665603u;
     for (int b = 0; b < n; b++) {
-        ki_batch batch;
+        ki_loader_batch batch;
         kith_error err = {0};
         assert_ok(ki_loader_next(loader, &batch, &err), &err);
         assert_int_equal(batch.n, 12);
@@ -296,7 +296,7 @@ static void test_too_many_bad_images(void **state) {
     ki_loader *loader = make_loader(set, &s, NULL);
     kith_error err = {0};
     kith_status status = KITH_OK;
-    ki_batch batch;
+    ki_loader_batch batch;
     for (int b = 0; b < 12 && status == KITH_OK; b++) status = ki_loader_next(loader, &batch, &err);
     assert_int_equal(status, KITH_EFORMAT);
     assert_non_null(strstr(err.message, "3 images cannot be read, more than the 2 allowed; the last is "));
@@ -339,7 +339,7 @@ static void test_no_memory(void **state) {
         ki_sampler *sampler = make_sampler(set, &batches);
         ki_loader *loader = NULL;
         kith_error err = {0};
-        ki_batch batch;
+        ki_loader_batch batch;
         ki_alloc_fail_after(n);
         kith_status status = ki_loader_new(set, sampler, 12, &s, &loader, &err);
         if (status == KITH_OK) status = ki_loader_next(loader, &batch, &err);

@@ -25,7 +25,7 @@ typedef enum slot_state { FREE, FILLING, READY, HELD } slot_state;
 
 typedef struct slot {
     slot_state state;
-    ki_batch batch;
+    ki_loader_batch batch;
     void *data;
     int32_t *label;
     int64_t *item;
@@ -199,14 +199,14 @@ static void plan_next(ki_loader *l) {
     }
     slot *to = slot_of(l, l->n_planned++);
     l->n_tried += b.n;
-    to->batch = (ki_batch){.n = b.n,
-                           .data = to->data,
-                           .label = to->label,
-                           .item = to->item,
-                           .epoch = b.epoch,
-                           .number = b.number,
-                           .n_tried = l->n_tried,
-                           .after = ki_sampler_save(l->sampler)};
+    to->batch = (ki_loader_batch){.n = b.n,
+                                  .data = to->data,
+                                  .label = to->label,
+                                  .item = to->item,
+                                  .epoch = b.epoch,
+                                  .number = b.number,
+                                  .n_tried = l->n_tried,
+                                  .after = ki_sampler_save(l->sampler)};
     to->first = b.first;
     to->n_taken = to->n_done = 0;
     to->state = FILLING;
@@ -279,7 +279,7 @@ static void close_gaps(const ki_loader *l, slot *s) {
     s->batch.n = kept;
 }
 
-kith_status ki_loader_next(ki_loader *l, ki_batch *ret_batch, kith_error *err) {
+kith_status ki_loader_next(ki_loader *l, ki_loader_batch *ret_batch, kith_error *err) {
     kith_status status = KITH_OK;
     pthread_mutex_lock(&l->mutex);
     for (;;) {
@@ -298,7 +298,7 @@ kith_status ki_loader_next(ki_loader *l, ki_batch *ret_batch, kith_error *err) {
             break;
         }
         if (s->state != READY) { /* the end */
-            *ret_batch = (ki_batch){.n_tried = l->n_tried};
+            *ret_batch = (ki_loader_batch){.n_tried = l->n_tried};
             break;
         }
         s->state = HELD;

@@ -42,7 +42,7 @@ typedef struct ki_loader_settings {
     ki_batch_memory memory;
 } ki_loader_settings;
 
-typedef struct ki_batch {
+typedef struct ki_loader_batch {
     int64_t n; /* 0: the end */
     const void *data;
     const int32_t *label;
@@ -51,7 +51,7 @@ typedef struct ki_batch {
     int64_t number;         /* in the epoch */
     int64_t n_tried;        /* images the sampler asked for, with those left out */
     ki_sampler_state after; /* restore the sampler to this to go on behind this batch */
-} ki_batch;
+} ki_loader_batch;
 
 /* The sampler is taken over (freed with the loader, and on failure too) and may have been restored to any
  * place; `batch_size` is the most it puts into a batch. The data set is borrowed and must not
@@ -63,7 +63,7 @@ void ki_loader_free(ki_loader *loader);
 
 /* The next batch, borrowed until the following call or ki_loader_free. After an error the loader only
  * repeats it. To be called from one thread. */
-kith_status ki_loader_next(ki_loader *loader, ki_batch *ret_batch, kith_error *err);
+kith_status ki_loader_next(ki_loader *loader, ki_loader_batch *ret_batch, kith_error *err);
 
 /* Unreadable images so far: how many, and "PATH: why" for the first KI_MOST_BAD_NAMED (else NULL). */
 enum { KI_MOST_BAD_NAMED = 100 };

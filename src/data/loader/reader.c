@@ -9,7 +9,7 @@ struct kith_image_reader {
     const kith_dataset *set;
     int64_t n;
     ki_loader *loader;
-    ki_batch batch;
+    ki_loader_batch batch;
     const char **path; /* of the batch */
 };
 
@@ -127,7 +127,7 @@ void kith_image_reader_free(kith_image_reader *reader) {
 int64_t kith_image_reader_count(const kith_image_reader *reader) { return reader->n; }
 
 kith_status kith_image_reader_next(kith_image_reader *reader, kith_image_batch *ret_batch, kith_error *err) {
-    ki_batch batch;
+    ki_loader_batch batch;
     KI_TRY(ki_loader_next(reader->loader, &batch, err));
     for (int64_t i = 0; i < batch.n; i++) reader->path[i] = reader->set->item[batch.item[i]].path;
     reader->batch = batch;

@@ -37,7 +37,7 @@ static kith_status take(ki_loader *loader, int64_t n, double *ret_seconds, int64
     const double begin = now_s();
     int64_t taken = 0;
     while (taken < n) {
-        ki_batch batch;
+        ki_loader_batch batch;
         KI_TRY(ki_loader_next(loader, &batch, err));
         if (batch.n == 0) break;
         taken += batch.n;
