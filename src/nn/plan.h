@@ -61,8 +61,8 @@ kith_status ki_plan_set_grad(ki_plan *plan, const char *tap, const ki_real *host
 /* Where a tap's values lie. */
 kith_status ki_plan_tap_memory(const ki_plan *plan, const char *tap, ki_edge *ret_edge, void **ret_ptr,
                                kith_error *err);
-/* Where its gradient goes: from now on every backward takes what lies there. NULL when nothing upstream
- * is trained: nobody wants it. */
+/* Where its gradient goes: from now on every backward takes what lies there, to be written between
+ * forward and backward. NULL when nothing upstream is trained: nobody wants it. */
 kith_status ki_plan_grad_memory(ki_plan *plan, const char *tap, ki_edge *ret_edge, void **ret_ptr,
                                 kith_error *err);
 kith_status ki_plan_backward(ki_plan *plan, kith_error *err);
