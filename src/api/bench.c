@@ -84,7 +84,8 @@ static kith_status prepare(bench *b, kith_error *err) {
     kith_model_options model = o->model;
     if (!model.weights && o->train && model.embedding == 0 && model.classes <= 0)
         model.embedding = DEFAULT_EMBEDDING;
-    KI_TRY(ki_backend_open(model.device ? model.device : "cpu", model.device_number, &b->backend, err));
+    KI_TRY(ki_backend_open(model.device ? model.device : "cpu",
+                           &(ki_backend_options){.device = model.device_number}, &b->backend, err));
     KI_TRY(ki_model_file_open(&model, b->backend, &b->net, &b->params, err));
     b->tap = o->tap ? o->tap : b->net.embedding > 0 ? "embedding" : b->net.classes > 0 ? "logits" : "pooled";
     const ki_plan_options plan = {.mb = b->batch,

@@ -21,15 +21,29 @@ enum { N_TYPES = sizeof types / sizeof types[0] };
 
 const ki_backend_type *ki_backend_type_at(int i) { return i >= 0 && i < N_TYPES ? types[i] : NULL; }
 
-kith_status ki_backend_open(const char *name, int device, ki_backend **ret_backend, kith_error *err) {
+static kith_status open_type(const ki_backend_type *type, const ki_backend_options *options,
+                             ki_backend **ret_backend, kith_error *err) {
+    if (type->version != KI_BACKEND_VERSION)
+        return ki_fail(err, KITH_EINTERNAL, "backend %s is written for interface %d, this is %d", type->name,
+                       type->version, KI_BACKEND_VERSION);
+    if (options->precision == KI_BF16 && !type->has_bf16) {
+        ki_fail(err, KITH_EUNSUPPORTED, "precision bf16 on device %s, which computes in float32 only",
+                type->name);
+        return ki_hint(err, KITH_EUNSUPPORTED, "use precision float32, or device cuda");
+    }
+    KI_TRY(type->open(options, ret_backend, err));
+    (*ret_backend)->options = *options;
+    return KITH_OK;
+}
+
+kith_status ki_backend_open(const char *name, const ki_backend_options *options, ki_backend **ret_backend,
+                            kith_error *err) {
+    static const ki_backend_options plain = {0};
     const char *names[N_TYPES];
     for (int i = 0; i < N_TYPES; i++) {
         names[i] = types[i]->name;
         if (strcmp(names[i], name) != 0) continue;
-        if (types[i]->version != KI_BACKEND_VERSION)
-            return ki_fail(err, KITH_EINTERNAL, "backend %s is written for interface %d, this is %d", name,
-                           types[i]->version, KI_BACKEND_VERSION);
-        return types[i]->open(device, ret_backend, err);
+        return open_type(types[i], options ? options : &plain, ret_backend, err);
     }
 #ifndef KITH_CUDA
     if (strcmp(name, "cuda") == 0) {

@@ -31,7 +31,7 @@
 #include "core/real.h"
 #include "core/tensor.h"
 
-enum { KI_BACKEND_VERSION = 1 };
+enum { KI_BACKEND_VERSION = 2 };
 
 typedef enum ki_layout { KI_PLAIN, KI_NATIVE } ki_layout;
 
@@ -118,23 +118,69 @@ struct ki_kernel {
     ki_backend *backend;
 };
 
+typedef enum ki_precision { KI_FLOAT32, KI_BF16 } ki_precision;
+
+/* How a backend is opened; all zero is the plain case. */
+typedef struct ki_backend_options {
+    int device;
+    ki_precision precision; /* of activations and matrix products */
+    bool tf32;              /* float32 products may use TF32 where the device has it */
+    bool deterministic;     /* same bits from run to run */
+    const char *cache;      /* folder for algorithm choices, borrowed for the backend's life; NULL:
+                               $XDG_CACHE_HOME/kith, else ~/.cache/kith */
+} ki_backend_options;
+
+/* Optimizers. With g = scale * diff + decay * value, where scale is diff_scale times the clipping
+ * factor, rate = clock->lr * run.lr, and value first shrunk by the factor 1 - rate * decoupled:
+ *   adam     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+ *            value -= rate / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+ *   sgd      m = beta1 m + g;  value -= rate * (nesterov ? g + beta1 m : m)
+ *   rmsprop  v = beta2 v + (1 - beta2) g^2;  m = beta1 m + g / (sqrt(v) + eps);  value -= rate * m
+ * These are PyTorch's forms. With beta1 = 0 sgd and rmsprop take m = NULL and use g in its place. */
+typedef enum ki_optim_kind { KI_OPTIM_ADAM, KI_OPTIM_SGD, KI_OPTIM_RMSPROP } ki_optim_kind;
+
+/* Lives in backend memory and is written before each step: a captured step reads it when it runs. */
+typedef struct ki_optim_clock {
+    double lr;
+    int64_t t; /* from 1 */
+} ki_optim_clock;
+
 /* A run of parameters that share optimizer settings. */
-typedef struct ki_adam_step {
+typedef struct ki_optim_run {
     int64_t n;
     ki_real *value;      /* [n] updated in place */
     const ki_real *diff; /* [n] */
-    ki_real *m, *v;      /* [n] first and second moments */
-    double lr, beta1, beta2, eps;
-    double decay;     /* L2: added to the gradient as decay * value */
-    double decoupled; /* AdamW: value shrinks by lr * decoupled */
-    int64_t t;        /* step number from 1, for bias correction */
-} ki_adam_step;
+    ki_real *m, *v;      /* [n] moments, zero before the first step; NULL where the kind has none */
+    double lr;           /* multiplier on the clock's */
+    double decay;        /* L2: added to the gradient as decay * value */
+    double decoupled;    /* AdamW: value shrinks by rate * decoupled */
+    int64_t start;       /* asleep, untouched, while clock->t <= start; its t is clock->t - start */
+} ki_optim_run;
+
+typedef struct ki_optim_step {
+    ki_optim_kind kind;
+    double beta1; /* adam; momentum of sgd and rmsprop */
+    double beta2; /* adam; smoothing of rmsprop */
+    double eps;
+    bool nesterov;         /* sgd with beta1 > 0 */
+    double diff_scale;     /* on every gradient: 1 / micro-batches */
+    double max_norm;       /* 0: no clipping. Otherwise scale is diff_scale times
+                                    min(1, max_norm / (N + 1e-6)), N = diff_scale * the square root of
+                                    the sum of norm_sq over the runs that are not asleep */
+    const double *norm_sq; /* backend memory [n_runs]: sum_squares of the runs; NULL when max_norm is 0 */
+    const ki_optim_clock *clock; /* backend memory */
+    int n_runs;
+    const ki_optim_run *runs; /* host memory, borrowed for the call; pointers inside are the backend's */
+} ki_optim_step;
 
 typedef struct ki_backend_type {
     const char *name, *summary;
     int version; /* KI_BACKEND_VERSION it was written for */
 
-    kith_status (*open)(int device, ki_backend **ret_backend, kith_error *err);
+    bool has_bf16; /* takes KI_BF16 */
+
+    /* The options are never NULL here and are what the device can do: ki_backend_open looks. */
+    kith_status (*open)(const ki_backend_options *options, ki_backend **ret_backend, kith_error *err);
     void (*close)(ki_backend *backend);
 
     /* Memory. */
@@ -165,7 +211,19 @@ typedef struct ki_backend_type {
     /* dst = (sum of parts) * [mask > 0]; mask may be NULL; dst may be any one of the parts. */
     kith_status (*join)(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
                         const void *mask, void *dst, kith_error *err);
-    kith_status (*adam)(ki_backend *backend, const ki_adam_step *step, kith_error *err);
+
+    /* One update of all runs. Allocates nothing and waits for nothing. */
+    kith_status (*optim)(ki_backend *backend, const ki_optim_step *step, kith_error *err);
+    /* dst[i] = sum over run i of diff^2, made in double; dst is backend memory [n_runs]. The same bits
+     * whatever the number of threads. */
+    kith_status (*sum_squares)(ki_backend *backend, int n_runs, const ki_optim_run *runs, double *dst,
+                               kith_error *err);
+    /* diff_weights [oc, ic] += diff_dst^T src; diff_bias [oc] (NULL: none) += column sums of diff_dst.
+     * src is an activation [mb, ic] described by its edge, diff_dst [mb, oc] plain ki_real: trains one
+     * layer from a gradient that stops there. */
+    kith_status (*linear_grad)(ki_backend *backend, const ki_edge *src_edge, const void *src,
+                               const ki_real *diff_dst, int64_t oc, ki_real *diff_weights, ki_real *diff_bias,
+                               kith_error *err);
 
     /* Whole-step capture (optional, all four or none): between begin and end calls are recorded
      * instead of run; launch replays them. */
@@ -179,10 +237,13 @@ typedef struct ki_backend_type {
 struct ki_backend {
     const ki_backend_type *type;
     int64_t n_reorders; /* imports, exports and layout changes inside kernels, per call */
+    ki_backend_options options;
 };
 
 /* The registration table: the one place that knows which backends were built in. */
-kith_status ki_backend_open(const char *name, int device, ki_backend **ret_backend, kith_error *err);
+/* options NULL: all zero. KITH_EUNSUPPORTED when the backend cannot do what they ask. */
+kith_status ki_backend_open(const char *name, const ki_backend_options *options, ki_backend **ret_backend,
+                            kith_error *err);
 void ki_backend_close(ki_backend *backend); /* NULL is fine */
 /* The i-th backend built in, or NULL. */
 const ki_backend_type *ki_backend_type_at(int i);

@@ -18,8 +18,10 @@ struct ki_adam {
     ki_adam_options options; /* without the rules */
     int64_t n, steps;
     ki_real *m, *v; /* device memory */
+    ki_optim_clock clock, *device_clock;
     int n_runs;
     run *runs;
+    ki_optim_run *given; /* what a step hands to the backend */
 };
 
 static bool rule_holds(const ki_optim_rule *rule, const char *name) {
@@ -128,7 +130,12 @@ kith_status ki_adam_new(ki_backend *backend, const ki_optim_param *params, int n
     if (adam->options.beta2 == 0) adam->options.beta2 = 0.999;
     if (adam->options.eps == 0) adam->options.eps = 1e-8;
     KI_CHECK(ki_zalloc_or(&adam->runs, (size_t)n_params, sizeof *adam->runs, "the optimizer's groups", err));
+    KI_CHECK(
+        ki_zalloc_or(&adam->given, (size_t)n_params, sizeof *adam->given, "the optimizer's groups", err));
     make_runs(adam, params, n_params, options);
+    void *clock = NULL;
+    KI_CHECK(backend->type->alloc(backend, sizeof(ki_optim_clock), &clock, err));
+    adam->device_clock = clock;
     KI_CHECK(alloc_zeroed(backend, adam->n, &adam->m, err));
     KI_CHECK(alloc_zeroed(backend, adam->n, &adam->v, err));
     *ret_adam = adam;
@@ -142,31 +149,41 @@ void ki_adam_free(ki_adam *adam) {
     if (!adam) return;
     if (adam->m) adam->backend->type->free(adam->backend, adam->m);
     if (adam->v) adam->backend->type->free(adam->backend, adam->v);
+    if (adam->device_clock) adam->backend->type->free(adam->backend, adam->device_clock);
     ki_free(adam->runs);
+    ki_free(adam->given);
     ki_free(adam);
 }
 
 kith_status ki_adam_update(ki_adam *adam, double lr, kith_error *err) {
     const ki_adam_options *o = &adam->options;
+    const ki_backend_type *type = adam->backend->type;
     adam->steps++;
+    adam->clock = (ki_optim_clock){.lr = lr, .t = adam->steps};
+    KI_TRY(type->upload(adam->backend, adam->device_clock, &adam->clock, sizeof adam->clock, err));
+    int n = 0;
     for (int i = 0; i < adam->n_runs; i++) {
         const run *r = &adam->runs[i];
         if (r->lr == 0 || r->n == 0) continue;
-        const ki_adam_step step = {.n = r->n,
-                                   .value = r->value,
-                                   .diff = r->diff,
-                                   .m = adam->m + r->at,
-                                   .v = adam->v + r->at,
-                                   .lr = lr * r->lr,
-                                   .beta1 = o->beta1,
-                                   .beta2 = o->beta2,
-                                   .eps = o->eps,
-                                   .decay = o->decay * r->decay,
-                                   .decoupled = o->decoupled * r->decay,
-                                   .t = adam->steps};
-        KI_TRY(adam->backend->type->adam(adam->backend, &step, err));
+        adam->given[n++] = (ki_optim_run){.n = r->n,
+                                          .value = r->value,
+                                          .diff = r->diff,
+                                          .m = adam->m + r->at,
+                                          .v = adam->v + r->at,
+                                          .lr = r->lr,
+                                          .decay = o->decay * r->decay,
+                                          .decoupled = o->decoupled * r->decay};
     }
-    return KITH_OK;
+    return type->optim(adam->backend,
+                       &(ki_optim_step){.kind = KI_OPTIM_ADAM,
+                                        .beta1 = o->beta1,
+                                        .beta2 = o->beta2,
+                                        .eps = o->eps,
+                                        .diff_scale = 1,
+                                        .clock = adam->device_clock,
+                                        .n_runs = n,
+                                        .runs = adam->given},
+                       err);
 }
 
 int64_t ki_adam_steps(const ki_adam *adam) { return adam->steps; }

@@ -54,7 +54,8 @@ static ki_backend *cpu, *ref;
 static int open_both(void **state) {
     (void)state;
     kith_error err;
-    if (ki_backend_open("ref", 0, &ref, &err) == KITH_OK && ki_backend_open("cpu", 0, &cpu, &err) == KITH_OK)
+    if (ki_backend_open("ref", NULL, &ref, &err) == KITH_OK &&
+        ki_backend_open("cpu", NULL, &cpu, &err) == KITH_OK)
         return 0;
     print_error("%s\n", err.message);
     return -1;

@@ -9,7 +9,7 @@ static void test_missing_cuda_is_said(void **state) {
     (void)state;
     ki_backend *backend = NULL;
     kith_error err = {0};
-    if (ki_backend_open("cuda", 0, &backend, &err) == KITH_OK) {
+    if (ki_backend_open("cuda", NULL, &backend, &err) == KITH_OK) {
         ki_backend_close(backend);
         skip();
     }
@@ -22,7 +22,7 @@ static void test_maps_come_back(void **state) {
     (void)state;
     ki_backend *backend = NULL;
     kith_error err = {0};
-    if (ki_backend_open("cuda", 0, &backend, &err) != KITH_OK) skip();
+    if (ki_backend_open("cuda", NULL, &backend, &err) != KITH_OK) skip();
     float host[2 * 3 * 4 * 5], back[2 * 3 * 4 * 5] = {0};
     for (int i = 0; i < 120; i++) host[i] = (float)i;
     ki_edge edge = {.shape = KI_SHAPE4(2, 3, 4, 5), .layout = KI_NATIVE};
@@ -40,7 +40,7 @@ static void test_a_missing_kernel_is_named(void **state) {
     (void)state;
     ki_backend *backend = NULL;
     kith_error err = {0};
-    if (ki_backend_open("cuda", 0, &backend, &err) != KITH_OK) skip();
+    if (ki_backend_open("cuda", NULL, &backend, &err) != KITH_OK) skip();
     ki_graph *graph = NULL;
     ki_params *params = NULL;
     ki_plan *plan = NULL;

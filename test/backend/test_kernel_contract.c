@@ -1,6 +1,8 @@
 /* What core/backend.h promises of every backend, checked on ref and cpu: parameter gradients
- * accumulate, results do not depend on the number of threads, join and adam do what they say, and
+ * accumulate, results do not depend on the number of threads, join, adam and the sums of
+ * gradients do what they say, and
  * running out of memory is an error that leaves nothing behind. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +19,7 @@ enum { N_BACKENDS = N_ROWS(backends) };
 static ki_backend *backend_new(const char *name) {
     ki_backend *backend = NULL;
     kith_error err;
-    assert_ok(ki_backend_open(name, 0, &backend, &err), &err);
+    assert_ok(ki_backend_open(name, NULL, &backend, &err), &err);
     return backend;
 }
 
@@ -184,25 +186,34 @@ static void check_adam(const char *backend_name, const kith_tensors *tensors, bo
         assert_ok(type->alloc(backend, N * sizeof(ki_real), &device[i], &err), &err);
         assert_ok(type->zero(backend, device[i], N * sizeof(ki_real), &err), &err);
     }
+    void *clock = NULL;
+    assert_ok(type->alloc(backend, sizeof(ki_optim_clock), &clock, &err), &err);
     const float *diffs = golden(tensors, is_adamw ? "adamw|diffs" : "adam|diffs", (int64_t)N * STEPS);
     const float *value = golden(tensors, is_adamw ? "adamw|value" : "adam|value", N);
     assert_ok(type->upload(backend, device[0], value, N * sizeof(ki_real), &err), &err);
     for (int t = 1; t <= STEPS; t++) {
         assert_ok(type->upload(backend, device[1], diffs + (t - 1) * N, N * sizeof(ki_real), &err), &err);
-        const ki_adam_step step = {.n = N,
-                                   .value = device[0],
-                                   .diff = device[1],
-                                   .m = device[2],
-                                   .v = device[3],
-                                   .lr = 0.01,
-                                   .beta1 = 0.9,
-                                   .beta2 = 0.99,
-                                   .eps = 1e-3,
-                                   .decay = is_adamw ? 0 : 0.1,
-                                   .decoupled = is_adamw ? 0.1 : 0,
-                                   .t = t};
-        assert_ok(type->adam(backend, &step, &err), &err);
+        const ki_optim_clock now = {.lr = 0.01, .t = t};
+        assert_ok(type->upload(backend, clock, &now, sizeof now, &err), &err);
+        const ki_optim_run run = {.n = N,
+                                  .value = device[0],
+                                  .diff = device[1],
+                                  .m = device[2],
+                                  .v = device[3],
+                                  .lr = 1,
+                                  .decay = is_adamw ? 0 : 0.1,
+                                  .decoupled = is_adamw ? 0.1 : 0};
+        const ki_optim_step step = {.kind = KI_OPTIM_ADAM,
+                                    .beta1 = 0.9,
+                                    .beta2 = 0.99,
+                                    .eps = 1e-3,
+                                    .diff_scale = 1,
+                                    .clock = clock,
+                                    .n_runs = 1,
+                                    .runs = &run};
+        assert_ok(type->optim(backend, &step, &err), &err);
     }
+    type->free(backend, clock);
     ki_real got[N];
     assert_ok(type->download(backend, device[0], got, sizeof got, &err), &err);
     assert_ok(type->sync(backend, &err), &err);
@@ -224,6 +235,106 @@ static void test_adam(void **state) {
         check_adam(backends[b], tensors, true);
     }
     kith_tensors_free(tensors);
+}
+
+/* Lengths around the block of the sums, and one of several blocks of blocks. */
+static void test_sum_squares(void **state) {
+    (void)state;
+    enum { N_RUNS = 6, LONG = 5000001 };
+    const int64_t n[N_RUNS] = {0, 1, 17, 8192, 8193, LONG};
+    kith_error err;
+    for (int b = 0; b < N_BACKENDS; b++) {
+        ki_backend *backend = backend_new(backends[b]);
+        const ki_backend_type *type = backend->type;
+        void *x = NULL, *dst = NULL;
+        assert_ok(type->alloc(backend, LONG * sizeof(float), &x, &err), &err);
+        assert_ok(type->alloc(backend, N_RUNS * sizeof(double), &dst, &err), &err);
+        float *host = malloc(LONG * sizeof *host);
+        assert_non_null(host);
+        for (int64_t i = 0; i < LONG; i++) host[i] = (float)((i * 7919) % 1013) / 512 - 1;
+        assert_ok(type->upload(backend, x, host, LONG * sizeof(float), &err), &err);
+        ki_optim_run runs[N_RUNS] = {0};
+        double one[N_RUNS], many[N_RUNS];
+        for (int r = 0; r < N_RUNS; r++) runs[r] = (ki_optim_run){.n = n[r], .diff = x};
+        for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
+            ki_threads_set(n_threads);
+            assert_ok(type->sum_squares(backend, N_RUNS, runs, dst, &err), &err);
+            double *got = n_threads == 1 ? one : many;
+            assert_ok(type->download(backend, dst, got, sizeof one, &err), &err);
+            assert_ok(type->sync(backend, &err), &err);
+        }
+        ki_threads_set(0);
+        double wanted = 0;
+        int64_t i = 0;
+        for (int r = 0; r < N_RUNS; r++) {
+            for (; i < n[r]; i++) wanted += (double)host[i] * (double)host[i];
+            if (!(fabs(one[r] - wanted) <= 1e-12 * wanted))
+                fail_msg("%s: the sum of %lld squares is %.17g, wanted %.17g", backends[b], (long long)n[r],
+                         one[r], wanted);
+            if (memcmp(&one[r], &many[r], sizeof one[r]) != 0)
+                fail_msg("%s: the sum of %lld squares is %.17g with one thread and %.17g with 3", backends[b],
+                         (long long)n[r], one[r], many[r]);
+        }
+        free(host);
+        type->free(backend, x);
+        type->free(backend, dst);
+        ki_backend_close(backend);
+    }
+}
+
+/* The gradients of linear, without its backward: added to what is there, with and without a bias. */
+static void test_linear_grad(void **state) {
+    (void)state;
+    enum { MB = 7, IC = 19, OC = 5 };
+    ki_real src[MB * IC], diff_dst[MB * OC];
+    for (int i = 0; i < MB * IC; i++) src[i] = (ki_real)((i * 5) % 23) / 8 - 1;
+    for (int i = 0; i < MB * OC; i++) diff_dst[i] = (ki_real)((i * 11) % 17) / 8 - 1;
+    kith_error err;
+    for (int b = 0; b < N_BACKENDS; b++) {
+        ki_backend *backend = backend_new(backends[b]);
+        const ki_backend_type *type = backend->type;
+        ki_edge edge = {.shape = KI_SHAPE2(MB, IC), .layout = KI_PLAIN};
+        edge.bytes = type->edge_bytes(backend, &edge.shape, edge.layout);
+        ki_real grad[OC * IC + OC];
+        for (int i = 0; i < OC * IC + OC; i++) grad[i] = (ki_real)i;
+        void *device[3];
+        assert_ok(type->alloc(backend, edge.bytes, &device[0], &err), &err);
+        assert_ok(type->alloc(backend, sizeof diff_dst, &device[1], &err), &err);
+        assert_ok(type->alloc(backend, sizeof grad, &device[2], &err), &err);
+        assert_ok(type->import(backend, &edge, device[0], src, &err), &err);
+        assert_ok(type->upload(backend, device[1], diff_dst, sizeof diff_dst, &err), &err);
+        assert_ok(type->upload(backend, device[2], grad, sizeof grad, &err), &err);
+        ki_real *weights = device[2];
+        assert_ok(
+            type->linear_grad(backend, &edge, device[0], device[1], OC, weights, weights + OC * IC, &err),
+            &err);
+        assert_ok(type->linear_grad(backend, &edge, device[0], device[1], OC, weights, NULL, &err), &err);
+        assert_ok(type->download(backend, device[2], grad, sizeof grad, &err), &err);
+        assert_ok(type->sync(backend, &err), &err);
+        for (int i = 0; i < OC * IC + OC; i++) {
+            double wanted = i;
+            for (int n = 0; n < MB; n++)
+                wanted += i < OC * IC ? 2 * (double)diff_dst[n * OC + i / IC] * (double)src[n * IC + i % IC]
+                                      : (double)diff_dst[n * OC + i - OC * IC];
+            if (!(fabs((double)grad[i] - wanted) < 1e-4))
+                fail_msg("%s: gradient %d is %.9g, wanted %.9g", backends[b], i, (double)grad[i], wanted);
+        }
+        for (int i = 0; i < 3; i++) type->free(backend, device[i]);
+        ki_backend_close(backend);
+    }
+}
+
+static void test_bf16_is_refused(void **state) {
+    (void)state;
+    for (int b = 0; b < N_BACKENDS; b++) {
+        ki_backend *backend = NULL;
+        kith_error err = {0};
+        assert_int_equal(
+            ki_backend_open(backends[b], &(ki_backend_options){.precision = KI_BF16}, &backend, &err),
+            KITH_EUNSUPPORTED);
+        assert_null(backend);
+        assert_non_null(strstr(err.message, "precision bf16 on device "));
+    }
 }
 
 static void test_label_out_of_range(void **state) {
@@ -301,6 +412,9 @@ int main(void) {
         cmocka_unit_test(test_threads_do_not_show),
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_adam),
+        cmocka_unit_test(test_sum_squares),
+        cmocka_unit_test(test_linear_grad),
+        cmocka_unit_test(test_bf16_is_refused),
         cmocka_unit_test(test_label_out_of_range),
         cmocka_unit_test(test_ref_refuses_fusions),
         cmocka_unit_test(test_out_of_memory),

@@ -22,7 +22,7 @@ typedef struct side {
 static void side_init(side *s, const char *backend, const ki_plan_options *options) {
     kith_error err;
     *s = (side){.buffer = malloc(MAX_VALUES * sizeof(ki_real))};
-    assert_ok(ki_backend_open(backend, 0, &s->backend, &err), &err);
+    assert_ok(ki_backend_open(backend, NULL, &s->backend, &err), &err);
     assert_ok(ki_graph_new(&s->graph, &err), &err);
     small_net_build(s->graph, true);
     assert_ok(ki_params_new(s->graph, s->backend, &s->params, &err), &err);

@@ -64,7 +64,7 @@ static void set_up(fixture *f, const char *backbone, bool frozen, const char *de
                                     .classes = 10};
     assert_ok(ki_net_init(&options, &f->net, &err), &err);
     ki_arena_release(&arena);
-    assert_ok(ki_backend_open(device, 0, &f->backend, &err), &err);
+    assert_ok(ki_backend_open(device, NULL, &f->backend, &err), &err);
     assert_ok(ki_params_new(f->net.graph, f->backend, &f->params, &err), &err);
     int64_t most = f->batch * 2048 * 16 * 16;
     for (int i = 0; i < ki_params_count(f->params); i++)

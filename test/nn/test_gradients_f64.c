@@ -110,7 +110,7 @@ static void test_ops(void **state) {
     const int n = op_cases_read("small", cases);
     ki_backend *backend = NULL;
     kith_error err;
-    assert_ok(ki_backend_open("ref", 0, &backend, &err), &err);
+    assert_ok(ki_backend_open("ref", NULL, &backend, &err), &err);
     subject total = {.name = "ops", .forward = op_forward, .max_coordinates = 400};
     bool seen[KI_N_OPS] = {[KI_OP_INPUT] = true};
     for (int i = 0; i < n; i++) {
@@ -178,7 +178,7 @@ static void check_network(const char *name, bool frozen_bn) {
     ki_graph *graph = NULL;
     kith_error err;
     net t = {0};
-    assert_ok(ki_backend_open("ref", 0, &backend, &err), &err);
+    assert_ok(ki_backend_open("ref", NULL, &backend, &err), &err);
     assert_ok(ki_graph_new(&graph, &err), &err);
     small_net_build(graph, false);
     assert_ok(ki_graph_check(graph, &err), &err);

@@ -81,7 +81,7 @@ static void check_backend(const char *name, double tolerance) {
     ki_backend *backend = NULL;
     kith_error err;
     assert_ok(kith_tensors_open(KITH_SOURCE_DIR "/test/golden/nn/ops.safetensors", &tensors, &err), &err);
-    assert_ok(ki_backend_open(name, 0, &backend, &err), &err);
+    assert_ok(ki_backend_open(name, NULL, &backend, &err), &err);
     double worst = 0;
     int n_checked = 0;
     for (int i = 0; i < n; i++) {

@@ -80,6 +80,8 @@ typedef struct trainer {
     ki_params *params;
     ki_plan *plan;
     ki_real *input, *tap, *moments;
+    ki_optim_clock *clock;
+    double *norm_sq;
     int64_t n_input, n_tap;
 } trainer;
 
@@ -87,7 +89,7 @@ static void trainer_init(trainer *t, const char *backend) {
     kith_error err;
     ki_shape shape;
     *t = (trainer){.n_input = (int64_t)MB * SMALL_NET_C * SMALL_NET_H * SMALL_NET_W};
-    assert_ok(ki_backend_open(backend, 0, &t->backend, &err), &err);
+    assert_ok(ki_backend_open(backend, NULL, &t->backend, &err), &err);
     assert_ok(ki_graph_new(&t->graph, &err), &err);
     small_net_build(t->graph, true);
     assert_ok(ki_params_new(t->graph, t->backend, &t->params, &err), &err);
@@ -103,12 +105,19 @@ static void trainer_init(trainer *t, const char *backend) {
     assert_ok(t->backend->type->alloc(t->backend, bytes, &moments, &err), &err);
     assert_ok(t->backend->type->zero(t->backend, moments, bytes, &err), &err);
     t->moments = moments;
+    void *ptr = NULL;
+    assert_ok(t->backend->type->alloc(t->backend, sizeof *t->clock, &ptr, &err), &err);
+    t->clock = ptr;
+    assert_ok(t->backend->type->alloc(t->backend, sizeof *t->norm_sq, &ptr, &err), &err);
+    t->norm_sq = ptr;
 }
 
 static void trainer_release(trainer *t) {
     free(t->input);
     free(t->tap);
     t->backend->type->free(t->backend, t->moments);
+    t->backend->type->free(t->backend, t->clock);
+    t->backend->type->free(t->backend, t->norm_sq);
     ki_plan_free(t->plan);
     ki_params_free(t->params);
     ki_graph_free(t->graph);
@@ -125,17 +134,26 @@ static kith_status trainer_step(trainer *t, int64_t number, kith_error *err) {
     KI_TRY(ki_plan_read(t->plan, "embedding", t->tap, err));
     KI_TRY(ki_plan_set_grad(t->plan, "embedding", t->tap, err));
     KI_TRY(ki_plan_backward(t->plan, err));
-    const ki_adam_step adam = {.n = n,
-                               .value = ki_params_values(t->params),
-                               .diff = ki_params_diffs(t->params),
-                               .m = t->moments,
-                               .v = t->moments + n,
-                               .lr = 1e-3,
-                               .beta1 = 0.9,
-                               .beta2 = 0.999,
-                               .eps = 1e-8,
-                               .t = number};
-    KI_TRY(t->backend->type->adam(t->backend, &adam, err));
+    const ki_optim_clock now = {.lr = 1e-3, .t = number};
+    KI_TRY(t->backend->type->upload(t->backend, t->clock, &now, sizeof now, err));
+    const ki_optim_run run = {.n = n,
+                              .value = ki_params_values(t->params),
+                              .diff = ki_params_diffs(t->params),
+                              .m = t->moments,
+                              .v = t->moments + n,
+                              .lr = 1};
+    const ki_optim_step adam = {.kind = KI_OPTIM_ADAM,
+                                .beta1 = 0.9,
+                                .beta2 = 0.999,
+                                .eps = 1e-8,
+                                .diff_scale = 1,
+                                .max_norm = 1,
+                                .norm_sq = t->norm_sq,
+                                .clock = t->clock,
+                                .n_runs = 1,
+                                .runs = &run};
+    KI_TRY(t->backend->type->sum_squares(t->backend, 1, &run, t->norm_sq, err));
+    KI_TRY(t->backend->type->optim(t->backend, &adam, err));
     ki_params_touch(t->params);
     return t->backend->type->sync(t->backend, err);
 }

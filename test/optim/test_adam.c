@@ -39,7 +39,7 @@ typedef struct fixture {
 
 static void set_up(fixture *f, const char *device) {
     kith_error err = {0};
-    assert_ok(ki_backend_open(device, 0, &f->backend, &err), &err);
+    assert_ok(ki_backend_open(device, NULL, &f->backend, &err), &err);
     void *ptr = NULL;
     assert_ok(f->backend->type->alloc(f->backend, N * sizeof(float), &ptr, &err), &err);
     f->value = ptr;

@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     ki_net net;
     ki_params *params = NULL;
     ki_plan *plan = NULL;
-    check(ki_backend_open("cpu", 0, &backend, &err));
+    check(ki_backend_open("cpu", NULL, &backend, &err));
     check(ki_model_file_open(&options, backend, &net, &params, &err));
     const ki_plan_options plan_options = {.mb = batch,
                                           .mode = KI_TRAIN,

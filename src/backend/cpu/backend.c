@@ -120,9 +120,10 @@ static kith_status open_engine(cpu_backend *cpu, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status cpu_open(int device, ki_backend **ret_backend, kith_error *err) {
+static kith_status cpu_open(const ki_backend_options *options, ki_backend **ret_backend, kith_error *err) {
     cpu_backend *cpu = NULL;
-    if (device != 0) return ki_fail(err, KITH_EINVAL, "cpu device %d; there is only 0", device);
+    if (options->device != 0)
+        return ki_fail(err, KITH_EINVAL, "cpu device %d; there is only 0", options->device);
     KI_TRY(ki_zalloc_or(&cpu, 1, sizeof *cpu, "the cpu backend", err));
     cpu->base.type = &ki_backend_cpu;
     const kith_status status = open_engine(cpu, err);
@@ -267,5 +268,7 @@ const ki_backend_type ki_backend_cpu = {
     .can_fold_bn = true,
     .can_mask_concat = true,
     .join = cpu_join,
-    .adam = cpu_adam,
+    .optim = cpu_optim,
+    .sum_squares = cpu_sum_squares,
+    .linear_grad = cpu_linear_grad,
 };

@@ -79,6 +79,11 @@ kith_status cpu_join(ki_backend *backend, const ki_edge *edge, int n_parts, cons
                      const void *mask, void *dst, kith_error *err);
 /* dst[0..n) = (sum of parts) * [mask > 0], on one thread; mask may be NULL. */
 void cpu_join_range(int n_parts, const float *const *parts, const float *mask, float *dst, int64_t n);
-kith_status cpu_adam(ki_backend *backend, const ki_adam_step *step, kith_error *err);
+kith_status cpu_optim(ki_backend *backend, const ki_optim_step *step, kith_error *err);
+kith_status cpu_sum_squares(ki_backend *backend, int n_runs, const ki_optim_run *runs, double *dst,
+                            kith_error *err);
+kith_status cpu_linear_grad(ki_backend *backend, const ki_edge *src_edge, const void *src,
+                            const ki_real *diff_dst, int64_t oc, ki_real *diff_weights, ki_real *diff_bias,
+                            kith_error *err);
 
 #endif

@@ -38,7 +38,8 @@ static kith_status open_stream(cuda_backend *cuda, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status cuda_open(int device, ki_backend **ret_backend, kith_error *err) {
+static kith_status cuda_open(const ki_backend_options *options, ki_backend **ret_backend, kith_error *err) {
+    const int device = options->device;
     int n_devices = 0;
     cuda_backend *cuda = NULL;
     const cudaError_t found = cudaGetDeviceCount(&n_devices);

@@ -4,8 +4,10 @@
 #include "backend/ref/ref.h"
 #include "core/alloc.h"
 
-static kith_status backend_open(int device, ki_backend **ret_backend, kith_error *err) {
-    if (device != 0) return ki_fail(err, KITH_EINVAL, "backend ref has device 0 only, found %d", device);
+static kith_status backend_open(const ki_backend_options *options, ki_backend **ret_backend,
+                                kith_error *err) {
+    if (options->device != 0)
+        return ki_fail(err, KITH_EINVAL, "backend ref has device 0 only, found %d", options->device);
     ki_backend *backend = NULL;
     KI_TRY(ki_zalloc_or(&backend, 1, sizeof *backend, "a backend", err));
     backend->type = &ki_backend_ref;
@@ -100,5 +102,7 @@ const ki_backend_type ki_backend_ref = {
             [KI_OP_SOFTMAX_XENT] = &ki_ref_softmax_xent,
         },
     .join = ki_ref_join,
-    .adam = ki_ref_adam,
+    .optim = ki_ref_optim,
+    .sum_squares = ki_ref_sum_squares,
+    .linear_grad = ki_ref_linear_grad,
 };

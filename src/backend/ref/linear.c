@@ -85,5 +85,20 @@ static kith_status backward(ki_kernel *kernel, kith_error *err) {
     return KITH_OK;
 }
 
+kith_status ki_ref_linear_grad(ki_backend *backend, const ki_edge *src_edge, const void *src,
+                               const ki_real *diff_dst, int64_t oc, ki_real *diff_weights, ki_real *diff_bias,
+                               kith_error *err) {
+    (void)backend, (void)err;
+    linear l = {.mb = src_edge->shape.dim[0],
+                .ic = src_edge->shape.dim[1],
+                .oc = oc,
+                .src = src,
+                .diff_dst = diff_dst,
+                .diff_weights = diff_weights,
+                .diff_bias = diff_bias};
+    ki_parallel_for(l.oc, ki_ref_grain(l.mb * l.ic), backward_rows, &l);
+    return KITH_OK;
+}
+
 const ki_kernel_type ki_ref_linear = {
     .create = create, .bind = ki_ref_bind, .forward = forward, .backward = backward, .free = ki_ref_free};

@@ -50,6 +50,11 @@ static inline ki_real *ki_ref_diff(const ki_ref_kernel *k, int slot) {
 
 kith_status ki_ref_join(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
                         const void *mask, void *dst, kith_error *err);
-kith_status ki_ref_adam(ki_backend *backend, const ki_adam_step *step, kith_error *err);
+kith_status ki_ref_optim(ki_backend *backend, const ki_optim_step *step, kith_error *err);
+kith_status ki_ref_sum_squares(ki_backend *backend, int n_runs, const ki_optim_run *runs, double *dst,
+                               kith_error *err);
+kith_status ki_ref_linear_grad(ki_backend *backend, const ki_edge *src_edge, const void *src,
+                               const ki_real *diff_dst, int64_t oc, ki_real *diff_weights, ki_real *diff_bias,
+                               kith_error *err);
 
 #endif
