@@ -1,6 +1,7 @@
 /* The registration table: the only file that includes a backend. */
 #include "core/backend.h"
 #include "core/option.h"
+#include "objective/engine.h"
 
 #include <string.h>
 
@@ -56,4 +57,13 @@ kith_status ki_backend_open(const char *name, const ki_backend_options *options,
 
 void ki_backend_close(ki_backend *backend) {
     if (backend) backend->type->close(backend);
+}
+
+const ki_engine_type *ki_engine_of(const ki_backend *backend) {
+#ifdef KITH_CUDA
+    extern const ki_engine_type ki_engine_cuda;
+    if (backend->type == &ki_backend_cuda) return &ki_engine_cuda;
+#endif
+    (void)backend;
+    return NULL;
 }

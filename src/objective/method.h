@@ -20,6 +20,17 @@ typedef struct ki_method {
     size_t settings_bytes; /* of the struct that the options point into */
 } ki_method;
 
+/* A setting by its option's name, for code that does not know the method's struct (the device's losses).
+ * The number of a BOOL is 0 or 1, of a CHOICE its index; choice gives the text of it. The option must exist
+ * and have a fitting type. */
+double ki_method_number(const ki_method *method, const void *settings, const char *option);
+double ki_method_real(const ki_method *method, const void *settings, const char *option);
+int64_t ki_method_int(const ki_method *method, const void *settings, const char *option);
+bool ki_method_bool(const ki_method *method, const void *settings, const char *option);
+const char *ki_method_choice(const ki_method *method, const void *settings, const char *option);
+/* NULL when the recipe does not have it. */
+const ki_value *ki_method_tree(const ki_method *method, const void *settings, const char *option);
+
 /* What the parameters' shapes depend on. 0 = not known (no such tap); a method that needs it fails
  * with a line that says so. */
 typedef struct ki_sizes {

@@ -1,0 +1,92 @@
+/* An objective evaluated where the network runs: everything of ki_objective_evaluate queued on a backend.
+ *
+ * An engine belongs to one backend, one objective and one batch size. All its memory is taken by `open`;
+ * `evaluate` queues work on the backend's stream, allocates nothing, waits for nothing and copies nothing to
+ * the host, so that it may be part of a captured step. Whatever changes from step to step (the step number,
+ * warm-up weights, filled memory columns, random choices) is computed on the device from device memory.
+ *
+ *     const ki_engine_type *type = ki_engine_of(backend);
+ *     if (type) {
+ *         type->open(backend, objective, &batch, m, &engine, err);
+ *         … fill labels, step and taps on the stream …
+ *         type->clear_diffs(engine, err);          // before the first micro-batch
+ *         type->evaluate(engine, err);             // tap gradients assigned, parameter gradients added
+ *         … optimizer over param_at …
+ *         type->fetch(engine, err);                // optional: starts the copy that read waits for
+ *         type->read(engine, &values, err);        // when somebody wants to know
+ *     }
+ *
+ * The host objective is the definition: the same terms, the same gradients up to rounding, the same random
+ * choices. Its parameters are copied to the device by open and by push, and back by pull; between the two
+ * the device's are the ones that count. */
+#ifndef KI_OBJECTIVE_ENGINE_H
+#define KI_OBJECTIVE_ENGINE_H
+
+#include "core/backend.h"
+#include "objective/objective.h"
+
+typedef struct ki_engine ki_engine;
+
+/* Backend memory, fixed for the life of the engine; read and written when the queued work runs. */
+typedef struct ki_engine_batch {
+    const int32_t *label; /* [m] */
+    const uint64_t *step; /* one number */
+    /* Those that ki_objective_taps names. MAP: an edge in the backend's storage; the others plain ki_real:
+     * EMBEDDING [m, dim] un-normalised, POOLED [m, c], WEIGHT [dim, c] (the master weights). */
+    const void *tap[KI_N_TAPS];
+    ki_edge tap_edge[KI_N_TAPS];
+    /* Where d total / d tap goes, for the same taps. MAP: assigned, an edge like the tap's; EMBEDDING and
+     * POOLED: assigned; WEIGHT: ADDED, it is the gradient of the layer's weights. */
+    void *diff[KI_N_TAPS];
+    /* [m, dim] assigned: the part of the embedding's gradient that trains the embedding layer and goes no
+     * further. Wanted when ki_engine_stops; else NULL. */
+    ki_real *diff_stopped;
+} ki_engine_batch;
+
+/* Whether some term of the objective stops at the embedding. */
+bool ki_engine_stops(const ki_objective *objective);
+
+typedef struct ki_engine_values {
+    uint64_t step; /* of the evaluation they belong to */
+    double total;
+    size_t n_terms;
+    const ki_term *term; /* borrowed from the engine until its next read */
+    int64_t n_pos, n_neg;
+    int64_t n_empty; /* evaluations so far whose batch had no pair */
+    bool is_finite;  /* false: an embedding or a value was NaN or infinite, and the gradients are worthless */
+} ki_engine_values;
+
+/* Something learned (diff != NULL), or kept with the learned things (diff NULL, lr_multiplier 0). */
+typedef struct ki_engine_param {
+    const char *name; /* as ki_objective_param has it */
+    int64_t n;
+    ki_real *value, *diff; /* backend memory */
+    double lr_multiplier;
+} ki_engine_param;
+
+typedef struct ki_engine_type {
+    /* KITH_EUNSUPPORTED names the method that the device does not know; KITH_EINVAL and KITH_ESHAPE for taps
+     * that are missing or do not fit; KITH_ENOMEM with the size. The objective must outlive the engine. */
+    kith_status (*open)(ki_backend *backend, ki_objective *objective, const ki_engine_batch *batch, int64_t m,
+                        ki_engine **ret_engine, kith_error *err);
+    void (*close)(ki_engine *engine); /* NULL is fine */
+
+    kith_status (*clear_diffs)(ki_engine *engine, kith_error *err); /* of the parameters; queued */
+    kith_status (*evaluate)(ki_engine *engine, kith_error *err);
+
+    /* Queue the copy of the last evaluation's values to the host. Not to be captured. */
+    kith_status (*fetch)(ki_engine *engine, kith_error *err);
+    /* Wait for the copy queued by the last fetch, or fetch now when there was none since the last read.
+     * KITH_EINVAL when a label was outside the classes (it counted as class 0). */
+    kith_status (*read)(ki_engine *engine, ki_engine_values *ret_values, kith_error *err);
+
+    /* In the order of ki_objective_param; false past the end. */
+    bool (*param_at)(ki_engine *engine, size_t i, ki_engine_param *ret_param);
+    kith_status (*pull)(ki_engine *engine, kith_error *err); /* device to host; waits */
+    kith_status (*push)(ki_engine *engine, kith_error *err); /* host to device; waits */
+} ki_engine_type;
+
+/* NULL: objectives of this backend are evaluated on the host. Defined beside the table of backends. */
+const ki_engine_type *ki_engine_of(const ki_backend *backend);
+
+#endif
