@@ -1,0 +1,133 @@
+/* A learner: a network, an objective and an optimizer on one backend, one training step at a time.
+ *
+ *     for each step:
+ *         for each micro-batch: ki_learner_add(learner, &batch, …)    forward, objective, backward
+ *         ki_learner_update(learner, lr, …)                           optimizer
+ *         now and then: ki_learner_read(learner, &values, …)
+ *
+ * Calls may be queued on a device and return before they are done; ki_learner_read waits for the last
+ * update queued. Where the backend has an engine for objectives (objective/engine.h) everything stays on
+ * the device; otherwise the network's taps come to the host, the objective is evaluated there and its
+ * gradients go back.
+ *
+ * Gradients of the micro-batches of a step are averaged: a step of k micro-batches equals one of a batch k
+ * times as large wherever the objective is a mean over items and items do not see each other (no batch
+ * statistics, no pairs across micro-batches).
+ *
+ * A learner is used by one thread at a time. After the first step of a batch size nothing is allocated. */
+#ifndef KI_LEARNER_H
+#define KI_LEARNER_H
+
+#include "data/loader/loader.h"
+#include "net/net.h"
+#include "nn/params.h"
+#include "objective/objective.h"
+#include "optim/adam.h"
+
+typedef struct ki_learner ki_learner;
+
+/* Everything named by a pointer is borrowed and must outlive the learner. */
+typedef struct ki_learner_settings {
+    ki_backend *backend;
+    const ki_net *net;       /* with an embedding layer */
+    ki_params *params;       /* of the net, on the backend; inference plans may share them */
+    ki_objective *objective; /* made with the net's sizes; its values are where training starts */
+    int64_t batch;           /* most images of a micro-batch, and what memory is planned for */
+    int n_micro;             /* micro-batches of a step */
+    ki_batch_format format;
+    const kith_transform *transform; /* KI_BATCH_BYTES: order, scale, mean and std; copied */
+    bool frozen_bn;                  /* batch norms use and keep their running statistics */
+    uint64_t seed;                   /* of dropout */
+    const ki_adam_options *optim;    /* borrowed for the call */
+} ki_learner_settings;
+
+/* What the loader hands out, with labels counted over the training classes. */
+typedef struct ki_learner_batch {
+    int64_t n;            /* 1 … settings.batch */
+    const void *data;     /* in settings.format */
+    const int32_t *label; /* [n], 0 … training classes - 1 */
+} ki_learner_batch;
+
+/* Gradient norms are of the objective's gradient alone (without weight decay), before clipping. */
+typedef enum ki_learner_group {
+    KI_GROUP_BACKBONE,
+    KI_GROUP_EMBEDDING, /* the layer's weights and bias */
+    KI_GROUP_OBJECTIVE, /* proxies, projections and whatever else terms learn */
+    KI_N_GROUPS,
+} ki_learner_group;
+
+/* "backbone", "embedding", "objective" */
+const char *ki_learner_group_name(ki_learner_group group);
+
+/* Of the step that was updated last; means over its micro-batches. */
+typedef struct ki_learner_values {
+    double total;
+    size_t n_terms;
+    const ki_term *term;  /* borrowed until the next call with this learner */
+    int64_t n_pos, n_neg; /* pairs the loss counted, all micro-batches together */
+    double grad_norm[KI_N_GROUPS];
+    /* False when a value or gradient was not a finite number in this step or in one since the last read;
+     * bad_step is then the first such step. */
+    bool is_finite;
+    uint64_t bad_step;
+} ki_learner_values;
+
+kith_status ki_learner_new(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err);
+void ki_learner_free(ki_learner *learner); /* NULL is fine */
+
+/* Forward, objective and backward of the next micro-batch of step `step` (from 0). The batch is borrowed
+ * until the call returns. KITH_ENUMERIC, from paths that evaluate at once: a value is not finite; nothing
+ * has been updated. */
+kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step,
+                           kith_error *err);
+/* The optimizer's step with learning rate lr from what was added since the last one. */
+kith_status ki_learner_update(ki_learner *learner, double lr, kith_error *err);
+kith_status ki_learner_read(ki_learner *learner, ki_learner_values *ret_values, kith_error *err);
+
+/* Embeddings, as the objective saw them but not normalised, of the last micro-batch added: [n, dim]. */
+kith_status ki_learner_embedding(ki_learner *learner, ki_real *ret_embedding, kith_error *err);
+
+/* Checkpoints. save: the network's parameters as "model/NAME", the objective's as "objective/NAME", the
+ * optimizer's state as "optim/…"; waits for the device first. The arrays handed to the writer belong to
+ * the learner and stay as they are until the next call with it. load: the reverse; a tensor that is missing
+ * or misshapen is an error that names it, and then the learner must not be used further. */
+kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
+kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
+
+/* ---- how a learner is made; for the files of this folder ---- */
+
+/* One row per way of doing it. The struct behind ki_learner begins with ki_learner. Functions are as the
+ * ones above; `update` is called with the number of micro-batches added. */
+typedef struct ki_learner_type {
+    const char *name; /* "host", "device" */
+    kith_status (*make)(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err);
+    void (*free)(ki_learner *learner);
+    kith_status (*add)(ki_learner *learner, const ki_learner_batch *batch, uint64_t step, int micro,
+                       kith_error *err);
+    kith_status (*update)(ki_learner *learner, int n_micro, double lr, kith_error *err);
+    kith_status (*read)(ki_learner *learner, ki_learner_values *ret_values, kith_error *err);
+    kith_status (*embedding)(ki_learner *learner, ki_real *ret_embedding, kith_error *err);
+    kith_status (*save)(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
+    kith_status (*load)(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
+} ki_learner_type;
+
+struct ki_learner {
+    const ki_learner_type *type;
+    ki_learner_settings settings;
+    int n_added; /* micro-batches since the last update */
+};
+
+extern const ki_learner_type ki_learner_host;
+
+/* Shared by both ways (learner_state.c): host copies of the network's parameters to and from files. `slab`
+ * holds the copies and belongs to the caller: one float for every number of the parameters. */
+int64_t ki_learner_model_n(const ki_params *params);
+kith_status ki_learner_model_save(const ki_params *params, ki_real *slab, kith_tensors_writer *writer,
+                                  kith_error *err);
+kith_status ki_learner_model_load(ki_params *params, ki_real *slab, const kith_tensors *tensors,
+                                  kith_error *err);
+/* The objective's host values. */
+kith_status ki_learner_objective_save(ki_objective *objective, kith_tensors_writer *writer, kith_error *err);
+kith_status ki_learner_objective_load(ki_objective *objective, const kith_tensors *tensors, kith_error *err);
+
+#endif
