@@ -173,6 +173,44 @@ typedef struct ki_optim_step {
     const ki_optim_run *runs; /* host memory, borrowed for the call; pointers inside are the backend's */
 } ki_optim_step;
 
+/* Images as a loader hands them out, to be cut, mirrored and normalised into a network's input: channel k
+ * of the input is (pixel - mean[k]) * factor[k], the difference first, both in float. */
+typedef struct ki_image_step {
+    int64_t n, h, w, c;    /* n may be less than the input's images: the others stay as they are */
+    const uint8_t *pixels; /* backend memory [n, h, w, c], RGB where c is 3 */
+    const int32_t *window; /* backend memory [n, 3]: x and y of the first pixel, and 1 to mirror the window
+                              left to right; NULL: the images are as large as the input and shown as they are */
+    bool bgr;              /* channel k of the input is channel c - 1 - k of the pixels */
+    float mean[4], factor[4];
+} ki_image_step;
+
+/* What a device adds to plain calls: copies beside the main queue, and marks that one queue or the host can
+ * wait for. Nothing here may be called between capture_begin and capture_end. */
+typedef enum ki_queue { KI_QUEUE_MAIN, KI_QUEUE_COPY } ki_queue;
+typedef struct ki_mark ki_mark;
+
+typedef struct ki_queue_type {
+    /* Host memory that is copied at full speed and without the host's help. */
+    kith_status (*host_alloc)(ki_backend *backend, size_t bytes, void **ret_ptr, kith_error *err);
+    void (*host_free)(ki_backend *backend, void *ptr); /* NULL is fine */
+    /* Queue a copy between such memory and the device's, or inside the device's. */
+    kith_status (*copy)(ki_backend *backend, ki_queue queue, void *dst, const void *src, size_t bytes,
+                        kith_error *err);
+    kith_status (*mark_new)(ki_backend *backend, ki_mark **ret_mark, kith_error *err);
+    void (*mark_free)(ki_backend *backend, ki_mark *mark); /* NULL is fine */
+    /* The mark is passed when everything queued so far is done. */
+    kith_status (*mark_set)(ki_backend *backend, ki_mark *mark, ki_queue queue, kith_error *err);
+    /* What is queued from now on begins when the mark is passed; the host goes on. */
+    kith_status (*mark_follow)(ki_backend *backend, const ki_mark *mark, ki_queue queue, kith_error *err);
+    /* The host waits for the mark. A mark that was never set is passed. */
+    kith_status (*mark_wait)(ki_backend *backend, const ki_mark *mark, kith_error *err);
+    /* Seconds between two marks, both passed. */
+    kith_status (*mark_seconds)(ki_backend *backend, const ki_mark *from, const ki_mark *to,
+                                double *ret_seconds, kith_error *err);
+    /* Of the device, by everybody who uses it: bytes taken and bytes there. */
+    kith_status (*memory)(ki_backend *backend, size_t *ret_used, size_t *ret_all, kith_error *err);
+} ki_queue_type;
+
 typedef struct ki_backend_type {
     const char *name, *summary;
     int version; /* KI_BACKEND_VERSION it was written for */
@@ -198,6 +236,11 @@ typedef struct ki_backend_type {
                           kith_error *err);
     kith_status (*export)(ki_backend *backend, const ki_edge *edge, const void *src, ki_real *host,
                           kith_error *err);
+
+    /* Fill the input of a plan from images; NULL where the backend has no need of it. */
+    kith_status (*images)(ki_backend *backend, const ki_image_step *step, const ki_edge *edge, void *dst,
+                          kith_error *err);
+    const ki_queue_type *queues; /* NULL: host memory, and calls are done when they return */
 
     /* Kernels: NULL where the backend has none for the op. */
     const ki_kernel_type *kernels[KI_N_OPS];

@@ -52,14 +52,15 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend,
     ki_step step = {.node = node,
                     .node_number = i,
                     .n_src = node->n_src,
-                    .dst_buffer = -1,
-                    .workspace_buffer = -1,
-                    .grad_buffer = -1,
-                    .diff_buffer = -1};
+                    .slice_of = -1,
+                    .dst = KI_NOWHERE,
+                    .workspace = KI_NOWHERE,
+                    .grad = KI_NOWHERE,
+                    .diff = KI_NOWHERE};
     int last = i, next = -1;
     for (int k = 0; k < node->n_src; k++) {
         step.src[k] = use[node->src[k]].step;
-        step.diff_src_buffer[k] = -1;
+        step.diff_src[k] = KI_NOWHERE;
     }
     if (node->kind == KI_OP_CONV2D && options->mode == KI_INFER && backend->can_fold_bn) {
         next = only_consumer(graph, use, last, KI_OP_BATCH_NORM);

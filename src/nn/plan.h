@@ -7,7 +7,11 @@
  *
  * A training step: ki_plan_set_input, ki_plan_forward, read taps, ki_plan_set_grad at taps,
  * ki_plan_backward (parameter gradients accumulate: several of these make micro-batches), then the
- * optimizer. */
+ * optimizer.
+ *
+ * On a device a step leaves the host out: input, labels and step number are written to backend memory,
+ * taps are read and gradients written where the plan keeps them. All these addresses hold for the life
+ * of the plan, so such a step can be captured and launched again. */
 #ifndef KI_PLAN_H
 #define KI_PLAN_H
 
@@ -22,7 +26,8 @@ typedef struct ki_plan_options {
     bool input_grad;                    /* training: also compute the gradient at the input */
     const char *taps[KI_MAX_TAPS];      /* read after forward; NULL-terminated */
     const char *grad_taps[KI_MAX_TAPS]; /* take a gradient; these can be read too */
-    uint64_t seed;                      /* dropout */
+    uint64_t seed;                      /* dropout, with the step number */
+    const uint64_t *step;               /* backend memory; NULL: the plan counts its forwards from 0 */
 } ki_plan_options;
 
 typedef struct ki_plan_stats {
@@ -43,6 +48,9 @@ void ki_plan_free(ki_plan *plan); /* NULL is fine */
 kith_status ki_plan_set_input(ki_plan *plan, const ki_real *host, kith_error *err);
 /* [mb] classes for softmax_xent. */
 kith_status ki_plan_set_labels(ki_plan *plan, const int32_t *host, kith_error *err);
+/* Where input and labels lie, for who fills them in backend memory; no labels: NULL. */
+kith_status ki_plan_input_memory(ki_plan *plan, ki_edge *ret_edge, void **ret_ptr, kith_error *err);
+int32_t *ki_plan_labels_memory(ki_plan *plan);
 kith_status ki_plan_forward(ki_plan *plan, kith_error *err);
 /* Shape with the batch; host is plain. */
 kith_status ki_plan_tap_shape(const ki_plan *plan, const char *tap, ki_shape *ret_shape, kith_error *err);
@@ -50,9 +58,16 @@ kith_status ki_plan_read(ki_plan *plan, const char *tap, ki_real *host, kith_err
 /* The gradient of the objective at a tap named in grad_taps, for the next backward only (taps not
  * set count as zero). */
 kith_status ki_plan_set_grad(ki_plan *plan, const char *tap, const ki_real *host, kith_error *err);
+/* Where a tap's values lie. */
+kith_status ki_plan_tap_memory(const ki_plan *plan, const char *tap, ki_edge *ret_edge, void **ret_ptr,
+                               kith_error *err);
+/* Where its gradient goes: from now on every backward takes what lies there, to be written between
+ * forward and backward. NULL when nothing upstream is trained: nobody wants it. */
+kith_status ki_plan_grad_memory(ki_plan *plan, const char *tap, ki_edge *ret_edge, void **ret_ptr,
+                                kith_error *err);
 kith_status ki_plan_backward(ki_plan *plan, kith_error *err);
 /* The number of the next forward, from 0: names dropout's random numbers. A run that goes on where
- * another stopped sets it; each forward adds one. */
+ * another stopped sets it; each forward adds one. Without effect where options.step is given. */
 void ki_plan_set_step(ki_plan *plan, uint64_t step);
 /* With input_grad: the gradient at the input, plain. */
 kith_status ki_plan_read_input_grad(ki_plan *plan, ki_real *host, kith_error *err);

@@ -5,9 +5,17 @@
 
 #include "nn/plan.h"
 
-/* A gradient part: diff buffer number, and whether somebody else reads it later. */
+/* A place in a plan's memory: bytes behind the start of a buffer. */
+typedef struct ki_place {
+    int buffer; /* -1: none */
+    size_t offset;
+} ki_place;
+
+#define KI_NOWHERE ((ki_place){-1, 0})
+
+/* A gradient part: where it lies, and whether somebody else reads it later. */
 typedef struct ki_part {
-    int buffer;
+    ki_place place;
     bool shared;
 } ki_part;
 
@@ -31,14 +39,19 @@ typedef struct ki_step {
     ki_kernel_info info;
     bool mask_done; /* the one consumer, a concat, applies this step's ReLU mask */
 
-    int dst_buffer, workspace_buffer, grad_buffer; /* -1: none */
-    int diff_src_buffer[KI_MAX_SRC];
+    bool is_sliced;   /* a concat whose sources write into its buffer: no kernel */
+    int slice_of;     /* the sliced concat this step writes into; -1: none */
+    int64_t slice_at; /* first channel there */
+
+    ki_place dst, workspace, grad;
+    ki_place diff_src[KI_MAX_SRC];
     int n_parts;
     ki_part part[KI_MAX_PARTS];
-    bool joins;      /* the parts must be summed or masked before backward */
-    int diff_buffer; /* the gradient at the output after joining; -1: none */
+    bool joins;    /* the parts must be summed or masked before backward */
+    ki_place diff; /* the gradient at the output after joining */
     bool diff_shared;
-    bool grad_is_set;
+    bool grad_is_set;                   /* for the next backward */
+    bool grad_is_lent;                  /* written by somebody who has its address: never zeroed */
     const void *part_ptr[KI_MAX_PARTS]; /* bound addresses for join */
     const void *mask_ptr;
     void *diff_ptr;

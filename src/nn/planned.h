@@ -1,0 +1,39 @@
+/* What the files of a plan share: plan.c makes it, slice.c and buffers.c lay out its memory, run.c runs
+ * it.
+ *
+ * Time in a plan: step s runs forward at time s and backward at 2n - 1 - s. Every buffer lives from
+ * the time it is written to the last time it is read; ki_memory_plan turns that into addresses. */
+#ifndef KI_PLANNED_H
+#define KI_PLANNED_H
+
+#include "nn/memory.h"
+#include "nn/steps.h"
+
+struct ki_plan {
+    ki_backend *backend;
+    ki_params *params;
+    ki_plan_options options;
+    ki_steps steps;
+    ki_buffer *buffer;
+    size_t n_buffers, buffer_capacity;
+    char *block; /* device memory of all buffers and the scratchpad behind them */
+    size_t block_bytes, scratch_bytes;
+    int32_t *labels;      /* backend memory, [mb] */
+    uint64_t *step;       /* backend memory, one number; NULL: the caller's, options.step */
+    uint64_t step_number; /* what `step` is written from */
+    uint64_t packed_version;
+    bool is_packed, updates_stats, wants_labels, has_run;
+    double forward_flops;
+};
+
+/* Decide which concats are made of slices: their steps get slice_of, slice_at and a pitch. Edges must
+ * have their shapes; kernels come after. */
+void ki_plan_slice(ki_plan *plan);
+/* Give every step its buffers. */
+kith_status ki_plan_buffers(ki_plan *plan, kith_error *err);
+
+static inline void *ki_plan_address(const ki_plan *plan, ki_place place) {
+    return place.buffer < 0 ? NULL : plan->block + plan->buffer[place.buffer].offset + place.offset;
+}
+
+#endif
