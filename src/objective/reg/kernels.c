@@ -12,7 +12,7 @@ enum { GAUSSIAN, LAPLACE, POLY, MGF };
 
 /* One layer of the batch: kernel and its derivative by the pair's s. */
 typedef struct layer {
-    const ki_kernel *kernel;
+    const ki_layer_kernel *kernel;
     ki_pairs pairs;
     ki_real bandwidth;
     ki_real *k, *slope; /* [m, ld] */

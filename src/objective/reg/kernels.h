@@ -16,17 +16,17 @@
 
 enum { KI_MOST_LAYERS = 3 };
 
-typedef struct ki_kernel {
+typedef struct ki_layer_kernel {
     int kind;
     int64_t n;
     double bandwidth; /* 0: from the batch */
     int64_t degree;
-} ki_kernel;
+} ki_layer_kernel;
 
 typedef struct ki_layers {
     int n;
     ki_tap tap[KI_MOST_LAYERS];
-    ki_kernel kernel[KI_MOST_LAYERS];
+    ki_layer_kernel kernel[KI_MOST_LAYERS];
 } ki_layers;
 
 /* The options of a method that reads layers. */

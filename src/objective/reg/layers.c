@@ -8,11 +8,12 @@ static const char *const kinds[] = {"gaussian", "laplace", "poly", "mgf", "exp",
 static const ki_tap layer_taps[] = {KI_TAP_POOLED, KI_TAP_EMBEDDING, KI_TAP_LOGITS};
 
 static const ki_option kernel_options[] = {
-    KI_OPTION_CHOICE(ki_kernel, kind, 0, kinds, "shape of the kernel", "JRD, kernel choice"),
-    KI_OPTION_INT(ki_kernel, n, 3, 1, 64, "bandwidths mixed, each twice the last", "JRD, kernel design"),
-    KI_OPTION_REAL(ki_kernel, bandwidth, 0, 0, 1e30, "middle bandwidth; 0 = mean distance of the batch",
+    KI_OPTION_CHOICE(ki_layer_kernel, kind, 0, kinds, "shape of the kernel", "JRD, kernel choice"),
+    KI_OPTION_INT(ki_layer_kernel, n, 3, 1, 64, "bandwidths mixed, each twice the last",
+                  "JRD, kernel design"),
+    KI_OPTION_REAL(ki_layer_kernel, bandwidth, 0, 0, 1e30, "middle bandwidth; 0 = mean distance of the batch",
                    "JRD code"),
-    KI_OPTION_INT(ki_kernel, degree, 2, 1, 32, "of poly", "JRD, kernel choice"), KI_OPTION_END};
+    KI_OPTION_INT(ki_layer_kernel, degree, 2, 1, 32, "of poly", "JRD, kernel choice"), KI_OPTION_END};
 
 static kith_status read_layer(const ki_value *v, const char *method, ki_tap *ret_tap, kith_error *err) {
     const char *names[KI_MOST_LAYERS];
@@ -28,7 +29,7 @@ static kith_status read_layer(const ki_value *v, const char *method, ki_tap *ret
     return ki_fail_unknown(err, what, v->text, names, KI_MOST_LAYERS);
 }
 
-static kith_status read_kernel(const ki_value *v, const char *method, ki_kernel *ret, kith_error *err) {
+static kith_status read_kernel(const ki_value *v, const char *method, ki_layer_kernel *ret, kith_error *err) {
     char where[96], found[80];
     snprintf(where, sizeof where, "kernels of %s", method);
     ki_options_default(kernel_options, ret);
