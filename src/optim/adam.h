@@ -1,57 +1,61 @@
-/* Adam and AdamW: Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015;
- * Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019.
- *
- * Parameters are grouped by rules on their names. Neighbours with the same settings that lie one
- * behind the other in memory (padding to KI_ALIGN between them is fine; it must hold zeros) become
- * one call to the backend, so a network without rules is updated in a single pass. */
+/* The names of before optim.h, for callers that have not moved to it yet; goes away with the last one. */
 #ifndef KI_ADAM_H
 #define KI_ADAM_H
 
-#include "core/backend.h"
+#include "optim/optim.h"
 
-/* What is optimized: borrowed device memory. */
-typedef struct ki_optim_param {
-    const char *name; /* borrowed for the call */
-    int64_t n;
-    ki_real *value;
-    const ki_real *diff;
-} ki_optim_param;
-
-/* A rule holds for every parameter under `layer` ("embedding" covers embedding.weight and
- * embedding.bias; NULL: all) of the role (".bias", ".weight"; NULL: all). All rules that hold are
- * multiplied together. lr 0 leaves the parameter as it is. */
-typedef struct ki_optim_rule {
-    const char *layer, *role;
-    double lr, decay;
-} ki_optim_rule;
+typedef ki_optim ki_adam;
 
 typedef struct ki_adam_options {
     double beta1, beta2, eps; /* 0: 0.9, 0.999, 1e-8 */
     double decay;             /* L2, added to the gradient */
     double decoupled;         /* AdamW's decay */
-    int n_rules;
-    const ki_optim_rule *rules; /* borrowed for the call */
 } ki_adam_options;
 
-typedef struct ki_adam ki_adam;
+static inline kith_status ki_adam_new(ki_backend *backend, const ki_optim_param *params, int n_params,
+                                      const ki_adam_options *o, ki_adam **ret_adam, kith_error *err) {
+    ki_optim_settings s;
+    KI_TRY(ki_optim_parse(NULL, &s, err));
+    if (o->beta1 > 0) s.beta1 = o->beta1;
+    if (o->beta2 > 0) s.beta2 = o->beta2;
+    if (o->eps > 0) s.eps = o->eps;
+    s.weight_decay = o->decay + o->decoupled;
+    if (o->decoupled > 0) s.method = ki_optim_method_at(1);
+    return ki_optim_new(backend, params, n_params, &s, ret_adam, err);
+}
 
-/* Borrows the backend and the parameters' memory for its life. A rule that holds for no parameter is
- * an error: it is a misspelt name. */
-kith_status ki_adam_new(ki_backend *backend, const ki_optim_param *params, int n_params,
-                        const ki_adam_options *options, ki_adam **ret_adam, kith_error *err);
-void ki_adam_free(ki_adam *adam); /* NULL is fine */
+static inline void ki_adam_free(ki_adam *adam) { ki_optim_free(adam); }
+static inline kith_status ki_adam_update(ki_adam *adam, double lr, kith_error *err) {
+    return ki_optim_update(adam, lr, err);
+}
+static inline int64_t ki_adam_steps(const ki_adam *adam) { return ki_optim_steps(adam); }
 
-/* One update with learning rate lr from the gradients as they are. Allocates nothing. */
-kith_status ki_adam_update(ki_adam *adam, double lr, kith_error *err);
+static inline int64_t ki_adam_moments_n(const ki_adam *adam) {
+    int64_t n = 0;
+    for (int i = 0; i < ki_optim_n_states(adam); i += 2) n += ki_optim_state_count(adam, i);
+    return n;
+}
 
-/* For checkpoints: steps taken, and the moments [n], in the order of the parameters, with the
- * padding of those that are updated together. */
-int64_t ki_adam_steps(const ki_adam *adam);
-int64_t ki_adam_moments_n(const ki_adam *adam);
-kith_status ki_adam_get(const ki_adam *adam, ki_real *ret_m, ki_real *ret_v, kith_error *err);
-kith_status ki_adam_set(ki_adam *adam, int64_t steps, const ki_real *m, const ki_real *v, kith_error *err);
+static inline kith_status ki_adam_get(const ki_adam *adam, ki_real *ret_m, ki_real *ret_v, kith_error *err) {
+    for (int i = 0; i < ki_optim_n_states(adam); i += 2) {
+        KI_TRY(ki_optim_state_get(adam, i, ret_m, err));
+        KI_TRY(ki_optim_state_get(adam, i + 1, ret_v, err));
+        ret_m += ki_optim_state_count(adam, i);
+        ret_v += ki_optim_state_count(adam, i);
+    }
+    return KITH_OK;
+}
 
-/* How many backend calls a step takes. */
-int ki_adam_n_runs(const ki_adam *adam);
+static inline kith_status ki_adam_set(ki_adam *adam, int64_t steps, const ki_real *m, const ki_real *v,
+                                      kith_error *err) {
+    for (int i = 0; i < ki_optim_n_states(adam); i += 2) {
+        KI_TRY(ki_optim_state_set(adam, i, m, err));
+        KI_TRY(ki_optim_state_set(adam, i + 1, v, err));
+        m += ki_optim_state_count(adam, i);
+        v += ki_optim_state_count(adam, i);
+    }
+    ki_optim_steps_set(adam, steps);
+    return KITH_OK;
+}
 
 #endif
