@@ -4,7 +4,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/alloc.h"
 #include "eval/drawing.h"
 #include "io/atomic.h"
 
@@ -18,13 +17,17 @@ kith_status kith_map_draw(const kith_map_drawing *from, const char *path, kith_m
     kith_status status = KITH_OK;
     kith_map_report report = {0};
     ki_drawing drawing = {0};
-    ki_bytes bytes = {0};
+    ki_buffer bytes = {.err = err};
     KI_CHECK(ki_drawing_init(from, &drawing, &report, err));
-    KI_CHECK(is_svg ? ki_drawing_svg(&drawing, &bytes, err) : ki_drawing_png(&drawing, &bytes, err));
+    if (is_svg)
+        ki_drawing_svg(&drawing, &bytes);
+    else
+        ki_drawing_png(&drawing, &bytes);
+    KI_CHECK(bytes.status);
     KI_CHECK(ki_file_write(path, bytes.data, bytes.n, err));
     if (ret_report) *ret_report = report;
 done:
-    ki_free(bytes.data);
+    ki_buffer_release(&bytes);
     ki_drawing_release(&drawing);
     return status;
 }

@@ -1,12 +1,10 @@
 /* Pair weights against similarity, as in Figure 1 of the unified view: one dot per pair, and the mean
  * weight over bins of similarity as a line. */
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "api/objective_handle.h"
 #include "core/alloc.h"
+#include "core/buffer.h"
 #include "io/atomic.h"
 
 enum {
@@ -19,28 +17,6 @@ enum {
     MOST_DOTS = 3000,
     N_BINS = 40
 };
-
-typedef struct text {
-    char *bytes;
-    size_t n, capacity;
-    kith_status status;
-    kith_error *err;
-} text;
-
-static void put(text *t, const char *fmt, ...) KITH_PRINTF(2, 3);
-static void put(text *t, const char *fmt, ...) {
-    char line[512];
-    va_list ap;
-    va_start(ap, fmt);
-    const int n = vsnprintf(line, sizeof line, fmt, ap);
-    va_end(ap);
-    if (t->status != KITH_OK || n < 0) return;
-    const size_t length = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
-    t->status = ki_grow(&t->bytes, &t->capacity, t->n + length, 1, "the drawing", t->err);
-    if (t->status != KITH_OK) return;
-    memcpy(t->bytes + t->n, line, length);
-    t->n += length;
-}
 
 typedef struct frame {
     double least_s, most_s, least_w, most_w;
@@ -59,37 +35,39 @@ static double tick_step(double range) {
     return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
 }
 
-static void put_axes(text *t, const frame *f, const char *title) {
-    put(t,
+static void put_axes(ki_buffer *t, const frame *f, const char *title) {
+    ki_buffer_put(
+        t,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
         "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" "
         "fill=\"white\"/>\n",
         WIDTH, HEIGHT, WIDTH, HEIGHT);
-    put(t, "<text x=\"%d\" y=\"22\" font-size=\"15\">%s: weight of a pair against its similarity</text>\n",
+    ki_buffer_put(
+        t, "<text x=\"%d\" y=\"22\" font-size=\"15\">%s: weight of a pair against its similarity</text>\n",
         LEFT, title);
     const double step_s = tick_step(f->most_s - f->least_s), step_w = tick_step(f->most_w - f->least_w);
     const long first_s = lround(ceil(f->least_s / step_s)), last_s = lround(floor(f->most_s / step_s + 1e-9));
     const long first_w = lround(ceil(f->least_w / step_w)), last_w = lround(floor(f->most_w / step_w + 1e-9));
     for (long i = first_s; i <= last_s; i++) {
         const double s = (double)i * step_s;
-        put(t,
-            "<path d=\"M%.1f %dV%d\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%d\" "
-            "text-anchor=\"middle\">%.3g</text>\n",
-            x_of(f, s), TOP, HEIGHT - BOTTOM, x_of(f, s), HEIGHT - BOTTOM + 18, s);
+        ki_buffer_put(t,
+                      "<path d=\"M%.1f %dV%d\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%d\" "
+                      "text-anchor=\"middle\">%.3g</text>\n",
+                      x_of(f, s), TOP, HEIGHT - BOTTOM, x_of(f, s), HEIGHT - BOTTOM + 18, s);
     }
     for (long i = first_w; i <= last_w; i++) {
         const double w = (double)i * step_w;
-        put(t,
-            "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.1f\" "
-            "text-anchor=\"end\">%.3g</text>\n",
-            LEFT, y_of(f, w), WIDTH - RIGHT, LEFT - 6, y_of(f, w) + 4, w);
+        ki_buffer_put(t,
+                      "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.1f\" "
+                      "text-anchor=\"end\">%.3g</text>\n",
+                      LEFT, y_of(f, w), WIDTH - RIGHT, LEFT - 6, y_of(f, w) + 4, w);
     }
-    put(t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">similarity</text>\n", (WIDTH + LEFT) / 2,
-        HEIGHT - 12);
+    ki_buffer_put(t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">similarity</text>\n", (WIDTH + LEFT) / 2,
+                  HEIGHT - 12);
 }
 
 /* The dots of one kind: every k-th of its pairs, so that no more than MOST_DOTS are drawn. */
-static void put_dots(text *t, const frame *f, const kith_array *weight, const kith_array *similarity,
+static void put_dots(ki_buffer *t, const frame *f, const kith_array *weight, const kith_array *similarity,
                      const uint8_t *kind, int wanted, const char *colour) {
     const float *w = weight->data, *s = similarity->data;
     const int64_t n = weight->dim[0] * weight->dim[1];
@@ -97,30 +75,31 @@ static void put_dots(text *t, const frame *f, const kith_array *weight, const ki
     int64_t count[N_BINS] = {0}, n_kind = 0, seen = 0;
     for (int64_t i = 0; i < n; i++) n_kind += kind[i] == wanted;
     const int64_t every = n_kind / MOST_DOTS + 1;
-    put(t, "<g fill=\"%s\" fill-opacity=\"0.35\">\n", colour);
+    ki_buffer_put(t, "<g fill=\"%s\" fill-opacity=\"0.35\">\n", colour);
     for (int64_t i = 0; i < n; i++) {
         if (kind[i] != wanted) continue;
         int bin = (int)((s[i] - f->least_s) / (f->most_s - f->least_s) * N_BINS);
         bin = bin < 0 ? 0 : bin > N_BINS - 1 ? N_BINS - 1 : bin;
         sum[bin] += w[i], sum_s[bin] += s[i], count[bin]++;
         if (seen++ % every == 0)
-            put(t, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.8\"/>\n", x_of(f, s[i]), y_of(f, w[i]));
+            ki_buffer_put(t, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.8\"/>\n", x_of(f, s[i]), y_of(f, w[i]));
     }
-    put(t, "</g>\n<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"", colour);
+    ki_buffer_put(t, "</g>\n<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"", colour);
     for (int b = 0; b < N_BINS; b++) {
         if (count[b])
-            put(t, "%.1f,%.1f ", x_of(f, sum_s[b] / (double)count[b]), y_of(f, sum[b] / (double)count[b]));
+            ki_buffer_put(t, "%.1f,%.1f ", x_of(f, sum_s[b] / (double)count[b]),
+                          y_of(f, sum[b] / (double)count[b]));
     }
-    put(t, "\"/>\n");
+    ki_buffer_put(t, "\"/>\n");
 }
 
-static void put_legend(text *t) {
-    put(t,
-        "<circle cx=\"%d\" cy=\"55\" r=\"4\" fill=\"#1b7f79\"/><text x=\"%d\" y=\"59\">positive "
-        "pairs</text>\n"
-        "<circle cx=\"%d\" cy=\"75\" r=\"4\" fill=\"#d95f02\"/><text x=\"%d\" y=\"79\">negative "
-        "pairs</text>\n</svg>\n",
-        WIDTH - 130, WIDTH - 120, WIDTH - 130, WIDTH - 120);
+static void put_legend(ki_buffer *t) {
+    ki_buffer_put(t,
+                  "<circle cx=\"%d\" cy=\"55\" r=\"4\" fill=\"#1b7f79\"/><text x=\"%d\" y=\"59\">positive "
+                  "pairs</text>\n"
+                  "<circle cx=\"%d\" cy=\"75\" r=\"4\" fill=\"#d95f02\"/><text x=\"%d\" y=\"79\">negative "
+                  "pairs</text>\n</svg>\n",
+                  WIDTH - 130, WIDTH - 120, WIDTH - 130, WIDTH - 120);
 }
 
 static frame frame_of(const kith_array *weight, const kith_array *similarity, const uint8_t *kind) {
@@ -151,7 +130,7 @@ kith_status kith_objective_plot(kith_objective *objective, const kith_batch *bat
                                 kith_error *err) {
     kith_array weight = {0}, similarity = {0};
     uint8_t *kind = NULL;
-    text t = {.status = KITH_OK, .err = err};
+    ki_buffer t = {.err = err};
     kith_status status = KITH_OK;
     KI_TRY(kith_objective_weights(objective, batch, &weight, &similarity, err));
     KI_CHECK(ki_alloc_or(&kind, (size_t)(weight.dim[0] * weight.dim[1]), 1, "kinds of pairs", err));
@@ -162,9 +141,9 @@ kith_status kith_objective_plot(kith_objective *objective, const kith_batch *bat
     put_dots(&t, &f, &weight, &similarity, kind, 1, "#1b7f79");
     put_legend(&t);
     KI_CHECK(t.status);
-    KI_CHECK(ki_file_write(path, t.bytes, t.n, err));
+    KI_CHECK(ki_file_write(path, t.data, t.n, err));
 done:
-    ki_free(t.bytes);
+    ki_buffer_release(&t);
     ki_free(kind);
     kith_array_release(&weight);
     kith_array_release(&similarity);

@@ -75,3 +75,22 @@ bool ki_parse_int64(const char *text, int64_t *ret) {
     *ret = value;
     return true;
 }
+
+size_t ki_utf8_next(const char *s, size_t n) {
+    const unsigned char *b = (const unsigned char *)s;
+    if (n == 0) return 0;
+    if (b[0] < 0x80) return 1;
+    const size_t length = b[0] >= 0xc2 && b[0] < 0xe0   ? 2
+                          : b[0] >= 0xe0 && b[0] < 0xf0 ? 3
+                          : b[0] >= 0xf0 && b[0] < 0xf5 ? 4
+                                                        : 0;
+    if (length == 0 || length > n) return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((b[i] & 0xc0) != 0x80) return 0;
+    }
+    if (b[0] == 0xe0 && b[1] < 0xa0) return 0; /* overlong */
+    if (b[0] == 0xed && b[1] > 0x9f) return 0; /* surrogate */
+    if (b[0] == 0xf0 && b[1] < 0x90) return 0; /* overlong */
+    if (b[0] == 0xf4 && b[1] > 0x8f) return 0; /* beyond U+10FFFF */
+    return length;
+}

@@ -1,4 +1,4 @@
-/* Small text helpers: the nearest name for a misspelt one, numbers without the locale. */
+/* Small text helpers: the nearest name for a misspelt one, numbers without the locale, UTF-8. */
 #ifndef KI_TEXT_H
 #define KI_TEXT_H
 
@@ -16,5 +16,9 @@ const char *ki_nearest(const char *word, const char *const *names, size_t n_name
 /* Whole-string parses: false (and *ret untouched) for anything but one number. Locale-free. */
 bool ki_parse_double(const char *text, double *ret);
 bool ki_parse_int64(const char *text, int64_t *ret);
+
+/* Bytes of the UTF-8 character at s (n bytes are there), or 0 when it is none: overlong forms,
+ * surrogates and numbers beyond U+10FFFF are none. */
+size_t ki_utf8_next(const char *s, size_t n);
 
 #endif

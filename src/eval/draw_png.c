@@ -6,24 +6,21 @@
 #include "core/alloc.h"
 #include "eval/drawing.h"
 
-kith_status ki_drawing_encode(const uint8_t *rgb, int width, int height, ki_bytes *ret_bytes,
-                              kith_error *err) {
+void ki_drawing_encode(const uint8_t *rgb, int width, int height, ki_buffer *to) {
     png_image image = {.version = PNG_IMAGE_VERSION,
                        .width = (png_uint_32)width,
                        .height = (png_uint_32)height,
                        .format = PNG_FORMAT_RGB};
-    ki_bytes b = {.capacity = PNG_IMAGE_PNG_SIZE_MAX(image)};
-    KI_TRY(ki_alloc_or(&b.data, b.capacity, 1, "PNG bytes", err));
-    png_alloc_size_t n = b.capacity;
-    if (!png_image_write_to_memory(&image, b.data, &n, 0, rgb, 0, NULL)) {
-        ki_fail(err, KITH_EBACKEND, "libpng: %s", image.message);
-        png_image_free(&image);
-        ki_free(b.data);
-        return KITH_EBACKEND;
-    }
-    b.n = n;
-    *ret_bytes = b;
-    return KITH_OK;
+    png_alloc_size_t n = PNG_IMAGE_PNG_SIZE_MAX(image);
+    void *bytes = NULL;
+    if (to->status == KITH_OK) to->status = ki_alloc_or(&bytes, n, 1, "PNG bytes", to->err);
+    if (to->status != KITH_OK) return;
+    if (png_image_write_to_memory(&image, bytes, &n, 0, rgb, 0, NULL))
+        ki_buffer_add(to, bytes, n);
+    else
+        to->status = ki_fail(to->err, KITH_EBACKEND, "libpng: %s", image.message);
+    png_image_free(&image);
+    ki_free(bytes);
 }
 
 static void paint_dot(uint8_t *canvas, int size, const ki_mark *m, double radius) {
@@ -53,10 +50,11 @@ static void paint_thumbnail(uint8_t *canvas, const ki_drawing *d, const ki_mark 
     }
 }
 
-kith_status ki_drawing_png(const ki_drawing *d, ki_bytes *ret_bytes, kith_error *err) {
+void ki_drawing_png(const ki_drawing *d, ki_buffer *to) {
     uint8_t *canvas = NULL;
     const size_t bytes = (size_t)d->size * (size_t)d->size * 3;
-    KI_TRY(ki_alloc_or(&canvas, bytes, 1, "the picture", err));
+    if (to->status == KITH_OK) to->status = ki_alloc_or(&canvas, bytes, 1, "the picture", to->err);
+    if (to->status != KITH_OK) return;
     memset(canvas, 255, bytes);
     for (int64_t i = 0; i < d->n_marks; i++) {
         if (d->mark[i].thumbnail < 0) paint_dot(canvas, d->size, d->mark + i, d->radius);
@@ -64,7 +62,6 @@ kith_status ki_drawing_png(const ki_drawing *d, ki_bytes *ret_bytes, kith_error 
     for (int64_t i = 0; i < d->n_marks; i++) {
         if (d->mark[i].thumbnail >= 0) paint_thumbnail(canvas, d, d->mark + i);
     }
-    const kith_status status = ki_drawing_encode(canvas, d->size, d->size, ret_bytes, err);
+    ki_drawing_encode(canvas, d->size, d->size, to);
     ki_free(canvas);
-    return status;
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/error.h"
+#include "core/buffer.h"
 #include "kith/map.h"
 
 typedef struct ki_mark {
@@ -28,18 +28,11 @@ kith_status ki_drawing_init(const kith_map_drawing *from, ki_drawing *ret_drawin
                             kith_map_report *ret_report, kith_error *err);
 void ki_drawing_release(ki_drawing *drawing);
 
-/* Bytes that grow. */
-typedef struct ki_bytes {
-    char *data;
-    size_t n, capacity;
-} ki_bytes;
-
-/* The whole picture as a file's bytes; given back with ki_free(ret_bytes->data). */
-kith_status ki_drawing_svg(const ki_drawing *drawing, ki_bytes *ret_bytes, kith_error *err);
-kith_status ki_drawing_png(const ki_drawing *drawing, ki_bytes *ret_bytes, kith_error *err);
+/* The whole picture as a file's bytes, added to the buffer. */
+void ki_drawing_svg(const ki_drawing *drawing, ki_buffer *to);
+void ki_drawing_png(const ki_drawing *drawing, ki_buffer *to);
 
 /* PNG bytes of an RGB image. */
-kith_status ki_drawing_encode(const uint8_t *rgb, int width, int height, ki_bytes *ret_bytes,
-                              kith_error *err);
+void ki_drawing_encode(const uint8_t *rgb, int width, int height, ki_buffer *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading JSON into ki_value trees, and UTF-8. Writing JSON is kith/json.h. */
+/* Reading JSON into ki_value trees. Writing JSON is kith/json.h. */
 #ifndef KI_JSON_H
 #define KI_JSON_H
 
@@ -14,9 +14,5 @@
 kith_status ki_json_parse(const char *text, size_t n, const char *name_for_errors, ki_arena *arena,
                           ki_value **ret_root, kith_error *err);
 kith_status ki_json_read(const char *path, ki_arena *arena, ki_value **ret_root, kith_error *err);
-
-/* Bytes of the UTF-8 character at s (n bytes are there), or 0 when it is none: overlong forms,
- * surrogates and numbers beyond U+10FFFF are none. */
-size_t ki_utf8_next(const char *s, size_t n);
 
 #endif

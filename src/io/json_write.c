@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "io/json.h"
 #include "kith/json.h"
 
@@ -195,23 +196,4 @@ kith_status kith_json_finish(kith_json *json, const char **ret_text, kith_error 
     if (json->status != KITH_OK) return ki_fail(err, json->status, "cannot make JSON text: %s", json->why);
     *ret_text = json->text;
     return KITH_OK;
-}
-
-size_t ki_utf8_next(const char *s, size_t n) {
-    const unsigned char *b = (const unsigned char *)s;
-    if (n == 0) return 0;
-    if (b[0] < 0x80) return 1;
-    const size_t length = b[0] >= 0xc2 && b[0] < 0xe0   ? 2
-                          : b[0] >= 0xe0 && b[0] < 0xf0 ? 3
-                          : b[0] >= 0xf0 && b[0] < 0xf5 ? 4
-                                                        : 0;
-    if (length == 0 || length > n) return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((b[i] & 0xc0) != 0x80) return 0;
-    }
-    if (b[0] == 0xe0 && b[1] < 0xa0) return 0; /* overlong */
-    if (b[0] == 0xed && b[1] > 0x9f) return 0; /* surrogate */
-    if (b[0] == 0xf0 && b[1] < 0x90) return 0; /* overlong */
-    if (b[0] == 0xf4 && b[1] > 0x8f) return 0; /* beyond U+10FFFF */
-    return length;
 }

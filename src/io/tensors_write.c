@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "io/array.h"
 #include "io/atomic.h"
 #include "io/json.h"

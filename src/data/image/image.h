@@ -55,6 +55,8 @@ void ki_bytes_release(ki_bytes *bytes);
 
 /* An 8-bit grey or RGB PNG file in memory, into `bytes`. */
 kith_status ki_png_encode(const ki_image *image, ki_bytes *bytes, kith_error *err);
+/* The same as a JPEG file; quality 1 … 100. */
+kith_status ki_jpeg_encode(const ki_image *image, int quality, ki_bytes *bytes, kith_error *err);
 
 /* ---- between the files of this folder ---- */
 

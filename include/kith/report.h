@@ -1,0 +1,37 @@
+/* The report of a training run: one HTML file that holds everything it shows.
+ *
+ * Curves of every term, R@1 on seen against unseen classes, nearest neighbours of some test images, a
+ * map of the test embeddings, histograms of pairs, the result card and the recipe, read from what
+ * training left in the run folder. It loads nothing from anywhere else and needs no JavaScript (which
+ * only adds read-outs under the pointer). The same folder gives the same bytes. */
+#ifndef KITH_REPORT_H
+#define KITH_REPORT_H
+
+#include <stdint.h>
+
+#include "kith/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kith_report_options {
+    const char *out;     /* the file to write; NULL: report.html in the run folder */
+    int64_t n_queries;   /* test images shown with their neighbours: 12, at most 100 */
+    int64_t n_neighbors; /* of each: 8, at most 32 */
+    int64_t n_points;    /* test images on the map: 1500, at most 5000; 0: no map */
+} kith_report_options;
+
+KITH_API kith_report_options kith_report_defaults(void);
+
+/* Write the report of the run in folder `run`; options NULL: the defaults. A part of the run that is
+ * absent or cannot be read is left out, with a line in the report and a warning to the log: a run
+ * that was interrupted, or is still going on, has a report too. KITH_EIO when the folder is not there
+ * or the file cannot be written; KITH_EFORMAT when the folder holds nothing of a run. The file is
+ * complete or as it was. */
+KITH_API kith_status kith_report_write(const char *run, const kith_report_options *options, kith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

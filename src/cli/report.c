@@ -1,0 +1,31 @@
+/* kith report: what came of a training run, as one HTML file. */
+#include "kith/report.h"
+
+#include "cli/cli.h"
+
+int cmd_report(int argc, char **argv) {
+    kith_report_options o = kith_report_defaults();
+    const cli_option options[] = {
+        CLI_TEXT("out|o", "FILE", &o.out, "the page to write, instead of RUN/report.html"),
+        CLI_INT("queries", "N", &o.n_queries, 0, 100, "test images shown with their nearest ones"),
+        CLI_INT("neighbours", "N", &o.n_neighbors, 1, 32, "nearest ones of each"),
+        CLI_INT("points", "N", &o.n_points, 0, 5000, "test images on the map; 0: no map"), CLI_END};
+    const cli_usage usage = {
+        .operands = "RUN",
+        .least = 1,
+        .most = 1,
+        .options = options,
+        .details =
+            "Curves, nearest neighbours, embedding map, pair histograms, result card and recipe of\n"
+            "the run in folder RUN, in one file that needs nothing else. Works for a run that was\n"
+            "interrupted or is still going on: what is not there yet is left out."};
+    const int parsed = cli_parse(&usage, &argc, argv);
+    if (parsed != CLI_RUN) return parsed;
+    kith_error err = {0};
+    if (kith_report_write(argv[1], &o, &err) != KITH_OK) return cli_fail(&err);
+    if (o.out)
+        printf("%s\n", o.out);
+    else
+        printf("%s/report.html\n", argv[1]);
+    return CLI_OK;
+}

@@ -1,0 +1,62 @@
+/* Small charts as figures of the page: lines over steps, and histograms of two kinds of pairs.
+ *
+ * Colours and dashes are classes of the style sheet (style.c), so that a chart follows the page into the
+ * dark; no line is told from another by colour alone. Titles and legends are HTML beside the SVG, so
+ * that they keep their size when the drawing shrinks. */
+#ifndef KI_CHART_H
+#define KI_CHART_H
+
+#include "core/buffer.h"
+#include "report/series.h"
+
+enum { KI_MOST_LINES = 8, KI_NUMBER_TEXT = 32 };
+
+typedef struct ki_chart_line {
+    const char *name;
+    const ki_series *series;
+} ki_chart_line;
+
+typedef struct ki_chart {
+    const char *title, *caption; /* caption may be NULL */
+    int n_lines;
+    ki_chart_line line[KI_MOST_LINES];
+    bool is_share; /* values are fractions, shown as percent */
+    bool may_log;  /* a logarithmic axis when the values span a factor of 50 and are all above 0 */
+    bool is_wide;
+    double mark_step; /* a step to mark with `mark`, or negative */
+    const char *mark;
+} ki_chart;
+
+/* Curves of more than a few hundred points are drawn as the mean over runs of points, in a band from
+ * the least to the most of each run. */
+void ki_chart_put(ki_buffer *to, const ki_chart *chart);
+
+typedef struct ki_histogram {
+    const char *title, *caption, *axis;
+    size_t n_bins;
+    const double *edge;     /* [n_bins + 1], rising */
+    const double *count[2]; /* positive and negative pairs, [n_bins] each, not below 0; NULL: none */
+} ki_histogram;
+
+/* Each kind by its share of all its own pairs. */
+void ki_histogram_put(ki_buffer *to, const ki_histogram *histogram);
+
+/* Up to `digits` significant digits, without an exponent where that is readable. Returns buf. */
+const char *ki_number_text(double value, int digits, char buf[KI_NUMBER_TEXT]);
+/* 12,345. */
+const char *ki_count_text(double value, char buf[KI_NUMBER_TEXT]);
+
+/* The drawing's axes, shared by both kinds of chart. Positions are in pixels of the SVG. */
+typedef struct ki_axes {
+    int w, h, left, right, top, bottom;
+    double x0, x1, y0, y1; /* ranges; already log10 where is_log_y, is_log_x */
+    bool is_log_y, is_log_x;
+    double scale_y; /* shown = value * scale_y: 100 for percent */
+} ki_axes;
+
+double ki_axes_x(const ki_axes *axes, double x);
+double ki_axes_y(const ki_axes *axes, double y);
+/* The opening <svg>, grid lines and numbers; the caller closes the element. */
+void ki_axes_put(ki_buffer *to, const ki_axes *axes, const char *label, const char *kind);
+
+#endif

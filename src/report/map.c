@@ -1,0 +1,151 @@
+/* The embedding map: t-SNE of some test images, with pictures where there is room. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "eval/drawing.h"
+#include "report/chart.h"
+#include "report/report.h"
+#include "report/thumbnail.h"
+
+enum { SIZE = 1000, SIDE = 34, LEAST_POINTS = 8, ITERATIONS = 400 };
+
+typedef struct map {
+    ki_report *report;
+    int64_t n;
+    int64_t *row;         /* [n] of the test set, evenly spaced */
+    int64_t *label;       /* [n] */
+    const char **path;    /* [n], or NULL */
+    kith_array some, map; /* [n, dim], [n, 2] */
+    ki_drawing drawing;
+    ki_thumbnails thumbnails;
+} map;
+
+static kith_status read_thumbnail(void *user, const char *path, int size, uint8_t *rgb, kith_error *err) {
+    return ki_thumbnail_read(user, path, size, rgb, err);
+}
+
+static kith_status choose(map *m, kith_error *err) {
+    const ki_run *run = m->report->detail;
+    const int64_t all = run->n_test, most = m->report->options->n_points;
+    const size_t row_bytes = (size_t)run->embedding.dim[1] * kith_dtype_bytes(run->embedding.dtype);
+    m->n = all < most ? all : most;
+    if (m->n < LEAST_POINTS)
+        return ki_fail(err, KITH_EINVAL, "%lld test images are too few for a map; wanted at least %d",
+                       (long long)m->n, (int)LEAST_POINTS);
+    KI_TRY(ki_alloc_or(&m->row, (size_t)m->n, sizeof *m->row, "map rows", err));
+    KI_TRY(ki_alloc_or(&m->label, (size_t)m->n, sizeof *m->label, "map labels", err));
+    if (run->path) KI_TRY(ki_alloc_or(&m->path, (size_t)m->n, sizeof *m->path, "map paths", err));
+    KI_TRY(kith_array_init(run->embedding.dtype, 2, (int64_t[]){m->n, run->embedding.dim[1]}, &m->some, err));
+    for (int64_t i = 0; i < m->n; i++) {
+        const int64_t row = i * all / m->n;
+        m->row[i] = row;
+        m->label[i] = ((const int64_t *)run->labels.data)[row];
+        if (m->path) m->path[i] = run->path[row];
+        memcpy((char *)m->some.data + (size_t)i * row_bytes,
+               (const char *)run->embedding.data + (size_t)row * row_bytes, row_bytes);
+    }
+    return KITH_OK;
+}
+
+static kith_status make_map(map *m, kith_error *err) {
+    KI_TRY(choose(m, err));
+    kith_tsne_options tsne = kith_tsne_defaults();
+    tsne.n_iterations = ITERATIONS;
+    tsne.perplexity = fmin(30, (double)(m->n - 1) / 3);
+    KI_TRY(kith_tsne(&m->some, &tsne, &m->map, NULL, err));
+    const kith_map_drawing from = {.map = &m->map,
+                                   .labels = m->label,
+                                   .size = SIZE,
+                                   .paths = m->path,
+                                   .thumbnail = read_thumbnail,
+                                   .user = &m->thumbnails,
+                                   .thumbnail_size = SIDE};
+    kith_map_report ignored = {0};
+    return ki_drawing_init(&from, &m->drawing, &ignored, err);
+}
+
+static void put_title(map *m, int64_t i) {
+    ki_buffer *to = m->report->to;
+    ki_buffer_put(to, "<title>class %lld", (long long)m->label[i]);
+    if (m->path) {
+        const char *slash = strrchr(m->path[i], '/');
+        ki_buffer_put(to, ": ");
+        ki_buffer_escaped(to, slash ? slash + 1 : m->path[i]);
+    }
+    ki_buffer_put(to, "</title>");
+}
+
+/* Dots first, pictures above them. */
+static void put_map(map *m) {
+    ki_buffer *to = m->report->to;
+    const ki_drawing *d = &m->drawing;
+    const double half = SIDE / 2.0;
+    ki_buffer_put(
+        to, "<svg class=\"map\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"map of test embeddings\">\n",
+        d->size, d->size);
+    for (int64_t i = 0; i < d->n_marks; i++) {
+        const ki_mark *k = d->mark + i;
+        if (k->thumbnail >= 0) continue;
+        ki_buffer_put(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"#%02x%02x%02x\">", k->x, k->y,
+                      d->radius, k->colour[0], k->colour[1], k->colour[2]);
+        put_title(m, i);
+        ki_buffer_put(to, "</circle>\n");
+    }
+    for (int64_t i = 0; i < d->n_marks && to->status == KITH_OK; i++) {
+        const ki_mark *k = d->mark + i;
+        if (k->thumbnail < 0) continue;
+        ki_buffer_put(to, "<g>");
+        put_title(m, i);
+        ki_buffer_put(to,
+                      "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" fill=\"#%02x%02x%02x\"/>"
+                      "<image x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" href=\"",
+                      k->x - half - 2, k->y - half - 2, SIDE + 4, SIDE + 4, k->colour[0], k->colour[1],
+                      k->colour[2], k->x - half, k->y - half, (int)SIDE, (int)SIDE);
+        ki_thumbnail_uri(&m->thumbnails, d->rgb + (size_t)k->thumbnail * SIDE * SIDE * 3, SIDE, to);
+        ki_buffer_put(to, "\"/></g>\n");
+    }
+    ki_buffer_put(to, "</svg>\n");
+}
+
+kith_status ki_report_map(ki_report *r) {
+    kith_status status = KITH_OK;
+    kith_error why = {0};
+    char recipe[4096];
+    map m = {.report = r};
+    if (r->options->n_points == 0) return KITH_OK;
+    ki_report_section(r, "map", "Embedding map", NULL);
+    if (r->detail->n_test == 0) {
+        ki_report_left_out(r, r->detail->note[KI_RUN_TEST]);
+        ki_report_section_end(r);
+        return r->to->status;
+    }
+    const int n = snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->detail->folder);
+    if (r->detail->recipe && n > 0 && (size_t)n < sizeof recipe) m.thumbnails.recipe = recipe;
+    status = make_map(&m, &why);
+    if (status == KITH_OK) {
+        char a[KI_NUMBER_TEXT], b[KI_NUMBER_TEXT];
+        ki_buffer_put(
+            r->to,
+            "<p class=\"about\">t-SNE of %s of the %s test images, evenly spaced. Classes the network never "
+            "saw; the colour is the class (with many classes colours come close). Near means alike; "
+            "distances between far groups mean little.</p>\n",
+            ki_count_text((double)m.n, a), ki_count_text((double)r->detail->n_test, b));
+        put_map(&m);
+    } else if (status != KITH_ENOMEM) {
+        ki_report_left_out(r, why.message);
+        status = KITH_OK;
+    } else if (r->err) {
+        *r->err = why;
+    }
+    ki_report_section_end(r);
+    ki_drawing_release(&m.drawing);
+    ki_thumbnails_release(&m.thumbnails);
+    kith_array_release(&m.some);
+    kith_array_release(&m.map);
+    ki_free(m.row);
+    ki_free(m.label);
+    ki_free(m.path);
+    return status != KITH_OK ? status : r->to->status;
+}

@@ -1,0 +1,253 @@
+#include "report/run.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/alloc.h"
+#include "core/text.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "io/yaml.h"
+
+enum { LONGEST_PATH = 4096 };
+static const size_t MOST_RECIPE = (size_t)1 << 20, MOST_PATHS = (size_t)1 << 30;
+
+static const char *const part_file[KI_N_RUN_PARTS] = {"log.jsonl",   "result.json", "run.json",
+                                                      "recipe.yaml", "test",        "pairs.json"};
+
+const ki_value *ki_document_at(const ki_value *v, const char *path) {
+    char key[64];
+    while (v && *path) {
+        const size_t n = strcspn(path, ".");
+        if (n >= sizeof key) return NULL;
+        memcpy(key, path, n);
+        key[n] = '\0';
+        int64_t i;
+        v = v->kind == KI_VALUE_LIST ? (ki_parse_int64(key, &i) && i >= 0 ? ki_value_at(v, (size_t)i) : NULL)
+                                     : ki_value_get(v, key);
+        path += n + (path[n] == '.');
+    }
+    return v;
+}
+
+const char *ki_document_text(const ki_value *document, const char *path) {
+    const ki_value *v = ki_document_at(document, path);
+    return v && v->kind == KI_VALUE_SCALAR ? v->text : NULL;
+}
+
+bool ki_document_real(const ki_value *document, const char *path, double *ret) {
+    const char *text = ki_document_text(document, path);
+    double value;
+    if (!text || !ki_parse_double(text, &value) || !isfinite(value)) return false;
+    *ret = value;
+    return true;
+}
+
+static kith_status path_of(const ki_run *run, const char *name, char ret[LONGEST_PATH], kith_error *err) {
+    const int n = snprintf(ret, LONGEST_PATH, "%s/%s", run->folder, name);
+    if (n < 0 || n >= LONGEST_PATH)
+        return ki_fail(err, KITH_EINVAL, "the run folder's name has %zu letters; wanted at most %d",
+                       strlen(run->folder), LONGEST_PATH - 64);
+    return KITH_OK;
+}
+
+static bool is_there(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+/* Turn a failure into a note; no memory stays a failure. */
+static kith_status note(ki_run *run, ki_run_part part, kith_status status, kith_error *why, kith_error *err) {
+    if (status == KITH_OK) return KITH_OK;
+    if (status == KITH_ENOMEM) {
+        if (err) *err = *why;
+        return status;
+    }
+    run->note[part] = ki_arena_strdup(&run->arena, why->message);
+    return run->note[part] ? KITH_OK : ki_fail_memory(err, sizeof why->message, "a note");
+}
+
+static kith_status note_absent(ki_run *run, ki_run_part part, kith_error *err) {
+    run->note[part] = ki_arena_printf(&run->arena, "the run folder has no %s", part_file[part]);
+    return run->note[part] ? KITH_OK : ki_fail_memory(err, 64, "a note");
+}
+
+static kith_status read_json(ki_run *run, const char *path, ki_run_part part, const ki_value **ret,
+                             kith_error *err) {
+    kith_error why = {0};
+    ki_value *root = NULL;
+    kith_status status = ki_json_read(path, &run->arena, &root, &why);
+    if (status == KITH_OK && root->kind != KI_VALUE_MAP)
+        status = ki_fail(&why, KITH_EFORMAT, "%s: wanted a JSON object", path);
+    if (status == KITH_OK) *ret = root;
+    return note(run, part, status, &why, err);
+}
+
+static kith_status read_recipe(ki_run *run, const char *path, kith_error *err) {
+    kith_error why = {0};
+    size_t n = 0;
+    ki_value *root = NULL;
+    kith_status status = ki_file_read(path, MOST_RECIPE, &run->recipe_text, &n, &why);
+    if (status != KITH_OK) return note(run, KI_RUN_RECIPE, status, &why, err);
+    /* The text is shown whatever it holds; facts are taken from it where it can be parsed. */
+    status = ki_yaml_parse(run->recipe_text, n, path, &run->arena, &root, &why);
+    if (status == KITH_ENOMEM) return note(run, KI_RUN_RECIPE, status, &why, err);
+    if (status == KITH_OK && root->kind == KI_VALUE_MAP) run->recipe = root;
+    return KITH_OK;
+}
+
+static kith_status read_log(ki_run *run, const char *path, kith_error *err) {
+    kith_error why = {0};
+    return note(run, KI_RUN_LOG, ki_log_read(path, &run->log, &why), &why, err);
+}
+
+static kith_status read_labels(ki_run *run, const char *path, int64_t n, kith_error *err) {
+    kith_array file = {0};
+    KI_TRY(kith_npy_read(path, &file, err));
+    kith_status status = KITH_OK;
+    const bool is_integer = file.dtype == KITH_I32 || file.dtype == KITH_I64 || file.dtype == KITH_U8;
+    if (file.n_dims != 1 || !is_integer)
+        status = ki_fail(err, KITH_ESHAPE, "%s is %s with %d dimensions; wanted integers [%lld]", path,
+                         kith_dtype_name(file.dtype), file.n_dims, (long long)n);
+    else if (file.dim[0] != n)
+        status = ki_fail(err, KITH_ESHAPE, "%s holds %lld labels for %lld embeddings", path,
+                         (long long)file.dim[0], (long long)n);
+    else
+        status = kith_array_convert(&file, KITH_I64, &run->labels, err);
+    kith_array_release(&file);
+    return status;
+}
+
+/* One path a line. Without the file, or with another number of lines, there are no pictures. */
+static kith_status read_paths(ki_run *run, const char *path, int64_t n, kith_error *err) {
+    size_t bytes = 0;
+    KI_TRY(ki_file_read(path, MOST_PATHS, &run->path_text, &bytes, err));
+    KI_TRY(ki_alloc_or(&run->path, (size_t)n, sizeof *run->path, "image paths", err));
+    int64_t n_found = 0;
+    for (char *line = run->path_text; *line;) {
+        char *end = line + strcspn(line, "\n");
+        char *next = *end ? end + 1 : end;
+        *end = '\0';
+        if (end > line && end[-1] == '\r') end[-1] = '\0';
+        if (n_found < n) run->path[n_found] = line;
+        n_found++;
+        line = next;
+    }
+    if (n_found == n) return KITH_OK;
+    ki_free(run->path);
+    run->path = NULL;
+    return ki_fail(err, KITH_ESHAPE, "%s holds %lld paths for %lld embeddings", path, (long long)n_found,
+                   (long long)n);
+}
+
+static kith_status read_test(ki_run *run, kith_error *err) {
+    char path[LONGEST_PATH];
+    kith_error why = {0};
+    KI_TRY(path_of(run, "test/embedding.npy", path, err));
+    kith_status status = kith_npy_read(path, &run->embedding, &why);
+    if (status == KITH_OK && (run->embedding.n_dims != 2 || run->embedding.dim[0] < 1))
+        status = ki_fail(&why, KITH_ESHAPE, "%s has %d dimensions or no rows; wanted [n, dim]", path,
+                         run->embedding.n_dims);
+    const int64_t n = status == KITH_OK ? run->embedding.dim[0] : 0;
+    if (status == KITH_OK) {
+        KI_TRY(path_of(run, "test/labels.npy", path, err));
+        status = read_labels(run, path, n, &why);
+    }
+    if (status != KITH_OK) return note(run, KI_RUN_TEST, status, &why, err);
+    run->n_test = n;
+    KI_TRY(path_of(run, "test/paths.txt", path, err));
+    return note(run, KI_RUN_TEST, read_paths(run, path, n, &why), &why, err);
+}
+
+/* "seed-12" and "fold-3" are sub-runs; their number, or -1. */
+static int64_t sub_run_number(const char *name) {
+    int64_t number = -1;
+    const char *digits = strncmp(name, "seed-", 5) == 0 || strncmp(name, "fold-", 5) == 0 ? name + 5 : "";
+    if (strspn(digits, "0123456789") != strlen(digits) || !ki_parse_int64(digits, &number)) return -1;
+    return number;
+}
+
+static int compare_sub_runs(const void *a, const void *b) {
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    const int64_t i = sub_run_number(x), j = sub_run_number(y);
+    return i != j ? (i > j) - (i < j) : strcmp(x, y);
+}
+
+static kith_status find_sub_runs(ki_run *run, kith_error *err) {
+    enum { MOST = 1000 };
+    kith_status status = KITH_OK;
+    DIR *dir = opendir(run->folder);
+    if (!dir) return ki_fail(err, KITH_EIO, "%s cannot be read as a folder", run->folder);
+    run->sub_run = ki_arena_alloc(&run->arena, MOST, sizeof *run->sub_run);
+    if (!run->sub_run) KI_CHECK(ki_fail_memory(err, MOST * sizeof *run->sub_run, "names of runs"));
+    for (struct dirent *entry = readdir(dir); entry && run->n_sub_runs < MOST; entry = readdir(dir)) {
+        if (sub_run_number(entry->d_name) < 0) continue;
+        const char *name = ki_arena_strdup(&run->arena, entry->d_name);
+        if (!name) KI_CHECK(ki_fail_memory(err, strlen(entry->d_name), "a run's name"));
+        run->sub_run[run->n_sub_runs++] = name;
+    }
+    qsort(run->sub_run, run->n_sub_runs, sizeof *run->sub_run, compare_sub_runs);
+done:
+    closedir(dir);
+    return status;
+}
+
+static kith_status read_part(ki_run *run, ki_run_part part, kith_error *err) {
+    char path[LONGEST_PATH];
+    KI_TRY(path_of(run, part_file[part], path, err));
+    if (!is_there(path)) return note_absent(run, part, err);
+    switch (part) {
+    case KI_RUN_LOG: return read_log(run, path, err);
+    case KI_RUN_RESULT: return read_json(run, path, part, &run->result, err);
+    case KI_RUN_CARD: return read_json(run, path, part, &run->card, err);
+    case KI_RUN_RECIPE: return read_recipe(run, path, err);
+    case KI_RUN_TEST: return read_test(run, err);
+    default: return read_json(run, path, part, &run->pairs, err);
+    }
+}
+
+kith_status ki_run_read(const char *folder, bool is_whole, ki_run *ret_run, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_run run = {0};
+    struct stat info;
+    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        ki_fail(err, KITH_EIO, "%s: there is no such folder", folder);
+        return ki_hint(err, KITH_EIO, "wanted the folder of a run, as kith train --out names it");
+    }
+    if (!(run.folder = ki_strdup(folder))) return ki_fail_memory(err, strlen(folder), "a folder's name");
+    KI_CHECK(find_sub_runs(&run, err));
+    bool has_any = run.n_sub_runs > 0;
+    for (ki_run_part part = 0; part < KI_N_RUN_PARTS; part++) {
+        if (!is_whole && part >= KI_RUN_TEST) break;
+        KI_CHECK(read_part(&run, part, err));
+        char path[LONGEST_PATH];
+        KI_CHECK(path_of(&run, part_file[part], path, err));
+        has_any = has_any || is_there(path);
+    }
+    if (!has_any) {
+        ki_fail(err, KITH_EFORMAT, "%s holds nothing of a run", folder);
+        status = ki_hint(err, KITH_EFORMAT, "wanted log.jsonl, result.json, recipe.yaml or test/");
+        goto done;
+    }
+    *ret_run = run;
+    return KITH_OK;
+done:
+    ki_run_release(&run);
+    return status;
+}
+
+void ki_run_release(ki_run *run) {
+    ki_free(run->folder);
+    ki_log_release(&run->log);
+    ki_free(run->recipe_text);
+    kith_array_release(&run->embedding);
+    kith_array_release(&run->labels);
+    ki_free(run->path_text);
+    ki_free(run->path);
+    ki_arena_release(&run->arena);
+    *run = (ki_run){0};
+}

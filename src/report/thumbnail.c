@@ -1,0 +1,81 @@
+#include "report/thumbnail.h"
+
+#include <string.h>
+
+#include "data/dataset/dataset.h"
+
+enum { QUALITY = 80 };
+
+void ki_thumbnails_release(ki_thumbnails *t) {
+    ki_bytes_release(&t->file);
+    ki_bytes_release(&t->png);
+    ki_bytes_release(&t->jpeg);
+    ki_image_release(&t->image);
+    ki_image_release(&t->base);
+    ki_image_release(&t->square);
+    ki_transform_scratch_release(&t->scratch);
+    kith_dataset_free(t->dataset);
+    *t = (ki_thumbnails){0};
+}
+
+/* "FILE#17" is an image inside another file: only the data set knows its pixels. */
+static kith_status read_inside(ki_thumbnails *t, const char *path, const ki_decode *how, kith_error *err) {
+    if (!t->has_tried && t->recipe) {
+        t->has_tried = true;
+        KI_TRY(kith_dataset_open_recipe(t->recipe, &t->dataset, err));
+    }
+    for (int64_t i = 0; t->dataset && i < kith_dataset_count(t->dataset); i++) {
+        if (strcmp(kith_dataset_item(t->dataset, i).path, path) == 0)
+            return ki_dataset_pixels(t->dataset, i, how, &t->file, &t->image, err);
+    }
+    return ki_fail(err, KITH_ENOTFOUND, "%s: no such image", path);
+}
+
+static kith_status read_image(ki_thumbnails *t, const char *path, int size, kith_error *err) {
+    const ki_decode how = {.least_side = size, .background = {255, 255, 255}};
+    const char *hash = strrchr(path, '#');
+    if (hash && hash[1] && strspn(hash + 1, "0123456789") == strlen(hash + 1) && !ki_is_file("%s", path))
+        return read_inside(t, path, &how, err);
+    KI_TRY(ki_bytes_read(&t->file, path, err));
+    return ki_image_decode(t->file.data, t->file.n, &how, &t->image, err);
+}
+
+kith_status ki_thumbnail_read(ki_thumbnails *t, const char *path, int size, uint8_t *ret_rgb,
+                              kith_error *err) {
+    kith_transform how = kith_transform_default();
+    how.resize = KITH_RESIZE_SHORTER;
+    how.resize_to = how.crop_to = size;
+    memset(how.background, 255, sizeof how.background);
+    KI_TRY(read_image(t, path, size, err));
+    KI_TRY(ki_transform_base(&how, NULL, &t->image, &t->scratch, &t->base, err));
+    ki_rng unused = ki_rng_at(0, KI_RNG_MAP, 0, 0);
+    const ki_draw draw = ki_transform_draw(&how, t->base.w, t->base.h, &unused);
+    return ki_transform_bytes(&how, &t->base, &draw, &t->scratch, ret_rgb, err);
+}
+
+static bool is_grey(const uint8_t *rgb, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        if (rgb[3 * i] != rgb[3 * i + 1] || rgb[3 * i] != rgb[3 * i + 2]) return false;
+    }
+    return true;
+}
+
+static kith_status encode(ki_thumbnails *t, const uint8_t *rgb, int size, kith_error *err) {
+    const int64_t n = (int64_t)size * size;
+    const int channels = is_grey(rgb, n) ? 1 : 3;
+    KI_TRY(ki_image_shape(&t->square, size, size, channels, err));
+    for (int64_t i = 0; i < n; i++) memcpy(t->square.data + i * channels, rgb + 3 * i, (size_t)channels);
+    KI_TRY(ki_png_encode(&t->square, &t->png, err));
+    return ki_jpeg_encode(&t->square, QUALITY, &t->jpeg, err);
+}
+
+void ki_thumbnail_uri(ki_thumbnails *t, const uint8_t *rgb, int size, ki_buffer *to) {
+    if (to->status == KITH_OK) to->status = encode(t, rgb, size, to->err);
+    if (to->status != KITH_OK) return;
+    const bool is_png = t->png.n <= t->jpeg.n;
+    ki_buffer_put(to, "data:image/%s;base64,", is_png ? "png" : "jpeg");
+    if (is_png)
+        ki_buffer_base64(to, t->png.data, t->png.n);
+    else
+        ki_buffer_base64(to, t->jpeg.data, t->jpeg.n);
+}

@@ -1,0 +1,27 @@
+/* Small square pictures of images, inside the page. */
+#ifndef KI_THUMBNAIL_H
+#define KI_THUMBNAIL_H
+
+#include "core/buffer.h"
+#include "data/transform/transform.h"
+
+/* Reads images one after another; zero-initialise, memory is reused. */
+typedef struct ki_thumbnails {
+    ki_bytes file, png, jpeg;
+    ki_image image, base, square;
+    ki_transform_scratch scratch;
+    kith_dataset *dataset; /* for images inside idx files; opened from `recipe` when first needed */
+    const char *recipe;    /* path, or NULL */
+    bool has_tried;
+} ki_thumbnails;
+
+void ki_thumbnails_release(ki_thumbnails *thumbnails);
+
+/* The middle square of the image at `path`, as RGB [size, size, 3]. */
+kith_status ki_thumbnail_read(ki_thumbnails *thumbnails, const char *path, int size, uint8_t *ret_rgb,
+                              kith_error *err);
+
+/* RGB as a data: URI, of whatever is shorter: JPEG or PNG, grey where there is no colour. */
+void ki_thumbnail_uri(ki_thumbnails *thumbnails, const uint8_t *rgb, int size, ki_buffer *to);
+
+#endif
