@@ -447,8 +447,10 @@ kith_status ki_device_parse(const char *text, char *ret_name, size_t name_bytes,
                        text);
     snprintf(ret_name, name_bytes, "%.*s", (int)(n < name_bytes ? n : name_bytes - 1), text);
     *ret_number = (int)number;
-    const char *names[8];
-    size_t n_names = 0;
+    /* Whether this build has it is said when it is opened. */
+    const char *names[8] = {"cuda"};
+    size_t n_names = 1;
+    if (strcmp(ret_name, "cuda") == 0) return KITH_OK;
     const ki_backend_type *type;
     for (int i = 0; (type = ki_backend_type_at(i)) && n_names < 8; i++) {
         if (strcmp(type->name, ret_name) == 0) return KITH_OK;
