@@ -1,14 +1,13 @@
 /* Settings by the name of their option. */
 #include "objective/method.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
+/* The END row when there is no such option: a number is then NAN, a choice empty, a tree NULL. */
 static const ki_option *find(const ki_method *method, const char *name) {
     const ki_option *option = method->options;
     while (option->type != KI_OPTION_T_END && strcmp(option->name, name) != 0) option++;
-    assert(option->type != KI_OPTION_T_END && "no such option");
     return option;
 }
 
@@ -41,9 +40,11 @@ bool ki_method_bool(const ki_method *method, const void *settings, const char *n
 
 const char *ki_method_choice(const ki_method *method, const void *settings, const char *name) {
     const ki_option *option = find(method, name);
+    if (option->type != KI_OPTION_T_CHOICE) return "";
     return option->choices[*(const int *)field(settings, option)];
 }
 
 const ki_value *ki_method_tree(const ki_method *method, const void *settings, const char *name) {
-    return *(const ki_value *const *)field(settings, find(method, name));
+    const ki_option *option = find(method, name);
+    return option->type == KI_OPTION_T_TREE ? *(const ki_value *const *)field(settings, option) : NULL;
 }

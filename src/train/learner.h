@@ -119,13 +119,12 @@ struct ki_learner {
 
 extern const ki_learner_type ki_learner_host;
 
-/* Shared by both ways (learner_state.c): host copies of the network's parameters to and from files. `slab`
- * holds the copies and belongs to the caller: one float for every number of the parameters. */
+/* Shared by both ways (learner_state.c): the network's parameters to and from files. `slab` takes the host
+ * copies, ki_learner_model_n numbers, and must stay until the writer has saved. */
 int64_t ki_learner_model_n(const ki_params *params);
 kith_status ki_learner_model_save(const ki_params *params, ki_real *slab, kith_tensors_writer *writer,
                                   kith_error *err);
-kith_status ki_learner_model_load(ki_params *params, ki_real *slab, const kith_tensors *tensors,
-                                  kith_error *err);
+kith_status ki_learner_model_load(ki_params *params, const kith_tensors *tensors, kith_error *err);
 /* The objective's host values. */
 kith_status ki_learner_objective_save(ki_objective *objective, kith_tensors_writer *writer, kith_error *err);
 kith_status ki_learner_objective_load(ki_objective *objective, const kith_tensors *tensors, kith_error *err);

@@ -1,0 +1,61 @@
+/* Which way a learner takes, and what both ways check. */
+#include "train/learner.h"
+
+const char *ki_learner_group_name(ki_learner_group group) {
+    static const char *const names[KI_N_GROUPS] = {"backbone", "embedding", "objective"};
+    return names[group];
+}
+
+static kith_status check(const ki_learner_settings *s, kith_error *err) {
+    if (s->batch < 1 || s->n_micro < 1)
+        return ki_fail(err, KITH_EINVAL, "batches of %lld images, %d to a step; wanted at least 1 of each",
+                       (long long)s->batch, s->n_micro);
+    if (s->net->embedding < 1)
+        return ki_fail(err, KITH_EINVAL, "the network has no embedding layer; training needs one");
+    return KITH_OK;
+}
+
+kith_status ki_learner_new(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err) {
+    KI_TRY(check(settings, err));
+    return ki_learner_host.make(settings, ret_learner, err);
+}
+
+void ki_learner_free(ki_learner *learner) {
+    if (learner) learner->type->free(learner);
+}
+
+kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step,
+                           kith_error *err) {
+    if (batch->n < 1 || batch->n > learner->settings.batch)
+        return ki_fail(err, KITH_EINVAL, "a batch of %lld images; wanted 1 to %lld", (long long)batch->n,
+                       (long long)learner->settings.batch);
+    if (learner->n_added >= learner->settings.n_micro)
+        return ki_fail(err, KITH_EINTERNAL, "more than %d micro-batches in one step",
+                       learner->settings.n_micro);
+    KI_TRY(learner->type->add(learner, batch, step, learner->n_added, err));
+    learner->n_added++;
+    return KITH_OK;
+}
+
+kith_status ki_learner_update(ki_learner *learner, double lr, kith_error *err) {
+    if (learner->n_added == 0) return ki_fail(err, KITH_EINTERNAL, "an update without a batch");
+    const int n = learner->n_added;
+    learner->n_added = 0;
+    return learner->type->update(learner, n, lr, err);
+}
+
+kith_status ki_learner_read(ki_learner *learner, ki_learner_values *ret_values, kith_error *err) {
+    return learner->type->read(learner, ret_values, err);
+}
+
+kith_status ki_learner_embedding(ki_learner *learner, ki_real *ret_embedding, kith_error *err) {
+    return learner->type->embedding(learner, ret_embedding, err);
+}
+
+kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err) {
+    return learner->type->save(learner, writer, err);
+}
+
+kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err) {
+    return learner->type->load(learner, tensors, err);
+}

@@ -1,0 +1,358 @@
+/* A learner whose objective is evaluated on the host: for backends whose memory is the host's (cpu, ref).
+ *
+ *     data ─► plan forward ─► taps on the host ─► objective ─► gradients at taps ─► plan backward
+ *                                                     └─► stops at the embedding: into that layer alone
+ *
+ * Batches smaller than the full size (the last of an epoch, whole classes) get plans of their own; a few
+ * are kept. */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "nn/plan.h"
+#include "train/learner.h"
+
+enum { MOST_PLANS = 4, MOST_TERMS = 64 };
+
+/* Taps that the network has; the weight's is a parameter. */
+static const ki_tap net_taps[] = {KI_TAP_MAP, KI_TAP_POOLED, KI_TAP_EMBEDDING};
+enum { N_NET_TAPS = sizeof net_taps / sizeof net_taps[0] };
+
+typedef struct sized_plan {
+    int64_t mb; /* 0: free */
+    ki_plan *plan;
+    uint64_t last_used;
+} sized_plan;
+
+typedef struct host {
+    ki_learner base;
+    sized_plan plan[MOST_PLANS]; /* the first is for full batches and stays */
+    uint64_t n_uses;
+    unsigned taps, grad_taps;      /* KI_TAP_BIT of those read, and of those that get a gradient */
+    ki_shape shape[N_NET_TAPS];    /* for a full batch */
+    ki_real *values[N_NET_TAPS];   /* host copies; NULL: not read */
+    const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
+    float *input;                  /* KI_BATCH_BYTES: normalised images */
+    ki_adam *adam;
+    ki_optim_param *optim_param; /* net's, then the objective's */
+    ki_optim_run *run;           /* the same, for gradient norms */
+    int n_net, n_all;            /* entries of optim_param */
+    double *norm_sq;             /* [n_all] */
+    ki_real *model_copy;         /* for ki_learner_save; NULL before the first */
+    ki_real *m, *v;
+    int64_t optim_steps;
+    int64_t n_last; /* images of the last micro-batch */
+
+    /* Of the micro-batches since the last update, and of the step updated last. */
+    struct {
+        double total, value[MOST_TERMS];
+        int64_t n_pos, n_neg;
+    } sum;
+    ki_term term[MOST_TERMS];
+    ki_learner_values last;
+    int last_n_micro;
+} host;
+
+/* ---- making ---- */
+
+static void host_free(ki_learner *learner) {
+    host *h = (host *)learner;
+    for (int i = 0; i < MOST_PLANS; i++) ki_plan_free(h->plan[i].plan);
+    for (int i = 0; i < N_NET_TAPS; i++) ki_free(h->values[i]);
+    ki_adam_free(h->adam);
+    ki_free(h->optim_param);
+    ki_free(h->run);
+    ki_free(h->norm_sq);
+    ki_free(h->input);
+    ki_free(h->model_copy);
+    ki_free(h->m);
+    ki_free(h->v);
+    ki_free(h);
+}
+
+static kith_status make_plan(const host *h, int64_t mb, ki_plan **ret_plan, kith_error *err) {
+    const ki_learner_settings *s = &h->base.settings;
+    ki_plan_options options = {.mb = mb, .mode = KI_TRAIN, .frozen_bn = s->frozen_bn, .seed = s->seed};
+    int n_taps = 0, n_grads = 0;
+    for (int i = 0; i < N_NET_TAPS; i++) {
+        const ki_tap tap = net_taps[i];
+        if (h->taps & KI_TAP_BIT(tap)) options.taps[n_taps++] = ki_tap_name(tap);
+        if (h->grad_taps & KI_TAP_BIT(tap)) options.grad_taps[n_grads++] = ki_tap_name(tap);
+    }
+    return ki_plan_new(s->net->graph, s->params, s->backend, &options, ret_plan, err);
+}
+
+/* The plan for a batch of mb images, made if need be in the place used longest ago. */
+static kith_status plan_for(host *h, int64_t mb, ki_plan **ret_plan, kith_error *err) {
+    sized_plan *at = NULL, *oldest = &h->plan[1];
+    for (int i = 0; i < MOST_PLANS && !at; i++) {
+        if (h->plan[i].mb == mb) at = &h->plan[i];
+        if (i > 0 && h->plan[i].last_used < oldest->last_used) oldest = &h->plan[i];
+    }
+    if (!at) {
+        at = mb == h->base.settings.batch ? &h->plan[0] : oldest;
+        ki_plan_free(at->plan);
+        *at = (sized_plan){0};
+        KI_TRY(make_plan(h, mb, &at->plan, err));
+        at->mb = mb;
+    }
+    at->last_used = ++h->n_uses;
+    *ret_plan = at->plan;
+    return KITH_OK;
+}
+
+static kith_status make_taps(host *h, kith_error *err) {
+    const ki_learner_settings *s = &h->base.settings;
+    ki_plan *plan = NULL;
+    /* A gradient that stops at the embedding needs the layer's input. The embedding is always read: it is
+     * what users look at. */
+    h->grad_taps = ki_objective_taps(s->objective) & ~KI_TAP_BIT(KI_TAP_WEIGHT);
+    h->taps = h->grad_taps | KI_TAP_BIT(KI_TAP_EMBEDDING) | KI_TAP_BIT(KI_TAP_POOLED);
+    KI_TRY(plan_for(h, s->batch, &plan, err));
+    for (int i = 0; i < N_NET_TAPS; i++) {
+        if (!(h->taps & KI_TAP_BIT(net_taps[i]))) continue;
+        const char *name = ki_tap_name(net_taps[i]);
+        KI_TRY(ki_plan_tap_shape(plan, name, &h->shape[i], err));
+        KI_TRY(ki_alloc_or(&h->values[i], (size_t)ki_shape_count(&h->shape[i]), sizeof *h->values[i], name,
+                           err));
+    }
+    h->weight = ki_params_find(s->params, "embedding.weight");
+    h->bias = ki_params_find(s->params, "embedding.bias");
+    if (!h->weight) return ki_fail(err, KITH_EINTERNAL, "the network has no embedding.weight");
+    return KITH_OK;
+}
+
+static kith_status make_optimizer(host *h, const ki_adam_options *options, kith_error *err) {
+    const ki_learner_settings *s = &h->base.settings;
+    size_t n_most = (size_t)ki_params_count(s->params);
+    for (size_t i = 0; ki_objective_param(s->objective, i); i++) n_most++;
+    KI_TRY(ki_zalloc_or(&h->optim_param, n_most, sizeof *h->optim_param, "the optimizer's parameters", err));
+    KI_TRY(ki_zalloc_or(&h->run, n_most, sizeof *h->run, "the optimizer's parameters", err));
+    KI_TRY(ki_zalloc_or(&h->norm_sq, n_most, sizeof *h->norm_sq, "gradient norms", err));
+    for (int i = 0; i < ki_params_count(s->params); i++) {
+        const ki_param *p = ki_params_at(s->params, i);
+        if (!p->trained) continue;
+        h->optim_param[h->n_net++] =
+            (ki_optim_param){.name = p->name, .n = p->n, .value = p->value, .diff = p->diff};
+    }
+    h->n_all = h->n_net;
+    const ki_state *p;
+    for (size_t i = 0; (p = ki_objective_param(s->objective, i)); i++) {
+        if (!p->diff) continue;
+        h->optim_param[h->n_all++] =
+            (ki_optim_param){.name = p->name, .n = p->count, .value = p->value, .diff = p->diff};
+    }
+    for (int i = 0; i < h->n_all; i++)
+        h->run[i] = (ki_optim_run){.n = h->optim_param[i].n, .diff = h->optim_param[i].diff};
+    return ki_adam_new(s->backend, h->optim_param, h->n_all, options, &h->adam, err);
+}
+
+static kith_status host_make(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err) {
+    kith_status status;
+    host *h = NULL;
+    KI_CHECK(ki_zalloc_or(&h, 1, sizeof *h, "a learner", err));
+    h->base = (ki_learner){.type = &ki_learner_host, .settings = *settings};
+    h->base.settings.optim = NULL;
+    if (ki_objective_term_count(settings->objective) > MOST_TERMS) {
+        status = ki_fail(err, KITH_EINVAL, "the objective has %zu terms; at most %d are possible",
+                         ki_objective_term_count(settings->objective), MOST_TERMS);
+        goto done;
+    }
+    KI_CHECK(make_taps(h, err));
+    KI_CHECK(make_optimizer(h, settings->optim, err));
+    KI_CHECK(ki_params_zero_diffs(settings->params, err));
+    ki_objective_clear_diffs(settings->objective);
+    if (settings->format == KI_BATCH_BYTES) {
+        status = ki_fail(err, KITH_EUNSUPPORTED, "batches of bytes are for devices; this backend is %s",
+                         settings->backend->type->name);
+        goto done;
+    }
+    *ret_learner = &h->base;
+    h = NULL;
+done:
+    if (h) host_free(&h->base);
+    return status;
+}
+
+/* ---- a step ---- */
+
+static void tap_data(const host *h, int i, int64_t n, ki_batch *batch) {
+    const ki_shape *shape = &h->shape[i];
+    ki_tap_data *tap = &batch->tap[net_taps[i]];
+    *tap = (ki_tap_data){.data = h->values[i], .rows = n, .cols = shape->dim[1]};
+    if (net_taps[i] != KI_TAP_MAP) return;
+    tap->c = shape->dim[1];
+    tap->hw = shape->dim[2] * shape->dim[3];
+    tap->cols = tap->c * tap->hw;
+}
+
+static kith_status read_taps(host *h, ki_plan *plan, kith_error *err) {
+    for (int i = 0; i < N_NET_TAPS; i++) {
+        if (h->values[i]) KI_TRY(ki_plan_read(plan, ki_tap_name(net_taps[i]), h->values[i], err));
+    }
+    return KITH_OK;
+}
+
+/* Add the objective's gradient of the layer's weights, and what stops at the embedding. */
+static kith_status add_layer_grads(host *h, int64_t n, const ki_result *result, kith_error *err) {
+    const ki_learner_settings *s = &h->base.settings;
+    const ki_real *by_weight = result->diff[KI_TAP_WEIGHT];
+    for (int64_t i = 0; by_weight && i < h->weight->n; i++) h->weight->diff[i] += by_weight[i];
+    if (!result->diff_stopped) return KITH_OK;
+    const ki_shape pooled = KI_SHAPE2(n, h->shape[1].dim[1]);
+    const ki_edge edge = {.shape = pooled,
+                          .layout = KI_PLAIN,
+                          .bytes = s->backend->type->edge_bytes(s->backend, &pooled, KI_PLAIN)};
+    return s->backend->type->linear_grad(s->backend, &edge, h->values[1], result->diff_stopped,
+                                         s->net->embedding, h->weight->diff, h->bias ? h->bias->diff : NULL,
+                                         err);
+}
+
+static void add_values(host *h, int micro, const ki_result *result) {
+    if (micro == 0) memset(&h->sum, 0, sizeof h->sum);
+    h->sum.total += result->total;
+    h->sum.n_pos += result->n_pos;
+    h->sum.n_neg += result->n_neg;
+    for (size_t i = 0; i < result->n_terms; i++) {
+        h->sum.value[i] += result->term[i].value;
+        h->term[i] = result->term[i];
+    }
+    h->last.n_terms = result->n_terms;
+}
+
+static kith_status host_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step, int micro,
+                            kith_error *err) {
+    host *h = (host *)learner;
+    const ki_learner_settings *s = &learner->settings;
+    ki_plan *plan = NULL;
+    ki_result result;
+    KI_TRY(plan_for(h, batch->n, &plan, err));
+    if (micro == 0) {
+        KI_TRY(ki_params_zero_diffs(s->params, err));
+        ki_objective_clear_diffs(s->objective);
+    }
+    const uint64_t forward = step * (uint64_t)s->n_micro + (uint64_t)micro;
+    ki_plan_set_step(plan, forward);
+    KI_TRY(ki_plan_set_input(plan, batch->data, err));
+    KI_TRY(ki_plan_forward(plan, err));
+    KI_TRY(read_taps(h, plan, err));
+    h->n_last = batch->n;
+    ki_batch input = {.m = batch->n, .label = batch->label, .step = step};
+    for (int i = 0; i < N_NET_TAPS; i++) {
+        if (h->values[i]) tap_data(h, i, batch->n, &input);
+    }
+    input.tap[KI_TAP_WEIGHT] = (ki_tap_data){
+        .data = h->weight->value, .rows = h->weight->shape.dim[0], .cols = h->weight->shape.dim[1]};
+    KI_TRY(ki_objective_evaluate(s->objective, &input, &result, err));
+    if (!isfinite(result.total))
+        return ki_fail(err, KITH_ENUMERIC, "the loss is %g; wanted a finite number", result.total);
+    for (int i = 0; i < N_NET_TAPS; i++) {
+        const ki_real *diff = result.diff[net_taps[i]];
+        if (diff && (h->grad_taps & KI_TAP_BIT(net_taps[i])))
+            KI_TRY(ki_plan_set_grad(plan, ki_tap_name(net_taps[i]), diff, err));
+    }
+    KI_TRY(ki_plan_backward(plan, err));
+    KI_TRY(add_layer_grads(h, batch->n, &result, err));
+    add_values(h, micro, &result);
+    return KITH_OK;
+}
+
+static void scale_diffs(host *h, ki_real scale) {
+    for (int k = 0; k < h->n_all; k++) {
+        ki_real *diff = (ki_real *)h->optim_param[k].diff;
+        for (int64_t i = 0; i < h->optim_param[k].n; i++) diff[i] *= scale;
+    }
+}
+
+static kith_status host_update(ki_learner *learner, int n_micro, double lr, kith_error *err) {
+    host *h = (host *)learner;
+    if (n_micro > 1) scale_diffs(h, (ki_real)(1.0 / n_micro));
+    KI_TRY(ki_adam_update(h->adam, lr, err));
+    ki_params_touch(learner->settings.params);
+    h->last_n_micro = n_micro;
+    return learner->settings.backend->type->sync(learner->settings.backend, err);
+}
+
+static kith_status host_read(ki_learner *learner, ki_learner_values *ret, kith_error *err) {
+    host *h = (host *)learner;
+    const ki_learner_settings *s = &learner->settings;
+    const double share = 1.0 / (h->last_n_micro ? h->last_n_micro : 1);
+    ki_learner_values v = {.total = h->sum.total * share,
+                           .n_terms = h->last.n_terms,
+                           .term = h->term,
+                           .n_pos = h->sum.n_pos,
+                           .n_neg = h->sum.n_neg,
+                           .is_finite = true};
+    for (size_t i = 0; i < v.n_terms; i++) h->term[i].value = h->sum.value[i] * share;
+    KI_TRY(s->backend->type->sum_squares(s->backend, h->n_all, h->run, h->norm_sq, err));
+    KI_TRY(s->backend->type->sync(s->backend, err));
+    for (int i = 0; i < h->n_all; i++) {
+        const bool is_embedding = i < h->n_net && strncmp(h->optim_param[i].name, "embedding.", 10) == 0;
+        const ki_learner_group group = i >= h->n_net  ? KI_GROUP_OBJECTIVE
+                                       : is_embedding ? KI_GROUP_EMBEDDING
+                                                      : KI_GROUP_BACKBONE;
+        v.grad_norm[group] += h->norm_sq[i];
+    }
+    for (int g = 0; g < KI_N_GROUPS; g++) {
+        v.grad_norm[g] = sqrt(v.grad_norm[g]);
+        v.is_finite = v.is_finite && isfinite(v.grad_norm[g]);
+    }
+    *ret = v;
+    return KITH_OK;
+}
+
+static kith_status host_embedding(ki_learner *learner, ki_real *ret, kith_error *err) {
+    const host *h = (const host *)learner;
+    (void)err;
+    memcpy(ret, h->values[2], (size_t)(h->n_last * learner->settings.net->embedding) * sizeof *ret);
+    return KITH_OK;
+}
+
+/* ---- checkpoints ---- */
+
+static kith_status host_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err) {
+    host *h = (host *)learner;
+    const ki_learner_settings *s = &learner->settings;
+    const int64_t n = ki_adam_moments_n(h->adam);
+    if (!h->model_copy) {
+        KI_TRY(ki_alloc_or(&h->m, (size_t)n, sizeof *h->m, "the optimizer's state", err));
+        KI_TRY(ki_alloc_or(&h->v, (size_t)n, sizeof *h->v, "the optimizer's state", err));
+        KI_TRY(ki_alloc_or(&h->model_copy, (size_t)ki_learner_model_n(s->params), sizeof *h->model_copy,
+                           "a copy of the model", err));
+    }
+    KI_TRY(ki_learner_model_save(s->params, h->model_copy, writer, err));
+    KI_TRY(ki_learner_objective_save(s->objective, writer, err));
+    KI_TRY(ki_adam_get(h->adam, h->m, h->v, err));
+    h->optim_steps = ki_adam_steps(h->adam);
+    const kith_array m = {KITH_F32, 1, {n}, h->m}, v = {KITH_F32, 1, {n}, h->v},
+                     t = {KITH_I64, 1, {1}, &h->optim_steps};
+    KI_TRY(kith_tensors_writer_add(writer, "optim/m", &m, err));
+    KI_TRY(kith_tensors_writer_add(writer, "optim/v", &v, err));
+    return kith_tensors_writer_add(writer, "optim/steps", &t, err);
+}
+
+static kith_status host_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err) {
+    host *h = (host *)learner;
+    kith_array m, v, t;
+    const int64_t n = ki_adam_moments_n(h->adam);
+    KI_TRY(ki_learner_model_load(learner->settings.params, tensors, err));
+    KI_TRY(ki_learner_objective_load(learner->settings.objective, tensors, err));
+    KI_TRY(kith_tensors_get(tensors, "optim/m", &m, err));
+    KI_TRY(kith_tensors_get(tensors, "optim/v", &v, err));
+    KI_TRY(kith_tensors_get(tensors, "optim/steps", &t, err));
+    if (m.dtype != KITH_F32 || v.dtype != KITH_F32 || kith_array_count(&m) != n ||
+        kith_array_count(&v) != n || t.dtype != KITH_I64 || kith_array_count(&t) != 1)
+        return ki_fail(err, KITH_EFORMAT, "optimizer state of %lld numbers; wanted %lld float32",
+                       (long long)kith_array_count(&m), (long long)n);
+    return ki_adam_set(h->adam, *(const int64_t *)t.data, m.data, v.data, err);
+}
+
+const ki_learner_type ki_learner_host = {.name = "host",
+                                         .make = host_make,
+                                         .free = host_free,
+                                         .add = host_add,
+                                         .update = host_update,
+                                         .read = host_read,
+                                         .embedding = host_embedding,
+                                         .save = host_save,
+                                         .load = host_load};

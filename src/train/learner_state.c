@@ -1,0 +1,82 @@
+/* Parameters of the network and of the objective as tensors of a checkpoint. */
+#include <stdio.h>
+#include <string.h>
+
+#include "train/learner.h"
+
+enum { MOST_NAME = 256 };
+
+static kith_array array_of(const ki_shape *shape, ki_real *data) {
+    kith_array array = {.dtype = KITH_F32, .n_dims = shape->n_dims, .data = data};
+    memcpy(array.dim, shape->dim, sizeof array.dim);
+    return array;
+}
+
+static kith_status add(kith_tensors_writer *writer, const char *prefix, const char *name,
+                       const ki_shape *shape, ki_real *data, kith_error *err) {
+    char full[MOST_NAME];
+    snprintf(full, sizeof full, "%s/%s", prefix, name);
+    const kith_array array = array_of(shape, data);
+    return kith_tensors_writer_add(writer, full, &array, err);
+}
+
+/* The tensor's numbers, when it is there with this shape. */
+static kith_status get(const kith_tensors *tensors, const char *prefix, const char *name,
+                       const ki_shape *shape, const ki_real **ret_data, kith_error *err) {
+    char full[MOST_NAME], found_text[96], wanted_text[96];
+    snprintf(full, sizeof full, "%s/%s", prefix, name);
+    kith_array view;
+    KI_TRY(kith_tensors_get(tensors, full, &view, err));
+    ki_shape found = {.n_dims = view.n_dims};
+    memcpy(found.dim, view.dim, sizeof found.dim);
+    if (view.dtype != KITH_F32 || !ki_shape_equal(&found, shape))
+        return ki_fail(err, KITH_EFORMAT, "tensor %s is %s %s; wanted float32 %s", full,
+                       kith_dtype_name(view.dtype), ki_shape_text(&found, found_text, sizeof found_text),
+                       ki_shape_text(shape, wanted_text, sizeof wanted_text));
+    *ret_data = view.data;
+    return KITH_OK;
+}
+
+int64_t ki_learner_model_n(const ki_params *params) {
+    int64_t n = 0;
+    for (int i = 0; i < ki_params_count(params); i++) n += ki_params_at(params, i)->n;
+    return n;
+}
+
+kith_status ki_learner_model_save(const ki_params *params, ki_real *slab, kith_tensors_writer *writer,
+                                  kith_error *err) {
+    for (int i = 0; i < ki_params_count(params); i++) {
+        const ki_param *p = ki_params_at(params, i);
+        KI_TRY(ki_params_get(params, p, slab, err));
+        KI_TRY(add(writer, "model", p->name, &p->shape, slab, err));
+        slab += p->n;
+    }
+    return KITH_OK;
+}
+
+kith_status ki_learner_model_load(ki_params *params, const kith_tensors *tensors, kith_error *err) {
+    for (int i = 0; i < ki_params_count(params); i++) {
+        const ki_param *p = ki_params_at(params, i);
+        const ki_real *data = NULL;
+        KI_TRY(get(tensors, "model", p->name, &p->shape, &data, err));
+        KI_TRY(ki_params_set(params, p, data, err));
+    }
+    return KITH_OK;
+}
+
+kith_status ki_learner_objective_save(ki_objective *objective, kith_tensors_writer *writer, kith_error *err) {
+    ki_state *param;
+    for (size_t i = 0; (param = ki_objective_param(objective, i)); i++)
+        KI_TRY(add(writer, "objective", param->name, &param->shape, param->value, err));
+    return KITH_OK;
+}
+
+kith_status ki_learner_objective_load(ki_objective *objective, const kith_tensors *tensors, kith_error *err) {
+    ki_state *param;
+    for (size_t i = 0; (param = ki_objective_param(objective, i)); i++) {
+        const ki_real *data = NULL;
+        KI_TRY(get(tensors, "objective", param->name, &param->shape, &data, err));
+        memcpy(param->value, data, (size_t)param->count * sizeof *data);
+    }
+    return KITH_OK;
+}
