@@ -13,7 +13,7 @@
 #include "kith/log.h"
 #include "net/model_file.h"
 #include "nn/plan.h"
-#include "optim/adam.h"
+#include "optim/optim.h"
 
 enum { MOST_STEPS = 200, LEAST_STEPS = 5, WARM_UPS = 2, DEFAULT_BATCH = 32, DEFAULT_EMBEDDING = 512 };
 static const double most_seconds = 10, learning_rate = 1e-5;
@@ -27,7 +27,7 @@ typedef struct bench {
     ki_params *params;
     ki_plan *plan;
     ki_optim_param *optim_params;
-    ki_adam *adam;
+    ki_optim *optim;
     float *input, *values, *grad;
     int64_t n_in, n_out; /* of the batch */
 } bench;
@@ -51,7 +51,7 @@ static uint64_t peak_rss(void) {
     return (uint64_t)kib * 1024;
 }
 
-static kith_status make_adam(bench *b, kith_error *err) {
+static kith_status make_optim(bench *b, kith_error *err) {
     const int n = ki_params_count(b->params);
     int n_trained = 0;
     KI_TRY(ki_zalloc_or(&b->optim_params, (size_t)n, sizeof *b->optim_params, "the optimizer's parameters",
@@ -62,7 +62,9 @@ static kith_status make_adam(bench *b, kith_error *err) {
         b->optim_params[n_trained++] =
             (ki_optim_param){.name = p->name, .n = p->n, .value = p->value, .diff = p->diff};
     }
-    return ki_adam_new(b->backend, b->optim_params, n_trained, &(ki_adam_options){0}, &b->adam, err);
+    ki_optim_settings settings;
+    KI_TRY(ki_optim_parse(NULL, &settings, err));
+    return ki_optim_new(b->backend, b->optim_params, n_trained, &settings, &b->optim, err);
 }
 
 static kith_status make_arrays(bench *b, kith_error *err) {
@@ -95,7 +97,7 @@ static kith_status prepare(bench *b, kith_error *err) {
                                   .grad_taps = {o->train ? b->tap : NULL},
                                   .seed = model.seed};
     KI_TRY(ki_plan_new(b->net.graph, b->params, b->backend, &plan, &b->plan, err));
-    if (o->train) KI_TRY(make_adam(b, err));
+    if (o->train) KI_TRY(make_optim(b, err));
     return make_arrays(b, err);
 }
 
@@ -109,7 +111,7 @@ static kith_status step(bench *b, kith_error *err) {
         KI_TRY(ki_params_zero_diffs(b->params, err));
         KI_TRY(ki_plan_set_grad(b->plan, b->tap, b->grad, err));
         KI_TRY(ki_plan_backward(b->plan, err));
-        KI_TRY(ki_adam_update(b->adam, learning_rate, err));
+        KI_TRY(ki_optim_update(b->optim, learning_rate, err));
         ki_params_touch(b->params);
     }
     return b->backend->type->sync(b->backend, err);
@@ -183,7 +185,7 @@ kith_status kith_bench_run(const kith_bench_options *options, kith_bench_result 
     KI_CHECK(measure(&b, &result, err));
     *ret_result = result;
 done:
-    ki_adam_free(b.adam);
+    ki_optim_free(b.optim);
     ki_plan_free(b.plan);
     ki_params_free(b.params);
     ki_net_release(&b.net);

@@ -12,6 +12,7 @@
 #include "kith/data.h"
 #include "net/backbone.h"
 #include "objective/objective.h"
+#include "optim/optim.h"
 
 typedef struct entry {
     const char *name, *summary, *source;
@@ -50,18 +51,27 @@ static bool regularizer_at(int i, entry *ret) {
     return method_at(reg ? &reg->method : NULL, ret);
 }
 
+static bool optimizer_at(int i, entry *ret) {
+    const ki_optim_method *m = ki_optim_method_at(i);
+    if (m) *ret = (entry){m->name, m->summary, m->source, m->options};
+    return m != NULL;
+}
+
 static bool dataset_at(int i, entry *ret) {
     const char *name = i < 0 ? NULL : kith_dataset_kind_name((size_t)i);
     if (name) *ret = (entry){name, kith_dataset_kind_summary((size_t)i), NULL, NULL};
     return name != NULL;
 }
 
-/* The sections of a recipe that say what goes into the network. */
+/* The sections of a recipe that say what goes into the network and how it learns. */
 static bool section_at(int i, entry *ret) {
     static const entry rows[] = {
         {"data", "which images, and how their classes are split", NULL, ki_data_options},
         {"input", "from an image to the network's input", NULL, ki_input_options},
         {"batch", "which images go into a batch", NULL, ki_sampler_options},
+        {"optim", "how long and how fast it learns; name is one of `kith list optimizers`", NULL,
+         ki_optim_options},
+        {"optim.schedule", "how the learning rate moves", NULL, ki_schedule_options},
     };
     if (i < 0 || (size_t)i >= sizeof rows / sizeof rows[0]) return false;
     *ret = rows[i];
@@ -77,8 +87,10 @@ static const struct kind {
     {"miners", "which pairs and triplets count", miner_at},
     {"regularizers", "further terms; each also takes weight (1), warmup (0 steps), normalize",
      regularizer_at},
+    {"optimizers", "how parameters follow their gradients; each also takes what section optim has",
+     optimizer_at},
     {"datasets", "layouts of labelled images that are read", dataset_at},
-    {"sections", "recipe sections about images and batches", section_at},
+    {"sections", "recipe sections about images, batches and learning", section_at},
     {"devices", "what a network can run on", device_at},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };

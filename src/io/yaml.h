@@ -20,4 +20,8 @@ kith_status ki_yaml_parse(const char *text, size_t n, const char *name_for_error
                           ki_value **ret_root, kith_error *err);
 kith_status ki_yaml_read(const char *path, ki_arena *arena, ki_value **ret_root, kith_error *err);
 
+/* The reverse: text that parses to the same tree, to be given back with ki_free. A KI_VALUE_NULL with
+ * text is written as `~` with the text as a comment behind it. */
+kith_status ki_yaml_text(const ki_value *root, char **ret_text, kith_error *err);
+
 #endif

@@ -107,21 +107,29 @@ static void update_part(const ki_optim_step *s, const ki_optim_run *run, double 
     }
 }
 
+/* Runs are cut into blocks of this many values, whatever the number of threads: the compiler may round the
+ * last few values of a loop unlike the others (it may fuse another product into the sum). */
+enum { BLOCK = 8192 };
+
+static int64_t n_blocks_of(const ki_optim_run *run) { return (run->n + BLOCK - 1) / BLOCK; }
+
 typedef struct update {
     const ki_optim_step *step;
     double scale;
 } update;
 
-/* Items: values of all runs, one run behind the other. */
-static void update_range(void *context, int64_t begin, int64_t end) {
+/* Items: blocks of all runs, one run behind the other. */
+static void update_blocks(void *context, int64_t begin, int64_t end) {
     const update *u = context;
-    int64_t first = 0; /* of the run, among all values */
+    int64_t first = 0; /* block of the run, among all */
     for (int i = 0; i < u->step->n_runs && first < end; i++) {
         const ki_optim_run *run = &u->step->runs[i];
-        const int64_t from = begin > first ? begin - first : 0,
-                      to = end - first < run->n ? end - first : run->n;
-        if (from < to) update_part(u->step, run, u->scale, from, to - from);
-        first += run->n;
+        const int64_t n = n_blocks_of(run);
+        for (int64_t b = begin > first ? begin - first : 0; b < n && first + b < end; b++) {
+            const int64_t at = b * BLOCK, left = run->n - at;
+            update_part(u->step, run, u->scale, at, left < BLOCK ? left : BLOCK);
+        }
+        first += n;
     }
 }
 
@@ -139,13 +147,13 @@ kith_status cpu_optim(ki_backend *backend, const ki_optim_step *step, kith_error
     (void)backend, (void)err;
     update u = {.step = step, .scale = scale_of(step)};
     int64_t n = 0;
-    for (int i = 0; i < step->n_runs; i++) n += step->runs[i].n;
-    ki_parallel_for(n, 4096, update_range, &u);
+    for (int i = 0; i < step->n_runs; i++) n += n_blocks_of(&step->runs[i]);
+    ki_parallel_for(n, 1, update_blocks, &u);
     return KITH_OK;
 }
 
-/* Sums of squares: each block of SUM_BLOCK values in LANES sums, blocks added in order. */
-enum { SUM_BLOCK = 8192, LANES = 16, MOST_BLOCKS = 512 };
+/* Sums of squares: each block in LANES sums, blocks added in order. */
+enum { LANES = 16, MOST_BLOCKS = 512 };
 
 CPU_WIDE static double block_sum(const float *x, int64_t n) {
     double lane[LANES] = {0};
@@ -168,20 +176,20 @@ typedef struct blocks {
 static void sum_blocks(void *context, int64_t begin, int64_t end) {
     blocks *b = context;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t left = b->n - i * SUM_BLOCK;
-        b->sum[i] = block_sum(b->x + i * SUM_BLOCK, left < SUM_BLOCK ? left : SUM_BLOCK);
+        const int64_t left = b->n - i * BLOCK;
+        b->sum[i] = block_sum(b->x + i * BLOCK, left < BLOCK ? left : BLOCK);
     }
 }
 
 kith_status cpu_sum_squares(ki_backend *backend, int n_runs, const ki_optim_run *runs, double *dst,
                             kith_error *err) {
     (void)backend, (void)err;
-    const int64_t most = (int64_t)MOST_BLOCKS * SUM_BLOCK;
+    const int64_t most = (int64_t)MOST_BLOCKS * BLOCK;
     for (int r = 0; r < n_runs; r++) {
         double sum = 0;
         for (int64_t at = 0; at < runs[r].n; at += most) {
             blocks b = {.x = runs[r].diff + at, .n = runs[r].n - at < most ? runs[r].n - at : most};
-            const int64_t n_blocks = (b.n + SUM_BLOCK - 1) / SUM_BLOCK;
+            const int64_t n_blocks = (b.n + BLOCK - 1) / BLOCK;
             ki_parallel_for(n_blocks, 2, sum_blocks, &b);
             for (int64_t i = 0; i < n_blocks; i++) sum += b.sum[i];
         }

@@ -1,0 +1,151 @@
+#include "train/checkpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char format_key[] = "kith.checkpoint", format_version[] = "1",
+                  recipe_key[] = "kith.recipe_sha256";
+
+/* The standing as two lists of numbers, both ways by the same walk. */
+enum { MOST_COUNTS = 64, MOST_REALS = 6 * (KITH_MOST_K + 4) + 2 };
+
+typedef struct numbers {
+    bool is_reading;
+    int64_t count[MOST_COUNTS];
+    double real[MOST_REALS];
+    int n_counts, n_reals;
+} numbers;
+
+static void count(numbers *n, int64_t *value) {
+    if (n->is_reading)
+        *value = n->count[n->n_counts];
+    else
+        n->count[n->n_counts] = *value;
+    n->n_counts++;
+}
+
+static void flag(numbers *n, bool *value) {
+    int64_t as_count = *value;
+    count(n, &as_count);
+    *value = as_count != 0;
+}
+
+static void real(numbers *n, double *value) {
+    if (n->is_reading)
+        *value = n->real[n->n_reals];
+    else
+        n->real[n->n_reals] = *value;
+    n->n_reals++;
+}
+
+static void walk_scores(numbers *n, ki_scores *s) {
+    flag(n, &s->is_there);
+    count(n, &s->step);
+    count(n, &s->n_query);
+    count(n, &s->n_classes);
+    count(n, &s->n_lone);
+    for (int i = 0; i < KITH_MOST_K; i++) real(n, &s->recall[i]);
+    real(n, &s->map_at_r);
+    real(n, &s->r_precision);
+    real(n, &s->alike);
+    real(n, &s->seconds);
+}
+
+static void walk(numbers *n, ki_standing *s) {
+    int64_t seed = (int64_t)s->sampler.seed, epoch = s->sampler.epoch;
+    count(n, &s->step);
+    count(n, &seed);
+    count(n, &epoch);
+    count(n, &s->sampler.number);
+    s->sampler.seed = (uint64_t)seed;
+    s->sampler.epoch = (uint32_t)epoch;
+    count(n, &s->last_eval);
+    count(n, &s->best_step);
+    count(n, &s->n_without_gain);
+    count(n, &s->n_images);
+    count(n, &s->log_bytes);
+    flag(n, &s->is_stopped);
+    flag(n, &s->has_warned_alike);
+    flag(n, &s->has_warned_margin);
+    real(n, &s->best_score);
+    real(n, &s->seconds);
+    walk_scores(n, &s->untrained);
+    walk_scores(n, &s->untrained_validation);
+    walk_scores(n, &s->best_validation);
+    walk_scores(n, &s->best_seen);
+    walk_scores(n, &s->last_validation);
+    walk_scores(n, &s->last_seen);
+}
+
+kith_status ki_checkpoint_save(const char *path, ki_learner *learner, const ki_standing *standing,
+                               const char *recipe_hash, kith_error *err) {
+    kith_status status;
+    kith_tensors_writer *writer = NULL;
+    ki_standing copy = *standing;
+    numbers n = {0};
+    char step[32];
+    snprintf(step, sizeof step, "%lld", (long long)standing->step);
+    walk(&n, &copy);
+    const kith_array counts = {KITH_I64, 1, {n.n_counts}, n.count},
+                     reals = {KITH_F64, 1, {n.n_reals}, n.real};
+    KI_CHECK(kith_tensors_writer_new(&writer, err));
+    KI_CHECK(ki_learner_save(learner, writer, err));
+    KI_CHECK(kith_tensors_writer_add(writer, "run/counts", &counts, err));
+    KI_CHECK(kith_tensors_writer_add(writer, "run/reals", &reals, err));
+    KI_CHECK(kith_tensors_writer_metadata(writer, format_key, format_version, err));
+    KI_CHECK(kith_tensors_writer_metadata(writer, recipe_key, recipe_hash, err));
+    KI_CHECK(kith_tensors_writer_metadata(writer, "kith.step", step, err));
+    KI_CHECK(kith_tensors_writer_save(writer, path, err));
+done:
+    kith_tensors_writer_free(writer);
+    return status;
+}
+
+static kith_status read_standing(const kith_tensors *tensors, ki_standing *ret, kith_error *err) {
+    kith_array counts, reals;
+    numbers n = {.is_reading = true}, wanted = {0};
+    ki_standing standing = {0};
+    walk(&wanted, &standing);
+    KI_TRY(kith_tensors_get(tensors, "run/counts", &counts, err));
+    KI_TRY(kith_tensors_get(tensors, "run/reals", &reals, err));
+    if (counts.dtype != KITH_I64 || reals.dtype != KITH_F64 || kith_array_count(&counts) != wanted.n_counts ||
+        kith_array_count(&reals) != wanted.n_reals)
+        return ki_fail(err, KITH_EFORMAT,
+                       "run/counts and run/reals have %lld and %lld numbers; wanted %d and %d",
+                       (long long)kith_array_count(&counts), (long long)kith_array_count(&reals),
+                       wanted.n_counts, wanted.n_reals);
+    memcpy(n.count, counts.data, (size_t)wanted.n_counts * sizeof *n.count);
+    memcpy(n.real, reals.data, (size_t)wanted.n_reals * sizeof *n.real);
+    walk(&n, &standing);
+    if (standing.step < 0 || standing.sampler.number < 0 || standing.n_images < 0 || standing.log_bytes < 0)
+        return ki_fail(err, KITH_EFORMAT, "run/counts holds a negative step or count");
+    *ret = standing;
+    return KITH_OK;
+}
+
+static kith_status load(const kith_tensors *tensors, ki_learner *learner, ki_standing *ret,
+                        const char *recipe_hash, kith_error *err) {
+    const char *version = kith_tensors_metadata(tensors, format_key);
+    const char *hash = kith_tensors_metadata(tensors, recipe_key);
+    if (!version || !hash) return ki_fail(err, KITH_EFORMAT, "this is no checkpoint of kith train");
+    if (strcmp(version, format_version) != 0)
+        return ki_fail(err, KITH_EFORMAT, "a checkpoint of format %.20s; wanted %s", version, format_version);
+    if (strcmp(hash, recipe_hash) != 0)
+        return ki_fail(err, KITH_EFORMAT, "the checkpoint belongs to another recipe");
+    KI_TRY(read_standing(tensors, ret, err));
+    return ki_learner_load(learner, tensors, err);
+}
+
+kith_status ki_checkpoint_load(const char *path, ki_learner *learner, ki_standing *ret_standing,
+                               const char *recipe_hash, kith_error *err) {
+    kith_tensors *tensors = NULL;
+    kith_status status = kith_tensors_open(path, &tensors, err);
+    if (status == KITH_OK) {
+        status = load(tensors, learner, ret_standing, recipe_hash, err);
+        if (status != KITH_OK) ki_prefix(err, status, "%s", path);
+    }
+    if (status != KITH_OK && status != KITH_ENOMEM)
+        ki_hint(err, status, "remove the file to go on from the checkpoint before it");
+    kith_tensors_free(tensors);
+    return status;
+}

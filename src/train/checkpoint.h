@@ -1,0 +1,38 @@
+/* Checkpoints: everything a run needs to go on to the same bits, in one safetensors file.
+ *
+ * Tensors "model/…", "objective/…", "optim/…" are the learner's; "run/…" and the metadata say where the run
+ * stands. Random numbers are functions of (seed, step), so the step is their position. */
+#ifndef KI_CHECKPOINT_H
+#define KI_CHECKPOINT_H
+
+#include "train/judge.h"
+#include "train/learner.h"
+
+/* Where a run stands. */
+typedef struct ki_standing {
+    int64_t step; /* updates done */
+    ki_sampler_state sampler;
+    int64_t last_eval; /* step of the last complete evaluation; -1: none */
+    int64_t best_step; /* -1: none */
+    double best_score;
+    int64_t n_without_gain; /* evaluations since the best */
+    bool is_stopped;        /* patience ran out: no more steps */
+    int64_t n_images;       /* trained on so far */
+    double seconds;         /* of training so far */
+    int64_t log_bytes;      /* of log.jsonl that belong to this state */
+    bool has_warned_alike, has_warned_margin;
+    /* What the result card needs of the past. */
+    ki_scores untrained, untrained_validation; /* test and validation classes at step 0 */
+    ki_scores best_validation, best_seen;      /* at best_step */
+    ki_scores last_validation, last_seen;
+} ki_standing;
+
+/* `recipe_hash` tells runs apart: 64 hex digits. The file is complete or as it was. */
+kith_status ki_checkpoint_save(const char *path, ki_learner *learner, const ki_standing *standing,
+                               const char *recipe_hash, kith_error *err);
+/* KITH_EFORMAT, with the path and in one line, for a file that is cut short, is no checkpoint, or belongs to
+ * another recipe. */
+kith_status ki_checkpoint_load(const char *path, ki_learner *learner, ki_standing *ret_standing,
+                               const char *recipe_hash, kith_error *err);
+
+#endif

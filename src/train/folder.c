@@ -1,0 +1,159 @@
+#include "train/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+
+kith_status ki_folder_at(const ki_folder *folder, ki_path *ret_path, kith_error *err, const char *fmt, ...) {
+    char name[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(name, sizeof name, fmt, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= sizeof name) return ki_fail(err, KITH_EINVAL, "a file name is too long");
+    return ki_path_print(ret_path, err, "%s/%s", folder->path, name);
+}
+
+bool ki_folder_has(const ki_folder *folder, const char *name) {
+    return ki_is_file("%s/%s", folder->path, name);
+}
+
+static kith_status make_folder(const char *path, kith_error *err) {
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return KITH_OK;
+    return ki_fail(err, KITH_EIO, "cannot make folder %s: %s", path, strerror(errno));
+}
+
+kith_status ki_make_folders(const char *path, kith_error *err) {
+    ki_path p;
+    KI_TRY(ki_path_print(&p, err, "%s", path));
+    for (char *c = p.s + 1; *c; c++) {
+        if (*c != '/') continue;
+        *c = '\0';
+        KI_TRY(make_folder(p.s, err));
+        *c = '/';
+    }
+    KI_TRY(make_folder(p.s, err));
+    if (!ki_is_folder("%s", path)) return ki_fail(err, KITH_EIO, "%s is a file; wanted a folder", path);
+    return KITH_OK;
+}
+
+static kith_status take_lock(ki_folder *folder, kith_error *err) {
+    ki_path path;
+    KI_TRY(ki_folder_at(folder, &path, err, "lock"));
+    folder->lock = open(path.s, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (folder->lock < 0) return ki_fail(err, KITH_EIO, "cannot write %s: %s", path.s, strerror(errno));
+    if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0) {
+        /* Only for people: the lock is the flock. */
+        char text[32];
+        const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+        if (ftruncate(folder->lock, 0) != 0 || write(folder->lock, text, (size_t)n) != n) errno = 0;
+        return KITH_OK;
+    }
+    if (errno != EWOULDBLOCK) return ki_fail(err, KITH_EIO, "cannot lock %s: %s", path.s, strerror(errno));
+    char text[32] = "";
+    const ssize_t n = read(folder->lock, text, sizeof text - 1);
+    const long pid = n > 0 ? strtol(text, NULL, 10) : 0;
+    ki_fail(err, KITH_EIO, "%s is in use by another kith train (process %ld)", folder->path, pid);
+    return ki_hint(err, KITH_EIO, "wait for it, stop it, or name another folder with --out");
+}
+
+/* Temporary files of io/atomic.h; whoever made them no longer works here. */
+static void clear_temporaries(const char *folder) {
+    DIR *dir = opendir(folder);
+    if (!dir) return;
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        ki_path path;
+        if (strstr(entry->d_name, ".tmp-") &&
+            ki_path_print(&path, NULL, "%s/%s", folder, entry->d_name) == KITH_OK)
+            unlink(path.s);
+    }
+    closedir(dir);
+}
+
+kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *err) {
+    ki_folder folder = {.lock = -1};
+    ki_path sub;
+    kith_status status;
+    KI_CHECK(ki_make_folders(path, err));
+    folder.path = ki_strdup(path);
+    if (!folder.path) {
+        status = ki_fail_memory(err, strlen(path), "a path");
+        goto done;
+    }
+    KI_CHECK(take_lock(&folder, err));
+    KI_CHECK(ki_folder_at(&folder, &sub, err, "checkpoints"));
+    KI_CHECK(make_folder(sub.s, err));
+    clear_temporaries(path);
+    clear_temporaries(sub.s);
+    *ret_folder = folder;
+    folder = (ki_folder){.lock = -1};
+done:
+    ki_folder_release(&folder);
+    return status;
+}
+
+void ki_folder_release(ki_folder *folder) {
+    if (folder->lock >= 0) close(folder->lock);
+    ki_free(folder->path);
+    *folder = (ki_folder){.lock = -1};
+}
+
+/* ---- checkpoints ---- */
+
+/* "step-00000500.safetensors" is 500; -1 for any other name. */
+static int64_t step_of(const char *name) {
+    long long step = -1;
+    int end = 0;
+    if (sscanf(name, "step-%lld.safetensors%n", &step, &end) != 1 || end == 0 || name[end]) return -1;
+    return step;
+}
+
+kith_status ki_folder_last_checkpoint(const ki_folder *folder, int64_t *ret_step, kith_error *err) {
+    ki_path path;
+    KI_TRY(ki_folder_at(folder, &path, err, "checkpoints"));
+    DIR *dir = opendir(path.s);
+    if (!dir) return ki_fail(err, KITH_EIO, "cannot read %s: %s", path.s, strerror(errno));
+    int64_t last = -1;
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        const int64_t step = step_of(entry->d_name);
+        if (step > last) last = step;
+    }
+    closedir(dir);
+    *ret_step = last;
+    return KITH_OK;
+}
+
+/* The newest one below `below`. */
+static int64_t newest_below(const char *folder, int64_t below) {
+    DIR *dir = opendir(folder);
+    int64_t last = -1;
+    if (!dir) return last;
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        const int64_t step = step_of(entry->d_name);
+        if (step > last && step < below) last = step;
+    }
+    closedir(dir);
+    return last;
+}
+
+void ki_folder_drop_checkpoints(const ki_folder *folder, int64_t keep) {
+    ki_path path;
+    if (ki_folder_at(folder, &path, NULL, "checkpoints") != KITH_OK) return;
+    int64_t step = INT64_MAX;
+    for (int64_t i = 0; step >= 0; i++) {
+        step = newest_below(path.s, step);
+        ki_path file;
+        if (step >= 0 && i >= keep &&
+            ki_folder_at(folder, &file, NULL, KI_CHECKPOINT_NAME, (long long)step) == KITH_OK)
+            unlink(file.s);
+    }
+}

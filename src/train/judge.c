@@ -1,0 +1,227 @@
+#include "train/judge.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/alloc.h"
+#include "data/loader/loader.h"
+#include "nn/plan.h"
+
+struct ki_judge {
+    ki_judge_settings settings;
+    int64_t k[KITH_MOST_K];
+    ki_plan *plan;
+    const char *tap; /* the plan's */
+    int64_t dim;
+    float *input, *output; /* one batch each */
+};
+
+static double now_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+kith_status ki_judge_new(const ki_judge_settings *settings, ki_judge **ret_judge, kith_error *err) {
+    ki_judge *judge = NULL;
+    KI_TRY(ki_zalloc_or(&judge, 1, sizeof *judge, "a judge", err));
+    judge->settings = *settings;
+    memcpy(judge->k, settings->k, (size_t)settings->n_k * sizeof *judge->k);
+    judge->settings.k = judge->k;
+    *ret_judge = judge;
+    return KITH_OK;
+}
+
+static void drop_plan(ki_judge *judge) {
+    ki_plan_free(judge->plan);
+    ki_free(judge->input);
+    ki_free(judge->output);
+    judge->plan = NULL;
+    judge->input = judge->output = NULL;
+}
+
+void ki_judge_free(ki_judge *judge) {
+    if (!judge) return;
+    drop_plan(judge);
+    ki_free(judge);
+}
+
+void ki_embedded_release(ki_embedded *e) {
+    ki_free(e->x);
+    ki_free(e->label);
+    ki_free(e->item);
+    *e = (ki_embedded){0};
+}
+
+static kith_status make_plan(ki_judge *judge, const char *tap, kith_error *err) {
+    if (judge->plan && strcmp(judge->tap, tap) == 0) return KITH_OK;
+    drop_plan(judge);
+    const ki_judge_settings *s = &judge->settings;
+    const ki_net *net = s->net;
+    int node = 0;
+    kith_status status;
+    KI_CHECK(ki_graph_find_tap(net->graph, tap, &node, err));
+    judge->tap = ki_graph_node(net->graph, node)->tap;
+    judge->dim = ki_shape_count(&ki_graph_node(net->graph, node)->shape);
+    const ki_plan_options options = {.mb = s->batch, .mode = KI_INFER, .taps = {judge->tap}};
+    KI_CHECK(ki_zalloc_or(&judge->input, (size_t)s->batch, (size_t)(net->c * net->h * net->w) * sizeof(float),
+                          "a batch", err));
+    KI_CHECK(ki_zalloc_or(&judge->output, (size_t)s->batch, (size_t)judge->dim * sizeof(float),
+                          "a batch's values", err));
+    KI_CHECK(ki_plan_new(net->graph, s->params, s->backend, &options, &judge->plan, err));
+done:
+    if (status != KITH_OK) drop_plan(judge);
+    return status;
+}
+
+static kith_status start_loader(const ki_judge *judge, const int64_t *items, int64_t n, ki_loader **ret,
+                                kith_error *err) {
+    const ki_judge_settings *s = &judge->settings;
+    kith_status status;
+    int32_t *labels = NULL;
+    ki_sampler *sampler = NULL;
+    ki_sampler_settings batches;
+    ki_options_default(ki_sampler_options, &batches);
+    batches.sampler = KI_SAMPLER_ROW_sequential;
+    batches.size = s->batch;
+    KI_CHECK(ki_zalloc_or(&labels, (size_t)n, sizeof *labels, "labels", err));
+    KI_CHECK(ki_sampler_new(&batches, 0, items, labels, n, &sampler, err));
+    const ki_loader_settings loading = {.transform = s->transform,
+                                        .bad = KI_BAD_SKIP,
+                                        .n_workers = s->n_workers,
+                                        .n_epochs = 1,
+                                        .most_bad = s->most_bad};
+    status = ki_loader_new(s->set, sampler, s->batch, &loading, ret, err);
+done:
+    ki_free(labels);
+    return status;
+}
+
+static kith_status embed_batch(ki_judge *judge, const ki_loader_batch *batch, ki_embedded *e,
+                               kith_error *err) {
+    const ki_net *net = judge->settings.net;
+    const size_t image = (size_t)(net->c * net->h * net->w);
+    const float *input = batch->data;
+    if (batch->n < judge->settings.batch) {
+        /* Images do not see each other in inference: what the rest of the batch holds is lost. */
+        memcpy(judge->input, input, (size_t)batch->n * image * sizeof(float));
+        input = judge->input;
+    }
+    KI_TRY(ki_plan_set_input(judge->plan, input, err));
+    KI_TRY(ki_plan_forward(judge->plan, err));
+    KI_TRY(ki_plan_read(judge->plan, judge->tap, judge->output, err));
+    for (int64_t i = 0; i < batch->n * judge->dim; i++) {
+        if (!isfinite(judge->output[i]))
+            return ki_fail(err, KITH_ENUMERIC, "the %s of %s holds %g; wanted finite numbers", judge->tap,
+                           judge->settings.set->item[batch->item[i / judge->dim]].path,
+                           (double)judge->output[i]);
+    }
+    memcpy(e->x + e->n * judge->dim, judge->output, (size_t)(batch->n * judge->dim) * sizeof(float));
+    for (int64_t i = 0; i < batch->n; i++, e->n++) {
+        e->label[e->n] = batch->label[i];
+        e->item[e->n] = batch->item[i];
+    }
+    return KITH_OK;
+}
+
+kith_status ki_judge_embed(ki_judge *judge, const int64_t *items, int64_t n, const char *tap,
+                           ki_embedded *ret_embedded, kith_error *err) {
+    const ki_judge_settings *s = &judge->settings;
+    kith_status status;
+    ki_loader *loader = NULL;
+    ki_embedded e = {0};
+    if (n < 1) return ki_fail(err, KITH_EINVAL, "there are no images to judge");
+    KI_CHECK(make_plan(judge, tap, err));
+    e.dim = judge->dim;
+    KI_CHECK(ki_alloc_or(&e.x, (size_t)n, (size_t)e.dim * sizeof *e.x, "embeddings", err));
+    KI_CHECK(ki_alloc_or(&e.label, (size_t)n, sizeof *e.label, "labels", err));
+    KI_CHECK(ki_alloc_or(&e.item, (size_t)n, sizeof *e.item, "items", err));
+    KI_CHECK(start_loader(judge, items, n, &loader, err));
+    for (;;) {
+        ki_loader_batch batch;
+        if (s->must_stop && s->must_stop(s->user)) {
+            status = ki_fail(err, KITH_ECANCELED, "stopped on request");
+            goto done;
+        }
+        KI_CHECK(ki_loader_next(loader, &batch, err));
+        if (batch.n == 0) break;
+        KI_CHECK(embed_batch(judge, &batch, &e, err));
+    }
+    *ret_embedded = e;
+    e = (ki_embedded){0};
+done:
+    ki_loader_free(loader);
+    ki_embedded_release(&e);
+    return status;
+}
+
+double ki_alike(const float *x, int64_t n, int64_t dim) {
+    double sum = 0;
+    if (n < 1) return 0;
+    /* sum over k of (mean over rows of x[i, k] / |x_i|)^2, rows first to read memory in order. */
+    double *mean = ki_zalloc((size_t)dim, sizeof *mean);
+    if (!mean) return 0;
+    for (int64_t i = 0; i < n; i++) {
+        double norm = 0;
+        for (int64_t k = 0; k < dim; k++) norm += (double)x[i * dim + k] * (double)x[i * dim + k];
+        const double scale = norm > 0 ? 1 / (sqrt(norm) * (double)n) : 0;
+        for (int64_t k = 0; k < dim; k++) mean[k] += (double)x[i * dim + k] * scale;
+    }
+    for (int64_t k = 0; k < dim; k++) sum += mean[k] * mean[k];
+    ki_free(mean);
+    return sum;
+}
+
+/* Rows by role; NULL lists when every item is both. */
+static kith_status split_roles(const ki_judge *judge, const ki_embedded *e, int64_t **ret_query,
+                               int64_t *ret_n_query, int64_t **ret_gallery, int64_t *ret_n_gallery,
+                               kith_error *err) {
+    bool has_roles = false;
+    for (int64_t i = 0; i < e->n; i++)
+        has_roles |= judge->settings.set->item[e->item[i]].role != KITH_ROLE_BOTH;
+    if (!has_roles) return KITH_OK;
+    KI_TRY(ki_alloc_or(ret_query, (size_t)e->n, sizeof **ret_query, "queries", err));
+    KI_TRY(ki_alloc_or(ret_gallery, (size_t)e->n, sizeof **ret_gallery, "gallery", err));
+    for (int64_t i = 0; i < e->n; i++) {
+        const kith_role role = (kith_role)judge->settings.set->item[e->item[i]].role;
+        if (role != KITH_ROLE_GALLERY) (*ret_query)[(*ret_n_query)++] = i;
+        if (role != KITH_ROLE_QUERY) (*ret_gallery)[(*ret_n_gallery)++] = i;
+    }
+    return KITH_OK;
+}
+
+kith_status ki_judge_score(const ki_judge *judge, const ki_embedded *e, ki_scores *ret_scores,
+                           kith_error *err) {
+    kith_status status;
+    kith_retrieval retrieval = {0};
+    int64_t *query = NULL, *gallery = NULL, n_query = 0, n_gallery = 0;
+    const double began = now_s();
+    const kith_array x = {KITH_F32, 2, {e->n, e->dim}, e->x};
+    kith_retrieval_options options = kith_retrieval_defaults();
+    options.n_k = (int)judge->settings.n_k;
+    memcpy(options.k, judge->k, sizeof options.k);
+    KI_CHECK(split_roles(judge, e, &query, &n_query, &gallery, &n_gallery, err));
+    const kith_retrieval_input input = {.embedding = &x,
+                                        .labels = e->label,
+                                        .n_labels = e->n,
+                                        .query = query,
+                                        .n_query = n_query,
+                                        .gallery = gallery,
+                                        .n_gallery = n_gallery};
+    KI_CHECK(kith_retrieval_run(&input, &options, &retrieval, err));
+    *ret_scores = (ki_scores){.is_there = true,
+                              .map_at_r = retrieval.mean.map_at_r,
+                              .r_precision = retrieval.mean.r_precision,
+                              .n_query = retrieval.n_query,
+                              .n_classes = retrieval.n_classes,
+                              .n_lone = retrieval.n_lone,
+                              .alike = ki_alike(e->x, e->n, e->dim),
+                              .seconds = now_s() - began};
+    memcpy(ret_scores->recall, retrieval.mean.recall, sizeof ret_scores->recall);
+done:
+    kith_retrieval_release(&retrieval);
+    ki_free(query);
+    ki_free(gallery);
+    return status;
+}

@@ -1,0 +1,460 @@
+/* Reading a recipe: overrides, checks, defaults, and then every section as a struct. */
+#include "train/recipe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/text.h"
+#include "data/input.h"
+#include "data/section.h"
+#include "io/yaml.h"
+#include "kith/eval.h"
+#include "net/net.h"
+#include "objective/objective.h"
+
+static const char *const precision_names[] = {"float32", "bf16", NULL};
+static const char *const bn_names[] = {"batch", "frozen", NULL};
+static const char *const metric_names[] = {"map_at_r", "r_at_1", NULL};
+static const char *const select_names[] = {"validation", "test", "last", NULL};
+static const char *const optim_names[] = {"adam", "adamw", NULL};
+
+#define ROW_TREE(name_, field, shown_, help_)                                            \
+    {                                                                                    \
+        .name = (name_), .type = KI_OPTION_T_TREE, .offset = offsetof(ki_recipe, field), \
+        .def_text = (shown_), .help = (help_), .source = "ours"                          \
+    }
+
+static const ki_option top_options[] = {
+    ROW_TREE("data", data, "{}", "the images and how they are split"),
+    ROW_TREE("input", input, "{}", "from image file to network input"),
+    ROW_TREE("model", model_map, "{}", "the network"),
+    ROW_TREE("batch", batch_map, "{}", "what a batch is made of"),
+    ROW_TREE("objective", objective, "{}", "loss, miner, regularizers"),
+    ROW_TREE("optim", optim_map, "{}", "optimizer, learning rate, length"),
+    ROW_TREE("eval", eval_map, "{}", "when and how the network is judged"),
+    ROW_TREE("checkpoint", checkpoint_map, "{}", "what is kept for going on later"),
+    ROW_TREE("loader", loader_map, "{}", "reading images; changes no number"),
+    KI_OPTION_INT(ki_recipe, seed, 0, 0, 0x1p53, "of all random choices but the split of classes", "ours"),
+    KI_OPTION_INT(ki_recipe, folds, 1, 1, 100,
+                  "cross-validation over the training classes: so many runs, each holding out one part",
+                  "ours"),
+    KI_OPTION_INT(ki_recipe, seeds, 1, 1, 100, "repeat with so many seeds, from `seed` on", "ours"),
+    KI_OPTION_TEXT(ki_recipe, device, "cpu", "cpu, cuda, cuda:1 …, or ref, the slow one that tests trust",
+                   "ours"),
+    KI_OPTION_CHOICE(ki_recipe, precision, 0, precision_names, "of activations and products", "ours"),
+    KI_OPTION_BOOL(ki_recipe, tf32, 0, "cuda: float32 products may use TF32", "ours"),
+    KI_OPTION_BOOL(ki_recipe, deterministic, 1, "the same bits from run to run", "ours"),
+    KI_OPTION_INT(ki_recipe, threads, 0, 0, 4096, "compute threads; 0: all cores. Changes no number", "ours"),
+    KI_OPTION_INT(ki_recipe, log_every, 10, 1, 1e9, "steps between lines of log.jsonl", "ours"),
+    KI_OPTION_END};
+
+static const ki_option model_options[] = {
+    KI_OPTION_TEXT(ki_recipe_model, backbone, "", "the network (see `kith list backbones`)", "ours"),
+    KI_OPTION_TEXT(ki_recipe_model, weights, "", "a safetensors file to start from; empty: random weights",
+                   "ours"),
+    KI_OPTION_INT(ki_recipe_model, embedding, 512, 1, 1 << 20, "size of the embedding", "ECAML, HORDE, JRD"),
+    KI_OPTION_BOOL(ki_recipe_model, embedding_bias, 1, "the embedding layer has a bias", "ECAML"),
+    KI_OPTION_CHOICE(ki_recipe_model, pool, 0, ki_global_pool_names, "pooling of the last feature map",
+                     "HORDE, JRD; max: multi-similarity"),
+    KI_OPTION_CHOICE(ki_recipe_model, bn, 0, bn_names,
+                     "batch norms by the batch's statistics, or by the running ones, kept as they are",
+                     "JRD freezes them"),
+    KI_OPTION_TREE(ki_recipe_model, settings, "{}", "the backbone's own options", "ours"),
+    KI_OPTION_END};
+
+typedef struct optim_section {
+    int name;
+    int64_t steps, epochs, accumulate;
+    double lr, weight_decay, beta1, beta2, eps;
+} optim_section;
+
+static const ki_option optim_options[] = {
+    KI_OPTION_CHOICE(optim_section, name, 0, optim_names, "the optimizer", "all five papers use adam"),
+    KI_OPTION_REAL(optim_section, lr, 1e-5, 0, 1e6, "learning rate", "ECAML, HORDE"),
+    KI_OPTION_REAL(optim_section, weight_decay, 0, 0, 1e6, "decay of the weights", "HORDE: none"),
+    KI_OPTION_REAL(optim_section, beta1, 0.9, 0, 0.999999, "adam: first moment", "Kingma and Ba"),
+    KI_OPTION_REAL(optim_section, beta2, 0.999, 0, 0.999999999, "adam: second moment", "Kingma and Ba"),
+    KI_OPTION_REAL(optim_section, eps, 1e-8, 0, 1, "adam: added to the root", "Kingma and Ba; JRD: 0.01"),
+    KI_OPTION_INT(optim_section, steps, 0, 0, 1e12, "length of the run in steps; 0: by epochs", "ours"),
+    KI_OPTION_INT(optim_section, epochs, 0, 0, 1e9, "length of the run in epochs, when steps is 0", "ours"),
+    KI_OPTION_INT(optim_section, accumulate, 1, 1, 4096, "batches to one step", "ours"),
+    KI_OPTION_END};
+
+static const ki_option eval_options[] = {
+    KI_OPTION_INT(ki_recipe_eval, every, 500, 0, 1e12,
+                  "steps between evaluations; 0: at the start and the end only", "ours"),
+    KI_OPTION_TREE(ki_recipe_eval, k, "[1, 2, 4, 8]", "R@K for these", "ECAML"),
+    KI_OPTION_CHOICE(ki_recipe_eval, metric, 0, metric_names, "what the best model is chosen by",
+                     "Musgrave et al. 2020"),
+    KI_OPTION_CHOICE(ki_recipe_eval, select, 0, select_names,
+                     "classes the best model is chosen on; last: no choice, the last step's", "ours"),
+    KI_OPTION_INT(ki_recipe_eval, patience, 0, 0, 1e9,
+                  "evaluations without a better score before the run stops; 0: never", "ours"),
+    KI_OPTION_BOOL(ki_recipe_eval, seen, 1, "judge images of training classes too", "ECAML Fig. 2"),
+    KI_OPTION_INT(ki_recipe_eval, max_seen, 5000, 2, 1e12, "most images of training classes judged", "ours"),
+    KI_OPTION_BOOL(ki_recipe_eval, untrained, 1, "score the test classes with the starting network too",
+                   "ours"),
+    KI_OPTION_INT(ki_recipe_eval, batch, 0, 0, 65536, "images per pass; 0: as in training", "ours"),
+    KI_OPTION_END};
+
+typedef struct checkpoint_section {
+    int64_t every, keep;
+} checkpoint_section;
+
+static const ki_option checkpoint_options[] = {
+    KI_OPTION_INT(checkpoint_section, every, 500, 1, 1e12, "steps between checkpoints", "ours"),
+    KI_OPTION_INT(checkpoint_section, keep, 2, 1, 1e6, "how many of the last are kept", "ours"),
+    KI_OPTION_END};
+
+typedef struct loader_section {
+    int64_t workers, cache, ahead, bad;
+} loader_section;
+
+static const ki_option loader_options[] = {
+    KI_OPTION_INT(loader_section, workers, 0, 0, 256, "threads that read images; 0: one per core", "ours"),
+    KI_OPTION_INT(loader_section, cache, 1024, 0, 1 << 24, "MiB for images already decoded and resized",
+                  "ours"),
+    KI_OPTION_INT(loader_section, ahead, 3, 1, 1024, "finished batches waiting at most", "ours"),
+    KI_OPTION_INT(loader_section, bad, 100, -1, 1e12, "unreadable images tolerated; -1: any number", "ours"),
+    KI_OPTION_END};
+
+static const ki_recipe_section sections[] = {
+    {"", "top level", top_options},
+    {"data", "the images and how they are split", ki_data_options},
+    {"input", "from image file to network input", ki_input_options},
+    {"model", "the network", model_options},
+    {"batch", "what a batch is made of", ki_sampler_options},
+    {"optim", "optimizer, learning rate, length", optim_options},
+    {"eval", "when and how the network is judged", eval_options},
+    {"checkpoint", "what is kept for going on later", checkpoint_options},
+    {"loader", "reading images; changes no number", loader_options},
+};
+
+const ki_recipe_section *ki_recipe_section_at(size_t i) {
+    return i < sizeof sections / sizeof sections[0] ? &sections[i] : NULL;
+}
+
+/* ---- the tree ---- */
+
+/* `key:` with nothing behind it is the same as no key. */
+static void drop_nothings(ki_value *v) {
+    ki_value **link = &v->first;
+    v->last = NULL;
+    v->n_items = 0;
+    while (*link) {
+        ki_value *item = *link;
+        if (v->kind == KI_VALUE_MAP && item->kind == KI_VALUE_NULL) {
+            *link = item->next;
+            continue;
+        }
+        drop_nothings(item);
+        v->last = item;
+        v->n_items++;
+        link = &item->next;
+    }
+}
+
+static kith_status read_tree(const ki_recipe_source *source, ki_recipe *r, kith_error *err) {
+    if (source->text)
+        KI_TRY(ki_yaml_parse(source->text, strlen(source->text), "the recipe", &r->arena, &r->root, err));
+    else
+        KI_TRY(ki_yaml_read(source->path, &r->arena, &r->root, err));
+    if (r->root->kind == KI_VALUE_NULL) r->root->kind = KI_VALUE_MAP;
+    if (r->root->kind != KI_VALUE_MAP) {
+        char found[80];
+        return ki_fail(err, KITH_EFORMAT, "the recipe is %s; wanted a map with data, model, objective …",
+                       ki_value_describe(r->root, found, sizeof found));
+    }
+    for (size_t i = 0; i < source->n_sets; i++)
+        KI_TRY(ki_recipe_set(&r->arena, r->root, source->sets[i], err));
+    drop_nothings(r->root);
+    return KITH_OK;
+}
+
+/* Replace the section by one that says everything. */
+static kith_status fill_section(ki_recipe *r, const char *name, const ki_option *table, kith_error *err) {
+    ki_value *filled = NULL;
+    const ki_value *given = ki_value_get(r->root, name);
+    if (table)
+        KI_TRY(ki_recipe_fill(&r->arena, table, given, &filled, err));
+    else
+        KI_TRY(ki_recipe_fill_objective(&r->arena, given, &filled, err));
+    for (ki_value *v = r->root->first; v; v = v->next) {
+        if (strcmp(v->key, name) != 0) continue;
+        v->kind = KI_VALUE_MAP;
+        v->text = NULL;
+        v->first = filled->first;
+        v->last = filled->last;
+        v->n_items = filled->n_items;
+        return KITH_OK;
+    }
+    return ki_fail(err, KITH_EINTERNAL, "section %s is not there", name);
+}
+
+static kith_status fill(ki_recipe *r, kith_error *err) {
+    ki_value *top = NULL;
+    KI_TRY(ki_recipe_fill(&r->arena, top_options, r->root, &top, err));
+    r->root = top;
+    for (size_t i = 1; i < sizeof sections / sizeof sections[0]; i++)
+        KI_TRY(fill_section(r, sections[i].name, sections[i].options, err));
+    return fill_section(r, "objective", NULL, err);
+}
+
+/* Fair by default: without a word about validation, part of the training classes is held out. */
+static kith_status hold_out(ki_recipe *r, kith_error *err) {
+    ki_value *data = (ki_value *)ki_value_get(r->root, "data");
+    const ki_value *eval = ki_value_get(r->root, "eval"), *select = ki_value_get(eval, "select");
+    static const char *const keys[] = {"validation", "folds", "split"};
+    if (!data || (select && select->kind == KI_VALUE_SCALAR && strcmp(select->text, "validation") != 0))
+        return KITH_OK;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (ki_value_get(data, keys[i])) return KITH_OK;
+    }
+    const ki_value *folds = ki_value_get(r->root, "folds");
+    if (folds && folds->kind == KI_VALUE_SCALAR && strcmp(folds->text, "1") != 0) return KITH_OK;
+    return ki_recipe_set(&r->arena, r->root, "data.validation=0.2", err);
+}
+
+/* ---- the sections ---- */
+
+/* Check a section whose settings are somebody else's struct. */
+static kith_status check_section(ki_recipe *r, const ki_option *table, const ki_value *map, const char *name,
+                                 kith_error *err) {
+    size_t bytes = 0;
+    for (const ki_option *o = table; o->type != KI_OPTION_T_END; o++)
+        bytes = o->offset + 16 > bytes ? o->offset + 16 : bytes;
+    void *scratch = ki_arena_alloc(&r->arena, 1, bytes);
+    if (!scratch) return ki_fail_memory(err, bytes, "a recipe");
+    return ki_options_parse(table, map, NULL, name, scratch, err);
+}
+
+static kith_status read_model(ki_recipe *r, kith_error *err) {
+    KI_TRY(ki_options_parse(model_options, r->model_map, NULL, "model", &r->model, err));
+    const ki_recipe_model *m = &r->model;
+    if (!*m->backbone && !*m->weights) {
+        ki_fail(err, KITH_EINVAL, "model: there is neither a backbone nor a weights file");
+        return ki_hint(err, KITH_EINVAL, "write model: {backbone: …}; `kith list backbones` prints them");
+    }
+    if (!*m->backbone) return KITH_OK;
+    /* The graph alone: sizes that do not fit and unknown options show here. */
+    ki_net net = {0};
+    const ki_net_options options = {.backbone = m->backbone,
+                                    .settings = m->settings,
+                                    .c = r->train.channels,
+                                    .h = r->train.crop_to,
+                                    .w = r->train.crop_to,
+                                    .embedding = m->embedding};
+    const kith_status status = ki_net_init(&options, &net, err);
+    ki_net_release(&net);
+    return status == KITH_OK ? status : ki_prefix(err, status, "model");
+}
+
+static kith_status read_k(ki_recipe *r, kith_error *err) {
+    static const int64_t usual[] = {1, 2, 4, 8};
+    const ki_value *list = r->eval.k;
+    if (!list || list->kind == KI_VALUE_NULL) {
+        r->n_k = 4;
+        memcpy(r->k, usual, sizeof usual);
+        return KITH_OK;
+    }
+    bool good = list->kind == KI_VALUE_LIST && list->n_items >= 1 && list->n_items <= KITH_MOST_K;
+    int64_t before = 0;
+    r->n_k = 0;
+    for (const ki_value *v = good ? list->first : NULL; v && good; v = v->next) {
+        int64_t k = 0;
+        good = v->kind == KI_VALUE_SCALAR && ki_parse_int64(v->text, &k) && k > before;
+        r->k[r->n_k++] = before = k;
+    }
+    if (good) return KITH_OK;
+    char found[80];
+    return ki_fail(err, KITH_EINVAL, "eval: k is %s; wanted rising whole numbers from 1, as in [1, 2, 4, 8]",
+                   ki_value_describe(list, found, sizeof found));
+}
+
+static kith_status read_optim(ki_recipe *r, kith_error *err) {
+    optim_section s;
+    KI_TRY(ki_options_parse(optim_options, r->optim_map, NULL, "optim", &s, err));
+    if (s.steps == 0 && s.epochs == 0) {
+        ki_fail(err, KITH_EINVAL, "optim: neither steps nor epochs is given");
+        return ki_hint(err, KITH_EINVAL, "say how long to train, as in optim: {steps: 5000}");
+    }
+    r->optim =
+        (ki_recipe_optim){.steps = s.steps, .epochs = s.epochs, .accumulate = s.accumulate, .lr = s.lr};
+    r->optim.adam = (ki_adam_options){.beta1 = s.beta1, .beta2 = s.beta2, .eps = s.eps};
+    if (s.name == 1)
+        r->optim.adam.decoupled = s.weight_decay;
+    else
+        r->optim.adam.decay = s.weight_decay;
+    return KITH_OK;
+}
+
+/* Small sizes: the section is read in full, memory is not taken in earnest. */
+static kith_status check_objective(const ki_recipe *r, kith_error *err) {
+    ki_objective *objective = NULL;
+    const ki_sizes sizes = {.n_classes = 4, .embedding = 16, .pooled = 16, .map = 16};
+    if (!r->objective) {
+        ki_fail(err, KITH_EINVAL, "there is no objective: section");
+        return ki_hint(err, KITH_EINVAL, "write objective: {loss: {name: …}}; see `kith list losses`");
+    }
+    const kith_status status = ki_objective_new(r->objective, &sizes, 0, &objective, err);
+    ki_objective_free(objective);
+    return status;
+}
+
+static kith_status read_sections(ki_recipe *r, kith_error *err) {
+    checkpoint_section checkpoint;
+    loader_section loader;
+    char name[32];
+    int number = 0;
+    KI_TRY(ki_device_parse(r->device, name, sizeof name, &number, err));
+    KI_TRY(check_section(r, ki_data_options, r->data, "data", err));
+    const ki_value *root = ki_value_get(r->data, "root");
+    if (!root || !*root->text) {
+        ki_fail(err, KITH_EINVAL, "data: there is no root");
+        return ki_hint(err, KITH_EINVAL, "say where the images are, as in --set data.root=photos");
+    }
+    KI_TRY(ki_input_parse(r->input, &r->train, &r->test, err));
+    KI_TRY(read_model(r, err));
+    KI_TRY(ki_options_parse(ki_sampler_options, r->batch_map, NULL, "batch", &r->batch, err));
+    KI_TRY(check_objective(r, err));
+    KI_TRY(read_optim(r, err));
+    KI_TRY(ki_options_parse(eval_options, r->eval_map, NULL, "eval", &r->eval, err));
+    KI_TRY(read_k(r, err));
+    KI_TRY(ki_options_parse(checkpoint_options, r->checkpoint_map, NULL, "checkpoint", &checkpoint, err));
+    r->checkpoint_every = checkpoint.every;
+    r->checkpoint_keep = checkpoint.keep;
+    KI_TRY(ki_options_parse(loader_options, r->loader_map, NULL, "loader", &loader, err));
+    r->workers = loader.workers;
+    r->cache_mib = loader.cache;
+    r->ahead = loader.ahead;
+    r->most_bad = loader.bad;
+    return KITH_OK;
+}
+
+static kith_status read_top(ki_recipe *r, kith_error *err) {
+    return ki_options_parse(top_options, r->root, NULL, "recipe", r, err);
+}
+
+/* What is printed is what runs: the filled tree goes through its text. */
+static kith_status read_again(ki_recipe *r, kith_error *err) {
+    char *text = NULL;
+    KI_TRY(ki_yaml_text(r->root, &text, err));
+    r->text = ki_arena_strdup(&r->arena, text);
+    ki_free(text);
+    if (!r->text) return ki_fail_memory(err, 1, "a recipe");
+    KI_TRY(ki_yaml_parse(r->text, strlen(r->text), "the recipe", &r->arena, &r->root, err));
+    drop_nothings(r->root);
+    KI_TRY(read_top(r, err));
+    return read_sections(r, err);
+}
+
+kith_status ki_recipe_read(const ki_recipe_source *source, ki_recipe **ret_recipe, kith_error *err) {
+    kith_status status;
+    ki_recipe *r = NULL;
+    KI_CHECK(ki_zalloc_or(&r, 1, sizeof *r, "a recipe", err));
+    KI_CHECK(read_tree(source, r, err));
+    KI_CHECK(read_top(r, err));
+    KI_CHECK(hold_out(r, err));
+    KI_CHECK(read_sections(r, err));
+    KI_CHECK(fill(r, err));
+    KI_CHECK(read_again(r, err));
+    *ret_recipe = r;
+    r = NULL;
+done:
+    ki_recipe_free(r);
+    return status;
+}
+
+void ki_recipe_free(ki_recipe *recipe) {
+    if (!recipe) return;
+    ki_arena_release(&recipe->arena);
+    ki_free(recipe);
+}
+
+/* ---- the same run? ---- */
+
+static bool same_scalar(const char *a, const char *b) {
+    double x = 0, y = 0;
+    if (strcmp(a, b) == 0) return true;
+    return ki_parse_double(a, &x) && ki_parse_double(b, &y) && x == y;
+}
+
+/* The first place where the trees differ, as a path. */
+static bool find_difference(const ki_value *a, const ki_value *b, char *path, size_t used, size_t bytes,
+                            const ki_value **ret_a, const ki_value **ret_b) {
+    *ret_a = a;
+    *ret_b = b;
+    if (!a || !b || a->kind != b->kind) return a != b;
+    if (a->kind == KI_VALUE_SCALAR) return !same_scalar(a->text, b->text);
+    if (a->kind == KI_VALUE_NULL) return false;
+    size_t i = 0;
+    for (const ki_value *v = a->first; v; v = v->next, i++) {
+        const ki_value *other = a->kind == KI_VALUE_MAP ? ki_value_get(b, v->key) : ki_value_at(b, i);
+        int n;
+        if (a->kind == KI_VALUE_MAP)
+            n = snprintf(path + used, bytes - used, "%s%s", used ? "." : "", v->key);
+        else
+            n = snprintf(path + used, bytes - used, "%s%zu", used ? "." : "", i);
+        if (n < 0 || (size_t)n >= bytes - used) n = 0;
+        if (find_difference(v, other, path, used + (size_t)n, bytes, ret_a, ret_b)) return true;
+        path[used] = '\0';
+    }
+    if (b->n_items <= a->n_items) return false;
+    /* Something only b has. */
+    for (const ki_value *v = b->first; v; v = v->next) {
+        if (a->kind == KI_VALUE_MAP && ki_value_get(a, v->key)) continue;
+        snprintf(path + used, bytes - used, "%s%s", used ? "." : "", v->key ? v->key : "");
+        *ret_a = NULL;
+        *ret_b = v;
+        return true;
+    }
+    return false;
+}
+
+static bool changes_nothing(const char *key) {
+    static const char *const keys[] = {"threads", "loader", "checkpoint", "log_every"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (strcmp(keys[i], key) == 0) return true;
+    }
+    return false;
+}
+
+kith_status ki_recipe_same(const ki_recipe *a, const ki_recipe *b, const char *folder, kith_error *err) {
+    for (const ki_option *o = top_options; o->type != KI_OPTION_T_END; o++) {
+        if (changes_nothing(o->name)) continue;
+        char path[256], found[80], wanted[80];
+        const ki_value *in_a = NULL, *in_b = NULL;
+        const int n = snprintf(path, sizeof path, "%s", o->name);
+        if (!find_difference(ki_value_get(a->root, o->name), ki_value_get(b->root, o->name), path, (size_t)n,
+                             sizeof path, &in_a, &in_b))
+            continue;
+        ki_fail(err, KITH_EINVAL, "%s holds a run of another recipe: %s is %s there and %s here", folder,
+                path, ki_value_describe(in_a, found, sizeof found),
+                ki_value_describe(in_b, wanted, sizeof wanted));
+        return ki_hint(err, KITH_EINVAL, "begin a new run in another folder with --out");
+    }
+    return KITH_OK;
+}
+
+kith_status ki_device_parse(const char *text, char *ret_name, size_t name_bytes, int *ret_number,
+                            kith_error *err) {
+    const char *colon = strchr(text, ':');
+    const size_t n = colon ? (size_t)(colon - text) : strlen(text);
+    int64_t number = 0;
+    if (colon && (!ki_parse_int64(colon + 1, &number) || number < 0 || number > 1023))
+        return ki_fail(err, KITH_EINVAL, "device is '%.40s'; wanted a name, or a name and a number: cuda:1",
+                       text);
+    snprintf(ret_name, name_bytes, "%.*s", (int)(n < name_bytes ? n : name_bytes - 1), text);
+    *ret_number = (int)number;
+    /* Whether this build has it is said when it is opened. */
+    const char *names[8] = {"cuda"};
+    size_t n_names = 1;
+    if (strcmp(ret_name, "cuda") == 0) return KITH_OK;
+    const ki_backend_type *type;
+    for (int i = 0; (type = ki_backend_type_at(i)) && n_names < 8; i++) {
+        if (strcmp(type->name, ret_name) == 0) return KITH_OK;
+        names[n_names++] = type->name;
+    }
+    return ki_fail_unknown(err, "device", ret_name, names, n_names);
+}

@@ -1,0 +1,121 @@
+/* A recipe: everything that decides a run, as one YAML document.
+ *
+ *     data:      {root: photos, validation: 0.2}          src/data/section.h
+ *     input:     {resize: squash64, crop: 64}             src/data/input.h
+ *     model:     {backbone: convnet4, embedding: 64}
+ *     batch:     {classes: 16, images: 4}                 src/data/sampler/sampler.h
+ *     objective: {loss: {name: binomial}}                 src/objective/objective.h
+ *     optim:     {name: adam, lr: 1e-3, steps: 1000}
+ *     eval:      {every: 200}
+ *
+ * Reading one checks every key and value of every section before any other file is opened, and fills in
+ * every default: `root` then says the whole of it, and reading that text again gives the same run. */
+#ifndef KI_RECIPE_H
+#define KI_RECIPE_H
+
+#include "core/arena.h"
+#include "core/backend.h"
+#include "core/option.h"
+#include "data/sampler/sampler.h"
+#include "kith/data.h"
+#include "kith/model.h"
+#include "optim/adam.h"
+
+typedef enum ki_select { KI_SELECT_VALIDATION, KI_SELECT_TEST, KI_SELECT_LAST } ki_select;
+typedef enum ki_choose_by { KI_BY_MAP_AT_R, KI_BY_R_AT_1 } ki_choose_by;
+
+typedef struct ki_recipe_model {
+    const char *backbone, *weights; /* "": not given */
+    int64_t embedding;
+    bool embedding_bias;
+    int pool;                 /* a ki_global_pool */
+    int bn;                   /* 1: frozen */
+    const ki_value *settings; /* the backbone's own options, or NULL */
+} ki_recipe_model;
+
+typedef struct ki_recipe_eval {
+    int64_t every;     /* steps between evaluations; 0: at the start and at the end only */
+    const ki_value *k; /* R@K for these */
+    int metric;        /* a ki_choose_by */
+    int select;        /* a ki_select */
+    int64_t patience;  /* evaluations without a better score before the run stops; 0: never */
+    bool seen;         /* also judge images of training classes */
+    int64_t max_seen;  /* … at most so many, whole classes */
+    bool untrained;    /* score the test classes with the starting network too */
+    int64_t batch;     /* images per pass; 0: as in training */
+} ki_recipe_eval;
+
+typedef struct ki_recipe_optim {
+    int64_t steps, epochs, accumulate;
+    double lr;
+    ki_adam_options adam;
+} ki_recipe_optim;
+
+typedef struct ki_recipe {
+    ki_arena arena;
+    ki_value *root;   /* every key there is, defaults filled in */
+    const char *text; /* the same as YAML */
+
+    /* Top level. */
+    const ki_value *data, *model_map, *input, *batch_map, *objective, *optim_map, *eval_map, *checkpoint_map,
+        *loader_map;
+    int64_t seed, threads, folds, seeds;
+    const char *device;
+    int precision; /* a ki_precision */
+    bool tf32, deterministic;
+
+    /* The sections, read. */
+    kith_transform train, test; /* without the model's order, mean and std */
+    ki_recipe_model model;
+    ki_sampler_settings batch;
+    ki_recipe_optim optim;
+    ki_recipe_eval eval;
+    int64_t n_k, k[32];
+    int64_t checkpoint_every, checkpoint_keep;
+    int64_t workers, cache_mib, ahead, most_bad, log_every;
+} ki_recipe;
+
+typedef struct ki_recipe_source {
+    const char *path;        /* a file … */
+    const char *text;        /* … or, when not NULL, the text itself */
+    const char *const *sets; /* "a.b=c", in order; c is YAML. List items go by number: "a.0.b=c" */
+    size_t n_sets;
+} ki_recipe_source;
+
+/* *ret_recipe is given back with ki_recipe_free. Errors name the section and the key; an unknown one
+ * suggests the nearest. */
+kith_status ki_recipe_read(const ki_recipe_source *source, ki_recipe **ret_recipe, kith_error *err);
+void ki_recipe_free(ki_recipe *recipe); /* NULL is fine */
+
+/* KITH_EINVAL, naming the first key that differs, unless both describe the same run. Keys that change no
+ * number (threads, loader, checkpoint, log_every) may differ. `a` is what is in the folder. */
+kith_status ki_recipe_same(const ki_recipe *a, const ki_recipe *b, const char *folder, kith_error *err);
+
+/* "cuda:1" is backend cuda, number 1. */
+kith_status ki_device_parse(const char *text, char *ret_name, size_t name_bytes, int *ret_number,
+                            kith_error *err);
+
+/* The tables of the sections that belong to this folder, for documentation; NULL past the end. */
+typedef struct ki_recipe_section {
+    const char *name; /* "" for the top level */
+    const char *summary;
+    const ki_option *options;
+} ki_recipe_section;
+const ki_recipe_section *ki_recipe_section_at(size_t i);
+
+/* ---- recipe_set.c ---- */
+
+/* Apply "a.b=c" to the tree. */
+kith_status ki_recipe_set(ki_arena *arena, ki_value *root, const char *text, kith_error *err);
+
+/* ---- recipe_fill.c ---- */
+
+/* A map with every key of the table: the value given in `map` (may be NULL), else the default. Keys in `map`
+ * that the table does not have come first, in their order. */
+kith_status ki_recipe_fill(ki_arena *arena, const ki_option *table, const ki_value *map, ki_value **ret_map,
+                           kith_error *err);
+/* The same for the objective's section, method by method. */
+kith_status ki_recipe_fill_objective(ki_arena *arena, const ki_value *section, ki_value **ret_map,
+                                     kith_error *err);
+
+#endif

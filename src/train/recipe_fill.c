@@ -1,0 +1,149 @@
+/* Defaults written out: a recipe that says everything. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "objective/objective.h"
+#include "train/recipe.h"
+
+static kith_status no_memory(kith_error *err) { return ki_fail_memory(err, sizeof(ki_value), "a recipe"); }
+
+static bool in_table(const ki_option *table, const char *key) {
+    for (; table->type != KI_OPTION_T_END; table++) {
+        if (strcmp(table->name, key) == 0) return true;
+    }
+    return false;
+}
+
+/* A copy of the node under another parent; what is below it is shared. */
+static kith_status append_copy(ki_arena *arena, ki_value *to, const ki_value *from, kith_error *err) {
+    ki_value *copy = ki_value_new(arena, from->kind, NULL);
+    if (!copy) return no_memory(err);
+    *copy = *from;
+    ki_value_append(to, from->key, copy);
+    return KITH_OK;
+}
+
+static kith_status append_text(ki_arena *arena, ki_value *to, const char *key, const char *value,
+                               kith_error *err) {
+    ki_value *item = ki_value_new(arena, KI_VALUE_SCALAR, value);
+    if (!item) return no_memory(err);
+    ki_value_append(to, key, item);
+    return KITH_OK;
+}
+
+/* The fewest digits that read back as the same number, whatever the locale. */
+static const char *real_text(double value, char *buf, size_t buf_bytes) {
+    for (int digits = 1; digits <= 17; digits++) {
+        double back = 0;
+        snprintf(buf, buf_bytes, "%.*g", digits, value);
+        char *comma = strchr(buf, ',');
+        if (comma) *comma = '.';
+        if (ki_parse_double(buf, &back) && back == value) break;
+    }
+    return buf;
+}
+
+static kith_status append_default(ki_arena *arena, ki_value *to, const ki_option *o, kith_error *err) {
+    char text[96];
+    if (o->type == KI_OPTION_T_TREE) {
+        ki_value *item = ki_value_new(arena, KI_VALUE_NULL, o->def_text ? o->def_text : "none");
+        if (!item) return no_memory(err);
+        ki_value_append(to, o->name, item);
+        return KITH_OK;
+    }
+    if (o->type == KI_OPTION_T_TEXT)
+        return append_text(arena, to, o->name, o->def_text ? o->def_text : "", err);
+    if (o->type == KI_OPTION_T_REAL)
+        return append_text(arena, to, o->name, real_text(o->def, text, sizeof text), err);
+    return append_text(arena, to, o->name, ki_option_default_text(o, text, sizeof text), err);
+}
+
+kith_status ki_recipe_fill(ki_arena *arena, const ki_option *table, const ki_value *map, ki_value **ret_map,
+                           kith_error *err) {
+    ki_value *filled = ki_value_new(arena, KI_VALUE_MAP, NULL);
+    if (!filled) return no_memory(err);
+    for (const ki_value *v = map && map->kind == KI_VALUE_MAP ? map->first : NULL; v; v = v->next) {
+        if (!in_table(table, v->key)) KI_TRY(append_copy(arena, filled, v, err));
+    }
+    for (const ki_option *o = table; o->type != KI_OPTION_T_END; o++) {
+        const ki_value *given = ki_value_get(map, o->name);
+        if (given)
+            KI_TRY(append_copy(arena, filled, given, err));
+        else
+            KI_TRY(append_default(arena, filled, o, err));
+    }
+    *ret_map = filled;
+    return KITH_OK;
+}
+
+/* {name: …} of a method that may be written as its name alone. */
+static kith_status as_map(ki_arena *arena, const ki_value *v, const char *none, ki_value **ret,
+                          kith_error *err) {
+    ki_value *map = ki_value_new(arena, KI_VALUE_MAP, NULL);
+    if (!map) return no_memory(err);
+    *ret = map;
+    if (!v) return append_text(arena, map, "name", none, err);
+    if (v->kind == KI_VALUE_SCALAR) return append_text(arena, map, "name", v->text, err);
+    *map = *v;
+    return KITH_OK;
+}
+
+static const char *name_of(const ki_value *map) { return ki_value_get(map, "name")->text; }
+
+static kith_status append_bool(ki_arena *arena, ki_value *to, const char *key, bool value, kith_error *err) {
+    if (ki_value_get(to, key)) return KITH_OK;
+    return append_text(arena, to, key, value ? "true" : "false", err);
+}
+
+static kith_status fill_loss(ki_arena *arena, const ki_value *given, ki_value **ret, kith_error *err) {
+    const ki_loss *loss = NULL;
+    ki_value *map = NULL;
+    KI_TRY(as_map(arena, given, "none", &map, err));
+    if (strcmp(name_of(map), "none") == 0) return *ret = map, KITH_OK;
+    KI_TRY(ki_loss_find(name_of(map), &loss, err));
+    KI_TRY(ki_recipe_fill(arena, loss->method.options, map, ret, err));
+    return append_bool(arena, *ret, "normalize", !loss->no_normalize, err);
+}
+
+static kith_status fill_miner(ki_arena *arena, const ki_value *given, ki_value **ret, kith_error *err) {
+    const ki_miner *miner = NULL;
+    ki_value *map = NULL;
+    KI_TRY(as_map(arena, given, "all", &map, err));
+    KI_TRY(ki_miner_find(name_of(map), &miner, err));
+    return ki_recipe_fill(arena, miner->method.options, map, ret, err);
+}
+
+static kith_status fill_reg(ki_arena *arena, const ki_value *given, ki_value **ret, kith_error *err) {
+    const ki_reg *reg = NULL;
+    ki_value *map = NULL;
+    KI_TRY(as_map(arena, given, "none", &map, err));
+    KI_TRY(ki_reg_find(name_of(map), &reg, err));
+    KI_TRY(ki_recipe_fill(arena, reg->method.options, map, ret, err));
+    if (!ki_value_get(*ret, "weight")) KI_TRY(append_text(arena, *ret, "weight", "1", err));
+    if (!ki_value_get(*ret, "warmup")) KI_TRY(append_text(arena, *ret, "warmup", "0", err));
+    KI_TRY(append_bool(arena, *ret, "normalize", reg->normalize, err));
+    return append_bool(arena, *ret, "stops_at_embedding", reg->stops_at_embedding, err);
+}
+
+kith_status ki_recipe_fill_objective(ki_arena *arena, const ki_value *section, ki_value **ret_map,
+                                     kith_error *err) {
+    ki_value *map = ki_value_new(arena, KI_VALUE_MAP, NULL), *loss = NULL, *miner = NULL;
+    ki_value *regs = ki_value_new(arena, KI_VALUE_LIST, NULL);
+    if (!map || !regs) return no_memory(err);
+    KI_TRY(fill_loss(arena, ki_value_get(section, "loss"), &loss, err));
+    KI_TRY(fill_miner(arena, ki_value_get(section, "miner"), &miner, err));
+    ki_value_append(map, "loss", loss);
+    ki_value_append(map, "miner", miner);
+    const ki_value *memory = ki_value_get(section, "memory");
+    if (memory) KI_TRY(append_copy(arena, map, memory, err));
+    const ki_value *list = ki_value_get(section, "regularizers");
+    for (const ki_value *v = list ? list->first : NULL; v; v = v->next) {
+        ki_value *reg = NULL;
+        KI_TRY(fill_reg(arena, v, &reg, err));
+        ki_value_append(regs, NULL, reg);
+    }
+    ki_value_append(map, "regularizers", regs);
+    *ret_map = map;
+    return KITH_OK;
+}

@@ -1,0 +1,173 @@
+#include "train/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "kith/json.h"
+
+struct ki_record {
+    int fd;
+    int64_t n_bytes;
+    char *path;
+    kith_json *json;
+};
+
+static kith_status fail_write(const ki_record *r, kith_error *err) {
+    return ki_fail(err, KITH_EIO, "cannot write %s: %s", r->path, strerror(errno));
+}
+
+kith_status ki_record_open(const char *path, int64_t keep_bytes, ki_record **ret_record, kith_error *err) {
+    kith_status status;
+    ki_record *r = NULL;
+    struct stat info;
+    KI_CHECK(ki_zalloc_or(&r, 1, sizeof *r, "a log", err));
+    r->fd = -1;
+    r->path = ki_strdup(path);
+    if (!r->path) {
+        status = ki_fail_memory(err, strlen(path), "a path");
+        goto done;
+    }
+    KI_CHECK(kith_json_new(&r->json, err));
+    r->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (r->fd < 0 || fstat(r->fd, &info) != 0) {
+        status = fail_write(r, err);
+        goto done;
+    }
+    /* After a loss of power the file may be shorter than the checkpoint remembers. */
+    r->n_bytes = info.st_size < keep_bytes ? info.st_size : keep_bytes;
+    if (ftruncate(r->fd, r->n_bytes) != 0) {
+        status = fail_write(r, err);
+        goto done;
+    }
+    *ret_record = r;
+    r = NULL;
+done:
+    ki_record_close(r);
+    return status;
+}
+
+void ki_record_close(ki_record *r) {
+    if (!r) return;
+    if (r->fd >= 0) close(r->fd);
+    kith_json_free(r->json);
+    ki_free(r->path);
+    ki_free(r);
+}
+
+/* One write per line: a reader sees whole lines. A line that does not fit is taken back. */
+static kith_status put_line(ki_record *r, kith_error *err) {
+    const char *text = NULL;
+    KI_TRY(kith_json_finish(r->json, &text, err));
+    const size_t n = strlen(text);
+    char *line = ki_alloc(n + 1, 1);
+    if (!line) return ki_fail_memory(err, n, "a line of the log");
+    memcpy(line, text, n);
+    line[n] = '\n';
+    size_t done = 0;
+    kith_status status = KITH_OK;
+    while (done < n + 1) {
+        const ssize_t got = write(r->fd, line + done, n + 1 - done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            status = fail_write(r, err);
+            if (ftruncate(r->fd, r->n_bytes) != 0) errno = 0;
+            break;
+        }
+        done += (size_t)got;
+    }
+    if (status == KITH_OK) r->n_bytes += (int64_t)n + 1;
+    ki_free(line);
+    return status;
+}
+
+static void key_real(kith_json *json, const char *key, double value) {
+    kith_json_key(json, key);
+    kith_json_real(json, value);
+}
+
+static void key_int(kith_json *json, const char *key, int64_t value) {
+    kith_json_key(json, key);
+    kith_json_int(json, value);
+}
+
+static kith_json *begin(ki_record *r, const char *kind, int64_t step) {
+    kith_json_reset(r->json);
+    kith_json_object_begin(r->json);
+    kith_json_key(r->json, "kind");
+    kith_json_string(r->json, kind);
+    key_int(r->json, "step", step);
+    return r->json;
+}
+
+kith_status ki_record_add_step(ki_record *r, const ki_record_step *s, kith_error *err) {
+    kith_json *json = begin(r, "step", s->step);
+    const ki_learner_values *v = s->values;
+    key_int(json, "epoch", s->epoch);
+    key_real(json, "total", v->total);
+    kith_json_key(json, "terms");
+    kith_json_object_begin(json);
+    for (size_t i = 0; i < v->n_terms; i++) key_real(json, v->term[i].name, v->term[i].value);
+    kith_json_object_end(json);
+    kith_json_key(json, "weights");
+    kith_json_object_begin(json);
+    for (size_t i = 0; i < v->n_terms; i++) key_real(json, v->term[i].name, v->term[i].weight);
+    kith_json_object_end(json);
+    key_real(json, "lr", s->lr);
+    kith_json_key(json, "grad_norm");
+    kith_json_object_begin(json);
+    for (int g = 0; g < KI_N_GROUPS; g++)
+        key_real(json, ki_learner_group_name((ki_learner_group)g), v->grad_norm[g]);
+    kith_json_object_end(json);
+    key_int(json, "n_pos", v->n_pos);
+    key_int(json, "n_neg", v->n_neg);
+    key_real(json, "img_per_s", s->images_per_second);
+    key_real(json, "seconds", s->seconds);
+    kith_json_object_end(json);
+    return put_line(r, err);
+}
+
+kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, int64_t n_k, const int64_t *k,
+                               const ki_scores *scores, kith_error *err) {
+    kith_json *json = begin(r, "eval", step);
+    kith_json_key(json, "split");
+    kith_json_string(json, split);
+    kith_json_key(json, "recall");
+    kith_json_object_begin(json);
+    for (int64_t i = 0; i < n_k; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%lld", (long long)k[i]);
+        key_real(json, name, scores->recall[i]);
+    }
+    kith_json_object_end(json);
+    key_real(json, "map_at_r", scores->map_at_r);
+    key_real(json, "r_precision", scores->r_precision);
+    key_real(json, "seconds", scores->seconds);
+    kith_json_object_end(json);
+    return put_line(r, err);
+}
+
+kith_status ki_record_add_text(ki_record *r, const char *kind, int64_t step, const char *text,
+                               const char *const *images, int64_t n_images, kith_error *err) {
+    kith_json *json = begin(r, kind, step);
+    kith_json_key(json, "text");
+    kith_json_string(json, text);
+    if (images) {
+        kith_json_key(json, "images");
+        kith_json_array_begin(json);
+        for (int64_t i = 0; i < n_images; i++) kith_json_string(json, images[i]);
+        kith_json_array_end(json);
+    }
+    kith_json_object_end(json);
+    return put_line(r, err);
+}
+
+kith_status ki_record_sync(ki_record *r, int64_t *ret_bytes, kith_error *err) {
+    if (fsync(r->fd) != 0) return fail_write(r, err);
+    *ret_bytes = r->n_bytes;
+    return KITH_OK;
+}

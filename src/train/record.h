@@ -1,0 +1,30 @@
+/* log.jsonl: what happened in a run, one JSON object per line, written line by line. */
+#ifndef KI_RECORD_H
+#define KI_RECORD_H
+
+#include "train/judge.h"
+#include "train/learner.h"
+
+typedef struct ki_record ki_record;
+
+/* Open `path` for adding lines behind the first `keep_bytes` (the rest is cut off). */
+kith_status ki_record_open(const char *path, int64_t keep_bytes, ki_record **ret_record, kith_error *err);
+void ki_record_close(ki_record *record); /* NULL is fine */
+
+typedef struct ki_record_step {
+    int64_t step, epoch;
+    const ki_learner_values *values;
+    double lr, images_per_second, seconds;
+} ki_record_step;
+
+kith_status ki_record_add_step(ki_record *record, const ki_record_step *step, kith_error *err);
+kith_status ki_record_add_eval(ki_record *record, int64_t step, const char *split, int64_t n_k,
+                               const int64_t *k, const ki_scores *scores, kith_error *err);
+/* kind "warning" or "note"; `images` (may be NULL) are n paths. */
+kith_status ki_record_add_text(ki_record *record, const char *kind, int64_t step, const char *text,
+                               const char *const *images, int64_t n_images, kith_error *err);
+
+/* Make the lines so far safe on the disk; how many bytes they are. */
+kith_status ki_record_sync(ki_record *record, int64_t *ret_bytes, kith_error *err);
+
+#endif
