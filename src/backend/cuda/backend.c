@@ -1,58 +1,47 @@
-/* The CUDA backend's record. Plain C: only hand-written kernels need .cu files. */
-#include <cuda_runtime_api.h>
+/* The CUDA backend's record: opening a device, copies, layout changes, capture. Plain C: only hand-written
+ * kernels need .cu files. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/backend.h"
-
-extern const ki_backend_type ki_backend_cuda;
-
-typedef struct cuda_backend {
-    ki_backend base;
-    int device;
-    cudaStream_t stream;
-} cuda_backend;
-
-#define KI_CUDA(call)                                                        \
-    do {                                                                     \
-        const cudaError_t ki_cuda_ = (call);                                 \
-        if (ki_cuda_ != cudaSuccess) return fail_cuda(err, ki_cuda_, #call); \
-    } while (0)
-
-static kith_status fail_cuda(kith_error *err, cudaError_t error, const char *call) {
-    const kith_status status = error == cudaErrorMemoryAllocation ? KITH_ENOMEM : KITH_EBACKEND;
-    return ki_fail(err, status, "CUDA: %s (%.80s)", cudaGetErrorString(error), call);
-}
-
-static cuda_backend *cuda_of(ki_backend *backend) { return (cuda_backend *)backend; }
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/kernels.h"
 
 static void cuda_close(ki_backend *backend) {
-    cuda_backend *cuda = cuda_of(backend);
-    if (cuda->stream) cudaStreamDestroy(cuda->stream);
+    cuda_backend *cuda = ki_cuda_of(backend);
+    (void)cudaSetDevice(cuda->device);
+    if (cuda->stream) (void)cudaStreamSynchronize(cuda->stream);
+    if (cuda->libraries_close) cuda->libraries_close(cuda);
+    ki_cuda_free(backend, cuda->staging);
+    if (cuda->mark) (void)cudaEventDestroy(cuda->mark);
+    if (cuda->copy_stream) (void)cudaStreamDestroy(cuda->copy_stream);
+    if (cuda->stream) (void)cudaStreamDestroy(cuda->stream);
     ki_free(cuda);
 }
 
-static kith_status open_stream(cuda_backend *cuda, kith_error *err) {
+static kith_status open_streams(cuda_backend *cuda, kith_error *err) {
     KI_CUDA(cudaSetDevice(cuda->device));
+    KI_CUDA(cudaDeviceGetAttribute(&cuda->n_processors, cudaDevAttrMultiProcessorCount, cuda->device));
     KI_CUDA(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
+    KI_CUDA(cudaStreamCreateWithFlags(&cuda->copy_stream, cudaStreamNonBlocking));
+    KI_CUDA(cudaEventCreateWithFlags(&cuda->mark, cudaEventDisableTiming));
     return KITH_OK;
 }
 
 static kith_status cuda_open(const ki_backend_options *options, ki_backend **ret_backend, kith_error *err) {
-    const int device = options->device;
     int n_devices = 0;
     cuda_backend *cuda = NULL;
     const cudaError_t found = cudaGetDeviceCount(&n_devices);
     if (found != cudaSuccess || n_devices == 0) {
+        (void)cudaGetLastError();
         ki_fail(err, KITH_EUNSUPPORTED, "no CUDA device: %s", cudaGetErrorString(found));
         return ki_hint(err, KITH_EUNSUPPORTED, "use device cpu, or check the driver with nvidia-smi");
     }
-    if (device < 0 || device >= n_devices)
-        return ki_fail(err, KITH_EINVAL, "CUDA device %d; there are %d, from 0", device, n_devices);
+    if (options->device < 0 || options->device >= n_devices)
+        return ki_fail(err, KITH_EINVAL, "CUDA device %d; there are %d, from 0", options->device, n_devices);
     KI_TRY(ki_zalloc_or(&cuda, 1, sizeof *cuda, "the CUDA backend", err));
     cuda->base.type = &ki_backend_cuda;
-    cuda->device = device;
-    const kith_status status = open_stream(cuda, err);
+    cuda->base.options = *options;
+    cuda->device = options->device;
+    const kith_status status = open_streams(cuda, err);
     if (status == KITH_OK)
         *ret_backend = &cuda->base;
     else
@@ -60,127 +49,149 @@ static kith_status cuda_open(const ki_backend_options *options, ki_backend **ret
     return status;
 }
 
-static kith_status cuda_alloc(ki_backend *backend, size_t bytes, void **ret_ptr, kith_error *err) {
-    KI_CUDA(cudaSetDevice(cuda_of(backend)->device));
-    KI_CUDA(cudaMalloc(ret_ptr, bytes));
-    return KITH_OK;
-}
-
-static void cuda_free(ki_backend *backend, void *ptr) {
-    (void)backend;
-    if (ptr) cudaFree(ptr);
-}
-
 static kith_status cuda_upload(ki_backend *backend, void *dst, const void *host, size_t bytes,
                                kith_error *err) {
-    KI_CUDA(cudaMemcpyAsync(dst, host, bytes, cudaMemcpyHostToDevice, cuda_of(backend)->stream));
+    KI_CUDA(cudaMemcpyAsync(dst, host, bytes, cudaMemcpyHostToDevice, ki_cuda_of(backend)->stream));
     return KITH_OK;
 }
 
 static kith_status cuda_download(ki_backend *backend, const void *src, void *host, size_t bytes,
                                  kith_error *err) {
-    KI_CUDA(cudaMemcpyAsync(host, src, bytes, cudaMemcpyDeviceToHost, cuda_of(backend)->stream));
+    KI_CUDA(cudaMemcpyAsync(host, src, bytes, cudaMemcpyDeviceToHost, ki_cuda_of(backend)->stream));
     return KITH_OK;
 }
 
 static kith_status cuda_zero(ki_backend *backend, void *dst, size_t bytes, kith_error *err) {
-    KI_CUDA(cudaMemsetAsync(dst, 0, bytes, cuda_of(backend)->stream));
+    KI_CUDA(cudaMemsetAsync(dst, 0, bytes, ki_cuda_of(backend)->stream));
     return KITH_OK;
 }
 
 static kith_status cuda_sync(ki_backend *backend, kith_error *err) {
-    KI_CUDA(cudaStreamSynchronize(cuda_of(backend)->stream));
+    KI_CUDA(cudaStreamSynchronize(ki_cuda_of(backend)->stream));
     return KITH_OK;
 }
 
+int64_t ki_cuda_input_c(const ki_backend *backend, int64_t c) {
+    const int64_t n = backend->options.precision == KI_BF16 ? 8 : 4;
+    return (c + n - 1) / n * n;
+}
+
+ki_cuda_map ki_cuda_map_of(const ki_backend *backend, const ki_edge *edge) {
+    const ki_shape *s = &edge->shape;
+    const bool is_map = s->n_dims == 4;
+    ki_cuda_map m = {.mb = s->dim[0],
+                     .c = s->dim[1],
+                     .h = is_map ? s->dim[2] : 1,
+                     .w = is_map ? s->dim[3] : 1,
+                     .is_bf16 = is_map && backend->options.precision == KI_BF16};
+    m.n = m.mb * m.h * m.w;
+    m.pitch = edge->pitch > 0                      ? edge->pitch
+              : is_map && edge->layout == KI_PLAIN ? ki_cuda_input_c(backend, m.c)
+                                                   : m.c;
+    m.element_bytes = m.is_bf16 ? 2 : 4;
+    return m;
+}
+
+/* Kernels count the channels of a map in 31 bits. */
 static size_t cuda_edge_bytes(const ki_backend *backend, const ki_shape *shape, ki_layout layout) {
-    (void)backend, (void)layout;
-    const int64_t n = ki_shape_count(shape);
-    return n > 0 && n < INT64_MAX / 8 ? (size_t)n * sizeof(float) : 0;
+    const ki_edge edge = {.shape = *shape, .layout = layout};
+    const int64_t count = ki_shape_count(shape);
+    if (count <= 0 || count >= INT64_MAX / 64) return 0;
+    const ki_cuda_map m = ki_cuda_map_of(backend, &edge);
+    if (m.n > INT32_MAX || m.pitch > INT32_MAX) return 0;
+    return (size_t)(m.n * m.pitch) * m.element_bytes;
 }
 
-/* [n, c, hw] from or to [n, hw, c] in host memory. */
-static void transpose(const ki_edge *edge, const float *from, float *to, bool to_native) {
-    const int64_t mb = edge->shape.dim[0], c = edge->shape.dim[1],
-                  hw = edge->shape.dim[2] * edge->shape.dim[3];
-    for (int64_t n = 0; n < mb; n++) {
-        for (int64_t k = 0; k < c; k++) {
-            for (int64_t p = 0; p < hw; p++) {
-                const int64_t plain = (n * c + k) * hw + p, native = (n * hw + p) * c + k;
-                if (to_native)
-                    to[native] = from[plain];
-                else
-                    to[plain] = from[native];
-            }
-        }
+/* Room for an edge in plain float on the device; kept for the next one. */
+static kith_status staging(cuda_backend *cuda, size_t bytes, float **ret_room, kith_error *err) {
+    if (cuda->staging_bytes < bytes) {
+        KI_CUDA(cudaStreamSynchronize(cuda->stream));
+        ki_cuda_free(&cuda->base, cuda->staging);
+        cuda->staging = NULL;
+        cuda->staging_bytes = 0;
+        KI_TRY(ki_cuda_alloc(&cuda->base, bytes, &cuda->staging, err));
+        cuda->staging_bytes = bytes;
     }
+    *ret_room = cuda->staging;
+    return KITH_OK;
 }
 
-/* Whole maps cross the edge rarely (taps of maps, tests), so the host turns them. */
 static kith_status cuda_import(ki_backend *backend, const ki_edge *edge, void *dst, const ki_real *host,
                                kith_error *err) {
-    if (edge->layout == KI_PLAIN) return cuda_upload(backend, dst, host, edge->bytes, err);
-    float *turned = NULL;
-    kith_status status = KITH_OK;
-    KI_CHECK(ki_alloc_or(&turned, 1, edge->bytes, "a map", err));
-    transpose(edge, host, turned, true);
+    if (edge->shape.n_dims != 4) return cuda_upload(backend, dst, host, edge->bytes, err);
+    cuda_backend *cuda = ki_cuda_of(backend);
+    const ki_cuda_map m = ki_cuda_map_of(backend, edge);
+    const size_t bytes = (size_t)(m.n * m.c) * sizeof(float);
+    float *room = NULL;
+    KI_TRY(staging(cuda, bytes, &room, err));
+    KI_TRY(cuda_upload(backend, room, host, bytes, err));
     backend->n_reorders++;
-    KI_CHECK(cuda_upload(backend, dst, turned, edge->bytes, err));
-    KI_CHECK(cuda_sync(backend, err));
-done:
-    ki_free(turned);
-    return status;
+    KI_CUDA(ki_cuda_import_map(cuda->stream, m.is_bf16, m.mb, m.c, m.h * m.w, room, dst, m.pitch,
+                               edge->layout == KI_PLAIN ? m.pitch : m.c));
+    return KITH_OK;
 }
 
 static kith_status cuda_export(ki_backend *backend, const ki_edge *edge, const void *src, ki_real *host,
                                kith_error *err) {
-    if (edge->layout == KI_PLAIN) return cuda_download(backend, src, host, edge->bytes, err);
-    float *turned = NULL;
-    kith_status status = KITH_OK;
-    KI_CHECK(ki_alloc_or(&turned, 1, edge->bytes, "a map", err));
-    KI_CHECK(cuda_download(backend, src, turned, edge->bytes, err));
-    KI_CHECK(cuda_sync(backend, err));
-    transpose(edge, turned, host, false);
+    if (edge->shape.n_dims != 4) return cuda_download(backend, src, host, edge->bytes, err);
+    cuda_backend *cuda = ki_cuda_of(backend);
+    const ki_cuda_map m = ki_cuda_map_of(backend, edge);
+    const size_t bytes = (size_t)(m.n * m.c) * sizeof(float);
+    float *room = NULL;
+    KI_TRY(staging(cuda, bytes, &room, err));
     backend->n_reorders++;
-done:
-    ki_free(turned);
-    return status;
+    KI_CUDA(ki_cuda_export_map(cuda->stream, m.is_bf16, m.mb, m.c, m.h * m.w, src, m.pitch, room));
+    return cuda_download(backend, room, host, bytes, err);
+}
+
+kith_status ki_cuda_join(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
+                         const void *mask, void *dst, kith_error *err) {
+    const ki_cuda_map m = ki_cuda_map_of(backend, edge);
+    int64_t pitch[KI_CUDA_MAX_PARTS];
+    if (n_parts > KI_CUDA_MAX_PARTS)
+        return ki_fail(err, KITH_EUNSUPPORTED, "a sum of %d gradients, at most %d", n_parts,
+                       KI_CUDA_MAX_PARTS);
+    for (int i = 0; i < n_parts; i++) pitch[i] = m.pitch;
+    KI_CUDA(ki_cuda_sum(ki_cuda_of(backend)->stream, m.is_bf16, m.n, m.c, n_parts, parts, pitch, mask,
+                        m.pitch, false, dst, m.pitch));
+    return KITH_OK;
 }
 
 static kith_status cuda_capture_begin(ki_backend *backend, kith_error *err) {
-    KI_CUDA(cudaStreamBeginCapture(cuda_of(backend)->stream, cudaStreamCaptureModeThreadLocal));
+    KI_CUDA(cudaStreamBeginCapture(ki_cuda_of(backend)->stream, cudaStreamCaptureModeThreadLocal));
     return KITH_OK;
 }
 
 static kith_status cuda_capture_end(ki_backend *backend, void **ret_step, kith_error *err) {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t step = NULL;
-    KI_CUDA(cudaStreamEndCapture(cuda_of(backend)->stream, &graph));
+    KI_CUDA(cudaStreamEndCapture(ki_cuda_of(backend)->stream, &graph));
     const cudaError_t error = cudaGraphInstantiate(&step, graph, 0);
-    cudaGraphDestroy(graph);
+    (void)cudaGraphDestroy(graph);
     KI_CUDA(error);
     *ret_step = step;
     return KITH_OK;
 }
 
 static kith_status cuda_capture_launch(ki_backend *backend, void *step, kith_error *err) {
-    KI_CUDA(cudaGraphLaunch(step, cuda_of(backend)->stream));
+    KI_CUDA(cudaGraphLaunch(step, ki_cuda_of(backend)->stream));
     return KITH_OK;
 }
 
 static void cuda_capture_free(ki_backend *backend, void *step) {
     (void)backend;
-    if (step) cudaGraphExecDestroy(step);
+    if (step) (void)cudaGraphExecDestroy(step);
 }
 
 const ki_backend_type ki_backend_cuda = {
     .name = "cuda",
-    .summary = "NVIDIA devices (memory and streams; no kernels yet)",
+    .summary = "NVIDIA devices",
     .version = KI_BACKEND_VERSION,
+    .has_bf16 = true,
     .open = cuda_open,
     .close = cuda_close,
-    .alloc = cuda_alloc,
-    .free = cuda_free,
+    .alloc = ki_cuda_alloc,
+    .free = ki_cuda_free,
     .upload = cuda_upload,
     .download = cuda_download,
     .zero = cuda_zero,
@@ -188,6 +199,7 @@ const ki_backend_type ki_backend_cuda = {
     .edge_bytes = cuda_edge_bytes,
     .import = cuda_import,
     .export = cuda_export,
+    .join = ki_cuda_join,
     .capture_begin = cuda_capture_begin,
     .capture_end = cuda_capture_end,
     .capture_launch = cuda_capture_launch,

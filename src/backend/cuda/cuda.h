@@ -1,0 +1,105 @@
+/* What the files of the cuda backend share: its struct, errors, how activations lie, pinned memory, the
+ * second stream. No CUDA library but the runtime is named here, so that the emulator (test/emulate) can stand
+ * in.
+ *
+ * Activations. A map [mb, c, h, w] is NHWC in the backend's precision, `pitch` elements from one pixel to the
+ * next; everything [mb, c] is float, row-major. The plain map, the input of convolutions, is NHWC too, its
+ * channels filled up with zeros to ki_cuda_input_c. Kernels never read between the pixels of a slice. */
+#ifndef KI_CUDA_H
+#define KI_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#include "core/alloc.h"
+#include "core/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cuda_backend cuda_backend;
+struct cuda_backend {
+    ki_backend base;
+    int device; /* current whenever a call of the backend runs */
+    int n_processors;
+    cudaStream_t stream;      /* everything but what is said below */
+    cudaStream_t copy_stream; /* uploads of the next batch */
+    cudaEvent_t mark;         /* orders the two */
+    void *staging;            /* device memory of import and export */
+    size_t staging_bytes;
+    /* cuDNN and cuBLAS: opened by the first kernel that needs them, closed with the backend. */
+    void *libraries;
+    void (*libraries_close)(cuda_backend *cuda);
+};
+
+static inline cuda_backend *ki_cuda_of(ki_backend *backend) { return (cuda_backend *)backend; }
+static inline const cuda_backend *ki_cuda_of_const(const ki_backend *backend) {
+    return (const cuda_backend *)backend;
+}
+
+/* A failure of the runtime, or of a launcher, becomes ours, with the call's text. */
+#define KI_CUDA(call)                                                           \
+    do {                                                                        \
+        const cudaError_t ki_cuda_ = (call);                                    \
+        if (ki_cuda_ != cudaSuccess) return ki_cuda_fail(err, ki_cuda_, #call); \
+    } while (0)
+
+kith_status ki_cuda_fail(kith_error *err, cudaError_t error, const char *call);
+
+/* Device memory, 256-byte aligned. Out of memory is one line with what was asked, free and there. */
+kith_status ki_cuda_alloc(ki_backend *backend, size_t bytes, void **ret_ptr, kith_error *err);
+void ki_cuda_free(ki_backend *backend, void *ptr); /* NULL is fine */
+
+/* How an edge lies in memory. */
+typedef struct ki_cuda_map {
+    int64_t mb, c, h, w;
+    int64_t n;     /* pixels: mb * h * w; rows of [mb, c] */
+    int64_t pitch; /* elements from pixel to pixel */
+    bool is_bf16;
+    size_t element_bytes;
+} ki_cuda_map;
+
+ki_cuda_map ki_cuda_map_of(const ki_backend *backend, const ki_edge *edge);
+
+/* Channels the network's input of c channels takes: 16 bytes a pixel or a multiple. */
+int64_t ki_cuda_input_c(const ki_backend *backend, int64_t c);
+
+/* Host memory that copies at full speed and without the host's help. */
+kith_status ki_cuda_pinned_alloc(ki_backend *backend, size_t bytes, void **ret_ptr, kith_error *err);
+void ki_cuda_pinned_free(ki_backend *backend, void *ptr); /* NULL is fine */
+
+/* The second stream. Uploads on it overlap with the first; `after` makes them wait for all that the first
+ * stream has queued so far (whoever reads the old contents), `ready` makes the first wait for them. Neither
+ * waits on the host. */
+kith_status ki_cuda_copy_after(ki_backend *backend, kith_error *err);
+kith_status ki_cuda_copy_upload(ki_backend *backend, void *dst, const void *pinned, size_t bytes,
+                                kith_error *err);
+kith_status ki_cuda_copy_ready(ki_backend *backend, kith_error *err);
+/* The host waits for the uploads: their pinned memory may be written again. */
+kith_status ki_cuda_copy_sync(ki_backend *backend, kith_error *err);
+
+/* A place in the first stream that the host can wait for, to read what was downloaded before it. */
+kith_status ki_cuda_event_new(ki_backend *backend, cudaEvent_t *ret_event, kith_error *err);
+void ki_cuda_event_free(cudaEvent_t event); /* NULL is fine */
+kith_status ki_cuda_event_record(ki_backend *backend, cudaEvent_t event, kith_error *err);
+kith_status ki_cuda_event_wait(cudaEvent_t event, kith_error *err);
+
+/* Allocate a kernel whose struct begins with ki_kernel. */
+kith_status ki_cuda_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes,
+                               void *ret_kernel, kith_error *err);
+
+extern const ki_backend_type ki_backend_cuda;
+
+/* One record per op. conv2d, linear: matrix products and cuDNN; the others: ops.c and the .cu files. */
+extern const ki_kernel_type ki_cuda_conv2d, ki_cuda_linear, ki_cuda_batch_norm, ki_cuda_relu, ki_cuda_pool,
+    ki_cuda_lrn, ki_cuda_concat, ki_cuda_add, ki_cuda_dropout, ki_cuda_global_pool, ki_cuda_l2_norm,
+    ki_cuda_softmax_xent;
+
+kith_status ki_cuda_join(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
+                         const void *mask, void *dst, kith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,53 @@
+/* Launching kernels, the same way on a device and in the emulator (test/emulate).
+ *
+ *   cudaError_t error = KI_LAUNCH(scale<float>, grid, 256, 0, stream, src, dst, n);
+ *
+ * Grid and block are dim3 or a number; arguments are converted to the kernel's parameter types. The value is
+ * what went wrong, of the launch or left behind by an earlier one; nothing waits for the kernel.
+ *
+ * Inside kernels: KI_SHARED(type, name) is the launch's dynamic shared memory, KI_SHARED_ARRAY(type, name, n)
+ * an array of the block; the emulator fills both with garbage for each block. */
+#ifndef KI_CUDA_LAUNCH_H
+#define KI_CUDA_LAUNCH_H
+
+#include <cuda_runtime_api.h>
+
+/* The emulator's build brings its own. */
+#ifndef KI_EMULATE
+
+#define KI_SHARED(type, name)                                        \
+    extern __shared__ __align__(16) unsigned char ki_shared_bytes[]; \
+    type *name = reinterpret_cast<type *>(ki_shared_bytes)
+#define KI_SHARED_ARRAY(type, name, n) __shared__ type name[n]
+
+template <typename... P>
+static inline cudaError_t ki_launch_exact(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+                                          cudaStream_t stream, P... args) {
+    const void *function = reinterpret_cast<const void *>(kernel);
+    if (shared_bytes > 48 * 1024) {
+        const cudaError_t error =
+            cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+        if (error != cudaSuccess) return error;
+    }
+    void *pointers[] = {static_cast<void *>(&args)..., nullptr};
+    return cudaLaunchKernel(function, grid, block, pointers, shared_bytes, stream);
+}
+
+template <typename... P, typename... A>
+static inline cudaError_t ki_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+                                    cudaStream_t stream, A... args) {
+    return ki_launch_exact<P...>(kernel, grid, block, shared_bytes, stream, static_cast<P>(args)...);
+}
+
+#endif
+
+#define KI_LAUNCH(...) ki_launch(__VA_ARGS__)
+
+/* Return from a launcher when a launch failed. */
+#define KI_LAUNCH_TRY(...)                                     \
+    do {                                                       \
+        const cudaError_t ki_launch_ = ki_launch(__VA_ARGS__); \
+        if (ki_launch_ != cudaSuccess) return ki_launch_;      \
+    } while (0)
+
+#endif

@@ -1,0 +1,259 @@
+/* One block: a fiber per thread that waits. A fiber runs thread after thread as long as they end without
+ * waiting, so kernels without barriers cost little more than calls. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <vector>
+
+#include "emulate/block.h"
+#include "emulate/emulate.h"
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+ki_emulate_here ki_emulate_now;
+
+namespace {
+
+enum wait { NOT_STARTED, READY, AT_BLOCK, AT_WARP, ENDED };
+
+struct fiber;
+
+struct thread {
+    wait state;
+    fiber *on; /* the fiber whose stack it lives on, while it waits */
+    const char *file;
+    int line;
+    unsigned mask;
+    uint64_t value;
+    uint64_t seen[32];
+};
+
+struct fiber {
+#if defined(__x86_64__)
+    void *sp;
+#else
+    ucontext_t context;
+#endif
+};
+
+const size_t STACK_BYTES = 256 * 1024;
+
+std::vector<thread> threads;
+std::vector<fiber *> idle;
+fiber scheduler;
+fiber *running;
+const std::function<void()> *body;
+int n_threads, n_started, current;
+bool backwards;
+
+int thread_at(int i) { return backwards ? n_threads - 1 - i : i; }
+
+#if defined(__x86_64__)
+extern "C" void ki_emulate_switch(void **save, void *load);
+asm(R"(
+.text
+.globl ki_emulate_switch
+.hidden ki_emulate_switch
+.type ki_emulate_switch, @function
+ki_emulate_switch:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+.size ki_emulate_switch, .-ki_emulate_switch
+)");
+void switch_to(fiber *from, fiber *to) { ki_emulate_switch(&from->sp, to->sp); }
+#else
+void switch_to(fiber *from, fiber *to) { swapcontext(&from->context, &to->context); }
+#endif
+
+void enter(int t) {
+    current = t;
+    const unsigned x = ki_emulate_now.n_threads.x, y = ki_emulate_now.n_threads.y, u = (unsigned)t;
+    ki_emulate_now.thread = {u % x, u / x % y, u / x / y};
+}
+
+/* Runs threads not yet started, until none is left; then it is idle. */
+__attribute__((no_sanitize("address"))) void fiber_main() {
+    for (;;) {
+        while (n_started < n_threads) {
+            const int t = thread_at(n_started++);
+            enter(t);
+            threads[(size_t)t].state = READY;
+            (*body)();
+            threads[(size_t)current].state = ENDED;
+        }
+        idle.push_back(running);
+        switch_to(running, &scheduler);
+    }
+}
+
+fiber *fiber_new() {
+    fiber *made = new fiber;
+    char *stack = (char *)mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED) abort();
+#if defined(__x86_64__)
+    void **top = (void **)(stack + STACK_BYTES);
+    *--top = nullptr;
+    *--top = nullptr; /* where fiber_main would return to: it does not */
+    *--top = (void *)fiber_main;
+    for (int i = 0; i < 6; i++) *--top = nullptr;
+    made->sp = top;
+#else
+    getcontext(&made->context);
+    made->context.uc_stack.ss_sp = stack;
+    made->context.uc_stack.ss_size = STACK_BYTES;
+    made->context.uc_link = nullptr;
+    makecontext(&made->context, fiber_main, 0);
+#endif
+    return made;
+}
+
+void resume(fiber *f) {
+    running = f;
+    switch_to(&scheduler, f);
+}
+
+/* The running thread waits. */
+thread *wait_here(wait state, unsigned mask, uint64_t value, const char *file, int line) {
+    const int t = current;
+    thread *self = &threads[(size_t)t];
+    *self = {state, running, file, line, mask, value, {}};
+    switch_to(running, &scheduler);
+    enter(t);
+    return self;
+}
+
+void where(int t) {
+    static const char *const states[] = {"not started", "ready", "at a block barrier", "at a warp exchange",
+                                         "ended"};
+    const thread *a = &threads[(size_t)t];
+    fprintf(stderr, "  thread %d: %s", t, states[a->state]);
+    if (a->state == AT_BLOCK || a->state == AT_WARP) fprintf(stderr, " %s:%d", a->file, a->line);
+    if (a->state == AT_WARP) fprintf(stderr, " with mask %08x", a->mask);
+    fprintf(stderr, "\n");
+}
+
+[[noreturn]] void divergence() {
+    fprintf(stderr, "emulated kernel: threads of block (%u, %u, %u) wait for each other in vain\n",
+            ki_emulate_now.block.x, ki_emulate_now.block.y, ki_emulate_now.block.z);
+    /* One thread for each distinct place. */
+    for (int t = 0; t < n_threads; t++) {
+        const thread *a = &threads[(size_t)t];
+        bool is_first = true;
+        for (int u = 0; u < t && is_first; u++) {
+            const thread *b = &threads[(size_t)u];
+            is_first =
+                !(a->state == b->state && a->file == b->file && a->line == b->line && a->mask == b->mask);
+        }
+        if (is_first) where(t);
+    }
+    abort();
+}
+
+/* Everybody at the same barrier? */
+bool release_block() {
+    const thread *first = &threads[0];
+    for (const thread &t : threads) {
+        if (t.state != AT_BLOCK || t.line != first->line || t.file != first->file) return false;
+    }
+    for (thread &t : threads) t.state = READY;
+    return true;
+}
+
+bool release_warp(int from) {
+    bool released = false;
+    const int n = n_threads - from < 32 ? n_threads - from : 32;
+    for (int lane = 0; lane < n; lane++) {
+        const thread *a = &threads[(size_t)(from + lane)];
+        if (a->state != AT_WARP) continue;
+        const unsigned mask = a->mask;
+        if (!(mask >> lane & 1)) divergence();
+        bool all = true;
+        uint64_t seen[32];
+        memset(seen, 0xff, sizeof seen);
+        for (int i = 0; i < n && all; i++) {
+            if (!(mask >> i & 1)) continue;
+            const thread *b = &threads[(size_t)(from + i)];
+            all = b->state == AT_WARP && b->line == a->line && b->file == a->file && b->mask == mask;
+            seen[i] = b->value;
+        }
+        if (!all) continue;
+        for (int i = 0; i < n; i++) {
+            if (!(mask >> i & 1)) continue;
+            thread *b = &threads[(size_t)(from + i)];
+            memcpy(b->seen, seen, sizeof seen);
+            b->state = READY;
+        }
+        released = true;
+    }
+    return released;
+}
+
+} // namespace
+
+void ki_emulate_sync_block(const char *file, int line) { wait_here(AT_BLOCK, 0, 0, file, line); }
+
+const uint64_t *ki_emulate_exchange(unsigned mask, uint64_t value, const char *file, int line) {
+    return wait_here(AT_WARP, mask, value, file, line)->seen;
+}
+
+void *ki_emulate_array(ki_emulate_site *site, size_t bytes) {
+    if (!site->memory) site->memory = (unsigned char *)malloc(bytes);
+    if (site->block_number != ki_emulate_now.block_number) {
+        memset(site->memory, 0xff, bytes);
+        site->block_number = ki_emulate_now.block_number;
+    }
+    return site->memory;
+}
+
+void ki_emulate_misaligned(const void *ptr, unsigned bytes) {
+    fprintf(stderr, "emulated kernel: %p is not aligned to %u bytes\n", ptr, bytes);
+    abort();
+}
+
+void ki_emulate_block_run(const std::function<void()> &thread_body, int n, bool is_backwards) {
+    body = &thread_body;
+    n_threads = n;
+    n_started = 0;
+    backwards = is_backwards;
+    threads.resize((size_t)n);
+    for (thread &t : threads) t.state = NOT_STARTED;
+    for (;;) {
+        while (n_started < n_threads) {
+            fiber *f = nullptr;
+            if (idle.empty()) {
+                f = fiber_new();
+            } else {
+                f = idle.back();
+                idle.pop_back();
+            }
+            resume(f);
+        }
+        bool released = false, all_ended = true;
+        for (const thread &t : threads) all_ended &= t.state == ENDED;
+        if (all_ended) return;
+        released = release_block();
+        for (int from = 0; from < n_threads; from += 32) released |= release_warp(from);
+        if (!released) divergence();
+        for (int i = 0; i < n_threads; i++) {
+            const int t = thread_at(i);
+            if (threads[(size_t)t].state == READY) resume(threads[(size_t)t].on);
+        }
+    }
+}

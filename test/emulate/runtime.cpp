@@ -1,0 +1,342 @@
+/* The CUDA runtime on the host: everything runs at once when it is queued, or goes into the graph when the
+ * stream is being captured. Device memory is host memory, filled with NaN when it is taken; copies check that
+ * what is called device memory is. There are two devices, so that nothing can assume the first. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "emulate/block.h"
+#include "emulate/emulate.h"
+#include "emulate/emulated.h"
+
+enum { N_DEVICES = 2 };
+
+struct ki_emulate_stream {
+    int device;
+    ki_emulate_graph *graph; /* being captured */
+};
+struct ki_emulate_event {
+    std::chrono::steady_clock::time_point at;
+    ki_emulate_graph *graph; /* recorded while capturing */
+};
+struct ki_emulate_graph {
+    std::vector<std::function<void()>> work;
+};
+
+namespace {
+
+std::recursive_mutex lock;
+thread_local int device = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+std::map<const char *, size_t> blocks; /* device memory */
+size_t used_bytes, memory_bytes = (size_t)16 << 30;
+long n_launches;
+uint64_t n_blocks_run;
+std::set<cudaStream_t> streams;
+std::set<ki_emulate_graph *> captures; /* going on */
+
+typedef std::lock_guard<std::recursive_mutex> guard;
+
+cudaError_t fail(cudaError_t error) {
+    if (error != cudaSuccess) last_error = error;
+    return error;
+}
+
+bool is_device(const void *ptr, size_t bytes) {
+    auto it = blocks.upper_bound((const char *)ptr);
+    if (it == blocks.begin()) return false;
+    --it;
+    return (const char *)ptr + bytes <= it->first + it->second;
+}
+
+cudaError_t queue(cudaStream_t stream, std::function<void()> work) {
+    guard g(lock);
+    if (stream && stream->device != device) return fail(cudaErrorInvalidResourceHandle);
+    if (stream && stream->graph)
+        stream->graph->work.push_back(std::move(work));
+    else
+        work();
+    return cudaSuccess;
+}
+
+bool are_places_right(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind) {
+    const bool to = is_device(dst, bytes), from = is_device(src, bytes);
+    switch (kind) {
+    case cudaMemcpyHostToDevice: return to && !from;
+    case cudaMemcpyDeviceToHost: return !to && from;
+    case cudaMemcpyDeviceToDevice: return to && from;
+    case cudaMemcpyHostToHost: return !to && !from;
+    default: return true;
+    }
+}
+
+void launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &thread) {
+    const int n = (int)(block.x * block.y * block.z);
+    unsigned char *shared =
+        shared_bytes ? (unsigned char *)aligned_alloc(16, (shared_bytes + 15) / 16 * 16) : nullptr;
+    n_launches++;
+    for (unsigned z = 0; z < grid.z; z++) {
+        for (unsigned y = 0; y < grid.y; y++) {
+            for (unsigned x = 0; x < grid.x; x++) {
+                if (shared) memset(shared, 0xff, shared_bytes);
+                ki_emulate_now.block = {x, y, z};
+                ki_emulate_now.n_threads = block;
+                ki_emulate_now.n_blocks = grid;
+                ki_emulate_now.shared = shared;
+                ki_emulate_now.block_number = ++n_blocks_run;
+                ki_emulate_block_run(thread, n, (x + y + z + (unsigned)n_launches) % 2 != 0);
+            }
+        }
+    }
+    free(shared);
+}
+
+} // namespace
+
+cudaError_t ki_emulate_launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                              std::function<void()> thread) {
+    const uint64_t n = (uint64_t)block.x * block.y * block.z;
+    if (n < 1 || n > 1024 || block.z > 64 || grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffffu ||
+        grid.y > 65535 || grid.z > 65535 || shared_bytes > 227 * 1024)
+        return fail(cudaErrorInvalidConfiguration);
+    return queue(stream, [=] { launch(grid, block, shared_bytes, thread); });
+}
+
+extern "C" {
+
+cudaError_t ki_emulate_run(cudaStream_t stream, void (*fn)(void *args), const void *args, size_t bytes) {
+    std::vector<unsigned char> copy((const unsigned char *)args, (const unsigned char *)args + bytes);
+    return queue(stream, [=]() mutable { fn(copy.data()); });
+}
+
+void ki_emulate_memory(size_t bytes) { memory_bytes = bytes; }
+long ki_emulate_launches(void) { return n_launches; }
+
+cudaError_t cudaGetDeviceCount(int *count) {
+    *count = N_DEVICES;
+    return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int d) {
+    if (d < 0 || d >= N_DEVICES) return fail(cudaErrorInvalidDevice);
+    device = d;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int *d) {
+    *d = device;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int d) {
+    if (d < 0 || d >= N_DEVICES) return fail(cudaErrorInvalidDevice);
+    switch (attr) {
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 227 * 1024; break;
+    case cudaDevAttrMultiProcessorCount: *value = 3; break; /* few and odd: grids that wrap are seen */
+    case cudaDevAttrL2CacheSize: *value = 50 << 20; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    default: return fail(cudaErrorInvalidValue);
+    }
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int d) {
+    if (d < 0 || d >= N_DEVICES) return fail(cudaErrorInvalidDevice);
+    memset(prop, 0, sizeof *prop);
+    snprintf(prop->name, sizeof prop->name, "emulated device %d", d);
+    prop->totalGlobalMem = memory_bytes;
+    prop->sharedMemPerBlockOptin = 227 * 1024;
+    prop->major = 9;
+    prop->multiProcessorCount = 3;
+    prop->l2CacheSize = 50 << 20;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
+cudaError_t cudaGetLastError(void) {
+    const cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
+}
+cudaError_t cudaPeekAtLastError(void) { return last_error; }
+const char *cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : "cudaError"; }
+const char *cudaGetErrorString(cudaError_t error) {
+    switch (error) {
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
+    default: return "unknown error";
+    }
+}
+cudaError_t cudaRuntimeGetVersion(int *version) {
+    *version = 13000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **ptr, size_t bytes) {
+    guard g(lock);
+    if (bytes > memory_bytes - used_bytes) return fail(cudaErrorMemoryAllocation);
+    char *block = (char *)aligned_alloc(256, (bytes + 255) / 256 * 256 + (bytes == 0 ? 256 : 0));
+    if (!block) return fail(cudaErrorMemoryAllocation);
+    memset(block, 0xff, bytes);
+    blocks[block] = bytes;
+    used_bytes += bytes;
+    *ptr = block;
+    return cudaSuccess;
+}
+cudaError_t cudaFree(void *ptr) {
+    guard g(lock);
+    if (!ptr) return cudaSuccess;
+    auto it = blocks.find((const char *)ptr);
+    if (it == blocks.end()) return fail(cudaErrorInvalidValue);
+    used_bytes -= it->second;
+    blocks.erase(it);
+    free(ptr);
+    return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void **ptr, size_t bytes, unsigned flags) {
+    (void)flags;
+    *ptr = malloc(bytes ? bytes : 1);
+    return *ptr ? cudaSuccess : fail(cudaErrorMemoryAllocation);
+}
+cudaError_t cudaMallocHost(void **ptr, size_t bytes) { return cudaHostAlloc(ptr, bytes, 0); }
+cudaError_t cudaFreeHost(void *ptr) {
+    free(ptr);
+    return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    *free_bytes = memory_bytes - used_bytes;
+    *total_bytes = memory_bytes;
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+    guard g(lock);
+    if (bytes == 0) return cudaSuccess;
+    if (!are_places_right(dst, src, bytes, kind)) return fail(cudaErrorInvalidValue);
+    return queue(stream, [=] { memcpy(dst, src, bytes); });
+}
+cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind) {
+    return cudaMemcpyAsync(dst, src, bytes, kind, nullptr);
+}
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+    (void)kind;
+    return queue(stream, [=] {
+        for (size_t i = 0; i < height; i++)
+            memcpy((char *)dst + i * dst_pitch, (const char *)src + i * src_pitch, width);
+    });
+}
+cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t stream) {
+    guard g(lock);
+    if (bytes == 0) return cudaSuccess;
+    if (!is_device(dst, bytes)) return fail(cudaErrorInvalidValue);
+    return queue(stream, [=] { memset(dst, value, bytes); });
+}
+cudaError_t cudaMemset(void *dst, int value, size_t bytes) {
+    return cudaMemsetAsync(dst, value, bytes, nullptr);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+    (void)flags;
+    guard g(lock);
+    *stream = new ki_emulate_stream{device, nullptr};
+    streams.insert(*stream);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    guard g(lock);
+    streams.erase(stream);
+    delete stream;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    return stream && stream->graph ? fail(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+/* A second stream that waits for an event of a capture joins the capture. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+    (void)flags;
+    if (captures.count(event->graph) && !stream->graph) stream->graph = event->graph;
+    return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+    (void)flags;
+    *event = new ki_emulate_event{{}, nullptr};
+    return cudaSuccess;
+}
+cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, 0); }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete event;
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    event->at = std::chrono::steady_clock::now();
+    event->graph = stream ? stream->graph : nullptr;
+    return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    (void)event;
+    return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    (void)event;
+    return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) {
+    *ms = std::chrono::duration<float, std::milli>(end->at - start->at).count();
+    return cudaSuccess;
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*fn)(void *), void *data) {
+    return queue(stream, [=] { fn(data); });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+    (void)mode;
+    if (stream->graph) return fail(cudaErrorStreamCaptureUnsupported);
+    stream->graph = new ki_emulate_graph;
+    captures.insert(stream->graph);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    if (!stream->graph) return fail(cudaErrorInvalidValue);
+    *graph = stream->graph;
+    captures.erase(*graph);
+    for (cudaStream_t s : streams) {
+        if (s->graph == *graph) s->graph = nullptr;
+    }
+    return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
+    *status = stream->graph ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags) {
+    (void)flags;
+    *exec = new ki_emulate_graph(*graph);
+    return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+    guard g(lock);
+    if (stream && stream->device != device) return fail(cudaErrorInvalidResourceHandle);
+    for (const auto &work : exec->work) work();
+    return cudaSuccess;
+}
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
+    (void)exec, (void)stream;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    delete graph;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+    delete exec;
+    return cudaSuccess;
+}
+
+} /* extern "C" */

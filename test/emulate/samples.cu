@@ -1,0 +1,62 @@
+#include "emulate/samples.h"
+
+#include "backend/cuda/number.cuh"
+
+namespace {
+
+__global__ void block_sums(const float *src, double *dst, int n) {
+    KI_SHARED_ARRAY(double, room, 33);
+    double sum = 0;
+    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x) sum += (double)src[(int)blockIdx.x * n + i];
+    sum = ki_block_sum(sum, room);
+    if (threadIdx.x == 0) dst[blockIdx.x] = sum;
+}
+
+__global__ void reverse(const float *src, float *dst) {
+    KI_SHARED(float, row);
+    row[threadIdx.x] = src[threadIdx.x];
+    __syncthreads();
+    dst[threadIdx.x] = row[blockDim.x - 1 - threadIdx.x];
+}
+
+__global__ void count(const float *src, int *counts) {
+    const unsigned yes = __ballot_sync(0xffffffffu, src[blockIdx.x * 64 + threadIdx.x] > 0);
+    if (threadIdx.x % 32 == 0) atomicAdd(&counts[blockIdx.x], __popc(yes));
+}
+
+__global__ void skipped_barrier() {
+    if (threadIdx.x < 16) __syncthreads();
+}
+
+__global__ void skipped_shuffle(float *dst) {
+    if (threadIdx.x != 5) dst[threadIdx.x] = __shfl_xor_sync(0xffffffffu, 1.0f, 1);
+}
+
+__global__ void unwritten(float *dst) {
+    KI_SHARED_ARRAY(float, room, 32);
+    if (blockIdx.x == 0) room[threadIdx.x] = 1;
+    __syncthreads();
+    dst[blockIdx.x * 32 + threadIdx.x] = room[threadIdx.x];
+}
+
+} // namespace
+
+extern "C" cudaError_t sample_block_sums(cudaStream_t stream, const float *src, double *dst, int n_blocks,
+                                         int n) {
+    return KI_LAUNCH(block_sums, (unsigned)n_blocks, 256, 0, stream, src, dst, n);
+}
+extern "C" cudaError_t sample_reverse(cudaStream_t stream, const float *src, float *dst, int n) {
+    return KI_LAUNCH(reverse, 1, (unsigned)n, (size_t)n * sizeof(float), stream, src, dst);
+}
+extern "C" cudaError_t sample_count(cudaStream_t stream, const float *src, int *counts, int n_blocks) {
+    return KI_LAUNCH(count, (unsigned)n_blocks, 64, 0, stream, src, counts);
+}
+extern "C" cudaError_t sample_skipped_barrier(cudaStream_t stream) {
+    return KI_LAUNCH(skipped_barrier, 1, 32, 0, stream);
+}
+extern "C" cudaError_t sample_skipped_shuffle(cudaStream_t stream, float *dst) {
+    return KI_LAUNCH(skipped_shuffle, 1, 32, 0, stream, dst);
+}
+extern "C" cudaError_t sample_unwritten(cudaStream_t stream, float *dst) {
+    return KI_LAUNCH(unwritten, 2, 32, 0, stream, dst);
+}

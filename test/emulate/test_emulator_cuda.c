@@ -1,0 +1,170 @@
+/* The emulator: blocks, warps, shared memory, graphs; and that it sees the mistakes it is there for. On a device
+ * the first tests say that the samples themselves are right. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend/cuda/cuda.h"
+#include "emulate/samples.h"
+#include "support/testing.h"
+
+static ki_backend *backend;
+
+static int open_device(void **state) {
+    (void)state;
+    kith_error err;
+    /* The last device: nothing may assume the first. */
+    int n = 0;
+    if (cudaGetDeviceCount(&n) != cudaSuccess || n == 0) exit(77);
+    const ki_backend_options options = {.device = n - 1};
+    if (ki_backend_open("cuda", &options, &backend, &err) == KITH_OK) return 0;
+    print_error("%s\n", err.message);
+    return -1;
+}
+
+static int close_device(void **state) {
+    (void)state;
+    ki_backend_close(backend);
+    return 0;
+}
+
+static void *device(size_t bytes) {
+    void *ptr = NULL;
+    kith_error err;
+    assert_ok(backend->type->alloc(backend, bytes, &ptr, &err), &err);
+    return ptr;
+}
+
+static void up(void *to, const void *from, size_t bytes) {
+    kith_error err;
+    assert_ok(backend->type->upload(backend, to, from, bytes, &err), &err);
+}
+
+static void down(void *to, const void *from, size_t bytes) {
+    kith_error err;
+    assert_ok(backend->type->download(backend, from, to, bytes, &err), &err);
+    assert_ok(backend->type->sync(backend, &err), &err);
+}
+
+static void test_block_sums(void **state) {
+    (void)state;
+    enum { BLOCKS = 3, N = 1000 };
+    float host[BLOCKS * N];
+    double wanted[BLOCKS] = {0}, got[BLOCKS];
+    for (int i = 0; i < BLOCKS * N; i++) wanted[i / N] += (double)(host[i] = (float)(i * 37 % 101) / 8);
+    void *src = device(sizeof host), *dst = device(sizeof got);
+    up(src, host, sizeof host);
+    assert_int_equal(sample_block_sums(ki_cuda_of(backend)->stream, src, dst, BLOCKS, N), cudaSuccess);
+    down(got, dst, sizeof got);
+    for (int b = 0; b < BLOCKS; b++) {
+        if (got[b] != wanted[b]) fail_msg("block %d sums to %g, wanted %g", b, got[b], wanted[b]);
+    }
+    ki_cuda_free(backend, src);
+    ki_cuda_free(backend, dst);
+}
+
+static void test_captured_work_runs_when_launched(void **state) {
+    (void)state;
+    float host[100], got[100];
+    void *src = device(sizeof host), *dst = device(sizeof host), *step = NULL;
+    kith_error err;
+    assert_ok(backend->type->capture_begin(backend, &err), &err);
+    assert_int_equal(sample_reverse(ki_cuda_of(backend)->stream, src, dst, 100), cudaSuccess);
+    assert_ok(backend->type->capture_end(backend, &step, &err), &err);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 100; i++) host[i] = (float)(i + 1000 * round);
+        up(src, host, sizeof host);
+        assert_ok(backend->type->capture_launch(backend, step, &err), &err);
+        down(got, dst, sizeof got);
+        for (int i = 0; i < 100; i++) {
+            if (got[i] != host[99 - i])
+                fail_msg("round %d: [%d] is %g, wanted %g", round, i, (double)got[i], (double)host[99 - i]);
+        }
+    }
+    backend->type->capture_free(backend, step);
+    ki_cuda_free(backend, src);
+    ki_cuda_free(backend, dst);
+}
+
+static void test_ballots_and_atomics(void **state) {
+    (void)state;
+    float host[128];
+    int got[2], wanted[2] = {0};
+    for (int i = 0; i < 128; i++) wanted[i / 64] += (host[i] = (float)(i * 7 % 5) - 2) > 0;
+    void *src = device(sizeof host), *counts = device(sizeof got);
+    kith_error err;
+    up(src, host, sizeof host);
+    assert_ok(backend->type->zero(backend, counts, sizeof got, &err), &err);
+    assert_int_equal(sample_count(ki_cuda_of(backend)->stream, src, counts, 2), cudaSuccess);
+    down(got, counts, sizeof got);
+    assert_int_equal(got[0], wanted[0]);
+    assert_int_equal(got[1], wanted[1]);
+    ki_cuda_free(backend, src);
+    ki_cuda_free(backend, counts);
+}
+
+#ifdef KI_EMULATE_HEADERS
+
+/* Does `run` stop the program? */
+static void assert_stops(cudaError_t (*run)(void)) {
+    const pid_t child = fork();
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stderr)) _exit(3);
+        run();
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+static float *room;
+static cudaError_t run_skipped_barrier(void) { return sample_skipped_barrier(ki_cuda_of(backend)->stream); }
+static cudaError_t run_skipped_shuffle(void) {
+    return sample_skipped_shuffle(ki_cuda_of(backend)->stream, room);
+}
+
+static void test_divergence_stops(void **state) {
+    (void)state;
+    room = device(32 * sizeof *room);
+    assert_stops(run_skipped_barrier);
+    assert_stops(run_skipped_shuffle);
+    ki_cuda_free(backend, room);
+}
+
+static void test_unwritten_shared_memory_is_nan(void **state) {
+    (void)state;
+    float got[64];
+    void *dst = device(sizeof got);
+    assert_int_equal(sample_unwritten(ki_cuda_of(backend)->stream, dst), cudaSuccess);
+    down(got, dst, sizeof got);
+    assert_true(got[0] == 1 && isnan(got[32]));
+    ki_cuda_free(backend, dst);
+}
+
+static void test_a_stream_of_another_device_is_refused(void **state) {
+    (void)state;
+    assert_int_equal(cudaSetDevice(0), cudaSuccess);
+    assert_int_equal(sample_skipped_barrier(ki_cuda_of(backend)->stream), cudaErrorInvalidResourceHandle);
+    assert_int_equal(cudaGetLastError(), cudaErrorInvalidResourceHandle);
+    assert_int_equal(cudaSetDevice(ki_cuda_of(backend)->device), cudaSuccess);
+}
+
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_block_sums),
+        cmocka_unit_test(test_captured_work_runs_when_launched),
+        cmocka_unit_test(test_ballots_and_atomics),
+#ifdef KI_EMULATE_HEADERS
+        cmocka_unit_test(test_divergence_stops),
+        cmocka_unit_test(test_unwritten_shared_memory_is_nan),
+        cmocka_unit_test(test_a_stream_of_another_device_is_refused),
+#endif
+    };
+    return cmocka_run_group_tests_name("emulate", tests, open_device, close_device);
+}
