@@ -276,12 +276,25 @@ typedef struct ki_backend_type {
     void (*capture_free)(ki_backend *backend, void *step);
 } ki_backend_type;
 
+/* Somebody who wants to know what a step spends its time on: told after work was queued what it was, by
+ * the planner after each kernel and by a kernel itself where it has several parts ("conv wgrad" in the
+ * middle of a backward). `bytes` is what that work must at least read and write. */
+typedef struct ki_probe ki_probe;
+struct ki_probe {
+    void (*note)(ki_probe *probe, const char *what, double bytes);
+};
+
 /* Each backend's own struct begins with this one. */
 struct ki_backend {
     const ki_backend_type *type;
     int64_t n_reorders; /* imports, exports and layout changes inside kernels, per call */
     ki_backend_options options;
+    ki_probe *probe; /* borrowed; NULL: nobody asks */
 };
+
+static inline void ki_backend_note(ki_backend *backend, const char *what, double bytes) {
+    if (backend->probe) backend->probe->note(backend->probe, what, bytes);
+}
 
 /* The registration table: the one place that knows which backends were built in. */
 /* options NULL: all zero. KITH_EUNSUPPORTED when the backend cannot do what they ask. */

@@ -1,4 +1,5 @@
 /* Running a plan: a fixed list of calls on fixed pointers. */
+#include <stdio.h>
 #include <string.h>
 
 #include "nn/planned.h"
@@ -35,6 +36,43 @@ kith_status ki_plan_set_labels(ki_plan *plan, const int32_t *host, kith_error *e
 
 int32_t *ki_plan_labels_memory(ki_plan *plan) { return plan->labels; }
 
+/* ---- for who measures: what each call was and the bytes it had to move ---- */
+
+static double bytes_of(const ki_step *step) { return (double)step->edge.bytes; }
+
+static double param_bytes(const ki_step *step) {
+    double n = 0;
+    for (int p = 0; p < step->node->n_params; p++)
+        n += (double)ki_shape_count(&step->node->param[p].shape) * (double)sizeof(ki_real);
+    return n;
+}
+
+static double src_bytes(const ki_plan *plan, const ki_step *step) {
+    double n = 0;
+    for (int k = 0; k < step->n_src; k++) n += bytes_of(&plan->steps.step[step->src[k]]);
+    return n;
+}
+
+static void note_forward(ki_plan *plan, const ki_step *step) {
+    if (!plan->backend->probe) return;
+    char what[64];
+    snprintf(what, sizeof what, "%s forward", ki_op_name(step->node->kind));
+    ki_backend_note(plan->backend, what, src_bytes(plan, step) + bytes_of(step) + param_bytes(step));
+}
+
+static void note_backward(ki_plan *plan, const ki_step *step) {
+    if (!plan->backend->probe) return;
+    char what[64];
+    double n = bytes_of(step) + param_bytes(step);
+    snprintf(what, sizeof what, "%s backward", ki_op_name(step->node->kind));
+    for (int k = 0; k < step->n_src; k++) {
+        if (step->diff_src[k].buffer >= 0) n += bytes_of(&plan->steps.step[step->src[k]]);
+    }
+    if (step->info.backward_reads_src) n += src_bytes(plan, step);
+    if (step->info.backward_reads_dst) n += bytes_of(step);
+    ki_backend_note(plan->backend, what, n);
+}
+
 static kith_status pack(ki_plan *plan, kith_error *err) {
     const uint64_t version = ki_params_version(plan->params);
     if (plan->is_packed && plan->packed_version == version) return KITH_OK;
@@ -42,6 +80,8 @@ static kith_status pack(ki_plan *plan, kith_error *err) {
         ki_kernel *kernel = plan->steps.step[s].kernel;
         if (kernel && kernel->type->pack) KI_TRY(kernel->type->pack(kernel, err));
     }
+    ki_backend_note(plan->backend, "weights packed",
+                    1.5 * (double)ki_params_trained_n(plan->params) * sizeof(ki_real));
     plan->is_packed = true;
     plan->packed_version = version;
     return KITH_OK;
@@ -59,6 +99,7 @@ kith_status ki_plan_forward(ki_plan *plan, kith_error *err) {
         if (!kernel) continue;
         const kith_status status = kernel->type->forward(kernel, err);
         if (status != KITH_OK) return ki_prefix(err, status, "node %s", plan->steps.step[s].node->name);
+        note_forward(plan, &plan->steps.step[s]);
     }
     plan->step_number++;
     plan->has_run = true;
@@ -145,12 +186,16 @@ kith_status ki_plan_backward(ki_plan *plan, kith_error *err) {
                 KI_TRY(type->zero(plan->backend, ki_plan_address(plan, step->grad), step->edge.bytes, err));
             step->grad_is_set = false;
         }
-        if (step->joins)
+        if (step->joins) {
             KI_TRY(type->join(plan->backend, &step->edge, step->n_parts, step->part_ptr, step->mask_ptr,
                               step->diff_ptr, err));
+            ki_backend_note(plan->backend, "join",
+                            (step->n_parts + 1 + (step->mask_ptr != NULL)) * bytes_of(step));
+        }
         if (!step->runs_backward || !step->kernel || step->info.shares_diff) continue;
         const kith_status status = step->kernel->type->backward(step->kernel, err);
         if (status != KITH_OK) return ki_prefix(err, status, "node %s", step->node->name);
+        note_backward(plan, step);
     }
     return KITH_OK;
 }

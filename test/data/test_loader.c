@@ -136,6 +136,51 @@ static void test_same_whatever_the_threads(void **state) {
     kith_dataset_free(set);
 }
 
+/* Cut and mirrored by hand, whole images are the crops the loader would have cut. */
+static void test_whole_images(void **state) {
+    (void)state;
+    enum { WHOLE = 32 };
+    kith_dataset *set = open_images(make_images());
+    ki_loader_settings s = random_settings();
+    for (int channels = 1; channels <= 3; channels += 2) {
+        kith_error err = {0};
+        s.transform.channels = channels;
+        s.format = KI_BATCH_BYTES;
+        ki_loader *crops = make_loader(set, &s, NULL);
+        s.format = KI_BATCH_WHOLE;
+        ki_loader *whole = make_loader(set, &s, NULL);
+        int n_mirrored = 0;
+        for (int b = 0; b < N_BATCHES; b++) {
+            ki_loader_batch x, y;
+            assert_ok(ki_loader_next(crops, &x, &err), &err);
+            assert_ok(ki_loader_next(whole, &y, &err), &err);
+            assert_null(x.window);
+            assert_int_equal(x.n, y.n);
+            for (int64_t i = 0; i < x.n; i++) {
+                const uint8_t *crop = (const uint8_t *)x.data + i * CROP * CROP * channels;
+                const uint8_t *image = (const uint8_t *)y.data + i * WHOLE * WHOLE * channels;
+                const int32_t *w = y.window + 3 * i;
+                n_mirrored += w[2];
+                for (int at = 0; at < CROP * CROP * channels; at++) {
+                    const int c = at % channels, h = at / channels % CROP, v = at / channels / CROP;
+                    const int from_x = w[0] + (w[2] ? CROP - 1 - h : h), from_y = w[1] + v;
+                    assert_int_equal(crop[at], image[(from_y * WHOLE + from_x) * channels + c]);
+                }
+            }
+        }
+        assert_in_range(n_mirrored, 12 * N_BATCHES / 4, 12 * N_BATCHES * 3 / 4);
+        ki_loader_free(crops);
+        ki_loader_free(whole);
+    }
+    s.transform.resize = KITH_RESIZE_SHORTER;
+    kith_error err = {0};
+    const ki_sampler_settings batches = balanced();
+    ki_loader *loader = NULL;
+    assert_int_equal(ki_loader_new(set, make_sampler(set, &batches), 12, &s, &loader, &err), KITH_EINVAL);
+    assert_non_null(strstr(err.message, "no common size"));
+    kith_dataset_free(set);
+}
+
 static void test_epochs_differ(void **state) {
     (void)state;
     kith_dataset *set = open_images(make_images());
@@ -473,6 +518,7 @@ static void test_reader_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_whatever_the_threads),
+        cmocka_unit_test(test_whole_images),
         cmocka_unit_test(test_epochs_differ),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_second_epoch_does_not_decode),

@@ -27,7 +27,7 @@ typedef struct slot {
     slot_state state;
     ki_loader_batch batch;
     void *data;
-    int32_t *label;
+    int32_t *label, *window;
     int64_t *item;
     bool *left_out;
     int64_t first; /* place of the batch's first image in its epoch */
@@ -158,6 +158,11 @@ static kith_status make_item(ki_loader *l, slot *to, int64_t i, scratch *s, kith
     ki_rng rng = ki_rng_at(l->settings.seed, KI_RNG_AUGMENT, to->batch.epoch, (uint32_t)(to->first + i));
     const ki_draw draw = ki_transform_draw(t, base->w, base->h, &rng);
     char *dst = (char *)to->data + (size_t)i * l->item_bytes;
+    if (l->settings.format == KI_BATCH_WHOLE) {
+        int32_t *window = to->window + 3 * i;
+        window[0] = draw.window.x, window[1] = draw.window.y, window[2] = draw.mirror;
+        return ki_transform_whole(t, base, (uint8_t *)dst, err);
+    }
     if (l->settings.format == KI_BATCH_BYTES)
         return ki_transform_bytes(t, base, &draw, &s->transform, (uint8_t *)dst, err);
     return ki_transform_float(t, base, &draw, &s->transform, (float *)(void *)dst, err);
@@ -202,6 +207,7 @@ static void plan_next(ki_loader *l) {
     to->batch = (ki_loader_batch){.n = b.n,
                                   .data = to->data,
                                   .label = to->label,
+                                  .window = to->window,
                                   .item = to->item,
                                   .epoch = b.epoch,
                                   .number = b.number,
@@ -273,6 +279,7 @@ static void close_gaps(const ki_loader *l, slot *s) {
                    (char *)s->data + (size_t)i * l->item_bytes, l->item_bytes);
             s->item[kept] = s->item[i];
             s->label[kept] = s->label[i];
+            if (s->window) memcpy(s->window + 3 * kept, s->window + 3 * i, 3 * sizeof *s->window);
         }
         kept++;
     }
@@ -338,6 +345,8 @@ static kith_status make_slots(ki_loader *l, kith_error *err) {
         s->data = take_memory(l, bytes);
         if (!s->data) return ki_fail_memory(err, bytes, "a batch");
         KI_TRY(ki_alloc_or(&s->label, n, sizeof *s->label, "labels", err));
+        if (l->settings.format == KI_BATCH_WHOLE)
+            KI_TRY(ki_alloc_or(&s->window, n, 3 * sizeof *s->window, "windows", err));
         KI_TRY(ki_alloc_or(&s->item, n, sizeof *s->item, "items", err));
         KI_TRY(ki_alloc_or(&s->left_out, n, sizeof *s->left_out, "items", err));
     }
@@ -375,7 +384,12 @@ kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t 
     sampler = NULL;
     l->batch_size = batch_size;
     l->n_slots = (settings->n_ahead > 0 ? settings->n_ahead : 3) + 1;
-    const size_t side = (size_t)settings->transform.crop_to;
+    size_t side = (size_t)settings->transform.crop_to;
+    if (settings->format == KI_BATCH_WHOLE) side = (size_t)ki_transform_window_side(&settings->transform);
+    if (side == 0) {
+        status = ki_fail(err, KITH_EINVAL, "these images have no common size a device could cut crops from");
+        goto done;
+    }
     l->item_bytes = side * side * (size_t)settings->transform.channels *
                     (settings->format == KI_BATCH_FLOAT ? sizeof(float) : 1);
     KI_CHECK(make_slots(l, err));
@@ -409,6 +423,7 @@ void ki_loader_free(ki_loader *l) {
     for (int i = 0; l->slots && i < l->n_slots; i++) {
         give_memory(l, l->slots[i].data);
         ki_free(l->slots[i].label);
+        ki_free(l->slots[i].window);
         ki_free(l->slots[i].item);
         ki_free(l->slots[i].left_out);
     }

@@ -14,6 +14,8 @@ typedef struct ki_loader ki_loader;
 typedef enum ki_batch_format {
     KI_BATCH_FLOAT, /* float [n, channels, crop, crop], normalised */
     KI_BATCH_BYTES, /* uint8 [n, crop, crop, channels], RGB, for a device that normalises */
+    KI_BATCH_WHOLE, /* uint8 [n, side, side, channels], RGB, for a device that also cuts and mirrors what
+                       `window` says; only where ki_transform_window_side gives a side */
 } ki_batch_format;
 
 typedef enum ki_bad_images {
@@ -46,7 +48,8 @@ typedef struct ki_loader_batch {
     int64_t n; /* 0: the end */
     const void *data;
     const int32_t *label;
-    const int64_t *item; /* of the data set; what is shown, after replacement */
+    const int32_t *window; /* KI_BATCH_WHOLE: [n, 3], x and y of the crop and 1 to mirror it; else NULL */
+    const int64_t *item;   /* of the data set; what is shown, after replacement */
     uint32_t epoch;
     int64_t number;         /* in the epoch */
     int64_t n_tried;        /* images the sampler asked for, with those left out */

@@ -119,3 +119,27 @@ kith_status ki_transform_bytes(const kith_transform *t, const ki_image *base, co
     }
     return KITH_OK;
 }
+
+int32_t ki_transform_window_side(const kith_transform *t) {
+    const bool is_window = t->crop == KITH_CROP_CENTRE || t->crop == KITH_CROP_RANDOM;
+    return t->resize == KITH_RESIZE_SQUASH && is_window && t->crop_to <= t->resize_to ? t->resize_to : 0;
+}
+
+kith_status ki_transform_whole(const kith_transform *t, const ki_image *base, uint8_t *ret_item,
+                               kith_error *err) {
+    const int32_t side = ki_transform_window_side(t);
+    const size_t n = (size_t)side * (size_t)side;
+    if (base->w != side || base->h != side)
+        return ki_fail(err, KITH_EINTERNAL, "a prepared image is %dx%d, wanted %dx%d", base->w, base->h, side,
+                       side);
+    if (base->channels == t->channels) {
+        memcpy(ret_item, base->data, n * (size_t)t->channels);
+        return KITH_OK;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t word = word_of(base->data + i * (size_t)base->channels, base->channels);
+        if (t->channels == 1) turn_grey(&word, 1);
+        for (int c = 0; c < t->channels; c++) *ret_item++ = (uint8_t)(word >> 8 * c);
+    }
+    return KITH_OK;
+}

@@ -52,4 +52,11 @@ kith_status ki_transform_float(const kith_transform *transform, const ki_image *
 kith_status ki_transform_bytes(const kith_transform *transform, const ki_image *base, const ki_draw *draw,
                                ki_transform_scratch *scratch, uint8_t *ret_item, kith_error *err);
 
+/* The side of the base when it is a square of the same size for every image and what is shown of it is a
+ * window, so that a device can cut it; 0 otherwise. */
+int32_t ki_transform_window_side(const kith_transform *transform);
+/* The whole base as bytes [side, side, channels] with side as above: a base of another size is KITH_EINTERNAL. */
+kith_status ki_transform_whole(const kith_transform *transform, const ki_image *base, uint8_t *ret_item,
+                               kith_error *err);
+
 #endif
