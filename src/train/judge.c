@@ -192,7 +192,7 @@ static kith_status split_roles(const ki_judge *judge, const ki_embedded *e, int6
 }
 
 kith_status ki_judge_score(const ki_judge *judge, const ki_embedded *e, ki_scores *ret_scores,
-                           kith_error *err) {
+                           kith_intervals *ret_intervals, kith_error *err) {
     kith_status status;
     kith_retrieval retrieval = {0};
     int64_t *query = NULL, *gallery = NULL, n_query = 0, n_gallery = 0;
@@ -219,6 +219,8 @@ kith_status ki_judge_score(const ki_judge *judge, const ki_embedded *e, ki_score
                               .alike = ki_alike(e->x, e->n, e->dim),
                               .seconds = now_s() - began};
     memcpy(ret_scores->recall, retrieval.mean.recall, sizeof ret_scores->recall);
+    const kith_bootstrap_options bootstrap = kith_bootstrap_defaults();
+    if (ret_intervals) KI_CHECK(kith_retrieval_bootstrap(&retrieval, &bootstrap, ret_intervals, err));
 done:
     kith_retrieval_release(&retrieval);
     ki_free(query);

@@ -10,6 +10,9 @@ static kith_status check(const ki_learner_settings *s, kith_error *err) {
     if (s->batch < 1 || s->n_micro < 1)
         return ki_fail(err, KITH_EINVAL, "batches of %lld images, %d to a step; wanted at least 1 of each",
                        (long long)s->batch, s->n_micro);
+    if (s->optim->accumulate != s->n_micro)
+        return ki_fail(err, KITH_EINTERNAL, "the optimizer averages %lld micro-batches, the learner %d",
+                       (long long)s->optim->accumulate, s->n_micro);
     if (s->net->embedding < 1)
         return ki_fail(err, KITH_EINVAL, "the network has no embedding layer; training needs one");
     return KITH_OK;
@@ -38,8 +41,10 @@ kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, u
 }
 
 kith_status ki_learner_update(ki_learner *learner, double lr, kith_error *err) {
-    if (learner->n_added == 0) return ki_fail(err, KITH_EINTERNAL, "an update without a batch");
     const int n = learner->n_added;
+    if (n != learner->settings.n_micro)
+        return ki_fail(err, KITH_EINTERNAL, "an update after %d of %d micro-batches", n,
+                       learner->settings.n_micro);
     learner->n_added = 0;
     return learner->type->update(learner, n, lr, err);
 }

@@ -22,7 +22,7 @@
 #include "net/net.h"
 #include "nn/params.h"
 #include "objective/objective.h"
-#include "optim/adam.h"
+#include "optim/optim.h"
 
 typedef struct ki_learner ki_learner;
 
@@ -38,7 +38,7 @@ typedef struct ki_learner_settings {
     const kith_transform *transform; /* KI_BATCH_BYTES: order, scale, mean and std; copied */
     bool frozen_bn;                  /* batch norms use and keep their running statistics */
     uint64_t seed;                   /* of dropout */
-    const ki_adam_options *optim;    /* borrowed for the call */
+    const ki_optim_settings *optim;  /* borrowed for the call; its `accumulate` is n_micro */
 } ki_learner_settings;
 
 /* What the loader hands out, with labels counted over the training classes. */
@@ -48,7 +48,8 @@ typedef struct ki_learner_batch {
     const int32_t *label; /* [n], 0 … training classes - 1 */
 } ki_learner_batch;
 
-/* Gradient norms are of the objective's gradient alone (without weight decay), before clipping. */
+/* Gradient norms are of the objective's gradient alone (without weight decay), before clipping; parameters
+ * whose learning rate is 0 do not count. */
 typedef enum ki_learner_group {
     KI_GROUP_BACKBONE,
     KI_GROUP_EMBEDDING, /* the layer's weights and bias */
@@ -125,6 +126,14 @@ int64_t ki_learner_model_n(const ki_params *params);
 kith_status ki_learner_model_save(const ki_params *params, ki_real *slab, kith_tensors_writer *writer,
                                   kith_error *err);
 kith_status ki_learner_model_load(ki_params *params, const kith_tensors *tensors, kith_error *err);
+/* The optimizer's state; `slab` takes ki_learner_optim_n numbers and must stay until the writer has saved, as
+ * must *steps. */
+int64_t ki_learner_optim_n(const ki_optim *optim);
+kith_status ki_learner_optim_save(const ki_optim *optim, ki_real *slab, int64_t *steps,
+                                  kith_tensors_writer *writer, kith_error *err);
+kith_status ki_learner_optim_load(ki_optim *optim, const kith_tensors *tensors, kith_error *err);
+/* Norms by the optimizer's groups as norms by the learner's. */
+void ki_learner_norms(const double norm[KI_OPTIM_N_GROUPS], double ret_norm[KI_N_GROUPS]);
 /* The objective's host values. */
 kith_status ki_learner_objective_save(ki_objective *objective, kith_tensors_writer *writer, kith_error *err);
 kith_status ki_learner_objective_load(ki_objective *objective, const kith_tensors *tensors, kith_error *err);
