@@ -1,5 +1,6 @@
 /* Which way a learner takes, and what both ways check. */
 #include "train/learner.h"
+#include "objective/engine.h"
 
 const char *ki_learner_group_name(ki_learner_group group) {
     static const char *const names[KI_N_GROUPS] = {"backbone", "embedding", "objective"};
@@ -20,7 +21,8 @@ static kith_status check(const ki_learner_settings *s, kith_error *err) {
 
 kith_status ki_learner_new(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err) {
     KI_TRY(check(settings, err));
-    return ki_learner_host.make(settings, ret_learner, err);
+    const ki_learner_type *type = ki_engine_of(settings->backend) ? &ki_learner_device : &ki_learner_host;
+    return type->make(settings, ret_learner, err);
 }
 
 void ki_learner_free(ki_learner *learner) {

@@ -35,17 +35,19 @@ typedef struct ki_learner_settings {
     int64_t batch;           /* most images of a micro-batch, and what memory is planned for */
     int n_micro;             /* micro-batches of a step */
     ki_batch_format format;
-    const kith_transform *transform; /* KI_BATCH_BYTES: order, scale, mean and std; copied */
+    const kith_transform *transform; /* bytes: order, scale, mean and std; borrowed for the call */
     bool frozen_bn;                  /* batch norms use and keep their running statistics */
     uint64_t seed;                   /* of dropout */
+    bool one_by_one;                 /* device: queue every kernel of every step, record none */
     const ki_optim_settings *optim;  /* borrowed for the call; its `accumulate` is n_micro */
 } ki_learner_settings;
 
 /* What the loader hands out, with labels counted over the training classes. */
 typedef struct ki_learner_batch {
-    int64_t n;            /* 1 … settings.batch */
-    const void *data;     /* in settings.format */
-    const int32_t *label; /* [n], 0 … training classes - 1 */
+    int64_t n;             /* 1 … settings.batch */
+    const void *data;      /* in settings.format */
+    const int32_t *label;  /* [n], 0 … training classes - 1 */
+    const int32_t *window; /* [n, 3] with KI_BATCH_WHOLE, else NULL */
 } ki_learner_batch;
 
 /* Gradient norms are of the objective's gradient alone (without weight decay), before clipping; parameters
@@ -118,7 +120,7 @@ struct ki_learner {
     int n_added; /* micro-batches since the last update */
 };
 
-extern const ki_learner_type ki_learner_host;
+extern const ki_learner_type ki_learner_host, ki_learner_device;
 
 /* Shared by both ways (learner_state.c): the network's parameters to and from files. `slab` takes the host
  * copies, ki_learner_model_n numbers, and must stay until the writer has saved. */

@@ -63,7 +63,7 @@ kith_status ki_run(const ki_run_options *options, ki_run_result *ret_result, kit
     KI_CHECK(ki_run_loop(&run, err));
     KI_CHECK(ki_run_finish(&run, ret_result, err));
 done:
-    ki_run_release(&run);
+    ki_run_state_release(&run);
     ki_threads_set(threads_before);
     return status;
 }

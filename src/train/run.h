@@ -99,7 +99,7 @@ kith_status ki_run_say(ki_run_state *run, kith_train_event_kind kind, kith_error
 
 /* setup.c */
 kith_status ki_run_setup(ki_run_state *run, kith_error *err);
-void ki_run_release(ki_run_state *run);
+void ki_run_state_release(ki_run_state *run);
 /* From the first batch of the first epoch on. */
 kith_status ki_run_make_sampler(ki_run_state *run, ki_sampler **ret_sampler, kith_error *err);
 kith_status ki_run_save(ki_run_state *run, kith_error *err);

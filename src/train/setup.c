@@ -335,7 +335,7 @@ done:
     return status;
 }
 
-void ki_run_release(ki_run_state *run) {
+void ki_run_state_release(ki_run_state *run) {
     ki_loader_free(run->loader);
     ki_record_close(run->record);
     ki_judge_free(run->judge);
