@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/log.h"
+#include "kith/report.h"
 #include "train/repeat.h"
 
 /* Where the recipe is: a file, or the one of a run folder. */
@@ -43,6 +45,15 @@ done:
     return status;
 }
 
+/* A report that cannot be written costs nobody the run: a warning says so. */
+static kith_status write_report(void *user, const char *folder, kith_error *err) {
+    kith_error why;
+    (void)user, (void)err;
+    if (kith_report_write(folder, NULL, &why) != KITH_OK)
+        ki_log(KITH_LOG_WARNING, "no report of %s: %s", folder, why.message);
+    return KITH_OK;
+}
+
 kith_status kith_train_run(const kith_train_options *options, kith_train_result *ret_result,
                            kith_error *err) {
     kith_status status;
@@ -58,7 +69,8 @@ kith_status kith_train_run(const kith_train_options *options, kith_train_result 
                                       .resume = options->resume,
                                       .command = options->command,
                                       .notify = options->notify,
-                                      .user = options->user};
+                                      .user = options->user,
+                                      .finished = options->no_report ? NULL : write_report};
     KI_CHECK(ki_repeat(&repeat, ret_result, err));
 done:
     ki_recipe_free(recipe);

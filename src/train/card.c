@@ -46,7 +46,7 @@ static void time_text(int64_t seconds, char *buf, size_t bytes) {
 }
 
 /* What both files say. */
-static void put_origin(kith_json *json, const ki_run_state *run) {
+static void put_origin(kith_json *json, const ki_train_state *run) {
     const ki_recipe *r = run->recipe;
     static const char *const precisions[] = {"float32", "bf16"};
     char resize[32];
@@ -69,7 +69,7 @@ static void put_origin(kith_json *json, const ki_run_state *run) {
     put_text(json, "precision", precisions[r->precision]);
 }
 
-static kith_status write_json(const ki_run_state *run, const char *name, kith_json *json, kith_error *err) {
+static kith_status write_json(const ki_train_state *run, const char *name, kith_json *json, kith_error *err) {
     const char *text = NULL;
     ki_path path;
     kith_status status;
@@ -85,7 +85,7 @@ done:
     return status;
 }
 
-kith_status ki_run_write_run(const ki_run_state *run, kith_error *err) {
+kith_status ki_train_write_run(const ki_train_state *run, kith_error *err) {
     kith_json *json = NULL;
     char started[32];
     KI_TRY(kith_json_new(&json, err));
@@ -154,8 +154,8 @@ static void put_scores(kith_json *json, const char *key, const ki_recipe *r, con
     kith_json_object_end(json);
 }
 
-kith_status ki_run_write_result(const ki_run_state *run, const ki_run_result *result,
-                                const kith_intervals *intervals, kith_error *err) {
+kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
+                                  const kith_intervals *intervals, kith_error *err) {
     const ki_recipe *r = run->recipe;
     kith_json *json = NULL;
     KI_TRY(kith_json_new(&json, err));
@@ -220,8 +220,8 @@ static ki_scores scores_at(const ki_value *root, const char *key, const ki_recip
     return s;
 }
 
-kith_status ki_run_read_result(const char *folder, const ki_recipe *recipe, ki_run_result *ret_result,
-                               kith_error *err) {
+kith_status ki_train_read_result(const char *folder, const ki_recipe *recipe, ki_train_result *ret_result,
+                                 kith_error *err) {
     kith_status status;
     ki_arena arena = {0};
     ki_value *root = NULL;
@@ -234,14 +234,14 @@ kith_status ki_run_read_result(const char *folder, const ki_recipe *recipe, ki_r
     KI_CHECK(ki_path_print(&path, err, "%s/result.json", folder));
     KI_CHECK(ki_json_read(path.s, &arena, &root, err));
     const ki_value *selection = ki_value_get(root, "selection");
-    ki_run_result r = {.step = int_at(root, "step"),
-                       .n_steps = int_at(root, "steps"),
-                       .test = scores_at(root, "test", recipe),
-                       .untrained = scores_at(root, "untrained", recipe),
-                       .validation = scores_at(root, "validation", recipe),
-                       .seen = scores_at(root, "seen", recipe),
-                       .seconds = real_at(root, "seconds"),
-                       .images_per_second = real_at(root, "img_per_s")};
+    ki_train_result r = {.step = int_at(root, "step"),
+                         .n_steps = int_at(root, "steps"),
+                         .test = scores_at(root, "test", recipe),
+                         .untrained = scores_at(root, "untrained", recipe),
+                         .validation = scores_at(root, "validation", recipe),
+                         .seen = scores_at(root, "seen", recipe),
+                         .seconds = real_at(root, "seconds"),
+                         .images_per_second = real_at(root, "img_per_s")};
     if (!selection || selection->kind != KI_VALUE_SCALAR) {
         status = ki_fail(err, KITH_EFORMAT, "%s is no result of kith train", path.s);
         goto done;

@@ -8,7 +8,7 @@
 #include "train/run.h"
 
 /* Put the chosen model's weights into the network. */
-static kith_status take_best(ki_run_state *run, kith_error *err) {
+static kith_status take_best(ki_train_state *run, kith_error *err) {
     if (run->selection == KI_SELECT_LAST) return KITH_OK;
     ki_path path;
     kith_tensors *tensors = NULL;
@@ -20,7 +20,7 @@ static kith_status take_best(ki_run_state *run, kith_error *err) {
     return status;
 }
 
-static kith_status write_paths(const ki_run_state *run, const ki_embedded *e, kith_error *err) {
+static kith_status write_paths(const ki_train_state *run, const ki_embedded *e, kith_error *err) {
     kith_status status;
     ki_atomic_file file = {0};
     ki_path path;
@@ -37,7 +37,7 @@ done:
     return status;
 }
 
-static kith_status write_test(const ki_run_state *run, const ki_embedded *e, kith_error *err) {
+static kith_status write_test(const ki_train_state *run, const ki_embedded *e, kith_error *err) {
     ki_path path;
     const kith_array x = {KITH_F32, 2, {e->n, e->dim}, e->x}, labels = {KITH_I64, 1, {e->n}, e->label};
     KI_TRY(ki_folder_at(&run->folder, &path, err, "test"));
@@ -49,21 +49,21 @@ static kith_status write_test(const ki_run_state *run, const ki_embedded *e, kit
     return write_paths(run, e, err);
 }
 
-kith_status ki_run_finish(ki_run_state *run, ki_run_result *ret_result, kith_error *err) {
+kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err) {
     kith_status status;
     ki_path path;
     ki_embedded test = {0};
     kith_intervals intervals;
     const bool has_chosen = run->selection != KI_SELECT_LAST;
-    ki_run_result result = {.selection = run->selection,
-                            .step = has_chosen ? run->at.best_step : run->at.step,
-                            .n_steps = run->at.step,
-                            .untrained = run->at.untrained,
-                            .validation = has_chosen ? run->at.best_validation : run->at.last_validation,
-                            .seen = has_chosen ? run->at.best_seen : run->at.last_seen,
-                            .seconds = run->at.seconds};
+    ki_train_result result = {.selection = run->selection,
+                              .step = has_chosen ? run->at.best_step : run->at.step,
+                              .n_steps = run->at.step,
+                              .untrained = run->at.untrained,
+                              .validation = has_chosen ? run->at.best_validation : run->at.last_validation,
+                              .seen = has_chosen ? run->at.best_seen : run->at.last_seen,
+                              .seconds = run->at.seconds};
     if (run->at.seconds > 0) result.images_per_second = (double)run->at.n_images / run->at.seconds;
-    KI_CHECK(ki_run_weigh_pairs(run, err));
+    KI_CHECK(ki_train_weigh_pairs(run, err));
     KI_CHECK(take_best(run, err));
     KI_CHECK(ki_folder_at(&run->folder, &path, err, "model.safetensors"));
     KI_CHECK(ki_weights_save(&run->net, run->params, path.s, err));
@@ -73,14 +73,14 @@ kith_status ki_run_finish(ki_run_state *run, ki_run_result *ret_result, kith_err
         result.test.step = result.step;
         KI_CHECK(ki_record_add_eval(run->record, result.step, "test", run->recipe->n_k, run->recipe->k,
                                     &result.test, err));
-        ki_run_notify(run, &(kith_train_event){.kind = KITH_TRAIN_EVAL,
-                                               .split = "test",
-                                               .recall_at_1 = result.test.recall[0],
-                                               .map_at_r = result.test.map_at_r});
+        ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_EVAL,
+                                                 .split = "test",
+                                                 .recall_at_1 = result.test.recall[0],
+                                                 .map_at_r = result.test.map_at_r});
         KI_CHECK(write_test(run, &test, err));
     }
-    KI_CHECK(ki_run_write_pairs(run, test.n ? &test : NULL, err));
-    KI_CHECK(ki_run_write_result(run, &result, test.n ? &intervals : NULL, err));
+    KI_CHECK(ki_train_write_pairs(run, test.n ? &test : NULL, err));
+    KI_CHECK(ki_train_write_result(run, &result, test.n ? &intervals : NULL, err));
     *ret_result = result;
 done:
     ki_embedded_release(&test);

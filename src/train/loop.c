@@ -16,7 +16,7 @@ static double now_s(void) {
 }
 
 /* The loss is no number: which images, and where to go on from. */
-static kith_status fail_numeric(ki_run_state *run, const ki_loader_batch *batch, kith_error *err) {
+static kith_status fail_numeric(ki_train_state *run, const ki_loader_batch *batch, kith_error *err) {
     char why[200], names[160] = "";
     const char *images[256];
     int64_t n = 0;
@@ -46,7 +46,7 @@ static kith_status fail_numeric(ki_run_state *run, const ki_loader_batch *batch,
     return ki_hint(err, KITH_ENUMERIC, "lower optim.lr or set optim.clip, and begin again");
 }
 
-static kith_status add_batch(ki_run_state *run, kith_error *err) {
+static kith_status add_batch(ki_train_state *run, kith_error *err) {
     ki_loader_batch batch;
     KI_TRY(ki_loader_next(run->loader, &batch, err));
     if (batch.n == 0) return ki_fail(err, KITH_EINTERNAL, "the loader has ended");
@@ -63,7 +63,7 @@ static kith_status add_batch(ki_run_state *run, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status step(ki_run_state *run, kith_error *err) {
+static kith_status step(ki_train_state *run, kith_error *err) {
     const ki_optim_settings *optim = &run->recipe->optim;
     const double began = now_s();
     run->lr = ki_schedule_at(&optim->schedule, run->at.step, run->n_steps).lr;
@@ -77,7 +77,7 @@ static kith_status step(ki_run_state *run, kith_error *err) {
 }
 
 /* What the last step did: for the log, for the caller, and to see whether it still makes sense. */
-static kith_status look(ki_run_state *run, kith_error *err) {
+static kith_status look(ki_train_state *run, kith_error *err) {
     ki_learner_values values;
     const double began = now_s();
     KI_TRY(ki_learner_read(run->learner, &values, err));
@@ -105,36 +105,36 @@ static kith_status look(ki_run_state *run, kith_error *err) {
                                  .images_per_second = run->images_per_second,
                                  .seconds = run->at.seconds};
     KI_TRY(ki_record_add_step(run->record, &line, err));
-    return ki_run_watch(run, &values, run->last_n, err);
+    return ki_train_watch(run, &values, run->last_n, err);
 }
 
-static bool is_eval_due(const ki_run_state *run) {
+static bool is_eval_due(const ki_train_state *run) {
     const int64_t every = run->recipe->eval.every, at = run->at.step;
     if (run->at.last_eval >= at) return false;
     return at == 0 || at >= run->n_steps || (every > 0 && at % every == 0);
 }
 
-static kith_status stop(ki_run_state *run, kith_error *err) {
-    KI_TRY(ki_run_save(run, err));
+static kith_status stop(ki_train_state *run, kith_error *err) {
+    KI_TRY(ki_train_save(run, err));
     return ki_fail(err, KITH_ECANCELED, "stopped on request at step %lld of %lld; %s can be gone on with",
                    (long long)run->at.step, (long long)run->n_steps, run->folder.path);
 }
 
-kith_status ki_run_loop(ki_run_state *run, kith_error *err) {
+kith_status ki_train_loop(ki_train_state *run, kith_error *err) {
     char text[400];
     snprintf(text, sizeof text, "%s on %s: %lld images of %d classes, batches of %lld",
              run->net.backbone->name, run->set->root, (long long)run->train.n, run->n_classes,
              (long long)run->batch);
-    ki_run_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
+    ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
     for (;;) {
         if (is_eval_due(run)) {
-            const kith_status status = ki_run_evaluate(run, err);
+            const kith_status status = ki_train_evaluate(run, err);
             if (status == KITH_ECANCELED) return stop(run, err);
             KI_TRY(status);
         }
         const bool is_done = run->at.is_stopped || run->at.step >= run->n_steps;
         if (is_done || (run->at.step > 0 && run->at.step % run->recipe->checkpoint_every == 0))
-            KI_TRY(ki_run_save(run, err));
+            KI_TRY(ki_train_save(run, err));
         if (is_done) return KITH_OK;
         if (run->must_stop) return stop(run, err);
         KI_TRY(step(run, err));
@@ -142,6 +142,6 @@ kith_status ki_run_loop(ki_run_state *run, kith_error *err) {
         const bool is_saved = run->at.step % run->recipe->checkpoint_every == 0;
         if (run->at.step % run->recipe->log_every == 0 || is_last || is_saved || is_eval_due(run))
             KI_TRY(look(run, err));
-        ki_run_notify(run, &(kith_train_event){.kind = KITH_TRAIN_STEP});
+        ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_STEP});
     }
 }

@@ -11,7 +11,7 @@
 
 enum { MOST_PAIRS = 200000 };
 
-static void count_in(ki_histogram *h, bool is_positive, double value) {
+static void count_in(ki_pair_histogram *h, bool is_positive, double value) {
     const double place = (value - h->low) / (h->high - h->low) * KI_HISTOGRAM_BINS;
     int bin = place > 0 ? (int)place : 0;
     if (bin >= KI_HISTOGRAM_BINS) bin = KI_HISTOGRAM_BINS - 1;
@@ -24,7 +24,8 @@ static void count_in(ki_histogram *h, bool is_positive, double value) {
 /* ---- weights ---- */
 
 /* Loss and miner alone: regularizers may read taps that are not at hand. */
-static kith_status loss_alone(const ki_run_state *run, ki_arena *arena, ki_objective **ret, kith_error *err) {
+static kith_status loss_alone(const ki_train_state *run, ki_arena *arena, ki_objective **ret,
+                              kith_error *err) {
     ki_value *section = ki_value_new(arena, KI_VALUE_MAP, NULL);
     static const char *const keys[] = {"loss", "miner"};
     for (int i = 0; i < 2 && section; i++) {
@@ -46,11 +47,11 @@ static kith_status loss_alone(const ki_run_state *run, ki_arena *arena, ki_objec
     return KITH_OK;
 }
 
-static void count_weights(ki_histogram *h, const ki_real *weight, const int32_t *label, int64_t m, int64_t n,
-                          int64_t n_centers) {
+static void count_weights(ki_pair_histogram *h, const ki_real *weight, const int32_t *label, int64_t m,
+                          int64_t n, int64_t n_centers) {
     double most = 0;
     for (int64_t i = 0; i < m * n; i++) most = fmax(most, fabs((double)weight[i]));
-    *h = (ki_histogram){.is_there = most > 0, .low = 0, .high = most};
+    *h = (ki_pair_histogram){.is_there = most > 0, .low = 0, .high = most};
     for (int64_t i = 0; most > 0 && i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
             const double w = (double)weight[i * n + j];
@@ -61,7 +62,7 @@ static void count_weights(ki_histogram *h, const ki_real *weight, const int32_t 
     }
 }
 
-kith_status ki_run_weigh_pairs(ki_run_state *run, kith_error *err) {
+kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err) {
     kith_status status;
     ki_arena arena = {0};
     ki_objective *objective = NULL;
@@ -73,7 +74,7 @@ kith_status ki_run_weigh_pairs(ki_run_state *run, kith_error *err) {
     int64_t n = 0;
     if (!ki_objective_loss(run->objective)) return KITH_OK;
     KI_CHECK(loss_alone(run, &arena, &objective, err));
-    KI_CHECK(ki_run_make_sampler(run, &sampler, err));
+    KI_CHECK(ki_train_make_sampler(run, &sampler, err));
     KI_CHECK(ki_sampler_next(sampler, &items, err));
     KI_CHECK(ki_judge_embed(run->judge, items.item, items.n, "embedding", &e, err));
     KI_CHECK(ki_alloc_or(&label, (size_t)e.n, sizeof *label, "labels", err));
@@ -107,8 +108,8 @@ static double cosine_distance(const float *a, const float *b, int64_t dim) {
 }
 
 /* Random pairs of either kind: a random row, then a random one of its class or of another. */
-static void count_distances(ki_histogram *h, const ki_embedded *e, uint64_t seed) {
-    *h = (ki_histogram){.is_there = true, .low = 0, .high = 2};
+static void count_distances(ki_pair_histogram *h, const ki_embedded *e, uint64_t seed) {
+    *h = (ki_pair_histogram){.is_there = true, .low = 0, .high = 2};
     ki_rng rng = ki_rng_at(seed, KI_RNG_BOOTSTRAP, 0x9a145, 0);
     const uint32_t n = (uint32_t)e->n;
     const int64_t n_tries = (int64_t)n * n < MOST_PAIRS ? (int64_t)n * n : MOST_PAIRS;
@@ -137,7 +138,7 @@ static void put_counts(kith_json *json, const char *key, const int64_t *counts) 
     kith_json_array_end(json);
 }
 
-static void put_histogram(kith_json *json, const char *key, const ki_histogram *h) {
+static void put_histogram(kith_json *json, const char *key, const ki_pair_histogram *h) {
     if (!h->is_there) return;
     kith_json_key(json, key);
     kith_json_object_begin(json);
@@ -151,12 +152,12 @@ static void put_histogram(kith_json *json, const char *key, const ki_histogram *
     kith_json_object_end(json);
 }
 
-kith_status ki_run_write_pairs(ki_run_state *run, const ki_embedded *test, kith_error *err) {
+kith_status ki_train_write_pairs(ki_train_state *run, const ki_embedded *test, kith_error *err) {
     kith_status status;
     kith_json *json = NULL;
     const char *text = NULL;
     ki_path path;
-    ki_histogram distance = {0};
+    ki_pair_histogram distance = {0};
     if (test) count_distances(&distance, test, (uint64_t)run->recipe->seed);
     KI_CHECK(kith_json_new(&json, err));
     kith_json_object_begin(json);

@@ -16,7 +16,7 @@ static const double t_quantile[] = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4
                                     2.0595,  2.0555, 2.0518, 2.0484, 2.0452, 2.0423};
 enum { N_QUANTILES = sizeof t_quantile / sizeof t_quantile[0] };
 
-kith_estimate ki_estimate(const double *values, int n) {
+kith_estimate ki_estimate_mean(const double *values, int n) {
     kith_estimate e = {.mean = NAN, .low = NAN, .high = NAN};
     double sum = 0, squares = 0;
     for (int i = 0; i < n; i++) {
@@ -43,21 +43,21 @@ kith_estimate ki_estimate(const double *values, int n) {
 
 typedef struct repeat {
     const ki_repeat_options *options;
-    ki_run_result *result; /* [n_runs], in order */
+    ki_train_result *result; /* [n_runs], in order */
     int n_runs, n_done;
 } repeat;
 
 static kith_status run_one(repeat *r, const ki_recipe *recipe, const char *folder, kith_error *err) {
     const ki_repeat_options *o = r->options;
-    const ki_run_options options = {.recipe = recipe,
-                                    .folder = folder,
-                                    .resume = o->resume,
-                                    .command = o->command,
-                                    .run_number = r->n_done + 1,
-                                    .n_runs = r->n_runs,
-                                    .notify = o->notify,
-                                    .user = o->user};
-    KI_TRY(ki_run(&options, &r->result[r->n_done], err));
+    const ki_train_options options = {.recipe = recipe,
+                                      .folder = folder,
+                                      .resume = o->resume,
+                                      .command = o->command,
+                                      .run_number = r->n_done + 1,
+                                      .n_runs = r->n_runs,
+                                      .notify = o->notify,
+                                      .user = o->user};
+    KI_TRY(ki_train(&options, &r->result[r->n_done], err));
     r->n_done++;
     return o->finished ? o->finished(o->finished_user, folder, err) : KITH_OK;
 }
@@ -103,7 +103,7 @@ static double recall_at(const ki_scores *s, int64_t i) { return s->recall[i]; }
 static double map_at_r(const ki_scores *s, int64_t i) { return (void)i, s->map_at_r; }
 static double r_precision(const ki_scores *s, int64_t i) { return (void)i, s->r_precision; }
 
-static const ki_scores *part(const ki_run_result *r, int i) {
+static const ki_scores *part(const ki_train_result *r, int i) {
     const ki_scores *const parts[] = {&r->test, &r->untrained, &r->validation, &r->seen};
     return parts[i];
 }
@@ -115,7 +115,7 @@ static kith_estimate gather(const repeat *r, int which, score_fn score, int64_t 
         const ki_scores *s = part(&r->result[k], which);
         values[k] = s->is_there ? score(s, i) : NAN;
     }
-    return ki_estimate(values, r->n_done);
+    return ki_estimate_mean(values, r->n_done);
 }
 
 static void put_estimate(kith_json *json, const char *key, kith_estimate e) {
@@ -201,7 +201,7 @@ done:
 }
 
 static void fill_result(const repeat *r, double *values, const char *selection, kith_train_result *ret) {
-    const ki_run_result *last = &r->result[r->n_done - 1];
+    const ki_train_result *last = &r->result[r->n_done - 1];
     kith_train_result result = {.n_runs = r->n_done, .step = last->step, .n_steps = last->n_steps};
     snprintf(result.run, sizeof result.run, "%s", r->options->folder);
     snprintf(result.selection, sizeof result.selection, "%s", selection);

@@ -23,6 +23,6 @@ typedef struct ki_repeat_options {
 kith_status ki_repeat(const ki_repeat_options *options, kith_train_result *ret_result, kith_error *err);
 
 /* The mean of n values and its 95 % interval by Student's t; NaN values are left out. */
-kith_estimate ki_estimate(const double *values, int n);
+kith_estimate ki_estimate_mean(const double *values, int n);
 
 #endif

@@ -14,12 +14,12 @@
 
 /* ---- data ---- */
 
-static kith_status select_split(ki_run_state *run, kith_split split, ki_items *ret, kith_error *err) {
+static kith_status select_split(ki_train_state *run, kith_split split, ki_items *ret, kith_error *err) {
     return ki_dataset_select(run->set, split, &ret->item, &ret->n, err);
 }
 
 /* Number the training classes from 0, in the data set's order. */
-static kith_status number_classes(ki_run_state *run, kith_error *err) {
+static kith_status number_classes(ki_train_state *run, kith_error *err) {
     const size_t n = run->set->n_classes;
     KI_TRY(ki_alloc_or(&run->class_of, n, sizeof *run->class_of, "classes", err));
     for (size_t c = 0; c < n; c++) run->class_of[c] = -1;
@@ -34,7 +34,7 @@ static kith_status number_classes(ki_run_state *run, kith_error *err) {
 }
 
 /* Whole training classes in random order, as many as fit. */
-static kith_status select_seen(ki_run_state *run, kith_error *err) {
+static kith_status select_seen(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
     kith_status status;
     int64_t *order = NULL, *count = NULL;
@@ -68,7 +68,7 @@ done:
 }
 
 /* Paths below the root, labels and splits: what the run sees of the data. */
-static void hash_data(ki_run_state *run) {
+static void hash_data(ki_train_state *run) {
     kith_hash hash = {0};
     const char *root = run->set->root;
     const size_t n_root = strlen(root);
@@ -85,7 +85,7 @@ static void hash_data(ki_run_state *run) {
     kith_hash_finish(&hash, run->data_hash);
 }
 
-static kith_status open_data(ki_run_state *run, kith_error *err) {
+static kith_status open_data(ki_train_state *run, kith_error *err) {
     KI_TRY(ki_data_open(run->recipe->data, &run->set, err));
     KI_TRY(select_split(run, KITH_SPLIT_TRAIN, &run->train, err));
     KI_TRY(select_split(run, KITH_SPLIT_VALIDATION, &run->validation, err));
@@ -124,7 +124,7 @@ static kith_status settings_text(const ki_value *map, char *ret, size_t bytes, k
     return KITH_OK;
 }
 
-static kith_status open_network(ki_run_state *run, kith_error *err) {
+static kith_status open_network(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
     char name[32], settings[512];
     int number = 0;
@@ -162,7 +162,7 @@ static int64_t tap_channels(const ki_net *net, const char *tap) {
     return ki_graph_node(net->graph, node)->shape.dim[1];
 }
 
-static kith_status make_learner(ki_run_state *run, kith_error *err) {
+static kith_status make_learner(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
     const ki_sizes sizes = {.n_classes = run->n_classes,
                             .embedding = run->net.embedding,
@@ -193,7 +193,7 @@ static kith_status make_learner(ki_run_state *run, kith_error *err) {
                                      .k = r->k,
                                      .n_workers = (int)r->workers,
                                      .most_bad = r->most_bad,
-                                     .must_stop = ki_run_asked_to_stop,
+                                     .must_stop = ki_train_asked_to_stop,
                                      .user = run};
     KI_TRY(ki_judge_new(&judge, &run->judge, err));
     KI_TRY(ki_alloc_or(&run->label, (size_t)run->batch, sizeof *run->label, "labels", err));
@@ -202,7 +202,7 @@ static kith_status make_learner(ki_run_state *run, kith_error *err) {
 }
 
 /* The density term keeps classes' densities in proportion to those of the starting network's features. */
-static kith_status measure_densities(ki_run_state *run, kith_error *err) {
+static kith_status measure_densities(ki_train_state *run, kith_error *err) {
     ki_state *d0 = ki_objective_param_named(run->objective, "density.d0");
     if (!d0) return KITH_OK;
     kith_status status;
@@ -220,7 +220,7 @@ done:
 
 /* ---- where it stands ---- */
 
-kith_status ki_run_make_sampler(ki_run_state *run, ki_sampler **ret, kith_error *err) {
+kith_status ki_train_make_sampler(ki_train_state *run, ki_sampler **ret, kith_error *err) {
     const ki_recipe *r = run->recipe;
     int32_t *labels = NULL;
     kith_status status;
@@ -237,13 +237,13 @@ done:
     return status;
 }
 
-static void count_steps(ki_run_state *run) {
+static void count_steps(ki_train_state *run) {
     const ki_schedule_settings *s = &run->recipe->optim.schedule;
     const int64_t accumulate = run->recipe->optim.accumulate;
     run->n_steps = s->steps ? s->steps : (s->epochs * run->epoch_batches + accumulate - 1) / accumulate;
 }
 
-static kith_status start_loader(ki_run_state *run, ki_sampler *sampler, kith_error *err) {
+static kith_status start_loader(ki_train_state *run, ki_sampler *sampler, kith_error *err) {
     const ki_recipe *r = run->recipe;
     const ki_loader_settings settings = {.transform = run->train_transform,
                                          .format = KI_BATCH_FLOAT,
@@ -256,14 +256,15 @@ static kith_status start_loader(ki_run_state *run, ki_sampler *sampler, kith_err
     return ki_loader_new(run->set, sampler, run->batch, &settings, &run->loader, err);
 }
 
-static kith_status write_text(const ki_run_state *run, const char *name, const char *text, kith_error *err) {
+static kith_status write_text(const ki_train_state *run, const char *name, const char *text,
+                              kith_error *err) {
     ki_path path;
     KI_TRY(ki_folder_at(&run->folder, &path, err, "%s", name));
     return ki_file_write(path.s, text, strlen(text), err);
 }
 
 /* The folder is new, or holds this very run. */
-static kith_status check_folder(ki_run_state *run, kith_error *err) {
+static kith_status check_folder(ki_train_state *run, kith_error *err) {
     if (!ki_folder_has(&run->folder, "recipe.yaml")) return KITH_OK;
     if (!run->options->resume) {
         ki_fail(err, KITH_EINVAL, "%s already holds a run", run->folder.path);
@@ -279,12 +280,12 @@ static kith_status check_folder(ki_run_state *run, kith_error *err) {
     return status;
 }
 
-static kith_status begin(ki_run_state *run, kith_error *err) {
+static kith_status begin(ki_train_state *run, kith_error *err) {
     ki_path path;
     run->started = (int64_t)time(NULL);
     KI_TRY(ki_folder_at(&run->folder, &path, err, "split.csv"));
     KI_TRY(kith_dataset_split_write(run->set, path.s, err));
-    KI_TRY(ki_run_write_run(run, err));
+    KI_TRY(ki_train_write_run(run, err));
     KI_TRY(write_text(run, "recipe.yaml", run->recipe->text, err));
     return measure_densities(run, err);
 }
@@ -295,7 +296,7 @@ static void hash_text(const char *text, char ret[65]) {
     kith_hash_finish(&hash, ret);
 }
 
-static kith_status restore(ki_run_state *run, int64_t step, kith_error *err) {
+static kith_status restore(ki_train_state *run, int64_t step, kith_error *err) {
     ki_path path;
     KI_TRY(ki_folder_at(&run->folder, &path, err, KI_CHECKPOINT_NAME, (long long)step));
     KI_TRY(ki_checkpoint_load(path.s, run->learner, &run->at, run->recipe_hash, err));
@@ -304,7 +305,7 @@ static kith_status restore(ki_run_state *run, int64_t step, kith_error *err) {
     return KITH_OK;
 }
 
-kith_status ki_run_setup(ki_run_state *run, kith_error *err) {
+kith_status ki_train_setup(ki_train_state *run, kith_error *err) {
     kith_status status;
     ki_sampler *sampler = NULL;
     int64_t last = -1;
@@ -315,7 +316,7 @@ kith_status ki_run_setup(ki_run_state *run, kith_error *err) {
     KI_CHECK(open_data(run, err));
     KI_CHECK(open_network(run, err));
     run->batch = ki_sampler_batch_size(&run->recipe->batch);
-    KI_CHECK(ki_run_make_sampler(run, &sampler, err));
+    KI_CHECK(ki_train_make_sampler(run, &sampler, err));
     count_steps(run);
     KI_CHECK(make_learner(run, err));
     if (last >= 0) {
@@ -335,7 +336,7 @@ done:
     return status;
 }
 
-void ki_run_state_release(ki_run_state *run) {
+void ki_train_release(ki_train_state *run) {
     ki_loader_free(run->loader);
     ki_record_close(run->record);
     ki_judge_free(run->judge);
@@ -355,7 +356,7 @@ void ki_run_state_release(ki_run_state *run) {
     ki_folder_release(&run->folder);
 }
 
-kith_status ki_run_save(ki_run_state *run, kith_error *err) {
+kith_status ki_train_save(ki_train_state *run, kith_error *err) {
     ki_path path;
     if (run->saved_step == run->at.step && run->at.last_eval <= run->saved_eval) return KITH_OK;
     KI_TRY(ki_record_sync(run->record, &run->at.log_bytes, err));
@@ -364,6 +365,6 @@ kith_status ki_run_save(ki_run_state *run, kith_error *err) {
     run->saved_step = run->at.step;
     run->saved_eval = run->at.last_eval;
     ki_folder_drop_checkpoints(&run->folder, run->recipe->checkpoint_keep);
-    ki_run_notify(run, &(kith_train_event){.kind = KITH_TRAIN_SAVED, .text = path.s});
+    ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_SAVED, .text = path.s});
     return KITH_OK;
 }
