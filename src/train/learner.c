@@ -66,3 +66,11 @@ kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, ki
 kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err) {
     return learner->type->load(learner, tensors, err);
 }
+
+kith_status ki_learner_pull(ki_learner *learner, kith_error *err) {
+    return learner->type->pull ? learner->type->pull(learner, err) : KITH_OK;
+}
+
+kith_status ki_learner_push(ki_learner *learner, kith_error *err) {
+    return learner->type->push ? learner->type->push(learner, err) : KITH_OK;
+}

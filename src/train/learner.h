@@ -97,6 +97,11 @@ kith_status ki_learner_embedding(ki_learner *learner, ki_real *ret_embedding, ki
 kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
 kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
 
+/* The objective's values on the host: fetched from where the learner works on them, and handed back after a
+ * change. Without effect where the learner works on the host's own. */
+kith_status ki_learner_pull(ki_learner *learner, kith_error *err);
+kith_status ki_learner_push(ki_learner *learner, kith_error *err);
+
 /* ---- how a learner is made; for the files of this folder ---- */
 
 /* One row per way of doing it. The struct behind ki_learner begins with ki_learner. Functions are as the
@@ -112,6 +117,8 @@ typedef struct ki_learner_type {
     kith_status (*embedding)(ki_learner *learner, ki_real *ret_embedding, kith_error *err);
     kith_status (*save)(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
     kith_status (*load)(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
+    kith_status (*pull)(ki_learner *learner, kith_error *err); /* both may be NULL */
+    kith_status (*push)(ki_learner *learner, kith_error *err);
 } ki_learner_type;
 
 struct ki_learner {

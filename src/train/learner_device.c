@@ -399,6 +399,16 @@ static kith_status device_load(ki_learner *learner, const kith_tensors *tensors,
     return s->backend->type->sync(s->backend, err);
 }
 
+static kith_status device_pull(ki_learner *learner, kith_error *err) {
+    const device *d = (const device *)learner;
+    return d->engine_type->pull(d->engine, err);
+}
+
+static kith_status device_push(ki_learner *learner, kith_error *err) {
+    const device *d = (const device *)learner;
+    return d->engine_type->push(d->engine, err);
+}
+
 const ki_learner_type ki_learner_device = {.name = "device",
                                            .make = device_make,
                                            .free = device_free,
@@ -407,4 +417,6 @@ const ki_learner_type ki_learner_device = {.name = "device",
                                            .read = device_read,
                                            .embedding = device_embedding,
                                            .save = device_save,
-                                           .load = device_load};
+                                           .load = device_load,
+                                           .pull = device_pull,
+                                           .push = device_push};

@@ -51,7 +51,8 @@ static kith_status add_batch(ki_train_state *run, kith_error *err) {
     KI_TRY(ki_loader_next(run->loader, &batch, err));
     if (batch.n == 0) return ki_fail(err, KITH_EINTERNAL, "the loader has ended");
     for (int64_t i = 0; i < batch.n; i++) run->label[i] = run->class_of[batch.label[i]];
-    const ki_learner_batch input = {.n = batch.n, .data = batch.data, .label = run->label};
+    const ki_learner_batch input = {
+        .n = batch.n, .data = batch.data, .label = run->label, .window = batch.window};
     const kith_status status = ki_learner_add(run->learner, &input, (uint64_t)run->at.step, err);
     if (status == KITH_ENUMERIC) return fail_numeric(run, &batch, err);
     KI_TRY(status);

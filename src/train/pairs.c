@@ -39,6 +39,7 @@ static kith_status loss_alone(const ki_train_state *run, ki_arena *arena, ki_obj
     const ki_sizes sizes = {.n_classes = run->n_classes, .embedding = run->net.embedding};
     KI_TRY(ki_objective_new(section, &sizes, (uint64_t)run->recipe->seed, ret, err));
     ki_state *param;
+    KI_TRY(ki_learner_pull(run->learner, err));
     for (size_t i = 0; (param = ki_objective_param(*ret, i)); i++) {
         const ki_state *trained = ki_objective_param_named(run->objective, param->name);
         if (trained && trained->count == param->count)

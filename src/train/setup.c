@@ -10,6 +10,7 @@
 #include "io/atomic.h"
 #include "net/model_file.h"
 #include "objective/reg/density.h"
+#include "train/feed.h"
 #include "train/run.h"
 
 /* ---- data ---- */
@@ -175,7 +176,7 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                                           .objective = run->objective,
                                           .batch = run->batch,
                                           .n_micro = (int)r->optim.accumulate,
-                                          .format = KI_BATCH_FLOAT,
+                                          .format = ki_feed_format(run->backend, &run->train_transform),
                                           .transform = &run->train_transform,
                                           .frozen_bn = r->model.bn == 1,
                                           .seed = (uint64_t)r->seed,
@@ -212,6 +213,7 @@ static kith_status measure_densities(ki_train_state *run, kith_error *err) {
     KI_CHECK(ki_alloc_or(&label, (size_t)features.n, sizeof *label, "labels", err));
     for (int64_t i = 0; i < features.n; i++) label[i] = run->class_of[features.label[i]];
     KI_CHECK(ki_density_measure(features.x, label, features.n, features.dim, run->n_classes, d0->value, err));
+    KI_CHECK(ki_learner_push(run->learner, err));
 done:
     ki_embedded_release(&features);
     ki_free(label);
@@ -246,7 +248,8 @@ static void count_steps(ki_train_state *run) {
 static kith_status start_loader(ki_train_state *run, ki_sampler *sampler, kith_error *err) {
     const ki_recipe *r = run->recipe;
     const ki_loader_settings settings = {.transform = run->train_transform,
-                                         .format = KI_BATCH_FLOAT,
+                                         .format = ki_feed_format(run->backend, &run->train_transform),
+                                         .memory = ki_feed_memory(run->backend),
                                          .bad = KI_BAD_REPLACE,
                                          .seed = (uint64_t)r->seed,
                                          .n_workers = (int)r->workers,
