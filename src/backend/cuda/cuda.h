@@ -25,6 +25,8 @@ struct cuda_backend {
     cudaStream_t stream;      /* everything but what is said below */
     cudaStream_t copy_stream; /* uploads of the next batch */
     cudaEvent_t mark;         /* orders the two */
+    unsigned *counters;       /* KI_CUDA_COUNTERS zeros for kernels of `stream` (kernels.h) */
+    double *sums;             /* KI_CUDA_SUMS, scratch of kernels of `stream` that have no other */
     void *staging;            /* device memory of import and export */
     size_t staging_bytes;
     /* cuDNN and cuBLAS: opened by the first kernel that needs them, closed with the backend. */
