@@ -109,8 +109,7 @@ fiber *fiber_new() {
     if (stack == MAP_FAILED) abort();
 #if defined(__x86_64__)
     void **top = (void **)(stack + STACK_BYTES);
-    *--top = nullptr;
-    *--top = nullptr; /* where fiber_main would return to: it does not */
+    *--top = nullptr; /* where fiber_main would return to: it does not; 8 bytes, as after a call */
     *--top = (void *)fiber_main;
     for (int i = 0; i < 6; i++) *--top = nullptr;
     made->sp = top;
