@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "backend/cuda/cuda.h"
-#include "objective/cuda/reg_moments.h"
 #include "objective/both.h"
+#include "objective/cuda/reg_moments.h"
 #include "objective/reg/moments.h"
 
 static ki_backend *backend, *half; /* float32, bf16 */
@@ -128,7 +128,7 @@ static void moments_on_device(size_t most_bytes, bool cascaded, result *ret) {
                          .type = KI_NUMBER_FLOAT,
                          .g_is_float = true,
                          .most_bytes = most_bytes};
-    ki_cuda_room room = {0};
+    ki_cuda_scratch room = {0};
     ki_cuda_moments_place(&o, &room);
     assert_ok(type->alloc(backend, room.used, &scratch, &err), &err);
     assert_ok(type->alloc(backend, sizeof map, &device_map, &err), &err);
@@ -150,7 +150,7 @@ static void moments_on_device(size_t most_bytes, bool cascaded, result *ret) {
         diff_w[t] = (float *)device_diff_w + (size_t)t * w_count;
     }
     o.f = device_map;
-    room = (ki_cuda_room){.base = scratch};
+    room = (ki_cuda_scratch){.base = scratch};
     ki_cuda_moments_place(&o, &room);
     assert_ok(ki_cuda_moments_forward(&o, &err), &err);
     for (int k = 2; k <= K; k++) {
