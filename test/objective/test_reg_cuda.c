@@ -35,7 +35,7 @@ typedef struct shape {
 static const shape shapes[] = {
     {"fours", 24, 16, 12, 3, 3, fours},    {"uneven", 37, 70, 33, 2, 5, uneven},
     {"one class", 9, 5, 7, 1, 3, one},     {"singletons", 33, 8, 6, 2, 2, all_distinct},
-    {"a single item", 1, 3, 4, 1, 1, one},
+    {"a single item", 1, 3, 4, 1, 1, one}, {"as in training", 130, 512, 300, 1, 1, fours},
 };
 
 /* Regularizers that read no map. The loss beside them is none, so that a tap's gradient is theirs alone. */
