@@ -85,7 +85,7 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
         if (run->selection == KI_SELECT_VALIDATION)
             KI_CHECK(choose(run, &at->last_validation, &is_best, err));
         tell(run, "validation", &at->last_validation, run->selection == KI_SELECT_VALIDATION && is_best);
-        KI_CHECK(ki_train_watch_alike(run, at->last_validation.alike, "validation images", err));
+        KI_CHECK(ki_train_watch_alike(run, at->last_validation.alike, true, err));
     }
     at->last_eval = at->step;
     if (at->is_stopped)

@@ -83,7 +83,8 @@ void ki_learner_free(ki_learner *learner); /* NULL is fine */
  * has been updated. */
 kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step,
                            kith_error *err);
-/* The optimizer's step with learning rate lr from what was added since the last one. */
+/* The optimizer's step with learning rate lr from what was added since the last one. KITH_ENUMERIC, from paths
+ * that run at once: a gradient was not finite, and the values are worthless now. */
 kith_status ki_learner_update(ki_learner *learner, double lr, kith_error *err);
 kith_status ki_learner_read(ki_learner *learner, ki_learner_values *ret_values, kith_error *err);
 

@@ -239,7 +239,7 @@ static kith_status host_add(ki_learner *learner, const ki_learner_batch *batch, 
         .data = h->weight->value, .rows = h->weight->shape.dim[0], .cols = h->weight->shape.dim[1]};
     KI_TRY(ki_objective_evaluate(s->objective, &input, &result, err));
     if (!isfinite(result.total))
-        return ki_fail(err, KITH_ENUMERIC, "the loss is %g; wanted a finite number", result.total);
+        return ki_fail(err, KITH_ENUMERIC, "the loss is %s", isnan(result.total) ? "NaN" : "infinite");
     for (int i = 0; i < N_NET_TAPS; i++) {
         const ki_real *diff = result.diff[net_taps[i]];
         if (diff && (h->grad_taps & KI_TAP_BIT(net_taps[i])))
@@ -251,16 +251,32 @@ static kith_status host_add(ki_learner *learner, const ki_learner_batch *batch, 
     return KITH_OK;
 }
 
+/* The optimizer has made the sums already; this waits for them. */
+static kith_status read_norms(host *h, kith_error *err) {
+    double norm[KI_OPTIM_N_GROUPS];
+    KI_TRY(ki_optim_norms(h->optim, norm, err));
+    ki_learner_norms(norm, h->last.grad_norm);
+    return KITH_OK;
+}
+
 static kith_status host_update(ki_learner *learner, int n_micro, double lr, kith_error *err) {
     host *h = (host *)learner;
     KI_TRY(ki_optim_update(h->optim, lr, err));
     ki_params_touch(learner->settings.params);
     h->last_n_micro = n_micro;
-    return learner->settings.backend->type->sync(learner->settings.backend, err);
+    KI_TRY(read_norms(h, err));
+    for (int g = 0; g < KI_N_GROUPS; g++) {
+        /* ReLUs turn NaN into 0 on the way forward: a value may look sound when its gradient is not. */
+        if (!isfinite(h->last.grad_norm[g]))
+            return ki_fail(err, KITH_ENUMERIC, "the gradient of the %s is not a finite number",
+                           ki_learner_group_name((ki_learner_group)g));
+    }
+    return KITH_OK;
 }
 
 static kith_status host_read(ki_learner *learner, ki_learner_values *ret, kith_error *err) {
     host *h = (host *)learner;
+    (void)err;
     const double share = 1.0 / (h->last_n_micro ? h->last_n_micro : 1);
     ki_learner_values v = {.total = h->sum.total * share,
                            .n_terms = h->last.n_terms,
@@ -269,10 +285,7 @@ static kith_status host_read(ki_learner *learner, ki_learner_values *ret, kith_e
                            .n_neg = h->sum.n_neg,
                            .is_finite = true};
     for (size_t i = 0; i < v.n_terms; i++) h->term[i].value = h->sum.value[i] * share;
-    double norm[KI_OPTIM_N_GROUPS];
-    KI_TRY(ki_optim_norms(h->optim, norm, err));
-    ki_learner_norms(norm, v.grad_norm);
-    for (int g = 0; g < KI_N_GROUPS; g++) v.is_finite = v.is_finite && isfinite(v.grad_norm[g]);
+    memcpy(v.grad_norm, h->last.grad_norm, sizeof v.grad_norm);
     *ret = v;
     return KITH_OK;
 }

@@ -15,35 +15,12 @@ static double now_s(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The loss is no number: which images, and where to go on from. */
-static kith_status fail_numeric(ki_train_state *run, const ki_loader_batch *batch, kith_error *err) {
-    char why[200], names[160] = "";
-    const char *images[256];
-    int64_t n = 0;
-    size_t used = 0;
-    snprintf(why, sizeof why, "%.190s", err ? err->message : "");
-    for (; n < batch->n && n < 256; n++) {
-        images[n] = run->set->item[batch->item[n]].path;
-        const char *slash = strrchr(images[n], '/');
-        const int k =
-            snprintf(names + used, sizeof names - used, "%s%s", n ? ", " : "", slash ? slash + 1 : images[n]);
-        if (k > 0 && (size_t)k < sizeof names - used)
-            used += (size_t)k;
-        else
-            names[used] = '\0';
-    }
-    kith_error ignored;
-    char text[512];
-    snprintf(text, sizeof text, "stopped: %s", why);
-    if (ki_record_add_text(run->record, "note", run->at.step, text, images, n, &ignored) != KITH_OK)
-        n = 0; /* the log cannot be written either: the line below is all there is */
-    ki_fail(err, KITH_ENUMERIC, "step %lld: %s; the batch is %s%s (%lld images, all named in %s/log.jsonl)",
-            (long long)run->at.step + 1, why, names, used ? " …" : "", (long long)batch->n, run->folder.path);
-    if (run->saved_step >= 0)
-        return ki_hint(err, KITH_ENUMERIC,
-                       "lower optim.lr or set optim.clip; the checkpoint of step %lld is still good",
-                       (long long)run->saved_step);
-    return ki_hint(err, KITH_ENUMERIC, "lower optim.lr or set optim.clip, and begin again");
+/* A failed step: one that is not about numbers is passed on as it is. */
+static kith_status check_numbers(ki_train_state *run, kith_status status, kith_error *err) {
+    if (status != KITH_ENUMERIC) return status;
+    char what[200];
+    snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, err ? err->message : "");
+    return ki_train_fail_numeric(run, run->at.step, what, err);
 }
 
 static kith_status add_batch(ki_train_state *run, kith_error *err) {
@@ -53,9 +30,8 @@ static kith_status add_batch(ki_train_state *run, kith_error *err) {
     for (int64_t i = 0; i < batch.n; i++) run->label[i] = run->class_of[batch.label[i]];
     const ki_learner_batch input = {
         .n = batch.n, .data = batch.data, .label = run->label, .window = batch.window};
-    const kith_status status = ki_learner_add(run->learner, &input, (uint64_t)run->at.step, err);
-    if (status == KITH_ENUMERIC) return fail_numeric(run, &batch, err);
-    KI_TRY(status);
+    ki_train_recent_add(run, &batch);
+    KI_TRY(check_numbers(run, ki_learner_add(run->learner, &input, (uint64_t)run->at.step, err), err));
     run->at.sampler = batch.after;
     run->at.n_images += batch.n;
     run->window_images += batch.n;
@@ -69,7 +45,7 @@ static kith_status step(ki_train_state *run, kith_error *err) {
     const double began = now_s();
     run->lr = ki_schedule_at(&optim->schedule, run->at.step, run->n_steps).lr;
     for (int64_t i = 0; i < optim->accumulate; i++) KI_TRY(add_batch(run, err));
-    KI_TRY(ki_learner_update(run->learner, run->lr, err));
+    KI_TRY(check_numbers(run, ki_learner_update(run->learner, run->lr, err), err));
     run->at.step++;
     const double seconds = now_s() - began;
     run->at.seconds += seconds;
@@ -85,13 +61,8 @@ static kith_status look(ki_train_state *run, kith_error *err) {
     const double seconds = now_s() - began; /* a device may still have been at work */
     run->at.seconds += seconds;
     run->window_seconds += seconds;
-    if (!values.is_finite) {
-        ki_fail(err, KITH_ENUMERIC, "step %lld: the gradient is not a finite number",
-                (long long)run->at.step);
-        return ki_hint(err, KITH_ENUMERIC,
-                       "lower optim.lr or set optim.clip; the checkpoint of step %lld is still good",
-                       (long long)run->saved_step);
-    }
+    if (!values.is_finite)
+        return ki_train_fail_numeric(run, (int64_t)values.bad_step, "a value is not a finite number", err);
     run->total = values.total;
     run->n_terms = (int)(values.n_terms < KI_MOST_TERMS ? values.n_terms : KI_MOST_TERMS);
     for (int i = 0; i < run->n_terms; i++)

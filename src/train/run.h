@@ -44,6 +44,13 @@ typedef struct ki_pair_histogram {
     int64_t positive[KI_HISTOGRAM_BINS], negative[KI_HISTOGRAM_BINS];
 } ki_pair_histogram;
 
+/* Items of the last batches, in a ring. */
+typedef struct ki_recent {
+    int64_t n_slots, n_added;
+    int64_t *item; /* [n_slots, batch] */
+    int64_t *n, *step;
+} ki_recent;
+
 typedef struct ki_train_state {
     const ki_train_options *options;
     const ki_recipe *recipe;
@@ -83,11 +90,11 @@ typedef struct ki_train_state {
     double window_seconds;
     int64_t window_images;
 
-    int32_t *label;            /* of one batch, by training class */
-    float *embedding;          /* of one batch */
+    int32_t *label;   /* of one batch, by training class */
+    float *embedding; /* of one batch */
+    ki_recent recent;
     int64_t last_n;            /* images of the last batch */
     ki_pair_histogram weights; /* of pairs of a training batch */
-    int64_t n_margin;          /* logged steps in a row with the loss at its margin */
 } ki_train_state;
 
 /* Tell the caller; true when it wants a stop (which is remembered). */
@@ -112,9 +119,15 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err);
 kith_status ki_train_judge(ki_train_state *run, const ki_items *items, const char *split,
                            ki_scores *ret_scores, ki_embedded *ret_embedded, kith_error *err);
 
+/* numeric.c: the error line when the loss of step `step` (from 0) is no number. */
+kith_status ki_train_fail_numeric(ki_train_state *run, int64_t step, const char *what, kith_error *err);
+kith_status ki_train_recent_make(ki_train_state *run, kith_error *err);
+void ki_train_recent_release(ki_train_state *run);
+void ki_train_recent_add(ki_train_state *run, const ki_loader_batch *batch);
+
 /* collapse.c: warn, once, when the embeddings have become alike or the loss sits at its margin. */
 kith_status ki_train_watch(ki_train_state *run, const ki_learner_values *values, int64_t n, kith_error *err);
-kith_status ki_train_watch_alike(ki_train_state *run, double alike, const char *where, kith_error *err);
+kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval, kith_error *err);
 
 /* finish.c: the chosen model, test classes, result card. */
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err);

@@ -197,6 +197,7 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                                      .must_stop = ki_train_asked_to_stop,
                                      .user = run};
     KI_TRY(ki_judge_new(&judge, &run->judge, err));
+    KI_TRY(ki_train_recent_make(run, err));
     KI_TRY(ki_alloc_or(&run->label, (size_t)run->batch, sizeof *run->label, "labels", err));
     return ki_alloc_or(&run->embedding, (size_t)run->batch, (size_t)run->net.embedding * sizeof(float),
                        "a batch's embeddings", err);
@@ -355,6 +356,7 @@ void ki_train_release(ki_train_state *run) {
     ki_free(run->class_of);
     ki_free(run->label);
     ki_free(run->embedding);
+    ki_train_recent_release(run);
     kith_dataset_free(run->set);
     ki_folder_release(&run->folder);
 }

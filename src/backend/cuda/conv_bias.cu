@@ -14,7 +14,7 @@ static bool in_packs(const void *ptr, int64_t c, int64_t pitch) {
 
 static unsigned blocks_of(int64_t n) {
     const int64_t blocks = (n + THREADS - 1) / THREADS;
-    return (unsigned)(blocks < 1 ? 1 : blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS);
+    return (unsigned)(blocks < 1 ? 1 : blocks < (int64_t)MAX_BLOCKS ? blocks : (int64_t)MAX_BLOCKS);
 }
 
 template <typename T, int V>
