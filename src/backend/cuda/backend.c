@@ -207,6 +207,8 @@ const ki_backend_type ki_backend_cuda = {
     .edge_bytes = cuda_edge_bytes,
     .import = cuda_import,
     .export = cuda_export,
+    .images = ki_cuda_images,
+    .queues = &ki_cuda_queues,
     .kernels =
         {
             [KI_OP_BATCH_NORM] = &ki_cuda_batch_norm,

@@ -90,6 +90,12 @@ kith_status ki_cuda_event_wait(cudaEvent_t event, kith_error *err);
 kith_status ki_cuda_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes,
                                void *ret_kernel, kith_error *err);
 
+/* Crop, mirror and normalise bytes into an input (images.c). */
+kith_status ki_cuda_images(ki_backend *backend, const ki_image_step *step, const ki_edge *edge, void *dst,
+                           kith_error *err);
+/* The second stream as core/backend.h has it (queues.c). */
+extern const ki_queue_type ki_cuda_queues;
+
 extern const ki_backend_type ki_backend_cuda;
 
 /* One record per op. conv2d, linear: matrix products and cuDNN; the others: ops.c and the .cu files. */

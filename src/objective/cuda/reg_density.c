@@ -2,8 +2,8 @@
 #include "backend/cuda/cuda.h"
 #include "objective/cuda/reg.h"
 #include "objective/cuda/reg_classes.h"
-#include "objective/cuda/reg_room.h"
 #include "objective/cuda/reg_rows.h"
+#include "objective/cuda/reg_scratch.h"
 
 typedef struct places {
     ki_cuda_classes classes;
@@ -11,18 +11,18 @@ typedef struct places {
     double *spread, *factor, *row_value;
 } places;
 
-static places place(const ki_cuda_reg_in *in, ki_cuda_room *room) {
+static places place(const ki_cuda_reg_in *in, ki_cuda_scratch *room) {
     const int64_t m = in->m, dim = in->edge[KI_TAP_EMBEDDING].shape.dim[1];
     return (places){.classes = ki_cuda_classes_place(room, m),
-                    .mean = ki_cuda_room_floats(room, m * dim),
-                    .spread = ki_cuda_room_doubles(room, m),
-                    .factor = ki_cuda_room_doubles(room, m),
-                    .row_value = ki_cuda_room_doubles(room, m)};
+                    .mean = ki_cuda_scratch_floats(room, m * dim),
+                    .spread = ki_cuda_scratch_doubles(room, m),
+                    .factor = ki_cuda_scratch_doubles(room, m),
+                    .row_value = ki_cuda_scratch_doubles(room, m)};
 }
 
 static kith_status density_open(const ki_cuda_reg_in *in, void **ret_self, size_t *ret_scratch_bytes,
                                 kith_error *err) {
-    ki_cuda_room room = {0};
+    ki_cuda_scratch room = {0};
     (void)err;
     *ret_self = NULL;
     place(in, &room);
@@ -32,7 +32,7 @@ static kith_status density_open(const ki_cuda_reg_in *in, void **ret_self, size_
 
 static kith_status density_launch(void *self, const ki_cuda_reg_in *in, void *scratch, kith_error *err) {
     enum { ALPHA, D0 };
-    ki_cuda_room room = {.base = scratch};
+    ki_cuda_scratch room = {.base = scratch};
     const places at = place(in, &room);
     const int64_t m = in->m, dim = in->edge[KI_TAP_EMBEDDING].shape.dim[1];
     const float *x = in->tap[KI_TAP_EMBEDDING];

@@ -10,8 +10,8 @@
 #include "objective/cuda/reg.h"
 #include "objective/cuda/reg_classes.h"
 #include "objective/cuda/reg_pairwise.h"
-#include "objective/cuda/reg_room.h"
 #include "objective/cuda/reg_rows.h"
+#include "objective/cuda/reg_scratch.h"
 
 typedef struct energy {
     ki_energy_form form;
@@ -43,19 +43,19 @@ typedef struct places {
     double *spread, *own;
 } places;
 
-static places place(const energy *o, ki_cuda_room *room) {
-    places at = {.row_value = ki_cuda_room_doubles(room, o->m),
-                 .row_items = ki_cuda_room_doubles(room, o->m),
-                 .slope = ki_cuda_room_doubles(room, 1),
-                 .square = ki_cuda_room_floats(room, o->m * o->m)};
+static places place(const energy *o, ki_cuda_scratch *room) {
+    places at = {.row_value = ki_cuda_scratch_doubles(room, o->m),
+                 .row_items = ki_cuda_scratch_doubles(room, o->m),
+                 .slope = ki_cuda_scratch_doubles(room, 1),
+                 .square = ki_cuda_scratch_floats(room, o->m * o->m)};
     if (o->pairs > 0) {
-        at.count = ki_cuda_room_take(room, o->m * o->m, sizeof *at.count);
+        at.count = ki_cuda_scratch_take(room, o->m * o->m, sizeof *at.count);
     } else {
         at.classes = ki_cuda_classes_place(room, o->m);
-        at.mean = ki_cuda_room_floats(room, o->m * o->dim);
-        at.pull = ki_cuda_room_floats(room, o->m * o->dim);
-        at.spread = ki_cuda_room_doubles(room, o->m);
-        at.own = ki_cuda_room_doubles(room, o->m);
+        at.mean = ki_cuda_scratch_floats(room, o->m * o->dim);
+        at.pull = ki_cuda_scratch_floats(room, o->m * o->dim);
+        at.spread = ki_cuda_scratch_doubles(room, o->m);
+        at.own = ki_cuda_scratch_doubles(room, o->m);
     }
     return at;
 }
@@ -63,7 +63,7 @@ static places place(const energy *o, ki_cuda_room *room) {
 static kith_status energy_open(const ki_cuda_reg_in *in, void **ret_self, size_t *ret_scratch_bytes,
                                kith_error *err) {
     const energy o = energy_of(in);
-    ki_cuda_room room = {0};
+    ki_cuda_scratch room = {0};
     (void)err;
     *ret_self = NULL;
     place(&o, &room);
@@ -108,7 +108,7 @@ static kith_status random_pairs(const ki_cuda_reg_in *in, const energy *o, const
 
 static kith_status energy_launch(void *self, const ki_cuda_reg_in *in, void *scratch, kith_error *err) {
     const energy o = energy_of(in);
-    ki_cuda_room room = {.base = scratch};
+    ki_cuda_scratch room = {.base = scratch};
     const places at = place(&o, &room);
     (void)self;
     return o.pairs > 0 ? random_pairs(in, &o, &at, err) : all_pairs(in, &o, &at, err);

@@ -19,14 +19,13 @@
 #include "backend/cuda/cuda.h"
 #include "objective/cuda/reg.h"
 #include "objective/cuda/reg_moments.h"
-#include "objective/cuda/reg_room.h"
+#include "objective/cuda/reg_scratch.h"
 #include "objective/cuda/rows.h"
 #include "objective/reg/moments.h"
 
 /* Of projected positions; past it they are made in blocks and computed again. */
 #define MOST_BYTES ((size_t)1536 << 20)
 
-/* One order's share of buffers that hold all orders: order k at (k - 2) * step. */
 typedef struct horde {
     int orders;
     int64_t dim, embedding, n; /* n: width of an order's z: embedding, or dim without */
@@ -43,7 +42,7 @@ typedef struct places {
     float *diff_g[KI_MOST_ORDERS + 1];
 } places;
 
-static places place(const horde *o, const ki_cuda_reg_in *in, ki_cuda_room *room) {
+static places place(const horde *o, const ki_cuda_reg_in *in, ki_cuda_scratch *room) {
     const ki_cuda_map map = ki_cuda_map_of(in->backend, &in->edge[KI_TAP_MAP]);
     const int64_t n_orders = o->orders - 1, rows = n_orders * in->m;
     places at = {.moments = {.backend = in->backend,
@@ -62,19 +61,20 @@ static places place(const horde *o, const ki_cuda_reg_in *in, ki_cuda_room *room
     const int n_w = ki_moments_projections(o->orders, at.moments.cascaded);
     for (int t = 0; t < n_w; t++) at.moments.w[t] = in->param[t].value;
     ki_cuda_moments_place(&at.moments, room);
-    at.z = ki_cuda_room_floats(room, rows * o->n);
-    at.unit = ki_cuda_room_floats(room, rows * o->n);
-    at.norm = ki_cuda_room_floats(room, rows);
-    at.diff_unit = ki_cuda_room_floats(room, rows * o->n);
-    at.diff_z = ki_cuda_room_floats(room, rows * o->n);
+    at.z = ki_cuda_scratch_floats(room, rows * o->n);
+    at.unit = ki_cuda_scratch_floats(room, rows * o->n);
+    at.norm = ki_cuda_scratch_floats(room, rows);
+    at.diff_unit = ki_cuda_scratch_floats(room, rows * o->n);
+    at.diff_z = ki_cuda_scratch_floats(room, rows * o->n);
     for (int k = 2; k <= o->orders; k++) at.diff_g[k] = at.diff_z ? at.diff_z + (k - 2) * in->m * o->n : NULL;
     if (o->embedding == 0) return at;
-    for (int k = 2; k <= o->orders; k++) at.diff_g[k] = ki_cuda_room_floats(room, in->m * at.moments.padded);
+    for (int k = 2; k <= o->orders; k++)
+        at.diff_g[k] = ki_cuda_scratch_floats(room, in->m * at.moments.padded);
     at.e_pitch = o->embedding;
     if (map.is_bf16) {
         at.e_pitch = (o->embedding + KI_CUDA_PAD - 1) / KI_CUDA_PAD * KI_CUDA_PAD;
-        at.e = ki_cuda_room_take(room, o->dim * n_orders * at.e_pitch, ki_number_bytes(KI_NUMBER_BF16));
-        at.diff_packed = ki_cuda_room_take(room, rows * at.e_pitch, ki_number_bytes(KI_NUMBER_BF16));
+        at.e = ki_cuda_scratch_take(room, o->dim * n_orders * at.e_pitch, ki_number_bytes(KI_NUMBER_BF16));
+        at.diff_packed = ki_cuda_scratch_take(room, rows * at.e_pitch, ki_number_bytes(KI_NUMBER_BF16));
     }
     return at;
 }
@@ -83,7 +83,7 @@ static kith_status horde_open(const ki_cuda_reg_in *in, void **ret_self, size_t 
                               kith_error *err) {
     kith_status status = KITH_OK;
     horde *o = NULL;
-    ki_cuda_room room = {0};
+    ki_cuda_scratch room = {0};
     KI_CHECK(ki_zalloc_or(&o, 1, sizeof *o, "the orders of horde", err));
     o->orders = (int)ki_method_int(in->method, in->settings, "orders");
     o->dim = ki_method_int(in->method, in->settings, "dimension");
@@ -105,20 +105,19 @@ done:
 
 static void horde_close(void *self) { ki_free(self); }
 
+/* What order k learns of E. */
+static const ki_cuda_param *embedding_param(const ki_cuda_reg_in *in, const places *at, int k) {
+    return &in->param[at->moments.n_w + k - 2];
+}
+
 /* E of order k as the products take it. */
 typedef struct matrix {
     const void *data;
     int64_t pitch;
 } matrix;
 
-static const ki_cuda_param *embedding_param(const horde *o, const ki_cuda_reg_in *in, const places *at,
-                                            int k) {
-    (void)o;
-    return &in->param[at->moments.n_w + k - 2];
-}
-
 static matrix embedding_of(const horde *o, const ki_cuda_reg_in *in, const places *at, int k) {
-    if (!at->e) return (matrix){embedding_param(o, in, at, k)->value, o->embedding};
+    if (!at->e) return (matrix){embedding_param(in, at, k)->value, o->embedding};
     const size_t skip = (size_t)((k - 2) * at->e_pitch) * ki_number_bytes(KI_NUMBER_BF16);
     return (matrix){(const char *)at->e + skip, (o->orders - 1) * at->e_pitch};
 }
@@ -132,7 +131,7 @@ static kith_status embed(const horde *o, const ki_cuda_reg_in *in, const places 
                              .dim = o->embedding,
                              .padded = at->e_pitch,
                              .block = at->e_pitch};
-        for (int k = 2; k <= o->orders; k++) pack.src[k - 2] = embedding_param(o, in, at, k)->value;
+        for (int k = 2; k <= o->orders; k++) pack.src[k - 2] = embedding_param(in, at, k)->value;
         KI_CUDA(ki_cuda_product_pack(&pack, true, at->e, in->stream));
     }
     for (int k = 2; k <= o->orders; k++) {
@@ -150,6 +149,36 @@ static kith_status embed(const horde *o, const ki_cuda_reg_in *in, const places 
     return KITH_OK;
 }
 
+/* One product for each order: c[k] = op(a[k]) op(b[k]) + beta c[k], all at once when the matrices lie at even
+ * distances, which they do unless somebody else owns one of them. */
+typedef struct product {
+    bool ta, tb;
+    int64_t m, n, k, lda, ldb, ldc;
+    float beta;
+    ki_number type;
+    int count;
+    const char *a[KI_MOST_ORDERS], *b[KI_MOST_ORDERS];
+    float *c[KI_MOST_ORDERS];
+} product;
+
+static kith_status run_products(ki_backend *backend, const product *p, kith_error *err) {
+    bool is_even = p->count > 1;
+    for (int i = 2; i < p->count; i++)
+        is_even = is_even && p->a[i] - p->a[i - 1] == p->a[1] - p->a[0] &&
+                  p->b[i] - p->b[i - 1] == p->b[1] - p->b[0] && p->c[i] - p->c[i - 1] == p->c[1] - p->c[0];
+    if (is_even) {
+        const int64_t bytes = (int64_t)ki_number_bytes(p->type);
+        return ki_cuda_gemm_batched(backend, p->ta, p->tb, p->m, p->n, p->k, 1, p->a[0], p->type, p->lda,
+                                    (p->a[1] - p->a[0]) / bytes, p->b[0], p->ldb, (p->b[1] - p->b[0]) / bytes,
+                                    p->beta, p->c[0], KI_NUMBER_FLOAT, p->ldc, p->c[1] - p->c[0], p->count,
+                                    err);
+    }
+    for (int i = 0; i < p->count; i++)
+        KI_TRY(ki_cuda_gemm(backend, p->ta, p->tb, p->m, p->n, p->k, 1, p->a[i], p->type, p->lda, p->b[i],
+                            p->ldb, p->beta, p->c[i], KI_NUMBER_FLOAT, p->ldc, err));
+    return KITH_OK;
+}
+
 /* From diff_z to the gradients of E and of the moments. */
 static kith_status embed_back(const horde *o, const ki_cuda_reg_in *in, const places *at, kith_error *err) {
     const ki_cuda_moments *moments = &at->moments;
@@ -157,25 +186,43 @@ static kith_status embed_back(const horde *o, const ki_cuda_reg_in *in, const pl
     if (at->e)
         KI_CUDA(ki_cuda_product_store(at->diff_z, (o->orders - 1) * in->m, o->n, o->n, false, true,
                                       at->diff_packed, at->e_pitch, in->stream));
-    for (int k = 2; k <= o->orders; k++) {
+    const char *diff = at->e ? at->diff_packed : (const void *)at->diff_z;
+    const size_t step = (size_t)(in->m * at->e_pitch) * ki_number_bytes(moments->type);
+    product by_e = {.ta = true,
+                    .m = o->dim,
+                    .n = o->n,
+                    .k = in->m,
+                    .lda = moments->padded,
+                    .ldb = at->e_pitch,
+                    .ldc = o->n,
+                    .beta = 1,
+                    .type = moments->type};
+    product by_g = {.tb = true,
+                    .m = in->m,
+                    .n = o->dim,
+                    .k = o->n,
+                    .lda = at->e_pitch,
+                    .ldc = moments->padded,
+                    .type = moments->type};
+    for (int k = 2; k <= o->orders; k++, diff += step) {
         const matrix e = embedding_of(o, in, at, k);
-        const char *all = at->e ? at->diff_packed : (void *)at->diff_z;
-        const void *diff = all + (size_t)((k - 2) * in->m * at->e_pitch) * ki_number_bytes(moments->type);
-        float *diff_e = embedding_param(o, in, at, k)->diff;
-        if (diff_e)
-            KI_TRY(ki_cuda_gemm(in->backend, true, false, o->dim, o->n, in->m, 1, moments->g[k],
-                                moments->type, moments->padded, diff, at->e_pitch, 1, diff_e, KI_NUMBER_FLOAT,
-                                o->n, err));
-        KI_TRY(ki_cuda_gemm(in->backend, false, true, in->m, o->dim, o->n, 1, diff, moments->type,
-                            at->e_pitch, e.data, e.pitch, 0, at->diff_g[k], KI_NUMBER_FLOAT, moments->padded,
-                            err));
+        float *diff_e = embedding_param(in, at, k)->diff;
+        by_g.a[by_g.count] = diff;
+        by_g.b[by_g.count] = e.data;
+        by_g.c[by_g.count++] = at->diff_g[k];
+        by_g.ldb = e.pitch;
+        if (!diff_e) continue;
+        by_e.a[by_e.count] = moments->g[k];
+        by_e.b[by_e.count] = diff;
+        by_e.c[by_e.count++] = diff_e;
     }
-    return KITH_OK;
+    KI_TRY(run_products(in->backend, &by_e, err));
+    return run_products(in->backend, &by_g, err);
 }
 
 static kith_status horde_launch(void *self, const ki_cuda_reg_in *in, void *scratch, kith_error *err) {
     const horde *o = self;
-    ki_cuda_room room = {.base = scratch};
+    ki_cuda_scratch room = {.base = scratch};
     const places at = place(o, in, &room);
     const int64_t rows = (o->orders - 1) * in->m, step = in->m * o->n;
     float *diff_w[KI_MOST_PROJECTIONS];

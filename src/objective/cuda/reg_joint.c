@@ -2,8 +2,8 @@
 #include "backend/cuda/cuda.h"
 #include "objective/cuda/reg.h"
 #include "objective/cuda/reg_pairwise.h"
-#include "objective/cuda/reg_room.h"
 #include "objective/cuda/reg_rows.h"
+#include "objective/cuda/reg_scratch.h"
 #include "objective/reg/kernels.h"
 
 _Static_assert((int)KI_MOST_LAYERS == KI_CUDA_MOST_LAYERS, "the kernels' limit is the method's");
@@ -13,7 +13,7 @@ typedef struct joint {
     ki_cuda_layers device;
 } joint;
 
-static kith_status place(const ki_cuda_reg_in *in, bool is_mmd, ki_cuda_room *room, joint *ret,
+static kith_status place(const ki_cuda_reg_in *in, bool is_mmd, ki_cuda_scratch *room, joint *ret,
                          kith_error *err) {
     ki_layers *layers = &ret->layers;
     KI_TRY(ki_layers_read(in->settings, in->method->name, layers, err));
@@ -23,17 +23,17 @@ static kith_status place(const ki_cuda_reg_in *in, bool is_mmd, ki_cuda_room *ro
         ret->device.mixed[i] = (int)layers->kernel[i].n;
         ret->device.degree[i] = (int)layers->kernel[i].degree;
         ret->device.given[i] = (float)layers->kernel[i].bandwidth;
-        ret->device.s[i] = ki_cuda_room_floats(room, in->m * in->m);
+        ret->device.s[i] = ki_cuda_scratch_floats(room, in->m * in->m);
     }
-    ret->device.row_sum = ki_cuda_room_doubles(room, (layers->n + 1) * in->m);
-    ret->device.sum = ki_cuda_room_doubles(room, layers->n + 1);
-    ret->device.row_value = ki_cuda_room_doubles(room, in->m);
+    ret->device.row_sum = ki_cuda_scratch_doubles(room, (layers->n + 1) * in->m);
+    ret->device.sum = ki_cuda_scratch_doubles(room, layers->n + 1);
+    ret->device.row_value = ki_cuda_scratch_doubles(room, in->m);
     return KITH_OK;
 }
 
 static kith_status joint_open(const ki_cuda_reg_in *in, void **ret_self, size_t *ret_scratch_bytes,
                               kith_error *err) {
-    ki_cuda_room room = {0};
+    ki_cuda_scratch room = {0};
     joint o;
     *ret_self = NULL;
     KI_TRY(place(in, false, &room, &o, err));
@@ -48,7 +48,7 @@ static ki_pairwise_measure measure_of(int kind) {
 }
 
 static kith_status run(const ki_cuda_reg_in *in, bool is_mmd, void *scratch, kith_error *err) {
-    ki_cuda_room room = {.base = scratch};
+    ki_cuda_scratch room = {.base = scratch};
     joint o;
     KI_TRY(place(in, is_mmd, &room, &o, err));
     for (int i = 0; i < o.layers.n; i++) {

@@ -32,7 +32,7 @@ static void set_chains(ki_cuda_moments *o) {
     }
 }
 
-void ki_cuda_moments_place(ki_cuda_moments *o, ki_cuda_room *room) {
+void ki_cuda_moments_place(ki_cuda_moments *o, ki_cuda_scratch *room) {
     const size_t bytes = ki_number_bytes(o->type);
     set_chains(o);
     o->padded = round_up(o->dim, KI_CUDA_PAD);
@@ -45,11 +45,11 @@ void ki_cuda_moments_place(ki_cuda_moments *o, ki_cuda_room *room) {
         o->block = round_up((o->padded + n - 1) / n, LEAST_BLOCK);
     }
     if (o->block > o->padded) o->block = o->padded;
-    o->p = ki_cuda_room_take(room, n_rows(o) * o->n_w * o->block, bytes);
-    o->packed = ki_cuda_room_take(room, o->c * o->n_w * o->padded, bytes);
+    o->p = ki_cuda_scratch_take(room, n_rows(o) * o->n_w * o->block, bytes);
+    o->packed = ki_cuda_scratch_take(room, o->c * o->n_w * o->padded, bytes);
     for (int k = 2; k <= o->orders; k++)
-        o->g[k] = ki_cuda_room_take(room, o->m * o->padded, o->g_is_float ? sizeof(float) : bytes);
-    o->diff_f = n_blocks(o) > 1 ? ki_cuda_room_floats(room, n_rows(o) * o->c) : NULL;
+        o->g[k] = ki_cuda_scratch_take(room, o->m * o->padded, o->g_is_float ? sizeof(float) : bytes);
+    o->diff_f = n_blocks(o) > 1 ? ki_cuda_scratch_floats(room, n_rows(o) * o->c) : NULL;
 }
 
 /* Columns [begin, begin + width) of all projections. */

@@ -12,7 +12,7 @@
 
 #include "backend/cuda/gemm.h"
 #include "objective/cuda/reg_product.h"
-#include "objective/cuda/reg_room.h"
+#include "objective/cuda/reg_scratch.h"
 
 typedef struct ki_cuda_moments {
     ki_backend *backend;
@@ -38,7 +38,7 @@ typedef struct ki_cuda_moments {
 } ki_cuda_moments;
 
 /* Sizes, and places in `room`. */
-void ki_cuda_moments_place(ki_cuda_moments *moments, ki_cuda_room *room);
+void ki_cuda_moments_place(ki_cuda_moments *moments, ki_cuda_scratch *room);
 
 /* g from f and w. */
 kith_status ki_cuda_moments_forward(const ki_cuda_moments *moments, kith_error *err);

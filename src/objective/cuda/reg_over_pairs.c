@@ -3,8 +3,8 @@
 #include "backend/cuda/cuda.h"
 #include "objective/cuda/reg.h"
 #include "objective/cuda/reg_pairwise.h"
-#include "objective/cuda/reg_room.h"
 #include "objective/cuda/reg_rows.h"
+#include "objective/cuda/reg_scratch.h"
 
 typedef struct places {
     float *s; /* [m, m]; becomes dL/ds */
@@ -12,15 +12,15 @@ typedef struct places {
     float *coefficient;
 } places;
 
-static places place(const ki_cuda_reg_in *in, ki_cuda_room *room) {
-    return (places){.s = ki_cuda_room_floats(room, in->m * in->m),
-                    .row = ki_cuda_room_doubles(room, 3 * in->m),
-                    .coefficient = ki_cuda_room_floats(room, 2)};
+static places place(const ki_cuda_reg_in *in, ki_cuda_scratch *room) {
+    return (places){.s = ki_cuda_scratch_floats(room, in->m * in->m),
+                    .row = ki_cuda_scratch_doubles(room, 3 * in->m),
+                    .coefficient = ki_cuda_scratch_floats(room, 2)};
 }
 
 static kith_status pairs_open(const ki_cuda_reg_in *in, void **ret_self, size_t *ret_scratch_bytes,
                               kith_error *err) {
-    ki_cuda_room room = {0};
+    ki_cuda_scratch room = {0};
     (void)err;
     *ret_self = NULL;
     place(in, &room);
@@ -33,7 +33,7 @@ typedef kith_status (*middle)(const ki_cuda_reg_in *in, const places *at, kith_e
 
 static kith_status run(const ki_cuda_reg_in *in, ki_pairwise_measure measure, middle fn, void *scratch,
                        kith_error *err) {
-    ki_cuda_room room = {.base = scratch};
+    ki_cuda_scratch room = {.base = scratch};
     const places at = place(in, &room);
     const float *x = in->tap[KI_TAP_EMBEDDING];
     const int64_t dim = in->edge[KI_TAP_EMBEDDING].shape.dim[1];

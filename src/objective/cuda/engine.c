@@ -1,0 +1,409 @@
+/* The engine: what evaluate.c does on the host, queued on the device's stream.
+ *
+ * Terms that read the normalised embedding and terms that read it as it is gather their gradients apart; the
+ * normalisation's own chain rule is applied once, to the sum. */
+#include <string.h>
+
+#include "backend/cuda/gemm.h"
+#include "core/log.h"
+#include "objective/check.h"
+#include "objective/cuda/inside.h"
+#include "objective/cuda/rows.h"
+
+#define X(name) &ki_cuda_reg_##name,
+static const ki_cuda_reg *const regs[] = {
+#include "objective/cuda/reg.def"
+};
+#undef X
+
+kith_status ki_cuda_fail_method(kith_error *err, const char *kind, const char *name) {
+    ki_fail(err, KITH_EUNSUPPORTED, "%s %s is not known on the device", kind, name);
+    return ki_hint(err, KITH_EUNSUPPORTED, "use device cpu for this objective");
+}
+
+kith_status ki_engine_take(ki_engine *e, size_t bytes, const char *what, void *ret_ptr, kith_error *err) {
+    void *ptr = NULL;
+    KI_TRY(ki_grow(&e->taken, &e->taken_capacity, e->n_taken + 1, sizeof *e->taken, "an engine", err));
+    const kith_status status = e->backend->type->alloc(e->backend, bytes ? bytes : 1, &ptr, err);
+    if (status != KITH_OK) return ki_prefix(err, status, "the objective's %s", what);
+    e->taken[e->n_taken++] = ptr;
+    memcpy(ret_ptr, &ptr, sizeof ptr);
+    return KITH_OK;
+}
+
+static kith_status take_floats(ki_engine *e, int64_t n, const char *what, float **ret, kith_error *err) {
+    size_t bytes = 0;
+    if (!ki_mul_size((size_t)n, sizeof **ret, &bytes)) return ki_fail_memory(err, SIZE_MAX, what);
+    return ki_engine_take(e, bytes, what, ret, err);
+}
+
+static bool has_tap(unsigned taps, ki_tap tap) { return (taps & KI_TAP_BIT(tap)) != 0; }
+
+static kith_status zero(ki_engine *e, void *ptr, int64_t n, kith_error *err) {
+    return e->backend->type->zero(e->backend, ptr, (size_t)n * sizeof(float), err);
+}
+
+/* Opening. */
+
+static kith_status check_tap(const ki_engine *e, ki_tap tap, kith_error *err) {
+    const ki_edge *edge = &e->batch.tap_edge[tap];
+    const ki_sizes *sizes = &e->objective->sizes;
+    const int64_t rows = edge->shape.dim[0], cols = edge->shape.dim[1];
+    if (!e->batch.tap[tap] || !e->batch.diff[tap])
+        return ki_fail(err, KITH_EINVAL, "the objective reads %s, which the batch does not have",
+                       ki_tap_name(tap));
+    if (edge->shape.n_dims != (tap == KI_TAP_MAP ? 4 : 2) || cols < 1 ||
+        (tap != KI_TAP_WEIGHT && rows != e->m)) {
+        char found[64];
+        return ki_fail(err, KITH_ESHAPE, "%s is %s; wanted %lld rows, one for each label", ki_tap_name(tap),
+                       ki_shape_text(&edge->shape, found, sizeof found), (long long)e->m);
+    }
+    const int64_t wanted = tap == KI_TAP_EMBEDDING ? sizes->embedding
+                           : tap == KI_TAP_POOLED  ? sizes->pooled
+                           : tap == KI_TAP_MAP     ? sizes->map
+                                                   : 0;
+    if (wanted && cols != wanted)
+        return ki_fail(err, KITH_ESHAPE, "%s has %lld columns; the objective was made for %lld",
+                       ki_tap_name(tap), (long long)cols, (long long)wanted);
+    return KITH_OK;
+}
+
+static kith_status check_batch(const ki_engine *e, kith_error *err) {
+    if (e->m < 1 || e->m > INT32_MAX)
+        return ki_fail(err, KITH_ESHAPE, "the batch has %lld items; wanted at least 1", (long long)e->m);
+    if (e->objective->n_terms > KI_CUDA_MOST_TERMS)
+        return ki_fail(err, KITH_EUNSUPPORTED, "the objective has %zu terms; the device takes %d",
+                       e->objective->n_terms, KI_CUDA_MOST_TERMS);
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (tap != KI_TAP_LOGITS && has_tap(e->objective->taps, tap)) KI_TRY(check_tap(e, tap, err));
+    }
+    if (ki_engine_stops(e->objective) && !e->batch.diff_stopped)
+        return ki_fail(err, KITH_EINVAL,
+                       "a term stops at the embedding, and the batch has no room for its gradient");
+    return KITH_OK;
+}
+
+static kith_status open_values(ki_engine *e, kith_error *err) {
+    const ki_objective *o = e->objective;
+    const size_t n_loss = o->loss.record ? 1 : 0;
+    KI_TRY(ki_engine_take(e, sizeof *e->values, "values", &e->values, err));
+    KI_TRY(e->backend->type->zero(e->backend, e->values, sizeof *e->values, err));
+    KI_TRY(ki_engine_take(e, (size_t)e->m * sizeof *e->label, "labels", &e->label, err));
+    KI_TRY(ki_cuda_pinned_alloc(e->backend, sizeof *e->host, (void **)&e->host, err));
+    KI_TRY(ki_cuda_event_new(e->backend, &e->fetched, err));
+    KI_TRY(ki_zalloc_or(&e->term, o->n_terms + 1, sizeof *e->term, "terms", err));
+    memcpy(e->term, o->term, o->n_terms * sizeof *e->term);
+    e->begin = (ki_cuda_begin){.step = e->batch.step,
+                               .label = e->batch.label,
+                               .safe_label = e->label,
+                               .m = (int32_t)e->m,
+                               .n_terms = (int32_t)o->n_terms,
+                               .n_classes = o->sizes.n_classes};
+    if (n_loss) e->begin.weight[0] = 1;
+    for (size_t i = 0; i < o->n_regs; i++) {
+        e->begin.weight[n_loss + i] = o->reg[i].weight;
+        e->begin.warmup[n_loss + i] = o->reg[i].warmup;
+    }
+    return KITH_OK;
+}
+
+static kith_status open_logits(ki_engine *e, kith_error *err) {
+    const ki_objective *o = e->objective;
+    if (!has_tap(o->taps, KI_TAP_LOGITS)) return KITH_OK;
+    const int64_t n = o->proxies->shape.dim[0];
+    KI_TRY(take_floats(e, n * e->dim, "normalised proxies", &e->proxies_unit, err));
+    KI_TRY(take_floats(e, n, "proxy norms", &e->proxies_norm, err));
+    KI_TRY(take_floats(e, n * e->dim, "proxy gradients", &e->diff_proxies, err));
+    KI_TRY(take_floats(e, e->m * n, "logits", &e->logits, err));
+    return take_floats(e, e->m * n, "logits", &e->diff_logits, err);
+}
+
+static kith_status open_embedding(ki_engine *e, kith_error *err) {
+    const ki_objective *o = e->objective;
+    if (!has_tap(o->taps, KI_TAP_EMBEDDING)) return KITH_OK;
+    bool has_unit_stop = false;
+    const bool has_logits = has_tap(o->taps, KI_TAP_LOGITS);
+    e->dim = e->batch.tap_edge[KI_TAP_EMBEDDING].shape.dim[1];
+    e->writes_raw = o->loss.record && !o->loss.normalize;
+    e->writes_unit = e->uses_unit = (o->loss.record && o->loss.normalize) || has_logits;
+    for (size_t i = 0; i < o->n_regs; i++) {
+        const ki_reg_use *reg = &o->reg[i];
+        if (!has_tap(reg->taps, KI_TAP_EMBEDDING)) continue;
+        e->uses_unit |= reg->normalize;
+        e->writes_unit |= reg->normalize && !reg->stops;
+        e->writes_raw |= !reg->normalize && !reg->stops;
+        has_unit_stop |= reg->normalize && reg->stops;
+    }
+    const int64_t n = e->m * e->dim;
+    if (e->uses_unit) KI_TRY(take_floats(e, n, "normalised embeddings", &e->unit, err));
+    KI_TRY(take_floats(e, e->m, "norms", &e->norm, err));
+    KI_TRY(take_floats(e, e->m, "norms", &e->loss_sq, err));
+    if (e->writes_unit) KI_TRY(take_floats(e, n, "tap gradients", &e->diff_unit, err));
+    if (has_unit_stop) KI_TRY(take_floats(e, n, "tap gradients", &e->diff_unit_stopped, err));
+    return open_logits(e, err);
+}
+
+static kith_status open_loss(ki_engine *e, kith_error *err) {
+    const ki_loss_use *loss = &e->objective->loss;
+    ki_cuda_param *param = NULL;
+    if (!loss->record) return KITH_OK;
+    KI_TRY(ki_alloc_or(&param, loss->n_params + 1, sizeof *param, "parameters", err));
+    for (size_t i = 0; i < loss->n_params; i++) param[i] = *ki_engine_param_of(e, loss->param[i]);
+    const kith_status status = ki_cuda_site_open(e, param, e->dim, true, NULL, &e->loss, err);
+    ki_free(param);
+    return status;
+}
+
+static const ki_cuda_reg *find_reg(const char *name) {
+    for (size_t i = 0; i < sizeof regs / sizeof regs[0]; i++) {
+        if (strcmp(regs[i]->name, name) == 0) return regs[i];
+    }
+    return NULL;
+}
+
+/* The taps of a term, and where its gradients go: as reg_in and eval_reg of evaluate.c have it. */
+static void reg_taps(const ki_engine *e, const ki_reg_use *reg, ki_cuda_reg_in *in) {
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (!has_tap(reg->taps, tap)) continue;
+        in->tap[tap] = e->batch.tap[tap];
+        in->edge[tap] = e->batch.tap_edge[tap];
+        in->diff[tap] = e->batch.diff[tap];
+        if (tap == KI_TAP_LOGITS) {
+            in->tap[tap] = e->logits;
+            in->diff[tap] = e->diff_logits;
+            in->edge[tap] = (ki_edge){.shape = KI_SHAPE2(e->m, e->objective->proxies->shape.dim[0])};
+        }
+        if (tap != KI_TAP_EMBEDDING) continue;
+        if (reg->normalize) in->tap[tap] = e->unit;
+        in->diff[tap] = reg->normalize ? (reg->stops ? e->diff_unit_stopped : e->diff_unit)
+                                       : (reg->stops ? e->batch.diff_stopped : in->diff[tap]);
+    }
+}
+
+static kith_status open_reg(ki_engine *e, size_t i, bool *has_map, size_t *scratch_bytes, kith_error *err) {
+    const ki_objective *o = e->objective;
+    const ki_reg_use *reg = &o->reg[i];
+    const size_t at = i + (o->loss.record ? 1 : 0);
+    ki_cuda_term *term = &e->reg[i];
+    size_t bytes = 0;
+    term->type = find_reg(reg->record->method.name);
+    if (!term->type) return ki_cuda_fail_method(err, "regularizer", reg->record->method.name);
+    KI_TRY(ki_alloc_or(&term->param, reg->n_params + 1, sizeof *term->param, "parameters", err));
+    for (size_t k = 0; k < reg->n_params; k++) term->param[k] = *ki_engine_param_of(e, reg->param[k]);
+    term->in = (ki_cuda_reg_in){.engine = e,
+                                .backend = e->backend,
+                                .stream = e->stream,
+                                .method = &reg->record->method,
+                                .settings = reg->settings,
+                                .m = e->m,
+                                .n_classes = o->sizes.n_classes,
+                                .label = e->label,
+                                .seed = o->seed,
+                                .step = e->batch.step,
+                                .normalized = reg->normalize,
+                                .n_params = reg->n_params,
+                                .param = term->param,
+                                .n_loss_params = o->loss.n_params,
+                                .weight = &e->values->term_weight[at],
+                                .value = &e->values->value[at]};
+    reg_taps(e, reg, &term->in);
+    term->in.assigns_map = has_tap(reg->taps, KI_TAP_MAP) && !*has_map;
+    *has_map |= has_tap(reg->taps, KI_TAP_MAP);
+    if (term->type->open) KI_TRY(term->type->open(&term->in, &term->self, &bytes, err));
+    term->is_open = true;
+    *scratch_bytes = bytes > *scratch_bytes ? bytes : *scratch_bytes;
+    return KITH_OK;
+}
+
+static kith_status open_parts(ki_engine *e, kith_error *err) {
+    const ki_objective *o = e->objective;
+    size_t scratch_bytes = 0;
+    bool has_map = false;
+    KI_TRY(check_batch(e, err));
+    KI_TRY(ki_engine_params_open(e, err));
+    KI_TRY(open_values(e, err));
+    KI_TRY(open_embedding(e, err));
+    KI_TRY(open_loss(e, err));
+    KI_TRY(ki_zalloc_or(&e->reg, o->n_regs + 1, sizeof *e->reg, "regularizers", err));
+    for (size_t i = 0; i < o->n_regs; i++) KI_TRY(open_reg(e, i, &has_map, &scratch_bytes, err));
+    if (scratch_bytes) KI_TRY(ki_engine_take(e, scratch_bytes, "scratch memory", &e->scratch, err));
+    return ki_engine_push(e, err);
+}
+
+static void engine_close(ki_engine *e) {
+    if (!e) return;
+    if (e->backend) e->backend->type->sync(e->backend, NULL);
+    for (size_t i = 0; e->reg && i < e->objective->n_regs; i++) {
+        ki_cuda_term *term = &e->reg[i];
+        if (term->is_open && term->type->close) term->type->close(term->self);
+        ki_free(term->param);
+    }
+    for (size_t i = 0; i < e->n_sites; i++) ki_free(e->site[i]);
+    for (size_t i = 0; i < e->n_taken; i++) e->backend->type->free(e->backend, e->taken[i]);
+    ki_cuda_pinned_free(e->backend, e->host);
+    ki_cuda_event_free(e->fetched);
+    ki_free(e->reg);
+    ki_free(e->site);
+    ki_free(e->taken);
+    ki_free(e->param);
+    ki_free(e->term);
+    ki_free(e);
+}
+
+static kith_status engine_open(ki_backend *backend, ki_objective *objective, const ki_engine_batch *batch,
+                               int64_t m, ki_engine **ret_engine, kith_error *err) {
+    ki_engine *e = NULL;
+    KI_TRY(ki_zalloc_or(&e, 1, sizeof *e, "an engine", err));
+    e->backend = backend;
+    e->stream = ki_cuda_of(backend)->stream;
+    e->objective = objective;
+    e->batch = *batch;
+    e->m = m;
+    const kith_status status = open_parts(e, err);
+    if (status == KITH_OK)
+        *ret_engine = e;
+    else
+        engine_close(e);
+    return status;
+}
+
+/* One evaluation. */
+
+static kith_status begin(ki_engine *e, kith_error *err) {
+    const ki_objective *o = e->objective;
+    const bool loss_reads_unit = o->loss.record && o->loss.normalize;
+    KI_CUDA(ki_cuda_step_begin(&e->begin, e->values, e->stream));
+    if (has_tap(o->taps, KI_TAP_POOLED))
+        KI_TRY(zero(e, e->batch.diff[KI_TAP_POOLED], ki_shape_count(&e->batch.tap_edge[KI_TAP_POOLED].shape),
+                    err));
+    if (!has_tap(o->taps, KI_TAP_EMBEDDING)) return KITH_OK;
+    const float *x = e->batch.tap[KI_TAP_EMBEDDING];
+    const int64_t n = e->m * e->dim;
+    KI_CUDA(ki_cuda_rows_normalize(x, e->m, e->dim, e->unit, e->norm,
+                                   e->unit && !loss_reads_unit ? NULL : e->loss_sq, &e->values->fault,
+                                   e->stream));
+    if (e->unit && o->loss.record && !loss_reads_unit)
+        KI_CUDA(ki_cuda_rows_normalize(x, e->m, e->dim, NULL, NULL, e->loss_sq, NULL, e->stream));
+    /* Cleared unless the loss is going to assign there, or the normalisation's chain rule at the end. */
+    if (e->writes_unit && !loss_reads_unit) KI_TRY(zero(e, e->diff_unit, n, err));
+    const bool loss_assigns_raw = o->loss.record && !o->loss.normalize;
+    if (!loss_assigns_raw && (e->writes_raw || !e->writes_unit))
+        KI_TRY(zero(e, e->batch.diff[KI_TAP_EMBEDDING], n, err));
+    if (e->batch.diff_stopped) KI_TRY(zero(e, e->batch.diff_stopped, n, err));
+    if (e->diff_unit_stopped) KI_TRY(zero(e, e->diff_unit_stopped, n, err));
+    return KITH_OK;
+}
+
+/* Logits are cosines of the normalised embedding and the normalised proxies. */
+static kith_status make_logits(ki_engine *e, kith_error *err) {
+    if (!e->logits) return KITH_OK;
+    const ki_state *proxies = e->objective->proxies;
+    const int64_t n = proxies->shape.dim[0];
+    KI_CUDA(ki_cuda_rows_normalize(ki_engine_param_of(e, proxies)->value, n, e->dim, e->proxies_unit,
+                                   e->proxies_norm, NULL, NULL, e->stream));
+    KI_TRY(ki_cuda_gemm(e->backend, false, true, e->m, n, e->dim, 1, e->unit, KI_NUMBER_FLOAT, e->dim,
+                        e->proxies_unit, e->dim, 0, e->logits, KI_NUMBER_FLOAT, n, err));
+    return zero(e, e->diff_logits, e->m * n, err);
+}
+
+static kith_status logits_backward(ki_engine *e, kith_error *err) {
+    if (!e->logits) return KITH_OK;
+    const ki_state *proxies = e->objective->proxies;
+    const int64_t n = proxies->shape.dim[0];
+    float *diff = ki_engine_param_of(e, proxies)->diff;
+    if (diff) {
+        KI_TRY(ki_cuda_gemm(e->backend, true, false, n, e->dim, e->m, 1, e->diff_logits, KI_NUMBER_FLOAT, n,
+                            e->unit, e->dim, 0, e->diff_proxies, KI_NUMBER_FLOAT, e->dim, err));
+        KI_CUDA(ki_cuda_rows_normalize_backward(e->proxies_unit, e->proxies_norm, e->diff_proxies, NULL, n,
+                                                e->dim, true, diff, e->stream));
+    }
+    return ki_cuda_gemm(e->backend, false, false, e->m, e->dim, n, 1, e->diff_logits, KI_NUMBER_FLOAT, n,
+                        e->proxies_unit, e->dim, 1, e->diff_unit, KI_NUMBER_FLOAT, e->dim, err);
+}
+
+static const float *loss_input(const ki_engine *e) {
+    return e->objective->loss.normalize ? e->unit : e->batch.tap[KI_TAP_EMBEDDING];
+}
+
+static kith_status end(ki_engine *e, kith_error *err) {
+    float *diff = e->batch.diff[KI_TAP_EMBEDDING];
+    if (e->writes_unit)
+        KI_CUDA(ki_cuda_rows_normalize_backward(e->unit, e->norm, e->diff_unit, NULL, e->m, e->dim,
+                                                e->writes_raw, diff, e->stream));
+    if (e->diff_unit_stopped)
+        KI_CUDA(ki_cuda_rows_normalize_backward(e->unit, e->norm, e->diff_unit_stopped, NULL, e->m, e->dim,
+                                                true, e->batch.diff_stopped, e->stream));
+    KI_CUDA(ki_cuda_step_end(&e->begin, &e->ring, e->ring.size ? loss_input(e) : NULL, e->values, e->stream));
+    return KITH_OK;
+}
+
+static kith_status engine_evaluate(ki_engine *e, kith_error *err) {
+    const ki_objective *o = e->objective;
+    KI_CUDA(cudaSetDevice(ki_cuda_of(e->backend)->device));
+    KI_TRY(begin(e, err));
+    KI_TRY(make_logits(e, err));
+    if (e->loss)
+        KI_TRY(ki_cuda_site_run(e->loss, loss_input(e), e->loss_sq, &e->values->value[0], e->values->pairs,
+                                o->loss.normalize ? e->diff_unit : e->batch.diff[KI_TAP_EMBEDDING], err));
+    for (size_t i = 0; i < o->n_regs; i++)
+        KI_TRY(e->reg[i].type->launch(e->reg[i].self, &e->reg[i].in, e->scratch, err));
+    KI_TRY(logits_backward(e, err));
+    return end(e, err);
+}
+
+static kith_status engine_clear_diffs(ki_engine *e, kith_error *err) {
+    return e->diffs_bytes ? e->backend->type->zero(e->backend, e->diffs, e->diffs_bytes, err) : KITH_OK;
+}
+
+/* Values on the host. */
+
+static kith_status engine_fetch(ki_engine *e, kith_error *err) {
+    KI_TRY(e->backend->type->download(e->backend, e->values, e->host, sizeof *e->host, err));
+    KI_TRY(ki_cuda_event_record(e->backend, e->fetched, err));
+    e->is_fetched = true;
+    return KITH_OK;
+}
+
+static kith_status engine_read(ki_engine *e, ki_engine_values *ret, kith_error *err) {
+    const ki_objective *o = e->objective;
+    if (!e->is_fetched) KI_TRY(engine_fetch(e, err));
+    KI_TRY(ki_cuda_event_wait(e->fetched, err));
+    e->is_fetched = false;
+    const ki_cuda_values *v = e->host;
+    if (v->bad_label) {
+        ki_fail(err, KITH_EINVAL,
+                "a label of a batch was outside the classes; wanted class ids from 0 to %lld",
+                (long long)(o->sizes.n_classes ? o->sizes.n_classes - 1 : INT32_MAX));
+        return ki_hint(err, KITH_EINVAL, "proxies and per-class parameters have one row for each class id");
+    }
+    for (size_t i = 0; i < o->n_terms; i++) {
+        e->term[i].value = v->value[i];
+        e->term[i].weight = v->weight[i];
+    }
+    if (v->pairs[2] > 0 && e->n_empty_seen == 0)
+        ki_log(KITH_LOG_WARNING, "a batch of %lld items has no pair for %s: its value is 0", (long long)e->m,
+               o->loss.record ? o->loss.record->method.name : "the loss");
+    e->n_empty_seen = v->pairs[2];
+    *ret = (ki_engine_values){.step = v->step,
+                              .total = v->total,
+                              .n_terms = o->n_terms,
+                              .term = e->term,
+                              .n_pos = v->pairs[0],
+                              .n_neg = v->pairs[1],
+                              .n_empty = v->pairs[2],
+                              .is_finite = v->fault == 0};
+    return KITH_OK;
+}
+
+extern const ki_engine_type ki_engine_cuda;
+const ki_engine_type ki_engine_cuda = {
+    .open = engine_open,
+    .close = engine_close,
+    .clear_diffs = engine_clear_diffs,
+    .evaluate = engine_evaluate,
+    .fetch = engine_fetch,
+    .read = engine_read,
+    .param_at = ki_engine_param_at,
+    .pull = ki_engine_pull,
+    .push = ki_engine_push,
+};

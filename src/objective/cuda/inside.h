@@ -1,0 +1,106 @@
+/* Inside of an engine; for the files of this folder alone. */
+#ifndef KI_OBJECTIVE_CUDA_INSIDE_H
+#define KI_OBJECTIVE_CUDA_INSIDE_H
+
+#include "backend/cuda/cuda.h"
+#include "objective/cuda/loss.h"
+#include "objective/cuda/reg.h"
+#include "objective/cuda/step.h"
+
+/* Memory of the pair view: all runs of the loss use it, one after the other. */
+typedef struct ki_cuda_room {
+    int64_t cells; /* m * ld */
+    int64_t n_tallies;
+    float *s, *g, *h;
+    uint8_t *pair;
+    int32_t *pick, *n_pos, *n_neg;
+    ki_cuda_tally *tally;
+    float *scale, *memory_sum;
+} ki_cuda_room;
+
+/* One run of the loss and its miner on embeddings of one width (site.c). */
+struct ki_cuda_loss {
+    ki_engine *engine;
+    const ki_cuda_loss_type *type;
+    ki_cuda_view view;
+    ki_cuda_miner miner;
+    ki_cuda_weight weight[3];
+    ki_cuda_loss_args args;
+    int64_t dim;
+    bool is_proxy;
+    bool reads_norms; /* the view needs x_sq */
+    float *x_sq;      /* [m]: of this run, when nobody else computed them */
+    /* proxies */
+    ki_cuda_param proxies;
+    float *w_unit, *w_norm, *w_sq, *diff_w;
+    /* distances */
+    float *centred, *mean;
+    const float *outer_weight; /* NULL: 1 */
+};
+
+typedef struct ki_cuda_term {
+    const ki_cuda_reg *type;
+    ki_cuda_reg_in in;
+    ki_cuda_param *param;
+    void *self;
+    bool is_open;
+} ki_cuda_term;
+
+struct ki_engine {
+    ki_backend *backend;
+    cudaStream_t stream;
+    ki_objective *objective;
+    ki_engine_batch batch;
+    int64_t m, dim; /* dim: of the embedding; 0 when nobody reads it */
+
+    void **taken; /* device memory */
+    size_t n_taken, taken_capacity;
+    ki_cuda_loss **site; /* runs of the loss; the objective's own is the first */
+    size_t n_sites, site_capacity;
+    ki_cuda_param *param; /* in the objective's order */
+    float *diffs;         /* all their gradients in one piece */
+    size_t diffs_bytes;
+
+    ki_cuda_begin begin;
+    ki_cuda_ring ring;
+    ki_cuda_values *values, *host; /* device, pinned */
+    cudaEvent_t fetched;
+    bool is_fetched;
+    ki_term *term;
+    int64_t n_empty_seen;
+
+    int32_t *label;
+    bool uses_unit;   /* somebody reads the normalised embedding */
+    bool writes_unit; /* somebody adds to its gradient */
+    bool writes_raw;  /* somebody adds to the gradient of the embedding as it is */
+    float *unit, *norm, *loss_sq;
+    float *diff_unit, *diff_unit_stopped;
+    float *logits, *diff_logits, *proxies_unit, *proxies_norm, *diff_proxies;
+
+    ki_cuda_room room;
+    ki_cuda_loss *loss; /* NULL: none */
+    ki_cuda_term *reg;
+    void *scratch;
+};
+
+/* params.c */
+kith_status ki_engine_params_open(ki_engine *engine, kith_error *err);
+const ki_cuda_param *ki_engine_param_of(const ki_engine *engine, const ki_state *state);
+bool ki_engine_param_at(ki_engine *engine, size_t i, ki_engine_param *ret_param);
+kith_status ki_engine_pull(ki_engine *engine, kith_error *err);
+kith_status ki_engine_push(ki_engine *engine, kith_error *err);
+
+/* site.c: the loss with parameters `param` (n_params of the objective's loss) on [m, dim]. */
+kith_status ki_cuda_site_open(ki_engine *engine, const ki_cuda_param *param, int64_t dim, bool use_memory,
+                              const float *outer_weight, ki_cuda_loss **ret_loss, kith_error *err);
+/* x_sq NULL: computed here. pairs: where the counts go, or NULL. */
+kith_status ki_cuda_site_run(ki_cuda_loss *loss, const float *x, const float *x_sq, double *value,
+                             int64_t *pairs, float *diff_x, kith_error *err);
+
+/* miners.c */
+kith_status ki_cuda_miner_of(const ki_objective *objective, ki_cuda_miner *ret_miner, kith_error *err);
+
+/* "the device has no X": a method that exists on the host alone. */
+kith_status ki_cuda_fail_method(kith_error *err, const char *kind, const char *name);
+
+#endif

@@ -1,0 +1,99 @@
+#include "objective/cuda/rows.h"
+
+#include <float.h>
+
+#include "backend/cuda/number.cuh"
+
+namespace {
+
+const float EPS = 1e-12f;
+
+int threads_of(int64_t dim) { return dim <= 32 ? 32 : dim <= 128 ? 64 : 128; }
+
+__global__ void normalize(const float *x, int dim, float *y, float *norm, float *sq, int32_t *fault) {
+    KI_SHARED_ARRAY(double, room, 33);
+    const int64_t at = (int64_t)blockIdx.x * dim;
+    double sum = 0;
+    for (int k = (int)threadIdx.x; k < dim; k += (int)blockDim.x) sum += (double)x[at + k] * (double)x[at + k];
+    sum = ki_block_sum(sum, room);
+    const float length = (float)sqrt(sum), inverse = 1 / (length > EPS ? length : EPS);
+    double square = 0;
+    if (y) {
+        for (int k = (int)threadIdx.x; k < dim; k += (int)blockDim.x) {
+            const float v = x[at + k] * inverse;
+            y[at + k] = v;
+            square += (double)v * (double)v;
+        }
+        if (sq) square = ki_block_sum(square, room);
+    } else {
+        square = sum;
+    }
+    if (threadIdx.x != 0) return;
+    if (norm) norm[blockIdx.x] = length;
+    if (sq) sq[blockIdx.x] = (float)square;
+    /* Not NaN, not infinite: */
+    if (fault && !(length <= FLT_MAX)) atomicMax(fault, 1);
+}
+
+__global__ void normalize_backward(const float *y, const float *norm, const float *diff_y,
+                                   const float *diff_more, int dim, bool add, float *diff_x) {
+    KI_SHARED_ARRAY(double, room, 33);
+    const int64_t at = (int64_t)blockIdx.x * dim;
+    const float length = norm[blockIdx.x];
+    const bool is_tiny = length < EPS;
+    double dot = 0;
+    for (int k = (int)threadIdx.x; k < dim; k += (int)blockDim.x) {
+        const float diff = diff_y[at + k] + (diff_more ? diff_more[at + k] : 0);
+        dot += (double)y[at + k] * (double)diff;
+    }
+    dot = ki_block_sum(dot, room);
+    const float inverse = 1 / (is_tiny ? EPS : length), along = is_tiny ? 0 : (float)dot;
+    for (int k = (int)threadIdx.x; k < dim; k += (int)blockDim.x) {
+        const float diff = diff_y[at + k] + (diff_more ? diff_more[at + k] : 0);
+        const float by_x = inverse * (diff - along * y[at + k]);
+        diff_x[at + k] = add ? diff_x[at + k] + by_x : by_x;
+    }
+}
+
+__global__ void square(const float *x, int dim, float factor, const float *weight, double *part, float *dst) {
+    KI_SHARED_ARRAY(double, room, 33);
+    const int64_t at = (int64_t)blockIdx.x * dim;
+    const float scale = *weight * 2 * factor;
+    double sum = 0;
+    for (int k = (int)threadIdx.x; k < dim; k += (int)blockDim.x) {
+        const float v = x[at + k];
+        sum += (double)v * (double)v;
+        dst[at + k] += scale * v;
+    }
+    sum = ki_block_sum(sum, room);
+    if (threadIdx.x == 0) part[blockIdx.x] = sum;
+}
+
+__global__ void add_up(const double *part, int m, double factor, double *value) {
+    KI_SHARED_ARRAY(double, room, 33);
+    double sum = 0;
+    for (int i = (int)threadIdx.x; i < m; i += (int)blockDim.x) sum += part[i];
+    sum = ki_block_sum(sum, room);
+    if (threadIdx.x == 0) *value = factor * sum;
+}
+
+} // namespace
+
+cudaError_t ki_cuda_rows_normalize(const float *x, int64_t m, int64_t dim, float *y, float *norm, float *sq,
+                                   int32_t *fault, cudaStream_t stream) {
+    return KI_LAUNCH(normalize, (unsigned)m, threads_of(dim), 0, stream, x, (int)dim, y, norm, sq, fault);
+}
+
+cudaError_t ki_cuda_rows_normalize_backward(const float *y, const float *norm, const float *diff_y,
+                                            const float *diff_more, int64_t m, int64_t dim, bool add,
+                                            float *diff_x, cudaStream_t stream) {
+    return KI_LAUNCH(normalize_backward, (unsigned)m, threads_of(dim), 0, stream, y, norm, diff_y, diff_more,
+                     (int)dim, add, diff_x);
+}
+
+cudaError_t ki_cuda_rows_square(const float *x, int64_t m, int64_t dim, double factor, const float *weight,
+                                double *part, double *value, float *dst, cudaStream_t stream) {
+    KI_LAUNCH_TRY(square, (unsigned)m, threads_of(dim), 0, stream, x, (int)dim, (float)factor, weight, part,
+                  dst);
+    return KI_LAUNCH(add_up, 1, 128, 0, stream, part, (int)m, factor, value);
+}

@@ -1,0 +1,111 @@
+/* The pair view (pair/pairs.h) as kernels see it: a plain struct of device pointers, passed by value, and the
+ * launchers of everything that happens to it. Rows are the batch; columns the batch and then the whole
+ * cross-batch memory, or the proxies. A column of the memory that does not count is a pair of kind NONE. */
+#ifndef KI_OBJECTIVE_CUDA_VIEW_H
+#define KI_OBJECTIVE_CUDA_VIEW_H
+
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* As in vec.h and pairs.h, which kernels do not see. */
+enum { KI_VIEW_NONE = 0, KI_VIEW_POSITIVE = 1, KI_VIEW_NEGATIVE = 2 };
+enum { KI_VIEW_INNER, KI_VIEW_SQEUCLIDEAN, KI_VIEW_EUCLIDEAN };
+enum { KI_VIEW_ALL, KI_VIEW_WINDOW, KI_VIEW_PICKED };
+
+/* What a row (or a column, or a class) adds to the value. The three sums are multiplied by the weight of
+ * positives, of negatives, and by 1; the counts are what weights may be made of (ki_cuda_weight). */
+typedef struct ki_cuda_tally {
+    double pos, neg, plain;
+    int64_t count[2];
+} ki_cuda_tally;
+
+typedef struct ki_cuda_view {
+    int32_t m, n, ld, dim;
+    int32_t n_centers; /* proxies of a class; 0: columns are items */
+    int32_t measure, rule;
+    float low, high;          /* of KI_VIEW_WINDOW */
+    const int32_t *label;     /* [m] */
+    const float *x, *w;       /* rows [m, dim]; columns after the first m, or all proxies, [.., dim] */
+    const float *x_sq, *w_sq; /* their squared norms */
+    float *s, *g;             /* [m, ld] */
+    uint8_t *pair;            /* [m, ld] */
+    int32_t *pick; /* [m, ld]: for a positive column its negative column or -1; KI_VIEW_PICKED alone */
+    int32_t *n_pos, *n_neg; /* kept pairs of each row [m] */
+    ki_cuda_tally *tally;   /* [n_tallies] */
+    int32_t n_tallies;
+    /* Cross-batch memory: how many are filled (memory_state[0]), and from which step they count. */
+    const float *memory_state, *memory_label;
+    uint64_t memory_warmup;
+    const uint64_t *step;
+    uint64_t seed;
+    int32_t threads; /* of a block that works on a row: a multiple of 32 */
+} ki_cuda_view;
+
+/* A miner with its settings, in the order of its options. */
+typedef enum ki_cuda_miner_kind {
+    KI_CUDA_MINE_ALL,
+    KI_CUDA_MINE_VTHM,
+    KI_CUDA_MINE_SEMIHARD,
+    KI_CUDA_MINE_HARD,
+    KI_CUDA_MINE_DISTANCE_WEIGHTED,
+    KI_CUDA_MINE_PAIR_MARGIN,
+} ki_cuda_miner_kind;
+typedef struct ki_cuda_miner {
+    ki_cuda_miner_kind kind;
+    double option[2];
+} ki_cuda_miner;
+
+/* From inner products in s: pairs by label, the miner's choice, counts, and then s as the loss measures. */
+cudaError_t ki_cuda_mine(const ki_cuda_view *view, const ki_cuda_miner *miner, cudaStream_t stream);
+
+/* What a sum is divided by. The memory of a batch without any of it is 0, not a division. */
+typedef enum ki_cuda_by {
+    KI_BY_ONE,
+    KI_BY_ROWS,    /* m */
+    KI_BY_ANCHORS, /* rows with a kept positive */
+    KI_BY_POS,     /* kept positives, negatives, both */
+    KI_BY_NEG,
+    KI_BY_PAIRS,
+    KI_BY_COUNT_0, /* the tallies' counts, both together */
+    KI_BY_COUNT_1,
+    KI_BY_COUNTS,
+} ki_cuda_by;
+typedef struct ki_cuda_weight {
+    ki_cuda_by by;
+    double factor; /* weight = factor / by */
+} ki_cuda_weight;
+
+/* Where the sums over all rows go. */
+typedef struct ki_cuda_totals {
+    float *scale;        /* [3]: weights of g by kind of pair, times *weight */
+    double *value;       /* += the value */
+    int64_t *pairs;      /* [3]: kept positives, negatives; [2] += 1 when there are none. NULL: not wanted */
+    const float *weight; /* NULL: 1 */
+} ki_cuda_totals;
+
+/* weight[kind]: of pairs of kind NONE (which some losses give a gradient), POSITIVE, NEGATIVE. */
+cudaError_t ki_cuda_sum_up(const ki_cuda_view *view, const ki_cuda_weight weight[3], ki_cuda_totals totals,
+                           cudaStream_t stream);
+
+/* h [m, ld] = G + G^T on the batch's columns, G on those of the memory, with G = scale[kind] g and, for plain
+ * distances, the step from E to D. For distances the diagonal is minus the sum of the row and memory_sum [m]
+ * the part of it that is the memory's. */
+cudaError_t ki_cuda_symmetrize(const ki_cuda_view *view, const float *scale, float *h, float *memory_sum,
+                               cudaStream_t stream);
+/* Proxies: g = scale[kind] g. */
+cudaError_t ki_cuda_scale(const ki_cuda_view *view, const float *scale, cudaStream_t stream);
+/* mean [dim] of the rows x [m, dim], centred = x - mean. */
+cudaError_t ki_cuda_centre(const float *x, int64_t m, int64_t dim, float *mean, float *centred,
+                           cudaStream_t stream);
+/* dst [m, dim] += factor * sum[i] * mean. */
+cudaError_t ki_cuda_add_mean(const float *sum, const float *mean, float factor, int64_t m, int64_t dim,
+                             float *dst, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
