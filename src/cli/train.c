@@ -193,7 +193,7 @@ static int train(const kith_train_options *options) {
 
 int cmd_train(int argc, char **argv) {
     cli_list sets = {0};
-    const char *out = NULL, *device = NULL, *seed = NULL;
+    const char *out = NULL, *device = NULL, *precision = NULL, *seed = NULL;
     bool resume = false, prints = false, allows_test = false, no_report = false, is_quiet = false;
     const cli_option options[] = {
         CLI_TEXT("out|o", "RUN", &out, "the run folder; runs/RECIPE without it"),
@@ -201,6 +201,7 @@ int cmd_train(int argc, char **argv) {
         CLI_FLAG("resume", &resume, "go on with the run in the folder"),
         CLI_FLAG("print-recipe", &prints, "print the whole effective recipe and stop"),
         CLI_TEXT("device", "NAME", &device, "cpu, cuda, cuda:1 …"),
+        CLI_TEXT("precision", "NAME", &precision, "float32 or, on cuda, bf16"),
         CLI_TEXT("seed", "N", &seed, "of all random choices but the split"),
         CLI_FLAG("allow-test-selection", &allows_test,
                  "choose the best step on the test classes; the result says so"),
@@ -222,13 +223,15 @@ int cmd_train(int argc, char **argv) {
         free(command);
         return status;
     }
-    char device_set[80], seed_set[80], folder[4096];
+    char device_set[80], precision_set[80], seed_set[80], folder[4096];
     if (device) snprintf(device_set, sizeof device_set, "device=%s", device);
+    if (precision) snprintf(precision_set, sizeof precision_set, "precision=%s", precision);
     if (seed) snprintf(seed_set, sizeof seed_set, "seed=%s", seed);
-    const char *all[CLI_MOST_ITEMS + 2];
+    const char *all[CLI_MOST_ITEMS + 3];
     size_t n = 0;
     for (int i = 0; i < sets.n_items; i++) all[n++] = sets.item[i];
     if (device) all[n++] = device_set;
+    if (precision) all[n++] = precision_set;
     if (seed) all[n++] = seed_set;
     struct stat info;
     const bool is_run = stat(argv[1], &info) == 0 && S_ISDIR(info.st_mode);
