@@ -40,7 +40,8 @@ static void compare(const side *s, const op_case *c, const char *what, const ki_
     if (error > *worst) *worst = error;
 }
 
-/* ref computes on what bf16 keeps of the values, as the device does. */
+/* ref computes on what bf16 keeps of the values, as the device does: a convolution's weights and bias too, or a
+ * ReLU behind it would cut at other places. */
 static void round_values(op_run *run) {
     for (int i = 0; i < run->spec.n_src; i++) {
         if (run->c->src[i].n_dims != 4) continue;
@@ -49,6 +50,10 @@ static void round_values(op_run *run) {
     }
     for (int64_t j = 0; run->spec.dst.shape.n_dims == 4 && j < run->n_dst; j++)
         run->diff_dst[j] = ki_bf16_to_float(ki_float_to_bf16(run->diff_dst[j]));
+    for (int i = 0; run->c->kind == KI_OP_CONV2D && i < run->n_params; i++) {
+        op_param *p = &run->param[i];
+        for (int64_t j = 0; j < p->n; j++) p->value[j] = ki_bf16_to_float(ki_float_to_bf16(p->value[j]));
+    }
 }
 
 static void run_both(op_run *run, const op_case *c, const side *s) {

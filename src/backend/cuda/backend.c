@@ -4,6 +4,7 @@
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels.h"
+#include "backend/cuda/linear.h"
 
 static void cuda_close(ki_backend *backend) {
     cuda_backend *cuda = ki_cuda_of(backend);
@@ -211,6 +212,8 @@ const ki_backend_type ki_backend_cuda = {
     .queues = &ki_cuda_queues,
     .kernels =
         {
+            [KI_OP_CONV2D] = &ki_cuda_conv2d,
+            [KI_OP_LINEAR] = &ki_cuda_linear,
             [KI_OP_BATCH_NORM] = &ki_cuda_batch_norm,
             [KI_OP_RELU] = &ki_cuda_relu,
             [KI_OP_CONCAT] = &ki_cuda_concat,
@@ -222,12 +225,14 @@ const ki_backend_type ki_backend_cuda = {
             [KI_OP_L2_NORM] = &ki_cuda_l2_norm,
             [KI_OP_SOFTMAX_XENT] = &ki_cuda_softmax_xent,
         },
-    .can_fuse_relu = {[KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
+    .can_fuse_relu = {[KI_OP_CONV2D] = true, [KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
+    .can_fold_bn = true,
     .can_mask_concat = true,
     .can_slice_concat = true,
     .join = ki_cuda_join,
     .optim = ki_cuda_optim,
     .sum_squares = ki_cuda_sum_squares,
+    .linear_grad = ki_cuda_linear_grad,
     .capture_begin = cuda_capture_begin,
     .capture_end = cuda_capture_end,
     .capture_launch = cuda_capture_launch,
