@@ -269,7 +269,7 @@ size_t room_of(const ki_channel_grid &g) {
 }
 
 template <typename T, int V>
-cudaError_t forward(cudaStream_t stream, const ki_cuda_bn *bn, const bn_args &a) {
+cudaError_t forward(cudaStream_t stream, const ki_cuda_bn_args *bn, const bn_args &a) {
     const int64_t packs = bn->c / V;
     const ki_channel_grid apply = ki_channel_grid_of(bn->n, packs, 4 * bn->n_processors);
     if (bn->is_frozen) {
@@ -285,7 +285,7 @@ cudaError_t forward(cudaStream_t stream, const ki_cuda_bn *bn, const bn_args &a)
 }
 
 template <typename T, int V, bool RELU>
-cudaError_t backward(cudaStream_t stream, const ki_cuda_bn *bn, const bn_args &a) {
+cudaError_t backward(cudaStream_t stream, const ki_cuda_bn_args *bn, const bn_args &a) {
     const int64_t packs = bn->c / V;
     const ki_channel_grid g = ki_channel_grid_of(bn->n, packs, bn->n_processors);
     if (bn->is_frozen)
@@ -297,7 +297,7 @@ cudaError_t backward(cudaStream_t stream, const ki_cuda_bn *bn, const bn_args &a
     return KI_LAUNCH(bn_backward_apply<T, V, RELU>, grid_of(apply), THREADS, 0, stream, a, apply, g.chunks);
 }
 
-bn_args args_of(const ki_cuda_bn *bn) {
+bn_args args_of(const ki_cuda_bn_args *bn) {
     bn_args a = {};
     a.src = bn->src, a.dst = bn->dst, a.diff_dst = bn->diff_dst, a.diff_src = bn->diff_src;
     a.src_pitch = bn->src_pitch, a.dst_pitch = bn->dst_pitch;
@@ -309,7 +309,7 @@ bn_args args_of(const ki_cuda_bn *bn) {
 }
 
 template <typename T>
-bool is_wide(const ki_cuda_bn *bn) {
+bool is_wide(const ki_cuda_bn_args *bn) {
     return ki_fits_packs<T>(bn->src, bn->src_pitch, bn->c) &&
            ki_fits_packs<T>(bn->dst, bn->dst_pitch, bn->c) &&
            ki_fits_packs<T>(bn->diff_src, bn->src_pitch, bn->c) &&
@@ -317,13 +317,13 @@ bool is_wide(const ki_cuda_bn *bn) {
 }
 
 template <typename T>
-cudaError_t forward_of(cudaStream_t stream, const ki_cuda_bn *bn) {
+cudaError_t forward_of(cudaStream_t stream, const ki_cuda_bn_args *bn) {
     const int N = ki_pack<T>::N;
     return is_wide<T>(bn) ? forward<T, N>(stream, bn, args_of(bn)) : forward<T, 1>(stream, bn, args_of(bn));
 }
 
 template <typename T>
-cudaError_t backward_of(cudaStream_t stream, const ki_cuda_bn *bn) {
+cudaError_t backward_of(cudaStream_t stream, const ki_cuda_bn_args *bn) {
     const int N = ki_pack<T>::N;
     const bn_args a = args_of(bn);
     if (is_wide<T>(bn))
@@ -346,10 +346,10 @@ extern "C" size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors) {
     return (size_t)((most + 1) * 2 * c) * sizeof(float);
 }
 
-extern "C" cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn *bn) {
+extern "C" cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn_args *bn) {
     return bn->is_bf16 ? forward_of<ki_bf16>(stream, bn) : forward_of<float>(stream, bn);
 }
 
-extern "C" cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn *bn) {
+extern "C" cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn_args *bn) {
     return bn->is_bf16 ? backward_of<ki_bf16>(stream, bn) : backward_of<float>(stream, bn);
 }

@@ -106,6 +106,10 @@ extern const ki_kernel_type ki_cuda_conv2d, ki_cuda_linear, ki_cuda_batch_norm, 
 kith_status ki_cuda_join(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
                          const void *mask, void *dst, kith_error *err);
 
+kith_status ki_cuda_optim(ki_backend *backend, const ki_optim_step *step, kith_error *err);
+kith_status ki_cuda_sum_squares(ki_backend *backend, int n_runs, const ki_optim_run *runs, double *dst,
+                                kith_error *err);
+
 #ifdef __cplusplus
 }
 #endif

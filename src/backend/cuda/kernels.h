@@ -32,7 +32,7 @@ cudaError_t ki_cuda_export_map(cudaStream_t stream, bool is_bf16, int64_t mb, in
 enum { KI_CUDA_COUNTERS = 4096, KI_CUDA_SUMS = 1 << 16 };
 
 /* batch_norm over n pixels per channel, ReLU behind; parameters and statistics are float [c]. */
-typedef struct ki_cuda_bn {
+typedef struct ki_cuda_bn_args {
     bool is_bf16, has_relu;
     bool is_frozen; /* use mean and var, leave them */
     int n_processors;
@@ -48,11 +48,11 @@ typedef struct ki_cuda_bn {
     float *saved;                  /* [2, c], from forward to backward; unused when frozen */
     float *scratch;                /* ki_cuda_bn_scratch bytes */
     unsigned *counters;
-} ki_cuda_bn;
+} ki_cuda_bn_args;
 
 size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors);
-cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn *bn);
-cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn *bn);
+cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn_args *bn);
+cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn_args *bn);
 
 /* sums[c] += over pixels of d = (sum of parts) where mask > 0; d goes to `out` too. At most 4 parts; mask and out may
  * be NULL, out may be one of the parts; all have the same pitch. The gradient of a bias. */
@@ -63,6 +63,76 @@ cudaError_t ki_cuda_columns(cudaStream_t stream, bool is_bf16, int n_processors,
 /* dst = src + bias [c], then ReLU. dst may be src. */
 cudaError_t ki_cuda_bias(cudaStream_t stream, bool is_bf16, int64_t n, int64_t c, const void *src,
                          int64_t src_pitch, const float *bias, bool has_relu, void *dst, int64_t dst_pitch);
+
+/* pool (core/op.h). `place` holds, per value of dst [pixels, c], where in its window a maximum came from: written by
+ * forward unless NULL, read by backward. k is at most 15 for maxima. */
+typedef struct ki_cuda_pool_args {
+    bool is_bf16, average, count_pad;
+    int64_t mb, c, src_pitch, dst_pitch;
+    int ih, iw, oh, ow, k, s, p;
+    const void *src;
+    void *dst;
+    const void *diff_dst;
+    void *diff_src;
+    uint8_t *place;
+} ki_cuda_pool_args;
+
+cudaError_t ki_cuda_pool_forward(cudaStream_t stream, const ki_cuda_pool_args *pool);
+cudaError_t ki_cuda_pool_backward(cudaStream_t stream, const ki_cuda_pool_args *pool);
+
+/* lrn over `size` channels. */
+typedef struct ki_cuda_lrn_args {
+    bool is_bf16;
+    int size;
+    float alpha, beta, k;
+    int64_t n, c, src_pitch, dst_pitch;
+    const void *src;
+    void *dst;
+    const void *diff_dst;
+    void *diff_src;
+} ki_cuda_lrn_args;
+
+cudaError_t ki_cuda_lrn_forward(cudaStream_t stream, const ki_cuda_lrn_args *lrn);
+cudaError_t ki_cuda_lrn_backward(cudaStream_t stream, const ki_cuda_lrn_args *lrn);
+
+/* global_pool: dst and diff_dst are float [mb, c]; place, for maxima, is [mb, c]. */
+typedef struct ki_cuda_global_args {
+    bool is_bf16, has_average, has_max;
+    int64_t mb, c, hw, pitch;
+    const void *src;
+    float *dst;
+    const float *diff_dst;
+    void *diff_src;
+    int32_t *place;
+} ki_cuda_global_args;
+
+cudaError_t ki_cuda_global_forward(cudaStream_t stream, const ki_cuda_global_args *global);
+cudaError_t ki_cuda_global_backward(cudaStream_t stream, const ki_cuda_global_args *global);
+
+/* Rows [mb, c] in float. */
+cudaError_t ki_cuda_l2_forward(cudaStream_t stream, int64_t mb, int64_t c, float eps, const float *src,
+                               float *dst);
+cudaError_t ki_cuda_l2_backward(cudaStream_t stream, int64_t mb, int64_t c, float eps, const float *src,
+                                const float *diff_dst, float *diff_src);
+cudaError_t ki_cuda_softmax_forward(cudaStream_t stream, int64_t mb, int64_t c, const float *src,
+                                    const int32_t *labels, float *dst);
+cudaError_t ki_cuda_softmax_backward(cudaStream_t stream, int64_t mb, int64_t c, const float *src,
+                                     const int32_t *labels, const float *diff_dst, float *diff_src);
+
+/* dst = src through the mask of core/dropout.h at *step, which is device memory; *step goes to keeps_step unless that
+ * is NULL. is_map: a map of hw pixels; else float [mb, c] with hw 1. */
+typedef struct ki_cuda_dropout_args {
+    bool is_bf16, is_map;
+    int64_t mb, c, hw, src_pitch, dst_pitch;
+    uint32_t key[2], node, purpose, threshold;
+    float scale;
+    const void *src;
+    void *dst;
+    const uint64_t *step;
+    uint64_t *keeps_step;
+} ki_cuda_dropout_args;
+
+cudaError_t ki_cuda_dropout_mask(cudaStream_t stream, const ki_cuda_dropout_args *args);
 
 #ifdef __cplusplus
 }
