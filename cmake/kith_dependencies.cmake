@@ -20,4 +20,11 @@ endif()
 if(KITH_CUDA)
   find_package(CUDAToolkit REQUIRED)
   enable_language(CUDA)
+  # cuDNN lies with the toolkit or where CUDNN_PATH says (its Python package has only the versioned name).
+  find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS $ENV{CUDNN_PATH} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include REQUIRED)
+  find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS $ENV{CUDNN_PATH} ${CUDAToolkit_LIBRARY_DIR}
+               PATH_SUFFIXES lib lib64 REQUIRED)
+  add_library(kith_cudnn INTERFACE)
+  target_include_directories(kith_cudnn SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
+  target_link_libraries(kith_cudnn INTERFACE ${CUDNN_LIBRARY})
 endif()

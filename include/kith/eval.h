@@ -29,6 +29,8 @@ typedef struct kith_retrieval_options {
     int64_t k[KITH_MOST_K];    /* R@K for these, each >= 1, rising */
     kith_progress_fn progress; /* may be NULL */
     void *user;
+    const char *device; /* "cpu" (default) or "cuda": the same ranks */
+    int device_number;
 } kith_retrieval_options;
 
 /* Cosine; K = 1, 2, 4, 8. */

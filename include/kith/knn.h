@@ -47,10 +47,13 @@ typedef struct kith_knn_options {
     bool exact;
     kith_progress_fn progress; /* may be NULL; in units of matrix tiles */
     void *user;
+    const char *device; /* "cpu" (default) or "cuda"; float64 decisions stay on the host */
+    int device_number;
 } kith_knn_options;
 
 /* A gallery prepared for search: a copy of the matrix in the layout of the product kernel, n * dim
- * floats. Searching does not change it: several threads may search one gallery. The array must
+ * floats (on a device too, when one is named). Searching does not change it: several threads may search one
+ * gallery. The array must
  * outlive the gallery (exact order reads it again). */
 typedef struct kith_gallery kith_gallery;
 
@@ -84,6 +87,8 @@ typedef struct kith_kmeans_options {
     bool is_random_start; /* distinct rows at random instead of k-means++ */
     kith_progress_fn progress; /* may be NULL; in units of iterations over all restarts */
     void *user;
+    const char *device; /* of the distances: "cpu" (default) or "cuda" */
+    int device_number;
 } kith_kmeans_options;
 
 /* 25 iterations, 1 restart, tolerance 0, seed 0, normalised, k-means++. */

@@ -1,6 +1,7 @@
 /* The registration table: the only file that includes a backend. */
 #include "core/backend.h"
 #include "core/option.h"
+#include "knn/device.h"
 #include "objective/engine.h"
 
 #include <string.h>
@@ -63,6 +64,15 @@ const ki_engine_type *ki_engine_of(const ki_backend *backend) {
 #ifdef KITH_CUDA
     extern const ki_engine_type ki_engine_cuda;
     if (backend->type == &ki_backend_cuda) return &ki_engine_cuda;
+#endif
+    (void)backend;
+    return NULL;
+}
+
+const ki_knn_device_type *ki_knn_device_of(const ki_backend *backend) {
+#ifdef KITH_CUDA
+    extern const ki_knn_device_type ki_knn_cuda;
+    if (backend->type == &ki_backend_cuda) return &ki_knn_cuda;
 #endif
     (void)backend;
     return NULL;

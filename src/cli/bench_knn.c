@@ -83,6 +83,7 @@ static kith_status print_json(const measured *m, const kith_knn_options *options
     PUT("bench", string, "knn");
     PUT("metric", string, kith_metric_name(options->metric));
     PUT("exact", bool, options->exact);
+    PUT("device", string, options->device ? options->device : "cpu");
     PUT("n", int, m->n);
     PUT("queries", int, m->n_query);
     PUT("dim", int, m->dim);
@@ -104,9 +105,9 @@ static kith_status print_json(const measured *m, const kith_knn_options *options
 }
 
 static void print_text(const measured *m, const kith_knn_options *options) {
-    printf("knn %s: %lld queries in %lld x %lld, k = %lld, %lld searches\n",
-           kith_metric_name(options->metric), (long long)m->n_query, (long long)m->n, (long long)m->dim,
-           (long long)m->k, (long long)m->repeats);
+    printf("knn %s on %s: %lld queries in %lld x %lld, k = %lld, %lld searches\n",
+           kith_metric_name(options->metric), options->device ? options->device : "cpu",
+           (long long)m->n_query, (long long)m->n, (long long)m->dim, (long long)m->k, (long long)m->repeats);
     printf("  %.3f s (median; fastest %.3f s, preparation %.3f s), %.0f queries/s\n", m->seconds, m->fastest,
            m->prepare_seconds, (double)m->n_query / m->seconds);
     printf("  %.1f GFLOP/s counting every pair once in each direction\n", m->gflops);
@@ -119,6 +120,7 @@ int bench_knn(int argc, char **argv) {
     int64_t k = 10, repeats = 3;
     int metric = KITH_COSINE;
     bool json = false, exact = false;
+    const char *device = NULL;
     const cli_option options[] = {
         CLI_TEXT("embedding|e", "E.npy", &embedding, "the gallery [n, dim]"),
         CLI_TEXT("query", "Q.npy", &query, "queries [m, dim]; without: every row searches all others"),
@@ -126,6 +128,7 @@ int bench_knn(int argc, char **argv) {
         CLI_CHOICE("metric", "NAME", &metric, metrics, "what is near"),
         CLI_FLAG("exact", &exact, "order by float64 scores"),
         CLI_INT("repeats", "N", &repeats, 1, 100, "searches to take the median of"),
+        CLI_TEXT("device", "NAME", &device, "where products are made: cpu or cuda"),
         CLI_FLAG("json", &json, "print the result as JSON"),
         CLI_END};
     const cli_usage usage = {.operands = "knn", .least = 1, .most = 1, .options = options};
@@ -135,7 +138,7 @@ int bench_knn(int argc, char **argv) {
     kith_error err = {0};
     kith_array gallery = {0}, queries = {0};
     measured m = {.k = k, .repeats = repeats};
-    const kith_knn_options search = {.metric = (kith_metric)metric, .exact = exact};
+    const kith_knn_options search = {.metric = (kith_metric)metric, .exact = exact, .device = device};
     kith_status status = kith_npy_read(embedding, &gallery, &err);
     if (status == KITH_OK && query) status = kith_npy_read(query, &queries, &err);
     if (status == KITH_OK) status = measure(&gallery, query ? &queries : NULL, &search, &m, &err);

@@ -234,7 +234,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("tap", "NAME", &a.model.tap, "what to judge; default: embedding, else pooled"),
         CLI_TEXT("pool", "HOW", &a.model.pool, "global pooling: avg, max or both"),
-        CLI_TEXT("device", "NAME", &a.model.device, "what the model runs on"),
+        CLI_TEXT("device", "NAME", &a.model.device, "what the model and the ranking run on: cpu or cuda"),
         CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32"),
         CLI_TEXT("save-embedding", "E.npy", &a.model.save_embedding, "keep what the model made"),
         CLI_TEXT("save-labels", "Y.npy", &a.model.save_labels, "and its labels"),
@@ -261,7 +261,7 @@ int cmd_eval(int argc, char **argv) {
     if (argc > 2) return cli_misused("eval", "'%.60s' is one too many; wants one MODEL", argv[2]);
     if (argc == 2) a.model.model = argv[1];
     int status = check_sources(&a, argc);
-    kith_retrieval_options retrieval = {.metric = (kith_metric)a.metric};
+    kith_retrieval_options retrieval = {.metric = (kith_metric)a.metric, .device = a.model.device};
     eval_result result = {.metric = (kith_metric)a.metric, .shows_classes = a.classes};
     if (status == CLI_RUN) status = parse_k(a.k, &retrieval);
     if (status == CLI_RUN) status = parse_metrics(a.metrics, result.wants);
@@ -275,5 +275,6 @@ int cmd_eval(int argc, char **argv) {
     result.kmeans.n_iterations = a.iterations;
     result.kmeans.seed = (uint64_t)a.seed;
     result.kmeans.normalize = a.metric == KITH_COSINE;
+    result.kmeans.device = a.model.device;
     return run(&a, &retrieval, &result);
 }

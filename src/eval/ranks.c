@@ -20,7 +20,7 @@ typedef struct members {
 
 typedef struct ranking {
     const ki_ranks_input *in;
-    const ki_kernel *kernel;
+    const ki_knn_kernel *kernel;
     ki_panels query; /* a view of the group of queries at hand */
     int64_t first;   /* its first query */
     bool is_square;
@@ -30,6 +30,7 @@ typedef struct ranking {
     float *least;      /* [padded]: below this nothing needs placing */
     atomic_char *tied; /* [n_query] */
     int64_t *rank;
+    ki_device_rows *loaded; /* the gallery, when a device makes the scores */
 } ranking;
 
 static kith_status members_init(const int32_t *class_of, int64_t n, int32_t n_classes, members *ret,
@@ -80,12 +81,12 @@ static void score_relevant(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* The first place whose relevant item scores at most (or, strictly, below) x. */
-static int64_t first_below(const relevant *list, int64_t n, double x, bool strictly) {
+/* The first place whose relevant item scores at most x. */
+static int64_t first_at_most(const relevant *list, int64_t n, double x) {
     int64_t low = 0, high = n;
     while (low < high) {
         const int64_t mid = (low + high) / 2;
-        if (strictly ? list[mid].score >= x : list[mid].score > x)
+        if (list[mid].score > x)
             low = mid + 1;
         else
             high = mid;
@@ -93,22 +94,26 @@ static int64_t first_below(const relevant *list, int64_t n, double x, bool stric
     return low;
 }
 
+/* In float64, equal scores to the lower index; the list's length when it falls behind all. */
+static int64_t exact_place(ranking *r, int64_t q, int64_t j) {
+    const relevant *list = r->list + r->begin[q];
+    const int64_t n = r->begin[q + 1] - r->begin[q];
+    const double exact = ki_panels_score(&r->query, q, r->in->gallery, j);
+    int64_t at = first_at_most(list, n, exact);
+    for (; at < n && list[at].score == exact; at++) {
+        atomic_store_explicit(&r->tied[r->first + q], 1, memory_order_relaxed);
+        if (j < list[at].index) break;
+    }
+    return at;
+}
+
 static void place(ranking *r, int64_t q, int64_t j, double score) {
     relevant *list = r->list + r->begin[q];
     const int64_t n = r->begin[q + 1] - r->begin[q];
     const double bound = ki_panels_bound(&r->query, q, r->in->gallery, j);
-    int64_t at = first_below(list, n, score + bound, false);
-    if (at == n) return;
-    if (list[at].score >= score - bound) {
-        const double exact = ki_panels_score(&r->query, q, r->in->gallery, j);
-        while (at < n && list[at].score > exact) at++;
-        for (; at < n && list[at].score == exact; at++) {
-            atomic_store_explicit(&r->tied[r->first + q], 1, memory_order_relaxed);
-            if (j < list[at].index) break;
-        }
-        if (at == n) return;
-    }
-    list[at].n_before++;
+    int64_t at = first_at_most(list, n, score + bound);
+    if (at < n && list[at].score >= score - bound) at = exact_place(r, q, j);
+    if (at < n) list[at].n_before++;
 }
 
 static void consume(void *context, const ki_stripe *stripe) {
@@ -162,14 +167,9 @@ static int report(void *user, int64_t done, int64_t all) {
     return s->in->progress(s->in->user, s->done + done, s->all ? s->all : all);
 }
 
-static kith_status run_group(ranking *r, int64_t n, bool is_whole, ki_ranks_fn fn, void *context,
-                             kith_error *err) {
-    kith_status status = KITH_OK;
+/* Every irrelevant item of the group's queries is placed: by the host's tiles … */
+static kith_status place_here(ranking *r, bool is_whole, kith_error *err) {
     const ki_panels *gallery = r->in->gallery;
-    KI_CHECK(ki_alloc_or(&r->list, (size_t)r->begin[n], sizeof *r->list, "relevant items", err));
-    r->query = ki_panels_view(r->in->query, r->first, n);
-    ki_parallel_for(n, 8, score_relevant, r);
-    for (int64_t q = n; q < (int64_t)ki_round_up((size_t)n, KI_BLOCK); q++) r->least[q] = INFINITY;
     share shared = {r->in, r->first, is_whole ? 0 : r->in->query->rows.n};
     const bool is_tournament = r->is_square && is_whole;
     const ki_tiles tiles = {.rows = is_tournament ? gallery : &r->query,
@@ -179,7 +179,74 @@ static kith_status run_group(ranking *r, int64_t n, bool is_whole, ki_ranks_fn f
                             .context = r,
                             .progress = r->in->progress && is_whole ? report : NULL,
                             .user = &shared};
-    KI_CHECK(ki_tiles_run(&tiles, err));
+    return ki_tiles_run(&tiles, err);
+}
+
+typedef struct undecided {
+    ranking *ranking;
+    const uint64_t *pair;
+} undecided;
+
+static void place_undecided(void *context, int64_t begin, int64_t end) {
+    const undecided *u = context;
+    ranking *r = u->ranking;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t q = (int64_t)(u->pair[i] >> 32), j = (int64_t)(uint32_t)u->pair[i];
+        const int64_t at = r->begin[q] + exact_place(r, q, j);
+        if (at < r->begin[q + 1]) __atomic_fetch_add(&r->list[at].n_before, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static void settle(void *context, const uint64_t *pair, int64_t n) {
+    undecided u = {context, pair};
+    ki_parallel_for(n, 256, place_undecided, &u);
+}
+
+/* … or by a device, which leaves to us what its rounding cannot decide. */
+static kith_status place_there(ranking *r, int64_t n, bool is_whole, kith_error *err) {
+    kith_status status = KITH_OK;
+    const ki_knn_device *d = r->in->device;
+    ki_device_rows *query = NULL;
+    const size_t n_relevant = (size_t)r->begin[n];
+    double *score = NULL;
+    int32_t *n_before = NULL;
+    share shared = {r->in, r->first, is_whole ? 0 : r->in->query->rows.n};
+    KI_CHECK(ki_alloc_or(&score, n_relevant, sizeof *score, "relevant scores", err));
+    KI_CHECK(ki_zalloc_or(&n_before, n_relevant, sizeof *n_before, "counts", err));
+    for (size_t t = 0; t < n_relevant; t++) score[t] = r->list[t].score;
+    if (!r->loaded) KI_CHECK(d->type->load(d->backend, r->in->gallery, r->in->tile, &r->loaded, err));
+    const bool is_same = r->is_square && is_whole;
+    if (!is_same) KI_CHECK(d->type->load(d->backend, &r->query, r->in->tile, &query, err));
+    const ki_device_places ask = {.rows = is_same ? r->loaded : query,
+                                  .cols = r->loaded,
+                                  .row_class = r->in->query_class + r->first,
+                                  .col_class = r->in->gallery_class,
+                                  .least = r->least,
+                                  .begin = r->begin,
+                                  .score = score,
+                                  .ret_n_before = n_before,
+                                  .unsettled = settle,
+                                  .context = r,
+                                  .progress = r->in->progress && is_whole ? report : NULL,
+                                  .user = &shared};
+    KI_CHECK(d->type->place(d->backend, &ask, err));
+    for (size_t t = 0; t < n_relevant; t++) r->list[t].n_before += n_before[t];
+done:
+    d->type->unload(d->backend, query);
+    ki_free(score);
+    ki_free(n_before);
+    return status;
+}
+
+static kith_status run_group(ranking *r, int64_t n, bool is_whole, ki_ranks_fn fn, void *context,
+                             kith_error *err) {
+    kith_status status = KITH_OK;
+    KI_CHECK(ki_alloc_or(&r->list, (size_t)r->begin[n], sizeof *r->list, "relevant items", err));
+    r->query = ki_panels_view(r->in->query, r->first, n);
+    ki_parallel_for(n, 8, score_relevant, r);
+    for (int64_t q = n; q < (int64_t)ki_round_up((size_t)n, KI_BLOCK); q++) r->least[q] = INFINITY;
+    const bool is_here = !r->in->device || !r->in->device->type;
+    KI_CHECK(is_here ? place_here(r, is_whole, err) : place_there(r, n, is_whole, err));
     for (int64_t q = 0; q < n; q++) {
         const int64_t n_relevant = r->begin[q + 1] - r->begin[q];
         const relevant *list = r->list + r->begin[q];
@@ -204,7 +271,7 @@ kith_status ki_ranks_run(const ki_ranks_input *in, ki_ranks_fn fn, void *context
     const int64_t most = in->most_relevant > 0 ? in->most_relevant : INT64_C(1) << 26;
     members classes = {0};
     ranking r = {
-        .in = in, .kernel = ki_kernel_best(), .is_square = in->query == in->gallery, .members = &classes};
+        .in = in, .kernel = ki_knn_kernel_best(), .is_square = in->query == in->gallery, .members = &classes};
     KI_CHECK(members_init(in->gallery_class, (int64_t)n_gallery, in->n_classes, &classes, err));
     KI_CHECK(ki_alloc_or(&r.begin, n_query + 1, sizeof *r.begin, "relevant counts", err));
     KI_CHECK(ki_alloc_or(&r.least, ki_round_up(n_query, KI_BLOCK), sizeof *r.least, "thresholds", err));
@@ -216,6 +283,7 @@ kith_status ki_ranks_run(const ki_ranks_input *in, ki_ranks_fn fn, void *context
         r.first += n;
     }
 done:
+    if (r.loaded) in->device->type->unload(in->device->backend, r.loaded);
     ki_free(classes.begin);
     ki_free(classes.item);
     ki_free(r.begin);

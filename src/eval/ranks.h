@@ -6,7 +6,7 @@
 #ifndef KI_RANKS_H
 #define KI_RANKS_H
 
-#include "knn/tiles.h"
+#include "knn/device.h"
 
 typedef struct ki_ranks_input {
     const ki_panels *query, *gallery;           /* the same pointer: every item queries all others */
@@ -14,6 +14,9 @@ typedef struct ki_ranks_input {
     int32_t n_classes;
     const int32_t *self; /* [n_query]: the query's row in the gallery, or -1; ignored for the same pointer */
     int64_t most_relevant; /* relevant items held at a time: 0 for the default */
+    /* Where scores are made; NULL or without a type: here. Then ki_panels_any_order of both panels. */
+    const ki_knn_device *device;
+    ki_device_tile tile; /* 0: the device's */
     kith_progress_fn progress;
     void *user;
 } ki_ranks_input;

@@ -192,6 +192,7 @@ kith_status kith_retrieval_run(const kith_retrieval_input *input, const kith_ret
     kith_retrieval r = {.n_k = options->n_k};
     sides s = {0};
     ki_panels query = {0}, gallery = {0};
+    ki_knn_device device = {0};
     ki_rows all;
     KI_TRY(check_options(options, err));
     KI_TRY(ki_rows_init(input->embedding, "embedding", &all, err));
@@ -203,6 +204,11 @@ kith_status kith_retrieval_run(const kith_retrieval_input *input, const kith_ret
     const bool is_square = !input->query && !input->gallery;
     KI_CHECK(ki_panels_init(&s.gallery, options->metric, NULL, &gallery, err));
     if (!is_square) KI_CHECK(ki_panels_init(&s.query, options->metric, &gallery, &query, err));
+    KI_CHECK(ki_knn_device_open(options->device, options->device_number, &device, err));
+    if (device.type) {
+        ki_panels_any_order(&gallery);
+        ki_panels_any_order(&query);
+    }
     r.n_query = s.n_query;
     r.n_gallery = s.n_gallery;
     r.n_classes = s.n_classes;
@@ -216,6 +222,7 @@ kith_status kith_retrieval_run(const kith_retrieval_input *input, const kith_ret
                                   .gallery_class = s.gallery_class,
                                   .n_classes = (int32_t)s.n_classes,
                                   .self = s.self,
+                                  .device = &device,
                                   .progress = options->progress,
                                   .user = options->user};
     KI_CHECK(ki_ranks_run(&ranks, score_query, &r, err));
@@ -232,6 +239,7 @@ done:
     kith_retrieval_release(&r);
     ki_panels_release(&query);
     ki_panels_release(&gallery);
+    ki_knn_device_close(&device);
     sides_release(&s);
     return status;
 }

@@ -97,7 +97,7 @@ static int64_t partition_base(uint64_t *keys, int64_t n, uint64_t pivot, uint64_
     memcpy(keys + n_above, scratch, (size_t)n_rest * sizeof *keys);
     return n_above;
 }
-static const ki_kernel base = {"base", product_base, compare_base, compare_row_base, partition_base};
+static const ki_knn_kernel base = {"base", product_base, compare_base, compare_row_base, partition_base};
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -113,7 +113,7 @@ AVX2 static void compare_avx2(const float *s, float row_least, const float *col_
 AVX2 static void compare_row_avx2(const float *s, float row_least, uint64_t *ret_row) {
     compare_plain(s, row_least, NULL, ret_row, NULL);
 }
-static const ki_kernel avx2 = {"avx2", product_avx2, compare_avx2, compare_row_avx2, partition_base};
+static const ki_knn_kernel avx2 = {"avx2", product_avx2, compare_avx2, compare_row_avx2, partition_base};
 
 PRODUCT(product_avx512, AVX512, 16, 8, 3)
 AVX512 static void compare_avx512(const float *s, float row_least, const float *col_least, uint64_t *ret_row,
@@ -151,11 +151,11 @@ AVX512 static int64_t partition_avx512(uint64_t *keys, int64_t n, uint64_t pivot
     memcpy(keys + n_above, scratch, (size_t)n_rest * sizeof *keys);
     return n_above;
 }
-static const ki_kernel avx512 = {"avx512", product_avx512, compare_avx512, compare_row_avx512,
-                                 partition_avx512};
+static const ki_knn_kernel avx512 = {"avx512", product_avx512, compare_avx512, compare_row_avx512,
+                                     partition_avx512};
 
-const ki_kernel *const *ki_kernels(void) {
-    static const ki_kernel *const all[] = {&avx512, &avx2, &base, NULL};
+const ki_knn_kernel *const *ki_knn_kernels(void) {
+    static const ki_knn_kernel *const all[] = {&avx512, &avx2, &base, NULL};
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         return all;
@@ -163,10 +163,10 @@ const ki_kernel *const *ki_kernels(void) {
     return all + 2;
 }
 #else
-const ki_kernel *const *ki_kernels(void) {
-    static const ki_kernel *const all[] = {&base, NULL};
+const ki_knn_kernel *const *ki_knn_kernels(void) {
+    static const ki_knn_kernel *const all[] = {&base, NULL};
     return all;
 }
 #endif
 
-const ki_kernel *ki_kernel_best(void) { return ki_kernels()[0]; }
+const ki_knn_kernel *ki_knn_kernel_best(void) { return ki_knn_kernels()[0]; }

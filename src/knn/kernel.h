@@ -1,6 +1,6 @@
 /* The two inner loops, in the best version this processor can run. */
-#ifndef KI_KERNEL_H
-#define KI_KERNEL_H
+#ifndef KI_KNN_KERNEL_H
+#define KI_KNN_KERNEL_H
 
 #include <stdint.h>
 
@@ -13,7 +13,7 @@ enum {
     KI_MASK_WORDS = KI_BLOCK / 64,
 };
 
-typedef struct ki_kernel {
+typedef struct ki_knn_kernel {
     const char *name;
     /* out[r * KI_BLOCK + c] = sum_k left[k * KI_PANEL + r] * right(c)[k], r < KI_STRIPE,
      * c < n_groups * KI_GROUP. left points at the first or second half of a panel; right at panels of
@@ -27,10 +27,10 @@ typedef struct ki_kernel {
     /* Keys above the pivot to the front, the others behind them; the order within each part is kept.
      * scratch [n]. Returns how many are above. */
     int64_t (*partition)(uint64_t *keys, int64_t n, uint64_t pivot, uint64_t *scratch);
-} ki_kernel;
+} ki_knn_kernel;
 
-const ki_kernel *ki_kernel_best(void);
+const ki_knn_kernel *ki_knn_kernel_best(void);
 /* Every kernel this processor can run, NULL-terminated (for tests). */
-const ki_kernel *const *ki_kernels(void);
+const ki_knn_kernel *const *ki_knn_kernels(void);
 
 #endif

@@ -6,7 +6,10 @@
  *   2. a row whose own centroid moved away from it also meets those that did not move (they were no
  *      better than its own was; if its own is no worse now, they still are not).
  * The assignments are those of comparing everything with everything. Centroids whose members are the same
- * do not move, so the work falls with the number of changes. */
+ * do not move, so the work falls with the number of changes.
+ *
+ * A device compares everything with everything: that costs it less than finding out what to leave out, and
+ * products of one shape have the same bits every time there too. */
 #include "knn/kmeans.h"
 
 #include <math.h>
@@ -23,7 +26,7 @@ typedef struct best {
 
 typedef struct lloyd {
     const ki_kmeans_data *data;
-    const ki_kernel *kernel;
+    const ki_knn_kernel *kernel;
     int64_t n_clusters;
     float *centroid;   /* [n_clusters, dim] */
     bool *has_moved;   /* [n_clusters] */
@@ -36,6 +39,7 @@ typedef struct lloyd {
     int32_t *place;    /* [n] members by cluster */
     int64_t *begin;    /* [n_clusters + 1] */
     int64_t *size;     /* [n_clusters] */
+    ki_key *keys;      /* [n]: from a device */
     bool is_partial;   /* stripe rows are places in rows */
     int64_t n_refilled;
 } lloyd;
@@ -118,8 +122,7 @@ static int64_t list_centroids(lloyd *l, bool moved) {
     return n;
 }
 
-/* Assign every row to its nearest centroid; *ret_changes counts rows that went elsewhere. */
-static kith_status assign(lloyd *l, int64_t *ret_changes, kith_error *err) {
+static kith_status find_here(lloyd *l, kith_error *err) {
     const int64_t n = l->data->n;
     for (int64_t i = 0; i < n; i++) l->found[i] = (best){0, -1};
     const int64_t n_moved = list_centroids(l, true);
@@ -134,9 +137,32 @@ static kith_status assign(lloyd *l, int64_t *ret_changes, kith_error *err) {
             l->rows[n_open++] = (int32_t)i;
         }
     }
-    KI_TRY(pass(l, n_open, list_centroids(l, false), err));
+    return pass(l, n_open, list_centroids(l, false), err);
+}
+
+static kith_status find_there(lloyd *l, kith_error *err) {
+    kith_status status = KITH_OK;
+    const ki_knn_device *d = &l->data->device;
+    const ki_rows all = {KITH_F32, l->n_clusters, l->data->dim, l->centroid};
+    ki_panels centroids = {0};
+    ki_device_rows *loaded = NULL;
+    KI_TRY(ki_panels_init(&all, KITH_SQEUCLIDEAN, &l->data->panels, &centroids, err));
+    KI_CHECK(d->type->load(d->backend, &centroids, (ki_device_tile){0}, &loaded, err));
+    const ki_device_best ask = {.rows = l->data->loaded, .cols = loaded, .k = 1, .ret_keys = l->keys};
+    KI_CHECK(d->type->best(d->backend, &ask, err));
+    for (int64_t i = 0; i < l->data->n; i++)
+        l->found[i] = (best){ki_key_score(l->keys[i]), ki_key_index(l->keys[i])};
+done:
+    d->type->unload(d->backend, loaded);
+    ki_panels_release(&centroids);
+    return status;
+}
+
+/* Assign every row to its nearest centroid; *ret_changes counts rows that went elsewhere. */
+static kith_status assign(lloyd *l, int64_t *ret_changes, kith_error *err) {
+    KI_TRY(l->data->device.type ? find_there(l, err) : find_here(l, err));
     int64_t n_changes = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < l->data->n; i++) {
         const int32_t from = l->own[i].cluster, to = l->found[i].cluster;
         l->own[i] = l->found[i];
         if (from == to) continue;
@@ -245,14 +271,14 @@ static double objective_exact(const lloyd *l) {
 
 static void lloyd_release(lloyd *l) {
     void *const owned[] = {l->centroid, l->has_moved, l->has_changed, l->own,   l->found, l->own_now,
-                           l->columns,  l->rows,      l->place,       l->begin, l->size};
+                           l->columns,  l->rows,      l->place,       l->begin, l->size,  l->keys};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) ki_free(owned[i]);
     *l = (lloyd){0};
 }
 
 static kith_status lloyd_init(lloyd *l, const ki_kmeans_data *data, int64_t n_clusters, kith_error *err) {
     const size_t n = (size_t)data->n, k = (size_t)n_clusters;
-    *l = (lloyd){.data = data, .kernel = ki_kernel_best(), .n_clusters = n_clusters};
+    *l = (lloyd){.data = data, .kernel = ki_knn_kernel_best(), .n_clusters = n_clusters};
     KI_TRY(ki_alloc_or(&l->centroid, k, (size_t)data->dim * sizeof(float), "centroids", err));
     KI_TRY(ki_alloc_or(&l->has_moved, k, sizeof *l->has_moved, "centroid marks", err));
     KI_TRY(ki_alloc_or(&l->has_changed, k, sizeof *l->has_changed, "centroid marks", err));
@@ -263,6 +289,7 @@ static kith_status lloyd_init(lloyd *l, const ki_kmeans_data *data, int64_t n_cl
     KI_TRY(ki_alloc_or(&l->rows, n, sizeof *l->rows, "row list", err));
     KI_TRY(ki_alloc_or(&l->place, n, sizeof *l->place, "members", err));
     KI_TRY(ki_alloc_or(&l->begin, k + 2, sizeof *l->begin, "members", err));
+    if (data->device.type) KI_TRY(ki_alloc_or(&l->keys, n, sizeof *l->keys, "assignments", err));
     return ki_alloc_or(&l->size, k, sizeof *l->size, "cluster sizes", err);
 }
 
@@ -382,6 +409,10 @@ kith_status kith_kmeans(const kith_array *rows, const kith_kmeans_options *optio
     ki_parallel_for(all.n, 64, copy_rows, &copy);
     const ki_rows x = {KITH_F32, all.n, all.dim, data.x};
     KI_CHECK(ki_panels_init(&x, KITH_SQEUCLIDEAN, NULL, &data.panels, err));
+    KI_CHECK(ki_knn_device_open(options->device, options->device_number, &data.device, err));
+    if (data.device.type)
+        KI_CHECK(data.device.type->load(data.device.backend, &data.panels, (ki_device_tile){0}, &data.loaded,
+                                        err));
     KI_CHECK(lloyd_init(&l, &data, k, err));
     KI_CHECK(kith_array_init(KITH_F32, 2, (int64_t[]){k, all.dim}, &result.centroids, err));
     KI_CHECK(ki_alloc_or(&result.cluster, (size_t)all.n, sizeof *result.cluster, "clusters", err));
@@ -397,6 +428,8 @@ kith_status kith_kmeans(const kith_array *rows, const kith_kmeans_options *optio
 done:
     kith_kmeans_result_release(&result);
     lloyd_release(&l);
+    if (data.device.type) data.device.type->unload(data.device.backend, data.loaded);
+    ki_knn_device_close(&data.device);
     ki_free(data.x);
     ki_panels_release(&data.panels);
     return status;

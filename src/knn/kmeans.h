@@ -2,13 +2,15 @@
 #ifndef KI_KMEANS_H
 #define KI_KMEANS_H
 
-#include "knn/tiles.h"
+#include "knn/device.h"
 
 /* The rows of a k-means run: normalised if asked, float32, and their panels. */
 typedef struct ki_kmeans_data {
     int64_t n, dim;
     float *x; /* [n, dim] */
     ki_panels panels;
+    ki_knn_device device;   /* without a type: distances are made here */
+    ki_device_rows *loaded; /* the panels, on the device */
 } ki_kmeans_data;
 
 /* Rows to start from, by k-means++ (Arthur and Vassilvitskii 2007): each next one is drawn with

@@ -29,6 +29,18 @@ static void keep_distances(void *context, const ki_stripe *stripe) {
     }
 }
 
+static kith_status measure_there(const ki_kmeans_data *data, const ki_panels *candidates, batch *b,
+                                 kith_error *err) {
+    const ki_knn_device *d = &data->device;
+    ki_device_rows *rows = NULL;
+    KI_TRY(d->type->load(d->backend, candidates, (ki_device_tile){0}, &rows, err));
+    const kith_status status = d->type->scores(d->backend, rows, data->loaded, b->distance, err);
+    d->type->unload(d->backend, rows);
+    for (int64_t i = 0; status == KITH_OK && i < candidates->rows.n * b->n; i++)
+        b->distance[i] = fmaxf(0, -2 * b->distance[i]);
+    return status;
+}
+
 static kith_status measure(const ki_kmeans_data *data, const int64_t *row, int n_rows, batch *b,
                            kith_error *err) {
     kith_status status = KITH_OK;
@@ -39,8 +51,12 @@ static kith_status measure(const ki_kmeans_data *data, const int64_t *row, int n
     for (int i = 0; i < n_rows; i++) memcpy(picked + i * data->dim, data->x + row[i] * data->dim, bytes);
     const ki_rows rows = {KITH_F32, n_rows, data->dim, picked};
     KI_CHECK(ki_panels_init(&rows, KITH_SQEUCLIDEAN, &data->panels, &panels, err));
-    const ki_tiles tiles = {&data->panels, &panels, ki_kernel_best(), keep_distances, b, NULL, NULL};
-    KI_CHECK(ki_tiles_run(&tiles, err));
+    if (data->device.type) {
+        KI_CHECK(measure_there(data, &panels, b, err));
+    } else {
+        const ki_tiles tiles = {&data->panels, &panels, ki_knn_kernel_best(), keep_distances, b, NULL, NULL};
+        KI_CHECK(ki_tiles_run(&tiles, err));
+    }
     for (int i = 0; i < n_rows; i++) b->distance[i * b->n + row[i]] = 0; /* not its rounding */
 done:
     ki_free(picked);

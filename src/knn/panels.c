@@ -65,6 +65,7 @@ kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_pan
     ki_panels p = {.rows = *rows, .metric = metric};
     const size_t n = (size_t)rows->n, dim = (size_t)rows->dim;
     p.n_blocks = (rows->n + KI_BLOCK - 1) / KI_BLOCK;
+    p.n_roundings = fmin((double)dim, KI_CHUNK) + ceil((double)dim / KI_CHUNK) + 4;
     const size_t padded = ki_round_up(n, KI_GROUP);
     size_t row_bytes = 0;
     if (!ki_mul_size(dim, sizeof(float), &row_bytes)) return ki_fail_memory(err, SIZE_MAX, "the matrix");
@@ -129,18 +130,24 @@ double ki_panels_score(const ki_panels *a, int64_t i, const ki_panels *b, int64_
  * joining the chunks adds one u each, rounding the rows to float32 two. Cauchy-Schwarz bounds the sum by
  * |x||y|. Euclidean: |x||y| <= |x|^2 / 2 + |y|^2 / 2, and the rest (rounding of the centred rows, of the
  * half norms and of the two subtractions) is below 16 u of the same. */
+ki_bound ki_panels_bound_of(const ki_panels *a) {
+    const double u = 0x1p-24, more = a->metric == KITH_SQEUCLIDEAN ? 16 : 0;
+    return (ki_bound){.factor = 1.01 * (a->n_roundings + more) * u, .tiny = (double)a->rows.dim * FLT_MIN};
+}
+
 double ki_panels_bound(const ki_panels *a, int64_t i, const ki_panels *b, int64_t j) {
-    const double u = 0x1p-24, dim = (double)a->rows.dim;
-    const double terms = fmin(dim, KI_CHUNK) + ceil(dim / KI_CHUNK) + 4;
+    const ki_bound bound = ki_panels_bound_of(a);
     const double other = j < 0 ? b->most_norm : b->norm[j];
-    const double tiny = dim * FLT_MIN;
     switch (a->metric) {
-    case KITH_COSINE: return 1.01 * terms * u + tiny;
-    case KITH_INNER: return 1.01 * terms * u * a->norm[i] * other + tiny;
-    case KITH_SQEUCLIDEAN: return 1.01 * (terms + 16) * u * (a->norm[i] + other) + tiny;
+    case KITH_COSINE: return bound.factor + bound.tiny;
+    case KITH_INNER: return bound.factor * a->norm[i] * other + bound.tiny;
+    case KITH_SQEUCLIDEAN: return bound.factor * (a->norm[i] + other) + bound.tiny;
     }
     return 0;
 }
+
+/* A sum of n products in any order errs by at most n u sum |x_k y_k|. */
+void ki_panels_any_order(ki_panels *p) { p->n_roundings = (double)p->rows.dim + 4; }
 
 double ki_score_shown(kith_metric metric, double score) {
     return metric == KITH_SQEUCLIDEAN ? fmax(0, -2 * score) : score;

@@ -22,7 +22,8 @@ typedef struct ki_panels {
     float *half;    /* Euclidean: norm as float, padded to whole blocks with 0; else NULL */
     double most_norm;
     int64_t n_blocks;
-    int64_t n_zero; /* rows of norm 0 before centring */
+    int64_t n_zero;     /* rows of norm 0 before centring */
+    double n_roundings; /* a product of these rows errs by at most so many half units in the last place */
 } ki_panels;
 
 /* `like` (may be NULL) gives the centre, so that queries and gallery are moved alike. */
@@ -39,12 +40,21 @@ static inline int64_t ki_panels_block_rows(const ki_panels *p, int64_t b) {
     return left < KI_BLOCK ? left : KI_BLOCK;
 }
 
+/* From now on products may be summed in any order, as a device does: the bound grows. */
+void ki_panels_any_order(ki_panels *panels);
+
 /* A score in float64 from the given values. */
 double ki_panels_score(const ki_panels *a, int64_t i, const ki_panels *b, int64_t j);
 
 /* |float32 score - float64 score| never exceeds this for row i of a and row j of b; with j < 0, for no
  * row of b. */
 double ki_panels_bound(const ki_panels *a, int64_t i, const ki_panels *b, int64_t j);
+
+/* The same in parts: factor * (1, |x_i||y_j|, or the sum of the two half squares) + tiny. */
+typedef struct ki_bound {
+    double factor, tiny;
+} ki_bound;
+ki_bound ki_panels_bound_of(const ki_panels *a);
 
 /* A score as the user sees it: squared distances change sign and scale. */
 double ki_score_shown(kith_metric metric, double score);

@@ -1,15 +1,20 @@
 /* The public search: panels, tiles, lists, and the float64 look where it is wanted. */
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "core/alloc.h"
 #include "core/option.h"
 #include "core/parallel.h"
+#include "knn/device.h"
 #include "knn/refine.h"
 
 struct kith_gallery {
     ki_panels panels;
     kith_knn_options options;
+    ki_knn_device device;
+    ki_device_rows *loaded;
+    pthread_mutex_t *lock; /* of the device, which serves one thread at a time */
 };
 
 static const char *const metric_names[] = {"cosine", "inner", "sqeuclidean"};
@@ -25,35 +30,55 @@ kith_status kith_metric_parse(const char *name, kith_metric *ret_metric, kith_er
     return ki_fail_unknown(err, "metric", name, metric_names, 3);
 }
 
+static kith_status open_device(kith_gallery *g, kith_error *err) {
+    KI_TRY(ki_knn_device_open(g->options.device, g->options.device_number, &g->device, err));
+    if (!g->device.type) return KITH_OK;
+    ki_panels_any_order(&g->panels);
+    KI_TRY(ki_alloc_or(&g->lock, 1, sizeof *g->lock, "a lock", err));
+    if (pthread_mutex_init(g->lock, NULL) != 0) {
+        ki_free(g->lock);
+        g->lock = NULL;
+        return ki_fail_memory(err, sizeof *g->lock, "a lock");
+    }
+    return g->device.type->load(g->device.backend, &g->panels, (ki_device_tile){0}, &g->loaded, err);
+}
+
 kith_status kith_gallery_new(const kith_array *rows, const kith_knn_options *options,
                              kith_gallery **ret_gallery, kith_error *err) {
     if ((unsigned)options->metric > KITH_SQEUCLIDEAN)
         return ki_fail(err, KITH_EINVAL, "metric %d is none", (int)options->metric);
+    kith_status status = KITH_OK;
     ki_rows checked;
     KI_TRY(ki_rows_init(rows, "gallery", &checked, err));
     if (checked.n == 0) return ki_fail(err, KITH_EINVAL, "the gallery is empty; wanted at least 1 row");
     kith_gallery *g = NULL;
     KI_TRY(ki_zalloc_or(&g, 1, sizeof *g, "gallery", err));
     g->options = *options;
-    const kith_status status = ki_panels_init(&checked, options->metric, NULL, &g->panels, err);
-    if (status != KITH_OK) {
-        ki_free(g);
-        return status;
-    }
+    KI_CHECK(ki_panels_init(&checked, options->metric, NULL, &g->panels, err));
+    KI_CHECK(open_device(g, err));
     *ret_gallery = g;
     return KITH_OK;
+done:
+    kith_gallery_free(g);
+    return status;
 }
 
-void kith_gallery_free(kith_gallery *gallery) {
-    if (!gallery) return;
-    ki_panels_release(&gallery->panels);
-    ki_free(gallery);
+void kith_gallery_free(kith_gallery *g) {
+    if (!g) return;
+    if (g->device.type) g->device.type->unload(g->device.backend, g->loaded);
+    ki_knn_device_close(&g->device);
+    if (g->lock) pthread_mutex_destroy(g->lock);
+    ki_free(g->lock);
+    ki_panels_release(&g->panels);
+    ki_free(g);
 }
 
 typedef struct search {
     const ki_panels *query, *gallery;
     const int32_t *self;
     ki_topk topk;
+    ki_key *keys; /* [queries, k_list] from a device, instead of topk */
+    int64_t k_list;
     ki_refine refine;
     bool refines;
     ki_ranked *ranked; /* [slots, gallery rows + spare] when refining */
@@ -67,7 +92,8 @@ enum { FINISH_ROWS = 64 };
 
 static void finish_row(search *s, int64_t i, int slot) {
     int64_t n = 0;
-    const ki_key *keys = ki_topk_finish(&s->topk, i, slot, &n);
+    const ki_key *keys = s->keys ? s->keys + i * s->k_list : ki_topk_finish(&s->topk, i, slot, &n);
+    while (s->keys && n < s->k_list && keys[n]) n++;
     kith_neighbor *to = s->neighbors + i * s->k;
     if (s->refines) {
         const int64_t self = s->query == s->gallery ? i : s->self ? s->self[i] : -1;
@@ -93,6 +119,49 @@ static void finish_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* The lists of all queries, from the host's tiles … */
+static kith_status list_here(const kith_gallery *g, search *s, kith_error *err) {
+    const bool in_place = s->k_list == s->k && !s->refines;
+    KI_TRY(ki_topk_init(s->query->rows.n, s->k_list, in_place ? s->neighbors : NULL, &s->topk, err));
+    s->topk.self = s->self;
+    s->topk.is_square = s->query == s->gallery;
+    const ki_tiles tiles = {.rows = s->query,
+                            .cols = s->gallery,
+                            .kernel = ki_knn_kernel_best(),
+                            .consume = ki_topk_consume,
+                            .context = &s->topk,
+                            .progress = g->options.progress,
+                            .user = g->options.user};
+    return ki_tiles_run(&tiles, err);
+}
+
+/* … or from a device. */
+static kith_status list_there(const kith_gallery *g, search *s, kith_error *err) {
+    kith_status status = KITH_OK;
+    const ki_knn_device *d = &g->device;
+    ki_device_rows *query = NULL;
+    size_t bytes;
+    if (!ki_mul_size((size_t)s->k_list, sizeof *s->keys, &bytes))
+        return ki_fail_memory(err, SIZE_MAX, "neighbour lists");
+    KI_TRY(ki_alloc_or(&s->keys, (size_t)s->query->rows.n, bytes, "neighbour lists", err));
+    const bool is_square = s->query == s->gallery;
+    pthread_mutex_lock(g->lock);
+    if (!is_square) KI_CHECK(d->type->load(d->backend, s->query, (ki_device_tile){0}, &query, err));
+    const ki_device_best ask = {.rows = is_square ? g->loaded : query,
+                                .cols = g->loaded,
+                                .self = s->self,
+                                .is_square = is_square,
+                                .k = s->k_list,
+                                .ret_keys = s->keys,
+                                .progress = g->options.progress,
+                                .user = g->options.user};
+    status = d->type->best(d->backend, &ask, err);
+done:
+    d->type->unload(d->backend, query);
+    pthread_mutex_unlock(g->lock);
+    return status;
+}
+
 static kith_status run(const kith_gallery *g, const ki_panels *query, const int32_t *self, int64_t k,
                        kith_neighbor *ret_neighbors, kith_error *err) {
     kith_status status = KITH_OK;
@@ -100,29 +169,19 @@ static kith_status run(const kith_gallery *g, const ki_panels *query, const int3
     s.refines = g->options.exact || g->options.metric == KITH_SQEUCLIDEAN;
     s.refine = (ki_refine){query, &g->panels};
     const int64_t n_gallery = g->panels.rows.n;
-    int64_t k_list = s.refines && k < n_gallery ? k + ki_refine_spare(k) : k;
-    if (k_list > n_gallery) k_list = n_gallery;
-    const bool in_place = k_list == k && !s.refines;
-    KI_CHECK(ki_topk_init(query->rows.n, k_list, in_place ? ret_neighbors : NULL, &s.topk, err));
-    s.topk.self = self;
-    s.topk.is_square = query == &g->panels;
+    s.k_list = s.refines && k < n_gallery ? k + ki_refine_spare(k) : k;
+    if (s.k_list > n_gallery) s.k_list = n_gallery;
+    KI_CHECK(g->device.type ? list_there(g, &s, err) : list_here(g, &s, err));
     if (s.refines) {
         s.ranked_stride = (size_t)n_gallery;
         size_t row_bytes = 0;
         ki_mul_size(s.ranked_stride, sizeof *s.ranked, &row_bytes);
         KI_CHECK(ki_alloc_or(&s.ranked, (size_t)ki_tiles_slots(), row_bytes, "re-ranking scratch", err));
     }
-    const ki_tiles tiles = {.rows = query,
-                            .cols = &g->panels,
-                            .kernel = ki_kernel_best(),
-                            .consume = ki_topk_consume,
-                            .context = &s.topk,
-                            .progress = g->options.progress,
-                            .user = g->options.user};
-    KI_CHECK(ki_tiles_run(&tiles, err));
     ki_parallel_for(ki_tiles_slots(), 1, finish_rows, &s);
 done:
     ki_free(s.ranked);
+    ki_free(s.keys);
     ki_topk_release(&s.topk);
     return status;
 }
@@ -148,6 +207,7 @@ kith_status kith_gallery_search(const kith_gallery *gallery, const kith_array *q
     }
     ki_panels panels;
     KI_TRY(ki_panels_init(&rows, gallery->options.metric, &gallery->panels, &panels, err));
+    if (gallery->device.type) ki_panels_any_order(&panels);
     const kith_status status = run(gallery, &panels, self, k, ret_neighbors, err);
     ki_panels_release(&panels);
     return status;

@@ -22,7 +22,7 @@ typedef void (*ki_stripe_fn)(void *context, const ki_stripe *stripe);
 typedef struct ki_tiles {
     const ki_panels *rows,
         *cols; /* the same pointer: each pair of blocks once, with `both` set off the diagonal */
-    const ki_kernel *kernel;
+    const ki_knn_kernel *kernel;
     ki_stripe_fn consume; /* never at the same time for two stripes with a block in common */
     void *context;
     kith_progress_fn progress;

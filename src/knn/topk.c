@@ -6,7 +6,7 @@
 
 kith_status ki_topk_init(int64_t n, int64_t k, void *lists, ki_topk *ret_topk, kith_error *err) {
     kith_status status = KITH_OK;
-    ki_topk t = {.n = n, .k = k, .lists = lists, .owns_lists = !lists, .kernel = ki_kernel_best()};
+    ki_topk t = {.n = n, .k = k, .lists = lists, .owns_lists = !lists, .kernel = ki_knn_kernel_best()};
     t.buffer = k < 64 ? 64 : k < 256 ? (int)k : 256;
     const size_t rows = (size_t)n, padded = ki_round_up(rows, KI_BLOCK);
     size_t list_bytes = 0, scratch = 0;

@@ -83,6 +83,7 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
     plan->updates_stats |=
         node->kind == KI_OP_BATCH_NORM && plan->options.mode == KI_TRAIN && !plan->options.frozen_bn;
     plan->wants_labels |= node->kind == KI_OP_SOFTMAX_XENT;
+    plan->wants_step |= node->kind == KI_OP_DROPOUT;
     KI_TRY(kernel_type->create(plan->backend, &spec, &step->info, &step->kernel, err));
     if (step->info.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = step->info.scratch_bytes;
     return KITH_OK;
@@ -150,7 +151,7 @@ static kith_status make_numbers(ki_plan *plan, kith_error *err) {
         plan->labels = memory;
         KI_TRY(backend->type->zero(backend, memory, label_bytes, err));
     }
-    if (!plan->options.step) {
+    if (plan->wants_step && !plan->options.step) {
         KI_TRY(backend->type->alloc(backend, sizeof *plan->step, &memory, err));
         plan->step = memory;
         KI_TRY(backend->type->zero(backend, memory, sizeof *plan->step, err));

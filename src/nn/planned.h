@@ -18,11 +18,11 @@ struct ki_plan {
     size_t n_buffers, buffer_capacity;
     char *block; /* device memory of all buffers and the scratchpad behind them */
     size_t block_bytes, scratch_bytes;
-    int32_t *labels;      /* backend memory, [mb] */
-    uint64_t *step;       /* backend memory, one number; NULL: the caller's, options.step */
+    int32_t *labels; /* backend memory, [mb] */
+    uint64_t *step;  /* backend memory, one number; NULL: nobody reads it, or the caller's, options.step */
     uint64_t step_number; /* what `step` is written from */
     uint64_t packed_version;
-    bool is_packed, updates_stats, wants_labels, has_run;
+    bool is_packed, updates_stats, wants_labels, wants_step, has_run;
     double forward_flops;
 };
 

@@ -91,7 +91,7 @@ void ki_plan_set_step(ki_plan *plan, uint64_t step) { plan->step_number = step; 
 
 kith_status ki_plan_forward(ki_plan *plan, kith_error *err) {
     KI_TRY(pack(plan, err));
-    if (plan->step)
+    if (plan->step && plan->options.mode == KI_TRAIN)
         KI_TRY(plan->backend->type->upload(plan->backend, plan->step, &plan->step_number,
                                            sizeof plan->step_number, err));
     for (int s = 0; s < plan->steps.n; s++) {

@@ -185,14 +185,19 @@ kith_status ki_optim_update(ki_optim *optim, double lr, kith_error *err) {
     return ki_optim_launch(optim, err);
 }
 
-kith_status ki_optim_norms(const ki_optim *optim, double ret_norm[KI_OPTIM_N_GROUPS], kith_error *err) {
+const double *ki_optim_sums(const ki_optim *optim) { return optim->device_norms; }
+
+void ki_optim_norms_of(const ki_optim *optim, const double *sums, double ret_norm[KI_OPTIM_N_GROUPS]) {
     double sum[KI_OPTIM_N_GROUPS] = {0};
-    const int n = optim->step.n_runs;
-    KI_TRY(optim->backend->type->download(optim->backend, optim->device_norms, optim->norms,
-                                          (size_t)n * sizeof *optim->norms, err));
-    KI_TRY(optim->backend->type->sync(optim->backend, err));
-    for (int i = 0; i < n; i++) sum[optim->group[i]] += optim->norms[i];
+    for (int i = 0; i < optim->step.n_runs; i++) sum[optim->group[i]] += sums[i];
     for (int g = 0; g < KI_OPTIM_N_GROUPS; g++) ret_norm[g] = optim->step.diff_scale * sqrt(sum[g]);
+}
+
+kith_status ki_optim_norms(const ki_optim *optim, double ret_norm[KI_OPTIM_N_GROUPS], kith_error *err) {
+    KI_TRY(optim->backend->type->download(optim->backend, optim->device_norms, optim->norms,
+                                          (size_t)optim->step.n_runs * sizeof *optim->norms, err));
+    KI_TRY(optim->backend->type->sync(optim->backend, err));
+    ki_optim_norms_of(optim, optim->norms, ret_norm);
     return KITH_OK;
 }
 

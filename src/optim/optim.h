@@ -102,6 +102,11 @@ kith_status ki_optim_launch(ki_optim *optim, kith_error *err);
  * no parameter, or whose parameters are all left alone, have 0. Waits for the backend. */
 kith_status ki_optim_norms(const ki_optim *optim, double ret_norm[KI_OPTIM_N_GROUPS], kith_error *err);
 
+/* The same in two parts, for a device whose queue must not be waited for: where the last launch left the sums
+ * (backend memory, [ki_optim_n_runs]), and the norms from a copy of them on the host. */
+const double *ki_optim_sums(const ki_optim *optim);
+void ki_optim_norms_of(const ki_optim *optim, const double *sums, double ret_norm[KI_OPTIM_N_GROUPS]);
+
 /* Checkpoints: the number of updates, and arrays by name ("conv1.weight.m") in a fixed order. A parameter
  * that is left alone has none. */
 int64_t ki_optim_steps(const ki_optim *optim);

@@ -10,7 +10,7 @@ enum { MOST_TICKS = 12 };
 const char *ki_number_text(double value, int digits, char buf[KI_NUMBER_TEXT]) {
     const double size = fabs(value);
     if (size == 0) return snprintf(buf, KI_NUMBER_TEXT, "0"), buf;
-    if (size >= 1e7 || size < 1e-4) {
+    if (size >= 1e7 || size < 1e-3) {
         snprintf(buf, KI_NUMBER_TEXT, "%.*e", digits - 1, value);
         char *e = strchr(buf, 'e'), *from = e ? e + 1 : NULL; /* 1.0e-05 becomes 1e-5 */
         if (!e) return buf;

@@ -136,7 +136,7 @@ static void put_facts_of(ki_report *r, const ki_value *document, const char *con
         for (char *c = name; *c; c++) {
             if (*c == '_') *c = ' ';
         }
-        ki_buffer_put(r->to, "<div><dt>");
+        ki_buffer_put(r->to, strlen(v->text) > 22 ? "<div class=\"long\"><dt>" : "<div><dt>");
         ki_buffer_escaped(r->to, name);
         ki_buffer_put(r->to, "</dt><dd>");
         int64_t whole;
@@ -186,7 +186,7 @@ static void put_state(ki_report *r) {
             ki_buffer_put(r->to, " of %s", ki_count_text(all, b));
     }
     ki_buffer_put(r->to, ".</p>\n");
-    if (r->run.note[KI_RUN_RESULT]) ki_report_left_out(r, r->run.note[KI_RUN_RESULT]);
+    if (r->run.note[KI_PART_RESULT]) ki_report_left_out(r, r->run.note[KI_PART_RESULT]);
 }
 
 kith_status ki_report_card(ki_report *r) {
@@ -199,7 +199,7 @@ kith_status ki_report_card(ki_report *r) {
         put_state(r);
     }
     put_facts(r);
-    if (r->run.note[KI_RUN_CARD]) ki_report_left_out(r, r->run.note[KI_RUN_CARD]);
+    if (r->run.note[KI_PART_CARD]) ki_report_left_out(r, r->run.note[KI_PART_CARD]);
     ki_report_section_end(r);
     return r->to->status;
 }

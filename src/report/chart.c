@@ -28,7 +28,7 @@ static ki_axes axes_of(const ki_chart *c) {
     ki_axes a = {.w = c->is_wide ? 560 : 400,
                  .h = c->is_wide ? 300 : 200,
                  .left = 50,
-                 .right = 14,
+                 .right = c->is_wide ? 24 : 16,
                  .top = 10,
                  .bottom = 26,
                  .scale_y = c->is_share ? 100 : 1};

@@ -31,7 +31,7 @@ typedef struct grid {
 static const int64_t *labels_of(const grid *g) { return g->report->detail->labels.data; }
 
 static kith_status search(grid *g, kith_error *err) {
-    const ki_run *run = g->report->detail;
+    const ki_material *run = g->report->detail;
     const kith_array *all = &run->embedding;
     kith_status status = KITH_OK;
     kith_gallery *gallery = NULL;
@@ -85,7 +85,7 @@ static const char *path_tail(const char *path) {
 
 static void put_picture(grid *g, int64_t row, const char *alt) {
     ki_buffer *to = g->report->to;
-    const ki_run *run = g->report->detail;
+    const ki_material *run = g->report->detail;
     kith_error why = {0};
     if (!run->path) {
         ki_buffer_put(to, "<span class=\"blank\">no picture</span>");
@@ -106,7 +106,7 @@ static void put_picture(grid *g, int64_t row, const char *alt) {
 
 static void put_title(grid *g, int64_t row, const char *before) {
     ki_buffer *to = g->report->to;
-    const ki_run *run = g->report->detail;
+    const ki_material *run = g->report->detail;
     ki_buffer_put(to, " title=\"%s", before);
     if (run->path) ki_buffer_escaped(to, path_tail(run->path[row]));
     ki_buffer_put(to, "\">");
@@ -116,11 +116,12 @@ static void put_row(grid *g, int64_t i) {
     ki_buffer *to = g->report->to;
     const int64_t *label = labels_of(g), row = g->row[i];
     char alt[96], before[64];
-    ki_buffer_put(to, "<div class=\"hits\">\n<div class=\"query\"");
+    const int columns = g->k < 12 ? (int)g->k + 1 : 13;
+    ki_buffer_put(to, "<div class=\"hits\" style=\"--k:%d\">\n<div class=\"query\"", columns);
     put_title(g, row, "query: ");
     snprintf(alt, sizeof alt, "query of class %lld", (long long)label[row]);
     put_picture(g, row, alt);
-    ki_buffer_put(to, "<span>query, class %lld</span></div>\n", (long long)label[row]);
+    ki_buffer_put(to, "<span>query %lld</span></div>\n", (long long)label[row]);
     for (int64_t k = 0; k < g->k && to->status == KITH_OK; k++) {
         const kith_neighbor hit = g->neighbor[i * g->k + k];
         if (hit.index < 0) break;
@@ -191,7 +192,7 @@ kith_status ki_report_grid(ki_report *r) {
     grid g = {.report = r};
     if (r->options->n_queries == 0) return KITH_OK;
     ki_report_section(r, "grid", "Nearest neighbours", NULL);
-    if (r->detail->note[KI_RUN_TEST]) ki_report_left_out(r, r->detail->note[KI_RUN_TEST]);
+    if (r->detail->note[KI_PART_TEST]) ki_report_left_out(r, r->detail->note[KI_PART_TEST]);
     if (r->detail->n_test > 0) {
         kith_error why = {0};
         const int n = snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->detail->folder);

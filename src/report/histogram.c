@@ -31,7 +31,7 @@ static void put_stairs(ki_buffer *to, const ki_axes *a, const ki_histogram *h, i
 void ki_histogram_put(ki_buffer *to, const ki_histogram *h) {
     static const char *const names[] = {"positive pairs (same class)", "negative pairs"};
     const double most = most_share(h), first = h->edge[0], last = h->edge[h->n_bins];
-    ki_axes a = {.w = 560, .h = 260, .left = 50, .right = 14, .top = 10, .bottom = 40, .scale_y = 100};
+    ki_axes a = {.w = 560, .h = 260, .left = 50, .right = 24, .top = 10, .bottom = 48, .scale_y = 100};
     a.is_log_x = first > 0 && last / first > 1000;
     a.x0 = a.is_log_x ? log10(first) : first;
     a.x1 = a.is_log_x ? log10(last) : last;

@@ -27,7 +27,7 @@ static kith_status read_thumbnail(void *user, const char *path, int size, uint8_
 }
 
 static kith_status choose(map *m, kith_error *err) {
-    const ki_run *run = m->report->detail;
+    const ki_material *run = m->report->detail;
     const int64_t all = run->n_test, most = m->report->options->n_points;
     const size_t row_bytes = (size_t)run->embedding.dim[1] * kith_dtype_bytes(run->embedding.dtype);
     m->n = all < most ? all : most;
@@ -117,7 +117,7 @@ kith_status ki_report_map(ki_report *r) {
     if (r->options->n_points == 0) return KITH_OK;
     ki_report_section(r, "map", "Embedding map", NULL);
     if (r->detail->n_test == 0) {
-        ki_report_left_out(r, r->detail->note[KI_RUN_TEST]);
+        ki_report_left_out(r, r->detail->note[KI_PART_TEST]);
         ki_report_section_end(r);
         return r->to->status;
     }

@@ -35,11 +35,13 @@ static void put_name(ki_buffer *to, const char *folder) {
     ki_buffer_escaped(to, name);
 }
 
-static const char *fact(const ki_run *run, const char *path) { return ki_document_text(run->recipe, path); }
+static const char *fact(const ki_material *run, const char *path) {
+    return ki_document_text(run->recipe, path);
+}
 
 /* "binomial, horde on convnet4, embedding of 64 values; omniglot". */
 static void put_subtitle(ki_report *r) {
-    const ki_run *run = r->detail;
+    const ki_material *run = r->detail;
     const char *const loss = fact(run, "objective.loss.name"), *const net = fact(run, "model.backbone");
     const char *const size = fact(run, "model.embedding");
     const char *data = fact(run, "data.dataset");
@@ -104,7 +106,7 @@ kith_status ki_report_recipe(ki_report *r) {
         ki_buffer_escaped(r->to, r->detail->recipe_text);
         ki_buffer_put(r->to, "</pre>\n</details>\n");
     }
-    if (r->detail->note[KI_RUN_RECIPE]) ki_report_left_out(r, r->detail->note[KI_RUN_RECIPE]);
+    if (r->detail->note[KI_PART_RECIPE]) ki_report_left_out(r, r->detail->note[KI_PART_RECIPE]);
     ki_report_section_end(r);
     return r->to->status;
 }
@@ -112,15 +114,15 @@ kith_status ki_report_recipe(ki_report *r) {
 /* The run itself, and the first of its parts when it was repeated: the folder of a repeated run has no
  * curves or test images of its own. */
 static kith_status read_runs(ki_report *r, const char *folder) {
-    KI_TRY(ki_run_read(folder, true, &r->run, r->err));
+    KI_TRY(ki_material_read(folder, true, &r->run, r->err));
     r->detail = &r->run;
-    if (r->run.n_sub_runs > 0 && r->run.note[KI_RUN_LOG]) {
+    if (r->run.n_sub_runs > 0 && r->run.note[KI_PART_LOG]) {
         char path[4096];
         const int n = snprintf(path, sizeof path, "%s/%s", folder, r->run.sub_run[0]);
         if (n < 0 || (size_t)n >= sizeof path)
             return ki_fail(r->err, KITH_EINVAL, "%s: the name is too long", folder);
         kith_error why = {0};
-        const kith_status status = ki_run_read(path, true, &r->first, &why);
+        const kith_status status = ki_material_read(path, true, &r->first, &why);
         if (status == KITH_OK) r->detail = &r->first;
         if (status == KITH_ENOMEM) {
             if (r->err) *r->err = why;
@@ -155,8 +157,8 @@ kith_status ki_report_make(const char *run, const kith_report_options *options, 
     KI_CHECK(read_runs(&report, run));
     KI_CHECK(put_page(&report));
 done:
-    ki_run_release(&report.run);
-    ki_run_release(&report.first);
+    ki_material_release(&report.run);
+    ki_material_release(&report.first);
     uselocale(before);
     freelocale(plain);
     return status;

@@ -4,14 +4,14 @@
 
 #include "core/buffer.h"
 #include "kith/report.h"
-#include "report/run.h"
+#include "report/material.h"
 
 typedef struct ki_report {
     const kith_report_options *options;
-    ki_run run;           /* the folder asked for */
-    ki_run first;         /* its first sub-run, when it has any */
-    const ki_run *detail; /* whose curves and pictures are shown: one of the two */
-    double chosen_step;   /* of the detail's result; negative: none */
+    ki_material run;           /* the folder asked for */
+    ki_material first;         /* its first sub-run, when it has any */
+    const ki_material *detail; /* whose curves and pictures are shown: one of the two */
+    double chosen_step;        /* of the detail's result; negative: none */
     ki_buffer *to;
     kith_error *err;
 } ki_report;

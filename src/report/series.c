@@ -152,10 +152,12 @@ kith_status ki_log_parse(const char *text, size_t n, ki_log_file *ret_log, kith_
         reader r = {.log = &log, .err = err};
         kith_error ignored;
         log.n_lines++;
-        const kith_status parsed = ki_json_parse(text, length, "log", &arena, &line, &ignored);
+        const bool is_blank = length == 0 || (length == 1 && *text == '\r');
+        const kith_status parsed =
+            is_blank ? KITH_EFORMAT : ki_json_parse(text, length, "log", &arena, &line, &ignored);
         if (parsed == KITH_ENOMEM) KI_CHECK(ki_fail_memory(err, length, "a line of the log"));
         if (parsed == KITH_OK) KI_CHECK(add_line(&r, line, &is_good));
-        if (!is_good && log.n_bad++ == 0) log.first_bad = log.n_lines;
+        if (!is_good && !is_blank && log.n_bad++ == 0) log.first_bad = log.n_lines;
         ki_arena_release(&arena);
         text = stop ? stop + 1 : end;
     }

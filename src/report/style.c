@@ -42,6 +42,7 @@ const char *const ki_report_style[] = {
     "0 0;"
     "font-size:.9rem}\n",
     ".facts div{display:flex;gap:.6rem;min-width:0}\n",
+    ".facts .long{grid-column:1/-1}\n",
     "dt{color:var(--quiet);flex:none}\n",
     "dd{margin:0;min-width:0;overflow-wrap:anywhere}\n",
     "code,pre{font:.85rem/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}\n",
@@ -72,7 +73,8 @@ const char *const ki_report_style[] = {
     ".readout{min-height:1.4em;margin:0;font-size:.85rem;font-variant-numeric:tabular-nums;color:var(--ink)}"
     "\n",
     "figure .quiet{margin:0}\n",
-    ".hits{display:grid;grid-template-columns:repeat(9,minmax(0,1fr));gap:8px;max-width:980px;margin:0 0 "
+    ".hits{display:grid;grid-template-columns:repeat(var(--k,9),minmax(0,1fr));gap:8px;max-width:980px;"
+    "margin:0 0 "
     "12px}\n",
     ".hits div{min-width:0;border:3px solid transparent;border-radius:6px;padding:2px;font-size:.78rem;"
     "line-height:1.3;text-align:center}\n",
@@ -88,7 +90,8 @@ const char *const ki_report_style[] = {
     "@media(max-width:640px){header,main,footer{padding:0 10px}header{padding-top:18px}section{padding:14px "
     "12px;"
     "margin:14px 0}h1{font-size:1.5rem}.figure .value{font-size:2.4rem}.wide svg text{font-size:17px}"
-    ".hits{grid-template-columns:repeat(4,minmax(0,1fr));gap:5px;padding-bottom:8px;"
+    "th,td{padding-right:.55rem}td "
+    ".quiet{display:block}.hits{grid-template-columns:repeat(4,minmax(0,1fr));gap:5px;padding-bottom:8px;"
     "border-bottom:1px solid var(--line)}.hits div.query{grid-column:1/-1;display:flex;gap:10px;"
     "align-items:center;border-color:transparent}.hits .query img,.hits .query .blank{width:88px}}\n",
     "@media print{section{break-inside:avoid;border:none;padding:0}.readout{display:none}}\n",

@@ -32,13 +32,13 @@ static const char *key_name(const char *key) {
 
 static kith_status put_row(ki_report *r, const char *name, column *columns) {
     char path[4096];
-    ki_run run = {0};
+    ki_material run = {0};
     kith_error why = {0};
     ki_buffer *to = r->to;
     const int n = snprintf(path, sizeof path, "%s/%s", r->run.folder, name);
     if (n < 0 || (size_t)n >= sizeof path)
         return ki_fail(r->err, KITH_EINVAL, "%s: the name is too long", path);
-    const kith_status status = ki_run_read(path, false, &run, &why);
+    const kith_status status = ki_material_read(path, false, &run, &why);
     if (status == KITH_ENOMEM) {
         if (r->err) *r->err = why;
         return status;
@@ -62,7 +62,7 @@ static kith_status put_row(ki_report *r, const char *name, column *columns) {
         }
     }
     ki_buffer_put(to, "</tr>\n");
-    ki_run_release(&run);
+    ki_material_release(&run);
     return to->status;
 }
 

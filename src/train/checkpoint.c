@@ -67,6 +67,8 @@ static void walk(numbers *n, ki_standing *s) {
     flag(n, &s->is_stopped);
     flag(n, &s->has_warned_alike);
     flag(n, &s->has_warned_margin);
+    count(n, &s->n_alike);
+    count(n, &s->n_margin);
     real(n, &s->best_score);
     real(n, &s->seconds);
     walk_scores(n, &s->untrained);

@@ -6,15 +6,14 @@
 
 #include "core/alloc.h"
 #include "data/loader/loader.h"
-#include "nn/plan.h"
+#include "train/embedder.h"
 
 struct ki_judge {
     ki_judge_settings settings;
     int64_t k[KITH_MOST_K];
-    ki_plan *plan;
-    const char *tap; /* the plan's */
-    int64_t dim;
-    float *input, *output; /* one batch each */
+    ki_embedder *embedder;
+    const char *tap; /* the embedder's */
+    ki_batch_format format;
 };
 
 static double now_s(void) {
@@ -33,17 +32,9 @@ kith_status ki_judge_new(const ki_judge_settings *settings, ki_judge **ret_judge
     return KITH_OK;
 }
 
-static void drop_plan(ki_judge *judge) {
-    ki_plan_free(judge->plan);
-    ki_free(judge->input);
-    ki_free(judge->output);
-    judge->plan = NULL;
-    judge->input = judge->output = NULL;
-}
-
 void ki_judge_free(ki_judge *judge) {
     if (!judge) return;
-    drop_plan(judge);
+    ki_embedder_free(judge->embedder);
     ki_free(judge);
 }
 
@@ -54,25 +45,23 @@ void ki_embedded_release(ki_embedded *e) {
     *e = (ki_embedded){0};
 }
 
-static kith_status make_plan(ki_judge *judge, const char *tap, kith_error *err) {
-    if (judge->plan && strcmp(judge->tap, tap) == 0) return KITH_OK;
-    drop_plan(judge);
+static kith_status make_embedder(ki_judge *judge, const char *tap, kith_error *err) {
+    if (judge->embedder && strcmp(judge->tap, tap) == 0) return KITH_OK;
+    ki_embedder_free(judge->embedder);
+    judge->embedder = NULL;
     const ki_judge_settings *s = &judge->settings;
-    const ki_net *net = s->net;
     int node = 0;
-    kith_status status;
-    KI_CHECK(ki_graph_find_tap(net->graph, tap, &node, err));
-    judge->tap = ki_graph_node(net->graph, node)->tap;
-    judge->dim = ki_shape_count(&ki_graph_node(net->graph, node)->shape);
-    const ki_plan_options options = {.mb = s->batch, .mode = KI_INFER, .taps = {judge->tap}};
-    KI_CHECK(ki_zalloc_or(&judge->input, (size_t)s->batch, (size_t)(net->c * net->h * net->w) * sizeof(float),
-                          "a batch", err));
-    KI_CHECK(ki_zalloc_or(&judge->output, (size_t)s->batch, (size_t)judge->dim * sizeof(float),
-                          "a batch's values", err));
-    KI_CHECK(ki_plan_new(net->graph, s->params, s->backend, &options, &judge->plan, err));
-done:
-    if (status != KITH_OK) drop_plan(judge);
-    return status;
+    KI_TRY(ki_graph_find_tap(s->net->graph, tap, &node, err));
+    judge->tap = ki_graph_node(s->net->graph, node)->tap;
+    judge->format = ki_feed_format(s->backend, &s->transform);
+    const ki_embedder_settings settings = {.backend = s->backend,
+                                           .net = s->net,
+                                           .params = s->params,
+                                           .tap = tap,
+                                           .batch = s->batch,
+                                           .format = judge->format,
+                                           .transform = &s->transform};
+    return ki_embedder_new(&settings, &judge->embedder, err);
 }
 
 static kith_status start_loader(const ki_judge *judge, const int64_t *items, int64_t n, ki_loader **ret,
@@ -88,6 +77,8 @@ static kith_status start_loader(const ki_judge *judge, const int64_t *items, int
     KI_CHECK(ki_zalloc_or(&labels, (size_t)n, sizeof *labels, "labels", err));
     KI_CHECK(ki_sampler_new(&batches, 0, items, labels, n, &sampler, err));
     const ki_loader_settings loading = {.transform = s->transform,
+                                        .format = judge->format,
+                                        .memory = ki_feed_memory(s->backend),
                                         .bad = KI_BAD_SKIP,
                                         .n_workers = s->n_workers,
                                         .n_epochs = 1,
@@ -100,27 +91,20 @@ done:
 
 static kith_status embed_batch(ki_judge *judge, const ki_loader_batch *batch, ki_embedded *e,
                                kith_error *err) {
-    const ki_net *net = judge->settings.net;
-    const size_t image = (size_t)(net->c * net->h * net->w);
-    const float *input = batch->data;
-    if (batch->n < judge->settings.batch) {
-        /* Images do not see each other in inference: what the rest of the batch holds is lost. */
-        memcpy(judge->input, input, (size_t)batch->n * image * sizeof(float));
-        input = judge->input;
-    }
-    KI_TRY(ki_plan_set_input(judge->plan, input, err));
-    KI_TRY(ki_plan_forward(judge->plan, err));
-    KI_TRY(ki_plan_read(judge->plan, judge->tap, judge->output, err));
-    for (int64_t i = 0; i < batch->n * judge->dim; i++) {
-        if (!isfinite(judge->output[i]))
-            return ki_fail(err, KITH_ENUMERIC, "the %s of %s holds %g; wanted finite numbers", judge->tap,
-                           judge->settings.set->item[batch->item[i / judge->dim]].path,
-                           (double)judge->output[i]);
-    }
-    memcpy(e->x + e->n * judge->dim, judge->output, (size_t)(batch->n * judge->dim) * sizeof(float));
+    const ki_embedder_batch input = {.n = batch->n, .data = batch->data, .window = batch->window};
+    KI_TRY(ki_embedder_add(judge->embedder, &input, e->x + e->n * e->dim, err));
     for (int64_t i = 0; i < batch->n; i++, e->n++) {
         e->label[e->n] = batch->label[i];
         e->item[e->n] = batch->item[i];
+    }
+    return KITH_OK;
+}
+
+static kith_status check_finite(const ki_judge *judge, const ki_embedded *e, kith_error *err) {
+    for (int64_t i = 0; i < e->n * e->dim; i++) {
+        if (!isfinite(e->x[i]))
+            return ki_fail(err, KITH_ENUMERIC, "the %s of %s holds %g; wanted finite numbers", judge->tap,
+                           judge->settings.set->item[e->item[i / e->dim]].path, (double)e->x[i]);
     }
     return KITH_OK;
 }
@@ -132,8 +116,8 @@ kith_status ki_judge_embed(ki_judge *judge, const int64_t *items, int64_t n, con
     ki_loader *loader = NULL;
     ki_embedded e = {0};
     if (n < 1) return ki_fail(err, KITH_EINVAL, "there are no images to judge");
-    KI_CHECK(make_plan(judge, tap, err));
-    e.dim = judge->dim;
+    KI_CHECK(make_embedder(judge, tap, err));
+    e.dim = ki_embedder_dim(judge->embedder);
     KI_CHECK(ki_alloc_or(&e.x, (size_t)n, (size_t)e.dim * sizeof *e.x, "embeddings", err));
     KI_CHECK(ki_alloc_or(&e.label, (size_t)n, sizeof *e.label, "labels", err));
     KI_CHECK(ki_alloc_or(&e.item, (size_t)n, sizeof *e.item, "items", err));
@@ -148,6 +132,8 @@ kith_status ki_judge_embed(ki_judge *judge, const int64_t *items, int64_t n, con
         if (batch.n == 0) break;
         KI_CHECK(embed_batch(judge, &batch, &e, err));
     }
+    KI_CHECK(ki_embedder_finish(judge->embedder, err));
+    KI_CHECK(check_finite(judge, &e, err));
     *ret_embedded = e;
     e = (ki_embedded){0};
 done:
@@ -192,7 +178,7 @@ static kith_status split_roles(const ki_judge *judge, const ki_embedded *e, int6
 }
 
 kith_status ki_judge_score(const ki_judge *judge, const ki_embedded *e, ki_scores *ret_scores,
-                           kith_error *err) {
+                           kith_intervals *ret_intervals, kith_error *err) {
     kith_status status;
     kith_retrieval retrieval = {0};
     int64_t *query = NULL, *gallery = NULL, n_query = 0, n_gallery = 0;
@@ -219,6 +205,8 @@ kith_status ki_judge_score(const ki_judge *judge, const ki_embedded *e, ki_score
                               .alike = ki_alike(e->x, e->n, e->dim),
                               .seconds = now_s() - began};
     memcpy(ret_scores->recall, retrieval.mean.recall, sizeof ret_scores->recall);
+    const kith_bootstrap_options bootstrap = kith_bootstrap_defaults();
+    if (ret_intervals) KI_CHECK(kith_retrieval_bootstrap(&retrieval, &bootstrap, ret_intervals, err));
 done:
     kith_retrieval_release(&retrieval);
     ki_free(query);

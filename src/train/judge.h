@@ -56,9 +56,10 @@ typedef struct ki_scores {
     double seconds;
 } ki_scores;
 
-/* Retrieval among the images; roles (query, gallery) of the data set are honoured. */
+/* Retrieval among the images; roles (query, gallery) of the data set are honoured. ret_intervals: 95 %
+ * bootstrap intervals over queries; may be NULL. */
 kith_status ki_judge_score(const ki_judge *judge, const ki_embedded *embedded, ki_scores *ret_scores,
-                           kith_error *err);
+                           kith_intervals *ret_intervals, kith_error *err);
 
 /* |mean of x / |x||^2 over the rows. */
 double ki_alike(const float *x, int64_t n, int64_t dim);

@@ -1,5 +1,6 @@
 /* Which way a learner takes, and what both ways check. */
 #include "train/learner.h"
+#include "objective/engine.h"
 
 const char *ki_learner_group_name(ki_learner_group group) {
     static const char *const names[KI_N_GROUPS] = {"backbone", "embedding", "objective"};
@@ -10,6 +11,9 @@ static kith_status check(const ki_learner_settings *s, kith_error *err) {
     if (s->batch < 1 || s->n_micro < 1)
         return ki_fail(err, KITH_EINVAL, "batches of %lld images, %d to a step; wanted at least 1 of each",
                        (long long)s->batch, s->n_micro);
+    if (s->optim->accumulate != s->n_micro)
+        return ki_fail(err, KITH_EINTERNAL, "the optimizer averages %lld micro-batches, the learner %d",
+                       (long long)s->optim->accumulate, s->n_micro);
     if (s->net->embedding < 1)
         return ki_fail(err, KITH_EINVAL, "the network has no embedding layer; training needs one");
     return KITH_OK;
@@ -17,7 +21,8 @@ static kith_status check(const ki_learner_settings *s, kith_error *err) {
 
 kith_status ki_learner_new(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err) {
     KI_TRY(check(settings, err));
-    return ki_learner_host.make(settings, ret_learner, err);
+    const ki_learner_type *type = ki_engine_of(settings->backend) ? &ki_learner_device : &ki_learner_host;
+    return type->make(settings, ret_learner, err);
 }
 
 void ki_learner_free(ki_learner *learner) {
@@ -38,8 +43,10 @@ kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, u
 }
 
 kith_status ki_learner_update(ki_learner *learner, double lr, kith_error *err) {
-    if (learner->n_added == 0) return ki_fail(err, KITH_EINTERNAL, "an update without a batch");
     const int n = learner->n_added;
+    if (n != learner->settings.n_micro)
+        return ki_fail(err, KITH_EINTERNAL, "an update after %d of %d micro-batches", n,
+                       learner->settings.n_micro);
     learner->n_added = 0;
     return learner->type->update(learner, n, lr, err);
 }
@@ -58,4 +65,12 @@ kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, ki
 
 kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err) {
     return learner->type->load(learner, tensors, err);
+}
+
+kith_status ki_learner_pull(ki_learner *learner, kith_error *err) {
+    return learner->type->pull ? learner->type->pull(learner, err) : KITH_OK;
+}
+
+kith_status ki_learner_push(ki_learner *learner, kith_error *err) {
+    return learner->type->push ? learner->type->push(learner, err) : KITH_OK;
 }

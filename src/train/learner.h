@@ -22,7 +22,7 @@
 #include "net/net.h"
 #include "nn/params.h"
 #include "objective/objective.h"
-#include "optim/adam.h"
+#include "optim/optim.h"
 
 typedef struct ki_learner ki_learner;
 
@@ -35,20 +35,23 @@ typedef struct ki_learner_settings {
     int64_t batch;           /* most images of a micro-batch, and what memory is planned for */
     int n_micro;             /* micro-batches of a step */
     ki_batch_format format;
-    const kith_transform *transform; /* KI_BATCH_BYTES: order, scale, mean and std; copied */
+    const kith_transform *transform; /* bytes: order, scale, mean and std; borrowed for the call */
     bool frozen_bn;                  /* batch norms use and keep their running statistics */
     uint64_t seed;                   /* of dropout */
-    const ki_adam_options *optim;    /* borrowed for the call */
+    bool one_by_one;                 /* device: queue every kernel of every step, record none */
+    const ki_optim_settings *optim;  /* borrowed for the call; its `accumulate` is n_micro */
 } ki_learner_settings;
 
 /* What the loader hands out, with labels counted over the training classes. */
 typedef struct ki_learner_batch {
-    int64_t n;            /* 1 … settings.batch */
-    const void *data;     /* in settings.format */
-    const int32_t *label; /* [n], 0 … training classes - 1 */
+    int64_t n;             /* 1 … settings.batch */
+    const void *data;      /* in settings.format */
+    const int32_t *label;  /* [n], 0 … training classes - 1 */
+    const int32_t *window; /* [n, 3] with KI_BATCH_WHOLE, else NULL */
 } ki_learner_batch;
 
-/* Gradient norms are of the objective's gradient alone (without weight decay), before clipping. */
+/* Gradient norms are of the objective's gradient alone (without weight decay), before clipping; parameters
+ * whose learning rate is 0 do not count. */
 typedef enum ki_learner_group {
     KI_GROUP_BACKBONE,
     KI_GROUP_EMBEDDING, /* the layer's weights and bias */
@@ -80,7 +83,8 @@ void ki_learner_free(ki_learner *learner); /* NULL is fine */
  * has been updated. */
 kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step,
                            kith_error *err);
-/* The optimizer's step with learning rate lr from what was added since the last one. */
+/* The optimizer's step with learning rate lr from what was added since the last one. KITH_ENUMERIC, from paths
+ * that run at once: a gradient was not finite, and the values are worthless now. */
 kith_status ki_learner_update(ki_learner *learner, double lr, kith_error *err);
 kith_status ki_learner_read(ki_learner *learner, ki_learner_values *ret_values, kith_error *err);
 
@@ -93,6 +97,11 @@ kith_status ki_learner_embedding(ki_learner *learner, ki_real *ret_embedding, ki
  * or misshapen is an error that names it, and then the learner must not be used further. */
 kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
 kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
+
+/* The objective's values on the host: fetched from where the learner works on them, and handed back after a
+ * change. Without effect where the learner works on the host's own. */
+kith_status ki_learner_pull(ki_learner *learner, kith_error *err);
+kith_status ki_learner_push(ki_learner *learner, kith_error *err);
 
 /* ---- how a learner is made; for the files of this folder ---- */
 
@@ -109,6 +118,8 @@ typedef struct ki_learner_type {
     kith_status (*embedding)(ki_learner *learner, ki_real *ret_embedding, kith_error *err);
     kith_status (*save)(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
     kith_status (*load)(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
+    kith_status (*pull)(ki_learner *learner, kith_error *err); /* both may be NULL */
+    kith_status (*push)(ki_learner *learner, kith_error *err);
 } ki_learner_type;
 
 struct ki_learner {
@@ -117,7 +128,7 @@ struct ki_learner {
     int n_added; /* micro-batches since the last update */
 };
 
-extern const ki_learner_type ki_learner_host;
+extern const ki_learner_type ki_learner_host, ki_learner_device;
 
 /* Shared by both ways (learner_state.c): the network's parameters to and from files. `slab` takes the host
  * copies, ki_learner_model_n numbers, and must stay until the writer has saved. */
@@ -125,6 +136,14 @@ int64_t ki_learner_model_n(const ki_params *params);
 kith_status ki_learner_model_save(const ki_params *params, ki_real *slab, kith_tensors_writer *writer,
                                   kith_error *err);
 kith_status ki_learner_model_load(ki_params *params, const kith_tensors *tensors, kith_error *err);
+/* The optimizer's state; `slab` takes ki_learner_optim_n numbers and must stay until the writer has saved, as
+ * must *steps. */
+int64_t ki_learner_optim_n(const ki_optim *optim);
+kith_status ki_learner_optim_save(const ki_optim *optim, ki_real *slab, int64_t *steps,
+                                  kith_tensors_writer *writer, kith_error *err);
+kith_status ki_learner_optim_load(ki_optim *optim, const kith_tensors *tensors, kith_error *err);
+/* Norms by the optimizer's groups as norms by the learner's. */
+void ki_learner_norms(const double norm[KI_OPTIM_N_GROUPS], double ret_norm[KI_N_GROUPS]);
 /* The objective's host values. */
 kith_status ki_learner_objective_save(ki_objective *objective, kith_tensors_writer *writer, kith_error *err);
 kith_status ki_learner_objective_load(ki_objective *objective, const kith_tensors *tensors, kith_error *err);

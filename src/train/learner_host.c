@@ -33,13 +33,8 @@ typedef struct host {
     ki_real *values[N_NET_TAPS];   /* host copies; NULL: not read */
     const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
     float *input;                  /* KI_BATCH_BYTES: normalised images */
-    ki_adam *adam;
-    ki_optim_param *optim_param; /* net's, then the objective's */
-    ki_optim_run *run;           /* the same, for gradient norms */
-    int n_net, n_all;            /* entries of optim_param */
-    double *norm_sq;             /* [n_all] */
-    ki_real *model_copy;         /* for ki_learner_save; NULL before the first */
-    ki_real *m, *v;
+    ki_optim *optim;
+    ki_real *model_copy, *optim_copy; /* for ki_learner_save; NULL before the first */
     int64_t optim_steps;
     int64_t n_last; /* images of the last micro-batch */
 
@@ -59,14 +54,9 @@ static void host_free(ki_learner *learner) {
     host *h = (host *)learner;
     for (int i = 0; i < MOST_PLANS; i++) ki_plan_free(h->plan[i].plan);
     for (int i = 0; i < N_NET_TAPS; i++) ki_free(h->values[i]);
-    ki_adam_free(h->adam);
-    ki_free(h->optim_param);
-    ki_free(h->run);
-    ki_free(h->norm_sq);
-    ki_free(h->input);
+    ki_optim_free(h->optim);
     ki_free(h->model_copy);
-    ki_free(h->m);
-    ki_free(h->v);
+    ki_free(h->optim_copy);
     ki_free(h);
 }
 
@@ -122,29 +112,33 @@ static kith_status make_taps(host *h, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status make_optimizer(host *h, const ki_adam_options *options, kith_error *err) {
+static kith_status make_optimizer(host *h, const ki_optim_settings *settings, kith_error *err) {
     const ki_learner_settings *s = &h->base.settings;
+    kith_status status;
+    ki_optim_param *params = NULL;
+    int n = 0;
     size_t n_most = (size_t)ki_params_count(s->params);
     for (size_t i = 0; ki_objective_param(s->objective, i); i++) n_most++;
-    KI_TRY(ki_zalloc_or(&h->optim_param, n_most, sizeof *h->optim_param, "the optimizer's parameters", err));
-    KI_TRY(ki_zalloc_or(&h->run, n_most, sizeof *h->run, "the optimizer's parameters", err));
-    KI_TRY(ki_zalloc_or(&h->norm_sq, n_most, sizeof *h->norm_sq, "gradient norms", err));
+    KI_CHECK(ki_zalloc_or(&params, n_most, sizeof *params, "the optimizer's parameters", err));
     for (int i = 0; i < ki_params_count(s->params); i++) {
         const ki_param *p = ki_params_at(s->params, i);
-        if (!p->trained) continue;
-        h->optim_param[h->n_net++] =
-            (ki_optim_param){.name = p->name, .n = p->n, .value = p->value, .diff = p->diff};
+        if (p->trained)
+            params[n++] = (ki_optim_param){.name = p->name, .n = p->n, .value = p->value, .diff = p->diff};
     }
-    h->n_all = h->n_net;
     const ki_state *p;
     for (size_t i = 0; (p = ki_objective_param(s->objective, i)); i++) {
-        if (!p->diff) continue;
-        h->optim_param[h->n_all++] =
-            (ki_optim_param){.name = p->name, .n = p->count, .value = p->value, .diff = p->diff};
+        if (p->diff)
+            params[n++] = (ki_optim_param){.name = p->name,
+                                           .n = p->count,
+                                           .value = p->value,
+                                           .diff = p->diff,
+                                           .is_objective = true,
+                                           .lr = p->lr_multiplier};
     }
-    for (int i = 0; i < h->n_all; i++)
-        h->run[i] = (ki_optim_run){.n = h->optim_param[i].n, .diff = h->optim_param[i].diff};
-    return ki_adam_new(s->backend, h->optim_param, h->n_all, options, &h->adam, err);
+    KI_CHECK(ki_optim_new(s->backend, params, n, settings, &h->optim, err));
+done:
+    ki_free(params);
+    return status;
 }
 
 static kith_status host_make(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err) {
@@ -245,7 +239,7 @@ static kith_status host_add(ki_learner *learner, const ki_learner_batch *batch, 
         .data = h->weight->value, .rows = h->weight->shape.dim[0], .cols = h->weight->shape.dim[1]};
     KI_TRY(ki_objective_evaluate(s->objective, &input, &result, err));
     if (!isfinite(result.total))
-        return ki_fail(err, KITH_ENUMERIC, "the loss is %g; wanted a finite number", result.total);
+        return ki_fail(err, KITH_ENUMERIC, "the loss is %s", isnan(result.total) ? "NaN" : "infinite");
     for (int i = 0; i < N_NET_TAPS; i++) {
         const ki_real *diff = result.diff[net_taps[i]];
         if (diff && (h->grad_taps & KI_TAP_BIT(net_taps[i])))
@@ -257,25 +251,32 @@ static kith_status host_add(ki_learner *learner, const ki_learner_batch *batch, 
     return KITH_OK;
 }
 
-static void scale_diffs(host *h, ki_real scale) {
-    for (int k = 0; k < h->n_all; k++) {
-        ki_real *diff = (ki_real *)h->optim_param[k].diff;
-        for (int64_t i = 0; i < h->optim_param[k].n; i++) diff[i] *= scale;
-    }
+/* The optimizer has made the sums already; this waits for them. */
+static kith_status read_norms(host *h, kith_error *err) {
+    double norm[KI_OPTIM_N_GROUPS];
+    KI_TRY(ki_optim_norms(h->optim, norm, err));
+    ki_learner_norms(norm, h->last.grad_norm);
+    return KITH_OK;
 }
 
 static kith_status host_update(ki_learner *learner, int n_micro, double lr, kith_error *err) {
     host *h = (host *)learner;
-    if (n_micro > 1) scale_diffs(h, (ki_real)(1.0 / n_micro));
-    KI_TRY(ki_adam_update(h->adam, lr, err));
+    KI_TRY(ki_optim_update(h->optim, lr, err));
     ki_params_touch(learner->settings.params);
     h->last_n_micro = n_micro;
-    return learner->settings.backend->type->sync(learner->settings.backend, err);
+    KI_TRY(read_norms(h, err));
+    for (int g = 0; g < KI_N_GROUPS; g++) {
+        /* ReLUs turn NaN into 0 on the way forward: a value may look sound when its gradient is not. */
+        if (!isfinite(h->last.grad_norm[g]))
+            return ki_fail(err, KITH_ENUMERIC, "the gradient of the %s is not a finite number",
+                           ki_learner_group_name((ki_learner_group)g));
+    }
+    return KITH_OK;
 }
 
 static kith_status host_read(ki_learner *learner, ki_learner_values *ret, kith_error *err) {
     host *h = (host *)learner;
-    const ki_learner_settings *s = &learner->settings;
+    (void)err;
     const double share = 1.0 / (h->last_n_micro ? h->last_n_micro : 1);
     ki_learner_values v = {.total = h->sum.total * share,
                            .n_terms = h->last.n_terms,
@@ -284,19 +285,7 @@ static kith_status host_read(ki_learner *learner, ki_learner_values *ret, kith_e
                            .n_neg = h->sum.n_neg,
                            .is_finite = true};
     for (size_t i = 0; i < v.n_terms; i++) h->term[i].value = h->sum.value[i] * share;
-    KI_TRY(s->backend->type->sum_squares(s->backend, h->n_all, h->run, h->norm_sq, err));
-    KI_TRY(s->backend->type->sync(s->backend, err));
-    for (int i = 0; i < h->n_all; i++) {
-        const bool is_embedding = i < h->n_net && strncmp(h->optim_param[i].name, "embedding.", 10) == 0;
-        const ki_learner_group group = i >= h->n_net  ? KI_GROUP_OBJECTIVE
-                                       : is_embedding ? KI_GROUP_EMBEDDING
-                                                      : KI_GROUP_BACKBONE;
-        v.grad_norm[group] += h->norm_sq[i];
-    }
-    for (int g = 0; g < KI_N_GROUPS; g++) {
-        v.grad_norm[g] = sqrt(v.grad_norm[g]);
-        v.is_finite = v.is_finite && isfinite(v.grad_norm[g]);
-    }
+    memcpy(v.grad_norm, h->last.grad_norm, sizeof v.grad_norm);
     *ret = v;
     return KITH_OK;
 }
@@ -313,38 +302,22 @@ static kith_status host_embedding(ki_learner *learner, ki_real *ret, kith_error 
 static kith_status host_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err) {
     host *h = (host *)learner;
     const ki_learner_settings *s = &learner->settings;
-    const int64_t n = ki_adam_moments_n(h->adam);
-    if (!h->model_copy) {
-        KI_TRY(ki_alloc_or(&h->m, (size_t)n, sizeof *h->m, "the optimizer's state", err));
-        KI_TRY(ki_alloc_or(&h->v, (size_t)n, sizeof *h->v, "the optimizer's state", err));
+    if (!h->model_copy)
         KI_TRY(ki_alloc_or(&h->model_copy, (size_t)ki_learner_model_n(s->params), sizeof *h->model_copy,
                            "a copy of the model", err));
-    }
+    if (!h->optim_copy)
+        KI_TRY(ki_alloc_or(&h->optim_copy, (size_t)ki_learner_optim_n(h->optim), sizeof *h->optim_copy,
+                           "a copy of the optimizer's state", err));
     KI_TRY(ki_learner_model_save(s->params, h->model_copy, writer, err));
     KI_TRY(ki_learner_objective_save(s->objective, writer, err));
-    KI_TRY(ki_adam_get(h->adam, h->m, h->v, err));
-    h->optim_steps = ki_adam_steps(h->adam);
-    const kith_array m = {KITH_F32, 1, {n}, h->m}, v = {KITH_F32, 1, {n}, h->v},
-                     t = {KITH_I64, 1, {1}, &h->optim_steps};
-    KI_TRY(kith_tensors_writer_add(writer, "optim/m", &m, err));
-    KI_TRY(kith_tensors_writer_add(writer, "optim/v", &v, err));
-    return kith_tensors_writer_add(writer, "optim/steps", &t, err);
+    return ki_learner_optim_save(h->optim, h->optim_copy, &h->optim_steps, writer, err);
 }
 
 static kith_status host_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err) {
     host *h = (host *)learner;
-    kith_array m, v, t;
-    const int64_t n = ki_adam_moments_n(h->adam);
     KI_TRY(ki_learner_model_load(learner->settings.params, tensors, err));
     KI_TRY(ki_learner_objective_load(learner->settings.objective, tensors, err));
-    KI_TRY(kith_tensors_get(tensors, "optim/m", &m, err));
-    KI_TRY(kith_tensors_get(tensors, "optim/v", &v, err));
-    KI_TRY(kith_tensors_get(tensors, "optim/steps", &t, err));
-    if (m.dtype != KITH_F32 || v.dtype != KITH_F32 || kith_array_count(&m) != n ||
-        kith_array_count(&v) != n || t.dtype != KITH_I64 || kith_array_count(&t) != 1)
-        return ki_fail(err, KITH_EFORMAT, "optimizer state of %lld numbers; wanted %lld float32",
-                       (long long)kith_array_count(&m), (long long)n);
-    return ki_adam_set(h->adam, *(const int64_t *)t.data, m.data, v.data, err);
+    return ki_learner_optim_load(h->optim, tensors, err);
 }
 
 const ki_learner_type ki_learner_host = {.name = "host",

@@ -1,4 +1,5 @@
 /* Parameters of the network and of the objective as tensors of a checkpoint. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,4 +80,44 @@ kith_status ki_learner_objective_load(ki_objective *objective, const kith_tensor
         memcpy(param->value, data, (size_t)param->count * sizeof *data);
     }
     return KITH_OK;
+}
+
+int64_t ki_learner_optim_n(const ki_optim *optim) {
+    int64_t n = 0;
+    for (int i = 0; i < ki_optim_n_states(optim); i++) n += ki_optim_state_count(optim, i);
+    return n;
+}
+
+kith_status ki_learner_optim_save(const ki_optim *optim, ki_real *slab, int64_t *steps,
+                                  kith_tensors_writer *writer, kith_error *err) {
+    for (int i = 0; i < ki_optim_n_states(optim); i++) {
+        const ki_shape shape = KI_SHAPE1(ki_optim_state_count(optim, i));
+        KI_TRY(ki_optim_state_get(optim, i, slab, err));
+        KI_TRY(add(writer, "optim", ki_optim_state_name(optim, i), &shape, slab, err));
+        slab += shape.dim[0];
+    }
+    *steps = ki_optim_steps(optim);
+    const kith_array t = {KITH_I64, 1, {1}, steps};
+    return kith_tensors_writer_add(writer, "optim/steps", &t, err);
+}
+
+kith_status ki_learner_optim_load(ki_optim *optim, const kith_tensors *tensors, kith_error *err) {
+    kith_array steps;
+    KI_TRY(kith_tensors_get(tensors, "optim/steps", &steps, err));
+    if (steps.dtype != KITH_I64 || kith_array_count(&steps) != 1 || *(const int64_t *)steps.data < 0)
+        return ki_fail(err, KITH_EFORMAT, "tensor optim/steps is no count");
+    for (int i = 0; i < ki_optim_n_states(optim); i++) {
+        const ki_shape shape = KI_SHAPE1(ki_optim_state_count(optim, i));
+        const ki_real *data = NULL;
+        KI_TRY(get(tensors, "optim", ki_optim_state_name(optim, i), &shape, &data, err));
+        KI_TRY(ki_optim_state_set(optim, i, data, err));
+    }
+    ki_optim_steps_set(optim, *(const int64_t *)steps.data);
+    return KITH_OK;
+}
+
+void ki_learner_norms(const double norm[KI_OPTIM_N_GROUPS], double ret_norm[KI_N_GROUPS]) {
+    ret_norm[KI_GROUP_BACKBONE] = norm[KI_OPTIM_BACKBONE];
+    ret_norm[KI_GROUP_EMBEDDING] = norm[KI_OPTIM_EMBEDDING];
+    ret_norm[KI_GROUP_OBJECTIVE] = hypot(norm[KI_OPTIM_PROXIES], norm[KI_OPTIM_REGULARIZERS]);
 }

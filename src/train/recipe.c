@@ -17,7 +17,6 @@ static const char *const precision_names[] = {"float32", "bf16", NULL};
 static const char *const bn_names[] = {"batch", "frozen", NULL};
 static const char *const metric_names[] = {"map_at_r", "r_at_1", NULL};
 static const char *const select_names[] = {"validation", "test", "last", NULL};
-static const char *const optim_names[] = {"adam", "adamw", NULL};
 
 #define ROW_TREE(name_, field, shown_, help_)                                            \
     {                                                                                    \
@@ -63,23 +62,7 @@ static const ki_option model_options[] = {
     KI_OPTION_TREE(ki_recipe_model, settings, "{}", "the backbone's own options", "ours"),
     KI_OPTION_END};
 
-typedef struct optim_section {
-    int name;
-    int64_t steps, epochs, accumulate;
-    double lr, weight_decay, beta1, beta2, eps;
-} optim_section;
-
-static const ki_option optim_options[] = {
-    KI_OPTION_CHOICE(optim_section, name, 0, optim_names, "the optimizer", "all five papers use adam"),
-    KI_OPTION_REAL(optim_section, lr, 1e-5, 0, 1e6, "learning rate", "ECAML, HORDE"),
-    KI_OPTION_REAL(optim_section, weight_decay, 0, 0, 1e6, "decay of the weights", "HORDE: none"),
-    KI_OPTION_REAL(optim_section, beta1, 0.9, 0, 0.999999, "adam: first moment", "Kingma and Ba"),
-    KI_OPTION_REAL(optim_section, beta2, 0.999, 0, 0.999999999, "adam: second moment", "Kingma and Ba"),
-    KI_OPTION_REAL(optim_section, eps, 1e-8, 0, 1, "adam: added to the root", "Kingma and Ba; JRD: 0.01"),
-    KI_OPTION_INT(optim_section, steps, 0, 0, 1e12, "length of the run in steps; 0: by epochs", "ours"),
-    KI_OPTION_INT(optim_section, epochs, 0, 0, 1e9, "length of the run in epochs, when steps is 0", "ours"),
-    KI_OPTION_INT(optim_section, accumulate, 1, 1, 4096, "batches to one step", "ours"),
-    KI_OPTION_END};
+static const ki_option objective_options[] = {KI_OPTION_END};
 
 static const ki_option eval_options[] = {
     KI_OPTION_INT(ki_recipe_eval, every, 500, 0, 1e12,
@@ -125,7 +108,8 @@ static const ki_recipe_section sections[] = {
     {"input", "from image file to network input", ki_input_options},
     {"model", "the network", model_options},
     {"batch", "what a batch is made of", ki_sampler_options},
-    {"optim", "optimizer, learning rate, length", optim_options},
+    {"objective", "loss, miner, memory, regularizers; `kith list` prints the methods", objective_options},
+    {"optim", "optimizer, learning rate, length", ki_optim_options},
     {"eval", "when and how the network is judged", eval_options},
     {"checkpoint", "what is kept for going on later", checkpoint_options},
     {"loader", "reading images; changes no number", loader_options},
@@ -173,15 +157,17 @@ static kith_status read_tree(const ki_recipe_source *source, ki_recipe *r, kith_
 }
 
 /* Replace the section by one that says everything. */
-static kith_status fill_section(ki_recipe *r, const char *name, const ki_option *table, kith_error *err) {
+static kith_status fill_section(ki_recipe *r, const ki_recipe_section *section, kith_error *err) {
     ki_value *filled = NULL;
-    const ki_value *given = ki_value_get(r->root, name);
-    if (table)
-        KI_TRY(ki_recipe_fill(&r->arena, table, given, &filled, err));
-    else
+    const ki_value *given = ki_value_get(r->root, section->name);
+    if (strcmp(section->name, "optim") == 0)
+        KI_TRY(ki_recipe_fill_optim(&r->arena, given, &filled, err));
+    else if (strcmp(section->name, "objective") == 0)
         KI_TRY(ki_recipe_fill_objective(&r->arena, given, &filled, err));
+    else
+        KI_TRY(ki_recipe_fill(&r->arena, section->options, given, &filled, err));
     for (ki_value *v = r->root->first; v; v = v->next) {
-        if (strcmp(v->key, name) != 0) continue;
+        if (strcmp(v->key, section->name) != 0) continue;
         v->kind = KI_VALUE_MAP;
         v->text = NULL;
         v->first = filled->first;
@@ -189,7 +175,7 @@ static kith_status fill_section(ki_recipe *r, const char *name, const ki_option 
         v->n_items = filled->n_items;
         return KITH_OK;
     }
-    return ki_fail(err, KITH_EINTERNAL, "section %s is not there", name);
+    return ki_fail(err, KITH_EINTERNAL, "section %s is not there", section->name);
 }
 
 static kith_status fill(ki_recipe *r, kith_error *err) {
@@ -197,8 +183,8 @@ static kith_status fill(ki_recipe *r, kith_error *err) {
     KI_TRY(ki_recipe_fill(&r->arena, top_options, r->root, &top, err));
     r->root = top;
     for (size_t i = 1; i < sizeof sections / sizeof sections[0]; i++)
-        KI_TRY(fill_section(r, sections[i].name, sections[i].options, err));
-    return fill_section(r, "objective", NULL, err);
+        KI_TRY(fill_section(r, &sections[i], err));
+    return KITH_OK;
 }
 
 /* Fair by default: without a word about validation, part of the training classes is held out. */
@@ -273,20 +259,10 @@ static kith_status read_k(ki_recipe *r, kith_error *err) {
 }
 
 static kith_status read_optim(ki_recipe *r, kith_error *err) {
-    optim_section s;
-    KI_TRY(ki_options_parse(optim_options, r->optim_map, NULL, "optim", &s, err));
-    if (s.steps == 0 && s.epochs == 0) {
-        ki_fail(err, KITH_EINVAL, "optim: neither steps nor epochs is given");
-        return ki_hint(err, KITH_EINVAL, "say how long to train, as in optim: {steps: 5000}");
-    }
-    r->optim =
-        (ki_recipe_optim){.steps = s.steps, .epochs = s.epochs, .accumulate = s.accumulate, .lr = s.lr};
-    r->optim.adam = (ki_adam_options){.beta1 = s.beta1, .beta2 = s.beta2, .eps = s.eps};
-    if (s.name == 1)
-        r->optim.adam.decoupled = s.weight_decay;
-    else
-        r->optim.adam.decay = s.weight_decay;
-    return KITH_OK;
+    KI_TRY(ki_optim_parse(r->optim_map, &r->optim, err));
+    if (r->optim.schedule.steps > 0 || r->optim.schedule.epochs > 0) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "optim: neither steps nor epochs is given");
+    return ki_hint(err, KITH_EINVAL, "say how long to train, as in optim: {steps: 5000}");
 }
 
 /* Small sizes: the section is read in full, memory is not taken in earnest. */
@@ -336,6 +312,40 @@ static kith_status read_top(ki_recipe *r, kith_error *err) {
     return ki_options_parse(top_options, r->root, NULL, "recipe", r, err);
 }
 
+static bool changes_nothing(const char *key) {
+    static const char *const keys[] = {"threads", "loader", "checkpoint", "log_every"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (strcmp(keys[i], key) == 0) return true;
+    }
+    return false;
+}
+
+/* Numbers in one form: 1e-5 and 0.00001 are the same recipe. */
+static kith_status plain_numbers(ki_arena *arena, ki_value *v, kith_error *err) {
+    double number = 0;
+    if (v->kind == KI_VALUE_SCALAR && ki_parse_double(v->text, &number)) {
+        v->text = ki_arena_printf(arena, "%.17g", number);
+        if (!v->text) return ki_fail_memory(err, 1, "a recipe");
+    }
+    for (ki_value *item = v->first; item; item = item->next) KI_TRY(plain_numbers(arena, item, err));
+    return KITH_OK;
+}
+
+static kith_status make_identity(ki_recipe *r, kith_error *err) {
+    ki_value *copy = NULL;
+    char *text = NULL;
+    KI_TRY(ki_yaml_parse(r->text, strlen(r->text), "the recipe", &r->arena, &copy, err));
+    for (ki_value *v = copy->first; v; v = v->next) {
+        if (changes_nothing(v->key)) *v = (ki_value){.key = v->key, .next = v->next};
+    }
+    drop_nothings(copy);
+    KI_TRY(plain_numbers(&r->arena, copy, err));
+    KI_TRY(ki_yaml_text(copy, &text, err));
+    r->identity = ki_arena_strdup(&r->arena, text);
+    ki_free(text);
+    return r->identity ? KITH_OK : ki_fail_memory(err, 1, "a recipe");
+}
+
 /* What is printed is what runs: the filled tree goes through its text. */
 static kith_status read_again(ki_recipe *r, kith_error *err) {
     char *text = NULL;
@@ -346,7 +356,8 @@ static kith_status read_again(ki_recipe *r, kith_error *err) {
     KI_TRY(ki_yaml_parse(r->text, strlen(r->text), "the recipe", &r->arena, &r->root, err));
     drop_nothings(r->root);
     KI_TRY(read_top(r, err));
-    return read_sections(r, err);
+    KI_TRY(read_sections(r, err));
+    return make_identity(r, err);
 }
 
 kith_status ki_recipe_read(const ki_recipe_source *source, ki_recipe **ret_recipe, kith_error *err) {
@@ -373,6 +384,8 @@ void ki_recipe_free(ki_recipe *recipe) {
 }
 
 /* ---- the same run? ---- */
+
+const char *ki_recipe_identity(const ki_recipe *recipe) { return recipe->identity; }
 
 static bool same_scalar(const char *a, const char *b) {
     double x = 0, y = 0;
@@ -408,14 +421,6 @@ static bool find_difference(const ki_value *a, const ki_value *b, char *path, si
         *ret_a = NULL;
         *ret_b = v;
         return true;
-    }
-    return false;
-}
-
-static bool changes_nothing(const char *key) {
-    static const char *const keys[] = {"threads", "loader", "checkpoint", "log_every"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (strcmp(keys[i], key) == 0) return true;
     }
     return false;
 }

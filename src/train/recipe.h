@@ -19,7 +19,7 @@
 #include "data/sampler/sampler.h"
 #include "kith/data.h"
 #include "kith/model.h"
-#include "optim/adam.h"
+#include "optim/optim.h"
 
 typedef enum ki_select { KI_SELECT_VALIDATION, KI_SELECT_TEST, KI_SELECT_LAST } ki_select;
 typedef enum ki_choose_by { KI_BY_MAP_AT_R, KI_BY_R_AT_1 } ki_choose_by;
@@ -45,16 +45,11 @@ typedef struct ki_recipe_eval {
     int64_t batch;     /* images per pass; 0: as in training */
 } ki_recipe_eval;
 
-typedef struct ki_recipe_optim {
-    int64_t steps, epochs, accumulate;
-    double lr;
-    ki_adam_options adam;
-} ki_recipe_optim;
-
 typedef struct ki_recipe {
     ki_arena arena;
     ki_value *root;   /* every key there is, defaults filled in */
     const char *text; /* the same as YAML */
+    const char *identity;
 
     /* Top level. */
     const ki_value *data, *model_map, *input, *batch_map, *objective, *optim_map, *eval_map, *checkpoint_map,
@@ -68,7 +63,7 @@ typedef struct ki_recipe {
     kith_transform train, test; /* without the model's order, mean and std */
     ki_recipe_model model;
     ki_sampler_settings batch;
-    ki_recipe_optim optim;
+    ki_optim_settings optim;
     ki_recipe_eval eval;
     int64_t n_k, k[32];
     int64_t checkpoint_every, checkpoint_keep;
@@ -91,6 +86,9 @@ void ki_recipe_free(ki_recipe *recipe); /* NULL is fine */
  * number (threads, loader, checkpoint, log_every) may differ. `a` is what is in the folder. */
 kith_status ki_recipe_same(const ki_recipe *a, const ki_recipe *b, const char *folder, kith_error *err);
 
+/* YAML of the keys that decide numbers: recipes that are the same have the same. Lives as long as the recipe. */
+const char *ki_recipe_identity(const ki_recipe *recipe);
+
 /* "cuda:1" is backend cuda, number 1. */
 kith_status ki_device_parse(const char *text, char *ret_name, size_t name_bytes, int *ret_number,
                             kith_error *err);
@@ -110,11 +108,14 @@ kith_status ki_recipe_set(ki_arena *arena, ki_value *root, const char *text, kit
 
 /* ---- recipe_fill.c ---- */
 
-/* A map with every key of the table: the value given in `map` (may be NULL), else the default. Keys in `map`
- * that the table does not have come first, in their order. */
+/* A map with every key of the table: the value given in `map` (may be NULL), else the default. `name`
+ * comes first and other keys that the table does not have come last, where `map` has them. */
 kith_status ki_recipe_fill(ki_arena *arena, const ki_option *table, const ki_value *map, ki_value **ret_map,
                            kith_error *err);
-/* The same for the objective's section, method by method. */
+/* The same for the optimizer's section, and … */
+kith_status ki_recipe_fill_optim(ki_arena *arena, const ki_value *section, ki_value **ret_map,
+                                 kith_error *err);
+/* … for the objective's, method by method. */
 kith_status ki_recipe_fill_objective(ki_arena *arena, const ki_value *section, ki_value **ret_map,
                                      kith_error *err);
 

@@ -32,10 +32,10 @@ static kith_status append_text(ki_arena *arena, ki_value *to, const char *key, c
     return KITH_OK;
 }
 
-/* The fewest digits that read back as the same number, whatever the locale. */
+/* Digits enough to read the same number back, whatever the locale. */
 static const char *real_text(double value, char *buf, size_t buf_bytes) {
-    for (int digits = 1; digits <= 17; digits++) {
-        double back = 0;
+    double back = 0;
+    for (int digits = 15; digits <= 17; digits += 2) {
         snprintf(buf, buf_bytes, "%.*g", digits, value);
         char *comma = strchr(buf, ',');
         if (comma) *comma = '.';
@@ -63,9 +63,9 @@ kith_status ki_recipe_fill(ki_arena *arena, const ki_option *table, const ki_val
                            kith_error *err) {
     ki_value *filled = ki_value_new(arena, KI_VALUE_MAP, NULL);
     if (!filled) return no_memory(err);
-    for (const ki_value *v = map && map->kind == KI_VALUE_MAP ? map->first : NULL; v; v = v->next) {
-        if (!in_table(table, v->key)) KI_TRY(append_copy(arena, filled, v, err));
-    }
+    const ki_value *first = map && map->kind == KI_VALUE_MAP ? map->first : NULL;
+    const ki_value *name = in_table(table, "name") ? NULL : ki_value_get(map, "name");
+    if (name) KI_TRY(append_copy(arena, filled, name, err));
     for (const ki_option *o = table; o->type != KI_OPTION_T_END; o++) {
         const ki_value *given = ki_value_get(map, o->name);
         if (given)
@@ -73,7 +73,47 @@ kith_status ki_recipe_fill(ki_arena *arena, const ki_option *table, const ki_val
         else
             KI_TRY(append_default(arena, filled, o, err));
     }
+    for (const ki_value *v = first; v; v = v->next) {
+        if (v != name && !in_table(table, v->key)) KI_TRY(append_copy(arena, filled, v, err));
+    }
     *ret_map = filled;
+    return KITH_OK;
+}
+
+/* The schedule's name, and what that schedule reads: keys of another one would be errors. */
+static kith_status fill_schedule(ki_arena *arena, ki_value *map, const ki_schedule_settings *settings,
+                                 kith_error *err) {
+    char text[96];
+    if (map->kind == KI_VALUE_SCALAR) {
+        const char *name = map->text;
+        map->kind = KI_VALUE_MAP;
+        map->text = NULL;
+        KI_TRY(append_text(arena, map, "name", name, err));
+    }
+    if (map->kind != KI_VALUE_MAP) return KITH_OK;
+    if (settings->name == KI_SCHEDULE_STEP && !ki_value_get(map, "factor"))
+        KI_TRY(append_text(arena, map, "factor", real_text(settings->factor, text, sizeof text), err));
+    if (settings->name == KI_SCHEDULE_COSINE && !ki_value_get(map, "final"))
+        KI_TRY(append_text(arena, map, "final", real_text(settings->final, text, sizeof text), err));
+    return KITH_OK;
+}
+
+kith_status ki_recipe_fill_optim(ki_arena *arena, const ki_value *section, ki_value **ret_map,
+                                 kith_error *err) {
+    ki_optim_settings settings;
+    ki_value *common = NULL, *named = NULL;
+    KI_TRY(ki_optim_parse(section, &settings, err));
+    KI_TRY(ki_recipe_fill(arena, settings.method->options, section, &common, err));
+    KI_TRY(ki_recipe_fill(arena, ki_optim_options, common, &named, err));
+    if (!ki_value_get(section, "name")) {
+        ki_value *with_name = ki_value_new(arena, KI_VALUE_MAP, NULL);
+        if (!with_name) return no_memory(err);
+        KI_TRY(append_text(arena, with_name, "name", settings.method->name, err));
+        for (const ki_value *v = named->first; v; v = v->next) KI_TRY(append_copy(arena, with_name, v, err));
+        named = with_name;
+    }
+    KI_TRY(fill_schedule(arena, (ki_value *)ki_value_get(named, "schedule"), &settings.schedule, err));
+    *ret_map = named;
     return KITH_OK;
 }
 

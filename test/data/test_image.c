@@ -172,6 +172,44 @@ static void test_png_round_trip(void **state) {
     ki_bytes_release(&bytes);
 }
 
+/* A smooth image comes back nearly as it went in. */
+static void test_jpeg_round_trip(void **state) {
+    (void)state;
+    ki_image image = {0}, back = {0};
+    ki_bytes bytes = {0};
+    kith_error err = {0};
+    for (int channels = 1; channels <= 3; channels += 2) {
+        for (int32_t side = 8; side <= 200; side += 64) {
+            assert_ok(ki_image_shape(&image, side, side + 3, channels, &err), &err);
+            for (int32_t i = 0; i < side * (side + 3); i++) {
+                for (int c = 0; c < channels; c++)
+                    image.data[i * channels + c] = (uint8_t)(40 + 80 * c / 3 + 150 * (i % side) / side);
+            }
+            assert_ok(ki_jpeg_encode(&image, 95, &bytes, &err), &err);
+            assert_ok(ki_image_decode(bytes.data, bytes.n, &plain, &back, &err), &err);
+            assert_int_equal(back.channels, channels);
+            assert_int_equal(back.w, side);
+            assert_int_equal(back.h, side + 3);
+            for (int32_t i = 0; i < side * (side + 3) * channels; i++) {
+                if (abs(back.data[i] - image.data[i]) > 8)
+                    fail_msg("%d channels, byte %d: %d; wanted %d", channels, i, back.data[i], image.data[i]);
+            }
+        }
+    }
+    /* Every allocation may fail, and later ones go on in the same bytes. */
+    for (int64_t n = 0;; n++) {
+        ki_alloc_fail_after(n);
+        const kith_status status = ki_jpeg_encode(&image, 95, &bytes, &err);
+        ki_alloc_fail_after(-1);
+        if (status == KITH_OK) break;
+        assert_int_equal(status, KITH_ENOMEM);
+    }
+    assert_ok(ki_image_decode(bytes.data, bytes.n, &plain, &back, &err), &err);
+    ki_image_release(&image);
+    ki_image_release(&back);
+    ki_bytes_release(&bytes);
+}
+
 /* Every allocation of a decode may fail: an error, nothing lost, nothing half-made. */
 static void test_no_memory(void **state) {
     (void)state;
@@ -227,8 +265,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_corpus),         cmocka_unit_test(test_refusals_say_why),
         cmocka_unit_test(test_pixel_limit),    cmocka_unit_test(test_scaled_decode),
-        cmocka_unit_test(test_png_round_trip), cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_png_round_trip), cmocka_unit_test(test_jpeg_round_trip),
+        cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_cut_anywhere),
     };
     return cmocka_run_group_tests_name("data/image", tests, NULL, NULL);
 }

@@ -109,7 +109,7 @@ fiber *fiber_new() {
     if (stack == MAP_FAILED) abort();
 #if defined(__x86_64__)
     void **top = (void **)(stack + STACK_BYTES);
-    *--top = nullptr; /* where fiber_main would return to: it does not; 8 bytes, as after a call */
+    *--top = nullptr; /* where fiber_main would return to: it does not; and the stack is as after a call */
     *--top = (void *)fiber_main;
     for (int i = 0; i < 6; i++) *--top = nullptr;
     made->sp = top;

@@ -174,6 +174,14 @@ static inline T atomicCAS(T *at, T compare, T value) {
 }
 static inline void __threadfence() {}
 template <typename T>
+static inline T __ldcg(const T *at) {
+    return *at;
+}
+template <typename T>
+static inline T __ldcs(const T *at) {
+    return *at;
+}
+template <typename T>
 static inline T __ldg(const T *at) {
     return *at;
 }

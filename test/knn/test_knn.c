@@ -216,7 +216,7 @@ static void test_kernels_agree(void **state) {
     static float out[KI_STRIPE * KI_BLOCK] __attribute__((aligned(64)));
     ki_rng rng = ki_rng_at(1, KI_RNG_TEST, 9, 0);
     for (size_t i = 0; i < N_ROWS(panels); i++) panels[i] = (float)ki_rng_normal(&rng);
-    for (const ki_kernel *const *kernel = ki_kernels(); *kernel; kernel++) {
+    for (const ki_knn_kernel *const *kernel = ki_knn_kernels(); *kernel; kernel++) {
         (*kernel)->product(panels + 8, panels, DIM, 1, out);
         for (int r = 0; r < KI_STRIPE; r++) {
             for (int c = 0; c < KI_GROUP; c++) {
@@ -256,7 +256,7 @@ static void test_selection_and_sorting(void **state) {
     enum { N = 700 };
     static ki_key keys[N], wanted[N], copy[N], scratch[N];
     ki_rng rng = ki_rng_at(1, KI_RNG_TEST, 14, 0);
-    for (const ki_kernel *const *kernel = ki_kernels(); *kernel; kernel++) {
+    for (const ki_knn_kernel *const *kernel = ki_knn_kernels(); *kernel; kernel++) {
         for (int n = 1; n <= N; n += n < 40 ? 1 : 83) {
             for (int i = 0; i < n; i++) keys[i] = (uint64_t)ki_rng_u32(&rng) << 33 | (uint32_t)i;
             memcpy(wanted, keys, sizeof keys);

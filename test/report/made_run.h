@@ -156,7 +156,7 @@ static inline void made_test(const made_run *run) {
         const int64_t label = set ? kith_dataset_item(set, item).label : i * n_classes / n;
         ki_rng centre = ki_rng_at(run->seed, KI_RNG_TEST, 2, (uint32_t)label);
         ki_rng own = ki_rng_at(run->seed, KI_RNG_TEST, 3, (uint32_t)i);
-        const double spread = 0.7 + 1.6 * ki_rng_double(&centre);
+        const double spread = 3.4 + 2.2 * ki_rng_double(&centre);
         ((int64_t *)y.data)[i] = label;
         for (int64_t d = 0; d < run->dim; d++)
             ((float *)x.data)[i * run->dim + d] =

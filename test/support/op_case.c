@@ -258,7 +258,13 @@ static kith_status device_poison(op_run *run, void *ptr, size_t bytes, kith_erro
 static ki_edge edge_of(const op_run *run, ki_shape shape, bool is_plain) {
     ki_edge edge = {.shape = shape, .layout = shape.n_dims == 4 && !is_plain ? KI_NATIVE : KI_PLAIN};
     edge.bytes = run->backend->type->edge_bytes(run->backend, &edge.shape, edge.layout);
+    if (run->gap && edge.layout == KI_NATIVE) edge.pitch = shape.dim[1] + run->gap;
     return edge;
+}
+
+/* What a tensor of the edge takes, with the gaps of a slice. */
+static size_t room_of(const ki_edge *edge) {
+    return edge->pitch ? edge->bytes / (size_t)edge->shape.dim[1] * (size_t)edge->pitch : edge->bytes;
 }
 
 static void param_add(op_run *run, ki_param_decl decl) {
@@ -342,17 +348,19 @@ static kith_status run_bind(op_run *run, kith_error *err) {
     const bool is_training = spec->mode == KI_TRAIN;
     ki_binding b = {0};
     for (int i = 0; i < spec->n_src; i++) {
-        KI_TRY(device_new(run, spec->src[i].bytes, &run->device_src[i], err));
+        KI_TRY(device_new(run, room_of(&spec->src[i]), &run->device_src[i], err));
+        KI_TRY(device_poison(run, run->device_src[i], room_of(&spec->src[i]), err));
         if (spec->wants_diff_src[i])
-            KI_TRY(device_new(run, spec->src[i].bytes, &run->device_diff_src[i], err));
+            KI_TRY(device_new(run, room_of(&spec->src[i]), &run->device_diff_src[i], err));
         b.src[i] = run->device_src[i];
         b.diff_src[i] = run->device_diff_src[i];
     }
-    KI_TRY(device_new(run, spec->dst.bytes, &run->device_dst, err));
+    KI_TRY(device_new(run, room_of(&spec->dst), &run->device_dst, err));
     b.dst = run->device_dst;
     b.n_diff_dst = run->info.joins ? 2 : 1;
     for (int i = 0; is_training && i < b.n_diff_dst; i++) {
-        KI_TRY(device_new(run, spec->dst.bytes, &run->device_diff_dst[i], err));
+        KI_TRY(device_new(run, room_of(&spec->dst), &run->device_diff_dst[i], err));
+        KI_TRY(device_poison(run, run->device_diff_dst[i], room_of(&spec->dst), err));
         b.diff_dst[i] = run->device_diff_dst[i];
     }
     KI_TRY(device_new(run, run->info.workspace_bytes, &run->device_workspace, err));
@@ -374,7 +382,12 @@ static kith_status run_bind(op_run *run, kith_error *err) {
 }
 
 kith_status op_run_init(op_run *run, const op_case *c, ki_backend *backend, kith_error *err) {
-    *run = (op_run){.c = c, .backend = backend, .attr = c->attr};
+    return op_run_init_sliced(run, c, backend, 0, err);
+}
+
+kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backend, int64_t gap,
+                               kith_error *err) {
+    *run = (op_run){.c = c, .backend = backend, .attr = c->attr, .gap = gap};
     ki_shape dst;
     KI_TRY(run_infer_shapes(run, &dst, err));
     const ki_kernel_type *type = backend->type->kernels[c->kind];
@@ -482,7 +495,7 @@ kith_status op_run_forward(op_run *run, kith_error *err) {
     KI_TRY(type->upload(run->backend, run->device_labels, run->labels,
                         (size_t)run->c->src[0].dim[0] * sizeof *run->labels, err));
     KI_TRY(type->upload(run->backend, run->device_step, &run->step, sizeof run->step, err));
-    KI_TRY(device_poison(run, run->device_dst, spec->dst.bytes, err));
+    KI_TRY(device_poison(run, run->device_dst, room_of(&spec->dst), err));
     KI_TRY(device_poison(run, run->device_workspace, run->info.workspace_bytes, err));
     KI_TRY(device_poison(run, run->device_scratch, run->info.scratch_bytes, err));
     if (run->kernel->type->pack) KI_TRY(run->kernel->type->pack(run->kernel, err));
@@ -529,11 +542,11 @@ kith_status op_run_backward(op_run *run, kith_error *err) {
     KI_TRY(import_diff_dst(run, err));
     const uint64_t next_step = run->step + 1; /* the planner counts on before backward runs */
     KI_TRY(type->upload(run->backend, run->device_step, &next_step, sizeof next_step, err));
-    if (!run->info.backward_reads_dst) KI_TRY(device_poison(run, run->device_dst, spec->dst.bytes, err));
+    if (!run->info.backward_reads_dst) KI_TRY(device_poison(run, run->device_dst, room_of(&spec->dst), err));
     for (int i = 0; i < spec->n_src; i++) {
         if (!run->info.backward_reads_src)
-            KI_TRY(device_poison(run, run->device_src[i], spec->src[i].bytes, err));
-        KI_TRY(device_poison(run, run->device_diff_src[i], spec->src[i].bytes, err));
+            KI_TRY(device_poison(run, run->device_src[i], room_of(&spec->src[i]), err));
+        KI_TRY(device_poison(run, run->device_diff_src[i], room_of(&spec->src[i]), err));
     }
     KI_TRY(device_poison(run, run->device_scratch, run->info.scratch_bytes, err));
     for (int i = 0; i < run->n_params; i++) {
@@ -561,6 +574,33 @@ kith_status op_run_backward(op_run *run, kith_error *err) {
         }
     }
     return KITH_OK;
+}
+
+static bool gaps_are_intact(op_run *run, const ki_edge *edge, const void *device) {
+    if (!edge->pitch || !device) return true;
+    const size_t bytes = room_of(edge), pixels = bytes / (size_t)edge->pitch;
+    const size_t n_pixels = edge->bytes / (size_t)edge->shape.dim[1]; /* times the bytes of an element */
+    unsigned char *host = malloc(bytes);
+    kith_error err;
+    if (!host) abort();
+    assert_ok(run->backend->type->download(run->backend, device, host, bytes, &err), &err);
+    assert_ok(run->backend->type->sync(run->backend, &err), &err);
+    const size_t count = (size_t)(ki_shape_count(&edge->shape) / edge->shape.dim[1]);
+    const size_t element = n_pixels / count, c = (size_t)edge->shape.dim[1] * element,
+                 pitch = (size_t)edge->pitch * element;
+    bool intact = pixels > 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = c; k < pitch; k++) intact &= host[i * pitch + k] == 0xff;
+    }
+    free(host);
+    return intact;
+}
+
+bool op_run_gaps_are_intact(op_run *run) {
+    bool intact = gaps_are_intact(run, &run->spec.dst, run->device_dst);
+    for (int i = 0; i < run->spec.n_src; i++)
+        intact &= gaps_are_intact(run, &run->spec.src[i], run->device_diff_src[i]);
+    return intact;
 }
 
 double op_relative_l2(const ki_real *a, const ki_real *b, int64_t n) {

@@ -61,12 +61,20 @@ typedef struct op_run {
 
     /* The backend's memory. */
     void *device_src[KI_MAX_SRC], *device_diff_src[KI_MAX_SRC], *device_dst, *device_diff_dst[2];
+    int64_t gap; /* op_run_init_sliced */
     void *device_workspace, *device_scratch, *device_labels, *device_step;
     bool keeps_diffs; /* backward adds to what is in param diffs instead of to zero */
 } op_run;
 
 /* Shapes, kernel and memory, and drawn values everywhere. The case is borrowed. */
 kith_status op_run_init(op_run *run, const op_case *c, ki_backend *backend, kith_error *err);
+/* Shapes, kernel and memory as op_run_init, but maps are slices: `gap` channels lie between the pixels of each
+ * (backends that CAN_SLICE_CONCAT). They are filled with NaN, and op_run_gaps_are_intact says that they still
+ * are. */
+kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backend, int64_t gap,
+                               kith_error *err);
+bool op_run_gaps_are_intact(op_run *run);
+
 void op_run_release(op_run *run); /* fine on a zeroed or half-built one */
 
 /* dst from src and params. All memory a kernel may not rely on is filled with NaN before. */

@@ -10,6 +10,8 @@ static void cuda_close(ki_backend *backend) {
     (void)cudaSetDevice(cuda->device);
     if (cuda->stream) (void)cudaStreamSynchronize(cuda->stream);
     if (cuda->libraries_close) cuda->libraries_close(cuda);
+    ki_cuda_free(backend, cuda->counters);
+    ki_cuda_free(backend, cuda->sums);
     ki_cuda_free(backend, cuda->staging);
     if (cuda->mark) (void)cudaEventDestroy(cuda->mark);
     if (cuda->copy_stream) (void)cudaStreamDestroy(cuda->copy_stream);
@@ -23,6 +25,12 @@ static kith_status open_streams(cuda_backend *cuda, kith_error *err) {
     KI_CUDA(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     KI_CUDA(cudaStreamCreateWithFlags(&cuda->copy_stream, cudaStreamNonBlocking));
     KI_CUDA(cudaEventCreateWithFlags(&cuda->mark, cudaEventDisableTiming));
+    void *memory = NULL;
+    KI_TRY(ki_cuda_alloc(&cuda->base, KI_CUDA_COUNTERS * sizeof *cuda->counters, &memory, err));
+    cuda->counters = memory;
+    KI_CUDA(cudaMemsetAsync(memory, 0, KI_CUDA_COUNTERS * sizeof *cuda->counters, cuda->stream));
+    KI_TRY(ki_cuda_alloc(&cuda->base, KI_CUDA_SUMS * sizeof *cuda->sums, &memory, err));
+    cuda->sums = memory;
     return KITH_OK;
 }
 
@@ -199,6 +207,18 @@ const ki_backend_type ki_backend_cuda = {
     .edge_bytes = cuda_edge_bytes,
     .import = cuda_import,
     .export = cuda_export,
+    .images = ki_cuda_images,
+    .queues = &ki_cuda_queues,
+    .kernels =
+        {
+            [KI_OP_BATCH_NORM] = &ki_cuda_batch_norm,
+            [KI_OP_RELU] = &ki_cuda_relu,
+            [KI_OP_CONCAT] = &ki_cuda_concat,
+            [KI_OP_ADD] = &ki_cuda_add,
+        },
+    .can_fuse_relu = {[KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
+    .can_mask_concat = true,
+    .can_slice_concat = true,
     .join = ki_cuda_join,
     .capture_begin = cuda_capture_begin,
     .capture_end = cuda_capture_end,

@@ -25,6 +25,8 @@ struct cuda_backend {
     cudaStream_t stream;      /* everything but what is said below */
     cudaStream_t copy_stream; /* uploads of the next batch */
     cudaEvent_t mark;         /* orders the two */
+    unsigned *counters;       /* KI_CUDA_COUNTERS zeros for kernels of `stream` (kernels.h) */
+    double *sums;             /* KI_CUDA_SUMS, scratch of kernels of `stream` that have no other */
     void *staging;            /* device memory of import and export */
     size_t staging_bytes;
     /* cuDNN and cuBLAS: opened by the first kernel that needs them, closed with the backend. */
@@ -87,6 +89,12 @@ kith_status ki_cuda_event_wait(cudaEvent_t event, kith_error *err);
 /* Allocate a kernel whose struct begins with ki_kernel. */
 kith_status ki_cuda_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes,
                                void *ret_kernel, kith_error *err);
+
+/* Crop, mirror and normalise bytes into an input (images.c). */
+kith_status ki_cuda_images(ki_backend *backend, const ki_image_step *step, const ki_edge *edge, void *dst,
+                           kith_error *err);
+/* The second stream as core/backend.h has it (queues.c). */
+extern const ki_queue_type ki_cuda_queues;
 
 extern const ki_backend_type ki_backend_cuda;
 

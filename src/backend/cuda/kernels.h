@@ -28,6 +28,42 @@ cudaError_t ki_cuda_import_map(cudaStream_t stream, bool is_bf16, int64_t mb, in
 cudaError_t ki_cuda_export_map(cudaStream_t stream, bool is_bf16, int64_t mb, int64_t c, int64_t hw,
                                const void *map, int64_t pitch, float *plain);
 
+/* Zeros in device memory that kernels count blocks in; zero again when they are done. */
+enum { KI_CUDA_COUNTERS = 4096, KI_CUDA_SUMS = 1 << 16 };
+
+/* batch_norm over n pixels per channel, ReLU behind; parameters and statistics are float [c]. */
+typedef struct ki_cuda_bn {
+    bool is_bf16, has_relu;
+    bool is_frozen; /* use mean and var, leave them */
+    int n_processors;
+    int64_t n, c, src_pitch, dst_pitch; /* diffs lie as what they are of */
+    float eps, momentum;
+    const void *src;
+    void *dst;
+    const void *diff_dst;
+    void *diff_src; /* NULL: not wanted */
+    const float *gamma, *beta;
+    float *mean, *var;             /* running */
+    float *diff_gamma, *diff_beta; /* added to; NULL: not wanted */
+    float *saved;                  /* [2, c], from forward to backward; unused when frozen */
+    float *scratch;                /* ki_cuda_bn_scratch bytes */
+    unsigned *counters;
+} ki_cuda_bn;
+
+size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors);
+cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn *bn);
+cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn *bn);
+
+/* sums[c] += over pixels of d = (sum of parts) where mask > 0; d goes to `out` too. At most 4 parts; mask and out may
+ * be NULL, out may be one of the parts; all have the same pitch. The gradient of a bias. */
+size_t ki_cuda_columns_scratch(int64_t n, int64_t c, int n_processors);
+cudaError_t ki_cuda_columns(cudaStream_t stream, bool is_bf16, int n_processors, int64_t n, int64_t c,
+                            int64_t pitch, int n_parts, const void *const *part, const void *mask, void *out,
+                            float *sums, float *scratch, unsigned *counters);
+/* dst = src + bias [c], then ReLU. dst may be src. */
+cudaError_t ki_cuda_bias(cudaStream_t stream, bool is_bf16, int64_t n, int64_t c, const void *src,
+                         int64_t src_pitch, const float *bias, bool has_relu, void *dst, int64_t dst_pitch);
+
 #ifdef __cplusplus
 }
 #endif

@@ -29,7 +29,7 @@ struct weights {
 };
 
 __global__ void sum_up(ki_cuda_view v, weights w, ki_cuda_totals totals) {
-    KI_SHARED_ARRAY(double, room, 33);
+    KI_SHARED_ARRAY(double, room, KI_ROOM);
     sums t = {0, 0, 0, {0, 0}, 0, 0, 0};
     for (int i = (int)threadIdx.x; i < v.n_tallies; i += (int)blockDim.x) {
         const ki_cuda_tally row = v.tally[i];
@@ -44,14 +44,11 @@ __global__ void sum_up(ki_cuda_view v, weights w, ki_cuda_totals totals) {
         t.n_neg += v.n_neg[i];
         t.n_anchors += v.n_pos[i] > 0;
     }
-    t.pos = ki_block_sum(t.pos, room);
-    t.neg = ki_block_sum(t.neg, room);
-    t.plain = ki_block_sum(t.plain, room);
-    t.count[0] = ki_block_sum(t.count[0], room);
-    t.count[1] = ki_block_sum(t.count[1], room);
-    t.n_pos = ki_block_sum(t.n_pos, room);
-    t.n_neg = ki_block_sum(t.n_neg, room);
-    t.n_anchors = ki_block_sum(t.n_anchors, room);
+    double values[4] = {t.pos, t.neg, t.plain, t.n_anchors};
+    double counts[4] = {t.count[0], t.count[1], t.n_pos, t.n_neg};
+    ki_block_sums(values, room);
+    ki_block_sums(counts, room);
+    t = {values[0], values[1], values[2], {counts[0], counts[1]}, counts[2], counts[3], values[3]};
     if (!ki_is_first()) return;
     const double outer = totals.weight ? (double)*totals.weight : 1;
     double weight[3];
@@ -75,7 +72,7 @@ __device__ float weighed(const ki_cuda_view &v, const float *scale, int64_t at) 
 }
 
 __global__ void symmetrize(ki_cuda_view v, const float *scale_, float *h, float *memory_sum) {
-    KI_SHARED_ARRAY(double, room, 33);
+    KI_SHARED_ARRAY(double, room, KI_ROOM);
     const int i = (int)blockIdx.x;
     const int64_t row = (int64_t)i * v.ld;
     const bool is_distance = v.measure != KI_VIEW_INNER;
@@ -93,11 +90,11 @@ __global__ void symmetrize(ki_cuda_view v, const float *scale_, float *h, float 
         if (!(is_distance && j == i)) h[row + j] = a;
     }
     if (!is_distance) return;
-    batch = ki_block_sum(batch, room);
-    memory = ki_block_sum(memory, room);
+    double sum[2] = {batch, memory};
+    ki_block_sums(sum, room);
     if (!ki_is_first()) return;
-    h[row + i] = (float)-(batch + memory);
-    memory_sum[i] = (float)memory;
+    h[row + i] = (float)-(sum[0] + sum[1]);
+    memory_sum[i] = (float)sum[1];
 }
 
 __global__ void scale_pairs(ki_cuda_view v, const float *scale) {

@@ -33,10 +33,11 @@ struct contrastive {
             }
             row.g[j] = g;
         }
-        t->pos = row.sum(pos);
-        t->neg = row.sum(neg);
-        t->count[0] = (int64_t)row.sum(n_pos);
-        t->count[1] = (int64_t)row.sum(n_neg);
+        row.sums(pos, neg, n_pos, n_neg);
+        t->pos = pos;
+        t->neg = neg;
+        t->count[0] = (int64_t)n_pos;
+        t->count[1] = (int64_t)n_neg;
     }
 };
 
@@ -60,8 +61,9 @@ struct binomial {
             }
             row.g[j] = g;
         }
-        t->pos = (double)pos_weight * row.sum(pos);
-        t->neg = (double)neg_weight * row.sum(neg);
+        row.sums(pos, neg);
+        t->pos = (double)pos_weight * pos;
+        t->neg = (double)neg_weight * neg;
     }
 };
 
@@ -82,11 +84,12 @@ struct margin {
             if (ki_is_neg(row.pair[j]) && outer - s > 0) neg += (double)(outer - s), n_neg += 1, g = -1;
             row.g[j] = g;
         }
-        t->pos = row.sum(pos);
-        t->neg = row.sum(neg);
+        row.sums(pos, neg, n_pos, n_neg);
+        t->pos = pos;
+        t->neg = neg;
         t->plain = nu * (double)mine / (double)v.m;
-        t->count[0] = (int64_t)row.sum(n_pos);
-        t->count[1] = (int64_t)row.sum(n_neg);
+        t->count[0] = (int64_t)n_pos;
+        t->count[1] = (int64_t)n_neg;
     }
 };
 

@@ -24,10 +24,11 @@ struct ranked_list {
             positives += (double)(row.s[j] - inner);
             active += 1;
         }
-        positives = row.sum(positives);
-        active = row.sum(active);
+        row.sums(positives, active);
         const double pos_weight = active > 0 ? (1 - lambda) / active : 0;
-        const double nearest = (double)row.least(KI_VIEW_NEGATIVE);
+        float least = -FLT_MAX;
+        KI_COLUMNS(j, row.n) if (ki_is_neg(row.pair[j]) && -row.s[j] > least) least = -row.s[j];
+        const double nearest = -(double)row.max(least);
         const bool has_near = nearest < alpha;
         double sum_w = 0, sum_wl = 0;
         KI_COLUMNS(j, row.n) {
@@ -36,8 +37,7 @@ struct ranked_list {
             sum_w += w;
             sum_wl += w * (alpha - (double)row.s[j]);
         }
-        sum_w = row.sum(sum_w);
-        sum_wl = row.sum(sum_wl);
+        row.sums(sum_w, sum_wl);
         const double mean = has_near ? sum_wl / sum_w : 0;
         KI_COLUMNS(j, row.n) {
             double g = 0;

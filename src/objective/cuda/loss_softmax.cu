@@ -9,7 +9,8 @@ struct raw {
     __device__ void operator()(const ki_cuda_view &v, const ki_row &row, ki_cuda_tally *t) const {
         (void)v;
         /* Shift by the largest exponent, the 1's own 0 among them. */
-        const float hard_pos = row.least(KI_VIEW_POSITIVE), hard_neg = row.most(KI_VIEW_NEGATIVE);
+        float hard_pos = 0, hard_neg = 0;
+        row.hardest(&hard_pos, &hard_neg);
         const float z_pos = row.n_pos ? -alpha * (hard_pos - gamma) : 0;
         const float z_neg = row.n_neg ? beta * (hard_neg - gamma) : 0;
         const float from_pos = z_pos > 0 ? hard_pos : gamma, from_neg = z_neg > 0 ? hard_neg : gamma;
@@ -21,8 +22,8 @@ struct raw {
             if (ki_is_neg(row.pair[j])) neg += (double)(e = expf(beta * (row.s[j] - from_neg)));
             row.g[j] = e;
         }
-        const float sum_pos = expf(-shift_pos) + (float)row.sum(pos);
-        const float sum_neg = expf(-shift_neg) + (float)row.sum(neg);
+        row.sums(pos, neg);
+        const float sum_pos = expf(-shift_pos) + (float)pos, sum_neg = expf(-shift_neg) + (float)neg;
         KI_COLUMNS(j, row.n) row.g[j] *= ki_is_pos(row.pair[j]) ? -1 / sum_pos : 1 / sum_neg;
         if (row.n_pos) t->pos = ((double)shift_pos + log((double)sum_pos)) / (double)alpha;
         if (row.n_neg) t->neg = ((double)shift_neg + log((double)sum_neg)) / (double)beta;
@@ -35,7 +36,8 @@ struct lifted {
     __device__ void operator()(const ki_cuda_view &v, const ki_row &row, ki_cuda_tally *t) const {
         (void)v;
         if (row.n_pos == 0 || row.n_neg == 0) return row.clear();
-        const float least = row.least(KI_VIEW_POSITIVE), most = row.most(KI_VIEW_NEGATIVE);
+        float least = 0, most = 0;
+        row.hardest(&least, &most);
         double pos = 0, neg = 0;
         KI_COLUMNS(j, row.n) {
             float e = 0;
@@ -43,8 +45,7 @@ struct lifted {
             if (ki_is_neg(row.pair[j])) neg += (double)(e = expf(row.s[j] - most));
             row.g[j] = e;
         }
-        pos = row.sum(pos);
-        neg = row.sum(neg);
+        row.sums(pos, neg);
         const double z = (double)(most - least) + margin + log(pos) + log(neg);
         const float by_pos = z > 0 ? (float)(-1 / pos) : 0, by_neg = z > 0 ? (float)(1 / neg) : 0;
         KI_COLUMNS(j, row.n) row.g[j] *= ki_is_pos(row.pair[j]) ? by_pos : by_neg;
@@ -77,8 +78,8 @@ struct one_against_all {
             row.g[j] = -scale * sigmoid;
             pull += (double)sigmoid;
         }
-        t->pos = row.sum(value);
-        pull = row.sum(pull);
+        row.sums(value, pull);
+        t->pos = value;
         const float push = is_empty ? 0 : (float)((double)scale * pull / sum);
         KI_COLUMNS(j, row.n) {
             if (ki_is_neg(row.pair[j])) row.g[j] *= push;
@@ -94,8 +95,9 @@ struct supcon {
     __device__ void operator()(const ki_cuda_view &v, const ki_row &row, ki_cuda_tally *t) const {
         (void)v;
         if (row.n_pos == 0) return row.clear();
-        const float most_pos = row.most(KI_VIEW_POSITIVE), most_neg = row.most(KI_VIEW_NEGATIVE);
-        const float most = most_pos > most_neg ? most_pos : most_neg;
+        float most = -FLT_MAX;
+        KI_COLUMNS(j, row.n) if (row.pair[j] != KI_VIEW_NONE && row.s[j] > most) most = row.s[j];
+        most = row.max(most);
         double sum = 0, positives = 0;
         KI_COLUMNS(j, row.n) {
             float e = 0;
@@ -103,8 +105,7 @@ struct supcon {
             if (ki_is_pos(row.pair[j])) positives += (double)(scale * (row.s[j] - most));
             row.g[j] = e;
         }
-        sum = row.sum(sum);
-        positives = row.sum(positives);
+        row.sums(sum, positives);
         const float factor = (float)((double)scale / sum), share = scale / (float)row.n_pos;
         KI_COLUMNS(j, row.n) row.g[j] = row.g[j] * factor - (ki_is_pos(row.pair[j]) ? share : 0);
         t->pos = log(sum) - positives / (double)row.n_pos;
@@ -136,8 +137,7 @@ struct circle {
             else
                 most_neg = z > most_neg ? z : most_neg;
         }
-        most_pos = row.max(most_pos);
-        most_neg = row.max(most_neg);
+        row.maxima(most_pos, most_neg);
         double pos = 0, neg = 0;
         KI_COLUMNS(j, row.n) {
             float g = 0;
@@ -150,8 +150,7 @@ struct circle {
             }
             row.g[j] = g;
         }
-        pos = row.sum(pos);
-        neg = row.sum(neg);
+        row.sums(pos, neg);
         const double total = (double)most_pos + (double)most_neg + log(pos) + log(neg);
         const double e = exp(total < 0 ? total : -total), sigmoid = (total < 0 ? e : 1) / (1 + e);
         const float by_pos = (float)(sigmoid / pos), by_neg = (float)(sigmoid / neg);

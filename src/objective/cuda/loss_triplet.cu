@@ -59,8 +59,9 @@ struct triplet {
             if ((int)threadIdx.x < n_listed) row.g[column[threadIdx.x]] = sign * (float)active[threadIdx.x];
             __syncthreads();
         }
-        t->pos = row.sum(sum);
-        t->count[0] = (int64_t)row.sum(n);
+        row.sums(sum, n);
+        t->pos = sum;
+        t->count[0] = (int64_t)n;
     }
 };
 

@@ -49,7 +49,8 @@ __device__ void kinds(const ki_cuda_view &v, ki_row &row) {
 
 __device__ void vthm(const ki_row &row, float margin) {
     const bool is_empty = row.n_pos == 0 || row.n_neg == 0;
-    const float least = row.least(KI_VIEW_POSITIVE), most = row.most(KI_VIEW_NEGATIVE);
+    float least = 0, most = 0;
+    row.hardest(&least, &most);
     KI_COLUMNS(j, row.n) {
         const int kind = row.pair[j];
         const float s = row.s[j];
@@ -60,23 +61,22 @@ __device__ void vthm(const ki_row &row, float margin) {
 }
 
 __device__ void hard(const ki_cuda_view &v, const ki_row &row) {
-    float farthest = -1, nearest = FLT_MAX;
+    float farthest = -1, nearest = -FLT_MAX; /* nearest: with the sign turned */
     KI_COLUMNS(j, row.n) {
         const float d = ki_view_sqdist(v, row.i, j, row.s[j]);
         if (row.pair[j] == KI_VIEW_POSITIVE && d > farthest) farthest = d;
-        if (row.pair[j] == KI_VIEW_NEGATIVE && d < nearest) nearest = d;
+        if (row.pair[j] == KI_VIEW_NEGATIVE && -d > nearest) nearest = -d;
     }
-    farthest = row.max(farthest);
-    nearest = row.min(nearest);
+    row.maxima(farthest, nearest);
     /* The first of equals. */
-    int pos = INT32_MAX, neg = INT32_MAX;
+    int pos = -INT32_MAX, neg = -INT32_MAX; /* with the sign turned, too */
     KI_COLUMNS(j, row.n) {
         const float d = ki_view_sqdist(v, row.i, j, row.s[j]);
-        if (row.pair[j] == KI_VIEW_POSITIVE && d == farthest && j < pos) pos = j;
-        if (row.pair[j] == KI_VIEW_NEGATIVE && d == nearest && j < neg) neg = j;
+        if (row.pair[j] == KI_VIEW_POSITIVE && d == farthest && -j > pos) pos = -j;
+        if (row.pair[j] == KI_VIEW_NEGATIVE && d == -nearest && -j > neg) neg = -j;
     }
-    pos = -ki_block_max(-pos, (int *)row.room);
-    neg = -ki_block_max(-neg, (int *)row.room);
+    row.maxima(pos, neg);
+    pos = -pos, neg = -neg;
     const bool has_both = pos < row.n && neg < row.n;
     KI_COLUMNS(j, row.n) {
         row.pair[j] = (uint8_t)(has_both && j == pos   ? KI_VIEW_POSITIVE
@@ -235,7 +235,7 @@ __device__ void measure(const ki_cuda_view &v, const ki_row &row) {
 }
 
 __global__ void mine(ki_cuda_view v, ki_cuda_miner miner) {
-    KI_SHARED_ARRAY(double, room, 33);
+    KI_SHARED_ARRAY(double, room, KI_ROOM);
     KI_SHARED_ARRAY(double, scan, KI_MOST_THREADS);
     KI_SHARED_ARRAY(int, column, KI_MOST_THREADS);
     KI_SHARED_ARRAY(int, is_used, KI_MOST_THREADS);

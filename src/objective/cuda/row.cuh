@@ -15,20 +15,51 @@ enum { KI_MOST_THREADS = 512 };
 
 static __device__ __forceinline__ bool ki_is_first() { return threadIdx.x == 0; }
 
-/* The largest over the block, for every thread. `room`: shared memory of 33 T. */
-template <typename T> static __device__ __forceinline__ T ki_block_max(T x, T *room) {
+/* Sums and maxima of up to four numbers at once over a block of at most 16 warps, in a fixed order; all
+ * threads get them. `room`: shared memory of KI_ROOM doubles. */
+enum { KI_ROOM = 64 };
+
+template <int N> static __device__ __forceinline__ void ki_block_sums(double (&x)[N], double *room) {
     const int lane = (int)threadIdx.x & 31, warp = (int)threadIdx.x >> 5, n_warps = (int)blockDim.x >> 5;
 #pragma unroll
-    for (int step = 16; step > 0; step >>= 1) {
-        const T other = __shfl_xor_sync(0xffffffffu, x, step);
-        x = other > x ? other : x;
+    for (int k = 0; k < N; k++) x[k] = ki_warp_sum(x[k]);
+    if (n_warps == 1) return;
+    if (lane == 0) {
+#pragma unroll
+        for (int k = 0; k < N; k++) room[warp * N + k] = x[k];
     }
-    if (lane == 0) room[warp] = x;
     __syncthreads();
-    T most = room[0];
-    for (int w = 1; w < n_warps; w++) most = room[w] > most ? room[w] : most;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        x[k] = room[k];
+        for (int w = 1; w < n_warps; w++) x[k] += room[w * N + k];
+    }
     __syncthreads();
-    return most;
+}
+
+template <typename T, int N> static __device__ __forceinline__ void ki_block_maxima(T (&x)[N], double *room_) {
+    T *room = (T *)room_;
+    const int lane = (int)threadIdx.x & 31, warp = (int)threadIdx.x >> 5, n_warps = (int)blockDim.x >> 5;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+#pragma unroll
+        for (int step = 16; step > 0; step >>= 1) {
+            const T other = __shfl_xor_sync(0xffffffffu, x[k], step);
+            x[k] = other > x[k] ? other : x[k];
+        }
+    }
+    if (n_warps == 1) return;
+    if (lane == 0) {
+#pragma unroll
+        for (int k = 0; k < N; k++) room[warp * N + k] = x[k];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        x[k] = room[k];
+        for (int w = 1; w < n_warps; w++) x[k] = room[w * N + k] > x[k] ? room[w * N + k] : x[k];
+    }
+    __syncthreads();
 }
 
 /* How many threads before this one say yes, and how many in all. `room`: shared memory of 32 int. */
@@ -53,22 +84,49 @@ struct ki_row {
     uint8_t *pair;
     float *g;
     int n_pos, n_neg;
-    double *room; /* shared memory of 33 doubles */
+    double *room; /* shared memory of KI_ROOM doubles */
 
-    __device__ double sum(double x) const { return ki_block_sum(x, room); }
-    __device__ double max(double x) const { return ki_block_max(x, room); }
-    __device__ float max(float x) const { return ki_block_max(x, (float *)room); }
-    __device__ float min(float x) const { return -ki_block_max(-x, (float *)room); }
-    /* The extremes of one kind; -FLT_MAX and FLT_MAX when there is none. */
+    __device__ double sum(double a) const {
+        double x[1] = {a};
+        ki_block_sums(x, room);
+        return x[0];
+    }
+    __device__ void sums(double &a, double &b) const {
+        double x[2] = {a, b};
+        ki_block_sums(x, room);
+        a = x[0], b = x[1];
+    }
+    __device__ void sums(double &a, double &b, double &c, double &d) const {
+        double x[4] = {a, b, c, d};
+        ki_block_sums(x, room);
+        a = x[0], b = x[1], c = x[2], d = x[3];
+    }
+    template <typename T> __device__ T max(T a) const {
+        T x[1] = {a};
+        ki_block_maxima(x, room);
+        return x[0];
+    }
+    template <typename T> __device__ void maxima(T &a, T &b) const {
+        T x[2] = {a, b};
+        ki_block_maxima(x, room);
+        a = x[0], b = x[1];
+    }
+    /* The largest of one kind; -FLT_MAX when there is none. */
     __device__ float most(int kind) const {
         float v = -FLT_MAX;
         KI_COLUMNS(j, n) if (pair[j] == kind && s[j] > v) v = s[j];
         return max(v);
     }
-    __device__ float least(int kind) const {
-        float v = FLT_MAX;
-        KI_COLUMNS(j, n) if (pair[j] == kind && s[j] < v) v = s[j];
-        return min(v);
+    /* The smallest positive (FLT_MAX: none) and the largest negative (-FLT_MAX). */
+    __device__ void hardest(float *least_pos, float *most_neg) const {
+        float pos = -FLT_MAX, neg = -FLT_MAX;
+        KI_COLUMNS(j, n) {
+            const float v = s[j];
+            if (pair[j] == KI_VIEW_POSITIVE && -v > pos) pos = -v;
+            if (pair[j] == KI_VIEW_NEGATIVE && v > neg) neg = v;
+        }
+        maxima(pos, neg);
+        *least_pos = -pos, *most_neg = neg;
     }
     __device__ void clear() const { KI_COLUMNS(j, n) g[j] = 0; }
 };

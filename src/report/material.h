@@ -3,28 +3,28 @@
  * Every part may be absent (the run was interrupted, or its files were moved away) or damaged; `note`
  * then says so in one line and the part is empty. Only a folder that holds nothing of a run is an
  * error. */
-#ifndef KI_RUN_H
-#define KI_RUN_H
+#ifndef KI_MATERIAL_H
+#define KI_MATERIAL_H
 
 #include "core/value.h"
 #include "kith/array.h"
 #include "report/series.h"
 
 /* What a note is about. */
-typedef enum ki_run_part {
-    KI_RUN_LOG,    /* log.jsonl */
-    KI_RUN_RESULT, /* result.json */
-    KI_RUN_CARD,   /* run.json */
-    KI_RUN_RECIPE, /* recipe.yaml */
-    KI_RUN_TEST,   /* test/ */
-    KI_RUN_PAIRS,  /* pairs.json */
-    KI_N_RUN_PARTS,
-} ki_run_part;
+typedef enum ki_part {
+    KI_PART_LOG,    /* log.jsonl */
+    KI_PART_RESULT, /* result.json */
+    KI_PART_CARD,   /* run.json */
+    KI_PART_RECIPE, /* recipe.yaml */
+    KI_PART_TEST,   /* test/ */
+    KI_PART_PAIRS,  /* pairs.json */
+    KI_N_PARTS,
+} ki_part;
 
-typedef struct ki_run {
+typedef struct ki_material {
     char *folder;
-    ki_arena arena;                   /* of the documents */
-    const char *note[KI_N_RUN_PARTS]; /* why a part is not there; NULL when it is */
+    ki_arena arena;               /* of the documents */
+    const char *note[KI_N_PARTS]; /* why a part is not there; NULL when it is */
     ki_log_file log;
     const ki_value *result, *card, *pairs; /* maps, or NULL */
     const ki_value *recipe;                /* a map, or NULL also when the text could not be parsed */
@@ -37,11 +37,11 @@ typedef struct ki_run {
     const char **path;
     const char **sub_run; /* names of the folders seed-K and fold-K, by number; in the arena */
     size_t n_sub_runs;
-} ki_run;
+} ki_material;
 
 /* `is_whole`: also the test embeddings and the pairs, which the rows of a table do not need. */
-kith_status ki_run_read(const char *folder, bool is_whole, ki_run *ret_run, kith_error *err);
-void ki_run_release(ki_run *run); /* fine on a zeroed struct */
+kith_status ki_material_read(const char *folder, bool is_whole, ki_material *ret_run, kith_error *err);
+void ki_material_release(ki_material *run); /* fine on a zeroed struct */
 
 /* A scalar of a document by path, as in "test.recall.1": its text or NULL; as a finite number. */
 const char *ki_document_text(const ki_value *document, const char *path);

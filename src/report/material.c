@@ -1,4 +1,4 @@
-#include "report/run.h"
+#include "report/material.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -16,8 +16,8 @@
 enum { LONGEST_PATH = 4096 };
 static const size_t MOST_RECIPE = (size_t)1 << 20, MOST_PATHS = (size_t)1 << 30;
 
-static const char *const part_file[KI_N_RUN_PARTS] = {"log.jsonl",   "result.json", "run.json",
-                                                      "recipe.yaml", "test",        "pairs.json"};
+static const char *const part_file[KI_N_PARTS] = {"log.jsonl",   "result.json", "run.json",
+                                                  "recipe.yaml", "test",        "pairs.json"};
 
 const ki_value *ki_document_at(const ki_value *v, const char *path) {
     char key[64];
@@ -47,7 +47,8 @@ bool ki_document_real(const ki_value *document, const char *path, double *ret) {
     return true;
 }
 
-static kith_status path_of(const ki_run *run, const char *name, char ret[LONGEST_PATH], kith_error *err) {
+static kith_status path_of(const ki_material *run, const char *name, char ret[LONGEST_PATH],
+                           kith_error *err) {
     const int n = snprintf(ret, LONGEST_PATH, "%s/%s", run->folder, name);
     if (n < 0 || n >= LONGEST_PATH)
         return ki_fail(err, KITH_EINVAL, "the run folder's name has %zu letters; wanted at most %d",
@@ -61,7 +62,8 @@ static bool is_there(const char *path) {
 }
 
 /* Turn a failure into a note; no memory stays a failure. */
-static kith_status note(ki_run *run, ki_run_part part, kith_status status, kith_error *why, kith_error *err) {
+static kith_status note(ki_material *run, ki_part part, kith_status status, kith_error *why,
+                        kith_error *err) {
     if (status == KITH_OK) return KITH_OK;
     if (status == KITH_ENOMEM) {
         if (err) *err = *why;
@@ -71,12 +73,12 @@ static kith_status note(ki_run *run, ki_run_part part, kith_status status, kith_
     return run->note[part] ? KITH_OK : ki_fail_memory(err, sizeof why->message, "a note");
 }
 
-static kith_status note_absent(ki_run *run, ki_run_part part, kith_error *err) {
+static kith_status note_absent(ki_material *run, ki_part part, kith_error *err) {
     run->note[part] = ki_arena_printf(&run->arena, "the run folder has no %s", part_file[part]);
     return run->note[part] ? KITH_OK : ki_fail_memory(err, 64, "a note");
 }
 
-static kith_status read_json(ki_run *run, const char *path, ki_run_part part, const ki_value **ret,
+static kith_status read_json(ki_material *run, const char *path, ki_part part, const ki_value **ret,
                              kith_error *err) {
     kith_error why = {0};
     ki_value *root = NULL;
@@ -87,25 +89,25 @@ static kith_status read_json(ki_run *run, const char *path, ki_run_part part, co
     return note(run, part, status, &why, err);
 }
 
-static kith_status read_recipe(ki_run *run, const char *path, kith_error *err) {
+static kith_status read_recipe(ki_material *run, const char *path, kith_error *err) {
     kith_error why = {0};
     size_t n = 0;
     ki_value *root = NULL;
     kith_status status = ki_file_read(path, MOST_RECIPE, &run->recipe_text, &n, &why);
-    if (status != KITH_OK) return note(run, KI_RUN_RECIPE, status, &why, err);
+    if (status != KITH_OK) return note(run, KI_PART_RECIPE, status, &why, err);
     /* The text is shown whatever it holds; facts are taken from it where it can be parsed. */
     status = ki_yaml_parse(run->recipe_text, n, path, &run->arena, &root, &why);
-    if (status == KITH_ENOMEM) return note(run, KI_RUN_RECIPE, status, &why, err);
+    if (status == KITH_ENOMEM) return note(run, KI_PART_RECIPE, status, &why, err);
     if (status == KITH_OK && root->kind == KI_VALUE_MAP) run->recipe = root;
     return KITH_OK;
 }
 
-static kith_status read_log(ki_run *run, const char *path, kith_error *err) {
+static kith_status read_log(ki_material *run, const char *path, kith_error *err) {
     kith_error why = {0};
-    return note(run, KI_RUN_LOG, ki_log_read(path, &run->log, &why), &why, err);
+    return note(run, KI_PART_LOG, ki_log_read(path, &run->log, &why), &why, err);
 }
 
-static kith_status read_labels(ki_run *run, const char *path, int64_t n, kith_error *err) {
+static kith_status read_labels(ki_material *run, const char *path, int64_t n, kith_error *err) {
     kith_array file = {0};
     KI_TRY(kith_npy_read(path, &file, err));
     kith_status status = KITH_OK;
@@ -123,7 +125,7 @@ static kith_status read_labels(ki_run *run, const char *path, int64_t n, kith_er
 }
 
 /* One path a line. Without the file, or with another number of lines, there are no pictures. */
-static kith_status read_paths(ki_run *run, const char *path, int64_t n, kith_error *err) {
+static kith_status read_paths(ki_material *run, const char *path, int64_t n, kith_error *err) {
     size_t bytes = 0;
     KI_TRY(ki_file_read(path, MOST_PATHS, &run->path_text, &bytes, err));
     KI_TRY(ki_alloc_or(&run->path, (size_t)n, sizeof *run->path, "image paths", err));
@@ -144,7 +146,7 @@ static kith_status read_paths(ki_run *run, const char *path, int64_t n, kith_err
                    (long long)n);
 }
 
-static kith_status read_test(ki_run *run, kith_error *err) {
+static kith_status read_test(ki_material *run, kith_error *err) {
     char path[LONGEST_PATH];
     kith_error why = {0};
     KI_TRY(path_of(run, "test/embedding.npy", path, err));
@@ -157,10 +159,10 @@ static kith_status read_test(ki_run *run, kith_error *err) {
         KI_TRY(path_of(run, "test/labels.npy", path, err));
         status = read_labels(run, path, n, &why);
     }
-    if (status != KITH_OK) return note(run, KI_RUN_TEST, status, &why, err);
+    if (status != KITH_OK) return note(run, KI_PART_TEST, status, &why, err);
     run->n_test = n;
     KI_TRY(path_of(run, "test/paths.txt", path, err));
-    return note(run, KI_RUN_TEST, read_paths(run, path, n, &why), &why, err);
+    return note(run, KI_PART_TEST, read_paths(run, path, n, &why), &why, err);
 }
 
 /* "seed-12" and "fold-3" are sub-runs; their number, or -1. */
@@ -177,7 +179,7 @@ static int compare_sub_runs(const void *a, const void *b) {
     return i != j ? (i > j) - (i < j) : strcmp(x, y);
 }
 
-static kith_status find_sub_runs(ki_run *run, kith_error *err) {
+static kith_status find_sub_runs(ki_material *run, kith_error *err) {
     enum { MOST = 1000 };
     kith_status status = KITH_OK;
     DIR *dir = opendir(run->folder);
@@ -196,23 +198,23 @@ done:
     return status;
 }
 
-static kith_status read_part(ki_run *run, ki_run_part part, kith_error *err) {
+static kith_status read_part(ki_material *run, ki_part part, kith_error *err) {
     char path[LONGEST_PATH];
     KI_TRY(path_of(run, part_file[part], path, err));
     if (!is_there(path)) return note_absent(run, part, err);
     switch (part) {
-    case KI_RUN_LOG: return read_log(run, path, err);
-    case KI_RUN_RESULT: return read_json(run, path, part, &run->result, err);
-    case KI_RUN_CARD: return read_json(run, path, part, &run->card, err);
-    case KI_RUN_RECIPE: return read_recipe(run, path, err);
-    case KI_RUN_TEST: return read_test(run, err);
+    case KI_PART_LOG: return read_log(run, path, err);
+    case KI_PART_RESULT: return read_json(run, path, part, &run->result, err);
+    case KI_PART_CARD: return read_json(run, path, part, &run->card, err);
+    case KI_PART_RECIPE: return read_recipe(run, path, err);
+    case KI_PART_TEST: return read_test(run, err);
     default: return read_json(run, path, part, &run->pairs, err);
     }
 }
 
-kith_status ki_run_read(const char *folder, bool is_whole, ki_run *ret_run, kith_error *err) {
+kith_status ki_material_read(const char *folder, bool is_whole, ki_material *ret_run, kith_error *err) {
     kith_status status = KITH_OK;
-    ki_run run = {0};
+    ki_material run = {0};
     struct stat info;
     if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)) {
         ki_fail(err, KITH_EIO, "%s: there is no such folder", folder);
@@ -221,8 +223,8 @@ kith_status ki_run_read(const char *folder, bool is_whole, ki_run *ret_run, kith
     if (!(run.folder = ki_strdup(folder))) return ki_fail_memory(err, strlen(folder), "a folder's name");
     KI_CHECK(find_sub_runs(&run, err));
     bool has_any = run.n_sub_runs > 0;
-    for (ki_run_part part = 0; part < KI_N_RUN_PARTS; part++) {
-        if (!is_whole && part >= KI_RUN_TEST) break;
+    for (ki_part part = 0; part < KI_N_PARTS; part++) {
+        if (!is_whole && part >= KI_PART_TEST) break;
         KI_CHECK(read_part(&run, part, err));
         char path[LONGEST_PATH];
         KI_CHECK(path_of(&run, part_file[part], path, err));
@@ -236,11 +238,11 @@ kith_status ki_run_read(const char *folder, bool is_whole, ki_run *ret_run, kith
     *ret_run = run;
     return KITH_OK;
 done:
-    ki_run_release(&run);
+    ki_material_release(&run);
     return status;
 }
 
-void ki_run_release(ki_run *run) {
+void ki_material_release(ki_material *run) {
     ki_free(run->folder);
     ki_log_release(&run->log);
     ki_free(run->recipe_text);
@@ -249,5 +251,5 @@ void ki_run_release(ki_run *run) {
     ki_free(run->path_text);
     ki_free(run->path);
     ki_arena_release(&run->arena);
-    *run = (ki_run){0};
+    *run = (ki_material){0};
 }

@@ -1,0 +1,70 @@
+#!/bin/sh
+# Pack what a machine with a GPU needs to run kith without building it there.
+#
+#     scripts/bundle.sh [BUILD] [OUT]          (build/cuda, bundle)
+#
+# OUT/kith.tar.xz holds bin/ (kith, the cuda tests and whatever else is named in EXTRA), lib/ (every shared
+# library they need but the C library's own and CUDA's) and run.sh. On the other machine:
+#
+#     sh bundle/unpack.sh /tmp/kith && /tmp/kith/run.sh kith list devices
+#
+# run.sh puts lib/ before the system's libraries and looks for cuDNN and cuBLAS where CUDA and PyTorch keep
+# them. Build with `cmake --preset cuda && cmake --build build/cuda` first.
+set -eu
+cd "$(dirname "$0")/.."
+build=${1:-build/cuda} out=${2:-bundle}
+[ -x "$build/kith" ] || { echo "no $build/kith: build it first (cmake --preset cuda)" >&2; exit 1; }
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+mkdir -p "$stage/bin" "$stage/lib" "$out"
+cp "$build/kith" "$stage/bin"
+for test in "$build"/test/test_*_cuda ${EXTRA:-}; do
+    if [ -x "$test" ]; then cp "$test" "$stage/bin"; fi
+done
+strip "$stage"/bin/* 2>/dev/null || :
+
+# The loader and the C library must be the other machine's; CUDA's libraries are there and are large.
+skip='/(ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libutil|libnsl|libanl|libmvec)[-.]|libcuda|libcudart|libcublas|libcudnn|libnv'
+for program in "$stage"/bin/*; do
+    LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}:/usr/local/cuda/lib64" ldd "$program" || :
+done | awk '/=> \// { print $3 }' | sort -u | grep -Ev "$skip" | while read -r library; do
+    cp -L "$library" "$stage/lib"
+done
+strip --strip-unneeded "$stage"/lib/* 2>/dev/null || :
+
+cat >"$stage/run.sh" <<'RUN'
+#!/bin/sh
+# run.sh PROGRAM [ARGUMENTS]: a program of bin/ with the libraries it was packed with.
+here=$(cd "$(dirname "$0")" && pwd)
+cuda=
+for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib /usr/local/cuda/targets/x86_64-linux/lib \
+    /usr/lib/x86_64-linux-gnu; do
+    if ls "$folder"/libcudnn.so* >/dev/null 2>&1 || ls "$folder"/libcublasLt.so* >/dev/null 2>&1; then
+        cuda=$cuda:$folder
+    fi
+done
+# PyTorch's wheels bring their own: used where the system has none.
+for folder in $(python3 -c '
+import glob, site, sys
+for root in site.getsitepackages():
+    print("\n".join(sorted(glob.glob(root + "/nvidia/*/lib"))))' 2>/dev/null); do
+    cuda=$cuda:$folder
+done
+LD_LIBRARY_PATH=$here/lib$cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+program=$1
+shift
+exec "$here/bin/$program" "$@"
+RUN
+chmod +x "$stage/run.sh"
+tar -C "$stage" -cf - . | xz -T2 -1 >"$out/kith.tar.xz"
+cat >"$out/unpack.sh" <<'UNPACK'
+#!/bin/sh
+# unpack.sh FOLDER: put the bundle there.
+set -eu
+mkdir -p "$1"
+xz -dc "$(dirname "$0")/kith.tar.xz" | tar -C "$1" -xf -
+UNPACK
+ls "$stage/bin" "$stage/lib" >"$out/contents.txt"
+size=$(wc -c <"$out/kith.tar.xz")
+echo "$out/kith.tar.xz: $size bytes, $(ls "$stage/bin" | wc -l) programs, $(ls "$stage/lib" | wc -l) libraries"

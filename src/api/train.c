@@ -1,0 +1,101 @@
+/* kith_train_run: the recipe, the runs it asks for, and a report of each. */
+#include "kith/train.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/log.h"
+#include "kith/report.h"
+#include "train/repeat.h"
+
+/* Where the recipe is: a file, or the one of a run folder. */
+static kith_status find_recipe(const kith_train_options *o, ki_path *path, const char **ret_out,
+                               kith_error *err) {
+    *ret_out = o->out;
+    if (o->recipe_text) return KITH_OK;
+    if (!o->recipe) return ki_fail(err, KITH_EINVAL, "there is no recipe");
+    if (!ki_is_folder("%s", o->recipe)) return ki_path_print(path, err, "%s", o->recipe);
+    if (!o->out) *ret_out = o->recipe;
+    return ki_path_print(path, err, "%s/recipe.yaml", o->recipe);
+}
+
+static kith_status read_recipe(const kith_train_options *o, ki_recipe **ret_recipe, const char **ret_out,
+                               kith_error *err) {
+    kith_status status;
+    ki_path path;
+    const char **sets = NULL;
+    size_t n = 0;
+    KI_CHECK(find_recipe(o, &path, ret_out, err));
+    KI_CHECK(ki_alloc_or(&sets, o->n_sets + 1, sizeof *sets, "overrides", err));
+    if (o->allow_test_selection) sets[n++] = "eval.select=test";
+    for (size_t i = 0; i < o->n_sets; i++) sets[n++] = o->sets[i];
+    const ki_recipe_source source = {.path = path.s, .text = o->recipe_text, .sets = sets, .n_sets = n};
+    KI_CHECK(ki_recipe_read(&source, ret_recipe, err));
+    if ((*ret_recipe)->eval.select == KI_SELECT_TEST && !o->allow_test_selection && !o->resume) {
+        ki_recipe_free(*ret_recipe);
+        *ret_recipe = NULL;
+        ki_fail(err, KITH_EINVAL,
+                "the recipe chooses the best model on the test classes (eval.select: test)");
+        status = ki_hint(err, KITH_EINVAL,
+                         "its figures are then not those of unseen classes; --allow-test-selection lets it");
+    }
+done:
+    ki_free(sets);
+    return status;
+}
+
+/* A report that cannot be written costs nobody the run: a warning says so. */
+static kith_status write_report(void *user, const char *folder, kith_error *err) {
+    kith_error why;
+    (void)user, (void)err;
+    if (kith_report_write(folder, NULL, &why) != KITH_OK)
+        ki_log(KITH_LOG_WARNING, "no report of %s: %s", folder, why.message);
+    return KITH_OK;
+}
+
+kith_status kith_train_run(const kith_train_options *options, kith_train_result *ret_result,
+                           kith_error *err) {
+    kith_status status;
+    ki_recipe *recipe = NULL;
+    const char *out = NULL;
+    KI_CHECK(read_recipe(options, &recipe, &out, err));
+    if (!out) {
+        status = ki_fail(err, KITH_EINVAL, "there is no run folder to write to");
+        goto done;
+    }
+    const ki_repeat_options repeat = {.recipe = recipe,
+                                      .folder = out,
+                                      .resume = options->resume,
+                                      .command = options->command,
+                                      .notify = options->notify,
+                                      .user = options->user,
+                                      .finished = options->no_report ? NULL : write_report};
+    KI_CHECK(ki_repeat(&repeat, ret_result, err));
+done:
+    ki_recipe_free(recipe);
+    return status;
+}
+
+kith_status kith_train_recipe(const kith_train_options *options, char **ret_text, kith_error *err) {
+    ki_recipe *recipe = NULL;
+    const char *out = NULL;
+    kith_train_options o = *options;
+    o.resume = true; /* printing promises nothing */
+    KI_TRY(read_recipe(&o, &recipe, &out, err));
+    char *text = ki_strdup(recipe->text);
+    ki_recipe_free(recipe);
+    if (!text) return ki_fail_memory(err, 1, "a recipe");
+    *ret_text = text;
+    return KITH_OK;
+}
+
+void kith_string_free(char *text) { ki_free(text); }
+
+int64_t kith_train_last_checkpoint(const char *run) {
+    int64_t step = -1;
+    kith_error ignored;
+    const ki_folder folder = {.path = (char *)run, .lock = -1};
+    if (ki_folder_last_checkpoint(&folder, &step, &ignored) != KITH_OK) return -1;
+    return step;
+}

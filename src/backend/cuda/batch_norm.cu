@@ -1,0 +1,355 @@
+/* batch_norm with ReLU behind (formulas: backend/ref/batch_norm.c).
+ *
+ * Forward reads src for the statistics and again to normalise, and writes dst: three passes over the map, the
+ * fewest without keeping it on the chip. The second reading goes from the end, which the cache still has.
+ * Backward reads diff_dst and src for the two sums and again to write diff_src: five passes. Whether ReLU let a
+ * value through is computed again from src with forward's own operations, so dst is not read.
+ *
+ * Statistics: sums of x - k and (x - k)^2 in each block, with k a value of the block, so that a large mean does not
+ * swallow the variance; blocks are then combined as (mean, sum of squared differences). */
+#include "backend/cuda/channels.cuh"
+#include "backend/cuda/kernels.h"
+
+namespace {
+
+const int EACH = KI_CHANNEL_EACH;
+const int THREADS = KI_CHANNEL_THREADS;
+
+struct bn_args {
+    const void *src, *diff_dst;
+    void *dst, *diff_src;
+    int64_t src_pitch, dst_pitch;
+    const float *gamma, *beta;
+    float *running_mean, *running_var, *diff_gamma, *diff_beta;
+    float *saved;   /* [2, c]: mean and 1 / std of the batch */
+    float *partial; /* [chunks, 2, c], then [2, c]: what backward subtracts */
+    unsigned *counters;
+    float eps, momentum;
+};
+
+template <int V>
+__device__ __forceinline__ void load_channels(const float *from, int pack, float *to) {
+#pragma unroll
+    for (int i = 0; i < V; i++) to[i] = from[pack * V + i];
+}
+
+/* Mean, gamma / std and beta of the thread's channels. */
+template <int V, bool FROZEN>
+__device__ __forceinline__ void load_norm(const bn_args &a, const ki_channel_grid &g, int pack, float *mean,
+                                          float *istd, float *scale, float *beta) {
+    load_channels<V>(FROZEN ? a.running_mean : a.saved, pack, mean);
+    load_channels<V>(FROZEN ? a.running_var : a.saved + g.packs * V, pack, istd);
+    load_channels<V>(a.gamma, pack, scale);
+    load_channels<V>(a.beta, pack, beta);
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+        if (FROZEN) istd[i] = 1 / sqrtf(istd[i] + a.eps);
+        scale[i] *= istd[i];
+    }
+}
+
+/* The one way to normalise: backward must see the same sign. */
+__device__ __forceinline__ float norm(float x, float mean, float scale, float beta) {
+    return fmaf(x - mean, scale, beta);
+}
+
+/* The last block of a tile: statistics of the batch from those of the chunks. */
+template <int V>
+__device__ __forceinline__ void finish_stats(const bn_args &a, const ki_channel_grid &g, double *room) {
+    const ki_channel_finish f = ki_channel_finish_at(g, V);
+    const int c = g.packs * V;
+    const double n = (double)g.n;
+    double sum = 0, squares = 0;
+    if (f.channel >= 0) {
+#pragma unroll 16
+        for (int b = f.slice; b < g.chunks; b += f.n_slices) {
+            const int64_t left = g.n - (int64_t)b * g.chunk;
+            sum += (double)(left < g.chunk ? left : g.chunk) *
+                   (double)__ldcg(a.partial + (int64_t)(2 * b) * c + f.channel);
+        }
+    }
+    const double mean = ki_channel_sum_slices(g, f, V, sum, room) / n;
+    if (f.channel >= 0) {
+#pragma unroll 16
+        for (int b = f.slice; b < g.chunks; b += f.n_slices) {
+            const int64_t left = g.n - (int64_t)b * g.chunk;
+            const double off = (double)__ldcg(a.partial + (int64_t)(2 * b) * c + f.channel) - mean;
+            squares += (double)__ldcg(a.partial + (int64_t)(2 * b + 1) * c + f.channel) +
+                       (double)(left < g.chunk ? left : g.chunk) * off * off;
+        }
+    }
+    squares = ki_channel_sum_slices(g, f, V, squares, room);
+    if (f.channel < 0 || f.slice != 0) return;
+    const double var = squares / n, m = (double)a.momentum;
+    a.saved[f.channel] = (float)mean;
+    a.saved[c + f.channel] = (float)(1 / sqrt(var + (double)a.eps));
+    a.running_mean[f.channel] = (float)((1 - m) * (double)a.running_mean[f.channel] + m * mean);
+    a.running_var[f.channel] = (float)((1 - m) * (double)a.running_var[f.channel] + m * squares / (n - 1));
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(THREADS, 2) bn_stats(bn_args a, ki_channel_grid g) {
+    KI_SHARED(float, room);
+    const ki_channel_here h = ki_channel_at(g, blockIdx.x);
+    const T *src = static_cast<const T *>(a.src) + h.pack * V;
+    ki_vec<T, V> k;
+    float sum[2][V] = {};
+    if (h.is_on) {
+        k.load(src + h.begin * a.src_pitch);
+        for (int64_t p = h.begin + h.row; p < h.end; p += (int64_t)g.rows * EACH) {
+            ki_vec<T, V> x[EACH];
+#pragma unroll
+            for (int e = 0; e < EACH; e++) {
+                if (p + e * g.rows < h.end) x[e].load(src + (p + e * g.rows) * a.src_pitch);
+            }
+#pragma unroll
+            for (int e = 0; e < EACH; e++) {
+                if (p + e * g.rows >= h.end) continue;
+#pragma unroll
+                for (int i = 0; i < V; i++) {
+                    const float d = x[e].v[i] - k.v[i];
+                    sum[0][i] += d;
+                    sum[1][i] = fmaf(d, d, sum[1][i]);
+                }
+            }
+        }
+    }
+    ki_channel_sum_rows<2, V>(g, h, sum, room);
+    if (h.is_on && h.row == 0) {
+        const float n = (float)(h.end - h.begin);
+        float *to = a.partial + (int64_t)blockIdx.x * 2 * g.packs * V + h.pack * V;
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            to[i] = k.v[i] + sum[0][i] / n;
+            to[g.packs * V + i] = fmaxf(sum[1][i] - sum[0][i] * sum[0][i] / n, 0.0f);
+        }
+    }
+    if (!ki_channel_is_last(a.counters + blockIdx.y, gridDim.x)) return;
+    finish_stats<V>(a, g, reinterpret_cast<double *>(room));
+}
+
+template <typename T, int V, bool RELU, bool FROZEN>
+__global__ void __launch_bounds__(THREADS, 2) bn_normalise(bn_args a, ki_channel_grid g) {
+    const ki_channel_here h = ki_channel_at(g, FROZEN ? blockIdx.x : gridDim.x - 1 - blockIdx.x);
+    if (!h.is_on) return;
+    const T *src = static_cast<const T *>(a.src) + h.pack * V;
+    T *dst = static_cast<T *>(a.dst) + h.pack * V;
+    float mean[V], istd[V], scale[V], beta[V];
+    load_norm<V, FROZEN>(a, g, h.pack, mean, istd, scale, beta);
+    for (int64_t p = h.begin + h.row; p < h.end; p += (int64_t)g.rows * EACH) {
+        ki_vec<T, V> x[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (p + e * g.rows < h.end) x[e].load(src + (p + e * g.rows) * a.src_pitch);
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (p + e * g.rows >= h.end) continue;
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                const float y = norm(x[e].v[i], mean[i], scale[i], beta[i]);
+                x[e].v[i] = RELU && !(y > 0) ? 0 : y;
+            }
+            x[e].store(dst + (p + e * g.rows) * a.dst_pitch);
+        }
+    }
+}
+
+/* The sums of backward; with fixed statistics diff_src needs none and is written in the same pass. */
+template <typename T, int V, bool RELU, bool FROZEN>
+__global__ void __launch_bounds__(THREADS, 1) bn_backward_sums(bn_args a, ki_channel_grid g) {
+    KI_SHARED(float, room);
+    const ki_channel_here h = ki_channel_at(g, blockIdx.x);
+    float sum[2][V] = {};
+    if (h.is_on) {
+        const T *src = static_cast<const T *>(a.src) + h.pack * V;
+        const T *diff = static_cast<const T *>(a.diff_dst) + h.pack * V;
+        T *to = static_cast<T *>(a.diff_src) + h.pack * V;
+        float mean[V], istd[V], scale[V], beta[V];
+        load_norm<V, FROZEN>(a, g, h.pack, mean, istd, scale, beta);
+        for (int64_t p = h.begin + h.row; p < h.end; p += (int64_t)g.rows * EACH) {
+            ki_vec<T, V> x[EACH], d[EACH];
+#pragma unroll
+            for (int e = 0; e < EACH; e++) {
+                if (p + e * g.rows >= h.end) continue;
+                x[e].load(src + (p + e * g.rows) * a.src_pitch);
+                d[e].load(diff + (p + e * g.rows) * a.dst_pitch);
+            }
+#pragma unroll
+            for (int e = 0; e < EACH; e++) {
+                if (p + e * g.rows >= h.end) continue;
+#pragma unroll
+                for (int i = 0; i < V; i++) {
+                    const float off = x[e].v[i] - mean[i];
+                    const bool is_cut = RELU && !(norm(x[e].v[i], mean[i], scale[i], beta[i]) > 0);
+                    const float y = is_cut ? 0 : d[e].v[i];
+                    sum[0][i] += y;
+                    sum[1][i] = fmaf(y, off, sum[1][i]);
+                    d[e].v[i] = y * scale[i];
+                }
+                if (FROZEN && a.diff_src) d[e].store(to + (p + e * g.rows) * a.src_pitch);
+            }
+        }
+    }
+    ki_channel_sum_rows<2, V>(g, h, sum, room);
+    const int c = g.packs * V;
+    if (h.is_on && h.row == 0) {
+        float *to = a.partial + (int64_t)blockIdx.x * 2 * c + h.pack * V;
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            to[i] = sum[0][i];
+            to[c + i] = sum[1][i];
+        }
+    }
+    if (!ki_channel_is_last(a.counters + blockIdx.y, gridDim.x)) return;
+    double *const double_room = reinterpret_cast<double *>(room);
+    const ki_channel_finish f = ki_channel_finish_at(g, V);
+    double diff = 0, diff_off = 0;
+    if (f.channel >= 0) {
+#pragma unroll 16
+        for (int b = f.slice; b < g.chunks; b += f.n_slices) {
+            diff += (double)__ldcg(a.partial + (int64_t)(2 * b) * c + f.channel);
+            diff_off += (double)__ldcg(a.partial + (int64_t)(2 * b + 1) * c + f.channel);
+        }
+    }
+    diff = ki_channel_sum_slices(g, f, V, diff, double_room);
+    diff_off = ki_channel_sum_slices(g, f, V, diff_off, double_room);
+    if (f.channel < 0 || f.slice != 0) return;
+    const double istd =
+        FROZEN ? 1 / sqrt((double)a.running_var[f.channel] + (double)a.eps) : (double)a.saved[c + f.channel];
+    if (a.diff_gamma) a.diff_gamma[f.channel] += (float)(diff_off * istd);
+    if (a.diff_beta) a.diff_beta[f.channel] += (float)diff;
+    float *subtract = a.partial + (int64_t)g.chunks * 2 * c;
+    subtract[f.channel] = (float)(diff / (double)g.n);
+    subtract[c + f.channel] = (float)(diff_off * istd * istd / (double)g.n);
+}
+
+template <typename T, int V, bool RELU>
+__global__ void __launch_bounds__(THREADS, 1)
+    bn_backward_apply(bn_args a, ki_channel_grid g, int n_partials) {
+    const ki_channel_here h = ki_channel_at(g, gridDim.x - 1 - blockIdx.x);
+    if (!h.is_on) return;
+    const T *src = static_cast<const T *>(a.src) + h.pack * V;
+    const T *diff = static_cast<const T *>(a.diff_dst) + h.pack * V;
+    T *to = static_cast<T *>(a.diff_src) + h.pack * V;
+    float mean[V], istd[V], scale[V], beta[V], shift[V], slope[V];
+    const float *subtract = a.partial + (int64_t)n_partials * 2 * g.packs * V;
+    load_norm<V, false>(a, g, h.pack, mean, istd, scale, beta);
+    load_channels<V>(subtract, h.pack, shift);
+    load_channels<V>(subtract + g.packs * V, h.pack, slope);
+    for (int64_t p = h.begin + h.row; p < h.end; p += (int64_t)g.rows * EACH) {
+        ki_vec<T, V> x[EACH], d[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (p + e * g.rows >= h.end) continue;
+            x[e].load(src + (p + e * g.rows) * a.src_pitch);
+            d[e].load(diff + (p + e * g.rows) * a.dst_pitch);
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (p + e * g.rows >= h.end) continue;
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                const bool is_cut = RELU && !(norm(x[e].v[i], mean[i], scale[i], beta[i]) > 0);
+                const float y = is_cut ? 0 : d[e].v[i];
+                d[e].v[i] = scale[i] * (y - shift[i] - (x[e].v[i] - mean[i]) * slope[i]);
+            }
+            d[e].store(to + (p + e * g.rows) * a.src_pitch);
+        }
+    }
+}
+
+dim3 grid_of(const ki_channel_grid &g) { return dim3((unsigned)g.chunks, (unsigned)g.tiles); }
+
+/* Room for the sums over rows, and for the doubles of the last block. */
+template <int V>
+size_t room_of(const ki_channel_grid &g) {
+    const size_t rows = ki_channel_room(g, 2, V), finish = THREADS * sizeof(double);
+    return rows > finish ? rows : finish;
+}
+
+template <typename T, int V>
+cudaError_t forward(cudaStream_t stream, const ki_cuda_bn *bn, const bn_args &a) {
+    const int64_t packs = bn->c / V;
+    const ki_channel_grid apply = ki_channel_grid_of(bn->n, packs, 4 * bn->n_processors);
+    if (bn->is_frozen) {
+        if (bn->has_relu)
+            return KI_LAUNCH(bn_normalise<T, V, true, true>, grid_of(apply), THREADS, 0, stream, a, apply);
+        return KI_LAUNCH(bn_normalise<T, V, false, true>, grid_of(apply), THREADS, 0, stream, a, apply);
+    }
+    const ki_channel_grid g = ki_channel_grid_of(bn->n, packs, 2 * bn->n_processors);
+    KI_LAUNCH_TRY(bn_stats<T, V>, grid_of(g), THREADS, room_of<V>(g), stream, a, g);
+    if (bn->has_relu)
+        return KI_LAUNCH(bn_normalise<T, V, true, false>, grid_of(apply), THREADS, 0, stream, a, apply);
+    return KI_LAUNCH(bn_normalise<T, V, false, false>, grid_of(apply), THREADS, 0, stream, a, apply);
+}
+
+template <typename T, int V, bool RELU>
+cudaError_t backward(cudaStream_t stream, const ki_cuda_bn *bn, const bn_args &a) {
+    const int64_t packs = bn->c / V;
+    const ki_channel_grid g = ki_channel_grid_of(bn->n, packs, bn->n_processors);
+    if (bn->is_frozen)
+        return KI_LAUNCH(bn_backward_sums<T, V, RELU, true>, grid_of(g), THREADS, room_of<V>(g), stream, a,
+                         g);
+    KI_LAUNCH_TRY(bn_backward_sums<T, V, RELU, false>, grid_of(g), THREADS, room_of<V>(g), stream, a, g);
+    if (!bn->diff_src) return cudaSuccess;
+    const ki_channel_grid apply = ki_channel_grid_of(bn->n, packs, 4 * bn->n_processors);
+    return KI_LAUNCH(bn_backward_apply<T, V, RELU>, grid_of(apply), THREADS, 0, stream, a, apply, g.chunks);
+}
+
+bn_args args_of(const ki_cuda_bn *bn) {
+    bn_args a = {};
+    a.src = bn->src, a.dst = bn->dst, a.diff_dst = bn->diff_dst, a.diff_src = bn->diff_src;
+    a.src_pitch = bn->src_pitch, a.dst_pitch = bn->dst_pitch;
+    a.gamma = bn->gamma, a.beta = bn->beta, a.running_mean = bn->mean, a.running_var = bn->var;
+    a.diff_gamma = bn->diff_gamma, a.diff_beta = bn->diff_beta;
+    a.saved = bn->saved, a.partial = bn->scratch, a.counters = bn->counters;
+    a.eps = bn->eps, a.momentum = bn->momentum;
+    return a;
+}
+
+template <typename T>
+bool is_wide(const ki_cuda_bn *bn) {
+    return ki_fits_packs<T>(bn->src, bn->src_pitch, bn->c) &&
+           ki_fits_packs<T>(bn->dst, bn->dst_pitch, bn->c) &&
+           ki_fits_packs<T>(bn->diff_src, bn->src_pitch, bn->c) &&
+           ki_fits_packs<T>(bn->diff_dst, bn->dst_pitch, bn->c);
+}
+
+template <typename T>
+cudaError_t forward_of(cudaStream_t stream, const ki_cuda_bn *bn) {
+    const int N = ki_pack<T>::N;
+    return is_wide<T>(bn) ? forward<T, N>(stream, bn, args_of(bn)) : forward<T, 1>(stream, bn, args_of(bn));
+}
+
+template <typename T>
+cudaError_t backward_of(cudaStream_t stream, const ki_cuda_bn *bn) {
+    const int N = ki_pack<T>::N;
+    const bn_args a = args_of(bn);
+    if (is_wide<T>(bn))
+        return bn->has_relu ? backward<T, N, true>(stream, bn, a) : backward<T, N, false>(stream, bn, a);
+    return bn->has_relu ? backward<T, 1, true>(stream, bn, a) : backward<T, 1, false>(stream, bn, a);
+}
+
+} // namespace
+
+extern "C" size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors) {
+    int64_t most = 0;
+    const int packs[] = {1, 4, 8}; /* whichever path the pointers allow */
+    for (int v : packs) {
+        if (c % v != 0) continue;
+        const ki_channel_grid g = ki_channel_grid_of(n, c / v, 2 * n_processors);
+        const ki_channel_grid back = ki_channel_grid_of(n, c / v, n_processors);
+        const int64_t chunks = g.chunks > back.chunks ? g.chunks : back.chunks;
+        if (chunks > most) most = chunks;
+    }
+    return (size_t)((most + 1) * 2 * c) * sizeof(float);
+}
+
+extern "C" cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn *bn) {
+    return bn->is_bf16 ? forward_of<ki_bf16>(stream, bn) : forward_of<float>(stream, bn);
+}
+
+extern "C" cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn *bn) {
+    return bn->is_bf16 ? backward_of<ki_bf16>(stream, bn) : backward_of<float>(stream, bn);
+}

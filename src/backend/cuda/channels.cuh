@@ -1,0 +1,134 @@
+/* Work per channel of a map: a thread keeps V channels (a pack) and walks over pixels, so what belongs to a
+ * channel stays in registers. A block is `rows` pixels by `width` packs; the grid is (chunks of pixels, tiles of
+ * packs). Sums go through three fixed steps: a thread over its pixels, a block over its rows (shared memory),
+ * and the last block of a tile to finish over the chunks. */
+#ifndef KI_CUDA_CHANNELS_CUH
+#define KI_CUDA_CHANNELS_CUH
+
+#include "backend/cuda/number.cuh"
+
+enum { KI_CHANNEL_THREADS = 512, KI_CHANNEL_EACH = 4 };
+
+struct ki_channel_grid {
+    int64_t n;     /* pixels */
+    int64_t chunk; /* pixels of a block */
+    int packs, width, rows, tiles, chunks;
+};
+
+/* About n_blocks blocks, each thread with at least 16 pixels where there are as many. */
+static inline ki_channel_grid ki_channel_grid_of(int64_t n, int64_t packs, int n_blocks) {
+    ki_channel_grid g = {};
+    g.n = n;
+    g.packs = (int)packs;
+    g.tiles = (int)((packs + 31) / 32);
+    g.width = (int)((packs + g.tiles - 1) / g.tiles);
+    g.rows = KI_CHANNEL_THREADS / g.width;
+    const int64_t step = (int64_t)g.rows * KI_CHANNEL_EACH, n_steps = (n + step - 1) / step;
+    const int64_t wanted = n_blocks > g.tiles ? n_blocks / g.tiles : 1;
+    int64_t each = (n_steps + wanted - 1) / wanted;
+    if (each < 4) each = 4;
+    g.chunk = each * step;
+    g.chunks = (int)((n + g.chunk - 1) / g.chunk);
+    return g;
+}
+
+/* Where the running thread stands. */
+struct ki_channel_here {
+    int row, pack, in_tile; /* in_tile: pack within the tile */
+    bool is_on;
+    int64_t begin, end; /* pixels of the block */
+};
+
+static __device__ __forceinline__ ki_channel_here ki_channel_at(const ki_channel_grid &g, unsigned chunk) {
+    ki_channel_here h;
+    h.row = (int)threadIdx.x / g.width;
+    h.in_tile = (int)threadIdx.x - h.row * g.width;
+    h.pack = (int)blockIdx.y * g.width + h.in_tile;
+    h.is_on = h.row < g.rows && h.pack < g.packs;
+    h.begin = (int64_t)chunk * g.chunk;
+    h.end = h.begin + g.chunk < g.n ? h.begin + g.chunk : g.n;
+    return h;
+}
+
+/* Adds up sum[K][V] over the rows of a block, in order of a fixed tree; row 0 has the result. Room is shared memory
+ * of ki_channel_room floats. All threads call. */
+static inline size_t ki_channel_room(const ki_channel_grid &g, int k, int v) {
+    return (size_t)(g.rows * g.width * k * v) * sizeof(float);
+}
+template <int K, int V>
+static __device__ __forceinline__ void ki_channel_sum_rows(const ki_channel_grid &g, const ki_channel_here &h,
+                                                           float (&sum)[K][V], float *room) {
+    const int width = g.width * V, plane = g.rows * width;
+    float *mine = room + h.row * width + h.in_tile * V;
+    if (h.is_on) {
+#pragma unroll
+        for (int k = 0; k < K; k++) {
+#pragma unroll
+            for (int i = 0; i < V; i++) mine[k * plane + i] = sum[k][i];
+        }
+    }
+    for (int live = g.rows; live > 1;) {
+        const int half = (live + 1) / 2;
+        __syncthreads();
+        if (h.is_on && h.row + half < live) {
+            const float *other = mine + half * width;
+#pragma unroll
+            for (int k = 0; k < K; k++) {
+#pragma unroll
+                for (int i = 0; i < V; i++) {
+                    sum[k][i] += other[k * plane + i];
+                    mine[k * plane + i] = sum[k][i];
+                }
+            }
+        }
+        live = half;
+    }
+}
+
+/* Is this the last block of its tile to come here? What the others wrote before is then visible. The counter is
+ * zero before and after. All threads call. */
+static __device__ __forceinline__ bool ki_channel_is_last(unsigned *counter, unsigned n) {
+    KI_SHARED_ARRAY(unsigned, is_last, 1);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        is_last[0] = atomicAdd(counter, 1u) == n - 1;
+        if (is_last[0]) *counter = 0;
+    }
+    __syncthreads();
+    const bool yes = is_last[0] != 0;
+    if (yes) __threadfence();
+    return yes;
+}
+
+/* In the last block of a tile: threads share the tile's channels; `channel` is the thread's (-1: none), of
+ * `n_slices` threads that have the same one this is number `slice`. */
+struct ki_channel_finish {
+    int in_tile, channel, slice, n_slices;
+};
+static __device__ __forceinline__ ki_channel_finish ki_channel_finish_at(const ki_channel_grid &g, int v) {
+    ki_channel_finish f;
+    const int width = g.width * v;
+    f.n_slices = (int)blockDim.x / width;
+    f.slice = (int)threadIdx.x / width;
+    f.in_tile = (int)threadIdx.x - f.slice * width;
+    f.channel = (int)blockIdx.y * width + f.in_tile;
+    if (f.slice >= f.n_slices || f.channel >= g.packs * v) f.channel = -1;
+    return f;
+}
+/* Sum over the slices, in every thread that has a channel. Room: KI_CHANNEL_THREADS doubles. All threads call. */
+static __device__ __forceinline__ double ki_channel_sum_slices(const ki_channel_grid &g,
+                                                               const ki_channel_finish &f, int v, double x,
+                                                               double *room) {
+    const int width = g.width * v;
+    __syncthreads();
+    if (f.channel >= 0) room[f.slice * width + f.in_tile] = x;
+    __syncthreads();
+    double sum = 0;
+    if (f.channel >= 0) {
+        for (int s = 0; s < f.n_slices; s++) sum += room[s * width + f.in_tile];
+    }
+    return sum;
+}
+
+#endif

@@ -1,0 +1,289 @@
+/* Convolution on NHWC maps. Each pass chooses its algorithm when the kernel is created (algorithms.h),
+ * is bound to its pointers once, and runs without asking anybody.
+ *
+ * Weights are kept a second time as [oc, kh, kw, ic] in the type of activations, with a folded batch
+ * norm's scale in them; biases too. Weight gradients come out in the same order, into memory of the
+ * kernel, and are added to the masters' for all convolutions at once (conv_group.h); those of 1x1
+ * convolutions that are computed as a product are added by the product itself.
+ *
+ * Where a ReLU is fused, backward first makes the gradient before it, in scratch: one pass that sums the
+ * parts it arrives in, masks them, and sums columns for the bias' gradient.
+ *
+ * Images have few channels, filled up with zeros. Where two neighbouring pixels of 4 channels make 16
+ * bytes and the stride is 2, the convolution is done on pairs of pixels: half as wide a kernel on 8
+ * channels, at stride 1. The pair a window begins in may begin one pixel early; its weights are zero. */
+#include <string.h>
+
+#include "backend/cuda/conv_group.h"
+#include "backend/cuda/cuda.h"
+
+typedef struct conv {
+    ki_kernel base;
+    ki_conv_attr attr;
+    bool has_relu, has_bn, has_bias, is_trained, wants_diff_src;
+    double bn_eps;
+    ki_conv_problem problem; /* of the forward pass */
+    ki_pack_form form;
+    ki_conv_algorithm *pass[KI_N_CONV_PASSES];
+    void *memory; /* the device's; below are places in it */
+    void *packed, *stored_bias, *diff_weights;
+    float *packed_bias, *bias_sums;
+    size_t masked_bytes; /* of scratch, at its beginning: diff_dst after the ReLU, without a pitch */
+    ki_diff_rows diff;   /* what makes it */
+    ki_conv_member member;
+} conv;
+
+static void conv_free(ki_kernel *kernel) {
+    conv *k = (conv *)kernel;
+    ki_conv_member_leave(kernel->backend, &k->member);
+    for (int i = 0; i < KI_N_CONV_PASSES; i++) ki_conv_algorithm_free(k->pass[i]);
+    ki_cuda_free(kernel->backend, k->memory);
+    ki_free(k);
+}
+
+static ki_conv_strides strides_of(const ki_cuda_map *m) {
+    return (ki_conv_strides){.image = m->h * m->w * m->pitch, .row = m->w * m->pitch, .pixel = m->pitch};
+}
+
+/* Pairs of pixels instead of pixels, where that helps. */
+static void fold_pixels(conv *k) {
+    ki_conv_problem *p = &k->problem;
+    ki_pack_form *f = &k->form;
+    if (p->type != KI_NUMBER_BF16 || p->src.pixel != 4 || p->sw != 2 || p->iw % 2 != 0 || k->wants_diff_src)
+        return;
+    const int64_t shift = p->pw % 2, kw = (p->kw + shift + 1) / 2, pw = (p->pw + shift) / 2;
+    const int64_t pw_end = p->ow - 1 + kw - p->iw / 2 - pw;
+    if (pw_end < 0) return;
+    *f = (ki_pack_form){.oc = f->oc,
+                        .ic = f->ic,
+                        .kh = f->kh,
+                        .kw = f->kw,
+                        .packed_kw = (int)kw,
+                        .packed_ic = 8,
+                        .fold = 2,
+                        .shift = (int)shift,
+                        .step = 4};
+    p->kw = kw, p->pw = pw, p->pw_end = pw_end, p->sw = 1;
+    p->ic = 8, p->iw /= 2, p->src.pixel = 8;
+}
+
+static void describe(conv *k, const ki_kernel_spec *spec) {
+    const ki_backend *backend = k->base.backend;
+    const ki_cuda_map src = ki_cuda_map_of(backend, &spec->src[0]), dst = ki_cuda_map_of(backend, &spec->dst);
+    const ki_conv_attr *a = &k->attr;
+    const bool is_image = spec->src[0].layout == KI_PLAIN;
+    const int64_t ic = is_image ? src.pitch : src.c;
+    k->problem = (ki_conv_problem){
+        .type = src.is_bf16 ? KI_NUMBER_BF16 : KI_NUMBER_FLOAT,
+        .mb = src.mb,
+        .ic = ic,
+        .ih = src.h,
+        .iw = src.w,
+        .oc = a->oc,
+        .oh = dst.h,
+        .ow = dst.w,
+        .kh = a->kh,
+        .kw = a->kw,
+        .sh = a->sh,
+        .sw = a->sw,
+        .ph = a->ph,
+        .pw = a->pw,
+        .ph_end = a->ph,
+        .pw_end = a->pw,
+        .src = strides_of(&src),
+        .dst = strides_of(&dst),
+        .has_bias = k->has_bias,
+        .has_relu = k->has_relu,
+        .plain_weights = a->kh == 1 && a->kw == 1 && ic == src.c,
+    };
+    k->form = (ki_pack_form){.oc = (int)a->oc,
+                             .ic = (int)src.c,
+                             .kh = (int)a->kh,
+                             .kw = (int)a->kw,
+                             .packed_kw = (int)a->kw,
+                             .packed_ic = (int)ic,
+                             .fold = 1,
+                             .step = (int)ic};
+    if (is_image) fold_pixels(k);
+}
+
+static kith_status choose(conv *k, kith_error *err) {
+    const bool wanted[KI_N_CONV_PASSES] = {true, k->wants_diff_src, k->is_trained};
+    for (int i = 0; i < KI_N_CONV_PASSES; i++) {
+        ki_conv_problem p = k->problem;
+        p.pass = (ki_conv_pass)i;
+        /* What does not concern a pass would only part choices that are the same. */
+        p.has_bias &= i == KI_CONV_FORWARD;
+        p.has_relu &= i == KI_CONV_FORWARD;
+        p.plain_weights &= i == KI_CONV_DIFF_WEIGHTS;
+        if (k->has_relu && i != KI_CONV_FORWARD)
+            p.dst = (ki_conv_strides){.image = p.oh * p.ow * p.oc, .row = p.ow * p.oc, .pixel = p.oc};
+        if (wanted[i]) KI_TRY(ki_conv_choose(k->base.backend, &p, &k->pass[i], NULL, err));
+    }
+    return KITH_OK;
+}
+
+static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
+                               ki_kernel **ret_kernel, kith_error *err) {
+    conv *k = NULL;
+    size_t scratch_bytes = 0;
+    kith_status status = KITH_OK;
+    KI_TRY(ki_cuda_kernel_new(backend, &ki_cuda_conv2d, sizeof *k, &k, err));
+    k->attr = spec->attr->conv;
+    k->has_relu = spec->has_relu;
+    k->has_bn = spec->has_folded_bn;
+    k->has_bias = k->attr.bias || k->has_bn;
+    k->bn_eps = spec->bn_eps;
+    k->is_trained = spec->wants_diff_params;
+    k->wants_diff_src = spec->wants_diff_params && spec->wants_diff_src[0];
+    describe(k, spec);
+    k->member = (ki_conv_member){.is_trained = k->is_trained, .type = k->problem.type};
+    if (!ki_pack_tile(&k->form, &k->member.pack.tiling)) {
+        status = ki_fail(err, KITH_EUNSUPPORTED,
+                         "kernel of %lld x %lld on %lld channels; wanted at most 4096 cells",
+                         (long long)k->attr.kh, (long long)k->attr.kw, (long long)k->problem.ic);
+        goto done;
+    }
+    KI_CHECK(choose(k, err));
+    if (k->has_relu && k->is_trained)
+        k->masked_bytes =
+            ki_round_up((size_t)(k->problem.mb * k->problem.oh * k->problem.ow * k->problem.oc) *
+                            ki_number_bytes(k->problem.type),
+                        256);
+    for (int i = 0; i < KI_N_CONV_PASSES; i++) {
+        const size_t bytes = (i == KI_CONV_FORWARD ? 0 : k->masked_bytes) +
+                             (k->pass[i] ? ki_conv_workspace_bytes(k->pass[i]) : 0);
+        if (bytes > scratch_bytes) scratch_bytes = bytes;
+    }
+    *ret_info = (ki_kernel_info){.scratch_bytes = scratch_bytes,
+                                 .backward_reads_src = true,
+                                 .backward_reads_dst = k->has_relu,
+                                 .joins = k->has_relu};
+    *ret_kernel = &k->base;
+    k = NULL;
+done:
+    if (k) conv_free(&k->base);
+    return status;
+}
+
+static kith_status alloc_memory(conv *k, bool has_bias_diff, kith_error *err) {
+    const ki_conv_problem *p = &k->problem;
+    ki_conv_algorithm *weights_pass = k->pass[KI_CONV_DIFF_WEIGHTS];
+    const size_t n = (size_t)(k->form.oc * k->form.kh * k->form.packed_kw) * (size_t)k->form.packed_ic,
+                 oc = (size_t)k->form.oc, each = ki_number_bytes(p->type);
+    const bool has_diff = weights_pass && !ki_conv_accumulates(weights_pass);
+    const int n_runs = ki_cuda_diff_runs(p->mb * p->oh * p->ow, p->oc);
+    const size_t bytes[] = {n * each, k->has_bias ? oc * sizeof(float) : 0, k->has_bias ? oc * each : 0,
+                            has_diff ? n * ki_number_bytes(ki_conv_diff_type(weights_pass)) : 0,
+                            has_bias_diff ? (size_t)n_runs * oc * sizeof(float) : 0};
+    enum { N = sizeof bytes / sizeof bytes[0] };
+    void *at[N] = {NULL};
+    size_t total = 0;
+    for (int i = 0; i < N; i++) total += ki_round_up(bytes[i], 256);
+    KI_TRY(ki_cuda_alloc(k->base.backend, total, &k->memory, err));
+    char *next = k->memory;
+    for (int i = 0; i < N; i++) {
+        if (bytes[i]) at[i] = next;
+        next += ki_round_up(bytes[i], 256);
+    }
+    k->packed = at[0];
+    k->packed_bias = at[1];
+    k->stored_bias = at[2];
+    k->diff_weights = at[3];
+    k->bias_sums = at[4];
+    k->diff = (ki_diff_rows){.n_rows = p->mb * p->oh * p->ow,
+                             .c = p->oc,
+                             .pitch = p->dst.pixel,
+                             .n_runs = n_runs,
+                             .sums = k->bias_sums};
+    return KITH_OK;
+}
+
+static void describe_packing(conv *k, const ki_binding *b) {
+    ki_conv_member *m = &k->member;
+    const ki_param_slot *param = b->param;
+    m->pack = (ki_pack_item){.form = k->form,
+                             .tiling = m->pack.tiling,
+                             .weights = param[KI_W].value,
+                             .bias = k->attr.bias ? param[KI_B].value : NULL,
+                             .eps = (float)k->bn_eps,
+                             .packed = k->packed,
+                             .packed_bias = k->packed_bias,
+                             .stored_bias = k->stored_bias};
+    if (k->has_bn) {
+        m->pack.mean = param[KI_MEAN].value;
+        m->pack.var = param[KI_VAR].value;
+        m->pack.gamma = param[KI_GAMMA].value;
+        m->pack.beta = param[KI_BETA].value;
+    }
+    m->n_unpack = 0;
+    if (k->diff_weights)
+        m->unpack[m->n_unpack++] =
+            (ki_unpack_item){.is_bf16 = ki_conv_diff_type(k->pass[KI_CONV_DIFF_WEIGHTS]) == KI_NUMBER_BF16,
+                             .form = k->form,
+                             .tiling = m->pack.tiling,
+                             .packed = k->diff_weights,
+                             .diff = param[KI_W].diff};
+    if (k->bias_sums)
+        m->unpack[m->n_unpack++] = (ki_unpack_item){.is_bias = 1,
+                                                    .n_runs = k->diff.n_runs,
+                                                    .form = {.oc = k->form.oc},
+                                                    .packed = k->bias_sums,
+                                                    .diff = param[KI_B].diff};
+}
+
+static kith_status conv_bind(ki_kernel *kernel, const ki_binding *b, kith_error *err) {
+    conv *k = (conv *)kernel;
+    KI_TRY(alloc_memory(k, k->is_trained && k->attr.bias && b->param[KI_B].diff, err));
+    describe_packing(k, b);
+    k->diff.n_parts = b->n_diff_dst;
+    for (int i = 0; i < b->n_diff_dst; i++) k->diff.part[i] = b->diff_dst[i];
+    if (k->has_relu) {
+        k->diff.mask = b->dst;
+        k->diff.out = b->scratch;
+    }
+    ki_conv_io io = {.src = b->src[0],
+                     .weights = k->packed,
+                     .bias = k->packed_bias,
+                     .bias_stored = k->stored_bias,
+                     .dst = b->dst,
+                     .diff_dst = b->diff_dst[0],
+                     .diff_src = b->diff_src[0],
+                     .diff_weights = k->diff_weights,
+                     .diff_master = b->param[KI_W].diff,
+                     .workspace = b->scratch};
+    for (int i = 0; i < KI_N_CONV_PASSES; i++) {
+        if (i == KI_CONV_DIFF_SRC && k->masked_bytes) { /* the passes after forward read the masked one */
+            io.diff_dst = b->scratch;
+            io.workspace = (char *)b->scratch + k->masked_bytes;
+        }
+        if (k->pass[i]) KI_TRY(ki_conv_bind(k->pass[i], &io, err));
+    }
+    return KITH_OK;
+}
+
+static kith_status conv_pack(ki_kernel *kernel, kith_error *err) {
+    return ki_conv_pack_later(kernel->backend, &((conv *)kernel)->member, err);
+}
+
+static kith_status conv_forward(ki_kernel *kernel, kith_error *err) {
+    KI_TRY(ki_conv_pack_now(kernel->backend, err));
+    return ki_conv_run(((conv *)kernel)->pass[KI_CONV_FORWARD], err);
+}
+
+static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
+    conv *k = (conv *)kernel;
+    if (k->diff.out || k->diff.sums)
+        KI_CUDA(ki_cuda_diff_rows(k->problem.type, &k->diff, ki_cuda_of(kernel->backend)->stream));
+    for (int i = KI_CONV_DIFF_SRC; i < KI_N_CONV_PASSES; i++) {
+        if (k->pass[i]) KI_TRY(ki_conv_run(k->pass[i], err));
+    }
+    return k->is_trained ? ki_conv_unpack(kernel->backend, &k->member, err) : KITH_OK;
+}
+
+const ki_kernel_type ki_cuda_conv2d = {.create = conv_create,
+                                       .bind = conv_bind,
+                                       .pack = conv_pack,
+                                       .forward = conv_forward,
+                                       .backward = conv_backward,
+                                       .free = conv_free};

@@ -1,0 +1,31 @@
+/* cuBLASLt, cuDNN and what they need beside them: opened once per backend, by the first kernel that
+ * asks, and closed with it. */
+#ifndef KI_CUDA_LIBRARIES_H
+#define KI_CUDA_LIBRARIES_H
+
+#include <cublasLt.h>
+#include <cudnn.h>
+
+#include "backend/cuda/algorithms.h"
+#include "backend/cuda/choices.h"
+#include "backend/cuda/cuda.h"
+
+typedef struct ki_lt_kept ki_lt_kept; /* gemm.c: algorithms by shape */
+
+typedef struct ki_cuda_libraries {
+    cublasLtHandle_t lt;
+    cudnnHandle_t cudnn;
+    void *workspace; /* of gemm: calls on one stream take turns */
+    size_t workspace_bytes;
+    ki_lt_kept *kept;
+    size_t n_kept, kept_capacity;
+    ki_choices *choices;
+    void *trial; /* algorithms.c: memory of scratch tensors */
+    size_t trial_bytes;
+    cudaEvent_t begin, end;
+    ki_conv_queue queue;
+} ki_cuda_libraries;
+
+kith_status ki_cuda_libraries_of(ki_backend *backend, ki_cuda_libraries **ret_libraries, kith_error *err);
+
+#endif

@@ -1,0 +1,27 @@
+/* What the ops written as kernels of our own have in common: the spec, the maps, the binding. */
+#ifndef KI_CUDA_OP_H
+#define KI_CUDA_OP_H
+
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/kernels.h"
+
+typedef struct cuda_op {
+    ki_kernel base;
+    ki_kernel_spec spec; /* spec.attr points to attr */
+    ki_attr attr;
+    ki_cuda_map src[KI_MAX_SRC], dst;
+    ki_binding b;
+} cuda_op;
+
+static inline cuda_op *ki_cuda_op_of(ki_kernel *kernel) { return (cuda_op *)kernel; }
+static inline cudaStream_t ki_cuda_op_stream(const cuda_op *op) {
+    return ki_cuda_of(op->base.backend)->stream;
+}
+
+kith_status ki_cuda_op_new(const ki_kernel_type *type, ki_backend *backend, const ki_kernel_spec *spec,
+                           ki_kernel **ret_kernel, kith_error *err);
+/* `bind` and `free` of them all. */
+kith_status ki_cuda_op_bind(ki_kernel *kernel, const ki_binding *binding, kith_error *err);
+void ki_cuda_op_free(ki_kernel *kernel);
+
+#endif

@@ -1,0 +1,254 @@
+/* kith train: from a recipe to a model. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "kith/train.h"
+
+enum { BAR_WIDTH = 20 };
+static const double BAR_SECONDS = 0.1, LINE_SECONDS = 10;
+
+/* The first signal asks for a stop after this step, a second one ends the process at once. */
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int signal_number) {
+    if (stop_signal) _exit(128 + signal_number);
+    stop_signal = signal_number;
+}
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+typedef struct display {
+    bool is_terminal, is_quiet, is_drawn, has_said_stopping;
+    double drawn; /* when */
+} display;
+
+static const char *time_text(double seconds, char *buf, size_t bytes) {
+    const long s = seconds > 0 ? (long)seconds : 0;
+    if (s >= 3600)
+        snprintf(buf, bytes, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(buf, bytes, "%ld:%02ld", s / 60, s % 60);
+    return buf;
+}
+
+static void clear_line(display *d) {
+    if (d->is_drawn && d->is_terminal) fputs("\r\033[K", stderr);
+    d->is_drawn = false;
+}
+
+static void print_run(const kith_train_event *e) {
+    if (e->n_runs > 1) fprintf(stderr, "run %d/%d ", e->run_number, e->n_runs);
+}
+
+static void draw_step(display *d, const kith_train_event *e) {
+    const double now = seconds_now();
+    if (now - d->drawn < (d->is_terminal ? BAR_SECONDS : LINE_SECONDS)) return;
+    char left[32];
+    clear_line(d);
+    print_run(e);
+    if (d->is_terminal) {
+        const int n_full = (int)(e->n_steps ? BAR_WIDTH * e->step / e->n_steps : 0);
+        fputc('[', stderr);
+        for (int i = 0; i < BAR_WIDTH; i++) fputc(i < n_full ? '#' : '.', stderr);
+        fputs("] ", stderr);
+    } else {
+        fputs("step ", stderr);
+    }
+    fprintf(stderr, "%lld/%lld", (long long)e->step, (long long)e->n_steps);
+    for (int i = 0; i < e->n_terms; i++) fprintf(stderr, "  %s %.4g", e->terms[i].name, e->terms[i].value);
+    if (e->n_terms > 1) fprintf(stderr, "  total %.4g", e->total);
+    if (e->images_per_second > 0) fprintf(stderr, "  %.0f img/s", e->images_per_second);
+    if (e->step < e->n_steps) fprintf(stderr, "  %s left", time_text(e->seconds_left, left, sizeof left));
+    if (!d->is_terminal) fputc('\n', stderr);
+    fflush(stderr);
+    d->is_drawn = d->is_terminal;
+    d->drawn = now;
+}
+
+static int on_event(void *user, const kith_train_event *e) {
+    display *d = user;
+    if (stop_signal && !d->has_said_stopping) {
+        clear_line(d);
+        fputs("kith: stopping after this step; once more to stop at once\n", stderr);
+        d->has_said_stopping = true;
+    }
+    if (d->is_quiet && e->kind != KITH_TRAIN_WARNING) return stop_signal != 0;
+    switch (e->kind) {
+    case KITH_TRAIN_STEP: draw_step(d, e); break;
+    case KITH_TRAIN_BEGIN:
+        clear_line(d);
+        print_run(e);
+        fprintf(stderr, "%s; %lld steps%s, in %s\n", e->text, (long long)e->n_steps,
+                e->step > 0 ? " (going on)" : "", e->run);
+        d->drawn = seconds_now();
+        break;
+    case KITH_TRAIN_EVAL:
+        clear_line(d);
+        print_run(e);
+        fprintf(stderr, "step %lld: %s R@1 %.2f, MAP@R %.2f%s\n", (long long)e->step, e->split,
+                100 * e->recall_at_1, 100 * e->map_at_r, e->is_best ? ", the best so far" : "");
+        break;
+    case KITH_TRAIN_WARNING:
+        clear_line(d);
+        fprintf(stderr, "kith: warning: %s\n", e->text);
+        break;
+    case KITH_TRAIN_NOTE:
+        clear_line(d);
+        fprintf(stderr, "%s\n", e->text);
+        break;
+    case KITH_TRAIN_SAVED:
+    case KITH_TRAIN_BUSY: break;
+    }
+    return stop_signal != 0;
+}
+
+/* runs/NAME, or runs/NAME-2 … when that is there. */
+static void name_run(const char *recipe, char *ret, size_t bytes) {
+    const char *slash = strrchr(recipe, '/');
+    const char *name = slash ? slash + 1 : recipe;
+    const int n = (int)strcspn(name, ".");
+    struct stat info;
+    snprintf(ret, bytes, "runs/%.*s", n, name);
+    for (int k = 2; stat(ret, &info) == 0 && k < 100000; k++)
+        snprintf(ret, bytes, "runs/%.*s-%d", n, name, k);
+}
+
+static char *command_text(int argc, char **argv) {
+    size_t bytes = sizeof "kith";
+    for (int i = 0; i < argc; i++) bytes += strlen(argv[i]) + 1;
+    char *text = malloc(bytes);
+    if (!text) return NULL;
+    strcpy(text, "kith");
+    for (int i = 0; i < argc; i++) {
+        strcat(text, " ");
+        strcat(text, argv[i]);
+    }
+    return text;
+}
+
+static void print_estimate(const char *name, const kith_estimate *now, const kith_estimate *before) {
+    if (now->n == 0) return;
+    printf("  %-6s %6.2f", name, 100 * now->mean);
+    if (now->n > 1)
+        printf("  (95 %% interval of %d runs: %.2f to %.2f)", now->n, 100 * now->low, 100 * now->high);
+    if (before->n > 0) printf("  untrained %.2f", 100 * before->mean);
+    putchar('\n');
+}
+
+static void print_result(const kith_train_result *r) {
+    char time[32];
+    if (r->test.recall_at_1.n > 0) {
+        printf("unseen classes (test), in percent:\n");
+        print_estimate("R@1", &r->test.recall_at_1, &r->untrained.recall_at_1);
+        print_estimate("MAP@R", &r->test.map_at_r, &r->untrained.map_at_r);
+    }
+    if (strcmp(r->selection, "test") == 0)
+        printf("the best step was chosen on these same classes: the figures flatter\n");
+    if (r->n_runs == 1)
+        printf("%s: model of step %lld of %lld (%s), %s of training, %.0f img/s\n", r->run,
+               (long long)r->step, (long long)r->n_steps,
+               strcmp(r->selection, "last") == 0 ? "the last" : "the best on validation classes",
+               time_text(r->seconds, time, sizeof time), r->images_per_second);
+    else
+        printf("%s: %d runs, %s of training\n", r->run, r->n_runs, time_text(r->seconds, time, sizeof time));
+}
+
+static int print_recipe(const kith_train_options *options) {
+    char *text = NULL;
+    kith_error err;
+    if (kith_train_recipe(options, &text, &err) != KITH_OK) return cli_fail(&err);
+    fputs(text, stdout);
+    kith_string_free(text);
+    return CLI_OK;
+}
+
+static int train(const kith_train_options *options) {
+    kith_error err;
+    kith_train_result result;
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    /* A file that reaches its size limit is an error to report, not a reason to die. */
+    signal(SIGXFSZ, SIG_IGN);
+    const kith_status status = kith_train_run(options, &result, &err);
+    clear_line(options->user);
+    if (status == KITH_ECANCELED && stop_signal) {
+        fprintf(stderr, "kith: %s\nkith: go on with: kith train %s --resume\n", err.message, options->out);
+        return 128 + (int)stop_signal;
+    }
+    if (status != KITH_OK) return cli_fail(&err);
+    print_result(&result);
+    return CLI_OK;
+}
+
+int cmd_train(int argc, char **argv) {
+    cli_list sets = {0};
+    const char *out = NULL, *device = NULL, *seed = NULL;
+    bool resume = false, prints = false, allows_test = false, no_report = false, is_quiet = false;
+    const cli_option options[] = {
+        CLI_TEXT("out|o", "RUN", &out, "the run folder; runs/RECIPE without it"),
+        CLI_LIST("set|s", "KEY=VALUE", &sets, "override a key, as in optim.lr=1e-4; may be repeated"),
+        CLI_FLAG("resume", &resume, "go on with the run in the folder"),
+        CLI_FLAG("print-recipe", &prints, "print the whole effective recipe and stop"),
+        CLI_TEXT("device", "NAME", &device, "cpu, cuda, cuda:1 …"),
+        CLI_TEXT("seed", "N", &seed, "of all random choices but the split"),
+        CLI_FLAG("allow-test-selection", &allows_test,
+                 "choose the best step on the test classes; the result says so"),
+        CLI_FLAG("no-report", &no_report, "do not write report.html at the end"),
+        CLI_FLAG("quiet|q", &is_quiet, "no progress, only warnings and the result"),
+        CLI_END};
+    const cli_usage usage = {
+        .operands = "RECIPE.yaml|RUN",
+        .least = 1,
+        .most = 1,
+        .options = options,
+        .details =
+            "Trains the network the recipe describes and leaves everything in the run folder: the model,\n"
+            "checkpoints, a log (log.jsonl, TensorBoard events), the result card (result.json) and\n"
+            "report.html. An interrupted run goes on with `kith train RUN --resume` to the same bits."};
+    char *command = command_text(argc, argv);
+    const int status = cli_parse(&usage, &argc, argv);
+    if (status != CLI_RUN) {
+        free(command);
+        return status;
+    }
+    char device_set[80], seed_set[80], folder[4096];
+    if (device) snprintf(device_set, sizeof device_set, "device=%s", device);
+    if (seed) snprintf(seed_set, sizeof seed_set, "seed=%s", seed);
+    const char *all[CLI_MOST_ITEMS + 2];
+    size_t n = 0;
+    for (int i = 0; i < sets.n_items; i++) all[n++] = sets.item[i];
+    if (device) all[n++] = device_set;
+    if (seed) all[n++] = seed_set;
+    struct stat info;
+    const bool is_run = stat(argv[1], &info) == 0 && S_ISDIR(info.st_mode);
+    if (!out && is_run) out = argv[1];
+    if (!out) {
+        name_run(argv[1], folder, sizeof folder);
+        out = folder;
+    }
+    display d = {.is_terminal = isatty(STDERR_FILENO), .is_quiet = is_quiet};
+    const kith_train_options train_options = {.recipe = argv[1],
+                                              .sets = all,
+                                              .n_sets = n,
+                                              .out = out,
+                                              .resume = resume,
+                                              .allow_test_selection = allows_test,
+                                              .no_report = no_report,
+                                              .command = command,
+                                              .notify = on_event,
+                                              .user = &d};
+    const int exit_status = prints ? print_recipe(&train_options) : train(&train_options);
+    free(command);
+    return exit_status;
+}

@@ -1,0 +1,277 @@
+/* Pair scores on a CUDA device: matrices stay there, products come in tiles through the matrix product, and
+ * kernels read each tile before the next one overwrites it. */
+#include "knn/device.h"
+
+#include <math.h>
+
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/gemm.h"
+#include "knn/cuda/kernels.h"
+
+enum { TILE_ROWS = 2048, TILE_COLS = 8192 };
+
+struct ki_device_rows {
+    const ki_panels *panels;
+    int64_t n, dim;
+    float *x;     /* [n, dim] */
+    float *half;  /* [n], or NULL */
+    double *norm; /* [n], or NULL for the cosine */
+    ki_device_tile tile;
+};
+
+static void unload(ki_backend *backend, ki_device_rows *rows) {
+    if (!rows) return;
+    ki_cuda_free(backend, rows->x);
+    ki_cuda_free(backend, rows->half);
+    ki_cuda_free(backend, rows->norm);
+    ki_free(rows);
+}
+
+/* Device memory with a copy of n elements. */
+static kith_status copy_in(ki_backend *backend, const void *host, int64_t n, size_t size, void *ret_ptr,
+                           kith_error *err) {
+    void *ptr = NULL;
+    size_t bytes;
+    if (!ki_mul_size((size_t)n, size, &bytes)) return ki_fail_memory(err, SIZE_MAX, "a matrix on the device");
+    KI_TRY(ki_cuda_alloc(backend, bytes ? bytes : 1, &ptr, err));
+    *(void **)ret_ptr = ptr;
+    return bytes ? backend->type->upload(backend, ptr, host, bytes, err) : KITH_OK;
+}
+
+static kith_status load(ki_backend *backend, const ki_panels *p, ki_device_tile tile,
+                        ki_device_rows **ret_rows, kith_error *err) {
+    kith_status status = KITH_OK;
+    const int64_t n = p->rows.n, dim = p->rows.dim, padded = (int64_t)ki_round_up((size_t)n, KI_PANEL);
+    float *packed = NULL;
+    ki_device_rows *rows = NULL;
+    KI_TRY(ki_zalloc_or(&rows, 1, sizeof *rows, "a matrix on the device", err));
+    *rows = (ki_device_rows){.panels = p, .n = n, .dim = dim, .tile = tile};
+    if (rows->tile.n_rows <= 0) rows->tile = (ki_device_tile){TILE_ROWS, TILE_COLS};
+    KI_CHECK(copy_in(backend, p->data, padded, (size_t)dim * sizeof(float), &packed, err));
+    KI_CHECK(ki_cuda_alloc(backend, (size_t)(n > 0 ? n : 1) * (size_t)dim * sizeof(float), (void **)&rows->x,
+                           err));
+    if (p->half) KI_CHECK(copy_in(backend, p->half, n, sizeof *rows->half, &rows->half, err));
+    if (p->metric != KITH_COSINE)
+        KI_CHECK(copy_in(backend, p->norm, n, sizeof *rows->norm, &rows->norm, err));
+    if (n > 0) {
+        const cudaError_t error = ki_knn_unpack(ki_cuda_of(backend)->stream, packed, rows->x, n, dim);
+        if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_unpack"));
+    }
+    KI_CHECK(backend->type->sync(backend, err));
+    *ret_rows = rows;
+    rows = NULL;
+done:
+    if (status != KITH_OK) backend->type->sync(backend, NULL); /* the upload may still read the panels */
+    ki_cuda_free(backend, packed);
+    unload(backend, rows);
+    return status;
+}
+
+/* ---- tiles ---- */
+
+typedef struct walk {
+    ki_backend *backend;
+    const ki_device_rows *rows, *cols;
+    float *s;
+    ki_knn_tile tile; /* the one at hand */
+    int64_t step_rows, step_cols;
+    int64_t n_done, n_all;
+} walk;
+
+static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static kith_status walk_begin(ki_backend *backend, const ki_device_rows *rows, const ki_device_rows *cols,
+                              walk *w, kith_error *err) {
+    *w = (walk){.backend = backend, .rows = rows, .cols = cols};
+    w->step_rows = least_of(cols->tile.n_rows, rows->n);
+    w->step_cols = least_of(cols->tile.n_cols, cols->n);
+    w->n_all = ((rows->n + w->step_rows - 1) / w->step_rows) * ((cols->n + w->step_cols - 1) / w->step_cols);
+    w->tile = (ki_knn_tile){.row = 0, .col = -w->step_cols, .row_half = rows->half, .col_half = cols->half};
+    return ki_cuda_alloc(backend, (size_t)(w->step_rows * w->step_cols) * sizeof(float), (void **)&w->s, err);
+}
+
+static void walk_end(walk *w) {
+    if (w->backend) ki_cuda_free(w->backend, w->s);
+}
+
+/* Queue the products of the next tile; columns go first. *ret_more is false past the last. */
+static kith_status walk_next(walk *w, bool *ret_more, kith_error *err) {
+    ki_knn_tile *t = &w->tile;
+    t->col += w->step_cols;
+    if (t->col >= w->cols->n) t->col = 0, t->row += w->step_rows;
+    *ret_more = t->row < w->rows->n;
+    if (!*ret_more) return KITH_OK;
+    t->s = w->s;
+    t->n_rows = least_of(w->step_rows, w->rows->n - t->row);
+    t->n_cols = least_of(w->step_cols, w->cols->n - t->col);
+    t->ld = w->step_cols;
+    w->n_done++;
+    const int64_t dim = w->rows->dim;
+    return ki_cuda_gemm(w->backend, false, true, t->n_rows, t->n_cols, dim, 1, w->rows->x + t->row * dim,
+                        KI_NUMBER_FLOAT, dim, w->cols->x + t->col * dim, dim, 0, w->s, KI_NUMBER_FLOAT, t->ld,
+                        err);
+}
+
+static kith_status report(const walk *w, kith_progress_fn progress, void *user, kith_error *err) {
+    if (progress && progress(user, w->n_done, w->n_all) != 0)
+        return ki_fail(err, KITH_ECANCELED, "stopped after %lld of %lld tiles", (long long)w->n_done,
+                       (long long)w->n_all);
+    return KITH_OK;
+}
+
+/* ---- the k best ---- */
+
+static kith_status best(ki_backend *backend, const ki_device_best *ask, kith_error *err) {
+    kith_status status = KITH_OK;
+    cudaStream_t stream = ki_cuda_of(backend)->stream;
+    walk w = {0};
+    uint64_t *lists = NULL;
+    int32_t *self = NULL;
+    const int64_t n = ask->rows->n;
+    size_t bytes;
+    if (ask->k < 1 || ask->k > KI_KNN_MOST_K) {
+        ki_fail(err, KITH_EUNSUPPORTED, "%lld neighbours on a CUDA device; wanted 1 to %d", (long long)ask->k,
+                (int)KI_KNN_MOST_K);
+        return ki_hint(err, KITH_EUNSUPPORTED, "use device cpu for longer lists");
+    }
+    if (n == 0) return KITH_OK;
+    if (!ki_mul_size((size_t)n, (size_t)ask->k * sizeof *lists, &bytes))
+        return ki_fail_memory(err, SIZE_MAX, "neighbour lists");
+    KI_CHECK(ki_cuda_alloc(backend, bytes, (void **)&lists, err));
+    KI_CHECK(backend->type->zero(backend, lists, bytes, err));
+    if (ask->self) KI_CHECK(copy_in(backend, ask->self, n, sizeof *self, &self, err));
+    KI_CHECK(walk_begin(backend, ask->rows, ask->cols, &w, err));
+    for (bool more = true;;) {
+        KI_CHECK(walk_next(&w, &more, err));
+        if (!more) break;
+        const cudaError_t error = ki_knn_keep_best(stream, &w.tile, self, ask->is_square, ask->k, lists);
+        if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_keep_best"));
+        KI_CHECK(report(&w, ask->progress, ask->user, err));
+    }
+    KI_CHECK(backend->type->download(backend, lists, ask->ret_keys, bytes, err));
+done:
+    if (backend->type->sync(backend, status == KITH_OK ? err : NULL) != KITH_OK && status == KITH_OK)
+        status = KITH_EBACKEND;
+    walk_end(&w);
+    ki_cuda_free(backend, lists);
+    ki_cuda_free(backend, self);
+    return status;
+}
+
+/* ---- places among the relevant ---- */
+
+typedef struct placing {
+    walk w;
+    ki_knn_places p;
+    float *least;
+    int32_t *row_class, *col_class;
+    int64_t *begin;
+    double *score;
+    uint64_t *pairs; /* host */
+    size_t pairs_capacity;
+} placing;
+
+static kith_status placing_begin(ki_backend *backend, const ki_device_places *ask, placing *g,
+                                 kith_error *err) {
+    const int64_t n = ask->rows->n, n_relevant = ask->begin[n];
+    const ki_bound bound = ki_panels_bound_of(ask->rows->panels);
+    KI_TRY(copy_in(backend, ask->least, n, sizeof *g->least, &g->least, err));
+    KI_TRY(copy_in(backend, ask->row_class, n, sizeof *g->row_class, &g->row_class, err));
+    KI_TRY(copy_in(backend, ask->col_class, ask->cols->n, sizeof *g->col_class, &g->col_class, err));
+    KI_TRY(copy_in(backend, ask->begin, n + 1, sizeof *g->begin, &g->begin, err));
+    KI_TRY(copy_in(backend, ask->score, n_relevant, sizeof *g->score, &g->score, err));
+    const size_t count_bytes = (size_t)(n_relevant > 0 ? n_relevant : 1) * sizeof *g->p.n_before;
+    KI_TRY(ki_cuda_alloc(backend, count_bytes, (void **)&g->p.n_before, err));
+    KI_TRY(backend->type->zero(backend, g->p.n_before, count_bytes, err));
+    KI_TRY(walk_begin(backend, ask->rows, ask->cols, &g->w, err));
+    const size_t tile = (size_t)(g->w.step_rows * g->w.step_cols);
+    KI_TRY(ki_cuda_alloc(backend, tile * sizeof *g->p.pairs, (void **)&g->p.pairs, err));
+    KI_TRY(ki_cuda_alloc(backend, sizeof *g->p.n_pairs, (void **)&g->p.n_pairs, err));
+    g->p.least = g->least;
+    g->p.row_class = g->row_class;
+    g->p.col_class = g->col_class;
+    g->p.begin = g->begin;
+    g->p.score = g->score;
+    g->p.row_norm = ask->rows->norm;
+    g->p.col_norm = ask->cols->norm;
+    g->p.factor = bound.factor;
+    g->p.tiny = bound.tiny;
+    g->p.is_plain = !ask->rows->norm;
+    return KITH_OK;
+}
+
+static void placing_end(ki_backend *backend, placing *g) {
+    void *const owned[] = {g->least, g->row_class,  g->col_class, g->begin,
+                           g->score, g->p.n_before, g->p.pairs,   g->p.n_pairs};
+    walk_end(&g->w);
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) ki_cuda_free(backend, owned[i]);
+    ki_free(g->pairs);
+}
+
+/* One tile: counts stay on the device, what it could not decide comes to the host. */
+static kith_status place_tile(ki_backend *backend, const ki_device_places *ask, placing *g, kith_error *err) {
+    unsigned long long n_pairs = 0;
+    KI_TRY(backend->type->zero(backend, g->p.n_pairs, sizeof n_pairs, err));
+    KI_CUDA(ki_knn_place(ki_cuda_of(backend)->stream, &g->w.tile, &g->p));
+    KI_TRY(backend->type->download(backend, g->p.n_pairs, &n_pairs, sizeof n_pairs, err));
+    KI_TRY(backend->type->sync(backend, err));
+    if (n_pairs == 0) return KITH_OK;
+    KI_TRY(ki_grow(&g->pairs, &g->pairs_capacity, (size_t)n_pairs, sizeof *g->pairs, "undecided pairs", err));
+    KI_TRY(backend->type->download(backend, g->p.pairs, g->pairs, (size_t)n_pairs * sizeof *g->pairs, err));
+    KI_TRY(backend->type->sync(backend, err));
+    ask->unsettled(ask->context, g->pairs, (int64_t)n_pairs);
+    return KITH_OK;
+}
+
+static kith_status place(ki_backend *backend, const ki_device_places *ask, kith_error *err) {
+    kith_status status = KITH_OK;
+    placing g = {0};
+    const int64_t n_relevant = ask->begin[ask->rows->n];
+    if (ask->rows->n == 0 || ask->cols->n == 0 || n_relevant == 0) return KITH_OK;
+    KI_CHECK(placing_begin(backend, ask, &g, err));
+    for (bool more = true;;) {
+        KI_CHECK(walk_next(&g.w, &more, err));
+        if (!more) break;
+        KI_CHECK(place_tile(backend, ask, &g, err));
+        KI_CHECK(report(&g.w, ask->progress, ask->user, err));
+    }
+    KI_CHECK(backend->type->download(backend, g.p.n_before, ask->ret_n_before,
+                                     (size_t)n_relevant * sizeof *ask->ret_n_before, err));
+done:
+    if (backend->type->sync(backend, status == KITH_OK ? err : NULL) != KITH_OK && status == KITH_OK)
+        status = KITH_EBACKEND;
+    placing_end(backend, &g);
+    return status;
+}
+
+/* ---- scores themselves ---- */
+
+static kith_status scores(ki_backend *backend, const ki_device_rows *rows, const ki_device_rows *cols,
+                          float *ret_scores, kith_error *err) {
+    kith_status status = KITH_OK;
+    float *s = NULL;
+    size_t n, bytes;
+    if (!ki_mul_size((size_t)rows->n, (size_t)cols->n, &n) || !ki_mul_size(n, sizeof(float), &bytes))
+        return ki_fail_memory(err, SIZE_MAX, "scores");
+    if (n == 0) return KITH_OK;
+    KI_TRY(ki_cuda_alloc(backend, bytes, (void **)&s, err));
+    const ki_knn_tile tile = {.s = s,
+                              .ld = cols->n,
+                              .n_rows = rows->n,
+                              .n_cols = cols->n,
+                              .row_half = rows->half,
+                              .col_half = cols->half};
+    KI_CHECK(ki_cuda_gemm(backend, false, true, rows->n, cols->n, rows->dim, 1, rows->x, KI_NUMBER_FLOAT,
+                          rows->dim, cols->x, cols->dim, 0, s, KI_NUMBER_FLOAT, cols->n, err));
+    const cudaError_t error = ki_knn_finish(ki_cuda_of(backend)->stream, &tile);
+    if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_finish"));
+    KI_CHECK(backend->type->download(backend, s, ret_scores, bytes, err));
+done:
+    if (backend->type->sync(backend, status == KITH_OK ? err : NULL) != KITH_OK && status == KITH_OK)
+        status = KITH_EBACKEND;
+    ki_cuda_free(backend, s);
+    return status;
+}
+
+const ki_knn_device_type ki_knn_cuda = {
+    .most_k = KI_KNN_MOST_K, .load = load, .unload = unload, .best = best, .place = place, .scores = scores};

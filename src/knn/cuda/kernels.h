@@ -1,0 +1,54 @@
+/* The hand-written kernels of the pair scores, as C calls: queue and return what went wrong. */
+#ifndef KI_KNN_CUDA_KERNELS_H
+#define KI_KNN_CUDA_KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Inner products of some rows with some columns, and what makes them scores. All device memory. */
+typedef struct ki_knn_tile {
+    const float *s; /* [n_rows, n_cols], ld apart */
+    int64_t ld, n_rows, n_cols;
+    int64_t row, col;                 /* the first of each, in their matrices */
+    const float *row_half, *col_half; /* of the whole matrices: subtracted; NULL: nothing is */
+} ki_knn_tile;
+
+/* Panels (knn/panels.h) to rows [n, dim]. */
+cudaError_t ki_knn_unpack(cudaStream_t stream, const float *panels, float *rows, int64_t n, int64_t dim);
+
+/* Scores in place of products. */
+cudaError_t ki_knn_finish(cudaStream_t stream, const ki_knn_tile *tile);
+
+/* Keys of the tile's columns into the k best of its rows: lists [rows, k] of the whole matrix, best first, 0
+ * where there are no more. 1 <= k <= KI_KNN_MOST_K. */
+enum { KI_KNN_MOST_K = 7168 };
+cudaError_t ki_knn_keep_best(cudaStream_t stream, const ki_knn_tile *tile, const int32_t *self,
+                             bool is_square, int64_t k, uint64_t *lists);
+
+/* ki_device_places in device memory. The bound on a score's rounding is factor + tiny (cosine: is_plain),
+ * factor * row_norm * col_norm + tiny (inner product), or factor * (row_norm + col_norm) + tiny (with halves).
+ * pairs has room for all of the tile; n_pairs is added to. */
+typedef struct ki_knn_places {
+    const float *least;
+    const int32_t *row_class, *col_class;
+    const int64_t *begin;
+    const double *score;
+    int32_t *n_before;
+    const double *row_norm, *col_norm;
+    double factor, tiny;
+    bool is_plain;
+    uint64_t *pairs;
+    unsigned long long *n_pairs;
+} ki_knn_places;
+cudaError_t ki_knn_place(cudaStream_t stream, const ki_knn_tile *tile, const ki_knn_places *places);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,18 @@
+#include "knn/device.h"
+
+kith_status ki_knn_device_open(const char *name, int number, ki_knn_device *ret_device, kith_error *err) {
+    ki_knn_device device = {0};
+    if (name && strcmp(name, "cpu") != 0 && strcmp(name, "ref") != 0) {
+        const ki_backend_options options = {.device = number};
+        KI_TRY(ki_backend_open(name, &options, &device.backend, err));
+        device.type = ki_knn_device_of(device.backend);
+        if (!device.type) ki_knn_device_close(&device);
+    }
+    *ret_device = device;
+    return KITH_OK;
+}
+
+void ki_knn_device_close(ki_knn_device *device) {
+    ki_backend_close(device->backend);
+    *device = (ki_knn_device){0};
+}

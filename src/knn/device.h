@@ -1,0 +1,74 @@
+/* All pairs of two matrices on a device: what is asked of it, and who answers.
+ *
+ * A device makes float32 scores of the same panels as the host, in an order of its own, within
+ * ki_panels_bound of panels that ki_panels_any_order was called on. It keeps what cannot be ruled out; what
+ * its rounding cannot decide is decided on the host in float64, so that results are the host's. */
+#ifndef KI_KNN_DEVICE_H
+#define KI_KNN_DEVICE_H
+
+#include "core/backend.h"
+#include "knn/topk.h"
+
+/* A matrix in device memory, row-major. */
+typedef struct ki_device_rows ki_device_rows;
+
+/* Scores are made for so many rows and columns at a time; 0: as suits the device. */
+typedef struct ki_device_tile {
+    int64_t n_rows, n_cols;
+} ki_device_tile;
+
+typedef struct ki_device_best {
+    const ki_device_rows *rows, *cols;
+    const int32_t *self; /* [rows]: the column that is the row itself and is left out, or -1; NULL: none */
+    bool is_square;      /* row i and column i are the same thing: left out */
+    int64_t k;           /* at most type->most_k */
+    ki_key *ret_keys;    /* [rows, k], best first; 0 where there are no more */
+    kith_progress_fn progress;
+    void *user;
+} ki_device_best;
+
+/* Where irrelevant columns fall among the scores of each row's relevant ones (eval/ranks.h): for every pair
+ * of different classes whose score is at least least[row], the first place of the row's list whose score is
+ * below the pair's gets one more in n_before; nothing when there is none. Pairs whose score is within the
+ * bound of the list's score at that place are not counted but handed to `unsettled`. */
+typedef struct ki_device_places {
+    const ki_device_rows *rows, *cols;
+    const int32_t *row_class, *col_class;
+    const float *least;   /* [rows]; INFINITY: the row has no list */
+    const int64_t *begin; /* [rows + 1] places in score and n_before */
+    const double *score;  /* falling within each list */
+    int32_t *ret_n_before;
+    /* n pairs (row << 32 | column), in no order; called from the calling thread. */
+    void (*unsettled)(void *context, const uint64_t *pair, int64_t n);
+    void *context;
+    kith_progress_fn progress;
+    void *user;
+} ki_device_places;
+
+typedef struct ki_knn_device_type {
+    int64_t most_k;
+    /* The panels must outlive the rows. When two matrices meet, the tile of the columns counts. */
+    kith_status (*load)(ki_backend *backend, const ki_panels *panels, ki_device_tile tile,
+                        ki_device_rows **ret_rows, kith_error *err);
+    void (*unload)(ki_backend *backend, ki_device_rows *rows); /* NULL is fine */
+    kith_status (*best)(ki_backend *backend, const ki_device_best *ask, kith_error *err);
+    kith_status (*place)(ki_backend *backend, const ki_device_places *ask, kith_error *err);
+    /* ret_scores [rows, cols] in host memory. */
+    kith_status (*scores)(ki_backend *backend, const ki_device_rows *rows, const ki_device_rows *cols,
+                          float *ret_scores, kith_error *err);
+} ki_knn_device_type;
+
+/* NULL: this backend leaves it to the host. Defined beside the table of backends. */
+const ki_knn_device_type *ki_knn_device_of(const ki_backend *backend);
+
+/* A device in use; `type` is NULL when the host does the work, and nothing is open. */
+typedef struct ki_knn_device {
+    ki_backend *backend;
+    const ki_knn_device_type *type;
+} ki_knn_device;
+
+/* `name` as in kith_knn_options; NULL, "cpu" and "ref" mean the host. */
+kith_status ki_knn_device_open(const char *name, int number, ki_knn_device *ret_device, kith_error *err);
+void ki_knn_device_close(ki_knn_device *device); /* fine on a zeroed struct */
+
+#endif

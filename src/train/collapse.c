@@ -1,0 +1,52 @@
+/* Two ways in which training goes wrong without an error: all embeddings become alike, and a margin loss
+ * sits at its margin, which is its value when distances no longer differ. */
+#include <math.h>
+#include <stdio.h>
+
+#include "core/text.h"
+#include "train/run.h"
+
+static const double most_alike = 0.99, near_margin = 0.01;
+/* Looks in a row before it is said: a fresh network's embeddings are often alike for a while. */
+enum { LEAST_MARGIN = 20, LEAST_ALIKE = 10, EVAL_COUNTS = 5 };
+
+kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval, kith_error *err) {
+    if (run->at.has_warned_alike || run->at.step == 0) return KITH_OK;
+    run->at.n_alike = alike < most_alike ? 0 : run->at.n_alike + (is_eval ? EVAL_COUNTS : 1);
+    if (run->at.n_alike < LEAST_ALIKE) return KITH_OK;
+    run->at.has_warned_alike = true;
+    return ki_train_say(
+        run, KITH_TRAIN_WARNING, err,
+        "step %lld: all embeddings are alike (mean cosine %.4f over %s), training has collapsed; "
+        "try a lower optim.lr, an optim.warmup, or a miner that keeps easier pairs (semihard or "
+        "all instead of hard)",
+        (long long)run->at.step, alike, is_eval ? "validation images" : "the batch");
+}
+
+/* The loss's margin, when it has one. */
+static bool margin_of(const ki_train_state *run, double *ret) {
+    const ki_value *loss = ki_value_get(run->recipe->objective, "loss");
+    const ki_value *margin = ki_value_get(loss, "margin");
+    return margin && margin->kind == KI_VALUE_SCALAR && ki_parse_double(margin->text, ret) && *ret > 0;
+}
+
+static kith_status watch_margin(ki_train_state *run, const ki_learner_values *values, kith_error *err) {
+    double margin = 0;
+    if (run->at.has_warned_margin || values->n_terms == 0 || !margin_of(run, &margin)) return KITH_OK;
+    const double value = values->term[0].value;
+    run->at.n_margin = fabs(value - margin) <= near_margin * margin ? run->at.n_margin + 1 : 0;
+    if (run->at.n_margin < LEAST_MARGIN) return KITH_OK;
+    run->at.has_warned_margin = true;
+    return ki_train_say(
+        run, KITH_TRAIN_WARNING, err,
+        "step %lld: the loss has stayed at its margin (%s %.4f, margin %g): it no longer tells "
+        "classes apart; try a lower optim.lr, more classes in a batch, or miner semihard",
+        (long long)run->at.step, values->term[0].name, value, margin);
+}
+
+kith_status ki_train_watch(ki_train_state *run, const ki_learner_values *values, int64_t n, kith_error *err) {
+    KI_TRY(watch_margin(run, values, err));
+    if (run->at.has_warned_alike) return KITH_OK;
+    KI_TRY(ki_learner_embedding(run->learner, run->embedding, err));
+    return ki_train_watch_alike(run, ki_alike(run->embedding, n, run->net.embedding), false, err);
+}

@@ -1,0 +1,50 @@
+/* Feed: batches from the host's memory to where a device's step reads them.
+ *
+ * A batch is copied to staging memory beside whatever the device is doing; from there, in the order of the
+ * main queue, its images become the input of a plan and its small things (labels, crop windows, two numbers)
+ * go where recorded work expects them. All addresses stay the same for the life of the feed. */
+#ifndef KI_FEED_H
+#define KI_FEED_H
+
+#include "core/backend.h"
+#include "data/loader/loader.h"
+#include "net/net.h"
+
+typedef struct ki_feed ki_feed;
+
+/* What a loader should hand out for this backend, and where it should put it. On the host: floats on the
+ * heap. On a device: bytes in memory that copies by itself, whole images where the transform allows it. */
+ki_batch_format ki_feed_format(const ki_backend *backend, const kith_transform *transform);
+ki_batch_memory ki_feed_memory(ki_backend *backend);
+
+typedef struct ki_feed_settings {
+    ki_backend *backend; /* with queues */
+    const ki_net *net;
+    ki_batch_format format;
+    const kith_transform *transform; /* borrowed for the call; may be NULL with KI_BATCH_FLOAT */
+    int64_t batch;                   /* most images */
+} ki_feed_settings;
+
+kith_status ki_feed_new(const ki_feed_settings *settings, ki_feed **ret_feed, kith_error *err);
+void ki_feed_free(ki_feed *feed); /* NULL is fine */
+
+/* Backend memory: [batch] labels and two numbers of the batch brought last. */
+const int32_t *ki_feed_labels(const ki_feed *feed);
+const uint64_t *ki_feed_numbers(const ki_feed *feed);
+
+typedef struct ki_feed_batch {
+    int64_t n;
+    const void *data;      /* in the format */
+    const int32_t *window; /* [n, 3] with KI_BATCH_WHOLE, else NULL */
+    const int32_t *label;  /* [n]; NULL: none */
+    uint64_t number[2];
+} ki_feed_batch;
+
+/* Queue a batch: `input` is where the plan has it (ki_plan_input_memory). The memory of `data` may not
+ * change before ki_feed_wait. */
+kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_edge *input_edge, void *input,
+                          kith_error *err);
+/* The host waits until the batch brought last has left its memory. */
+kith_status ki_feed_wait(ki_feed *feed, kith_error *err);
+
+#endif

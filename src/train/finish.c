@@ -1,0 +1,88 @@
+/* The end of a run: the chosen model, the test classes scored once, the result card. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "io/atomic.h"
+#include "net/weights.h"
+#include "train/run.h"
+
+/* Put the chosen model's weights into the network. */
+static kith_status take_best(ki_train_state *run, kith_error *err) {
+    if (run->selection == KI_SELECT_LAST) return KITH_OK;
+    ki_path path;
+    kith_tensors *tensors = NULL;
+    KI_TRY(ki_folder_at(&run->folder, &path, err, "best.safetensors"));
+    KI_TRY(kith_tensors_open(path.s, &tensors, err));
+    kith_status status = ki_weights_import(tensors, &run->net, run->params, err);
+    if (status != KITH_OK) ki_prefix(err, status, "%s", path.s);
+    kith_tensors_free(tensors);
+    return status;
+}
+
+static kith_status write_paths(const ki_train_state *run, const ki_embedded *e, kith_error *err) {
+    kith_status status;
+    ki_atomic_file file = {0};
+    ki_path path;
+    KI_CHECK(ki_folder_at(&run->folder, &path, err, "test/paths.txt"));
+    KI_CHECK(ki_atomic_open(&file, path.s, err));
+    for (int64_t i = 0; i < e->n; i++) {
+        const char *image = run->set->item[e->item[i]].path;
+        KI_CHECK(ki_atomic_write(&file, image, strlen(image), err));
+        KI_CHECK(ki_atomic_write(&file, "\n", 1, err));
+    }
+    KI_CHECK(ki_atomic_commit(&file, err));
+done:
+    ki_atomic_discard(&file);
+    return status;
+}
+
+static kith_status write_test(const ki_train_state *run, const ki_embedded *e, kith_error *err) {
+    ki_path path;
+    const kith_array x = {KITH_F32, 2, {e->n, e->dim}, e->x}, labels = {KITH_I64, 1, {e->n}, e->label};
+    KI_TRY(ki_folder_at(&run->folder, &path, err, "test"));
+    KI_TRY(ki_make_folders(path.s, err));
+    KI_TRY(ki_folder_at(&run->folder, &path, err, "test/embedding.npy"));
+    KI_TRY(kith_npy_write(path.s, &x, err));
+    KI_TRY(ki_folder_at(&run->folder, &path, err, "test/labels.npy"));
+    KI_TRY(kith_npy_write(path.s, &labels, err));
+    return write_paths(run, e, err);
+}
+
+kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err) {
+    kith_status status;
+    ki_path path;
+    ki_embedded test = {0};
+    kith_intervals intervals;
+    const bool has_chosen = run->selection != KI_SELECT_LAST;
+    ki_train_result result = {.selection = run->selection,
+                              .step = has_chosen ? run->at.best_step : run->at.step,
+                              .n_steps = run->at.step,
+                              .untrained = run->at.untrained,
+                              .validation = has_chosen ? run->at.best_validation : run->at.last_validation,
+                              .seen = has_chosen ? run->at.best_seen : run->at.last_seen,
+                              .seconds = run->at.seconds};
+    if (run->at.seconds > 0) result.images_per_second = (double)run->at.n_images / run->at.seconds;
+    KI_CHECK(ki_train_weigh_pairs(run, err));
+    KI_CHECK(take_best(run, err));
+    KI_CHECK(ki_folder_at(&run->folder, &path, err, "model.safetensors"));
+    KI_CHECK(ki_weights_save(&run->net, run->params, path.s, err));
+    if (run->test.n > 0) {
+        KI_CHECK(ki_judge_embed(run->judge, run->test.item, run->test.n, "embedding", &test, err));
+        KI_CHECK(ki_judge_score(run->judge, &test, &result.test, &intervals, err));
+        result.test.step = result.step;
+        KI_CHECK(ki_record_add_eval(run->record, result.step, "test", run->recipe->n_k, run->recipe->k,
+                                    &result.test, err));
+        ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_EVAL,
+                                                 .split = "test",
+                                                 .recall_at_1 = result.test.recall[0],
+                                                 .map_at_r = result.test.map_at_r});
+        KI_CHECK(write_test(run, &test, err));
+    }
+    KI_CHECK(ki_train_write_pairs(run, test.n ? &test : NULL, err));
+    KI_CHECK(ki_train_write_result(run, &result, test.n ? &intervals : NULL, err));
+    *ret_result = result;
+done:
+    ki_embedded_release(&test);
+    return status;
+}

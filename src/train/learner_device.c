@@ -1,0 +1,422 @@
+/* A learner that stays on the device: for backends that have an engine for objectives (objective/engine.h).
+ *
+ *     host      batch t+1 ─copy queue─► staging                        values of t-1 ◄─┐
+ *     device    ── images ─ forward ─ objective ─ backward ─ optimizer ─┬─ images ─ …  │
+ *                   step t                                              └──────────────┘
+ *
+ * The loader's bytes are copied beside the step that runs. What changes from step to step (labels, crop
+ * windows, step numbers, the optimizer's clock) lies in device memory, so that after a few steps done kernel
+ * by kernel the work is recorded once and launched again as a whole: one recording of forward, objective
+ * and backward, one of the optimizer. The host waits only for the copy out of the caller's memory and for
+ * values of the step before the one just queued: the device always has work. */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "nn/plan.h"
+#include "objective/engine.h"
+#include "train/feed.h"
+#include "train/learner.h"
+
+/* Steps done kernel by kernel before one is recorded: libraries load and choose what they run. */
+enum { WARM_UPS = 2, MOST_TERMS = 64 };
+
+static const ki_tap net_taps[] = {KI_TAP_MAP, KI_TAP_POOLED, KI_TAP_EMBEDDING};
+enum { N_NET_TAPS = sizeof net_taps / sizeof net_taps[0] };
+
+/* The numbers of a batch: micro-batches so far, which name dropout's random numbers, and the step. */
+enum { FORWARD, STEP };
+
+/* What is recorded, and how often it has run. */
+typedef enum work { WORK_BATCH, WORK_UPDATE, N_WORKS } work;
+
+typedef struct device {
+    ki_learner base;
+    const ki_queue_type *queues;
+    const ki_engine_type *engine_type;
+    ki_engine *engine;
+    ki_plan *plan;
+    ki_optim *optim;
+    const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
+    ki_feed *feed;
+    ki_edge input_edge, pooled_edge;
+    void *input, *pooled;
+    ki_real *stopped; /* device [batch, dim]; NULL: no term stops at the embedding */
+    ki_mark *summed;  /* `sums` is that of the last update */
+    double *sums;     /* pinned: squares of gradients by run of the optimizer */
+    void *recorded[N_WORKS];
+    int n_runs[N_WORKS];
+    bool values_due; /* the engine has values of a micro-batch that nobody has read */
+
+    ki_real *model_copy, *optim_copy; /* for ki_learner_save; NULL before the first */
+    int64_t optim_steps;
+
+    /* Of the step being added up, and of the one updated last. */
+    struct values {
+        double total, value[MOST_TERMS];
+        int64_t n_pos, n_neg;
+        int n_micro;
+        bool is_finite;
+        uint64_t step;
+    } sum, last;
+    bool is_bad; /* since the last read */
+    uint64_t bad_step;
+    size_t n_terms;
+    ki_term term[MOST_TERMS];
+} device;
+
+/* ---- making ---- */
+
+static void device_free(ki_learner *learner) {
+    device *d = (device *)learner;
+    ki_backend *backend = learner->settings.backend;
+    const ki_backend_type *type = backend->type;
+    kith_error ignored;
+    (void)type->sync(backend, &ignored);
+    for (int i = 0; i < N_WORKS; i++) {
+        if (d->recorded[i]) type->capture_free(backend, d->recorded[i]);
+    }
+    if (d->engine_type) d->engine_type->close(d->engine);
+    ki_optim_free(d->optim);
+    ki_plan_free(d->plan);
+    type->free(backend, d->stopped);
+    ki_feed_free(d->feed);
+    if (d->queues) {
+        d->queues->mark_free(backend, d->summed);
+        d->queues->host_free(backend, d->sums);
+    }
+    ki_free(d->model_copy);
+    ki_free(d->optim_copy);
+    ki_free(d);
+}
+
+static kith_status make_memory(device *d, kith_error *err) {
+    const ki_learner_settings *s = &d->base.settings;
+    const ki_feed_settings feed = {.backend = s->backend,
+                                   .net = s->net,
+                                   .format = s->format,
+                                   .transform = s->transform,
+                                   .batch = s->batch};
+    KI_TRY(ki_feed_new(&feed, &d->feed, err));
+    if (!ki_engine_stops(s->objective)) return KITH_OK;
+    void *memory = NULL;
+    const size_t bytes = (size_t)(s->batch * s->net->embedding) * sizeof(ki_real);
+    KI_TRY(s->backend->type->alloc(s->backend, bytes, &memory, err));
+    d->stopped = memory;
+    return s->backend->type->zero(s->backend, memory, bytes, err);
+}
+
+static kith_status make_plan(device *d, kith_error *err) {
+    const ki_learner_settings *s = &d->base.settings;
+    const unsigned grads = ki_objective_taps(s->objective) & ~KI_TAP_BIT(KI_TAP_WEIGHT);
+    const unsigned taps = grads | KI_TAP_BIT(KI_TAP_EMBEDDING) | KI_TAP_BIT(KI_TAP_POOLED);
+    ki_plan_options options = {.mb = s->batch,
+                               .mode = KI_TRAIN,
+                               .frozen_bn = s->frozen_bn,
+                               .seed = s->seed,
+                               .step = &ki_feed_numbers(d->feed)[FORWARD]};
+    ki_engine_batch batch = {.label = ki_feed_labels(d->feed),
+                             .step = &ki_feed_numbers(d->feed)[STEP],
+                             .diff_stopped = d->stopped};
+    int n_taps = 0, n_grads = 0;
+    for (int i = 0; i < N_NET_TAPS; i++) {
+        const ki_tap tap = net_taps[i];
+        if (taps & KI_TAP_BIT(tap)) options.taps[n_taps++] = ki_tap_name(tap);
+        if (grads & KI_TAP_BIT(tap)) options.grad_taps[n_grads++] = ki_tap_name(tap);
+    }
+    KI_TRY(ki_plan_new(s->net->graph, s->params, s->backend, &options, &d->plan, err));
+    KI_TRY(ki_plan_input_memory(d->plan, &d->input_edge, &d->input, err));
+    KI_TRY(ki_plan_tap_memory(d->plan, ki_tap_name(KI_TAP_POOLED), &d->pooled_edge, &d->pooled, err));
+    for (int i = 0; i < N_NET_TAPS; i++) {
+        const ki_tap tap = net_taps[i];
+        void *at = NULL;
+        if (!(grads & KI_TAP_BIT(tap))) continue;
+        KI_TRY(ki_plan_tap_memory(d->plan, ki_tap_name(tap), &batch.tap_edge[tap], &at, err));
+        batch.tap[tap] = at;
+        KI_TRY(ki_plan_grad_memory(d->plan, ki_tap_name(tap), &batch.tap_edge[tap], &batch.diff[tap], err));
+    }
+    d->weight = ki_params_find(s->params, "embedding.weight");
+    d->bias = ki_params_find(s->params, "embedding.bias");
+    if (!d->weight) return ki_fail(err, KITH_EINTERNAL, "the network has no embedding.weight");
+    if (ki_objective_taps(s->objective) & KI_TAP_BIT(KI_TAP_WEIGHT)) {
+        batch.tap[KI_TAP_WEIGHT] = d->weight->value;
+        batch.diff[KI_TAP_WEIGHT] = d->weight->diff;
+        batch.tap_edge[KI_TAP_WEIGHT] = (ki_edge){
+            .shape = d->weight->shape, .layout = KI_PLAIN, .bytes = (size_t)d->weight->n * sizeof(ki_real)};
+    }
+    return d->engine_type->open(s->backend, s->objective, &batch, s->batch, &d->engine, err);
+}
+
+static kith_status make_optimizer(device *d, const ki_optim_settings *settings, kith_error *err) {
+    const ki_learner_settings *s = &d->base.settings;
+    ki_engine_param p;
+    ki_optim_param *param = NULL;
+    kith_status status;
+    int n = 0;
+    size_t n_most = (size_t)ki_params_count(s->params);
+    for (size_t i = 0; d->engine_type->param_at(d->engine, i, &p); i++) n_most++;
+    KI_TRY(ki_zalloc_or(&param, n_most, sizeof *param, "the optimizer's parameters", err));
+    for (int i = 0; i < ki_params_count(s->params); i++) {
+        const ki_param *of_net = ki_params_at(s->params, i);
+        if (!of_net->trained) continue;
+        param[n++] = (ki_optim_param){
+            .name = of_net->name, .n = of_net->n, .value = of_net->value, .diff = of_net->diff};
+    }
+    for (size_t i = 0; d->engine_type->param_at(d->engine, i, &p); i++) {
+        if (!p.diff) continue;
+        param[n++] = (ki_optim_param){.name = p.name,
+                                      .n = p.n,
+                                      .value = p.value,
+                                      .diff = p.diff,
+                                      .is_objective = true,
+                                      .lr = p.lr_multiplier};
+    }
+    KI_CHECK(ki_optim_new(s->backend, param, n, settings, &d->optim, err));
+    void *host = NULL;
+    KI_CHECK(
+        d->queues->host_alloc(s->backend, (size_t)ki_optim_n_runs(d->optim) * sizeof *d->sums, &host, err));
+    d->sums = host;
+    memset(host, 0, (size_t)ki_optim_n_runs(d->optim) * sizeof *d->sums);
+    KI_CHECK(d->queues->mark_new(s->backend, &d->summed, err));
+done:
+    ki_free(param);
+    return status;
+}
+
+static kith_status device_make(const ki_learner_settings *settings, ki_learner **ret_learner,
+                               kith_error *err) {
+    kith_status status;
+    device *d = NULL;
+    KI_CHECK(ki_zalloc_or(&d, 1, sizeof *d, "a learner", err));
+    d->base = (ki_learner){.type = &ki_learner_device, .settings = *settings};
+    d->base.settings.optim = NULL;
+    d->queues = settings->backend->type->queues;
+    d->engine_type = ki_engine_of(settings->backend);
+    if (!d->queues || !d->engine_type) {
+        status = ki_fail(err, KITH_EINTERNAL, "backend %s cannot keep a step on the device",
+                         settings->backend->type->name);
+        goto done;
+    }
+    if (ki_objective_term_count(settings->objective) > MOST_TERMS) {
+        status = ki_fail(err, KITH_EINVAL, "the objective has %zu terms; at most %d are possible",
+                         ki_objective_term_count(settings->objective), MOST_TERMS);
+        goto done;
+    }
+    KI_CHECK(make_memory(d, err));
+    KI_CHECK(make_plan(d, err));
+    KI_CHECK(make_optimizer(d, settings->optim, err));
+    KI_CHECK(ki_params_zero_diffs(settings->params, err));
+    KI_CHECK(d->engine_type->clear_diffs(d->engine, err));
+    KI_CHECK(settings->backend->type->sync(settings->backend, err));
+    *ret_learner = &d->base;
+    d = NULL;
+done:
+    if (d) device_free(&d->base);
+    return status;
+}
+
+/* ---- a step ---- */
+
+static kith_status queue_batch(device *d, kith_error *err) {
+    const ki_learner_settings *s = &d->base.settings;
+    ki_backend *backend = s->backend;
+    KI_TRY(ki_plan_forward(d->plan, err));
+    KI_TRY(d->engine_type->evaluate(d->engine, err));
+    ki_backend_note(backend, "objective", 0);
+    if (d->stopped) {
+        KI_TRY(backend->type->linear_grad(backend, &d->pooled_edge, d->pooled, d->stopped, s->net->embedding,
+                                          d->weight->diff, d->bias ? d->bias->diff : NULL, err));
+        ki_backend_note(backend, "linear backward", 0);
+    }
+    return ki_plan_backward(d->plan, err);
+}
+
+/* Gradients are left at zero, ready to be added to. */
+static kith_status queue_update(device *d, kith_error *err) {
+    const ki_learner_settings *s = &d->base.settings;
+    KI_TRY(ki_optim_launch(d->optim, err));
+    const double n = (double)ki_params_trained_n(s->params) * sizeof(ki_real);
+    ki_backend_note(s->backend, "optimizer", 8 * n); /* norms read diff; value, m and v read and written */
+    KI_TRY(ki_params_zero_diffs(s->params, err));
+    KI_TRY(d->engine_type->clear_diffs(d->engine, err));
+    ki_backend_note(s->backend, "gradients cleared", n);
+    return KITH_OK;
+}
+
+static kith_status queue(device *d, work what, kith_error *err) {
+    return what == WORK_BATCH ? queue_batch(d, err) : queue_update(d, err);
+}
+
+static kith_status record(device *d, work what, kith_error *err) {
+    ki_backend *backend = d->base.settings.backend;
+    const ki_backend_type *type = backend->type;
+    ki_params_touch(d->base.settings.params); /* the kernels' copies of weights are refreshed every time */
+    KI_TRY(type->capture_begin(backend, err));
+    const kith_status status = queue(d, what, err);
+    kith_error second;
+    void *recorded = NULL;
+    const kith_status ended = type->capture_end(backend, &recorded, status == KITH_OK ? err : &second);
+    if (status == KITH_OK && ended == KITH_OK) {
+        d->recorded[what] = recorded;
+        return KITH_OK;
+    }
+    if (ended == KITH_OK) type->capture_free(backend, recorded);
+    return status == KITH_OK ? ended : status;
+}
+
+static kith_status run(device *d, work what, kith_error *err) {
+    ki_backend *backend = d->base.settings.backend;
+    const bool records = backend->type->capture_begin && !d->base.settings.one_by_one && !backend->probe;
+    if (records && d->n_runs[what] >= WARM_UPS) {
+        if (!d->recorded[what]) KI_TRY(record(d, what, err));
+        return backend->type->capture_launch(backend, d->recorded[what], err);
+    }
+    d->n_runs[what]++;
+    return queue(d, what, err);
+}
+
+/* Add the values of the micro-batch before, which the device has long finished or is about to. */
+static kith_status collect(device *d, kith_error *err) {
+    if (!d->values_due) return KITH_OK;
+    ki_engine_values v;
+    d->values_due = false;
+    KI_TRY(d->engine_type->read(d->engine, &v, err));
+    struct values *sum = &d->sum;
+    sum->total += v.total;
+    sum->n_pos += v.n_pos;
+    sum->n_neg += v.n_neg;
+    sum->is_finite = sum->is_finite && v.is_finite && isfinite(v.total);
+    for (size_t i = 0; i < v.n_terms && i < MOST_TERMS; i++) {
+        sum->value[i] += v.term[i].value;
+        d->term[i] = v.term[i];
+    }
+    d->n_terms = v.n_terms < MOST_TERMS ? v.n_terms : MOST_TERMS;
+    if (sum->is_finite || d->is_bad) return KITH_OK;
+    d->is_bad = true;
+    d->bad_step = v.step;
+    return KITH_OK;
+}
+
+static kith_status device_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step, int micro,
+                              kith_error *err) {
+    device *d = (device *)learner;
+    const ki_learner_settings *s = &learner->settings;
+    if (batch->n != s->batch) {
+        ki_fail(err, KITH_EUNSUPPORTED, "a batch of %lld images; on a device all have %lld",
+                (long long)batch->n, (long long)s->batch);
+        return ki_hint(err, KITH_EUNSUPPORTED, "use a sampler whose batches are all of one size");
+    }
+    const ki_feed_batch feed = {
+        .n = batch->n,
+        .data = batch->data,
+        .window = batch->window,
+        .label = batch->label,
+        .number = {[FORWARD] = step * (uint64_t)s->n_micro + (uint64_t)micro, [STEP] = step}};
+    KI_TRY(ki_feed_bring(d->feed, &feed, &d->input_edge, d->input, err));
+    KI_TRY(run(d, WORK_BATCH, err));
+    /* The device has this batch to work on: now there is time to look at the one before. */
+    KI_TRY(collect(d, err));
+    if (micro == 0) {
+        d->last = d->sum;
+        d->sum = (struct values){.is_finite = true, .step = step};
+    }
+    KI_TRY(d->engine_type->fetch(d->engine, err));
+    d->values_due = true;
+    d->sum.n_micro = micro + 1;
+    return ki_feed_wait(d->feed, err);
+}
+
+static kith_status device_update(ki_learner *learner, int n_micro, double lr, kith_error *err) {
+    device *d = (device *)learner;
+    ki_backend *backend = learner->settings.backend;
+    (void)n_micro;
+    KI_TRY(ki_optim_tick(d->optim, lr, err));
+    KI_TRY(run(d, WORK_UPDATE, err));
+    KI_TRY(d->queues->copy(backend, KI_QUEUE_MAIN, d->sums, ki_optim_sums(d->optim),
+                           (size_t)ki_optim_n_runs(d->optim) * sizeof *d->sums, err));
+    KI_TRY(d->queues->mark_set(backend, d->summed, KI_QUEUE_MAIN, err));
+    ki_params_touch(learner->settings.params);
+    return KITH_OK;
+}
+
+static kith_status device_read(ki_learner *learner, ki_learner_values *ret, kith_error *err) {
+    device *d = (device *)learner;
+    /* Between add and update the step updated last is the one before the one being added up. */
+    if (learner->n_added == 0) KI_TRY(collect(d, err));
+    const struct values *of = learner->n_added == 0 ? &d->sum : &d->last;
+    const double share = 1.0 / (of->n_micro ? of->n_micro : 1);
+    ki_learner_values v = {.total = of->total * share,
+                           .n_terms = d->n_terms,
+                           .term = d->term,
+                           .n_pos = of->n_pos,
+                           .n_neg = of->n_neg};
+    for (size_t i = 0; i < d->n_terms; i++) d->term[i].value = of->value[i] * share;
+    KI_TRY(d->queues->mark_wait(learner->settings.backend, d->summed, err));
+    double norm[KI_OPTIM_N_GROUPS];
+    ki_optim_norms_of(d->optim, d->sums, norm);
+    ki_learner_norms(norm, v.grad_norm);
+    for (int g = 0; g < KI_N_GROUPS; g++) {
+        if (isfinite(v.grad_norm[g]) || d->is_bad) continue;
+        d->is_bad = true;
+        d->bad_step = of->step;
+    }
+    v.is_finite = !d->is_bad;
+    v.bad_step = d->bad_step;
+    d->is_bad = false;
+    *ret = v;
+    return KITH_OK;
+}
+
+static kith_status device_embedding(ki_learner *learner, ki_real *ret, kith_error *err) {
+    return ki_plan_read(((device *)learner)->plan, ki_tap_name(KI_TAP_EMBEDDING), ret, err);
+}
+
+/* ---- checkpoints ---- */
+
+static kith_status device_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err) {
+    device *d = (device *)learner;
+    const ki_learner_settings *s = &learner->settings;
+    KI_TRY(s->backend->type->sync(s->backend, err));
+    if (!d->model_copy)
+        KI_TRY(ki_alloc_or(&d->model_copy, (size_t)ki_learner_model_n(s->params), sizeof *d->model_copy,
+                           "a copy of the model", err));
+    if (!d->optim_copy)
+        KI_TRY(ki_alloc_or(&d->optim_copy, (size_t)ki_learner_optim_n(d->optim), sizeof *d->optim_copy,
+                           "a copy of the optimizer's state", err));
+    KI_TRY(ki_learner_model_save(s->params, d->model_copy, writer, err));
+    KI_TRY(d->engine_type->pull(d->engine, err));
+    KI_TRY(ki_learner_objective_save(s->objective, writer, err));
+    return ki_learner_optim_save(d->optim, d->optim_copy, &d->optim_steps, writer, err);
+}
+
+static kith_status device_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err) {
+    device *d = (device *)learner;
+    const ki_learner_settings *s = &learner->settings;
+    KI_TRY(ki_learner_model_load(s->params, tensors, err));
+    KI_TRY(ki_learner_objective_load(s->objective, tensors, err));
+    KI_TRY(d->engine_type->push(d->engine, err));
+    KI_TRY(ki_learner_optim_load(d->optim, tensors, err));
+    return s->backend->type->sync(s->backend, err);
+}
+
+static kith_status device_pull(ki_learner *learner, kith_error *err) {
+    const device *d = (const device *)learner;
+    return d->engine_type->pull(d->engine, err);
+}
+
+static kith_status device_push(ki_learner *learner, kith_error *err) {
+    const device *d = (const device *)learner;
+    return d->engine_type->push(d->engine, err);
+}
+
+const ki_learner_type ki_learner_device = {.name = "device",
+                                           .make = device_make,
+                                           .free = device_free,
+                                           .add = device_add,
+                                           .update = device_update,
+                                           .read = device_read,
+                                           .embedding = device_embedding,
+                                           .save = device_save,
+                                           .load = device_load,
+                                           .pull = device_pull,
+                                           .push = device_push};

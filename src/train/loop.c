@@ -1,0 +1,119 @@
+/* The loop: judge when it is due, save when it is due, take a step.
+ *
+ * At the top of a turn the run stands after `at.step` updates. What is due there (an evaluation, a checkpoint)
+ * depends on the standing alone, so a run that was stopped anywhere and goes on from a checkpoint does the
+ * same things in the same order. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "train/run.h"
+
+static double now_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A failed step: one that is not about numbers is passed on as it is. */
+static kith_status check_numbers(ki_train_state *run, kith_status status, kith_error *err) {
+    if (status != KITH_ENUMERIC) return status;
+    char what[200];
+    snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, err ? err->message : "");
+    return ki_train_fail_numeric(run, run->at.step, what, err);
+}
+
+static kith_status add_batch(ki_train_state *run, kith_error *err) {
+    ki_loader_batch batch;
+    KI_TRY(ki_loader_next(run->loader, &batch, err));
+    if (batch.n == 0) return ki_fail(err, KITH_EINTERNAL, "the loader has ended");
+    for (int64_t i = 0; i < batch.n; i++) run->label[i] = run->class_of[batch.label[i]];
+    const ki_learner_batch input = {
+        .n = batch.n, .data = batch.data, .label = run->label, .window = batch.window};
+    ki_train_recent_add(run, &batch);
+    KI_TRY(check_numbers(run, ki_learner_add(run->learner, &input, (uint64_t)run->at.step, err), err));
+    run->at.sampler = batch.after;
+    run->at.n_images += batch.n;
+    run->window_images += batch.n;
+    run->last_n = batch.n;
+    run->epoch = batch.epoch;
+    return KITH_OK;
+}
+
+static kith_status step(ki_train_state *run, kith_error *err) {
+    const ki_optim_settings *optim = &run->recipe->optim;
+    const double began = now_s();
+    run->lr = ki_schedule_at(&optim->schedule, run->at.step, run->n_steps).lr;
+    for (int64_t i = 0; i < optim->accumulate; i++) KI_TRY(add_batch(run, err));
+    KI_TRY(check_numbers(run, ki_learner_update(run->learner, run->lr, err), err));
+    run->at.step++;
+    const double seconds = now_s() - began;
+    run->at.seconds += seconds;
+    run->window_seconds += seconds;
+    return KITH_OK;
+}
+
+/* What the last step did: for the log, for the caller, and to see whether it still makes sense. */
+static kith_status look(ki_train_state *run, kith_error *err) {
+    ki_learner_values values;
+    const double began = now_s();
+    KI_TRY(ki_learner_read(run->learner, &values, err));
+    const double seconds = now_s() - began; /* a device may still have been at work */
+    run->at.seconds += seconds;
+    run->window_seconds += seconds;
+    if (!values.is_finite)
+        return ki_train_fail_numeric(run, (int64_t)values.bad_step, "a value is not a finite number", err);
+    run->total = values.total;
+    run->n_terms = (int)(values.n_terms < KI_MOST_TERMS ? values.n_terms : KI_MOST_TERMS);
+    for (int i = 0; i < run->n_terms; i++)
+        run->term[i] = (kith_term){values.term[i].name, values.term[i].value, values.term[i].weight};
+    if (run->window_seconds > 0) run->images_per_second = (double)run->window_images / run->window_seconds;
+    run->window_images = 0;
+    run->window_seconds = 0;
+    const ki_record_step line = {.step = run->at.step,
+                                 .epoch = run->epoch,
+                                 .values = &values,
+                                 .lr = run->lr,
+                                 .images_per_second = run->images_per_second,
+                                 .seconds = run->at.seconds};
+    KI_TRY(ki_record_add_step(run->record, &line, err));
+    return ki_train_watch(run, &values, run->last_n, err);
+}
+
+static bool is_eval_due(const ki_train_state *run) {
+    const int64_t every = run->recipe->eval.every, at = run->at.step;
+    if (run->at.last_eval >= at) return false;
+    return at == 0 || at >= run->n_steps || (every > 0 && at % every == 0);
+}
+
+static kith_status stop(ki_train_state *run, kith_error *err) {
+    KI_TRY(ki_train_save(run, err));
+    return ki_fail(err, KITH_ECANCELED, "stopped on request at step %lld of %lld; %s can be gone on with",
+                   (long long)run->at.step, (long long)run->n_steps, run->folder.path);
+}
+
+kith_status ki_train_loop(ki_train_state *run, kith_error *err) {
+    char text[400];
+    snprintf(text, sizeof text, "%s on %s: %lld images of %d classes, batches of %lld",
+             run->net.backbone->name, run->set->root, (long long)run->train.n, run->n_classes,
+             (long long)run->batch);
+    ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
+    for (;;) {
+        if (is_eval_due(run)) {
+            const kith_status status = ki_train_evaluate(run, err);
+            if (status == KITH_ECANCELED) return stop(run, err);
+            KI_TRY(status);
+        }
+        const bool is_done = run->at.is_stopped || run->at.step >= run->n_steps;
+        if (is_done || (run->at.step > 0 && run->at.step % run->recipe->checkpoint_every == 0))
+            KI_TRY(ki_train_save(run, err));
+        if (is_done) return KITH_OK;
+        if (run->must_stop) return stop(run, err);
+        KI_TRY(step(run, err));
+        const bool is_last = run->at.step >= run->n_steps;
+        const bool is_saved = run->at.step % run->recipe->checkpoint_every == 0;
+        if (run->at.step % run->recipe->log_every == 0 || is_last || is_saved || is_eval_due(run))
+            KI_TRY(look(run, err));
+        ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_STEP});
+    }
+}

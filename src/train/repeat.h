@@ -1,0 +1,28 @@
+/* Folds and seeds: the runs a recipe asks for, one after the other, and what they come to together. */
+#ifndef KI_REPEAT_H
+#define KI_REPEAT_H
+
+#include "train/run.h"
+
+/* Called with the folder of each run that has a result, the whole one last; for the report. */
+typedef kith_status (*ki_finished_fn)(void *user, const char *folder, kith_error *err);
+
+typedef struct ki_repeat_options {
+    const ki_recipe *recipe;
+    const char *folder;
+    bool resume;
+    const char *command;  /* may be NULL */
+    kith_train_fn notify; /* may be NULL */
+    void *user;
+    ki_finished_fn finished; /* may be NULL; failures are its own affair unless it returns them */
+    void *finished_user;
+} ki_repeat_options;
+
+/* With folds and seeds 1: one run in `folder`. Otherwise runs in fold-K/, seed-K/ or fold-K/seed-J/, counted
+ * from 1, and result.json in `folder` with the mean and the 95 % interval of each value. */
+kith_status ki_repeat(const ki_repeat_options *options, kith_train_result *ret_result, kith_error *err);
+
+/* The mean of n values and its 95 % interval by Student's t; NaN values are left out. */
+kith_estimate ki_estimate_mean(const double *values, int n);
+
+#endif

@@ -1,0 +1,70 @@
+#include "train/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/parallel.h"
+
+bool ki_train_notify(ki_train_state *run, const kith_train_event *event) {
+    const ki_train_options *o = run->options;
+    if (!o->notify) return run->must_stop;
+    kith_train_event e = *event;
+    e.run = run->folder.path;
+    e.run_number = o->run_number;
+    e.n_runs = o->n_runs;
+    e.step = run->at.step;
+    e.n_steps = run->n_steps;
+    e.epoch = run->epoch;
+    e.total = run->total;
+    e.n_terms = run->n_terms;
+    e.terms = run->term;
+    e.lr = run->lr;
+    e.images_per_second = run->images_per_second;
+    const double per_step = run->at.step > 0 ? run->at.seconds / (double)run->at.step : 0;
+    e.seconds_left = per_step * (double)(run->n_steps - run->at.step);
+    if (o->notify(o->user, &e) != 0) run->must_stop = true;
+    return run->must_stop;
+}
+
+bool ki_train_asked_to_stop(void *user) {
+    return ki_train_notify(user, &(kith_train_event){.kind = KITH_TRAIN_BUSY, .text = "judging"});
+}
+
+kith_status ki_train_say(ki_train_state *run, kith_train_event_kind kind, kith_error *err, const char *fmt,
+                         ...) {
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    ki_train_notify(run, &(kith_train_event){.kind = kind, .text = text});
+    if (!run->record) return KITH_OK;
+    return ki_record_add_text(run->record, kind == KITH_TRAIN_WARNING ? "warning" : "note", run->at.step,
+                              text, NULL, 0, err);
+}
+
+kith_status ki_train(const ki_train_options *options, ki_train_result *ret_result, kith_error *err) {
+    kith_status status;
+    ki_train_state run = {.options = options,
+                          .recipe = options->recipe,
+                          .folder = {.lock = -1},
+                          .at = {.last_eval = -1, .best_step = -1},
+                          .saved_step = -1,
+                          .saved_eval = -1};
+    const int threads_before = ki_threads();
+    ki_threads_set((int)options->recipe->threads);
+    KI_CHECK(ki_folder_open(options->folder, &run.folder, err));
+    if (options->resume && ki_folder_has(&run.folder, "result.json") &&
+        ki_folder_has(&run.folder, "recipe.yaml")) {
+        status = ki_train_read_result(options->folder, options->recipe, ret_result, err);
+        goto done;
+    }
+    KI_CHECK(ki_train_setup(&run, err));
+    KI_CHECK(ki_train_loop(&run, err));
+    KI_CHECK(ki_train_finish(&run, ret_result, err));
+done:
+    ki_train_release(&run);
+    ki_threads_set(threads_before);
+    return status;
+}

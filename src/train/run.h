@@ -1,0 +1,145 @@
+/* One run: from a recipe and a folder to a model and its result card. */
+#ifndef KI_TRAIN_RUN_H
+#define KI_TRAIN_RUN_H
+
+#include "kith/train.h"
+#include "train/checkpoint.h"
+#include "train/folder.h"
+#include "train/recipe.h"
+#include "train/record.h"
+
+typedef struct ki_train_options {
+    const ki_recipe *recipe; /* folds and seeds 1 */
+    const char *folder;
+    bool resume;
+    const char *command;    /* may be NULL */
+    int run_number, n_runs; /* from 1 */
+    kith_train_fn notify;   /* may be NULL */
+    void *user;
+} ki_train_options;
+
+/* What a result card says in numbers. */
+typedef struct ki_train_result {
+    ki_select selection; /* as it was in the end: `last` when nothing was held out */
+    int64_t step, n_steps;
+    ki_scores test, untrained, validation, seen;
+    double seconds, images_per_second;
+} ki_train_result;
+
+kith_status ki_train(const ki_train_options *options, ki_train_result *ret_result, kith_error *err);
+
+/* ---- inside; for the files of this folder ---- */
+
+enum { KI_MOST_TERMS = 64 };
+
+typedef struct ki_items {
+    int64_t *item;
+    int64_t n;
+} ki_items;
+
+enum { KI_HISTOGRAM_BINS = 50 };
+typedef struct ki_pair_histogram {
+    bool is_there;
+    double low, high;
+    int64_t positive[KI_HISTOGRAM_BINS], negative[KI_HISTOGRAM_BINS];
+} ki_pair_histogram;
+
+/* Items of the last batches, in a ring. */
+typedef struct ki_recent {
+    int64_t n_slots, n_added;
+    int64_t *item; /* [n_slots, batch] */
+    int64_t *n, *step;
+} ki_recent;
+
+typedef struct ki_train_state {
+    const ki_train_options *options;
+    const ki_recipe *recipe;
+    ki_folder folder;
+    char recipe_hash[65], data_hash[65], weights_hash[65];
+
+    kith_dataset *set;
+    ki_items train, validation, test, seen;
+    int32_t *class_of; /* by the data set's label: 0 … n_classes - 1, or -1 when not trained on */
+    int32_t n_classes;
+
+    ki_backend *backend;
+    ki_net net;
+    ki_params *params;
+    ki_objective *objective;
+    ki_learner *learner;
+    ki_judge *judge;
+    kith_transform train_transform, test_transform;
+    ki_loader *loader;
+    ki_record *record;
+    int64_t batch;         /* most images of one */
+    int64_t epoch_batches; /* batches of the first epoch */
+    int64_t n_steps;
+    ki_select selection;
+    int64_t started; /* seconds since 1970 */
+
+    ki_standing at;
+    int64_t saved_step, saved_eval; /* step and last_eval of the last checkpoint; -1: none */
+    bool must_stop;
+
+    /* Of the last step that was read. */
+    double total, lr, images_per_second;
+    int n_terms;
+    kith_term term[KI_MOST_TERMS];
+    int64_t epoch;
+    /* Since the last line of the log. */
+    double window_seconds;
+    int64_t window_images;
+
+    int32_t *label;   /* of one batch, by training class */
+    float *embedding; /* of one batch */
+    ki_recent recent;
+    int64_t last_n;            /* images of the last batch */
+    ki_pair_histogram weights; /* of pairs of a training batch */
+} ki_train_state;
+
+/* Tell the caller; true when it wants a stop (which is remembered). */
+bool ki_train_notify(ki_train_state *run, const kith_train_event *event);
+bool ki_train_asked_to_stop(void *run); /* between batches of an evaluation */
+/* A line for the log and for the caller. */
+kith_status ki_train_say(ki_train_state *run, kith_train_event_kind kind, kith_error *err, const char *fmt,
+                         ...) KITH_PRINTF(4, 5);
+
+/* setup.c */
+kith_status ki_train_setup(ki_train_state *run, kith_error *err);
+void ki_train_release(ki_train_state *run);
+/* From the first batch of the first epoch on. */
+kith_status ki_train_make_sampler(ki_train_state *run, ki_sampler **ret_sampler, kith_error *err);
+kith_status ki_train_save(ki_train_state *run, kith_error *err);
+
+/* loop.c: steps until the end, a stop or a failure. */
+kith_status ki_train_loop(ki_train_state *run, kith_error *err);
+
+/* evaluate.c: judge the splits that are due at this step, and remember the best. */
+kith_status ki_train_evaluate(ki_train_state *run, kith_error *err);
+kith_status ki_train_judge(ki_train_state *run, const ki_items *items, const char *split,
+                           ki_scores *ret_scores, ki_embedded *ret_embedded, kith_error *err);
+
+/* numeric.c: the error line when the loss of step `step` (from 0) is no number. */
+kith_status ki_train_fail_numeric(ki_train_state *run, int64_t step, const char *what, kith_error *err);
+kith_status ki_train_recent_make(ki_train_state *run, kith_error *err);
+void ki_train_recent_release(ki_train_state *run);
+void ki_train_recent_add(ki_train_state *run, const ki_loader_batch *batch);
+
+/* collapse.c: warn, once, when the embeddings have become alike or the loss sits at its margin. */
+kith_status ki_train_watch(ki_train_state *run, const ki_learner_values *values, int64_t n, kith_error *err);
+kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval, kith_error *err);
+
+/* finish.c: the chosen model, test classes, result card. */
+kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err);
+/* card.c */
+kith_status ki_train_write_run(const ki_train_state *run, kith_error *err);
+kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
+                                  const kith_intervals *intervals, kith_error *err);
+kith_status ki_train_read_result(const char *folder, const ki_recipe *recipe, ki_train_result *ret_result,
+                                 kith_error *err);
+/* pairs.c: how the loss weighs the pairs of a training batch under the network as it is (kept for the next),
+ * and pairs.json. */
+kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err);
+kith_status ki_train_write_pairs(ki_train_state *run, const ki_embedded *test, kith_error *err);
+
+#endif

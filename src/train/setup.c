@@ -1,0 +1,375 @@
+/* Everything a run needs before its first step: data, network, objective, learner, where it stands. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/alloc.h"
+#include "core/parallel.h"
+#include "core/rng.h"
+#include "data/section.h"
+#include "io/atomic.h"
+#include "net/model_file.h"
+#include "objective/reg/density.h"
+#include "train/feed.h"
+#include "train/run.h"
+
+/* ---- data ---- */
+
+static kith_status select_split(ki_train_state *run, kith_split split, ki_items *ret, kith_error *err) {
+    return ki_dataset_select(run->set, split, &ret->item, &ret->n, err);
+}
+
+/* Number the training classes from 0, in the data set's order. */
+static kith_status number_classes(ki_train_state *run, kith_error *err) {
+    const size_t n = run->set->n_classes;
+    KI_TRY(ki_alloc_or(&run->class_of, n, sizeof *run->class_of, "classes", err));
+    for (size_t c = 0; c < n; c++) run->class_of[c] = -1;
+    for (int64_t i = 0; i < run->train.n; i++) run->class_of[run->set->item[run->train.item[i]].label] = 0;
+    for (size_t c = 0; c < n; c++) {
+        if (run->class_of[c] == 0) run->class_of[c] = run->n_classes++;
+    }
+    if (run->n_classes >= 2) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "%s has %d classes to train on; wanted at least 2", run->set->root,
+            run->n_classes);
+    return ki_hint(err, KITH_EINVAL, "look at it with `kith data`; data.validation holds some classes out");
+}
+
+/* Whole training classes in random order, as many as fit. */
+static kith_status select_seen(ki_train_state *run, kith_error *err) {
+    const ki_recipe *r = run->recipe;
+    kith_status status;
+    int64_t *order = NULL, *count = NULL;
+    bool *is_taken = NULL;
+    if (!r->eval.seen) return KITH_OK;
+    const size_t n = run->set->n_classes;
+    KI_CHECK(ki_alloc_or(&order, n, sizeof *order, "classes", err));
+    KI_CHECK(ki_zalloc_or(&count, n, sizeof *count, "classes", err));
+    KI_CHECK(ki_zalloc_or(&is_taken, n, sizeof *is_taken, "classes", err));
+    KI_CHECK(ki_alloc_or(&run->seen.item, (size_t)run->train.n, sizeof *run->seen.item, "items", err));
+    for (size_t c = 0; c < n; c++) order[c] = (int64_t)c;
+    for (int64_t i = 0; i < run->train.n; i++) count[run->set->item[run->train.item[i]].label]++;
+    ki_rng rng = ki_rng_at(0, KI_RNG_SPLIT, 0x5ee9, 0);
+    ki_rng_shuffle(&rng, order, (int64_t)n);
+    int64_t n_taken = 0;
+    for (size_t c = 0; c < n; c++) {
+        const int64_t here = count[order[c]];
+        if (here == 0 || n_taken + here > r->eval.max_seen) continue;
+        is_taken[order[c]] = true;
+        n_taken += here;
+    }
+    for (int64_t i = 0; i < run->train.n; i++) {
+        const int64_t item = run->train.item[i];
+        if (is_taken[run->set->item[item].label]) run->seen.item[run->seen.n++] = item;
+    }
+done:
+    ki_free(order);
+    ki_free(count);
+    ki_free(is_taken);
+    return status;
+}
+
+/* Paths below the root, labels and splits: what the run sees of the data. */
+static void hash_data(ki_train_state *run) {
+    kith_hash hash = {0};
+    const char *root = run->set->root;
+    const size_t n_root = strlen(root);
+    for (size_t i = 0; i < run->set->n_items; i++) {
+        const ki_item *item = &run->set->item[i];
+        const char *path = strncmp(item->path, root, n_root) == 0 ? item->path + n_root : item->path;
+        const uint32_t label = (uint32_t)item->label;
+        const unsigned char tail[5] = {(unsigned char)label, (unsigned char)(label >> 8),
+                                       (unsigned char)(label >> 16), (unsigned char)(label >> 24),
+                                       (unsigned char)item->split};
+        kith_hash_add(&hash, path, strlen(path) + 1);
+        kith_hash_add(&hash, tail, sizeof tail);
+    }
+    kith_hash_finish(&hash, run->data_hash);
+}
+
+static kith_status open_data(ki_train_state *run, kith_error *err) {
+    KI_TRY(ki_data_open(run->recipe->data, &run->set, err));
+    KI_TRY(select_split(run, KITH_SPLIT_TRAIN, &run->train, err));
+    KI_TRY(select_split(run, KITH_SPLIT_VALIDATION, &run->validation, err));
+    KI_TRY(select_split(run, KITH_SPLIT_TEST, &run->test, err));
+    KI_TRY(number_classes(run, err));
+    KI_TRY(select_seen(run, err));
+    hash_data(run);
+    run->selection = (ki_select)run->recipe->eval.select;
+    if (run->selection == KI_SELECT_VALIDATION && run->validation.n == 0) run->selection = KI_SELECT_LAST;
+    if (run->selection == KI_SELECT_TEST && run->test.n == 0)
+        return ki_fail(err, KITH_EINVAL, "eval.select is test, and %s has no test images", run->set->root);
+    return KITH_OK;
+}
+
+/* ---- network ---- */
+
+static void take_preprocess(kith_transform *t, const ki_net *net) {
+    t->bgr = net->preprocess.bgr;
+    t->pixel_scale = net->preprocess.scale;
+    for (int64_t c = 0; c < net->c && c < 3; c++) {
+        t->mean[c] = net->preprocess.mean[c];
+        t->std[c] = net->preprocess.std[c];
+    }
+}
+
+static kith_status settings_text(const ki_value *map, char *ret, size_t bytes, kith_error *err) {
+    size_t used = 0;
+    ret[0] = '\0';
+    for (const ki_value *v = map ? map->first : NULL; v; v = v->next) {
+        const int n = snprintf(ret + used, bytes - used, "%s%s=%s", used ? "," : "", v->key,
+                               v->kind == KI_VALUE_SCALAR ? v->text : "");
+        if (n < 0 || (size_t)n >= bytes - used)
+            return ki_fail(err, KITH_EINVAL, "model.settings is too long");
+        used += (size_t)n;
+    }
+    return KITH_OK;
+}
+
+static kith_status open_network(ki_train_state *run, kith_error *err) {
+    const ki_recipe *r = run->recipe;
+    char name[32], settings[512];
+    int number = 0;
+    KI_TRY(ki_device_parse(r->device, name, sizeof name, &number, err));
+    const ki_backend_options backend = {.device = number,
+                                        .precision = (ki_precision)r->precision,
+                                        .tf32 = r->tf32,
+                                        .deterministic = r->deterministic};
+    KI_TRY(ki_backend_open(name, &backend, &run->backend, err));
+    KI_TRY(settings_text(r->model.settings, settings, sizeof settings, err));
+    const kith_model_options model = {.backbone = *r->model.backbone ? r->model.backbone : NULL,
+                                      .weights = *r->model.weights ? r->model.weights : NULL,
+                                      .seed = (uint64_t)r->seed,
+                                      .settings = settings,
+                                      .channels = r->train.channels,
+                                      .height = r->train.crop_to,
+                                      .width = r->train.crop_to,
+                                      .pool = ki_global_pool_names[r->model.pool],
+                                      .embedding = r->model.embedding,
+                                      .no_embedding_bias = !r->model.embedding_bias,
+                                      .classes = KITH_NONE};
+    KI_TRY(ki_model_file_open(&model, run->backend, &run->net, &run->params, err));
+    if (model.weights) KI_TRY(kith_file_hash(model.weights, run->weights_hash, err));
+    run->train_transform = r->train;
+    run->test_transform = r->test;
+    take_preprocess(&run->train_transform, &run->net);
+    take_preprocess(&run->test_transform, &run->net);
+    return KITH_OK;
+}
+
+static int64_t tap_channels(const ki_net *net, const char *tap) {
+    int node = 0;
+    kith_error ignored;
+    if (ki_graph_find_tap(net->graph, tap, &node, &ignored) != KITH_OK) return 0;
+    return ki_graph_node(net->graph, node)->shape.dim[1];
+}
+
+static kith_status make_learner(ki_train_state *run, kith_error *err) {
+    const ki_recipe *r = run->recipe;
+    const ki_sizes sizes = {.n_classes = run->n_classes,
+                            .embedding = run->net.embedding,
+                            .pooled = tap_channels(&run->net, "pooled"),
+                            .map = tap_channels(&run->net, "map")};
+    KI_TRY(ki_objective_new(r->objective, &sizes, (uint64_t)r->seed, &run->objective, err));
+    const ki_learner_settings settings = {.backend = run->backend,
+                                          .net = &run->net,
+                                          .params = run->params,
+                                          .objective = run->objective,
+                                          .batch = run->batch,
+                                          .n_micro = (int)r->optim.accumulate,
+                                          .format = ki_feed_format(run->backend, &run->train_transform),
+                                          .transform = &run->train_transform,
+                                          .frozen_bn = r->model.bn == 1,
+                                          .seed = (uint64_t)r->seed,
+                                          .optim = &r->optim};
+    KI_TRY(ki_learner_new(&settings, &run->learner, err));
+    int64_t judge_batch = r->eval.batch ? r->eval.batch : run->batch;
+    if (!r->eval.batch && judge_batch > 128) judge_batch = 128;
+    const ki_judge_settings judge = {.backend = run->backend,
+                                     .net = &run->net,
+                                     .params = run->params,
+                                     .set = run->set,
+                                     .transform = run->test_transform,
+                                     .batch = judge_batch,
+                                     .n_k = r->n_k,
+                                     .k = r->k,
+                                     .n_workers = (int)r->workers,
+                                     .most_bad = r->most_bad,
+                                     .must_stop = ki_train_asked_to_stop,
+                                     .user = run};
+    KI_TRY(ki_judge_new(&judge, &run->judge, err));
+    KI_TRY(ki_train_recent_make(run, err));
+    KI_TRY(ki_alloc_or(&run->label, (size_t)run->batch, sizeof *run->label, "labels", err));
+    return ki_alloc_or(&run->embedding, (size_t)run->batch, (size_t)run->net.embedding * sizeof(float),
+                       "a batch's embeddings", err);
+}
+
+/* The density term keeps classes' densities in proportion to those of the starting network's features. */
+static kith_status measure_densities(ki_train_state *run, kith_error *err) {
+    ki_state *d0 = ki_objective_param_named(run->objective, "density.d0");
+    if (!d0) return KITH_OK;
+    kith_status status;
+    ki_embedded features = {0};
+    int32_t *label = NULL;
+    KI_CHECK(ki_judge_embed(run->judge, run->train.item, run->train.n, "pooled", &features, err));
+    KI_CHECK(ki_alloc_or(&label, (size_t)features.n, sizeof *label, "labels", err));
+    for (int64_t i = 0; i < features.n; i++) label[i] = run->class_of[features.label[i]];
+    KI_CHECK(ki_density_measure(features.x, label, features.n, features.dim, run->n_classes, d0->value, err));
+    KI_CHECK(ki_learner_push(run->learner, err));
+done:
+    ki_embedded_release(&features);
+    ki_free(label);
+    return status;
+}
+
+/* ---- where it stands ---- */
+
+kith_status ki_train_make_sampler(ki_train_state *run, ki_sampler **ret, kith_error *err) {
+    const ki_recipe *r = run->recipe;
+    int32_t *labels = NULL;
+    kith_status status;
+    KI_CHECK(ki_alloc_or(&labels, (size_t)run->train.n, sizeof *labels, "labels", err));
+    for (int64_t i = 0; i < run->train.n; i++) labels[i] = run->set->item[run->train.item[i]].label;
+    KI_CHECK(ki_sampler_new(&r->batch, (uint64_t)r->seed, run->train.item, labels, run->train.n, ret, err));
+    KI_CHECK(ki_sampler_n_batches(*ret, &run->epoch_batches, err));
+done:
+    ki_free(labels);
+    if (status != KITH_OK) {
+        ki_sampler_free(*ret);
+        *ret = NULL;
+    }
+    return status;
+}
+
+static void count_steps(ki_train_state *run) {
+    const ki_schedule_settings *s = &run->recipe->optim.schedule;
+    const int64_t accumulate = run->recipe->optim.accumulate;
+    run->n_steps = s->steps ? s->steps : (s->epochs * run->epoch_batches + accumulate - 1) / accumulate;
+}
+
+static kith_status start_loader(ki_train_state *run, ki_sampler *sampler, kith_error *err) {
+    const ki_recipe *r = run->recipe;
+    const ki_loader_settings settings = {.transform = run->train_transform,
+                                         .format = ki_feed_format(run->backend, &run->train_transform),
+                                         .memory = ki_feed_memory(run->backend),
+                                         .bad = KI_BAD_REPLACE,
+                                         .seed = (uint64_t)r->seed,
+                                         .n_workers = (int)r->workers,
+                                         .n_ahead = (int)r->ahead,
+                                         .cache_bytes = (size_t)r->cache_mib << 20,
+                                         .most_bad = r->most_bad};
+    return ki_loader_new(run->set, sampler, run->batch, &settings, &run->loader, err);
+}
+
+static kith_status write_text(const ki_train_state *run, const char *name, const char *text,
+                              kith_error *err) {
+    ki_path path;
+    KI_TRY(ki_folder_at(&run->folder, &path, err, "%s", name));
+    return ki_file_write(path.s, text, strlen(text), err);
+}
+
+/* The folder is new, or holds this very run. */
+static kith_status check_folder(ki_train_state *run, kith_error *err) {
+    if (!ki_folder_has(&run->folder, "recipe.yaml")) return KITH_OK;
+    if (!run->options->resume) {
+        ki_fail(err, KITH_EINVAL, "%s already holds a run", run->folder.path);
+        return ki_hint(err, KITH_EINVAL, "--resume goes on with it; another --out begins a new one");
+    }
+    ki_path path;
+    ki_recipe *there = NULL;
+    KI_TRY(ki_folder_at(&run->folder, &path, err, "recipe.yaml"));
+    const ki_recipe_source source = {.path = path.s};
+    kith_status status = ki_recipe_read(&source, &there, err);
+    if (status == KITH_OK) status = ki_recipe_same(there, run->recipe, run->folder.path, err);
+    ki_recipe_free(there);
+    return status;
+}
+
+static kith_status begin(ki_train_state *run, kith_error *err) {
+    ki_path path;
+    run->started = (int64_t)time(NULL);
+    KI_TRY(ki_folder_at(&run->folder, &path, err, "split.csv"));
+    KI_TRY(kith_dataset_split_write(run->set, path.s, err));
+    KI_TRY(ki_train_write_run(run, err));
+    KI_TRY(write_text(run, "recipe.yaml", run->recipe->text, err));
+    return measure_densities(run, err);
+}
+
+static void hash_text(const char *text, char ret[65]) {
+    kith_hash hash = {0};
+    kith_hash_add(&hash, text, strlen(text));
+    kith_hash_finish(&hash, ret);
+}
+
+static kith_status restore(ki_train_state *run, int64_t step, kith_error *err) {
+    ki_path path;
+    KI_TRY(ki_folder_at(&run->folder, &path, err, KI_CHECKPOINT_NAME, (long long)step));
+    KI_TRY(ki_checkpoint_load(path.s, run->learner, &run->at, run->recipe_hash, err));
+    run->saved_step = run->at.step;
+    run->saved_eval = run->at.last_eval;
+    return KITH_OK;
+}
+
+kith_status ki_train_setup(ki_train_state *run, kith_error *err) {
+    kith_status status;
+    ki_sampler *sampler = NULL;
+    int64_t last = -1;
+    ki_path path;
+    hash_text(ki_recipe_identity(run->recipe), run->recipe_hash);
+    KI_CHECK(check_folder(run, err));
+    KI_CHECK(ki_folder_last_checkpoint(&run->folder, &last, err));
+    KI_CHECK(open_data(run, err));
+    KI_CHECK(open_network(run, err));
+    run->batch = ki_sampler_batch_size(&run->recipe->batch);
+    KI_CHECK(ki_train_make_sampler(run, &sampler, err));
+    count_steps(run);
+    KI_CHECK(make_learner(run, err));
+    if (last >= 0) {
+        KI_CHECK(restore(run, last, err));
+        KI_CHECK(ki_sampler_restore(sampler, &run->at.sampler, err));
+    } else {
+        run->at.sampler = ki_sampler_save(sampler);
+        KI_CHECK(begin(run, err));
+    }
+    KI_CHECK(ki_folder_at(&run->folder, &path, err, "log.jsonl"));
+    KI_CHECK(ki_record_open(path.s, run->at.log_bytes, &run->record, err));
+    ki_sampler *taken = sampler;
+    sampler = NULL;
+    KI_CHECK(start_loader(run, taken, err));
+done:
+    ki_sampler_free(sampler);
+    return status;
+}
+
+void ki_train_release(ki_train_state *run) {
+    ki_loader_free(run->loader);
+    ki_record_close(run->record);
+    ki_judge_free(run->judge);
+    ki_learner_free(run->learner);
+    ki_objective_free(run->objective);
+    ki_params_free(run->params);
+    ki_net_release(&run->net);
+    ki_backend_close(run->backend);
+    ki_free(run->train.item);
+    ki_free(run->validation.item);
+    ki_free(run->test.item);
+    ki_free(run->seen.item);
+    ki_free(run->class_of);
+    ki_free(run->label);
+    ki_free(run->embedding);
+    ki_train_recent_release(run);
+    kith_dataset_free(run->set);
+    ki_folder_release(&run->folder);
+}
+
+kith_status ki_train_save(ki_train_state *run, kith_error *err) {
+    ki_path path;
+    if (run->saved_step == run->at.step && run->at.last_eval <= run->saved_eval) return KITH_OK;
+    KI_TRY(ki_record_sync(run->record, &run->at.log_bytes, err));
+    KI_TRY(ki_folder_at(&run->folder, &path, err, KI_CHECKPOINT_NAME, (long long)run->at.step));
+    KI_TRY(ki_checkpoint_save(path.s, run->learner, &run->at, run->recipe_hash, err));
+    run->saved_step = run->at.step;
+    run->saved_eval = run->at.last_eval;
+    ki_folder_drop_checkpoints(&run->folder, run->recipe->checkpoint_keep);
+    ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_SAVED, .text = path.s});
+    return KITH_OK;
+}

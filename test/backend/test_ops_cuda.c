@@ -1,0 +1,164 @@
+/* Every line of the case files on backend cuda against backend ref, in float32 and bf16, on whole maps and on slices of
+ * wider ones: output, gradients of all sources and parameters, running statistics. Without a device the kernels
+ * run in the emulator. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/op_case.h"
+#include "support/testing.h"
+
+typedef struct side {
+    const char *name;
+    ki_precision precision;
+    int64_t gap;
+    double tolerance;
+} side;
+
+/* Slices of 8 (packs of 16 bytes still fit) and of 3 channels more (they do not). */
+static const side sides[] = {
+    {"float32", KI_FLOAT32, 0, 1e-5},
+    {"float32 in slices", KI_FLOAT32, 8, 1e-5},
+    {"float32 in odd slices", KI_FLOAT32, 3, 1e-5},
+    {"bf16", KI_BF16, 0, 2e-2},
+    {"bf16 in slices", KI_BF16, 8, 2e-2},
+};
+
+static ki_backend *ref, *cuda[2];
+
+/* Winograd's transforms, and sums of thousands of products in another order. */
+static double tolerance_of(const side *s, ki_op_kind kind) {
+    return s->precision == KI_FLOAT32 && kind == KI_OP_CONV2D ? 1e-4 : s->tolerance;
+}
+
+static void compare(const side *s, const op_case *c, const char *what, const ki_real *a, const ki_real *b,
+                    int64_t n, double *worst) {
+    const double error = op_relative_l2(a, b, n), most = tolerance_of(s, c->kind);
+    if (!(error <= most))
+        fail_msg("%s in %s: %s is off by %.3g relative L2, wanted at most %.3g", c->line, s->name, what,
+                 error, most);
+    if (error > *worst) *worst = error;
+}
+
+/* ref computes on what bf16 keeps of the values, as the device does. */
+static void round_values(op_run *run) {
+    for (int i = 0; i < run->spec.n_src; i++) {
+        if (run->c->src[i].n_dims != 4) continue;
+        for (int64_t j = 0; j < run->n_src[i]; j++)
+            run->src[i][j] = ki_bf16_to_float(ki_float_to_bf16(run->src[i][j]));
+    }
+    for (int64_t j = 0; run->spec.dst.shape.n_dims == 4 && j < run->n_dst; j++)
+        run->diff_dst[j] = ki_bf16_to_float(ki_float_to_bf16(run->diff_dst[j]));
+}
+
+static void run_both(op_run *run, const op_case *c, const side *s) {
+    kith_error err;
+    if (op_run_forward(run, &err) != KITH_OK)
+        fail_msg("%s in %s: forward: %s", c->line, s->name, err.message);
+    if (run->spec.mode == KI_TRAIN && op_run_backward(run, &err) != KITH_OK)
+        fail_msg("%s in %s: backward: %s", c->line, s->name, err.message);
+}
+
+static void compare_case(const side *s, const op_case *c, double *worst) {
+    op_run a, b;
+    kith_error err;
+    if (op_run_init_sliced(&a, c, cuda[s->precision], s->gap, &err) != KITH_OK)
+        fail_msg("%s in %s: %s", c->line, s->name, err.message);
+    assert_ok(op_run_init(&b, c, ref, &err), &err);
+    if (s->precision == KI_BF16) {
+        round_values(&a);
+        round_values(&b);
+    }
+    run_both(&a, c, s);
+    run_both(&b, c, s);
+    compare(s, c, "dst", a.dst, b.dst, a.n_dst, worst);
+    for (int i = 0; i < a.n_params; i++) {
+        if (!a.param[i].trained)
+            compare(s, c, a.param[i].name, a.param[i].value, b.param[i].value, a.param[i].n, worst);
+    }
+    if (a.spec.mode == KI_TRAIN) {
+        char what[64];
+        for (int i = 0; i < a.spec.n_src; i++) {
+            snprintf(what, sizeof what, "the gradient of source %d", i);
+            if (a.spec.wants_diff_src[i])
+                compare(s, c, what, a.diff_src[i], b.diff_src[i], a.n_src[i], worst);
+        }
+        for (int i = 0; i < a.n_params; i++) {
+            snprintf(what, sizeof what, "the gradient of %s", a.param[i].name);
+            if (a.param[i].trained)
+                compare(s, c, what, a.param[i].diff, b.param[i].diff, a.param[i].n, worst);
+        }
+    }
+    if (!op_run_gaps_are_intact(&a)) fail_msg("%s in %s: written between the pixels", c->line, s->name);
+    op_run_release(&a);
+    op_run_release(&b);
+}
+
+static int open_all(void **state) {
+    (void)state;
+    kith_error err;
+    const ki_backend_options options[] = {{.precision = KI_FLOAT32}, {.precision = KI_BF16}};
+    if (ki_backend_open("cuda", &options[0], &cuda[0], &err) != KITH_OK) {
+        print_message("%s\n", err.message);
+        exit(77);
+    }
+    if (ki_backend_open("cuda", &options[1], &cuda[1], &err) == KITH_OK &&
+        ki_backend_open("ref", NULL, &ref, &err) == KITH_OK)
+        return 0;
+    print_error("%s\n", err.message);
+    return -1;
+}
+
+static int close_all(void **state) {
+    (void)state;
+    ki_backend_close(cuda[0]);
+    ki_backend_close(cuda[1]);
+    ki_backend_close(ref);
+    return 0;
+}
+
+/* The emulator takes the small cases in every way, the large ones in one way each. */
+static bool is_taken(const op_case *c, size_t side_number, int number) {
+    int64_t n = 0;
+    for (int i = 0; i < c->n_src; i++) n += ki_shape_count(&c->src[i]);
+#ifdef KI_EMULATE_TESTS
+    return n < 30000 || (size_t)number % N_ROWS(sides) == side_number;
+#else
+    (void)side_number, (void)number;
+    return true;
+#endif
+}
+
+static void compare_op(ki_op_kind kind) {
+    op_case cases[2 * OP_MAX_CASES];
+    int n = op_cases_read(ki_op_name(kind), cases);
+    n += op_cases_read("small", cases + n);
+    if (!cuda[0]->type->kernels[kind]) {
+        print_message("no kernel for %s\n", ki_op_name(kind));
+        skip();
+    }
+    for (size_t s = 0; s < N_ROWS(sides); s++) {
+        double worst = 0;
+        int n_compared = 0;
+        for (int i = 0; i < n; i++) {
+            if (cases[i].kind != kind || !is_taken(&cases[i], s, i)) continue;
+            compare_case(&sides[s], &cases[i], &worst);
+            n_compared++;
+        }
+        print_message("%3d cases of %s in %s, worst %.2g\n", n_compared, ki_op_name(kind), sides[s].name,
+                      worst);
+    }
+}
+
+#define OP_TEST(NAME, name) \
+    static void test_##name(void **state) { (void)state, compare_op(KI_OP_##NAME); }
+KI_OP_LIST(OP_TEST)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define OP_ROW(NAME, name) cmocka_unit_test(test_##name),
+        KI_OP_LIST(OP_ROW)};
+    /* The first op, input, is not run. */
+    return _cmocka_run_group_tests("backend/cuda against ref", tests + 1, N_ROWS(tests) - 1, open_all,
+                                   close_all);
+}
