@@ -24,7 +24,7 @@
 #include "objective/reg/moments.h"
 
 /* Of projected positions; past it they are made in blocks and computed again. */
-#define MOST_BYTES ((size_t)1536 << 20)
+#define MOST_BYTES ((size_t)4 << 30)
 
 typedef struct horde {
     int orders;
