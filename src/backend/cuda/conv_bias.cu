@@ -3,7 +3,8 @@
 #include "backend/cuda/conv_kernels.h"
 #include "backend/cuda/number.cuh"
 
-enum { THREADS = 256, MAX_BLOCKS = 4096, MAX_RUNS = 128 };
+enum { THREADS = 256, MAX_RUNS = 128 };
+static const int64_t most_blocks = 4096;
 
 /* Can a tensor be read in packs: rows of whole packs that begin at 16 bytes? */
 template <typename T>
@@ -14,7 +15,7 @@ static bool in_packs(const void *ptr, int64_t c, int64_t pitch) {
 
 static unsigned blocks_of(int64_t n) {
     const int64_t blocks = (n + THREADS - 1) / THREADS;
-    return (unsigned)(blocks < 1 ? 1 : blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS);
+    return (unsigned)(blocks < 1 ? 1 : blocks < most_blocks ? blocks : most_blocks);
 }
 
 template <typename T, int V>
