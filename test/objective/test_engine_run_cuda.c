@@ -3,6 +3,7 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "core/rng.h"
+#include "kith/objective.h"
 #include "objective/device.h"
 
 enum { MOST_ITEMS = 160, MOST_DIM = 80, N_CLASSES = 41 };
@@ -249,6 +250,51 @@ static void test_parameters(void **state) {
     made_free(&m);
 }
 
+/* The public way: values, gradients and what is remembered, as the host gives them; batches of two sizes. */
+static void test_placed(void **state) {
+    (void)state;
+    const char *recipe =
+        "loss: {name: margin}\nminer: distance_weighted\nmemory: {size: 50, warmup: 1}\n"
+        "regularizers: [{name: norm_l2, stops_at_embedding: true}]";
+    const kith_objective_sizes sizes = {.n_classes = N_CLASSES, .embedding = 12};
+    kith_error err = {0};
+    kith_objective *host = NULL, *other = NULL;
+    int64_t wide_labels[MOST_ITEMS];
+    assert_ok(kith_objective_new(recipe, &sizes, 5, &host, &err), &err);
+    assert_ok(kith_objective_new(recipe, &sizes, 5, &other, &err), &err);
+    assert_ok(kith_objective_place(other, "cuda", &err), &err);
+    for (int step = 0; step < 4; step++) {
+        const ki_batch core = batch_of(step == 2 ? 21 : 30, 12, 3, (uint32_t)step);
+        for (int64_t i = 0; i < core.m; i++) wide_labels[i] = labels[i];
+        const kith_batch batch = {.n = core.m,
+                                  .labels = wide_labels,
+                                  .step = (uint64_t)step,
+                                  .tap[KITH_TAP_EMBEDDING] = {.data = points, .rows = core.m, .cols = 12}};
+        kith_result wanted, found;
+        assert_ok(kith_objective_evaluate(host, &batch, &wanted, &err), &err);
+        assert_ok(kith_objective_evaluate(other, &batch, &found, &err), &err);
+        if (fabs(found.total - wanted.total) > 1e-5 * fabs(wanted.total))
+            fail_msg("step %d: %.9g, wanted %.9g", step, found.total, wanted.total);
+        device_bad = 0;
+        device_compare("placed", "embedding", found.gradient[KITH_TAP_EMBEDDING],
+                       wanted.gradient[KITH_TAP_EMBEDDING], core.m * 12, 1e-5, 0);
+        device_compare("placed", "stopped", found.stopped, wanted.stopped, core.m * 12, 1e-5, 0);
+        kith_objective_param a, b;
+        for (int i = 0; kith_objective_param_at(host, i, &a) && kith_objective_param_at(other, i, &b); i++) {
+            device_compare("placed", a.name, b.value, a.value, a.n, 1e-6, 0);
+            device_compare("placed", a.name, b.gradient, a.gradient, a.n, 1e-5, 0);
+        }
+        assert_int_equal(device_bad, 0);
+    }
+    const kith_bench_objective bench = {
+        .recipe = "loss: {name: raw}", .batch = 12, .dim = 8, .images = 2, .n_steps = 1, .device = "cuda"};
+    kith_bench_objective_result result;
+    assert_ok(kith_bench_objective_run(&bench, &result, &err), &err);
+    assert_true(result.seconds > 0 && isfinite(result.value));
+    kith_objective_free(host);
+    kith_objective_free(other);
+}
+
 /* What is not finite is a flag, and does not get into the memory; a label out of range is an error. */
 static void test_faults(void **state) {
     (void)state;
@@ -361,6 +407,7 @@ int main(void) {
         cmocka_unit_test(test_a_captured_evaluation_follows_the_steps),
         cmocka_unit_test(test_deterministic),
         cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_placed),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_out_of_memory),
