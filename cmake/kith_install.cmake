@@ -1,9 +1,10 @@
-# make install: program, libraries, headers, pkg-config file, man page.
+# make install: program, libraries, headers, recipes, pkg-config file, man page.
 install(TARGETS kith_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS kith_shared kith_static LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
                                         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/kith DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/kith)
 
 # What a static link needs beside libkith.a is what kith_objects links to, so that a library added
 # there is not forgotten here. These are the shared ones: Requires.private would also ask for what

@@ -107,6 +107,11 @@ typedef struct kith_result {
 KITH_API kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch *batch,
                                              kith_result *ret_result, kith_error *err);
 
+/* Where it is evaluated from now on: "cpu" (the host, as at first) or "cuda". Batches are copied there and results
+ * back: a way to compare devices, not to train. An unknown device, or a term that it does not have, is an error
+ * of the next evaluation (KITH_ENOTFOUND, KITH_EUNSUPPORTED). Pair weights and descriptors stay with the host. */
+KITH_API kith_status kith_objective_place(kith_objective *objective, const char *device, kith_error *err);
+
 /* Pair weights of the loss (the unified view): w = -dL/dS for positive pairs, +dL/dS for negative ones,
  * 0 for pairs that do not count, S the similarities. float32 [n, n]; [n, proxies] for a proxy loss.
  * ret_similarity (may be NULL): S in the same shape. KITH_EINVAL when the loss is none. */
@@ -156,6 +161,8 @@ typedef struct kith_bench_objective {
     int64_t images;  /* per class */
     int64_t n_steps; /* 0: by the time one takes */
     bool no_products;
+    const char
+        *device; /* NULL or "cpu": the host; else its evaluations in a row, captured; no products then */
 } kith_bench_objective;
 
 typedef struct kith_bench_objective_result {

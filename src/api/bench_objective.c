@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/objective_handle.h"
+#include "api/placed.h"
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "core/rng.h"
@@ -45,6 +47,28 @@ static void products(const float *x, int64_t n, int64_t dim, float *s, float *ou
     ki_gemm(false, false, n, dim, n, 1, s, n, x, dim, 0, out, dim);
 }
 
+/* The same batch on a device that evaluates objectives itself. */
+static kith_status time_on_device(const kith_bench_objective *options, kith_objective *objective,
+                                  const float *x, const int64_t *labels,
+                                  kith_bench_objective_result *ret_result, kith_error *err) {
+    const int64_t n = options->batch;
+    int32_t *label = NULL;
+    ki_placed *placed = NULL;
+    kith_status status = KITH_OK;
+    KI_CHECK(ki_alloc_or(&label, (size_t)n, sizeof *label, "labels", err));
+    for (int64_t i = 0; i < n; i++) label[i] = (int32_t)labels[i];
+    const ki_batch batch = {
+        .m = n, .label = label, .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = n, .cols = options->dim}};
+    *ret_result = (kith_bench_objective_result){
+        .batch = n, .dim = options->dim, .n_steps = options->n_steps, .n_threads = ki_threads()};
+    KI_CHECK(ki_placed_new(options->device, objective->core, &batch, &placed, err));
+    KI_CHECK(ki_placed_time(placed, &batch, options->n_steps, &ret_result->seconds, &ret_result->value, err));
+done:
+    ki_placed_free(placed);
+    ki_free(label);
+    return status;
+}
+
 kith_status kith_bench_objective_run(const kith_bench_objective *options,
                                      kith_bench_objective_result *ret_result, kith_error *err) {
     const int64_t n = options->batch, dim = options->dim, images = options->images;
@@ -64,6 +88,10 @@ kith_status kith_bench_objective_run(const kith_bench_objective *options,
     make_batch(n, dim, images, x, labels);
     const kith_objective_sizes sizes = {.n_classes = n_classes, .embedding = dim};
     KI_CHECK(kith_objective_new(options->recipe, &sizes, 1, &objective, err));
+    if (options->device && strcmp(options->device, "cpu") != 0) {
+        status = time_on_device(options, objective, x, labels, ret_result, err);
+        goto done;
+    }
     const kith_batch batch = {
         .n = n, .labels = labels, .tap[KITH_TAP_EMBEDDING] = {.data = x, .rows = n, .cols = dim}};
     const double start = now();

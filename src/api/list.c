@@ -57,6 +57,18 @@ static bool optimizer_at(int i, entry *ret) {
     return m != NULL;
 }
 
+/* What is in recipes/, as found when the build was configured (cmake/kith_recipes.cmake). */
+static bool recipe_at(int i, entry *ret) {
+    static const entry rows[] = {
+#define X(name, summary) {name, summary, "recipes/" name ".yaml", NULL},
+#include "kith_recipes.def"
+#undef X
+    };
+    if (i < 0 || (size_t)i >= sizeof rows / sizeof rows[0]) return false;
+    *ret = rows[i];
+    return true;
+}
+
 static bool dataset_at(int i, entry *ret) {
     const char *name = i < 0 ? NULL : kith_dataset_kind_name((size_t)i);
     if (name) *ret = (entry){name, kith_dataset_kind_summary((size_t)i), NULL, NULL};
@@ -91,6 +103,7 @@ static const struct kind {
      optimizer_at},
     {"datasets", "layouts of labelled images that are read", dataset_at},
     {"sections", "recipe sections about images, batches and learning", section_at},
+    {"recipes", "ready to train with; installed under share/kith/recipes", recipe_at},
     {"devices", "what a network can run on", device_at},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };

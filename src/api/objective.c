@@ -6,6 +6,7 @@
 #include "api/objective_handle.h"
 #include "core/alloc.h"
 #include "io/yaml.h"
+#include "objective/check.h"
 
 static const ki_tap taps[KITH_N_TAPS] = {
     [KITH_TAP_MAP] = KI_TAP_MAP,
@@ -63,8 +64,18 @@ done:
     return status;
 }
 
+kith_status kith_objective_place(kith_objective *objective, const char *device, kith_error *err) {
+    if (strlen(device) >= sizeof objective->device)
+        return ki_fail(err, KITH_EINVAL, "no device is called '%.40s'", device);
+    ki_placed_free(objective->placed);
+    objective->placed = NULL;
+    strcpy(objective->device, strcmp(device, "cpu") == 0 ? "" : device);
+    return KITH_OK;
+}
+
 void kith_objective_free(kith_objective *objective) {
     if (!objective) return;
+    ki_placed_free(objective->placed);
     ki_objective_free(objective->core);
     ki_arena_release(&objective->arena);
     ki_free(objective->label);
@@ -106,6 +117,17 @@ static kith_status to_core(kith_objective *o, const kith_batch *batch, ki_batch 
     return KITH_OK;
 }
 
+static kith_status evaluate(kith_objective *o, const ki_batch *batch, ki_result *ret, kith_error *err) {
+    if (!o->device[0]) return ki_objective_evaluate(o->core, batch, ret, err);
+    KI_TRY(ki_batch_check(o->core, batch, err));
+    if (o->placed && !ki_placed_fits(o->placed, batch)) {
+        ki_placed_free(o->placed);
+        o->placed = NULL;
+    }
+    if (!o->placed) KI_TRY(ki_placed_new(o->device, o->core, batch, &o->placed, err));
+    return ki_placed_evaluate(o->placed, batch, ret, err);
+}
+
 kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch *batch,
                                     kith_result *ret_result, kith_error *err) {
     kith_objective *o = objective;
@@ -116,7 +138,7 @@ kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch 
     KI_TRY(ki_grow(&o->whole, &o->whole_capacity, n, sizeof *o->whole, "gradients", err));
     KI_TRY(ki_grow(&o->term, &o->term_capacity, ki_objective_term_count(o->core), sizeof *o->term, "terms",
                    err));
-    KI_TRY(ki_objective_evaluate(o->core, &core, &result, err));
+    KI_TRY(evaluate(o, &core, &result, err));
     for (size_t i = 0; i < result.n_terms; i++)
         o->term[i] = (kith_term){result.term[i].name, result.term[i].value, result.term[i].weight};
     *ret_result = (kith_result){.total = result.total,

@@ -2,6 +2,7 @@
 #ifndef KI_API_OBJECTIVE_HANDLE_H
 #define KI_API_OBJECTIVE_HANDLE_H
 
+#include "api/placed.h"
 #include "core/arena.h"
 #include "kith/objective.h"
 #include "objective/objective.h"
@@ -15,6 +16,8 @@ struct kith_objective {
     size_t whole_capacity;
     kith_term *term;
     size_t term_capacity;
+    char device[32];   /* empty: the host */
+    ki_placed *placed; /* of the last batch on the device */
 };
 
 #endif

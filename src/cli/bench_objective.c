@@ -75,7 +75,7 @@ static int parse_batches(const char *list, int64_t *batch) {
 
 int bench_objective(int argc, char **argv) {
     cli_list names = {0};
-    const char *batches = "128,512,2048", *recipe = NULL;
+    const char *batches = "128,512,2048", *recipe = NULL, *device = NULL;
     int64_t dim = 512, images = 2, steps = 0, batch[MOST_BATCHES];
     bool json = false, all = false, no_products = false;
     const cli_option options[] = {
@@ -87,6 +87,7 @@ int bench_objective(int argc, char **argv) {
         CLI_INT("images", "N", &images, 1, 65536, "items per class"),
         CLI_INT("steps", "N", &steps, 0, 100000, "timed evaluations; 0: by the time one takes"),
         CLI_FLAG("no-products", &no_products, "leave the two matrix products out (saves their memory)"),
+        CLI_TEXT("device", "NAME", &device, "where it is evaluated: cpu, or cuda (its evaluations in a row)"),
         CLI_FLAG("json", &json, "print the result as JSON"),
         CLI_END};
     const cli_usage usage = {
@@ -127,7 +128,8 @@ int bench_objective(int argc, char **argv) {
                                                 .dim = dim,
                                                 .images = images,
                                                 .n_steps = steps,
-                                                .no_products = no_products};
+                                                .no_products = no_products,
+                                                .device = device};
             kith_bench_objective_result result;
             status = kith_bench_objective_run(&bench, &result, &err);
             if (status != KITH_OK) break;

@@ -13,7 +13,7 @@
 #include "kith/knn.h"
 
 typedef struct request {
-    const char *recipe, *labels, *embedding, *pooled, *map, *state, *out, *plot, *descriptor;
+    const char *recipe, *labels, *embedding, *pooled, *map, *state, *out, *plot, *descriptor, *device;
     int64_t step, seed, pca;
     bool json;
 } request;
@@ -312,6 +312,7 @@ static void print_text(const kith_result *result, bool has_loss) {
 static kith_status run(const request *r, inputs *in, kith_objective **objective, kith_error *err) {
     kith_status status = r->labels ? read_inputs(r, in, err) : make_inputs(in, err);
     if (status == KITH_OK) status = open_objective(r, in, objective, err);
+    if (status == KITH_OK && r->device) status = kith_objective_place(*objective, r->device, err);
     if (status == KITH_OK && r->plot) status = kith_objective_plot(*objective, &in->batch, r->plot, err);
     if (status != KITH_OK || !r->labels) return status;
     kith_result result;
@@ -343,6 +344,7 @@ int cmd_objective(int argc, char **argv) {
                  "draw pair weight against similarity; without --labels on made-up data"),
         CLI_INT("step", "N", &r.step, 0, INT64_MAX, "training step, for warm-ups and random choices"),
         CLI_INT("seed", "N", &r.seed, 0, INT64_MAX, "for parameters that --state does not give"),
+        CLI_TEXT("device", "NAME", &r.device, "where it is evaluated: cpu, or cuda"),
         CLI_FLAG("json", &r.json, "print the result as JSON"),
         CLI_END};
     const cli_usage usage = {

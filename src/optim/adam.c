@@ -2,7 +2,7 @@
  *   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
  *   value -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
  * weight_decay is the L2 kind: it is part of g. */
-#include "optim/adam_shared.h"
+#include "optim/adam.h"
 
 const ki_option ki_optim_adam_options[] = {
     KI_OPTION_REAL(ki_optim_settings, beta1, 0.9, 0, 0.999999, "memory of the mean gradient", "Adam Sec. 2"),

@@ -1,6 +1,6 @@
 /* AdamW: Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019, Algorithm 2.
  * Adam without decay in the gradient; instead, before each step, value *= 1 - lr * weight_decay. */
-#include "optim/adam_shared.h"
+#include "optim/adam.h"
 
 const ki_optim_method ki_optim_adamw = {
     .name = "adamw",

@@ -126,18 +126,39 @@ static bool is_hash(const char *text) {
     return n >= 40 && strspn(text, "0123456789abcdef") == n;
 }
 
+static const char *const fact_names[][2] = {{"n_train_classes", "training classes"},
+                                            {"n_train_images", "training images"},
+                                            {"n_validation_images", "validation images"},
+                                            {"n_test_images", "test images"},
+                                            {"n_classes", "test classes"},
+                                            {"n_images", "test images"},
+                                            {"n_unreadable", "unreadable images"},
+                                            {"n_steps", "steps asked for"},
+                                            {"n_runs", "runs"},
+                                            {"steps", "steps taken"},
+                                            {"seconds", "seconds of training"},
+                                            {"img_per_s", "images per second"},
+                                            {"kith", "kith version"}};
+
+static void put_fact_name(ki_buffer *to, const char *key) {
+    char name[80];
+    for (size_t i = 0; i < sizeof fact_names / sizeof fact_names[0]; i++) {
+        if (strcmp(key, fact_names[i][0]) == 0) key = fact_names[i][1];
+    }
+    snprintf(name, sizeof name, "%s", key);
+    for (char *c = name; *c; c++) {
+        if (*c == '_') *c = ' ';
+    }
+    ki_buffer_escaped(to, name);
+}
+
 /* Every plain value of the document, so that nothing it records is hidden; whole numbers with commas,
  * hashes short with the whole one behind. */
 static void put_facts_of(ki_report *r, const ki_value *document, const char *const *skip) {
     for (const ki_value *v = document ? document->first : NULL; v; v = v->next) {
-        if (v->kind != KI_VALUE_SCALAR || is_among(v->key, skip)) continue;
-        char name[80];
-        snprintf(name, sizeof name, "%s", v->key);
-        for (char *c = name; *c; c++) {
-            if (*c == '_') *c = ' ';
-        }
+        if (v->kind != KI_VALUE_SCALAR || !v->text[0] || is_among(v->key, skip)) continue;
         ki_buffer_put(r->to, strlen(v->text) > 22 ? "<div class=\"long\"><dt>" : "<div><dt>");
-        ki_buffer_escaped(r->to, name);
+        put_fact_name(r->to, v->key);
         ki_buffer_put(r->to, "</dt><dd>");
         int64_t whole;
         double real;
@@ -160,7 +181,7 @@ static void put_facts_of(ki_report *r, const ki_value *document, const char *con
 /* What the result says is not said again from run.json. */
 static void put_facts(ki_report *r) {
     enum { MOST = 64 };
-    static const char *const said[] = {"selection", "selection_metric", "step", NULL};
+    static const char *const said[] = {"selection", "selection_metric", "step", "n_test_images", NULL};
     const char *skip[MOST + 4] = {0};
     size_t n = 0;
     for (; said[n]; n++) skip[n] = said[n];

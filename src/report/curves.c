@@ -104,19 +104,31 @@ kith_status ki_report_curves(ki_report *r) {
 /* R@1 (and the metric next to it) on seen against unseen classes, as in Figure 2 of "Energy Confused
  * Adversarial Metric Learning": the gap is what did not carry over. */
 static int put_seen(ki_report *r, const char *key, const char *title) {
-    static const char *const splits[][2] = {{"validation", "unseen: validation classes"},
-                                            {"seen", "seen: training classes"},
-                                            {"test", "unseen: test classes"}};
+    static const char *const splits[][2] = {{"validation", "unseen"}, {"seen", "seen"}, {"test", "unseen"}};
+    enum { N = sizeof splits / sizeof splits[0] };
+    char names[N][96];
     ki_chart chart = {.title = title,
                       .is_share = true,
                       .is_wide = true,
                       .mark_step = r->chosen_step,
                       .mark = "chosen step"};
-    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
-        char name[96];
+    for (int i = 0; i < N; i++) {
+        char name[96], path[40], a[KI_NUMBER_TEXT], b[KI_NUMBER_TEXT];
+        double n_classes = 0, n_images = 0;
         snprintf(name, sizeof name, "eval/%s/%s", splits[i][0], key);
         const ki_series *s = ki_log_series(&r->detail->log, name);
-        if (s) chart.line[chart.n_lines++] = (ki_chart_line){.name = splits[i][1], .series = s};
+        if (!s) continue;
+        snprintf(path, sizeof path, "%s.n_classes", splits[i][0]);
+        bool has_size = ki_document_real(r->detail->result, path, &n_classes);
+        snprintf(path, sizeof path, "%s.n_images", splits[i][0]);
+        has_size = ki_document_real(r->detail->result, path, &n_images) && has_size;
+        const char *which = i == 1 ? "training" : splits[i][0];
+        if (has_size)
+            snprintf(names[i], sizeof names[i], "%s: %s %s classes, %s images", splits[i][1],
+                     ki_count_text(n_classes, a), which, ki_count_text(n_images, b));
+        else
+            snprintf(names[i], sizeof names[i], "%s: %s classes", splits[i][1], which);
+        chart.line[chart.n_lines++] = (ki_chart_line){.name = names[i], .series = s};
     }
     if (chart.n_lines == 0) return 0;
     ki_chart_put(r->to, &chart);
@@ -127,7 +139,9 @@ kith_status ki_report_seen(ki_report *r) {
     ki_report_section(r, "seen", "Seen against unseen classes",
                       "Retrieval on classes the network was trained on and on classes it never saw. A seen "
                       "curve that climbs "
-                      "while the unseen one falls is overfitting.");
+                      "while the unseen one falls is overfitting. Sets of different size do not compare: a "
+                      "smaller one is easier, "
+                      "so look at how each curve moves.");
     ki_buffer_put(r->to, "<div class=\"pair\">\n");
     const int n = put_seen(r, "recall/1", "R@1") + put_seen(r, "map_at_r", "MAP@R");
     ki_buffer_put(r->to, "</div>\n");

@@ -126,12 +126,18 @@ kith_status ki_report_map(ki_report *r) {
     status = make_map(&m, &why);
     if (status == KITH_OK) {
         char a[KI_NUMBER_TEXT], b[KI_NUMBER_TEXT];
+        char which[2 * KI_NUMBER_TEXT + 40];
+        if (m.n == r->detail->n_test)
+            snprintf(which, sizeof which, "all %s test images", ki_count_text((double)m.n, a));
+        else
+            snprintf(which, sizeof which, "%s of the %s test images, evenly spaced",
+                     ki_count_text((double)m.n, a), ki_count_text((double)r->detail->n_test, b));
         ki_buffer_put(
             r->to,
-            "<p class=\"about\">t-SNE of %s of the %s test images, evenly spaced. Classes the network never "
-            "saw; the colour is the class (with many classes colours come close). Near means alike; "
-            "distances between far groups mean little.</p>\n",
-            ki_count_text((double)m.n, a), ki_count_text((double)r->detail->n_test, b));
+            "<p class=\"about\">t-SNE of %s: classes the network never saw. The colour is the class (with "
+            "many classes colours come close). Near means alike; distances between far groups mean "
+            "little.</p>\n",
+            which);
         put_map(&m);
     } else if (status != KITH_ENOMEM) {
         ki_report_left_out(r, why.message);

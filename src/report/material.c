@@ -179,23 +179,48 @@ static int compare_sub_runs(const void *a, const void *b) {
     return i != j ? (i > j) - (i < j) : strcmp(x, y);
 }
 
-static kith_status find_sub_runs(ki_material *run, kith_error *err) {
-    enum { MOST = 1000 };
+enum { MOST_SUB_RUNS = 1000 };
+
+/* The sub-runs in folder/prefix, with the prefix before their names. */
+static kith_status list_sub_runs(ki_material *run, const char *prefix, kith_error *err) {
     kith_status status = KITH_OK;
-    DIR *dir = opendir(run->folder);
-    if (!dir) return ki_fail(err, KITH_EIO, "%s cannot be read as a folder", run->folder);
-    run->sub_run = ki_arena_alloc(&run->arena, MOST, sizeof *run->sub_run);
-    if (!run->sub_run) KI_CHECK(ki_fail_memory(err, MOST * sizeof *run->sub_run, "names of runs"));
-    for (struct dirent *entry = readdir(dir); entry && run->n_sub_runs < MOST; entry = readdir(dir)) {
-        if (sub_run_number(entry->d_name) < 0) continue;
+    char path[LONGEST_PATH];
+    KI_TRY(path_of(run, prefix, path, err));
+    DIR *dir = opendir(path);
+    if (!dir) return ki_fail(err, KITH_EIO, "%s cannot be read as a folder", path);
+    const size_t first = run->n_sub_runs;
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        if (sub_run_number(entry->d_name) < 0 || run->n_sub_runs == MOST_SUB_RUNS) continue;
         const char *name = ki_arena_strdup(&run->arena, entry->d_name);
         if (!name) KI_CHECK(ki_fail_memory(err, strlen(entry->d_name), "a run's name"));
         run->sub_run[run->n_sub_runs++] = name;
     }
-    qsort(run->sub_run, run->n_sub_runs, sizeof *run->sub_run, compare_sub_runs);
+    qsort(run->sub_run + first, run->n_sub_runs - first, sizeof *run->sub_run, compare_sub_runs);
+    for (size_t i = first; prefix[0] && i < run->n_sub_runs; i++) {
+        run->sub_run[i] = ki_arena_printf(&run->arena, "%s/%s", prefix, run->sub_run[i]);
+        if (!run->sub_run[i]) KI_CHECK(ki_fail_memory(err, LONGEST_PATH, "a run's name"));
+    }
 done:
     closedir(dir);
     return status;
+}
+
+/* Folds may hold seeds: then those are the runs. */
+static kith_status find_sub_runs(ki_material *run, kith_error *err) {
+    const char *top[MOST_SUB_RUNS];
+    run->sub_run = ki_arena_alloc(&run->arena, MOST_SUB_RUNS, sizeof *run->sub_run);
+    if (!run->sub_run) return ki_fail_memory(err, MOST_SUB_RUNS * sizeof *run->sub_run, "names of runs");
+    KI_TRY(list_sub_runs(run, "", err));
+    const size_t n = run->n_sub_runs;
+    memcpy(top, run->sub_run, n * sizeof *top);
+    run->n_sub_runs = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t before = run->n_sub_runs;
+        KI_TRY(list_sub_runs(run, top[i], err));
+        if (run->n_sub_runs == before && run->n_sub_runs < MOST_SUB_RUNS)
+            run->sub_run[run->n_sub_runs++] = top[i];
+    }
+    return KITH_OK;
 }
 
 static kith_status read_part(ki_material *run, ki_part part, kith_error *err) {

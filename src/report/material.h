@@ -35,7 +35,7 @@ typedef struct ki_material {
     kith_array embedding, labels;
     char *path_text;
     const char **path;
-    const char **sub_run; /* names of the folders seed-K and fold-K, by number; in the arena */
+    const char **sub_run; /* folders seed-K, fold-K and fold-K/seed-L, by number; in the arena */
     size_t n_sub_runs;
 } ki_material;
 

@@ -24,7 +24,7 @@ void ki_report_left_out(ki_report *r, const char *text) {
     ki_log(KITH_LOG_WARNING, "report: %s", text);
 }
 
-/* The folder's own name: what is behind the last slash. */
+/* A folder's own name: what is behind the last slash. */
 static void put_name(ki_buffer *to, const char *folder) {
     size_t n = strlen(folder);
     while (n > 1 && folder[n - 1] == '/') n--;
@@ -39,13 +39,12 @@ static const char *fact(const ki_material *run, const char *path) {
     return ki_document_text(run->recipe, path);
 }
 
-/* "binomial, horde on convnet4, embedding of 64 values; omniglot". */
+/* "binomial + horde on convnet4, 64-d; data: omniglot". */
 static void put_subtitle(ki_report *r) {
     const ki_material *run = r->detail;
     const char *const loss = fact(run, "objective.loss.name"), *const net = fact(run, "model.backbone");
     const char *const size = fact(run, "model.embedding");
-    const char *data = fact(run, "data.dataset");
-    if (!data) data = fact(run, "data.root");
+    const char *const data = fact(run, "data.root");
     if (!loss && !net && !data) return;
     ki_buffer_put(r->to, "<p class=\"subtitle\">");
     if (loss) ki_buffer_escaped(r->to, loss);
@@ -66,8 +65,8 @@ static void put_subtitle(ki_report *r) {
         ki_buffer_put(r->to, "-d");
     }
     if (data) {
-        ki_buffer_put(r->to, ", data: ");
-        ki_buffer_escaped(r->to, data);
+        ki_buffer_put(r->to, "; data: ");
+        put_name(r->to, data);
     }
     ki_buffer_put(r->to, "</p>\n");
 }
@@ -101,12 +100,13 @@ static void put_foot(ki_report *r) {
 
 kith_status ki_report_recipe(ki_report *r) {
     ki_report_section(r, "recipe", "Recipe", NULL);
-    if (r->detail->recipe_text) {
+    const ki_material *from = r->run.recipe_text ? &r->run : r->detail;
+    if (from->recipe_text) {
         ki_buffer_put(r->to, "<details>\n<summary>recipe.yaml, with every default</summary>\n<pre>");
-        ki_buffer_escaped(r->to, r->detail->recipe_text);
+        ki_buffer_escaped(r->to, from->recipe_text);
         ki_buffer_put(r->to, "</pre>\n</details>\n");
     }
-    if (r->detail->note[KI_PART_RECIPE]) ki_report_left_out(r, r->detail->note[KI_PART_RECIPE]);
+    if (from->note[KI_PART_RECIPE]) ki_report_left_out(r, from->note[KI_PART_RECIPE]);
     ki_report_section_end(r);
     return r->to->status;
 }

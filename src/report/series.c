@@ -124,7 +124,7 @@ static kith_status add_line(reader *r, const ki_value *line, bool *ret_is_good) 
     snprintf(prefix, sizeof prefix, "%s/", r->name);
     forget_from(r->log, prefix, r->step);
     if (!is_eval && r->step < r->log->last_step) forget_from(r->log, "eval/", r->step + 0.5);
-    r->log->last_step = r->step;
+    if (!is_eval || r->step > r->log->last_step) r->log->last_step = r->step;
     return add_numbers(r, line, (size_t)n, 1);
 }
 

@@ -83,6 +83,7 @@ kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *
     ki_folder folder = {.lock = -1};
     ki_path sub;
     kith_status status;
+    folder.is_new = !ki_is_folder("%s", path);
     KI_CHECK(ki_make_folders(path, err));
     folder.path = ki_strdup(path);
     if (!folder.path) {
@@ -99,6 +100,16 @@ kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *
 done:
     ki_folder_release(&folder);
     return status;
+}
+
+void ki_folder_undo(const ki_folder *folder) {
+    ki_path path;
+    if (!folder->is_new || !folder->path) return;
+    if (ki_folder_at(folder, &path, NULL, "checkpoints") == KITH_OK && rmdir(path.s) == 0 &&
+        ki_folder_at(folder, &path, NULL, "lock") == KITH_OK) {
+        unlink(path.s);
+        rmdir(folder->path);
+    }
 }
 
 void ki_folder_release(ki_folder *folder) {

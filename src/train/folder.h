@@ -10,13 +10,17 @@
 
 typedef struct ki_folder {
     char *path;
-    int lock; /* file descriptor; -1: none */
+    int lock;    /* file descriptor; -1: none */
+    bool is_new; /* ki_folder_open made it */
 } ki_folder;
 
 /* Make the folder (and those above it) if need be, take its lock and clear away what a killed process
  * left half-written. KITH_EIO: another process works in it, or it cannot be written. */
 kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *err);
 void ki_folder_release(ki_folder *folder); /* fine on a zeroed struct whose lock is -1 */
+
+/* Take back what ki_folder_open made, when nothing has been put in it since. */
+void ki_folder_undo(const ki_folder *folder);
 
 /* FOLDER/… as a path. */
 kith_status ki_folder_at(const ki_folder *folder, ki_path *ret_path, kith_error *err, const char *fmt, ...)

@@ -137,6 +137,10 @@ kith_status ki_judge_embed(ki_judge *judge, const int64_t *items, int64_t n, con
     *ret_embedded = e;
     e = (ki_embedded){0};
 done:
+    if (status != KITH_OK) { /* rows may still be on their way to memory that goes now */
+        ki_embedder_free(judge->embedder);
+        judge->embedder = NULL;
+    }
     ki_loader_free(loader);
     ki_embedded_release(&e);
     return status;

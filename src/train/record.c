@@ -5,35 +5,44 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "io/events.h"
 #include "kith/json.h"
+
+enum { MOST_SCALARS = 128, TAG_BYTES = 96 };
 
 struct ki_record {
     int fd;
     int64_t n_bytes;
     char *path;
     kith_json *json;
+    ki_events *events;
+    /* Of the line being written. */
+    int n_scalars;
+    ki_events_scalar scalar[MOST_SCALARS];
+    char tag[MOST_SCALARS][TAG_BYTES];
 };
 
 static kith_status fail_write(const ki_record *r, kith_error *err) {
     return ki_fail(err, KITH_EIO, "cannot write %s: %s", r->path, strerror(errno));
 }
 
-kith_status ki_record_open(const char *path, int64_t keep_bytes, ki_record **ret_record, kith_error *err) {
+kith_status ki_record_open(const char *folder, int64_t keep_bytes, int64_t step, ki_record **ret_record,
+                           kith_error *err) {
     kith_status status;
     ki_record *r = NULL;
     struct stat info;
     KI_CHECK(ki_zalloc_or(&r, 1, sizeof *r, "a log", err));
     r->fd = -1;
-    r->path = ki_strdup(path);
-    if (!r->path) {
-        status = ki_fail_memory(err, strlen(path), "a path");
-        goto done;
-    }
+    const size_t bytes = strlen(folder) + sizeof "/log.jsonl";
+    KI_CHECK(ki_alloc_or(&r->path, bytes, 1, "a path", err));
+    snprintf(r->path, bytes, "%s/log.jsonl", folder);
+    KI_CHECK(ki_events_open(folder, (double)time(NULL), step, &r->events, err));
     KI_CHECK(kith_json_new(&r->json, err));
-    r->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    r->fd = open(r->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (r->fd < 0 || fstat(r->fd, &info) != 0) {
         status = fail_write(r, err);
         goto done;
@@ -54,6 +63,7 @@ done:
 void ki_record_close(ki_record *r) {
     if (!r) return;
     if (r->fd >= 0) close(r->fd);
+    ki_events_close(r->events);
     kith_json_free(r->json);
     ki_free(r->path);
     ki_free(r);
@@ -95,6 +105,20 @@ static void key_int(kith_json *json, const char *key, int64_t value) {
     kith_json_int(json, value);
 }
 
+/* A number for TensorBoard, under PREFIX/NAME. */
+static void chart(ki_record *r, const char *prefix, const char *name, double value) {
+    if (r->n_scalars == MOST_SCALARS) return;
+    const int i = r->n_scalars++;
+    snprintf(r->tag[i], TAG_BYTES, "%s%s%s", prefix, *prefix ? "/" : "", name);
+    r->scalar[i] = (ki_events_scalar){r->tag[i], (float)value};
+}
+
+static kith_status put_charts(ki_record *r, int64_t step, kith_error *err) {
+    const size_t n = (size_t)r->n_scalars;
+    r->n_scalars = 0;
+    return ki_events_add(r->events, (double)time(NULL), step, r->scalar, n, err);
+}
+
 static kith_json *begin(ki_record *r, const char *kind, int64_t step) {
     kith_json_reset(r->json);
     kith_json_object_begin(r->json);
@@ -128,7 +152,14 @@ kith_status ki_record_add_step(ki_record *r, const ki_record_step *s, kith_error
     key_real(json, "img_per_s", s->images_per_second);
     key_real(json, "seconds", s->seconds);
     kith_json_object_end(json);
-    return put_line(r, err);
+    KI_TRY(put_line(r, err));
+    chart(r, "loss", "total", v->total);
+    for (size_t i = 0; i < v->n_terms; i++) chart(r, "loss", v->term[i].name, v->term[i].value);
+    for (int g = 0; g < KI_N_GROUPS; g++)
+        chart(r, "grad_norm", ki_learner_group_name((ki_learner_group)g), v->grad_norm[g]);
+    chart(r, "", "lr", s->lr);
+    chart(r, "", "img_per_s", s->images_per_second);
+    return put_charts(r, s->step, err);
 }
 
 kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, int64_t n_k, const int64_t *k,
@@ -148,7 +179,17 @@ kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, in
     key_real(json, "r_precision", scores->r_precision);
     key_real(json, "seconds", scores->seconds);
     kith_json_object_end(json);
-    return put_line(r, err);
+    KI_TRY(put_line(r, err));
+    char prefix[48];
+    snprintf(prefix, sizeof prefix, "eval/%s", split);
+    for (int64_t i = 0; i < n_k; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "recall_%lld", (long long)k[i]);
+        chart(r, prefix, name, scores->recall[i]);
+    }
+    chart(r, prefix, "map_at_r", scores->map_at_r);
+    chart(r, prefix, "r_precision", scores->r_precision);
+    return put_charts(r, step, err);
 }
 
 kith_status ki_record_add_text(ki_record *r, const char *kind, int64_t step, const char *text,

@@ -1,4 +1,5 @@
-/* log.jsonl: what happened in a run, one JSON object per line, written line by line. */
+/* What happened in a run: log.jsonl, one JSON object per line, written line by line; and the numbers of it as
+ * an event file for TensorBoard. */
 #ifndef KI_RECORD_H
 #define KI_RECORD_H
 
@@ -7,8 +8,10 @@
 
 typedef struct ki_record ki_record;
 
-/* Open `path` for adding lines behind the first `keep_bytes` (the rest is cut off). */
-kith_status ki_record_open(const char *path, int64_t keep_bytes, ki_record **ret_record, kith_error *err);
+/* Add lines to FOLDER/log.jsonl behind the first `keep_bytes` (the rest is cut off), and begin a new event
+ * file for what follows step `step`. */
+kith_status ki_record_open(const char *folder, int64_t keep_bytes, int64_t step, ki_record **ret_record,
+                           kith_error *err);
 void ki_record_close(ki_record *record); /* NULL is fine */
 
 typedef struct ki_record_step {

@@ -313,7 +313,6 @@ kith_status ki_train_setup(ki_train_state *run, kith_error *err) {
     kith_status status;
     ki_sampler *sampler = NULL;
     int64_t last = -1;
-    ki_path path;
     hash_text(ki_recipe_identity(run->recipe), run->recipe_hash);
     KI_CHECK(check_folder(run, err));
     KI_CHECK(ki_folder_last_checkpoint(&run->folder, &last, err));
@@ -330,8 +329,7 @@ kith_status ki_train_setup(ki_train_state *run, kith_error *err) {
         run->at.sampler = ki_sampler_save(sampler);
         KI_CHECK(begin(run, err));
     }
-    KI_CHECK(ki_folder_at(&run->folder, &path, err, "log.jsonl"));
-    KI_CHECK(ki_record_open(path.s, run->at.log_bytes, &run->record, err));
+    KI_CHECK(ki_record_open(run->folder.path, run->at.log_bytes, run->at.step, &run->record, err));
     ki_sampler *taken = sampler;
     sampler = NULL;
     KI_CHECK(start_loader(run, taken, err));

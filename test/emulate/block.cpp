@@ -132,7 +132,8 @@ void resume(fiber *f) {
 thread *wait_here(wait state, unsigned mask, uint64_t value, const char *file, int line) {
     const int t = current;
     thread *self = &threads[(size_t)t];
-    *self = {state, running, file, line, mask, value, {}};
+    self->state = state, self->on = running, self->file = file, self->line = line;
+    self->mask = mask, self->value = value;
     switch_to(running, &scheduler);
     enter(t);
     return self;

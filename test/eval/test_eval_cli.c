@@ -110,6 +110,30 @@ static void test_compare_says_what_differs(void **state) {
     assert_one_line();
 }
 
+/* Where there is a device the metrics are the same; where there is none, one line says so. */
+static void test_device(void **state) {
+    (void)state;
+    const char *const what =
+        "-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --metrics retrieval";
+    const int status = run("%s eval %s --device cuda", testing_program(), what);
+    if (status != 0) {
+        assert_int_equal(status, 1);
+        assert_one_line();
+        assert_holds("CUDA");
+    } else {
+        kith_result *here = result_of(what, "here.json");
+        char there[512];
+        snprintf(there, sizeof there, "%s --device cuda", what);
+        kith_result *found = result_of(there, "there.json");
+        assert_true(number(here, "map") == number(found, "map"));
+        kith_result_free(here);
+        kith_result_free(found);
+    }
+    assert_int_equal(run("%s bench knn -e " GOLDEN "blobs_embedding.npy --device cude", testing_program()),
+                     1);
+    assert_one_line();
+}
+
 static void test_mistakes_are_one_line(void **state) {
     (void)state;
     static const struct {
@@ -253,6 +277,7 @@ int main(void) {
         cmocka_unit_test(test_json_equals_the_reference),
         cmocka_unit_test(test_query_and_gallery),
         cmocka_unit_test(test_compare_says_what_differs),
+        cmocka_unit_test(test_device),
         cmocka_unit_test(test_mistakes_are_one_line),
         cmocka_unit_test(test_nan_rows_and_empty_input),
         cmocka_unit_test(test_model_and_saved_embeddings_agree),

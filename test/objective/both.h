@@ -15,6 +15,7 @@ typedef struct device_batch {
     int32_t *label;
     ki_real *tap[KI_N_TAPS];
     ki_sizes sizes;
+    int64_t pitch; /* of the map on the device when it is a slice of something wider; else 0 */
 } device_batch;
 
 enum { DEVICE_CLASSES = 40 };
@@ -88,6 +89,7 @@ static inline ki_edge device_edge(const device_run *run, ki_tap tap) {
                                              : KI_SHAPE2(b->batch.tap[tap].rows, b->batch.tap[tap].cols);
     ki_edge edge = {.shape = shape, .layout = tap == KI_TAP_MAP ? KI_NATIVE : KI_PLAIN};
     edge.bytes = run->backend->type->edge_bytes(run->backend, &edge.shape, edge.layout);
+    if (tap == KI_TAP_MAP) edge.pitch = b->pitch;
     return edge;
 }
 
@@ -103,9 +105,10 @@ static inline void device_run_prepare(device_run *run, ki_backend *backend, ki_o
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (tap == KI_TAP_LOGITS || !(ki_objective_taps(objective) & KI_TAP_BIT(tap))) continue;
         const ki_edge edge = device_edge(run, tap);
-        void *data = device_take(run, edge.bytes);
+        const size_t bytes = edge.pitch ? edge.bytes / (size_t)b->c * (size_t)edge.pitch : edge.bytes;
+        void *data = device_take(run, bytes);
         run->in.tap_edge[tap] = edge;
-        run->in.diff[tap] = device_take(run, edge.bytes);
+        run->in.diff[tap] = device_take(run, bytes);
         assert_ok(backend->type->import(backend, &edge, data, b->tap[tap], &err), &err);
         run->in.tap[tap] = data;
         if (tap == KI_TAP_WEIGHT)

@@ -34,12 +34,14 @@ typedef struct shape {
     const char *name;
     int64_t m, dim, c, h, w;
     int32_t (*label_of)(int64_t i);
+    int64_t pitch;
 } shape;
 
 static const shape shapes[] = {
-    {"fours", 16, 8, 24, 3, 3, fours},
-    {"uneven", 13, 5, 7, 2, 3, uneven},
-    {"one class", 5, 4, 8, 1, 1, one},
+    {"fours", 16, 8, 24, 3, 3, fours, 0},
+    {"uneven", 13, 5, 7, 2, 3, uneven, 0},
+    {"one class", 5, 4, 8, 1, 1, one, 0},
+    {"a slice", 12, 4, 8, 2, 2, fours, 24},
 };
 
 static const char *const recipes[] = {
@@ -64,6 +66,7 @@ static void run_case(ki_backend *on, const char *recipe, const shape *s, double 
     device_batch b = device_batch_new(s->m, s->dim, s->c, s->h, s->w, s->label_of);
     made host = made_of(recipe, &b.sizes), device = made_of(recipe, &b.sizes);
     device_run run;
+    b.pitch = s->pitch;
     snprintf(where, sizeof where, "%s, %s", recipe, s->name);
     device_run_open(&run, on, device.objective, &b);
     device_evaluate(&run);
@@ -85,7 +88,7 @@ static void test_float32(void **state) {
  * slope of 50 over similarities) then multiplies. */
 static void test_bf16(void **state) {
     (void)state;
-    static const shape large = {"bf16", 24, 16, 64, 7, 7, fours};
+    static const shape large = {"bf16", 24, 16, 64, 7, 7, fours, 72};
     run_case(half, "loss: {name: binomial}\nregularizers: [{name: horde, dimension: 512, embedding: 64}]",
              &large, 2e-2);
     run_case(half,

@@ -173,11 +173,12 @@ static void test_same_bits_twice(void **state) {
 static void test_captured_step(void **state) {
     (void)state;
     static const char recipe[] =
-        "loss: {name: none}\n"
+        "loss: {name: binomial}\n"
         "regularizers: [{name: energy_confusion, pairs: 40}, {name: density, warmup: 10},\n"
-        "  {name: joint_similarity, layers: [embedding]}, {name: intra_class, weight: 2, warmup: 5}]";
+        "  {name: joint_similarity, layers: [embedding]}, {name: intra_class, weight: 2, warmup: 5},\n"
+        "  {name: horde, orders: 3, dimension: 20, embedding: 6, warmup: 20}]";
     static int32_t (*const labels[])(int64_t i) = {fours, uneven, one, all_distinct};
-    device_batch b = device_batch_new(30, 12, 5, 1, 1, fours);
+    device_batch b = device_batch_new(30, 12, 5, 2, 2, fours);
     made device = made_of(recipe, &b.sizes);
     const ki_engine_type *type = ki_engine_of(backend);
     device_run run;

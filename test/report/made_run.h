@@ -87,7 +87,7 @@ static inline void made_result(const made_run *run, double shift) {
         "\"untrained\":{\"recall\":{\"1\":0.341,\"2\":0.442,\"4\":0.551,\"8\":0.66},\"map_at_r\":0.101,"
         "\"r_precision\":0.17,\"nmi\":0.41},"
         "\"seen\":{\"recall\":{\"1\":0.93,\"2\":0.95,\"4\":0.97,\"8\":0.99},\"map_at_r\":0.66,"
-        "\"r_precision\":0.7},"
+        "\"r_precision\":0.7,\"n_images\":5864,\"n_classes\":100},"
         "\"n_classes\":100,\"n_images\":5924,\"steps\":%d,\"seconds\":1550.2,\"img_per_s\":412.3}\n",
         run->n_steps * 6 / 10, 0.615 + shift, 0.718 + shift, 0.81 + shift, 0.88 + shift, 0.25 + shift,
         0.35 + shift, 0.63 + shift, 0.603 + shift, 0.628 + shift, run->n_steps);

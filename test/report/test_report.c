@@ -83,14 +83,14 @@ static void test_holds_every_part(void **state) {
     const kith_report_options o = quick();
     char *page = page_of(&o);
     static const char *const parts[] = {"<h1>run</h1>",
-                                        "binomial + horde on convnet4, 64-d",
+                                        "binomial + horde on convnet4, 64-d; data: images",
                                         ">61.5<small> %</small>",
                                         "95 % interval 60.3 to 62.8; untrained 34.1",
                                         "The model of step 360 was chosen by its MAP@R on validation classes",
                                         "0123456789abcdef0123456789abcdef01234567",
                                         "id=\"seen\"",
                                         "unseen: validation classes",
-                                        "seen: training classes",
+                                        "seen: 100 training classes, 5,864 images",
                                         "Total loss",
                                         "<b>horde</b>",
                                         "Learning rate",

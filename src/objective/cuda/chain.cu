@@ -71,29 +71,39 @@ __device__ float weighed(const ki_cuda_view &v, const float *scale, int64_t at) 
     return v.measure == KI_VIEW_EUCLIDEAN ? g * by_square(v.s[at]) : g;
 }
 
-__global__ void symmetrize(ki_cuda_view v, const float *scale_, float *h, float *memory_sum) {
+enum { TILE = 32, TILE_ROWS = 8 };
+
+/* One tile of h: the tile of G, and for columns of the batch the mirrored one, turned in shared memory. */
+__global__ void symmetrize(ki_cuda_view v, const float *scale_, float *h) {
+    KI_SHARED_ARRAY(float, turned, TILE *(TILE + 1));
+    const float scale[3] = {scale_[0], scale_[1], scale_[2]};
+    const int i_0 = (int)blockIdx.y * TILE, j_0 = (int)blockIdx.x * TILE;
+    const int x = (int)threadIdx.x, y_0 = (int)threadIdx.y;
+    for (int y = y_0; y < TILE; y += TILE_ROWS) {
+        const int i = j_0 + y, j = i_0 + x;
+        turned[x * (TILE + 1) + y] = i < v.m && j < v.m ? weighed(v, scale, (int64_t)i * v.ld + j) : 0;
+    }
+    __syncthreads();
+    for (int y = y_0; y < TILE; y += TILE_ROWS) {
+        const int i = i_0 + y, j = j_0 + x;
+        if (i >= v.m || j >= v.n) continue;
+        const int64_t at = (int64_t)i * v.ld + j;
+        h[at] = weighed(v, scale, at) + turned[y * (TILE + 1) + x];
+    }
+}
+
+/* The weighted difference sum_j h_ij (x_i - x_j) becomes one product when -sum_j h_ij stands on the diagonal. */
+__global__ void diagonal(ki_cuda_view v, float *h, float *memory_sum) {
     KI_SHARED_ARRAY(double, room, KI_ROOM);
     const int i = (int)blockIdx.x;
-    const int64_t row = (int64_t)i * v.ld;
-    const bool is_distance = v.measure != KI_VIEW_INNER;
-    const float scale[3] = {scale_[0], scale_[1], scale_[2]};
-    double batch = 0, memory = 0;
+    float *row = h + (int64_t)i * v.ld;
+    double sum[2] = {0, 0}; /* of the batch, of the memory */
     KI_COLUMNS(j, v.n) {
-        float a = weighed(v, scale, row + j);
-        if (j < v.m) {
-            a += weighed(v, scale, (int64_t)j * v.ld + i);
-            if (is_distance && j == i) a = 0;
-            batch += (double)a;
-        } else {
-            memory += (double)a;
-        }
-        if (!(is_distance && j == i)) h[row + j] = a;
+        if (j != i) sum[j >= v.m] += (double)row[j];
     }
-    if (!is_distance) return;
-    double sum[2] = {batch, memory};
     ki_block_sums(sum, room);
     if (!ki_is_first()) return;
-    h[row + i] = (float)-(sum[0] + sum[1]);
+    row[i] = (float)-(sum[0] + sum[1]);
     memory_sum[i] = (float)sum[1];
 }
 
@@ -137,7 +147,10 @@ cudaError_t ki_cuda_sum_up(const ki_cuda_view *view, const ki_cuda_weight weight
 
 cudaError_t ki_cuda_symmetrize(const ki_cuda_view *view, const float *scale, float *h, float *memory_sum,
                                cudaStream_t stream) {
-    return KI_LAUNCH(symmetrize, (unsigned)view->m, view->threads, 0, stream, *view, scale, h, memory_sum);
+    const dim3 tiles((unsigned)(view->n + TILE - 1) / TILE, (unsigned)(view->m + TILE - 1) / TILE);
+    KI_LAUNCH_TRY(symmetrize, tiles, dim3(TILE, TILE_ROWS), 0, stream, *view, scale, h);
+    if (view->measure == KI_VIEW_INNER) return cudaSuccess;
+    return KI_LAUNCH(diagonal, (unsigned)view->m, view->threads, 0, stream, *view, h, memory_sum);
 }
 
 cudaError_t ki_cuda_scale(const ki_cuda_view *view, const float *scale, cudaStream_t stream) {

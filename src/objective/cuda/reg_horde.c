@@ -14,8 +14,8 @@
  *   held       321 MB positions, 118 MB packed W and E, 20 MB moments and their gradients.
  *
  * All orders are packed into one matrix, so that f W is one product, large enough to fill the device, and
- * dL/df is one too, summed over all orders inside. In float32 the same code takes float32 products.
- * The moments' embeddings, their losses and everything about them is float32. */
+ * dL/df is one too, summed over all orders inside. Products take bf16 and sum in float32; what comes out of
+ * E, the losses on it and their gradients are float32. In float32 the same code takes float32 products. */
 #include "backend/cuda/cuda.h"
 #include "objective/cuda/reg.h"
 #include "objective/cuda/reg_moments.h"
@@ -24,7 +24,7 @@
 #include "objective/reg/moments.h"
 
 /* Of projected positions; past it they are made in blocks and computed again. */
-#define MOST_BYTES ((size_t)1536 << 20)
+#define MOST_BYTES ((size_t)4 << 30)
 
 typedef struct horde {
     int orders;

@@ -1,0 +1,227 @@
+#include "api/placed.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/alloc.h"
+
+struct ki_placed {
+    ki_backend *backend;
+    const ki_engine_type *type;
+    ki_engine *engine;
+    ki_objective *objective;
+    ki_engine_batch batch;
+    ki_batch shape; /* sizes alone */
+    int32_t *label;
+    uint64_t *step;
+    void *tap[KI_N_TAPS];
+    ki_real *diff[KI_N_TAPS], *diff_stopped, *param; /* on the host */
+};
+
+void ki_placed_free(ki_placed *p) {
+    if (!p) return;
+    if (p->engine) p->type->close(p->engine);
+    if (p->backend) {
+        const ki_backend_type *type = p->backend->type;
+        type->free(p->backend, p->label);
+        type->free(p->backend, p->step);
+        type->free(p->backend, p->batch.diff_stopped);
+        for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+            type->free(p->backend, p->tap[tap]);
+            type->free(p->backend, p->batch.diff[tap]);
+        }
+    }
+    ki_backend_close(p->backend);
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) ki_free(p->diff[tap]);
+    ki_free(p->diff_stopped);
+    ki_free(p->param);
+    ki_free(p);
+}
+
+/* [m, cols], or a map as [m, c, 1, hw]: how its positions are laid out is nobody's business here. */
+static ki_edge edge_of(const ki_placed *p, ki_tap tap, const ki_tap_data *data) {
+    ki_edge edge = {.layout = tap == KI_TAP_MAP ? KI_NATIVE : KI_PLAIN,
+                    .shape = KI_SHAPE2(data->rows, data->cols)};
+    if (tap == KI_TAP_MAP) edge.shape = KI_SHAPE4(data->rows, data->c, 1, data->hw);
+    edge.bytes = p->backend->type->edge_bytes(p->backend, &edge.shape, edge.layout);
+    return edge;
+}
+
+static kith_status take(ki_placed *p, size_t bytes, void *ret_ptr, kith_error *err) {
+    void *ptr = NULL;
+    KI_TRY(p->backend->type->alloc(p->backend, bytes, &ptr, err));
+    memcpy(ret_ptr, &ptr, sizeof ptr);
+    return KITH_OK;
+}
+
+static kith_status place(ki_placed *p, const ki_batch *batch, kith_error *err) {
+    int64_t most = 1;
+    KI_TRY(take(p, (size_t)batch->m * sizeof *p->label, &p->label, err));
+    KI_TRY(take(p, sizeof *p->step, &p->step, err));
+    p->batch.label = p->label;
+    p->batch.step = p->step;
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        const ki_tap_data *data = &batch->tap[tap];
+        if (!data->data || !(ki_objective_taps(p->objective) & KI_TAP_BIT(tap))) continue;
+        p->batch.tap_edge[tap] = edge_of(p, tap, data);
+        KI_TRY(take(p, p->batch.tap_edge[tap].bytes, &p->tap[tap], err));
+        KI_TRY(take(p, p->batch.tap_edge[tap].bytes, &p->batch.diff[tap], err));
+        KI_TRY(ki_alloc_or(&p->diff[tap], (size_t)(data->rows * data->cols), sizeof *p->diff[tap],
+                           "gradients", err));
+        p->batch.tap[tap] = p->tap[tap];
+    }
+    if (ki_engine_stops(p->objective)) {
+        const int64_t n = batch->m * batch->tap[KI_TAP_EMBEDDING].cols;
+        KI_TRY(take(p, (size_t)n * sizeof(ki_real), &p->batch.diff_stopped, err));
+        KI_TRY(ki_alloc_or(&p->diff_stopped, (size_t)n, sizeof *p->diff_stopped, "gradients", err));
+    }
+    for (size_t i = 0; ki_objective_param(p->objective, i); i++) {
+        const int64_t n = ki_objective_param(p->objective, i)->count;
+        most = n > most ? n : most;
+    }
+    KI_TRY(ki_alloc_or(&p->param, (size_t)most, sizeof *p->param, "parameter gradients", err));
+    return p->type->open(p->backend, p->objective, &p->batch, batch->m, &p->engine, err);
+}
+
+kith_status ki_placed_new(const char *device, ki_objective *objective, const ki_batch *batch,
+                          ki_placed **ret_placed, kith_error *err) {
+    ki_placed *p = NULL;
+    kith_status status = KITH_OK;
+    KI_TRY(ki_zalloc_or(&p, 1, sizeof *p, "an objective on a device", err));
+    KI_CHECK(ki_backend_open(device, NULL, &p->backend, err));
+    p->objective = objective;
+    p->shape = *batch;
+    p->type = ki_engine_of(p->backend);
+    if (!p->type) {
+        status = ki_fail(err, KITH_EUNSUPPORTED, "device %s does not evaluate objectives itself", device);
+        goto done;
+    }
+    KI_CHECK(place(p, batch, err));
+    *ret_placed = p;
+    return KITH_OK;
+done:
+    ki_placed_free(p);
+    return status;
+}
+
+bool ki_placed_fits(const ki_placed *p, const ki_batch *batch) {
+    bool fits = p->shape.m == batch->m;
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        const ki_tap_data *a = &p->shape.tap[tap], *b = &batch->tap[tap];
+        fits &= a->rows == b->rows && a->cols == b->cols && a->c == b->c && a->hw == b->hw &&
+                !a->data == !b->data;
+    }
+    return fits;
+}
+
+static kith_status fill(ki_placed *p, const ki_batch *batch, kith_error *err) {
+    const ki_backend_type *type = p->backend->type;
+    KI_TRY(type->upload(p->backend, p->label, batch->label, (size_t)batch->m * sizeof *p->label, err));
+    KI_TRY(type->upload(p->backend, p->step, &batch->step, sizeof *p->step, err));
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (p->tap[tap])
+            KI_TRY(type->import(p->backend, &p->batch.tap_edge[tap], p->tap[tap], batch->tap[tap].data, err));
+    }
+    if (p->batch.diff[KI_TAP_WEIGHT]) /* added to, not assigned */
+        KI_TRY(type->zero(p->backend, p->batch.diff[KI_TAP_WEIGHT], p->batch.tap_edge[KI_TAP_WEIGHT].bytes,
+                          err));
+    return type->sync(p->backend, err);
+}
+
+static kith_status bring_back(ki_placed *p, const ki_engine_values *values, ki_result *ret, kith_error *err) {
+    const ki_backend_type *type = p->backend->type;
+    ki_engine_param param;
+    *ret = (ki_result){.total = values->total,
+                       .n_terms = values->n_terms,
+                       .term = values->term,
+                       .n_pos = values->n_pos,
+                       .n_neg = values->n_neg,
+                       .n_empty = values->n_empty,
+                       .diff_stopped = p->diff_stopped};
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (!p->tap[tap]) continue;
+        KI_TRY(type->export(p->backend, &p->batch.tap_edge[tap], p->batch.diff[tap], p->diff[tap], err));
+        ret->diff[tap] = p->diff[tap];
+    }
+    if (p->diff_stopped)
+        KI_TRY(type->download(p->backend, p->batch.diff_stopped, p->diff_stopped,
+                              (size_t)(p->shape.m * p->shape.tap[KI_TAP_EMBEDDING].cols) * sizeof(ki_real),
+                              err));
+    for (size_t i = 0; p->type->param_at(p->engine, i, &param); i++) {
+        if (!param.diff) continue;
+        KI_TRY(type->download(p->backend, param.diff, p->param, (size_t)param.n * sizeof *p->param, err));
+        KI_TRY(type->sync(p->backend, err));
+        ki_real *diff = ki_objective_param(p->objective, i)->diff;
+        for (int64_t k = 0; k < param.n; k++) diff[k] += p->param[k];
+    }
+    return p->type->pull(p->engine, err);
+}
+
+kith_status ki_placed_evaluate(ki_placed *p, const ki_batch *batch, ki_result *ret_result, kith_error *err) {
+    ki_engine_values values;
+    KI_TRY(p->type->push(p->engine, err));
+    KI_TRY(fill(p, batch, err));
+    KI_TRY(p->type->clear_diffs(p->engine, err));
+    KI_TRY(p->type->evaluate(p->engine, err));
+    KI_TRY(p->type->read(p->engine, &values, err));
+    if (!values.is_finite) {
+        ki_fail(err, KITH_ENUMERIC, "an embedding or a term's value is NaN or infinite");
+        return ki_hint(err, KITH_ENUMERIC,
+                       "look for a learning rate that is too high or an unreadable input");
+    }
+    return bring_back(p, &values, ret_result, err);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+enum { RUNS = 9 };
+
+/* Seconds of one of n_steps evaluations in a row. */
+static kith_status run(ki_placed *p, void *step, int64_t n_steps, double *ret_seconds, kith_error *err) {
+    const double from = now();
+    for (int64_t k = 0; k < n_steps; k++) {
+        if (step)
+            KI_TRY(p->backend->type->capture_launch(p->backend, step, err));
+        else
+            KI_TRY(p->type->evaluate(p->engine, err));
+    }
+    KI_TRY(p->backend->type->sync(p->backend, err));
+    *ret_seconds = (now() - from) / (double)n_steps;
+    return KITH_OK;
+}
+
+kith_status ki_placed_time(ki_placed *p, const ki_batch *batch, int64_t n_steps, double *ret_seconds,
+                           double *ret_value, kith_error *err) {
+    const ki_backend_type *type = p->backend->type;
+    kith_status status = KITH_OK;
+    void *step = NULL;
+    double seconds[RUNS];
+    ki_engine_values values;
+    KI_TRY(fill(p, batch, err));
+    KI_TRY(run(p, NULL, 2, &seconds[0], err)); /* libraries choose and load what they need */
+    if (type->capture_begin) {
+        KI_TRY(type->capture_begin(p->backend, err));
+        KI_TRY(p->type->evaluate(p->engine, err));
+        KI_TRY(type->capture_end(p->backend, &step, err));
+    }
+    KI_CHECK(run(p, step, 2, &seconds[0], err));
+    if (n_steps == 0) n_steps = seconds[0] > 0.01 ? 3 : seconds[0] > 0.001 ? 20 : 100;
+    for (int i = 0; i < RUNS; i++) KI_CHECK(run(p, step, n_steps, &seconds[i], err));
+    qsort(seconds, RUNS, sizeof *seconds, ascending);
+    KI_CHECK(p->type->read(p->engine, &values, err));
+    *ret_seconds = seconds[RUNS / 2];
+    *ret_value = values.total;
+done:
+    if (step) type->capture_free(p->backend, step);
+    return status;
+}

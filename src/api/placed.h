@@ -1,0 +1,25 @@
+/* An objective and one batch of arrays on a device that evaluates objectives itself (objective/engine.h). */
+#ifndef KI_API_PLACED_H
+#define KI_API_PLACED_H
+
+#include "objective/engine.h"
+
+typedef struct ki_placed ki_placed;
+
+/* For batches with the sizes of `batch`. KITH_EUNSUPPORTED when the device evaluates on the host. The objective
+ * must outlive it. */
+kith_status ki_placed_new(const char *device, ki_objective *objective, const ki_batch *batch,
+                          ki_placed **ret_placed, kith_error *err);
+void ki_placed_free(ki_placed *placed); /* NULL is fine */
+bool ki_placed_fits(const ki_placed *placed, const ki_batch *batch);
+
+/* What ki_objective_evaluate does: the objective's parameters go to the device, and what the evaluation changes
+ * comes back to them. KITH_ENUMERIC when something was not finite. */
+kith_status ki_placed_evaluate(ki_placed *placed, const ki_batch *batch, ki_result *ret_result,
+                               kith_error *err);
+
+/* Seconds of one evaluation: medians of runs of several, captured where the device can. */
+kith_status ki_placed_time(ki_placed *placed, const ki_batch *batch, int64_t n_steps, double *ret_seconds,
+                           double *ret_value, kith_error *err);
+
+#endif

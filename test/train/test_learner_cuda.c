@@ -1,0 +1,403 @@
+/* The learner that stays on the device against the one on the host: the same losses and parameters step by
+ * step, through warm-up, recording and launching; micro-batches, resuming, stopped gradients, bad numbers. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "io/yaml.h"
+#include "kith/array.h"
+#include "objective/engine.h"
+#include "support/testing.h"
+#include "train/embedder.h"
+#include "train/feed.h"
+#include "train/learner.h"
+
+enum { WHOLE = 20, SIDE = 16, CLASSES = 4, DIM = 8, MOST_IMAGES = 24, WIDTH = 8 };
+
+typedef struct setup {
+    ki_arena arena;
+    ki_backend *backend;
+    ki_net net;
+    ki_params *params;
+    ki_objective *objective;
+    ki_optim_settings optim;
+    ki_learner *learner;
+    kith_transform transform;
+    ki_batch_format format;
+    void *pinned;
+} setup;
+
+/* Images, crops and labels, the same for everybody. */
+static uint8_t pixels[MOST_IMAGES * WHOLE * WHOLE * 3];
+static int32_t windows[MOST_IMAGES * 3], labels[MOST_IMAGES];
+static float floats[MOST_IMAGES * 3 * SIDE * SIDE];
+
+static kith_transform transform_of(void) {
+    kith_transform t = kith_transform_default();
+    t.resize_to = WHOLE;
+    t.crop = KITH_CROP_RANDOM;
+    t.crop_to = SIDE;
+    t.bgr = true;
+    t.pixel_scale = 1.0 / 255;
+    for (int k = 0; k < 3; k++) t.mean[k] = 0.4 + 0.05 * k, t.std[k] = 0.2 + 0.03 * k;
+    return t;
+}
+
+static void draw_images(void) {
+    ki_rng rng = ki_rng_at(5, KI_RNG_TEST, 0, 0);
+    const kith_transform t = transform_of();
+    for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)ki_rng_u32(&rng);
+    for (int i = 0; i < MOST_IMAGES; i++) {
+        labels[i] = i / 2 % CLASSES;
+        windows[3 * i] = (int32_t)(ki_rng_u32(&rng) % (WHOLE - SIDE + 1));
+        windows[3 * i + 1] = (int32_t)(ki_rng_u32(&rng) % (WHOLE - SIDE + 1));
+        windows[3 * i + 2] = (int32_t)(ki_rng_u32(&rng) % 2);
+        const ki_image base = {
+            .w = WHOLE, .h = WHOLE, .channels = 3, .data = pixels + (size_t)i * WHOLE * WHOLE * 3};
+        const ki_draw draw = {.from = {0, 0, WHOLE, WHOLE},
+                              .full_w = WHOLE,
+                              .full_h = WHOLE,
+                              .window = {windows[3 * i], windows[3 * i + 1], SIDE, SIDE},
+                              .mirror = windows[3 * i + 2]};
+        ki_transform_scratch scratch = {0};
+        /* The last image's last pixel is read as four bytes. */
+        static uint8_t copy[WHOLE * WHOLE * 3 + KI_IMAGE_SLACK];
+        memcpy(copy, base.data, WHOLE * WHOLE * 3);
+        ki_image padded = base;
+        padded.data = copy;
+        kith_error err;
+        assert_ok(ki_transform_float(&t, &padded, &draw, &scratch, floats + i * 3 * SIDE * SIDE, &err), &err);
+        ki_transform_scratch_release(&scratch);
+    }
+}
+
+static const ki_value *parse(setup *s, const char *yaml) {
+    ki_value *root = NULL;
+    kith_error err;
+    assert_ok(ki_yaml_parse(yaml, strlen(yaml), "test", &s->arena, &root, &err), &err);
+    return root;
+}
+
+static setup *make(const char *device, const char *objective, const char *optim, int64_t batch,
+                   bool one_by_one) {
+    setup *s = calloc(1, sizeof *s);
+    kith_error err;
+    if (ki_backend_open(device, NULL, &s->backend, &err) != KITH_OK) {
+        print_message("%s\n", err.message);
+        exit(77);
+    }
+    char width[32];
+    snprintf(width, sizeof width, "{width: %d}", WIDTH);
+    const ki_net_options net = {
+        .backbone = "convnet4", .settings = parse(s, width), .c = 3, .h = SIDE, .w = SIDE, .embedding = DIM};
+    assert_ok(ki_net_init(&net, &s->net, &err), &err);
+    assert_ok(ki_params_new(s->net.graph, s->backend, &s->params, &err), &err);
+    assert_ok(ki_params_init(s->params, 3, &err), &err);
+    const ki_sizes sizes = {.n_classes = CLASSES, .embedding = DIM, .pooled = WIDTH, .map = WIDTH};
+    assert_ok(ki_objective_new(parse(s, objective), &sizes, 3, &s->objective, &err), &err);
+    assert_ok(ki_optim_parse(parse(s, optim), &s->optim, &err), &err);
+    s->transform = transform_of();
+    s->format = ki_feed_format(s->backend, &s->transform);
+    const ki_learner_settings settings = {.backend = s->backend,
+                                          .net = &s->net,
+                                          .params = s->params,
+                                          .objective = s->objective,
+                                          .batch = batch,
+                                          .n_micro = (int)s->optim.accumulate,
+                                          .format = s->format,
+                                          .transform = &s->transform,
+                                          .seed = 3,
+                                          .one_by_one = one_by_one,
+                                          .optim = &s->optim};
+    assert_ok(ki_learner_new(&settings, &s->learner, &err), &err);
+    const ki_batch_memory memory = ki_feed_memory(s->backend);
+    if (memory.take) s->pinned = memory.take(memory.user, sizeof pixels);
+    return s;
+}
+
+static void release(setup *s) {
+    const ki_batch_memory memory = ki_feed_memory(s->backend);
+    ki_learner_free(s->learner);
+    if (s->pinned) memory.give(memory.user, s->pinned);
+    ki_objective_free(s->objective);
+    ki_params_free(s->params);
+    ki_net_release(&s->net);
+    ki_backend_close(s->backend);
+    ki_arena_release(&s->arena);
+    free(s);
+}
+
+static void add(setup *s, int first, int n, uint64_t step) {
+    kith_error err;
+    ki_learner_batch batch = {.n = n, .label = labels + first};
+    if (s->format == KI_BATCH_FLOAT) {
+        batch.data = floats + first * 3 * SIDE * SIDE;
+    } else {
+        memcpy(s->pinned, pixels + (size_t)first * WHOLE * WHOLE * 3, (size_t)n * WHOLE * WHOLE * 3);
+        batch.data = s->pinned;
+        batch.window = windows + 3 * first;
+    }
+    assert_ok(ki_learner_add(s->learner, &batch, step, &err), &err);
+    if (s->pinned) memset(s->pinned, 0x55, sizeof pixels); /* borrowed only until the call returned */
+}
+
+static void update(setup *s, double lr) {
+    kith_error err;
+    assert_ok(ki_learner_update(s->learner, lr, &err), &err);
+}
+
+static ki_learner_values read(setup *s) {
+    ki_learner_values values;
+    kith_error err;
+    assert_ok(ki_learner_read(s->learner, &values, &err), &err);
+    return values;
+}
+
+static float *values_of(const setup *s, int64_t *ret_n) {
+    kith_error err;
+    float *all = malloc((size_t)ki_learner_model_n(s->params) * sizeof *all);
+    int64_t n = 0;
+    for (int i = 0; i < ki_params_count(s->params); i++) {
+        const ki_param *p = ki_params_at(s->params, i);
+        assert_ok(ki_params_get(s->params, p, all + n, &err), &err);
+        n += p->n;
+    }
+    *ret_n = n;
+    return all;
+}
+
+static void near(const char *what, uint64_t step, double found, double wanted, double tolerance) {
+    if (!(fabs(found - wanted) <= tolerance * (fabs(wanted) + 1e-6)))
+        fail_msg("step %llu: %s is %.9g, wanted %.9g", (unsigned long long)step, what, found, wanted);
+}
+
+/* Steps of both, compared one by one; parameters at the end. */
+static void follow(const char *objective, const char *optim, int n_micro, bool one_by_one) {
+    enum { STEPS = 6, BATCH = 8 };
+    setup *host = make("cpu", objective, optim, BATCH, false);
+    setup *device = make("cuda", objective, optim, BATCH, one_by_one);
+    assert_string_equal(host->learner->type->name, "host");
+    assert_string_equal(device->learner->type->name, "device");
+    for (uint64_t step = 0; step < STEPS; step++) {
+        const double lr = 1e-2 / (double)(step + 1);
+        for (int m = 0; m < n_micro; m++) {
+            const int first = BATCH * (int)((step + (uint64_t)m) % 3);
+            add(host, first, BATCH, step);
+            add(device, first, BATCH, step);
+        }
+        update(host, lr);
+        update(device, lr);
+        const ki_learner_values a = read(host), b = read(device);
+        assert_true(b.is_finite);
+        near("the total", step, b.total, a.total, 1e-3);
+        assert_int_equal(b.n_terms, a.n_terms);
+        for (size_t i = 0; i < a.n_terms; i++) {
+            assert_string_equal(b.term[i].name, a.term[i].name);
+            near(a.term[i].name, step, b.term[i].value, a.term[i].value, 1e-3);
+            near("its weight", step, b.term[i].weight, a.term[i].weight, 1e-6);
+        }
+        assert_int_equal(b.n_pos, a.n_pos);
+        assert_int_equal(b.n_neg, a.n_neg);
+        for (int g = 0; g < KI_N_GROUPS; g++)
+            near(ki_learner_group_name((ki_learner_group)g), step, b.grad_norm[g], a.grad_norm[g], 5e-3);
+    }
+    ki_real x[BATCH * DIM], y[BATCH * DIM];
+    kith_error err;
+    assert_ok(ki_learner_embedding(host->learner, x, &err), &err);
+    assert_ok(ki_learner_embedding(device->learner, y, &err), &err);
+    assert_true(testing_relative_l2(y, x, BATCH * DIM) < 2e-3);
+    int64_t n = 0;
+    float *a = values_of(host, &n), *b = values_of(device, &n);
+    const double off = testing_relative_l2(b, a, n);
+    if (!(off < 1e-3)) fail_msg("parameters differ by %g", off);
+    free(a);
+    free(b);
+    release(host);
+    release(device);
+}
+
+static void test_pairs(void **state) {
+    (void)state;
+    follow("{loss: raw, miner: {name: vthm, margin: 0.1}}", "{lr: 1e-2, steps: 1}", 1, false);
+}
+
+static void test_kernel_by_kernel(void **state) {
+    (void)state;
+    follow("{loss: raw, miner: {name: vthm, margin: 0.1}}", "{lr: 1e-2, steps: 1}", 1, true);
+}
+
+/* Proxies learn too; a second term stops at the embedding and warms up over steps. */
+static void test_proxies_and_a_stopped_term(void **state) {
+    (void)state;
+    follow("{loss: amsoftmax, regularizers: [{name: energy_confusion, weight: 0.1, warmup: 4}]}",
+           "{lr: 1e-2, steps: 1, weight_decay: 1e-3, clip: 1}", 1, false);
+}
+
+static void test_micro_batches(void **state) {
+    (void)state;
+    follow("{loss: binomial}", "{name: sgd, momentum: 0.9, steps: 1, accumulate: 2}", 2, false);
+}
+
+/* Values of a step may be asked for when the next batch is already queued. */
+static void test_values_of_the_step_before(void **state) {
+    (void)state;
+    const char *objective = "{loss: binomial}", *optim = "{lr: 1e-2, steps: 1}";
+    setup *at_once = make("cuda", objective, optim, 8, false),
+          *later = make("cuda", objective, optim, 8, false);
+    for (uint64_t step = 0; step < 5; step++) {
+        add(at_once, 0, 8, step);
+        update(at_once, 1e-2);
+        const double wanted = read(at_once).total, norm = read(at_once).grad_norm[KI_GROUP_BACKBONE];
+        add(later, 0, 8, step);
+        update(later, 1e-2);
+        if (step == 4) break;
+        add(later, 0, 8, step + 1);
+        const ki_learner_values values = read(later);
+        assert_true(values.total == wanted);
+        assert_true(values.grad_norm[KI_GROUP_BACKBONE] == norm);
+        update(later, 1e-2);
+        /* Keep both at the same step. */
+        add(at_once, 0, 8, ++step);
+        update(at_once, 1e-2);
+    }
+    release(at_once);
+    release(later);
+}
+
+static void test_resume(void **state) {
+    (void)state;
+    const char *objective = "{loss: amsoftmax}", *optim = "{lr: 1e-2, steps: 1}";
+    kith_error err;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", testing_folder());
+    setup *s = make("cuda", objective, optim, 8, false);
+    for (uint64_t step = 0; step < 4; step++) {
+        add(s, 8 * (int)(step % 3), 8, step);
+        update(s, 1e-2);
+    }
+    kith_tensors_writer *writer = NULL;
+    assert_ok(kith_tensors_writer_new(&writer, &err), &err);
+    assert_ok(ki_learner_save(s->learner, writer, &err), &err);
+    assert_ok(kith_tensors_writer_save(writer, path, &err), &err);
+    kith_tensors_writer_free(writer);
+    setup *again = make("cuda", objective, optim, 8, false);
+    kith_tensors *tensors = NULL;
+    assert_ok(kith_tensors_open(path, &tensors, &err), &err);
+    assert_ok(ki_learner_load(again->learner, tensors, &err), &err);
+    kith_tensors_free(tensors);
+    for (uint64_t step = 4; step < 8; step++) {
+        add(s, 8 * (int)(step % 3), 8, step);
+        add(again, 8 * (int)(step % 3), 8, step);
+        update(s, 1e-2);
+        update(again, 1e-2);
+        assert_true(read(s).total == read(again).total);
+    }
+    int64_t n = 0;
+    float *a = values_of(s, &n), *b = values_of(again, &n);
+    assert_memory_equal(a, b, (size_t)n * sizeof *a);
+    free(a);
+    free(b);
+    release(s);
+    release(again);
+}
+
+/* A step that went wrong is named, also when it is read steps later. */
+static void test_bad_numbers(void **state) {
+    (void)state;
+    kith_error err;
+    setup *s = make("cuda", "{loss: binomial}", "{lr: 1e-2, steps: 1}", 8, false);
+    for (uint64_t step = 0; step < 7; step++) {
+        if (step == 4) {
+            const ki_param *p = ki_params_find(s->params, "embedding.weight");
+            float *bad = malloc((size_t)p->n * sizeof *bad);
+            for (int64_t i = 0; i < p->n; i++) bad[i] = NAN;
+            assert_ok(ki_params_set(s->params, p, bad, &err), &err);
+            assert_ok(s->backend->type->sync(s->backend, &err), &err);
+            free(bad);
+        }
+        add(s, 0, 8, step);
+        update(s, 1e-2);
+    }
+    const ki_learner_values values = read(s);
+    assert_false(values.is_finite);
+    assert_int_equal(values.bad_step, 4);
+    release(s);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    kith_error err;
+    setup *s = make("cuda", "{loss: binomial}", "{lr: 1e-2, steps: 1}", 8, false);
+    const ki_learner_batch few = {.n = 4, .data = s->pinned, .label = labels, .window = windows};
+    assert_int_equal(ki_learner_add(s->learner, &few, 0, &err), KITH_EUNSUPPORTED);
+    assert_non_null(strstr(err.message, "a batch of 4 images; on a device all have 8"));
+    const ki_learner_batch bare = {.n = 8, .data = s->pinned, .label = labels};
+    assert_int_equal(ki_learner_add(s->learner, &bare, 0, &err), KITH_EINVAL);
+    release(s);
+}
+
+/* Embeddings on the device, in batches that are not full, are the host's. */
+static void test_embedder(void **state) {
+    (void)state;
+    enum { BATCH = 5 };
+    kith_error err;
+    setup *host = make("cpu", "{loss: binomial}", "{steps: 1}", 8, false);
+    setup *device = make("cuda", "{loss: binomial}", "{steps: 1}", 8, false);
+    setup *both[] = {host, device};
+    float rows[2][MOST_IMAGES * DIM];
+    for (int w = 0; w < 2; w++) {
+        setup *s = both[w];
+        ki_embedder *embedder = NULL;
+        const ki_embedder_settings settings = {.backend = s->backend,
+                                               .net = &s->net,
+                                               .params = s->params,
+                                               .tap = "embedding",
+                                               .batch = BATCH,
+                                               .format = s->format,
+                                               .transform = &s->transform};
+        assert_ok(ki_embedder_new(&settings, &embedder, &err), &err);
+        assert_int_equal(ki_embedder_dim(embedder), DIM);
+        for (int round = 0; round < 2; round++) { /* the second with other parameters */
+            memset(rows[w], 0, sizeof rows[w]);
+            for (int at = 0; at < MOST_IMAGES; at += BATCH) {
+                const int n = MOST_IMAGES - at < BATCH ? MOST_IMAGES - at : BATCH;
+                ki_embedder_batch batch = {.n = n, .data = floats + at * 3 * SIDE * SIDE};
+                if (s->format != KI_BATCH_FLOAT) {
+                    memcpy(s->pinned, pixels + (size_t)at * WHOLE * WHOLE * 3, (size_t)n * WHOLE * WHOLE * 3);
+                    batch.data = s->pinned;
+                    batch.window = windows + 3 * at;
+                }
+                assert_ok(ki_embedder_add(embedder, &batch, rows[w] + at * DIM, &err), &err);
+                if (s->pinned) memset(s->pinned, 0x55, sizeof pixels);
+            }
+            assert_ok(ki_embedder_finish(embedder, &err), &err);
+            if (round == 0) {
+                add(s, 0, 8, 0);
+                update(s, 1e-2);
+            }
+        }
+        ki_embedder_free(embedder);
+    }
+    const double off = testing_relative_l2(rows[1], rows[0], MOST_IMAGES * DIM);
+    if (!(off < 1e-3)) fail_msg("embeddings differ by %g", off);
+    release(host);
+    release(device);
+}
+
+int main(void) {
+    draw_images();
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs),
+                                       cmocka_unit_test(test_kernel_by_kernel),
+                                       cmocka_unit_test(test_proxies_and_a_stopped_term),
+                                       cmocka_unit_test(test_micro_batches),
+                                       cmocka_unit_test(test_values_of_the_step_before),
+                                       cmocka_unit_test(test_resume),
+                                       cmocka_unit_test(test_bad_numbers),
+                                       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_embedder)};
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    testing_clean_up();
+    return failed;
+}

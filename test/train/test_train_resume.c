@@ -1,0 +1,357 @@
+/* Nothing is lost: stopped, killed, out of disk, and the run still ends in the same bits. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/rng.h"
+#include "kith/array.h"
+#include "kith/train.h"
+#include "train/tiny.h"
+
+static char output[TINY_OUTPUT];
+
+static const char *path_of(const char *out) {
+    static char path[4][4096];
+    static int next;
+    char *to = path[next++ % 4];
+    snprintf(to, sizeof path[0], "%s/%s", testing_folder(), out);
+    return to;
+}
+
+/* ---- in this process ---- */
+
+typedef struct stopper {
+    int64_t stop_at;           /* -1: never */
+    const char *chmod_at_stop; /* make this folder read-only then instead of stopping */
+} stopper;
+
+static int on_event(void *user, const kith_train_event *event) {
+    const stopper *s = user;
+    if (s->stop_at < 0 || event->step < s->stop_at) return 0;
+    if (!s->chmod_at_stop) return 1;
+    return chmod(s->chmod_at_stop, 0555) != 0;
+}
+
+static kith_status train(const char *out, bool resume, stopper s, const char *set, kith_error *err) {
+    const char *const sets[] = {set ? set : "seed=0"};
+    const kith_train_options options = {.recipe = tiny_make(),
+                                        .sets = sets,
+                                        .n_sets = 1,
+                                        .out = path_of(out),
+                                        .resume = resume,
+                                        .no_report = true,
+                                        .notify = on_event,
+                                        .user = &s};
+    return kith_train_run(&options, NULL, err);
+}
+
+static const stopper never = {.stop_at = -1};
+
+/* The run that nothing happens to. */
+static void make_whole(void) {
+    static bool is_made;
+    kith_error err;
+    if (is_made) return;
+    assert_ok(train("whole", false, never, NULL, &err), &err);
+    is_made = true;
+}
+
+/* Every tensor of the last checkpoint but the clock's, the model, and the test embeddings. */
+static void assert_same_end(const char *a, const char *b) {
+    char name[64] = "checkpoints/step-00000030.safetensors";
+    kith_tensors *x = NULL, *y = NULL;
+    kith_error err;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", path_of(a), name);
+    assert_ok(kith_tensors_open(path, &x, &err), &err);
+    snprintf(path, sizeof path, "%s/%s", path_of(b), name);
+    assert_ok(kith_tensors_open(path, &y, &err), &err);
+    assert_int_equal(kith_tensors_count(x), kith_tensors_count(y));
+    for (int64_t i = 0; i < kith_tensors_count(x); i++) {
+        const char *tensor = kith_tensors_name(x, i);
+        kith_array p, q;
+        assert_ok(kith_tensors_get(x, tensor, &p, &err), &err);
+        assert_ok(kith_tensors_get(y, tensor, &q, &err), &err);
+        if (strncmp(tensor, "run/", 4) == 0) continue; /* seconds, and bytes of the log */
+        const size_t bytes = (size_t)kith_array_count(&p) * kith_dtype_bytes(p.dtype);
+        if (memcmp(p.data, q.data, bytes) != 0)
+            fail_msg("tensor %s of %s differs from that of %s", tensor, b, a);
+    }
+    kith_tensors_free(x);
+    kith_tensors_free(y);
+    tiny_assert_same(a, b, "model.safetensors");
+    tiny_assert_same(a, b, "best.safetensors");
+    tiny_assert_same(a, b, "test/embedding.npy");
+    tiny_assert_same(a, b, "split.csv");
+}
+
+/* log.jsonl without what clocks say. */
+static void assert_same_log(const char *a, const char *b) {
+    char command[512];
+    char *text[2];
+    const char *const outs[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        text[i] = malloc(TINY_OUTPUT);
+        snprintf(command, sizeof command, "sed -E 's/\"(img_per_s|seconds)\": [^,}]*//g' %s/log.jsonl",
+                 path_of(outs[i]));
+        assert_int_equal(0, testing_run(text[i], TINY_OUTPUT, "%s", command));
+    }
+    if (strcmp(text[0], text[1]) != 0) fail_msg("logs differ:\n%s---\n%s", text[0], text[1]);
+    free(text[0]);
+    free(text[1]);
+}
+
+static void test_stopped_anywhere(void **state) {
+    (void)state;
+    static const int64_t stops[] = {0, 1, 4, 7, 10, 29, 30};
+    make_whole();
+    for (size_t i = 0; i < N_ROWS(stops); i++) {
+        char out[32];
+        kith_error err;
+        snprintf(out, sizeof out, "stopped-%d", (int)stops[i]);
+        const kith_status status = train(out, false, (stopper){.stop_at = stops[i]}, NULL, &err);
+        if (stops[i] < 30) assert_int_equal(status, KITH_ECANCELED);
+        assert_ok(train(out, true, never, NULL, &err), &err);
+        assert_same_end("whole", out);
+    }
+}
+
+static void test_the_log_goes_on_where_the_checkpoint_is(void **state) {
+    (void)state;
+    kith_error err;
+    make_whole();
+    assert_int_equal(train("log", false, (stopper){.stop_at = 20}, NULL, &err), KITH_ECANCELED);
+    /* Lines of steps that were lost with the process. */
+    FILE *log = fopen(strcat(strcpy(output, path_of("log")), "/log.jsonl"), "a");
+    fputs("{\"kind\":\"step\",\"step\":21}\n{\"kind\":\"st", log);
+    fclose(log);
+    assert_ok(train("log", true, never, NULL, &err), &err);
+    assert_same_log("whole", "log");
+}
+
+static void test_a_finished_run_is_not_run_again(void **state) {
+    (void)state;
+    kith_error err;
+    struct stat before, after;
+    char path[4096];
+    make_whole();
+    snprintf(path, sizeof path, "%s/result.json", path_of("whole"));
+    assert_int_equal(0, stat(path, &before));
+    assert_ok(train("whole", true, never, NULL, &err), &err);
+    assert_int_equal(0, stat(path, &after));
+    assert_true(before.st_ino == after.st_ino);
+}
+
+/* ---- processes ---- */
+
+static pid_t start(const char *out, bool resume, const char *set) {
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0) return pid;
+    const int null = open("/dev/null", O_WRONLY);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    const char *arguments[] = {testing_program(),
+                               "train",
+                               tiny_make(),
+                               "--out",
+                               path_of(out),
+                               "--no-report",
+                               "-q",
+                               "--set",
+                               set ? set : "seed=0",
+                               resume ? "--resume" : NULL,
+                               NULL};
+    execv(arguments[0], (char *const *)(void *)arguments);
+    _exit(127);
+}
+
+static int finish(pid_t pid) {
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void sleep_ms(double ms) {
+    const int64_t us = (int64_t)(1e3 * ms);
+    const struct timespec t = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+    nanosleep(&t, NULL);
+}
+
+static bool is_there(const char *out, const char *name) {
+    char path[4096];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s", path_of(out), name);
+    return stat(path, &info) == 0;
+}
+
+/* Twenty SIGKILLs at random moments, from before the first step to the writing of the result. */
+static void test_killed_twenty_times(void **state) {
+    (void)state;
+    make_whole();
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    assert_int_equal(0, finish(start("timed", false, NULL)));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const double whole_ms =
+        1e3 * (double)(end.tv_sec - begin.tv_sec) + 1e-6 * (double)(end.tv_nsec - begin.tv_nsec);
+    /* The moments differ from run to run: the seed is the clock, and is printed when it fails. */
+    const uint64_t seed = (uint64_t)end.tv_nsec;
+    ki_rng rng = ki_rng_at(seed, KI_RNG_TEST, 0, 0);
+    int n_killed = 0;
+    for (int i = 0; i < 20; i++) {
+        const pid_t pid = start("killed", true, NULL);
+        sleep_ms(whole_ms * ki_rng_double(&rng));
+        kill(pid, SIGKILL);
+        const int status = finish(pid);
+        n_killed += status == 128 + SIGKILL;
+        if (status != 0 && status != 128 + SIGKILL)
+            fail_msg("seed %llu: status %d", (unsigned long long)seed, status);
+        /* Done already: from the beginning once more. */
+        if (is_there("killed", "result.json"))
+            testing_run(output, sizeof output, "rm -r %s", path_of("killed"));
+    }
+    if (n_killed < 5) fail_msg("only %d of 20 runs were killed in time", n_killed);
+    assert_int_equal(0, finish(start("killed", true, NULL)));
+    assert_same_end("whole", "killed");
+    assert_same_log("whole", "killed");
+    /* Nothing half-written is left. */
+    assert_int_equal(1, testing_run(output, sizeof output, "ls %s %s/checkpoints | grep tmp-",
+                                    path_of("killed"), path_of("killed")));
+}
+
+static void test_signals_finish_the_step_and_save(void **state) {
+    (void)state;
+    static const struct {
+        int signal;
+        const char *out;
+    } rows[] = {{SIGINT, "int"}, {SIGTERM, "term"}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        const int status = testing_run(output, sizeof output,
+                                       "%s train %s --out %s --no-report -s optim.steps=1000000 & pid=$!; "
+                                       "while ! ls %s/checkpoints 2>&1 | grep -q step-; do sleep 0.02; done; "
+                                       "kill -%d $pid; wait $pid",
+                                       testing_program(), tiny_make(), path_of(rows[i].out),
+                                       path_of(rows[i].out), rows[i].signal);
+        if (status != 128 + rows[i].signal) fail_msg("status %d: %s", status, output);
+        if (!strstr(output, "go on with: kith train ") || !strstr(output, "--resume"))
+            fail_msg("no word of how to go on: %s", output);
+        const int64_t saved = kith_train_last_checkpoint(path_of(rows[i].out));
+        char wanted[64];
+        snprintf(wanted, sizeof wanted, "at step %lld of", (long long)saved);
+        if (!strstr(output, wanted)) fail_msg("the last checkpoint is %lld: %s", (long long)saved, output);
+    }
+}
+
+static void test_a_second_signal_stops_at_once(void **state) {
+    (void)state;
+    /* A step of a million batches: nobody waits for its end. */
+    const pid_t pid = start("twice", false, "optim.accumulate=1000000");
+    for (int i = 0; i < 1000 && !is_there("twice", "best.safetensors"); i++) sleep_ms(10);
+    sleep_ms(50);
+    kill(pid, SIGINT);
+    sleep_ms(100);
+    assert_int_equal(0, waitpid(pid, NULL, WNOHANG));
+    kill(pid, SIGINT);
+    assert_int_equal(finish(pid), 130);
+}
+
+/* ---- disks and files ---- */
+
+static void check_line(int status, const char *wanted) {
+    if (status != 1 || !strstr(output, wanted))
+        fail_msg("status %d: %s; wanted '%s'", status, output, wanted);
+    if (tiny_count_lines(output) != 1) fail_msg("%d lines; wanted one: %s", tiny_count_lines(output), output);
+}
+
+static void test_a_full_disk(void **state) {
+    (void)state;
+    kith_error err;
+    make_whole();
+    assert_int_equal(train("full", false, (stopper){.stop_at = 9}, NULL, &err), KITH_ECANCELED);
+    /* Files of at most 20 kB: the log fits, a checkpoint does not. */
+    const int status =
+        testing_run(output, sizeof output, "ulimit -f 40; exec %s train %s --out %s --resume -q --no-report",
+                    testing_program(), tiny_make(), path_of("full"));
+    check_line(status, "cannot write");
+    assert_true(is_there("full", "checkpoints/step-00000009.safetensors"));
+    assert_int_equal(1, testing_run(output, sizeof output, "ls %s/checkpoints | grep tmp-", path_of("full")));
+    assert_ok(train("full", true, never, NULL, &err), &err);
+    assert_same_end("whole", "full");
+}
+
+static void test_a_folder_that_becomes_read_only(void **state) {
+    (void)state;
+    kith_error err;
+    char folder[4096];
+    make_whole();
+    testing_run(output, sizeof output, "mkdir %s; chmod 777 %s; chmod 755 %s", path_of("readonly"),
+                path_of("readonly"), testing_folder());
+    snprintf(folder, sizeof folder, "%s/checkpoints", path_of("readonly"));
+    const pid_t pid = fork();
+    if (pid == 0) {
+        /* Root may write anywhere; nobody may not. */
+        if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(77);
+        const kith_status status =
+            train("readonly", false, (stopper){.stop_at = 6, .chmod_at_stop = folder}, NULL, &err);
+        if (status == KITH_EIO && strstr(err.message, "cannot write") && !strchr(err.message, '\n')) _exit(0);
+        fprintf(stderr, "%s\n", err.message);
+        _exit(1);
+    }
+    assert_int_equal(0, finish(pid));
+    assert_true(is_there("readonly", "checkpoints/step-00000004.safetensors"));
+    testing_run(output, sizeof output, "chmod 777 %s", folder);
+    assert_ok(train("readonly", true, never, NULL, &err), &err);
+    assert_same_end("whole", "readonly");
+}
+
+static void test_a_bad_checkpoint_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *damage, *wanted;
+    } rows[] = {
+        {"truncate -s -100 $last", "step-00000011.safetensors"},
+        {"truncate -s 0 $last", "step-00000011.safetensors"},
+        {"cp best.safetensors $last", "this is no checkpoint of kith train"},
+        {"cp ../other/checkpoints/step-00000004.safetensors $last", "another recipe"},
+        {"head -c 20000 /dev/zero > $last", "step-00000011.safetensors"},
+    };
+    kith_error err;
+    make_whole();
+    assert_int_equal(train("bad", false, (stopper){.stop_at = 11}, NULL, &err), KITH_ECANCELED);
+    assert_int_equal(train("other", false, (stopper){.stop_at = 4}, "seed=1", &err), KITH_ECANCELED);
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        const char *last = "checkpoints/step-00000011.safetensors";
+        if (testing_run(output, sizeof output, "cd %s; last=%s; cp $last kept; %s", path_of("bad"), last,
+                        rows[i].damage) != 0)
+            fail_msg("%s", output);
+        const int status = testing_run(output, sizeof output, "%s train %s --out %s --resume -q --no-report",
+                                       testing_program(), tiny_make(), path_of("bad"));
+        check_line(status, rows[i].wanted);
+        testing_run(output, sizeof output, "cd %s; mv kept %s", path_of("bad"), last);
+    }
+    /* The one before it is as good. */
+    testing_run(output, sizeof output, "rm %s/checkpoints/step-00000011.safetensors", path_of("bad"));
+    assert_ok(train("bad", true, never, NULL, &err), &err);
+    assert_same_end("whole", "bad");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stopped_anywhere),
+        cmocka_unit_test(test_the_log_goes_on_where_the_checkpoint_is),
+        cmocka_unit_test(test_a_finished_run_is_not_run_again),
+        cmocka_unit_test(test_killed_twenty_times),
+        cmocka_unit_test(test_signals_finish_the_step_and_save),
+        cmocka_unit_test(test_a_second_signal_stops_at_once),
+        cmocka_unit_test(test_a_full_disk),
+        cmocka_unit_test(test_a_folder_that_becomes_read_only),
+        cmocka_unit_test(test_a_bad_checkpoint_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

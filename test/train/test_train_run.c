@@ -1,0 +1,278 @@
+/* `kith train` as users type it. */
+#include <dirent.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kith/eval.h"
+#include "train/tiny.h"
+
+static char output[TINY_OUTPUT];
+
+static double number(const char *out, const char *path) {
+    char file[4096];
+    kith_error err;
+    kith_result *result = NULL;
+    double value = NAN;
+    snprintf(file, sizeof file, "%s/%s/result.json", testing_folder(), out);
+    assert_ok(kith_result_read(file, &result, &err), &err);
+    if (!kith_result_real(result, path, &value)) fail_msg("%s has no %s", file, path);
+    kith_result_free(result);
+    return value;
+}
+
+static const char *word(const char *out, const char *path) {
+    static char text[256];
+    char file[4096];
+    kith_error err;
+    kith_result *result = NULL;
+    snprintf(file, sizeof file, "%s/%s/result.json", testing_folder(), out);
+    assert_ok(kith_result_read(file, &result, &err), &err);
+    snprintf(text, sizeof text, "%s", kith_result_text(result, path) ? kith_result_text(result, path) : "");
+    kith_result_free(result);
+    return text;
+}
+
+static bool exists(const char *out, const char *name) {
+    char path[4096];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s/%s", testing_folder(), out, name);
+    return stat(path, &info) == 0;
+}
+
+/* A real, if small, learning task: R@1 on classes the network never saw. */
+static void test_training_helps_on_unseen_classes(void **state) {
+    (void)state;
+    char command[1024];
+    tiny_make();
+    assert_int_equal(
+        0, testing_run(output, sizeof output, "%s synth %s/glyphs --classes 60 --images 10 --size 32",
+                       testing_program(), testing_folder()));
+    snprintf(
+        command, sizeof command,
+        "-s data.root=%s/glyphs -s batch.classes=12 -s batch.images=4 -s optim.steps=120 -s optim.lr=1e-2 "
+        "-s eval.every=60 -s model.embedding=32 -s model.settings.width=32 -s input.resize=squash28 "
+        "-s input.crop=28 -s input.mirror=false -s threads=2",
+        testing_folder());
+    if (tiny_train(output, "learns", command) != 0) fail_msg("%s", output);
+    const double before = number("learns", "untrained.recall.1"), after = number("learns", "test.recall.1");
+    if (!(after > before + 0.2)) fail_msg("R@1 of unseen classes went from %g to %g", before, after);
+    const double seen = number("learns", "seen.recall.1");
+    if (!(seen > after)) fail_msg("R@1 of seen classes %g, of unseen ones %g", seen, after);
+    assert_string_equal(word("learns", "selection"), "validation");
+    assert_int_equal(strlen(word("learns", "data_sha256")), 64);
+}
+
+static void test_what_a_run_leaves(void **state) {
+    (void)state;
+    static const char *const files[] = {"recipe.yaml",
+                                        "run.json",
+                                        "log.jsonl",
+                                        "best.safetensors",
+                                        "model.safetensors",
+                                        "split.csv",
+                                        "result.json",
+                                        "pairs.json",
+                                        "test/embedding.npy",
+                                        "test/labels.npy",
+                                        "test/paths.txt",
+                                        "lock",
+                                        "checkpoints/step-00000030.safetensors",
+                                        "checkpoints/step-00000028.safetensors"};
+    if (tiny_train(output, "leaves", "") != 0) fail_msg("%s", output);
+    for (size_t i = 0; i < N_ROWS(files); i++) {
+        if (!exists("leaves", files[i])) fail_msg("there is no %s", files[i]);
+    }
+    if (exists("leaves", "checkpoints/step-00000024.safetensors")) fail_msg("an old checkpoint was kept");
+    /* Plain lines in a pipe: no control characters. */
+    assert_null(strchr(output, '\r'));
+    assert_null(strchr(output, '\033'));
+    assert_non_null(strstr(output, "step 0: validation R@1"));
+    assert_non_null(strstr(output, "unseen classes (test), in percent:"));
+    char *log = tiny_read("leaves", "log.jsonl");
+    assert_non_null(log);
+    assert_non_null(strstr(log, "\"kind\": \"step\""));
+    assert_non_null(strstr(log, "\"grad_norm\": {\"backbone\": "));
+    assert_non_null(strstr(log, "\"split\": \"seen\""));
+    free(log);
+    /* The model is one that kith eval reads, and it finds the same score. */
+    const double trained = number("leaves", "test.recall.1");
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "\"recall\": {\"1\": %.10g", trained);
+    assert_int_equal(0, testing_run(output, sizeof output,
+                                    "%s eval %s/leaves/model.safetensors --data %s/tiny --resize squash20 "
+                                    "--metrics retrieval --json",
+                                    testing_program(), testing_folder(), testing_folder()));
+    if (!strstr(output, wanted)) fail_msg("kith eval: %s; wanted %s", output, wanted);
+}
+
+static void test_the_printed_recipe_makes_the_same_model(void **state) {
+    (void)state;
+    char recipe[4096];
+    if (!exists("leaves", "model.safetensors")) test_what_a_run_leaves(NULL);
+    snprintf(recipe, sizeof recipe, "%s/printed.yaml", testing_folder());
+    assert_int_equal(0, testing_run(output, sizeof output, "%s train %s --print-recipe > %s",
+                                    testing_program(), tiny_make(), recipe));
+    assert_int_equal(0, testing_run(output, sizeof output, "%s train %s --out %s/printed --no-report -q",
+                                    testing_program(), recipe, testing_folder()));
+    tiny_assert_same("leaves", "printed", "model.safetensors");
+    tiny_assert_same("leaves", "printed", "recipe.yaml");
+}
+
+static void test_threads_and_workers_change_no_bit(void **state) {
+    (void)state;
+    if (!exists("leaves", "model.safetensors")) test_what_a_run_leaves(NULL);
+    if (tiny_train(output, "threads", "-s threads=2 -s loader.workers=3 -s loader.cache=0") != 0)
+        fail_msg("%s", output);
+    tiny_assert_same("leaves", "threads", "model.safetensors");
+    tiny_assert_same("leaves", "threads", "test/embedding.npy");
+}
+
+static void check_refused(int wanted_status, const char *wanted, int status) {
+    if (status != wanted_status || !strstr(output, wanted))
+        fail_msg("status %d: %s; wanted %d and '%s'", status, output, wanted_status, wanted);
+    if (tiny_count_lines(output) != 1) fail_msg("%d lines; wanted one: %s", tiny_count_lines(output), output);
+}
+
+static void test_refusals_take_one_line(void **state) {
+    (void)state;
+    if (!exists("leaves", "model.safetensors")) test_what_a_run_leaves(NULL);
+    check_refused(1, "already holds a run", tiny_train(output, "leaves", ""));
+    check_refused(1, "optim.lr is '3e-3' there and '1' here",
+                  tiny_train(output, "leaves", "--resume -s optim.lr=1"));
+    check_refused(1, "did you mean 'steps'", tiny_train(output, "typo", "-s optim.stesp=3"));
+    if (exists("typo", "")) fail_msg("a folder was made for a recipe that is wrong");
+    check_refused(1, "eval.select: test", tiny_train(output, "on-test", "-s eval.select=test"));
+    check_refused(1, "no such", tiny_train(output, "nowhere", "-s data.root=/nowhere/at/all"));
+    if (exists("nowhere", "")) fail_msg("a folder is left of a run that could not begin");
+    check_refused(2, "--sett", tiny_train(output, "usage", "--sett a=b"));
+    check_refused(1, "batch (balanced)", tiny_train(output, "too-many", "-s batch.classes=50"));
+}
+
+static void test_a_folder_in_use(void **state) {
+    (void)state;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/used", testing_folder());
+    mkdir(path, 0777);
+    /* flock(1) stands for another process in the folder. */
+    const int status = testing_run(output, sizeof output, "flock %s/lock %s train %s --out %s --no-report -q",
+                                   path, testing_program(), tiny_make(), path);
+    check_refused(1, "is in use by another kith train", status);
+}
+
+static void test_not_a_number(void **state) {
+    (void)state;
+    const int status =
+        tiny_train(output, "nan", "-q -s optim.name=sgd -s optim.lr=1e6 -s optim.weight_decay=1e5");
+    check_refused(1, "glyph0", status);
+    char *log = tiny_read("nan", "log.jsonl");
+    assert_non_null(strstr(log, "\"images\": ["));
+    free(log);
+}
+
+static void test_collapse_is_said_once(void **state) {
+    (void)state;
+    if (tiny_train(output, "collapse",
+                   "-q -s optim.name=sgd -s optim.lr=1 -s objective.loss=triplet -s objective.miner=hard "
+                   "-s optim.steps=200 -s eval.every=0") != 0)
+        fail_msg("%s", output);
+    const char *alike = strstr(output, "all embeddings are alike"), *margin = strstr(output, "at its margin");
+    if (!alike || !margin) fail_msg("no word of the collapse: %s", output);
+    assert_null(strstr(alike + 1, "all embeddings are alike"));
+    assert_null(strstr(margin + 1, "at its margin"));
+}
+
+static void test_early_stopping(void **state) {
+    (void)state;
+    if (tiny_train(output, "patience", "-q -s eval.every=2 -s eval.patience=2 -s optim.lr=0") != 0)
+        fail_msg("%s", output);
+    assert_true(number("patience", "steps") == 4);
+    assert_true(number("patience", "step") == 0);
+    assert_string_equal(word("patience", "stopped_early"), "true");
+}
+
+static void test_selection_on_test_is_recorded(void **state) {
+    (void)state;
+    if (tiny_train(output, "habit", "-q --allow-test-selection -s optim.steps=4 -s eval.every=2") != 0)
+        fail_msg("%s", output);
+    assert_string_equal(word("habit", "selection"), "test");
+    assert_non_null(strstr(output, "chosen on these same classes"));
+    if (tiny_train(output, "last", "-q -s data.validation=0 -s optim.steps=4") != 0) fail_msg("%s", output);
+    assert_string_equal(word("last", "selection"), "last");
+    assert_true(number("last", "step") == 4);
+}
+
+static void test_folds_and_seeds(void **state) {
+    (void)state;
+    if (tiny_train(output, "several", "-q -s folds=2 -s seeds=2 -s optim.steps=4 -s eval.every=0") != 0)
+        fail_msg("%s", output);
+    static const char *const subs[] = {"fold-1/seed-1", "fold-1/seed-2", "fold-2/seed-1", "fold-2/seed-2"};
+    double sum = 0;
+    for (size_t i = 0; i < N_ROWS(subs); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "several/%s", subs[i]);
+        sum += number(name, "test.recall.1");
+    }
+    const double mean = number("several", "test.recall.1.mean");
+    if (!(fabs(mean - sum / 4) < 1e-12)) fail_msg("the mean is %g; wanted %g", mean, sum / 4);
+    assert_true(number("several", "test.recall.1.low") <= mean);
+    assert_true(number("several", "n_runs") == 4);
+    /* The folds hold out different classes. */
+    char *a = tiny_read("several/fold-1/seed-1", "split.csv"),
+         *b = tiny_read("several/fold-2/seed-1", "split.csv");
+    assert_string_not_equal(a, b);
+    free(a);
+    free(b);
+    /* What is done is not done again. */
+    if (tiny_train(output, "several", "--resume -q -s folds=2 -s seeds=2 -s optim.steps=4 -s eval.every=0") !=
+        0)
+        fail_msg("%s", output);
+}
+
+static void test_epochs_and_small_batches(void **state) {
+    (void)state;
+    /* 40 images in shuffled batches of 16, the incomplete one too: 3 batches to an epoch. */
+    if (tiny_train(
+            output, "epochs",
+            "-q -s optim.steps=0 -s optim.epochs=2 -s 'batch={sampler: shuffled, size: 16, partial: true}' "
+            "-s objective.loss=normsoftmax") != 0)
+        fail_msg("%s", output);
+    assert_true(number("epochs", "steps") == 6);
+}
+
+static void test_density_measures_its_classes(void **state) {
+    (void)state;
+    if (tiny_train(output, "density", "-q -s 'objective.regularizers=[density]' -s optim.steps=4") != 0)
+        fail_msg("%s", output);
+    char path[4096];
+    kith_error err;
+    kith_tensors *tensors = NULL;
+    kith_array d0;
+    snprintf(path, sizeof path, "%s/density/checkpoints/step-00000004.safetensors", testing_folder());
+    assert_ok(kith_tensors_open(path, &tensors, &err), &err);
+    assert_ok(kith_tensors_get(tensors, "objective/density.d0", &d0, &err), &err);
+    assert_int_equal(d0.dim[0], 5);
+    for (int i = 0; i < 5; i++) assert_true(((const float *)d0.data)[i] > 0);
+    kith_tensors_free(tensors);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_training_helps_on_unseen_classes),
+        cmocka_unit_test(test_what_a_run_leaves),
+        cmocka_unit_test(test_the_printed_recipe_makes_the_same_model),
+        cmocka_unit_test(test_threads_and_workers_change_no_bit),
+        cmocka_unit_test(test_refusals_take_one_line),
+        cmocka_unit_test(test_a_folder_in_use),
+        cmocka_unit_test(test_not_a_number),
+        cmocka_unit_test(test_collapse_is_said_once),
+        cmocka_unit_test(test_early_stopping),
+        cmocka_unit_test(test_selection_on_test_is_recorded),
+        cmocka_unit_test(test_folds_and_seeds),
+        cmocka_unit_test(test_epochs_and_small_batches),
+        cmocka_unit_test(test_density_measures_its_classes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
