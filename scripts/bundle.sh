@@ -18,8 +18,8 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 mkdir -p "$stage/bin" "$stage/lib" "$out"
 cp "$build/kith" "$stage/bin"
-for test in "$build"/test/test_*_cuda "$build"/bench/cuda_* ${EXTRA:-}; do
-    if [ -x "$test" ]; then cp "$test" "$stage/bin"; fi
+for test in "$build"/test/test_*_cuda "$build"/cuda_* "$build"/bench/cuda_* ${EXTRA:-}; do
+    if [ -f "$test" ] && [ -x "$test" ]; then cp "$test" "$stage/bin"; fi
 done
 strip "$stage"/bin/* 2>/dev/null || :
 
