@@ -252,19 +252,41 @@ static kith_status conv_pack(ki_kernel *kernel, kith_error *err) {
     return ki_conv_pack_later(kernel->backend, &((conv *)kernel)->member, err);
 }
 
+/* For who measures: what a pass must move. */
+static double src_bytes(const conv *k) {
+    const ki_conv_problem *p = &k->problem;
+    return (double)(p->mb * p->ih * p->iw * p->ic) * (p->type == KI_NUMBER_BF16 ? 2 : 4);
+}
+static double dst_bytes(const conv *k) {
+    const ki_conv_problem *p = &k->problem;
+    return (double)(p->mb * p->oh * p->ow * p->oc) * (p->type == KI_NUMBER_BF16 ? 2 : 4);
+}
+
 static kith_status conv_forward(ki_kernel *kernel, kith_error *err) {
+    const conv *k = (const conv *)kernel;
     KI_TRY(ki_conv_pack_now(kernel->backend, err));
-    return ki_conv_run(((conv *)kernel)->pass[KI_CONV_FORWARD], err);
+    ki_backend_note(kernel->backend, "weights packed", 0);
+    KI_TRY(ki_conv_run(k->pass[KI_CONV_FORWARD], err));
+    ki_backend_note(kernel->backend, "conv2d forward", src_bytes(k) + dst_bytes(k));
+    return KITH_OK;
 }
 
 static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
     conv *k = (conv *)kernel;
-    if (k->diff.out || k->diff.sums)
-        KI_CUDA(ki_cuda_diff_rows(k->problem.type, &k->diff, ki_cuda_of(kernel->backend)->stream));
-    for (int i = KI_CONV_DIFF_SRC; i < KI_N_CONV_PASSES; i++) {
-        if (k->pass[i]) KI_TRY(ki_conv_run(k->pass[i], err));
+    ki_backend *backend = kernel->backend;
+    if (k->diff.out || k->diff.sums) {
+        KI_CUDA(ki_cuda_diff_rows(k->problem.type, &k->diff, ki_cuda_of(backend)->stream));
+        ki_backend_note(backend, "conv2d mask and bias", (k->diff.out ? 3 : 1) * dst_bytes(k));
     }
-    return k->is_trained ? ki_conv_unpack(kernel->backend, &k->member, err) : KITH_OK;
+    for (int i = KI_CONV_DIFF_SRC; i < KI_N_CONV_PASSES; i++) {
+        if (!k->pass[i]) continue;
+        KI_TRY(ki_conv_run(k->pass[i], err));
+        ki_backend_note(backend, i == KI_CONV_DIFF_SRC ? "conv2d dgrad" : "conv2d wgrad",
+                        src_bytes(k) + dst_bytes(k));
+    }
+    if (k->is_trained) KI_TRY(ki_conv_unpack(backend, &k->member, err));
+    ki_backend_note(backend, "weight gradients unpacked", 0);
+    return KITH_OK;
 }
 
 const ki_kernel_type ki_cuda_conv2d = {.create = conv_create,
