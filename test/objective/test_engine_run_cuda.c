@@ -126,6 +126,9 @@ static void test_memory(void **state) {
     }
     follow("loss: {name: binomial}\nmemory: {size: 11, warmup: 0}", 26, 9, 2, 3);
     follow("loss: {name: margin}\nminer: distance_weighted\nmemory: {size: 300, warmup: 1}", 40, 16, 4, 4);
+    /* Rows of many columns for each thread of the largest blocks. */
+    follow("loss: {name: raw}\nminer: vthm\nmemory: {size: 650, warmup: 0}", 120, 9, 4, 3);
+    follow("loss: {name: triplet}\nminer: semihard\nmemory: {size: 4200, warmup: 0}", 30, 9, 3, 3);
 }
 
 /* Weights that grow, a term that reads the embedding as it is, one that stops at it, logits, two of a name. */
