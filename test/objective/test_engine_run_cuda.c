@@ -5,6 +5,7 @@
 #include "core/rng.h"
 #include "kith/objective.h"
 #include "objective/device.h"
+#include "objective/state.h"
 
 enum { MOST_ITEMS = 160, MOST_DIM = 80, N_CLASSES = 41 };
 
@@ -342,6 +343,19 @@ static void test_refused(void **state) {
     none.tap[KI_TAP_EMBEDDING].data = NULL;
     expect_refused("loss: {name: raw}", none, KITH_EINVAL, "reads embedding");
     expect_refused("loss: {name: raw}", wide, KITH_ESHAPE, "9 columns");
+
+    /* A loss that the host has and the device has not. */
+    const ki_sizes sizes = sizes_of(8);
+    kith_error err = {0};
+    device_run run;
+    made m = made_of("loss: {name: raw}", &sizes);
+    ki_loss stranger = *m.objective->loss.record;
+    stranger.method.name = "stranger";
+    m.objective->loss.record = &stranger;
+    assert_int_equal(device_run_try(&run, m.objective, &batch, &err), KITH_EUNSUPPORTED);
+    assert_string_equal(err.message, "loss stranger is not known on the device");
+    device_run_close(&run);
+    made_free(&m);
 }
 
 /* Every loss, miner and regularizer of the host is there. */
