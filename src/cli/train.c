@@ -1,7 +1,9 @@
 /* kith train: from a recipe to a model. */
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,26 +51,47 @@ static void print_run(const kith_train_event *e) {
     if (e->n_runs > 1) fprintf(stderr, "run %d/%d ", e->run_number, e->n_runs);
 }
 
+/* Columns of the terminal; a line that wraps could not be redrawn. */
+static size_t terminal_width(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+static void append(char *line, size_t bytes, const char *fmt, ...) KITH_PRINTF(3, 4);
+static void append(char *line, size_t bytes, const char *fmt, ...) {
+    const size_t used = strlen(line);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line + used, bytes - used, fmt, ap);
+    va_end(ap);
+}
+
 static void draw_step(display *d, const kith_train_event *e) {
     const double now = seconds_now();
     if (now - d->drawn < (d->is_terminal ? BAR_SECONDS : LINE_SECONDS)) return;
-    char left[32];
-    clear_line(d);
-    print_run(e);
+    char line[1024] = "", left[32];
+    if (e->n_runs > 1) append(line, sizeof line, "run %d/%d ", e->run_number, e->n_runs);
     if (d->is_terminal) {
         const int n_full = (int)(e->n_steps ? BAR_WIDTH * e->step / e->n_steps : 0);
-        fputc('[', stderr);
-        for (int i = 0; i < BAR_WIDTH; i++) fputc(i < n_full ? '#' : '.', stderr);
-        fputs("] ", stderr);
+        char bar[BAR_WIDTH + 1];
+        for (int i = 0; i < BAR_WIDTH; i++) bar[i] = i < n_full ? '#' : '.';
+        bar[BAR_WIDTH] = '\0';
+        append(line, sizeof line, "[%s] ", bar);
     } else {
-        fputs("step ", stderr);
+        append(line, sizeof line, "step ");
     }
-    fprintf(stderr, "%lld/%lld", (long long)e->step, (long long)e->n_steps);
-    for (int i = 0; i < e->n_terms; i++) fprintf(stderr, "  %s %.4g", e->terms[i].name, e->terms[i].value);
-    if (e->n_terms > 1) fprintf(stderr, "  total %.4g", e->total);
-    if (e->images_per_second > 0) fprintf(stderr, "  %.0f img/s", e->images_per_second);
-    if (e->step < e->n_steps) fprintf(stderr, "  %s left", time_text(e->seconds_left, left, sizeof left));
-    if (!d->is_terminal) fputc('\n', stderr);
+    append(line, sizeof line, "%lld/%lld", (long long)e->step, (long long)e->n_steps);
+    if (e->step < e->n_steps)
+        append(line, sizeof line, "  %s left", time_text(e->seconds_left, left, sizeof left));
+    if (e->images_per_second > 0) append(line, sizeof line, "  %.0f img/s", e->images_per_second);
+    if (e->n_terms > 1) append(line, sizeof line, "  total %.4g", e->total);
+    for (int i = 0; i < e->n_terms; i++)
+        append(line, sizeof line, "  %s %.4g", e->terms[i].name, e->terms[i].value);
+    clear_line(d);
+    if (d->is_terminal)
+        fprintf(stderr, "%.*s", (int)terminal_width() - 1, line);
+    else
+        fprintf(stderr, "%s\n", line);
     fflush(stderr);
     d->is_drawn = d->is_terminal;
     d->drawn = now;
@@ -94,8 +117,12 @@ static int on_event(void *user, const kith_train_event *e) {
     case KITH_TRAIN_EVAL:
         clear_line(d);
         print_run(e);
-        fprintf(stderr, "step %lld: %s R@1 %.2f, MAP@R %.2f%s\n", (long long)e->step, e->split,
-                100 * e->recall_at_1, 100 * e->map_at_r, e->is_best ? ", the best so far" : "");
+        if (e->text)
+            fprintf(stderr, "%s: ", e->text);
+        else
+            fprintf(stderr, "step %lld: ", (long long)e->step);
+        fprintf(stderr, "%s R@1 %.2f, MAP@R %.2f%s\n", e->split, 100 * e->recall_at_1, 100 * e->map_at_r,
+                e->is_best ? ", the best so far" : "");
         break;
     case KITH_TRAIN_WARNING:
         clear_line(d);
@@ -156,7 +183,9 @@ static void print_result(const kith_train_result *r) {
     if (r->n_runs == 1)
         printf("%s: model of step %lld of %lld (%s), %s of training, %.0f img/s\n", r->run,
                (long long)r->step, (long long)r->n_steps,
-               strcmp(r->selection, "last") == 0 ? "the last" : "the best on validation classes",
+               strcmp(r->selection, "last") == 0   ? "the last"
+               : strcmp(r->selection, "test") == 0 ? "the best on the test classes"
+                                                   : "the best on validation classes",
                time_text(r->seconds, time, sizeof time), r->images_per_second);
     else
         printf("%s: %d runs, %s of training\n", r->run, r->n_runs, time_text(r->seconds, time, sizeof time));
