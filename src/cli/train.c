@@ -149,16 +149,14 @@ static void name_run(const char *recipe, char *ret, size_t bytes) {
         snprintf(ret, bytes, "runs/%.*s-%d", n, name, k);
 }
 
+/* The command line as one string, for run.json; NULL without memory. */
 static char *command_text(int argc, char **argv) {
-    size_t bytes = sizeof "kith";
+    size_t bytes = sizeof "kith", used = 0;
     for (int i = 0; i < argc; i++) bytes += strlen(argv[i]) + 1;
     char *text = malloc(bytes);
     if (!text) return NULL;
-    strcpy(text, "kith");
-    for (int i = 0; i < argc; i++) {
-        strcat(text, " ");
-        strcat(text, argv[i]);
-    }
+    used = (size_t)snprintf(text, bytes, "kith");
+    for (int i = 0; i < argc; i++) used += (size_t)snprintf(text + used, bytes - used, " %s", argv[i]);
     return text;
 }
 
