@@ -135,7 +135,7 @@ static void test_no_memory(void **state) {
         if (status == KITH_OK)
             is_done = true;
         else {
-            if (!has_failed || status != KITH_ENOMEM) fail_msg("%d: %s", (int)status, err.message);
+            if (!has_failed || !err.message[0]) fail_msg("%d: %s", (int)status, err.message);
             n_failures++;
         }
         if (n > 100000000) fail_msg("it never ended");
