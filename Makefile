@@ -22,6 +22,7 @@ test: configure
 	@scripts/test.sh build $(T)
 
 demo: all
+	@cmake --build build --target pixels
 	@scripts/demo.sh
 
 bench: all

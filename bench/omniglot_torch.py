@@ -305,4 +305,5 @@ def main():
                       "images_per_second": steps * batch / seconds}))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -18,8 +18,8 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 mkdir -p "$stage/bin" "$stage/lib" "$out"
 cp "$build/kith" "$stage/bin"
-for test in "$build"/test/test_*_cuda ${EXTRA:-}; do
-    if [ -x "$test" ]; then cp "$test" "$stage/bin"; fi
+for test in "$build"/test/test_*_cuda "$build"/cuda_* "$build"/bench/cuda_* ${EXTRA:-}; do
+    if [ -f "$test" ] && [ -x "$test" ]; then cp "$test" "$stage/bin"; fi
 done
 strip "$stage"/bin/* 2>/dev/null || :
 
@@ -34,7 +34,7 @@ strip --strip-unneeded "$stage"/lib/* 2>/dev/null || :
 
 cat >"$stage/run.sh" <<'RUN'
 #!/bin/sh
-# run.sh PROGRAM [ARGUMENTS]: a program of bin/ with the libraries it was packed with.
+# run.sh [--with "TOOL OPTIONS"] PROGRAM [ARGUMENTS]: a program of bin/ with the libraries it was packed with.
 here=$(cd "$(dirname "$0")" && pwd)
 cuda=
 for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib /usr/local/cuda/targets/x86_64-linux/lib \
@@ -52,11 +52,20 @@ for root in site.getsitepackages():
 done
 LD_LIBRARY_PATH=$here/lib$cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
+tool=
+if [ "$1" = --with ]; then
+    tool=$2
+    shift 2
+fi
 program=$1
 shift
-exec "$here/bin/$program" "$@"
+KITH_PROGRAM=$here/bin/kith
+export KITH_PROGRAM
+exec $tool "$here/bin/$program" "$@"
 RUN
 chmod +x "$stage/run.sh"
+# Tests read their cases from where the source was when they were built.
+sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt" >"$stage/source.txt"
 tar -C "$stage" -cf - . | xz -T2 -1 >"$out/kith.tar.xz"
 cat >"$out/unpack.sh" <<'UNPACK'
 #!/bin/sh

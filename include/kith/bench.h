@@ -9,7 +9,9 @@ extern "C" {
 #endif
 
 /* One step of training: forward, the gradient of a linear function of the embedding (or of the tap
- * named), backward, Adam. One step of embedding: forward in inference mode. Input is random. */
+ * named), backward, Adam. With an objective or a recipe it is the step `kith train` takes: images in the form
+ * the loader hands out, forward, objective, backward, the optimizer; on a device recorded and launched as a
+ * whole. One step of embedding: forward in inference mode. Input is random. */
 typedef struct kith_bench_options {
     kith_model_options model; /* backbone, size, device …; training without a head gets embedding 512 */
     bool train;
@@ -19,7 +21,21 @@ typedef struct kith_bench_options {
     int64_t n_warm_ups; /* before that; 0: 2 */
     int n_threads;      /* 0: all cores allowed to the process */
     bool frozen_bn;     /* training: batch norms keep their running statistics */
+    /* The real training step: an objective section as YAML ("{loss: raw, miner: vthm}"), or a recipe, whose
+     * sections model, input, batch, objective, optim and device count where the options above are silent. */
+    const char *objective, *recipe;
+    int64_t images_per_class; /* of a batch; 0: the recipe's, else 4 */
+    bool profile;             /* also say what the time is spent on */
 } kith_bench_options;
+
+/* What a step spends its time on: kernels of one kind. */
+typedef struct kith_bench_row {
+    char name[48];
+    double calls;   /* per step */
+    double seconds; /* per step */
+    double bytes;   /* that must be read and written, per step; 0: not counted */
+} kith_bench_row;
+#define KITH_BENCH_ROWS 48
 
 typedef struct kith_bench_result {
     const char *backbone, *device; /* constants of the library */
@@ -37,6 +53,14 @@ typedef struct kith_bench_result {
     uint64_t activation_bytes;          /* the plan's one block */
     uint64_t unshared_activation_bytes; /* what it would be without reuse */
     double checksum;                    /* sum of the tap after the last step: it did run */
+    /* With an objective: of the last step. */
+    double loss;
+    /* On a device. */
+    const char *precision;    /* "float32", "tf32" or "bf16" */
+    uint64_t device_bytes;    /* taken since the device was opened */
+    double copy_bytes_second; /* profile: read and written by a large copy inside the device's memory */
+    int n_rows;               /* profile: largest first */
+    kith_bench_row row[KITH_BENCH_ROWS];
 } kith_bench_result;
 
 KITH_API kith_status kith_bench_run(const kith_bench_options *options, kith_bench_result *ret_result,

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/bench_parts.h"
+#include "api/device.h"
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "core/rng.h"
@@ -15,7 +17,7 @@
 #include "nn/plan.h"
 #include "optim/optim.h"
 
-enum { MOST_STEPS = 200, LEAST_STEPS = 5, WARM_UPS = 2, DEFAULT_BATCH = 32, DEFAULT_EMBEDDING = 512 };
+enum { LEAST_STEPS = 5, WARM_UPS = 2 };
 static const double most_seconds = 10, learning_rate = 1e-5;
 
 typedef struct bench {
@@ -32,14 +34,14 @@ typedef struct bench {
     int64_t n_in, n_out; /* of the batch */
 } bench;
 
-static double now(void) {
+double ki_bench_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* The most memory the process has had; 0 where the system does not say. */
-static uint64_t peak_rss(void) {
+uint64_t ki_bench_peak_rss(void) {
     FILE *file = fopen("/proc/self/status", "r");
     if (!file) return 0;
     char line[256];
@@ -85,9 +87,8 @@ static kith_status prepare(bench *b, kith_error *err) {
     const kith_bench_options *o = b->options;
     kith_model_options model = o->model;
     if (!model.weights && o->train && model.embedding == 0 && model.classes <= 0)
-        model.embedding = DEFAULT_EMBEDDING;
-    KI_TRY(ki_backend_open(model.device ? model.device : "cpu",
-                           &(ki_backend_options){.device = model.device_number}, &b->backend, err));
+        model.embedding = KI_BENCH_EMBEDDING;
+    KI_TRY(ki_device_open(&model, &b->backend, err));
     KI_TRY(ki_model_file_open(&model, b->backend, &b->net, &b->params, err));
     b->tap = o->tap ? o->tap : b->net.embedding > 0 ? "embedding" : b->net.classes > 0 ? "logits" : "pooled";
     const ki_plan_options plan = {.mb = b->batch,
@@ -122,50 +123,60 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double median(double *values, int64_t n) {
+double ki_bench_median(double *values, int64_t n) {
     qsort(values, (size_t)n, sizeof *values, compare_doubles);
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+int64_t ki_bench_n_steps(const kith_bench_options *o, double seconds) {
+    int64_t n = o->n_steps;
+    if (n == 0) n = (int64_t)(most_seconds / (seconds > 0 ? seconds : 1));
+    if (o->n_steps == 0 && n < LEAST_STEPS) n = LEAST_STEPS;
+    return n < KI_BENCH_MOST_STEPS ? n : KI_BENCH_MOST_STEPS;
+}
+
+void ki_bench_fill(const kith_bench_options *o, const ki_plan *plan, int64_t batch, double *seconds,
+                   int64_t n, kith_bench_result *result) {
+    ki_plan_stats stats;
+    ki_plan_stats_get(plan, &stats);
+    result->n_steps = n;
+    result->step_seconds = ki_bench_median(seconds, n);
+    result->fastest_seconds = seconds[0];
+    result->images_per_second = (double)batch / result->step_seconds;
+    result->gflop_per_image = stats.forward_flops / (double)batch * (o->train ? 3e-9 : 1e-9);
+    result->gflops = result->gflop_per_image * result->images_per_second;
+    result->peak_rss_bytes = ki_bench_peak_rss();
+    result->activation_bytes = stats.activation_bytes;
+    result->unshared_activation_bytes = stats.unshared_bytes;
+}
+
 static kith_status measure(bench *b, kith_bench_result *result, kith_error *err) {
     const kith_bench_options *o = b->options;
-    double seconds[MOST_STEPS], warm_seconds = 0;
+    double seconds[KI_BENCH_MOST_STEPS], warm_seconds = 0;
     const int64_t n_warm_ups = o->n_warm_ups ? o->n_warm_ups : WARM_UPS;
     for (int64_t i = 0; i < n_warm_ups; i++) {
-        const double began = now();
+        const double began = ki_bench_now();
         KI_TRY(step(b, err));
-        warm_seconds = now() - began;
+        warm_seconds = ki_bench_now() - began;
     }
-    int64_t n = o->n_steps;
-    if (n == 0) n = (int64_t)(most_seconds / (warm_seconds > 0 ? warm_seconds : 1));
-    if (o->n_steps == 0 && n < LEAST_STEPS) n = LEAST_STEPS;
-    if (n > MOST_STEPS) n = MOST_STEPS;
+    const int64_t n = ki_bench_n_steps(o, warm_seconds);
     kith_memory_stats before, after;
     kith_memory_stats_get(&before);
     const int64_t reorders = b->backend->n_reorders;
     for (int64_t i = 0; i < n; i++) {
-        const double began = now();
+        const double began = ki_bench_now();
         KI_TRY(step(b, err));
-        seconds[i] = now() - began;
+        seconds[i] = ki_bench_now() - began;
     }
     kith_memory_stats_get(&after);
-    ki_plan_stats stats;
-    ki_plan_stats_get(b->plan, &stats);
+    ki_bench_fill(o, b->plan, b->batch, seconds, n, result);
     result->backbone = b->net.backbone->name;
     result->device = b->backend->type->name;
+    result->precision = "float32";
     result->height = b->net.h;
     result->width = b->net.w;
-    result->n_steps = n;
-    result->step_seconds = median(seconds, n);
-    result->fastest_seconds = seconds[0];
-    result->images_per_second = (double)b->batch / result->step_seconds;
-    result->gflop_per_image = stats.forward_flops / (double)b->batch * (o->train ? 3e-9 : 1e-9);
-    result->gflops = result->gflop_per_image * result->images_per_second;
     result->allocations_per_step = (double)(after.n_allocations - before.n_allocations) / (double)n;
     result->reorders_per_step = (double)(b->backend->n_reorders - reorders) / (double)n;
-    result->peak_rss_bytes = peak_rss();
-    result->activation_bytes = stats.activation_bytes;
-    result->unshared_activation_bytes = stats.unshared_bytes;
     for (int64_t i = 0; i < b->n_out; i++) result->checksum += (double)b->values[i];
     return KITH_OK;
 }
@@ -175,13 +186,22 @@ kith_status kith_bench_run(const kith_bench_options *options, kith_bench_result 
     if (options->batch < 0 || options->n_steps < 0 || options->n_warm_ups < 0 || options->n_threads < 0)
         return ki_fail(err, KITH_EINVAL, "batch, steps, warm-ups and threads are numbers of at least 1");
     kith_status status;
-    bench b = {.options = options, .batch = options->batch ? options->batch : DEFAULT_BATCH};
+    bench b = {.options = options, .batch = options->batch ? options->batch : KI_BENCH_BATCH};
     const int threads_before = ki_threads();
     ki_threads_set(options->n_threads);
     kith_bench_result result = {.batch = b.batch, .n_threads = ki_threads()};
-    const double began = now();
+    const double began = ki_bench_now();
+    if (ki_bench_is_step(options)) {
+        KI_CHECK(ki_bench_step_run(options, &result, err));
+        *ret_result = result;
+        goto done;
+    }
+    if (options->profile) {
+        status = ki_fail(err, KITH_EINVAL, "a profile is of a training step with an objective");
+        goto done;
+    }
     KI_CHECK(prepare(&b, err));
-    result.plan_seconds = now() - began;
+    result.plan_seconds = ki_bench_now() - began;
     KI_CHECK(measure(&b, &result, err));
     *ret_result = result;
 done:

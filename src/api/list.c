@@ -6,13 +6,11 @@
 
 #include "core/backend.h"
 #include "core/option.h"
-#include "data/input.h"
-#include "data/sampler/sampler.h"
-#include "data/section.h"
 #include "kith/data.h"
 #include "net/backbone.h"
 #include "objective/objective.h"
 #include "optim/optim.h"
+#include "train/recipe.h"
 
 typedef struct entry {
     const char *name, *summary, *source;
@@ -75,18 +73,17 @@ static bool dataset_at(int i, entry *ret) {
     return name != NULL;
 }
 
-/* The sections of a recipe that say what goes into the network and how it learns. */
+/* The sections of a recipe; its top level is called recipe. */
 static bool section_at(int i, entry *ret) {
-    static const entry rows[] = {
-        {"data", "which images, and how their classes are split", NULL, ki_data_options},
-        {"input", "from an image to the network's input", NULL, ki_input_options},
-        {"batch", "which images go into a batch", NULL, ki_sampler_options},
-        {"optim", "how long and how fast it learns; name is one of `kith list optimizers`", NULL,
-         ki_optim_options},
-        {"optim.schedule", "how the learning rate moves", NULL, ki_schedule_options},
-    };
-    if (i < 0 || (size_t)i >= sizeof rows / sizeof rows[0]) return false;
-    *ret = rows[i];
+    static const entry schedule = {"optim.schedule", "how the learning rate moves", NULL,
+                                   ki_schedule_options};
+    const ki_recipe_section *section = i < 0 ? NULL : ki_recipe_section_at((size_t)i);
+    if (section) {
+        *ret = (entry){*section->name ? section->name : "recipe", section->summary, NULL, section->options};
+        return true;
+    }
+    if (i <= 0 || !ki_recipe_section_at((size_t)i - 1)) return false;
+    *ret = schedule;
     return true;
 }
 
@@ -102,7 +99,7 @@ static const struct kind {
     {"optimizers", "how parameters follow their gradients; each also takes what section optim has",
      optimizer_at},
     {"datasets", "layouts of labelled images that are read", dataset_at},
-    {"sections", "recipe sections about images, batches and learning", section_at},
+    {"sections", "what a recipe for kith train may say", section_at},
     {"recipes", "ready to train with; installed under share/kith/recipes", recipe_at},
     {"devices", "what a network can run on", device_at},
 };

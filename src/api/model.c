@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/device.h"
 #include "core/alloc.h"
 #include "net/model_file.h"
 #include "net/weights.h"
@@ -31,8 +32,7 @@ kith_status kith_model_open(const kith_model_options *options, kith_model **ret_
         return ki_fail(err, KITH_EINVAL, "batch is %lld; wanted at least 1", (long long)options->batch);
     KI_CHECK(ki_zalloc_or(&model, 1, sizeof *model, "a model", err));
     model->most_batch = options->batch ? options->batch : DEFAULT_BATCH;
-    KI_CHECK(ki_backend_open(options->device ? options->device : "cpu",
-                             &(ki_backend_options){.device = options->device_number}, &model->backend, err));
+    KI_CHECK(ki_device_open(options, &model->backend, err));
     KI_CHECK(ki_model_file_open(options, model->backend, &model->net, &model->params, err));
     *ret_model = model;
     model = NULL;

@@ -235,6 +235,8 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("tap", "NAME", &a.model.tap, "what to judge; default: embedding, else pooled"),
         CLI_TEXT("pool", "HOW", &a.model.pool, "global pooling: avg, max or both"),
         CLI_TEXT("device", "NAME", &a.model.device, "what the model and the ranking run on: cpu or cuda"),
+        CLI_TEXT("precision", "NAME", &a.model.precision, "of the model: float32 or, on cuda, bf16"),
+        CLI_FLAG("tf32", &a.model.tf32, "cuda, float32: let the model's products use TF32"),
         CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32"),
         CLI_TEXT("save-embedding", "E.npy", &a.model.save_embedding, "keep what the model made"),
         CLI_TEXT("save-labels", "Y.npy", &a.model.save_labels, "and its labels"),

@@ -34,7 +34,8 @@ typedef struct eval_files {
 kith_status eval_set_read(const eval_files *files, eval_set *ret_set, kith_error *err);
 
 typedef struct eval_model {
-    const char *model, *backbone, *settings, *device, *tap, *pool;
+    const char *model, *backbone, *settings, *device, *precision, *tap, *pool;
+    bool tf32;
     const char *data, *kind, *recipe, *resize;
     int split; /* a kith_split */
     int64_t crop, batch;

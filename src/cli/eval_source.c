@@ -272,6 +272,8 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
                                         .width = m->crop,
                                         .pool = m->pool,
                                         .device = m->device,
+                                        .precision = m->precision,
+                                        .tf32 = m->tf32,
                                         .batch = m->batch};
     memset(set, 0, sizeof *set);
     kith_status status = m->recipe ? kith_dataset_open_recipe(m->recipe, &dataset, err)

@@ -1,7 +1,9 @@
 /* kith train: from a recipe to a model. */
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,26 +51,47 @@ static void print_run(const kith_train_event *e) {
     if (e->n_runs > 1) fprintf(stderr, "run %d/%d ", e->run_number, e->n_runs);
 }
 
+/* Columns of the terminal; a line that wraps could not be redrawn. */
+static size_t terminal_width(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+static void append(char *line, size_t bytes, const char *fmt, ...) KITH_PRINTF(3, 4);
+static void append(char *line, size_t bytes, const char *fmt, ...) {
+    const size_t used = strlen(line);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line + used, bytes - used, fmt, ap);
+    va_end(ap);
+}
+
 static void draw_step(display *d, const kith_train_event *e) {
     const double now = seconds_now();
     if (now - d->drawn < (d->is_terminal ? BAR_SECONDS : LINE_SECONDS)) return;
-    char left[32];
-    clear_line(d);
-    print_run(e);
+    char line[1024] = "", left[32];
+    if (e->n_runs > 1) append(line, sizeof line, "run %d/%d ", e->run_number, e->n_runs);
     if (d->is_terminal) {
         const int n_full = (int)(e->n_steps ? BAR_WIDTH * e->step / e->n_steps : 0);
-        fputc('[', stderr);
-        for (int i = 0; i < BAR_WIDTH; i++) fputc(i < n_full ? '#' : '.', stderr);
-        fputs("] ", stderr);
+        char bar[BAR_WIDTH + 1];
+        for (int i = 0; i < BAR_WIDTH; i++) bar[i] = i < n_full ? '#' : '.';
+        bar[BAR_WIDTH] = '\0';
+        append(line, sizeof line, "[%s] ", bar);
     } else {
-        fputs("step ", stderr);
+        append(line, sizeof line, "step ");
     }
-    fprintf(stderr, "%lld/%lld", (long long)e->step, (long long)e->n_steps);
-    for (int i = 0; i < e->n_terms; i++) fprintf(stderr, "  %s %.4g", e->terms[i].name, e->terms[i].value);
-    if (e->n_terms > 1) fprintf(stderr, "  total %.4g", e->total);
-    if (e->images_per_second > 0) fprintf(stderr, "  %.0f img/s", e->images_per_second);
-    if (e->step < e->n_steps) fprintf(stderr, "  %s left", time_text(e->seconds_left, left, sizeof left));
-    if (!d->is_terminal) fputc('\n', stderr);
+    append(line, sizeof line, "%lld/%lld", (long long)e->step, (long long)e->n_steps);
+    if (e->step < e->n_steps)
+        append(line, sizeof line, "  %s left", time_text(e->seconds_left, left, sizeof left));
+    if (e->images_per_second > 0) append(line, sizeof line, "  %.0f img/s", e->images_per_second);
+    if (e->n_terms > 1) append(line, sizeof line, "  total %.4g", e->total);
+    for (int i = 0; i < e->n_terms; i++)
+        append(line, sizeof line, "  %s %.4g", e->terms[i].name, e->terms[i].value);
+    clear_line(d);
+    if (d->is_terminal)
+        fprintf(stderr, "%.*s", (int)terminal_width() - 1, line);
+    else
+        fprintf(stderr, "%s\n", line);
     fflush(stderr);
     d->is_drawn = d->is_terminal;
     d->drawn = now;
@@ -94,8 +117,12 @@ static int on_event(void *user, const kith_train_event *e) {
     case KITH_TRAIN_EVAL:
         clear_line(d);
         print_run(e);
-        fprintf(stderr, "step %lld: %s R@1 %.2f, MAP@R %.2f%s\n", (long long)e->step, e->split,
-                100 * e->recall_at_1, 100 * e->map_at_r, e->is_best ? ", the best so far" : "");
+        if (e->text)
+            fprintf(stderr, "%s: ", e->text);
+        else
+            fprintf(stderr, "step %lld: ", (long long)e->step);
+        fprintf(stderr, "%s R@1 %.2f, MAP@R %.2f%s\n", e->split, 100 * e->recall_at_1, 100 * e->map_at_r,
+                e->is_best ? ", the best so far" : "");
         break;
     case KITH_TRAIN_WARNING:
         clear_line(d);
@@ -122,16 +149,14 @@ static void name_run(const char *recipe, char *ret, size_t bytes) {
         snprintf(ret, bytes, "runs/%.*s-%d", n, name, k);
 }
 
+/* The command line as one string, for run.json; NULL without memory. */
 static char *command_text(int argc, char **argv) {
-    size_t bytes = sizeof "kith";
+    size_t bytes = sizeof "kith", used = 0;
     for (int i = 0; i < argc; i++) bytes += strlen(argv[i]) + 1;
     char *text = malloc(bytes);
     if (!text) return NULL;
-    strcpy(text, "kith");
-    for (int i = 0; i < argc; i++) {
-        strcat(text, " ");
-        strcat(text, argv[i]);
-    }
+    used = (size_t)snprintf(text, bytes, "kith");
+    for (int i = 0; i < argc; i++) used += (size_t)snprintf(text + used, bytes - used, " %s", argv[i]);
     return text;
 }
 
@@ -156,7 +181,9 @@ static void print_result(const kith_train_result *r) {
     if (r->n_runs == 1)
         printf("%s: model of step %lld of %lld (%s), %s of training, %.0f img/s\n", r->run,
                (long long)r->step, (long long)r->n_steps,
-               strcmp(r->selection, "last") == 0 ? "the last" : "the best on validation classes",
+               strcmp(r->selection, "last") == 0   ? "the last"
+               : strcmp(r->selection, "test") == 0 ? "the best on the test classes"
+                                                   : "the best on validation classes",
                time_text(r->seconds, time, sizeof time), r->images_per_second);
     else
         printf("%s: %d runs, %s of training\n", r->run, r->n_runs, time_text(r->seconds, time, sizeof time));
@@ -193,7 +220,7 @@ static int train(const kith_train_options *options) {
 
 int cmd_train(int argc, char **argv) {
     cli_list sets = {0};
-    const char *out = NULL, *device = NULL, *seed = NULL;
+    const char *out = NULL, *device = NULL, *precision = NULL, *seed = NULL;
     bool resume = false, prints = false, allows_test = false, no_report = false, is_quiet = false;
     const cli_option options[] = {
         CLI_TEXT("out|o", "RUN", &out, "the run folder; runs/RECIPE without it"),
@@ -201,6 +228,7 @@ int cmd_train(int argc, char **argv) {
         CLI_FLAG("resume", &resume, "go on with the run in the folder"),
         CLI_FLAG("print-recipe", &prints, "print the whole effective recipe and stop"),
         CLI_TEXT("device", "NAME", &device, "cpu, cuda, cuda:1 …"),
+        CLI_TEXT("precision", "NAME", &precision, "float32 or, on cuda, bf16"),
         CLI_TEXT("seed", "N", &seed, "of all random choices but the split"),
         CLI_FLAG("allow-test-selection", &allows_test,
                  "choose the best step on the test classes; the result says so"),
@@ -222,13 +250,15 @@ int cmd_train(int argc, char **argv) {
         free(command);
         return status;
     }
-    char device_set[80], seed_set[80], folder[4096];
+    char device_set[80], precision_set[80], seed_set[80], folder[4096];
     if (device) snprintf(device_set, sizeof device_set, "device=%s", device);
+    if (precision) snprintf(precision_set, sizeof precision_set, "precision=%s", precision);
     if (seed) snprintf(seed_set, sizeof seed_set, "seed=%s", seed);
-    const char *all[CLI_MOST_ITEMS + 2];
+    const char *all[CLI_MOST_ITEMS + 3];
     size_t n = 0;
     for (int i = 0; i < sets.n_items; i++) all[n++] = sets.item[i];
     if (device) all[n++] = device_set;
+    if (precision) all[n++] = precision_set;
     if (seed) all[n++] = seed_set;
     struct stat info;
     const bool is_run = stat(argv[1], &info) == 0 && S_ISDIR(info.st_mode);

@@ -6,12 +6,26 @@
 #include "net/backbone.h"
 
 typedef struct settings {
-    int64_t width;
+    int64_t width, features;
 } settings;
 
-static const ki_option options[] = {KI_OPTION_INT(settings, width, 64, 1, 4096, "channels of every layer",
-                                                  "Vinyals et al. 2016, section 4.1"),
-                                    KI_OPTION_END};
+static const ki_option options[] = {
+    KI_OPTION_INT(settings, width, 64, 1, 4096, "channels of every layer",
+                  "Vinyals et al. 2016, section 4.1"),
+    KI_OPTION_INT(settings, features, 0, 0, 65536,
+                  "outputs of a last convolution over the whole map, for images whose places matter; 0: none",
+                  "ours; few-shot papers flatten the map"),
+    KI_OPTION_END};
+
+/* One position that sees every place of the map with weights of its own. */
+static int add_features(ki_graph *graph, int map, int64_t features) {
+    if (map < 0) return map; /* the graph keeps the error */
+    const ki_shape *shape = &ki_graph_node(graph, map)->shape;
+    const ki_conv_attr conv = {.oc = features, .kh = shape->dim[2], .kw = shape->dim[3], .sh = 1, .sw = 1};
+    const int x = ki_graph_conv(graph, "conv5", map, conv);
+    return ki_graph_relu(graph,
+                         ki_graph_batch_norm(graph, "bn5", x, (ki_bn_attr){.eps = 1e-5, .momentum = 0.1}));
+}
 
 static void build(ki_graph *graph, int input, const void *settings_, ki_body *ret_body) {
     const settings *set = settings_;
@@ -25,7 +39,7 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
                            (ki_conv_bn){.oc = set->width, .k = 3, .s = 1, .p = 1, .relu = true});
         x = ki_graph_pool(graph, pool, x, (ki_pool_attr){.k = 2, .s = 2});
     }
-    ret_body->map = x;
+    ret_body->map = set->features > 0 ? add_features(graph, x, set->features) : x;
     ret_body->dropout = 0;
     ret_body->preprocess =
         (kith_preprocess){.scale = 1.0 / 255, .mean = {0.5, 0.5, 0.5, 0.5}, .std = {0.5, 0.5, 0.5, 0.5}};

@@ -53,15 +53,20 @@ static double src_bytes(const ki_plan *plan, const ki_step *step) {
     return n;
 }
 
-static void note_forward(ki_plan *plan, const ki_step *step) {
-    if (!plan->backend->probe) return;
+static int64_t notes_so_far(const ki_plan *plan) {
+    return plan->backend->probe ? plan->backend->probe->n : 0;
+}
+
+/* `before` is notes_so_far before the kernel was called. */
+static void note_forward(ki_plan *plan, const ki_step *step, int64_t before) {
+    if (notes_so_far(plan) != before || !plan->backend->probe) return;
     char what[64];
     snprintf(what, sizeof what, "%s forward", ki_op_name(step->node->kind));
     ki_backend_note(plan->backend, what, src_bytes(plan, step) + bytes_of(step) + param_bytes(step));
 }
 
-static void note_backward(ki_plan *plan, const ki_step *step) {
-    if (!plan->backend->probe) return;
+static void note_backward(ki_plan *plan, const ki_step *step, int64_t before) {
+    if (notes_so_far(plan) != before || !plan->backend->probe) return;
     char what[64];
     double n = bytes_of(step) + param_bytes(step);
     snprintf(what, sizeof what, "%s backward", ki_op_name(step->node->kind));
@@ -97,9 +102,10 @@ kith_status ki_plan_forward(ki_plan *plan, kith_error *err) {
     for (int s = 0; s < plan->steps.n; s++) {
         ki_kernel *kernel = plan->steps.step[s].kernel;
         if (!kernel) continue;
+        const int64_t before = notes_so_far(plan);
         const kith_status status = kernel->type->forward(kernel, err);
         if (status != KITH_OK) return ki_prefix(err, status, "node %s", plan->steps.step[s].node->name);
-        note_forward(plan, &plan->steps.step[s]);
+        note_forward(plan, &plan->steps.step[s], before);
     }
     plan->step_number++;
     plan->has_run = true;
@@ -193,9 +199,10 @@ kith_status ki_plan_backward(ki_plan *plan, kith_error *err) {
                             (step->n_parts + 1 + (step->mask_ptr != NULL)) * bytes_of(step));
         }
         if (!step->runs_backward || !step->kernel || step->info.shares_diff) continue;
+        const int64_t before = notes_so_far(plan);
         const kith_status status = step->kernel->type->backward(step->kernel, err);
         if (status != KITH_OK) return ki_prefix(err, status, "node %s", step->node->name);
-        note_backward(plan, step);
+        note_backward(plan, step, before);
     }
     return KITH_OK;
 }

@@ -106,7 +106,7 @@ static void put_table(ki_report *r) {
         ki_buffer_put(to, "</tr>\n");
     }
     ki_buffer_put(to, "</tbody>\n</table></div>\n");
-    if (ki_result_intervals(result))
+    if (ki_result_intervals(result) || r->run.n_sub_runs > 0)
         ki_buffer_put(to, "<p class=\"quiet\">Small numbers: %s.</p>\n",
                       r->run.n_sub_runs > 0 ? "95 % interval of the mean over the runs"
                                             : "95 % interval (bootstrap over queries)");
@@ -178,20 +178,23 @@ static void put_facts_of(ki_report *r, const ki_value *document, const char *con
     }
 }
 
-/* What the result says is not said again from run.json. */
+/* What the result says is not said again from run.json. Of a repeated run, what all its parts share. */
 static void put_facts(ki_report *r) {
     enum { MOST = 64 };
     static const char *const said[] = {"selection", "selection_metric", "step", "n_test_images", NULL};
-    const char *skip[MOST + 4] = {0};
+    static const char *const apart[] = {"seed", "recipe_sha256", "command", "started", NULL};
+    const char *skip[MOST + 1] = {0};
     size_t n = 0;
     for (; said[n]; n++) skip[n] = said[n];
     ki_buffer_put(r->to, "<dl class=\"facts\">\n");
     put_facts_of(r, r->run.result, skip);
+    for (const char *const *key = apart; r->run.n_sub_runs > 0 && *key; key++) skip[n++] = *key;
     for (const ki_value *v = r->run.result ? r->run.result->first : NULL; v && n < MOST; v = v->next) {
         if (v->kind == KI_VALUE_SCALAR) skip[n++] = v->key;
     }
-    put_facts_of(r, r->run.card, skip);
+    put_facts_of(r, r->detail->card, skip);
     ki_buffer_put(r->to, "</dl>\n");
+    if (r->detail->note[KI_PART_CARD]) ki_report_left_out(r, r->detail->note[KI_PART_CARD]);
 }
 
 /* ---- a run without a result ---- */
@@ -220,7 +223,6 @@ kith_status ki_report_card(ki_report *r) {
         put_state(r);
     }
     put_facts(r);
-    if (r->run.note[KI_PART_CARD]) ki_report_left_out(r, r->run.note[KI_PART_CARD]);
     ki_report_section_end(r);
     return r->to->status;
 }

@@ -115,7 +115,7 @@ const char *const ki_report_script[] = {
     "      var best=0;\n",
     "      l.at.forEach(function(a,i){if(Math.abs(a-x)<Math.abs(l.at[best]-x))best=i});\n",
     "      if(mark===null){mark=l.at[best];text.push('step '+l.v[best][0])}\n",
-    "      text.push((lines.length>1?l.name.split(':')[0]+' ':'')+l.v[best][1])});\n",
+    "      text.push((lines.length>1?l.name.split(',')[0]+' ':'')+l.v[best][1])});\n",
     "    cross.setAttribute('d','M'+mark+' 10V'+(box.height-26));\n",
     "    svg.appendChild(cross);\n",
     "    out.textContent=text.join('  ·  ')});\n",

@@ -19,6 +19,7 @@ static double t_value(int64_t degrees) {
 }
 
 typedef struct column {
+    bool is_shown; /* the first run has it */
     int64_t n;
     double sum, squares;
 } column;
@@ -54,6 +55,7 @@ static kith_status put_row(ki_report *r, const char *name, column *columns) {
                   ki_document_real(run.result, "step", &step) ? ki_count_text(step, text) : "no result");
     for (int c = 0; c < N_COLUMNS; c++) {
         ki_estimate e;
+        if (!columns[c].is_shown) continue;
         if (ki_estimate_of(ki_result_test(run.result), NULL, keys[c], &e)) {
             columns[c].n++, columns[c].sum += e.value, columns[c].squares += e.value * e.value;
             ki_buffer_put(to, "<td>%.1f</td>", 100 * e.value);
@@ -71,6 +73,7 @@ static void put_means(ki_report *r, const column *columns) {
     ki_buffer_put(to, "<tfoot><tr><th>mean</th><td></td>");
     for (int c = 0; c < N_COLUMNS; c++) {
         const column *k = columns + c;
+        if (!k->is_shown) continue;
         if (k->n == 0) {
             ki_buffer_put(to, "<td class=\"quiet\">–</td>");
             continue;
@@ -97,7 +100,11 @@ kith_status ki_report_sub_runs(ki_report *r) {
              r->detail == &r->first ? r->run.sub_run[0] : "", r->detail == &r->first ? "." : "");
     ki_report_section(r, "runs", "Repeated runs", about);
     ki_buffer_put(r->to, "<div class=\"scroll\"><table>\n<thead><tr><th>run</th><th>step</th>");
-    for (int c = 0; c < N_COLUMNS; c++) ki_buffer_put(r->to, "<th>%s</th>", key_name(keys[c]));
+    for (int c = 0; c < N_COLUMNS; c++) {
+        ki_estimate e;
+        columns[c].is_shown = c == 0 || ki_estimate_of(ki_result_test(r->detail->result), NULL, keys[c], &e);
+        if (columns[c].is_shown) ki_buffer_put(r->to, "<th>%s</th>", key_name(keys[c]));
+    }
     ki_buffer_put(r->to, "</tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < r->run.n_sub_runs; i++) KI_TRY(put_row(r, r->run.sub_run[i], columns));
     ki_buffer_put(r->to, "</tbody>\n");

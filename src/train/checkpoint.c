@@ -62,6 +62,7 @@ static void walk(numbers *n, ki_standing *s) {
     count(n, &s->last_eval);
     count(n, &s->best_step);
     count(n, &s->n_without_gain);
+    count(n, &s->n_threads);
     count(n, &s->n_images);
     count(n, &s->log_bytes);
     flag(n, &s->is_stopped);

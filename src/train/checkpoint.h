@@ -17,6 +17,7 @@ typedef struct ki_standing {
     double best_score;
     int64_t n_without_gain; /* evaluations since the best */
     bool is_stopped;        /* patience ran out: no more steps */
+    int64_t n_threads;      /* that computed it */
     int64_t n_images;       /* trained on so far */
     double seconds;         /* of training so far */
     int64_t log_bytes;      /* of log.jsonl that belong to this state */

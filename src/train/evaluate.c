@@ -43,19 +43,18 @@ static void tell(ki_train_state *run, const char *split, const ki_scores *scores
 static kith_status choose(ki_train_state *run, const ki_scores *scores, bool *ret_is_best, kith_error *err) {
     const double score = run->recipe->eval.metric == KI_BY_R_AT_1 ? scores->recall[0] : scores->map_at_r;
     ki_standing *at = &run->at;
-    *ret_is_best = at->best_step < 0 || score > at->best_score;
-    if (!*ret_is_best) {
-        at->n_without_gain++;
-        if (run->recipe->eval.patience > 0 && at->n_without_gain >= run->recipe->eval.patience)
-            at->is_stopped = true;
-        return KITH_OK;
-    }
+    const bool is_gain = at->best_step < 0 || score > at->best_score;
+    at->n_without_gain = is_gain ? 0 : at->n_without_gain + 1;
+    if (run->recipe->eval.patience > 0 && at->n_without_gain >= run->recipe->eval.patience)
+        at->is_stopped = true;
+    /* Of models that score the same, the one that has learnt longest. */
+    *ret_is_best = is_gain || score == at->best_score;
+    if (!*ret_is_best) return KITH_OK;
     ki_path path;
     KI_TRY(ki_folder_at(&run->folder, &path, err, "best.safetensors"));
     KI_TRY(ki_weights_save(&run->net, run->params, path.s, err));
     at->best_step = at->step;
     at->best_score = score;
-    at->n_without_gain = 0;
     at->best_validation = *scores;
     at->best_seen = at->last_seen;
     return KITH_OK;

@@ -67,6 +67,8 @@ kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, ki
     return learner->type->load(learner, tensors, err);
 }
 
+const ki_plan *ki_learner_plan(const ki_learner *learner) { return learner->type->plan(learner); }
+
 kith_status ki_learner_pull(ki_learner *learner, kith_error *err) {
     return learner->type->pull ? learner->type->pull(learner, err) : KITH_OK;
 }

@@ -20,7 +20,7 @@
 
 #include "data/loader/loader.h"
 #include "net/net.h"
-#include "nn/params.h"
+#include "nn/plan.h"
 #include "objective/objective.h"
 #include "optim/optim.h"
 
@@ -98,6 +98,9 @@ kith_status ki_learner_embedding(ki_learner *learner, ki_real *ret_embedding, ki
 kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
 kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
 
+/* The plan of a full batch, for its figures. */
+const ki_plan *ki_learner_plan(const ki_learner *learner);
+
 /* The objective's values on the host: fetched from where the learner works on them, and handed back after a
  * change. Without effect where the learner works on the host's own. */
 kith_status ki_learner_pull(ki_learner *learner, kith_error *err);
@@ -118,6 +121,7 @@ typedef struct ki_learner_type {
     kith_status (*embedding)(ki_learner *learner, ki_real *ret_embedding, kith_error *err);
     kith_status (*save)(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
     kith_status (*load)(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
+    const ki_plan *(*plan)(const ki_learner *learner);
     kith_status (*pull)(ki_learner *learner, kith_error *err); /* both may be NULL */
     kith_status (*push)(ki_learner *learner, kith_error *err);
 } ki_learner_type;

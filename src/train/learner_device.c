@@ -399,6 +399,8 @@ static kith_status device_load(ki_learner *learner, const kith_tensors *tensors,
     return s->backend->type->sync(s->backend, err);
 }
 
+static const ki_plan *device_plan(const ki_learner *learner) { return ((const device *)learner)->plan; }
+
 static kith_status device_pull(ki_learner *learner, kith_error *err) {
     const device *d = (const device *)learner;
     return d->engine_type->pull(d->engine, err);
@@ -418,5 +420,6 @@ const ki_learner_type ki_learner_device = {.name = "device",
                                            .embedding = device_embedding,
                                            .save = device_save,
                                            .load = device_load,
+                                           .plan = device_plan,
                                            .pull = device_pull,
                                            .push = device_push};

@@ -238,6 +238,7 @@ static kith_status host_add(ki_learner *learner, const ki_learner_batch *batch, 
     input.tap[KI_TAP_WEIGHT] = (ki_tap_data){
         .data = h->weight->value, .rows = h->weight->shape.dim[0], .cols = h->weight->shape.dim[1]};
     KI_TRY(ki_objective_evaluate(s->objective, &input, &result, err));
+    ki_backend_note(s->backend, "objective", 0);
     if (!isfinite(result.total))
         return ki_fail(err, KITH_ENUMERIC, "the loss is %s", isnan(result.total) ? "NaN" : "infinite");
     for (int i = 0; i < N_NET_TAPS; i++) {
@@ -262,6 +263,7 @@ static kith_status read_norms(host *h, kith_error *err) {
 static kith_status host_update(ki_learner *learner, int n_micro, double lr, kith_error *err) {
     host *h = (host *)learner;
     KI_TRY(ki_optim_update(h->optim, lr, err));
+    ki_backend_note(learner->settings.backend, "optimizer", 0);
     ki_params_touch(learner->settings.params);
     h->last_n_micro = n_micro;
     KI_TRY(read_norms(h, err));
@@ -320,6 +322,8 @@ static kith_status host_load(ki_learner *learner, const kith_tensors *tensors, k
     return ki_learner_optim_load(h->optim, tensors, err);
 }
 
+static const ki_plan *host_plan(const ki_learner *learner) { return ((const host *)learner)->plan[0].plan; }
+
 const ki_learner_type ki_learner_host = {.name = "host",
                                          .make = host_make,
                                          .free = host_free,
@@ -328,4 +332,5 @@ const ki_learner_type ki_learner_host = {.name = "host",
                                          .read = host_read,
                                          .embedding = host_embedding,
                                          .save = host_save,
-                                         .load = host_load};
+                                         .load = host_load,
+                                         .plan = host_plan};

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/parallel.h"
 #include "train/run.h"
 
 static double now_s(void) {
@@ -92,12 +93,40 @@ static kith_status stop(ki_train_state *run, kith_error *err) {
                    (long long)run->at.step, (long long)run->n_steps, run->folder.path);
 }
 
+/* With one class every answer is right. */
+static kith_status warn_of_few_classes(ki_train_state *run, kith_error *err) {
+    if (run->selection != KI_SELECT_VALIDATION) return KITH_OK;
+    const int32_t first = run->set->item[run->validation.item[0]].label;
+    for (int64_t i = 0; i < run->validation.n; i++) {
+        if (run->set->item[run->validation.item[i]].label != first) return KITH_OK;
+    }
+    return ki_train_say(
+        run, KITH_TRAIN_WARNING, err,
+        "one class alone is held out for validation, on which every model scores 100 %%; hold out "
+        "more with data.validation, or set eval.select=last");
+}
+
+/* The cpu's kernels share their sums out among threads: with another number of them they round otherwise. */
+static kith_status note_threads(ki_train_state *run, kith_error *err) {
+    const int64_t before = run->at.n_threads;
+    run->at.n_threads = ki_threads();
+    if (before == 0 || before == run->at.n_threads || strcmp(run->backend->type->name, "cpu") != 0)
+        return KITH_OK;
+    return ki_train_say(
+        run, KITH_TRAIN_NOTE, err,
+        "going on with %d threads instead of %lld: sums round otherwise, so the model will not be "
+        "the uninterrupted run's to the last bit",
+        ki_threads(), (long long)before);
+}
+
 kith_status ki_train_loop(ki_train_state *run, kith_error *err) {
     char text[400];
     snprintf(text, sizeof text, "%s on %s: %lld images of %d classes, batches of %lld",
              run->net.backbone->name, run->set->root, (long long)run->train.n, run->n_classes,
              (long long)run->batch);
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
+    if (run->at.step == 0) KI_TRY(warn_of_few_classes(run, err));
+    KI_TRY(note_threads(run, err));
     for (;;) {
         if (is_eval_due(run)) {
             const kith_status status = ki_train_evaluate(run, err);

@@ -44,7 +44,8 @@ static const ki_option top_options[] = {
     KI_OPTION_CHOICE(ki_recipe, precision, 0, precision_names, "of activations and products", "ours"),
     KI_OPTION_BOOL(ki_recipe, tf32, 0, "cuda: float32 products may use TF32", "ours"),
     KI_OPTION_BOOL(ki_recipe, deterministic, 1, "the same bits from run to run", "ours"),
-    KI_OPTION_INT(ki_recipe, threads, 0, 0, 4096, "compute threads; 0: all cores. Changes no number", "ours"),
+    KI_OPTION_INT(ki_recipe, threads, 0, 0, 4096,
+                  "compute threads; 0: all cores. Changes the rounding of sums on the cpu", "ours"),
     KI_OPTION_INT(ki_recipe, log_every, 10, 1, 1e9, "steps between lines of log.jsonl", "ours"),
     KI_OPTION_END};
 
@@ -62,7 +63,19 @@ static const ki_option model_options[] = {
     KI_OPTION_TREE(ki_recipe_model, settings, "{}", "the backbone's own options", "ours"),
     KI_OPTION_END};
 
-static const ki_option objective_options[] = {KI_OPTION_END};
+/* For lists: the section is read by objective/parse.c. */
+typedef struct objective_section {
+    const ki_value *loss, *miner, *memory, *regularizers;
+} objective_section;
+
+static const ki_option objective_options[] = {
+    KI_OPTION_TREE(objective_section, loss, "none", "{name: …, options}: see `kith list losses`", "ours"),
+    KI_OPTION_TREE(objective_section, miner, "all", "{name: …, options}: see `kith list miners`", "ours"),
+    KI_OPTION_TREE(objective_section, memory, "{}", "cross-batch memory: {size: embeddings, warmup: steps}",
+                   "XBM"),
+    KI_OPTION_TREE(objective_section, regularizers, "[]",
+                   "list of {name: …, weight, warmup, options}: see `kith list regularizers`", "ours"),
+    KI_OPTION_END};
 
 static const ki_option eval_options[] = {
     KI_OPTION_INT(ki_recipe_eval, every, 500, 0, 1e12,
@@ -103,12 +116,12 @@ static const ki_option loader_options[] = {
     KI_OPTION_END};
 
 static const ki_recipe_section sections[] = {
-    {"", "top level", top_options},
+    {"", "the top level: the sections below, and what concerns the whole run", top_options},
     {"data", "the images and how they are split", ki_data_options},
     {"input", "from image file to network input", ki_input_options},
     {"model", "the network", model_options},
     {"batch", "what a batch is made of", ki_sampler_options},
-    {"objective", "loss, miner, memory, regularizers; `kith list` prints the methods", objective_options},
+    {"objective", "what the network is to become better at", objective_options},
     {"optim", "optimizer, learning rate, length", ki_optim_options},
     {"eval", "when and how the network is judged", eval_options},
     {"checkpoint", "what is kept for going on later", checkpoint_options},
@@ -249,12 +262,14 @@ static kith_status read_k(ki_recipe *r, kith_error *err) {
     r->n_k = 0;
     for (const ki_value *v = good ? list->first : NULL; v && good; v = v->next) {
         int64_t k = 0;
-        good = v->kind == KI_VALUE_SCALAR && ki_parse_int64(v->text, &k) && k > before;
+        good =
+            v->kind == KI_VALUE_SCALAR && ki_parse_int64(v->text, &k) && k > before && (before > 0 || k == 1);
         r->k[r->n_k++] = before = k;
     }
     if (good) return KITH_OK;
     char found[80];
-    return ki_fail(err, KITH_EINVAL, "eval: k is %s; wanted rising whole numbers from 1, as in [1, 2, 4, 8]",
+    return ki_fail(err, KITH_EINVAL,
+                   "eval: k is %s; wanted rising whole numbers that begin with 1: [1, 2, 4, 8]",
                    ki_value_describe(list, found, sizeof found));
 }
 

@@ -83,7 +83,7 @@ kith_status ki_recipe_read(const ki_recipe_source *source, ki_recipe **ret_recip
 void ki_recipe_free(ki_recipe *recipe); /* NULL is fine */
 
 /* KITH_EINVAL, naming the first key that differs, unless both describe the same run. Keys that change no
- * number (threads, loader, checkpoint, log_every) may differ. `a` is what is in the folder. */
+ * number but by rounding (threads, loader, checkpoint, log_every) may differ. `a` is what is in the folder. */
 kith_status ki_recipe_same(const ki_recipe *a, const ki_recipe *b, const char *folder, kith_error *err);
 
 /* YAML of the keys that decide numbers: recipes that are the same have the same. Lives as long as the recipe. */

@@ -31,8 +31,10 @@ kith_estimate ki_estimate_mean(const double *values, int n) {
         if (!isnan(values[i])) squares += (values[i] - e.mean) * (values[i] - e.mean);
     }
     const int freedom = e.n - 1;
-    /* Beyond the table: the normal's 1.96 with the first term of its expansion in 1 / freedom. */
-    const double t = freedom <= N_QUANTILES ? t_quantile[freedom - 1] : 1.95996 + 2.37227 / freedom;
+    /* Beyond the table: the normal's 1.96 and its expansion in 1 / freedom (Cornish and Fisher). */
+    const double v = freedom;
+    const double t =
+        freedom <= N_QUANTILES ? t_quantile[freedom - 1] : 1.95996 + 2.37228 / v + 2.8226 / (v * v);
     const double half = t * sqrt(squares / freedom / e.n);
     e.low = e.mean - half;
     e.high = e.mean + half;

@@ -42,7 +42,7 @@ struct fiber {
 const size_t STACK_BYTES = 256 * 1024;
 
 std::vector<thread> threads;
-std::vector<fiber *> idle;
+std::vector<fiber *> &idle = *new std::vector<fiber *>; /* never freed: its fibers live as long as the process */
 fiber scheduler;
 fiber *running;
 const std::function<void()> *body;

@@ -111,8 +111,9 @@ static int run_samples(const char *name) {
 
 static int make_folder(void **state) {
     (void)state;
-    return testing_run(output, sizeof output, "mkdir %s/sample && cd %s/sample && ln -s $(dirname %s) build",
-                       testing_folder(), testing_folder(), testing_program());
+    return testing_run(output, sizeof output,
+                       "mkdir %s/sample && cd %s/sample && ln -s $(dirname %s) build && ln -s %s/recipes .",
+                       testing_folder(), testing_folder(), testing_program(), KITH_SOURCE_DIR);
 }
 
 static void test_readme(void **state) {

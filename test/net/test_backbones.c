@@ -77,6 +77,24 @@ static void test_taps(void **state) {
     }
 }
 
+/* A last convolution over the whole map leaves one position, whatever the sides. */
+static void test_convnet4_features(void **state) {
+    (void)state;
+    kith_error err = {0};
+    ki_arena arena = {0};
+    ki_value *settings = ki_value_new(&arena, KI_VALUE_MAP, NULL);
+    ki_value_append(settings, "features", ki_value_new(&arena, KI_VALUE_SCALAR, "96"));
+    ki_net net = {0};
+    const ki_net_options options = {
+        .backbone = "convnet4", .c = 1, .h = 64, .w = 48, .embedding = 32, .settings = settings};
+    assert_ok(ki_net_init(&options, &net, &err), &err);
+    assert_tap(&net, "map", KI_SHAPE4(1, 96, 1, 1));
+    assert_tap(&net, "pooled", KI_SHAPE2(1, 96));
+    assert_tap(&net, "embedding", KI_SHAPE2(1, 32));
+    ki_net_release(&net);
+    ki_arena_release(&arena);
+}
+
 /* The record's least size works, one less is refused with both sizes in the line. */
 static void test_least_size(void **state) {
     (void)state;
@@ -174,6 +192,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameter_counts),
         cmocka_unit_test(test_taps),
+        cmocka_unit_test(test_convnet4_features),
         cmocka_unit_test(test_least_size),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_flops),

@@ -5,6 +5,7 @@
 #include "core/rng.h"
 #include "kith/objective.h"
 #include "objective/device.h"
+#include "objective/state.h"
 
 enum { MOST_ITEMS = 160, MOST_DIM = 80, N_CLASSES = 41 };
 
@@ -126,6 +127,9 @@ static void test_memory(void **state) {
     }
     follow("loss: {name: binomial}\nmemory: {size: 11, warmup: 0}", 26, 9, 2, 3);
     follow("loss: {name: margin}\nminer: distance_weighted\nmemory: {size: 300, warmup: 1}", 40, 16, 4, 4);
+    /* Rows of many columns for each thread of the largest blocks. */
+    follow("loss: {name: raw}\nminer: vthm\nmemory: {size: 650, warmup: 0}", 120, 9, 4, 3);
+    follow("loss: {name: triplet}\nminer: semihard\nmemory: {size: 4200, warmup: 0}", 30, 9, 3, 3);
 }
 
 /* Weights that grow, a term that reads the embedding as it is, one that stops at it, logits, two of a name. */
@@ -339,6 +343,19 @@ static void test_refused(void **state) {
     none.tap[KI_TAP_EMBEDDING].data = NULL;
     expect_refused("loss: {name: raw}", none, KITH_EINVAL, "reads embedding");
     expect_refused("loss: {name: raw}", wide, KITH_ESHAPE, "9 columns");
+
+    /* A loss that the host has and the device has not. */
+    const ki_sizes sizes = sizes_of(8);
+    kith_error err = {0};
+    device_run run;
+    made m = made_of("loss: {name: raw}", &sizes);
+    ki_loss stranger = *m.objective->loss.record;
+    stranger.method.name = "stranger";
+    m.objective->loss.record = &stranger;
+    assert_int_equal(device_run_try(&run, m.objective, &batch, &err), KITH_EUNSUPPORTED);
+    assert_string_equal(err.message, "loss stranger is not known on the device");
+    device_run_close(&run);
+    made_free(&m);
 }
 
 /* Every loss, miner and regularizer of the host is there. */

@@ -301,6 +301,15 @@ static void test_repeated_runs(void **state) {
     assert_holds(page, "Curves and pictures below are of seed-8.");
     assert_holds(page, "Total loss");
     ki_free(page);
+    /* Folds of seeds. */
+    assert_int_equal(
+        run_command("cd %s && mkdir fold-1 fold-2 && mv seed-8 seed-9 fold-1 && mv seed-10 fold-2", folder),
+        0);
+    page = page_of(&o);
+    assert_holds(page, "<a href=\"fold-1/seed-9/report.html\">fold-1/seed-9</a>");
+    assert_holds(page, "Curves and pictures below are of fold-1/seed-8.");
+    assert_holds(page, "<b>61.8</b> <span class=\"quiet\">± 3.8</span>");
+    ki_free(page);
 }
 
 static void test_no_run_is_one_line(void **state) {

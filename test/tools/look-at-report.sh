@@ -25,3 +25,13 @@ shot() { # NAME WIDTH HEIGHT [FLAGS]
 shot 1280 1280 "${HEIGHT_1280:-6500}"
 shot 400 400 "${HEIGHT_400:-10500}"
 shot 1280-dark 1280 "${HEIGHT_1280:-6500}" --blink-settings=preferredColorScheme=0
+
+# The read-outs: a pointer over the first chart writes a step and a value below it.
+sed 's|</body>|<script>(function(){var s=document.querySelector("svg.chart"),r=s.getBoundingClientRect();s.dispatchEvent(new PointerEvent("pointermove",{clientX:r.left+r.width/2,clientY:r.top+5}))})()</script></body>|' \
+    "$report" >"$work/pointed.html"
+chromium --headless=new --no-sandbox --disable-gpu --user-data-dir="$work/profile" --virtual-time-budget=4000 \
+    --dump-dom "file://$work/pointed.html" 2>/dev/null >"$work/dom"
+if ! grep -o '<p class="readout">step [^<]*' "$work/dom"; then
+    echo "no read-out under the pointer" >&2
+    exit 1
+fi

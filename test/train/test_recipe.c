@@ -53,6 +53,7 @@ static void test_mistakes(void **state) {
         {"optim.lr=fast", "lr is 'fast'", "wanted a number"},
         {"eval.evry=3", "eval: unknown option 'evry'", "did you mean 'every'?"},
         {"eval.k=[2, 1]", "k is a list of 2", ""},
+        {"eval.k=[10, 20]", "begin with 1", ""},
         {"checkpoint.evry=3", "checkpoint: unknown option 'evry'", "did you mean 'every'?"},
         {"loader.wokers=3", "loader: unknown option 'wokers'", "did you mean 'workers'?"},
         {"device=cdua", "unknown device 'cdua'", "did you mean 'cuda'?"},
@@ -176,6 +177,30 @@ static void test_same_run_or_another(void **state) {
     ki_recipe_free(plain);
 }
 
+/* docs/training.md has a row for every key, with the default it has. */
+static void test_every_key_is_documented(void **state) {
+    (void)state;
+    static char page[1 << 17];
+    FILE *file = fopen(KITH_SOURCE_DIR "/docs/training.md", "r");
+    assert_non_null(file);
+    page[fread(page, 1, sizeof page - 1, file)] = '\0';
+    fclose(file);
+    const ki_recipe_section *section;
+    for (size_t i = 0; (section = ki_recipe_section_at(i)); i++) {
+        char title[64], row[256], text[160];
+        snprintf(title, sizeof title, *section->name ? "\n### `%s`\n" : "\n### Top level\n", section->name);
+        const char *begin = strstr(page, title);
+        if (!begin) fail_msg("no section %s", title);
+        const char *end = strstr(begin + 1, "\n### ");
+        for (const ki_option *o = section->options; o->type != KI_OPTION_T_END; o++) {
+            ki_option_default_text(o, text, sizeof text);
+            snprintf(row, sizeof row, *text ? "\n| `%s` | `%s` |" : "\n| `%s` | %s |", o->name, text);
+            const char *found = strstr(begin, row);
+            if (!found || (end && found > end)) fail_msg("section %s has no row %s", section->name, row + 1);
+        }
+    }
+}
+
 static void test_no_memory(void **state) {
     (void)state;
     for (int64_t n = 0;; n++) {
@@ -203,6 +228,7 @@ int main(void) {
         cmocka_unit_test(test_every_method_reads_back),
         cmocka_unit_test(test_validation_is_held_out_by_default),
         cmocka_unit_test(test_same_run_or_another),
+        cmocka_unit_test(test_every_key_is_documented),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

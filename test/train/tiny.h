@@ -16,7 +16,7 @@ static inline void tiny_write(const char *path, const char *text) {
     if (!file || fputs(text, file) < 0 || fclose(file) != 0) fail_msg("cannot write %s", path);
 }
 
-/* 12 glyph classes of 8 images in FOLDER/tiny (6 train, 1 of them validation), and FOLDER/tiny.yaml. */
+/* 18 glyph classes of 8 images in FOLDER/tiny (9 train, 2 of them validation), and FOLDER/tiny.yaml. */
 static inline const char *tiny_make(void) {
     static char recipe[4096];
     static bool is_made;
@@ -25,7 +25,7 @@ static inline const char *tiny_make(void) {
     snprintf(recipe, sizeof recipe, "%s/tiny.yaml", folder);
     if (is_made) return recipe;
     assert_int_equal(0,
-                     testing_run(output, sizeof output, "%s synth %s/tiny --classes 12 --images 8 --size 24",
+                     testing_run(output, sizeof output, "%s synth %s/tiny --classes 18 --images 8 --size 24",
                                  testing_program(), folder));
     snprintf(text, sizeof text,
              "data: {root: %s/tiny}\n"

@@ -140,8 +140,8 @@ static void write_cudnn(ki_conv_algorithm *a) {
                       a->choice.value[i]);
 }
 
-kith_status ki_conv_way_cudnn(ki_backend *backend, const ki_conv_problem *problem, ki_cudnn_form form,
-                              bool packs_dst, const ki_cudnn_choice *choice,
+kith_status ki_conv_way_cudnn(ki_backend *backend, cudnnHandle_t handle, const ki_conv_problem *problem,
+                              ki_cudnn_form form, bool packs_dst, const ki_cudnn_choice *choice,
                               ki_conv_algorithm **ret_algorithm, kith_error *err) {
     ki_conv_algorithm *a = NULL;
     const ki_conv_problem seen = packs_dst ? ki_conv_packed(problem) : *problem;
@@ -152,9 +152,9 @@ kith_status ki_conv_way_cudnn(ki_backend *backend, const ki_conv_problem *proble
     a->form = form;
     a->packs_dst = packs_dst;
     a->choice = *choice;
-    KI_CHECK(ki_cudnn_graph_init(a->libraries->cudnn, &seen, form, &a->graph, err));
+    KI_CHECK(ki_cudnn_graph_init(handle, &seen, form, &a->graph, err));
     KI_CHECK(ki_cudnn_config_new(&a->graph, choice, &config, err));
-    KI_CHECK(ki_cudnn_plan_new(a->libraries->cudnn, config, &a->plan, &bytes, err));
+    KI_CHECK(ki_cudnn_plan_new(handle, config, &a->plan, &bytes, err));
     if (packs_dst)
         a->packed_bytes = ki_round_up((size_t)(seen.mb * seen.dst.image) * ki_number_bytes(seen.type), 256);
     a->workspace_bytes = a->packed_bytes + bytes;
@@ -198,8 +198,10 @@ static kith_status parse_cudnn(ki_backend *backend, const ki_conv_problem *probl
         choice.n_knobs++;
         rest += n;
     }
-    return ki_conv_way_cudnn(backend, problem, (ki_cudnn_form)form, strcmp(where, "packed") == 0, &choice,
-                             ret_algorithm, err);
+    ki_cuda_libraries *libraries = NULL;
+    KI_TRY(ki_cuda_libraries_of(backend, &libraries, err));
+    return ki_conv_way_cudnn(backend, libraries->cudnn, problem, (ki_cudnn_form)form,
+                             strcmp(where, "packed") == 0, &choice, ret_algorithm, err);
 }
 
 kith_status ki_conv_way_parse(ki_backend *backend, const ki_conv_problem *problem, const char *text,

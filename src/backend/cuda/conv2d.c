@@ -12,7 +12,7 @@
  * Images have few channels, filled up with zeros. Where two neighbouring pixels of 4 channels make 16
  * bytes and the stride is 2, the convolution is done on pairs of pixels: half as wide a kernel on 8
  * channels, at stride 1. The pair a window begins in may begin one pixel early; its weights are zero. */
-#include <string.h>
+#include "backend/cuda/conv2d.h"
 
 #include "backend/cuda/conv_group.h"
 #include "backend/cuda/cuda.h"
@@ -46,34 +46,23 @@ static ki_conv_strides strides_of(const ki_cuda_map *m) {
 }
 
 /* Pairs of pixels instead of pixels, where that helps. */
-static void fold_pixels(conv *k) {
-    ki_conv_problem *p = &k->problem;
-    ki_pack_form *f = &k->form;
-    if (p->type != KI_NUMBER_BF16 || p->src.pixel != 4 || p->sw != 2 || p->iw % 2 != 0 || k->wants_diff_src)
-        return;
+static void fold_pixels(ki_conv_problem *p, ki_pack_form *f) {
+    if (p->type != KI_NUMBER_BF16 || p->src.pixel != 4 || p->sw != 2 || p->iw % 2 != 0) return;
     const int64_t shift = p->pw % 2, kw = (p->kw + shift + 1) / 2, pw = (p->pw + shift) / 2;
     const int64_t pw_end = p->ow - 1 + kw - p->iw / 2 - pw;
     if (pw_end < 0) return;
-    *f = (ki_pack_form){.oc = f->oc,
-                        .ic = f->ic,
-                        .kh = f->kh,
-                        .kw = f->kw,
-                        .packed_kw = (int)kw,
-                        .packed_ic = 8,
-                        .fold = 2,
-                        .shift = (int)shift,
-                        .step = 4};
+    f->packed_kw = (int)kw, f->packed_ic = 8, f->fold = 2, f->shift = (int)shift, f->step = 4;
     p->kw = kw, p->pw = pw, p->pw_end = pw_end, p->sw = 1;
     p->ic = 8, p->iw /= 2, p->src.pixel = 8;
 }
 
-static void describe(conv *k, const ki_kernel_spec *spec) {
-    const ki_backend *backend = k->base.backend;
+void ki_conv_problems(const ki_backend *backend, const ki_kernel_spec *spec,
+                      ki_conv_problem ret_problems[KI_N_CONV_PASSES], ki_pack_form *ret_form) {
     const ki_cuda_map src = ki_cuda_map_of(backend, &spec->src[0]), dst = ki_cuda_map_of(backend, &spec->dst);
-    const ki_conv_attr *a = &k->attr;
+    const ki_conv_attr *a = &spec->attr->conv;
     const bool is_image = spec->src[0].layout == KI_PLAIN;
     const int64_t ic = is_image ? src.pitch : src.c;
-    k->problem = (ki_conv_problem){
+    ki_conv_problem all = {
         .type = src.is_bf16 ? KI_NUMBER_BF16 : KI_NUMBER_FLOAT,
         .mb = src.mb,
         .ic = ic,
@@ -92,35 +81,27 @@ static void describe(conv *k, const ki_kernel_spec *spec) {
         .pw_end = a->pw,
         .src = strides_of(&src),
         .dst = strides_of(&dst),
-        .has_bias = k->has_bias,
-        .has_relu = k->has_relu,
-        .plain_weights = a->kh == 1 && a->kw == 1 && ic == src.c,
     };
-    k->form = (ki_pack_form){.oc = (int)a->oc,
-                             .ic = (int)src.c,
-                             .kh = (int)a->kh,
-                             .kw = (int)a->kw,
-                             .packed_kw = (int)a->kw,
-                             .packed_ic = (int)ic,
-                             .fold = 1,
-                             .step = (int)ic};
-    if (is_image) fold_pixels(k);
-}
-
-static kith_status choose(conv *k, kith_error *err) {
-    const bool wanted[KI_N_CONV_PASSES] = {true, k->wants_diff_src, k->is_trained};
+    *ret_form = (ki_pack_form){.oc = (int)a->oc,
+                               .ic = (int)src.c,
+                               .kh = (int)a->kh,
+                               .kw = (int)a->kw,
+                               .packed_kw = (int)a->kw,
+                               .packed_ic = (int)ic,
+                               .fold = 1,
+                               .step = (int)ic};
+    if (is_image && !spec->wants_diff_src[0]) fold_pixels(&all, ret_form);
     for (int i = 0; i < KI_N_CONV_PASSES; i++) {
-        ki_conv_problem p = k->problem;
-        p.pass = (ki_conv_pass)i;
-        /* What does not concern a pass would only part choices that are the same. */
-        p.has_bias &= i == KI_CONV_FORWARD;
-        p.has_relu &= i == KI_CONV_FORWARD;
-        p.plain_weights &= i == KI_CONV_DIFF_WEIGHTS;
-        if (k->has_relu && i != KI_CONV_FORWARD)
-            p.dst = (ki_conv_strides){.image = p.oh * p.ow * p.oc, .row = p.ow * p.oc, .pixel = p.oc};
-        if (wanted[i]) KI_TRY(ki_conv_choose(k->base.backend, &p, &k->pass[i], NULL, err));
+        ret_problems[i] = all;
+        ret_problems[i].pass = (ki_conv_pass)i;
     }
-    return KITH_OK;
+    ret_problems[KI_CONV_FORWARD].has_bias = a->bias || spec->has_folded_bn;
+    ret_problems[KI_CONV_FORWARD].has_relu = spec->has_relu;
+    ret_problems[KI_CONV_DIFF_WEIGHTS].plain_weights = a->kh == 1 && a->kw == 1 && ic == src.c;
+    if (!spec->has_relu) return;
+    /* Backward reads the gradient before the ReLU, which has no pitch. */
+    const ki_conv_strides packed = {.image = dst.h * dst.w * dst.c, .row = dst.w * dst.c, .pixel = dst.c};
+    ret_problems[KI_CONV_DIFF_SRC].dst = ret_problems[KI_CONV_DIFF_WEIGHTS].dst = packed;
 }
 
 static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
@@ -136,7 +117,9 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
     k->bn_eps = spec->bn_eps;
     k->is_trained = spec->wants_diff_params;
     k->wants_diff_src = spec->wants_diff_params && spec->wants_diff_src[0];
-    describe(k, spec);
+    ki_conv_problem problems[KI_N_CONV_PASSES];
+    ki_conv_problems(backend, spec, problems, &k->form);
+    k->problem = problems[KI_CONV_FORWARD];
     k->member = (ki_conv_member){.is_trained = k->is_trained, .type = k->problem.type};
     if (!ki_pack_tile(&k->form, &k->member.pack.tiling)) {
         status = ki_fail(err, KITH_EUNSUPPORTED,
@@ -144,7 +127,10 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
                          (long long)k->attr.kh, (long long)k->attr.kw, (long long)k->problem.ic);
         goto done;
     }
-    KI_CHECK(choose(k, err));
+    const bool wanted[KI_N_CONV_PASSES] = {true, k->wants_diff_src, k->is_trained};
+    for (int i = 0; i < KI_N_CONV_PASSES; i++) {
+        if (wanted[i]) KI_CHECK(ki_conv_choose(backend, &problems[i], &k->pass[i], NULL, err));
+    }
     if (k->has_relu && k->is_trained)
         k->masked_bytes =
             ki_round_up((size_t)(k->problem.mb * k->problem.oh * k->problem.ow * k->problem.oc) *
@@ -266,19 +252,41 @@ static kith_status conv_pack(ki_kernel *kernel, kith_error *err) {
     return ki_conv_pack_later(kernel->backend, &((conv *)kernel)->member, err);
 }
 
+/* For who measures: what a pass must move. */
+static double src_bytes(const conv *k) {
+    const ki_conv_problem *p = &k->problem;
+    return (double)(p->mb * p->ih * p->iw * p->ic) * (p->type == KI_NUMBER_BF16 ? 2 : 4);
+}
+static double dst_bytes(const conv *k) {
+    const ki_conv_problem *p = &k->problem;
+    return (double)(p->mb * p->oh * p->ow * p->oc) * (p->type == KI_NUMBER_BF16 ? 2 : 4);
+}
+
 static kith_status conv_forward(ki_kernel *kernel, kith_error *err) {
+    const conv *k = (const conv *)kernel;
     KI_TRY(ki_conv_pack_now(kernel->backend, err));
-    return ki_conv_run(((conv *)kernel)->pass[KI_CONV_FORWARD], err);
+    ki_backend_note(kernel->backend, "weights packed", 0);
+    KI_TRY(ki_conv_run(k->pass[KI_CONV_FORWARD], err));
+    ki_backend_note(kernel->backend, "conv2d forward", src_bytes(k) + dst_bytes(k));
+    return KITH_OK;
 }
 
 static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
     conv *k = (conv *)kernel;
-    if (k->diff.out || k->diff.sums)
-        KI_CUDA(ki_cuda_diff_rows(k->problem.type, &k->diff, ki_cuda_of(kernel->backend)->stream));
-    for (int i = KI_CONV_DIFF_SRC; i < KI_N_CONV_PASSES; i++) {
-        if (k->pass[i]) KI_TRY(ki_conv_run(k->pass[i], err));
+    ki_backend *backend = kernel->backend;
+    if (k->diff.out || k->diff.sums) {
+        KI_CUDA(ki_cuda_diff_rows(k->problem.type, &k->diff, ki_cuda_of(backend)->stream));
+        ki_backend_note(backend, "conv2d mask and bias", (k->diff.out ? 3 : 1) * dst_bytes(k));
     }
-    return k->is_trained ? ki_conv_unpack(kernel->backend, &k->member, err) : KITH_OK;
+    for (int i = KI_CONV_DIFF_SRC; i < KI_N_CONV_PASSES; i++) {
+        if (!k->pass[i]) continue;
+        KI_TRY(ki_conv_run(k->pass[i], err));
+        ki_backend_note(backend, i == KI_CONV_DIFF_SRC ? "conv2d dgrad" : "conv2d wgrad",
+                        src_bytes(k) + dst_bytes(k));
+    }
+    if (k->is_trained) KI_TRY(ki_conv_unpack(backend, &k->member, err));
+    ki_backend_note(backend, "weight gradients unpacked", 0);
+    return KITH_OK;
 }
 
 const ki_kernel_type ki_cuda_conv2d = {.create = conv_create,

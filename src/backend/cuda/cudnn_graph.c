@@ -350,7 +350,7 @@ kith_status ki_cudnn_config_read(cudnnBackendDescriptor_t config, ki_cudnn_choic
     cudnnBackendDescriptor_t engine = NULL, knob[KI_CUDNN_MAX_KNOBS] = {NULL};
     int64_t n_knobs = 0;
     int n_made = 0;
-    *ret_choice = (ki_cudnn_choice){0};
+    memset(ret_choice, 0, sizeof *ret_choice); /* compared as bytes */
     *ret_notes = (ki_cudnn_notes){0};
     KI_CUDNN(cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
     kith_status status = read_engine(config, engine, ret_choice, ret_notes, err);

@@ -3,8 +3,8 @@
  * cuDNN is asked for every form of the pass (what is fused, whether dst keeps its pitch), by its
  * heuristic modes A and B, and by the fallback list where these give nothing. A candidate is run once,
  * then several times as a captured graph, which is how it will run: one that cannot be captured is of no
- * use. Building may compile a kernel and takes long, so the number of candidates and the time spent on
- * them are limited; the heuristics' first are seldom far from the best. */
+ * use. Building may compile a kernel and takes long, so several threads build, and the number of
+ * candidates and the time spent on them are limited; the heuristics' first are seldom far from the best. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,9 +12,10 @@
 #include "backend/cuda/conv_kernels.h"
 #include "backend/cuda/ways.h"
 #include "core/log.h"
+#include "core/parallel.h"
 
 enum {
-    MAX_CANDIDATES = 48,
+    MAX_CANDIDATES = 64,
     OFFERS_A = 6, /* of one form */
     OFFERS_B = 3,
     OFFERS_FALLBACK = 4,
@@ -22,18 +23,26 @@ enum {
     REPEATS = 8 /* runs in a timed graph */
 };
 #define WORKSPACE_LIMIT ((size_t)512 << 20)
-#define BUILD_SECONDS 3.0   /* of one pass, after which no more candidates are built */
+#define BUILD_SECONDS 4.0   /* of one pass, after which a builder starts no other candidate */
 #define ROUNDING_PRICE 1.05 /* what a weight gradient rounded to bf16 must be faster by */
+
+typedef struct candidate {
+    ki_cudnn_form form;
+    bool packs_dst;
+    ki_cudnn_choice choice;
+    ki_conv_algorithm *algorithm; /* NULL: not built */
+    kith_error why;
+} candidate;
 
 typedef struct trial {
     ki_backend *backend;
     ki_cuda_libraries *libraries;
     const ki_conv_problem *problem;
-    bool only_first; /* deterministic: the first that can be built */
-    ki_conv_algorithm *candidate[MAX_CANDIDATES];
-    int n;
+    candidate candidate[MAX_CANDIDATES];
+    int n, n_built; /* those before n_built have been tried */
     ki_conv_trials stats;
     kith_error why; /* the last refusal, for the log */
+    double build_began;
 } trial;
 
 static double now(void) {
@@ -42,17 +51,8 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool is_full(const trial *t) {
-    return t->n == MAX_CANDIDATES || (t->only_first && t->n > 0) ||
-           (t->n > 0 && t->stats.build_seconds > BUILD_SECONDS);
-}
-
-static void keep(trial *t, ki_conv_algorithm *candidate) {
-    if (candidate->workspace_bytes > WORKSPACE_LIMIT + candidate->packed_bytes)
-        ki_conv_algorithm_free(candidate);
-    else
-        t->candidate[t->n++] = candidate;
-}
+/* Only the first that can be built: nothing is timed, so that every run chooses the same. */
+static bool only_first(const trial *t) { return t->backend->options.deterministic; }
 
 /* Engines whose arithmetic is not what was asked for. Large Winograd tiles lose digits; in float32 the
  * matrix units mean TF32, and converting inputs down means less than bf16 promises. */
@@ -68,63 +68,65 @@ static bool is_allowed(const trial *t, const ki_cudnn_notes *notes) {
     return !(notes->numerical & banned);
 }
 
-static bool is_known(const trial *t, ki_cudnn_form form, bool packs_dst, const ki_cudnn_choice *choice) {
+static bool is_known(const trial *t, const candidate *c) {
     for (int i = 0; i < t->n; i++) {
-        const ki_conv_algorithm *a = t->candidate[i];
-        if (a->way == KI_WAY_CUDNN && a->form == form && a->packs_dst == packs_dst &&
-            memcmp(&a->choice, choice, sizeof *choice) == 0)
+        const candidate *other = &t->candidate[i];
+        if (other->form == c->form && other->packs_dst == c->packs_dst &&
+            memcmp(&other->choice, &c->choice, sizeof c->choice) == 0)
             return true;
     }
     return false;
 }
 
-static void build(trial *t, ki_cudnn_form form, bool packs_dst, const ki_cudnn_choice *choice) {
-    ki_conv_algorithm *candidate = NULL;
-    const double begin = now();
-    if (ki_conv_way_cudnn(t->backend, t->problem, form, packs_dst, choice, &candidate, &t->why) == KITH_OK) {
-        t->stats.n_built++;
-        keep(t, candidate);
-    }
-    t->stats.build_seconds += now() - begin;
-}
-
-/* What one heuristic mode offers for a graph. */
-static void add_offers(trial *t, const ki_cudnn_graph *graph, ki_cudnn_form form, bool packs_dst,
-                       cudnnBackendHeurMode_t mode, int limit, bool by_place) {
+/* What one heuristic mode offers for a graph, up to `limit`. */
+static void add_offers(trial *t, const ki_cudnn_graph *graph, candidate like, cudnnBackendHeurMode_t mode,
+                       int limit, bool by_place) {
     cudnnBackendDescriptor_t offer[KI_CUDNN_MAX_OFFERS];
-    int n = 0, n_tried = 0;
+    int n = 0, n_added = 0;
     if (ki_cudnn_offers(graph, mode, KI_CUDNN_MAX_OFFERS, offer, &n, &t->why) != KITH_OK) return;
     if (!by_place) t->stats.n_offered += n;
-    for (int i = 0; i < n && n_tried < limit && !is_full(t); i++) {
-        ki_cudnn_choice choice;
+    for (int i = 0; i < n && n_added < limit && t->n < MAX_CANDIDATES; i++) {
         ki_cudnn_notes notes;
-        if (ki_cudnn_config_read(offer[i], &choice, &notes, &t->why) != KITH_OK) continue;
+        if (ki_cudnn_config_read(offer[i], &like.choice, &notes, &t->why) != KITH_OK) continue;
         if (!is_allowed(t, &notes)) {
-            ki_fail(&t->why, KITH_EUNSUPPORTED, "engine %lld is not exact enough (notes %x)",
-                    (long long)choice.engine, notes.numerical);
+            ki_fail(&t->why, KITH_EUNSUPPORTED, "engine %lld is not what was asked for (notes %x)",
+                    (long long)like.choice.engine, notes.numerical);
             continue;
         }
-        if (by_place) choice = (ki_cudnn_choice){.by_place = true, .mode = (int)mode, .place = i};
-        if (is_known(t, form, packs_dst, &choice)) continue;
-        build(t, form, packs_dst, &choice);
-        n_tried++;
+        if (by_place) like.choice = (ki_cudnn_choice){.by_place = true, .mode = (int)mode, .place = i};
+        if (is_known(t, &like)) continue;
+        t->candidate[t->n++] = like;
+        n_added++;
     }
     while (n > 0) (void)cudnnBackendDestroyDescriptor(offer[--n]);
 }
 
-static void add_form(trial *t, ki_cudnn_form form, bool packs_dst) {
+static void add_form(trial *t, ki_cudnn_form form, bool packs_dst, bool is_second_try) {
     const ki_conv_problem seen = packs_dst ? ki_conv_packed(t->problem) : *t->problem;
-    const int n_before = t->n;
+    const candidate like = {.form = form, .packs_dst = packs_dst};
     ki_cudnn_graph graph;
-    if (is_full(t)) return;
-    if (ki_cudnn_graph_init(t->libraries->cudnn, &seen, form, &graph, &t->why) != KITH_OK) return;
-    for (int by_place = 0; by_place < 2 && t->n == n_before; by_place++) {
-        add_offers(t, &graph, form, packs_dst, CUDNN_HEUR_MODE_A, OFFERS_A, by_place);
-        add_offers(t, &graph, form, packs_dst, CUDNN_HEUR_MODE_B, OFFERS_B, by_place);
-        if (t->n == n_before)
-            add_offers(t, &graph, form, packs_dst, CUDNN_HEUR_MODE_FALLBACK, OFFERS_FALLBACK, by_place);
+    for (int i = 0; is_second_try && i < t->n; i++) {
+        const candidate *c = &t->candidate[i];
+        if (c->algorithm && c->form == form && c->packs_dst == packs_dst) return;
     }
+    if (ki_cudnn_graph_init(t->libraries->cudnn, &seen, form, &graph, &t->why) != KITH_OK) return;
+    if (is_second_try) add_offers(t, &graph, like, CUDNN_HEUR_MODE_FALLBACK, OFFERS_FALLBACK, false);
+    add_offers(t, &graph, like, CUDNN_HEUR_MODE_A, OFFERS_A, is_second_try);
+    add_offers(t, &graph, like, CUDNN_HEUR_MODE_B, OFFERS_B, is_second_try);
     ki_cudnn_graph_release(&graph);
+}
+
+static void add_forms(trial *t, bool is_second_try) {
+    const ki_conv_problem *p = t->problem;
+    const bool is_packed = ki_conv_dst_is_packed(p), is_forward = p->pass == KI_CONV_FORWARD;
+    if (is_forward && (p->has_bias || p->has_relu)) add_form(t, KI_CUDNN_FUSED, false, is_second_try);
+    if (is_forward && p->has_bias && p->type == KI_NUMBER_BF16)
+        add_form(t, KI_CUDNN_STORED, false, is_second_try);
+    for (int packs = 0; packs <= (is_packed ? 0 : 1); packs++) {
+        if (p->pass == KI_CONV_DIFF_WEIGHTS && p->type != KI_NUMBER_FLOAT)
+            add_form(t, KI_CUDNN_WIDE, packs, is_second_try);
+        add_form(t, KI_CUDNN_BARE, packs, is_second_try);
+    }
 }
 
 static void add_products(trial *t) {
@@ -138,38 +140,85 @@ static void add_products(trial *t) {
             KITH_OK)
         return;
     t->stats.n_offered += n;
-    for (int i = 0; i < n && !is_full(t); i++) {
-        ki_conv_algorithm *candidate = NULL;
-        if (ki_conv_way_lt(t->backend, t->problem, &offer[i].algo, offer[i].workspaceSize, &candidate,
+    for (int i = 0; i < n; i++) {
+        candidate *c = &t->candidate[t->n];
+        if (ki_conv_way_lt(t->backend, t->problem, &offer[i].algo, offer[i].workspaceSize, &c->algorithm,
                            &t->why) != KITH_OK)
             continue;
-        t->stats.n_built++;
-        keep(t, candidate);
+        c->form = KI_N_CUDNN_FORMS;
+        t->n++;
+    }
+    t->n_built = t->n;
+}
+
+static void build(trial *t, candidate *c, cudnnHandle_t handle) {
+    if (ki_conv_way_cudnn(t->backend, handle, t->problem, c->form, c->packs_dst, &c->choice, &c->algorithm,
+                          &c->why) != KITH_OK)
+        return;
+    if (c->algorithm->workspace_bytes > WORKSPACE_LIMIT + c->algorithm->packed_bytes) {
+        ki_fail(&c->why, KITH_EUNSUPPORTED, "a workspace of %zu MiB", c->algorithm->workspace_bytes >> 20);
+        ki_conv_algorithm_free(c->algorithm);
+        c->algorithm = NULL;
     }
 }
 
-static void collect(trial *t) {
-    const ki_conv_problem *p = t->problem;
-    const bool is_packed = ki_conv_dst_is_packed(p);
-    add_products(t);
-    switch (p->pass) {
-    case KI_CONV_FORWARD:
-        if (p->has_bias || p->has_relu) add_form(t, KI_CUDNN_FUSED, false);
-        if (p->has_bias && p->type == KI_NUMBER_BF16) add_form(t, KI_CUDNN_STORED, false);
-        add_form(t, KI_CUDNN_BARE, false);
-        if (!is_packed) add_form(t, KI_CUDNN_BARE, true);
-        break;
-    case KI_CONV_DIFF_SRC:
-        add_form(t, KI_CUDNN_BARE, false);
-        if (!is_packed) add_form(t, KI_CUDNN_BARE, true);
-        break;
-    default:
-        for (int packs = 0; packs <= (is_packed ? 0 : 1); packs++) {
-            if (p->type != KI_NUMBER_FLOAT) add_form(t, KI_CUDNN_WIDE, packs);
-            add_form(t, KI_CUDNN_BARE, packs);
+/* Builder w takes every KI_CUDA_BUILDERS-th candidate. */
+static void build_range(void *context, int64_t begin, int64_t end) {
+    trial *t = context;
+    (void)cudaSetDevice(ki_cuda_of(t->backend)->device);
+    for (int64_t w = begin; w < end; w++) {
+        for (int i = t->n_built + (int)w; i < t->n; i += KI_CUDA_BUILDERS) {
+            if (now() - t->build_began < BUILD_SECONDS) build(t, &t->candidate[i], t->libraries->builder[w]);
         }
-        break;
     }
+}
+
+static kith_status open_builders(trial *t, kith_error *err) {
+    for (int i = 0; i < KI_CUDA_BUILDERS; i++) {
+        if (!t->libraries->builder[i]) KI_CUDNN(cudnnCreate(&t->libraries->builder[i]));
+    }
+    return KITH_OK;
+}
+
+static const candidate *first_built(const trial *t) {
+    for (int i = 0; i < t->n; i++) {
+        if (t->candidate[i].algorithm) return &t->candidate[i];
+    }
+    return NULL;
+}
+
+static kith_status build_all(trial *t, kith_error *err) {
+    const int n_before = t->n_built;
+    t->build_began = now();
+    if (only_first(t)) {
+        for (int i = t->n_built; i < t->n && !first_built(t); i++)
+            build(t, &t->candidate[i], t->libraries->cudnn);
+    } else if (t->n > t->n_built) {
+        KI_TRY(open_builders(t, err));
+        ki_parallel_for(KI_CUDA_BUILDERS, 1, build_range, t);
+    }
+    t->n_built = t->n;
+    t->stats.build_seconds += now() - t->build_began;
+    for (int i = n_before; i < t->n; i++) {
+        const candidate *c = &t->candidate[i];
+        if (c->why.status == KITH_OK) continue;
+        t->why = c->why;
+        ki_log(KITH_LOG_DEBUG, "engine %lld, form %d: %s", (long long)c->choice.engine, (int)c->form,
+               c->why.message);
+    }
+    return KITH_OK;
+}
+
+static kith_status collect(trial *t, kith_error *err) {
+    add_products(t);
+    if (only_first(t) && first_built(t)) return KITH_OK;
+    for (int is_second_try = 0; is_second_try < 2; is_second_try++) {
+        add_forms(t, is_second_try);
+        KI_TRY(build_all(t, err));
+        if (only_first(t) && first_built(t)) break;
+    }
+    for (int i = 0; i < t->n; i++) t->stats.n_built += t->candidate[i].algorithm != NULL;
+    return KITH_OK;
 }
 
 /* Scratch tensors with numbers in them, as large as the pass and its candidates need. */
@@ -178,8 +227,8 @@ static kith_status make_tensors(trial *t, ki_conv_io *ret_io, kith_error *err) {
     const size_t each = ki_number_bytes(p->type);
     size_t workspace_bytes = 0;
     for (int i = 0; i < t->n; i++) {
-        if (t->candidate[i]->workspace_bytes > workspace_bytes)
-            workspace_bytes = t->candidate[i]->workspace_bytes;
+        const ki_conv_algorithm *a = t->candidate[i].algorithm;
+        if (a && a->workspace_bytes > workspace_bytes) workspace_bytes = a->workspace_bytes;
     }
     const size_t bytes[] = {(size_t)(p->mb * p->src.image) * each,
                             (size_t)(p->mb * p->dst.image) * each,
@@ -298,8 +347,9 @@ static kith_status pick(trial *t, ki_conv_algorithm **ret_best, kith_error *err)
     KI_TRY(make_tensors(t, &io, err));
     const double begin = now();
     for (int i = 0; i < t->n; i++) {
-        ki_conv_algorithm *a = t->candidate[i];
+        ki_conv_algorithm *a = t->candidate[i].algorithm;
         double seconds = 0;
+        if (!a) continue;
         if (time_candidate(t, a, &io, best_seconds, &seconds, &t->why) != KITH_OK) {
             KI_TRY(device_lives(t, err));
             ki_log(KITH_LOG_DEBUG, "%s: %s", a->text, t->why.message);
@@ -319,8 +369,8 @@ static kith_status pick(trial *t, ki_conv_algorithm **ret_best, kith_error *err)
     }
     t->stats.time_seconds = now() - begin;
     if (best < 0) return KITH_OK;
-    *ret_best = t->candidate[best];
-    t->candidate[best] = NULL;
+    *ret_best = t->candidate[best].algorithm;
+    t->candidate[best].algorithm = NULL;
     return KITH_OK;
 }
 
@@ -343,11 +393,13 @@ static void write_key(const ki_backend *backend, const ki_conv_problem *p, char 
 
 static kith_status choose(trial *t, ki_conv_algorithm **ret_algorithm, kith_error *err) {
     ki_conv_algorithm *best = NULL;
-    collect(t);
-    if (t->only_first && t->n > 0) {
-        best = t->candidate[0];
-        t->candidate[0] = NULL;
-    } else if (t->n > 0) {
+    KI_TRY(collect(t, err));
+    if (only_first(t)) {
+        for (int i = 0; i < t->n && !best; i++) {
+            best = t->candidate[i].algorithm;
+            t->candidate[i].algorithm = NULL;
+        }
+    } else if (first_built(t)) {
         KI_TRY(pick(t, &best, err));
     }
     if (!best) {
@@ -366,7 +418,6 @@ kith_status ki_conv_choose(ki_backend *backend, const ki_conv_problem *problem,
     KI_TRY(ki_zalloc_or(&t, 1, sizeof *t, "trials", err));
     t->backend = backend;
     t->problem = problem;
-    t->only_first = backend->options.deterministic;
     KI_CHECK(ki_cuda_libraries_of(backend, &t->libraries, err));
     write_key(backend, problem, key, sizeof key);
     const char *known = ki_choices_get(t->libraries->choices, key);
@@ -385,7 +436,7 @@ kith_status ki_conv_choose(ki_backend *backend, const ki_conv_problem *problem,
     }
 done:
     if (ret_trials) *ret_trials = t->stats;
-    for (int i = 0; i < t->n; i++) ki_conv_algorithm_free(t->candidate[i]);
+    for (int i = 0; i < t->n; i++) ki_conv_algorithm_free(t->candidate[i].algorithm);
     ki_free(t);
     return status;
 }

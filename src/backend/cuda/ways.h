@@ -48,8 +48,9 @@ bool ki_conv_product(const ki_backend *backend, const ki_conv_problem *problem, 
 kith_status ki_conv_way_lt(ki_backend *backend, const ki_conv_problem *problem,
                            const cublasLtMatmulAlgo_t *algo, size_t workspace_bytes,
                            ki_conv_algorithm **ret_algorithm, kith_error *err);
-kith_status ki_conv_way_cudnn(ki_backend *backend, const ki_conv_problem *problem, ki_cudnn_form form,
-                              bool packs_dst, const ki_cudnn_choice *choice,
+/* `handle` is the one to build with: several threads may build at once, each with its own. */
+kith_status ki_conv_way_cudnn(ki_backend *backend, cudnnHandle_t handle, const ki_conv_problem *problem,
+                              ki_cudnn_form form, bool packs_dst, const ki_cudnn_choice *choice,
                               ki_conv_algorithm **ret_algorithm, kith_error *err);
 
 #endif

@@ -1,0 +1,145 @@
+/* Whole backbones on cuda against cpu: slices, fusions, folded batch norms, joins and masks together. Small
+ * images, all layers. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/rng.h"
+#include "net/net.h"
+#include "nn/plan.h"
+#include "support/testing.h"
+
+enum { MB = 2, DIM = 16 };
+
+typedef struct side {
+    ki_backend *backend;
+    ki_net net;
+    ki_params *params;
+    ki_plan *plan;
+} side;
+
+static void open_side(side *s, const char *device, ki_precision precision, const char *backbone, int64_t size,
+                      ki_mode mode) {
+    kith_error err;
+    *s = (side){0};
+    const ki_backend_options options = {.precision = precision};
+    if (ki_backend_open(device, &options, &s->backend, &err) != KITH_OK) {
+        print_message("%s\n", err.message);
+        exit(77);
+    }
+    const ki_net_options net = {.backbone = backbone, .c = 3, .h = size, .w = size, .embedding = DIM};
+    assert_ok(ki_net_init(&net, &s->net, &err), &err);
+    assert_ok(ki_params_new(s->net.graph, s->backend, &s->params, &err), &err);
+    assert_ok(ki_params_init(s->params, 7, &err), &err);
+    const bool train = mode == KI_TRAIN;
+    const ki_plan_options plan = {.mb = MB,
+                                  .mode = mode,
+                                  .frozen_bn = true, /* two small images make poor statistics */
+                                  .taps = {"map", "embedding"},
+                                  .grad_taps = {train ? "map" : NULL, "embedding"}};
+    assert_ok(ki_plan_new(s->net.graph, s->params, s->backend, &plan, &s->plan, &err), &err);
+}
+
+static void close_side(side *s) {
+    ki_plan_free(s->plan);
+    ki_params_free(s->params);
+    ki_net_release(&s->net);
+    ki_backend_close(s->backend);
+}
+
+static float *drawn(int64_t n, uint32_t stream) {
+    float *x = malloc((size_t)n * sizeof *x);
+    ki_rng rng = ki_rng_at(2, KI_RNG_TEST, stream, 0);
+    for (int64_t i = 0; i < n; i++) x[i] = (float)ki_rng_normal(&rng);
+    return x;
+}
+
+static int64_t tap_count(const side *s, const char *tap) {
+    ki_shape shape;
+    kith_error err;
+    assert_ok(ki_plan_tap_shape(s->plan, tap, &shape, &err), &err);
+    return ki_shape_count(&shape);
+}
+
+static void near(const char *backbone, const char *what, const float *found, const float *wanted, int64_t n,
+                 double tolerance) {
+    const double off = testing_relative_l2(found, wanted, n);
+    if (!(off <= tolerance))
+        fail_msg("%s: %s is off by %.3g, at most %g wanted", backbone, what, off, tolerance);
+}
+
+static void check(const char *backbone, int64_t size, ki_mode mode, ki_precision precision, double tolerance,
+                  double grad_tolerance) {
+    kith_error err;
+    side a, b;
+    open_side(&a, "cpu", KI_FLOAT32, backbone, size, mode);
+    open_side(&b, "cuda", precision, backbone, size, mode);
+    const int64_t n_map = tap_count(&a, "map"), n_out = tap_count(&a, "embedding");
+    float *input = drawn(MB * 3 * size * size, 0), *grad_map = drawn(n_map, 1), *grad = drawn(n_out, 2);
+    for (int64_t i = 0; i < n_map; i++) grad_map[i] *= 0.01f;
+    float *x[2] = {malloc((size_t)n_map * sizeof(float)), malloc((size_t)n_map * sizeof(float))};
+    side *both[] = {&a, &b};
+    for (int w = 0; w < 2; w++) {
+        side *s = both[w];
+        for (int round = 0; round < 2; round++) {
+            assert_ok(ki_params_zero_diffs(s->params, &err), &err);
+            assert_ok(ki_plan_set_input(s->plan, input, &err), &err);
+            assert_ok(ki_plan_forward(s->plan, &err), &err);
+            if (mode != KI_TRAIN) continue;
+            assert_ok(ki_plan_set_grad(s->plan, "map", grad_map, &err), &err);
+            assert_ok(ki_plan_set_grad(s->plan, "embedding", grad, &err), &err);
+            assert_ok(ki_plan_backward(s->plan, &err), &err);
+        }
+    }
+    for (int w = 0; w < 2; w++) assert_ok(ki_plan_read(both[w]->plan, "map", x[w], &err), &err);
+    near(backbone, "the map", x[1], x[0], n_map, tolerance);
+    for (int w = 0; w < 2; w++) assert_ok(ki_plan_read(both[w]->plan, "embedding", x[w], &err), &err);
+    near(backbone, "the embedding", x[1], x[0], n_out, tolerance);
+    for (int i = 0; mode == KI_TRAIN && i < ki_params_count(a.params); i++) {
+        const ki_param *p = ki_params_at(a.params, i), *q = ki_params_at(b.params, i);
+        if (!p->trained) continue;
+        float *d[2] = {malloc((size_t)p->n * sizeof(float)), malloc((size_t)p->n * sizeof(float))};
+        assert_ok(ki_params_get_diff(a.params, p, d[0], &err), &err);
+        assert_ok(ki_params_get_diff(b.params, q, d[1], &err), &err);
+        near(backbone, p->name, d[1], d[0], p->n, grad_tolerance);
+        free(d[0]);
+        free(d[1]);
+    }
+    free(input);
+    free(grad_map);
+    free(grad);
+    free(x[0]);
+    free(x[1]);
+    close_side(&a);
+    close_side(&b);
+}
+
+static void test_googlenet(void **state) {
+    (void)state;
+    check("googlenet", 47, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-4);
+    check("googlenet", 47, KI_INFER, KI_FLOAT32, 1e-5, 0);
+}
+
+static void test_bn_inception(void **state) {
+    (void)state;
+    check("bn_inception", 63, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-4);
+    check("bn_inception", 63, KI_INFER, KI_FLOAT32, 1e-5, 0);
+}
+
+static void test_resnet50(void **state) {
+    (void)state;
+    check("resnet50", 33, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-4);
+    check("resnet50", 33, KI_INFER, KI_FLOAT32, 1e-5, 0);
+}
+
+/* Rounding of every map to 8 bits of mantissa, layer after layer. */
+static void test_bf16(void **state) {
+    (void)state;
+    check("googlenet", 47, KI_TRAIN, KI_BF16, 3e-2, 2e-1);
+    check("googlenet", 47, KI_INFER, KI_BF16, 3e-2, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_googlenet), cmocka_unit_test(test_bn_inception),
+                                       cmocka_unit_test(test_resnet50), cmocka_unit_test(test_bf16)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
