@@ -96,18 +96,21 @@ __global__ void __launch_bounds__(THREADS, 2) bn_stats(bn_args a, ki_channel_gri
     float sum[2][V] = {};
     if (h.is_on) {
         k.load(src + h.begin * a.src_pitch);
-        for (int64_t p = h.begin + h.row; p < h.end; p += (int64_t)g.rows * EACH) {
-            ki_vec<T, V> x[EACH];
+        const int64_t step = g.rows * a.src_pitch;
+        const T *at = src + (h.begin + h.row) * a.src_pitch;
+        for (int left = (int)(h.end - h.begin) - h.row; left > 0; left -= g.rows * EACH, at += EACH * step) {
+            ki_raw<T, V> raw[EACH];
 #pragma unroll
             for (int e = 0; e < EACH; e++) {
-                if (p + e * g.rows < h.end) x[e].load(src + (p + e * g.rows) * a.src_pitch);
+                if (e * g.rows < left) raw[e].load(at + e * step);
             }
 #pragma unroll
             for (int e = 0; e < EACH; e++) {
-                if (p + e * g.rows >= h.end) continue;
+                if (e * g.rows >= left) continue;
+                const ki_vec<T, V> x = raw[e].get();
 #pragma unroll
                 for (int i = 0; i < V; i++) {
-                    const float d = x[e].v[i] - k.v[i];
+                    const float d = x.v[i] - k.v[i];
                     sum[0][i] += d;
                     sum[1][i] = fmaf(d, d, sum[1][i]);
                 }
@@ -136,22 +139,28 @@ __global__ void __launch_bounds__(THREADS, 2) bn_normalise(bn_args a, ki_channel
     T *dst = static_cast<T *>(a.dst) + h.pack * V;
     float mean[V], istd[V], scale[V], beta[V];
     load_norm<V, FROZEN>(a, g, h.pack, mean, istd, scale, beta);
-    for (int64_t p = h.begin + h.row; p < h.end; p += (int64_t)g.rows * EACH) {
-        ki_vec<T, V> x[EACH];
+    const int64_t src_step = g.rows * a.src_pitch, dst_step = g.rows * a.dst_pitch;
+    src += (h.begin + h.row) * a.src_pitch;
+    dst += (h.begin + h.row) * a.dst_pitch;
+    for (int left = (int)(h.end - h.begin) - h.row; left > 0; left -= g.rows * EACH) {
+        ki_raw<T, V> raw[EACH];
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
-            if (p + e * g.rows < h.end) x[e].load(src + (p + e * g.rows) * a.src_pitch);
+            if (e * g.rows < left) raw[e].load(src + e * src_step);
         }
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
-            if (p + e * g.rows >= h.end) continue;
+            if (e * g.rows >= left) continue;
+            ki_vec<T, V> x = raw[e].get();
 #pragma unroll
             for (int i = 0; i < V; i++) {
-                const float y = norm(x[e].v[i], mean[i], scale[i], beta[i]);
-                x[e].v[i] = RELU && !(y > 0) ? 0 : y;
+                const float y = norm(x.v[i], mean[i], scale[i], beta[i]);
+                x.v[i] = RELU && !(y > 0) ? 0 : y;
             }
-            x[e].store(dst + (p + e * g.rows) * a.dst_pitch);
+            x.store(dst + e * dst_step);
         }
+        src += EACH * src_step;
+        dst += EACH * dst_step;
     }
 }
 
@@ -167,28 +176,37 @@ __global__ void __launch_bounds__(THREADS, 1) bn_backward_sums(bn_args a, ki_cha
         T *to = static_cast<T *>(a.diff_src) + h.pack * V;
         float mean[V], istd[V], scale[V], beta[V];
         load_norm<V, FROZEN>(a, g, h.pack, mean, istd, scale, beta);
-        for (int64_t p = h.begin + h.row; p < h.end; p += (int64_t)g.rows * EACH) {
-            ki_vec<T, V> x[EACH], d[EACH];
+        const int64_t src_step = g.rows * a.src_pitch, dst_step = g.rows * a.dst_pitch;
+        src += (h.begin + h.row) * a.src_pitch;
+        to += (h.begin + h.row) * a.src_pitch;
+        diff += (h.begin + h.row) * a.dst_pitch;
+        for (int left = (int)(h.end - h.begin) - h.row; left > 0; left -= g.rows * EACH) {
+            ki_raw<T, V> raw_x[EACH], raw_d[EACH];
 #pragma unroll
             for (int e = 0; e < EACH; e++) {
-                if (p + e * g.rows >= h.end) continue;
-                x[e].load(src + (p + e * g.rows) * a.src_pitch);
-                d[e].load(diff + (p + e * g.rows) * a.dst_pitch);
+                if (e * g.rows >= left) continue;
+                raw_x[e].load(src + e * src_step);
+                raw_d[e].load(diff + e * dst_step);
             }
 #pragma unroll
             for (int e = 0; e < EACH; e++) {
-                if (p + e * g.rows >= h.end) continue;
+                if (e * g.rows >= left) continue;
+                const ki_vec<T, V> x = raw_x[e].get();
+                ki_vec<T, V> d = raw_d[e].get();
 #pragma unroll
                 for (int i = 0; i < V; i++) {
-                    const float off = x[e].v[i] - mean[i];
-                    const bool is_cut = RELU && !(norm(x[e].v[i], mean[i], scale[i], beta[i]) > 0);
-                    const float y = is_cut ? 0 : d[e].v[i];
+                    const float off = x.v[i] - mean[i];
+                    const bool is_cut = RELU && !(norm(x.v[i], mean[i], scale[i], beta[i]) > 0);
+                    const float y = is_cut ? 0 : d.v[i];
                     sum[0][i] += y;
                     sum[1][i] = fmaf(y, off, sum[1][i]);
-                    d[e].v[i] = y * scale[i];
+                    d.v[i] = y * scale[i];
                 }
-                if (FROZEN && a.diff_src) d[e].store(to + (p + e * g.rows) * a.src_pitch);
+                if (FROZEN && a.diff_src) d.store(to + e * src_step);
             }
+            src += EACH * src_step;
+            to += EACH * src_step;
+            diff += EACH * dst_step;
         }
     }
     ki_channel_sum_rows<2, V>(g, h, sum, room);
@@ -237,25 +255,34 @@ __global__ void __launch_bounds__(THREADS, 1)
     load_norm<V, false>(a, g, h.pack, mean, istd, scale, beta);
     load_channels<V>(subtract, h.pack, shift);
     load_channels<V>(subtract + g.packs * V, h.pack, slope);
-    for (int64_t p = h.begin + h.row; p < h.end; p += (int64_t)g.rows * EACH) {
-        ki_vec<T, V> x[EACH], d[EACH];
+    const int64_t src_step = g.rows * a.src_pitch, dst_step = g.rows * a.dst_pitch;
+    src += (h.begin + h.row) * a.src_pitch;
+    to += (h.begin + h.row) * a.src_pitch;
+    diff += (h.begin + h.row) * a.dst_pitch;
+    for (int left = (int)(h.end - h.begin) - h.row; left > 0; left -= g.rows * EACH) {
+        ki_raw<T, V> raw_x[EACH], raw_d[EACH];
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
-            if (p + e * g.rows >= h.end) continue;
-            x[e].load(src + (p + e * g.rows) * a.src_pitch);
-            d[e].load(diff + (p + e * g.rows) * a.dst_pitch);
+            if (e * g.rows >= left) continue;
+            raw_x[e].load(src + e * src_step);
+            raw_d[e].load(diff + e * dst_step);
         }
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
-            if (p + e * g.rows >= h.end) continue;
+            if (e * g.rows >= left) continue;
+            const ki_vec<T, V> x = raw_x[e].get();
+            ki_vec<T, V> d = raw_d[e].get();
 #pragma unroll
             for (int i = 0; i < V; i++) {
-                const bool is_cut = RELU && !(norm(x[e].v[i], mean[i], scale[i], beta[i]) > 0);
-                const float y = is_cut ? 0 : d[e].v[i];
-                d[e].v[i] = scale[i] * (y - shift[i] - (x[e].v[i] - mean[i]) * slope[i]);
+                const bool is_cut = RELU && !(norm(x.v[i], mean[i], scale[i], beta[i]) > 0);
+                const float y = is_cut ? 0 : d.v[i];
+                d.v[i] = scale[i] * (y - shift[i] - (x.v[i] - mean[i]) * slope[i]);
             }
-            d[e].store(to + (p + e * g.rows) * a.src_pitch);
+            d.store(to + e * src_step);
         }
+        src += EACH * src_step;
+        to += EACH * src_step;
+        diff += EACH * dst_step;
     }
 }
 

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(THREADS, 2) column_sums(column_args a, ki_chan
     float sum[1][V] = {};
     if (h.is_on) {
         for (int64_t p = h.begin + h.row; p < h.end; p += (int64_t)g.rows * EACH) {
-            ki_vec<T, V> x[EACH][N], m[EACH];
+            ki_raw<T, V> x[EACH][N], m[EACH];
 #pragma unroll
             for (int e = 0; e < EACH; e++) {
                 if (p + e * g.rows >= h.end) continue;
@@ -36,16 +36,20 @@ __global__ void __launch_bounds__(THREADS, 2) column_sums(column_args a, ki_chan
 #pragma unroll
             for (int e = 0; e < EACH; e++) {
                 if (p + e * g.rows >= h.end) continue;
-                ki_vec<T, V> y;
+                ki_vec<T, V> y = x[e][0].get();
 #pragma unroll
-                for (int i = 0; i < V; i++) {
-                    float d = x[e][0].v[i];
+                for (int k = 1; k < N; k++) {
+                    const ki_vec<T, V> part = x[e][k].get();
 #pragma unroll
-                    for (int k = 1; k < N; k++) d += x[e][k].v[i];
-                    if (MASK) d = m[e].v[i] > 0 ? d : 0;
-                    y.v[i] = d;
-                    sum[0][i] += d;
+                    for (int i = 0; i < V; i++) y.v[i] += part.v[i];
                 }
+                if (MASK) {
+                    const ki_vec<T, V> mask = m[e].get();
+#pragma unroll
+                    for (int i = 0; i < V; i++) y.v[i] = mask.v[i] > 0 ? y.v[i] : 0;
+                }
+#pragma unroll
+                for (int i = 0; i < V; i++) sum[0][i] += y.v[i];
                 if (a.out) y.store(static_cast<T *>(a.out) + (p + e * g.rows) * a.pitch + h.pack * V);
             }
         }

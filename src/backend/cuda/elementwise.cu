@@ -21,7 +21,7 @@ struct parts {
  * sum is > 0. */
 template <typename T, int V, int N, bool MASK, bool RELU>
 __global__ void __launch_bounds__(THREADS) sum_parts(parts p, uint32_t n_items, ki_divider per_pixel) {
-    ki_vec<T, V> x[EACH][N], m[EACH];
+    ki_raw<T, V> x[EACH][N], m[EACH];
     uint32_t pixel[EACH], c[EACH];
     const uint32_t first = blockIdx.x * (THREADS * EACH) + threadIdx.x;
 #pragma unroll
@@ -38,15 +38,21 @@ __global__ void __launch_bounds__(THREADS) sum_parts(parts p, uint32_t n_items, 
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
         if (first + e * THREADS >= n_items) continue;
-        ki_vec<T, V> sum;
+        ki_vec<T, V> sum = x[e][0].get();
 #pragma unroll
-        for (int i = 0; i < V; i++) {
-            float s = x[e][0].v[i];
+        for (int k = 1; k < N; k++) {
+            const ki_vec<T, V> part = x[e][k].get();
 #pragma unroll
-            for (int k = 1; k < N; k++) s += x[e][k].v[i];
-            if (RELU) s = s > 0 ? s : 0;
-            if (MASK) s = m[e].v[i] > 0 ? s : 0;
-            sum.v[i] = s;
+            for (int i = 0; i < V; i++) sum.v[i] += part.v[i];
+        }
+        if (RELU) {
+#pragma unroll
+            for (int i = 0; i < V; i++) sum.v[i] = sum.v[i] > 0 ? sum.v[i] : 0;
+        }
+        if (MASK) {
+            const ki_vec<T, V> mask = m[e].get();
+#pragma unroll
+            for (int i = 0; i < V; i++) sum.v[i] = mask.v[i] > 0 ? sum.v[i] : 0;
         }
         sum.store(static_cast<T *>(p.dst) + (int64_t)pixel[e] * p.dst_pitch + c[e]);
     }

@@ -160,6 +160,28 @@ struct ki_vec {
     }
 };
 
+/* The same as it lies in memory: half the registers while it waits, for loads that are under way. */
+template <typename T, int V>
+struct ki_raw {
+    ki_pack<T> pack;
+    __device__ __forceinline__ void load(const T *from) { pack = ki_pack_load(from); }
+    __device__ __forceinline__ ki_vec<T, V> get() const {
+        ki_vec<T, V> x;
+        ki_unpack(pack, x.v);
+        return x;
+    }
+};
+template <typename T>
+struct ki_raw<T, 1> {
+    T one;
+    __device__ __forceinline__ void load(const T *from) { one = *from; }
+    __device__ __forceinline__ ki_vec<T, 1> get() const {
+        ki_vec<T, 1> x;
+        x.v[0] = to_float(one);
+        return x;
+    }
+};
+
 /* May c channels of pixels `pitch` apart be read 16 bytes at a time? */
 template <typename T>
 static inline bool ki_fits_packs(const void *ptr, int64_t pitch, int64_t c) {

@@ -67,52 +67,75 @@ __device__ __forceinline__ void load_places(const uint8_t *from, int *place) {
     }
 }
 
-/* K: the window, 0 for any; S: the stride when K is not 0; ROWS outputs in a column per thread. */
+/* Where item i stands: image, pack, and column and strip of the side that is written. */
+struct pool_here {
+    int image, pack, column, strip;
+};
+__device__ __forceinline__ pool_here here_of(const pool_args &a, uint32_t item) {
+    pool_here h;
+    const uint32_t rest = ki_divide(item, a.packs), up = ki_divide(rest, a.columns),
+                   image = ki_divide(up, a.strips);
+    h.pack = (int)(item - rest * a.packs.by);
+    h.column = (int)(rest - up * a.columns.by);
+    h.strip = (int)(up - image * a.strips.by);
+    h.image = (int)image;
+    return h;
+}
+
+/* Window K with stride S, ROWS outputs in a column per thread: first the best, or sum, of each row of the source, then
+ * of the rows of each window. Loads are unconditional, at clamped places, so that they are all under way together. */
 template <typename T, int V, int K, int S, int ROWS, bool AVERAGE>
 __global__ void __launch_bounds__(THREADS) pool_forward(pool_args a) {
     const uint32_t item = blockIdx.x * THREADS + threadIdx.x;
     if (item >= a.n_items) return;
-    const int k = K ? K : a.k, s = K ? S : a.s;
-    uint32_t rest = ki_divide(item, a.packs);
-    const int pack = (int)(item - rest * a.packs.by);
-    uint32_t up = ki_divide(rest, a.columns);
-    const int ow = (int)(rest - up * a.columns.by);
-    const uint32_t image = ki_divide(up, a.strips);
-    const int oh0 = (int)(up - image * a.strips.by) * ROWS;
-    const T *src = static_cast<const T *>(a.src) + (int64_t)image * a.ih * a.iw * a.src_pitch + pack * V;
-    const int w0 = ow * s - a.p;
-
+    const pool_here here = here_of(a, item);
+    const T *src =
+        static_cast<const T *>(a.src) + (int64_t)here.image * a.ih * a.iw * a.src_pitch + here.pack * V;
+    const int ow = here.column, oh0 = here.strip * ROWS, w0 = ow * S - a.p, h0 = oh0 * S - a.p;
     float value[ROWS][V];
     int place[ROWS][V];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for (int y = 0; y < (ROWS - 1) * S + K; y++) {
+        const int h = h0 + y, h_there = h < 0 ? 0 : h < a.ih ? h : a.ih - 1;
+        const bool is_row = h == h_there;
+        const T *row = src + (int64_t)h_there * a.iw * a.src_pitch;
+        ki_raw<T, V> raw[K];
 #pragma unroll
-        for (int i = 0; i < V; i++) value[r][i] = AVERAGE ? 0 : -INFINITY, place[r][i] = 255;
-    }
-    const int n_rows = (ROWS - 1) * s + k; /* source rows of the strip */
+        for (int x = 0; x < K; x++) {
+            const int w = w0 + x, w_there = w < 0 ? 0 : w < a.iw ? w : a.iw - 1;
+            raw[x].load(row + (int64_t)w_there * a.src_pitch);
+        }
+        float best[V];
+        int at[V];
 #pragma unroll
-    for (int y = 0; y < n_rows; y++) {
-        const int h = oh0 * s - a.p + y;
-        if (h < 0 || h >= a.ih) continue;
-        const T *row = src + (int64_t)h * a.iw * a.src_pitch;
-#pragma unroll
-        for (int x = 0; x < k; x++) {
+        for (int x = 0; x < K; x++) {
             const int w = w0 + x;
-            if (w < 0 || w >= a.iw) continue;
-            ki_vec<T, V> v;
-            v.load(row + (int64_t)w * a.src_pitch);
+            const bool is_in = is_row && w >= 0 && w < a.iw;
+            const ki_vec<T, V> v = raw[x].get();
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const int dy = y - r * s;
-                if (dy < 0 || dy >= k) continue;
+            for (int i = 0; i < V; i++) {
+                const float one = is_in ? v.v[i] : AVERAGE ? 0 : -INFINITY;
+                if (x == 0) {
+                    best[i] = one, at[i] = 0;
+                } else if (AVERAGE) {
+                    best[i] += one;
+                } else if (one > best[i]) {
+                    best[i] = one, at[i] = x;
+                }
+            }
+        }
 #pragma unroll
-                for (int i = 0; i < V; i++) {
-                    if (AVERAGE) {
-                        value[r][i] += v.v[i];
-                    } else if (v.v[i] > value[r][i] || place[r][i] == 255) {
-                        value[r][i] = v.v[i];
-                        place[r][i] = dy * k + x;
-                    }
+        for (int r = 0; r < ROWS; r++) {
+            const int dy = y - r * S;
+            if (dy < 0 || dy >= K) continue;
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                if (dy == 0) {
+                    value[r][i] = best[i], place[r][i] = at[i];
+                } else if (AVERAGE) {
+                    value[r][i] += best[i];
+                } else if (best[i] > value[r][i]) {
+                    value[r][i] = best[i], place[r][i] = dy * K + at[i];
                 }
             }
         }
@@ -121,24 +144,124 @@ __global__ void __launch_bounds__(THREADS) pool_forward(pool_args a) {
     for (int r = 0; r < ROWS; r++) {
         const int oh = oh0 + r;
         if (oh >= a.oh) continue;
-        const int64_t pixel = ((int64_t)image * a.oh + oh) * a.ow + ow;
+        const int64_t pixel = ((int64_t)here.image * a.oh + oh) * a.ow + ow;
         ki_vec<T, V> out;
-        const float by = AVERAGE ? 1.0f / (float)(cells(oh * s - a.p, k, a.p, a.ih, a.count_pad) *
-                                                  cells(w0, k, a.p, a.iw, a.count_pad))
+        const float by = AVERAGE ? 1.0f / (float)(cells(oh * S - a.p, K, a.p, a.ih, a.count_pad) *
+                                                  cells(w0, K, a.p, a.iw, a.count_pad))
                                  : 1.0f;
 #pragma unroll
         for (int i = 0; i < V; i++) out.v[i] = AVERAGE ? value[r][i] * by : value[r][i];
-        out.store(static_cast<T *>(a.dst) + pixel * a.dst_pitch + pack * V);
-        if (!AVERAGE && a.place) store_places<V>(a.place + (pixel * a.packs.by + pack) * V, place[r]);
+        out.store(static_cast<T *>(a.dst) + pixel * a.dst_pitch + here.pack * V);
+        if (!AVERAGE && a.place) store_places<V>(a.place + (pixel * a.packs.by + here.pack) * V, place[r]);
     }
 }
 
-/* One pixel of diff_src; columns and strips count source pixels here. */
-template <typename T, int V, int K, int S, bool AVERAGE>
+/* Any window and stride, one output per thread. */
+template <typename T, int V, bool AVERAGE>
+__global__ void __launch_bounds__(THREADS) pool_forward_any(pool_args a) {
+    const uint32_t item = blockIdx.x * THREADS + threadIdx.x;
+    if (item >= a.n_items) return;
+    const pool_here here = here_of(a, item);
+    const T *src =
+        static_cast<const T *>(a.src) + (int64_t)here.image * a.ih * a.iw * a.src_pitch + here.pack * V;
+    const int h0 = here.strip * a.s - a.p, w0 = here.column * a.s - a.p;
+    float value[V];
+    int place[V];
+#pragma unroll
+    for (int i = 0; i < V; i++) value[i] = AVERAGE ? 0 : -INFINITY, place[i] = 255;
+    for (int y = h0 < 0 ? -h0 : 0; y < a.k && h0 + y < a.ih; y++) {
+        for (int x = w0 < 0 ? -w0 : 0; x < a.k && w0 + x < a.iw; x++) {
+            ki_vec<T, V> v;
+            v.load(src + ((int64_t)(h0 + y) * a.iw + w0 + x) * a.src_pitch);
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                if (AVERAGE)
+                    value[i] += v.v[i];
+                else if (v.v[i] > value[i] || place[i] == 255)
+                    value[i] = v.v[i], place[i] = y * a.k + x;
+            }
+        }
+    }
+    const int64_t pixel = ((int64_t)here.image * a.oh + here.strip) * a.ow + here.column;
+    const float by =
+        AVERAGE
+            ? 1.0f / (float)(cells(h0, a.k, a.p, a.ih, a.count_pad) * cells(w0, a.k, a.p, a.iw, a.count_pad))
+            : 1.0f;
+    ki_vec<T, V> out;
+#pragma unroll
+    for (int i = 0; i < V; i++) out.v[i] = AVERAGE ? value[i] * by : value[i];
+    out.store(static_cast<T *>(a.dst) + pixel * a.dst_pitch + here.pack * V);
+    if (!AVERAGE && a.place) store_places<V>(a.place + (pixel * a.packs.by + here.pack) * V, place);
+}
+
+/* ROWS pixels of diff_src in a column per thread, from the windows that cover them. */
+template <typename T, int V, int K, int S, int ROWS, bool AVERAGE>
 __global__ void __launch_bounds__(THREADS) pool_backward(pool_args a) {
     const uint32_t item = blockIdx.x * THREADS + threadIdx.x;
     if (item >= a.n_items) return;
-    const int k = K ? K : a.k, s = K ? S : a.s;
+    const pool_here here = here_of(a, item);
+    const T *diff =
+        static_cast<const T *>(a.diff_dst) + (int64_t)here.image * a.oh * a.ow * a.dst_pitch + here.pack * V;
+    const uint8_t *places = a.place + ((int64_t)here.image * a.oh * a.ow * a.packs.by + here.pack) * V;
+    const int w = here.column, h0 = here.strip * ROWS;
+    /* The windows over a side of n pixels from `first` on: those of first + n - 1 and before, as many as reach. */
+    const int MOST = (K + S - 1) / S, WINDOWS = (ROWS + K - 2) / S + 1;
+    const int last_w = (w + a.p) / S, last_h = (h0 + ROWS - 1 + a.p) / S;
+    float sum[ROWS][V] = {};
+#pragma unroll
+    for (int y = WINDOWS - 1; y >= 0; y--) {
+        const int oh = last_h - y, oh_there = oh < 0 ? 0 : oh < a.oh ? oh : a.oh - 1;
+        ki_raw<T, V> raw[MOST];
+        int place[MOST][V];
+        bool is_in[MOST];
+#pragma unroll
+        for (int x = 0; x < MOST; x++) {
+            const int ow = last_w - (MOST - 1 - x), ow_there = ow < 0 ? 0 : ow < a.ow ? ow : a.ow - 1;
+            const int64_t pixel = (int64_t)oh_there * a.ow + ow_there;
+            is_in[x] = oh == oh_there && ow == ow_there && w + a.p - ow * S < K;
+            raw[x].load(diff + pixel * a.dst_pitch);
+            if (!AVERAGE) load_places<V>(places + pixel * (int64_t)(a.packs.by * V), place[x]);
+        }
+#pragma unroll
+        for (int x = 0; x < MOST; x++) {
+            const int ow = last_w - (MOST - 1 - x), dx = w + a.p - ow * S;
+            const ki_vec<T, V> d = raw[x].get();
+            const float by = AVERAGE && is_in[x]
+                                 ? 1.0f / (float)(cells(oh * S - a.p, K, a.p, a.ih, a.count_pad) *
+                                                  cells(ow * S - a.p, K, a.p, a.iw, a.count_pad))
+                                 : 0.0f;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const int dy = h0 + r + a.p - oh * S;
+                const bool covers = is_in[x] && dy >= 0 && dy < K;
+                const int code = covers ? dy * K + dx : -1;
+#pragma unroll
+                for (int i = 0; i < V; i++) {
+                    if (AVERAGE)
+                        sum[r][i] += covers ? d.v[i] * by : 0;
+                    else
+                        sum[r][i] += place[x][i] == code ? d.v[i] : 0;
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        if (h0 + r >= a.ih) continue;
+        ki_vec<T, V> out;
+#pragma unroll
+        for (int i = 0; i < V; i++) out.v[i] = sum[r][i];
+        out.store(static_cast<T *>(a.diff_src) +
+                  (((int64_t)here.image * a.ih + h0 + r) * a.iw + w) * a.src_pitch + here.pack * V);
+    }
+}
+
+/* Any window and stride, one pixel of diff_src per thread. */
+template <typename T, int V, bool AVERAGE>
+__global__ void __launch_bounds__(THREADS) pool_backward_any(pool_args a) {
+    const uint32_t item = blockIdx.x * THREADS + threadIdx.x;
+    if (item >= a.n_items) return;
+    const int k = a.k, s = a.s;
     uint32_t rest = ki_divide(item, a.packs);
     const int pack = (int)(item - rest * a.packs.by);
     uint32_t up = ki_divide(rest, a.columns);
@@ -191,23 +314,27 @@ pool_args args_of(const ki_cuda_pool_args *p, int64_t packs, int64_t columns, in
     return a;
 }
 
+/* Items are counted in 31 bits: packs of the larger side, or values where packs do not fit. */
+bool is_too_large(const ki_cuda_pool_args *p) {
+    const int64_t src = p->mb * p->ih * p->iw, dst = p->mb * p->oh * p->ow;
+    const int64_t values = (src > dst ? src : dst) * p->c;
+    return values / (p->c % 8 == 0 ? 4 : 1) > INT32_MAX;
+}
+
 unsigned grid_of(const pool_args &a) { return (unsigned)((a.n_items + THREADS - 1) / THREADS); }
 
 template <typename T, int V, int K, int S, int ROWS>
 cudaError_t forward(cudaStream_t stream, const ki_cuda_pool_args *p) {
-    const int64_t strips = (p->oh + ROWS - 1) / ROWS;
-    if (p->mb * strips * p->ow * (p->c / V) > INT32_MAX) return cudaErrorInvalidValue;
-    const pool_args a = args_of(p, p->c / V, p->ow, strips);
+    const pool_args a = args_of(p, p->c / V, p->ow, (p->oh + ROWS - 1) / ROWS);
     return p->average ? KI_LAUNCH(pool_forward<T, V, K, S, ROWS, true>, grid_of(a), THREADS, 0, stream, a)
                       : KI_LAUNCH(pool_forward<T, V, K, S, ROWS, false>, grid_of(a), THREADS, 0, stream, a);
 }
 
-template <typename T, int V, int K, int S>
+template <typename T, int V, int K, int S, int ROWS>
 cudaError_t backward(cudaStream_t stream, const ki_cuda_pool_args *p) {
-    if (p->mb * p->ih * p->iw * (p->c / V) > INT32_MAX) return cudaErrorInvalidValue;
-    const pool_args a = args_of(p, p->c / V, p->iw, p->ih);
-    return p->average ? KI_LAUNCH(pool_backward<T, V, K, S, true>, grid_of(a), THREADS, 0, stream, a)
-                      : KI_LAUNCH(pool_backward<T, V, K, S, false>, grid_of(a), THREADS, 0, stream, a);
+    const pool_args a = args_of(p, p->c / V, p->iw, (p->ih + ROWS - 1) / ROWS);
+    return p->average ? KI_LAUNCH(pool_backward<T, V, K, S, ROWS, true>, grid_of(a), THREADS, 0, stream, a)
+                      : KI_LAUNCH(pool_backward<T, V, K, S, ROWS, false>, grid_of(a), THREADS, 0, stream, a);
 }
 
 template <typename T, int V>
@@ -215,15 +342,19 @@ cudaError_t forward_k(cudaStream_t stream, const ki_cuda_pool_args *p) {
     if (p->k == 3 && p->s == 1) return forward<T, V, 3, 1, 4>(stream, p);
     if (p->k == 3 && p->s == 2) return forward<T, V, 3, 2, 2>(stream, p);
     if (p->k == 2 && p->s == 2) return forward<T, V, 2, 2, 2>(stream, p);
-    return forward<T, V, 0, 0, 1>(stream, p);
+    const pool_args a = args_of(p, p->c / V, p->ow, p->oh);
+    return p->average ? KI_LAUNCH(pool_forward_any<T, V, true>, grid_of(a), THREADS, 0, stream, a)
+                      : KI_LAUNCH(pool_forward_any<T, V, false>, grid_of(a), THREADS, 0, stream, a);
 }
 
 template <typename T, int V>
 cudaError_t backward_k(cudaStream_t stream, const ki_cuda_pool_args *p) {
-    if (p->k == 3 && p->s == 1) return backward<T, V, 3, 1>(stream, p);
-    if (p->k == 3 && p->s == 2) return backward<T, V, 3, 2>(stream, p);
-    if (p->k == 2 && p->s == 2) return backward<T, V, 2, 2>(stream, p);
-    return backward<T, V, 0, 0>(stream, p);
+    if (p->k == 3 && p->s == 1) return backward<T, V, 3, 1, 2>(stream, p);
+    if (p->k == 3 && p->s == 2) return backward<T, V, 3, 2, 2>(stream, p);
+    if (p->k == 2 && p->s == 2) return backward<T, V, 2, 2, 2>(stream, p);
+    const pool_args a = args_of(p, p->c / V, p->iw, p->ih);
+    return p->average ? KI_LAUNCH(pool_backward_any<T, V, true>, grid_of(a), THREADS, 0, stream, a)
+                      : KI_LAUNCH(pool_backward_any<T, V, false>, grid_of(a), THREADS, 0, stream, a);
 }
 
 template <typename T>
@@ -245,9 +376,11 @@ cudaError_t backward_of(cudaStream_t stream, const ki_cuda_pool_args *p) {
 } // namespace
 
 extern "C" cudaError_t ki_cuda_pool_forward(cudaStream_t stream, const ki_cuda_pool_args *pool) {
+    if (is_too_large(pool)) return cudaErrorInvalidValue;
     return pool->is_bf16 ? forward_of<ki_bf16>(stream, pool) : forward_of<float>(stream, pool);
 }
 
 extern "C" cudaError_t ki_cuda_pool_backward(cudaStream_t stream, const ki_cuda_pool_args *pool) {
+    if (is_too_large(pool)) return cudaErrorInvalidValue;
     return pool->is_bf16 ? backward_of<ki_bf16>(stream, pool) : backward_of<float>(stream, pool);
 }
