@@ -54,8 +54,8 @@ __device__ void vthm(const ki_row &row, float margin) {
     KI_COLUMNS(j, row.n) {
         const int kind = row.pair[j];
         const float s = row.s[j];
-        const bool keep = kind == KI_VIEW_NEGATIVE ? s > least - margin && s < FLT_MAX
-                                                   : s > -FLT_MAX && s < most + margin;
+        const bool keep =
+            kind == KI_VIEW_NEGATIVE ? s > least - margin && s < FLT_MAX : s > -FLT_MAX && s < most + margin;
         if (is_empty || !keep) row.pair[j] = KI_VIEW_NONE;
     }
 }
