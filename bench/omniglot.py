@@ -30,7 +30,8 @@ def run_torch(args, recipe, name, seed, split):
     path = os.path.join(args.out, name, "torch-%d.json" % seed)
     if not os.path.exists(path):
         command = [sys.executable, os.path.join(HERE, "omniglot_torch.py"), recipe, "--root", args.root,
-                   "--seed", str(seed), "--split", split, "--threads", str(args.threads)]
+                   "--seed", str(seed), "--split", split, "--threads", str(args.threads),
+                   "--cache", args.out]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         open(path, "w").write(done.stdout)
 

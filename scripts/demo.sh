@@ -1,9 +1,11 @@
 #!/bin/sh
 # make demo: kith makes a data set, trains a small network on half of its classes, judges it on the other half
-# and writes a report. Everything goes to build/demo (or to the folder named), which is made anew.
+# and writes a report. demo.sh [FOLDER [OPTION…]]: everything goes to FOLDER (build/demo), which is made anew;
+# options are for kith train.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-build/demo}
+[ $# -eq 0 ] || shift
 # Threads that wait must not spin: a laptop has other things to do.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 say() { echo "\$ $*"; "$@"; }
@@ -15,7 +17,7 @@ mkdir -p "$folder"
 began=$(date +%s)
 say build/kith synth --classes 600 "$folder/glyphs"
 echo
-say build/kith train recipes/demo.yaml --set "data.root=$folder/glyphs" --out "$folder/run"
+say build/kith train recipes/demo.yaml --set "data.root=$folder/glyphs" --out "$folder/run" "$@"
 echo
 echo "# What any embedding should beat: cosine similarity of the pixels, on the same test images."
 say build/examples/pixels "$folder/run/recipe.yaml" "$folder/pixels.npy" "$folder/labels.npy"
