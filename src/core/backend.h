@@ -304,7 +304,7 @@ static inline void ki_backend_note(ki_backend *backend, const char *what, double
 }
 
 /* The registration table: the one place that knows which backends were built in. */
-/* options NULL: all zero. KITH_EUNSUPPORTED when the backend cannot do what they ask. */
+/* `name` may end in a number, as in "cuda:1", which is then options.device. options NULL: all zero. KITH_EUNSUPPORTED when the backend cannot do what they ask. */
 kith_status ki_backend_open(const char *name, const ki_backend_options *options, ki_backend **ret_backend,
                             kith_error *err);
 void ki_backend_close(ki_backend *backend); /* NULL is fine */
