@@ -25,7 +25,7 @@ typedef struct kith_report_options {
 KITH_API kith_report_options kith_report_defaults(void);
 
 /* Write the report of the run in folder `run`; options NULL: the defaults. A part of the run that is
- * absent or cannot be read is left out, with a line in the report and a warning to the log: a run
+ * absent or cannot be read is left out, with a line in the report and the log (a warning when it is damaged): a run
  * that was interrupted, or is still going on, has a report too. KITH_EIO when the folder is not there
  * or the file cannot be written; KITH_EFORMAT when the folder holds nothing of a run. The file is
  * complete or as it was. */

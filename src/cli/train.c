@@ -97,6 +97,18 @@ static void draw_step(display *d, const kith_train_event *e) {
     d->drawn = now;
 }
 
+/* Between steps there is a word on a terminal, so that nobody thinks it hangs. */
+static void draw_busy(display *d, const kith_train_event *e) {
+    const double now = seconds_now();
+    if (!d->is_terminal || now - d->drawn < 5 * BAR_SECONDS) return;
+    clear_line(d);
+    print_run(e);
+    fprintf(stderr, "step %lld/%lld  %s …", (long long)e->step, (long long)e->n_steps, e->text);
+    fflush(stderr);
+    d->is_drawn = true;
+    d->drawn = now;
+}
+
 static int on_event(void *user, const kith_train_event *e) {
     display *d = user;
     if (stop_signal && !d->has_said_stopping) {
@@ -132,8 +144,8 @@ static int on_event(void *user, const kith_train_event *e) {
         clear_line(d);
         fprintf(stderr, "%s\n", e->text);
         break;
-    case KITH_TRAIN_SAVED:
-    case KITH_TRAIN_BUSY: break;
+    case KITH_TRAIN_BUSY: draw_busy(d, e); break;
+    case KITH_TRAIN_SAVED: break;
     }
     return stop_signal != 0;
 }

@@ -73,16 +73,18 @@ static double tick_step(double range, int n) {
 static int find_ticks(double low, double high, bool is_log, int wanted, double ret[MOST_TICKS]) {
     int n = 0;
     if (!is_log) {
-        const double step = tick_step(high - low, wanted);
-        for (double i = ceil(low / step - 1e-9); i <= floor(high / step + 1e-9) && n < MOST_TICKS; i++)
-            ret[n++] = i * step;
+        const double step = tick_step(high - low, wanted), first = ceil(low / step - 1e-9);
+        while (n < MOST_TICKS && (first + n) * step <= high + 1e-9 * step) {
+            ret[n] = (first + n) * step;
+            n++;
+        }
         return n;
     }
     static const double within[] = {1, 2, 5};
-    const int per_decade = high - low < 2 ? 3 : 1;
-    const double every = ceil((high - low) / 6);
-    for (double e = floor(low); e <= high && n<MOST_TICKS; e += per_decade> 1 ? 1 : every) {
-        for (int i = 0; i < per_decade && n < MOST_TICKS; i++) {
+    const bool is_fine = high - low < 2;
+    const int every = is_fine ? 1 : (int)ceil((high - low) / 6), first = (int)floor(low);
+    for (int e = first; e <= high && n < MOST_TICKS; e += every) {
+        for (int i = 0; i < (is_fine ? 3 : 1) && n < MOST_TICKS; i++) {
             const double at = e + log10(within[i]);
             if (at >= low - 1e-9 && at <= high + 1e-9) ret[n++] = within[i] * pow(10, e);
         }

@@ -194,7 +194,7 @@ static void put_facts(ki_report *r) {
     }
     put_facts_of(r, r->detail->card, skip);
     ki_buffer_put(r->to, "</dl>\n");
-    if (r->detail->note[KI_PART_CARD]) ki_report_left_out(r, r->detail->note[KI_PART_CARD]);
+    ki_report_part(r, r->detail, KI_PART_CARD);
 }
 
 /* ---- a run without a result ---- */
@@ -210,7 +210,7 @@ static void put_state(ki_report *r) {
             ki_buffer_put(r->to, " of %s", ki_count_text(all, b));
     }
     ki_buffer_put(r->to, ".</p>\n");
-    if (r->run.note[KI_PART_RESULT]) ki_report_left_out(r, r->run.note[KI_PART_RESULT]);
+    ki_report_part(r, &r->run, KI_PART_RESULT);
 }
 
 kith_status ki_report_card(ki_report *r) {

@@ -86,7 +86,7 @@ kith_status ki_report_curves(ki_report *r) {
         r, "curves", "Training",
         "Every term as it was logged, unweighted. Long curves are drawn as means, with a band from "
         "the least to the most value.");
-    if (r->detail->note[KI_PART_LOG]) ki_report_left_out(r, r->detail->note[KI_PART_LOG]);
+    ki_report_part(r, r->detail, KI_PART_LOG);
     put_remarks(r);
     ki_buffer_put(r->to, "<div class=\"panels\">\n");
     int n = put_one(r, "step/total", "Total loss", "The weighted sum of all terms.", true);
@@ -145,9 +145,10 @@ kith_status ki_report_seen(ki_report *r) {
     ki_buffer_put(r->to, "<div class=\"pair\">\n");
     const int n = put_seen(r, "recall/1", "R@1") + put_seen(r, "map_at_r", "MAP@R");
     ki_buffer_put(r->to, "</div>\n");
-    if (n == 0)
-        ki_report_left_out(
-            r, r->detail->note[KI_PART_LOG] ? r->detail->note[KI_PART_LOG] : "the log has no evaluation");
+    if (n == 0 && r->detail->note[KI_PART_LOG])
+        ki_report_part(r, r->detail, KI_PART_LOG);
+    else if (n == 0)
+        ki_report_left_out(r, "the log has no evaluation");
     ki_report_section_end(r);
     return r->to->status;
 }

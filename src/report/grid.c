@@ -192,7 +192,7 @@ kith_status ki_report_grid(ki_report *r) {
     grid g = {.report = r};
     if (r->options->n_queries == 0) return KITH_OK;
     ki_report_section(r, "grid", "Nearest neighbours", NULL);
-    if (r->detail->note[KI_PART_TEST]) ki_report_left_out(r, r->detail->note[KI_PART_TEST]);
+    ki_report_part(r, r->detail, KI_PART_TEST);
     if (r->detail->n_test > 0) {
         kith_error why = {0};
         const int n = snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->detail->folder);

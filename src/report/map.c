@@ -117,7 +117,7 @@ kith_status ki_report_map(ki_report *r) {
     if (r->options->n_points == 0) return KITH_OK;
     ki_report_section(r, "map", "Embedding map", NULL);
     if (r->detail->n_test == 0) {
-        ki_report_left_out(r, r->detail->note[KI_PART_TEST]);
+        ki_report_part(r, r->detail, KI_PART_TEST);
         ki_report_section_end(r);
         return r->to->status;
     }

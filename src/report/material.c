@@ -74,7 +74,9 @@ static kith_status note(ki_material *run, ki_part part, kith_status status, kith
 }
 
 static kith_status note_absent(ki_material *run, ki_part part, kith_error *err) {
-    run->note[part] = ki_arena_printf(&run->arena, "the run folder has no %s", part_file[part]);
+    run->note[part] = ki_arena_printf(&run->arena, "the run folder has no %s%s", part_file[part],
+                                      part == KI_PART_TEST ? " folder" : "");
+    run->is_absent[part] = true;
     return run->note[part] ? KITH_OK : ki_fail_memory(err, 64, "a note");
 }
 

@@ -25,6 +25,7 @@ typedef struct ki_material {
     char *folder;
     ki_arena arena;               /* of the documents */
     const char *note[KI_N_PARTS]; /* why a part is not there; NULL when it is */
+    bool is_absent[KI_N_PARTS];   /* … because there is no such file: no damage */
     ki_log_file log;
     const ki_value *result, *card, *pairs; /* maps, or NULL */
     const ki_value *recipe;                /* a map, or NULL also when the text could not be parsed */

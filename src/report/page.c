@@ -17,11 +17,18 @@ void ki_report_section(ki_report *r, const char *id, const char *title, const ch
 
 void ki_report_section_end(ki_report *r) { ki_buffer_put(r->to, "</section>\n"); }
 
-void ki_report_left_out(ki_report *r, const char *text) {
+static void put_left_out(ki_report *r, kith_log_level level, const char *text) {
     ki_buffer_put(r->to, "<p class=\"note\">Left out: ");
     ki_buffer_escaped(r->to, text);
     ki_buffer_put(r->to, ".</p>\n");
-    ki_log(KITH_LOG_WARNING, "report: %s", text);
+    ki_log(level, "report: %s", text);
+}
+
+void ki_report_left_out(ki_report *r, const char *text) { put_left_out(r, KITH_LOG_WARNING, text); }
+
+void ki_report_part(ki_report *r, const ki_material *material, ki_part part) {
+    if (material->note[part])
+        put_left_out(r, material->is_absent[part] ? KITH_LOG_INFO : KITH_LOG_WARNING, material->note[part]);
 }
 
 /* A folder's own name: what is behind the last slash. */
@@ -106,7 +113,7 @@ kith_status ki_report_recipe(ki_report *r) {
         ki_buffer_escaped(r->to, from->recipe_text);
         ki_buffer_put(r->to, "</pre>\n</details>\n");
     }
-    if (from->note[KI_PART_RECIPE]) ki_report_left_out(r, from->note[KI_PART_RECIPE]);
+    ki_report_part(r, from, KI_PART_RECIPE);
     ki_report_section_end(r);
     return r->to->status;
 }

@@ -72,7 +72,7 @@ kith_status ki_report_pairs(ki_report *r) {
     ki_report_section(r, "pairs", "Pairs",
                       "Apart is good: distances of pairs of one class should lie left of the others.");
     if (!r->detail->pairs) {
-        ki_report_left_out(r, r->detail->note[KI_PART_PAIRS]);
+        ki_report_part(r, r->detail, KI_PART_PAIRS);
     } else {
         const ki_histogram distance = {
             .title = "Distances of test pairs",

@@ -54,6 +54,10 @@ static kith_status step(ki_train_state *run, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status fail_values(ki_train_state *run, const ki_learner_values *values, kith_error *err) {
+    return ki_train_fail_numeric(run, (int64_t)values->bad_step, "a value is not a finite number", err);
+}
+
 /* What the last step did: for the log, for the caller, and to see whether it still makes sense. */
 static kith_status look(ki_train_state *run, kith_error *err) {
     ki_learner_values values;
@@ -62,8 +66,7 @@ static kith_status look(ki_train_state *run, kith_error *err) {
     const double seconds = now_s() - began; /* a device may still have been at work */
     run->at.seconds += seconds;
     run->window_seconds += seconds;
-    if (!values.is_finite)
-        return ki_train_fail_numeric(run, (int64_t)values.bad_step, "a value is not a finite number", err);
+    if (!values.is_finite) return fail_values(run, &values, err);
     run->total = values.total;
     run->n_terms = (int)(values.n_terms < KI_MOST_TERMS ? values.n_terms : KI_MOST_TERMS);
     for (int i = 0; i < run->n_terms; i++)
@@ -87,8 +90,28 @@ static bool is_eval_due(const ki_train_state *run) {
     return at == 0 || at >= run->n_steps || (every > 0 && at % every == 0);
 }
 
-static kith_status stop(ki_train_state *run, kith_error *err) {
+/* Where a checkpoint is made changes nothing in the run: the clock may decide it. */
+static bool is_save_due(const ki_train_state *run) {
+    const ki_recipe *r = run->recipe;
+    if (run->at.step == 0 || run->saved_step == run->at.step) return false;
+    if (run->at.step % r->checkpoint_every == 0) return true;
+    return r->checkpoint_minutes > 0 && now_s() - run->saved_time > 60 * r->checkpoint_minutes;
+}
+
+/* Numbers that are none are not saved. */
+static kith_status save(ki_train_state *run, kith_error *err) {
+    ki_learner_values values;
+    if (run->last_n > 0) { /* a step was taken */
+        KI_TRY(ki_learner_read(run->learner, &values, err));
+        if (!values.is_finite) return fail_values(run, &values, err);
+    }
     KI_TRY(ki_train_save(run, err));
+    run->saved_time = now_s();
+    return KITH_OK;
+}
+
+static kith_status stop(ki_train_state *run, kith_error *err) {
+    KI_TRY(save(run, err));
     return ki_fail(err, KITH_ECANCELED, "stopped on request at step %lld of %lld; %s can be gone on with",
                    (long long)run->at.step, (long long)run->n_steps, run->folder.path);
 }
@@ -127,6 +150,7 @@ kith_status ki_train_loop(ki_train_state *run, kith_error *err) {
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
     if (run->at.step == 0) KI_TRY(warn_of_few_classes(run, err));
     KI_TRY(note_threads(run, err));
+    run->saved_time = now_s();
     for (;;) {
         if (is_eval_due(run)) {
             const kith_status status = ki_train_evaluate(run, err);
@@ -134,15 +158,12 @@ kith_status ki_train_loop(ki_train_state *run, kith_error *err) {
             KI_TRY(status);
         }
         const bool is_done = run->at.is_stopped || run->at.step >= run->n_steps;
-        if (is_done || (run->at.step > 0 && run->at.step % run->recipe->checkpoint_every == 0))
-            KI_TRY(ki_train_save(run, err));
+        if (is_done || is_save_due(run)) KI_TRY(save(run, err));
         if (is_done) return KITH_OK;
         if (run->must_stop) return stop(run, err);
         KI_TRY(step(run, err));
         const bool is_last = run->at.step >= run->n_steps;
-        const bool is_saved = run->at.step % run->recipe->checkpoint_every == 0;
-        if (run->at.step % run->recipe->log_every == 0 || is_last || is_saved || is_eval_due(run))
-            KI_TRY(look(run, err));
+        if (run->at.step % run->recipe->log_every == 0 || is_last || is_eval_due(run)) KI_TRY(look(run, err));
         ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_STEP});
     }
 }

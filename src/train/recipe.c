@@ -96,10 +96,13 @@ static const ki_option eval_options[] = {
 
 typedef struct checkpoint_section {
     int64_t every, keep;
+    double minutes;
 } checkpoint_section;
 
 static const ki_option checkpoint_options[] = {
     KI_OPTION_INT(checkpoint_section, every, 500, 1, 1e12, "steps between checkpoints", "ours"),
+    KI_OPTION_REAL(checkpoint_section, minutes, 10, 0, 1e6,
+                   "… or after so long, whichever comes first; 0: by steps alone", "ours"),
     KI_OPTION_INT(checkpoint_section, keep, 2, 1, 1e6, "how many of the last are kept", "ours"),
     KI_OPTION_END};
 
@@ -314,6 +317,7 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
     KI_TRY(read_k(r, err));
     KI_TRY(ki_options_parse(checkpoint_options, r->checkpoint_map, NULL, "checkpoint", &checkpoint, err));
     r->checkpoint_every = checkpoint.every;
+    r->checkpoint_minutes = checkpoint.minutes;
     r->checkpoint_keep = checkpoint.keep;
     KI_TRY(ki_options_parse(loader_options, r->loader_map, NULL, "loader", &loader, err));
     r->workers = loader.workers;

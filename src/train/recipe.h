@@ -67,6 +67,7 @@ typedef struct ki_recipe {
     ki_recipe_eval eval;
     int64_t n_k, k[32];
     int64_t checkpoint_every, checkpoint_keep;
+    double checkpoint_minutes;
     int64_t workers, cache_mib, ahead, most_bad, log_every;
 } ki_recipe;
 

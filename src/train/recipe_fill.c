@@ -176,7 +176,13 @@ kith_status ki_recipe_fill_objective(ki_arena *arena, const ki_value *section, k
     ki_value_append(map, "loss", loss);
     ki_value_append(map, "miner", miner);
     const ki_value *memory = ki_value_get(section, "memory");
-    if (memory) KI_TRY(append_copy(arena, map, memory, err));
+    if (memory) {
+        KI_TRY(append_copy(arena, map, memory, err));
+    } else {
+        ki_value *none = ki_value_new(arena, KI_VALUE_NULL, "{size: …, warmup: 1000}");
+        if (!none) return no_memory(err);
+        ki_value_append(map, "memory", none);
+    }
     const ki_value *list = ki_value_get(section, "regularizers");
     for (const ki_value *v = list ? list->first : NULL; v; v = v->next) {
         ki_value *reg = NULL;

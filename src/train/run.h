@@ -79,6 +79,7 @@ typedef struct ki_train_state {
 
     ki_standing at;
     int64_t saved_step, saved_eval; /* step and last_eval of the last checkpoint; -1: none */
+    double saved_time;              /* when, by the monotonic clock */
     bool must_stop;
 
     /* Of the last step that was read. */

@@ -148,7 +148,7 @@ static void test_missing_parts_are_named(void **state) {
          ">61.5<"},
         {"run.json", "Left out: the run folder has no run.json.", "0123456789abcdef"},
         {"recipe.yaml", "Left out: the run folder has no recipe.yaml.", "backbone: convnet4"},
-        {"test", "Left out: the run folder has no test.", "data:image/"},
+        {"test", "Left out: the run folder has no test folder.", "data:image/"},
         {"pairs.json", "Left out: the run folder has no pairs.json.", "Distances of test pairs"},
         {"test/paths.txt", "Left out: ", "data:image/"}};
     const kith_report_options o = quick();

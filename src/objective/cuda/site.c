@@ -169,17 +169,24 @@ kith_status ki_cuda_site_open(ki_engine *e, const ki_cuda_param *param, int64_t 
     return KITH_OK;
 }
 
+/* s = x y^T, exact also where the network's products may be TF32: similarities stand in exponents, where the
+ * 11 bits of TF32 would be errors of percents. */
+static kith_status similarities(ki_cuda_loss *l, const float *x, const float *y, int64_t n, float *s,
+                                kith_error *err) {
+    ki_backend *backend = l->engine->backend;
+    const bool tf32 = backend->options.tf32;
+    backend->options.tf32 = false;
+    const kith_status status = ki_cuda_gemm(backend, false, true, l->view.m, n, l->dim, 1, x, KI_NUMBER_FLOAT,
+                                            l->dim, y, l->dim, 0, s, KI_NUMBER_FLOAT, l->view.ld, err);
+    backend->options.tf32 = tf32;
+    return status;
+}
+
 static kith_status products(ki_cuda_loss *l, const float *x, kith_error *err) {
     const ki_cuda_view *v = &l->view;
-    ki_backend *backend = l->engine->backend;
     const int64_t n_self = l->is_proxy ? 0 : v->m, n_more = v->n - n_self;
-    if (n_self)
-        KI_TRY(ki_cuda_gemm(backend, false, true, v->m, v->m, l->dim, 1, x, KI_NUMBER_FLOAT, l->dim, x,
-                            l->dim, 0, v->s, KI_NUMBER_FLOAT, v->ld, err));
-    if (n_more)
-        KI_TRY(ki_cuda_gemm(backend, false, true, v->m, n_more, l->dim, 1, x, KI_NUMBER_FLOAT, l->dim, v->w,
-                            l->dim, 0, v->s + n_self, KI_NUMBER_FLOAT, v->ld, err));
-    return KITH_OK;
+    if (n_self) KI_TRY(similarities(l, x, x, n_self, v->s, err));
+    return n_more ? similarities(l, x, v->w, n_more, v->s + n_self, err) : KITH_OK;
 }
 
 /* dst (beta 0: =, 1: +=) alpha h w, h [m, ld] with n columns. */
