@@ -225,6 +225,7 @@ const ki_backend_type ki_backend_cuda = {
         },
     .can_fuse_relu = {[KI_OP_CONV2D] = true, [KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
     .can_fold_bn = true,
+    .can_fuse_add = true,
     .can_mask_concat = true,
     .can_slice_concat = true,
     .join = ki_cuda_join,
