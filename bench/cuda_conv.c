@@ -231,7 +231,7 @@ static double worst_error(ki_backend *backend, ki_conv_algorithm *algorithm, con
     tensors_new(backend, p, ki_conv_workspace_bytes(algorithm), &t);
     const bool adds = ki_conv_accumulates(algorithm);
     const bool stored_bias = strncmp(ki_conv_text(algorithm), "lt", 2) == 0 ||
-                             strncmp(ki_conv_text(algorithm), "cudnn stored", 12) == 0;
+                             strncmp(ki_conv_text(algorithm), "cudnn fused", 11) == 0;
     const ki_number diff_type = adds ? KI_NUMBER_FLOAT : ki_conv_diff_type(algorithm);
     const size_t kept = t.offset[WORKSPACE];
     char *before = malloc(kept), *after = malloc(kept);
@@ -280,15 +280,16 @@ typedef struct totals {
     int n_ways[8], n_wrong, n_convs;
 } totals;
 
-static const char *const way_names[8] = {"lt",         "cudnn fused",  "cudnn stored", "cudnn wide",
-                                         "cudnn bare", "cudnn packed", "plain",        "other"};
+enum { LT, CUDNN_FUSED, CUDNN_BARE, CUDNN_PACKED, PLAIN, OTHER, N_WAYS };
+static const char *const way_names[N_WAYS] = {"lt",           "cudnn fused", "cudnn bare",
+                                              "cudnn packed", "plain",       "other"};
 
 static int way_of(const char *text) {
-    if (strstr(text, " packed ")) return 5;
-    for (int i = 0; i < 7; i++) {
+    if (strstr(text, " packed ")) return CUDNN_PACKED;
+    for (int i = 0; i < OTHER; i++) {
         if (strncmp(text, way_names[i], strlen(way_names[i])) == 0) return i;
     }
-    return 7;
+    return OTHER;
 }
 
 /* Bytes a pass must move: each tensor once. */
@@ -386,7 +387,7 @@ static void run_net(ki_backend *backend, const settings *s, const char *name, to
         name, sum.n_convs, n, 1e3 * sum.seconds[0], 1e3 * sum.seconds[1], 1e3 * sum.seconds[2], 1e3 * total,
         total > 0 ? (double)s->batch / total : 0, total > 0 ? sum.flops / total / 1e12 : 0, sum.build_seconds,
         sum.time_seconds, now() - begin, sum.n_wrong);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < N_WAYS; i++) {
         if (sum.n_ways[i]) printf(" %s %d", way_names[i], sum.n_ways[i]);
         all->n_ways[i] += sum.n_ways[i];
     }
@@ -442,6 +443,6 @@ int main(int argc, char **argv) {
     snprintf(nets, sizeof nets, "%s", s.nets);
     for (char *name = strtok(nets, ","); name; name = strtok(NULL, ",")) run_net(backend, &s, name, &all);
     ki_backend_close(backend);
-    printf("\nwrong numbers: %d, passes left to the plain kernel: %d\n", all.n_wrong, all.n_ways[6]);
-    return all.n_wrong || all.n_ways[6] ? 1 : 0;
+    printf("\nwrong numbers: %d, passes left to the plain kernel: %d\n", all.n_wrong, all.n_ways[PLAIN]);
+    return all.n_wrong || all.n_ways[PLAIN] ? 1 : 0;
 }

@@ -27,7 +27,11 @@ import torch_nets  # noqa: E402
 
 # ---- data: every image once in memory, as bytes ----
 
-def read_part(root, part, side):
+def read_part(root, part, side, cache=None):
+    kept = os.path.join(cache, "%s-%d.npz" % (part, side)) if cache else None
+    if kept and os.path.exists(kept):
+        arrays = np.load(kept)
+        return arrays["images"], arrays["labels"], arrays["names"].tolist()
     images, labels, names = [], [], []
     folder = os.path.join(root, part)
     for alphabet in sorted(os.listdir(folder)):
@@ -40,6 +44,8 @@ def read_part(root, part, side):
                 images.append(np.asarray(image.resize((side, side), Image.BILINEAR)))
                 labels.append(len(names))
             names.append(alphabet + "/" + character)
+    if kept:
+        np.savez(kept, images=np.stack(images), labels=np.array(labels), names=np.array(names))
     return np.stack(images), np.array(labels), names
 
 
@@ -244,6 +250,7 @@ def main():
     parser.add_argument("recipe")
     parser.add_argument("--root", help="the data set's folder; default: the recipe's")
     parser.add_argument("--split", help="split.csv of a kith run")
+    parser.add_argument("--cache", help="folder for the decoded images, which are then read once")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, help="instead of the recipe's")
     parser.add_argument("--device", default="cpu")
@@ -255,8 +262,8 @@ def main():
     rng = np.random.default_rng(args.seed)
     full, side = int(recipe["input"]["resize"].replace("squash", "")), recipe["input"]["crop"]
     root = args.root or recipe["data"]["root"]
-    images, labels, names = read_part(root, "images_background", full)
-    test_images, test_labels, _ = read_part(root, "images_evaluation", full)
+    images, labels, names = read_part(root, "images_background", full, args.cache)
+    test_images, test_labels, _ = read_part(root, "images_evaluation", full, args.cache)
     keep, labels = without_validation(labels, names, args.split, recipe["data"].get("validation", 0), args.seed)
     images, n_classes = images[keep], int(labels.max()) + 1
 

@@ -1,6 +1,6 @@
 /* Images as plain vectors of their pixels: what any embedding should be better than.
  *
- *     pixels DATA PIXELS.npy LABELS.npy [SIDE]
+ *     pixels DATA|RECIPE.yaml PIXELS.npy LABELS.npy [SIDE]
  *     kith eval --embedding PIXELS.npy --labels LABELS.npy
  *
  * The test images of a data set, squashed to SIDE x SIDE (28) grey pixels, each centred by its own mean, so
@@ -15,6 +15,13 @@
 static int fail(const kith_error *err) {
     fprintf(stderr, "pixels: %s%s%s\n", err->message, err->hint[0] ? "; " : "", err->hint);
     return 1;
+}
+
+/* A folder, or what a recipe's data section says (a run has its recipe in RUN/recipe.yaml). */
+static kith_status open_data(const char *path, kith_dataset **ret_set, kith_error *err) {
+    const size_t n = strlen(path);
+    if (n > 5 && strcmp(path + n - 5, ".yaml") == 0) return kith_dataset_open_recipe(path, ret_set, err);
+    return kith_dataset_open("auto", path, ret_set, err);
 }
 
 /* Subtract each row's mean. */
@@ -33,14 +40,14 @@ int main(int argc, char **argv) {
     kith_image_batch batch = {0};
     kith_array x = {0}, y = {0};
     if (argc < 4 || argc > 5) {
-        fprintf(stderr, "usage: pixels DATA PIXELS.npy LABELS.npy [SIDE]\n");
+        fprintf(stderr, "usage: pixels DATA|RECIPE.yaml PIXELS.npy LABELS.npy [SIDE]\n");
         return 2;
     }
     kith_transform transform = kith_transform_default();
     transform.crop_to = transform.resize_to = argc > 4 ? atoi(argv[4]) : 28;
     transform.channels = 1;
     int status = 1;
-    if (kith_dataset_open("auto", argv[1], &set, &err) != KITH_OK ||
+    if (open_data(argv[1], &set, &err) != KITH_OK ||
         kith_image_reader_dataset(set, KITH_SPLIT_TEST, &transform, NULL, &reader, &err) != KITH_OK)
         goto done;
     const int64_t most = kith_image_reader_count(reader),

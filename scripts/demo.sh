@@ -1,9 +1,11 @@
 #!/bin/sh
 # make demo: kith makes a data set, trains a small network on half of its classes, judges it on the other half
-# and writes a report. Everything goes to build/demo (or to the folder named), which is made anew.
+# and writes a report. demo.sh [FOLDER [OPTION…]]: everything goes to FOLDER (build/demo), which is made anew;
+# options are for kith train.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-build/demo}
+[ $# -eq 0 ] || shift
 # Threads that wait must not spin: a laptop has other things to do.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 say() { echo "\$ $*"; "$@"; }
@@ -13,16 +15,16 @@ recall() { grep -o "$1\"recall\": {\"1\": [0-9.e-]*" "$2" | head -n 1 | awk '{ p
 rm -rf "$folder"
 mkdir -p "$folder"
 began=$(date +%s)
-say build/kith synth "$folder/glyphs"
+say build/kith synth --classes 600 "$folder/glyphs"
 echo
-echo "# What any embedding should beat: cosine similarity of the pixels."
-say build/examples/pixels "$folder/glyphs" "$folder/pixels.npy" "$folder/labels.npy"
+say build/kith train recipes/demo.yaml --set "data.root=$folder/glyphs" --out "$folder/run" "$@"
+echo
+echo "# What any embedding should beat: cosine similarity of the pixels, on the same test images."
+say build/examples/pixels "$folder/run/recipe.yaml" "$folder/pixels.npy" "$folder/labels.npy"
 say build/kith eval --embedding "$folder/pixels.npy" --labels "$folder/labels.npy" --metrics retrieval \
     --bootstrap 0 --json >"$folder/pixels.out"
-sed -n 1p "$folder/pixels.out"
-sed 1d "$folder/pixels.out" >"$folder/pixels.json"
-echo
-say build/kith train recipes/demo.yaml --set "data.root=$folder/glyphs" --out "$folder/run"
+grep -v '^{' "$folder/pixels.out"
+grep '^{' "$folder/pixels.out" >"$folder/pixels.json"
 echo
 echo "Images of classes never trained on whose nearest neighbour is of their class:"
 echo "  by pixels            $(recall '' "$folder/pixels.json") %"

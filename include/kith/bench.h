@@ -26,6 +26,7 @@ typedef struct kith_bench_options {
     const char *objective, *recipe;
     int64_t images_per_class; /* of a batch; 0: the recipe's, else 4 */
     bool profile;             /* also say what the time is spent on */
+    bool plain_plan;          /* every concat copies, every convolution runs alone: to compare with */
 } kith_bench_options;
 
 /* What a step spends its time on: kernels of one kind. */

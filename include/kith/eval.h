@@ -29,7 +29,7 @@ typedef struct kith_retrieval_options {
     int64_t k[KITH_MOST_K];    /* R@K for these, each >= 1, rising */
     kith_progress_fn progress; /* may be NULL */
     void *user;
-    const char *device; /* "cpu" (default) or "cuda": the same ranks */
+    const char *device; /* "cpu" (default), "cuda" or "cuda:1": the same ranks */
     int device_number;
 } kith_retrieval_options;
 

@@ -47,7 +47,7 @@ typedef struct kith_knn_options {
     bool exact;
     kith_progress_fn progress; /* may be NULL; in units of matrix tiles */
     void *user;
-    const char *device; /* "cpu" (default) or "cuda"; float64 decisions stay on the host */
+    const char *device; /* "cpu" (default), "cuda" or "cuda:1"; float64 decisions stay on the host */
     int device_number;
 } kith_knn_options;
 
@@ -87,7 +87,7 @@ typedef struct kith_kmeans_options {
     bool is_random_start; /* distinct rows at random instead of k-means++ */
     kith_progress_fn progress; /* may be NULL; in units of iterations over all restarts */
     void *user;
-    const char *device; /* of the distances: "cpu" (default) or "cuda" */
+    const char *device; /* of the distances: "cpu" (default), "cuda" or "cuda:1" */
     int device_number;
 } kith_kmeans_options;
 

@@ -194,6 +194,7 @@ static kith_status prepare(bench *b, kith_error *err) {
     if (b->n < 1) b->n = KI_BENCH_BATCH;
     if (o->train && !b->model.weights && b->model.embedding == 0) b->model.embedding = KI_BENCH_EMBEDDING;
     KI_TRY(ki_device_open(&b->model, &b->backend, err));
+    b->backend->options.plain_plan = o->plain_plan;
     const ki_queue_type *queues = b->backend->type->queues;
     if (queues) KI_TRY(queues->memory(b->backend, &b->device_before, &all, err));
     KI_TRY(ki_model_file_open(&b->model, b->backend, &b->net, &b->params, err));

@@ -1,6 +1,7 @@
 /* The public face of src/objective: recipes in, float32 arrays in and out. */
 #include "kith/objective.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "api/objective_handle.h"
@@ -69,7 +70,7 @@ kith_status kith_objective_place(kith_objective *objective, const char *device, 
         return ki_fail(err, KITH_EINVAL, "no device is called '%.40s'", device);
     ki_placed_free(objective->placed);
     objective->placed = NULL;
-    strcpy(objective->device, strcmp(device, "cpu") == 0 ? "" : device);
+    snprintf(objective->device, sizeof objective->device, "%s", strcmp(device, "cpu") == 0 ? "" : device);
     return KITH_OK;
 }
 

@@ -1,9 +1,11 @@
 /* The registration table: the only file that includes a backend. */
 #include "core/backend.h"
 #include "core/option.h"
+#include "core/text.h"
 #include "knn/device.h"
 #include "objective/engine.h"
 
+#include <limits.h>
 #include <string.h>
 
 extern const ki_backend_type ki_backend_ref;
@@ -38,14 +40,33 @@ static kith_status open_type(const ki_backend_type *type, const ki_backend_optio
     return KITH_OK;
 }
 
-kith_status ki_backend_open(const char *name, const ki_backend_options *options, ki_backend **ret_backend,
+enum { LONGEST_NAME = 32 };
+
+/* "cuda:1" is "cuda" and the number 1, which replaces the one in the options. */
+static kith_status split_number(const char *given, char ret_name[LONGEST_NAME], int *number,
+                                kith_error *err) {
+    const size_t n = strcspn(given, ":");
+    int64_t found = *number;
+    if (n >= LONGEST_NAME ||
+        (given[n] && (!ki_parse_int64(given + n + 1, &found) || found < 0 || found > INT_MAX)))
+        return ki_fail(err, KITH_EINVAL, "device '%.60s'; wanted a name, or a name and a number as in cuda:1",
+                       given);
+    memcpy(ret_name, given, n);
+    ret_name[n] = '\0';
+    *number = (int)found;
+    return KITH_OK;
+}
+
+kith_status ki_backend_open(const char *given, const ki_backend_options *options, ki_backend **ret_backend,
                             kith_error *err) {
-    static const ki_backend_options plain = {0};
+    ki_backend_options o = options ? *options : (ki_backend_options){0};
+    char name[LONGEST_NAME];
     const char *names[N_TYPES];
+    KI_TRY(split_number(given, name, &o.device, err));
     for (int i = 0; i < N_TYPES; i++) {
         names[i] = types[i]->name;
         if (strcmp(names[i], name) != 0) continue;
-        return open_type(types[i], options ? options : &plain, ret_backend, err);
+        return open_type(types[i], &o, ret_backend, err);
     }
 #ifndef KITH_CUDA
     if (strcmp(name, "cuda") == 0) {

@@ -110,7 +110,7 @@ static int bench_engine(int argc, char **argv, bool train) {
     const char *backbone = NULL, *weights = NULL, *device = NULL, *settings = NULL, *tap = NULL;
     const char *precision = NULL, *objective = NULL, *recipe = NULL;
     int64_t batch = 0, size = 0, channels = 0, threads = 0, steps = 0, embedding = 0, images = 0;
-    bool json = false, frozen = false, tf32 = false, deterministic = false, profile = false;
+    bool json = false, frozen = false, tf32 = false, deterministic = false, profile = false, plain = false;
     const cli_option options[] = {
         CLI_TEXT("backbone", "NAME", &backbone, "the network (see kith list backbones)"),
         CLI_TEXT("weights", "FILE", &weights, "its weights; speed does not depend on them"),
@@ -131,6 +131,7 @@ static int bench_engine(int argc, char **argv, bool train) {
         CLI_TEXT("recipe", "FILE", &recipe,
                  "the same, with a recipe's network, batch, objective and optimizer"),
         CLI_INT("images", "N", &images, 0, 65536, "with an objective: images of a class in a batch; 0: 4"),
+        CLI_FLAG("plain-plan", &plain, "copy at every concat, merge no convolutions: to compare with"),
         CLI_FLAG("profile", &profile, "with an objective: what the time is spent on"),
         CLI_FLAG("frozen-bn", &frozen, "train with the batch norms' running statistics"),
         CLI_FLAG("json", &json, "print the result as JSON"),
@@ -157,6 +158,7 @@ static int bench_engine(int argc, char **argv, bool train) {
                                       .recipe = recipe,
                                       .images_per_class = images,
                                       .profile = profile,
+                                      .plain_plan = plain,
                                       .train = train,
                                       .tap = tap,
                                       .batch = batch,

@@ -127,6 +127,7 @@ typedef struct ki_backend_options {
     ki_precision precision; /* of activations and matrix products */
     bool tf32;              /* float32 products may use TF32 where the device has it */
     bool deterministic;     /* same bits from run to run */
+    bool plain_plan;        /* plans without slices and merged convolutions, to compare with */
     const char *cache;      /* folder for algorithm choices, borrowed for the backend's life; NULL:
                                $XDG_CACHE_HOME/kith, else ~/.cache/kith */
 } ki_backend_options;
@@ -252,6 +253,9 @@ typedef struct ki_backend_type {
      * planner then lets the sources of a concat write into its buffer and takes their gradients out of
      * the concat's, and neither needs a kernel. */
     bool can_slice_concat;
+    /* 1x1 convolutions of one source may become one whose output their consumers read in slices; their
+     * parameters then lie one behind the other (ki_params_new sees to it). */
+    bool can_merge_convs;
 
     /* dst = (sum of parts) * [mask > 0]; mask may be NULL; dst may be any one of the parts. */
     kith_status (*join)(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
@@ -302,7 +306,7 @@ static inline void ki_backend_note(ki_backend *backend, const char *what, double
 }
 
 /* The registration table: the one place that knows which backends were built in. */
-/* options NULL: all zero. KITH_EUNSUPPORTED when the backend cannot do what they ask. */
+/* `name` may end in a number, as in "cuda:1", which is then options.device. options NULL: all zero. KITH_EUNSUPPORTED when the backend cannot do what they ask. */
 kith_status ki_backend_open(const char *name, const ki_backend_options *options, ki_backend **ret_backend,
                             kith_error *err);
 void ki_backend_close(ki_backend *backend); /* NULL is fine */

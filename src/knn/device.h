@@ -67,7 +67,7 @@ typedef struct ki_knn_device {
     const ki_knn_device_type *type;
 } ki_knn_device;
 
-/* `name` as in kith_knn_options; NULL, "cpu" and "ref" mean the host. */
+/* `name` as in kith_knn_options, or with a number as "cuda:1"; NULL, "cpu" and "ref" mean the host. */
 kith_status ki_knn_device_open(const char *name, int number, ki_knn_device *ret_device, kith_error *err);
 void ki_knn_device_close(ki_knn_device *device); /* fine on a zeroed struct */
 

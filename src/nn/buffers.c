@@ -88,10 +88,27 @@ static kith_status plan_join(ki_plan *plan, int s, kith_error *err) {
     return add_buffer(plan, step->edge.bytes, back, back, &step->diff, err);
 }
 
+/* The gradient of a view is its slice of the merged step's, which has that one part. */
+static kith_status give_view(ki_plan *plan, int s, int k, kith_error *err) {
+    ki_step *step = &plan->steps.step[s];
+    const ki_step *view = &plan->steps.step[step->src[k]];
+    ki_step *whole = &plan->steps.step[view->slice_of];
+    if (whole->n_parts == 0) {
+        ki_part part = {.shared = false};
+        KI_TRY(add_buffer(plan, whole->edge.bytes, backward_time(plan, s),
+                          backward_time(plan, view->slice_of), &part.place, err));
+        KI_TRY(add_part(whole, part, err));
+    }
+    const ki_place all = whole->part[0].place;
+    step->diff_src[k] = (ki_place){all.buffer, all.offset + slice_offset(whole, view)};
+    return KITH_OK;
+}
+
 /* The gradient that step s gives to its k-th source. */
 static kith_status give_part(ki_plan *plan, int s, int k, kith_error *err) {
     ki_step *step = &plan->steps.step[s], *src = &plan->steps.step[step->src[k]];
     const int src_back = backward_time(plan, step->src[k]);
+    if (src->is_view) return give_view(plan, s, k, err);
     if (step->is_sliced) {
         const ki_place slice = {step->diff.buffer, step->diff.offset + slice_offset(step, src)};
         read_at(plan, slice, src_back);
@@ -114,7 +131,7 @@ static kith_status plan_backward_buffers(ki_plan *plan, kith_error *err) {
             KI_TRY(add_buffer(plan, step->edge.bytes, 0, backward_time(plan, s), &step->grad, err));
             KI_TRY(add_part(step, (ki_part){step->grad, false}, err));
         }
-        if (step->n_parts == 0) continue;
+        if (step->n_parts == 0 || step->is_view) continue;
         KI_TRY(plan_join(plan, s, err));
         if (step->node->kind == KI_OP_INPUT) {
             read_at(plan, step->diff, end_time(plan));

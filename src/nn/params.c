@@ -21,29 +21,72 @@ struct ki_params {
 /* Slab offsets keep every parameter on a 64-byte line. */
 static int64_t padded(int64_t n) { return (int64_t)ki_round_up((size_t)n, KI_ALIGN / sizeof(ki_real)); }
 
+/* Declarations in the order they are taken. */
+typedef struct decl_list {
+    ki_params *params;
+    ki_param_decl *decl;
+    int n;
+} decl_list;
+
+static kith_status take_decl(decl_list *list, const ki_param_decl *decl, kith_error *err) {
+    ki_params *params = list->params;
+    const int k = list->n++;
+    ki_param_decl *copy = &list->decl[k];
+    *copy = *decl;
+    copy->name = ki_arena_strdup(&params->arena, decl->name);
+    if (!copy->name) return ki_fail_memory(err, 64, "a parameter's name");
+    params->decl[k] = copy;
+    const int64_t count = ki_shape_count(&copy->shape);
+    params->param[k] =
+        (ki_param){.name = copy->name, .shape = copy->shape, .n = count, .trained = copy->trained};
+    params->all_n += padded(count);
+    if (copy->trained) params->trained_n += padded(count);
+    return KITH_OK;
+}
+
+static bool is_plain_1x1(const ki_node *node) {
+    const ki_conv_attr *a = &node->attr.conv;
+    return node->kind == KI_OP_CONV2D && a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->ph == 0 &&
+           a->pw == 0;
+}
+
+/* Whether two nodes might become one convolution. */
+static bool are_siblings(const ki_node *a, const ki_node *b) {
+    return is_plain_1x1(a) && is_plain_1x1(b) && a->src[0] == b->src[0] && a->n_params == b->n_params;
+}
+
+/* Trained parameters of node i; of its siblings too, parameter by parameter, when it is the first of them. */
+static kith_status take_trained(decl_list *list, const ki_graph *graph, int i, bool groups, kith_error *err) {
+    const ki_node *node = ki_graph_node(graph, i);
+    for (int j = 0; groups && j < i; j++) {
+        if (are_siblings(ki_graph_node(graph, j), node)) return KITH_OK; /* taken with the first */
+    }
+    for (int p = 0; p < node->n_params; p++) {
+        if (!node->param[p].trained) continue;
+        KI_TRY(take_decl(list, &node->param[p], err));
+        for (int j = i + 1; groups && j < ki_graph_count(graph); j++) {
+            const ki_node *other = ki_graph_node(graph, j);
+            if (are_siblings(node, other)) KI_TRY(take_decl(list, &other->param[p], err));
+        }
+    }
+    return KITH_OK;
+}
+
 static kith_status copy_decls(ki_params *params, const ki_graph *graph, kith_error *err) {
-    int n = 0, k = 0;
+    int n = 0;
+    const ki_backend *backend = params->backend;
+    const bool groups = backend->type->can_merge_convs && !backend->options.plain_plan;
     for (int i = 0; i < ki_graph_count(graph); i++) n += ki_graph_node(graph, i)->n_params;
     params->param = ki_arena_alloc(&params->arena, (size_t)n, sizeof *params->param);
     params->decl = ki_arena_alloc(&params->arena, (size_t)n, sizeof *params->decl);
-    ki_param_decl *decl = ki_arena_alloc(&params->arena, (size_t)n, sizeof *decl);
-    if (!params->param || !params->decl || !decl) return ki_fail_memory(err, (size_t)n * 128, "parameters");
-    for (int trained = 1; trained >= 0; trained--) {
-        for (int i = 0; i < ki_graph_count(graph); i++) {
-            const ki_node *node = ki_graph_node(graph, i);
-            for (int p = 0; p < node->n_params; p++) {
-                if (node->param[p].trained != (trained == 1)) continue;
-                decl[k] = node->param[p];
-                decl[k].name = ki_arena_strdup(&params->arena, decl[k].name);
-                if (!decl[k].name) return ki_fail_memory(err, 64, "a parameter's name");
-                params->decl[k] = &decl[k];
-                const int64_t count = ki_shape_count(&decl[k].shape);
-                params->param[k] = (ki_param){
-                    .name = decl[k].name, .shape = decl[k].shape, .n = count, .trained = trained == 1};
-                params->all_n += padded(count);
-                if (trained) params->trained_n += padded(count);
-                k++;
-            }
+    decl_list list = {.params = params, .decl = ki_arena_alloc(&params->arena, (size_t)n, sizeof *list.decl)};
+    if (!params->param || !params->decl || !list.decl)
+        return ki_fail_memory(err, (size_t)n * 128, "parameters");
+    for (int i = 0; i < ki_graph_count(graph); i++) KI_TRY(take_trained(&list, graph, i, groups, err));
+    for (int i = 0; i < ki_graph_count(graph); i++) {
+        const ki_node *node = ki_graph_node(graph, i);
+        for (int p = 0; p < node->n_params; p++) {
+            if (!node->param[p].trained) KI_TRY(take_decl(&list, &node->param[p], err));
         }
     }
     params->n = n;

@@ -21,7 +21,9 @@ typedef struct ki_param {
 
 typedef struct ki_params ki_params;
 
-/* Take every parameter the graph declares; values are those of ki_params_init with seed 0. */
+/* Take every parameter the graph declares; values are those of ki_params_init with seed 0. On a backend that
+ * CAN_MERGE_CONVS the weights of 1x1 convolutions of one source lie one behind the other, and so do their
+ * biases. */
 kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params **ret_params,
                           kith_error *err);
 void ki_params_free(ki_params *params); /* NULL is fine */

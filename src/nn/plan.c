@@ -45,7 +45,7 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
     ki_step *step = &plan->steps.step[s];
     const ki_node *node = step->node;
     const ki_backend_type *type = plan->backend->type;
-    if (node->kind == KI_OP_INPUT) return KITH_OK;
+    if (node->kind == KI_OP_INPUT || step->is_view) return KITH_OK;
     if (step->is_sliced) {
         adopt_masks(plan, step);
         return KITH_OK;
@@ -172,6 +172,7 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
     plan->params = params;
     plan->options = *options;
     KI_CHECK(ki_steps_make(graph, backend->type, options, &plan->steps, err));
+    KI_CHECK(ki_plan_merge(plan, err));
     for (int s = 0; s < plan->steps.n; s++) KI_CHECK(name_step(plan, s, make_edge(plan, s, err), err));
     ki_plan_slice(plan);
     for (int s = 0; s < plan->steps.n; s++) KI_CHECK(name_step(plan, s, create_kernel(plan, s, err), err));
@@ -187,7 +188,8 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
         ki_shape src_shape[KI_MAX_SRC];
         for (int k = 0; k < step->n_src; k++) src_shape[k] = plan->steps.step[step->src[k]].out->shape;
         const ki_op *op = ki_op_at(step->node->kind);
-        if (op->flops) plan->forward_flops += op->flops(step->node, src_shape) * (double)options->mb;
+        if (op->flops && !step->is_view)
+            plan->forward_flops += op->flops(step->node, src_shape) * (double)options->mb;
     }
     *ret_plan = plan;
     plan = NULL;
@@ -203,6 +205,7 @@ void ki_plan_free(ki_plan *plan) {
         if (kernel) kernel->type->free(kernel);
     }
     ki_free(plan->steps.step);
+    ki_free(plan->merged);
     ki_free(plan->buffer);
     plan->backend->type->free(plan->backend, plan->block);
     plan->backend->type->free(plan->backend, plan->labels);

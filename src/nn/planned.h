@@ -14,6 +14,7 @@ struct ki_plan {
     ki_params *params;
     ki_plan_options options;
     ki_steps steps;
+    ki_node *merged; /* nodes of merged convolutions */
     ki_buffer *buffer;
     size_t n_buffers, buffer_capacity;
     char *block; /* device memory of all buffers and the scratchpad behind them */
@@ -26,6 +27,8 @@ struct ki_plan {
     double forward_flops;
 };
 
+/* Make convolutions of one source one, where that is possible; steps are renumbered. */
+kith_status ki_plan_merge(ki_plan *plan, kith_error *err);
 /* Decide which concats are made of slices: their steps get slice_of, slice_at and a pitch. Edges must
  * have their shapes; kernels come after. */
 void ki_plan_slice(ki_plan *plan);

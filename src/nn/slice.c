@@ -12,12 +12,16 @@ static bool may_be_slice(const ki_step *src) {
     case KI_OP_POOL: break;
     default: return false;
     }
-    return src->n_consumers == 1 && !src->is_tap && src->edge.layout == KI_NATIVE &&
+    return !src->is_view && src->n_consumers == 1 && !src->is_tap && src->edge.layout == KI_NATIVE &&
            src->edge.shape.dim[1] % KI_SLICE_ALIGN == 0;
 }
 
 void ki_plan_slice(ki_plan *plan) {
-    if (!plan->backend->type->can_slice_concat) return;
+    for (int s = 0; s < plan->steps.n; s++) {
+        ki_step *view = &plan->steps.step[s];
+        if (view->is_view) view->edge.pitch = plan->steps.step[view->slice_of].edge.shape.dim[1];
+    }
+    if (!plan->backend->type->can_slice_concat || plan->backend->options.plain_plan) return;
     for (int s = 0; s < plan->steps.n; s++) {
         ki_step *concat = &plan->steps.step[s];
         if (concat->node->kind != KI_OP_CONCAT) continue;

@@ -59,6 +59,8 @@ static void test_everything_is_there(void **state) {
         "lib/libkith.a",
         "lib/pkgconfig/kith.pc",
         "share/man/man1/kith.1",
+        "share/kith/recipes/quickstart.yaml",
+        "share/kith/recipes/ecaml/cub-binomial.yaml",
         "include/kith/status.h",
         "include/kith/log.h",
         "include/kith/array.h",

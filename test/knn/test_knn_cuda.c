@@ -277,6 +277,14 @@ static void test_refusals(void **state) {
     assert_int_equal(kith_gallery_new(&rows, &o, &g, &err), KITH_EINVAL);
     o.device = "cude";
     assert_int_equal(kith_gallery_new(&rows, &o, &g, &err), KITH_ENOTFOUND);
+    o.device = "cuda:99";
+    assert_int_equal(kith_gallery_new(&rows, &o, &g, &err), KITH_EINVAL);
+    o.device = "cuda:one";
+    assert_int_equal(kith_gallery_new(&rows, &o, &g, &err), KITH_EINVAL);
+    assert_string_equal(err.message, "device 'cuda:one'; wanted a name, or a name and a number as in cuda:1");
+    o.device = "cuda:0";
+    assert_ok(kith_gallery_new(&rows, &o, &g, &err), &err);
+    kith_gallery_free(g);
     o = (kith_knn_options){.device = "cuda", .progress = stop, .user = &n_calls};
     assert_ok(kith_gallery_new(&rows, &o, &g, &err), &err);
     assert_int_equal(kith_gallery_search(g, &one, NULL, 7169, lists, &err), KITH_EUNSUPPORTED);

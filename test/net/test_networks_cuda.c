@@ -100,7 +100,7 @@ static void check(const char *backbone, int64_t size, ki_mode mode, ki_precision
     for (int w = 0; w < 2; w++) assert_ok(ki_plan_read(both[w]->plan, "embedding", x[w], &err), &err);
     near(backbone, "the embedding", x[1], x[0], n_out, tolerance);
     for (int i = 0; mode == KI_TRAIN && i < ki_params_count(a.params); i++) {
-        const ki_param *p = ki_params_at(a.params, i), *q = ki_params_at(b.params, i);
+        const ki_param *p = ki_params_at(a.params, i), *q = ki_params_find(b.params, p->name);
         if (!p->trained) continue;
         float *d[2] = {malloc((size_t)p->n * sizeof(float)), malloc((size_t)p->n * sizeof(float))};
         assert_ok(ki_params_get_diff(a.params, p, d[0], &err), &err);

@@ -14,7 +14,7 @@
 typedef struct nhwc_backend {
     ki_backend base;
     ki_backend *ref;
-    int n_concats; /* concat kernels asked for */
+    int n_concats, n_convs; /* kernels asked for */
 } nhwc_backend;
 
 typedef struct nhwc_kernel {
@@ -60,6 +60,7 @@ static kith_status nhwc_create(ki_backend *backend, const ki_kernel_spec *spec, 
     for (int i = 0; i < spec->n_src; i++) plain.src[i].pitch = 0;
     plain.dst.pitch = 0;
     b->n_concats += spec->kind == KI_OP_CONCAT;
+    b->n_convs += spec->kind == KI_OP_CONV2D;
     KI_TRY(b->ref->type->kernels[spec->kind]->create(b->ref, &plain, ret_info, &k->ref, err));
     k->base = (ki_kernel){.type = &nhwc_kernels, .backend = backend};
     k->spec = *spec;
@@ -165,7 +166,7 @@ static kith_status nhwc_alloc(ki_backend *backend, size_t bytes, void **ret_ptr,
     return KITH_OK;
 }
 
-static nhwc_backend open_nhwc(ki_backend *ref, bool slices) {
+static nhwc_backend open_nhwc(ki_backend *ref, bool slices, bool merges) {
     nhwc_type = *ref->type;
     nhwc_type.name = "nhwc";
     nhwc_type.alloc = nhwc_alloc;
@@ -173,6 +174,7 @@ static nhwc_backend open_nhwc(ki_backend *ref, bool slices) {
     nhwc_type.export = nhwc_export;
     nhwc_type.join = nhwc_join;
     nhwc_type.can_slice_concat = slices;
+    nhwc_type.can_merge_convs = merges;
     nhwc_type.can_fuse_relu[KI_OP_CONV2D] = nhwc_type.can_fuse_relu[KI_OP_BATCH_NORM] = true;
     for (int i = 0; i < KI_N_OPS; i++) {
         if (nhwc_type.kernels[i]) nhwc_type.kernels[i] = &nhwc_kernels;
@@ -201,7 +203,7 @@ static int pool(ki_graph *g, const char *name, int src) {
     return ki_graph_pool(g, name, src, (ki_pool_attr){.k = 3, .s = 1, .p = 1});
 }
 
-enum { C = 3, H = 9, W = 8, MB = 3 };
+enum { C = 3, H = 9, W = 8, MB = 3, MAP_C = 24 };
 
 /* Blocks: one whose sources all have a ReLU (one mask for all); one with a pool as it is and a batch norm
  * among them (each masks its own); one that cannot be sliced, since a source of it has another consumer;
@@ -233,16 +235,25 @@ static void build(ki_graph *g) {
     s[0] = conv_relu(g, "seven.a", x, 8, 1);
     s[1] = conv_relu(g, "seven.b", x, 8, 1);
     x = ki_graph_concat(g, "seven", 2, s);
+    /* Three that reduce the same map: two of them, and one before a batch norm, which is another kind. */
+    s[0] = conv_relu(g, "eight.a", x, 8, 1);
+    s[1] = conv_relu(g, "eight.b", conv_relu(g, "eight.b_reduce", x, 16, 1), 8, 3);
+    s[2] = conv_relu(g, "eight.c", conv_relu(g, "eight.c_reduce", x, 8, 1), 8, 3);
+    s[3] = ki_graph_relu(g, ki_graph_batch_norm(g, "eight.bn", conv(g, "eight.d", x, 8, 1), bn));
+    x = ki_graph_concat(g, "eight", 4, s);
+    s[0] = ki_graph_relu(g, ki_graph_batch_norm(g, "nine.bn_a", conv(g, "nine.a", x, 16, 1), bn));
+    s[1] = ki_graph_relu(g, ki_graph_batch_norm(g, "nine.bn_b", conv(g, "nine.b", x, 8, 1), bn));
+    x = ki_graph_concat(g, "nine", 2, s);
     ki_graph_tap(g, x, "map");
     x = ki_graph_global_pool(g, "gap", x, (ki_global_pool_attr){KI_GLOBAL_AVG});
     ki_graph_tap(g, x, "pooled");
     ki_graph_tap(g, ki_graph_linear(g, "embedding", x, (ki_linear_attr){.oc = 7, .bias = true}), "embedding");
 }
 
-enum { N_SLICED = 4, N_CONCATS = 6 };
+enum { N_SLICED = 6, N_CONCATS = 8, N_MERGED = 2 };
 
 typedef struct result {
-    ki_real map[MB * 16 * H * W], embedding[MB * 7], input_grad[MB * C * H * W];
+    ki_real map[MB * MAP_C * H * W], embedding[MB * 7], input_grad[MB * C * H * W];
     ki_real *diffs;
     int64_t n_diffs;
     ki_plan_stats stats;
@@ -251,6 +262,20 @@ typedef struct result {
 static void fill(ki_real *values, uint32_t stream, int64_t n) {
     ki_rng rng = ki_rng_at(3, KI_RNG_TEST, stream, 0);
     for (int64_t i = 0; i < n; i++) values[i] = (ki_real)(ki_rng_double(&rng) - 0.5);
+}
+
+/* In the order of the graph, whatever the store's is. */
+static void gather_diffs(const ki_graph *graph, const ki_params *params, ki_real *ret) {
+    kith_error err;
+    for (int i = 0; i < ki_graph_count(graph); i++) {
+        const ki_node *node = ki_graph_node(graph, i);
+        for (int p = 0; p < node->n_params; p++) {
+            if (!node->param[p].trained) continue;
+            const ki_param *param = ki_params_find(params, node->param[p].name);
+            assert_ok(ki_params_get_diff(params, param, ret, &err), &err);
+            ret += param->n;
+        }
+    }
 }
 
 static void run(ki_backend *backend, ki_mode mode, result *ret) {
@@ -264,7 +289,7 @@ static void run(ki_backend *backend, ki_mode mode, result *ret) {
                                      .input_grad = train,
                                      .taps = {"map", "embedding"},
                                      .grad_taps = {train ? "map" : NULL, "embedding"}};
-    ki_real input[MB * C * H * W], grad_map[MB * 16 * H * W], grad[MB * 7];
+    ki_real input[MB * C * H * W], grad_map[MB * MAP_C * H * W], grad[MB * 7];
     fill(input, 0, N_ROWS(input));
     fill(grad_map, 1, N_ROWS(grad_map));
     fill(grad, 2, N_ROWS(grad));
@@ -286,10 +311,10 @@ static void run(ki_backend *backend, ki_mode mode, result *ret) {
     assert_ok(ki_plan_read(plan, "embedding", ret->embedding, &err), &err);
     ki_plan_stats_get(plan, &ret->stats);
     ret->n_diffs = train ? ki_params_trained_n(params) : 0;
-    ret->diffs = malloc((size_t)(ret->n_diffs + 1) * sizeof *ret->diffs);
+    ret->diffs = calloc((size_t)(ret->n_diffs + 1), sizeof *ret->diffs);
     if (train) {
         assert_ok(ki_plan_read_input_grad(plan, ret->input_grad, &err), &err);
-        memcpy(ret->diffs, ki_params_diffs(params), (size_t)ret->n_diffs * sizeof *ret->diffs);
+        gather_diffs(graph, params, ret->diffs);
     }
     ki_plan_free(plan);
     ki_params_free(params);
@@ -304,21 +329,41 @@ static void same(const char *what, const ki_real *found, const ki_real *wanted, 
     }
 }
 
-static void check(ki_mode mode, int n_concat_kernels, bool slices) {
+/* Merged convolutions sum over all their channels before they round: no bits there. */
+static void alike(bool exact, const char *what, const ki_real *found, const ki_real *wanted, int64_t n) {
+    if (exact) {
+        same(what, found, wanted, n);
+        return;
+    }
+    const double off = testing_relative_l2(found, wanted, n);
+    if (!(off < 1e-6)) fail_msg("%s is off by %g", what, off);
+}
+
+static void check(ki_mode mode, int n_concat_kernels, bool slices, bool merges) {
     kith_error err;
     ki_backend *ref = NULL;
-    result *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b);
+    result *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b), *c = calloc(1, sizeof *c);
     assert_ok(ki_backend_open("ref", 0, &ref, &err), &err);
-    nhwc_backend nhwc = open_nhwc(ref, slices);
+    nhwc_backend nhwc = open_nhwc(ref, slices, merges), plain = open_nhwc(ref, slices, merges);
+    plain.base.options.plain_plan = true;
     run(ref, mode, a);
     run(&nhwc.base, mode, b);
     assert_int_equal(nhwc.n_concats, n_concat_kernels);
-    same("map", b->map, a->map, N_ROWS(a->map));
-    same("embedding", b->embedding, a->embedding, N_ROWS(a->embedding));
+    alike(true, "map", b->map, a->map, N_ROWS(a->map));
+    alike(true, "embedding", b->embedding, a->embedding, N_ROWS(a->embedding));
     assert_int_equal(a->n_diffs, b->n_diffs);
-    same("parameter gradients", b->diffs, a->diffs, a->n_diffs);
-    if (mode == KI_TRAIN) same("input gradient", b->input_grad, a->input_grad, N_ROWS(a->input_grad));
+    alike(!merges, "parameter gradients", b->diffs, a->diffs, a->n_diffs);
+    if (mode == KI_TRAIN)
+        alike(!merges, "input gradient", b->input_grad, a->input_grad, N_ROWS(a->input_grad));
     assert_true(b->stats.unshared_bytes < a->stats.unshared_bytes);
+    assert_true(b->stats.forward_flops == a->stats.forward_flops);
+    /* Told to plan plainly, the same backend does neither. */
+    run(&plain.base, mode, c);
+    assert_int_equal(plain.n_concats, N_CONCATS);
+    assert_int_equal(plain.n_convs - nhwc.n_convs, merges ? N_MERGED : 0);
+    same("parameter gradients of a plain plan", c->diffs, a->diffs, a->n_diffs);
+    free(c->diffs);
+    free(c);
     free(a->diffs);
     free(b->diffs);
     free(a);
@@ -329,17 +374,24 @@ static void check(ki_mode mode, int n_concat_kernels, bool slices) {
 /* The judge itself: without slices it must agree too. */
 static void test_copies(void **state) {
     (void)state;
-    check(KI_TRAIN, N_CONCATS, false);
+    check(KI_TRAIN, N_CONCATS, false, false);
 }
 
 static void test_training(void **state) {
     (void)state;
-    check(KI_TRAIN, N_CONCATS - N_SLICED, true);
+    check(KI_TRAIN, N_CONCATS - N_SLICED, true, false);
 }
 
 static void test_inference(void **state) {
     (void)state;
-    check(KI_INFER, N_CONCATS - N_SLICED, true);
+    check(KI_INFER, N_CONCATS - N_SLICED, true, false);
+}
+
+static void test_merged(void **state) {
+    (void)state;
+    check(KI_TRAIN, N_CONCATS - N_SLICED, true, true);
+    check(KI_INFER, N_CONCATS - N_SLICED, true, true);
+    check(KI_TRAIN, N_CONCATS, false, true);
 }
 
 /* Gradients written where the plan keeps them count like those given from the host. */
@@ -395,7 +447,7 @@ static void test_memory_of_taps(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_training),
-                                       cmocka_unit_test(test_inference),
+                                       cmocka_unit_test(test_inference), cmocka_unit_test(test_merged),
                                        cmocka_unit_test(test_memory_of_taps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

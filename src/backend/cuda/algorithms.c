@@ -1,4 +1,4 @@
-/* The ways to compute a pass, how they are written down, and running one. */
+/* The ways to compute a pass, how they are written down, running and timing one. */
 #include "backend/cuda/algorithms.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "backend/cuda/conv_kernels.h"
 #include "backend/cuda/ways.h"
 
-static const char *const form_names[KI_N_CUDNN_FORMS] = {"bare", "fused", "stored", "wide"};
+static const char *const form_names[KI_N_CUDNN_FORMS] = {"bare", "fused"};
 
 void ki_conv_algorithm_free(ki_conv_algorithm *a) {
     if (!a) return;
@@ -24,7 +24,7 @@ bool ki_conv_accumulates(const ki_conv_algorithm *a) {
     return a->problem.pass == KI_CONV_DIFF_WEIGHTS && a->way == KI_WAY_LT;
 }
 ki_number ki_conv_diff_type(const ki_conv_algorithm *a) {
-    return a->way == KI_WAY_CUDNN && a->form != KI_CUDNN_WIDE ? a->problem.type : KI_NUMBER_FLOAT;
+    return a->way == KI_WAY_CUDNN ? a->problem.type : KI_NUMBER_FLOAT;
 }
 const char *ki_conv_text(const ki_conv_algorithm *a) { return a->text; }
 double ki_conv_seconds(const ki_conv_algorithm *a) { return a->seconds; }
@@ -140,8 +140,8 @@ static void write_cudnn(ki_conv_algorithm *a) {
                       a->choice.value[i]);
 }
 
-kith_status ki_conv_way_cudnn(ki_backend *backend, cudnnHandle_t handle, const ki_conv_problem *problem,
-                              ki_cudnn_form form, bool packs_dst, const ki_cudnn_choice *choice,
+kith_status ki_conv_way_cudnn(ki_backend *backend, const ki_conv_problem *problem, ki_cudnn_form form,
+                              bool packs_dst, const ki_cudnn_choice *choice,
                               ki_conv_algorithm **ret_algorithm, kith_error *err) {
     ki_conv_algorithm *a = NULL;
     const ki_conv_problem seen = packs_dst ? ki_conv_packed(problem) : *problem;
@@ -152,9 +152,9 @@ kith_status ki_conv_way_cudnn(ki_backend *backend, cudnnHandle_t handle, const k
     a->form = form;
     a->packs_dst = packs_dst;
     a->choice = *choice;
-    KI_CHECK(ki_cudnn_graph_init(handle, &seen, form, &a->graph, err));
+    KI_CHECK(ki_cudnn_graph_init(a->libraries->cudnn, &seen, form, &a->graph, err));
     KI_CHECK(ki_cudnn_config_new(&a->graph, choice, &config, err));
-    KI_CHECK(ki_cudnn_plan_new(handle, config, &a->plan, &bytes, err));
+    KI_CHECK(ki_cudnn_plan_new(a->libraries->cudnn, config, &a->plan, &bytes, err));
     if (packs_dst)
         a->packed_bytes = ki_round_up((size_t)(seen.mb * seen.dst.image) * ki_number_bytes(seen.type), 256);
     a->workspace_bytes = a->packed_bytes + bytes;
@@ -198,10 +198,8 @@ static kith_status parse_cudnn(ki_backend *backend, const ki_conv_problem *probl
         choice.n_knobs++;
         rest += n;
     }
-    ki_cuda_libraries *libraries = NULL;
-    KI_TRY(ki_cuda_libraries_of(backend, &libraries, err));
-    return ki_conv_way_cudnn(backend, libraries->cudnn, problem, (ki_cudnn_form)form,
-                             strcmp(where, "packed") == 0, &choice, ret_algorithm, err);
+    return ki_conv_way_cudnn(backend, problem, (ki_cudnn_form)form, strcmp(where, "packed") == 0, &choice,
+                             ret_algorithm, err);
 }
 
 kith_status ki_conv_way_parse(ki_backend *backend, const ki_conv_problem *problem, const char *text,
@@ -275,4 +273,73 @@ kith_status ki_conv_run(ki_conv_algorithm *a, kith_error *err) {
         return KITH_OK;
     }
     return a->way == KI_WAY_LT ? run_lt(a, stream, err) : run_cudnn(a, stream, err);
+}
+
+enum { REPEATS = 8 }; /* runs in a timed graph */
+
+static kith_status elapsed(const ki_conv_algorithm *a, double *ret_seconds, kith_error *err) {
+    float milliseconds = 0;
+    KI_CUDA(cudaEventSynchronize(a->libraries->end));
+    KI_CUDA(cudaEventElapsedTime(&milliseconds, a->libraries->begin, a->libraries->end));
+    *ret_seconds = 1e-3 * (double)milliseconds;
+    return KITH_OK;
+}
+
+static kith_status run_once(ki_conv_algorithm *a, double *ret_seconds, kith_error *err) {
+    cudaStream_t stream = ki_cuda_of(a->backend)->stream;
+    KI_CUDA(cudaEventRecord(a->libraries->begin, stream));
+    KI_TRY(ki_conv_run(a, err));
+    KI_CUDA(cudaEventRecord(a->libraries->end, stream));
+    return elapsed(a, ret_seconds, err);
+}
+
+static kith_status capture(ki_conv_algorithm *a, int n, cudaGraphExec_t *ret_graph, kith_error *err) {
+    cudaStream_t stream = ki_cuda_of(a->backend)->stream;
+    cudaGraph_t graph = NULL;
+    kith_status status = KITH_OK;
+    KI_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < n && status == KITH_OK; i++) status = ki_conv_run(a, err);
+    const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+    if (status == KITH_OK && ended != cudaSuccess) status = ki_cuda_fail(err, ended, "cudaStreamEndCapture");
+    if (status == KITH_OK) {
+        const cudaError_t made = cudaGraphInstantiate(ret_graph, graph, 0);
+        if (made != cudaSuccess) status = ki_cuda_fail(err, made, "cudaGraphInstantiate");
+    }
+    if (graph) (void)cudaGraphDestroy(graph);
+    (void)cudaGetLastError();
+    return status;
+}
+
+static kith_status time_graph(const ki_conv_algorithm *a, cudaGraphExec_t graph, double *ret_seconds,
+                              kith_error *err) {
+    cudaStream_t stream = ki_cuda_of(a->backend)->stream;
+    double best = 1e9;
+    KI_CUDA(cudaGraphLaunch(graph, stream));
+    for (int i = 0; i < 3; i++) {
+        double seconds = 0;
+        KI_CUDA(cudaEventRecord(a->libraries->begin, stream));
+        KI_CUDA(cudaGraphLaunch(graph, stream));
+        KI_CUDA(cudaEventRecord(a->libraries->end, stream));
+        KI_TRY(elapsed(a, &seconds, err));
+        if (seconds < best) best = seconds;
+    }
+    *ret_seconds = best;
+    return KITH_OK;
+}
+
+kith_status ki_conv_time(ki_conv_algorithm *a, const ki_conv_io *io, double best, double *ret_seconds,
+                         kith_error *err) {
+    double seconds = 0;
+    cudaGraphExec_t graph = NULL;
+    KI_TRY(ki_conv_bind(a, io, err));
+    KI_TRY(run_once(a, &seconds, err)); /* loads what it needs */
+    KI_TRY(run_once(a, &seconds, err));
+    *ret_seconds = seconds;
+    if (seconds > 3 * best + 1e-4) return KITH_OK;
+    const int n = seconds > 1e-3 ? 2 : REPEATS;
+    KI_TRY(capture(a, n, &graph, err));
+    const kith_status status = time_graph(a, graph, &seconds, err);
+    (void)cudaGraphExecDestroy(graph);
+    *ret_seconds = seconds / n;
+    return status;
 }

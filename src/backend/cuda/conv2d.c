@@ -95,7 +95,7 @@ void ki_conv_problems(const ki_backend *backend, const ki_kernel_spec *spec,
         ret_problems[i] = all;
         ret_problems[i].pass = (ki_conv_pass)i;
     }
-    ret_problems[KI_CONV_FORWARD].has_bias = a->bias || spec->has_folded_bn;
+    ret_problems[KI_CONV_FORWARD].has_bias = a->bias || spec->has_folded_bn || spec->has_relu;
     ret_problems[KI_CONV_FORWARD].has_relu = spec->has_relu;
     ret_problems[KI_CONV_DIFF_WEIGHTS].plain_weights = a->kh == 1 && a->kw == 1 && ic == src.c;
     if (!spec->has_relu) return;
@@ -113,7 +113,7 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
     k->attr = spec->attr->conv;
     k->has_relu = spec->has_relu;
     k->has_bn = spec->has_folded_bn;
-    k->has_bias = k->attr.bias || k->has_bn;
+    k->has_bias = k->attr.bias || k->has_bn || k->has_relu; /* cuDNN fuses a ReLU only behind a bias */
     k->bn_eps = spec->bn_eps;
     k->is_trained = spec->wants_diff_params;
     k->wants_diff_src = spec->wants_diff_params && spec->wants_diff_src[0];

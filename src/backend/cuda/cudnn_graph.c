@@ -24,9 +24,8 @@ static cudnnDataType_t type_of(ki_number type) {
     return type == KI_NUMBER_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
 }
 
-/* A new descriptor that lives as long as the graph. */
-static kith_status add_part(ki_cudnn_graph *g, cudnnBackendDescriptorType_t type,
-                            cudnnBackendDescriptor_t *ret_part, kith_error *err) {
+kith_status ki_cudnn_part_new(ki_cudnn_graph *g, cudnnBackendDescriptorType_t type,
+                              cudnnBackendDescriptor_t *ret_part, kith_error *err) {
     if (g->n_parts == KI_CUDNN_MAX_PARTS)
         return ki_fail(err, KITH_EINTERNAL, "a cuDNN graph of too many parts");
     KI_CUDNN(cudnnBackendCreateDescriptor(type, &g->part[g->n_parts]));
@@ -34,14 +33,14 @@ static kith_status add_part(ki_cudnn_graph *g, cudnnBackendDescriptorType_t type
     return KITH_OK;
 }
 
-static kith_status set_int(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, int64_t n,
-                           const int64_t *values, kith_error *err) {
+kith_status ki_cudnn_set_int(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, int64_t n,
+                             const int64_t *values, kith_error *err) {
     KI_CUDNN(cudnnBackendSetAttribute(d, name, CUDNN_TYPE_INT64, n, values));
     return KITH_OK;
 }
 
-static kith_status set_part(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
-                            cudnnBackendDescriptor_t value, kith_error *err) {
+kith_status ki_cudnn_set_part(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                              cudnnBackendDescriptor_t value, kith_error *err) {
     KI_CUDNN(cudnnBackendSetAttribute(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value));
     return KITH_OK;
 }
@@ -63,12 +62,12 @@ typedef struct tensor_spec {
 static kith_status add_tensor(ki_cudnn_graph *g, const tensor_spec *t, cudnnBackendDescriptor_t *ret_tensor,
                               kith_error *err) {
     const int64_t alignment = 16;
-    KI_TRY(add_part(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, ret_tensor, err));
+    KI_TRY(ki_cudnn_part_new(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, ret_tensor, err));
     KI_TRY(set_type(*ret_tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, t->type, err));
-    KI_TRY(set_int(*ret_tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, 4, t->dim, err));
-    KI_TRY(set_int(*ret_tensor, CUDNN_ATTR_TENSOR_STRIDES, 4, t->stride, err));
-    KI_TRY(set_int(*ret_tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, 1, &t->uid, err));
-    KI_TRY(set_int(*ret_tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1, &alignment, err));
+    KI_TRY(ki_cudnn_set_int(*ret_tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, 4, t->dim, err));
+    KI_TRY(ki_cudnn_set_int(*ret_tensor, CUDNN_ATTR_TENSOR_STRIDES, 4, t->stride, err));
+    KI_TRY(ki_cudnn_set_int(*ret_tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, 1, &t->uid, err));
+    KI_TRY(ki_cudnn_set_int(*ret_tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 1, &alignment, err));
     if (t->is_virtual) {
         const bool yes = true;
         KI_CUDNN(
@@ -92,9 +91,9 @@ static tensor_spec dst_spec(const ki_conv_problem *p, int64_t uid) {
     return map_spec(uid, p->type, p->mb, p->oc, p->oh, p->ow, &p->dst);
 }
 
-static tensor_spec weights_spec(const ki_conv_problem *p, ki_number type) {
+static tensor_spec weights_spec(const ki_conv_problem *p) {
     return (tensor_spec){.uid = UID_WEIGHTS,
-                         .type = type_of(type),
+                         .type = type_of(p->type),
                          .dim = {p->oc, p->ic, p->kh, p->kw},
                          .stride = {p->kh * p->kw * p->ic, 1, p->kw * p->ic, p->ic}};
 }
@@ -111,15 +110,16 @@ static kith_status add_convolution(ki_cudnn_graph *g, const ki_conv_problem *p, 
                                    kith_error *err) {
     const int64_t n_dims = 2;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-    KI_TRY(add_part(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, ret, err));
-    KI_TRY(set_int(*ret, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 1, &n_dims, err));
+    KI_TRY(ki_cudnn_part_new(g, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, ret, err));
+    KI_TRY(ki_cudnn_set_int(*ret, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 1, &n_dims, err));
     KI_TRY(set_type(*ret, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT, err));
     KI_CUDNN(cudnnBackendSetAttribute(*ret, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1,
                                       &mode));
-    KI_TRY(set_int(*ret, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 2, (int64_t[]){p->ph, p->pw}, err));
-    KI_TRY(set_int(*ret, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 2, (int64_t[]){p->ph_end, p->pw_end}, err));
-    KI_TRY(set_int(*ret, CUDNN_ATTR_CONVOLUTION_DILATIONS, 2, (int64_t[]){1, 1}, err));
-    KI_TRY(set_int(*ret, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 2, (int64_t[]){p->sh, p->sw}, err));
+    KI_TRY(ki_cudnn_set_int(*ret, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 2, (int64_t[]){p->ph, p->pw}, err));
+    KI_TRY(ki_cudnn_set_int(*ret, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 2, (int64_t[]){p->ph_end, p->pw_end},
+                            err));
+    KI_TRY(ki_cudnn_set_int(*ret, CUDNN_ATTR_CONVOLUTION_DILATIONS, 2, (int64_t[]){1, 1}, err));
+    KI_TRY(ki_cudnn_set_int(*ret, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 2, (int64_t[]){p->sh, p->sw}, err));
     KI_CUDNN(cudnnBackendFinalize(*ret));
     return KITH_OK;
 }
@@ -161,13 +161,13 @@ static kith_status add_pass(ki_cudnn_graph *g, const ki_conv_problem *p, cudnnBa
     const float one = 1, zero = 0;
     cudnnBackendDescriptor_t convolution = NULL;
     KI_TRY(add_convolution(g, p, &convolution, err));
-    KI_TRY(add_part(g, names->operation, ret_operation, err));
+    KI_TRY(ki_cudnn_part_new(g, names->operation, ret_operation, err));
     KI_CUDNN(cudnnBackendSetAttribute(*ret_operation, names->alpha, CUDNN_TYPE_FLOAT, 1, &one));
     KI_CUDNN(cudnnBackendSetAttribute(*ret_operation, names->beta, CUDNN_TYPE_FLOAT, 1, &zero));
-    KI_TRY(set_part(*ret_operation, names->convolution, convolution, err));
-    KI_TRY(set_part(*ret_operation, names->src, src, err));
-    KI_TRY(set_part(*ret_operation, names->weights, weights, err));
-    KI_TRY(set_part(*ret_operation, names->dst, dst, err));
+    KI_TRY(ki_cudnn_set_part(*ret_operation, names->convolution, convolution, err));
+    KI_TRY(ki_cudnn_set_part(*ret_operation, names->src, src, err));
+    KI_TRY(ki_cudnn_set_part(*ret_operation, names->weights, weights, err));
+    KI_TRY(ki_cudnn_set_part(*ret_operation, names->dst, dst, err));
     KI_CUDNN(cudnnBackendFinalize(*ret_operation));
     return KITH_OK;
 }
@@ -177,16 +177,16 @@ static kith_status add_pointwise(ki_cudnn_graph *g, cudnnPointwiseMode_t mode, c
                                  cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y,
                                  cudnnBackendDescriptor_t *ret_operation, kith_error *err) {
     cudnnBackendDescriptor_t pointwise = NULL;
-    KI_TRY(add_part(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise, err));
+    KI_TRY(ki_cudnn_part_new(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &pointwise, err));
     KI_CUDNN(
         cudnnBackendSetAttribute(pointwise, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode));
     KI_TRY(set_type(pointwise, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT, err));
     KI_CUDNN(cudnnBackendFinalize(pointwise));
-    KI_TRY(add_part(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, ret_operation, err));
-    KI_TRY(set_part(*ret_operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise, err));
-    KI_TRY(set_part(*ret_operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x, err));
-    if (b) KI_TRY(set_part(*ret_operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b, err));
-    KI_TRY(set_part(*ret_operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y, err));
+    KI_TRY(ki_cudnn_part_new(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, ret_operation, err));
+    KI_TRY(ki_cudnn_set_part(*ret_operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise, err));
+    KI_TRY(ki_cudnn_set_part(*ret_operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x, err));
+    if (b) KI_TRY(ki_cudnn_set_part(*ret_operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b, err));
+    KI_TRY(ki_cudnn_set_part(*ret_operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y, err));
     KI_CUDNN(cudnnBackendFinalize(*ret_operation));
     return KITH_OK;
 }
@@ -197,7 +197,7 @@ static kith_status build_forward(ki_cudnn_graph *g, const ki_conv_problem *p, ki
                                  cudnnBackendDescriptor_t *operation, int *n, kith_error *err) {
     const bool has_bias = form != KI_CUDNN_BARE && p->has_bias,
                has_relu = form != KI_CUDNN_BARE && p->has_relu;
-    const tensor_spec x = src_spec(p, UID_SRC), w = weights_spec(p, p->type), y = dst_spec(p, UID_DST);
+    const tensor_spec x = src_spec(p, UID_SRC), w = weights_spec(p), y = dst_spec(p, UID_DST);
     cudnnBackendDescriptor_t src = NULL, weights = NULL, dst = NULL, bias = NULL, inner[2] = {NULL};
     KI_TRY(add_tensor(g, &x, &src, err));
     KI_TRY(add_tensor(g, &w, &weights, err));
@@ -210,7 +210,7 @@ static kith_status build_forward(ki_cudnn_graph *g, const ki_conv_problem *p, ki
     KI_TRY(add_pass(g, p, src, weights, from, &operation[(*n)++], err));
     if (has_bias) {
         const tensor_spec b = {.uid = UID_BIAS,
-                               .type = form == KI_CUDNN_STORED ? type_of(p->type) : CUDNN_DATA_FLOAT,
+                               .type = type_of(p->type),
                                .dim = {1, p->oc, 1, 1},
                                .stride = {p->oc, 1, p->oc, p->oc}};
         cudnnBackendDescriptor_t to = has_relu ? inner[1] : dst;
@@ -225,7 +225,7 @@ static kith_status build_forward(ki_cudnn_graph *g, const ki_conv_problem *p, ki
 
 static kith_status build_diff_src(ki_cudnn_graph *g, const ki_conv_problem *p,
                                   cudnnBackendDescriptor_t *operation, int *n, kith_error *err) {
-    const tensor_spec dx = src_spec(p, UID_SRC), w = weights_spec(p, p->type), dy = dst_spec(p, UID_DST);
+    const tensor_spec dx = src_spec(p, UID_SRC), w = weights_spec(p), dy = dst_spec(p, UID_DST);
     cudnnBackendDescriptor_t diff_src = NULL, weights = NULL, diff_dst = NULL;
     KI_TRY(add_tensor(g, &dx, &diff_src, err));
     KI_TRY(add_tensor(g, &w, &weights, err));
@@ -233,10 +233,9 @@ static kith_status build_diff_src(ki_cudnn_graph *g, const ki_conv_problem *p,
     return add_pass(g, p, diff_src, weights, diff_dst, &operation[(*n)++], err);
 }
 
-static kith_status build_diff_weights(ki_cudnn_graph *g, const ki_conv_problem *p, ki_cudnn_form form,
+static kith_status build_diff_weights(ki_cudnn_graph *g, const ki_conv_problem *p,
                                       cudnnBackendDescriptor_t *operation, int *n, kith_error *err) {
-    const tensor_spec x = src_spec(p, UID_SRC), dy = dst_spec(p, UID_DST),
-                      dw = weights_spec(p, form == KI_CUDNN_WIDE ? KI_NUMBER_FLOAT : p->type);
+    const tensor_spec x = src_spec(p, UID_SRC), dy = dst_spec(p, UID_DST), dw = weights_spec(p);
     cudnnBackendDescriptor_t src = NULL, diff_weights = NULL, diff_dst = NULL;
     KI_TRY(add_tensor(g, &x, &src, err));
     KI_TRY(add_tensor(g, &dw, &diff_weights, err));
@@ -251,9 +250,9 @@ static kith_status build(cudnnHandle_t handle, ki_cudnn_graph *g, const ki_conv_
     switch (p->pass) {
     case KI_CONV_FORWARD: KI_TRY(build_forward(g, p, form, operation, &n, err)); break;
     case KI_CONV_DIFF_SRC: KI_TRY(build_diff_src(g, p, operation, &n, err)); break;
-    default: KI_TRY(build_diff_weights(g, p, form, operation, &n, err)); break;
+    default: KI_TRY(build_diff_weights(g, p, operation, &n, err)); break;
     }
-    KI_TRY(add_part(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &g->graph, err));
+    KI_TRY(ki_cudnn_part_new(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &g->graph, err));
     KI_CUDNN(cudnnBackendSetAttribute(g->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                       n, operation));
     KI_CUDNN(
@@ -275,173 +274,9 @@ void ki_cudnn_graph_release(ki_cudnn_graph *graph) {
     graph->graph = NULL;
 }
 
-static kith_status offers(cudnnBackendDescriptor_t heuristic, const ki_cudnn_graph *graph,
-                          cudnnBackendHeurMode_t mode, int n, cudnnBackendDescriptor_t *ret_configs,
-                          int *ret_n, kith_error *err) {
-    int64_t count = 0;
-    KI_TRY(set_part(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph->graph, err));
-    KI_CUDNN(cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode));
-    KI_CUDNN(cudnnBackendFinalize(heuristic));
-    KI_CUDNN(cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                      0, &count, NULL));
-    if (count > n) count = n;
-    while (*ret_n < count) {
-        KI_CUDNN(cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &ret_configs[*ret_n]));
-        (*ret_n)++;
-    }
-    if (count == 0) return KITH_OK;
-    int64_t got = 0;
-    KI_CUDNN(cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                      count, &got, ret_configs));
-    while (*ret_n > got) cudnnBackendDestroyDescriptor(ret_configs[--*ret_n]);
-    return KITH_OK;
-}
-
-kith_status ki_cudnn_offers(const ki_cudnn_graph *graph, cudnnBackendHeurMode_t mode, int n,
-                            cudnnBackendDescriptor_t *ret_configs, int *ret_n, kith_error *err) {
-    cudnnBackendDescriptor_t heuristic = NULL;
-    *ret_n = 0;
-    KI_CUDNN(cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristic));
-    const kith_status status = offers(heuristic, graph, mode, n, ret_configs, ret_n, err);
-    cudnnBackendDestroyDescriptor(heuristic);
-    while (status != KITH_OK && *ret_n > 0) cudnnBackendDestroyDescriptor(ret_configs[--*ret_n]);
-    return status;
-}
-
-static kith_status read_engine(cudnnBackendDescriptor_t config, cudnnBackendDescriptor_t engine,
-                               ki_cudnn_choice *ret_choice, ki_cudnn_notes *ret_notes, kith_error *err) {
-    int64_t n = 0;
-    KI_CUDNN(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                      &n, &engine));
-    KI_CUDNN(cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &n,
-                                      &ret_choice->engine));
-    cudnnBackendNumericalNote_t numerical[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
-    KI_CUDNN(cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                      CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, numerical));
-    for (int64_t i = 0; i < n && i < CUDNN_NUMERICAL_NOTE_TYPE_COUNT; i++)
-        ret_notes->numerical |= 1u << numerical[i];
-    cudnnBackendBehaviorNote_t behavior[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
-    KI_CUDNN(cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
-                                      CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &n, behavior));
-    for (int64_t i = 0; i < n && i < CUDNN_BEHAVIOR_NOTE_TYPE_COUNT; i++)
-        ret_notes->behavior |= 1u << behavior[i];
-    return KITH_OK;
-}
-
-static kith_status read_knobs(cudnnBackendDescriptor_t config, cudnnBackendDescriptor_t *knob, int n_knobs,
-                              ki_cudnn_choice *ret_choice, kith_error *err) {
-    int64_t got = 0, n = 0;
-    KI_CUDNN(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                      CUDNN_TYPE_BACKEND_DESCRIPTOR, n_knobs, &got, knob));
-    for (int i = 0; i < n_knobs && i < got; i++) {
-        cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
-        KI_CUDNN(cudnnBackendGetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1,
-                                          &n, &type));
-        KI_CUDNN(cudnnBackendGetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &n,
-                                          &ret_choice->value[i]));
-        ret_choice->knob[i] = (int64_t)type;
-        ret_choice->n_knobs = i + 1;
-    }
-    return KITH_OK;
-}
-
-kith_status ki_cudnn_config_read(cudnnBackendDescriptor_t config, ki_cudnn_choice *ret_choice,
-                                 ki_cudnn_notes *ret_notes, kith_error *err) {
-    cudnnBackendDescriptor_t engine = NULL, knob[KI_CUDNN_MAX_KNOBS] = {NULL};
-    int64_t n_knobs = 0;
-    int n_made = 0;
-    memset(ret_choice, 0, sizeof *ret_choice); /* compared as bytes */
-    *ret_notes = (ki_cudnn_notes){0};
-    KI_CUDNN(cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
-    kith_status status = read_engine(config, engine, ret_choice, ret_notes, err);
-    cudnnBackendDestroyDescriptor(engine);
-    if (status != KITH_OK) return status;
-    KI_CUDNN(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                      CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &n_knobs, NULL));
-    if (n_knobs > KI_CUDNN_MAX_KNOBS)
-        return ki_fail(err, KITH_EUNSUPPORTED, "an engine with too many settings");
-    while (n_made < n_knobs) {
-        const cudnnStatus_t made =
-            cudnnBackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knob[n_made]);
-        if (made != CUDNN_STATUS_SUCCESS) {
-            status = ki_cudnn_fail(err, made, "cudnnBackendCreateDescriptor");
-            break;
-        }
-        n_made++;
-    }
-    if (status == KITH_OK && n_knobs > 0) status = read_knobs(config, knob, n_made, ret_choice, err);
-    while (n_made > 0) cudnnBackendDestroyDescriptor(knob[--n_made]);
-    return status;
-}
-
-static kith_status config_at(ki_cudnn_graph *g, const ki_cudnn_choice *choice,
-                             cudnnBackendDescriptor_t *ret_config, kith_error *err) {
-    cudnnBackendDescriptor_t offer[KI_CUDNN_MAX_OFFERS];
-    int n = 0;
-    if (choice->place < 0 || choice->place >= KI_CUDNN_MAX_OFFERS || g->n_parts == KI_CUDNN_MAX_PARTS)
-        return ki_fail(err, KITH_EUNSUPPORTED, "cuDNN engine at place %d", choice->place);
-    KI_TRY(ki_cudnn_offers(g, (cudnnBackendHeurMode_t)choice->mode, choice->place + 1, offer, &n, err));
-    const bool is_there = n == choice->place + 1;
-    if (is_there) *ret_config = g->part[g->n_parts++] = offer[--n];
-    while (n > 0) cudnnBackendDestroyDescriptor(offer[--n]);
-    return is_there ? KITH_OK
-                    : ki_fail(err, KITH_EUNSUPPORTED, "cuDNN offers fewer engines than %d", choice->place);
-}
-
-kith_status ki_cudnn_config_new(ki_cudnn_graph *g, const ki_cudnn_choice *choice,
-                                cudnnBackendDescriptor_t *ret_config, kith_error *err) {
-    if (choice->by_place) return config_at(g, choice, ret_config, err);
-    cudnnBackendDescriptor_t engine = NULL, knob[KI_CUDNN_MAX_KNOBS], config = NULL;
-    KI_TRY(add_part(g, CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine, err));
-    KI_TRY(set_part(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, g->graph, err));
-    KI_TRY(set_int(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1, &choice->engine, err));
-    KI_CUDNN(cudnnBackendFinalize(engine));
-    for (int i = 0; i < choice->n_knobs; i++) {
-        const cudnnBackendKnobType_t type = (cudnnBackendKnobType_t)choice->knob[i];
-        KI_TRY(add_part(g, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knob[i], err));
-        KI_CUDNN(cudnnBackendSetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1,
-                                          &type));
-        KI_TRY(set_int(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 1, &choice->value[i], err));
-        KI_CUDNN(cudnnBackendFinalize(knob[i]));
-    }
-    KI_TRY(add_part(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &config, err));
-    KI_TRY(set_part(config, CUDNN_ATTR_ENGINECFG_ENGINE, engine, err));
-    if (choice->n_knobs > 0)
-        KI_CUDNN(cudnnBackendSetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, choice->n_knobs, knob));
-    KI_CUDNN(cudnnBackendFinalize(config));
-    *ret_config = config;
-    return KITH_OK;
-}
-
-static kith_status make_plan(cudnnHandle_t handle, cudnnBackendDescriptor_t config,
-                             cudnnBackendDescriptor_t plan, size_t *ret_workspace_bytes, kith_error *err) {
-    int64_t bytes = 0, n = 0;
-    KI_CUDNN(cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle));
-    KI_TRY(set_part(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config, err));
-    KI_CUDNN(cudnnBackendFinalize(plan));
-    KI_CUDNN(cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n,
-                                      &bytes));
-    *ret_workspace_bytes = bytes > 0 ? (size_t)bytes : 0;
-    return KITH_OK;
-}
-
-kith_status ki_cudnn_plan_new(cudnnHandle_t handle, cudnnBackendDescriptor_t config,
-                              cudnnBackendDescriptor_t *ret_plan, size_t *ret_workspace_bytes,
-                              kith_error *err) {
-    cudnnBackendDescriptor_t plan = NULL;
-    KI_CUDNN(cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan));
-    const kith_status status = make_plan(handle, config, plan, ret_workspace_bytes, err);
-    if (status == KITH_OK)
-        *ret_plan = plan;
-    else
-        cudnnBackendDestroyDescriptor(plan);
-    return status;
-}
-
 static kith_status make_pointers(cudnnBackendDescriptor_t d, int n, const int64_t *uid,
                                  const void *const *ptr, void *workspace, kith_error *err) {
-    KI_TRY(set_int(d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, n, uid, err));
+    KI_TRY(ki_cudnn_set_int(d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, n, uid, err));
     KI_CUDNN(cudnnBackendSetAttribute(d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, ptr));
     KI_CUDNN(
         cudnnBackendSetAttribute(d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace));
@@ -459,7 +294,7 @@ kith_status ki_cudnn_pointers_new(const ki_conv_problem *p, ki_cudnn_form form, 
         ptr[0] = io->src, ptr[1] = io->weights, ptr[2] = io->dst;
         if (form != KI_CUDNN_BARE && p->has_bias) {
             uid[n] = UID_BIAS;
-            ptr[n++] = form == KI_CUDNN_STORED ? io->bias_stored : io->bias;
+            ptr[n++] = io->bias_stored;
         }
         break;
     case KI_CONV_DIFF_SRC: ptr[0] = io->diff_src, ptr[1] = io->weights, ptr[2] = io->diff_dst; break;

@@ -19,14 +19,17 @@ kith_status ki_cudnn_fail(kith_error *err, cudnnStatus_t status, const char *cal
 
 /* What is in the graph beside the convolution. */
 typedef enum ki_cudnn_form {
-    KI_CUDNN_BARE,   /* nothing; weight gradients in the type of activations */
-    KI_CUDNN_FUSED,  /* forward: bias (float) and ReLU */
-    KI_CUDNN_STORED, /* forward: bias in the type of activations, and ReLU */
-    KI_CUDNN_WIDE,   /* diff_weights: written as float */
+    KI_CUDNN_BARE,
+    KI_CUDNN_FUSED, /* forward: bias, in the type of activations, and ReLU */
     KI_N_CUDNN_FORMS
 } ki_cudnn_form;
 
-enum { KI_CUDNN_MAX_PARTS = 64, KI_CUDNN_MAX_KNOBS = 32, KI_CUDNN_MAX_TENSORS = 4, KI_CUDNN_MAX_OFFERS = 32 };
+enum {
+    KI_CUDNN_MAX_PARTS = 80,
+    KI_CUDNN_MAX_KNOBS = CUDNN_KNOB_TYPE_COUNTS,
+    KI_CUDNN_MAX_TENSORS = 4,
+    KI_CUDNN_MAX_OFFERS = 64
+};
 
 typedef struct ki_cudnn_graph {
     cudnnBackendDescriptor_t part[KI_CUDNN_MAX_PARTS]; /* all that was made, in order */
@@ -37,6 +40,14 @@ typedef struct ki_cudnn_graph {
 kith_status ki_cudnn_graph_init(cudnnHandle_t handle, const ki_conv_problem *problem, ki_cudnn_form form,
                                 ki_cudnn_graph *ret_graph, kith_error *err);
 void ki_cudnn_graph_release(ki_cudnn_graph *graph); /* fine on a zeroed one */
+
+/* A new descriptor that lives as long as the graph, and setting its attributes. */
+kith_status ki_cudnn_part_new(ki_cudnn_graph *graph, cudnnBackendDescriptorType_t type,
+                              cudnnBackendDescriptor_t *ret_part, kith_error *err);
+kith_status ki_cudnn_set_int(cudnnBackendDescriptor_t part, cudnnBackendAttributeName_t name, int64_t n,
+                             const int64_t *values, kith_error *err);
+kith_status ki_cudnn_set_part(cudnnBackendDescriptor_t part, cudnnBackendAttributeName_t name,
+                              cudnnBackendDescriptor_t value, kith_error *err);
 
 /* An engine and its settings as numbers, which is what can be remembered; or, where cuDNN does not take
  * the numbers back, its place in the list of a heuristic mode. */
@@ -58,6 +69,11 @@ kith_status ki_cudnn_offers(const ki_cudnn_graph *graph, cudnnBackendHeurMode_t 
                             cudnnBackendDescriptor_t *ret_configs, int *ret_n, kith_error *err);
 kith_status ki_cudnn_config_read(cudnnBackendDescriptor_t config, ki_cudnn_choice *ret_choice,
                                  ki_cudnn_notes *ret_notes, kith_error *err);
+/* All engines there are for a graph, by number: most refuse it (KITH_EUNSUPPORTED). n_tiles: how many values
+ * its setting CUDNN_KNOB_TYPE_TILE_SIZE takes, 0 when it has none. */
+kith_status ki_cudnn_engine_count(const ki_cudnn_graph *graph, int64_t *ret_n, kith_error *err);
+kith_status ki_cudnn_engine_look(const ki_cudnn_graph *graph, int64_t number, ki_cudnn_notes *ret_notes,
+                                 int64_t *ret_n_tiles, kith_error *err);
 /* A choice made into a configuration, which belongs to the graph; once per graph. */
 kith_status ki_cudnn_config_new(ki_cudnn_graph *graph, const ki_cudnn_choice *choice,
                                 cudnnBackendDescriptor_t *ret_config, kith_error *err);

@@ -10,9 +10,6 @@ enum { GEMM_WORKSPACE = 32 << 20 }; /* what cuBLAS recommends for this kind of d
 static void libraries_close(cuda_backend *cuda) {
     ki_cuda_libraries *libraries = cuda->libraries;
     if (!libraries) return;
-    for (int i = 0; i < KI_CUDA_BUILDERS; i++) {
-        if (libraries->builder[i]) (void)cudnnDestroy(libraries->builder[i]);
-    }
     if (libraries->cudnn) (void)cudnnDestroy(libraries->cudnn);
     if (libraries->lt) (void)cublasLtDestroy(libraries->lt);
     if (libraries->begin) (void)cudaEventDestroy(libraries->begin);

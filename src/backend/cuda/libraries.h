@@ -10,15 +10,12 @@
 #include "backend/cuda/choices.h"
 #include "backend/cuda/cuda.h"
 
-enum { KI_CUDA_BUILDERS = 8 };
-
 typedef struct ki_lt_kept ki_lt_kept; /* gemm.c: algorithms by shape */
 
 typedef struct ki_cuda_libraries {
     cublasLtHandle_t lt;
     cudnnHandle_t cudnn;
-    cudnnHandle_t builder[KI_CUDA_BUILDERS]; /* trials.c: one per thread that builds; made when needed */
-    void *workspace;                         /* of gemm: calls on one stream take turns */
+    void *workspace; /* of gemm: calls on one stream take turns */
     size_t workspace_bytes;
     ki_lt_kept *kept;
     size_t n_kept, kept_capacity;

@@ -1,10 +1,11 @@
 /* Choosing a way: collect what the libraries offer, build it, time it, keep the fastest.
  *
- * cuDNN is asked for every form of the pass (what is fused, whether dst keeps its pitch), by its
- * heuristic modes A and B, and by the fallback list where these give nothing. A candidate is run once,
- * then several times as a captured graph, which is how it will run: one that cannot be captured is of no
- * use. Building may compile a kernel and takes long, so several threads build, and the number of
- * candidates and the time spent on them are limited; the heuristics' first are seldom far from the best. */
+ * cuDNN is asked for every form of the pass (what is fused, whether dst keeps its pitch) by its
+ * heuristic modes A and B. In float32 without TF32 these name little else than engines on the matrix
+ * units, which is TF32, so all engines are gone through by number, each with all its tile sizes. Engines
+ * that compile a kernel, which takes as long as a hundred others, and the fallback list are asked where
+ * there is nothing else. A candidate is run twice, then several times as a captured graph, which is how it
+ * will run: one that cannot be captured is of no use. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,26 +13,21 @@
 #include "backend/cuda/conv_kernels.h"
 #include "backend/cuda/ways.h"
 #include "core/log.h"
-#include "core/parallel.h"
 
 enum {
-    MAX_CANDIDATES = 64,
-    OFFERS_A = 6, /* of one form */
-    OFFERS_B = 3,
-    OFFERS_FALLBACK = 4,
-    OFFERS_LT = 6,
-    REPEATS = 8 /* runs in a timed graph */
+    MAX_CANDIDATES = 192,
+    OFFERS = 12,     /* of one form and heuristic mode */
+    OFFERS_MORE = 4, /* of a form that is seldom the best */
+    OFFERS_LT = 8,
 };
 #define WORKSPACE_LIMIT ((size_t)512 << 20)
-#define BUILD_SECONDS 4.0   /* of one pass, after which a builder starts no other candidate */
-#define ROUNDING_PRICE 1.05 /* what a weight gradient rounded to bf16 must be faster by */
+#define BUILD_SECONDS 4.0 /* of one pass, after which no more candidates are built */
 
 typedef struct candidate {
     ki_cudnn_form form;
     bool packs_dst;
     ki_cudnn_choice choice;
     ki_conv_algorithm *algorithm; /* NULL: not built */
-    kith_error why;
 } candidate;
 
 typedef struct trial {
@@ -42,7 +38,6 @@ typedef struct trial {
     int n, n_built; /* those before n_built have been tried */
     ki_conv_trials stats;
     kith_error why; /* the last refusal, for the log */
-    double build_began;
 } trial;
 
 static double now(void) {
@@ -78,14 +73,23 @@ static bool is_known(const trial *t, const candidate *c) {
     return false;
 }
 
-/* What one heuristic mode offers for a graph, up to `limit`. */
+static void add(trial *t, const candidate *c) {
+    if (t->n < MAX_CANDIDATES && !is_known(t, c)) t->candidate[t->n++] = *c;
+}
+
+static bool compiles(const ki_cudnn_notes *notes) {
+    return (notes->behavior & 1u << CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != 0;
+}
+
+/* What one heuristic mode offers for a graph. */
 static void add_offers(trial *t, const ki_cudnn_graph *graph, candidate like, cudnnBackendHeurMode_t mode,
-                       int limit, bool by_place) {
+                       int most, bool is_second_try) {
     cudnnBackendDescriptor_t offer[KI_CUDNN_MAX_OFFERS];
-    int n = 0, n_added = 0;
+    int n = 0;
     if (ki_cudnn_offers(graph, mode, KI_CUDNN_MAX_OFFERS, offer, &n, &t->why) != KITH_OK) return;
-    if (!by_place) t->stats.n_offered += n;
-    for (int i = 0; i < n && n_added < limit && t->n < MAX_CANDIDATES; i++) {
+    t->stats.n_offered += n;
+    const int limit = t->n + most;
+    for (int i = 0; i < n && t->n < limit; i++) {
         ki_cudnn_notes notes;
         if (ki_cudnn_config_read(offer[i], &like.choice, &notes, &t->why) != KITH_OK) continue;
         if (!is_allowed(t, &notes)) {
@@ -93,40 +97,57 @@ static void add_offers(trial *t, const ki_cudnn_graph *graph, candidate like, cu
                     (long long)like.choice.engine, notes.numerical);
             continue;
         }
-        if (by_place) like.choice = (ki_cudnn_choice){.by_place = true, .mode = (int)mode, .place = i};
-        if (is_known(t, &like)) continue;
-        t->candidate[t->n++] = like;
-        n_added++;
+        if (compiles(&notes) && !is_second_try) continue;
+        add(t, &like);
+        if (!is_second_try) continue;
+        memset(&like.choice, 0, sizeof like.choice);
+        like.choice.by_place = true, like.choice.mode = (int)mode, like.choice.place = i;
+        add(t, &like);
     }
     while (n > 0) (void)cudnnBackendDestroyDescriptor(offer[--n]);
 }
 
-static void add_form(trial *t, ki_cudnn_form form, bool packs_dst, bool is_second_try) {
+/* Every engine there is, newest first. */
+static void add_engines(trial *t, const ki_cudnn_graph *graph, candidate like) {
+    int64_t n = 0;
+    if (ki_cudnn_engine_count(graph, &n, &t->why) != KITH_OK) return;
+    for (int64_t number = n - 1; number >= 0; number--) {
+        ki_cudnn_notes notes;
+        int64_t n_tiles = 0;
+        if (ki_cudnn_engine_look(graph, number, &notes, &n_tiles, &t->why) != KITH_OK) continue;
+        if (!is_allowed(t, &notes) || compiles(&notes)) continue;
+        t->stats.n_offered++;
+        memset(&like.choice, 0, sizeof like.choice);
+        like.choice.engine = number;
+        if (n_tiles == 0) add(t, &like);
+        like.choice.n_knobs = 1;
+        like.choice.knob[0] = CUDNN_KNOB_TYPE_TILE_SIZE;
+        for (int64_t tile = 0; tile < n_tiles; tile++) {
+            like.choice.value[0] = tile;
+            add(t, &like);
+        }
+    }
+}
+
+static void add_form(trial *t, ki_cudnn_form form, bool packs_dst, int most, bool is_second_try) {
     const ki_conv_problem seen = packs_dst ? ki_conv_packed(t->problem) : *t->problem;
     const candidate like = {.form = form, .packs_dst = packs_dst};
+    const bool is_exact = seen.type == KI_NUMBER_FLOAT && !t->backend->options.tf32;
     ki_cudnn_graph graph;
-    for (int i = 0; is_second_try && i < t->n; i++) {
-        const candidate *c = &t->candidate[i];
-        if (c->algorithm && c->form == form && c->packs_dst == packs_dst) return;
-    }
     if (ki_cudnn_graph_init(t->libraries->cudnn, &seen, form, &graph, &t->why) != KITH_OK) return;
-    if (is_second_try) add_offers(t, &graph, like, CUDNN_HEUR_MODE_FALLBACK, OFFERS_FALLBACK, false);
-    add_offers(t, &graph, like, CUDNN_HEUR_MODE_A, OFFERS_A, is_second_try);
-    add_offers(t, &graph, like, CUDNN_HEUR_MODE_B, OFFERS_B, is_second_try);
+    add_offers(t, &graph, like, CUDNN_HEUR_MODE_A, most, is_second_try);
+    add_offers(t, &graph, like, CUDNN_HEUR_MODE_B, most, is_second_try);
+    if (is_second_try) add_offers(t, &graph, like, CUDNN_HEUR_MODE_FALLBACK, most, is_second_try);
+    if (is_exact && !is_second_try) add_engines(t, &graph, like);
     ki_cudnn_graph_release(&graph);
 }
 
 static void add_forms(trial *t, bool is_second_try) {
     const ki_conv_problem *p = t->problem;
-    const bool is_packed = ki_conv_dst_is_packed(p), is_forward = p->pass == KI_CONV_FORWARD;
-    if (is_forward && (p->has_bias || p->has_relu)) add_form(t, KI_CUDNN_FUSED, false, is_second_try);
-    if (is_forward && p->has_bias && p->type == KI_NUMBER_BF16)
-        add_form(t, KI_CUDNN_STORED, false, is_second_try);
-    for (int packs = 0; packs <= (is_packed ? 0 : 1); packs++) {
-        if (p->pass == KI_CONV_DIFF_WEIGHTS && p->type != KI_NUMBER_FLOAT)
-            add_form(t, KI_CUDNN_WIDE, packs, is_second_try);
-        add_form(t, KI_CUDNN_BARE, packs, is_second_try);
-    }
+    const bool can_fuse = p->pass == KI_CONV_FORWARD && (p->has_bias || p->has_relu);
+    if (can_fuse) add_form(t, KI_CUDNN_FUSED, false, OFFERS, is_second_try);
+    add_form(t, KI_CUDNN_BARE, false, can_fuse ? OFFERS_MORE : OFFERS, is_second_try);
+    if (!ki_conv_dst_is_packed(p)) add_form(t, KI_CUDNN_BARE, true, OFFERS, is_second_try);
 }
 
 static void add_products(trial *t) {
@@ -151,35 +172,6 @@ static void add_products(trial *t) {
     t->n_built = t->n;
 }
 
-static void build(trial *t, candidate *c, cudnnHandle_t handle) {
-    if (ki_conv_way_cudnn(t->backend, handle, t->problem, c->form, c->packs_dst, &c->choice, &c->algorithm,
-                          &c->why) != KITH_OK)
-        return;
-    if (c->algorithm->workspace_bytes > WORKSPACE_LIMIT + c->algorithm->packed_bytes) {
-        ki_fail(&c->why, KITH_EUNSUPPORTED, "a workspace of %zu MiB", c->algorithm->workspace_bytes >> 20);
-        ki_conv_algorithm_free(c->algorithm);
-        c->algorithm = NULL;
-    }
-}
-
-/* Builder w takes every KI_CUDA_BUILDERS-th candidate. */
-static void build_range(void *context, int64_t begin, int64_t end) {
-    trial *t = context;
-    (void)cudaSetDevice(ki_cuda_of(t->backend)->device);
-    for (int64_t w = begin; w < end; w++) {
-        for (int i = t->n_built + (int)w; i < t->n; i += KI_CUDA_BUILDERS) {
-            if (now() - t->build_began < BUILD_SECONDS) build(t, &t->candidate[i], t->libraries->builder[w]);
-        }
-    }
-}
-
-static kith_status open_builders(trial *t, kith_error *err) {
-    for (int i = 0; i < KI_CUDA_BUILDERS; i++) {
-        if (!t->libraries->builder[i]) KI_CUDNN(cudnnCreate(&t->libraries->builder[i]));
-    }
-    return KITH_OK;
-}
-
 static const candidate *first_built(const trial *t) {
     for (int i = 0; i < t->n; i++) {
         if (t->candidate[i].algorithm) return &t->candidate[i];
@@ -187,38 +179,36 @@ static const candidate *first_built(const trial *t) {
     return NULL;
 }
 
-static kith_status build_all(trial *t, kith_error *err) {
-    const int n_before = t->n_built;
-    t->build_began = now();
-    if (only_first(t)) {
-        for (int i = t->n_built; i < t->n && !first_built(t); i++)
-            build(t, &t->candidate[i], t->libraries->cudnn);
-    } else if (t->n > t->n_built) {
-        KI_TRY(open_builders(t, err));
-        ki_parallel_for(KI_CUDA_BUILDERS, 1, build_range, t);
-    }
-    t->n_built = t->n;
-    t->stats.build_seconds += now() - t->build_began;
-    for (int i = n_before; i < t->n; i++) {
-        const candidate *c = &t->candidate[i];
-        if (c->why.status == KITH_OK) continue;
-        t->why = c->why;
+static void build(trial *t, candidate *c) {
+    if (ki_conv_way_cudnn(t->backend, t->problem, c->form, c->packs_dst, &c->choice, &c->algorithm,
+                          &t->why) != KITH_OK) {
         ki_log(KITH_LOG_DEBUG, "engine %lld, form %d: %s", (long long)c->choice.engine, (int)c->form,
-               c->why.message);
+               t->why.message);
+    } else if (c->algorithm->workspace_bytes > WORKSPACE_LIMIT + c->algorithm->packed_bytes) {
+        ki_fail(&t->why, KITH_EUNSUPPORTED, "a workspace of %zu MiB", c->algorithm->workspace_bytes >> 20);
+        ki_conv_algorithm_free(c->algorithm);
+        c->algorithm = NULL;
     }
-    return KITH_OK;
 }
 
-static kith_status collect(trial *t, kith_error *err) {
+static void build_all(trial *t) {
+    const double begin = now();
+    for (; t->n_built < t->n; t->n_built++) {
+        if (first_built(t) && (only_first(t) || now() - begin > BUILD_SECONDS)) continue;
+        build(t, &t->candidate[t->n_built]);
+    }
+}
+
+static void collect(trial *t) {
+    const double begin = now();
     add_products(t);
-    if (only_first(t) && first_built(t)) return KITH_OK;
     for (int is_second_try = 0; is_second_try < 2; is_second_try++) {
+        if (first_built(t) && (only_first(t) || is_second_try)) break;
         add_forms(t, is_second_try);
-        KI_TRY(build_all(t, err));
-        if (only_first(t) && first_built(t)) break;
+        build_all(t);
     }
     for (int i = 0; i < t->n; i++) t->stats.n_built += t->candidate[i].algorithm != NULL;
-    return KITH_OK;
+    t->stats.build_seconds = now() - begin;
 }
 
 /* Scratch tensors with numbers in them, as large as the pass and its candidates need. */
@@ -266,74 +256,6 @@ static kith_status make_tensors(trial *t, ki_conv_io *ret_io, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status elapsed(const trial *t, double *ret_seconds, kith_error *err) {
-    float milliseconds = 0;
-    KI_CUDA(cudaEventSynchronize(t->libraries->end));
-    KI_CUDA(cudaEventElapsedTime(&milliseconds, t->libraries->begin, t->libraries->end));
-    *ret_seconds = 1e-3 * (double)milliseconds;
-    return KITH_OK;
-}
-
-static kith_status run_once(const trial *t, ki_conv_algorithm *a, double *ret_seconds, kith_error *err) {
-    cudaStream_t stream = ki_cuda_of(t->backend)->stream;
-    KI_CUDA(cudaEventRecord(t->libraries->begin, stream));
-    KI_TRY(ki_conv_run(a, err));
-    KI_CUDA(cudaEventRecord(t->libraries->end, stream));
-    return elapsed(t, ret_seconds, err);
-}
-
-static kith_status capture(const trial *t, ki_conv_algorithm *a, int n, cudaGraphExec_t *ret_graph,
-                           kith_error *err) {
-    cudaStream_t stream = ki_cuda_of(t->backend)->stream;
-    cudaGraph_t graph = NULL;
-    kith_status status = KITH_OK;
-    KI_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    for (int i = 0; i < n && status == KITH_OK; i++) status = ki_conv_run(a, err);
-    const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
-    if (status == KITH_OK && ended != cudaSuccess) status = ki_cuda_fail(err, ended, "cudaStreamEndCapture");
-    if (status == KITH_OK) {
-        const cudaError_t made = cudaGraphInstantiate(ret_graph, graph, 0);
-        if (made != cudaSuccess) status = ki_cuda_fail(err, made, "cudaGraphInstantiate");
-    }
-    if (graph) (void)cudaGraphDestroy(graph);
-    (void)cudaGetLastError();
-    return status;
-}
-
-static kith_status time_graph(const trial *t, cudaGraphExec_t graph, double *ret_seconds, kith_error *err) {
-    cudaStream_t stream = ki_cuda_of(t->backend)->stream;
-    double best = 1e9;
-    KI_CUDA(cudaGraphLaunch(graph, stream));
-    for (int i = 0; i < 3; i++) {
-        double seconds = 0;
-        KI_CUDA(cudaEventRecord(t->libraries->begin, stream));
-        KI_CUDA(cudaGraphLaunch(graph, stream));
-        KI_CUDA(cudaEventRecord(t->libraries->end, stream));
-        KI_TRY(elapsed(t, &seconds, err));
-        if (seconds < best) best = seconds;
-    }
-    *ret_seconds = best;
-    return KITH_OK;
-}
-
-/* Seconds of a candidate; one that is far behind `best` after one run is not looked at closer. */
-static kith_status time_candidate(const trial *t, ki_conv_algorithm *a, const ki_conv_io *io, double best,
-                                  double *ret_seconds, kith_error *err) {
-    double seconds = 0;
-    cudaGraphExec_t graph = NULL;
-    KI_TRY(ki_conv_bind(a, io, err));
-    KI_TRY(run_once(t, a, &seconds, err)); /* loads what it needs */
-    KI_TRY(run_once(t, a, &seconds, err));
-    *ret_seconds = seconds;
-    if (seconds > 3 * best + 1e-4) return KITH_OK;
-    const int n = seconds > 1e-3 ? 2 : REPEATS;
-    KI_TRY(capture(t, a, n, &graph, err));
-    const kith_status status = time_graph(t, graph, &seconds, err);
-    (void)cudaGraphExecDestroy(graph);
-    *ret_seconds = seconds / n;
-    return status;
-}
-
 /* A device that no longer answers fails every further call: then there is nothing to choose from. */
 static kith_status device_lives(const trial *t, kith_error *err) {
     KI_CUDA(cudaStreamSynchronize(ki_cuda_of(t->backend)->stream));
@@ -342,7 +264,7 @@ static kith_status device_lives(const trial *t, kith_error *err) {
 
 static kith_status pick(trial *t, ki_conv_algorithm **ret_best, kith_error *err) {
     ki_conv_io io;
-    double best_price = 1e9, best_seconds = 1e9;
+    double best_seconds = 1e9;
     int best = -1;
     KI_TRY(make_tensors(t, &io, err));
     const double begin = now();
@@ -350,20 +272,16 @@ static kith_status pick(trial *t, ki_conv_algorithm **ret_best, kith_error *err)
         ki_conv_algorithm *a = t->candidate[i].algorithm;
         double seconds = 0;
         if (!a) continue;
-        if (time_candidate(t, a, &io, best_seconds, &seconds, &t->why) != KITH_OK) {
+        if (ki_conv_time(a, &io, best_seconds, &seconds, &t->why) != KITH_OK) {
             KI_TRY(device_lives(t, err));
             ki_log(KITH_LOG_DEBUG, "%s: %s", a->text, t->why.message);
             continue;
         }
         t->stats.n_timed++;
         a->seconds = seconds;
-        const bool is_rounded = t->problem->pass == KI_CONV_DIFF_WEIGHTS && !ki_conv_accumulates(a) &&
-                                ki_conv_diff_type(a) == KI_NUMBER_BF16;
-        const double price = seconds * (is_rounded ? ROUNDING_PRICE : 1);
         ki_log(KITH_LOG_DEBUG, "%8.1f us  %6.1f MiB  %s", 1e6 * seconds,
                (double)a->workspace_bytes / (1 << 20), a->text);
-        if (price >= best_price) continue;
-        best_price = price;
+        if (seconds >= best_seconds) continue;
         best_seconds = seconds;
         best = i;
     }
@@ -393,7 +311,7 @@ static void write_key(const ki_backend *backend, const ki_conv_problem *p, char 
 
 static kith_status choose(trial *t, ki_conv_algorithm **ret_algorithm, kith_error *err) {
     ki_conv_algorithm *best = NULL;
-    KI_TRY(collect(t, err));
+    collect(t);
     if (only_first(t)) {
         for (int i = 0; i < t->n && !best; i++) {
             best = t->candidate[i].algorithm;

@@ -43,14 +43,17 @@ kith_status ki_conv_way_parse(ki_backend *backend, const ki_conv_problem *proble
 
 kith_status ki_conv_way_plain(ki_backend *backend, const ki_conv_problem *problem,
                               ki_conv_algorithm **ret_algorithm, kith_error *err);
+/* Seconds of one run, bound to io; a way that is far behind `best` seconds is not looked at closely.
+ * Waits. A way that cannot be captured is an error. */
+kith_status ki_conv_time(ki_conv_algorithm *algorithm, const ki_conv_io *io, double best, double *ret_seconds,
+                         kith_error *err);
 /* Is the pass a product of matrices? Then its sizes. */
 bool ki_conv_product(const ki_backend *backend, const ki_conv_problem *problem, ki_lt_product *ret_product);
 kith_status ki_conv_way_lt(ki_backend *backend, const ki_conv_problem *problem,
                            const cublasLtMatmulAlgo_t *algo, size_t workspace_bytes,
                            ki_conv_algorithm **ret_algorithm, kith_error *err);
-/* `handle` is the one to build with: several threads may build at once, each with its own. */
-kith_status ki_conv_way_cudnn(ki_backend *backend, cudnnHandle_t handle, const ki_conv_problem *problem,
-                              ki_cudnn_form form, bool packs_dst, const ki_cudnn_choice *choice,
+kith_status ki_conv_way_cudnn(ki_backend *backend, const ki_conv_problem *problem, ki_cudnn_form form,
+                              bool packs_dst, const ki_cudnn_choice *choice,
                               ki_conv_algorithm **ret_algorithm, kith_error *err);
 
 #endif

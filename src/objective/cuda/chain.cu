@@ -129,7 +129,8 @@ __global__ void centre(const float *x, int m, int dim, float *mean, float *centr
     if (k >= dim) return;
     const float centre_k = (float)(sum / m);
     if (slice == 0) mean[k] = centre_k;
-    for (int i = slice; i < m; i += CENTRE_Y) centred[(int64_t)i * dim + k] = x[(int64_t)i * dim + k] - centre_k;
+    for (int i = slice; i < m; i += CENTRE_Y)
+        centred[(int64_t)i * dim + k] = x[(int64_t)i * dim + k] - centre_k;
 }
 
 __global__ void add_mean(const float *sum, const float *mean, float factor, int dim, float *dst) {

@@ -9,7 +9,8 @@
 #include "objective/cuda/loss.h"
 #include "objective/cuda/row.cuh"
 
-template <typename Loss> __global__ void ki_loss_rows(ki_cuda_view v, Loss loss) {
+template <typename Loss>
+__global__ void ki_loss_rows(ki_cuda_view v, Loss loss) {
     KI_SHARED_ARRAY(double, room, KI_ROOM);
     const ki_row row = ki_row_of(v, (int)blockIdx.x, room);
     ki_cuda_tally tally = {0, 0, 0, {0, 0}};

@@ -90,8 +90,8 @@ struct column_sum {
 };
 
 /* ln(1 + sum over the kind of e^(a (s - at))) of column c; g receives its derivative. */
-__device__ double anchor_term(const ki_cuda_view &v, const column_sum &down, int c, int kind, float a, float at,
-                              bool *ret_has) {
+__device__ double anchor_term(const ki_cuda_view &v, const column_sum &down, int c, int kind, float a,
+                              float at, bool *ret_has) {
     float high = -FLT_MAX; /* of the exponents' sign times s */
     const float sign = a > 0 ? 1 : -1;
     for (int i = (int)threadIdx.y; i < v.m && c < v.n; i += SLICES) {
@@ -174,8 +174,9 @@ struct softtriple {
         const double factor = (double)la / ((double)e_own + others);
         KI_COLUMNS(c, n_classes) {
             const soft mine = of_class(row, c, n_centers);
-            const float by_soft = c == y ? (float)(-factor * others)
-                                         : (float)factor * (mine.high == -FLT_MAX ? 0 : expf(la * (mine.mean - most)));
+            const float by_soft =
+                c == y ? (float)(-factor * others)
+                       : (float)factor * (mine.high == -FLT_MAX ? 0 : expf(la * (mine.mean - most)));
             for (int k = c * n_centers; k < (c + 1) * n_centers; k++) {
                 const float s = row.s[k], q = expf((s - mine.high) / gamma) / mine.sum;
                 row.g[k] = row.pair[k] == KI_VIEW_NONE ? 0 : by_soft * q * (1 + (s - mine.mean) / gamma);
@@ -216,7 +217,8 @@ __global__ void centers_together(ki_cuda_view v, const float *w, const float *be
     KI_COLUMNS(d, v.dim) {
         float sum = 0;
         for (int l = 0; l < n_centers; l++) {
-            if (l != k) sum += mine[k < l ? k * n_centers + l : l * n_centers + k] * w[(first + l) * v.dim + d];
+            if (l != k)
+                sum += mine[k < l ? k * n_centers + l : l * n_centers + k] * w[(first + l) * v.dim + d];
         }
         diff[(first + k) * v.dim + d] = weight * sum;
     }
@@ -259,8 +261,8 @@ KI_CUDA_LOSS(proxy_nca) {
 
 /* alpha, delta */
 KI_CUDA_LOSS(proxy_anchor) {
-    return KI_LAUNCH(proxy_anchor, (unsigned)((view->n + TILE - 1) / TILE), dim3(TILE, SLICES), 0, stream, *view,
-                     (float)args->option[0], (float)args->option[1]);
+    return KI_LAUNCH(proxy_anchor, (unsigned)((view->n + TILE - 1) / TILE), dim3(TILE, SLICES), 0, stream,
+                     *view, (float)args->option[0], (float)args->option[1]);
 }
 
 /* la, gamma, margin, tau, centers */
@@ -270,8 +272,8 @@ KI_CUDA_LOSS(softtriple) {
     if (args->diff_proxies) {
         const int64_t n_centers = view->n_centers, n_classes = view->n / n_centers;
         const double weight = o[3] / ((double)n_classes * (double)n_centers * (double)(n_centers - 1));
-        KI_LAUNCH_TRY(centers_between, (unsigned)n_classes, 128, 0, stream, args->proxies, (int)n_centers, view->dim,
-                      weight, (float *)args->scratch);
+        KI_LAUNCH_TRY(centers_between, (unsigned)n_classes, 128, 0, stream, args->proxies, (int)n_centers,
+                      view->dim, weight, (float *)args->scratch);
         KI_LAUNCH_TRY(centers_together, (unsigned)view->n, 128, 0, stream, *view, args->proxies,
                       (const float *)args->scratch, args->weight, args->diff_proxies);
     }

@@ -226,8 +226,8 @@ KI_CUDA_LOSS(histogram) {
     bin *counts = (bin *)args->scratch;
     double *slopes = (double *)(void *)(counts + 2 * h.bins);
     KI_LAUNCH_TRY(histogram_clear, (unsigned)(2 * h.bins + 255) / 256, 256, 0, stream, counts, 2 * h.bins);
-    KI_LAUNCH_TRY(histogram_count, (unsigned)view->m, view->threads, in_shared ? shared_bytes : 0, stream, *view, h,
-                  counts, in_shared);
+    KI_LAUNCH_TRY(histogram_count, (unsigned)view->m, view->threads, in_shared ? shared_bytes : 0, stream,
+                  *view, h, counts, in_shared);
     KI_LAUNCH_TRY(histogram_sum, 1, 128, 0, stream, *view, h.bins, counts, slopes);
     const histogram_slopes loss = {h, slopes};
     return ki_loss_launch(view, loss, stream);

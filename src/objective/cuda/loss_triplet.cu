@@ -40,6 +40,7 @@ struct triplet {
         for (int from = 0; from < row.n; from += (int)blockDim.x) {
             active[threadIdx.x] = 0;
             const int n_listed = list.positives(row, from);
+            if (n_listed == 0) continue;
             KI_COLUMNS(j, row.n) {
                 if (!ki_is_neg(row.pair[j])) continue;
                 int mine = 0;

@@ -54,8 +54,8 @@ __device__ void vthm(const ki_row &row, float margin) {
     KI_COLUMNS(j, row.n) {
         const int kind = row.pair[j];
         const float s = row.s[j];
-        const bool keep = kind == KI_VIEW_NEGATIVE ? s > least - margin && s < FLT_MAX
-                                                   : s > -FLT_MAX && s < most + margin;
+        const bool keep =
+            kind == KI_VIEW_NEGATIVE ? s > least - margin && s < FLT_MAX : s > -FLT_MAX && s < most + margin;
         if (is_empty || !keep) row.pair[j] = KI_VIEW_NONE;
     }
 }
@@ -99,6 +99,7 @@ __device__ void semihard(const ki_cuda_view &v, const ki_row &row, const ki_list
     row.clear();
     for (int from = 0; from < row.n; from += (int)blockDim.x) {
         const int n_listed = list.positives(row, from);
+        if (n_listed == 0) continue;
         if ((int)threadIdx.x < n_listed) {
             const int p = list.column[threadIdx.x];
             key[threadIdx.x] = ki_view_sqdist(v, row.i, p, row.s[p]);
@@ -209,28 +210,39 @@ __device__ void distance_weighted(const ki_cuda_view &v, const ki_row &row, cons
 /* Below this share of |x|^2 + |y|^2 the difference of inner products has lost too many digits. */
 const float NEAR = 1.0f / 256;
 
+/* By the whole warp; every lane gets it. */
 __device__ float exact_sqdist(const float *a, const float *b, int dim) {
     double sum = 0;
-    for (int k = 0; k < dim; k++) {
+    for (int k = (int)threadIdx.x & 31; k < dim; k += 32) {
         const double d = (double)a[k] - (double)b[k];
         sum += d * d;
     }
-    return (float)sum;
+    return (float)ki_warp_sum(sum);
+}
+
+__device__ const float *column_of(const ki_cuda_view &v, int j) {
+    if (v.n_centers) return v.w + (int64_t)j * v.dim;
+    return j < v.m ? v.x + (int64_t)j * v.dim : v.w + (int64_t)(j - v.m) * v.dim;
 }
 
 __device__ void measure(const ki_cuda_view &v, const ki_row &row) {
-    const float mine = v.x_sq[row.i];
-    KI_COLUMNS(j, row.n) {
-        const bool is_batch = !v.n_centers && j < v.m;
-        const int64_t other = v.n_centers || is_batch ? j : j - v.m;
-        const float size = mine + (is_batch ? v.x_sq : v.w_sq)[other];
-        float d = size - 2 * row.s[j];
-        d = d > 0 ? d : 0;
-        if (is_batch && j == row.i)
-            d = 0;
-        else if (d < NEAR * size && row.pair[j] != KI_VIEW_NONE)
-            d = exact_sqdist(v.x + (int64_t)row.i * v.dim, (is_batch ? v.x : v.w) + other * v.dim, v.dim);
-        row.s[j] = v.measure == KI_VIEW_EUCLIDEAN ? sqrtf(d + 1e-16f) : d;
+    const float *x = v.x + (int64_t)row.i * v.dim;
+    const int lane = (int)threadIdx.x & 31;
+    for (int from = 0; from < row.n; from += (int)blockDim.x) {
+        const int j = from + (int)threadIdx.x;
+        float d = 0, size = 0;
+        if (j < row.n && (v.n_centers || j != row.i)) {
+            size = v.x_sq[row.i] + (v.n_centers ? v.w_sq[j] : j < v.m ? v.x_sq[j] : v.w_sq[j - v.m]);
+            d = size - 2 * row.s[j];
+            d = d > 0 ? d : 0;
+        }
+        const bool is_near = d < NEAR * size && row.pair[j] != KI_VIEW_NONE;
+        for (unsigned near = __ballot_sync(0xffffffffu, is_near); near; near &= near - 1) {
+            const int other = __ffs((int)near) - 1;
+            const float exact = exact_sqdist(x, column_of(v, j - lane + other), v.dim);
+            if (lane == other) d = exact;
+        }
+        if (j < row.n) row.s[j] = v.measure == KI_VIEW_EUCLIDEAN ? sqrtf(d + 1e-16f) : d;
     }
 }
 

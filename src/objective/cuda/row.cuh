@@ -19,7 +19,8 @@ static __device__ __forceinline__ bool ki_is_first() { return threadIdx.x == 0; 
  * threads get them. `room`: shared memory of KI_ROOM doubles. */
 enum { KI_ROOM = 64 };
 
-template <int N> static __device__ __forceinline__ void ki_block_sums(double (&x)[N], double *room) {
+template <int N>
+static __device__ __forceinline__ void ki_block_sums(double (&x)[N], double *room) {
     const int lane = (int)threadIdx.x & 31, warp = (int)threadIdx.x >> 5, n_warps = (int)blockDim.x >> 5;
 #pragma unroll
     for (int k = 0; k < N; k++) x[k] = ki_warp_sum(x[k]);
@@ -37,7 +38,8 @@ template <int N> static __device__ __forceinline__ void ki_block_sums(double (&x
     __syncthreads();
 }
 
-template <typename T, int N> static __device__ __forceinline__ void ki_block_maxima(T (&x)[N], double *room_) {
+template <typename T, int N>
+static __device__ __forceinline__ void ki_block_maxima(T (&x)[N], double *room_) {
     T *room = (T *)room_;
     const int lane = (int)threadIdx.x & 31, warp = (int)threadIdx.x >> 5, n_warps = (int)blockDim.x >> 5;
 #pragma unroll
@@ -101,12 +103,14 @@ struct ki_row {
         ki_block_sums(x, room);
         a = x[0], b = x[1], c = x[2], d = x[3];
     }
-    template <typename T> __device__ T max(T a) const {
+    template <typename T>
+    __device__ T max(T a) const {
         T x[1] = {a};
         ki_block_maxima(x, room);
         return x[0];
     }
-    template <typename T> __device__ void maxima(T &a, T &b) const {
+    template <typename T>
+    __device__ void maxima(T &a, T &b) const {
         T x[2] = {a, b};
         ki_block_maxima(x, room);
         a = x[0], b = x[1];

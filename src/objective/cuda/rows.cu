@@ -14,7 +14,8 @@ __global__ void normalize(const float *x, int dim, float *y, float *norm, float 
     KI_SHARED_ARRAY(double, room, 33);
     const int64_t at = (int64_t)blockIdx.x * dim;
     double sum = 0;
-    for (int k = (int)threadIdx.x; k < dim; k += (int)blockDim.x) sum += (double)x[at + k] * (double)x[at + k];
+    for (int k = (int)threadIdx.x; k < dim; k += (int)blockDim.x)
+        sum += (double)x[at + k] * (double)x[at + k];
     sum = ki_block_sum(sum, room);
     const float length = (float)sqrt(sum), inverse = 1 / (length > EPS ? length : EPS);
     double square = 0;

@@ -74,8 +74,8 @@ cudaError_t ki_cuda_step_end(const ki_cuda_begin *begin, const ki_cuda_ring *rin
     if (ring->size) {
         first = begin->m > ring->size ? (int)(begin->m - ring->size) : 0;
         n_put = begin->m - first;
-        KI_LAUNCH_TRY(ring_put, (unsigned)n_put, ring->dim <= 64 ? 32 : 128, 0, stream, *ring, x, begin->safe_label,
-                      first, values);
+        KI_LAUNCH_TRY(ring_put, (unsigned)n_put, ring->dim <= 64 ? 32 : 128, 0, stream, *ring, x,
+                      begin->safe_label, first, values);
     }
     return KI_LAUNCH(step_end, 1, 1, 0, stream, *ring, n_put, begin->n_terms, values);
 }
