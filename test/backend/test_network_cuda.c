@@ -127,8 +127,9 @@ static void compare_params(side *cuda, side *ref, double tolerance) {
             }
     }
     /* A value that rounding moves across zero changes its ReLU's gradient wholly, and a maximum its place: on ref,
-     * weights moved by 0.2 %, half a step of bf16, move the gradient of this network by a tenth. So in bf16 the gradient
-     * is compared as a whole, and this is no more than a check of its direction; test_ops_cuda has the rest. */
+     * weights moved by 0.2 %, half a step of bf16, move the gradients of most parameters here by 5 to 40 %. So in bf16
+     * the gradient is compared as a whole (off by 7 to 28 % over six draws), and this is no more than a check of its
+     * direction; test_ops_cuda has the rest. */
     if (!(error <= tolerance * tolerance * total) && total > 0)
         fail_msg("the gradient of all parameters is off by %.3g relative L2, wanted at most %.3g",
                  sqrt(error / total), tolerance);
@@ -155,7 +156,7 @@ static void check_training(const ki_plan_options *options, ki_precision precisio
                     (int64_t)MB * SMALL_NET_C * SMALL_NET_H * SMALL_NET_W, 5 * tolerance);
         }
     }
-    compare_params(&cuda, &ref, precision == KI_FLOAT32 ? 5 * tolerance : 0.2);
+    compare_params(&cuda, &ref, precision == KI_FLOAT32 ? 5 * tolerance : 0.4);
     print_message("worst %.2g\n", worst);
     side_release(&cuda);
     side_release(&ref);

@@ -14,7 +14,6 @@ static void cuda_close(ki_backend *backend) {
     ki_cuda_free(backend, cuda->counters);
     ki_cuda_free(backend, cuda->sums);
     ki_cuda_free(backend, cuda->staging);
-    if (cuda->mark) (void)cudaEventDestroy(cuda->mark);
     if (cuda->copy_stream) (void)cudaStreamDestroy(cuda->copy_stream);
     if (cuda->stream) (void)cudaStreamDestroy(cuda->stream);
     ki_free(cuda);
@@ -25,7 +24,6 @@ static kith_status open_streams(cuda_backend *cuda, kith_error *err) {
     KI_CUDA(cudaDeviceGetAttribute(&cuda->n_processors, cudaDevAttrMultiProcessorCount, cuda->device));
     KI_CUDA(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     KI_CUDA(cudaStreamCreateWithFlags(&cuda->copy_stream, cudaStreamNonBlocking));
-    KI_CUDA(cudaEventCreateWithFlags(&cuda->mark, cudaEventDisableTiming));
     void *memory = NULL;
     KI_TRY(ki_cuda_alloc(&cuda->base, KI_CUDA_COUNTERS * sizeof *cuda->counters, &memory, err));
     cuda->counters = memory;
@@ -60,23 +58,23 @@ static kith_status cuda_open(const ki_backend_options *options, ki_backend **ret
 
 static kith_status cuda_upload(ki_backend *backend, void *dst, const void *host, size_t bytes,
                                kith_error *err) {
-    KI_CUDA(cudaMemcpyAsync(dst, host, bytes, cudaMemcpyHostToDevice, ki_cuda_of(backend)->stream));
+    KI_CUDA(cudaMemcpyAsync(dst, host, bytes, cudaMemcpyHostToDevice, ki_cuda_stream(backend)));
     return KITH_OK;
 }
 
 static kith_status cuda_download(ki_backend *backend, const void *src, void *host, size_t bytes,
                                  kith_error *err) {
-    KI_CUDA(cudaMemcpyAsync(host, src, bytes, cudaMemcpyDeviceToHost, ki_cuda_of(backend)->stream));
+    KI_CUDA(cudaMemcpyAsync(host, src, bytes, cudaMemcpyDeviceToHost, ki_cuda_stream(backend)));
     return KITH_OK;
 }
 
 static kith_status cuda_zero(ki_backend *backend, void *dst, size_t bytes, kith_error *err) {
-    KI_CUDA(cudaMemsetAsync(dst, 0, bytes, ki_cuda_of(backend)->stream));
+    KI_CUDA(cudaMemsetAsync(dst, 0, bytes, ki_cuda_stream(backend)));
     return KITH_OK;
 }
 
 static kith_status cuda_sync(ki_backend *backend, kith_error *err) {
-    KI_CUDA(cudaStreamSynchronize(ki_cuda_of(backend)->stream));
+    KI_CUDA(cudaStreamSynchronize(ki_cuda_stream(backend)));
     return KITH_OK;
 }
 
@@ -163,20 +161,20 @@ kith_status ki_cuda_join(ki_backend *backend, const ki_edge *edge, int n_parts, 
         return ki_fail(err, KITH_EUNSUPPORTED, "a sum of %d gradients, at most %d", n_parts,
                        KI_CUDA_MAX_PARTS);
     for (int i = 0; i < n_parts; i++) pitch[i] = m.pitch;
-    KI_CUDA(ki_cuda_sum(ki_cuda_of(backend)->stream, m.is_bf16, m.mb * m.h * m.row, m.c, n_parts, parts,
-                        pitch, mask, m.pitch, false, dst, m.pitch));
+    KI_CUDA(ki_cuda_sum(ki_cuda_stream(backend), m.is_bf16, m.mb * m.h * m.row, m.c, n_parts, parts, pitch,
+                        mask, m.pitch, false, dst, m.pitch));
     return KITH_OK;
 }
 
 static kith_status cuda_capture_begin(ki_backend *backend, kith_error *err) {
-    KI_CUDA(cudaStreamBeginCapture(ki_cuda_of(backend)->stream, cudaStreamCaptureModeThreadLocal));
+    KI_CUDA(cudaStreamBeginCapture(ki_cuda_stream(backend), cudaStreamCaptureModeThreadLocal));
     return KITH_OK;
 }
 
 static kith_status cuda_capture_end(ki_backend *backend, void **ret_step, kith_error *err) {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t step = NULL;
-    KI_CUDA(cudaStreamEndCapture(ki_cuda_of(backend)->stream, &graph));
+    KI_CUDA(cudaStreamEndCapture(ki_cuda_stream(backend), &graph));
     const cudaError_t error = cudaGraphInstantiate(&step, graph, 0);
     (void)cudaGraphDestroy(graph);
     KI_CUDA(error);
@@ -185,7 +183,7 @@ static kith_status cuda_capture_end(ki_backend *backend, void **ret_step, kith_e
 }
 
 static kith_status cuda_capture_launch(ki_backend *backend, void *step, kith_error *err) {
-    KI_CUDA(cudaGraphLaunch(step, ki_cuda_of(backend)->stream));
+    KI_CUDA(cudaGraphLaunch(step, ki_cuda_stream(backend)));
     return KITH_OK;
 }
 
@@ -229,6 +227,7 @@ const ki_backend_type ki_backend_cuda = {
         },
     .can_fuse_relu = {[KI_OP_CONV2D] = true, [KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
     .can_fold_bn = true,
+    .can_fuse_add = true,
     .can_mask_concat = true,
     .can_slice_concat = true,
     .can_merge_convs = true,
