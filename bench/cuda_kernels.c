@@ -116,7 +116,8 @@ static ki_cuda_bn_args bn_of(const job *j, char *set) {
                              .momentum = 0.1f,
                              .src = set,
                              .dst = set + map,
-                             .diff_dst = set + map,
+                             .n_parts = 1,
+                             .diff_dst = {set + map},
                              .diff_src = set + 2 * map,
                              .gamma = param(0),
                              .beta = param(1),
@@ -134,6 +135,30 @@ static cudaError_t run_bn_forward(const job *j, char *set) {
 }
 static cudaError_t run_bn_backward(const job *j, char *set) {
     const ki_cuda_bn_args bn = bn_of(j, set);
+    return ki_cuda_bn_backward(stream, &bn);
+}
+
+/* With the sum of a residual block behind: a set is src, other, dst, two parts, diff_src, diff_other. */
+static ki_cuda_bn_args bn_add_of(const job *j, char *set) {
+    const size_t map = map_bytes(j->n, j->pitch);
+    ki_cuda_bn_args bn = bn_of(j, set);
+    bn.has_add = true;
+    bn.n_parts = 2;
+    bn.other = set + map;
+    bn.other_pitch = j->c;
+    bn.dst = set + 2 * map;
+    bn.diff_dst[0] = set + 3 * map;
+    bn.diff_dst[1] = set + 4 * map;
+    bn.diff_src = set + 5 * map;
+    bn.diff_other = set + 6 * map;
+    return bn;
+}
+static cudaError_t run_bn_add_forward(const job *j, char *set) {
+    const ki_cuda_bn_args bn = bn_add_of(j, set);
+    return ki_cuda_bn_forward(stream, &bn);
+}
+static cudaError_t run_bn_add_backward(const job *j, char *set) {
+    const ki_cuda_bn_args bn = bn_add_of(j, set);
     return ki_cuda_bn_backward(stream, &bn);
 }
 
@@ -455,6 +480,8 @@ int main(int argc, char **argv) {
     bn_rows("bn_inception", bn_inception, N_LAYERS(bn_inception), false);
     bn_rows("bn_inception", bn_inception, 4, true);
     static const layer adds[] = {{256, 57, 1, 0}, {512, 29, 1, 0}, {1024, 15, 1, 0}, {2048, 8, 1, 0}};
+    plain_rows("batch_norm + add forward", run_bn_add_forward, 7, 4, adds, N_LAYERS(adds), true, 2);
+    plain_rows("batch_norm + add backward", run_bn_add_backward, 7, 8, adds, N_LAYERS(adds), true, 2);
     plain_rows("add + relu", run_sum, 4, 3, adds, N_LAYERS(adds), true, 2);
     plain_rows("join of 2, masked", run_sum, 4, 4, adds, N_LAYERS(adds), false, 2);
     static const layer joins[] = {{192, 28, 1, 0}, {480, 14, 1, 0}, {832, 7, 1, 0}};

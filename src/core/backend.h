@@ -61,6 +61,7 @@ typedef struct ki_kernel_spec {
     ki_edge src[KI_MAX_SRC];
     ki_edge dst;
     bool has_relu;      /* apply ReLU to dst (only if the backend CAN_FUSE_RELU for this op) */
+    bool has_add;       /* batch_norm: src[1] is added before ReLU (only if the backend CAN_FUSE_ADD) */
     bool has_folded_bn; /* conv2d, inference: scale and shift by the batch norm in params */
     double bn_eps;      /* of the folded batch norm */
     bool frozen_stats;  /* batch_norm: use running statistics also in training */
@@ -247,6 +248,7 @@ typedef struct ki_backend_type {
     const ki_kernel_type *kernels[KI_N_OPS];
     bool can_fuse_relu[KI_N_OPS];
     bool can_fold_bn, can_mask_concat;
+    bool can_fuse_add; /* into the batch norm before it: the sum at the end of a residual block */
     /* Kernels and `join` honour the pitch of sources and destinations and of their gradients. The
      * planner then lets the sources of a concat write into its buffer and takes their gradients out of
      * the concat's, and neither needs a kernel. */

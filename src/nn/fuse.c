@@ -1,6 +1,6 @@
-/* From nodes to steps: drop what no tap needs, make ReLU part of its producer and, for inference,
- * batch norm part of the convolution before it, then mark where gradients flow. A node is only
- * swallowed when its one consumer is the swallower and nobody asked to see it. */
+/* From nodes to steps: drop what no tap needs, make ReLU part of its producer, a sum part of the batch norm
+ * before it and, for inference, batch norm part of the convolution before it, then mark where gradients
+ * flow. A node is only swallowed when its one consumer is the swallower and nobody asked to see it. */
 #include <string.h>
 
 #include "core/alloc.h"
@@ -46,6 +46,17 @@ static int only_consumer(const ki_graph *graph, const node_use *use, int i, ki_o
     return ki_graph_node(graph, use[i].consumer)->kind == kind ? use[i].consumer : -1;
 }
 
+/* The node that is added to node i by i's only consumer *ret_add, a sum of two, when its step is there already; else
+ * -1. Of the two sources of a sum the later one takes it in. */
+static int added_to(const ki_graph *graph, const node_use *use, int i, int *ret_add) {
+    *ret_add = only_consumer(graph, use, i, KI_OP_ADD);
+    if (*ret_add < 0) return -1;
+    const ki_node *add = ki_graph_node(graph, *ret_add);
+    if (add->n_src != 2 || add->src[0] == add->src[1]) return -1;
+    const int other = add->src[0] == i ? add->src[1] : add->src[0];
+    return use[other].step >= 0 ? other : -1;
+}
+
 static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend,
                          const ki_plan_options *options, node_use *use, int i, int number) {
     const ki_node *node = ki_graph_node(graph, i);
@@ -66,6 +77,17 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend,
         next = only_consumer(graph, use, last, KI_OP_BATCH_NORM);
         if (next >= 0) {
             step.bn = ki_graph_node(graph, next);
+            use[next].step = number;
+            last = next;
+        }
+    }
+    if (node->kind == KI_OP_BATCH_NORM && backend->can_fuse_add) {
+        const int other = added_to(graph, use, last, &next);
+        if (other >= 0) {
+            step.has_add = true;
+            step.src[1] = use[other].step;
+            step.diff_src[1] = KI_NOWHERE;
+            step.n_src = 2;
             use[next].step = number;
             last = next;
         }

@@ -64,6 +64,7 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
                            .n_src = step->n_src,
                            .dst = step->edge,
                            .has_relu = step->has_relu,
+                           .has_add = step->has_add,
                            .has_folded_bn = step->bn != NULL,
                            .bn_eps = step->bn ? step->bn->attr.bn.eps : 0,
                            .frozen_stats = plan->options.frozen_bn,

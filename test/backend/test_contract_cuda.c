@@ -1,6 +1,7 @@
 /* What core/backend.h promises, on cuda: gradients accumulate, the same bits every time, optimizers as ref's, sums of
  * squares, captured steps that read the clock when they run, one line when memory is out. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -364,6 +365,44 @@ static void test_maps_come_back(void **state) {
     }
 }
 
+/* The last device there is, opened here and used by a thread that has only seen the first. */
+static void *sum_elsewhere(void *context) {
+    ki_backend *backend = context;
+    const ki_backend_type *type = backend->type;
+    static const float host[] = {1, 2, 3, 4};
+    static float got[4];
+    ki_edge edge = {.shape = KI_SHAPE2(2, 2), .layout = KI_PLAIN, .bytes = sizeof host};
+    kith_error err;
+    void *x = NULL;
+    if (type->alloc(backend, sizeof host, &x, &err) != KITH_OK) return NULL;
+    const void *const parts[] = {x, x};
+    bool ok = type->upload(backend, x, host, sizeof host, &err) == KITH_OK &&
+              type->join(backend, &edge, 2, parts, NULL, x, &err) == KITH_OK &&
+              type->download(backend, x, got, sizeof got, &err) == KITH_OK &&
+              type->sync(backend, &err) == KITH_OK;
+    type->free(backend, x);
+    return ok ? got : NULL;
+}
+
+static void test_another_thread_and_device(void **state) {
+    (void)state;
+    ki_backend *backend = NULL;
+    kith_error err = {0};
+    int last = 0;
+    while (ki_backend_open("cuda", &(ki_backend_options){.device = last + 1}, &backend, &err) == KITH_OK) {
+        ki_backend_close(backend);
+        last++;
+    }
+    assert_ok(ki_backend_open("cuda", &(ki_backend_options){.device = last}, &backend, &err), &err);
+    pthread_t thread;
+    void *got = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, sum_elsewhere, backend), 0);
+    assert_int_equal(pthread_join(thread, &got), 0);
+    assert_non_null(got);
+    assert_true(((float *)got)[0] == 2 && ((float *)got)[3] == 8);
+    ki_backend_close(backend);
+}
+
 static void test_a_device_that_is_not_there(void **state) {
     (void)state;
     ki_backend *backend = NULL;
@@ -398,6 +437,7 @@ int main(void) {
         cmocka_unit_test(test_a_captured_update_reads_the_clock),
         cmocka_unit_test(test_sum_squares),
         cmocka_unit_test(test_maps_come_back),
+        cmocka_unit_test(test_another_thread_and_device),
         cmocka_unit_test(test_a_device_that_is_not_there),
         cmocka_unit_test(test_out_of_memory_names_the_sizes),
     };

@@ -43,7 +43,7 @@ static void compare(const side *s, const op_case *c, const char *what, const ki_
 /* ref computes on what bf16 keeps of the values, as the device does: a convolution's weights and bias too, or a
  * ReLU behind it would cut at other places. */
 static void round_values(op_run *run) {
-    for (int i = 0; i < run->spec.n_src; i++) {
+    for (int i = 0; i < run->c->n_src; i++) {
         if (run->c->src[i].n_dims != 4) continue;
         for (int64_t j = 0; j < run->n_src[i]; j++)
             run->src[i][j] = ki_bf16_to_float(ki_float_to_bf16(run->src[i][j]));

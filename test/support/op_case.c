@@ -96,11 +96,13 @@ static void parse_conv2d(words *w, op_case *c) {
     c->folded = flag(w, "folded");
 }
 
-/* batch_norm: mb ic ih [iw] [eps] [momentum] [frozen] */
+/* batch_norm: mb ic ih [iw] [eps] [momentum] [frozen] [add] */
 static void parse_batch_norm(words *w, op_case *c) {
     c->src[0] = map_shape(w);
     c->attr.bn = (ki_bn_attr){.eps = real_or(w, "eps", 1e-5), .momentum = real_or(w, "momentum", 0.1)};
     c->frozen = flag(w, "frozen");
+    c->added = flag(w, "add");
+    if (c->added) c->src[c->n_src++] = c->src[0];
 }
 
 /* relu: mb ic [ih [iw]] */
@@ -286,7 +288,7 @@ static ki_real draw_one(ki_rng *rng) { return (ki_real)((ki_rng_double(rng) - 0.
 /* Values of the size they have in a network, never exactly at a kink. */
 static void draw(op_run *run) {
     uint32_t stream = 0;
-    for (int i = 0; i < run->spec.n_src; i++) {
+    for (int i = 0; i < run->c->n_src; i++) {
         ki_rng rng = ki_rng_at(11, KI_RNG_TEST, stream++, 0);
         for (int64_t j = 0; j < run->n_src[i]; j++) {
             run->src[i][j] = draw_one(&rng);
@@ -317,7 +319,7 @@ static void draw(op_run *run) {
 static kith_status run_infer_shapes(op_run *run, ki_shape *ret_dst, kith_error *err) {
     const op_case *c = run->c;
     const ki_op *op = ki_op_at(c->kind);
-    ki_node node = {.kind = c->kind, .name = "op", .attr = c->attr, .n_src = c->n_src};
+    ki_node node = {.kind = c->kind, .name = "op", .attr = c->attr, .n_src = c->added ? 1 : c->n_src};
     ki_shape src[KI_MAX_SRC];
     for (int i = 0; i < c->n_src; i++) {
         src[i] = c->src[i];
@@ -398,15 +400,19 @@ kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backen
     const bool is_training = !c->infer && !c->folded;
     run->fused_relu = c->relu && backend->type->can_fuse_relu[c->kind];
     run->fused_mask = c->masked && backend->type->can_mask_concat;
+    run->fused_add = c->added && backend->type->can_fuse_add;
     run->folded_bn = c->folded && backend->type->can_fold_bn;
+    /* What is added must come before ReLU. */
+    if (c->added && !run->fused_add) run->fused_relu = false;
     ki_kernel_spec *spec = &run->spec;
     *spec = (ki_kernel_spec){
         .kind = c->kind,
         .attr = &run->attr,
         .mode = is_training ? KI_TRAIN : KI_INFER,
-        .n_src = c->n_src,
+        .n_src = c->added && !run->fused_add ? 1 : c->n_src,
         .dst = edge_of(run, dst, false),
         .has_relu = run->fused_relu,
+        .has_add = run->fused_add,
         .has_folded_bn = run->folded_bn,
         .bn_eps = 1e-5,
         .frozen_stats = c->frozen,
@@ -479,6 +485,8 @@ static void host_after_forward(op_run *run) {
                                     (double)beta[c]);
         }
     }
+    for (int64_t i = 0; run->c->added && !run->fused_add && i < run->n_dst; i++)
+        run->dst[i] += run->src[1][i];
     for (int64_t i = 0; run->c->relu && !run->fused_relu && i < run->n_dst; i++)
         run->dst[i] = run->dst[i] > 0 ? run->dst[i] : 0;
 }
@@ -568,6 +576,8 @@ kith_status op_run_backward(op_run *run, kith_error *err) {
                 type->download(run->backend, p->device_diff, p->diff, (size_t)p->n * sizeof *p->diff, err));
     }
     KI_TRY(type->sync(run->backend, err));
+    for (int64_t j = 0; run->c->added && !run->fused_add && j < run->n_dst; j++)
+        run->diff_src[1][j] = run->c->relu && !(run->dst[j] > 0) ? 0 : run->diff_dst[j];
     for (int i = 0; run->c->masked && !run->fused_mask && i < spec->n_src; i++) {
         for (int64_t j = 0; j < run->n_src[i]; j++) {
             if (!(run->src[i][j] > 0)) run->diff_src[i][j] = 0;

@@ -21,6 +21,7 @@ typedef struct op_case {
     ki_shape src[KI_MAX_SRC]; /* with the batch */
     bool infer, relu, plain, diff, ties;
     bool frozen; /* batch_norm */
+    bool added;  /* batch_norm: src[1] is added to the result, before ReLU */
     bool folded; /* conv2d: a batch norm is folded in; inference */
     bool masked; /* concat: backward applies the sources' ReLU masks */
 } op_case;
@@ -49,7 +50,8 @@ typedef struct op_run {
     ki_attr attr;
     ki_kernel_info info;
     ki_kernel *kernel;
-    bool fused_relu, fused_mask, folded_bn; /* done by the kernel; otherwise by the host around it */
+    bool fused_relu, fused_mask, fused_add,
+        folded_bn; /* done by the kernel; otherwise by the host around it */
 
     /* Host tensors, row-major. */
     int64_t n_src[KI_MAX_SRC], n_dst;

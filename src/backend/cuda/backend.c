@@ -14,7 +14,6 @@ static void cuda_close(ki_backend *backend) {
     ki_cuda_free(backend, cuda->counters);
     ki_cuda_free(backend, cuda->sums);
     ki_cuda_free(backend, cuda->staging);
-    if (cuda->mark) (void)cudaEventDestroy(cuda->mark);
     if (cuda->copy_stream) (void)cudaStreamDestroy(cuda->copy_stream);
     if (cuda->stream) (void)cudaStreamDestroy(cuda->stream);
     ki_free(cuda);
@@ -25,7 +24,6 @@ static kith_status open_streams(cuda_backend *cuda, kith_error *err) {
     KI_CUDA(cudaDeviceGetAttribute(&cuda->n_processors, cudaDevAttrMultiProcessorCount, cuda->device));
     KI_CUDA(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     KI_CUDA(cudaStreamCreateWithFlags(&cuda->copy_stream, cudaStreamNonBlocking));
-    KI_CUDA(cudaEventCreateWithFlags(&cuda->mark, cudaEventDisableTiming));
     void *memory = NULL;
     KI_TRY(ki_cuda_alloc(&cuda->base, KI_CUDA_COUNTERS * sizeof *cuda->counters, &memory, err));
     cuda->counters = memory;
@@ -60,29 +58,29 @@ static kith_status cuda_open(const ki_backend_options *options, ki_backend **ret
 
 static kith_status cuda_upload(ki_backend *backend, void *dst, const void *host, size_t bytes,
                                kith_error *err) {
-    KI_CUDA(cudaMemcpyAsync(dst, host, bytes, cudaMemcpyHostToDevice, ki_cuda_of(backend)->stream));
+    KI_CUDA(cudaMemcpyAsync(dst, host, bytes, cudaMemcpyHostToDevice, ki_cuda_stream(backend)));
     return KITH_OK;
 }
 
 static kith_status cuda_download(ki_backend *backend, const void *src, void *host, size_t bytes,
                                  kith_error *err) {
-    KI_CUDA(cudaMemcpyAsync(host, src, bytes, cudaMemcpyDeviceToHost, ki_cuda_of(backend)->stream));
+    KI_CUDA(cudaMemcpyAsync(host, src, bytes, cudaMemcpyDeviceToHost, ki_cuda_stream(backend)));
     return KITH_OK;
 }
 
 static kith_status cuda_zero(ki_backend *backend, void *dst, size_t bytes, kith_error *err) {
-    KI_CUDA(cudaMemsetAsync(dst, 0, bytes, ki_cuda_of(backend)->stream));
+    KI_CUDA(cudaMemsetAsync(dst, 0, bytes, ki_cuda_stream(backend)));
     return KITH_OK;
 }
 
 static kith_status cuda_sync(ki_backend *backend, kith_error *err) {
-    KI_CUDA(cudaStreamSynchronize(ki_cuda_of(backend)->stream));
+    KI_CUDA(cudaStreamSynchronize(ki_cuda_stream(backend)));
     return KITH_OK;
 }
 
 int64_t ki_cuda_input_c(const ki_backend *backend, int64_t c) {
     const int64_t n = backend->options.precision == KI_BF16 ? 8 : 4;
-    return (c + n - 1) / n * n;
+    return c <= 4 ? 4 : (c + n - 1) / n * n;
 }
 
 ki_cuda_map ki_cuda_map_of(const ki_backend *backend, const ki_edge *edge) {
@@ -97,6 +95,7 @@ ki_cuda_map ki_cuda_map_of(const ki_backend *backend, const ki_edge *edge) {
     m.pitch = edge->pitch > 0                      ? edge->pitch
               : is_map && edge->layout == KI_PLAIN ? ki_cuda_input_c(backend, m.c)
                                                    : m.c;
+    m.row = m.is_bf16 && edge->layout == KI_PLAIN && m.pitch == 4 ? (m.w + 1) / 2 * 2 : m.w;
     m.element_bytes = m.is_bf16 ? 2 : 4;
     return m;
 }
@@ -108,7 +107,7 @@ static size_t cuda_edge_bytes(const ki_backend *backend, const ki_shape *shape, 
     if (count <= 0 || count >= INT64_MAX / 64) return 0;
     const ki_cuda_map m = ki_cuda_map_of(backend, &edge);
     if (m.n > INT32_MAX || m.pitch > INT32_MAX) return 0;
-    return (size_t)(m.n * m.pitch) * m.element_bytes;
+    return (size_t)(m.mb * m.h * m.row * m.pitch) * m.element_bytes;
 }
 
 /* Room for an edge in plain float on the device; kept for the next one. */
@@ -135,7 +134,8 @@ static kith_status cuda_import(ki_backend *backend, const ki_edge *edge, void *d
     KI_TRY(staging(cuda, bytes, &room, err));
     KI_TRY(cuda_upload(backend, room, host, bytes, err));
     backend->n_reorders++;
-    KI_CUDA(ki_cuda_import_map(cuda->stream, m.is_bf16, m.mb, m.c, m.h * m.w, room, dst, m.pitch,
+    if (m.row != m.w) KI_TRY(cuda_zero(backend, dst, edge->bytes, err));
+    KI_CUDA(ki_cuda_import_map(cuda->stream, m.is_bf16, m.mb, m.c, m.h, m.w, room, dst, m.pitch, m.row,
                                edge->layout == KI_PLAIN ? m.pitch : m.c));
     return KITH_OK;
 }
@@ -149,7 +149,7 @@ static kith_status cuda_export(ki_backend *backend, const ki_edge *edge, const v
     float *room = NULL;
     KI_TRY(staging(cuda, bytes, &room, err));
     backend->n_reorders++;
-    KI_CUDA(ki_cuda_export_map(cuda->stream, m.is_bf16, m.mb, m.c, m.h * m.w, src, m.pitch, room));
+    KI_CUDA(ki_cuda_export_map(cuda->stream, m.is_bf16, m.mb, m.c, m.h, m.w, src, m.pitch, m.row, room));
     return cuda_download(backend, room, host, bytes, err);
 }
 
@@ -161,20 +161,20 @@ kith_status ki_cuda_join(ki_backend *backend, const ki_edge *edge, int n_parts, 
         return ki_fail(err, KITH_EUNSUPPORTED, "a sum of %d gradients, at most %d", n_parts,
                        KI_CUDA_MAX_PARTS);
     for (int i = 0; i < n_parts; i++) pitch[i] = m.pitch;
-    KI_CUDA(ki_cuda_sum(ki_cuda_of(backend)->stream, m.is_bf16, m.n, m.c, n_parts, parts, pitch, mask,
-                        m.pitch, false, dst, m.pitch));
+    KI_CUDA(ki_cuda_sum(ki_cuda_stream(backend), m.is_bf16, m.mb * m.h * m.row, m.c, n_parts, parts, pitch,
+                        mask, m.pitch, false, dst, m.pitch));
     return KITH_OK;
 }
 
 static kith_status cuda_capture_begin(ki_backend *backend, kith_error *err) {
-    KI_CUDA(cudaStreamBeginCapture(ki_cuda_of(backend)->stream, cudaStreamCaptureModeThreadLocal));
+    KI_CUDA(cudaStreamBeginCapture(ki_cuda_stream(backend), cudaStreamCaptureModeThreadLocal));
     return KITH_OK;
 }
 
 static kith_status cuda_capture_end(ki_backend *backend, void **ret_step, kith_error *err) {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t step = NULL;
-    KI_CUDA(cudaStreamEndCapture(ki_cuda_of(backend)->stream, &graph));
+    KI_CUDA(cudaStreamEndCapture(ki_cuda_stream(backend), &graph));
     const cudaError_t error = cudaGraphInstantiate(&step, graph, 0);
     (void)cudaGraphDestroy(graph);
     KI_CUDA(error);
@@ -183,7 +183,7 @@ static kith_status cuda_capture_end(ki_backend *backend, void **ret_step, kith_e
 }
 
 static kith_status cuda_capture_launch(ki_backend *backend, void *step, kith_error *err) {
-    KI_CUDA(cudaGraphLaunch(step, ki_cuda_of(backend)->stream));
+    KI_CUDA(cudaGraphLaunch(step, ki_cuda_stream(backend)));
     return KITH_OK;
 }
 
@@ -227,6 +227,7 @@ const ki_backend_type ki_backend_cuda = {
         },
     .can_fuse_relu = {[KI_OP_CONV2D] = true, [KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
     .can_fold_bn = true,
+    .can_fuse_add = true,
     .can_mask_concat = true,
     .can_slice_concat = true,
     .can_merge_convs = true,

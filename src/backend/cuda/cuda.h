@@ -4,7 +4,8 @@
  *
  * Activations. A map [mb, c, h, w] is NHWC in the backend's precision, `pitch` elements from one pixel to the
  * next; everything [mb, c] is float, row-major. The plain map, the input of convolutions, is NHWC too, its
- * channels filled up with zeros to ki_cuda_input_c. Kernels never read between the pixels of a slice. */
+ * channels filled up with zeros to ki_cuda_input_c and its rows, in bf16, to an even number of pixels: two pixels
+ * of four channels are 16 bytes (conv2d.c). Kernels never read between the pixels of a slice. */
 #ifndef KI_CUDA_H
 #define KI_CUDA_H
 
@@ -20,11 +21,10 @@ extern "C" {
 typedef struct cuda_backend cuda_backend;
 struct cuda_backend {
     ki_backend base;
-    int device; /* current whenever a call of the backend runs */
+    int device;
     int n_processors;
     cudaStream_t stream;      /* everything but what is said below */
     cudaStream_t copy_stream; /* uploads of the next batch */
-    cudaEvent_t mark;         /* orders the two */
     unsigned *counters;       /* KI_CUDA_COUNTERS zeros for kernels of `stream` (kernels.h) */
     double *sums;             /* KI_CUDA_SUMS, scratch of kernels of `stream` that have no other */
     void *staging;            /* device memory of import and export */
@@ -48,6 +48,9 @@ static inline const cuda_backend *ki_cuda_of_const(const ki_backend *backend) {
 
 kith_status ki_cuda_fail(kith_error *err, cudaError_t error, const char *call);
 
+/* The stream, after making its device the calling thread's: a stream takes work from nobody else. */
+cudaStream_t ki_cuda_stream(ki_backend *backend);
+
 /* Device memory, 256-byte aligned. Out of memory is one line with what was asked, free and there. */
 kith_status ki_cuda_alloc(ki_backend *backend, size_t bytes, void **ret_ptr, kith_error *err);
 void ki_cuda_free(ki_backend *backend, void *ptr); /* NULL is fine */
@@ -57,28 +60,19 @@ typedef struct ki_cuda_map {
     int64_t mb, c, h, w;
     int64_t n;     /* pixels: mb * h * w; rows of [mb, c] */
     int64_t pitch; /* elements from pixel to pixel */
+    int64_t row;   /* pixels from row to row: w, or one more */
     bool is_bf16;
     size_t element_bytes;
 } ki_cuda_map;
 
 ki_cuda_map ki_cuda_map_of(const ki_backend *backend, const ki_edge *edge);
 
-/* Channels the network's input of c channels takes: 16 bytes a pixel or a multiple. */
+/* Channels the network's input of c channels takes: 4, or a multiple of 16 bytes. */
 int64_t ki_cuda_input_c(const ki_backend *backend, int64_t c);
 
 /* Host memory that copies at full speed and without the host's help. */
 kith_status ki_cuda_pinned_alloc(ki_backend *backend, size_t bytes, void **ret_ptr, kith_error *err);
 void ki_cuda_pinned_free(ki_backend *backend, void *ptr); /* NULL is fine */
-
-/* The second stream. Uploads on it overlap with the first; `after` makes them wait for all that the first
- * stream has queued so far (whoever reads the old contents), `ready` makes the first wait for them. Neither
- * waits on the host. */
-kith_status ki_cuda_copy_after(ki_backend *backend, kith_error *err);
-kith_status ki_cuda_copy_upload(ki_backend *backend, void *dst, const void *pinned, size_t bytes,
-                                kith_error *err);
-kith_status ki_cuda_copy_ready(ki_backend *backend, kith_error *err);
-/* The host waits for the uploads: their pinned memory may be written again. */
-kith_status ki_cuda_copy_sync(ki_backend *backend, kith_error *err);
 
 /* A place in the first stream that the host can wait for, to read what was downloaded before it. */
 kith_status ki_cuda_event_new(ki_backend *backend, cudaEvent_t *ret_event, kith_error *err);

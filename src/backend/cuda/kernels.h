@@ -22,26 +22,32 @@ cudaError_t ki_cuda_sum(cudaStream_t stream, bool is_bf16, int64_t n, int64_t c,
                         const void *const *part, const int64_t *pitch, const void *mask, int64_t mask_pitch,
                         bool has_relu, void *dst, int64_t dst_pitch);
 
-/* Row-major [mb, c, hw] float and a map; channels from c to c_filled of the map are set to zero. */
-cudaError_t ki_cuda_import_map(cudaStream_t stream, bool is_bf16, int64_t mb, int64_t c, int64_t hw,
-                               const float *plain, void *map, int64_t pitch, int64_t c_filled);
-cudaError_t ki_cuda_export_map(cudaStream_t stream, bool is_bf16, int64_t mb, int64_t c, int64_t hw,
-                               const void *map, int64_t pitch, float *plain);
+/* Row-major [mb, c, h, w] float and a map with `row` pixels from row to row; channels from c to c_filled of the map are set to zero. */
+cudaError_t ki_cuda_import_map(cudaStream_t stream, bool is_bf16, int64_t mb, int64_t c, int64_t h, int64_t w,
+                               const float *plain, void *map, int64_t pitch, int64_t row, int64_t c_filled);
+cudaError_t ki_cuda_export_map(cudaStream_t stream, bool is_bf16, int64_t mb, int64_t c, int64_t h, int64_t w,
+                               const void *map, int64_t pitch, int64_t row, float *plain);
 
 /* Zeros in device memory that kernels count blocks in; zero again when they are done. */
 enum { KI_CUDA_COUNTERS = 4096, KI_CUDA_SUMS = 1 << 16 };
 
-/* batch_norm over n pixels per channel, ReLU behind; parameters and statistics are float [c]. */
+/* batch_norm over n pixels per channel, ReLU behind; parameters and statistics are float [c].
+ *
+ * With `other` (has_add) that map is added before ReLU. Backward then sums the parts of diff_dst where dst > 0 (or
+ * everywhere without ReLU) into diff_other, which is other's gradient and must be there; without has_add there is
+ * one part, and what ReLU let through is computed from src. */
 typedef struct ki_cuda_bn_args {
     bool is_bf16, has_relu;
     bool is_frozen; /* use mean and var, leave them */
-    int n_processors;
-    int64_t n, c, src_pitch, dst_pitch; /* diffs lie as what they are of */
+    bool has_add;
+    int n_processors, n_parts;
+    int64_t n, c, src_pitch, dst_pitch, other_pitch; /* diffs lie as what they are of */
     float eps, momentum;
-    const void *src;
+    const void *src, *other;
     void *dst;
-    const void *diff_dst;
+    const void *diff_dst[KI_CUDA_MAX_PARTS];
     void *diff_src; /* NULL: not wanted */
+    void *diff_other;
     const float *gamma, *beta;
     float *mean, *var;             /* running */
     float *diff_gamma, *diff_beta; /* added to; NULL: not wanted */

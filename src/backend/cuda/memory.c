@@ -1,4 +1,4 @@
-/* Memory of the device and of the host beside it, and the second stream. */
+/* Memory of the device and of the host beside it, and places in the stream that the host waits for. */
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
@@ -45,31 +45,6 @@ void ki_cuda_pinned_free(ki_backend *backend, void *ptr) {
     (void)cudaFreeHost(ptr);
 }
 
-kith_status ki_cuda_copy_after(ki_backend *backend, kith_error *err) {
-    const cuda_backend *cuda = ki_cuda_of(backend);
-    KI_CUDA(cudaEventRecord(cuda->mark, cuda->stream));
-    KI_CUDA(cudaStreamWaitEvent(cuda->copy_stream, cuda->mark, 0));
-    return KITH_OK;
-}
-
-kith_status ki_cuda_copy_upload(ki_backend *backend, void *dst, const void *pinned, size_t bytes,
-                                kith_error *err) {
-    KI_CUDA(cudaMemcpyAsync(dst, pinned, bytes, cudaMemcpyHostToDevice, ki_cuda_of(backend)->copy_stream));
-    return KITH_OK;
-}
-
-kith_status ki_cuda_copy_ready(ki_backend *backend, kith_error *err) {
-    const cuda_backend *cuda = ki_cuda_of(backend);
-    KI_CUDA(cudaEventRecord(cuda->mark, cuda->copy_stream));
-    KI_CUDA(cudaStreamWaitEvent(cuda->stream, cuda->mark, 0));
-    return KITH_OK;
-}
-
-kith_status ki_cuda_copy_sync(ki_backend *backend, kith_error *err) {
-    KI_CUDA(cudaStreamSynchronize(ki_cuda_of(backend)->copy_stream));
-    return KITH_OK;
-}
-
 kith_status ki_cuda_event_new(ki_backend *backend, cudaEvent_t *ret_event, kith_error *err) {
     KI_CUDA(cudaSetDevice(ki_cuda_of(backend)->device));
     KI_CUDA(cudaEventCreateWithFlags(ret_event, cudaEventDisableTiming));
@@ -88,6 +63,12 @@ kith_status ki_cuda_event_record(ki_backend *backend, cudaEvent_t event, kith_er
 kith_status ki_cuda_event_wait(cudaEvent_t event, kith_error *err) {
     KI_CUDA(cudaEventSynchronize(event));
     return KITH_OK;
+}
+
+cudaStream_t ki_cuda_stream(ki_backend *backend) {
+    const cuda_backend *cuda = ki_cuda_of(backend);
+    (void)cudaSetDevice(cuda->device); /* a device that is not there fails in the call that follows */
+    return cuda->stream;
 }
 
 kith_status ki_cuda_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes,

@@ -14,9 +14,7 @@ typedef struct cuda_op {
 } cuda_op;
 
 static inline cuda_op *ki_cuda_op_of(ki_kernel *kernel) { return (cuda_op *)kernel; }
-static inline cudaStream_t ki_cuda_op_stream(const cuda_op *op) {
-    return ki_cuda_of(op->base.backend)->stream;
-}
+static inline cudaStream_t ki_cuda_op_stream(const cuda_op *op) { return ki_cuda_stream(op->base.backend); }
 
 kith_status ki_cuda_op_new(const ki_kernel_type *type, ki_backend *backend, const ki_kernel_spec *spec,
                            ki_kernel **ret_kernel, kith_error *err);

@@ -25,6 +25,7 @@ static int take_runs(ki_cuda_update *u, const ki_optim_run *runs, int from, int 
 
 kith_status ki_cuda_optim(ki_backend *backend, const ki_optim_step *step, kith_error *err) {
     const cuda_backend *cuda = ki_cuda_of(backend);
+    const cudaStream_t stream = ki_cuda_stream(backend);
     const bool clips = step->max_norm > 0;
     ki_cuda_update u = {.kind = step->kind == KI_OPTIM_ADAM  ? 0
                                 : step->kind == KI_OPTIM_SGD ? 1
@@ -45,12 +46,12 @@ kith_status ki_cuda_optim(ki_backend *backend, const ki_optim_step *step, kith_e
     for (int from = 0; clips && from < step->n_runs;) {
         const int n = take_runs(&u, step->runs, from, step->n_runs);
         u.norm_sq = step->norm_sq + from;
-        KI_CUDA(ki_cuda_optim_norm(cuda->stream, &u, from == 0));
+        KI_CUDA(ki_cuda_optim_norm(stream, &u, from == 0));
         from += n;
     }
     for (int from = 0; from < step->n_runs;) {
         from += take_runs(&u, step->runs, from, step->n_runs);
-        KI_CUDA(ki_cuda_optim_update(cuda->stream, &u));
+        KI_CUDA(ki_cuda_optim_update(stream, &u));
     }
     return KITH_OK;
 }
@@ -58,12 +59,12 @@ kith_status ki_cuda_optim(ki_backend *backend, const ki_optim_step *step, kith_e
 kith_status ki_cuda_sum_squares(ki_backend *backend, int n_runs, const ki_optim_run *runs, double *dst,
                                 kith_error *err) {
     const cuda_backend *cuda = ki_cuda_of(backend);
+    const cudaStream_t stream = ki_cuda_stream(backend);
     ki_cuda_update u = {0};
-    KI_CUDA(cudaMemsetAsync(dst, 0, (size_t)n_runs * sizeof *dst, cuda->stream)); /* runs of no values */
+    KI_CUDA(cudaMemsetAsync(dst, 0, (size_t)n_runs * sizeof *dst, stream)); /* runs of no values */
     for (int from = 0; from < n_runs;) {
         const int n = take_runs(&u, runs, from, n_runs);
-        KI_CUDA(ki_cuda_sum_squares_of(cuda->stream, &u, dst + from, cuda->sums, KI_CUDA_SUMS - 1,
-                                       cuda->counters));
+        KI_CUDA(ki_cuda_sum_squares_of(stream, &u, dst + from, cuda->sums, KI_CUDA_SUMS - 1, cuda->counters));
         from += n;
     }
     return KITH_OK;
