@@ -310,9 +310,10 @@ static double measure(ki_backend *backend, const settings *s, const ki_conv_prob
     const char *text = ki_conv_text(algorithm);
     const int way = way_of(text);
     printf(
-        "  %-4s %3d offered %2d built %2d timed %5.2f+%.2f s | %8.1f us %6.1f TFLOP/s %5.0f GB/s %4zu MiB | ",
-        pass_names[p->pass], trials.n_offered, trials.n_built, trials.n_timed, trials.build_seconds,
-        trials.time_seconds, 1e6 * seconds, seconds > 0 ? flops / seconds / 1e12 : 0,
+        "  %-4s %3d offered %2d built %2d timed %2d wrong %5.2f+%.2f s | %8.1f us %6.1f TFLOP/s %5.0f GB/s "
+        "%4zu MiB | ",
+        pass_names[p->pass], trials.n_offered, trials.n_built, trials.n_timed, trials.n_wrong,
+        trials.build_seconds, trials.time_seconds, 1e6 * seconds, seconds > 0 ? flops / seconds / 1e12 : 0,
         seconds > 0 ? bytes_of(p) / seconds / 1e9 : 0, ki_conv_workspace_bytes(algorithm) >> 20);
     if (s->checks) {
         const double error = worst_error(backend, algorithm, p);

@@ -64,12 +64,25 @@ static kith_status add_part(ki_step *step, ki_part part, kith_error *err) {
     return KITH_OK;
 }
 
+/* Whether every source of a sliced concat sums the parts of its gradient itself: then nobody need do it for
+ * the whole. */
+static bool sources_join(const ki_plan *plan, const ki_step *concat) {
+    bool all = concat->is_sliced && !concat->info.mask_in_join;
+    for (int k = 0; all && k < concat->n_src; k++) {
+        const ki_step *src = &plan->steps.step[concat->src[k]];
+        all = src->info.joins && src->runs_backward;
+    }
+    return all;
+}
+
 /* The gradient at a step's output: one of its parts as it is, a part overwritten by the sum, or a
  * buffer of its own when all parts are read by others too. */
 static kith_status plan_join(ki_plan *plan, int s, kith_error *err) {
     ki_step *step = &plan->steps.step[s];
     const int back = backward_time(plan, s);
     for (int p = 0; p < step->n_parts; p++) read_at(plan, step->part[p].place, back);
+    step->hands_parts = sources_join(plan, step);
+    if (step->hands_parts) return KITH_OK;
     const bool masks = step->info.mask_in_join && !step->mask_done;
     /* The sources of a sliced concat may mask their slices in place: nobody else may read them. */
     const bool copies = step->is_sliced && step->part[0].shared;
@@ -109,6 +122,13 @@ static kith_status give_part(ki_plan *plan, int s, int k, kith_error *err) {
     ki_step *step = &plan->steps.step[s], *src = &plan->steps.step[step->src[k]];
     const int src_back = backward_time(plan, step->src[k]);
     if (src->is_view) return give_view(plan, s, k, err);
+    for (int p = 0; step->hands_parts && p < step->n_parts; p++) {
+        const ki_place all = step->part[p].place;
+        const ki_place slice = {all.buffer, all.offset + slice_offset(step, src)};
+        read_at(plan, slice, src_back);
+        KI_TRY(add_part(src, (ki_part){slice, true}, err));
+    }
+    if (step->hands_parts) return KITH_OK;
     if (step->is_sliced) {
         const ki_place slice = {step->diff.buffer, step->diff.offset + slice_offset(step, src)};
         read_at(plan, slice, src_back);

@@ -40,9 +40,10 @@ typedef struct ki_step {
     ki_kernel_info info;
     bool mask_done; /* the one consumer, a concat, applies this step's ReLU mask */
 
-    bool is_sliced; /* a concat whose sources write into its buffer: no kernel */
-    bool is_view;   /* a convolution done as part of a merged one: no kernel */
-    int slice_of;   /* the sliced concat this step writes into, or the merged step it is part of; -1: none */
+    bool is_sliced;   /* a concat whose sources write into its buffer: no kernel */
+    bool hands_parts; /* a sliced concat: its sources sum their slices of its gradient's parts themselves */
+    bool is_view;     /* a convolution done as part of a merged one: no kernel */
+    int slice_of; /* the sliced concat this step writes into, or the merged step it is part of; -1: none */
     int64_t slice_at; /* first channel there */
 
     ki_place dst, workspace, grad;

@@ -21,7 +21,7 @@ static void count_line(void *user, kith_log_level level, const char *line) {
 
 static int make_folder(void **state) {
     (void)state;
-    strcpy(folder, "/tmp/kith-choices.XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/kith-choices.XXXXXX");
     if (!mkdtemp(folder)) return -1;
     snprintf(path, sizeof path, "%s/deep/cuda-Card-9-x.txt", folder);
     kith_log_set(count_line, NULL, KITH_LOG_DEBUG);

@@ -139,6 +139,24 @@ static void test_bench(void **state) {
         run("%s bench embed --backbone convnet4 --batch 4 --steps 3 --threads 1", testing_program()), 0);
     assert_holds("1 threads");
     assert_holds("images/s");
+    /* The step of a run, with an objective; the same from a recipe, whose data need not be there. */
+    assert_int_equal(run("%s bench train --backbone convnet4 --batch 8 --steps 2 --profile --json "
+                         "--objective '{loss: raw, miner: vthm}'",
+                         testing_program()),
+                     0);
+    assert_non_null(strstr(output, "\"loss\""));
+    assert_non_null(strstr(output, "\"conv2d backward\""));
+    assert_non_null(strstr(output, "\"objective\""));
+    assert_int_equal(run("%s bench train --recipe %s/recipes/demo.yaml --batch 8 --steps 2",
+                         testing_program(), KITH_SOURCE_DIR),
+                     0);
+    assert_non_null(strstr(output, "train convnet4 on cpu, float32: batch 8 of "));
+    assert_non_null(strstr(output, "loss "));
+    assert_refused(run("%s bench train --backbone convnet4 --objective '{loss: rwa}'", testing_program()), 1,
+                   "raw");
+    assert_refused(run("%s bench train --backbone convnet4 --precision bf16", testing_program()), 1,
+                   "float32 only");
+    assert_refused(run("%s bench train --backbone convnet4 --precision bf17", testing_program()), 1, "bf16");
     assert_int_equal(run("%s bench train --help", testing_program()), 0);
     assert_holds("--frozen-bn");
 }

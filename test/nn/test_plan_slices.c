@@ -15,6 +15,8 @@ typedef struct nhwc_backend {
     ki_backend base;
     ki_backend *ref;
     int n_concats, n_convs; /* kernels asked for */
+    bool joins;             /* a convolution with a ReLU sums and masks its gradient itself */
+    int n_joins;            /* sums asked for */
 } nhwc_backend;
 
 typedef struct nhwc_kernel {
@@ -22,7 +24,8 @@ typedef struct nhwc_kernel {
     ki_kernel *ref;
     ki_kernel_spec spec;
     ki_binding b;
-    ki_real *src[KI_MAX_SRC], *diff_src[KI_MAX_SRC], *dst, *diff_dst;
+    ki_real *src[KI_MAX_SRC], *diff_src[KI_MAX_SRC], *dst, *diff_dst, *part;
+    bool joins;
 } nhwc_kernel;
 
 static ki_backend_type nhwc_type;
@@ -64,13 +67,17 @@ static kith_status nhwc_create(ki_backend *backend, const ki_kernel_spec *spec, 
     KI_TRY(b->ref->type->kernels[spec->kind]->create(b->ref, &plain, ret_info, &k->ref, err));
     k->base = (ki_kernel){.type = &nhwc_kernels, .backend = backend};
     k->spec = *spec;
-    ret_info->mask_in_join = spec->has_relu;
+    k->joins = b->joins && spec->has_relu && spec->kind == KI_OP_CONV2D;
+    ret_info->joins = k->joins;
+    ret_info->mask_in_join = spec->has_relu && !k->joins;
+    if (k->joins) ret_info->backward_reads_dst = true;
     for (int i = 0; i < spec->n_src; i++) {
         k->src[i] = new_plain(&spec->src[i]);
         k->diff_src[i] = new_plain(&spec->src[i]);
     }
     k->dst = new_plain(&spec->dst);
     k->diff_dst = new_plain(&spec->dst);
+    k->part = new_plain(&spec->dst);
     *ret_kernel = &k->base;
     return KITH_OK;
 }
@@ -109,6 +116,12 @@ static kith_status nhwc_backward(ki_kernel *kernel, kith_error *err) {
     copy_sources(k);
     turn(&k->spec.dst, k->b.dst, k->dst, true);
     turn(&k->spec.dst, (void *)(uintptr_t)k->b.diff_dst[0], k->diff_dst, true);
+    const int64_t n = ki_shape_count(&k->spec.dst.shape);
+    for (int p = 1; p < k->b.n_diff_dst; p++) {
+        turn(&k->spec.dst, (void *)(uintptr_t)k->b.diff_dst[p], k->part, true);
+        for (int64_t i = 0; i < n; i++) k->diff_dst[i] += k->part[i];
+    }
+    for (int64_t i = 0; k->joins && i < n; i++) k->diff_dst[i] = k->dst[i] > 0 ? k->diff_dst[i] : 0;
     KI_TRY(k->ref->type->backward(k->ref, err));
     for (int i = 0; i < k->spec.n_src; i++) {
         if (k->b.diff_src[i]) turn(&k->spec.src[i], k->b.diff_src[i], k->diff_src[i], false);
@@ -125,12 +138,14 @@ static void nhwc_free(ki_kernel *kernel) {
     }
     free(k->dst);
     free(k->diff_dst);
+    free(k->part);
     free(k);
 }
 
 static kith_status nhwc_join(ki_backend *backend, const ki_edge *e, int n_parts, const void *const *parts,
                              const void *mask, void *dst, kith_error *err) {
-    (void)backend, (void)err;
+    (void)err;
+    ((nhwc_backend *)backend)->n_joins++;
     const int64_t hw = e->shape.n_dims == 4 ? e->shape.dim[2] * e->shape.dim[3] : 1;
     for (int64_t n = 0; n < e->shape.dim[0]; n++) {
         for (int64_t c = 0; c < e->shape.dim[1]; c++) {
@@ -166,7 +181,7 @@ static kith_status nhwc_alloc(ki_backend *backend, size_t bytes, void **ret_ptr,
     return KITH_OK;
 }
 
-static nhwc_backend open_nhwc(ki_backend *ref, bool slices, bool merges) {
+static nhwc_backend open_nhwc(ki_backend *ref, bool slices, bool merges, bool joins) {
     nhwc_type = *ref->type;
     nhwc_type.name = "nhwc";
     nhwc_type.alloc = nhwc_alloc;
@@ -184,7 +199,7 @@ static nhwc_backend open_nhwc(ki_backend *ref, bool slices, bool merges) {
                                     .forward = nhwc_forward,
                                     .backward = nhwc_backward,
                                     .free = nhwc_free};
-    return (nhwc_backend){.base = {.type = &nhwc_type}, .ref = ref};
+    return (nhwc_backend){.base = {.type = &nhwc_type}, .ref = ref, .joins = joins};
 }
 
 /* ---- the network ---- */
@@ -339,12 +354,12 @@ static void alike(bool exact, const char *what, const ki_real *found, const ki_r
     if (!(off < 1e-6)) fail_msg("%s is off by %g", what, off);
 }
 
-static void check(ki_mode mode, int n_concat_kernels, bool slices, bool merges) {
+static int check(ki_mode mode, int n_concat_kernels, bool slices, bool merges, bool joins) {
     kith_error err;
     ki_backend *ref = NULL;
     result *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b), *c = calloc(1, sizeof *c);
     assert_ok(ki_backend_open("ref", 0, &ref, &err), &err);
-    nhwc_backend nhwc = open_nhwc(ref, slices, merges), plain = open_nhwc(ref, slices, merges);
+    nhwc_backend nhwc = open_nhwc(ref, slices, merges, joins), plain = open_nhwc(ref, slices, merges, joins);
     plain.base.options.plain_plan = true;
     run(ref, mode, a);
     run(&nhwc.base, mode, b);
@@ -369,29 +384,39 @@ static void check(ki_mode mode, int n_concat_kernels, bool slices, bool merges) 
     free(a);
     free(b);
     ki_backend_close(ref);
+    return nhwc.n_joins;
 }
 
 /* The judge itself: without slices it must agree too. */
 static void test_copies(void **state) {
     (void)state;
-    check(KI_TRAIN, N_CONCATS, false, false);
+    check(KI_TRAIN, N_CONCATS, false, false, false);
 }
 
 static void test_training(void **state) {
     (void)state;
-    check(KI_TRAIN, N_CONCATS - N_SLICED, true, false);
+    check(KI_TRAIN, N_CONCATS - N_SLICED, true, false, false);
 }
 
 static void test_inference(void **state) {
     (void)state;
-    check(KI_INFER, N_CONCATS - N_SLICED, true, false);
+    check(KI_INFER, N_CONCATS - N_SLICED, true, false, false);
+}
+
+/* Convolutions that sum the parts of their gradient themselves get the parts of their concat's. */
+static void test_joining_kernels(void **state) {
+    (void)state;
+    const int by_slices = check(KI_TRAIN, N_CONCATS - N_SLICED, true, false, true);
+    const int by_copies = check(KI_TRAIN, N_CONCATS, false, false, true);
+    if (!(by_slices < by_copies)) fail_msg("%d joins with slices, %d without", by_slices, by_copies);
+    check(KI_TRAIN, N_CONCATS - N_SLICED, true, true, true);
 }
 
 static void test_merged(void **state) {
     (void)state;
-    check(KI_TRAIN, N_CONCATS - N_SLICED, true, true);
-    check(KI_INFER, N_CONCATS - N_SLICED, true, true);
-    check(KI_TRAIN, N_CONCATS, false, true);
+    check(KI_TRAIN, N_CONCATS - N_SLICED, true, true, false);
+    check(KI_INFER, N_CONCATS - N_SLICED, true, true, false);
+    check(KI_TRAIN, N_CONCATS, false, true, false);
 }
 
 /* Gradients written where the plan keeps them count like those given from the host. */
@@ -446,8 +471,9 @@ static void test_memory_of_taps(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_training),
-                                       cmocka_unit_test(test_inference), cmocka_unit_test(test_merged),
-                                       cmocka_unit_test(test_memory_of_taps)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copies),          cmocka_unit_test(test_training),
+        cmocka_unit_test(test_inference),       cmocka_unit_test(test_merged),
+        cmocka_unit_test(test_joining_kernels), cmocka_unit_test(test_memory_of_taps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

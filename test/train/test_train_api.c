@@ -127,7 +127,7 @@ static void test_no_memory(void **state) {
     int n_failures = 0;
     bool is_done = false;
     /* Not every allocation: there are thousands. */
-    for (int64_t n = 0; !is_done; n += 1 + n / 6) {
+    for (int64_t n = 0; !is_done; n += 1 + n / 3) {
         ki_alloc_fail_after(n);
         const kith_status status = kith_train_run(&options, NULL, &err);
         const bool has_failed = ki_alloc_failed();

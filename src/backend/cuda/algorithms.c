@@ -19,7 +19,11 @@ void ki_conv_algorithm_free(ki_conv_algorithm *a) {
     ki_free(a);
 }
 
-size_t ki_conv_workspace_bytes(const ki_conv_algorithm *a) { return a->workspace_bytes; }
+/* cuBLASLt wants its workspace at a multiple of 256 bytes; a plan's scratch begins anywhere. */
+enum { WORKSPACE_ALIGN = 256 };
+size_t ki_conv_workspace_bytes(const ki_conv_algorithm *a) {
+    return a->workspace_bytes ? a->workspace_bytes + WORKSPACE_ALIGN : 0;
+}
 bool ki_conv_accumulates(const ki_conv_algorithm *a) {
     return a->problem.pass == KI_CONV_DIFF_WEIGHTS && a->way == KI_WAY_LT;
 }
@@ -218,13 +222,15 @@ kith_status ki_conv_bind(ki_conv_algorithm *a, const ki_conv_io *io, kith_error 
                            "a map of a convolution begins at %p; wanted a multiple of 16", maps[i]);
     }
     a->io = *io;
+    const size_t off = (uintptr_t)io->workspace % WORKSPACE_ALIGN;
+    a->io.workspace = a->workspace_bytes ? (char *)io->workspace + (off ? WORKSPACE_ALIGN - off : 0) : NULL;
     if (a->way == KI_WAY_LT && a->product.has_bias) return ki_lt_set_bias(&a->call, io->bias_stored, err);
     if (a->way != KI_WAY_CUDNN) return KITH_OK;
-    ki_conv_io seen = *io;
+    ki_conv_io seen = a->io;
     if (a->packs_dst) {
-        seen.dst = io->workspace;
-        seen.diff_dst = io->workspace;
-        seen.workspace = (char *)io->workspace + a->packed_bytes;
+        seen.dst = a->io.workspace;
+        seen.diff_dst = a->io.workspace;
+        seen.workspace = (char *)a->io.workspace + a->packed_bytes;
     }
     if (a->pointers) (void)cudnnBackendDestroyDescriptor(a->pointers);
     a->pointers = NULL;

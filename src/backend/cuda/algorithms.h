@@ -18,7 +18,7 @@ typedef struct ki_conv_algorithm ki_conv_algorithm;
 
 /* What a choice took, for people. */
 typedef struct ki_conv_trials {
-    int n_offered, n_built, n_timed;
+    int n_offered, n_built, n_timed, n_wrong; /* n_wrong: fast, but not exact enough */
     bool from_cache;
     double build_seconds, time_seconds;
 } ki_conv_trials;
@@ -32,7 +32,7 @@ size_t ki_conv_workspace_bytes(const ki_conv_algorithm *algorithm);
 /* Of diff_weights: the type written, and whether it is added to the master's gradient instead. */
 ki_number ki_conv_diff_type(const ki_conv_algorithm *algorithm);
 bool ki_conv_accumulates(const ki_conv_algorithm *algorithm);
-/* "cudnn fused engine 38, knobs 2=5 …"; and the seconds it took when it was chosen (0: not timed). */
+/* "cudnn fused engine 38, knobs 2=5 …"; and the seconds it took when it was chosen (0: never timed). */
 const char *ki_conv_text(const ki_conv_algorithm *algorithm);
 double ki_conv_seconds(const ki_conv_algorithm *algorithm);
 

@@ -80,7 +80,7 @@ static kith_status cuda_sync(ki_backend *backend, kith_error *err) {
 
 int64_t ki_cuda_input_c(const ki_backend *backend, int64_t c) {
     const int64_t n = backend->options.precision == KI_BF16 ? 8 : 4;
-    return (c + n - 1) / n * n;
+    return c <= 4 ? 4 : (c + n - 1) / n * n;
 }
 
 ki_cuda_map ki_cuda_map_of(const ki_backend *backend, const ki_edge *edge) {
@@ -95,6 +95,7 @@ ki_cuda_map ki_cuda_map_of(const ki_backend *backend, const ki_edge *edge) {
     m.pitch = edge->pitch > 0                      ? edge->pitch
               : is_map && edge->layout == KI_PLAIN ? ki_cuda_input_c(backend, m.c)
                                                    : m.c;
+    m.row = m.is_bf16 && edge->layout == KI_PLAIN && m.pitch == 4 ? (m.w + 1) / 2 * 2 : m.w;
     m.element_bytes = m.is_bf16 ? 2 : 4;
     return m;
 }
@@ -106,7 +107,7 @@ static size_t cuda_edge_bytes(const ki_backend *backend, const ki_shape *shape, 
     if (count <= 0 || count >= INT64_MAX / 64) return 0;
     const ki_cuda_map m = ki_cuda_map_of(backend, &edge);
     if (m.n > INT32_MAX || m.pitch > INT32_MAX) return 0;
-    return (size_t)(m.n * m.pitch) * m.element_bytes;
+    return (size_t)(m.mb * m.h * m.row * m.pitch) * m.element_bytes;
 }
 
 /* Room for an edge in plain float on the device; kept for the next one. */
@@ -133,7 +134,8 @@ static kith_status cuda_import(ki_backend *backend, const ki_edge *edge, void *d
     KI_TRY(staging(cuda, bytes, &room, err));
     KI_TRY(cuda_upload(backend, room, host, bytes, err));
     backend->n_reorders++;
-    KI_CUDA(ki_cuda_import_map(cuda->stream, m.is_bf16, m.mb, m.c, m.h * m.w, room, dst, m.pitch,
+    if (m.row != m.w) KI_TRY(cuda_zero(backend, dst, edge->bytes, err));
+    KI_CUDA(ki_cuda_import_map(cuda->stream, m.is_bf16, m.mb, m.c, m.h, m.w, room, dst, m.pitch, m.row,
                                edge->layout == KI_PLAIN ? m.pitch : m.c));
     return KITH_OK;
 }
@@ -147,7 +149,7 @@ static kith_status cuda_export(ki_backend *backend, const ki_edge *edge, const v
     float *room = NULL;
     KI_TRY(staging(cuda, bytes, &room, err));
     backend->n_reorders++;
-    KI_CUDA(ki_cuda_export_map(cuda->stream, m.is_bf16, m.mb, m.c, m.h * m.w, src, m.pitch, room));
+    KI_CUDA(ki_cuda_export_map(cuda->stream, m.is_bf16, m.mb, m.c, m.h, m.w, src, m.pitch, m.row, room));
     return cuda_download(backend, room, host, bytes, err);
 }
 
@@ -159,8 +161,8 @@ kith_status ki_cuda_join(ki_backend *backend, const ki_edge *edge, int n_parts, 
         return ki_fail(err, KITH_EUNSUPPORTED, "a sum of %d gradients, at most %d", n_parts,
                        KI_CUDA_MAX_PARTS);
     for (int i = 0; i < n_parts; i++) pitch[i] = m.pitch;
-    KI_CUDA(ki_cuda_sum(ki_cuda_stream(backend), m.is_bf16, m.n, m.c, n_parts, parts, pitch, mask, m.pitch,
-                        false, dst, m.pitch));
+    KI_CUDA(ki_cuda_sum(ki_cuda_stream(backend), m.is_bf16, m.mb * m.h * m.row, m.c, n_parts, parts, pitch,
+                        mask, m.pitch, false, dst, m.pitch));
     return KITH_OK;
 }
 

@@ -42,18 +42,19 @@ static void conv_free(ki_kernel *kernel) {
 }
 
 static ki_conv_strides strides_of(const ki_cuda_map *m) {
-    return (ki_conv_strides){.image = m->h * m->w * m->pitch, .row = m->w * m->pitch, .pixel = m->pitch};
+    return (ki_conv_strides){.image = m->h * m->row * m->pitch, .row = m->row * m->pitch, .pixel = m->pitch};
 }
 
 /* Pairs of pixels instead of pixels, where that helps. */
 static void fold_pixels(ki_conv_problem *p, ki_pack_form *f) {
-    if (p->type != KI_NUMBER_BF16 || p->src.pixel != 4 || p->sw != 2 || p->iw % 2 != 0) return;
+    const int64_t iw = p->src.row / p->src.pixel; /* with the zeros that make rows even */
+    if (p->type != KI_NUMBER_BF16 || p->src.pixel != 4 || p->sw != 2 || iw % 2 != 0) return;
     const int64_t shift = p->pw % 2, kw = (p->kw + shift + 1) / 2, pw = (p->pw + shift) / 2;
-    const int64_t pw_end = p->ow - 1 + kw - p->iw / 2 - pw;
+    const int64_t pw_end = p->ow - 1 + kw - iw / 2 - pw;
     if (pw_end < 0) return;
     f->packed_kw = (int)kw, f->packed_ic = 8, f->fold = 2, f->shift = (int)shift, f->step = 4;
     p->kw = kw, p->pw = pw, p->pw_end = pw_end, p->sw = 1;
-    p->ic = 8, p->iw /= 2, p->src.pixel = 8;
+    p->ic = 8, p->iw = iw / 2, p->src.pixel = 8;
 }
 
 void ki_conv_problems(const ki_backend *backend, const ki_kernel_spec *spec,

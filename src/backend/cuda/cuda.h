@@ -4,7 +4,8 @@
  *
  * Activations. A map [mb, c, h, w] is NHWC in the backend's precision, `pitch` elements from one pixel to the
  * next; everything [mb, c] is float, row-major. The plain map, the input of convolutions, is NHWC too, its
- * channels filled up with zeros to ki_cuda_input_c. Kernels never read between the pixels of a slice. */
+ * channels filled up with zeros to ki_cuda_input_c and its rows, in bf16, to an even number of pixels: two pixels
+ * of four channels are 16 bytes (conv2d.c). Kernels never read between the pixels of a slice. */
 #ifndef KI_CUDA_H
 #define KI_CUDA_H
 
@@ -59,13 +60,14 @@ typedef struct ki_cuda_map {
     int64_t mb, c, h, w;
     int64_t n;     /* pixels: mb * h * w; rows of [mb, c] */
     int64_t pitch; /* elements from pixel to pixel */
+    int64_t row;   /* pixels from row to row: w, or one more */
     bool is_bf16;
     size_t element_bytes;
 } ki_cuda_map;
 
 ki_cuda_map ki_cuda_map_of(const ki_backend *backend, const ki_edge *edge);
 
-/* Channels the network's input of c channels takes: 16 bytes a pixel or a multiple. */
+/* Channels the network's input of c channels takes: 4, or a multiple of 16 bytes. */
 int64_t ki_cuda_input_c(const ki_backend *backend, int64_t c);
 
 /* Host memory that copies at full speed and without the host's help. */

@@ -20,6 +20,7 @@ kith_status ki_cuda_images(ki_backend *backend, const ki_image_step *step, const
                            .c = (int32_t)step->c,
                            .oh = (int32_t)m.h,
                            .ow = (int32_t)m.w,
+                           .row = (int32_t)m.row,
                            .pitch = m.pitch,
                            .bgr = step->bgr};
     memcpy(view.mean, step->mean, sizeof view.mean);

@@ -11,11 +11,11 @@ extern "C" {
 #endif
 
 /* ki_image_step (core/backend.h), and the input it makes: n images of oh x ow pixels, `pitch` elements apart,
- * channels behind c set to zero. */
+ * `row` pixels from row to row; channels behind c and pixels behind ow set to zero. */
 typedef struct ki_cuda_pixels {
     const uint8_t *pixels;
     const int32_t *window;
-    int32_t n, h, w, c, oh, ow;
+    int32_t n, h, w, c, oh, ow, row;
     int64_t pitch;
     bool bgr;
     float mean[4], factor[4];

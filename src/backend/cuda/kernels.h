@@ -22,11 +22,11 @@ cudaError_t ki_cuda_sum(cudaStream_t stream, bool is_bf16, int64_t n, int64_t c,
                         const void *const *part, const int64_t *pitch, const void *mask, int64_t mask_pitch,
                         bool has_relu, void *dst, int64_t dst_pitch);
 
-/* Row-major [mb, c, hw] float and a map; channels from c to c_filled of the map are set to zero. */
-cudaError_t ki_cuda_import_map(cudaStream_t stream, bool is_bf16, int64_t mb, int64_t c, int64_t hw,
-                               const float *plain, void *map, int64_t pitch, int64_t c_filled);
-cudaError_t ki_cuda_export_map(cudaStream_t stream, bool is_bf16, int64_t mb, int64_t c, int64_t hw,
-                               const void *map, int64_t pitch, float *plain);
+/* Row-major [mb, c, h, w] float and a map with `row` pixels from row to row; channels from c to c_filled of the map are set to zero. */
+cudaError_t ki_cuda_import_map(cudaStream_t stream, bool is_bf16, int64_t mb, int64_t c, int64_t h, int64_t w,
+                               const float *plain, void *map, int64_t pitch, int64_t row, int64_t c_filled);
+cudaError_t ki_cuda_export_map(cudaStream_t stream, bool is_bf16, int64_t mb, int64_t c, int64_t h, int64_t w,
+                               const void *map, int64_t pitch, int64_t row, float *plain);
 
 /* Zeros in device memory that kernels count blocks in; zero again when they are done. */
 enum { KI_CUDA_COUNTERS = 4096, KI_CUDA_SUMS = 1 << 16 };

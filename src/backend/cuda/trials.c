@@ -2,15 +2,19 @@
  *
  * cuDNN is asked for every form of the pass (what is fused, whether dst keeps its pitch) by its
  * heuristic modes A and B. In float32 without TF32 these name little else than engines on the matrix
- * units, which is TF32, so all engines are gone through by number, each with all its tile sizes. Engines
- * that compile a kernel, which takes as long as a hundred others, and the fallback list are asked where
- * there is nothing else. A candidate is run twice, then several times as a captured graph, which is how it
- * will run: one that cannot be captured is of no use. */
+ * units, which is TF32, so all engines are gone through by number, each with all its tile sizes. Of engines
+ * that compile a kernel, which takes as long as a hundred others, only a few are taken; the fallback list is
+ * asked where there is nothing else. A candidate is run twice, then several times as a captured graph, which is
+ * how it will run: one that cannot be captured is of no use.
+ *
+ * The fastest weight gradient in bf16 must also pass a test of its rounding (rounding.h). */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "backend/cuda/conv_kernels.h"
+#include "backend/cuda/rounding.h"
 #include "backend/cuda/ways.h"
 #include "core/log.h"
 
@@ -19,6 +23,7 @@ enum {
     OFFERS = 12,     /* of one form and heuristic mode */
     OFFERS_MORE = 4, /* of a form that is seldom the best */
     OFFERS_LT = 8,
+    COMPILED = 3, /* engines that compile a kernel, of one form and mode */
 };
 #define WORKSPACE_LIMIT ((size_t)512 << 20)
 #define BUILD_SECONDS 4.0 /* of one pass, after which no more candidates are built */
@@ -88,6 +93,7 @@ static void add_offers(trial *t, const ki_cudnn_graph *graph, candidate like, cu
     int n = 0;
     if (ki_cudnn_offers(graph, mode, KI_CUDNN_MAX_OFFERS, offer, &n, &t->why) != KITH_OK) return;
     t->stats.n_offered += n;
+    int n_compiled = 0;
     const int limit = t->n + most;
     for (int i = 0; i < n && t->n < limit; i++) {
         ki_cudnn_notes notes;
@@ -97,7 +103,7 @@ static void add_offers(trial *t, const ki_cudnn_graph *graph, candidate like, cu
                     (long long)like.choice.engine, notes.numerical);
             continue;
         }
-        if (compiles(&notes) && !is_second_try) continue;
+        if (compiles(&notes) && !is_second_try && ++n_compiled > COMPILED) continue;
         add(t, &like);
         if (!is_second_try) continue;
         memset(&like.choice, 0, sizeof like.choice);
@@ -262,34 +268,69 @@ static kith_status device_lives(const trial *t, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status pick(trial *t, ki_conv_algorithm **ret_best, kith_error *err) {
-    ki_conv_io io;
-    double best_seconds = 1e9;
-    int best = -1;
-    KI_TRY(make_tensors(t, &io, err));
-    const double begin = now();
+static kith_status time_all(trial *t, const ki_conv_io *io, kith_error *err) {
+    double best = 1e9;
     for (int i = 0; i < t->n; i++) {
         ki_conv_algorithm *a = t->candidate[i].algorithm;
-        double seconds = 0;
         if (!a) continue;
-        if (ki_conv_time(a, &io, best_seconds, &seconds, &t->why) != KITH_OK) {
+        if (ki_conv_time(a, io, best, &a->seconds, &t->why) != KITH_OK) {
             KI_TRY(device_lives(t, err));
             ki_log(KITH_LOG_DEBUG, "%s: %s", a->text, t->why.message);
+            ki_conv_algorithm_free(a);
+            t->candidate[i].algorithm = NULL;
             continue;
         }
         t->stats.n_timed++;
-        a->seconds = seconds;
-        ki_log(KITH_LOG_DEBUG, "%8.1f us  %6.1f MiB  %s", 1e6 * seconds,
+        ki_log(KITH_LOG_DEBUG, "%8.1f us  %6.1f MiB  %s", 1e6 * a->seconds,
                (double)a->workspace_bytes / (1 << 20), a->text);
-        if (seconds >= best_seconds) continue;
-        best_seconds = seconds;
-        best = i;
+        if (a->seconds < best) best = a->seconds;
     }
-    t->stats.time_seconds = now() - begin;
-    if (best < 0) return KITH_OK;
-    *ret_best = t->candidate[best].algorithm;
-    t->candidate[best].algorithm = NULL;
     return KITH_OK;
+}
+
+static int fastest(const trial *t) {
+    int best = -1;
+    for (int i = 0; i < t->n; i++) {
+        const ki_conv_algorithm *a = t->candidate[i].algorithm;
+        if (a && (best < 0 || a->seconds < t->candidate[best].algorithm->seconds)) best = i;
+    }
+    return best;
+}
+
+/* The fastest that rounds well, else the one that does best; *ret_best stays NULL when nothing can be run. */
+static kith_status pick(trial *t, ki_conv_algorithm **ret_best, kith_error *err) {
+    ki_conv_io io;
+    ki_conv_algorithm *least = NULL;
+    double least_off = 1e9;
+    const double begin = now();
+    const bool checks = ki_conv_can_check_rounding(t->problem);
+    kith_status status = KITH_OK;
+    KI_CHECK(make_tensors(t, &io, err));
+    KI_CHECK(time_all(t, &io, err));
+    for (int best = fastest(t); best >= 0; best = fastest(t)) {
+        ki_conv_algorithm *a = t->candidate[best].algorithm;
+        double off = 0;
+        if (checks && !ki_conv_accumulates(a))
+            KI_CHECK(ki_conv_rounding(t->backend, t->problem, a, &io, &off, err));
+        t->candidate[best].algorithm = NULL;
+        if (off < least_off) {
+            ki_conv_algorithm_free(least);
+            least = a;
+            least_off = off;
+        } else {
+            ki_conv_algorithm_free(a);
+        }
+        if (least_off <= KI_CONV_ROUNDING) break;
+        t->stats.n_wrong++;
+    }
+    if (least && least_off > KI_CONV_ROUNDING)
+        ki_log(KITH_LOG_WARNING, "a weight gradient is off by %.2g of itself: %s", least_off, least->text);
+    *ret_best = least;
+    least = NULL;
+done:
+    ki_conv_algorithm_free(least);
+    t->stats.time_seconds = now() - begin;
+    return status;
 }
 
 static void write_key(const ki_backend *backend, const ki_conv_problem *p, char *key, size_t key_bytes) {
@@ -339,7 +380,11 @@ kith_status ki_conv_choose(ki_backend *backend, const ki_conv_problem *problem,
     KI_CHECK(ki_cuda_libraries_of(backend, &t->libraries, err));
     write_key(backend, problem, key, sizeof key);
     const char *known = ki_choices_get(t->libraries->choices, key);
-    if (known && ki_conv_way_parse(backend, problem, known, ret_algorithm, &t->why) == KITH_OK) {
+    char *text = NULL;
+    const double seconds = known ? strtod(known, &text) : 0; /* "SECONDS TEXT" */
+    if (known && *text == ' ' &&
+        ki_conv_way_parse(backend, problem, text + 1, ret_algorithm, &t->why) == KITH_OK) {
+        (*ret_algorithm)->seconds = seconds;
         t->stats.from_cache = true;
         goto done;
     }
@@ -347,7 +392,9 @@ kith_status ki_conv_choose(ki_backend *backend, const ki_conv_problem *problem,
     KI_CHECK(choose(t, ret_algorithm, err));
     ki_log(KITH_LOG_DEBUG, "%s: %d offered, %d built, %d timed: %s", key, t->stats.n_offered,
            t->stats.n_built, t->stats.n_timed, (*ret_algorithm)->text);
-    status = ki_choices_set(t->libraries->choices, key, (*ret_algorithm)->text, err);
+    char value[KI_CONV_TEXT + 32];
+    snprintf(value, sizeof value, "%.4g %s", (*ret_algorithm)->seconds, (*ret_algorithm)->text);
+    status = ki_choices_set(t->libraries->choices, key, value, err);
     if (status != KITH_OK) {
         ki_conv_algorithm_free(*ret_algorithm);
         *ret_algorithm = NULL;
