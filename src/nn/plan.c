@@ -112,6 +112,25 @@ static kith_status bind_params(ki_plan *plan, const ki_node *node, bool is_folde
     return KITH_OK;
 }
 
+/* A convolution whose every consumer is a batch norm that takes the mean away again. */
+static bool is_bias_lost(const ki_plan *plan, const ki_step *step) {
+    if (!plan->backend->type->skips_lost_biases || plan->options.frozen_bn || step->is_tap ||
+        step->has_relu || step->node->kind != KI_OP_CONV2D)
+        return false;
+    const int number = (int)(step - plan->steps.step);
+    int n = 0;
+    for (int s = number + 1; s < plan->steps.n; s++) {
+        const ki_step *consumer = &plan->steps.step[s];
+        for (int k = 0; k < consumer->n_src; k++) {
+            if (consumer->src[k] != number) continue;
+            const bool is_normalised = consumer->node->kind == KI_OP_BATCH_NORM && k == 0;
+            if (!is_normalised && !(consumer->is_view && is_bias_lost(plan, consumer))) return false;
+            n++;
+        }
+    }
+    return n > 0;
+}
+
 static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {
     for (int p = 0; p < step->n_parts; p++) step->part_ptr[p] = ki_plan_address(plan, step->part[p].place);
     step->diff_ptr = ki_plan_address(plan, step->diff);
@@ -134,6 +153,7 @@ static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {
         binding.diff_dst[0] = step->diff_ptr;
     }
     KI_TRY(bind_params(plan, step->node, false, step->runs_backward, &binding, err));
+    if (step->runs_backward && is_bias_lost(plan, step)) binding.param[KI_B].diff = NULL;
     if (step->bn) KI_TRY(bind_params(plan, step->bn, true, false, &binding, err));
     return step->kernel->type->bind(step->kernel, &binding, err);
 }
