@@ -208,6 +208,22 @@ class Objective(torch.nn.Module):
         return total
 
 
+class Net(torch_nets.ConvNet4):
+    """convnet4 with its setting `features`: a last convolution over the whole map."""
+
+    def __init__(self, side, features=0, width=64, embedding=0):
+        super().__init__(embedding=0, channels=1, width=width)
+        self.out = features or width
+        if features:
+            self.conv5 = torch.nn.Conv2d(width, features, side // 16, bias=False)
+            self.bn5 = torch.nn.BatchNorm2d(features)
+        self.add_heads(self.out, embedding, 0)
+
+    def features(self, x):
+        x = super().features(x)
+        return F.relu(self.bn5(self.conv5(x))) if hasattr(self, "conv5") else x
+
+
 # ---- evaluation ----
 
 def embed(net, images, side, device, tap="embedding"):
@@ -268,12 +284,11 @@ def main():
     images, n_classes = images[keep], int(labels.max()) + 1
 
     dim = recipe["model"]["embedding"]
-    width = (recipe["model"].get("settings") or {}).get("width", 64)
-    net = torch_nets.ConvNet4(embedding=dim, channels=1, width=width)
+    net = Net(side, embedding=dim, **(recipe["model"].get("settings") or {}))
     for p in net.parameters():
         if p.dim() > 1:
             torch.nn.init.kaiming_uniform_(p)
-    objective = Objective(recipe["objective"], n_classes, dim, width)
+    objective = Objective(recipe["objective"], n_classes, dim, net.out)
     net.to(args.device).train()
     untrained = scores(embed(net, test_images, side, args.device), test_labels)
     if hasattr(objective, "d0"):

@@ -31,7 +31,8 @@ typedef enum kith_metric {
 KITH_API const char *kith_metric_name(kith_metric metric);
 KITH_API kith_status kith_metric_parse(const char *name, kith_metric *ret_metric, kith_error *err);
 
-/* One neighbour: its row in the gallery, and its similarity or squared distance. Where the gallery
+/* One neighbour: its row in the gallery, and its similarity or squared distance, a float32 whose last bits
+ * may differ between devices. Where the gallery
  * has fewer than k other rows, the tail of a list is filled with index -1 and a NaN score. */
 typedef struct kith_neighbor {
     float score;

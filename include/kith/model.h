@@ -31,6 +31,7 @@ typedef struct kith_preprocess {
     bool bgr;
     double scale;
     double mean[KITH_MOST_CHANNELS], std[KITH_MOST_CHANNELS];
+    char resize[16]; /* before the centre crop of the input's size: "squash256"; empty: not known */
 } kith_preprocess;
 
 /* For sizes of heads: leave the head out even though the weights file has it. */

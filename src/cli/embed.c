@@ -244,7 +244,7 @@ static bool ends_with(const char *text, const char *end) {
 }
 
 int cmd_embed(int argc, char **argv) {
-    arguments a = {.resize = "squash256"};
+    arguments a = {0};
     int64_t seed = 0;
     const cli_option options[] = {
         CLI_TEXT("backbone", "NAME", &a.model.backbone,

@@ -201,7 +201,6 @@ int cmd_eval(int argc, char **argv) {
     static const char *const metrics[] = {"cosine", "inner", "sqeuclidean", NULL};
     static const char *const splits[] = {"train", "validation", "test", NULL};
     arguments a = {.k = "1,2,4,8", .metrics = "all", .restarts = 1, .iterations = 25, .bootstrap = 1000};
-    a.model.resize = "squash256";
     a.model.split = KITH_SPLIT_TEST;
     a.model.kind = "auto";
     const cli_option options[] = {

@@ -167,7 +167,7 @@ static void note_model(const eval_model *m, const kith_model_info *info, const c
     snprintf(card->backbone, sizeof card->backbone, "%s", info->backbone);
     snprintf(card->pool, sizeof card->pool, "%s", info->pool);
     snprintf(card->tap, sizeof card->tap, "%s", tap);
-    snprintf(card->resize, sizeof card->resize, "%s", m->resize);
+    snprintf(card->resize, sizeof card->resize, "%s", cli_resize(info, m->resize));
     snprintf(card->split, sizeof card->split, "%s", kith_split_name((kith_split)m->split));
     snprintf(card->preprocessing, sizeof card->preprocessing,
              "%s, (pixel * %.6g - (%g, %g, %g)) / (%g, %g, %g)", p->bgr ? "bgr" : "rgb", p->scale, p->mean[0],

@@ -27,6 +27,11 @@ static kith_status parse_resize(const char *text, kith_transform *transform, kit
                      "--resize is '%.60s'", text);
 }
 
+const char *cli_resize(const kith_model_info *info, const char *given) {
+    if (given) return given;
+    return *info->preprocess.resize ? info->preprocess.resize : "squash256";
+}
+
 kith_status cli_transform(const kith_model_info *info, const char *resize, kith_transform *t,
                           kith_error *err) {
     *t = kith_transform_default();
@@ -42,7 +47,7 @@ kith_status cli_transform(const kith_model_info *info, const char *resize, kith_
         t->mean[c] = info->preprocess.mean[c];
         t->std[c] = info->preprocess.std[c];
     }
-    return parse_resize(resize, t, err);
+    return parse_resize(cli_resize(info, resize), t, err);
 }
 
 const char *cli_default_tap(const kith_model_info *info) {

@@ -5,10 +5,14 @@
 #include "kith/data.h"
 #include "kith/model.h"
 
-#define CLI_RESIZE_HELP "before the centre crop: squashN, shorterN, atmostN or none"
+#define CLI_RESIZE_HELP \
+    "before the centre crop: squashN, shorterN, atmostN or none; default: as the model says, else squash256"
 
-/* The transform for a model's input: resized as `resize` says ("squash256"), centre crop of the model's
- * size, its channels, order, mean and std. */
+/* How images are resized: as given on the command line (NULL: not), as the model's file says, or squash256. */
+const char *cli_resize(const kith_model_info *info, const char *given);
+
+/* The transform for a model's input: resized as cli_resize says, centre crop of the model's size, its channels,
+ * order, mean and std. */
 kith_status cli_transform(const kith_model_info *info, const char *resize, kith_transform *ret_transform,
                           kith_error *err);
 

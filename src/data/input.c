@@ -1,5 +1,6 @@
 #include "data/input.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -66,6 +67,18 @@ kith_status ki_resize_parse(const char *text, kith_resize *ret_resize, int *ret_
     }
     ki_fail(err, KITH_EINVAL, "resize is '%.60s'", text);
     return ki_hint(err, KITH_EINVAL, "wanted squashN, shorterN, atmostN (N pixels, as in squash256) or none");
+}
+
+const char *ki_resize_text(const kith_transform *transform, char *buf, size_t buf_bytes) {
+    static const char *const words[] = {[KITH_RESIZE_NONE] = "none",
+                                        [KITH_RESIZE_SHORTER] = "shorter",
+                                        [KITH_RESIZE_SQUASH] = "squash",
+                                        [KITH_RESIZE_AT_MOST] = "atmost"};
+    if (transform->resize == KITH_RESIZE_NONE)
+        snprintf(buf, buf_bytes, "none");
+    else
+        snprintf(buf, buf_bytes, "%s%d", words[transform->resize], transform->resize_to);
+    return buf;
 }
 
 /* A list of exactly n numbers; absent: ret stays as it is. */

@@ -19,5 +19,7 @@ kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_
 
 /* "squash256", "shorter256", "atmost512", "none". */
 kith_status ki_resize_parse(const char *text, kith_resize *ret_resize, int *ret_to, kith_error *err);
+/* The reverse, into buf, which is returned. */
+const char *ki_resize_text(const kith_transform *transform, char *buf, size_t buf_bytes);
 
 #endif

@@ -90,6 +90,14 @@ static kith_status read_preprocess(const kith_tensors *tensors, ki_net *net, kit
         KI_TRY(ki_numbers_parse(scale, 1, &net->preprocess.scale, "metadata kith.preprocess.scale", err));
     if (mean) KI_TRY(ki_numbers_parse(mean, c, net->preprocess.mean, "metadata kith.preprocess.mean", err));
     if (std) KI_TRY(ki_numbers_parse(std, c, net->preprocess.std, "metadata kith.preprocess.std", err));
+    const char *resize = kith_tensors_metadata(tensors, "kith.preprocess.resize");
+    if (resize) {
+        if (strlen(resize) >= sizeof net->preprocess.resize)
+            return ki_fail(err, KITH_EFORMAT,
+                           "metadata kith.preprocess.resize is '%.60s'; wanted squash256 or the like",
+                           resize);
+        snprintf(net->preprocess.resize, sizeof net->preprocess.resize, "%s", resize);
+    }
     for (int i = 0; i < c; i++) {
         if (!(net->preprocess.std[i] > 0))
             return ki_fail(err, KITH_EFORMAT,
@@ -166,5 +174,6 @@ kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writ
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         KI_TRY(kith_tensors_writer_metadata(writer, rows[i].key, rows[i].value, err));
+    if (*p->resize) return kith_tensors_writer_metadata(writer, "kith.preprocess.resize", p->resize, err);
     return KITH_OK;
 }

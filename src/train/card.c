@@ -6,6 +6,7 @@
 
 #include "core/parallel.h"
 #include "core/text.h"
+#include "data/input.h"
 #include "io/atomic.h"
 #include "io/json.h"
 #include "kith/json.h"
@@ -28,15 +29,6 @@ static void put_int(kith_json *json, const char *key, int64_t value) {
 static void put_real(kith_json *json, const char *key, double value) {
     kith_json_key(json, key);
     kith_json_real(json, value);
-}
-
-static const char *resize_text(const kith_transform *t, char *buf, size_t bytes) {
-    static const char *const names[] = {"none", "shorter", "squash", "atmost"};
-    if (t->resize == KITH_RESIZE_NONE)
-        snprintf(buf, bytes, "none");
-    else
-        snprintf(buf, bytes, "%s%d", names[t->resize], t->resize_to);
-    return buf;
 }
 
 static void time_text(int64_t seconds, char *buf, size_t bytes) {
@@ -63,7 +55,7 @@ static void put_origin(kith_json *json, const ki_train_state *run) {
     put_text(json, "pool", ki_global_pool_names[run->net.pool]);
     put_text(json, "bn", r->model.bn ? "frozen" : "batch");
     put_int(json, "crop", r->test.crop_to);
-    put_text(json, "resize", resize_text(&r->test, resize, sizeof resize));
+    put_text(json, "resize", ki_resize_text(&r->test, resize, sizeof resize));
     put_int(json, "seed", r->seed);
     put_text(json, "device", r->device);
     put_text(json, "precision", precisions[r->precision]);

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "core/rng.h"
+#include "data/input.h"
 #include "data/section.h"
 #include "io/atomic.h"
 #include "net/model_file.h"
@@ -153,6 +154,8 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
     run->test_transform = r->test;
     take_preprocess(&run->train_transform, &run->net);
     take_preprocess(&run->test_transform, &run->net);
+    /* The model's file says how images are made ready for it. */
+    ki_resize_text(&r->test, run->net.preprocess.resize, sizeof run->net.preprocess.resize);
     return KITH_OK;
 }
 

@@ -227,6 +227,8 @@ static void test_metadata(void **state) {
     assert_refused(&options, KITH_EFORMAT, "positive");
     write_file("kith.preprocess.order", "HSV");
     assert_refused(&options, KITH_EFORMAT, "'HSV'");
+    write_file("kith.preprocess.resize", "squash0000000000000256");
+    assert_refused(&options, KITH_EFORMAT, "kith.preprocess.resize is 'squash0000000000000256'");
     write_file("kith.pool", "min");
     assert_refused(&options, KITH_ENOTFOUND, "pool 'min'");
     options.backbone = NULL;
