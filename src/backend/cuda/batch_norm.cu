@@ -61,27 +61,19 @@ __device__ __forceinline__ void finish_stats(const bn_args &a, const ki_channel_
     const ki_channel_finish f = ki_channel_finish_at(g, V);
     const int c = g.packs * V;
     const double n = (double)g.n;
+    /* In double the means' own squares may be added up and the whole's taken off. */
     double sum = 0, squares = 0;
-    if (f.channel >= 0) {
-#pragma unroll 16
-        for (int b = f.slice; b < g.chunks; b += f.n_slices) {
-            const int64_t left = g.n - (int64_t)b * g.chunk;
-            sum += (double)(left < g.chunk ? left : g.chunk) *
-                   (double)__ldcg(a.partial + (int64_t)(2 * b) * c + f.channel);
-        }
-    }
-    const double mean = ki_channel_sum_slices(g, f, V, sum, room) / n;
-    if (f.channel >= 0) {
-#pragma unroll 16
-        for (int b = f.slice; b < g.chunks; b += f.n_slices) {
-            const int64_t left = g.n - (int64_t)b * g.chunk;
-            const double off = (double)__ldcg(a.partial + (int64_t)(2 * b) * c + f.channel) - mean;
-            squares += (double)__ldcg(a.partial + (int64_t)(2 * b + 1) * c + f.channel) +
-                       (double)(left < g.chunk ? left : g.chunk) * off * off;
-        }
-    }
+    ki_channel_over_chunks<2>(g, f, a.partial, c, [&](const float *value, int b) {
+        const int64_t left = g.n - (int64_t)b * g.chunk;
+        const double count = (double)(left < g.chunk ? left : g.chunk), mean = (double)value[0];
+        sum += count * mean;
+        squares += (double)value[1] + count * mean * mean;
+    });
+    sum = ki_channel_sum_slices(g, f, V, sum, room);
     squares = ki_channel_sum_slices(g, f, V, squares, room);
     if (f.channel < 0 || f.slice != 0) return;
+    const double mean = sum / n;
+    squares = fmax(squares - sum * mean, 0.0);
     const double var = squares / n, m = (double)a.momentum;
     a.saved[f.channel] = (float)mean;
     a.saved[c + f.channel] = (float)(1 / sqrt(var + (double)a.eps));
@@ -197,13 +189,10 @@ __device__ __forceinline__ void finish_backward(const bn_args &a, const ki_chann
     double *const double_room = reinterpret_cast<double *>(room);
     const ki_channel_finish f = ki_channel_finish_at(g, V);
     double diff = 0, diff_off = 0;
-    if (f.channel >= 0) {
-#pragma unroll 16
-        for (int b = f.slice; b < g.chunks; b += f.n_slices) {
-            diff += (double)__ldcg(a.partial + (int64_t)(2 * b) * c + f.channel);
-            diff_off += (double)__ldcg(a.partial + (int64_t)(2 * b + 1) * c + f.channel);
-        }
-    }
+    ki_channel_over_chunks<2>(g, f, a.partial, c, [&](const float *value, int) {
+        diff += (double)value[0];
+        diff_off += (double)value[1];
+    });
     diff = ki_channel_sum_slices(g, f, V, diff, double_room);
     diff_off = ki_channel_sum_slices(g, f, V, diff_off, double_room);
     if (f.channel < 0 || f.slice != 0) return;

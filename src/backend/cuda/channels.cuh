@@ -15,7 +15,7 @@ struct ki_channel_grid {
     int packs, width, rows, tiles, chunks;
 };
 
-/* About n_blocks blocks, each thread with at least 16 pixels where there are as many. */
+/* About n_blocks blocks, each thread with at least 8 pixels where there are as many. */
 static inline ki_channel_grid ki_channel_grid_of(int64_t n, int64_t packs, int n_blocks) {
     ki_channel_grid g = {};
     g.n = n;
@@ -26,7 +26,7 @@ static inline ki_channel_grid ki_channel_grid_of(int64_t n, int64_t packs, int n
     const int64_t step = (int64_t)g.rows * KI_CHANNEL_EACH, n_steps = (n + step - 1) / step;
     const int64_t wanted = n_blocks > g.tiles ? n_blocks / g.tiles : 1;
     int64_t each = (n_steps + wanted - 1) / wanted;
-    if (each < 4) each = 4;
+    if (each < 2) each = 2;
     g.chunk = each * step;
     g.chunks = (int)((n + g.chunk - 1) / g.chunk);
     return g;
@@ -58,26 +58,27 @@ static inline size_t ki_channel_room(const ki_channel_grid &g, int k, int v) {
 template <int K, int V>
 static __device__ __forceinline__ void ki_channel_sum_rows(const ki_channel_grid &g, const ki_channel_here &h,
                                                            float (&sum)[K][V], float *room) {
-    const int width = g.width * V, plane = g.rows * width;
-    float *mine = room + h.row * width + h.in_tile * V;
+    /* Value by value in planes, so that the threads of a warp touch neighbouring words. */
+    const int plane = g.rows * g.width;
+    float *mine = room + h.row * g.width + h.in_tile;
     if (h.is_on) {
 #pragma unroll
         for (int k = 0; k < K; k++) {
 #pragma unroll
-            for (int i = 0; i < V; i++) mine[k * plane + i] = sum[k][i];
+            for (int i = 0; i < V; i++) mine[(k * V + i) * plane] = sum[k][i];
         }
     }
     for (int live = g.rows; live > 1;) {
         const int half = (live + 1) / 2;
         __syncthreads();
         if (h.is_on && h.row + half < live) {
-            const float *other = mine + half * width;
+            const float *other = mine + half * g.width;
 #pragma unroll
             for (int k = 0; k < K; k++) {
 #pragma unroll
                 for (int i = 0; i < V; i++) {
-                    sum[k][i] += other[k * plane + i];
-                    mine[k * plane + i] = sum[k][i];
+                    sum[k][i] += other[(k * V + i) * plane];
+                    mine[(k * V + i) * plane] = sum[k][i];
                 }
             }
         }
@@ -129,6 +130,30 @@ static __device__ __forceinline__ double ki_channel_sum_slices(const ki_channel_
         for (int s = 0; s < f.n_slices; s++) sum += room[s * width + f.in_tile];
     }
     return sum;
+}
+
+/* K sums over the chunks' partial results [chunks, K, c] of the thread's channel: eight loads under way at a time.
+ * `add(values, chunk)` takes what one chunk left. */
+template <int K, typename Add>
+static __device__ __forceinline__ void ki_channel_over_chunks(const ki_channel_grid &g,
+                                                              const ki_channel_finish &f,
+                                                              const float *partial, int c, Add add) {
+    if (f.channel < 0) return;
+    for (int from = f.slice; from < g.chunks; from += 8 * f.n_slices) {
+        float value[8][K];
+#pragma unroll
+        for (int u = 0; u < 8; u++) {
+            const int b = from + u * f.n_slices, there = b < g.chunks ? b : from;
+#pragma unroll
+            for (int k = 0; k < K; k++)
+                value[u][k] = __ldcg(partial + ((int64_t)there * K + k) * c + f.channel);
+        }
+#pragma unroll
+        for (int u = 0; u < 8; u++) {
+            const int b = from + u * f.n_slices;
+            if (b < g.chunks) add(value[u], b);
+        }
+    }
 }
 
 #endif
