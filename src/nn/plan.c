@@ -112,23 +112,26 @@ static kith_status bind_params(ki_plan *plan, const ki_node *node, bool is_folde
     return KITH_OK;
 }
 
-/* A convolution whose every consumer is a batch norm that takes the mean away again. */
-static bool is_bias_lost(const ki_plan *plan, const ki_step *step) {
-    if (!plan->backend->type->skips_lost_biases || plan->options.frozen_bn || step->is_tap ||
-        step->has_relu || step->node->kind != KI_OP_CONV2D)
-        return false;
-    const int number = (int)(step - plan->steps.step);
+/* Whether all that becomes of a step's output is a batch norm that takes the mean away. */
+static bool is_mean_lost(const ki_plan *plan, int number) {
+    if (plan->steps.step[number].is_tap) return false;
     int n = 0;
     for (int s = number + 1; s < plan->steps.n; s++) {
         const ki_step *consumer = &plan->steps.step[s];
         for (int k = 0; k < consumer->n_src; k++) {
             if (consumer->src[k] != number) continue;
             const bool is_normalised = consumer->node->kind == KI_OP_BATCH_NORM && k == 0;
-            if (!is_normalised && !(consumer->is_view && is_bias_lost(plan, consumer))) return false;
+            const bool is_passed_on = consumer->is_view || consumer->node->kind == KI_OP_CONCAT;
+            if (!is_normalised && !(is_passed_on && is_mean_lost(plan, s))) return false;
             n++;
         }
     }
     return n > 0;
+}
+
+static bool is_bias_lost(const ki_plan *plan, const ki_step *step) {
+    return plan->backend->type->skips_lost_biases && !plan->options.frozen_bn && !step->has_relu &&
+           step->node->kind == KI_OP_CONV2D && is_mean_lost(plan, (int)(step - plan->steps.step));
 }
 
 static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {
@@ -192,6 +195,7 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
     plan->params = params;
     plan->options = *options;
     KI_CHECK(ki_steps_make(graph, backend->type, options, &plan->steps, err));
+    KI_CHECK(ki_plan_merge_norms(plan, err));
     KI_CHECK(ki_plan_merge(plan, err));
     for (int s = 0; s < plan->steps.n; s++) KI_CHECK(name_step(plan, s, make_edge(plan, s, err), err));
     ki_plan_slice(plan);
@@ -226,6 +230,7 @@ void ki_plan_free(ki_plan *plan) {
     }
     ki_free(plan->steps.step);
     ki_free(plan->merged);
+    ki_free(plan->merged_norms);
     ki_free(plan->buffer);
     plan->backend->type->free(plan->backend, plan->block);
     plan->backend->type->free(plan->backend, plan->labels);
