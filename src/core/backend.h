@@ -206,7 +206,7 @@ typedef struct ki_queue_type {
     kith_status (*mark_follow)(ki_backend *backend, const ki_mark *mark, ki_queue queue, kith_error *err);
     /* The host waits for the mark. A mark that was never set is passed. */
     kith_status (*mark_wait)(ki_backend *backend, const ki_mark *mark, kith_error *err);
-    /* Seconds between two marks, both passed. */
+    /* Seconds between two marks; the host waits for both. */
     kith_status (*mark_seconds)(ki_backend *backend, const ki_mark *from, const ki_mark *to,
                                 double *ret_seconds, kith_error *err);
     /* Of the device, by everybody who uses it: bytes taken and bytes there. */

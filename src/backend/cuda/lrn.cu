@@ -19,13 +19,17 @@ struct lrn_args {
     ki_divider packs;
 };
 
+/* base^-beta; *ret_steep = base^(-beta - 1). */
 template <bool IS_THREE_QUARTERS>
-__device__ __forceinline__ float power(float base, float beta) {
-    if (IS_THREE_QUARTERS) { /* base^-3/4 = base^-1/2 base^-1/4 */
-        const float root = rsqrtf(base);
-        return root * sqrtf(root);
+__device__ __forceinline__ float power(float base, float beta, float *ret_steep) {
+    if (IS_THREE_QUARTERS) { /* base^-3/4 = base^-1/2 base^-1/4, from two reciprocal roots */
+        const float root = rsqrtf(base), factor = root * (root * rsqrtf(root));
+        *ret_steep = factor * root * root;
+        return factor;
     }
-    return exp2f(-beta * log2f(base));
+    const float factor = exp2f(-beta * log2f(base));
+    *ret_steep = factor / base;
+    return factor;
 }
 
 /* 3V values: the pack before, this one, the one after; zeros outside the channels. */
@@ -60,7 +64,8 @@ __global__ void __launch_bounds__(THREADS) lrn_forward(lrn_args a) {
         float sum = 0;
 #pragma unroll
         for (int j = -HALF; j <= HALF; j++) sum = fmaf(x[V + i + j], x[V + i + j], sum);
-        y.v[i] = x[V + i] * power<Q>(fmaf(a.slope, sum, a.k), a.beta);
+        float steep;
+        y.v[i] = x[V + i] * power<Q>(fmaf(a.slope, sum, a.k), a.beta, &steep);
     }
     y.store(static_cast<T *>(a.dst) + (int64_t)pixel * a.dst_pitch + first);
 }
@@ -79,9 +84,10 @@ __global__ void __launch_bounds__(THREADS) lrn_backward(lrn_args a) {
         float sum = 0;
 #pragma unroll
         for (int j = -HALF; j <= HALF; j++) sum = fmaf(x[V + i + j], x[V + i + j], sum);
-        const float base = fmaf(a.slope, sum, a.k), factor = power<Q>(base, a.beta);
+        float steep;
+        const float factor = power<Q>(fmaf(a.slope, sum, a.k), a.beta, &steep);
         /* Outside the channels d and x are zero. */
-        term[i + HALF] = d[V + i] * x[V + i] * factor / base;
+        term[i + HALF] = d[V + i] * x[V + i] * steep;
         if (i >= 0 && i < V) scale[i] = factor;
     }
     ki_vec<T, V> y;
@@ -114,8 +120,9 @@ __global__ void __launch_bounds__(THREADS) lrn_forward_any(lrn_args a) {
     const uint32_t pixel = ki_divide(item, a.packs);
     const int c = (int)(item - pixel * a.packs.by);
     const T *src = static_cast<const T *>(a.src) + (int64_t)pixel * a.src_pitch;
-    static_cast<T *>(a.dst)[(int64_t)pixel * a.dst_pitch + c] =
-        from_float<T>(to_float(src[c]) * power<false>(base_at(a, src, c), a.beta));
+    float steep;
+    const float factor = power<false>(base_at(a, src, c), a.beta, &steep);
+    static_cast<T *>(a.dst)[(int64_t)pixel * a.dst_pitch + c] = from_float<T>(to_float(src[c]) * factor);
 }
 
 template <typename T>
@@ -129,12 +136,14 @@ __global__ void __launch_bounds__(THREADS) lrn_backward_any(lrn_args a) {
     float sum = 0;
     for (int j = c - a.half; j <= c + a.half; j++) {
         if (j < 0 || j >= a.c) continue;
-        const float base = base_at(a, src, j);
-        sum += to_float(diff[j]) * to_float(src[j]) * power<false>(base, a.beta) / base;
+        float steep;
+        power<false>(base_at(a, src, j), a.beta, &steep);
+        sum += to_float(diff[j]) * to_float(src[j]) * steep;
     }
+    float steep;
+    const float factor = power<false>(base_at(a, src, c), a.beta, &steep);
     static_cast<T *>(a.diff_src)[(int64_t)pixel * a.src_pitch + c] =
-        from_float<T>(to_float(diff[c]) * power<false>(base_at(a, src, c), a.beta) -
-                      2 * a.slope * a.beta * to_float(src[c]) * sum);
+        from_float<T>(to_float(diff[c]) * factor - 2 * a.slope * a.beta * to_float(src[c]) * sum);
 }
 
 lrn_args args_of(const ki_cuda_lrn_args *l, int64_t packs) {

@@ -2,8 +2,8 @@
  *
  * Forward: a thread makes a column of outputs of one pack of channels, so that a row of the source that two windows
  * share is read once by it; threads beside it share the columns through the cache. A maximum leaves the place it
- * came from in its window, one byte per value. Backward gathers: a thread makes one pixel of diff_src from the windows
- * that cover it, no two threads write the same value. Fewest bytes: src and dst once each way, a byte per value
+ * came from in its window, one byte per value. Backward gathers: a thread makes a few pixels of diff_src from the windows
+ * that cover them, no two threads write the same value. Fewest bytes: src and dst once each way, a byte per value
  * of dst for the places. */
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/kernels.h"
@@ -194,8 +194,9 @@ __global__ void __launch_bounds__(THREADS) pool_forward_any(pool_args a) {
     if (!AVERAGE && a.place) store_places<V>(a.place + (pixel * a.packs.by + here.pack) * V, place);
 }
 
-/* ROWS pixels of diff_src in a column per thread, from the windows that cover them. */
-template <typename T, int V, int K, int S, int ROWS, bool AVERAGE>
+/* A square of B x B pixels of diff_src per thread, from the windows that cover it. The square begins where a window may
+ * begin, so which cell of which window a pixel is, is known when this is compiled; B is a multiple of S. */
+template <typename T, int V, int K, int S, int B, bool AVERAGE>
 __global__ void __launch_bounds__(THREADS) pool_backward(pool_args a) {
     const uint32_t item = blockIdx.x * THREADS + threadIdx.x;
     if (item >= a.n_items) return;
@@ -203,56 +204,58 @@ __global__ void __launch_bounds__(THREADS) pool_backward(pool_args a) {
     const T *diff =
         static_cast<const T *>(a.diff_dst) + (int64_t)here.image * a.oh * a.ow * a.dst_pitch + here.pack * V;
     const uint8_t *places = a.place + ((int64_t)here.image * a.oh * a.ow * a.packs.by + here.pack) * V;
-    const int w = here.column, h0 = here.strip * ROWS;
-    /* The windows over a side of n pixels from `first` on: those of first + n - 1 and before, as many as reach. */
-    const int MOST = (K + S - 1) / S, WINDOWS = (ROWS + K - 2) / S + 1;
-    const int last_w = (w + a.p) / S, last_h = (h0 + ROWS - 1 + a.p) / S;
-    float sum[ROWS][V] = {};
+    const int h0 = here.strip * B - a.p % S, w0 = here.column * B - a.p % S;
+    const int oh0 = (h0 + a.p) / S, ow0 = (w0 + a.p) / S; /* the windows that begin at the square's corner */
+    const int FIRST = -((K - 1) / S), LAST = (B - 1) / S;
+    float sum[B][B][V] = {};
 #pragma unroll
-    for (int y = WINDOWS - 1; y >= 0; y--) {
-        const int oh = last_h - y, oh_there = oh < 0 ? 0 : oh < a.oh ? oh : a.oh - 1;
-        ki_raw<T, V> raw[MOST];
-        int place[MOST][V];
-        bool is_in[MOST];
+    for (int y = FIRST; y <= LAST; y++) {
+        const int oh = oh0 + y, oh_there = oh < 0 ? 0 : oh < a.oh ? oh : a.oh - 1;
+        ki_raw<T, V> raw[LAST - FIRST + 1];
+        int place[LAST - FIRST + 1][V];
 #pragma unroll
-        for (int x = 0; x < MOST; x++) {
-            const int ow = last_w - (MOST - 1 - x), ow_there = ow < 0 ? 0 : ow < a.ow ? ow : a.ow - 1;
+        for (int x = FIRST; x <= LAST; x++) {
+            const int ow = ow0 + x, ow_there = ow < 0 ? 0 : ow < a.ow ? ow : a.ow - 1;
             const int64_t pixel = (int64_t)oh_there * a.ow + ow_there;
-            is_in[x] = oh == oh_there && ow == ow_there && w + a.p - ow * S < K;
-            raw[x].load(diff + pixel * a.dst_pitch);
-            if (!AVERAGE) load_places<V>(places + pixel * (int64_t)(a.packs.by * V), place[x]);
+            raw[x - FIRST].load(diff + pixel * a.dst_pitch);
+            if (!AVERAGE) load_places<V>(places + pixel * (int64_t)(a.packs.by * V), place[x - FIRST]);
         }
 #pragma unroll
-        for (int x = 0; x < MOST; x++) {
-            const int ow = last_w - (MOST - 1 - x), dx = w + a.p - ow * S;
-            const ki_vec<T, V> d = raw[x].get();
-            const float by = AVERAGE && is_in[x]
-                                 ? 1.0f / (float)(cells(oh * S - a.p, K, a.p, a.ih, a.count_pad) *
-                                                  cells(ow * S - a.p, K, a.p, a.iw, a.count_pad))
-                                 : 0.0f;
+        for (int x = FIRST; x <= LAST; x++) {
+            const int ow = ow0 + x;
+            if (oh != oh_there || ow < 0 || ow >= a.ow) continue;
+            ki_vec<T, V> d = raw[x - FIRST].get();
+            if (AVERAGE) {
+                const float by = 1.0f / (float)(cells(oh * S - a.p, K, a.p, a.ih, a.count_pad) *
+                                                cells(ow * S - a.p, K, a.p, a.iw, a.count_pad));
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const int dy = h0 + r + a.p - oh * S;
-                const bool covers = is_in[x] && dy >= 0 && dy < K;
-                const int code = covers ? dy * K + dx : -1;
+                for (int i = 0; i < V; i++) d.v[i] *= by;
+            }
 #pragma unroll
-                for (int i = 0; i < V; i++) {
-                    if (AVERAGE)
-                        sum[r][i] += covers ? d.v[i] * by : 0;
-                    else
-                        sum[r][i] += place[x][i] == code ? d.v[i] : 0;
+            for (int r = 0; r < B; r++) {
+#pragma unroll
+                for (int c = 0; c < B; c++) {
+                    const int dy = r - y * S, dx = c - x * S;
+                    if (dy < 0 || dy >= K || dx < 0 || dx >= K) continue;
+#pragma unroll
+                    for (int i = 0; i < V; i++)
+                        sum[r][c][i] += AVERAGE || place[x - FIRST][i] == dy * K + dx ? d.v[i] : 0;
                 }
             }
         }
     }
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        if (h0 + r >= a.ih) continue;
-        ki_vec<T, V> out;
+    for (int r = 0; r < B; r++) {
 #pragma unroll
-        for (int i = 0; i < V; i++) out.v[i] = sum[r][i];
-        out.store(static_cast<T *>(a.diff_src) +
-                  (((int64_t)here.image * a.ih + h0 + r) * a.iw + w) * a.src_pitch + here.pack * V);
+        for (int c = 0; c < B; c++) {
+            const int h = h0 + r, w = w0 + c;
+            if (h < 0 || h >= a.ih || w < 0 || w >= a.iw) continue;
+            ki_vec<T, V> out;
+#pragma unroll
+            for (int i = 0; i < V; i++) out.v[i] = sum[r][c][i];
+            out.store(static_cast<T *>(a.diff_src) +
+                      (((int64_t)here.image * a.ih + h) * a.iw + w) * a.src_pitch + here.pack * V);
+        }
     }
 }
 
@@ -330,11 +333,12 @@ cudaError_t forward(cudaStream_t stream, const ki_cuda_pool_args *p) {
                       : KI_LAUNCH(pool_forward<T, V, K, S, ROWS, false>, grid_of(a), THREADS, 0, stream, a);
 }
 
-template <typename T, int V, int K, int S, int ROWS>
+template <typename T, int V, int K, int S, int B>
 cudaError_t backward(cudaStream_t stream, const ki_cuda_pool_args *p) {
-    const pool_args a = args_of(p, p->c / V, p->iw, (p->ih + ROWS - 1) / ROWS);
-    return p->average ? KI_LAUNCH(pool_backward<T, V, K, S, ROWS, true>, grid_of(a), THREADS, 0, stream, a)
-                      : KI_LAUNCH(pool_backward<T, V, K, S, ROWS, false>, grid_of(a), THREADS, 0, stream, a);
+    const int shift = p->p % S;
+    const pool_args a = args_of(p, p->c / V, (p->iw + shift + B - 1) / B, (p->ih + shift + B - 1) / B);
+    return p->average ? KI_LAUNCH(pool_backward<T, V, K, S, B, true>, grid_of(a), THREADS, 0, stream, a)
+                      : KI_LAUNCH(pool_backward<T, V, K, S, B, false>, grid_of(a), THREADS, 0, stream, a);
 }
 
 template <typename T, int V>

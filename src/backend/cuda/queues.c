@@ -56,6 +56,8 @@ static kith_status mark_seconds(ki_backend *backend, const ki_mark *from, const 
                                 double *ret_seconds, kith_error *err) {
     (void)backend;
     float ms = 0;
+    KI_CUDA(cudaEventSynchronize(from->event));
+    KI_CUDA(cudaEventSynchronize(to->event));
     KI_CUDA(cudaEventElapsedTime(&ms, from->event, to->event));
     *ret_seconds = 1e-3 * (double)ms;
     return KITH_OK;
