@@ -3,7 +3,7 @@
 #include "backend/cuda/conv_kernels.h"
 #include "backend/cuda/number.cuh"
 
-enum { THREADS = 256, MAX_RUNS = 128 };
+enum { THREADS = 256 };
 static const int64_t most_blocks = 4096;
 
 /* Can a tensor be read in packs: rows of whole packs that begin at 16 bytes? */
@@ -108,10 +108,9 @@ static int lanes_of(int64_t n) {
 }
 
 extern "C" int ki_cuda_diff_runs(int64_t n_rows, int64_t c) {
-    /* Some eight hundred blocks fill the device; at least 256 rows each keep the sums few. */
-    const int64_t n_columns = (c + 255) / 256, most = (n_rows + 255) / 256;
-    int64_t n = 800 / n_columns;
-    if (n > MAX_RUNS) n = MAX_RUNS;
+    /* Blocks that fill the device several times over, each with work for a few rounds. */
+    const int64_t n_columns = (c + 255) / 256, most = (n_rows + 31) / 32;
+    int64_t n = 660 / n_columns;
     if (n > most) n = most;
     return n < 1 ? 1 : (int)n;
 }

@@ -48,7 +48,7 @@ typedef struct ki_unpack_item {
     float *diff;
 } ki_unpack_item;
 
-enum { KI_UNPACK_BIAS_BLOCK = 256 }; /* channels of a bias per block */
+enum { KI_UNPACK_BIAS_BLOCK = 32 }; /* channels of a bias per block */
 
 /* items: device memory, first_block ascending from 0. One launch for all. */
 cudaError_t ki_cuda_pack(const ki_pack_item *items, int n_items, int n_blocks, ki_number type,

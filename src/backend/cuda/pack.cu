@@ -103,19 +103,22 @@ static __global__ void pack_kernel(const ki_pack_item *items, int n_items) {
     }
 }
 
-static __device__ void unpack_bias(const ki_unpack_item &item) {
-    const int n = item.form.oc;
-    const int o = ((int)blockIdx.x - item.first_block) * KI_UNPACK_BIAS_BLOCK + (int)threadIdx.x;
-    if (o >= n) return;
-    const float *sums = (const float *)item.packed + o;
-    float sum[4] = {0, 0, 0, 0};
-    int i = 0;
-    for (; i + 4 <= item.n_runs; i += 4) {
-#pragma unroll
-        for (int k = 0; k < 4; k++) sum[k] += sums[(int64_t)(i + k) * n];
+/* A warp's lanes are channels; eight warps share the rows of sums, which are added up in a fixed order. */
+static __device__ void unpack_bias(const ki_unpack_item &item, float *room) {
+    const int n = item.form.oc, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    const int o = ((int)blockIdx.x - item.first_block) * KI_UNPACK_BIAS_BLOCK + lane;
+    float sum = 0;
+    if (o < n) {
+        const float *sums = (const float *)item.packed + o;
+#pragma unroll 8
+        for (int i = warp; i < item.n_runs; i += THREADS / 32) sum += sums[(int64_t)i * n];
     }
-    for (; i < item.n_runs; i++) sum[0] += sums[(int64_t)i * n];
-    item.diff[o] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    room[threadIdx.x] = sum;
+    __syncthreads();
+    if (warp != 0 || o >= n) return;
+    float total = 0;
+    for (int i = 0; i < THREADS / 32; i++) total += room[i * 32 + lane];
+    item.diff[o] += total;
 }
 
 static __global__ void unpack_kernel(const ki_unpack_item *items, int n_items) {
@@ -125,7 +128,7 @@ static __global__ void unpack_kernel(const ki_unpack_item *items, int n_items) {
     __syncthreads();
     const ki_unpack_item &item = shared_item[0];
     if (item.is_bias) {
-        unpack_bias(item);
+        unpack_bias(item, tile);
         return;
     }
     const ki_pack_form f = item.form;
