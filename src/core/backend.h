@@ -253,9 +253,13 @@ typedef struct ki_backend_type {
      * planner then lets the sources of a concat write into its buffer and takes their gradients out of
      * the concat's, and neither needs a kernel. */
     bool can_slice_concat;
-    /* 1x1 convolutions of one source may become one whose output their consumers read in slices; their
-     * parameters then lie one behind the other (ki_params_new sees to it). */
+    /* 1x1 convolutions of one source may become one whose output their consumers read in slices, and the
+     * batch norms before a concat one behind it; their parameters then lie one behind the other
+     * (ki_params_new sees to it). */
     bool can_merge_convs;
+    /* A bias before a batch norm that takes its batch's statistics changes nothing and has no gradient but
+     * rounding: its sums are left out, the gradient stays what it was. */
+    bool skips_lost_biases;
 
     /* dst = (sum of parts) * [mask > 0]; mask may be NULL; dst may be any one of the parts. */
     kith_status (*join)(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,

@@ -44,8 +44,7 @@ static bool qualifies(const ki_plan *plan, int s) {
     }
 }
 
-/* The parameters of b begin where those of a end. */
-static bool follows(const ki_plan *plan, const ki_step *a, const ki_step *b) {
+bool ki_plan_follows(const ki_plan *plan, const ki_step *a, const ki_step *b) {
     if (a->node->n_params != b->node->n_params) return false;
     for (int p = 0; p < a->node->n_params; p++) {
         const ki_param *x = ki_params_find(plan->params, a->node->param[p].name);
@@ -60,7 +59,7 @@ static bool fits(const ki_plan *plan, const group *g, int s) {
     const ki_step *a = &plan->steps.step[g->member[g->n - 1]], *b = &plan->steps.step[s];
     return g->n < MOST_MEMBERS && a->src[0] == b->src[0] && a->has_relu == b->has_relu &&
            a->live == b->live && a->useful == b->useful && a->runs_backward == b->runs_backward &&
-           follows(plan, a, b);
+           ki_plan_follows(plan, a, b);
 }
 
 /* in[s]: the group of step s, counted from 1; 0: none. */

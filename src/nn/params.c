@@ -55,19 +55,48 @@ static bool are_siblings(const ki_node *a, const ki_node *b) {
     return is_plain_1x1(a) && is_plain_1x1(b) && a->src[0] == b->src[0] && a->n_params == b->n_params;
 }
 
-/* Trained parameters of node i; of its siblings too, parameter by parameter, when it is the first of them. */
-static kith_status take_trained(decl_list *list, const ki_graph *graph, int i, bool groups, kith_error *err) {
+/* The batch norms that feed one concat, alone or with a ReLU behind, in its order: all of its sources, node i
+ * among them. 0: there is no such concat. */
+static int norms_of_concat(const ki_graph *graph, int i, int *ret_member) {
+    for (int c = 0; c < ki_graph_count(graph); c++) {
+        const ki_node *concat = ki_graph_node(graph, c);
+        bool all = concat->kind == KI_OP_CONCAT, is_in = false;
+        for (int k = 0; all && k < concat->n_src; k++) {
+            int m = concat->src[k];
+            if (ki_graph_node(graph, m)->kind == KI_OP_RELU) m = ki_graph_node(graph, m)->src[0];
+            all = ki_graph_node(graph, m)->kind == KI_OP_BATCH_NORM;
+            is_in |= m == i;
+            ret_member[k] = m;
+        }
+        if (all && is_in) return concat->n_src;
+    }
+    return 0;
+}
+
+/* Nodes whose parameters lie together, in order; at least node i alone. */
+static int group_of(const ki_graph *graph, int i, bool groups, int *ret_member) {
     const ki_node *node = ki_graph_node(graph, i);
-    for (int j = 0; groups && j < i; j++) {
-        if (are_siblings(ki_graph_node(graph, j), node)) return KITH_OK; /* taken with the first */
+    int n = 0;
+    if (groups && node->kind == KI_OP_BATCH_NORM) n = norms_of_concat(graph, i, ret_member);
+    for (int j = 0; groups && is_plain_1x1(node) && j < ki_graph_count(graph) && n < KI_MAX_SRC; j++) {
+        if (are_siblings(node, ki_graph_node(graph, j))) ret_member[n++] = j;
+    }
+    if (n == 0) ret_member[n++] = i;
+    return n;
+}
+
+/* Parameters of node i; of its group, parameter by parameter, when it is the first of them. */
+static kith_status take_node(decl_list *list, const ki_graph *graph, int i, bool trained, bool groups,
+                             kith_error *err) {
+    const ki_node *node = ki_graph_node(graph, i);
+    int member[KI_MAX_SRC];
+    const int n = group_of(graph, i, groups, member);
+    for (int j = 0; j < n; j++) {
+        if (member[j] < i) return KITH_OK; /* taken with the first */
     }
     for (int p = 0; p < node->n_params; p++) {
-        if (!node->param[p].trained) continue;
-        KI_TRY(take_decl(list, &node->param[p], err));
-        for (int j = i + 1; groups && j < ki_graph_count(graph); j++) {
-            const ki_node *other = ki_graph_node(graph, j);
-            if (are_siblings(node, other)) KI_TRY(take_decl(list, &other->param[p], err));
-        }
+        if (node->param[p].trained != trained) continue;
+        for (int j = 0; j < n; j++) KI_TRY(take_decl(list, &ki_graph_node(graph, member[j])->param[p], err));
     }
     return KITH_OK;
 }
@@ -82,13 +111,8 @@ static kith_status copy_decls(ki_params *params, const ki_graph *graph, kith_err
     decl_list list = {.params = params, .decl = ki_arena_alloc(&params->arena, (size_t)n, sizeof *list.decl)};
     if (!params->param || !params->decl || !list.decl)
         return ki_fail_memory(err, (size_t)n * 128, "parameters");
-    for (int i = 0; i < ki_graph_count(graph); i++) KI_TRY(take_trained(&list, graph, i, groups, err));
-    for (int i = 0; i < ki_graph_count(graph); i++) {
-        const ki_node *node = ki_graph_node(graph, i);
-        for (int p = 0; p < node->n_params; p++) {
-            if (!node->param[p].trained) KI_TRY(take_decl(&list, &node->param[p], err));
-        }
-    }
+    for (int i = 0; i < ki_graph_count(graph); i++) KI_TRY(take_node(&list, graph, i, true, groups, err));
+    for (int i = 0; i < ki_graph_count(graph); i++) KI_TRY(take_node(&list, graph, i, false, groups, err));
     params->n = n;
     return KITH_OK;
 }

@@ -23,7 +23,7 @@ typedef struct ki_params ki_params;
 
 /* Take every parameter the graph declares; values are those of ki_params_init with seed 0. On a backend that
  * CAN_MERGE_CONVS the weights of 1x1 convolutions of one source lie one behind the other, and so do their
- * biases. */
+ * biases, and the parameters of the batch norms before one concat. */
 kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params **ret_params,
                           kith_error *err);
 void ki_params_free(ki_params *params); /* NULL is fine */

@@ -112,6 +112,28 @@ static kith_status bind_params(ki_plan *plan, const ki_node *node, bool is_folde
     return KITH_OK;
 }
 
+/* Whether all that becomes of a step's output is a batch norm that takes the mean away. */
+static bool is_mean_lost(const ki_plan *plan, int number) {
+    if (plan->steps.step[number].is_tap) return false;
+    int n = 0;
+    for (int s = number + 1; s < plan->steps.n; s++) {
+        const ki_step *consumer = &plan->steps.step[s];
+        for (int k = 0; k < consumer->n_src; k++) {
+            if (consumer->src[k] != number) continue;
+            const bool is_normalised = consumer->node->kind == KI_OP_BATCH_NORM && k == 0;
+            const bool is_passed_on = consumer->is_view || consumer->node->kind == KI_OP_CONCAT;
+            if (!is_normalised && !(is_passed_on && is_mean_lost(plan, s))) return false;
+            n++;
+        }
+    }
+    return n > 0;
+}
+
+static bool is_bias_lost(const ki_plan *plan, const ki_step *step) {
+    return plan->backend->type->skips_lost_biases && !plan->options.frozen_bn && !step->has_relu &&
+           step->node->kind == KI_OP_CONV2D && is_mean_lost(plan, (int)(step - plan->steps.step));
+}
+
 static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {
     for (int p = 0; p < step->n_parts; p++) step->part_ptr[p] = ki_plan_address(plan, step->part[p].place);
     step->diff_ptr = ki_plan_address(plan, step->diff);
@@ -134,6 +156,7 @@ static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {
         binding.diff_dst[0] = step->diff_ptr;
     }
     KI_TRY(bind_params(plan, step->node, false, step->runs_backward, &binding, err));
+    if (step->runs_backward && is_bias_lost(plan, step)) binding.param[KI_B].diff = NULL;
     if (step->bn) KI_TRY(bind_params(plan, step->bn, true, false, &binding, err));
     return step->kernel->type->bind(step->kernel, &binding, err);
 }
@@ -172,6 +195,7 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
     plan->params = params;
     plan->options = *options;
     KI_CHECK(ki_steps_make(graph, backend->type, options, &plan->steps, err));
+    KI_CHECK(ki_plan_merge_norms(plan, err));
     KI_CHECK(ki_plan_merge(plan, err));
     for (int s = 0; s < plan->steps.n; s++) KI_CHECK(name_step(plan, s, make_edge(plan, s, err), err));
     ki_plan_slice(plan);
@@ -206,6 +230,7 @@ void ki_plan_free(ki_plan *plan) {
     }
     ki_free(plan->steps.step);
     ki_free(plan->merged);
+    ki_free(plan->merged_norms);
     ki_free(plan->buffer);
     plan->backend->type->free(plan->backend, plan->block);
     plan->backend->type->free(plan->backend, plan->labels);

@@ -14,7 +14,7 @@ struct ki_plan {
     ki_params *params;
     ki_plan_options options;
     ki_steps steps;
-    ki_node *merged; /* nodes of merged convolutions */
+    ki_node *merged, *merged_norms; /* nodes of merged convolutions and batch norms */
     ki_buffer *buffer;
     size_t n_buffers, buffer_capacity;
     char *block; /* device memory of all buffers and the scratchpad behind them */
@@ -27,6 +27,10 @@ struct ki_plan {
     double forward_flops;
 };
 
+/* The parameters of step b begin where those of a end. */
+bool ki_plan_follows(const ki_plan *plan, const ki_step *a, const ki_step *b);
+/* Make the batch norms before a concat one behind it, where that is possible; steps are renumbered. */
+kith_status ki_plan_merge_norms(ki_plan *plan, kith_error *err);
 /* Make convolutions of one source one, where that is possible; steps are renumbered. */
 kith_status ki_plan_merge(ki_plan *plan, kith_error *err);
 /* Decide which concats are made of slices: their steps get slice_of, slice_at and a pitch. Edges must

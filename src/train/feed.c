@@ -160,6 +160,7 @@ kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_ed
     KI_TRY(upload(feed, batch, err));
     KI_TRY(feed->queues->mark_follow(backend, feed->copied, KI_QUEUE_MAIN, err));
     KI_TRY(feed->queues->copy(backend, KI_QUEUE_MAIN, feed->device, feed->staging, feed->header_bytes, err));
+    ki_backend_note(backend, "batch copied (beside a step)", (double)batch->n * (double)feed->pixel_bytes);
     if (feed->pixel_bytes) {
         feed->images.n = batch->n;
         KI_TRY(backend->type->images(backend, &feed->images, input_edge, input, err));

@@ -132,6 +132,7 @@ static void test_queues(void **state) {
         assert_memory_equal(back, host, BYTES);
     }
     double seconds = -1;
+    assert_ok(q->mark_wait(b, consumed, &err), &err);
     assert_ok(q->mark_seconds(b, copied, consumed, &seconds, &err), &err);
     assert_true(seconds >= 0 && seconds < 10);
     size_t used = 0, all = 0;

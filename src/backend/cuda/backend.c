@@ -231,6 +231,7 @@ const ki_backend_type ki_backend_cuda = {
     .can_mask_concat = true,
     .can_slice_concat = true,
     .can_merge_convs = true,
+    .skips_lost_biases = true,
     .join = ki_cuda_join,
     .optim = ki_cuda_optim,
     .sum_squares = ki_cuda_sum_squares,
