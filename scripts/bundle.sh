@@ -76,4 +76,4 @@ xz -dc "$(dirname "$0")/kith.tar.xz" | tar -C "$1" -xf -
 UNPACK
 ls "$stage/bin" "$stage/lib" >"$out/contents.txt"
 size=$(wc -c <"$out/kith.tar.xz")
-echo "$out/kith.tar.xz: $size bytes, $(ls "$stage/bin" | wc -l) programs, $(ls "$stage/lib" | wc -l) libraries"
+echo "$out/kith.tar.xz: $size bytes, $(find "$stage/bin" -type f | wc -l) programs, $(find "$stage/lib" -type f | wc -l) libraries"

@@ -6,8 +6,10 @@
 # Programs are those of build/cuda, or of a bundle (scripts/bundle.sh) when RUN names its run.sh. CUB names a
 # CUB-200-2011 folder and WEIGHTS a GoogLeNet file for the curve; without them it is drawn on glyphs. Whole logs
 # go to OUT (default: a new folder in /tmp); a line per check to the terminal. Exit status 1 when one failed.
+# Checks are called by the words of WHAT (SC2317), options are lists of words (SC2086).
+# shellcheck disable=SC2317,SC2086,SC2181
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 out=${1:-$(mktemp -d)}
 [ $# -gt 0 ] && shift
 what=${*:-tests curve bits sanitizer}
