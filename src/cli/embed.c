@@ -267,7 +267,7 @@ int cmd_embed(int argc, char **argv) {
         CLI_TEXT("out|o", "FILE", &a.out, "where the values go (.npy)"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "[MODEL.safetensors] [IMAGE… | FOLDER… | BATCH.npy]",
+        .operands = "[MODEL.safetensors | RUN] [IMAGE… | FOLDER… | BATCH.npy]",
         .least = 0,
         .most = -1,
         .options = options,
@@ -282,9 +282,12 @@ int cmd_embed(int argc, char **argv) {
     if (parsed != CLI_RUN) return parsed;
     a.model.seed = (uint64_t)seed;
     int at = 1;
-    if (at < argc && ends_with(argv[at], ".safetensors")) {
+    char path[4096];
+    const char *model = at < argc ? cli_model_path(argv[at], path, sizeof path) : NULL;
+    if (model && ends_with(model, ".safetensors")) {
         if (a.model.weights) return cli_misused("embed", "'%.60s' and --weights are both given", argv[at]);
-        a.model.weights = argv[at++];
+        a.model.weights = model;
+        at++;
     }
     if (argc - at == 1 && ends_with(argv[at], ".npy")) {
         a.batch = argv[at];

@@ -243,13 +243,14 @@ int cmd_eval(int argc, char **argv) {
         CLI_FLAG("json", &a.json, "print the result as JSON, in fractions"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "[MODEL | A.json B.json]",
+        .operands = "[MODEL | RUN | A.json B.json]",
         .least = 0,
         .most = 2,
         .options = options,
         .details =
             "kith eval --embedding E.npy --labels Y.npy judges embeddings made elsewhere;\n"
-            "kith eval MODEL --data DIR embeds a data set and judges the result;\n"
+            "kith eval MODEL --data DIR embeds a data set and judges the result; the folder of a run is its "
+            "model;\n"
             "kith eval --compare A.json B.json says which of two results is better, and whether they may be "
             "compared."};
     const int parsed = cli_parse(&usage, &argc, argv);
@@ -260,7 +261,8 @@ int cmd_eval(int argc, char **argv) {
         return eval_compare(argv[1], argv[2], &err) == KITH_OK ? CLI_OK : cli_fail(&err);
     }
     if (argc > 2) return cli_misused("eval", "'%.60s' is one too many; wants one MODEL", argv[2]);
-    if (argc == 2) a.model.model = argv[1];
+    char path[4096];
+    if (argc == 2) a.model.model = cli_model_path(argv[1], path, sizeof path);
     int status = check_sources(&a, argc);
     kith_retrieval_options retrieval = {.metric = (kith_metric)a.metric, .device = a.model.device};
     eval_result result = {.metric = (kith_metric)a.metric, .shows_classes = a.classes};

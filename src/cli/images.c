@@ -1,7 +1,9 @@
 #include "cli/images.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -62,4 +64,13 @@ kith_status cli_tap_count(const kith_model *model, const char *tap, int64_t *ret
     *ret_n = 1;
     for (int i = 0; i < n_dims; i++) *ret_n *= dim[i];
     return KITH_OK;
+}
+
+const char *cli_model_path(const char *name, char *buf, size_t buf_bytes) {
+    static const char *const files[] = {"model.safetensors", "best.safetensors"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        const int n = snprintf(buf, buf_bytes, "%s/%s", name, files[i]);
+        if (n > 0 && (size_t)n < buf_bytes && access(buf, F_OK) == 0) return buf;
+    }
+    return name;
 }

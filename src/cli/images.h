@@ -16,6 +16,10 @@ const char *cli_resize(const kith_model_info *info, const char *given);
 kith_status cli_transform(const kith_model_info *info, const char *resize, kith_transform *ret_transform,
                           kith_error *err);
 
+/* The model file that a name means: of the folder of a run its model.safetensors, else best.safetensors, written
+ * into buf; any other name as it is. */
+const char *cli_model_path(const char *name, char *buf, size_t buf_bytes);
+
 /* The tap that is meant when none is named. */
 const char *cli_default_tap(const kith_model_info *info);
 

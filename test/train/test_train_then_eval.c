@@ -33,7 +33,7 @@ static void test_eval_finds_what_training_found(void **state) {
             "'%s/run'",
             kith, KITH_SOURCE_DIR, folder, folder) != 0)
         fail_msg("%s", output);
-    if (run("'%s' eval '%s/run/model.safetensors' --data '%s/glyphs' --metrics retrieval --bootstrap 0 "
+    if (run("'%s' eval '%s/run' --data '%s/glyphs' --metrics retrieval --bootstrap 0 "
             "--json "
             "> '%s/card.json' 2> /dev/null",
             kith, folder, folder, folder) != 0)
