@@ -1,5 +1,9 @@
-/* Whole backbones on cuda against cpu: slices, fusions, folded batch norms, joins and masks together. Small
- * images, all layers. */
+/* Whole backbones on cuda against cpu: slices, fusions, folded batch norms, joins and masks together.
+ *
+ * A gradient of a whole network is not a smooth function: where rounding turns a ReLU or the place of a maximum the
+ * other way, all layers before it move. How much is seen on the cpu itself, which runs a second time with input
+ * that is off by a few last bits: cuda may be as far off as that. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,6 +18,7 @@ enum { MB = 1, IS_EMULATED = 1 }; /* no device: what takes long is left out */
 enum { MB = 4, IS_EMULATED = 0 };
 #endif
 enum { DIM = 16 };
+#define MOST_FLIPPED 2e-2 /* however much the cpu's own gradients move */
 
 typedef struct side {
     ki_backend *backend;
@@ -72,43 +77,69 @@ static void near(const char *backbone, const char *what, const float *found, con
         fail_msg("%s: %s is off by %.3g, at most %g wanted", backbone, what, off, tolerance);
 }
 
+static void run(side *s, ki_mode mode, const float *input, const float *grad_map, const float *grad) {
+    kith_error err;
+    for (int round = 0; round < 2; round++) {
+        assert_ok(ki_params_zero_diffs(s->params, &err), &err);
+        assert_ok(ki_plan_set_input(s->plan, input, &err), &err);
+        assert_ok(ki_plan_forward(s->plan, &err), &err);
+        if (mode != KI_TRAIN) continue;
+        assert_ok(ki_plan_set_grad(s->plan, "map", grad_map, &err), &err);
+        assert_ok(ki_plan_set_grad(s->plan, "embedding", grad, &err), &err);
+        assert_ok(ki_plan_backward(s->plan, &err), &err);
+    }
+}
+
+static void read_diff(const side *s, const char *name, float *diff) {
+    kith_error err;
+    assert_ok(ki_params_get_diff(s->params, ki_params_find(s->params, name), diff, &err), &err);
+}
+
+/* The gradients of b against those of a; c has a's with input a few last bits off. */
+static void check_gradients(const char *backbone, const side *a, const side *b, const side *c,
+                            double tolerance) {
+    double worst = 0, nudged = 0;
+    for (int i = 0; i < ki_params_count(a->params); i++) {
+        const ki_param *p = ki_params_at(a->params, i);
+        if (!p->trained) continue;
+        float *d[3];
+        const side *sides[3] = {a, b, c};
+        for (int k = 0; k < 3; k++) {
+            d[k] = malloc((size_t)p->n * sizeof(float));
+            read_diff(sides[k], p->name, d[k]);
+        }
+        const double own = testing_relative_l2(d[2], d[0], p->n);
+        const double off = testing_relative_l2(d[1], d[0], p->n);
+        if (off > worst) worst = off;
+        if (own > nudged) nudged = own;
+        near(backbone, p->name, d[1], d[0], p->n, fmax(tolerance, fmin(4 * own, MOST_FLIPPED)));
+        for (int k = 0; k < 3; k++) free(d[k]);
+    }
+    print_message("%s: gradients off by %.2g at most; the cpu's own move by %.2g\n", backbone, worst, nudged);
+}
+
 static void check(const char *backbone, int64_t size, ki_mode mode, ki_precision precision, double tolerance,
                   double grad_tolerance) {
     kith_error err;
-    side a, b;
+    side a, b, c;
     open_side(&a, "cpu", KI_FLOAT32, backbone, size, mode);
     open_side(&b, "cuda", precision, backbone, size, mode);
+    open_side(&c, "cpu", KI_FLOAT32, backbone, size, mode);
     const int64_t n_map = tap_count(&a, "map"), n_out = tap_count(&a, "embedding");
     float *input = drawn(MB * 3 * size * size, 0), *grad_map = drawn(n_map, 1), *grad = drawn(n_out, 2);
     for (int64_t i = 0; i < n_map; i++) grad_map[i] *= 0.01f;
     float *x[2] = {malloc((size_t)n_map * sizeof(float)), malloc((size_t)n_map * sizeof(float))};
-    side *both[] = {&a, &b};
-    for (int w = 0; w < 2; w++) {
-        side *s = both[w];
-        for (int round = 0; round < 2; round++) {
-            assert_ok(ki_params_zero_diffs(s->params, &err), &err);
-            assert_ok(ki_plan_set_input(s->plan, input, &err), &err);
-            assert_ok(ki_plan_forward(s->plan, &err), &err);
-            if (mode != KI_TRAIN) continue;
-            assert_ok(ki_plan_set_grad(s->plan, "map", grad_map, &err), &err);
-            assert_ok(ki_plan_set_grad(s->plan, "embedding", grad, &err), &err);
-            assert_ok(ki_plan_backward(s->plan, &err), &err);
-        }
-    }
+    const side *both[] = {&a, &b};
+    run(&a, mode, input, grad_map, grad);
+    run(&b, mode, input, grad_map, grad);
+    ki_rng rng = ki_rng_at(2, KI_RNG_TEST, 3, 0);
+    for (int64_t i = 0; i < MB * 3 * size * size; i++) input[i] *= (float)(1 + 4e-7 * ki_rng_normal(&rng));
+    run(&c, mode, input, grad_map, grad);
     for (int w = 0; w < 2; w++) assert_ok(ki_plan_read(both[w]->plan, "map", x[w], &err), &err);
     near(backbone, "the map", x[1], x[0], n_map, tolerance);
     for (int w = 0; w < 2; w++) assert_ok(ki_plan_read(both[w]->plan, "embedding", x[w], &err), &err);
     near(backbone, "the embedding", x[1], x[0], n_out, tolerance);
-    for (int i = 0; mode == KI_TRAIN && i < ki_params_count(a.params); i++) {
-        const ki_param *p = ki_params_at(a.params, i), *q = ki_params_find(b.params, p->name);
-        if (!p->trained) continue;
-        float *d[2] = {malloc((size_t)p->n * sizeof(float)), malloc((size_t)p->n * sizeof(float))};
-        assert_ok(ki_params_get_diff(a.params, p, d[0], &err), &err);
-        assert_ok(ki_params_get_diff(b.params, q, d[1], &err), &err);
-        near(backbone, p->name, d[1], d[0], p->n, grad_tolerance);
-        free(d[0]);
-        free(d[1]);
-    }
+    if (mode == KI_TRAIN) check_gradients(backbone, &a, &b, &c, grad_tolerance);
     free(input);
     free(grad_map);
     free(grad);
@@ -116,19 +147,20 @@ static void check(const char *backbone, int64_t size, ki_mode mode, ki_precision
     free(x[1]);
     close_side(&a);
     close_side(&b);
+    close_side(&c);
 }
 
 static void test_googlenet(void **state) {
     (void)state;
     check("googlenet", 47, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-4);
-    if (!IS_EMULATED) check("googlenet", 227, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-3);
+    if (!IS_EMULATED) check("googlenet", 227, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-4);
     if (!IS_EMULATED) check("googlenet", 47, KI_INFER, KI_FLOAT32, 1e-5, 0);
 }
 
 static void test_bn_inception(void **state) {
     (void)state;
     if (!IS_EMULATED) check("bn_inception", 63, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-4);
-    if (!IS_EMULATED) check("bn_inception", 227, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-3);
+    if (!IS_EMULATED) check("bn_inception", 227, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-4);
     check("bn_inception", 63, KI_INFER, KI_FLOAT32, 1e-5, 0);
 }
 
@@ -136,7 +168,7 @@ static void test_resnet50(void **state) {
     (void)state;
     if (IS_EMULATED) skip();
     check("resnet50", 33, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-4);
-    check("resnet50", 227, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-3);
+    check("resnet50", 227, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-4);
     check("resnet50", 33, KI_INFER, KI_FLOAT32, 1e-5, 0);
 }
 

@@ -25,10 +25,9 @@ static __global__ void entropy_rows(const float *s, int m, float eta, float *g, 
     const float share = m > 1 ? (float)(1 / ((double)m * (double)(m - 1))) : 0;
     double sum = 0;
     for (int j = (int)threadIdx.x; j < m; j += (int)blockDim.x) {
-        const float z = eta - s[row + j], t = expf(-fabsf(z));
-        const float p = (z < 0 ? t : 1) / (1 + t), q = (z < 0 ? 1 : t) / (1 + t);
-        if (j != i) sum += (double)(fmaxf(z, 0) + log1pf(t)) - (double)(z * p);
-        g[row + j] = j == i ? 0 : -share * z * p * q;
+        const float z = eta - s[row + j], t = expf(-fabsf(z)), r = t / (1 + t);
+        if (j != i) sum += (double)(log1pf(t) + fabsf(z) * r);
+        g[row + j] = j == i ? 0 : -share * z * r * (1 - r);
     }
     sum = ki_block_sum(sum, room);
     if (threadIdx.x == 0) row_value[i] = m > 1 ? -sum / ((double)m * (double)(m - 1)) : 0;

@@ -3,7 +3,9 @@
  *   p_ij = 1 / (1 + e^(D_ij - eta)), D squared distance: the chance that i and j are of one class
  *   h_ij = -p ln p - (1 - p) ln(1 - p)
  *   L = -mean over ordered pairs i != j of h_ij
- *   dL/dD_ij = -z p (1 - p) / N, z = eta - D_ij; h = softplus(z) - z p
+ *   dL/dD_ij = -z p (1 - p) / N, z = eta - D_ij
+ *
+ * With r = min(p, 1 - p) = 1 / (1 + e^|z|) nothing cancels: h = softplus(-|z|) + |z| r, p (1 - p) = r (1 - r).
  *
  * The entropy is largest at D = eta for every pair: items of a class move apart, classes together. That is
  * what DML-DA (Fig. 4 and its text) says of the entropy regularizer it compares with, printing no formula;
@@ -26,17 +28,19 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
     const settings *o = context;
     const ki_vec *vec = pairs->vec;
     const ki_real eta = (ki_real)o->eta;
+    ki_real *size = row->scratch;
+    for (int64_t j = 0; j < row->n; j++) size[j] = row->s[j] < eta ? eta - row->s[j] : row->s[j] - eta;
     double sum = 0;
-    /* weight -1 on a slope of -1 leaves p itself in g. */
+    /* weight -1 on a slope of -1 leaves r itself in g. */
     for (int kind = KI_PAIR_POSITIVE; kind <= KI_PAIR_NEGATIVE; kind++)
-        sum += (double)vec->softplus(row->s, row->pair, kind, -1, eta, -1, row->g, row->n);
+        sum += (double)vec->softplus(size, row->pair, kind, -1, 0, -1, row->g, row->n);
     ki_real inner = 0;
     for (int64_t j = 0; j < row->n; j++) {
-        const ki_real p = row->g[j], z = eta - row->s[j]; /* p is 0 where there is no pair */
-        inner += z * p;
-        row->g[j] = -z * p * (1 - p);
+        const ki_real r = row->g[j]; /* 0 where there is no pair */
+        inner += size[j] * r;
+        row->g[j] = (row->s[j] - eta) * r * (1 - r);
     }
-    return -(sum - (double)inner);
+    return -(sum + (double)inner);
 }
 
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
