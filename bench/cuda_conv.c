@@ -240,7 +240,7 @@ static double worst_error(ki_backend *backend, ki_conv_algorithm *algorithm, con
     check(backend->type->download(backend, t.device, before, kept, &err), "download");
     check(backend->type->sync(backend, &err), "download");
     check(ki_conv_bind(algorithm, &t.io, &err), "bind");
-    check(ki_conv_run(algorithm, &err), "run");
+    check(ki_conv_run(algorithm, ki_cuda_of(backend)->stream, &err), "run");
     check_cuda(cudaStreamSynchronize(ki_cuda_of(backend)->stream), "run");
     check(backend->type->download(backend, t.device, after, kept, &err), "download");
     check(backend->type->sync(backend, &err), "download");

@@ -80,6 +80,10 @@ typedef struct ki_kernel_info {
     bool mask_in_join; /* ReLU was fused; its backward is left to `join` with dst as the mask */
     bool joins;        /* backward takes several diff_dst parts and sums them itself */
     bool shares_diff;  /* backward is the identity to every source: no call, diff_dst is passed on */
+    /* Backward leaves work beside the queue, which goes on until `settle`: it reads every src, where
+     * late_reads_diff_dst the gradient too, and late_bytes of memory of its own. */
+    bool is_late, late_reads_diff_dst;
+    size_t late_bytes;
 } ki_kernel_info;
 
 typedef struct ki_param_slot {
@@ -94,7 +98,7 @@ typedef struct ki_binding {
     void *diff_src[KI_MAX_SRC]; /* NULL where not wanted */
     const void *diff_dst[KI_MAX_SRC];
     int n_diff_dst; /* 1 unless the kernel joins */
-    void *workspace, *scratch;
+    void *workspace, *scratch, *late;
     ki_param_slot param[KI_MAX_PARAMS];
     const int32_t *labels; /* softmax_xent: [mb] */
     const uint64_t *step;  /* dropout: the step number, read when the kernel runs */
@@ -103,7 +107,7 @@ typedef struct ki_binding {
 typedef struct ki_backend ki_backend;
 typedef struct ki_kernel ki_kernel; /* each backend's kernels begin with this struct */
 
-/* One op on one backend. Every function but pack and backward must be there. */
+/* One op on one backend. Every function but pack, backward and settle must be there. */
 typedef struct ki_kernel_type {
     kith_status (*create)(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                           ki_kernel **ret_kernel, kith_error *err);
@@ -111,6 +115,8 @@ typedef struct ki_kernel_type {
     kith_status (*pack)(ki_kernel *kernel, kith_error *err); /* optional: masters have changed */
     kith_status (*forward)(ki_kernel *kernel, kith_error *err);
     kith_status (*backward)(ki_kernel *kernel, kith_error *err); /* optional: inference only */
+    /* Of late kernels: what is queued from now on comes after all that this and earlier backwards left. */
+    kith_status (*settle)(ki_kernel *kernel, kith_error *err);
     void (*free)(ki_kernel *kernel);
 } ki_kernel_type;
 

@@ -5,6 +5,17 @@
 static int backward_time(const ki_plan *plan, int s) { return 2 * plan->steps.n - 1 - s; }
 static int end_time(const ki_plan *plan) { return 2 * plan->steps.n; }
 
+/* Until when the work that step s left beside the queue may go on: ki_plan_backward settles it before the
+ * KI_LATE_STEPS-th late step after it. */
+static int late_time(const ki_plan *plan, int s) {
+    int n = 0;
+    for (int i = s - 1; i >= 0; i--) {
+        const ki_step *step = &plan->steps.step[i];
+        if (ki_step_is_late(step) && ++n == KI_LATE_STEPS) return backward_time(plan, i);
+    }
+    return end_time(plan);
+}
+
 static kith_status add_buffer(ki_plan *plan, size_t bytes, int first, int last, ki_place *ret_place,
                               kith_error *err) {
     KI_TRY(ki_grow(&plan->buffer, &plan->buffer_capacity, plan->n_buffers + 1, sizeof *plan->buffer,
@@ -47,11 +58,11 @@ static kith_status plan_forward_buffers(ki_plan *plan, kith_error *err) {
                               err));
         for (int k = 0; k < step->n_src; k++) read_at(plan, plan->steps.step[step->src[k]].dst, s);
         if (!step->runs_backward) continue;
-        const int back = backward_time(plan, s);
+        const int back = ki_step_is_late(step) ? late_time(plan, s) : backward_time(plan, s);
         for (int k = 0; step->info.backward_reads_src && k < step->n_src; k++)
             read_at(plan, plan->steps.step[step->src[k]].dst, back);
         if (step->info.backward_reads_dst || (step->info.mask_in_join && !step->mask_done))
-            read_at(plan, step->dst, back);
+            read_at(plan, step->dst, backward_time(plan, s));
     }
     return KITH_OK;
 }
@@ -143,6 +154,14 @@ static kith_status give_part(ki_plan *plan, int s, int k, kith_error *err) {
     return add_part(src, (ki_part){step->diff_src[k], false}, err);
 }
 
+static kith_status plan_late(ki_plan *plan, int s, kith_error *err) {
+    ki_step *step = &plan->steps.step[s];
+    const int late = late_time(plan, s);
+    if (step->info.late_reads_diff_dst) read_at(plan, step->diff, late);
+    if (step->info.late_bytes == 0) return KITH_OK;
+    return add_buffer(plan, step->info.late_bytes, backward_time(plan, s), late, &step->late, err);
+}
+
 static kith_status plan_backward_buffers(ki_plan *plan, kith_error *err) {
     for (int s = plan->steps.n - 1; s >= 0; s--) {
         ki_step *step = &plan->steps.step[s];
@@ -153,6 +172,7 @@ static kith_status plan_backward_buffers(ki_plan *plan, kith_error *err) {
         }
         if (step->n_parts == 0 || step->is_view) continue;
         KI_TRY(plan_join(plan, s, err));
+        if (ki_step_is_late(step)) KI_TRY(plan_late(plan, s, err));
         if (step->node->kind == KI_OP_INPUT) {
             read_at(plan, step->diff, end_time(plan));
             continue;

@@ -66,6 +66,7 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend,
                     .slice_of = -1,
                     .dst = KI_NOWHERE,
                     .workspace = KI_NOWHERE,
+                    .late = KI_NOWHERE,
                     .grad = KI_NOWHERE,
                     .diff = KI_NOWHERE};
     int last = i, next = -1;

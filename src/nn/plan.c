@@ -141,6 +141,7 @@ static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {
     if (!step->kernel) return KITH_OK;
     ki_binding binding = {.dst = ki_plan_address(plan, step->dst),
                           .workspace = ki_plan_address(plan, step->workspace),
+                          .late = ki_plan_address(plan, step->late),
                           .scratch = plan->block + plan->block_bytes,
                           .labels = plan->labels,
                           .step = plan->step ? plan->step : plan->options.step};

@@ -39,6 +39,13 @@ void ki_plan_slice(ki_plan *plan);
 /* Give every step its buffers. */
 kith_status ki_plan_buffers(ki_plan *plan, kith_error *err);
 
+/* Late work of so many steps may be going on beside the steps after them. */
+enum { KI_LATE_STEPS = 4 };
+
+static inline bool ki_step_is_late(const ki_step *step) {
+    return step->runs_backward && step->kernel && step->info.is_late;
+}
+
 static inline void *ki_plan_address(const ki_plan *plan, ki_place place) {
     return place.buffer < 0 ? NULL : plan->block + plan->buffer[place.buffer].offset + place.offset;
 }

@@ -185,8 +185,16 @@ kith_status ki_plan_backward(ki_plan *plan, kith_error *err) {
     const ki_backend_type *type = plan->backend->type;
     if (plan->options.mode != KI_TRAIN) return ki_fail(err, KITH_EINVAL, "backward on a plan for inference");
     if (!plan->has_run) return ki_fail(err, KITH_EINVAL, "backward before forward");
+    ki_kernel *late[KI_LATE_STEPS]; /* a ring */
+    int n_late = 0;
     for (int s = plan->steps.n - 1; s >= 0; s--) {
         ki_step *step = &plan->steps.step[s];
+        if (ki_step_is_late(step)) {
+            ki_kernel **place = &late[n_late % KI_LATE_STEPS];
+            if (n_late >= KI_LATE_STEPS) KI_TRY((*place)->type->settle(*place, err));
+            *place = step->kernel;
+            n_late++;
+        }
         if (step->grad.buffer >= 0) {
             if (!step->grad_is_set && !step->grad_is_lent)
                 KI_TRY(type->zero(plan->backend, ki_plan_address(plan, step->grad), step->edge.bytes, err));
@@ -204,7 +212,9 @@ kith_status ki_plan_backward(ki_plan *plan, kith_error *err) {
         if (status != KITH_OK) return ki_prefix(err, status, "node %s", step->node->name);
         note_backward(plan, step, before);
     }
-    return KITH_OK;
+    if (n_late == 0) return KITH_OK;
+    ki_kernel *last = late[(n_late - 1) % KI_LATE_STEPS];
+    return last->type->settle(last, err);
 }
 
 kith_status ki_plan_read_input_grad(ki_plan *plan, ki_real *host, kith_error *err) {

@@ -46,7 +46,7 @@ typedef struct ki_step {
     int slice_of; /* the sliced concat this step writes into, or the merged step it is part of; -1: none */
     int64_t slice_at; /* first channel there */
 
-    ki_place dst, workspace, grad;
+    ki_place dst, workspace, late, grad;
     ki_place diff_src[KI_MAX_SRC];
     int n_parts;
     ki_part part[KI_MAX_PARTS];

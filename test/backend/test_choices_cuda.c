@@ -100,6 +100,7 @@ static void test_a_bad_file_is_ignored(void **state) {
         "kith choices 1\nCard 9, x\na\tone\nend 1",
     };
     ki_choices *choices = open_choices("Card 9, x");
+    assert_true(ki_choices_are_kept(choices));
     set(choices, "z", "there");
     ki_choices_free(choices); /* makes the folder */
     for (size_t i = 0; i < N_ROWS(bad); i++) {
@@ -124,6 +125,7 @@ static void test_a_folder_that_cannot_be_written(void **state) {
     set(choices, "a", "one");
     ki_choices_save(choices);
     assert_true(n_lines > 0);
+    assert_false(ki_choices_are_kept(choices));
     assert_string_equal(ki_choices_get(choices, "a"), "one");
     ki_choices_free(choices);
 }

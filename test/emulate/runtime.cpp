@@ -1,10 +1,12 @@
 /* The CUDA runtime on the host: everything runs at once when it is queued, or goes into the graph when the
- * stream is being captured. Device memory is host memory, filled with NaN when it is taken; copies check that
+ * stream is being captured. What a stream of low priority is given is put off until somebody waits for it, so
+ * that memory used again too early is seen. Device memory is host memory, filled with NaN when it is taken; copies check that
  * what is called device memory is. There are two devices, so that nothing can assume the first. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <chrono>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -14,15 +16,20 @@
 #include "emulate/emulate.h"
 #include "emulate/emulated.h"
 
-enum { N_DEVICES = 2 };
+enum { N_DEVICES = 2, LEAST_PRIORITY = 1 };
 
 struct ki_emulate_stream {
     int device;
     ki_emulate_graph *graph; /* being captured */
+    bool is_lazy;
+    size_t n_given, n_done; /* a lazy one's work, in order */
+    std::deque<std::function<void()>> put_off;
 };
 struct ki_emulate_event {
     std::chrono::steady_clock::time_point at;
     ki_emulate_graph *graph; /* recorded while capturing */
+    cudaStream_t stream;     /* NULL: all before it is done */
+    size_t n_given;          /* of the stream's work, before it */
 };
 struct ki_emulate_graph {
     std::vector<std::function<void()>> work;
@@ -57,11 +64,27 @@ bool is_device(const void *ptr, size_t bytes) {
 cudaError_t queue(cudaStream_t stream, std::function<void()> work) {
     guard g(lock);
     if (stream && stream->device != device) return fail(cudaErrorInvalidResourceHandle);
-    if (stream && stream->graph)
+    if (stream && stream->is_lazy) {
+        stream->n_given++;
+        stream->put_off.push_back(std::move(work));
+    } else if (stream && stream->graph)
         stream->graph->work.push_back(std::move(work));
     else
         work();
     return cudaSuccess;
+}
+
+/* Do what a lazy stream was given, up to its n-th piece. */
+void catch_up(cudaStream_t stream, size_t n) {
+    while (stream->n_done < n && !stream->put_off.empty()) {
+        std::function<void()> work = std::move(stream->put_off.front());
+        stream->put_off.pop_front();
+        stream->n_done++;
+        if (stream->graph)
+            stream->graph->work.push_back(std::move(work));
+        else
+            work();
+    }
 }
 
 bool are_places_right(void *dst, const void *src, size_t bytes, cudaMemcpyKind kind) {
@@ -242,31 +265,45 @@ cudaError_t cudaMemset(void *dst, int value, size_t bytes) {
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+    return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) {
     (void)flags;
     guard g(lock);
-    *stream = new ki_emulate_stream{device, nullptr};
+    *stream = new ki_emulate_stream{device, nullptr, priority == LEAST_PRIORITY, 0, 0, {}};
     streams.insert(*stream);
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+    *least = LEAST_PRIORITY;
+    *greatest = 0;
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     guard g(lock);
+    catch_up(stream, stream->n_given);
     streams.erase(stream);
     delete stream;
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-    return stream && stream->graph ? fail(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
+    guard g(lock);
+    if (stream && stream->graph) return fail(cudaErrorStreamCaptureUnsupported);
+    if (stream) catch_up(stream, stream->n_given);
+    return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 /* A second stream that waits for an event of a capture joins the capture. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
     (void)flags;
+    guard g(lock);
     if (captures.count(event->graph) && !stream->graph) stream->graph = event->graph;
+    if (event->stream) catch_up(event->stream, event->n_given);
     return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
     (void)flags;
-    *event = new ki_emulate_event{{}, nullptr};
+    *event = new ki_emulate_event{{}, nullptr, nullptr, 0};
     return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, 0); }
@@ -277,10 +314,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     event->at = std::chrono::steady_clock::now();
     event->graph = stream ? stream->graph : nullptr;
+    event->stream = stream && stream->is_lazy ? stream : nullptr;
+    event->n_given = event->stream ? stream->n_given : 0;
     return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-    (void)event;
+    guard g(lock);
+    if (event->stream) catch_up(event->stream, event->n_given);
     return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
@@ -303,8 +343,12 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
     return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    guard g(lock);
     if (!stream->graph) return fail(cudaErrorInvalidValue);
     *graph = stream->graph;
+    for (cudaStream_t s : streams) { /* a forked stream must have been joined */
+        if (s->graph == *graph && !s->put_off.empty()) return fail(cudaErrorStreamCaptureUnsupported);
+    }
     captures.erase(*graph);
     for (cudaStream_t s : streams) {
         if (s->graph == *graph) s->graph = nullptr;

@@ -367,8 +367,10 @@ static kith_status run_bind(op_run *run, kith_error *err) {
     }
     KI_TRY(device_new(run, run->info.workspace_bytes, &run->device_workspace, err));
     KI_TRY(device_new(run, run->info.scratch_bytes, &run->device_scratch, err));
+    KI_TRY(device_new(run, run->info.late_bytes, &run->device_late, err));
     b.workspace = run->device_workspace;
     b.scratch = run->device_scratch;
+    b.late = run->device_late;
     for (int i = 0; i < run->n_params; i++) {
         op_param *p = &run->param[i];
         KI_TRY(device_new(run, (size_t)p->n * sizeof(ki_real), &p->device_value, err));
@@ -443,8 +445,8 @@ void op_run_release(op_run *run) {
     const ki_backend_type *type = run->backend->type;
     if (run->kernel) run->kernel->type->free(run->kernel);
     void *const device[] = {run->device_dst,       run->device_diff_dst[0], run->device_diff_dst[1],
-                            run->device_workspace, run->device_scratch,     run->device_labels,
-                            run->device_step};
+                            run->device_workspace, run->device_scratch,     run->device_late,
+                            run->device_labels,    run->device_step};
     for (size_t i = 0; i < N_ROWS(device); i++) type->free(run->backend, device[i]);
     for (int i = 0; i < KI_MAX_SRC; i++) {
         type->free(run->backend, run->device_src[i]);
@@ -557,6 +559,7 @@ kith_status op_run_backward(op_run *run, kith_error *err) {
         KI_TRY(device_poison(run, run->device_diff_src[i], room_of(&spec->src[i]), err));
     }
     KI_TRY(device_poison(run, run->device_scratch, run->info.scratch_bytes, err));
+    KI_TRY(device_poison(run, run->device_late, run->info.late_bytes, err));
     for (int i = 0; i < run->n_params; i++) {
         op_param *p = &run->param[i];
         if (!p->device_diff) continue;
@@ -564,6 +567,7 @@ kith_status op_run_backward(op_run *run, kith_error *err) {
         KI_TRY(type->upload(run->backend, p->device_diff, p->diff, (size_t)p->n * sizeof *p->diff, err));
     }
     if (!run->info.shares_diff) KI_TRY(run->kernel->type->backward(run->kernel, err));
+    if (run->info.is_late) KI_TRY(run->kernel->type->settle(run->kernel, err));
     for (int i = 0; i < spec->n_src; i++) {
         if (!run->device_diff_src[i]) continue;
         const void *diff = run->info.shares_diff ? run->device_diff_dst[0] : run->device_diff_src[i];

@@ -64,7 +64,7 @@ typedef struct op_run {
     /* The backend's memory. */
     void *device_src[KI_MAX_SRC], *device_diff_src[KI_MAX_SRC], *device_dst, *device_diff_dst[2];
     int64_t gap; /* op_run_init_sliced */
-    void *device_workspace, *device_scratch, *device_labels, *device_step;
+    void *device_workspace, *device_scratch, *device_late, *device_labels, *device_step;
     bool keeps_diffs; /* backward adds to what is in param diffs instead of to zero */
 } op_run;
 

@@ -260,6 +260,8 @@ static kith_status run_cudnn(const ki_conv_algorithm *a, cudaStream_t stream, ki
     if (a->packs_dst && p->pass != KI_CONV_FORWARD)
         KI_CUDA(ki_cuda_bias_relu(p->type, n_pixels, p->oc, a->io.diff_dst, p->dst.pixel, NULL, false,
                                   a->io.workspace, p->oc, stream));
+    if (a->libraries->cudnn_stream != stream) KI_CUDNN(cudnnSetStream(a->libraries->cudnn, stream));
+    a->libraries->cudnn_stream = stream;
     KI_CUDNN(cudnnBackendExecute(a->libraries->cudnn, a->plan, a->pointers));
     if (p->pass != KI_CONV_FORWARD) return KITH_OK;
     const bool is_done = a->form != KI_CUDNN_BARE || !(p->has_bias || p->has_relu);
@@ -271,9 +273,8 @@ static kith_status run_cudnn(const ki_conv_algorithm *a, cudaStream_t stream, ki
     return KITH_OK;
 }
 
-kith_status ki_conv_run(ki_conv_algorithm *a, kith_error *err) {
+kith_status ki_conv_run(ki_conv_algorithm *a, cudaStream_t stream, kith_error *err) {
     const ki_conv_problem *p = &a->problem;
-    cudaStream_t stream = ki_cuda_of(a->backend)->stream;
     if (a->way == KI_WAY_PLAIN) {
         KI_CUDA(ki_cuda_conv_plain(p, &a->io, stream));
         return KITH_OK;
@@ -294,7 +295,7 @@ static kith_status elapsed(const ki_conv_algorithm *a, double *ret_seconds, kith
 static kith_status run_once(ki_conv_algorithm *a, double *ret_seconds, kith_error *err) {
     cudaStream_t stream = ki_cuda_of(a->backend)->stream;
     KI_CUDA(cudaEventRecord(a->libraries->begin, stream));
-    KI_TRY(ki_conv_run(a, err));
+    KI_TRY(ki_conv_run(a, stream, err));
     KI_CUDA(cudaEventRecord(a->libraries->end, stream));
     return elapsed(a, ret_seconds, err);
 }
@@ -304,7 +305,7 @@ static kith_status capture(ki_conv_algorithm *a, int n, cudaGraphExec_t *ret_gra
     cudaGraph_t graph = NULL;
     kith_status status = KITH_OK;
     KI_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    for (int i = 0; i < n && status == KITH_OK; i++) status = ki_conv_run(a, err);
+    for (int i = 0; i < n && status == KITH_OK; i++) status = ki_conv_run(a, stream, err);
     const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
     if (status == KITH_OK && ended != cudaSuccess) status = ki_cuda_fail(err, ended, "cudaStreamEndCapture");
     if (status == KITH_OK) {

@@ -4,12 +4,15 @@
  * ways to compute it: cuDNN engines (with bias and ReLU inside, or behind it as a kernel of ours),
  * cuBLASLt where the convolution is a matrix product, and a plain kernel that can do anything. It
  * times them on scratch tensors and keeps the fastest; the choice is remembered on disk
- * (choices.h), so that the next run asks nobody. In deterministic mode nothing is timed: the first way
- * that gives the same bits in every run is taken.
+ * (choices.h), so that the next run asks nobody. In deterministic mode only ways that give the same bits in
+ * every run are taken, and the choice itself must not change from run to run: where no file can remember
+ * it, nothing is timed and the first such way is taken.
  *
  * No library's types here: the emulator (test/emulate) has the same functions on the host. */
 #ifndef KI_CUDA_ALGORITHMS_H
 #define KI_CUDA_ALGORITHMS_H
+
+#include <cuda_runtime_api.h>
 
 #include "backend/cuda/conv_problem.h"
 #include "core/backend.h"
@@ -38,8 +41,8 @@ double ki_conv_seconds(const ki_conv_algorithm *algorithm);
 
 /* Fix the pointers; may be called again. */
 kith_status ki_conv_bind(ki_conv_algorithm *algorithm, const ki_conv_io *io, kith_error *err);
-/* Queue it on the backend's stream; allocates nothing. */
-kith_status ki_conv_run(ki_conv_algorithm *algorithm, kith_error *err);
+/* Queue it on a stream of the backend; allocates nothing. */
+kith_status ki_conv_run(ki_conv_algorithm *algorithm, cudaStream_t stream, kith_error *err);
 
 /* Give back the memory that trials ran on, and save the choices; kept from one choice to the next until
  * this. */

@@ -14,6 +14,7 @@ static void cuda_close(ki_backend *backend) {
     ki_cuda_free(backend, cuda->counters);
     ki_cuda_free(backend, cuda->sums);
     ki_cuda_free(backend, cuda->staging);
+    if (cuda->late_stream) (void)cudaStreamDestroy(cuda->late_stream);
     if (cuda->copy_stream) (void)cudaStreamDestroy(cuda->copy_stream);
     if (cuda->stream) (void)cudaStreamDestroy(cuda->stream);
     ki_free(cuda);
@@ -22,7 +23,10 @@ static void cuda_close(ki_backend *backend) {
 static kith_status open_streams(cuda_backend *cuda, kith_error *err) {
     KI_CUDA(cudaSetDevice(cuda->device));
     KI_CUDA(cudaDeviceGetAttribute(&cuda->n_processors, cudaDevAttrMultiProcessorCount, cuda->device));
-    KI_CUDA(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
+    int least = 0, greatest = 0;
+    KI_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    KI_CUDA(cudaStreamCreateWithPriority(&cuda->stream, cudaStreamNonBlocking, greatest));
+    KI_CUDA(cudaStreamCreateWithPriority(&cuda->late_stream, cudaStreamNonBlocking, least));
     KI_CUDA(cudaStreamCreateWithFlags(&cuda->copy_stream, cudaStreamNonBlocking));
     void *memory = NULL;
     KI_TRY(ki_cuda_alloc(&cuda->base, KI_CUDA_COUNTERS * sizeof *cuda->counters, &memory, err));

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +179,17 @@ void ki_choices_save(ki_choices *choices) {
 }
 
 /* FOLDER/cuda-NAME.txt with a name of plain letters. */
+bool ki_choices_are_kept(const ki_choices *choices) {
+    if (!choices->path) return false;
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", choices->path);
+    char *end = strrchr(folder, '/');
+    if (!end) return false;
+    make_folders(choices->path);
+    *end = 0;
+    return access(folder, W_OK) == 0;
+}
+
 static kith_status make_path(const char *folder, const char *made_for, char **ret_path, kith_error *err) {
     char path[PATH_MAX];
     const char *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");

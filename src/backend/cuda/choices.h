@@ -7,6 +7,8 @@
 #ifndef KI_CUDA_CHOICES_H
 #define KI_CUDA_CHOICES_H
 
+#include <stdbool.h>
+
 #include "core/error.h"
 
 typedef struct ki_choices ki_choices;
@@ -22,5 +24,7 @@ const char *ki_choices_get(const ki_choices *choices, const char *key);
 /* Neither may hold a tab or a line's end. */
 kith_status ki_choices_set(ki_choices *choices, const char *key, const char *value, kith_error *err);
 void ki_choices_save(ki_choices *choices);
+/* Is there a file that can be written? */
+bool ki_choices_are_kept(const ki_choices *choices);
 
 #endif

@@ -6,8 +6,11 @@
  * kernel, and are added to the masters' for all convolutions at once (conv_group.h); those of 1x1
  * convolutions that are computed as a product are added by the product itself.
  *
- * Where a ReLU is fused, backward first makes the gradient before it, in scratch: one pass that sums the
- * parts it arrives in, masks them, and sums columns for the bias' gradient.
+ * Where a ReLU is fused, backward first makes the gradient before it, in memory of its own: one pass that
+ * sums the parts it arrives in, masks them, and sums columns for the bias' gradient.
+ *
+ * Nobody waits for weight gradients but the optimizer: they are computed on a stream of their own, in the
+ * gaps of what the layers before need. Not so under a probe, which times kernels one by one.
  *
  * Images have few channels, filled up with zeros. Where two neighbouring pixels of 4 channels make 16
  * bytes and the stride is 2, the convolution is done on pairs of pixels: half as wide a kernel on 8
@@ -28,8 +31,9 @@ typedef struct conv {
     void *memory; /* the device's; below are places in it */
     void *packed, *stored_bias, *diff_weights;
     float *packed_bias, *bias_sums;
-    size_t masked_bytes; /* of scratch, at its beginning: diff_dst after the ReLU, without a pitch */
-    ki_diff_rows diff;   /* what makes it */
+    size_t masked_bytes; /* of the late memory, at its beginning: diff_dst after the ReLU, without a pitch */
+    cudaEvent_t forked, done; /* the late stream has what it needs; the weight gradient is there */
+    ki_diff_rows diff;        /* what makes it */
     ki_conv_member member;
 } conv;
 
@@ -37,6 +41,8 @@ static void conv_free(ki_kernel *kernel) {
     conv *k = (conv *)kernel;
     ki_conv_member_leave(kernel->backend, &k->member);
     for (int i = 0; i < KI_N_CONV_PASSES; i++) ki_conv_algorithm_free(k->pass[i]);
+    ki_cuda_event_free(k->forked);
+    ki_cuda_event_free(k->done);
     ki_cuda_free(kernel->backend, k->memory);
     ki_free(k);
 }
@@ -105,6 +111,10 @@ void ki_conv_problems(const ki_backend *backend, const ki_kernel_spec *spec,
     ret_problems[KI_CONV_DIFF_SRC].dst = ret_problems[KI_CONV_DIFF_WEIGHTS].dst = packed;
 }
 
+static size_t late_bytes(const conv *k) {
+    return k->is_trained ? k->masked_bytes + ki_conv_workspace_bytes(k->pass[KI_CONV_DIFF_WEIGHTS]) : 0;
+}
+
 static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                ki_kernel **ret_kernel, kith_error *err) {
     conv *k = NULL;
@@ -137,15 +147,21 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
             ki_round_up((size_t)(k->problem.mb * k->problem.oh * k->problem.ow * k->problem.oc) *
                             ki_number_bytes(k->problem.type),
                         256);
-    for (int i = 0; i < KI_N_CONV_PASSES; i++) {
-        const size_t bytes = (i == KI_CONV_FORWARD ? 0 : k->masked_bytes) +
-                             (k->pass[i] ? ki_conv_workspace_bytes(k->pass[i]) : 0);
+    for (int i = KI_CONV_FORWARD; i <= KI_CONV_DIFF_SRC; i++) {
+        const size_t bytes = k->pass[i] ? ki_conv_workspace_bytes(k->pass[i]) : 0;
         if (bytes > scratch_bytes) scratch_bytes = bytes;
+    }
+    if (k->is_trained) {
+        KI_CHECK(ki_cuda_event_new(backend, &k->forked, err));
+        KI_CHECK(ki_cuda_event_new(backend, &k->done, err));
     }
     *ret_info = (ki_kernel_info){.scratch_bytes = scratch_bytes,
                                  .backward_reads_src = true,
                                  .backward_reads_dst = k->has_relu,
-                                 .joins = k->has_relu};
+                                 .joins = k->has_relu,
+                                 .is_late = k->is_trained,
+                                 .late_reads_diff_dst = !k->has_relu,
+                                 .late_bytes = late_bytes(k)};
     *ret_kernel = &k->base;
     k = NULL;
 done:
@@ -227,7 +243,7 @@ static kith_status conv_bind(ki_kernel *kernel, const ki_binding *b, kith_error 
     for (int i = 0; i < b->n_diff_dst; i++) k->diff.part[i] = b->diff_dst[i];
     if (k->has_relu) {
         k->diff.mask = b->dst;
-        k->diff.out = b->scratch;
+        k->diff.out = k->masked_bytes ? b->late : NULL;
     }
     ki_conv_io io = {.src = b->src[0],
                      .weights = k->packed,
@@ -240,10 +256,8 @@ static kith_status conv_bind(ki_kernel *kernel, const ki_binding *b, kith_error 
                      .diff_master = b->param[KI_W].diff,
                      .workspace = b->scratch};
     for (int i = 0; i < KI_N_CONV_PASSES; i++) {
-        if (i == KI_CONV_DIFF_SRC && k->masked_bytes) { /* the passes after forward read the masked one */
-            io.diff_dst = b->scratch;
-            io.workspace = (char *)b->scratch + k->masked_bytes;
-        }
+        if (k->masked_bytes) io.diff_dst = b->late; /* forward does not read it */
+        if (i == KI_CONV_DIFF_WEIGHTS) io.workspace = b->late ? (char *)b->late + k->masked_bytes : NULL;
         if (k->pass[i]) KI_TRY(ki_conv_bind(k->pass[i], &io, err));
     }
     return KITH_OK;
@@ -267,26 +281,51 @@ static kith_status conv_forward(ki_kernel *kernel, kith_error *err) {
     const conv *k = (const conv *)kernel;
     KI_TRY(ki_conv_pack_now(kernel->backend, err));
     ki_backend_note(kernel->backend, "weights packed", 0);
-    KI_TRY(ki_conv_run(k->pass[KI_CONV_FORWARD], err));
+    KI_TRY(ki_conv_run(k->pass[KI_CONV_FORWARD], ki_cuda_of(kernel->backend)->stream, err));
     ki_backend_note(kernel->backend, "conv2d forward", src_bytes(k) + dst_bytes(k));
+    return KITH_OK;
+}
+
+/* The weight gradient, beside what the stream goes on with. */
+static kith_status queue_late(const conv *k, kith_error *err) {
+    const cuda_backend *cuda = ki_cuda_of(k->base.backend);
+    KI_CUDA(cudaEventRecord(k->forked, cuda->stream));
+    KI_CUDA(cudaStreamWaitEvent(cuda->late_stream, k->forked, 0));
+    KI_TRY(ki_conv_run(k->pass[KI_CONV_DIFF_WEIGHTS], cuda->late_stream, err));
+    KI_CUDA(cudaEventRecord(k->done, cuda->late_stream));
+    return KITH_OK;
+}
+
+static kith_status conv_settle(ki_kernel *kernel, kith_error *err) {
+    const conv *k = (const conv *)kernel;
+    if (kernel->backend->probe) return KITH_OK;
+    KI_CUDA(cudaStreamWaitEvent(ki_cuda_of(kernel->backend)->stream, k->done, 0));
     return KITH_OK;
 }
 
 static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
     conv *k = (conv *)kernel;
     ki_backend *backend = kernel->backend;
+    cudaStream_t stream = ki_cuda_of(backend)->stream;
     if (k->diff.out || k->diff.sums) {
-        KI_CUDA(ki_cuda_diff_rows(k->problem.type, &k->diff, ki_cuda_of(backend)->stream));
+        KI_CUDA(ki_cuda_diff_rows(k->problem.type, &k->diff, stream));
         ki_backend_note(backend, "conv2d mask and bias", (k->diff.out ? 3 : 1) * dst_bytes(k));
     }
-    for (int i = KI_CONV_DIFF_SRC; i < KI_N_CONV_PASSES; i++) {
-        if (!k->pass[i]) continue;
-        KI_TRY(ki_conv_run(k->pass[i], err));
-        ki_backend_note(backend, i == KI_CONV_DIFF_SRC ? "conv2d dgrad" : "conv2d wgrad",
-                        src_bytes(k) + dst_bytes(k));
+    if (k->is_trained && !backend->probe) KI_TRY(queue_late(k, err));
+    if (k->pass[KI_CONV_DIFF_SRC]) {
+        KI_TRY(ki_conv_run(k->pass[KI_CONV_DIFF_SRC], stream, err));
+        ki_backend_note(backend, "conv2d dgrad", src_bytes(k) + dst_bytes(k));
     }
-    if (k->is_trained) KI_TRY(ki_conv_unpack(backend, &k->member, err));
-    ki_backend_note(backend, "weight gradients unpacked", 0);
+    if (!k->is_trained) return KITH_OK;
+    if (backend->probe) {
+        KI_TRY(ki_conv_run(k->pass[KI_CONV_DIFF_WEIGHTS], stream, err));
+        ki_backend_note(backend, "conv2d wgrad", src_bytes(k) + dst_bytes(k));
+    }
+    if (ki_conv_is_last(&k->member)) {
+        KI_TRY(conv_settle(kernel, err));
+        KI_TRY(ki_conv_unpack(backend, &k->member, err));
+        ki_backend_note(backend, "weight gradients unpacked", 0);
+    }
     return KITH_OK;
 }
 
@@ -295,4 +334,5 @@ const ki_kernel_type ki_cuda_conv2d = {.create = conv_create,
                                        .pack = conv_pack,
                                        .forward = conv_forward,
                                        .backward = conv_backward,
+                                       .settle = conv_settle,
                                        .free = conv_free};

@@ -110,10 +110,14 @@ kith_status ki_conv_pack_now(ki_backend *backend, kith_error *err) {
     return KITH_OK;
 }
 
-kith_status ki_conv_unpack(ki_backend *backend, ki_conv_member *member, kith_error *err) {
+bool ki_conv_is_last(const ki_conv_member *member) {
+    return !member->group || member->group->last_backward == member;
+}
+
+kith_status ki_conv_unpack(ki_backend *backend, const ki_conv_member *member, kith_error *err) {
     const ki_conv_group *group = member->group;
     if (!group) return ki_fail(err, KITH_EINTERNAL, "a convolution's backward before any forward");
-    if (group->last_backward != member || group->n_unpack_blocks == 0) return KITH_OK;
+    if (group->n_unpack_blocks == 0) return KITH_OK;
     backend->n_reorders++;
     KI_CUDA(
         ki_cuda_unpack(group->unpack, group->n_unpack, group->n_unpack_blocks, ki_cuda_of(backend)->stream));

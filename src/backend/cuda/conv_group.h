@@ -24,8 +24,10 @@ typedef struct ki_conv_member {
 kith_status ki_conv_pack_later(ki_backend *backend, ki_conv_member *member, kith_error *err);
 /* Pack what is queued, if anything. The first time for a group allocates and waits. */
 kith_status ki_conv_pack_now(ki_backend *backend, kith_error *err);
-/* A member's gradients are queued: the last one's call adds them all to the masters'. */
-kith_status ki_conv_unpack(ki_backend *backend, ki_conv_member *member, kith_error *err);
+/* The member whose backward comes last; it calls ki_conv_unpack when all gradients are queued, which adds them
+ * to the masters'. */
+bool ki_conv_is_last(const ki_conv_member *member);
+kith_status ki_conv_unpack(ki_backend *backend, const ki_conv_member *member, kith_error *err);
 void ki_conv_member_leave(ki_backend *backend, ki_conv_member *member);
 
 #endif

@@ -25,6 +25,7 @@ struct cuda_backend {
     int n_processors;
     cudaStream_t stream;      /* everything but what is said below */
     cudaStream_t copy_stream; /* uploads of the next batch */
+    cudaStream_t late_stream; /* weight gradients, beside the rest of backward */
     unsigned *counters;       /* KI_CUDA_COUNTERS zeros for kernels of `stream` (kernels.h) */
     double *sums;             /* KI_CUDA_SUMS, scratch of kernels of `stream` that have no other */
     void *staging;            /* device memory of import and export */

@@ -37,6 +37,7 @@ static kith_status open_all(cuda_backend *cuda, ki_cuda_libraries *libraries, ki
     KI_CUBLAS(cublasLtCreate(&libraries->lt));
     KI_CUDNN(cudnnCreate(&libraries->cudnn));
     KI_CUDNN(cudnnSetStream(libraries->cudnn, cuda->stream));
+    libraries->cudnn_stream = cuda->stream;
     KI_TRY(ki_cuda_alloc(&cuda->base, GEMM_WORKSPACE, &libraries->workspace, err));
     libraries->workspace_bytes = GEMM_WORKSPACE;
     KI_CUDA(cudaEventCreate(&libraries->begin));

@@ -15,7 +15,8 @@ typedef struct ki_lt_kept ki_lt_kept; /* gemm.c: algorithms by shape */
 typedef struct ki_cuda_libraries {
     cublasLtHandle_t lt;
     cudnnHandle_t cudnn;
-    void *workspace; /* of gemm: calls on one stream take turns */
+    cudaStream_t cudnn_stream; /* what it queues on */
+    void *workspace;           /* of gemm: calls on one stream take turns */
     size_t workspace_bytes;
     ki_lt_kept *kept;
     size_t n_kept, kept_capacity;

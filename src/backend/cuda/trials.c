@@ -51,8 +51,11 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Only the first that can be built: nothing is timed, so that every run chooses the same. */
-static bool only_first(const trial *t) { return t->backend->options.deterministic; }
+/* Only the first that can be built, untimed: every run must choose the same, and there is no file to remember a
+ * choice in. */
+static bool only_first(const trial *t) {
+    return t->backend->options.deterministic && !ki_choices_are_kept(t->libraries->choices);
+}
 
 /* Engines whose arithmetic is not what was asked for. Large Winograd tiles lose digits; in float32 the
  * matrix units mean TF32, and converting inputs down means less than bf16 promises. */
@@ -347,7 +350,7 @@ static void write_key(const ki_backend *backend, const ki_conv_problem *p, char 
              (long long)s->image, (long long)s->row, (long long)s->pixel, (long long)d->image,
              (long long)d->row, (long long)d->pixel, p->has_bias ? " bias" : "", p->has_relu ? " relu" : "",
              p->plain_weights ? " plain" : "", backend->options.tf32 ? " tf32" : "",
-             backend->options.deterministic ? " deterministic" : "");
+             backend->options.deterministic ? " repeatable" : "");
 }
 
 static kith_status choose(trial *t, ki_conv_algorithm **ret_algorithm, kith_error *err) {

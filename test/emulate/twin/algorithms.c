@@ -154,9 +154,9 @@ kith_status ki_conv_bind(ki_conv_algorithm *algorithm, const ki_conv_io *io, kit
     return KITH_OK;
 }
 
-kith_status ki_conv_run(ki_conv_algorithm *a, kith_error *err) {
+kith_status ki_conv_run(ki_conv_algorithm *a, cudaStream_t stream, kith_error *err) {
     static void (*const runs[KI_N_CONV_PASSES])(void *) = {forward_run, diff_src_run, diff_weights_run};
-    KI_CUDA(ki_emulate_run(ki_cuda_of(a->backend)->stream, runs[a->problem.pass], &a, sizeof(void *)));
+    KI_CUDA(ki_emulate_run(stream, runs[a->problem.pass], &a, sizeof(void *)));
     return KITH_OK;
 }
 
