@@ -26,14 +26,9 @@ static const side sides[] = {
 
 static ki_backend *ref, *cuda[2];
 
-/* Winograd's transforms, and sums of thousands of products in another order. */
-static double tolerance_of(const side *s, ki_op_kind kind) {
-    return s->precision == KI_FLOAT32 && kind == KI_OP_CONV2D ? 1e-4 : s->tolerance;
-}
-
 static void compare(const side *s, const op_case *c, const char *what, const ki_real *a, const ki_real *b,
                     int64_t n, double *worst) {
-    const double error = op_relative_l2(a, b, n), most = tolerance_of(s, c->kind);
+    const double error = op_relative_l2(a, b, n), most = s->tolerance;
     if (!(error <= most))
         fail_msg("%s in %s: %s is off by %.3g relative L2, wanted at most %.3g", c->line, s->name, what,
                  error, most);
@@ -56,12 +51,31 @@ static void round_values(op_run *run) {
     }
 }
 
-static void run_both(op_run *run, const op_case *c, const side *s) {
+static void forward(op_run *run, const op_case *c, const side *s) {
     kith_error err;
     if (op_run_forward(run, &err) != KITH_OK)
         fail_msg("%s in %s: forward: %s", c->line, s->name, err.message);
+}
+
+static void backward(op_run *run, const op_case *c, const side *s) {
+    kith_error err;
     if (run->spec.mode == KI_TRAIN && op_run_backward(run, &err) != KITH_OK)
         fail_msg("%s in %s: backward: %s", c->line, s->name, err.message);
+}
+
+/* In bf16 an output next to 0 may be rounded to either side of a ReLU, and a gradient that passes one and not the
+ * other says nothing of backward: there none is sent. A few in a thousand. */
+static void leave_out_flips(op_run *a, op_run *b, const op_case *c, const side *s) {
+    int64_t n = 0;
+    if (!c->relu || s->precision != KI_BF16) return;
+    for (int64_t j = 0; j < a->n_dst; j++) {
+        if ((a->dst[j] > 0) == (b->dst[j] > 0)) continue;
+        a->diff_dst[j] = b->diff_dst[j] = 0;
+        n++;
+    }
+    if (n > 2 + a->n_dst / 200)
+        fail_msg("%s in %s: %lld of %lld values are on the other side of the ReLU", c->line, s->name,
+                 (long long)n, (long long)a->n_dst);
 }
 
 static void compare_case(const side *s, const op_case *c, double *worst) {
@@ -74,8 +88,11 @@ static void compare_case(const side *s, const op_case *c, double *worst) {
         round_values(&a);
         round_values(&b);
     }
-    run_both(&a, c, s);
-    run_both(&b, c, s);
+    forward(&a, c, s);
+    forward(&b, c, s);
+    leave_out_flips(&a, &b, c, s);
+    backward(&a, c, s);
+    backward(&b, c, s);
     compare(s, c, "dst", a.dst, b.dst, a.n_dst, worst);
     for (int i = 0; i < a.n_params; i++) {
         if (!a.param[i].trained)

@@ -53,9 +53,8 @@ static const char *const regs[] = {
     "{name: energy_confusion, pairs: 1000, form: log, weight: 0.5}",
     "{name: energy_confusion, pairs: 7, form: linear, reduction: sum}",
     "{name: entropy}",
-    /* Not normalised, squared distances are near 70: far from eta the value is e^-70, and a last bit of the
-     * distance is 1e-5 of it, on the host too. */
-    "{name: entropy, eta: 70, normalize: false}",
+    /* Normalised only: else squared distances are near 140, and a last bit of one is 1e-5 of e^-140. */
+    "{name: entropy, eta: 0.1}",
     "{name: global_orthogonal, weight: 0.5}",
     "{name: global_orthogonal, normalize: false}",
     "{name: intra_class}",
