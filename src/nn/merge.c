@@ -16,7 +16,7 @@ typedef struct group {
     int64_t oc;
 } group;
 
-static bool is_1x1(const ki_step *step) {
+bool ki_step_is_1x1(const ki_step *step) {
     const ki_conv_attr *a = &step->node->attr.conv;
     return step->node->kind == KI_OP_CONV2D && a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 &&
            a->ph == 0 && a->pw == 0;
@@ -33,13 +33,14 @@ static const ki_step *only_consumer(const ki_plan *plan, int s) {
 
 static bool qualifies(const ki_plan *plan, int s) {
     const ki_step *step = &plan->steps.step[s];
-    if (!is_1x1(step) || step->bn || step->is_tap || step->n_consumers != 1) return false;
+    if (!ki_step_is_1x1(step) || step->bn || step->is_tap || step->n_consumers != 1) return false;
     if (step->node->attr.conv.oc % KI_SLICE_ALIGN != 0) return false;
     const ki_step *src = &plan->steps.step[step->src[0]], *consumer = only_consumer(plan, s);
     if (!consumer || src->node->kind == KI_OP_INPUT) return false;
     switch (consumer->node->kind) {
     case KI_OP_CONV2D:
-    case KI_OP_BATCH_NORM: return true;
+    case KI_OP_BATCH_NORM:
+    case KI_OP_POOL: return true;
     default: return false;
     }
 }

@@ -8,9 +8,9 @@
 static bool qualifies(const ki_plan *plan, const ki_step *norm) {
     if (norm->node->kind != KI_OP_BATCH_NORM || norm->n_src != 1 || norm->n_consumers != 1 || norm->is_tap)
         return false;
-    const ki_step *conv = &plan->steps.step[norm->src[0]];
-    return conv->node->kind == KI_OP_CONV2D && conv->n_consumers == 1 && !conv->is_tap && !conv->has_relu &&
-           !conv->bn && conv->node->attr.conv.oc % KI_SLICE_ALIGN == 0;
+    const ki_step *src = &plan->steps.step[norm->src[0]];
+    return (src->node->kind == KI_OP_CONV2D || src->is_swapped) && src->n_consumers == 1 && !src->is_tap &&
+           !src->has_relu && !src->bn && src->out->shape.dim[1] % KI_SLICE_ALIGN == 0;
 }
 
 static bool is_mergeable(const ki_plan *plan, const ki_step *concat) {

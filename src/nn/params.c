@@ -50,9 +50,16 @@ static bool is_plain_1x1(const ki_node *node) {
            a->pw == 0;
 }
 
+/* What a convolution reads, or would if it changed places with an average pool before it (swap.c). */
+static int source_of(const ki_graph *graph, const ki_node *conv) {
+    const ki_node *src = ki_graph_node(graph, conv->src[0]);
+    return src->kind == KI_OP_POOL && src->attr.pool.average ? src->src[0] : conv->src[0];
+}
+
 /* Whether two nodes might become one convolution. */
-static bool are_siblings(const ki_node *a, const ki_node *b) {
-    return is_plain_1x1(a) && is_plain_1x1(b) && a->src[0] == b->src[0] && a->n_params == b->n_params;
+static bool are_siblings(const ki_graph *graph, const ki_node *a, const ki_node *b) {
+    return is_plain_1x1(a) && is_plain_1x1(b) && source_of(graph, a) == source_of(graph, b) &&
+           a->n_params == b->n_params;
 }
 
 /* The batch norms that feed one concat, alone or with a ReLU behind, in its order: all of its sources, node i
@@ -79,7 +86,7 @@ static int group_of(const ki_graph *graph, int i, bool groups, int *ret_member) 
     int n = 0;
     if (groups && node->kind == KI_OP_BATCH_NORM) n = norms_of_concat(graph, i, ret_member);
     for (int j = 0; groups && is_plain_1x1(node) && j < ki_graph_count(graph) && n < KI_MAX_SRC; j++) {
-        if (are_siblings(node, ki_graph_node(graph, j))) ret_member[n++] = j;
+        if (are_siblings(graph, node, ki_graph_node(graph, j))) ret_member[n++] = j;
     }
     if (n == 0) ret_member[n++] = i;
     return n;

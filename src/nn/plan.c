@@ -41,6 +41,19 @@ static void adopt_masks(ki_plan *plan, ki_step *concat) {
     for (int k = 0; all && k < concat->n_src; k++) plan->steps.step[concat->src[k]].mask_done = true;
 }
 
+static bool uses_batch_statistics(const ki_plan *plan, const ki_step *step) {
+    return step->node->kind == KI_OP_BATCH_NORM && plan->options.mode == KI_TRAIN && !plan->options.frozen_bn;
+}
+
+/* Batch norms of the batch's statistics read their maps twice, the second time out of the cache; work beside them
+ * takes that away, and more than it brings. */
+static bool may_be_late(const ki_plan *plan) {
+    for (int s = 0; s < plan->steps.n; s++) {
+        if (uses_batch_statistics(plan, &plan->steps.step[s])) return false;
+    }
+    return true;
+}
+
 static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
     ki_step *step = &plan->steps.step[s];
     const ki_node *node = step->node;
@@ -69,6 +82,7 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
                            .bn_eps = step->bn ? step->bn->attr.bn.eps : 0,
                            .frozen_stats = plan->options.frozen_bn,
                            .wants_diff_params = step->runs_backward,
+                           .may_be_late = may_be_late(plan),
                            .seed = plan->options.seed,
                            .node = (uint32_t)step->node_number};
     for (int k = 0; k < step->n_src; k++) {
@@ -81,8 +95,7 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
             src->mask_done = true;
         }
     }
-    plan->updates_stats |=
-        node->kind == KI_OP_BATCH_NORM && plan->options.mode == KI_TRAIN && !plan->options.frozen_bn;
+    plan->updates_stats |= uses_batch_statistics(plan, step);
     plan->wants_labels |= node->kind == KI_OP_SOFTMAX_XENT;
     plan->wants_step |= node->kind == KI_OP_DROPOUT;
     KI_TRY(kernel_type->create(plan->backend, &spec, &step->info, &step->kernel, err));
@@ -121,7 +134,8 @@ static bool is_mean_lost(const ki_plan *plan, int number) {
         for (int k = 0; k < consumer->n_src; k++) {
             if (consumer->src[k] != number) continue;
             const bool is_normalised = consumer->node->kind == KI_OP_BATCH_NORM && k == 0;
-            const bool is_passed_on = consumer->is_view || consumer->node->kind == KI_OP_CONCAT;
+            const bool is_passed_on =
+                consumer->is_view || consumer->is_swapped || consumer->node->kind == KI_OP_CONCAT;
             if (!is_normalised && !(is_passed_on && is_mean_lost(plan, s))) return false;
             n++;
         }
@@ -196,6 +210,7 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
     plan->params = params;
     plan->options = *options;
     KI_CHECK(ki_steps_make(graph, backend->type, options, &plan->steps, err));
+    KI_CHECK(ki_plan_swap_pools(plan, err));
     KI_CHECK(ki_plan_merge_norms(plan, err));
     KI_CHECK(ki_plan_merge(plan, err));
     for (int s = 0; s < plan->steps.n; s++) KI_CHECK(name_step(plan, s, make_edge(plan, s, err), err));
@@ -232,6 +247,7 @@ void ki_plan_free(ki_plan *plan) {
     ki_free(plan->steps.step);
     ki_free(plan->merged);
     ki_free(plan->merged_norms);
+    ki_free(plan->swapped);
     ki_free(plan->buffer);
     plan->backend->type->free(plan->backend, plan->block);
     plan->backend->type->free(plan->backend, plan->labels);
@@ -244,6 +260,7 @@ void ki_plan_stats_get(const ki_plan *plan, ki_plan_stats *ret_stats) {
                                  .scratch_bytes = plan->scratch_bytes,
                                  .n_fused_relu = plan->steps.n_fused_relu,
                                  .n_folded_bn = plan->steps.n_folded_bn,
+                                 .n_swapped_pools = plan->n_swapped,
                                  .forward_flops = plan->forward_flops};
     for (int s = 0; s < plan->steps.n; s++) ret_stats->n_kernels += plan->steps.step[s].kernel != NULL;
     for (size_t b = 0; b < plan->n_buffers; b++)

@@ -33,7 +33,7 @@ typedef struct ki_plan_options {
 typedef struct ki_plan_stats {
     size_t activation_bytes, scratch_bytes; /* of the one block */
     size_t unshared_bytes;                  /* what activations would take without reuse */
-    int n_kernels, n_fused_relu, n_folded_bn;
+    int n_kernels, n_fused_relu, n_folded_bn, n_swapped_pools;
     double forward_flops; /* for the whole batch */
 } ki_plan_stats;
 

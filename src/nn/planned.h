@@ -15,6 +15,8 @@ struct ki_plan {
     ki_plan_options options;
     ki_steps steps;
     ki_node *merged, *merged_norms; /* nodes of merged convolutions and batch norms */
+    ki_node *swapped;               /* of pools that changed places */
+    int n_swapped;
     ki_buffer *buffer;
     size_t n_buffers, buffer_capacity;
     char *block; /* device memory of all buffers and the scratchpad behind them */
@@ -29,6 +31,10 @@ struct ki_plan {
 
 /* The parameters of step b begin where those of a end. */
 bool ki_plan_follows(const ki_plan *plan, const ki_step *a, const ki_step *b);
+/* A convolution of one pixel at a time. */
+bool ki_step_is_1x1(const ki_step *step);
+/* Average pools go behind the 1x1 convolution that follows them, where that is possible. */
+kith_status ki_plan_swap_pools(ki_plan *plan, kith_error *err);
 /* Make the batch norms before a concat one behind it, where that is possible; steps are renumbered. */
 kith_status ki_plan_merge_norms(ki_plan *plan, kith_error *err);
 /* Make convolutions of one source one, where that is possible; steps are renumbered. */

@@ -419,6 +419,7 @@ kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backen
         .bn_eps = 1e-5,
         .frozen_stats = c->frozen,
         .wants_diff_params = is_training,
+        .may_be_late = gap == 0,
         .masked_src = run->fused_mask ? (1u << c->n_src) - 1 : 0,
         .seed = 5,
         .node = 7,

@@ -9,8 +9,8 @@
  * Where a ReLU is fused, backward first makes the gradient before it, in memory of its own: one pass that
  * sums the parts it arrives in, masks them, and sums columns for the bias' gradient.
  *
- * Nobody waits for weight gradients but the optimizer: they are computed on a stream of their own, in the
- * gaps of what the layers before need. Not so under a probe, which times kernels one by one.
+ * Nobody waits for weight gradients but the optimizer: where the planner allows it they are computed on a stream of
+ * their own, in the gaps of what the layers before need. Not so under a probe, which times kernels one by one.
  *
  * Images have few channels, filled up with zeros. Where two neighbouring pixels of 4 channels make 16
  * bytes and the stride is 2, the convolution is done on pairs of pixels: half as wide a kernel on 8
@@ -23,7 +23,7 @@
 typedef struct conv {
     ki_kernel base;
     ki_conv_attr attr;
-    bool has_relu, has_bn, has_bias, is_trained, wants_diff_src;
+    bool has_relu, has_bn, has_bias, is_trained, wants_diff_src, is_late;
     double bn_eps;
     ki_conv_problem problem; /* of the forward pass */
     ki_pack_form form;
@@ -31,7 +31,7 @@ typedef struct conv {
     void *memory; /* the device's; below are places in it */
     void *packed, *stored_bias, *diff_weights;
     float *packed_bias, *bias_sums;
-    size_t masked_bytes; /* of the late memory, at its beginning: diff_dst after the ReLU, without a pitch */
+    size_t masked_bytes; /* diff_dst after the ReLU, without a pitch: in late memory, or first in scratch */
     cudaEvent_t forked, done; /* the late stream has what it needs; the weight gradient is there */
     ki_diff_rows diff;        /* what makes it */
     ki_conv_member member;
@@ -111,14 +111,24 @@ void ki_conv_problems(const ki_backend *backend, const ki_kernel_spec *spec,
     ret_problems[KI_CONV_DIFF_SRC].dst = ret_problems[KI_CONV_DIFF_WEIGHTS].dst = packed;
 }
 
-static size_t late_bytes(const conv *k) {
-    return k->is_trained ? k->masked_bytes + ki_conv_workspace_bytes(k->pass[KI_CONV_DIFF_WEIGHTS]) : 0;
+static size_t workspace_bytes(const conv *k, ki_conv_pass pass) {
+    return k->pass[pass] ? ki_conv_workspace_bytes(k->pass[pass]) : 0;
+}
+
+/* What the weight gradient needs besides what the planner keeps for it. */
+static size_t own_bytes(const conv *k) { return k->masked_bytes + workspace_bytes(k, KI_CONV_DIFF_WEIGHTS); }
+
+static size_t scratch_bytes(const conv *k) {
+    const size_t forward = workspace_bytes(k, KI_CONV_FORWARD),
+                 diff_src = workspace_bytes(k, KI_CONV_DIFF_SRC) + (k->is_late ? 0 : k->masked_bytes),
+                 diff_weights = k->is_late ? 0 : own_bytes(k);
+    const size_t backward = diff_src > diff_weights ? diff_src : diff_weights;
+    return forward > backward ? forward : backward;
 }
 
 static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                ki_kernel **ret_kernel, kith_error *err) {
     conv *k = NULL;
-    size_t scratch_bytes = 0;
     kith_status status = KITH_OK;
     KI_TRY(ki_cuda_kernel_new(backend, &ki_cuda_conv2d, sizeof *k, &k, err));
     k->attr = spec->attr->conv;
@@ -127,6 +137,7 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
     k->has_bias = k->attr.bias || k->has_bn || k->has_relu; /* cuDNN fuses a ReLU only behind a bias */
     k->bn_eps = spec->bn_eps;
     k->is_trained = spec->wants_diff_params;
+    k->is_late = k->is_trained && spec->may_be_late;
     k->wants_diff_src = spec->wants_diff_params && spec->wants_diff_src[0];
     ki_conv_problem problems[KI_N_CONV_PASSES];
     ki_conv_problems(backend, spec, problems, &k->form);
@@ -147,21 +158,17 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
             ki_round_up((size_t)(k->problem.mb * k->problem.oh * k->problem.ow * k->problem.oc) *
                             ki_number_bytes(k->problem.type),
                         256);
-    for (int i = KI_CONV_FORWARD; i <= KI_CONV_DIFF_SRC; i++) {
-        const size_t bytes = k->pass[i] ? ki_conv_workspace_bytes(k->pass[i]) : 0;
-        if (bytes > scratch_bytes) scratch_bytes = bytes;
-    }
-    if (k->is_trained) {
+    if (k->is_late) {
         KI_CHECK(ki_cuda_event_new(backend, &k->forked, err));
         KI_CHECK(ki_cuda_event_new(backend, &k->done, err));
     }
-    *ret_info = (ki_kernel_info){.scratch_bytes = scratch_bytes,
+    *ret_info = (ki_kernel_info){.scratch_bytes = scratch_bytes(k),
                                  .backward_reads_src = true,
                                  .backward_reads_dst = k->has_relu,
                                  .joins = k->has_relu,
-                                 .is_late = k->is_trained,
+                                 .is_late = k->is_late,
                                  .late_reads_diff_dst = !k->has_relu,
-                                 .late_bytes = late_bytes(k)};
+                                 .late_bytes = k->is_late ? own_bytes(k) : 0};
     *ret_kernel = &k->base;
     k = NULL;
 done:
@@ -239,11 +246,12 @@ static kith_status conv_bind(ki_kernel *kernel, const ki_binding *b, kith_error 
     conv *k = (conv *)kernel;
     KI_TRY(alloc_memory(k, k->is_trained && k->attr.bias && b->param[KI_B].diff, err));
     describe_packing(k, b);
+    char *own = k->is_late ? b->late : b->scratch;
     k->diff.n_parts = b->n_diff_dst;
     for (int i = 0; i < b->n_diff_dst; i++) k->diff.part[i] = b->diff_dst[i];
     if (k->has_relu) {
         k->diff.mask = b->dst;
-        k->diff.out = k->masked_bytes ? b->late : NULL;
+        k->diff.out = k->masked_bytes ? own : NULL;
     }
     ki_conv_io io = {.src = b->src[0],
                      .weights = k->packed,
@@ -256,8 +264,9 @@ static kith_status conv_bind(ki_kernel *kernel, const ki_binding *b, kith_error 
                      .diff_master = b->param[KI_W].diff,
                      .workspace = b->scratch};
     for (int i = 0; i < KI_N_CONV_PASSES; i++) {
-        if (k->masked_bytes) io.diff_dst = b->late; /* forward does not read it */
-        if (i == KI_CONV_DIFF_WEIGHTS) io.workspace = b->late ? (char *)b->late + k->masked_bytes : NULL;
+        if (k->masked_bytes) io.diff_dst = own; /* forward does not read it */
+        if (i == KI_CONV_DIFF_WEIGHTS || (i == KI_CONV_DIFF_SRC && !k->is_late))
+            io.workspace = own ? own + k->masked_bytes : NULL;
         if (k->pass[i]) KI_TRY(ki_conv_bind(k->pass[i], &io, err));
     }
     return KITH_OK;
@@ -298,7 +307,7 @@ static kith_status queue_late(const conv *k, kith_error *err) {
 
 static kith_status conv_settle(ki_kernel *kernel, kith_error *err) {
     const conv *k = (const conv *)kernel;
-    if (kernel->backend->probe) return KITH_OK;
+    if (!k->is_late || kernel->backend->probe) return KITH_OK;
     KI_CUDA(cudaStreamWaitEvent(ki_cuda_of(kernel->backend)->stream, k->done, 0));
     return KITH_OK;
 }
@@ -311,13 +320,14 @@ static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
         KI_CUDA(ki_cuda_diff_rows(k->problem.type, &k->diff, stream));
         ki_backend_note(backend, "conv2d mask and bias", (k->diff.out ? 3 : 1) * dst_bytes(k));
     }
-    if (k->is_trained && !backend->probe) KI_TRY(queue_late(k, err));
+    const bool is_late = k->is_late && !backend->probe;
+    if (is_late) KI_TRY(queue_late(k, err));
     if (k->pass[KI_CONV_DIFF_SRC]) {
         KI_TRY(ki_conv_run(k->pass[KI_CONV_DIFF_SRC], stream, err));
         ki_backend_note(backend, "conv2d dgrad", src_bytes(k) + dst_bytes(k));
     }
     if (!k->is_trained) return KITH_OK;
-    if (backend->probe) {
+    if (!is_late) {
         KI_TRY(ki_conv_run(k->pass[KI_CONV_DIFF_WEIGHTS], stream, err));
         ki_backend_note(backend, "conv2d wgrad", src_bytes(k) + dst_bytes(k));
     }

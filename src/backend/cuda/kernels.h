@@ -81,6 +81,7 @@ typedef struct ki_cuda_pool_args {
     const void *diff_dst;
     void *diff_src;
     uint8_t *place;
+    const float *pad; /* [c]: averages: what lies in the padding; NULL: zeros */
 } ki_cuda_pool_args;
 
 cudaError_t ki_cuda_pool_forward(cudaStream_t stream, const ki_cuda_pool_args *pool);

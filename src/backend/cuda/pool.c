@@ -26,7 +26,8 @@ static ki_cuda_pool_args pool_of(const cuda_op *op) {
                                .dst = op->b.dst,
                                .diff_dst = op->b.diff_dst[0],
                                .diff_src = op->b.diff_src[0],
-                               .place = op->b.workspace};
+                               .place = op->b.workspace,
+                               .pad = op->b.param[KI_B].value};
 }
 
 static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,

@@ -16,7 +16,8 @@ const int THREADS = 256;
 struct pool_args {
     const void *src, *diff_dst;
     void *dst, *diff_src;
-    uint8_t *place; /* NULL: not kept */
+    uint8_t *place;   /* NULL: not kept */
+    const float *pad; /* NULL: zeros */
     int64_t src_pitch, dst_pitch;
     int ih, iw, oh, ow, k, s, p;
     bool count_pad;
@@ -30,6 +31,21 @@ __device__ __forceinline__ int cells(int begin, int k, int p, int size, bool cou
     const int end = begin + k;
     if (count_pad) return (end < size + p ? end : size + p) - begin;
     return (end < size ? end : size) - (begin > 0 ? begin : 0);
+}
+
+/* What an average gets from the padding: the cells of its window outside the source. */
+__device__ __forceinline__ float cells_in_padding(const pool_args &a, int h0, int w0, int k) {
+    return (float)(cells(h0, k, a.p, a.ih, true) * cells(w0, k, a.p, a.iw, true) -
+                   cells(h0, k, a.p, a.ih, false) * cells(w0, k, a.p, a.iw, false));
+}
+template <int V>
+__device__ __forceinline__ void add_padding(const pool_args &a, int h0, int w0, int k, int pack,
+                                            float *value) {
+    if (!a.pad) return;
+    const float n = cells_in_padding(a, h0, w0, k);
+    if (n == 0) return;
+#pragma unroll
+    for (int i = 0; i < V; i++) value[i] = fmaf(n, a.pad[pack * V + i], value[i]);
 }
 
 template <int V>
@@ -146,6 +162,7 @@ __global__ void __launch_bounds__(THREADS) pool_forward(pool_args a) {
         if (oh >= a.oh) continue;
         const int64_t pixel = ((int64_t)here.image * a.oh + oh) * a.ow + ow;
         ki_vec<T, V> out;
+        if (AVERAGE) add_padding<V>(a, oh * S - a.p, w0, K, here.pack, value[r]);
         const float by = AVERAGE ? 1.0f / (float)(cells(oh * S - a.p, K, a.p, a.ih, a.count_pad) *
                                                   cells(w0, K, a.p, a.iw, a.count_pad))
                                  : 1.0f;
@@ -183,6 +200,7 @@ __global__ void __launch_bounds__(THREADS) pool_forward_any(pool_args a) {
         }
     }
     const int64_t pixel = ((int64_t)here.image * a.oh + here.strip) * a.ow + here.column;
+    if (AVERAGE) add_padding<V>(a, h0, w0, a.k, here.pack, value);
     const float by =
         AVERAGE
             ? 1.0f / (float)(cells(h0, a.k, a.p, a.ih, a.count_pad) * cells(w0, a.k, a.p, a.iw, a.count_pad))
@@ -309,6 +327,7 @@ __global__ void __launch_bounds__(THREADS) pool_backward_any(pool_args a) {
 pool_args args_of(const ki_cuda_pool_args *p, int64_t packs, int64_t columns, int64_t strips) {
     pool_args a = {};
     a.src = p->src, a.dst = p->dst, a.diff_dst = p->diff_dst, a.diff_src = p->diff_src, a.place = p->place;
+    a.pad = p->pad;
     a.src_pitch = p->src_pitch, a.dst_pitch = p->dst_pitch;
     a.ih = p->ih, a.iw = p->iw, a.oh = p->oh, a.ow = p->ow, a.k = p->k, a.s = p->s, a.p = p->p;
     a.count_pad = p->count_pad;
