@@ -5,15 +5,16 @@
 #
 # The step: forward, RAW loss on the pairs VTHM keeps, backward, Adam; batch 128, 227 px, 512-d. kith runs twice,
 # before and after PyTorch; both are printed and ratios take the slower. From the
-# environment: NETS, PRECISIONS (bf16 float32), HOW (PyTorch: eager compiled), BATCH, SIZE, STEPS, KITH (the
-# program, or a bundle's run.sh followed by kith), PYTHON. Results are JSON lines in OUT/train.jsonl, kith's
+# environment: NETS, PRECISIONS (bf16 float32), HOW (PyTorch: eager compiled), SCALE (nets of PyTorch's own, for
+# scale: googlenet_bn), BATCH, SIZE, STEPS, KITH (the program, or a bundle's run.sh followed by kith), PYTHON. WARM=1
+# first compiles all of PyTorch's nets side by side, so that the measured processes find them in its cache. Results are JSON lines in OUT/train.jsonl, kith's
 # profiles in OUT/profile-*.txt. Without a device it says so and is done.
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-$(mktemp -d)}
 nets=${NETS:-googlenet bn_inception resnet50} precisions=${PRECISIONS:-bf16 float32} how=${HOW:-eager compiled}
 batch=${BATCH:-128} size=${SIZE:-227} steps=${STEPS:-60}
-kith=${KITH:-build/cuda/kith} python=${PYTHON:-python3}
+kith=${KITH:-build/cuda/kith} python=${PYTHON:-python3} scale=${SCALE-googlenet_bn}
 mkdir -p "$out"
 results=$out/train.jsonl
 objective='{loss: {name: raw}, miner: {name: vthm}}'
@@ -41,13 +42,22 @@ theirs() { # NETS PRECISION
         >>"$results" 2>"$out/torch-$2.err" || echo "PyTorch, $2: stopped early; see $out/torch-$2.err" >&2
 }
 
+warm() { # compile, and measure nothing
+    [ -n "$has_torch" ] || return 0
+    for precision in $precisions; do
+        for net in $nets $scale; do
+            timeout "${TORCH_SECONDS:-400}" "$python" bench/train_torch_cuda.py --nets "$net" --precision "$precision" \
+                --how compiled --batch "$batch" --size "$size" --steps 1 --warm-ups 2 >"$out/warm-$net-$precision.txt" 2>&1 &
+        done
+    done
+    wait
+}
+
 : >"$results"
+case "$how" in *compiled*) if [ -n "${WARM:-}" ]; then warm; fi ;; esac
 for precision in $precisions; do
     for net in $nets; do ours "$net" "$precision" kith; done
-    case "$nets" in
-    *googlenet*) theirs "$nets googlenet_bn" "$precision" ;; # torchvision's own, with batch norm: for scale
-    *) theirs "$nets" "$precision" ;;
-    esac
+    theirs "$nets${scale:+ $scale}" "$precision"
     for net in $nets; do ours "$net" "$precision" kith-again; done
 done
 for net in $nets; do
