@@ -57,24 +57,41 @@ static kith_status split_number(const char *given, char ret_name[LONGEST_NAME], 
     return KITH_OK;
 }
 
+/* NULL in *ret_type: cuda, in a build without it. */
+static kith_status find_type(const char *name, const ki_backend_type **ret_type, kith_error *err) {
+    const char *names[N_TYPES + 1];
+    size_t n = 0;
+    *ret_type = NULL;
+    for (int i = 0; i < N_TYPES; i++) {
+        names[n++] = types[i]->name;
+        if (strcmp(types[i]->name, name) != 0) continue;
+        *ret_type = types[i];
+        return KITH_OK;
+    }
+#ifndef KITH_CUDA
+    names[n++] = "cuda";
+#endif
+    return strcmp(name, "cuda") == 0 ? KITH_OK : ki_fail_unknown(err, "device", name, names, n);
+}
+
+kith_status ki_backend_check_name(const char *given, kith_error *err) {
+    char name[LONGEST_NAME];
+    int number = 0;
+    const ki_backend_type *type = NULL;
+    KI_TRY(split_number(given, name, &number, err));
+    return find_type(name, &type, err);
+}
+
 kith_status ki_backend_open(const char *given, const ki_backend_options *options, ki_backend **ret_backend,
                             kith_error *err) {
     ki_backend_options o = options ? *options : (ki_backend_options){0};
     char name[LONGEST_NAME];
-    const char *names[N_TYPES];
+    const ki_backend_type *type = NULL;
     KI_TRY(split_number(given, name, &o.device, err));
-    for (int i = 0; i < N_TYPES; i++) {
-        names[i] = types[i]->name;
-        if (strcmp(names[i], name) != 0) continue;
-        return open_type(types[i], &o, ret_backend, err);
-    }
-#ifndef KITH_CUDA
-    if (strcmp(name, "cuda") == 0) {
-        ki_fail(err, KITH_EUNSUPPORTED, "this kith was built without CUDA");
-        return ki_hint(err, KITH_EUNSUPPORTED, "build it with 'cmake --preset cuda', or use device cpu");
-    }
-#endif
-    return ki_fail_unknown(err, "backend", name, names, N_TYPES);
+    KI_TRY(find_type(name, &type, err));
+    if (type) return open_type(type, &o, ret_backend, err);
+    ki_fail(err, KITH_EUNSUPPORTED, "this kith was built without CUDA");
+    return ki_hint(err, KITH_EUNSUPPORTED, "build it with 'cmake --preset cuda', or use device cpu");
 }
 
 void ki_backend_close(ki_backend *backend) {

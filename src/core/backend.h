@@ -320,9 +320,12 @@ static inline void ki_backend_note(ki_backend *backend, const char *what, double
 }
 
 /* The registration table: the one place that knows which backends were built in. */
-/* `name` may end in a number, as in "cuda:1", which is then options.device. options NULL: all zero. KITH_EUNSUPPORTED when the backend cannot do what they ask. */
+/* `name` may end in a number, as in "cuda:1", which is then options.device. options NULL: all zero. KITH_EUNSUPPORTED
+ * when the backend cannot do what they ask, or was not built in. */
 kith_status ki_backend_open(const char *name, const ki_backend_options *options, ki_backend **ret_backend,
                             kith_error *err);
+/* Whether `name` is one that ki_backend_open knows, without opening anything; cuda is, in every build. */
+kith_status ki_backend_check_name(const char *name, kith_error *err);
 void ki_backend_close(ki_backend *backend); /* NULL is fine */
 /* The i-th backend built in, or NULL. */
 const ki_backend_type *ki_backend_type_at(int i);

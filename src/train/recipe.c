@@ -299,9 +299,7 @@ static kith_status check_objective(const ki_recipe *r, kith_error *err) {
 static kith_status read_sections(ki_recipe *r, kith_error *err) {
     checkpoint_section checkpoint;
     loader_section loader;
-    char name[32];
-    int number = 0;
-    KI_TRY(ki_device_parse(r->device, name, sizeof name, &number, err));
+    KI_TRY(ki_backend_check_name(r->device, err));
     KI_TRY(check_section(r, ki_data_options, r->data, "data", err));
     const ki_value *root = ki_value_get(r->data, "root");
     if (!root || !*root->text) {
@@ -459,26 +457,4 @@ kith_status ki_recipe_same(const ki_recipe *a, const ki_recipe *b, const char *f
         return ki_hint(err, KITH_EINVAL, "begin a new run in another folder with --out");
     }
     return KITH_OK;
-}
-
-kith_status ki_device_parse(const char *text, char *ret_name, size_t name_bytes, int *ret_number,
-                            kith_error *err) {
-    const char *colon = strchr(text, ':');
-    const size_t n = colon ? (size_t)(colon - text) : strlen(text);
-    int64_t number = 0;
-    if (colon && (!ki_parse_int64(colon + 1, &number) || number < 0 || number > 1023))
-        return ki_fail(err, KITH_EINVAL, "device is '%.40s'; wanted a name, or a name and a number: cuda:1",
-                       text);
-    snprintf(ret_name, name_bytes, "%.*s", (int)(n < name_bytes ? n : name_bytes - 1), text);
-    *ret_number = (int)number;
-    /* Whether this build has it is said when it is opened. */
-    const char *names[8] = {"cuda"};
-    size_t n_names = 1;
-    if (strcmp(ret_name, "cuda") == 0) return KITH_OK;
-    const ki_backend_type *type;
-    for (int i = 0; (type = ki_backend_type_at(i)) && n_names < 8; i++) {
-        if (strcmp(type->name, ret_name) == 0) return KITH_OK;
-        names[n_names++] = type->name;
-    }
-    return ki_fail_unknown(err, "device", ret_name, names, n_names);
 }

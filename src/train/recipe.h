@@ -90,10 +90,6 @@ kith_status ki_recipe_same(const ki_recipe *a, const ki_recipe *b, const char *f
 /* YAML of the keys that decide numbers: recipes that are the same have the same. Lives as long as the recipe. */
 const char *ki_recipe_identity(const ki_recipe *recipe);
 
-/* "cuda:1" is backend cuda, number 1. */
-kith_status ki_device_parse(const char *text, char *ret_name, size_t name_bytes, int *ret_number,
-                            kith_error *err);
-
 /* The tables of the sections that belong to this folder, for documentation; NULL past the end. */
 typedef struct ki_recipe_section {
     const char *name; /* "" for the top level */

@@ -128,14 +128,10 @@ static kith_status settings_text(const ki_value *map, char *ret, size_t bytes, k
 
 static kith_status open_network(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
-    char name[32], settings[512];
-    int number = 0;
-    KI_TRY(ki_device_parse(r->device, name, sizeof name, &number, err));
-    const ki_backend_options backend = {.device = number,
-                                        .precision = (ki_precision)r->precision,
-                                        .tf32 = r->tf32,
-                                        .deterministic = r->deterministic};
-    KI_TRY(ki_backend_open(name, &backend, &run->backend, err));
+    char settings[512];
+    const ki_backend_options backend = {
+        .precision = (ki_precision)r->precision, .tf32 = r->tf32, .deterministic = r->deterministic};
+    KI_TRY(ki_backend_open(r->device, &backend, &run->backend, err));
     KI_TRY(settings_text(r->model.settings, settings, sizeof settings, err));
     const kith_model_options model = {.backbone = *r->model.backbone ? r->model.backbone : NULL,
                                       .weights = *r->model.weights ? r->model.weights : NULL,

@@ -137,7 +137,7 @@ static void test_drawing(void **state) {
 
 static void test_one_line_for_bad_input(void **state) {
     (void)state;
-    expect(1, "unknown backend 'cudda'", "objective r.yaml --labels y.npy --embedding x.npy --device cudda");
+    expect(1, "unknown device 'cudda'", "objective r.yaml --labels y.npy --embedding x.npy --device cudda");
     expect(1, "device ref does not evaluate objectives itself", "bench objective --batch 8 --device ref");
     expect(1, "x.npy has 24 rows, but there are 23 labels",
            "objective r.yaml --labels y_short.npy --embedding x.npy");
