@@ -22,7 +22,7 @@ bool ki_step_is_1x1(const ki_step *step) {
            a->ph == 0 && a->pw == 0;
 }
 
-static const ki_step *only_consumer(const ki_plan *plan, int s) {
+const ki_step *ki_plan_consumer(const ki_plan *plan, int s) {
     for (int i = s + 1; i < plan->steps.n; i++) {
         for (int k = 0; k < plan->steps.step[i].n_src; k++) {
             if (plan->steps.step[i].src[k] == s) return &plan->steps.step[i];
@@ -35,7 +35,7 @@ static bool qualifies(const ki_plan *plan, int s) {
     const ki_step *step = &plan->steps.step[s];
     if (!ki_step_is_1x1(step) || step->bn || step->is_tap || step->n_consumers != 1) return false;
     if (step->node->attr.conv.oc % KI_SLICE_ALIGN != 0) return false;
-    const ki_step *src = &plan->steps.step[step->src[0]], *consumer = only_consumer(plan, s);
+    const ki_step *src = &plan->steps.step[step->src[0]], *consumer = ki_plan_consumer(plan, s);
     if (!consumer || src->node->kind == KI_OP_INPUT) return false;
     switch (consumer->node->kind) {
     case KI_OP_CONV2D:

@@ -31,6 +31,8 @@ struct ki_plan {
 
 /* The parameters of step b begin where those of a end. */
 bool ki_plan_follows(const ki_plan *plan, const ki_step *a, const ki_step *b);
+/* The first step that reads what step s writes; NULL: nobody. */
+const ki_step *ki_plan_consumer(const ki_plan *plan, int s);
 /* A convolution of one pixel at a time. */
 bool ki_step_is_1x1(const ki_step *step);
 /* Average pools go behind the 1x1 convolution that follows them, where that is possible. */

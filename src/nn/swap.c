@@ -15,21 +15,12 @@ static bool is_same_size_average(const ki_step *step) {
            a->k == 2 * a->p + 1 && step->n_consumers == 1 && !step->is_tap;
 }
 
-static const ki_step *consumer_of(const ki_plan *plan, int s) {
-    for (int i = s + 1; i < plan->steps.n; i++) {
-        for (int k = 0; k < plan->steps.step[i].n_src; k++) {
-            if (plan->steps.step[i].src[k] == s) return &plan->steps.step[i];
-        }
-    }
-    return NULL;
-}
-
 /* Step s: the convolution. */
 static bool qualifies(const ki_plan *plan, int s) {
     const ki_step *conv = &plan->steps.step[s];
     if (!ki_step_is_1x1(conv) || conv->has_relu || conv->bn || conv->is_tap || conv->n_consumers != 1)
         return false;
-    const ki_step *pool = &plan->steps.step[conv->src[0]], *behind = consumer_of(plan, s);
+    const ki_step *pool = &plan->steps.step[conv->src[0]], *behind = ki_plan_consumer(plan, s);
     if (!is_same_size_average(pool) || !behind || behind->node->kind != KI_OP_BATCH_NORM) return false;
     const int64_t oc = conv->node->attr.conv.oc;
     return oc < pool->node->shape.dim[1] && oc % KI_SLICE_ALIGN == 0;
