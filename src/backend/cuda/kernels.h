@@ -36,7 +36,15 @@ enum { KI_CUDA_COUNTERS = 4096, KI_CUDA_SUMS = 1 << 16 };
  * With `other` (has_add) that map is added before ReLU. Backward then sums the parts of diff_dst where dst > 0 (or
  * everywhere without ReLU) into diff_other, which is other's gradient and must be there; without has_add there is
  * one part, and what ReLU let through is computed from src. */
+typedef enum ki_cuda_bn_way {
+    KI_CUDA_BN_CHOOSE,
+    KI_CUDA_BN_TWICE, /* a launch for the sums, one for what needs them */
+    KI_CUDA_BN_ONCE /* one launch that keeps what it can of the map on the chip; not where that cannot be done:
+                         frozen, no diff_src wanted, too many channels for the device's processors */
+} ki_cuda_bn_way;
+
 typedef struct ki_cuda_bn_args {
+    ki_cuda_bn_way way;
     bool is_bf16, has_relu;
     bool is_frozen; /* use mean and var, leave them */
     bool has_add;
