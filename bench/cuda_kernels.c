@@ -306,14 +306,14 @@ static const layer resnet50[] = {
     {128, 57, 1, 0, false}, {128, 29, 7, 0, false},  {512, 29, 1, 0, false},  {512, 29, 4, 0, true},
     {256, 29, 1, 0, false}, {256, 15, 11, 0, false}, {1024, 15, 1, 0, false}, {1024, 15, 6, 0, true},
     {512, 15, 1, 0, false}, {512, 8, 5, 0, false},   {2048, 8, 1, 0, false},  {2048, 8, 3, 0, true}};
+/* As planned: the batch norms at the ends of a block are one; a stride-2 block's write slices. */
 static const layer bn_inception[] = {
-    {64, 114, 1, 0, false},   {64, 57, 1, 0, false},    {192, 57, 1, 0, false},   {64, 28, 2, 0, false},
-    {64, 28, 3, 320, false},  {96, 28, 2, 320, false},  {96, 28, 4, 0, false},    {32, 28, 1, 256, false},
-    {128, 28, 1, 0, false},   {160, 14, 1, 576, false}, {96, 14, 3, 576, false},  {224, 14, 1, 576, false},
-    {128, 14, 9, 0, false},   {96, 14, 3, 0, false},    {128, 14, 5, 576, false}, {192, 14, 4, 0, false},
-    {160, 14, 4, 0, false},   {256, 14, 1, 0, false},   {192, 7, 4, 0, false},    {256, 7, 1, 1024, false},
-    {352, 7, 2, 1024, false}, {320, 7, 2, 1024, false}, {160, 7, 1, 0, false},    {224, 7, 4, 1024, false},
-    {128, 7, 2, 1024, false}};
+    {64, 114, 1, 0, false},   {64, 57, 1, 0, false},   {192, 57, 1, 0, false},   {256, 28, 1, 0, false},
+    {320, 28, 1, 0, false},   {64, 28, 5, 0, false},   {96, 28, 3, 0, false},    {128, 28, 1, 0, false},
+    {160, 14, 1, 576, false}, {96, 14, 1, 576, false}, {576, 14, 2, 0, false},   {608, 14, 2, 0, false},
+    {64, 14, 1, 0, false},    {96, 14, 3, 0, false},   {128, 14, 6, 0, false},   {160, 14, 2, 0, false},
+    {192, 14, 2, 0, false},   {256, 14, 1, 0, false},  {192, 7, 1, 1056, false}, {256, 7, 1, 1056, false},
+    {1024, 7, 2, 0, false},   {192, 7, 3, 0, false},   {160, 7, 1, 0, false},    {224, 7, 2, 0, false}};
 
 /* Fewest passes over the map: with batch statistics what is kept on the chip is read once. */
 static int bn_passes(const layer *l, bool is_backward) {

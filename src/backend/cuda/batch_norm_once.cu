@@ -97,15 +97,26 @@ __device__ __forceinline__ int pixels_of(const ki_channel_grid &g, int b) {
     return ((groups - 1 - b) / g.chunks + 1) * rows - (b == last ? groups * rows - (int)g.n : 0);
 }
 
-/* Accesses that the cache need not remember. */
-template <typename T, int V>
-__device__ __forceinline__ void load_once(const T *from, ki_raw<T, V> *raw) {
-    if constexpr (V == 1) {
+/* As it lies in memory. ONCE: the cache need not remember it. */
+template <bool ONCE, typename T, int V>
+__device__ __forceinline__ void load(const T *from, ki_raw<T, V> *raw) {
+    if constexpr (V == 1 || !ONCE) {
         raw->load(from);
     } else {
         const uint4 words = __ldcs(reinterpret_cast<const uint4 *>(from));
         raw->pack.bits.word[0] = words.x, raw->pack.bits.word[1] = words.y;
         raw->pack.bits.word[2] = words.z, raw->pack.bits.word[3] = words.w;
+    }
+}
+template <bool ONCE, typename T, int V>
+__device__ __forceinline__ void store(T *to, const ki_raw<T, V> &raw) {
+    if constexpr (V == 1) {
+        *to = raw.one;
+    } else if constexpr (ONCE) {
+        const uint32_t *word = raw.pack.bits.word;
+        __stcs(reinterpret_cast<uint4 *>(to), make_uint4(word[0], word[1], word[2], word[3]));
+    } else {
+        ki_pack_store(to, raw.pack);
     }
 }
 template <typename T, int V>
@@ -117,25 +128,85 @@ __device__ __forceinline__ ki_raw<T, V> raw_of(const ki_vec<T, V> &x) {
         ki_repack(x.v, &raw.pack);
     return raw;
 }
-template <typename T, int V>
-__device__ __forceinline__ void store(T *to, const ki_raw<T, V> &raw) {
-    if constexpr (V == 1)
-        *to = raw.one;
-    else
-        ki_pack_store(to, raw.pack);
-}
-template <typename T, int V>
-__device__ __forceinline__ void store_once(T *to, const ki_raw<T, V> &raw) {
-    if constexpr (V == 1) {
-        *to = raw.one;
-    } else {
-        const uint32_t *word = raw.pack.bits.word;
-        __stcs(reinterpret_cast<uint4 *>(to), make_uint4(word[0], word[1], word[2], word[3]));
-    }
-}
 
 /* What a block found out about the channels of its tile, [2, width * V], in shared memory behind the doubles. */
 __device__ __forceinline__ float *results_in(float *room) { return room + 2 * THREADS; }
+
+/* One channel-wise pass of the thread over its pixels is one of these functions; KEPT says which part: the pixels
+ * from w.n_again on, which go through shared memory (a plane of THREADS values for each), or those before. */
+
+/* From the last of the part's pixels to the first: sums of x - k and its square. */
+template <bool KEPT, typename T, int V>
+__device__ __forceinline__ void add_stats(const bn_args &a, const walk &w, const T *src,
+                                          const ki_vec<T, V> &k, ki_raw<T, V> *kept, float (&sum)[2][V]) {
+    const int N_LOADS = 2 * EACH, begin = KEPT ? w.n_again : 0;
+    const int64_t step = w.step * a.src_pitch;
+    int left = (KEPT ? w.count : w.n_again) - begin;
+    const T *end = src + (begin + left) * step;
+    for (; left > 0; left -= N_LOADS, end -= N_LOADS * step) {
+        ki_raw<T, V> raw[N_LOADS];
+#pragma unroll
+        for (int e = 0; e < N_LOADS; e++) {
+            if (e < left) load<KEPT>(end - (e + 1) * step, &raw[e]);
+        }
+#pragma unroll
+        for (int e = 0; e < N_LOADS; e++) {
+            if (e >= left) continue;
+            if (KEPT) kept[(left - 1 - e) * THREADS] = raw[e];
+            const ki_vec<T, V> x = raw[e].get();
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                const float d = x.v[v] - k.v[v];
+                sum[0][v] += d;
+                sum[1][v] = fmaf(d, d, sum[1][v]);
+            }
+        }
+    }
+}
+
+/* From the first of the part's pixels to the last. */
+template <bool KEPT, bool RELU, bool ADD, typename T, int V>
+__device__ __forceinline__ void normalise(const bn_args &a, const walk &w, int pack, const T *src,
+                                          const ki_raw<T, V> *kept, const float (&mean)[V],
+                                          const float (&scale)[V], const float (&beta)[V]) {
+    const int N_LOADS = ADD ? EACH : 2 * EACH, begin = KEPT ? w.n_again : 0;
+    const int64_t src_step = w.step * a.src_pitch, dst_step = w.step * a.dst_pitch,
+                  other_step = w.step * a.other_pitch;
+    const int64_t first = w.first + (int64_t)begin * w.step;
+    T *dst = static_cast<T *>(a.dst) + pack * V + first * a.dst_pitch;
+    const T *other = ADD ? static_cast<const T *>(a.other) + pack * V + first * a.other_pitch : nullptr;
+    for (int left = (KEPT ? w.count : w.n_again) - begin; left > 0; left -= N_LOADS) {
+        ki_raw<T, V> raw[N_LOADS], more[N_LOADS];
+#pragma unroll
+        for (int e = 0; e < N_LOADS; e++) {
+            if (e >= left) continue;
+            if (ADD) load<true>(other + e * other_step, &more[e]);
+            if (KEPT)
+                raw[e] = kept[e * THREADS];
+            else
+                load<true>(src + e * src_step, &raw[e]);
+        }
+#pragma unroll
+        for (int e = 0; e < N_LOADS; e++) {
+            if (e >= left) continue;
+            ki_vec<T, V> x = raw[e].get();
+#pragma unroll
+            for (int v = 0; v < V; v++) x.v[v] = norm(x.v[v], mean[v], scale[v], beta[v]);
+            if (ADD) {
+                const ki_vec<T, V> add = more[e].get();
+#pragma unroll
+                for (int v = 0; v < V; v++) x.v[v] += add.v[v];
+            }
+#pragma unroll
+            for (int v = 0; v < V; v++) x.v[v] = RELU && !(x.v[v] > 0) ? 0 : x.v[v];
+            store<!KEPT>(dst + e * dst_step, raw_of(x));
+        }
+        if (ADD) other += N_LOADS * other_step;
+        kept += N_LOADS * THREADS;
+        src += N_LOADS * src_step;
+        dst += N_LOADS * dst_step;
+    }
+}
 
 template <typename T, int V, bool RELU, bool ADD>
 __global__ void __launch_bounds__(THREADS, 1) bn_forward_once(bn_args a, ki_channel_grid g, int n_kept) {
@@ -146,38 +217,13 @@ __global__ void __launch_bounds__(THREADS, 1) bn_forward_once(bn_args a, ki_chan
     const ki_channel_here h = ki_channel_at(g, blockIdx.x);
     const walk w = walk_of(g, h, n_kept);
     const int c = g.packs * V, channels = g.width * V;
-    const int64_t src_step = w.step * a.src_pitch;
     const T *src = static_cast<const T *>(a.src) + h.pack * V + w.first * a.src_pitch;
 
     ki_vec<T, V> k = {};
     float sum[2][V] = {};
     if (h.is_on) k.load(src - h.row * a.src_pitch);
-    const T *end = src + w.count * src_step;
-    const int MANY = 2 * EACH;
-    for (int left = w.count; left > 0; left -= MANY, end -= MANY * src_step) {
-        raw x[MANY];
-#pragma unroll
-        for (int e = 0; e < MANY; e++) {
-            const int i = left - 1 - e;
-            if (i >= w.n_again)
-                load_once(end - (e + 1) * src_step, &x[e]);
-            else if (i >= 0)
-                x[e].load(end - (e + 1) * src_step);
-        }
-#pragma unroll
-        for (int e = 0; e < MANY; e++) {
-            const int i = left - 1 - e;
-            if (i < 0) continue;
-            if (i >= w.n_again) kept[(i - w.n_again) * THREADS] = x[e];
-            const ki_vec<T, V> value = x[e].get();
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                const float d = value.v[v] - k.v[v];
-                sum[0][v] += d;
-                sum[1][v] = fmaf(d, d, sum[1][v]);
-            }
-        }
-    }
+    add_stats<true>(a, w, src, k, kept, sum);
+    add_stats<false>(a, w, src, k, kept, sum);
     ki_channel_sum_rows<2, V>(g, h, sum, room);
     if (h.is_on && h.row == 0) {
         const float n = (float)pixels_of(g, (int)blockIdx.x);
@@ -212,98 +258,46 @@ __global__ void __launch_bounds__(THREADS, 1) bn_forward_once(bn_args a, ki_chan
         mean[v] = stats[h.in_tile * V + v];
         scale[v] *= stats[channels + h.in_tile * V + v];
     }
-    const int N_LOADS = ADD ? EACH : MANY;
-    const int64_t dst_step = w.step * a.dst_pitch, other_step = w.step * a.other_pitch;
-    T *dst = static_cast<T *>(a.dst) + h.pack * V + w.first * a.dst_pitch;
-    const T *other = ADD ? static_cast<const T *>(a.other) + h.pack * V + w.first * a.other_pitch : nullptr;
-    for (int i = 0; i < w.count; i += N_LOADS) {
-        raw x[N_LOADS], more[N_LOADS];
-#pragma unroll
-        for (int e = 0; e < N_LOADS; e++) {
-            if (i + e >= w.count) continue;
-            if (ADD) load_once(other + e * other_step, &more[e]);
-            if (i + e < w.n_again)
-                load_once(src + e * src_step, &x[e]);
-            else
-                x[e] = kept[(i + e - w.n_again) * THREADS];
-        }
-#pragma unroll
-        for (int e = 0; e < N_LOADS; e++) {
-            if (i + e >= w.count) continue;
-            ki_vec<T, V> y = x[e].get();
-#pragma unroll
-            for (int v = 0; v < V; v++) y.v[v] = norm(y.v[v], mean[v], scale[v], beta[v]);
-            if (ADD) {
-                const ki_vec<T, V> add = more[e].get();
-#pragma unroll
-                for (int v = 0; v < V; v++) y.v[v] += add.v[v];
-            }
-#pragma unroll
-            for (int v = 0; v < V; v++) y.v[v] = RELU && !(y.v[v] > 0) ? 0 : y.v[v];
-            if (i + e < w.n_again)
-                store_once(dst + e * dst_step, raw_of(y));
-            else
-                store(dst + e * dst_step, raw_of(y));
-        }
-        if (ADD) other += N_LOADS * other_step;
-        src += N_LOADS * src_step;
-        dst += N_LOADS * dst_step;
-    }
+    normalise<false, RELU, ADD>(a, w, h.pack, src, kept, mean, scale, beta);
+    normalise<true, RELU, ADD>(a, w, h.pack, src, kept, mean, scale, beta);
 }
 
-/* N == 0: the gradient is diff_dst, and what ReLU let through is computed from src. Otherwise N parts become one, kept
- * where dst > 0 (RELU), which goes to diff_other too. */
-template <typename T, int V, int N, bool RELU>
-__global__ void __launch_bounds__(THREADS, 1) bn_backward_once(bn_args a, ki_channel_grid g, int n_kept) {
-    KI_SHARED(unsigned char, memory);
-    typedef ki_raw<T, V> raw;
-    const bool JOIN = N > 0, CUT = RELU && !JOIN, MASK = RELU && JOIN;
-    const int N_PARTS = JOIN ? N : 1, N_LOADS = JOIN ? EACH / 2 : EACH;
-    raw *kept_x = reinterpret_cast<raw *>(memory) + threadIdx.x;
-    raw *kept_d = kept_x + (size_t)n_kept * THREADS;
-    float *room = reinterpret_cast<float *>(memory + (size_t)(2 * n_kept) * THREADS * sizeof(raw));
-    const ki_channel_here h = ki_channel_at(g, blockIdx.x);
-    const walk w = walk_of(g, h, n_kept);
-    const int c = g.packs * V, channels = g.width * V;
-    const int64_t src_step = w.step * a.src_pitch, part_step = w.step * a.dst_pitch,
-                  diff_step = w.step * a.diff_pitch;
-    const T *src = static_cast<const T *>(a.src) + h.pack * V + w.first * a.src_pitch;
-    const T *diff = static_cast<const T *>(a.diff_dst) + h.pack * V + w.first * a.diff_pitch;
+/* The channels of a thread in backward. */
+template <int V>
+struct channels_of {
+    float mean[V], istd[V], scale[V], beta[V], shift[V], slope[V];
+};
 
-    float sum[2][V] = {};
-    float mean[V] = {}, istd[V] = {}, scale[V] = {}, beta[V] = {};
-    if (h.is_on) load_norm<V, false>(a, g, h.pack, mean, istd, scale, beta);
-    const T *end = src + w.count * src_step;
-    int64_t part_end = h.pack * V + w.first * a.dst_pitch + w.count * part_step;
-    T *joined_end = JOIN ? static_cast<T *>(a.diff_other) + (diff - static_cast<const T *>(a.diff_dst)) +
-                               w.count * diff_step
-                         : nullptr;
-    for (int left = w.count; left > 0; left -= N_LOADS) {
-        raw x[N_LOADS], part[N_LOADS][N_PARTS], mask[N_LOADS];
+/* From the last of the part's pixels to the first: sums of the gradient and of gradient * (x - mean). N == 0: the
+ * gradient is diff_dst, and what ReLU let through is computed from src. Otherwise N parts become one, kept where
+ * dst > 0 (RELU), which goes to diff_other too. */
+template <bool KEPT, int N, bool RELU, typename T, int V>
+__device__ __forceinline__ void add_sums(const bn_args &a, const walk &w, int pack, const channels_of<V> &is,
+                                         ki_raw<T, V> *kept_x, ki_raw<T, V> *kept_d, float (&sum)[2][V]) {
+    const bool JOIN = N > 0;
+    const int N_PARTS = JOIN ? N : 1, N_LOADS = JOIN ? EACH / 2 : EACH, begin = KEPT ? w.n_again : 0;
+    const int64_t src_step = w.step * a.src_pitch, part_step = w.step * a.dst_pitch,
+                  other_step = w.step * a.other_pitch;
+    int left = (KEPT ? w.count : w.n_again) - begin;
+    const int64_t end = w.first + (int64_t)(begin + left) * w.step;
+    const T *src = static_cast<const T *>(a.src) + pack * V + end * a.src_pitch;
+    T *joined = JOIN ? static_cast<T *>(a.diff_other) + pack * V + end * a.other_pitch : nullptr;
+    int64_t at = pack * V + end * a.dst_pitch;
+    for (; left > 0; left -= N_LOADS) {
+        ki_raw<T, V> raw[N_LOADS], part[N_LOADS][N_PARTS], mask[N_LOADS];
 #pragma unroll
         for (int e = 0; e < N_LOADS; e++) {
-            const int i = left - 1 - e;
-            if (i < 0) continue;
-            const int64_t at = part_end - (e + 1) * part_step;
-            if (i >= w.n_again) {
-                load_once(end - (e + 1) * src_step, &x[e]);
-                if (!JOIN) load_once(static_cast<const T *>(a.diff_dst) + at, &part[e][0]);
-            } else {
-                x[e].load(end - (e + 1) * src_step);
-                if (!JOIN) part[e][0].load(static_cast<const T *>(a.diff_dst) + at);
-            }
-            if (JOIN) {
+            if (e >= left) continue;
+            load<KEPT>(src - (e + 1) * src_step, &raw[e]);
 #pragma unroll
-                for (int p = 0; p < N_PARTS; p++)
-                    load_once(static_cast<const T *>(a.part[p]) + at, &part[e][p]);
-            }
-            if (MASK) load_once(static_cast<const T *>(a.dst) + at, &mask[e]);
+            for (int p = 0; p < N_PARTS; p++)
+                load<KEPT || JOIN>(static_cast<const T *>(a.part[p]) + at - (e + 1) * part_step, &part[e][p]);
+            if (JOIN && RELU) load<true>(static_cast<const T *>(a.dst) + at - (e + 1) * part_step, &mask[e]);
         }
 #pragma unroll
         for (int e = 0; e < N_LOADS; e++) {
-            const int i = left - 1 - e;
-            if (i < 0) continue;
-            const ki_vec<T, V> value = x[e].get();
+            if (e >= left) continue;
+            const ki_vec<T, V> x = raw[e].get();
             ki_vec<T, V> d = part[e][0].get();
 #pragma unroll
             for (int p = 1; p < N_PARTS; p++) {
@@ -311,31 +305,93 @@ __global__ void __launch_bounds__(THREADS, 1) bn_backward_once(bn_args a, ki_cha
 #pragma unroll
                 for (int v = 0; v < V; v++) d.v[v] += more.v[v];
             }
-            if (MASK) {
+            if (JOIN && RELU) {
                 const ki_vec<T, V> y = mask[e].get();
 #pragma unroll
                 for (int v = 0; v < V; v++) d.v[v] = y.v[v] > 0 ? d.v[v] : 0;
             }
             if (JOIN) {
                 part[e][0] = raw_of(d);
-                store(joined_end - (e + 1) * diff_step, part[e][0]);
+                store<false>(joined - (e + 1) * other_step, part[e][0]);
             }
-            if (i >= w.n_again) {
-                kept_x[(i - w.n_again) * THREADS] = x[e];
-                kept_d[(i - w.n_again) * THREADS] = part[e][0];
+            if (KEPT) {
+                kept_x[(left - 1 - e) * THREADS] = raw[e];
+                kept_d[(left - 1 - e) * THREADS] = part[e][0];
             }
 #pragma unroll
             for (int v = 0; v < V; v++) {
-                const bool is_cut = CUT && !(norm(value.v[v], mean[v], scale[v], beta[v]) > 0);
+                const bool is_cut = RELU && !JOIN && !(norm(x.v[v], is.mean[v], is.scale[v], is.beta[v]) > 0);
                 const float y = is_cut ? 0 : d.v[v];
                 sum[0][v] += y;
-                sum[1][v] = fmaf(y, value.v[v] - mean[v], sum[1][v]);
+                sum[1][v] = fmaf(y, x.v[v] - is.mean[v], sum[1][v]);
             }
         }
-        end -= N_LOADS * src_step;
-        part_end -= N_LOADS * part_step;
-        if (JOIN) joined_end -= N_LOADS * diff_step;
+        src -= N_LOADS * src_step;
+        at -= N_LOADS * part_step;
+        if (JOIN) joined -= N_LOADS * other_step;
     }
+}
+
+/* From the first of the part's pixels to the last: diff_src. CUT: ReLU is still to be taken into account. */
+template <bool KEPT, bool CUT, typename T, int V>
+__device__ __forceinline__ void apply(const bn_args &a, const walk &w, int pack, const channels_of<V> &is,
+                                      const ki_raw<T, V> *kept_x, const ki_raw<T, V> *kept_d) {
+    const int begin = KEPT ? w.n_again : 0;
+    const int64_t src_step = w.step * a.src_pitch, diff_step = w.step * a.diff_pitch;
+    const int64_t first = w.first + (int64_t)begin * w.step;
+    const T *src = static_cast<const T *>(a.src) + pack * V + first * a.src_pitch;
+    const T *diff = static_cast<const T *>(a.diff_dst) + pack * V + first * a.diff_pitch;
+    T *to = static_cast<T *>(a.diff_src) + pack * V + first * a.src_pitch;
+    for (int left = (KEPT ? w.count : w.n_again) - begin; left > 0; left -= EACH) {
+        ki_raw<T, V> raw_x[EACH], raw_d[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (e >= left) continue;
+            if (KEPT) {
+                raw_x[e] = kept_x[e * THREADS];
+                raw_d[e] = kept_d[e * THREADS];
+            } else {
+                load<true>(src + e * src_step, &raw_x[e]);
+                load<true>(diff + e * diff_step, &raw_d[e]);
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (e >= left) continue;
+            const ki_vec<T, V> x = raw_x[e].get();
+            ki_vec<T, V> d = raw_d[e].get();
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                const bool is_cut = CUT && !(norm(x.v[v], is.mean[v], is.scale[v], is.beta[v]) > 0);
+                const float y = is_cut ? 0 : d.v[v];
+                d.v[v] = is.scale[v] * (y - is.shift[v] - (x.v[v] - is.mean[v]) * is.slope[v]);
+            }
+            store<!KEPT>(to + e * src_step, raw_of(d));
+        }
+        kept_x += EACH * THREADS;
+        kept_d += EACH * THREADS;
+        src += EACH * src_step;
+        to += EACH * src_step;
+        diff += EACH * diff_step;
+    }
+}
+
+template <typename T, int V, int N, bool RELU>
+__global__ void __launch_bounds__(THREADS, 1) bn_backward_once(bn_args a, ki_channel_grid g, int n_kept) {
+    KI_SHARED(unsigned char, memory);
+    typedef ki_raw<T, V> raw;
+    raw *kept_x = reinterpret_cast<raw *>(memory) + threadIdx.x;
+    raw *kept_d = kept_x + (size_t)n_kept * THREADS;
+    float *room = reinterpret_cast<float *>(memory + (size_t)(2 * n_kept) * THREADS * sizeof(raw));
+    const ki_channel_here h = ki_channel_at(g, blockIdx.x);
+    const walk w = walk_of(g, h, n_kept);
+    const int c = g.packs * V, channels = g.width * V;
+
+    float sum[2][V] = {};
+    channels_of<V> is = {};
+    if (h.is_on) load_norm<V, false>(a, g, h.pack, is.mean, is.istd, is.scale, is.beta);
+    add_sums<true, N, RELU>(a, w, h.pack, is, kept_x, kept_d, sum);
+    add_sums<false, N, RELU>(a, w, h.pack, is, kept_x, kept_d, sum);
     ki_channel_sum_rows<2, V>(g, h, sum, room);
     if (h.is_on && h.row == 0) {
         float *to = a.partial + (int64_t)blockIdx.x * 2 * c + h.pack * V;
@@ -349,57 +405,24 @@ __global__ void __launch_bounds__(THREADS, 1) bn_backward_once(bn_args a, ki_cha
     ki_channel_meet(a.counters + blockIdx.y, gridDim.x);
     float *subtract = results_in(room);
     const ki_channel_finish f = ki_channel_finish_at(g, V);
-    double all_diff, diff_off;
-    combine_sums<V>(a, g, f, reinterpret_cast<double *>(room), &all_diff, &diff_off);
+    double diff, diff_off;
+    combine_sums<V>(a, g, f, reinterpret_cast<double *>(room), &diff, &diff_off);
     if (f.channel >= 0 && f.slice == 0) {
-        const double s = (double)a.saved[c + f.channel];
-        subtract[f.in_tile] = (float)(all_diff / (double)g.n);
-        subtract[channels + f.in_tile] = (float)(diff_off * s * s / (double)g.n);
-        if (blockIdx.x == 0) save_sums(a, f.channel, all_diff, diff_off * s);
+        const double istd = (double)a.saved[c + f.channel];
+        subtract[f.in_tile] = (float)(diff / (double)g.n);
+        subtract[channels + f.in_tile] = (float)(diff_off * istd * istd / (double)g.n);
+        if (blockIdx.x == 0) save_sums(a, f.channel, diff, diff_off * istd);
     }
     __syncthreads();
     if (!h.is_on) return;
 
-    float shift[V], slope[V];
 #pragma unroll
     for (int v = 0; v < V; v++) {
-        shift[v] = subtract[h.in_tile * V + v];
-        slope[v] = subtract[channels + h.in_tile * V + v];
+        is.shift[v] = subtract[h.in_tile * V + v];
+        is.slope[v] = subtract[channels + h.in_tile * V + v];
     }
-    T *to = static_cast<T *>(a.diff_src) + h.pack * V + w.first * a.src_pitch;
-    for (int i = 0; i < w.count; i += EACH) {
-        raw x[EACH], d[EACH];
-#pragma unroll
-        for (int e = 0; e < EACH; e++) {
-            if (i + e >= w.count) continue;
-            if (i + e < w.n_again) {
-                load_once(src + e * src_step, &x[e]);
-                load_once(diff + e * diff_step, &d[e]);
-            } else {
-                x[e] = kept_x[(i + e - w.n_again) * THREADS];
-                d[e] = kept_d[(i + e - w.n_again) * THREADS];
-            }
-        }
-#pragma unroll
-        for (int e = 0; e < EACH; e++) {
-            if (i + e >= w.count) continue;
-            const ki_vec<T, V> value = x[e].get();
-            ki_vec<T, V> y = d[e].get();
-#pragma unroll
-            for (int v = 0; v < V; v++) {
-                const bool is_cut = CUT && !(norm(value.v[v], mean[v], scale[v], beta[v]) > 0);
-                const float kept = is_cut ? 0 : y.v[v];
-                y.v[v] = scale[v] * (kept - shift[v] - (value.v[v] - mean[v]) * slope[v]);
-            }
-            if (i + e < w.n_again)
-                store_once(to + e * src_step, raw_of(y));
-            else
-                store(to + e * src_step, raw_of(y));
-        }
-        src += EACH * src_step;
-        to += EACH * src_step;
-        diff += EACH * diff_step;
-    }
+    apply<false, RELU && N == 0>(a, w, h.pack, is, kept_x, kept_d);
+    apply<true, RELU && N == 0>(a, w, h.pack, is, kept_x, kept_d);
 }
 
 #define LAUNCH_ONCE(kernel)                                                                              \
