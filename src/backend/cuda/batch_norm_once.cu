@@ -17,8 +17,9 @@ namespace {
 const int64_t MOST_SUMS = 13312;
 /* Packs of a tile, at least, where there are several tiles: 128 bytes of a pixel. */
 const int LEAST_WIDTH = 8;
-/* In automatic choice one launch must keep at least this part of a map on the chip. */
-const int KEPT_PART = 8;
+/* One launch is chosen where at least one of so many pixels is kept: forward, backward; 0: never. Backward shares the
+ * device with weight gradients, and blocks that wait for each other wait for these too. */
+const int KEPT_ONE_OF[] = {8, 8};
 
 struct once {
     ki_channel_grid g; /* g.chunk: the pixels from one group to the next */
@@ -28,9 +29,10 @@ struct once {
 };
 
 /* The tiles with which the busiest block has least to do. False: the channels need more blocks than there are
- * processors. */
+ * processors, or pixels do not fit in an int with room to spare. */
 bool lay_out(int64_t n, int64_t packs, int v, int n_processors, once *ret) {
     *ret = {};
+    if (n > 1 << 30) return false;
     for (int tiles = 1; tiles <= n_processors && tiles <= packs; tiles++) {
         ki_channel_grid g = {};
         g.n = n;
@@ -131,6 +133,11 @@ __device__ __forceinline__ ki_raw<T, V> raw_of(const ki_vec<T, V> &x) {
 
 /* What a block found out about the channels of its tile, [2, width * V], in shared memory behind the doubles. */
 __device__ __forceinline__ float *results_in(float *room) { return room + 2 * THREADS; }
+
+/* Does the thread write down what is known of its channel? In the block that has least to do. */
+__device__ __forceinline__ bool saves(const ki_channel_finish &f) {
+    return blockIdx.x == gridDim.x - 1 && f.channel >= 0 && f.slice == 0;
+}
 
 /* One channel-wise pass of the thread over its pixels is one of these functions; KEPT says which part: the pixels
  * from w.n_again on, which go through shared memory (a plane of THREADS values for each), or those before. */
@@ -235,6 +242,12 @@ __global__ void __launch_bounds__(THREADS, 1) bn_forward_once(bn_args a, ki_chan
         }
     }
 
+    /* Loads that need nobody are under way while the others are waited for. */
+    float mean[V] = {}, scale[V] = {}, beta[V] = {};
+    if (h.is_on) {
+        load_channels<V>(a.gamma, h.pack, scale);
+        load_channels<V>(a.beta, h.pack, beta);
+    }
     ki_channel_meet(a.counters + blockIdx.y, gridDim.x);
     float *stats = results_in(room);
     const ki_channel_finish f = ki_channel_finish_at(g, V);
@@ -245,14 +258,11 @@ __global__ void __launch_bounds__(THREADS, 1) bn_forward_once(bn_args a, ki_chan
     if (f.channel >= 0 && f.slice == 0) {
         stats[f.in_tile] = (float)all_mean;
         stats[channels + f.in_tile] = istd_of(a, squares, (double)g.n);
-        if (blockIdx.x == 0) save_stats(a, c, f.channel, (double)g.n, all_mean, squares);
     }
     __syncthreads();
+    if (saves(f)) save_stats(a, c, f.channel, (double)g.n, all_mean, squares);
     if (!h.is_on) return;
 
-    float mean[V], scale[V], beta[V];
-    load_channels<V>(a.gamma, h.pack, scale);
-    load_channels<V>(a.beta, h.pack, beta);
 #pragma unroll
     for (int v = 0; v < V; v++) {
         mean[v] = stats[h.in_tile * V + v];
@@ -402,18 +412,18 @@ __global__ void __launch_bounds__(THREADS, 1) bn_backward_once(bn_args a, ki_cha
         }
     }
 
+    const ki_channel_finish f = ki_channel_finish_at(g, V);
+    const double istd = f.channel >= 0 ? (double)a.saved[c + f.channel] : 0;
     ki_channel_meet(a.counters + blockIdx.y, gridDim.x);
     float *subtract = results_in(room);
-    const ki_channel_finish f = ki_channel_finish_at(g, V);
     double diff, diff_off;
     combine_sums<V>(a, g, f, reinterpret_cast<double *>(room), &diff, &diff_off);
     if (f.channel >= 0 && f.slice == 0) {
-        const double istd = (double)a.saved[c + f.channel];
         subtract[f.in_tile] = (float)(diff / (double)g.n);
         subtract[channels + f.in_tile] = (float)(diff_off * istd * istd / (double)g.n);
-        if (blockIdx.x == 0) save_sums(a, f.channel, diff, diff_off * istd);
     }
     __syncthreads();
+    if (saves(f)) save_sums(a, f.channel, diff, diff_off * istd);
     if (!h.is_on) return;
 
 #pragma unroll
@@ -461,7 +471,12 @@ bool ki_cuda_bn_is_once(const ki_cuda_bn_args *bn, bool is_backward) {
     if (bn->way == KI_CUDA_BN_TWICE || bn->is_frozen || (is_backward && !bn->diff_src) ||
         !plan(bn, is_backward, &o))
         return false;
-    return bn->way == KI_CUDA_BN_ONCE || (int64_t)KEPT_PART * o.n_kept >= o.n_groups;
+    return bn->way == KI_CUDA_BN_ONCE || (int64_t)KEPT_ONE_OF[is_backward] * o.n_kept >= o.n_groups;
+}
+
+extern "C" double ki_cuda_bn_kept(const ki_cuda_bn_args *bn, bool is_backward) {
+    once o;
+    return !bn->is_frozen && plan(bn, is_backward, &o) ? (double)o.n_kept / (double)o.n_groups : 0;
 }
 
 int ki_cuda_bn_once_chunks(int64_t n, int64_t c, int n_processors) {

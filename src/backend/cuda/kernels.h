@@ -65,6 +65,8 @@ typedef struct ki_cuda_bn_args {
 } ki_cuda_bn_args;
 
 size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors);
+/* The part of the map, from 0 to 1, that one launch keeps on the chip. */
+double ki_cuda_bn_kept(const ki_cuda_bn_args *bn, bool is_backward);
 cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn_args *bn);
 cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn_args *bn);
 
