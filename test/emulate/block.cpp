@@ -1,9 +1,11 @@
-/* One block: a fiber per thread that waits. A fiber runs thread after thread as long as they end without
- * waiting, so kernels without barriers cost little more than calls. */
+/* Blocks: a fiber per thread that waits. A fiber runs thread after thread as long as they end without
+ * waiting, so kernels without barriers cost little more than calls. Of a cooperative launch all blocks are alive; one
+ * runs until it ends or cannot go on without the others. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include <map>
 #include <vector>
 
 #include "emulate/block.h"
@@ -17,7 +19,7 @@ ki_emulate_here ki_emulate_now;
 
 namespace {
 
-enum wait { NOT_STARTED, READY, AT_BLOCK, AT_WARP, ENDED };
+enum wait { NOT_STARTED, READY, AT_BLOCK, AT_WARP, SPINS, ENDED };
 
 struct fiber;
 
@@ -41,15 +43,25 @@ struct fiber {
 
 const size_t STACK_BYTES = 256 * 1024;
 
-std::vector<thread> threads;
-std::vector<fiber *> &idle = *new std::vector<fiber *>; /* never freed: its fibers live as long as the process */
+struct block {
+    ki_emulate_here here;
+    bool backwards, has_ended;
+    int n_started;
+    std::vector<thread> threads;
+    std::map<ki_emulate_site *, std::vector<unsigned char>> arrays;
+};
+
+std::vector<block> blocks; /* of the launch that runs */
+block *alive;              /* the one that runs */
+std::vector<fiber *> &idle =
+    *new std::vector<fiber *>; /* never freed: its fibers live as long as the process */
 fiber scheduler;
 fiber *running;
 const std::function<void()> *body;
-int n_threads, n_started, current;
-bool backwards;
+int n_threads, current;
 
-int thread_at(int i) { return backwards ? n_threads - 1 - i : i; }
+int thread_at(int i) { return alive->backwards ? n_threads - 1 - i : i; }
+thread *thread_of(int t) { return &alive->threads[(size_t)t]; }
 
 #if defined(__x86_64__)
 extern "C" void ki_emulate_switch(void **save, void *load);
@@ -90,12 +102,12 @@ void enter(int t) {
 /* Runs threads not yet started, until none is left; then it is idle. */
 __attribute__((no_sanitize("address"))) void fiber_main() {
     for (;;) {
-        while (n_started < n_threads) {
-            const int t = thread_at(n_started++);
+        while (alive->n_started < n_threads) {
+            const int t = thread_at(alive->n_started++);
             enter(t);
-            threads[(size_t)t].state = READY;
+            thread_of(t)->state = READY;
             (*body)();
-            threads[(size_t)current].state = ENDED;
+            thread_of(current)->state = ENDED;
         }
         idle.push_back(running);
         switch_to(running, &scheduler);
@@ -131,7 +143,7 @@ void resume(fiber *f) {
 /* The running thread waits. */
 thread *wait_here(wait state, unsigned mask, uint64_t value, const char *file, int line) {
     const int t = current;
-    thread *self = &threads[(size_t)t];
+    thread *self = thread_of(t);
     self->state = state, self->on = running, self->file = file, self->line = line;
     self->mask = mask, self->value = value;
     switch_to(running, &scheduler);
@@ -140,11 +152,13 @@ thread *wait_here(wait state, unsigned mask, uint64_t value, const char *file, i
 }
 
 void where(int t) {
-    static const char *const states[] = {"not started", "ready", "at a block barrier", "at a warp exchange",
-                                         "ended"};
-    const thread *a = &threads[(size_t)t];
+    static const char *const states[] = {
+        "not started", "ready", "at a block barrier", "at a warp exchange", "waiting for another block",
+        "ended"};
+    const thread *a = thread_of(t);
     fprintf(stderr, "  thread %d: %s", t, states[a->state]);
-    if (a->state == AT_BLOCK || a->state == AT_WARP) fprintf(stderr, " %s:%d", a->file, a->line);
+    if (a->state == AT_BLOCK || a->state == AT_WARP || a->state == SPINS)
+        fprintf(stderr, " %s:%d", a->file, a->line);
     if (a->state == AT_WARP) fprintf(stderr, " with mask %08x", a->mask);
     fprintf(stderr, "\n");
 }
@@ -154,10 +168,10 @@ void where(int t) {
             ki_emulate_now.block.x, ki_emulate_now.block.y, ki_emulate_now.block.z);
     /* One thread for each distinct place. */
     for (int t = 0; t < n_threads; t++) {
-        const thread *a = &threads[(size_t)t];
+        const thread *a = thread_of(t);
         bool is_first = true;
         for (int u = 0; u < t && is_first; u++) {
-            const thread *b = &threads[(size_t)u];
+            const thread *b = thread_of(u);
             is_first =
                 !(a->state == b->state && a->file == b->file && a->line == b->line && a->mask == b->mask);
         }
@@ -168,11 +182,11 @@ void where(int t) {
 
 /* Everybody at the same barrier? */
 bool release_block() {
-    const thread *first = &threads[0];
-    for (const thread &t : threads) {
+    const thread *first = thread_of(0);
+    for (const thread &t : alive->threads) {
         if (t.state != AT_BLOCK || t.line != first->line || t.file != first->file) return false;
     }
-    for (thread &t : threads) t.state = READY;
+    for (thread &t : alive->threads) t.state = READY;
     return true;
 }
 
@@ -180,7 +194,7 @@ bool release_warp(int from) {
     bool released = false;
     const int n = n_threads - from < 32 ? n_threads - from : 32;
     for (int lane = 0; lane < n; lane++) {
-        const thread *a = &threads[(size_t)(from + lane)];
+        const thread *a = thread_of(from + lane);
         if (a->state != AT_WARP) continue;
         const unsigned mask = a->mask;
         if (!(mask >> lane & 1)) divergence();
@@ -189,14 +203,14 @@ bool release_warp(int from) {
         memset(seen, 0xff, sizeof seen);
         for (int i = 0; i < n && all; i++) {
             if (!(mask >> i & 1)) continue;
-            const thread *b = &threads[(size_t)(from + i)];
+            const thread *b = thread_of(from + i);
             all = b->state == AT_WARP && b->line == a->line && b->file == a->file && b->mask == mask;
             seen[i] = b->value;
         }
         if (!all) continue;
         for (int i = 0; i < n; i++) {
             if (!(mask >> i & 1)) continue;
-            thread *b = &threads[(size_t)(from + i)];
+            thread *b = thread_of(from + i);
             memcpy(b->seen, seen, sizeof seen);
             b->state = READY;
         }
@@ -205,37 +219,25 @@ bool release_warp(int from) {
     return released;
 }
 
-} // namespace
-
-void ki_emulate_sync_block(const char *file, int line) { wait_here(AT_BLOCK, 0, 0, file, line); }
-
-const uint64_t *ki_emulate_exchange(unsigned mask, uint64_t value, const char *file, int line) {
-    return wait_here(AT_WARP, mask, value, file, line)->seen;
-}
-
-void *ki_emulate_array(ki_emulate_site *site, size_t bytes) {
-    if (!site->memory) site->memory = (unsigned char *)malloc(bytes);
-    if (site->block_number != ki_emulate_now.block_number) {
-        memset(site->memory, 0xff, bytes);
-        site->block_number = ki_emulate_now.block_number;
+void resume_ready() {
+    for (int i = 0; i < n_threads; i++) {
+        const thread *t = thread_of(thread_at(i));
+        if (t->state == READY) resume(t->on);
     }
-    return site->memory;
 }
 
-void ki_emulate_misaligned(const void *ptr, unsigned bytes) {
-    fprintf(stderr, "emulated kernel: %p is not aligned to %u bytes\n", ptr, bytes);
-    abort();
-}
-
-void ki_emulate_block_run(const std::function<void()> &thread_body, int n, bool is_backwards) {
-    body = &thread_body;
-    n_threads = n;
-    n_started = 0;
-    backwards = is_backwards;
-    threads.resize((size_t)n);
-    for (thread &t : threads) t.state = NOT_STARTED;
+/* Runs the block until it ends or only another block can help. Returns whether anything happened. */
+bool run_block() {
+    bool moved = alive->n_started < n_threads;
+    ki_emulate_now = alive->here;
+    for (thread &t : alive->threads) {
+        if (t.state != SPINS) continue;
+        t.state = READY;
+        resume(t.on);
+        moved |= t.state != SPINS;
+    }
     for (;;) {
-        while (n_started < n_threads) {
+        while (alive->n_started < n_threads) {
             fiber *f = nullptr;
             if (idle.empty()) {
                 f = fiber_new();
@@ -245,15 +247,65 @@ void ki_emulate_block_run(const std::function<void()> &thread_body, int n, bool 
             }
             resume(f);
         }
-        bool released = false, all_ended = true;
-        for (const thread &t : threads) all_ended &= t.state == ENDED;
-        if (all_ended) return;
-        released = release_block();
+        bool all_ended = true, any_spins = false;
+        for (const thread &t : alive->threads) all_ended &= t.state == ENDED, any_spins |= t.state == SPINS;
+        alive->has_ended = all_ended;
+        if (all_ended) return true;
+        bool released = release_block();
         for (int from = 0; from < n_threads; from += 32) released |= release_warp(from);
+        if (!released && any_spins) return moved;
         if (!released) divergence();
-        for (int i = 0; i < n_threads; i++) {
-            const int t = thread_at(i);
-            if (threads[(size_t)t].state == READY) resume(threads[(size_t)t].on);
+        resume_ready();
+        moved = true;
+    }
+}
+
+} // namespace
+
+void ki_emulate_sync_block(const char *file, int line) { wait_here(AT_BLOCK, 0, 0, file, line); }
+
+void ki_emulate_spin(const char *file, int line) { wait_here(SPINS, 0, 0, file, line); }
+
+const uint64_t *ki_emulate_exchange(unsigned mask, uint64_t value, const char *file, int line) {
+    return wait_here(AT_WARP, mask, value, file, line)->seen;
+}
+
+void *ki_emulate_array(ki_emulate_site *site, size_t bytes) {
+    if (site->block_number != ki_emulate_now.block_number) {
+        std::vector<unsigned char> &memory = alive->arrays[site];
+        if (memory.empty()) memory.assign(bytes, 0xff);
+        *site = {memory.data(), ki_emulate_now.block_number};
+    }
+    return site->memory;
+}
+
+void ki_emulate_misaligned(const void *ptr, unsigned bytes) {
+    fprintf(stderr, "emulated kernel: %p is not aligned to %u bytes\n", ptr, bytes);
+    abort();
+}
+
+void ki_emulate_blocks_run(const std::function<void()> &thread_body, const ki_emulate_here *here, int n) {
+    body = &thread_body;
+    n_threads = (int)(here->n_threads.x * here->n_threads.y * here->n_threads.z);
+    blocks.resize((size_t)n);
+    for (int b = 0; b < n; b++) {
+        block *made = &blocks[(size_t)b];
+        made->here = here[b];
+        made->backwards = here[b].block_number % 2 != 0;
+        made->has_ended = false;
+        made->n_started = 0;
+        made->arrays.clear();
+        made->threads.resize((size_t)n_threads);
+        for (thread &t : made->threads) t.state = NOT_STARTED;
+    }
+    for (int n_left = n; n_left > 0;) {
+        bool moved = false;
+        for (block &b : blocks) {
+            if (b.has_ended) continue;
+            alive = &b;
+            moved |= run_block();
+            n_left -= b.has_ended;
         }
+        if (!moved) divergence();
     }
 }

@@ -3,7 +3,10 @@
 
 #include <functional>
 
-/* Run one block of n threads; ki_emulate_now says which. Backwards: the last thread first. */
-void ki_emulate_block_run(const std::function<void()> &thread_body, int n, bool is_backwards);
+#include "emulate/emulate.h"
+
+/* Run n blocks that are alive at the same time, each as its `here` says (the thread is set). Those of an odd number
+ * run their last thread first. */
+void ki_emulate_blocks_run(const std::function<void()> &thread_body, const ki_emulate_here *here, int n);
 
 #endif

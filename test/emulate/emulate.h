@@ -1,5 +1,6 @@
 /* CUDA C++ on the host, for .cu files compiled as C++ with -DKI_EMULATE: keywords, built-in variables and
- * functions, and the launch. One fiber per thread of a block (block.cpp); blocks run one after the other.
+ * functions, and the launch. One fiber per thread of a block (block.cpp); blocks run one after the other, or, when
+ * they are launched together, one until it waits for another (KI_SPIN).
  *
  * __syncthreads and the warp functions wait until everybody they name has come to the same line; whoever
  * ended or waits elsewhere is an error that stops the program with the places. Between two such points
@@ -98,6 +99,10 @@ void ki_emulate_sync_block(const char *file, int line);
 /* What each lane of the warp brought to this line (NULL: no such lane); valid until the thread waits again. */
 const uint64_t *ki_emulate_exchange(unsigned mask, uint64_t value, const char *file, int line);
 
+/* In a loop that waits for what another block does. */
+void ki_emulate_spin(const char *file, int line);
+#define KI_SPIN() ki_emulate_spin(__FILE__, __LINE__)
+
 #define __syncthreads() ki_emulate_sync_block(__FILE__, __LINE__)
 #define __syncwarp(...) ki_emulate_sync_warp(__FILE__, __LINE__, ##__VA_ARGS__)
 static inline void ki_emulate_sync_warp(const char *file, int line, unsigned mask = 0xffffffffu) {
@@ -148,6 +153,11 @@ static inline T atomicAdd(T *at, U value) {
     *at = old + (T)value;
     return old;
 }
+static inline unsigned atomicInc(unsigned *at, unsigned most) {
+    const unsigned old = *at;
+    *at = old >= most ? 0 : old + 1;
+    return old;
+}
 template <typename T, typename U>
 static inline T atomicMax(T *at, U value) {
     const T old = *at;
@@ -182,6 +192,10 @@ static inline T __ldcs(const T *at) {
     return *at;
 }
 template <typename T>
+static inline void __stcs(T *at, T value) {
+    *at = value;
+}
+template <typename T>
 static inline T __ldg(const T *at) {
     return *at;
 }
@@ -214,13 +228,21 @@ static inline float __saturatef(float x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
 using std::max;
 using std::min;
 
-cudaError_t ki_emulate_launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+cudaError_t ki_emulate_launch(bool together, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
                               std::function<void()> thread);
 
 template <typename... P, typename... A>
 static inline cudaError_t ki_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
                                     cudaStream_t stream, A... args) {
-    return ki_emulate_launch(grid, block, shared_bytes, stream, [=] { kernel(static_cast<P>(args)...); });
+    return ki_emulate_launch(false, grid, block, shared_bytes, stream,
+                             [=] { kernel(static_cast<P>(args)...); });
+}
+
+template <typename... P, typename... A>
+static inline cudaError_t ki_launch_together(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+                                             cudaStream_t stream, A... args) {
+    return ki_emulate_launch(true, grid, block, shared_bytes, stream,
+                             [=] { kernel(static_cast<P>(args)...); });
 }
 
 #endif

@@ -14,6 +14,8 @@ cudaError_t ki_emulate_run(cudaStream_t stream, void (*fn)(void *args), const vo
 
 /* Bytes the emulated device has; at first 16 GiB. */
 void ki_emulate_memory(size_t bytes);
+/* Bytes of shared memory a block may ask for; at first 227 KiB. */
+void ki_emulate_shared(size_t bytes);
 /* Kernels launched so far: a captured launch counts when it runs. */
 long ki_emulate_launches(void);
 

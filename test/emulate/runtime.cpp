@@ -17,6 +17,7 @@
 #include "emulate/emulated.h"
 
 enum { N_DEVICES = 2, LEAST_PRIORITY = 1 };
+enum { N_PROCESSORS = 3 }; /* few and odd: grids that wrap are seen */
 
 struct ki_emulate_stream {
     int device;
@@ -42,6 +43,7 @@ thread_local int device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 std::map<const char *, size_t> blocks; /* device memory */
 size_t used_bytes, memory_bytes = (size_t)16 << 30;
+size_t most_shared_bytes = 227 * 1024;
 long n_launches;
 uint64_t n_blocks_run;
 std::set<cudaStream_t> streams;
@@ -98,36 +100,43 @@ bool are_places_right(void *dst, const void *src, size_t bytes, cudaMemcpyKind k
     }
 }
 
-void launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &thread) {
-    const int n = (int)(block.x * block.y * block.z);
-    unsigned char *shared =
-        shared_bytes ? (unsigned char *)aligned_alloc(16, (shared_bytes + 15) / 16 * 16) : nullptr;
+void launch(bool together, dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &thread) {
+    const size_t n_alive = together ? (size_t)grid.x * grid.y * grid.z : 1;
+    const size_t room = (shared_bytes + 15) / 16 * 16;
+    unsigned char *shared = room ? (unsigned char *)aligned_alloc(16, n_alive * room) : nullptr;
+    std::vector<ki_emulate_here> here;
     n_launches++;
+    n_blocks_run += (uint64_t)n_launches % 2; /* so that a block is not always of the same parity */
     for (unsigned z = 0; z < grid.z; z++) {
         for (unsigned y = 0; y < grid.y; y++) {
             for (unsigned x = 0; x < grid.x; x++) {
-                if (shared) memset(shared, 0xff, shared_bytes);
-                ki_emulate_now.block = {x, y, z};
-                ki_emulate_now.n_threads = block;
-                ki_emulate_now.n_blocks = grid;
-                ki_emulate_now.shared = shared;
-                ki_emulate_now.block_number = ++n_blocks_run;
-                ki_emulate_block_run(thread, n, (x + y + z + (unsigned)n_launches) % 2 != 0);
+                if (here.size() == n_alive) here.clear();
+                unsigned char *mine = shared ? shared + here.size() * room : nullptr;
+                if (mine) memset(mine, 0xff, room);
+                here.push_back({{0, 0, 0}, {x, y, z}, block, grid, mine, ++n_blocks_run});
+                if (here.size() == n_alive) ki_emulate_blocks_run(thread, here.data(), (int)n_alive);
             }
         }
     }
     free(shared);
 }
 
+/* Do all blocks find a place on the processors? */
+bool fits_together(dim3 grid, uint64_t n_threads, size_t shared_bytes) {
+    const uint64_t by_threads = 2048 / n_threads, by_shared = 228 * 1024 / (shared_bytes + 1024);
+    return (uint64_t)grid.x * grid.y * grid.z <= N_PROCESSORS * std::min(by_threads, by_shared);
+}
+
 } // namespace
 
-cudaError_t ki_emulate_launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+cudaError_t ki_emulate_launch(bool together, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
                               std::function<void()> thread) {
     const uint64_t n = (uint64_t)block.x * block.y * block.z;
     if (n < 1 || n > 1024 || block.z > 64 || grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffffu ||
-        grid.y > 65535 || grid.z > 65535 || shared_bytes > 227 * 1024)
+        grid.y > 65535 || grid.z > 65535 || shared_bytes > most_shared_bytes)
         return fail(cudaErrorInvalidConfiguration);
-    return queue(stream, [=] { launch(grid, block, shared_bytes, thread); });
+    if (together && !fits_together(grid, n, shared_bytes)) return fail(cudaErrorCooperativeLaunchTooLarge);
+    return queue(stream, [=] { launch(together, grid, block, shared_bytes, thread); });
 }
 
 extern "C" {
@@ -138,6 +147,7 @@ cudaError_t ki_emulate_run(cudaStream_t stream, void (*fn)(void *args), const vo
 }
 
 void ki_emulate_memory(size_t bytes) { memory_bytes = bytes; }
+void ki_emulate_shared(size_t bytes) { most_shared_bytes = bytes; }
 long ki_emulate_launches(void) { return n_launches; }
 
 cudaError_t cudaGetDeviceCount(int *count) {
@@ -156,8 +166,9 @@ cudaError_t cudaGetDevice(int *d) {
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int d) {
     if (d < 0 || d >= N_DEVICES) return fail(cudaErrorInvalidDevice);
     switch (attr) {
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 227 * 1024; break;
-    case cudaDevAttrMultiProcessorCount: *value = 3; break; /* few and odd: grids that wrap are seen */
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)most_shared_bytes; break;
+    case cudaDevAttrMultiProcessorCount: *value = N_PROCESSORS; break;
+    case cudaDevAttrCooperativeLaunch: *value = 1; break;
     case cudaDevAttrL2CacheSize: *value = 50 << 20; break;
     case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
     case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
@@ -170,9 +181,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int d) {
     memset(prop, 0, sizeof *prop);
     snprintf(prop->name, sizeof prop->name, "emulated device %d", d);
     prop->totalGlobalMem = memory_bytes;
-    prop->sharedMemPerBlockOptin = 227 * 1024;
+    prop->sharedMemPerBlockOptin = most_shared_bytes;
     prop->major = 9;
-    prop->multiProcessorCount = 3;
+    prop->multiProcessorCount = N_PROCESSORS;
     prop->l2CacheSize = 50 << 20;
     return cudaSuccess;
 }
@@ -191,6 +202,7 @@ const char *cudaGetErrorString(cudaError_t error) {
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorInvalidConfiguration: return "invalid configuration argument";
     case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorCooperativeLaunchTooLarge: return "too many blocks in cooperative launch";
     case cudaErrorInvalidResourceHandle: return "invalid resource handle";
     default: return "unknown error";
     }

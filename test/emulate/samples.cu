@@ -1,6 +1,6 @@
 #include "emulate/samples.h"
 
-#include "backend/cuda/number.cuh"
+#include "backend/cuda/channels.cuh"
 
 namespace {
 
@@ -39,8 +39,33 @@ __global__ void unwritten(float *dst) {
     dst[blockIdx.x * 32 + threadIdx.x] = room[threadIdx.x];
 }
 
+/* Every block adds up what all of them wrote, and its own shared memory must have lived through the wait. */
+__global__ void exchange(float *values, float *dst, unsigned *counter) {
+    KI_SHARED(float, mine);
+    KI_SHARED_ARRAY(float, square, 64);
+    mine[threadIdx.x] = (float)(blockIdx.x * 64 + threadIdx.x);
+    square[threadIdx.x] = mine[threadIdx.x] * mine[threadIdx.x];
+    values[blockIdx.x * 64 + threadIdx.x] = mine[threadIdx.x];
+    for (int round = 0; round < 2; round++) {
+        ki_channel_meet(counter, gridDim.x);
+        const int other = 63 - (int)threadIdx.x;
+        float sum = mine[other] + square[other];
+        for (unsigned b = 0; b < gridDim.x; b++) sum += __ldcg(values + b * 64 + threadIdx.x);
+        dst[blockIdx.x * 64 + threadIdx.x] = sum;
+        ki_channel_meet(counter + 1, gridDim.x);
+        values[blockIdx.x * 64 + threadIdx.x] = 2 * mine[threadIdx.x];
+    }
+}
+
 } // namespace
 
+extern "C" cudaError_t sample_exchange(cudaStream_t stream, float *values, float *dst, unsigned *counters,
+                                       int n_blocks, bool together) {
+    const size_t shared = 64 * sizeof(float);
+    return together
+               ? KI_LAUNCH_TOGETHER(exchange, (unsigned)n_blocks, 64, shared, stream, values, dst, counters)
+               : KI_LAUNCH(exchange, (unsigned)n_blocks, 64, shared, stream, values, dst, counters);
+}
 extern "C" cudaError_t sample_block_sums(cudaStream_t stream, const float *src, double *dst, int n_blocks,
                                          int n) {
     return KI_LAUNCH(block_sums, (unsigned)n_blocks, 256, 0, stream, src, dst, n);

@@ -3,6 +3,7 @@
 #define KI_EMULATE_SAMPLES_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,6 +15,10 @@ cudaError_t sample_block_sums(cudaStream_t stream, const float *src, double *dst
 cudaError_t sample_reverse(cudaStream_t stream, const float *src, float *dst, int n);
 /* counts[b] = how many of 64 values of block b are positive, by ballot and atomicAdd. */
 cudaError_t sample_count(cudaStream_t stream, const float *src, int *counts, int n_blocks);
+/* With v(i) = i, dst[i] = v(j) + v(j)^2 (j: mirrored within the 64 of its block) + the sum over blocks of 2 v at its
+ * place; blocks of 64 wait for each other four times, and do so in vain unless launched together. */
+cudaError_t sample_exchange(cudaStream_t stream, float *values, float *dst, unsigned *counters, int n_blocks,
+                            bool together);
 /* Kernels with mistakes: a barrier that half of the threads skip; a shuffle that one lane skips; shared memory
  * read before it is written (dst[i] takes it). */
 cudaError_t sample_skipped_barrier(cudaStream_t stream);

@@ -106,6 +106,32 @@ static void test_ballots_and_atomics(void **state) {
     ki_cuda_free(backend, counts);
 }
 
+static void test_blocks_wait_for_each_other(void **state) {
+    (void)state;
+    enum { BLOCKS = 3, N = BLOCKS * 64 };
+    float got[N];
+    unsigned counters[2];
+    void *values = device(sizeof got), *dst = device(sizeof got);
+    unsigned *const zeros = ki_cuda_of(backend)->counters;
+    for (int time = 0; time < 2; time++) {
+        assert_int_equal(sample_exchange(ki_cuda_of(backend)->stream, values, dst, zeros, BLOCKS, true),
+                         cudaSuccess);
+        down(got, dst, sizeof got);
+        down(counters, zeros, sizeof counters);
+        for (int i = 0; i < N; i++) {
+            const float mirrored = (float)(i / 64 * 64 + 63 - i % 64);
+            float wanted = mirrored + mirrored * mirrored;
+            for (int b = 0; b < BLOCKS; b++) wanted += 2 * (float)(b * 64 + i % 64);
+            if (got[i] != wanted)
+                fail_msg("time %d: [%d] is %g, wanted %g", time, i, (double)got[i], (double)wanted);
+        }
+        assert_int_equal(counters[0], 0);
+        assert_int_equal(counters[1], 0);
+    }
+    ki_cuda_free(backend, values);
+    ki_cuda_free(backend, dst);
+}
+
 #ifdef KI_EMULATE_HEADERS
 
 /* Does `run` stop the program? */
@@ -127,11 +153,16 @@ static cudaError_t run_skipped_shuffle(void) {
     return sample_skipped_shuffle(ki_cuda_of(backend)->stream, room);
 }
 
+static cudaError_t run_lonely_blocks(void) {
+    return sample_exchange(ki_cuda_of(backend)->stream, room, room, ki_cuda_of(backend)->counters, 2, false);
+}
+
 static void test_divergence_stops(void **state) {
     (void)state;
-    room = device(32 * sizeof *room);
+    room = device(2 * 64 * sizeof *room);
     assert_stops(run_skipped_barrier);
     assert_stops(run_skipped_shuffle);
+    assert_stops(run_lonely_blocks);
     ki_cuda_free(backend, room);
 }
 
@@ -143,6 +174,13 @@ static void test_unwritten_shared_memory_is_nan(void **state) {
     down(got, dst, sizeof got);
     assert_true(got[0] == 1 && isnan(got[32]));
     ki_cuda_free(backend, dst);
+}
+
+static void test_too_many_blocks_together_are_refused(void **state) {
+    (void)state;
+    assert_int_equal(sample_exchange(ki_cuda_of(backend)->stream, NULL, NULL, NULL, 1000, true),
+                     cudaErrorCooperativeLaunchTooLarge);
+    assert_int_equal(cudaGetLastError(), cudaErrorCooperativeLaunchTooLarge);
 }
 
 static void test_a_stream_of_another_device_is_refused(void **state) {
@@ -160,9 +198,11 @@ int main(void) {
         cmocka_unit_test(test_block_sums),
         cmocka_unit_test(test_captured_work_runs_when_launched),
         cmocka_unit_test(test_ballots_and_atomics),
+        cmocka_unit_test(test_blocks_wait_for_each_other),
 #ifdef KI_EMULATE_HEADERS
         cmocka_unit_test(test_divergence_stops),
         cmocka_unit_test(test_unwritten_shared_memory_is_nan),
+        cmocka_unit_test(test_too_many_blocks_together_are_refused),
         cmocka_unit_test(test_a_stream_of_another_device_is_refused),
 #endif
     };

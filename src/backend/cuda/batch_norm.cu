@@ -1,4 +1,5 @@
-/* batch_norm with ReLU behind (formulas: backend/ref/batch_norm.c).
+/* batch_norm with ReLU behind (formulas: backend/ref/batch_norm.c), in two launches: the sums, then what needs them.
+ * Maps of which much fits on the chip go through one (batch_norm_once.cu); ki_cuda_bn_is_once there chooses.
  *
  * Forward reads src for the statistics and again to normalise, and writes dst: three passes over the map, the
  * fewest without keeping it on the chip. The first reading goes from the end, which the cache still has from whoever
@@ -8,77 +9,23 @@
  *
  * Statistics: sums of x - k and (x - k)^2 in each block, with k a value of the block, so that a large mean does not
  * swallow the variance; blocks are then combined as (mean, sum of squared differences). */
-#include "backend/cuda/channels.cuh"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/batch_norm.cuh"
 
 namespace {
-
-const int EACH = KI_CHANNEL_EACH;
-const int THREADS = KI_CHANNEL_THREADS;
-
-struct bn_args {
-    const void *src, *other, *diff_dst; /* diff_dst lies with diff_pitch */
-    const void *part[KI_CUDA_MAX_PARTS];
-    void *dst, *diff_src, *diff_other;
-    int64_t src_pitch, dst_pitch, other_pitch, diff_pitch;
-    const float *gamma, *beta;
-    float *running_mean, *running_var, *diff_gamma, *diff_beta;
-    float *saved;   /* [2, c]: mean and 1 / std of the batch */
-    float *partial; /* [chunks, 2, c], then [2, c]: what backward subtracts */
-    unsigned *counters;
-    float eps, momentum;
-};
-
-template <int V>
-__device__ __forceinline__ void load_channels(const float *from, int pack, float *to) {
-#pragma unroll
-    for (int i = 0; i < V; i++) to[i] = from[pack * V + i];
-}
-
-/* Mean, gamma / std and beta of the thread's channels. */
-template <int V, bool FROZEN>
-__device__ __forceinline__ void load_norm(const bn_args &a, const ki_channel_grid &g, int pack, float *mean,
-                                          float *istd, float *scale, float *beta) {
-    load_channels<V>(FROZEN ? a.running_mean : a.saved, pack, mean);
-    load_channels<V>(FROZEN ? a.running_var : a.saved + g.packs * V, pack, istd);
-    load_channels<V>(a.gamma, pack, scale);
-    load_channels<V>(a.beta, pack, beta);
-#pragma unroll
-    for (int i = 0; i < V; i++) {
-        if (FROZEN) istd[i] = 1 / sqrtf(istd[i] + a.eps);
-        scale[i] *= istd[i];
-    }
-}
-
-/* The one way to normalise: backward must see the same sign. */
-__device__ __forceinline__ float norm(float x, float mean, float scale, float beta) {
-    return fmaf(x - mean, scale, beta);
-}
 
 /* The last block of a tile: statistics of the batch from those of the chunks. */
 template <int V>
 __device__ __forceinline__ void finish_stats(const bn_args &a, const ki_channel_grid &g, double *room) {
     const ki_channel_finish f = ki_channel_finish_at(g, V);
-    const int c = g.packs * V;
-    const double n = (double)g.n;
-    /* In double the means' own squares may be added up and the whole's taken off. */
-    double sum = 0, squares = 0;
-    ki_channel_over_chunks<2>(g, f, a.partial, c, [&](const float *value, int b) {
-        const int64_t left = g.n - (int64_t)b * g.chunk;
-        const double count = (double)(left < g.chunk ? left : g.chunk), mean = (double)value[0];
-        sum += count * mean;
-        squares += (double)value[1] + count * mean * mean;
-    });
-    sum = ki_channel_sum_slices(g, f, V, sum, room);
-    squares = ki_channel_sum_slices(g, f, V, squares, room);
-    if (f.channel < 0 || f.slice != 0) return;
-    const double mean = sum / n;
-    squares = fmax(squares - sum * mean, 0.0);
-    const double var = squares / n, m = (double)a.momentum;
-    a.saved[f.channel] = (float)mean;
-    a.saved[c + f.channel] = (float)(1 / sqrt(var + (double)a.eps));
-    a.running_mean[f.channel] = (float)((1 - m) * (double)a.running_mean[f.channel] + m * mean);
-    a.running_var[f.channel] = (float)((1 - m) * (double)a.running_var[f.channel] + m * squares / (n - 1));
+    double mean, squares;
+    combine_stats<V>(
+        a, g, f,
+        [&](int b) {
+            const int64_t left = g.n - (int64_t)b * g.chunk;
+            return left < g.chunk ? left : g.chunk;
+        },
+        room, &mean, &squares);
+    if (f.channel >= 0 && f.slice == 0) save_stats(a, g.packs * V, f.channel, (double)g.n, mean, squares);
 }
 
 template <typename T, int V>
@@ -186,20 +133,13 @@ __device__ __forceinline__ void finish_backward(const bn_args &a, const ki_chann
         }
     }
     if (!ki_channel_is_last(a.counters + blockIdx.y, gridDim.x)) return;
-    double *const double_room = reinterpret_cast<double *>(room);
     const ki_channel_finish f = ki_channel_finish_at(g, V);
-    double diff = 0, diff_off = 0;
-    ki_channel_over_chunks<2>(g, f, a.partial, c, [&](const float *value, int) {
-        diff += (double)value[0];
-        diff_off += (double)value[1];
-    });
-    diff = ki_channel_sum_slices(g, f, V, diff, double_room);
-    diff_off = ki_channel_sum_slices(g, f, V, diff_off, double_room);
+    double diff, diff_off;
+    combine_sums<V>(a, g, f, reinterpret_cast<double *>(room), &diff, &diff_off);
     if (f.channel < 0 || f.slice != 0) return;
     const double istd =
         FROZEN ? 1 / sqrt((double)a.running_var[f.channel] + (double)a.eps) : (double)a.saved[c + f.channel];
-    if (a.diff_gamma) a.diff_gamma[f.channel] += (float)(diff_off * istd);
-    if (a.diff_beta) a.diff_beta[f.channel] += (float)diff;
+    save_sums(a, f.channel, diff, diff_off * istd);
     float *subtract = a.partial + (int64_t)g.chunks * 2 * c;
     subtract[f.channel] = (float)(diff / (double)g.n);
     subtract[c + f.channel] = (float)(diff_off * istd * istd / (double)g.n);
@@ -416,46 +356,11 @@ cudaError_t join(cudaStream_t stream, const ki_cuda_bn_args *bn, const bn_args &
     return apply<T, V, false>(stream, bn, a, g.chunks);
 }
 
-/* One or two parts in the pass of the sums; more are summed before. */
 template <typename T, int V>
 cudaError_t backward_add(cudaStream_t stream, const ki_cuda_bn_args *bn, const bn_args &a) {
     if (bn->n_parts == 1)
         return bn->has_relu ? join<T, V, 1, true>(stream, bn, a) : join<T, V, 1, false>(stream, bn, a);
-    if (bn->n_parts == 2)
-        return bn->has_relu ? join<T, V, 2, true>(stream, bn, a) : join<T, V, 2, false>(stream, bn, a);
-    int64_t pitch[KI_CUDA_MAX_PARTS];
-    for (int i = 0; i < bn->n_parts; i++) pitch[i] = bn->dst_pitch;
-    const cudaError_t error =
-        ki_cuda_sum(stream, bn->is_bf16, bn->n, bn->c, bn->n_parts, bn->diff_dst, pitch,
-                    bn->has_relu ? bn->dst : nullptr, bn->dst_pitch, false, bn->diff_other, bn->other_pitch);
-    return error != cudaSuccess ? error : backward<T, V, false>(stream, bn, a);
-}
-
-bn_args args_of(const ki_cuda_bn_args *bn) {
-    bn_args a = {};
-    a.src = bn->src, a.dst = bn->dst, a.other = bn->other;
-    for (int i = 0; i < bn->n_parts; i++) a.part[i] = bn->diff_dst[i];
-    a.diff_src = bn->diff_src, a.diff_other = bn->diff_other;
-    a.diff_dst = bn->has_add ? bn->diff_other : bn->diff_dst[0];
-    a.src_pitch = bn->src_pitch, a.dst_pitch = bn->dst_pitch, a.other_pitch = bn->other_pitch;
-    a.diff_pitch = bn->has_add ? bn->other_pitch : bn->dst_pitch;
-    a.gamma = bn->gamma, a.beta = bn->beta, a.running_mean = bn->mean, a.running_var = bn->var;
-    a.diff_gamma = bn->diff_gamma, a.diff_beta = bn->diff_beta;
-    a.saved = bn->saved, a.partial = bn->scratch, a.counters = bn->counters;
-    a.eps = bn->eps, a.momentum = bn->momentum;
-    return a;
-}
-
-template <typename T>
-bool is_wide(const ki_cuda_bn_args *bn) {
-    bool fits = ki_fits_packs<T>(bn->src, bn->src_pitch, bn->c) &&
-                ki_fits_packs<T>(bn->dst, bn->dst_pitch, bn->c) &&
-                ki_fits_packs<T>(bn->diff_src, bn->src_pitch, bn->c);
-    for (int i = 0; i < bn->n_parts; i++) fits &= ki_fits_packs<T>(bn->diff_dst[i], bn->dst_pitch, bn->c);
-    if (bn->has_add)
-        fits &= ki_fits_packs<T>(bn->other, bn->other_pitch, bn->c) &&
-                ki_fits_packs<T>(bn->diff_other, bn->other_pitch, bn->c);
-    return fits;
+    return bn->has_relu ? join<T, V, 2, true>(stream, bn, a) : join<T, V, 2, false>(stream, bn, a);
 }
 
 template <typename T>
@@ -476,10 +381,27 @@ cudaError_t backward_of(cudaStream_t stream, const ki_cuda_bn_args *bn) {
     return is_wide<T>(bn) ? backward_v<T, ki_pack<T>::N>(stream, bn) : backward_v<T, 1>(stream, bn);
 }
 
+/* More than two parts are summed before; what is left is a batch norm without a sum or ReLU behind. */
+cudaError_t backward_of_sum(cudaStream_t stream, const ki_cuda_bn_args *bn) {
+    int64_t pitch[KI_CUDA_MAX_PARTS];
+    for (int i = 0; i < bn->n_parts; i++) pitch[i] = bn->dst_pitch;
+    const cudaError_t error =
+        ki_cuda_sum(stream, bn->is_bf16, bn->n, bn->c, bn->n_parts, bn->diff_dst, pitch,
+                    bn->has_relu ? bn->dst : nullptr, bn->dst_pitch, false, bn->diff_other, bn->other_pitch);
+    if (error != cudaSuccess) return error;
+    ki_cuda_bn_args rest = *bn;
+    rest.has_add = rest.has_relu = false;
+    rest.n_parts = 1;
+    rest.diff_dst[0] = bn->diff_other;
+    rest.dst = bn->diff_other;
+    rest.dst_pitch = bn->other_pitch;
+    return ki_cuda_bn_backward(stream, &rest);
+}
+
 } // namespace
 
 extern "C" size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors) {
-    int64_t most = 0;
+    int64_t most = ki_cuda_bn_once_chunks(n, c, n_processors);
     const int packs[] = {1, 4, 8}; /* whichever path the pointers allow */
     for (int v : packs) {
         if (c % v != 0) continue;
@@ -492,9 +414,12 @@ extern "C" size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors) {
 }
 
 extern "C" cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn_args *bn) {
+    if (ki_cuda_bn_is_once(bn, false)) return ki_cuda_bn_forward_once(stream, bn);
     return bn->is_bf16 ? forward_of<ki_bf16>(stream, bn) : forward_of<float>(stream, bn);
 }
 
 extern "C" cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn_args *bn) {
+    if (bn->has_add && bn->n_parts > 2) return backward_of_sum(stream, bn);
+    if (ki_cuda_bn_is_once(bn, true)) return ki_cuda_bn_backward_once(stream, bn);
     return bn->is_bf16 ? backward_of<ki_bf16>(stream, bn) : backward_of<float>(stream, bn);
 }

@@ -1,7 +1,7 @@
 /* Work per channel of a map: a thread keeps V channels (a pack) and walks over pixels, so what belongs to a
  * channel stays in registers. A block is `rows` pixels by `width` packs; the grid is (chunks of pixels, tiles of
  * packs). Sums go through three fixed steps: a thread over its pixels, a block over its rows (shared memory),
- * and the last block of a tile to finish over the chunks. */
+ * and the last block of a tile to finish, or all of them after they met, over the chunks. */
 #ifndef KI_CUDA_CHANNELS_CUH
 #define KI_CUDA_CHANNELS_CUH
 
@@ -51,38 +51,39 @@ static __device__ __forceinline__ ki_channel_here ki_channel_at(const ki_channel
 }
 
 /* Adds up sum[K][V] over the rows of a block, in order of a fixed tree; row 0 has the result. Room is shared memory
- * of ki_channel_room floats. All threads call. */
+ * of ki_channel_room bytes, for half of the rows: the other half only reads what these left. All threads call. */
 static inline size_t ki_channel_room(const ki_channel_grid &g, int k, int v) {
-    return (size_t)(g.rows * g.width * k * v) * sizeof(float);
+    return (size_t)((g.rows + 1) / 2 * g.width * k * v) * sizeof(float);
 }
 template <int K, int V>
 static __device__ __forceinline__ void ki_channel_sum_rows(const ki_channel_grid &g, const ki_channel_here &h,
                                                            float (&sum)[K][V], float *room) {
     /* Value by value in planes, so that the threads of a warp touch neighbouring words. */
-    const int plane = g.rows * g.width;
-    float *mine = room + h.row * g.width + h.in_tile;
-    if (h.is_on) {
+    const int first = (g.rows + 1) / 2, plane = first * g.width;
+    const bool is_upper = h.row >= first;
+    float *mine = room + (is_upper ? h.row - first : h.row) * g.width + h.in_tile;
+    if (h.is_on && is_upper) {
 #pragma unroll
         for (int k = 0; k < K; k++) {
 #pragma unroll
             for (int i = 0; i < V; i++) mine[(k * V + i) * plane] = sum[k][i];
         }
     }
-    for (int live = g.rows; live > 1;) {
-        const int half = (live + 1) / 2;
+    for (int live = g.rows, half = first; live > 1; live = half, half = (live + 1) / 2) {
         __syncthreads();
-        if (h.is_on && h.row + half < live) {
-            const float *other = mine + half * g.width;
+        const bool is_first = live == g.rows;
+        if (!h.is_on || h.row >= half) continue;
+        /* In the first round a row's partner lies in the row's own place. */
+        const float *other = is_first ? mine : mine + half * g.width;
+        const bool has_other = h.row + half < live;
 #pragma unroll
-            for (int k = 0; k < K; k++) {
+        for (int k = 0; k < K; k++) {
 #pragma unroll
-                for (int i = 0; i < V; i++) {
-                    sum[k][i] += other[(k * V + i) * plane];
-                    mine[(k * V + i) * plane] = sum[k][i];
-                }
+            for (int i = 0; i < V; i++) {
+                if (has_other) sum[k][i] += other[(k * V + i) * plane];
+                if (has_other || is_first) mine[(k * V + i) * plane] = sum[k][i];
             }
         }
-        live = half;
     }
 }
 
@@ -102,7 +103,23 @@ static __device__ __forceinline__ bool ki_channel_is_last(unsigned *counter, uns
     return yes;
 }
 
-/* In the last block of a tile: threads share the tile's channels; `channel` is the thread's (-1: none), of
+/* The n blocks of a tile wait for each other; what they wrote before is then there for __ldcg. The counter is zero
+ * before and after the kernel, which must be launched together and may come here once per counter, or again only
+ * after meeting at another one. All threads call. */
+static __device__ __forceinline__ void ki_channel_meet(unsigned *counter, unsigned n) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        /* n come, then n go: the last one's step goes round to zero. */
+        atomicInc(counter, 2 * n - 1);
+        while (*static_cast<volatile unsigned *>(counter) < n) KI_SPIN();
+        atomicInc(counter, 2 * n - 1);
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+/* In a block that finishes a tile: threads share the tile's channels; `channel` is the thread's (-1: none), of
  * `n_slices` threads that have the same one this is number `slice`. */
 struct ki_channel_finish {
     int in_tile, channel, slice, n_slices;

@@ -36,7 +36,15 @@ enum { KI_CUDA_COUNTERS = 4096, KI_CUDA_SUMS = 1 << 16 };
  * With `other` (has_add) that map is added before ReLU. Backward then sums the parts of diff_dst where dst > 0 (or
  * everywhere without ReLU) into diff_other, which is other's gradient and must be there; without has_add there is
  * one part, and what ReLU let through is computed from src. */
+typedef enum ki_cuda_bn_way {
+    KI_CUDA_BN_CHOOSE,
+    KI_CUDA_BN_TWICE, /* a launch for the sums, one for what needs them */
+    KI_CUDA_BN_ONCE /* one launch that keeps what it can of the map on the chip; not where that cannot be done:
+                         frozen, no diff_src wanted, too many channels for the device's processors */
+} ki_cuda_bn_way;
+
 typedef struct ki_cuda_bn_args {
+    ki_cuda_bn_way way;
     bool is_bf16, has_relu;
     bool is_frozen; /* use mean and var, leave them */
     bool has_add;
@@ -57,6 +65,8 @@ typedef struct ki_cuda_bn_args {
 } ki_cuda_bn_args;
 
 size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors);
+/* The part of the map, from 0 to 1, that one launch keeps on the chip. */
+double ki_cuda_bn_kept(const ki_cuda_bn_args *bn, bool is_backward);
 cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn_args *bn);
 cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn_args *bn);
 

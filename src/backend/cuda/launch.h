@@ -5,6 +5,9 @@
  * Grid and block are dim3 or a number; arguments are converted to the kernel's parameter types. The value is
  * what went wrong, of the launch or left behind by an earlier one; nothing waits for the kernel.
  *
+ * KI_LAUNCH_TOGETHER: all blocks are there at the same time and may wait for each other, in a loop around KI_SPIN();
+ * a grid that does not fit on the device at once is an error.
+ *
  * Inside kernels: KI_SHARED(type, name) is the launch's dynamic shared memory, KI_SHARED_ARRAY(type, name, n)
  * an array of the block; the emulator fills both with garbage for each block. */
 #ifndef KI_CUDA_LAUNCH_H
@@ -20,9 +23,11 @@
     type *name = reinterpret_cast<type *>(ki_shared_bytes)
 #define KI_SHARED_ARRAY(type, name, n) __shared__ type name[n]
 
+#define KI_SPIN() __nanosleep(20)
+
 template <typename... P>
-static inline cudaError_t ki_launch_exact(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
-                                          cudaStream_t stream, P... args) {
+static inline cudaError_t ki_launch_exact(bool together, void (*kernel)(P...), dim3 grid, dim3 block,
+                                          size_t shared_bytes, cudaStream_t stream, P... args) {
     const void *function = reinterpret_cast<const void *>(kernel);
     if (shared_bytes > 48 * 1024) {
         const cudaError_t error =
@@ -30,18 +35,26 @@ static inline cudaError_t ki_launch_exact(void (*kernel)(P...), dim3 grid, dim3 
         if (error != cudaSuccess) return error;
     }
     void *pointers[] = {static_cast<void *>(&args)..., nullptr};
-    return cudaLaunchKernel(function, grid, block, pointers, shared_bytes, stream);
+    return together ? cudaLaunchCooperativeKernel(function, grid, block, pointers, shared_bytes, stream)
+                    : cudaLaunchKernel(function, grid, block, pointers, shared_bytes, stream);
 }
 
 template <typename... P, typename... A>
 static inline cudaError_t ki_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
                                     cudaStream_t stream, A... args) {
-    return ki_launch_exact<P...>(kernel, grid, block, shared_bytes, stream, static_cast<P>(args)...);
+    return ki_launch_exact<P...>(false, kernel, grid, block, shared_bytes, stream, static_cast<P>(args)...);
+}
+
+template <typename... P, typename... A>
+static inline cudaError_t ki_launch_together(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes,
+                                             cudaStream_t stream, A... args) {
+    return ki_launch_exact<P...>(true, kernel, grid, block, shared_bytes, stream, static_cast<P>(args)...);
 }
 
 #endif
 
 #define KI_LAUNCH(...) ki_launch(__VA_ARGS__)
+#define KI_LAUNCH_TOGETHER(...) ki_launch_together(__VA_ARGS__)
 
 /* Return from a launcher when a launch failed. */
 #define KI_LAUNCH_TRY(...)                                     \
