@@ -18,7 +18,7 @@ template <int V>
 __device__ __forceinline__ void finish_stats(const bn_args &a, const ki_channel_grid &g, double *room) {
     const ki_channel_finish f = ki_channel_finish_at(g, V);
     double mean, squares;
-    combine_stats<V>(
+    combine_stats<V, 8>(
         a, g, f,
         [&](int b) {
             const int64_t left = g.n - (int64_t)b * g.chunk;
@@ -135,7 +135,7 @@ __device__ __forceinline__ void finish_backward(const bn_args &a, const ki_chann
     if (!ki_channel_is_last(a.counters + blockIdx.y, gridDim.x)) return;
     const ki_channel_finish f = ki_channel_finish_at(g, V);
     double diff, diff_off;
-    combine_sums<V>(a, g, f, reinterpret_cast<double *>(room), &diff, &diff_off);
+    combine_sums<V, 8>(a, g, f, reinterpret_cast<double *>(room), &diff, &diff_off);
     if (f.channel < 0 || f.slice != 0) return;
     const double istd =
         FROZEN ? 1 / sqrt((double)a.running_var[f.channel] + (double)a.eps) : (double)a.saved[c + f.channel];

@@ -59,13 +59,13 @@ __device__ __forceinline__ float norm(float x, float mean, float scale, float be
 
 /* Sums over the chunks of the thread's channel. From the chunks' means and squared differences, of count_of(chunk)
  * pixels each: the whole's. Room: THREADS doubles. All threads call. */
-template <int V, typename Count>
+template <int V, int AT_ONCE, typename Count>
 __device__ __forceinline__ void combine_stats(const bn_args &a, const ki_channel_grid &g,
                                               const ki_channel_finish &f, Count count_of, double *room,
                                               double *mean, double *squares) {
     /* In double the means' own squares may be added up and the whole's taken off. */
     double sum = 0, all = 0;
-    ki_channel_over_chunks<2>(g, f, a.partial, g.packs * V, [&](const float *value, int b) {
+    ki_channel_over_chunks<2, AT_ONCE>(g, f, a.partial, g.packs * V, [&](const float *value, int b) {
         const double count = (double)count_of(b), at = (double)value[0];
         sum += count * at;
         all += (double)value[1] + count * at * at;
@@ -91,12 +91,12 @@ __device__ __forceinline__ void save_stats(const bn_args &a, int c, int channel,
 }
 
 /* From the chunks' sums of the gradient and of gradient * (x - mean): the whole's. */
-template <int V>
+template <int V, int AT_ONCE>
 __device__ __forceinline__ void combine_sums(const bn_args &a, const ki_channel_grid &g,
                                              const ki_channel_finish &f, double *room, double *diff,
                                              double *diff_off) {
     double sum = 0, off = 0;
-    ki_channel_over_chunks<2>(g, f, a.partial, g.packs * V, [&](const float *value, int) {
+    ki_channel_over_chunks<2, AT_ONCE>(g, f, a.partial, g.packs * V, [&](const float *value, int) {
         sum += (double)value[0];
         off += (double)value[1];
     });

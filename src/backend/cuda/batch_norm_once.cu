@@ -13,8 +13,9 @@
 
 namespace {
 
-/* Channels of a tile times blocks of a tile. */
-const int64_t MOST_SUMS = 13312;
+/* Sums of a channel and block that a thread loads at a time; channels of a tile times its blocks, so that this is all. */
+const int AT_ONCE = 17;
+const int64_t MOST_SUMS = AT_ONCE * THREADS;
 /* Packs of a tile, at least, where there are several tiles: 128 bytes of a pixel. */
 const int LEAST_WIDTH = 8;
 /* One launch is chosen where at least one of so many pixels is kept: forward, backward; 0: never. Backward shares the
@@ -252,7 +253,7 @@ __global__ void __launch_bounds__(THREADS, 1) bn_forward_once(bn_args a, ki_chan
     float *stats = results_in(room);
     const ki_channel_finish f = ki_channel_finish_at(g, V);
     double all_mean, squares;
-    combine_stats<V>(
+    combine_stats<V, AT_ONCE>(
         a, g, f, [&](int b) { return pixels_of(g, b); }, reinterpret_cast<double *>(room), &all_mean,
         &squares);
     if (f.channel >= 0 && f.slice == 0) {
@@ -417,7 +418,7 @@ __global__ void __launch_bounds__(THREADS, 1) bn_backward_once(bn_args a, ki_cha
     ki_channel_meet(a.counters + blockIdx.y, gridDim.x);
     float *subtract = results_in(room);
     double diff, diff_off;
-    combine_sums<V>(a, g, f, reinterpret_cast<double *>(room), &diff, &diff_off);
+    combine_sums<V, AT_ONCE>(a, g, f, reinterpret_cast<double *>(room), &diff, &diff_off);
     if (f.channel >= 0 && f.slice == 0) {
         subtract[f.in_tile] = (float)(diff / (double)g.n);
         subtract[channels + f.in_tile] = (float)(diff_off * istd * istd / (double)g.n);

@@ -149,24 +149,24 @@ static __device__ __forceinline__ double ki_channel_sum_slices(const ki_channel_
     return sum;
 }
 
-/* K sums over the chunks' partial results [chunks, K, c] of the thread's channel: eight loads under way at a time.
- * `add(values, chunk)` takes what one chunk left. */
-template <int K, typename Add>
+/* K sums over the chunks' partial results [chunks, K, c] of the thread's channel: those of AT_ONCE chunks under
+ * way at a time. `add(values, chunk)` takes what one chunk left. */
+template <int K, int AT_ONCE, typename Add>
 static __device__ __forceinline__ void ki_channel_over_chunks(const ki_channel_grid &g,
                                                               const ki_channel_finish &f,
                                                               const float *partial, int c, Add add) {
     if (f.channel < 0) return;
-    for (int from = f.slice; from < g.chunks; from += 8 * f.n_slices) {
-        float value[8][K];
+    for (int from = f.slice; from < g.chunks; from += AT_ONCE * f.n_slices) {
+        float value[AT_ONCE][K];
 #pragma unroll
-        for (int u = 0; u < 8; u++) {
+        for (int u = 0; u < AT_ONCE; u++) {
             const int b = from + u * f.n_slices, there = b < g.chunks ? b : from;
 #pragma unroll
             for (int k = 0; k < K; k++)
                 value[u][k] = __ldcg(partial + ((int64_t)there * K + k) * c + f.channel);
         }
 #pragma unroll
-        for (int u = 0; u < 8; u++) {
+        for (int u = 0; u < AT_ONCE; u++) {
             const int b = from + u * f.n_slices;
             if (b < g.chunks) add(value[u], b);
         }

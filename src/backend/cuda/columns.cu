@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(THREADS, 2) column_sums(column_args a, ki_chan
     if (!ki_channel_is_last(a.counters + blockIdx.y, gridDim.x)) return;
     const ki_channel_finish f = ki_channel_finish_at(g, V);
     double total = 0;
-    ki_channel_over_chunks<1>(g, f, a.partial, c,
-                              [&](const float *value, int) { total += (double)value[0]; });
+    ki_channel_over_chunks<1, 8>(g, f, a.partial, c,
+                                 [&](const float *value, int) { total += (double)value[0]; });
     total = ki_channel_sum_slices(g, f, V, total, reinterpret_cast<double *>(room));
     if (f.channel >= 0 && f.slice == 0) a.sums[f.channel] += (float)total;
 }
