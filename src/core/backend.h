@@ -67,7 +67,8 @@ typedef struct ki_kernel_spec {
     bool frozen_stats;  /* batch_norm: use running statistics also in training */
     bool wants_diff_src[KI_MAX_SRC];
     bool wants_diff_params;
-    bool may_be_late;    /* backward may leave work beside the queue (ki_kernel_info) */
+    bool adds_diff_src; /* conv2d: the gradient is added to diff_src[0] (only if the backend CAN_ADD_DIFFS) */
+    bool may_be_late;   /* backward may leave work beside the queue (ki_kernel_info) */
     unsigned masked_src; /* concat: bit k = sources whose ReLU mask this kernel applies in backward */
     uint64_t seed;       /* dropout: names its random stream */
     uint32_t node;
@@ -267,6 +268,9 @@ typedef struct ki_backend_type {
     /* `pool` takes averages over a padding of param[KI_B] [c], where that is bound, instead of zeros. The planner
      * then lets an average pool and the 1x1 convolution behind it change places (nn/swap.c). */
     bool can_pad_pools;
+    /* A 1x1 convolution of multiples of KI_SLICE_ALIGN channels can add its source's gradient to that of another
+     * consumer: the two need not be joined. */
+    bool can_add_diffs;
     /* A bias before a batch norm that takes its batch's statistics changes nothing and has no gradient but
      * rounding: its sums are left out, the gradient stays what it was. */
     bool skips_lost_biases;

@@ -133,6 +133,13 @@ static kith_status give_part(ki_plan *plan, int s, int k, kith_error *err) {
     ki_step *step = &plan->steps.step[s], *src = &plan->steps.step[step->src[k]];
     const int src_back = backward_time(plan, step->src[k]);
     if (src->is_view) return give_view(plan, s, k, err);
+    if (step->adds_diff) {
+        if (src->n_parts == 0 || src->part[0].shared)
+            return ki_fail(err, KITH_EINTERNAL, "node %s adds to a gradient that is not there",
+                           step->node->name);
+        step->diff_src[k] = src->part[0].place;
+        return KITH_OK;
+    }
     for (int p = 0; step->hands_parts && p < step->n_parts; p++) {
         const ki_place all = step->part[p].place;
         const ki_place slice = {all.buffer, all.offset + slice_offset(step, src)};

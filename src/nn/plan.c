@@ -54,6 +54,26 @@ static bool may_be_late(const ki_plan *plan) {
     return true;
 }
 
+/* Whether backward finds a part of its source's gradient that nobody else reads, and the source does not sum parts
+ * itself: then step s, a 1x1 convolution, adds to it. */
+static bool adds_diff(const ki_plan *plan, int s) {
+    const ki_step *step = &plan->steps.step[s];
+    if (!plan->backend->type->can_add_diffs || plan->backend->options.plain_plan) return false;
+    if (!ki_step_is_1x1(step) || !step->runs_backward || step->is_view) return false;
+    const ki_step *src = &plan->steps.step[step->src[0]];
+    if (!src->useful || src->is_view || src->is_sliced || src->info.joins || src->info.mask_in_join)
+        return false;
+    if (src->edge.shape.dim[1] % KI_SLICE_ALIGN != 0 || step->edge.shape.dim[1] % KI_SLICE_ALIGN != 0)
+        return false;
+    for (int u = s + 1; u < plan->steps.n; u++) {
+        const ki_step *other = &plan->steps.step[u];
+        const bool gives_part = other->node->kind == KI_OP_CONV2D || other->node->kind == KI_OP_POOL;
+        if (gives_part && !other->is_view && other->runs_backward && other->src[0] == step->src[0])
+            return true;
+    }
+    return false;
+}
+
 static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
     ki_step *step = &plan->steps.step[s];
     const ki_node *node = step->node;
@@ -82,6 +102,7 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
                            .bn_eps = step->bn ? step->bn->attr.bn.eps : 0,
                            .frozen_stats = plan->options.frozen_bn,
                            .wants_diff_params = step->runs_backward,
+                           .adds_diff_src = step->adds_diff = adds_diff(plan, s),
                            .may_be_late = may_be_late(plan),
                            .seed = plan->options.seed,
                            .node = (uint32_t)step->node_number};

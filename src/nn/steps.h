@@ -42,6 +42,7 @@ typedef struct ki_step {
 
     bool is_sliced;   /* a concat whose sources write into its buffer: no kernel */
     bool hands_parts; /* a sliced concat: its sources sum their slices of its gradient's parts themselves */
+    bool adds_diff;   /* a convolution that adds to the part of its source's gradient that is there already */
     bool is_swapped;  /* a pool that has changed places with a convolution: padded with its bias */
     bool is_view;     /* a convolution done as part of a merged one: no kernel */
     int slice_of; /* the sliced concat this step writes into, or the merged step it is part of; -1: none */

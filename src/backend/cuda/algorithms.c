@@ -246,8 +246,8 @@ static kith_status run_lt(const ki_conv_algorithm *a, cudaStream_t stream, kith_
         return ki_lt_run(lt, &call, &a->algo, 1, io->src, io->weights, 0, io->dst, io->workspace,
                          a->workspace_bytes, stream, err);
     case KI_CONV_DIFF_SRC:
-        return ki_lt_run(lt, &call, &a->algo, 1, io->diff_dst, io->weights, 0, io->diff_src, io->workspace,
-                         a->workspace_bytes, stream, err);
+        return ki_lt_run(lt, &call, &a->algo, 1, io->diff_dst, io->weights, a->problem.adds, io->diff_src,
+                         io->workspace, a->workspace_bytes, stream, err);
     default:
         return ki_lt_run(lt, &call, &a->algo, 1, io->diff_dst, io->src, 1, io->diff_master, io->workspace,
                          a->workspace_bytes, stream, err);
@@ -282,7 +282,7 @@ kith_status ki_conv_run(ki_conv_algorithm *a, cudaStream_t stream, kith_error *e
     return a->way == KI_WAY_LT ? run_lt(a, stream, err) : run_cudnn(a, stream, err);
 }
 
-enum { REPEATS = 8 }; /* runs in a timed graph */
+enum { REPEATS = 8, LAUNCHES = 3 }; /* runs in a timed graph, and how often it is launched */
 
 static kith_status elapsed(const ki_conv_algorithm *a, double *ret_seconds, kith_error *err) {
     float milliseconds = 0;
@@ -317,12 +317,12 @@ static kith_status capture(ki_conv_algorithm *a, int n, cudaGraphExec_t *ret_gra
     return status;
 }
 
-static kith_status time_graph(const ki_conv_algorithm *a, cudaGraphExec_t graph, double *ret_seconds,
-                              kith_error *err) {
+static kith_status time_graph(const ki_conv_algorithm *a, cudaGraphExec_t graph, int n_launches,
+                              double *ret_seconds, kith_error *err) {
     cudaStream_t stream = ki_cuda_of(a->backend)->stream;
     double best = 1e9;
     KI_CUDA(cudaGraphLaunch(graph, stream));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < n_launches; i++) {
         double seconds = 0;
         KI_CUDA(cudaEventRecord(a->libraries->begin, stream));
         KI_CUDA(cudaGraphLaunch(graph, stream));
@@ -334,19 +334,31 @@ static kith_status time_graph(const ki_conv_algorithm *a, cudaGraphExec_t graph,
     return KITH_OK;
 }
 
+/* Seconds of a run, of n in a graph. */
+static kith_status time_runs(ki_conv_algorithm *a, int n, int n_launches, double *ret_seconds,
+                             kith_error *err) {
+    cudaGraphExec_t graph = NULL;
+    double seconds = 0;
+    KI_TRY(capture(a, n, &graph, err));
+    const kith_status status = time_graph(a, graph, n_launches, &seconds, err);
+    (void)cudaGraphExecDestroy(graph);
+    *ret_seconds = seconds / n;
+    return status;
+}
+
 kith_status ki_conv_time(ki_conv_algorithm *a, const ki_conv_io *io, double best, double *ret_seconds,
                          kith_error *err) {
     double seconds = 0;
-    cudaGraphExec_t graph = NULL;
     KI_TRY(ki_conv_bind(a, io, err));
     KI_TRY(run_once(a, &seconds, err)); /* loads what it needs */
     KI_TRY(run_once(a, &seconds, err));
     *ret_seconds = seconds;
     if (seconds > 3 * best + 1e-4) return KITH_OK;
-    const int n = seconds > 1e-3 ? 2 : REPEATS;
-    KI_TRY(capture(a, n, &graph, err));
-    const kith_status status = time_graph(a, graph, &seconds, err);
-    (void)cudaGraphExecDestroy(graph);
-    *ret_seconds = seconds / n;
-    return status;
+    return time_runs(a, seconds > 1e-3 ? 2 : REPEATS, LAUNCHES, ret_seconds, err);
+}
+
+kith_status ki_conv_time_closely(ki_conv_algorithm *a, const ki_conv_io *io, double *ret_seconds,
+                                 kith_error *err) {
+    KI_TRY(ki_conv_bind(a, io, err));
+    return time_runs(a, a->seconds > 1e-3 ? 4 : 4 * REPEATS, 2 * LAUNCHES, ret_seconds, err);
 }

@@ -236,6 +236,7 @@ const ki_backend_type ki_backend_cuda = {
     .can_slice_concat = true,
     .can_merge_convs = true,
     .can_pad_pools = true,
+    .can_add_diffs = true,
     .skips_lost_biases = true,
     .join = ki_cuda_join,
     .optim = ki_cuda_optim,

@@ -104,6 +104,7 @@ void ki_conv_problems(const ki_backend *backend, const ki_kernel_spec *spec,
     }
     ret_problems[KI_CONV_FORWARD].has_bias = a->bias || spec->has_folded_bn || spec->has_relu;
     ret_problems[KI_CONV_FORWARD].has_relu = spec->has_relu;
+    ret_problems[KI_CONV_DIFF_SRC].adds = spec->adds_diff_src;
     ret_problems[KI_CONV_DIFF_WEIGHTS].plain_weights = a->kh == 1 && a->kw == 1 && ic == src.c;
     if (!spec->has_relu) return;
     /* Backward reads the gradient before the ReLU, which has no pitch. */

@@ -59,7 +59,8 @@ static __global__ void diff_src_kernel(plain_args a) {
                     sum += to_float(pixel[o]) * to_float(w[o * p.kh * p.kw * p.ic]);
             }
         }
-        ((T *)a.io.diff_src)[at] = from_float<T>(sum);
+        T *to = (T *)a.io.diff_src + at;
+        *to = from_float<T>(p.adds ? to_float(*to) + sum : sum);
     }
 }
 

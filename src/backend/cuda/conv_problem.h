@@ -26,6 +26,7 @@ typedef struct ki_conv_problem {
     int64_t ph, pw, ph_end, pw_end; /* zero padding before and behind */
     ki_conv_strides src, dst;
     bool has_bias, has_relu; /* forward */
+    bool adds;               /* diff_src: added to what is there */
     bool plain_weights;      /* diff_weights: the master's gradient has the packed form (1x1) */
 } ki_conv_problem;
 

@@ -26,6 +26,7 @@ enum {
     COMPILED = 3, /* engines that compile a kernel, of one form and mode */
 };
 #define WORKSPACE_LIMIT ((size_t)512 << 20)
+#define FINALISTS 1.08    /* times the fastest: looked at again */
 #define BUILD_SECONDS 4.0 /* of one pass, after which no more candidates are built */
 
 typedef struct candidate {
@@ -154,6 +155,7 @@ static void add_form(trial *t, ki_cudnn_form form, bool packs_dst, int most, boo
 static void add_forms(trial *t, bool is_second_try) {
     const ki_conv_problem *p = t->problem;
     const bool can_fuse = p->pass == KI_CONV_FORWARD && (p->has_bias || p->has_relu);
+    if (p->adds) return; /* only products do */
     if (can_fuse) add_form(t, KI_CUDNN_FUSED, false, OFFERS, is_second_try);
     add_form(t, KI_CUDNN_BARE, false, can_fuse ? OFFERS_MORE : OFFERS, is_second_try);
     if (!ki_conv_dst_is_packed(p)) add_form(t, KI_CUDNN_BARE, true, OFFERS, is_second_try);
@@ -291,6 +293,27 @@ static kith_status time_all(trial *t, const ki_conv_io *io, kith_error *err) {
     return KITH_OK;
 }
 
+/* The fastest few are often a few percent apart, which a short look does not tell reliably. */
+static kith_status time_finalists(trial *t, const ki_conv_io *io, kith_error *err) {
+    double best = 1e9;
+    int n = 0;
+    for (int i = 0; i < t->n; i++) {
+        const ki_conv_algorithm *a = t->candidate[i].algorithm;
+        if (a && a->seconds < best) best = a->seconds;
+    }
+    for (int i = 0; i < t->n; i++) {
+        const ki_conv_algorithm *a = t->candidate[i].algorithm;
+        n += a && a->seconds <= FINALISTS * best;
+    }
+    for (int i = 0; n > 1 && i < t->n; i++) {
+        ki_conv_algorithm *a = t->candidate[i].algorithm;
+        if (!a || a->seconds > FINALISTS * best) continue;
+        KI_TRY(ki_conv_time_closely(a, io, &a->seconds, err));
+        ki_log(KITH_LOG_DEBUG, "%8.1f us at a closer look  %s", 1e6 * a->seconds, a->text);
+    }
+    return KITH_OK;
+}
+
 static int fastest(const trial *t) {
     int best = -1;
     for (int i = 0; i < t->n; i++) {
@@ -310,6 +333,7 @@ static kith_status pick(trial *t, ki_conv_algorithm **ret_best, kith_error *err)
     kith_status status = KITH_OK;
     KI_CHECK(make_tensors(t, &io, err));
     KI_CHECK(time_all(t, &io, err));
+    KI_CHECK(time_finalists(t, &io, err));
     for (int best = fastest(t); best >= 0; best = fastest(t)) {
         ki_conv_algorithm *a = t->candidate[best].algorithm;
         double off = 0;
@@ -342,14 +366,14 @@ static void write_key(const ki_backend *backend, const ki_conv_problem *p, char 
     snprintf(key, key_bytes,
              "%s %s mb%lld ic%lld ih%lld iw%lld oc%lld oh%lld ow%lld kh%lld kw%lld sh%lld sw%lld "
              "p%lld,%lld,%lld,%lld "
-             "src%lld,%lld,%lld dst%lld,%lld,%lld%s%s%s%s%s",
+             "src%lld,%lld,%lld dst%lld,%lld,%lld%s%s%s%s%s%s",
              names[p->pass], p->type == KI_NUMBER_BF16 ? "bf16" : "float32", (long long)p->mb,
              (long long)p->ic, (long long)p->ih, (long long)p->iw, (long long)p->oc, (long long)p->oh,
              (long long)p->ow, (long long)p->kh, (long long)p->kw, (long long)p->sh, (long long)p->sw,
              (long long)p->ph, (long long)p->pw, (long long)p->ph_end, (long long)p->pw_end,
              (long long)s->image, (long long)s->row, (long long)s->pixel, (long long)d->image,
              (long long)d->row, (long long)d->pixel, p->has_bias ? " bias" : "", p->has_relu ? " relu" : "",
-             p->plain_weights ? " plain" : "", backend->options.tf32 ? " tf32" : "",
+             p->adds ? " adds" : "", p->plain_weights ? " plain" : "", backend->options.tf32 ? " tf32" : "",
              backend->options.deterministic ? " repeatable" : "");
 }
 

@@ -47,6 +47,9 @@ kith_status ki_conv_way_plain(ki_backend *backend, const ki_conv_problem *proble
  * Waits. A way that cannot be captured is an error. */
 kith_status ki_conv_time(ki_conv_algorithm *algorithm, const ki_conv_io *io, double best, double *ret_seconds,
                          kith_error *err);
+/* The same with several times the runs, to tell near ones apart. */
+kith_status ki_conv_time_closely(ki_conv_algorithm *algorithm, const ki_conv_io *io, double *ret_seconds,
+                                 kith_error *err);
 /* Is the pass a product of matrices? Then its sizes. */
 bool ki_conv_product(const ki_backend *backend, const ki_conv_problem *problem, ki_lt_product *ret_product);
 kith_status ki_conv_way_lt(ki_backend *backend, const ki_conv_problem *problem,

@@ -99,7 +99,7 @@ static void diff_src_run(void *args) {
         for (int64_t i = 0; i < n_src; i++) {
             const int64_t pixel = i / p->ic, at = n * p->src.image + pixel / p->iw * p->src.row +
                                                   pixel % p->iw * p->src.pixel + i % p->ic;
-            put(p->type, a->io.diff_src, at, sum[i]);
+            put(p->type, a->io.diff_src, at, sum[i] + (p->adds ? get(p->type, a->io.diff_src, at) : 0));
         }
     }
     free(w);
