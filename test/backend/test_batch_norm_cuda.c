@@ -21,13 +21,10 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {3, 8, 0, 0, false},      {37, 24, 0, 0, true},     {513, 64, 0, 0, true},     {3000, 72, 0, 0, true},
-    {700, 520, 0, 0, false},  {130, 13, 0, 0, true},    {999, 16, 8, 0, true},     {999, 16, 3, 0, false},
-    {2500, 48, 0, 1, true},   {700, 520, 0, 2, true},   {451, 24, 8, 2, false},    {333, 5, 1, 2, true},
-    {600, 40, 0, 3, true},    {5, 1, 0, 1, false},
-#ifndef KI_EMULATE_HEADERS
-    {400000, 64, 0, 0, true}, {25088, 576, 0, 0, true}, {28800, 1024, 0, 2, true}, {6272, 1000, 24, 1, true},
-#endif
+    {3, 8, 0, 0, false},     {37, 24, 0, 0, true},   {513, 64, 0, 0, true},  {3000, 72, 0, 0, true},
+    {700, 520, 0, 0, false}, {130, 13, 0, 0, true},  {999, 16, 8, 0, true},  {999, 16, 3, 0, false},
+    {2500, 48, 0, 1, true},  {700, 520, 0, 2, true}, {451, 24, 8, 2, false}, {333, 5, 1, 2, true},
+    {9000, 64, 0, 0, true},  {600, 40, 0, 3, true},  {5, 1, 0, 1, false},
 };
 
 enum { N_MAPS = 8, SRC = 0, OTHER, DST, DIFF_SRC, DIFF_OTHER, PART };
@@ -120,6 +117,9 @@ static void init_params(bench *b) {
     free(x);
 }
 
+/* As many as the emulator has, so that a device too has more in a block than fits. */
+enum { N_PROCESSORS = 3 };
+
 static void bench_init(bench *b, const shape *s, bool is_bf16, ki_cuda_bn_way way) {
     *b = (bench){.s = s, .is_bf16 = is_bf16, .pitch = s->c + s->gap};
     b->map_bytes = (size_t)(s->n * b->pitch) * (is_bf16 ? 2 : 4);
@@ -142,12 +142,12 @@ static void bench_init(bench *b, const shape *s, bool is_bf16, ki_cuda_bn_way wa
     init_params(b);
     b->saved = device(2 * (size_t)s->c * sizeof(float));
     cuda_backend *cuda = ki_cuda_of(backend);
-    b->scratch = device(ki_cuda_bn_scratch(s->n, s->c, cuda->n_processors));
+    b->scratch = device(ki_cuda_bn_scratch(s->n, s->c, N_PROCESSORS));
     b->bn = (ki_cuda_bn_args){.way = way,
                               .is_bf16 = is_bf16,
                               .has_relu = s->has_relu,
                               .has_add = s->n_parts > 0,
-                              .n_processors = cuda->n_processors,
+                              .n_processors = N_PROCESSORS,
                               .n_parts = s->n_parts ? s->n_parts : 1,
                               .n = s->n,
                               .c = s->c,

@@ -18,6 +18,8 @@ const int AT_ONCE = 17;
 const int64_t MOST_SUMS = AT_ONCE * THREADS;
 /* Packs of a tile, at least, where there are several tiles: 128 bytes of a pixel. */
 const int LEAST_WIDTH = 8;
+/* And a multiple of this where that leaves few threads idle: memory moves 64 bytes. */
+const int WHOLE_WIDTH = 4;
 /* One launch is chosen where at least one of so many pixels is kept: forward, backward; 0: never. Backward shares the
  * device with weight gradients, and blocks that wait for each other wait for these too. */
 const int KEPT_ONE_OF[] = {8, 8};
@@ -34,11 +36,14 @@ struct once {
 bool lay_out(int64_t n, int64_t packs, int v, int n_processors, once *ret) {
     *ret = {};
     if (n > 1 << 30) return false;
+    int64_t least = 0;
     for (int tiles = 1; tiles <= n_processors && tiles <= packs; tiles++) {
         ki_channel_grid g = {};
         g.n = n;
         g.packs = (int)packs;
         g.width = (int)((packs + tiles - 1) / tiles);
+        const int whole = (g.width + WHOLE_WIDTH - 1) / WHOLE_WIDTH * WHOLE_WIDTH;
+        if (tiles > 1 && 16 * whole * tiles <= 17 * packs) g.width = whole;
         g.tiles = (int)((packs + g.width - 1) / g.width);
         if (g.width * v > THREADS || g.tiles != tiles) continue;
         if (ret->n_groups && g.width < LEAST_WIDTH) break;
@@ -48,7 +53,10 @@ bool lay_out(int64_t n, int64_t packs, int v, int n_processors, once *ret) {
         g.chunks = (int)(groups < blocks ? groups : blocks);
         const int n_groups = (int)((groups + g.chunks - 1) / g.chunks);
         const bool had_too_many = (int64_t)ret->g.chunks * ret->g.width * v > MOST_SUMS;
-        if (ret->n_groups && !had_too_many && n_groups >= ret->n_groups) continue;
+        /* What is not whole is slower by about a tenth, and so are narrow tiles a little. */
+        const int64_t time = (int64_t)n_groups * (g.width % WHOLE_WIDTH ? 11 : 10);
+        if (ret->n_groups && !had_too_many && 32 * time >= 31 * least) continue;
+        least = time;
         ret->g = g;
         ret->n_groups = n_groups;
     }
@@ -94,10 +102,16 @@ __device__ __forceinline__ walk walk_of(const ki_channel_grid &g, const ki_chann
     return w;
 }
 
-/* Pixels of block b. */
-__device__ __forceinline__ int pixels_of(const ki_channel_grid &g, int b) {
-    const int rows = g.rows, groups = ((int)g.n + rows - 1) / rows, last = (groups - 1) % g.chunks;
-    return ((groups - 1 - b) / g.chunks + 1) * rows - (b == last ? groups * rows - (int)g.n : 0);
+/* Pixels of block b: all have `whole` groups, those up to `last` one more, and the last group may be short. */
+struct shares {
+    int rows, whole, last, missing;
+    __device__ __forceinline__ int operator()(int b) const {
+        return (whole + (b <= last)) * rows - (b == last ? missing : 0);
+    }
+};
+__device__ __forceinline__ shares shares_of(const ki_channel_grid &g) {
+    const int groups = ((int)g.n + g.rows - 1) / g.rows, whole = (groups - 1) / g.chunks;
+    return {g.rows, whole, groups - 1 - whole * g.chunks, groups * g.rows - (int)g.n};
 }
 
 /* As it lies in memory. ONCE: the cache need not remember it. */
@@ -234,7 +248,7 @@ __global__ void __launch_bounds__(THREADS, 1) bn_forward_once(bn_args a, ki_chan
     add_stats<false>(a, w, src, k, kept, sum);
     ki_channel_sum_rows<2, V>(g, h, sum, room);
     if (h.is_on && h.row == 0) {
-        const float n = (float)pixels_of(g, (int)blockIdx.x);
+        const float n = (float)shares_of(g)((int)blockIdx.x);
         float *to = a.partial + (int64_t)blockIdx.x * 2 * c + h.pack * V;
 #pragma unroll
         for (int v = 0; v < V; v++) {
@@ -253,9 +267,7 @@ __global__ void __launch_bounds__(THREADS, 1) bn_forward_once(bn_args a, ki_chan
     float *stats = results_in(room);
     const ki_channel_finish f = ki_channel_finish_at(g, V);
     double all_mean, squares;
-    combine_stats<V, AT_ONCE>(
-        a, g, f, [&](int b) { return pixels_of(g, b); }, reinterpret_cast<double *>(room), &all_mean,
-        &squares);
+    combine_stats<V, AT_ONCE>(a, g, f, shares_of(g), reinterpret_cast<double *>(room), &all_mean, &squares);
     if (f.channel >= 0 && f.slice == 0) {
         stats[f.in_tile] = (float)all_mean;
         stats[channels + f.in_tile] = istd_of(a, squares, (double)g.n);
