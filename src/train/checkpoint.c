@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char format_key[] = "kith.checkpoint", format_version[] = "1",
+static const char format_key[] = "kith.checkpoint", format_version[] = "2",
                   recipe_key[] = "kith.recipe_sha256";
 
 /* The standing as two lists of numbers, both ways by the same walk. */
-enum { MOST_COUNTS = 64, MOST_REALS = 6 * (KITH_MOST_K + 4) + 2 };
+enum { MOST_COUNTS = 64, MOST_REALS = 7 * (KITH_MOST_K + 4) + 3 };
 
 typedef struct numbers {
     bool is_reading;
@@ -72,12 +72,14 @@ static void walk(numbers *n, ki_standing *s) {
     count(n, &s->n_margin);
     real(n, &s->best_score);
     real(n, &s->seconds);
+    real(n, &s->wall_seconds);
     walk_scores(n, &s->untrained);
     walk_scores(n, &s->untrained_validation);
     walk_scores(n, &s->best_validation);
     walk_scores(n, &s->best_seen);
     walk_scores(n, &s->last_validation);
     walk_scores(n, &s->last_seen);
+    walk_scores(n, &s->best_test);
 }
 
 kith_status ki_checkpoint_save(const char *path, ki_learner *learner, const ki_standing *standing,

@@ -20,6 +20,7 @@ typedef struct ki_standing {
     int64_t n_threads;      /* that computed it */
     int64_t n_images;       /* trained on so far */
     double seconds;         /* of training so far */
+    double wall_seconds;    /* … and of everything: judging, saving, starting */
     int64_t log_bytes;      /* of log.jsonl that belong to this state */
     /* Signs of a collapse (collapse.c). */
     bool has_warned_alike, has_warned_margin;
@@ -28,6 +29,7 @@ typedef struct ki_standing {
     ki_scores untrained, untrained_validation; /* test and validation classes at step 0 */
     ki_scores best_validation, best_seen;      /* at best_step */
     ki_scores last_validation, last_seen;
+    ki_scores best_test; /* the best R@1 on the test classes, where they are watched: never chosen by */
 } ki_standing;
 
 /* `recipe_hash` tells runs apart: 64 hex digits. The file is complete or as it was. */

@@ -1,25 +1,18 @@
 /* Judging between steps, and the choice of the best model. */
 #include <string.h>
-#include <time.h>
 
 #include "net/weights.h"
 #include "train/run.h"
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 kith_status ki_train_judge(ki_train_state *run, const ki_items *items, const char *split,
                            ki_scores *ret_scores, ki_embedded *ret_embedded, kith_error *err) {
     kith_status status;
     ki_embedded e = {0};
-    const double began = now_s();
+    const double began = ki_train_now();
     KI_CHECK(ki_judge_embed(run->judge, items->item, items->n, "embedding", &e, err));
     KI_CHECK(ki_judge_score(run->judge, &e, ret_scores, NULL, err));
     ret_scores->step = run->at.step;
-    ret_scores->seconds = now_s() - began;
+    ret_scores->seconds = ki_train_now() - began;
     KI_CHECK(ki_record_add_eval(run->record, run->at.step, split, run->recipe->n_k, run->recipe->k,
                                 ret_scores, err));
     if (ret_embedded) {
@@ -72,8 +65,10 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
         KI_CHECK(ki_train_judge(run, &run->seen, "seen", &at->last_seen, NULL, err));
         tell(run, "seen", &at->last_seen, false);
     }
-    if (run->test.n > 0 && (on_test || (at->step == 0 && eval->untrained))) {
+    if (run->test.n > 0 && (on_test || eval->watch_test || (at->step == 0 && eval->untrained))) {
         KI_CHECK(ki_train_judge(run, &run->test, "test", &test, NULL, err));
+        if (eval->watch_test && (!at->best_test.is_there || test.recall[0] > at->best_test.recall[0]))
+            at->best_test = test;
         if (at->step == 0) at->untrained = test;
         if (on_test) KI_CHECK(choose(run, &test, &is_best, err));
         tell(run, "test", &test, on_test && is_best);

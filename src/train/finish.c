@@ -61,6 +61,7 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
                               .untrained = run->at.untrained,
                               .validation = has_chosen ? run->at.best_validation : run->at.last_validation,
                               .seen = has_chosen ? run->at.best_seen : run->at.last_seen,
+                              .best_on_test = run->at.best_test,
                               .seconds = run->at.seconds};
     if (run->at.seconds > 0) result.images_per_second = (double)run->at.n_images / run->at.seconds;
     KI_CHECK(ki_train_weigh_pairs(run, err));
@@ -71,15 +72,19 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
         KI_CHECK(ki_judge_embed(run->judge, run->test.item, run->test.n, "embedding", &test, err));
         KI_CHECK(ki_judge_score(run->judge, &test, &result.test, &intervals, err));
         result.test.step = result.step;
-        KI_CHECK(ki_record_add_eval(run->record, result.step, "test", run->recipe->n_k, run->recipe->k,
-                                    &result.test, err));
+        /* Where the test classes are watched, the log has had this step's line. */
+        if (!run->recipe->eval.watch_test)
+            KI_CHECK(ki_record_add_eval(run->record, result.step, "test", run->recipe->n_k, run->recipe->k,
+                                        &result.test, err));
         ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_EVAL,
                                                  .split = "test",
                                                  .recall_at_1 = result.test.recall[0],
                                                  .map_at_r = result.test.map_at_r});
         KI_CHECK(write_test(run, &test, err));
+        if (run->recipe->eval.clustering) KI_CHECK(ki_judge_cluster(&test, &result.clustered, err));
     }
     KI_CHECK(ki_train_write_pairs(run, test.n ? &test : NULL, err));
+    result.wall_seconds = ki_train_wall(run);
     KI_CHECK(ki_train_write_result(run, &result, test.n ? &intervals : NULL, err));
     *ret_result = result;
 done:

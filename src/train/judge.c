@@ -217,3 +217,24 @@ done:
     ki_free(gallery);
     return status;
 }
+
+kith_status ki_judge_cluster(const ki_embedded *e, ki_clustered *ret, kith_error *err) {
+    kith_status status;
+    kith_kmeans_result found = {0};
+    kith_clustering same;
+    int64_t *cluster = NULL;
+    const double began = now_s();
+    const kith_array x = {KITH_F32, 2, {e->n, e->dim}, e->x};
+    KI_CHECK(ki_alloc_or(&cluster, (size_t)e->n, sizeof *cluster, "clusters", err));
+    KI_CHECK(kith_clustering_compare(e->label, e->label, e->n, &same, err)); /* counts the classes */
+    ki_clustered clustered = {.is_there = true, .settings = kith_kmeans_defaults(same.n_classes)};
+    KI_CHECK(kith_kmeans(&x, &clustered.settings, &found, err));
+    for (int64_t i = 0; i < e->n; i++) cluster[i] = found.cluster[i];
+    KI_CHECK(kith_clustering_compare(cluster, e->label, e->n, &clustered.scores, err));
+    clustered.seconds = now_s() - began;
+    *ret = clustered;
+done:
+    kith_kmeans_result_release(&found);
+    ki_free(cluster);
+    return status;
+}

@@ -61,6 +61,16 @@ typedef struct ki_scores {
 kith_status ki_judge_score(const ki_judge *judge, const ki_embedded *embedded, ki_scores *ret_scores,
                            kith_intervals *ret_intervals, kith_error *err);
 
+/* How well k-means finds the classes: as many clusters as classes, on normalised rows. */
+typedef struct ki_clustered {
+    bool is_there;
+    kith_kmeans_options settings;
+    kith_clustering scores;
+    double seconds;
+} ki_clustered;
+
+kith_status ki_judge_cluster(const ki_embedded *embedded, ki_clustered *ret_clustered, kith_error *err);
+
 /* |mean of x / |x||^2 over the rows. */
 double ki_alike(const float *x, int64_t n, int64_t dim);
 

@@ -5,16 +5,9 @@
  * same things in the same order. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/parallel.h"
 #include "train/run.h"
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* A failed step: one that is not about numbers is passed on as it is. */
 static kith_status check_numbers(ki_train_state *run, kith_status status, kith_error *err) {
@@ -43,12 +36,12 @@ static kith_status add_batch(ki_train_state *run, kith_error *err) {
 
 static kith_status step(ki_train_state *run, kith_error *err) {
     const ki_optim_settings *optim = &run->recipe->optim;
-    const double began = now_s();
+    const double began = ki_train_now();
     run->lr = ki_schedule_at(&optim->schedule, run->at.step, run->n_steps).lr;
     for (int64_t i = 0; i < optim->accumulate; i++) KI_TRY(add_batch(run, err));
     KI_TRY(check_numbers(run, ki_learner_update(run->learner, run->lr, err), err));
     run->at.step++;
-    const double seconds = now_s() - began;
+    const double seconds = ki_train_now() - began;
     run->at.seconds += seconds;
     run->window_seconds += seconds;
     return KITH_OK;
@@ -61,9 +54,9 @@ static kith_status fail_values(ki_train_state *run, const ki_learner_values *val
 /* What the last step did: for the log, for the caller, and to see whether it still makes sense. */
 static kith_status look(ki_train_state *run, kith_error *err) {
     ki_learner_values values;
-    const double began = now_s();
+    const double began = ki_train_now();
     KI_TRY(ki_learner_read(run->learner, &values, err));
-    const double seconds = now_s() - began; /* a device may still have been at work */
+    const double seconds = ki_train_now() - began; /* a device may still have been at work */
     run->at.seconds += seconds;
     run->window_seconds += seconds;
     if (!values.is_finite) return fail_values(run, &values, err);
@@ -95,7 +88,7 @@ static bool is_save_due(const ki_train_state *run) {
     const ki_recipe *r = run->recipe;
     if (run->at.step == 0 || run->saved_step == run->at.step) return false;
     if (run->at.step % r->checkpoint_every == 0) return true;
-    return r->checkpoint_minutes > 0 && now_s() - run->saved_time > 60 * r->checkpoint_minutes;
+    return r->checkpoint_minutes > 0 && ki_train_now() - run->saved_time > 60 * r->checkpoint_minutes;
 }
 
 /* Numbers that are none are not saved. */
@@ -106,7 +99,7 @@ static kith_status save(ki_train_state *run, kith_error *err) {
         if (!values.is_finite) return fail_values(run, &values, err);
     }
     KI_TRY(ki_train_save(run, err));
-    run->saved_time = now_s();
+    run->saved_time = ki_train_now();
     return KITH_OK;
 }
 
@@ -150,7 +143,7 @@ kith_status ki_train_loop(ki_train_state *run, kith_error *err) {
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
     if (run->at.step == 0) KI_TRY(warn_of_few_classes(run, err));
     KI_TRY(note_threads(run, err));
-    run->saved_time = now_s();
+    run->saved_time = ki_train_now();
     for (;;) {
         if (is_eval_due(run)) {
             const kith_status status = ki_train_evaluate(run, err);

@@ -91,6 +91,11 @@ static const ki_option eval_options[] = {
     KI_OPTION_INT(ki_recipe_eval, max_seen, 5000, 2, 1e12, "most images of training classes judged", "ours"),
     KI_OPTION_BOOL(ki_recipe_eval, untrained, 1, "score the test classes with the starting network too",
                    "ours"),
+    KI_OPTION_BOOL(ki_recipe_eval, watch_test, 0,
+                   "score the test classes at every evaluation, for the record: nothing is chosen by it",
+                   "the papers' figures are of the best step on test"),
+    KI_OPTION_BOOL(ki_recipe_eval, clustering, 1, "NMI, AMI and F1 of the test classes, at the end",
+                   "ECAML, DML-DA"),
     KI_OPTION_INT(ki_recipe_eval, batch, 0, 0, 65536, "images per pass; 0: as in training", "ours"),
     KI_OPTION_END};
 

@@ -42,6 +42,8 @@ typedef struct ki_recipe_eval {
     bool seen;         /* also judge images of training classes */
     int64_t max_seen;  /* … at most so many, whole classes */
     bool untrained;    /* score the test classes with the starting network too */
+    bool watch_test;   /* … and at every evaluation, for the record */
+    bool clustering;   /* cluster the test images at the end */
     int64_t batch;     /* images per pass; 0: as in training */
 } ki_recipe_eval;
 

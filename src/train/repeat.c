@@ -16,6 +16,12 @@ static const double t_quantile[] = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4
                                     2.0595,  2.0555, 2.0518, 2.0484, 2.0452, 2.0423};
 enum { N_QUANTILES = sizeof t_quantile / sizeof t_quantile[0] };
 
+double ki_t_quantile(int freedom) {
+    /* Beyond the table: the normal's 1.96 and its expansion in 1 / freedom (Cornish and Fisher). */
+    const double v = freedom;
+    return freedom <= N_QUANTILES ? t_quantile[freedom - 1] : 1.95996 + 2.37228 / v + 2.8226 / (v * v);
+}
+
 kith_estimate ki_estimate_mean(const double *values, int n) {
     kith_estimate e = {.mean = NAN, .low = NAN, .high = NAN};
     double sum = 0, squares = 0;
@@ -31,11 +37,7 @@ kith_estimate ki_estimate_mean(const double *values, int n) {
         if (!isnan(values[i])) squares += (values[i] - e.mean) * (values[i] - e.mean);
     }
     const int freedom = e.n - 1;
-    /* Beyond the table: the normal's 1.96 and its expansion in 1 / freedom (Cornish and Fisher). */
-    const double v = freedom;
-    const double t =
-        freedom <= N_QUANTILES ? t_quantile[freedom - 1] : 1.95996 + 2.37228 / v + 2.8226 / (v * v);
-    const double half = t * sqrt(squares / freedom / e.n);
+    const double half = ki_t_quantile(freedom) * sqrt(squares / freedom / e.n);
     e.low = e.mean - half;
     e.high = e.mean + half;
     return e;
@@ -120,6 +122,15 @@ static kith_estimate gather(const repeat *r, int which, score_fn score, int64_t 
     return ki_estimate_mean(values, r->n_done);
 }
 
+static kith_estimate gather_clustering(const repeat *r, int which, double *values) {
+    for (int k = 0; k < r->n_done; k++) {
+        const kith_clustering *c = &r->result[k].clustered.scores;
+        const double score[] = {c->nmi, c->ami, c->f1};
+        values[k] = r->result[k].clustered.is_there ? score[which] : NAN;
+    }
+    return ki_estimate_mean(values, r->n_done);
+}
+
 static void put_estimate(kith_json *json, const char *key, kith_estimate e) {
     kith_json_key(json, key);
     kith_json_object_begin(json);
@@ -164,6 +175,9 @@ static kith_status write_together(const repeat *r, double *values, const char *s
         kith_json_object_end(json);
         put_estimate(json, "map_at_r", gather(r, p, map_at_r, 0, values));
         put_estimate(json, "r_precision", gather(r, p, r_precision, 0, values));
+        static const char *const clusterings[] = {"nmi", "ami", "f1"};
+        for (int i = 0; p == 0 && r->result[0].clustered.is_there && i < 3; i++)
+            put_estimate(json, clusterings[i], gather_clustering(r, i, values));
         kith_json_object_end(json);
     }
     kith_json_key(json, "seconds");

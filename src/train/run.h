@@ -23,7 +23,9 @@ typedef struct ki_train_result {
     ki_select selection; /* as it was in the end: `last` when nothing was held out */
     int64_t step, n_steps;
     ki_scores test, untrained, validation, seen;
-    double seconds, images_per_second;
+    ki_scores best_on_test; /* where the test classes were watched */
+    ki_clustered clustered; /* of the test classes */
+    double seconds, wall_seconds, images_per_second;
 } ki_train_result;
 
 kith_status ki_train(const ki_train_options *options, ki_train_result *ret_result, kith_error *err);
@@ -75,7 +77,9 @@ typedef struct ki_train_state {
     int64_t epoch_batches; /* batches of the first epoch */
     int64_t n_steps;
     ki_select selection;
-    int64_t started; /* seconds since 1970 */
+    int64_t started;     /* seconds since 1970 */
+    double began;        /* this process, by the monotonic clock */
+    double wall_seconds; /* of the processes before */
 
     ki_standing at;
     int64_t saved_step, saved_eval; /* step and last_eval of the last checkpoint; -1: none */
@@ -104,6 +108,9 @@ bool ki_train_asked_to_stop(void *run); /* between batches of an evaluation */
 /* A line for the log and for the caller. */
 kith_status ki_train_say(ki_train_state *run, kith_train_event_kind kind, kith_error *err, const char *fmt,
                          ...) KITH_PRINTF(4, 5);
+
+double ki_train_now(void);                       /* seconds on the monotonic clock */
+double ki_train_wall(const ki_train_state *run); /* seconds the run has taken, all processes together */
 
 /* setup.c */
 kith_status ki_train_setup(ki_train_state *run, kith_error *err);

@@ -305,6 +305,7 @@ static kith_status restore(ki_train_state *run, int64_t step, kith_error *err) {
     KI_TRY(ki_checkpoint_load(path.s, run->learner, &run->at, run->recipe_hash, err));
     run->saved_step = run->at.step;
     run->saved_eval = run->at.last_eval;
+    run->wall_seconds = run->at.wall_seconds;
     return KITH_OK;
 }
 
@@ -362,6 +363,7 @@ kith_status ki_train_save(ki_train_state *run, kith_error *err) {
     ki_path path;
     if (run->saved_step == run->at.step && run->at.last_eval <= run->saved_eval) return KITH_OK;
     KI_TRY(ki_record_sync(run->record, &run->at.log_bytes, err));
+    run->at.wall_seconds = ki_train_wall(run);
     KI_TRY(ki_folder_at(&run->folder, &path, err, KI_CHECKPOINT_NAME, (long long)run->at.step));
     KI_TRY(ki_checkpoint_save(path.s, run->learner, &run->at, run->recipe_hash, err));
     run->saved_step = run->at.step;

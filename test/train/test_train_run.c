@@ -232,6 +232,89 @@ static void test_selection_on_test_is_recorded(void **state) {
     assert_true(number("last", "step") == 4);
 }
 
+/* The best R@1 of the log's lines about the test classes, and how many there are. */
+static double best_of_log(const char *out, int *ret_n) {
+    double best = -1;
+    char *text = tiny_read(out, "log.jsonl");
+    assert_non_null(text);
+    *ret_n = 0;
+    for (const char *at = text; (at = strstr(at, "\"split\": \"test\", \"recall\": {\"1\": "));
+         at++, ++*ret_n) {
+        const double value = strtod(strstr(at, "\"1\": ") + 5, NULL);
+        if (value > best) best = value;
+    }
+    free(text);
+    return best;
+}
+
+/* The curve on test classes is for the record: the run is the same to the bit without it. */
+static void test_watching_test_changes_nothing(void **state) {
+    (void)state;
+    int n = 0;
+    if (tiny_train(output, "blind", "-q -s optim.steps=12 -s eval.every=3") != 0) fail_msg("%s", output);
+    if (tiny_train(output, "watched", "-q -s optim.steps=12 -s eval.every=3 -s eval.watch_test=true") != 0)
+        fail_msg("%s", output);
+    tiny_assert_same("blind", "watched", "model.safetensors");
+    assert_string_equal(word("watched", "selection"), "validation");
+    assert_true(number("blind", "test.recall.1") == number("watched", "test.recall.1"));
+    assert_true(number("blind", "step") == number("watched", "step"));
+    assert_string_equal(word("blind", "best_on_test.step"), "");
+    const double best = best_of_log("watched", &n);
+    assert_int_equal(n, 5);
+    const double found = number("watched", "best_on_test.recall.1");
+    if (found != best) fail_msg("best_on_test is %g, the best of the log %g", found, best);
+    assert_non_null(strstr(word("watched", "best_on_test.note"), "on the test classes themselves"));
+}
+
+/* All 100 % of the training classes, the last step: nothing is held out, and both curves are there. */
+static void test_watching_without_validation(void **state) {
+    (void)state;
+    int n = 0;
+    if (tiny_train(output, "open",
+                   "-q -s optim.steps=4 -s eval.every=2 -s eval.select=last -s eval.watch_test=true") != 0)
+        fail_msg("%s", output);
+    assert_string_equal(word("open", "selection"), "last");
+    assert_true(number("open", "n_validation_images") == 0);
+    assert_true(number("open", "n_train_classes") == 9);
+    best_of_log("open", &n);
+    assert_int_equal(n, 3);
+    char *log = tiny_read("open", "log.jsonl");
+    assert_non_null(strstr(log, "\"split\": \"seen\""));
+    assert_null(strstr(log, "\"split\": \"validation\""));
+    free(log);
+}
+
+/* The card's clustering is what `kith eval` finds in the embeddings beside it. */
+static void test_clustering_is_eval_s(void **state) {
+    (void)state;
+    static const char *const names[] = {"nmi", "ami", "f1"};
+    char file[4096];
+    kith_error err;
+    kith_result *result = NULL;
+    if (tiny_train(output, "clusters", "-q -s optim.steps=2") != 0) fail_msg("%s", output);
+    snprintf(file, sizeof file, "%s/clusters/eval.json", testing_folder());
+    if (testing_run(
+            output, sizeof output,
+            "cd %s/clusters/test && %s eval --embedding embedding.npy --labels labels.npy --json > %s",
+            testing_folder(), testing_program(), file) != 0)
+        fail_msg("%s", output);
+    assert_ok(kith_result_read(file, &result, &err), &err);
+    for (size_t i = 0; i < N_ROWS(names); i++) {
+        double wanted = NAN;
+        char path[32];
+        snprintf(path, sizeof path, "test.%s", names[i]);
+        assert_true(kith_result_real(result, names[i], &wanted));
+        if (number("clusters", path) != wanted)
+            fail_msg("%s is %.17g, kith eval says %.17g", names[i], number("clusters", path), wanted);
+    }
+    kith_result_free(result);
+    assert_true(number("clusters", "test.kmeans.clusters") == 9);
+    assert_true(number("clusters", "wall_seconds") >= number("clusters", "seconds"));
+    if (tiny_train(output, "unclustered", "-q -s optim.steps=2 -s eval.clustering=false") != 0)
+        fail_msg("%s", output);
+    assert_string_equal(word("unclustered", "test.nmi"), "");
+}
+
 static void test_folds_and_seeds(void **state) {
     (void)state;
     if (tiny_train(output, "several", "-q -s folds=2 -s seeds=2 -s optim.steps=4 -s eval.every=0") != 0)
@@ -299,6 +382,9 @@ int main(void) {
         cmocka_unit_test(test_early_stopping),
         cmocka_unit_test(test_one_class_for_validation_is_warned_of),
         cmocka_unit_test(test_selection_on_test_is_recorded),
+        cmocka_unit_test(test_watching_test_changes_nothing),
+        cmocka_unit_test(test_watching_without_validation),
+        cmocka_unit_test(test_clustering_is_eval_s),
         cmocka_unit_test(test_folds_and_seeds),
         cmocka_unit_test(test_epochs_and_small_batches),
         cmocka_unit_test(test_density_measures_its_classes),
