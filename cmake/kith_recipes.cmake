@@ -1,6 +1,7 @@
 # The shipped recipes as a list for `kith list recipes`: name (path without recipes/ and .yaml) and summary
 # (its first comment line).
 file(GLOB_RECURSE recipes CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/recipes ${CMAKE_SOURCE_DIR}/recipes/*.yaml)
+list(FILTER recipes EXCLUDE REGEX "(^|/)tables\\.yaml$") # lists of recipes, for kith reproduce
 list(SORT recipes)
 set(recipe_rows "")
 foreach(recipe IN LISTS recipes)
