@@ -1,0 +1,164 @@
+/* kith reproduce: a list of recipes, run one after the other, and the page of their results. */
+#include "kith/reproduce.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static const double LINE_SECONDS = 10;
+
+/* The first signal asks for a stop after this step, a second one ends the process at once. */
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int signal_number) {
+    if (stop_signal) _exit(128 + signal_number);
+    stop_signal = signal_number;
+}
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+typedef struct display {
+    bool is_quiet, is_verbose;
+    double drawn;
+} display;
+
+static void show_train(display *d, const kith_train_event *e) {
+    const double now = seconds_now();
+    if (e->kind == KITH_TRAIN_WARNING) fprintf(stderr, "kith: warning: %s\n", e->text);
+    if (d->is_quiet || (e->kind != KITH_TRAIN_STEP && e->kind != KITH_TRAIN_EVAL)) return;
+    if (e->kind == KITH_TRAIN_EVAL && d->is_verbose)
+        fprintf(stderr, "  step %lld: %s R@1 %.2f\n", (long long)e->step, e->split, 100 * e->recall_at_1);
+    if (e->kind != KITH_TRAIN_STEP || now - d->drawn < LINE_SECONDS) return;
+    fprintf(stderr, "  step %lld/%lld  %.0f img/s  total %.4g\n", (long long)e->step, (long long)e->n_steps,
+            e->images_per_second, e->total);
+    d->drawn = now;
+}
+
+static int on_event(void *user, const kith_reproduce_event *e) {
+    display *d = user;
+    if (e->kind == KITH_REPRODUCE_TRAIN) {
+        show_train(d, e->train);
+        return stop_signal != 0;
+    }
+    if (!d->is_quiet || e->kind == KITH_REPRODUCE_FAILED || e->kind == KITH_REPRODUCE_STALE) {
+        fprintf(stderr, "%d/%d %s seed %lld: ", e->number, e->n, e->row, (long long)e->seed);
+        switch (e->kind) {
+        case KITH_REPRODUCE_BEGIN:
+            fprintf(stderr, "runs in %s", e->text);
+            if (e->seconds > 0) fprintf(stderr, ", about %.0f s", e->seconds);
+            fputc('\n', stderr);
+            break;
+        case KITH_REPRODUCE_DONE:
+            fprintf(stderr, "R@1 %.2f in %.1f s, %s\n", 100 * e->recall_at_1, e->seconds, e->text);
+            break;
+        case KITH_REPRODUCE_SKIPPED: fprintf(stderr, "R@1 %.2f is there\n", 100 * e->recall_at_1); break;
+        case KITH_REPRODUCE_STALE:
+            fprintf(stderr, "%s is of another version of the recipe; --renew runs it again\n", e->text);
+            break;
+        case KITH_REPRODUCE_FAILED: fprintf(stderr, "failed: %s\n", e->text); break;
+        case KITH_REPRODUCE_LATE:
+            fprintf(stderr, "left for later, it would take about %.0f s\n", e->seconds);
+            break;
+        case KITH_REPRODUCE_TRAIN: break;
+        }
+    }
+    d->drawn = seconds_now();
+    return stop_signal != 0;
+}
+
+/* The command line as one string, for run.json; NULL without memory. */
+static char *command_text(int argc, char **argv) {
+    size_t bytes = sizeof "kith", used = 0;
+    for (int i = 0; i < argc; i++) bytes += strlen(argv[i]) + 1;
+    char *text = malloc(bytes);
+    if (!text) return NULL;
+    used = (size_t)snprintf(text, bytes, "kith");
+    for (int i = 0; i < argc; i++) used += (size_t)snprintf(text + used, bytes - used, " %s", argv[i]);
+    return text;
+}
+
+static int reproduce(const kith_reproduce_options *o, bool only_table) {
+    kith_error err = {0};
+    kith_reproduce_summary s = {0};
+    struct sigaction action = {.sa_handler = on_signal};
+    kith_status status = KITH_OK;
+    if (!only_table) {
+        sigemptyset(&action.sa_mask);
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+        /* A file that reaches its size limit is an error to report, not a reason to die. */
+        signal(SIGXFSZ, SIG_IGN);
+        status = kith_reproduce_run(o, &s, &err);
+        printf("%d runs: %d done, %d were there, %d of other recipes, %d failed, %d left for later\n", s.n,
+               s.n_done, s.n_skipped, s.n_stale, s.n_failed, s.n_late);
+    }
+    if (status != KITH_OK && !(status == KITH_ECANCELED && stop_signal)) return cli_fail(&err);
+    kith_error table_err = {0};
+    if (kith_reproduce_table(o, &table_err) != KITH_OK) return cli_fail(&table_err);
+    printf("%s\n", o->page);
+    if (status == KITH_ECANCELED) {
+        fprintf(stderr, "kith: %s\nkith: the same command goes on with it\n", err.message);
+        return 128 + (int)stop_signal;
+    }
+    return s.n_failed > 0 ? CLI_FAILURE : CLI_OK;
+}
+
+int cmd_reproduce(int argc, char **argv) {
+    kith_reproduce_options o = kith_reproduce_defaults(NULL);
+    cli_list sets = {0};
+    display d = {0};
+    bool only_table = false;
+    const cli_option options[] = {
+        CLI_INT("seeds", "N", &o.seeds, 1, 64, "seeds of the rows that the list wants all of"),
+        CLI_INT("seed-from", "S", &o.seed_from, 0, 1e15, "the first seed"),
+        CLI_TEXT("only", "PATTERNS", &o.only, "rows whose names match, as in '*-horde,triplet'"),
+        CLI_LIST("set|s", "KEY=VALUE", &sets,
+                 "override a key of every recipe, as in data.root=…; may be repeated"),
+        CLI_TEXT("out|o", "FOLDER", &o.out, "results, one small JSON file per row and seed"),
+        CLI_TEXT("runs", "FOLDER", &o.runs, "run folders"),
+        CLI_FLAG("keep-models", &o.keep_models, "leave models and checkpoints in the run folders"),
+        CLI_FLAG("renew", &o.renew, "run again what is there of another version of a recipe"),
+        CLI_REAL("minutes", "M", &o.minutes, 0, 1e6, "begin no run that would end later; 0: no limit"),
+        CLI_FLAG("table", &only_table, "run nothing, only write the page"),
+        CLI_TEXT("page", "FILE", &o.page, "the page of tables"),
+        CLI_TEXT("notes", "FILE", &o.notes, "text for the page, in blocks"),
+        CLI_TEXT("pictures", "FOLDER", &o.pictures, "the page's drawings"),
+        CLI_FLAG("verbose|v", &d.is_verbose, "every evaluation"),
+        CLI_FLAG("quiet|q", &d.is_quiet, "no progress, only failures"),
+        CLI_END};
+    const cli_usage usage = {.operands = "LIST.yaml",
+                             .least = 1,
+                             .most = 1,
+                             .options = options,
+                             .details =
+                                 "Runs the recipes of the list in its order, as many seeds as asked for, and "
+                                 "writes each result as it\n"
+                                 "is reached; what is there already is not run again, so the same command "
+                                 "goes on after a stop. A run\n"
+                                 "that fails is recorded and the next one goes on. At the end the page of "
+                                 "tables is made from the\n"
+                                 "results alone. Exit status 1: a run failed."};
+    char *command = command_text(argc, argv);
+    const int status = cli_parse(&usage, &argc, argv);
+    if (status != CLI_RUN) {
+        free(command);
+        return status;
+    }
+    o.list = argv[1];
+    o.sets = sets.item;
+    o.n_sets = (size_t)sets.n_items;
+    o.command = command;
+    o.notify = on_event;
+    o.user = &d;
+    const int exit_status = reproduce(&o, only_table);
+    free(command);
+    return exit_status;
+}

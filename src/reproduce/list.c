@@ -1,0 +1,233 @@
+#include "reproduce/list.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/option.h"
+#include "core/text.h"
+#include "io/yaml.h"
+
+typedef struct top {
+    const char *title;
+    const ki_value *order, *tables, *rows, *orders, *curves;
+} top;
+
+static const ki_option top_options[] = {
+    KI_OPTION_TEXT(top, title, "", "of the page", "ours"),
+    KI_OPTION_TREE(top, order, "[]", "passes over groups of rows", "ours"),
+    KI_OPTION_TREE(top, tables, "[]", "the page's tables", "ours"),
+    KI_OPTION_TREE(top, rows, "[]", "what is run", "ours"),
+    KI_OPTION_TREE(top, orders, "[]", "which row beats which in a paper", "ours"),
+    KI_OPTION_TREE(top, curves, "[]", "drawings", "ours"),
+    KI_OPTION_END};
+
+static const ki_option row_options[] = {
+    KI_OPTION_TEXT(ki_list_row, name, "", "of the row and its results", "ours"),
+    KI_OPTION_TEXT(ki_list_row, recipe, "", "when it is not the name", "ours"),
+    KI_OPTION_TEXT(ki_list_row, of, "", "the row whose runs have the figures", "ours"),
+    KI_OPTION_TEXT(ki_list_row, block, "test", "of the result", "ours"),
+    KI_OPTION_TEXT(ki_list_row, group, "", "for `order`", "ours"),
+    KI_OPTION_TEXT(ki_list_row, table, "", "where it is shown", "ours"),
+    KI_OPTION_TEXT(ki_list_row, baseline, "", "the row it is compared with", "ours"),
+    KI_OPTION_TEXT(ki_list_row, note, "", "shown below the table", "ours"),
+    KI_OPTION_TREE(ki_list_row, set, "[]", "overrides", "ours"),
+    KI_OPTION_TREE(ki_list_row, paper, "{}", "R@1 by source", "ours"),
+    KI_OPTION_REAL(ki_list_row, pytorch, NAN, 0, 100, "R@1 of an independent loop", "ours"),
+    KI_OPTION_REAL(ki_list_row, target, NAN, 0, 100, "R@1 to reach", "ours"),
+    KI_OPTION_END};
+
+static const ki_option pass_options[] = {
+    KI_OPTION_TREE(ki_list_pass, groups, "[]", "of rows", "ours"),
+    KI_OPTION_TEXT(ki_list_pass, seeds, "all", "a number, or all", "ours"), KI_OPTION_END};
+
+static const ki_option table_options[] = {KI_OPTION_TEXT(ki_list_table, name, "", "as rows name it", "ours"),
+                                          KI_OPTION_TEXT(ki_list_table, title, "", "its heading", "ours"),
+                                          KI_OPTION_END};
+
+static const ki_option order_options[] = {
+    KI_OPTION_TEXT(ki_list_order, title, "", "paper and table", "ours"),
+    KI_OPTION_TEXT(ki_list_order, metric, "recall.1", "what is compared", "ours"),
+    KI_OPTION_TREE(ki_list_order, rows, "{}", "best first", "ours"), KI_OPTION_END};
+
+static const ki_option curve_options[] = {KI_OPTION_TEXT(ki_list_curve, name, "", "of the file", "ours"),
+                                          KI_OPTION_TEXT(ki_list_curve, title, "", "of the drawing", "ours"),
+                                          KI_OPTION_TREE(ki_list_curve, rows, "[]", "lines", "ours"),
+                                          KI_OPTION_END};
+
+/* A list of maps as an array of structs of `size` bytes. */
+static kith_status read_items(ki_list *list, const ki_value *items, const char *what,
+                              const ki_option *options, size_t size, void *ret_array, size_t *ret_n,
+                              kith_error *err) {
+    char found[80];
+    *ret_n = 0;
+    if (!items || items->kind == KI_VALUE_NULL) return KITH_OK;
+    if (items->kind != KI_VALUE_LIST)
+        return ki_fail(err, KITH_EFORMAT, "%s is %s; wanted a list", what,
+                       ki_value_describe(items, found, sizeof found));
+    char *array = ki_arena_alloc(&list->arena, items->n_items, size);
+    if (!array) return ki_fail_memory(err, items->n_items * size, what);
+    for (const ki_value *v = items->first; v; v = v->next, ++*ret_n) {
+        if (v->kind != KI_VALUE_MAP)
+            return ki_fail(err, KITH_EFORMAT, "line %d: an item of %s is %s; wanted a map", v->line, what,
+                           ki_value_describe(v, found, sizeof found));
+        const kith_status status = ki_options_parse(options, v, NULL, what, array + *ret_n * size, err);
+        if (status != KITH_OK) return ki_prefix(err, status, "line %d", v->line);
+    }
+    memcpy(ret_array, &array, sizeof array);
+    return KITH_OK;
+}
+
+const ki_list_row *ki_list_find(const ki_list *list, const char *name) {
+    for (size_t i = 0; i < list->n_rows; i++) {
+        if (strcmp(list->row[i].name, name) == 0) return &list->row[i];
+    }
+    return NULL;
+}
+
+const ki_list_row *ki_list_source(const ki_list *list, const ki_list_row *row) {
+    return *row->of ? ki_list_find(list, row->of) : row;
+}
+
+/* ---- checks ---- */
+
+static kith_status need_row(const ki_list *list, const char *name, const char *where, kith_error *err) {
+    const char *names[512];
+    size_t n = 0;
+    if (ki_list_find(list, name)) return KITH_OK;
+    for (; n < list->n_rows && n < 512; n++) names[n] = list->row[n].name;
+    const kith_status status = ki_fail_unknown(err, "row", name, names, n);
+    return ki_prefix(err, status, "%s", where);
+}
+
+/* A file's name: letters, digits, dots, dashes and underscores, no dot first. */
+static bool is_name(const char *s) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    return *s && *s != '.' && strlen(s) <= 100 && s[strspn(s, letters)] == '\0';
+}
+
+static kith_status check_texts(const ki_value *items, const char *what, const char *name, kith_error *err) {
+    char found[80];
+    for (const ki_value *v = items ? items->first : NULL; v; v = v->next) {
+        if (v->kind != KI_VALUE_SCALAR)
+            return ki_fail(err, KITH_EFORMAT, "%s: %s has %s; wanted text", name, what,
+                           ki_value_describe(v, found, sizeof found));
+    }
+    if (!items || items->kind == KI_VALUE_LIST) return KITH_OK;
+    return ki_fail(err, KITH_EFORMAT, "%s: %s is %s; wanted a list", name, what,
+                   ki_value_describe(items, found, sizeof found));
+}
+
+static kith_status check_numbers(const ki_value *map, const char *what, const char *name, kith_error *err) {
+    char found[80];
+    double number;
+    if (map && map->kind != KI_VALUE_MAP)
+        return ki_fail(err, KITH_EFORMAT, "%s: %s is %s; wanted a map", name, what,
+                       ki_value_describe(map, found, sizeof found));
+    for (const ki_value *v = map ? map->first : NULL; v; v = v->next) {
+        if (v->kind == KI_VALUE_NULL || (v->kind == KI_VALUE_SCALAR && ki_parse_double(v->text, &number)))
+            continue;
+        return ki_fail(err, KITH_EFORMAT, "%s: %s of %s is %s; wanted a number", name, what, v->key,
+                       ki_value_describe(v, found, sizeof found));
+    }
+    return KITH_OK;
+}
+
+static kith_status check_row(const ki_list *list, size_t i, kith_error *err) {
+    const ki_list_row *r = &list->row[i];
+    if (!is_name(r->name))
+        return ki_fail(err, KITH_EFORMAT, "row %zu is called '%.60s'; wanted a name for a file", i + 1,
+                       r->name);
+    if (ki_list_find(list, r->name) != r)
+        return ki_fail(err, KITH_EFORMAT, "there are two rows called %s", r->name);
+    if (*r->baseline) KI_TRY(need_row(list, r->baseline, r->name, err));
+    if (*r->of) KI_TRY(need_row(list, r->of, r->name, err));
+    if (*r->of && (*ki_list_find(list, r->of)->of || *r->recipe || r->set))
+        return ki_fail(err, KITH_EFORMAT,
+                       "%s: `of` names a row with runs of its own, and goes without "
+                       "recipe and set",
+                       r->name);
+    bool has_table = !*r->table;
+    for (size_t t = 0; t < list->n_tables; t++) has_table |= strcmp(list->table[t].name, r->table) == 0;
+    if (!has_table) return ki_fail(err, KITH_EFORMAT, "%s: there is no table %s", r->name, r->table);
+    KI_TRY(check_texts(r->set, "set", r->name, err));
+    return check_numbers(r->paper, "paper", r->name, err);
+}
+
+static kith_status check_pass(const ki_list *list, const ki_list_pass *pass, kith_error *err) {
+    int64_t n;
+    KI_TRY(check_texts(pass->groups, "groups", "order", err));
+    if (strcmp(pass->seeds, "all") != 0 && !(ki_parse_int64(pass->seeds, &n) && n >= 1))
+        return ki_fail(err, KITH_EFORMAT, "order: seeds is '%.40s'; wanted all, or a number from 1",
+                       pass->seeds);
+    for (const ki_value *v = pass->groups ? pass->groups->first : NULL; v; v = v->next) {
+        bool is_there = false;
+        for (size_t i = 0; i < list->n_rows; i++) is_there |= strcmp(list->row[i].group, v->text) == 0;
+        if (!is_there) return ki_fail(err, KITH_EFORMAT, "order: no row is in group %s", v->text);
+    }
+    return KITH_OK;
+}
+
+static kith_status check(const ki_list *list, kith_error *err) {
+    if (list->n_rows == 0) return ki_fail(err, KITH_EFORMAT, "there are no rows");
+    for (size_t i = 0; i < list->n_rows; i++) KI_TRY(check_row(list, i, err));
+    for (size_t i = 0; i < list->n_passes; i++) KI_TRY(check_pass(list, &list->pass[i], err));
+    for (size_t i = 0; i < list->n_orders; i++) {
+        const ki_list_order *o = &list->order[i];
+        KI_TRY(check_numbers(o->rows, "rows", o->title, err));
+        for (const ki_value *v = o->rows ? o->rows->first : NULL; v; v = v->next)
+            KI_TRY(need_row(list, v->key, o->title, err));
+    }
+    for (size_t i = 0; i < list->n_curves; i++) {
+        const ki_list_curve *c = &list->curve[i];
+        if (!is_name(c->name))
+            return ki_fail(err, KITH_EFORMAT, "a curve is called '%.60s'; wanted a name for a file", c->name);
+        KI_TRY(check_texts(c->rows, "rows", c->name, err));
+        for (const ki_value *v = c->rows ? c->rows->first : NULL; v; v = v->next)
+            KI_TRY(need_row(list, v->text, c->name, err));
+    }
+    return KITH_OK;
+}
+
+static kith_status read_all(ki_list *list, const ki_value *root, kith_error *err) {
+    top t;
+    char found[80];
+    if (root->kind != KI_VALUE_MAP)
+        return ki_fail(err, KITH_EFORMAT, "the list is %s; wanted a map with rows",
+                       ki_value_describe(root, found, sizeof found));
+    KI_TRY(ki_options_parse(top_options, root, NULL, "list", &t, err));
+    list->title = t.title;
+    KI_TRY(read_items(list, t.rows, "rows", row_options, sizeof *list->row, &list->row, &list->n_rows, err));
+    KI_TRY(read_items(list, t.order, "order", pass_options, sizeof *list->pass, &list->pass, &list->n_passes,
+                      err));
+    KI_TRY(read_items(list, t.tables, "tables", table_options, sizeof *list->table, &list->table,
+                      &list->n_tables, err));
+    KI_TRY(read_items(list, t.orders, "orders", order_options, sizeof *list->order, &list->order,
+                      &list->n_orders, err));
+    KI_TRY(read_items(list, t.curves, "curves", curve_options, sizeof *list->curve, &list->curve,
+                      &list->n_curves, err));
+    return check(list, err);
+}
+
+kith_status ki_list_read(const char *path, ki_list *ret_list, kith_error *err) {
+    kith_status status;
+    ki_list list = {0};
+    ki_value *root = NULL;
+    const char *slash = strrchr(path, '/');
+    list.path = ki_arena_strdup(&list.arena, path);
+    list.folder = slash ? ki_arena_strndup(&list.arena, path, (size_t)(slash - path))
+                        : ki_arena_strdup(&list.arena, ".");
+    if (!list.path || !list.folder) KI_CHECK(ki_fail_memory(err, strlen(path), "a list"));
+    KI_CHECK(ki_yaml_read(path, &list.arena, &root, err));
+    status = read_all(&list, root, err);
+    if (status != KITH_OK) ki_prefix(err, status, "%s", path);
+done:
+    if (status != KITH_OK) ki_list_release(&list);
+    if (status == KITH_OK) *ret_list = list;
+    return status;
+}
+
+void ki_list_release(ki_list *list) {
+    ki_arena_release(&list->arena);
+    *list = (ki_list){0};
+}

@@ -1,0 +1,63 @@
+/* The list of a reproduction: rows (a recipe, what it is compared with), the order to run them in, the orders and
+ * curves to show. recipes/cub/tables.yaml is one, and says what the keys mean. */
+#ifndef KI_REPRODUCE_LIST_H
+#define KI_REPRODUCE_LIST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/error.h"
+#include "core/value.h"
+
+/* Percentages are R@1; NaN: none. */
+typedef struct ki_list_row {
+    const char *name, *recipe; /* recipe: "": as the name */
+    const char *of;            /* "": a row with runs of its own */
+    const char *block;         /* of the result: "test", "all_orders" */
+    const char *group, *table, *baseline, *note;
+    const ki_value *set;   /* list of "key=value", or NULL */
+    const ki_value *paper; /* map from source to percent, or NULL */
+    double pytorch, target;
+} ki_list_row;
+
+typedef struct ki_list_pass {
+    const ki_value *groups; /* list of names */
+    const char *seeds;      /* "all" or a number */
+} ki_list_pass;
+
+typedef struct ki_list_table {
+    const char *name, *title;
+} ki_list_table;
+
+typedef struct ki_list_order {
+    const char *title, *metric; /* "recall.1", "nmi" … */
+    const ki_value *rows;       /* map from row to the paper's number or nothing, best first */
+} ki_list_order;
+
+typedef struct ki_list_curve {
+    const char *name, *title;
+    const ki_value *rows; /* list of names */
+} ki_list_curve;
+
+/* Everything lives in the arena. */
+typedef struct ki_list {
+    ki_arena arena;
+    const char *path, *folder, *title;
+    ki_list_row *row;
+    ki_list_pass *pass;
+    ki_list_table *table;
+    ki_list_order *order;
+    ki_list_curve *curve;
+    size_t n_rows, n_passes, n_tables, n_orders, n_curves;
+} ki_list;
+
+/* Every key is checked, and every name of a row, a table or a group that is used must be there. */
+kith_status ki_list_read(const char *path, ki_list *ret_list, kith_error *err);
+void ki_list_release(ki_list *list); /* fine on a zeroed struct */
+
+const ki_list_row *ki_list_find(const ki_list *list, const char *name); /* NULL: none */
+/* The row whose runs this row's figures come from. */
+const ki_list_row *ki_list_source(const ki_list *list, const ki_list_row *row);
+
+#endif

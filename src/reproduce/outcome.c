@@ -1,0 +1,273 @@
+#include "reproduce/outcome.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/text.h"
+#include "data/dataset/dataset.h"
+#include "io/atomic.h"
+#include "io/json.h"
+#include "kith/json.h"
+#include "kith/version.h"
+#include "report/material.h"
+#include "report/series.h"
+
+enum { MOST_POINTS = 100 };
+
+static void put_text(kith_json *json, const char *key, const char *value) {
+    kith_json_key(json, key);
+    kith_json_string(json, value);
+}
+
+/* ---- writing ---- */
+
+/* Whose value is text even when it looks like a number (a hash, a commit). */
+static bool is_text_key(const char *key) {
+    const size_t n = strlen(key);
+    return (n >= 6 && strcmp(key + n - 6, "sha256") == 0) || strcmp(key, "commit") == 0 ||
+           strcmp(key, "kith") == 0 || strcmp(key, "device") == 0;
+}
+
+static void put_scalar(kith_json *json, const ki_value *v) {
+    double real;
+    int64_t whole;
+    if (v->key && is_text_key(v->key))
+        kith_json_string(json, v->text);
+    else if (strcmp(v->text, "true") == 0 || strcmp(v->text, "false") == 0)
+        kith_json_bool(json, v->text[0] == 't');
+    else if (ki_parse_int64(v->text, &whole))
+        kith_json_int(json, whole);
+    else if (ki_parse_double(v->text, &real) && isfinite(real))
+        kith_json_real(json, real);
+    else
+        kith_json_string(json, v->text);
+}
+
+/* Where the files lay is the machine's affair; hashes say what they were. */
+static bool is_path(const char *key) { return strcmp(key, "data") == 0 || strcmp(key, "weights") == 0; }
+
+static void put_value(kith_json *json, const ki_value *v) {
+    switch (v->kind) {
+    case KI_VALUE_NULL: kith_json_null(json); break;
+    case KI_VALUE_SCALAR: put_scalar(json, v); break;
+    case KI_VALUE_LIST:
+        kith_json_array_begin(json);
+        for (const ki_value *item = v->first; item; item = item->next) put_value(json, item);
+        kith_json_array_end(json);
+        break;
+    case KI_VALUE_MAP:
+        kith_json_object_begin(json);
+        for (const ki_value *item = v->first; item; item = item->next) {
+            if (is_path(item->key)) continue;
+            kith_json_key(json, item->key);
+            put_value(json, item);
+        }
+        kith_json_object_end(json);
+        break;
+    }
+}
+
+static void put_origin(kith_json *json, const ki_origin *o) {
+    put_text(json, "row", o->row);
+    put_text(json, "recipe", o->recipe);
+    kith_json_key(json, "seed");
+    kith_json_int(json, o->seed);
+    kith_json_key(json, "set");
+    kith_json_array_begin(json);
+    for (size_t i = 0; i < o->n_sets; i++) kith_json_string(json, o->sets[i]);
+    kith_json_array_end(json);
+    put_text(json, "experiment_sha256", o->experiment);
+    put_text(json, "recipe_sha256", o->recipe_hash);
+}
+
+/* At most so many points, the last among them. */
+static void put_curve(kith_json *json, const char *key, const ki_series *s) {
+    if (!s || s->n == 0) return;
+    const size_t every = (s->n + MOST_POINTS - 1) / MOST_POINTS;
+    kith_json_key(json, key);
+    kith_json_array_begin(json);
+    for (size_t i = 0; i < s->n; i++) {
+        if (i % every != 0 && i + 1 != s->n) continue;
+        kith_json_array_begin(json);
+        kith_json_int(json, (int64_t)s->point[i].step);
+        kith_json_real32(json, (float)s->point[i].value);
+        kith_json_array_end(json);
+    }
+    kith_json_array_end(json);
+}
+
+static kith_status write_text(const char *path, kith_json *json, kith_error *err) {
+    kith_status status;
+    const char *text = NULL;
+    ki_atomic_file file = {0};
+    KI_CHECK(kith_json_finish(json, &text, err));
+    KI_CHECK(ki_atomic_open(&file, path, err));
+    KI_CHECK(ki_atomic_write(&file, text, strlen(text), err));
+    KI_CHECK(ki_atomic_write(&file, "\n", 1, err));
+    KI_CHECK(ki_atomic_commit(&file, err));
+done:
+    ki_atomic_discard(&file);
+    return status;
+}
+
+kith_status ki_outcome_write(const char *path, const ki_origin *origin, const char *run, kith_error *err) {
+    kith_status status;
+    kith_json *json = NULL;
+    ki_arena arena = {0};
+    ki_value *result = NULL;
+    ki_log_file log = {0};
+    ki_path at;
+    KI_CHECK(ki_path_print(&at, err, "%s/result.json", run));
+    KI_CHECK(ki_json_read(at.s, &arena, &result, err));
+    KI_CHECK(ki_path_print(&at, err, "%s/log.jsonl", run));
+    KI_CHECK(ki_log_read(at.s, &log, err));
+    KI_CHECK(kith_json_new(&json, err));
+    kith_json_object_begin(json);
+    put_origin(json, origin);
+    kith_json_key(json, "result");
+    put_value(json, result);
+    kith_json_key(json, "curves");
+    kith_json_object_begin(json);
+    put_curve(json, "seen", ki_log_series(&log, "eval/seen/recall/1"));
+    put_curve(json, "test", ki_log_series(&log, "eval/test/recall/1"));
+    put_curve(json, "validation", ki_log_series(&log, "eval/validation/recall/1"));
+    kith_json_object_end(json);
+    kith_json_object_end(json);
+    KI_CHECK(write_text(path, json, err));
+done:
+    kith_json_free(json);
+    ki_log_release(&log);
+    ki_arena_release(&arena);
+    return status;
+}
+
+kith_status ki_outcome_write_failure(const char *path, const ki_origin *origin, const kith_error *why,
+                                     kith_error *err) {
+    kith_json *json = NULL;
+    KI_TRY(kith_json_new(&json, err));
+    kith_json_object_begin(json);
+    put_origin(json, origin);
+    put_text(json, "error", why->message);
+    put_text(json, "hint", *why->hint ? why->hint : NULL);
+    put_text(json, "commit", kith_commit());
+    kith_json_object_end(json);
+    const kith_status status = write_text(path, json, err);
+    kith_json_free(json);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static const char *text_at(const ki_value *map, const char *key) {
+    const ki_value *v = ki_value_get(map, key);
+    return v && v->kind == KI_VALUE_SCALAR ? v->text : NULL;
+}
+
+static const ki_value *map_at(const ki_value *map, const char *key) {
+    const ki_value *v = ki_value_get(map, key);
+    return v && v->kind == KI_VALUE_MAP ? v : NULL;
+}
+
+kith_status ki_outcome_read(const char *path, ki_arena *arena, ki_outcome *ret, kith_error *err) {
+    ki_value *root = NULL;
+    kith_status status = ki_json_read(path, arena, &root, err);
+    if (status != KITH_OK) {
+        if (status == KITH_EFORMAT) ki_hint(err, status, "remove the file to run it again");
+        return status;
+    }
+    const char *seed = text_at(root, "seed");
+    ki_outcome o = {.row = text_at(root, "row"),
+                    .recipe = text_at(root, "recipe"),
+                    .experiment = text_at(root, "experiment_sha256"),
+                    .recipe_hash = text_at(root, "recipe_sha256"),
+                    .error = text_at(root, "error"),
+                    .set = ki_value_get(root, "set"),
+                    .result = map_at(root, "result"),
+                    .curves = map_at(root, "curves")};
+    double recall;
+    const bool has_result = o.result && ki_document_real(o.result, "test.recall.1", &recall);
+    if (o.row && o.recipe && o.experiment && o.recipe_hash && seed && ki_parse_int64(seed, &o.seed) &&
+        (o.error || has_result)) {
+        *ret = o;
+        return KITH_OK;
+    }
+    ki_fail(err, KITH_EFORMAT,
+            "%s is no result of kith reproduce: wanted row, recipe, seed, hashes and test.recall.1", path);
+    return ki_hint(err, KITH_EFORMAT, "remove the file to run it again");
+}
+
+/* ---- a folder ---- */
+
+typedef struct names {
+    char **item;
+    size_t n, capacity;
+} names;
+
+static void names_release(names *list) {
+    for (size_t i = 0; i < list->n; i++) ki_free(list->item[i]);
+    ki_free(list->item);
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static kith_status list_names(const char *folder, names *ret, kith_error *err) {
+    kith_status status = KITH_OK;
+    DIR *dir = opendir(folder);
+    if (!dir && errno == ENOENT) return KITH_OK;
+    if (!dir) return ki_fail(err, KITH_EIO, "cannot read folder %s: %s", folder, strerror(errno));
+    for (const struct dirent *e; (e = readdir(dir));) {
+        const size_t n = strlen(e->d_name);
+        if (e->d_name[0] == '.' || n <= 5 || strcmp(e->d_name + n - 5, ".json") != 0) continue;
+        KI_CHECK(ki_grow(&ret->item, &ret->capacity, ret->n + 1, sizeof *ret->item, "names", err));
+        ret->item[ret->n] = ki_strdup(e->d_name);
+        if (!ret->item[ret->n]) KI_CHECK(ki_fail_memory(err, n, "a name"));
+        ret->n++;
+    }
+    if (ret->n > 0) qsort(ret->item, ret->n, sizeof *ret->item, by_name);
+done:
+    closedir(dir);
+    return status;
+}
+
+kith_status ki_outcomes_read(const char *folder, ki_outcomes *ret, kith_error *err) {
+    kith_status status;
+    ki_outcomes all = {0};
+    names list = {0};
+    KI_CHECK(list_names(folder, &list, err));
+    for (size_t i = 0; i < list.n; i++) {
+        ki_path path;
+        KI_CHECK(ki_path_print(&path, err, "%s/%s", folder, list.item[i]));
+        KI_CHECK(ki_grow(&all.item, &all.capacity, all.n + 1, sizeof *all.item, "results", err));
+        KI_CHECK(ki_outcome_read(path.s, &all.arena, &all.item[all.n], err));
+        all.n++;
+    }
+done:
+    names_release(&list);
+    if (status != KITH_OK) ki_outcomes_release(&all);
+    *ret = all;
+    return status;
+}
+
+void ki_outcomes_release(ki_outcomes *all) {
+    ki_free(all->item);
+    ki_arena_release(&all->arena);
+    *all = (ki_outcomes){0};
+}
+
+double ki_outcome_real(const ki_outcome *o, const char *block, const char *path) {
+    char at[200];
+    double value = NAN;
+    snprintf(at, sizeof at, "%s%s%s", block, *block ? "." : "", path);
+    if (!o->result || !ki_document_real(o->result, at, &value)) return NAN;
+    return value;
+}
+
+const char *ki_outcome_text(const ki_outcome *o, const char *path) {
+    const char *text = o->result ? ki_document_text(o->result, path) : NULL;
+    return text ? text : "";
+}

@@ -1,0 +1,369 @@
+/* docs/results.md: tables, orders and curves from the list and the results alone. */
+#include "reproduce/page.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/text.h"
+#include "data/dataset/dataset.h"
+#include "io/atomic.h"
+#include "kith/reproduce.h"
+#include "reproduce/sample.h"
+#include "train/folder.h"
+
+typedef struct page {
+    const kith_reproduce_options *options;
+    ki_list list;
+    ki_outcomes all;
+    ki_notes notes;
+    ki_noise noise; /* of R@1 */
+    ki_buffer *to;
+} page;
+
+static int n_results(const page *p) {
+    int n = 0;
+    for (size_t i = 0; i < p->all.n; i++) n += p->all.item[i].error == NULL;
+    return n;
+}
+
+/* ---- what the runs share ---- */
+
+/* Every value of a text of the results, once each, in order of appearance. */
+static void put_distinct(const page *p, const char *label, const char *path, int letters) {
+    const char *seen[16];
+    int n = 0;
+    for (size_t i = 0; i < p->all.n; i++) {
+        const char *text = p->all.item[i].error ? "" : ki_outcome_text(&p->all.item[i], path);
+        bool is_new = *text != '\0';
+        for (int k = 0; k < n; k++) is_new = is_new && strcmp(seen[k], text) != 0;
+        if (is_new && n < 16) seen[n++] = text;
+    }
+    if (n == 0) return;
+    ki_buffer_put(p->to, "* %s:", label);
+    for (int k = 0; k < n; k++) ki_buffer_put(p->to, "%s `%.*s`", k ? "," : "", letters, seen[k]);
+    ki_buffer_put(p->to, "\n");
+}
+
+static void put_head(const page *p) {
+    ki_buffer *to = p->to;
+    ki_buffer_put(to, "# Reproduction: %s\n\n", p->list.title);
+    ki_buffer_put(to,
+                  "<!-- Made by kith reproduce from %s and the results beside this page. Text is kept in the "
+                  "notes file. -->\n\n",
+                  strrchr(p->list.path, '/') ? strrchr(p->list.path, '/') + 1 : p->list.path);
+    ki_notes_put(&p->notes, "top", to);
+    ki_buffer_put(
+        to,
+        "%d runs. All figures are percent on the test classes, which no run was trained on or chosen "
+        "by: they are scored once, at the end of a run. ± is the 95 %% interval of the mean over seeds "
+        "(Student's t).\n\n",
+        n_results(p));
+    put_distinct(p, "commit", "commit", 64);
+    put_distinct(p, "data (hash of paths, labels and splits)", "data_sha256", 12);
+    put_distinct(p, "pretrained weights (SHA-256)", "weights_sha256", 12);
+    put_distinct(p, "the model of a run: validation (best on held-out training classes) or last (step)",
+                 "selection", 32);
+    put_distinct(p, "device", "device", 32);
+    put_distinct(p, "precision", "precision", 32);
+    if (p->noise.freedom > 0)
+        ki_buffer_put(
+            to,
+            "* R@1 moves by %.2f from seed to seed (standard deviation, pooled over the rows with several "
+            "seeds, %d degrees of freedom); gains and orders are judged by it\n",
+            100 * p->noise.deviation, p->noise.freedom);
+    else if (n_results(p) > 0)
+        ki_buffer_put(
+            to,
+            "* no row has several seeds yet: gains and orders are judged by bootstrap intervals over "
+            "queries\n");
+    ki_buffer_put(to, "\n");
+}
+
+/* ---- tables ---- */
+
+static void put_estimate(ki_buffer *to, const ki_sample *s, int digits) {
+    if (s->n == 0)
+        ki_buffer_put(to, " – |");
+    else if (isnan(s->estimate.low))
+        ki_buffer_put(to, " %.*f |", digits, 100 * s->estimate.mean);
+    else
+        ki_buffer_put(to, " %.*f ± %.*f |", digits, 100 * s->estimate.mean, digits,
+                      100 * (s->estimate.high - s->estimate.mean));
+}
+
+static void put_gain(const page *p, const ki_list_row *row, const ki_sample *own) {
+    const ki_list_row *baseline = ki_list_find(&p->list, row->baseline);
+    const ki_sample base = baseline ? ki_sample_of(&p->list, &p->all, baseline, "recall.1") : (ki_sample){0};
+    if (!baseline || own->n == 0 || base.n == 0) {
+        ki_buffer_put(p->to, " – |");
+        return;
+    }
+    const double half = ki_difference_half(&p->noise, own, &base);
+    ki_buffer_put(p->to, " %+.1f", 100 * (own->estimate.mean - base.estimate.mean));
+    if (!isnan(half)) ki_buffer_put(p->to, " ± %.1f", 100 * half);
+    ki_buffer_put(p->to, " over %s |", baseline->name);
+}
+
+static void put_paper(ki_buffer *to, const ki_value *paper) {
+    ki_buffer_put(to, " ");
+    for (const ki_value *v = paper ? paper->first : NULL; v; v = v->next)
+        ki_buffer_put(to, "%s%s %s", v == paper->first ? "" : ", ", v->text ? v->text : "?", v->key);
+    ki_buffer_put(to, "%s|", paper && paper->first ? " " : "– ");
+}
+
+static void put_number(ki_buffer *to, double value, const char *fmt_suffix) {
+    if (isnan(value))
+        ki_buffer_put(to, " – |");
+    else
+        ki_buffer_put(to, " %.1f%s |", value, fmt_suffix);
+}
+
+static void put_target(ki_buffer *to, double target, const ki_sample *own) {
+    const bool is_judged = !isnan(target) && own->n > 0;
+    /* What the page shows is what counts: one decimal. */
+    const bool is_reached = is_judged && round(1000 * own->estimate.mean) >= round(10 * target);
+    put_number(to, target, !is_judged ? "" : is_reached ? " reached" : " not reached");
+}
+
+static double mean_of(const page *p, const ki_list_row *row, const char *path) {
+    return ki_sample_in(&p->list, &p->all, row, "", path).estimate.mean;
+}
+
+static void put_row(const page *p, const ki_list_row *row) {
+    static const char *const metrics[] = {"recall.2", "recall.4", "recall.8", "map_at_r", "nmi", "f1"};
+    ki_buffer *to = p->to;
+    const ki_sample own = ki_sample_of(&p->list, &p->all, row, "recall.1");
+    ki_buffer_put(to, "| %s | %d |", row->name, own.n);
+    put_estimate(to, &own, 1);
+    put_gain(p, row, &own);
+    put_paper(to, row->paper);
+    put_number(to, row->pytorch, "");
+    put_target(to, row->target, &own);
+    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
+        const ki_sample s = ki_sample_of(&p->list, &p->all, row, metrics[i]);
+        put_estimate(to, &s, 1);
+    }
+    const double steps = mean_of(p, row, "steps"), seconds = mean_of(p, row, "wall_seconds");
+    if (own.n > 0)
+        ki_buffer_put(to, " %.0f | %.0f |\n", steps, seconds);
+    else
+        ki_buffer_put(to, " – | – |\n");
+}
+
+/* Seeds of one row that came from different recipes. */
+static bool is_mixed(const page *p, const ki_list_row *row) {
+    const char *first = NULL;
+    for (size_t i = 0; i < p->all.n; i++) {
+        const ki_outcome *o = &p->all.item[i];
+        if (o->error || strcmp(o->row, ki_list_source(&p->list, row)->name) != 0) continue;
+        if (first && strcmp(first, o->experiment) != 0) return true;
+        first = o->experiment;
+    }
+    return false;
+}
+
+static void put_table(const page *p, const ki_list_table *table) {
+    ki_buffer *to = p->to;
+    ki_buffer_put(to, "## %s\n\n", table->title);
+    ki_notes_put(&p->notes, table->name, to);
+    ki_buffer_put(
+        to,
+        "| row | seeds | R@1 | gain | paper | PyTorch | target | R@2 | R@4 | R@8 | MAP@R | NMI | F1 | "
+        "steps | seconds |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < p->list.n_rows; i++) {
+        if (strcmp(p->list.row[i].table, table->name) == 0) put_row(p, &p->list.row[i]);
+    }
+    ki_buffer_put(to, "\n");
+    bool has_notes = false;
+    for (size_t i = 0; i < p->list.n_rows; i++) {
+        const ki_list_row *row = &p->list.row[i];
+        if (strcmp(row->table, table->name) != 0) continue;
+        const bool mixed = is_mixed(p, row);
+        has_notes |= *row->note || mixed;
+        if (*row->note) ki_buffer_put(to, "* %s: %s.\n", row->name, row->note);
+        if (mixed) ki_buffer_put(to, "* %s: its seeds are of different versions of the recipe.\n", row->name);
+    }
+    if (has_notes) ki_buffer_put(to, "\n");
+}
+
+/* The papers' habit, apart. */
+static void put_habit(const page *p) {
+    ki_buffer *to = p->to;
+    bool has_any = false;
+    for (size_t i = 0; i < p->list.n_rows; i++) {
+        const ki_list_row *row = &p->list.row[i];
+        const ki_sample best =
+            *row->of ? (ki_sample){0} : ki_sample_in(&p->list, &p->all, row, "best_on_test", "recall.1");
+        if (best.n == 0) continue;
+        if (!has_any)
+            ki_buffer_put(
+                to,
+                "## The best step on the test classes\n\nThe papers' habit: of all evaluations of a run, the "
+                "one that scored best on the test classes themselves. It flatters, and is here only to be "
+                "compared with numbers made the same way.\n\n"
+                "| row | seeds | R@1, last step | R@1, best step on test | at step | paper |\n"
+                "|---|---|---|---|---|---|\n");
+        has_any = true;
+        const ki_sample fair = ki_sample_of(&p->list, &p->all, row, "recall.1");
+        const ki_sample step = ki_sample_in(&p->list, &p->all, row, "best_on_test", "step");
+        ki_buffer_put(to, "| %s | %d |", row->name, best.n);
+        put_estimate(to, &fair, 1);
+        put_estimate(to, &best, 1);
+        ki_buffer_put(to, " %.0f |", step.estimate.mean);
+        put_paper(to, row->paper);
+        ki_buffer_put(to, "\n");
+    }
+    if (has_any) ki_buffer_put(to, "\n");
+}
+
+/* ---- orders ---- */
+
+static void put_line(const page *p, const ki_list_order *order, const ki_noise *noise, const ki_value *better,
+                     const ki_value *worse) {
+    static const char *const words[] = {"not known yet", "agrees", "disagrees", "within noise"};
+    ki_buffer *to = p->to;
+    const ki_sample a = ki_sample_of(&p->list, &p->all, ki_list_find(&p->list, better->key), order->metric);
+    const ki_sample b = ki_sample_of(&p->list, &p->all, ki_list_find(&p->list, worse->key), order->metric);
+    const double half = ki_difference_half(noise, &a, &b);
+    double in_a = NAN, in_b = NAN;
+    if (better->text) ki_parse_double(better->text, &in_a);
+    if (worse->text) ki_parse_double(worse->text, &in_b);
+    ki_buffer_put(to, "| %s | %s > %s |", order->title, better->key, worse->key);
+    if (isnan(in_a) || isnan(in_b))
+        ki_buffer_put(to, " drawn |");
+    else
+        ki_buffer_put(to, " %+.1f |", in_a - in_b);
+    if (a.n == 0 || b.n == 0)
+        ki_buffer_put(to, " – |");
+    else if (isnan(half))
+        ki_buffer_put(to, " %+.1f |", 100 * (a.estimate.mean - b.estimate.mean));
+    else
+        ki_buffer_put(to, " %+.1f ± %.1f |", 100 * (a.estimate.mean - b.estimate.mean), 100 * half);
+    ki_buffer_put(to, " %s |\n", words[ki_compare(noise, &a, &b)]);
+}
+
+static void put_orders(const page *p) {
+    ki_buffer *to = p->to;
+    if (p->list.n_orders == 0) return;
+    ki_buffer_put(to, "## Which beats which\n\n");
+    ki_notes_put(&p->notes, "orders", to);
+    ki_buffer_put(
+        to,
+        "The papers' orders, neighbours compared: the difference agrees or disagrees when its 95 %% interval "
+        "leaves out 0.\n\n| paper | order | paper's difference | ours | |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < p->list.n_orders; i++) {
+        const ki_list_order *order = &p->list.order[i];
+        const ki_noise noise = ki_noise_of(&p->list, &p->all, order->metric);
+        for (const ki_value *v = order->rows ? order->rows->first : NULL; v && v->next; v = v->next)
+            put_line(p, order, &noise, v, v->next);
+    }
+    ki_buffer_put(to, "\n");
+}
+
+/* ---- curves, runs, failures ---- */
+
+/* `path` as seen from the page's folder, when it lies below that. */
+static const char *from_page(const char *page_path, const char *path) {
+    const char *slash = strrchr(page_path, '/');
+    const size_t n = slash ? (size_t)(slash - page_path) + 1 : 0;
+    return strncmp(path, page_path, n) == 0 ? path + n : path;
+}
+
+static kith_status put_curves(const page *p, kith_error *err) {
+    bool has_any = false;
+    for (size_t i = 0; i < p->list.n_curves; i++) {
+        const ki_list_curve *curve = &p->list.curve[i];
+        ki_buffer drawing = {.err = err};
+        ki_path path;
+        kith_status status = KITH_OK;
+        if (ki_curves_draw(&p->list, &p->all, curve, &drawing)) {
+            if (!has_any) {
+                ki_buffer_put(p->to, "## Seen and unseen classes\n\n");
+                ki_notes_put(&p->notes, "curves", p->to);
+            }
+            has_any = true;
+            status = drawing.status;
+            if (status == KITH_OK) status = ki_make_folders(p->options->pictures, err);
+            if (status == KITH_OK)
+                status = ki_path_print(&path, err, "%s/%s.svg", p->options->pictures, curve->name);
+            if (status == KITH_OK) status = ki_file_write(path.s, drawing.data, drawing.n, err);
+            if (status == KITH_OK)
+                ki_buffer_put(p->to, "![%s](%s)\n\n", curve->title, from_page(p->options->page, path.s));
+        }
+        ki_buffer_release(&drawing);
+        KI_TRY(status);
+    }
+    return KITH_OK;
+}
+
+static void put_runs(const page *p) {
+    ki_buffer *to = p->to;
+    ki_buffer_put(to,
+                  "## Runs\n\n| row | seed | R@1 | step | seconds | images/s | commit | recipe | set |\n"
+                  "|---|---|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < p->all.n; i++) {
+        const ki_outcome *o = &p->all.item[i];
+        if (o->error) continue;
+        ki_buffer_put(to, "| %s | %lld | %.2f | %.0f | %.1f | %.0f | `%.12s` | `%.12s` |", o->row,
+                      (long long)o->seed, 100 * ki_outcome_real(o, "test", "recall.1"),
+                      ki_outcome_real(o, "", "step"), ki_outcome_real(o, "", "wall_seconds"),
+                      ki_outcome_real(o, "", "img_per_s"), ki_outcome_text(o, "commit"), o->recipe_hash);
+        for (const ki_value *v = o->set ? o->set->first : NULL; v; v = v->next)
+            ki_buffer_put(to, " `%s`", v->text ? v->text : "");
+        ki_buffer_put(to, " |\n");
+    }
+    ki_buffer_put(to, "\n");
+}
+
+static void put_failures(const page *p) {
+    bool has_any = false;
+    for (size_t i = 0; i < p->all.n; i++) {
+        const ki_outcome *o = &p->all.item[i];
+        if (!o->error) continue;
+        if (!has_any) ki_buffer_put(p->to, "## Runs that failed\n\n");
+        has_any = true;
+        ki_buffer_put(p->to, "* %s, seed %lld: %s\n", o->row, (long long)o->seed, o->error);
+    }
+    if (has_any) ki_buffer_put(p->to, "\n");
+}
+
+static kith_status put_page(const page *p, kith_error *err) {
+    put_head(p);
+    for (size_t i = 0; i < p->list.n_tables; i++) put_table(p, &p->list.table[i]);
+    put_habit(p);
+    put_orders(p);
+    KI_TRY(put_curves(p, err));
+    put_failures(p);
+    put_runs(p);
+    ki_notes_put(&p->notes, "end", p->to);
+    return p->to->status;
+}
+
+kith_status kith_reproduce_table(const kith_reproduce_options *options, kith_error *err) {
+    kith_status status;
+    ki_buffer to = {.err = err};
+    page p = {.options = options, .to = &to};
+    /* Numbers with a point, whatever the thread's locale. */
+    const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    const locale_t before = plain ? uselocale(plain) : (locale_t)0;
+    KI_CHECK(ki_list_read(options->list, &p.list, err));
+    KI_CHECK(ki_outcomes_read(options->out, &p.all, err));
+    KI_CHECK(ki_notes_read(options->notes, &p.list, &p.notes, err));
+    p.noise = ki_noise_of(&p.list, &p.all, "recall.1");
+    KI_CHECK(put_page(&p, err));
+    while (to.n > 1 && to.data[to.n - 1] == '\n' && to.data[to.n - 2] == '\n') to.n--;
+    KI_CHECK(ki_file_write(options->page, to.data, to.n, err));
+done:
+    if (plain) {
+        uselocale(before);
+        freelocale(plain);
+    }
+    ki_buffer_release(&to);
+    ki_notes_release(&p.notes);
+    ki_outcomes_release(&p.all);
+    ki_list_release(&p.list);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* The page of a reproduction, in parts. */
+#ifndef KI_REPRODUCE_PAGE_H
+#define KI_REPRODUCE_PAGE_H
+
+#include "core/buffer.h"
+#include "reproduce/list.h"
+#include "reproduce/outcome.h"
+
+/* Hand-written text that goes into the page, block by block: what stands behind a line `<!-- NAME -->` up to the
+ * next such line. Blocks: top, the tables' names, orders, curves, end. */
+typedef struct ki_notes {
+    ki_arena arena;
+    const char **name, **text;
+    size_t n;
+} ki_notes;
+
+/* A file that is not there has no blocks. KITH_EFORMAT for text before the first block, a block given twice, and one
+ * that has no place. */
+kith_status ki_notes_read(const char *path, const ki_list *list, ki_notes *ret_notes, kith_error *err);
+void ki_notes_release(ki_notes *notes); /* fine on a zeroed struct */
+void ki_notes_put(const ki_notes *notes, const char *name, ki_buffer *to);
+
+/* A drawing of R@1 over the steps, seen classes left and unseen ones right, a line for each row (the mean over its
+ * seeds), as an SVG file. false: none of the rows has curves. */
+bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_curve *curve, ki_buffer *to);
+
+#endif

@@ -1,0 +1,372 @@
+/* Running what is missing of a list, in its order. */
+#include <dirent.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/text.h"
+#include "data/dataset/dataset.h"
+#include "io/atomic.h"
+#include "kith/reproduce.h"
+#include "reproduce/list.h"
+#include "reproduce/outcome.h"
+#include "train/run.h"
+
+enum { MOST_SETS = 128 };
+
+kith_reproduce_options kith_reproduce_defaults(const char *list) {
+    return (kith_reproduce_options){.list = list,
+                                    .seeds = 3,
+                                    .out = "docs/results",
+                                    .runs = "runs/reproduce",
+                                    .page = "docs/results.md",
+                                    .notes = "docs/results-notes.md",
+                                    .pictures = "docs/pictures"};
+}
+
+/* ---- which runs, in which order ---- */
+
+typedef struct job {
+    const ki_list_row *row;
+    int64_t seed;
+} job;
+
+typedef struct reproduction {
+    const kith_reproduce_options *options;
+    ki_list list;
+    ki_outcomes there; /* when the call began */
+    job *job;
+    size_t n_jobs, jobs_capacity;
+    kith_reproduce_summary *summary;
+    double began;
+    /* Of runs so far, for the time the next will take. */
+    double most_per_step;
+    /* Of the run going on. */
+    size_t number;
+    kith_error *err;
+} reproduction;
+
+static bool name_matches(const char *patterns, const char *name) {
+    while (*patterns) {
+        char one[128];
+        const size_t n = strcspn(patterns, ",");
+        snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : sizeof one - 1), patterns);
+        if (fnmatch(one, name, 0) == 0) return true;
+        patterns += n + (patterns[n] == ',');
+    }
+    return false;
+}
+
+/* The row, or one whose figures come from its runs. */
+static bool is_wanted(const reproduction *r, const ki_list_row *row) {
+    const char *only = r->options->only;
+    if (!only || name_matches(only, row->name)) return true;
+    for (size_t i = 0; i < r->list.n_rows; i++) {
+        const ki_list_row *other = &r->list.row[i];
+        if (strcmp(other->of, row->name) == 0 && name_matches(only, other->name)) return true;
+    }
+    return false;
+}
+
+static kith_status add_job(reproduction *r, const ki_list_row *row, int64_t seed, kith_error *err) {
+    if (*row->of || !is_wanted(r, row)) return KITH_OK;
+    for (size_t i = 0; i < r->n_jobs; i++) {
+        if (r->job[i].row == row && r->job[i].seed == seed) return KITH_OK;
+    }
+    KI_TRY(ki_grow(&r->job, &r->jobs_capacity, r->n_jobs + 1, sizeof *r->job, "runs", err));
+    r->job[r->n_jobs++] = (job){row, seed};
+    return KITH_OK;
+}
+
+static bool is_in_pass(const ki_list_pass *pass, const ki_list_row *row) {
+    for (const ki_value *v = pass->groups ? pass->groups->first : NULL; v; v = v->next) {
+        if (strcmp(v->text, row->group) == 0) return true;
+    }
+    return false;
+}
+
+static kith_status add_pass(reproduction *r, const ki_list_pass *pass, kith_error *err) {
+    int64_t n = r->options->seeds, said = 0;
+    if (pass && ki_parse_int64(pass->seeds, &said) && said < n) n = said;
+    for (int64_t k = 0; k < n; k++) {
+        for (size_t i = 0; i < r->list.n_rows; i++) {
+            const ki_list_row *row = &r->list.row[i];
+            if (!pass || is_in_pass(pass, row)) KI_TRY(add_job(r, row, r->options->seed_from + k, err));
+        }
+    }
+    return KITH_OK;
+}
+
+static kith_status plan(reproduction *r, kith_error *err) {
+    for (size_t i = 0; i < r->list.n_passes; i++) KI_TRY(add_pass(r, &r->list.pass[i], err));
+    if (r->list.n_passes == 0) KI_TRY(add_pass(r, NULL, err));
+    r->summary->n = (int)r->n_jobs;
+    if (r->n_jobs > 0) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "no row of %s matches '%.80s'", r->options->list,
+            r->options->only ? r->options->only : "*");
+    return ki_hint(err, KITH_EINVAL, "names are matched whole; * stands for any letters");
+}
+
+/* ---- one run ---- */
+
+typedef struct run {
+    const job *job;
+    ki_recipe *recipe;
+    const char *set[MOST_SETS];
+    size_t n_sets;
+    const char *recorded[MOST_SETS]; /* those that say more than where files lie */
+    ki_origin origin;
+    char seed_text[40];
+    ki_path folder, result, failure;
+} run;
+
+static bool is_of_machine(const char *set) {
+    static const char *const keys[] = {"data.root=",  "model.weights=", "loader.",
+                                       "checkpoint.", "threads=",       "log_every="};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (strncmp(set, keys[i], strlen(keys[i])) == 0) return true;
+    }
+    return false;
+}
+
+static void hash_text(const char *text, char ret[65]) {
+    kith_hash hash = {0};
+    kith_hash_add(&hash, text, strlen(text));
+    kith_hash_finish(&hash, ret);
+}
+
+/* What decides numbers, wherever the files lie and whatever the seed. */
+static kith_status hash_experiment(run *u, const char *path, kith_error *err) {
+    ki_recipe *plain = NULL;
+    size_t n = u->n_sets;
+    const char *sets[MOST_SETS + 3];
+    memcpy(sets, u->set, n * sizeof *sets);
+    sets[n++] = "seed=0";
+    sets[n++] = "data.root=anywhere";
+    if (*u->recipe->model.weights) sets[n++] = "model.weights=anywhere";
+    KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path, .sets = sets, .n_sets = n}, &plain, err));
+    hash_text(ki_recipe_identity(plain), u->origin.experiment);
+    ki_recipe_free(plain);
+    return KITH_OK;
+}
+
+static kith_status check_recipe(const ki_recipe *recipe, kith_error *err) {
+    if (recipe->eval.select == KI_SELECT_TEST)
+        return ki_fail(err, KITH_EINVAL,
+                       "eval.select is test: a reproduction chooses nothing on test classes");
+    if (recipe->folds > 1 || recipe->seeds > 1)
+        return ki_fail(err, KITH_EINVAL,
+                       "the recipe has folds or seeds; wanted one run, seeds are the command's");
+    return KITH_OK;
+}
+
+static kith_status add_set(run *u, const char *set, kith_error *err) {
+    if (u->n_sets + 1 >= MOST_SETS) return ki_fail(err, KITH_EINVAL, "more than %d overrides", MOST_SETS);
+    u->set[u->n_sets++] = set;
+    if (!is_of_machine(set)) u->recorded[u->origin.n_sets++] = set;
+    return KITH_OK;
+}
+
+static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
+    const ki_list_row *row = u->job->row;
+    const kith_reproduce_options *o = r->options;
+    const long long seed = (long long)u->job->seed;
+    ki_path path;
+    char whole[65];
+    u->origin = (ki_origin){.row = row->name,
+                            .recipe = *row->recipe ? row->recipe : row->name,
+                            .seed = u->job->seed,
+                            .sets = u->recorded};
+    KI_TRY(ki_path_print(&u->result, err, "%s/%s-seed%lld.json", o->out, row->name, seed));
+    KI_TRY(ki_path_print(&u->failure, err, "%s/%s-seed%lld.failed.json", o->out, row->name, seed));
+    KI_TRY(ki_path_print(&path, err, "%s/%s.yaml", r->list.folder, u->origin.recipe));
+    for (const ki_value *v = row->set ? row->set->first : NULL; v; v = v->next)
+        KI_TRY(add_set(u, v->text, err));
+    for (size_t i = 0; i < o->n_sets; i++) KI_TRY(add_set(u, o->sets[i], err));
+    snprintf(u->seed_text, sizeof u->seed_text, "seed=%lld", seed);
+    u->set[u->n_sets++] = u->seed_text;
+    KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path.s, .sets = u->set, .n_sets = u->n_sets},
+                          &u->recipe, err));
+    KI_TRY(check_recipe(u->recipe, err));
+    KI_TRY(kith_file_hash(path.s, u->origin.recipe_hash, err));
+    KI_TRY(hash_experiment(u, path.s, err));
+    /* A folder of its own for every recipe: an interrupted run is gone on with only when it is this one. */
+    hash_text(ki_recipe_identity(u->recipe), whole);
+    return ki_path_print(&u->folder, err, "%s/%s-seed%lld-%.8s", o->runs, row->name, seed, whole);
+}
+
+static int tell(const reproduction *r, const kith_reproduce_event *event) {
+    const job *j = &r->job[r->number];
+    kith_reproduce_event e = *event;
+    if (!r->options->notify) return 0;
+    e.row = j->row->name;
+    e.seed = j->seed;
+    e.number = (int)r->number + 1;
+    e.n = (int)r->n_jobs;
+    return r->options->notify(r->options->user, &e);
+}
+
+static int on_train(void *user, const kith_train_event *event) {
+    return tell(user, &(kith_reproduce_event){.kind = KITH_REPRODUCE_TRAIN, .train = event});
+}
+
+static void remove_files(const char *run_folder, const char *below) {
+    ki_path path;
+    kith_error ignored;
+    if (ki_path_print(&path, &ignored, "%s/%s", run_folder, below) != KITH_OK) return;
+    DIR *dir = opendir(path.s);
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
+        ki_path file;
+        if (e->d_name[0] != '.' && ki_path_print(&file, &ignored, "%s/%s", path.s, e->d_name) == KITH_OK)
+            unlink(file.s);
+    }
+    if (dir) closedir(dir);
+}
+
+/* The log, the recipe and the card stay. */
+static void drop_models(const char *run_folder) {
+    static const char *const files[] = {"best.safetensors", "model.safetensors"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        ki_path path;
+        kith_error ignored;
+        if (ki_path_print(&path, &ignored, "%s/%s", run_folder, files[i]) == KITH_OK) unlink(path.s);
+    }
+    remove_files(run_folder, "checkpoints");
+    remove_files(run_folder, "test");
+}
+
+static void learn_time(reproduction *r, double wall, double steps) {
+    if (steps > 0 && wall / steps > r->most_per_step) r->most_per_step = wall / steps;
+}
+
+/* Seconds the run should take: by the slowest step of its recipe so far, or else of all; 0: not known. */
+static double guess_seconds(const reproduction *r, const run *u) {
+    double most = 0;
+    for (size_t i = 0; i < r->there.n; i++) {
+        const ki_outcome *o = &r->there.item[i];
+        if (o->error || strcmp(o->recipe, u->origin.recipe) != 0) continue;
+        const double each = ki_outcome_real(o, "", "wall_seconds") / ki_outcome_real(o, "", "steps");
+        if (each > most) most = each;
+    }
+    return (most > 0 ? most : r->most_per_step) * (double)u->recipe->optim.schedule.steps;
+}
+
+static kith_status train(reproduction *r, run *u, kith_error *err) {
+    ki_train_result result;
+    const ki_train_options options = {.recipe = u->recipe,
+                                      .folder = u->folder.s,
+                                      .resume = true,
+                                      .command = r->options->command,
+                                      .run_number = 1,
+                                      .n_runs = 1,
+                                      .notify = on_train,
+                                      .user = r};
+    KI_TRY(ki_train(&options, &result, err));
+    if (!result.test.is_there)
+        return ki_fail(err, KITH_EINVAL, "the data set has no test classes to judge by");
+    KI_TRY(ki_outcome_write(u->result.s, &u->origin, u->folder.s, err));
+    unlink(u->failure.s);
+    if (!r->options->keep_models) drop_models(u->folder.s);
+    learn_time(r, result.wall_seconds, (double)result.n_steps);
+    r->summary->n_done++;
+    tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_DONE,
+                                    .recall_at_1 = result.test.recall[0],
+                                    .seconds = result.wall_seconds,
+                                    .text = u->result.s});
+    return KITH_OK;
+}
+
+/* Is the result there? *ret_is_over: nothing is to be done. */
+static kith_status look(reproduction *r, const run *u, bool *ret_is_over, kith_error *err) {
+    ki_arena arena = {0};
+    ki_outcome there = {0};
+    *ret_is_over = false;
+    if (!ki_is_file("%s", u->result.s)) return KITH_OK;
+    const kith_status status = ki_outcome_read(u->result.s, &arena, &there, err);
+    if (status == KITH_OK) {
+        const bool is_same = strcmp(there.experiment, u->origin.experiment) == 0;
+        *ret_is_over = is_same || !r->options->renew;
+        if (is_same)
+            r->summary->n_skipped++;
+        else if (*ret_is_over)
+            r->summary->n_stale++;
+        if (*ret_is_over)
+            tell(r, &(kith_reproduce_event){.kind = is_same ? KITH_REPRODUCE_SKIPPED : KITH_REPRODUCE_STALE,
+                                            .recall_at_1 = ki_outcome_real(&there, "test", "recall.1"),
+                                            .text = u->result.s});
+    }
+    ki_arena_release(&arena);
+    return status;
+}
+
+static bool is_late(reproduction *r, double seconds) {
+    if (r->options->minutes <= 0) return false;
+    return ki_train_now() - r->began + seconds > 60 * r->options->minutes;
+}
+
+static kith_status fail_run(reproduction *r, const run *u, const kith_error *why, kith_error *err) {
+    r->summary->n_failed++;
+    tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_FAILED, .text = why->message});
+    if (!*u->failure.s) return KITH_OK;
+    return ki_outcome_write_failure(u->failure.s, &u->origin, why, err);
+}
+
+static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
+    kith_status status;
+    run u = {.job = j};
+    kith_error why = {0};
+    bool is_over = false;
+    status = open_run(r, &u, &why);
+    if (status != KITH_OK) {
+        status = fail_run(r, &u, &why, err);
+        goto done;
+    }
+    KI_CHECK(look(r, &u, &is_over, err));
+    if (is_over) goto done;
+    const double seconds = guess_seconds(r, &u);
+    if (is_late(r, seconds)) {
+        r->summary->n_late++;
+        tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_LATE, .seconds = seconds});
+        goto done;
+    }
+    if (tell(r, &(kith_reproduce_event){
+                    .kind = KITH_REPRODUCE_BEGIN, .seconds = seconds, .text = u.folder.s}) != 0) {
+        status = ki_fail(err, KITH_ECANCELED, "stopped on request");
+        goto done;
+    }
+    status = train(r, &u, &why);
+    if (status == KITH_ECANCELED) {
+        if (err) *err = why;
+        goto done;
+    }
+    if (status != KITH_OK) status = fail_run(r, &u, &why, err);
+done:
+    ki_recipe_free(u.recipe);
+    return status;
+}
+
+kith_status kith_reproduce_run(const kith_reproduce_options *options, kith_reproduce_summary *ret_summary,
+                               kith_error *err) {
+    kith_status status;
+    kith_reproduce_summary summary = {0};
+    reproduction r = {.options = options, .summary = &summary, .began = ki_train_now()};
+    KI_CHECK(ki_list_read(options->list, &r.list, err));
+    KI_CHECK(ki_outcomes_read(options->out, &r.there, err));
+    KI_CHECK(plan(&r, err));
+    KI_CHECK(ki_make_folders(options->out, err));
+    KI_CHECK(ki_make_folders(options->runs, err));
+    for (size_t i = 0; i < r.there.n; i++) {
+        const ki_outcome *o = &r.there.item[i];
+        learn_time(&r, ki_outcome_real(o, "", "wall_seconds"), ki_outcome_real(o, "", "steps"));
+    }
+    for (r.number = 0; r.number < r.n_jobs; r.number++) KI_CHECK(do_job(&r, &r.job[r.number], err));
+done:
+    if (ret_summary) *ret_summary = summary;
+    ki_free(r.job);
+    ki_outcomes_release(&r.there);
+    ki_list_release(&r.list);
+    return status;
+}
