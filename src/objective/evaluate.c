@@ -392,14 +392,26 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     return KITH_OK;
 }
 
+static const ki_reg_use *describing_reg(const ki_objective *objective) {
+    for (size_t i = 0; i < objective->n_regs; i++) {
+        if (objective->reg[i].record->describe) return &objective->reg[i];
+    }
+    return NULL;
+}
+
+int64_t ki_objective_describe_dim(const ki_objective *objective) {
+    const ki_reg_use *reg = describing_reg(objective);
+    if (!reg) return 0;
+    const ki_reg_in in = {.settings = reg->settings};
+    const bool reads = (objective->taps & KI_TAP_BIT(KI_TAP_EMBEDDING)) != 0;
+    return (reads ? objective->sizes.embedding : 0) + reg->record->describe_dim(&in);
+}
+
 kith_status ki_objective_describe(ki_objective *objective, const ki_batch *batch, ki_real **ret_descriptor,
                                   int64_t *ret_dim, kith_error *err) {
     step s = {.o = objective, .batch = batch};
-    const ki_reg_use *reg = NULL;
+    const ki_reg_use *reg = describing_reg(objective);
     ki_real *part = NULL, *whole = NULL;
-    for (size_t i = 0; i < objective->n_regs && !reg; i++) {
-        if (objective->reg[i].record->describe) reg = &objective->reg[i];
-    }
     if (!reg)
         return ki_fail(err, KITH_EINVAL, "no term of the objective has descriptors of its own (horde has)");
     KI_TRY(ki_batch_check_taps(objective, batch, err));

@@ -85,6 +85,9 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
 kith_status ki_objective_describe(ki_objective *objective, const ki_batch *batch, ki_real **ret_descriptor,
                                   int64_t *ret_dim, kith_error *err);
 
+/* Their width, from the sizes the objective was made with; 0 when no term has any. */
+int64_t ki_objective_describe_dim(const ki_objective *objective);
+
 /* Most bytes of working memory in use at once so far. */
 size_t ki_objective_work_bytes(const ki_objective *objective);
 

@@ -190,6 +190,15 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
     kith_json_bool(json, run->at.is_stopped);
     put_scores(json, "test", r, &result->test,
                &(beside){.intervals = intervals, .clustered = &result->clustered});
+    char orders[160];
+    snprintf(orders, sizeof orders,
+             "the embedding and all orders side by side, %lld numbers, after a PCA to %lld fitted on "
+             "training images",
+             (long long)result->all_orders_dim, (long long)run->net.embedding);
+    put_scores(json, "all_orders", r, &result->all_orders,
+               &(beside){.intervals = &result->all_orders_intervals,
+                         .clustered = &result->all_orders_clustered,
+                         .note = orders});
     put_scores(
         json, "best_on_test", r, &result->best_on_test,
         &(beside){.note = "the best R@1 of all evaluations on the test classes themselves: the papers' "
@@ -275,6 +284,7 @@ kith_status ki_train_read_result(const char *folder, const ki_recipe *recipe, ki
                          .validation = scores_at(root, "validation", recipe),
                          .seen = scores_at(root, "seen", recipe),
                          .best_on_test = scores_at(root, "best_on_test", recipe),
+                         .all_orders = scores_at(root, "all_orders", recipe),
                          .clustered = clustered_at(ki_value_get(root, "test")),
                          .seconds = real_at(root, "seconds"),
                          .wall_seconds = real_at(root, "wall_seconds"),

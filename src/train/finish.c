@@ -83,6 +83,7 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
         KI_CHECK(write_test(run, &test, err));
         if (run->recipe->eval.clustering) KI_CHECK(ki_judge_cluster(&test, &result.clustered, err));
     }
+    KI_CHECK(ki_train_all_orders(run, &result, err));
     KI_CHECK(ki_train_write_pairs(run, test.n ? &test : NULL, err));
     result.wall_seconds = ki_train_wall(run);
     KI_CHECK(ki_train_write_result(run, &result, test.n ? &intervals : NULL, err));

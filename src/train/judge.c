@@ -28,9 +28,12 @@ kith_status ki_judge_new(const ki_judge_settings *settings, ki_judge **ret_judge
     judge->settings = *settings;
     memcpy(judge->k, settings->k, (size_t)settings->n_k * sizeof *judge->k);
     judge->settings.k = judge->k;
+    judge->format = ki_feed_format(settings->backend, &settings->transform);
     *ret_judge = judge;
     return KITH_OK;
 }
+
+int64_t ki_judge_batch(const ki_judge *judge) { return judge->settings.batch; }
 
 void ki_judge_free(ki_judge *judge) {
     if (!judge) return;
@@ -45,6 +48,19 @@ void ki_embedded_release(ki_embedded *e) {
     *e = (ki_embedded){0};
 }
 
+kith_status ki_embedded_make(int64_t n, int64_t dim, ki_embedded *ret, kith_error *err) {
+    kith_status status;
+    ki_embedded e = {.dim = dim};
+    KI_CHECK(ki_alloc_or(&e.x, (size_t)n, (size_t)dim * sizeof *e.x, "embeddings", err));
+    KI_CHECK(ki_alloc_or(&e.label, (size_t)n, sizeof *e.label, "labels", err));
+    KI_CHECK(ki_alloc_or(&e.item, (size_t)n, sizeof *e.item, "items", err));
+    *ret = e;
+    return KITH_OK;
+done:
+    ki_embedded_release(&e);
+    return status;
+}
+
 static kith_status make_embedder(ki_judge *judge, const char *tap, kith_error *err) {
     if (judge->embedder && strcmp(judge->tap, tap) == 0) return KITH_OK;
     ki_embedder_free(judge->embedder);
@@ -53,7 +69,6 @@ static kith_status make_embedder(ki_judge *judge, const char *tap, kith_error *e
     int node = 0;
     KI_TRY(ki_graph_find_tap(s->net->graph, tap, &node, err));
     judge->tap = ki_graph_node(s->net->graph, node)->tap;
-    judge->format = ki_feed_format(s->backend, &s->transform);
     const ki_embedder_settings settings = {.backend = s->backend,
                                            .net = s->net,
                                            .params = s->params,
@@ -89,10 +104,38 @@ done:
     return status;
 }
 
-static kith_status embed_batch(ki_judge *judge, const ki_loader_batch *batch, ki_embedded *e,
-                               kith_error *err) {
+kith_status ki_judge_each(ki_judge *judge, const int64_t *items, int64_t n, ki_judge_fn fn, void *user,
+                          kith_error *err) {
+    const ki_judge_settings *s = &judge->settings;
+    kith_status status;
+    ki_loader *loader = NULL;
+    if (n < 1) return ki_fail(err, KITH_EINVAL, "there are no images to judge");
+    KI_CHECK(start_loader(judge, items, n, &loader, err));
+    for (;;) {
+        ki_loader_batch batch;
+        if (s->must_stop && s->must_stop(s->user)) {
+            status = ki_fail(err, KITH_ECANCELED, "stopped on request");
+            goto done;
+        }
+        KI_CHECK(ki_loader_next(loader, &batch, err));
+        if (batch.n == 0) break;
+        KI_CHECK(fn(user, &batch, err));
+    }
+done:
+    ki_loader_free(loader);
+    return status;
+}
+
+typedef struct embedding {
+    ki_judge *judge;
+    ki_embedded *e;
+} embedding;
+
+static kith_status embed_batch(void *user, const ki_loader_batch *batch, kith_error *err) {
+    const embedding *to = user;
+    ki_embedded *e = to->e;
     const ki_embedder_batch input = {.n = batch->n, .data = batch->data, .window = batch->window};
-    KI_TRY(ki_embedder_add(judge->embedder, &input, e->x + e->n * e->dim, err));
+    KI_TRY(ki_embedder_add(to->judge->embedder, &input, e->x + e->n * e->dim, err));
     for (int64_t i = 0; i < batch->n; i++, e->n++) {
         e->label[e->n] = batch->label[i];
         e->item[e->n] = batch->item[i];
@@ -111,27 +154,13 @@ static kith_status check_finite(const ki_judge *judge, const ki_embedded *e, kit
 
 kith_status ki_judge_embed(ki_judge *judge, const int64_t *items, int64_t n, const char *tap,
                            ki_embedded *ret_embedded, kith_error *err) {
-    const ki_judge_settings *s = &judge->settings;
     kith_status status;
-    ki_loader *loader = NULL;
     ki_embedded e = {0};
     if (n < 1) return ki_fail(err, KITH_EINVAL, "there are no images to judge");
     KI_CHECK(make_embedder(judge, tap, err));
     e.dim = ki_embedder_dim(judge->embedder);
-    KI_CHECK(ki_alloc_or(&e.x, (size_t)n, (size_t)e.dim * sizeof *e.x, "embeddings", err));
-    KI_CHECK(ki_alloc_or(&e.label, (size_t)n, sizeof *e.label, "labels", err));
-    KI_CHECK(ki_alloc_or(&e.item, (size_t)n, sizeof *e.item, "items", err));
-    KI_CHECK(start_loader(judge, items, n, &loader, err));
-    for (;;) {
-        ki_loader_batch batch;
-        if (s->must_stop && s->must_stop(s->user)) {
-            status = ki_fail(err, KITH_ECANCELED, "stopped on request");
-            goto done;
-        }
-        KI_CHECK(ki_loader_next(loader, &batch, err));
-        if (batch.n == 0) break;
-        KI_CHECK(embed_batch(judge, &batch, &e, err));
-    }
+    KI_CHECK(ki_embedded_make(n, e.dim, &e, err));
+    KI_CHECK(ki_judge_each(judge, items, n, embed_batch, &(embedding){judge, &e}, err));
     KI_CHECK(ki_embedder_finish(judge->embedder, err));
     KI_CHECK(check_finite(judge, &e, err));
     *ret_embedded = e;
@@ -141,7 +170,6 @@ done:
         ki_embedder_free(judge->embedder);
         judge->embedder = NULL;
     }
-    ki_loader_free(loader);
     ki_embedded_release(&e);
     return status;
 }

@@ -6,6 +6,7 @@
 #define KI_JUDGE_H
 
 #include "data/dataset/dataset.h"
+#include "data/loader/loader.h"
 #include "kith/eval.h"
 #include "net/net.h"
 #include "nn/params.h"
@@ -31,6 +32,8 @@ typedef struct ki_judge_settings {
 kith_status ki_judge_new(const ki_judge_settings *settings, ki_judge **ret_judge, kith_error *err);
 void ki_judge_free(ki_judge *judge); /* NULL is fine */
 
+int64_t ki_judge_batch(const ki_judge *judge); /* images per pass */
+
 /* Values of a tap for the images that could be read, in the order of the items. */
 typedef struct ki_embedded {
     int64_t n, dim;
@@ -39,11 +42,18 @@ typedef struct ki_embedded {
     int64_t *item;
 } ki_embedded;
 
+/* Room for n rows, none of them there yet. */
+kith_status ki_embedded_make(int64_t n, int64_t dim, ki_embedded *ret_embedded, kith_error *err);
 void ki_embedded_release(ki_embedded *embedded); /* fine on a zeroed struct */
 
 /* `tap` is "embedding" or "pooled". KITH_ECANCELED when must_stop says so. */
 kith_status ki_judge_embed(ki_judge *judge, const int64_t *items, int64_t n, const char *tap,
                            ki_embedded *ret_embedded, kith_error *err);
+
+/* Every image of the list that can be read, batch by batch and in order, in the format of ki_feed_format. */
+typedef kith_status (*ki_judge_fn)(void *user, const ki_loader_batch *batch, kith_error *err);
+kith_status ki_judge_each(ki_judge *judge, const int64_t *items, int64_t n, ki_judge_fn fn, void *user,
+                          kith_error *err);
 
 /* What is kept of an evaluation. */
 typedef struct ki_scores {

@@ -44,6 +44,7 @@ typedef struct ki_recipe_eval {
     bool untrained;    /* score the test classes with the starting network too */
     bool watch_test;   /* … and at every evaluation, for the record */
     bool clustering;   /* cluster the test images at the end */
+    bool all_orders;   /* score what a term has for test time, too */
     int64_t batch;     /* images per pass; 0: as in training */
 } ki_recipe_eval;
 

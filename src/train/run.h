@@ -25,6 +25,11 @@ typedef struct ki_train_result {
     ki_scores test, untrained, validation, seen;
     ki_scores best_on_test; /* where the test classes were watched */
     ki_clustered clustered; /* of the test classes */
+    /* The test classes by all that a term has for test time (HORDE's orders), after a PCA. */
+    ki_scores all_orders;
+    kith_intervals all_orders_intervals;
+    ki_clustered all_orders_clustered;
+    int64_t all_orders_dim; /* before the PCA */
     double seconds, wall_seconds, images_per_second;
 } ki_train_result;
 
@@ -139,6 +144,8 @@ kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval
 
 /* finish.c: the chosen model, test classes, result card. */
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err);
+/* all_orders.c: fills the result's all_orders, where the objective has such a thing. */
+kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err);
 /* card.c */
 kith_status ki_train_write_run(const ki_train_state *run, kith_error *err);
 kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,

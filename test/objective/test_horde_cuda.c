@@ -77,6 +77,42 @@ static void run_case(ki_backend *on, const char *recipe, const shape *s, double 
     device_batch_free(&b);
 }
 
+/* Descriptors for test time; without labels and without an evaluation before. */
+static void describe_case(ki_backend *on, const char *recipe, const shape *s, double tolerance) {
+    char where[512];
+    kith_error err = {0};
+    device_batch b = device_batch_new(s->m, s->dim, s->c, s->h, s->w, s->label_of);
+    made host = made_of(recipe, &b.sizes), device = made_of(recipe, &b.sizes);
+    device_run run;
+    ki_real *wanted = NULL;
+    int64_t dim = 0;
+    b.pitch = s->pitch;
+    snprintf(where, sizeof where, "%s, %s", recipe, s->name);
+    device_run_open(&run, on, device.objective, &b);
+    assert_ok(ki_objective_describe(host.objective, &b.batch, &wanted, &dim, &err), &err);
+    assert_int_equal(ki_objective_describe_dim(host.objective), dim);
+    ki_real *found = ki_alloc((size_t)(b.m * dim), sizeof *found);
+    assert_ok(ki_engine_of(on)->describe(run.engine, found, &err), &err);
+    device_same("descriptors", where, found, wanted, b.m * dim, tolerance);
+    ki_free(found);
+    ki_free(wanted);
+    device_run_close(&run);
+    made_free(&host);
+    made_free(&device);
+    device_batch_free(&b);
+}
+
+static void test_describe(void **state) {
+    (void)state;
+    static const shape large = {"bf16", 24, 16, 64, 7, 7, fours, 72};
+    for (size_t r = 0; r < N_ROWS(recipes); r++) {
+        for (size_t s = 0; s < N_ROWS(shapes); s++) describe_case(backend, recipes[r], &shapes[s], 1e-5);
+    }
+    describe_case(half,
+                  "loss: {name: binomial}\nregularizers: [{name: horde, dimension: 512, embedding: 64}]",
+                  &large, 2e-2);
+}
+
 static void test_float32(void **state) {
     (void)state;
     for (size_t r = 0; r < N_ROWS(recipes); r++) {
@@ -249,10 +285,8 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float32),
-        cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_float32), cmocka_unit_test(test_bf16),          cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_blocks),  cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests_name("objective/cuda horde", tests, open_devices, close_devices);
 }

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/rng.h"
 #include "io/yaml.h"
 #include "kith/array.h"
 #include "objective/engine.h"
 #include "support/testing.h"
+#include "train/describer.h"
 #include "train/embedder.h"
 #include "train/feed.h"
 #include "train/learner.h"
@@ -386,6 +388,105 @@ static void test_embedder(void **state) {
     release(device);
 }
 
+/* Descriptors of 19 images in batches of 8, the last one not full, of what the learner has come to. */
+static void describe_all(setup *s, int64_t dim, float *rows) {
+    enum { N = 19, BATCH = 8 };
+    kith_error err;
+    ki_describer *describer = NULL;
+    assert_ok(ki_learner_pull(s->learner, &err), &err);
+    assert_int_equal(ki_objective_describe_dim(s->objective), dim);
+    const ki_describer_settings settings = {.backend = s->backend,
+                                            .net = &s->net,
+                                            .params = s->params,
+                                            .objective = s->objective,
+                                            .batch = BATCH,
+                                            .format = s->format,
+                                            .transform = &s->transform};
+    assert_ok(ki_describer_new(&settings, &describer, &err), &err);
+    for (int at = 0; at < N; at += BATCH) {
+        const int n = N - at < BATCH ? N - at : BATCH;
+        ki_embedder_batch batch = {.n = n, .data = floats + at * 3 * SIDE * SIDE};
+        if (s->format != KI_BATCH_FLOAT) {
+            memcpy(s->pinned, pixels + (size_t)at * WHOLE * WHOLE * 3, (size_t)n * WHOLE * WHOLE * 3);
+            batch.data = s->pinned;
+            batch.window = windows + 3 * at;
+        }
+        assert_ok(ki_describer_run(describer, &batch, rows + at * dim, &err), &err);
+    }
+    ki_describer_free(describer);
+}
+
+/* All orders on the device as on the host, after training, with terms that stop at the embedding and read its
+ * weights; and training goes on as if nobody had asked. */
+static void test_descriptors(void **state) {
+    (void)state;
+    enum { ORDERS = 3, E = 6, ALL = DIM + (ORDERS - 1) * E };
+    static const char objective[] =
+        "{loss: binomial, regularizers: [{name: horde, orders: 3, dimension: 20, embedding: 6},"
+        " {name: energy_confusion, weight: 0.1, form: log}, row_norm_penalty]}";
+    static const char optim[] = "{lr: 1e-2, steps: 5}";
+    static float on_host[MOST_IMAGES * ALL], on_device[MOST_IMAGES * ALL];
+    draw_images();
+    setup *host = make("cpu", objective, optim, 8, false), *device = make("cuda", objective, optim, 8, false),
+          *unasked = make("cuda", objective, optim, 8, false);
+    for (uint64_t step = 0; step < 5; step++) {
+        setup *const all[] = {host, device, unasked};
+        for (int i = 0; i < 3; i++) {
+            add(all[i], 8 * (int)(step % 3), 8, step);
+            update(all[i], 1e-2);
+        }
+        if (step == 3) describe_all(device, ALL, on_device);
+        if (step == 3) describe_all(host, ALL, on_host);
+    }
+    const double off = testing_relative_l2(on_device, on_host, 19 * ALL);
+    if (!(off < 2e-3)) fail_msg("descriptors differ by %g", off);
+    /* Each part of a row has length 1. */
+    for (int64_t i = 0; i < 19; i++) {
+        double embedding = 0, order = 0;
+        for (int k = 0; k < DIM; k++) embedding += pow((double)on_device[i * ALL + k], 2);
+        for (int k = 0; k < E; k++) order += pow((double)on_device[i * ALL + DIM + k], 2);
+        if (fabs(embedding - 1) > 1e-4 || fabs(order - 1) > 1e-4)
+            fail_msg("row %lld: squared lengths %g and %g", (long long)i, embedding, order);
+    }
+    int64_t n = 0;
+    float *a = values_of(device, &n), *b = values_of(unasked, &n);
+    assert_memory_equal(a, b, (size_t)n * sizeof *a);
+    free(a);
+    free(b);
+    release(host);
+    release(device);
+    release(unasked);
+}
+
+/* The first allocations of a describer, failing one after the other. */
+static void test_describer_out_of_memory(void **state) {
+    (void)state;
+    setup *s =
+        make("cuda", "{loss: binomial, regularizers: [{name: horde, orders: 2, dimension: 8, embedding: 4}]}",
+             "{steps: 1}", 4, false);
+    const ki_describer_settings settings = {.backend = s->backend,
+                                            .net = &s->net,
+                                            .params = s->params,
+                                            .objective = s->objective,
+                                            .batch = 4,
+                                            .format = s->format,
+                                            .transform = &s->transform};
+    kith_status status = KITH_ENOMEM;
+    int n = 0;
+    for (; status != KITH_OK && n < 3000; n++) {
+        kith_error err = {0};
+        ki_describer *describer = NULL;
+        ki_alloc_fail_after(n);
+        status = ki_describer_new(&settings, &describer, &err);
+        ki_alloc_fail_after(-1);
+        if (status != KITH_OK) assert_int_equal(status, KITH_ENOMEM);
+        ki_describer_free(describer);
+    }
+    assert_int_equal(status, KITH_OK);
+    assert_true(n > 3);
+    release(s);
+}
+
 int main(void) {
     draw_images();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs),
@@ -396,7 +497,9 @@ int main(void) {
                                        cmocka_unit_test(test_resume),
                                        cmocka_unit_test(test_bad_numbers),
                                        cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_embedder)};
+                                       cmocka_unit_test(test_embedder),
+                                       cmocka_unit_test(test_descriptors),
+                                       cmocka_unit_test(test_describer_out_of_memory)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     testing_clean_up();
     return failed;

@@ -9,6 +9,7 @@
 #include "objective/check.h"
 #include "objective/cuda/inside.h"
 #include "objective/cuda/rows.h"
+#include "objective/pair/pairs.h"
 
 #define X(name) &ki_cuda_reg_##name,
 static const ki_cuda_reg *const regs[] = {
@@ -351,6 +352,60 @@ static kith_status engine_evaluate(ki_engine *e, kith_error *err) {
     return end(e, err);
 }
 
+/* Descriptors. */
+
+static const ki_cuda_term *describing_term(const ki_engine *e) {
+    for (size_t i = 0; i < e->objective->n_regs; i++) {
+        if (e->objective->reg[i].record->describe) return &e->reg[i];
+    }
+    return NULL;
+}
+
+/* parts [own / n, m, n] behind the normalised embedding, row by row. */
+static void gather_rows(const ki_engine *e, const float *unit, const float *parts, int64_t own, int64_t n,
+                        float *rows) {
+    const int64_t all = e->dim + own;
+    for (int64_t i = 0; i < e->m; i++) {
+        if (e->dim) memcpy(rows + i * all, unit + i * e->dim, (size_t)e->dim * sizeof *rows);
+        for (int64_t k = 0; k < own / n; k++)
+            memcpy(rows + i * all + e->dim + k * n, parts + (k * e->m + i) * n, (size_t)n * sizeof *rows);
+    }
+}
+
+static kith_status engine_describe(ki_engine *e, ki_real *ret_rows, kith_error *err) {
+    kith_status status;
+    const ki_backend_type *type = e->backend->type;
+    const ki_cuda_term *term = describing_term(e);
+    float *x = NULL, *unit = NULL, *norm = NULL, *host = NULL;
+    const float *parts = NULL;
+    int64_t n = 0;
+    if (!term)
+        return ki_fail(err, KITH_EINVAL, "no term of the objective has descriptors of its own (horde has)");
+    if (!term->type->describe) return ki_cuda_fail_method(err, "a descriptor of", term->type->name);
+    const int64_t own = ki_objective_describe_dim(e->objective) - e->dim;
+    KI_CUDA(cudaSetDevice(ki_cuda_of(e->backend)->device));
+    KI_CHECK(term->type->describe(term->self, &term->in, e->scratch, &parts, &n, err));
+    KI_CHECK(ki_alloc_or(&host, (size_t)(e->m * own), sizeof *host, "descriptors", err));
+    KI_CHECK(type->download(e->backend, parts, host, (size_t)(e->m * own) * sizeof *host, err));
+    if (e->dim) {
+        const size_t count = (size_t)(e->m * e->dim);
+        KI_CHECK(ki_alloc_or(&x, count, sizeof *x, "embeddings", err));
+        KI_CHECK(ki_alloc_or(&unit, count, sizeof *unit, "embeddings", err));
+        KI_CHECK(ki_alloc_or(&norm, (size_t)e->m, sizeof *norm, "norms", err));
+        KI_CHECK(type->download(e->backend, e->batch.tap[KI_TAP_EMBEDDING], x, count * sizeof *x, err));
+    }
+    KI_CHECK(type->sync(e->backend, err));
+    if (e->dim) ki_rows_normalize(x, e->m, e->dim, unit, norm);
+    gather_rows(e, unit, host, own, n, ret_rows);
+done:
+    if (status != KITH_OK) (void)type->sync(e->backend, NULL); /* copies may be under way to what goes now */
+    ki_free(x);
+    ki_free(unit);
+    ki_free(norm);
+    ki_free(host);
+    return status;
+}
+
 static kith_status engine_clear_diffs(ki_engine *e, kith_error *err) {
     return e->diffs_bytes ? e->backend->type->zero(e->backend, e->diffs, e->diffs_bytes, err) : KITH_OK;
 }
@@ -403,6 +458,7 @@ const ki_engine_type ki_engine_cuda = {
     .evaluate = engine_evaluate,
     .fetch = engine_fetch,
     .read = engine_read,
+    .describe = engine_describe,
     .param_at = ki_engine_param_at,
     .pull = ki_engine_pull,
     .push = ki_engine_push,

@@ -58,6 +58,10 @@ typedef struct ki_cuda_reg {
     /* Queue the term; may be captured. No atomics on floats: sums are made in a fixed order. */
     kith_status (*launch)(void *self, const ki_cuda_reg_in *in, void *scratch, kith_error *err);
     void (*close)(void *self); /* NULL: nothing to release */
+    /* Queue the descriptors of the taps: *ret_parts device memory in the scratch, [n_parts, m, n], parts one after
+     * the other in a descriptor. NULL: as the host's record, none. */
+    kith_status (*describe)(void *self, const ki_cuda_reg_in *in, void *scratch, const float **ret_parts,
+                            int64_t *ret_n, kith_error *err);
 } ki_cuda_reg;
 
 #define X(name) extern const ki_cuda_reg ki_cuda_reg_##name;

@@ -242,5 +242,22 @@ static kith_status horde_launch(void *self, const ki_cuda_reg_in *in, void *scra
                                     ki_cuda_map_of(in->backend, &in->edge[KI_TAP_MAP]).pitch, err);
 }
 
-const ki_cuda_reg ki_cuda_reg_horde = {
-    .name = "horde", .open = horde_open, .launch = horde_launch, .close = horde_close};
+static kith_status horde_describe(void *self, const ki_cuda_reg_in *in, void *scratch,
+                                  const float **ret_parts, int64_t *ret_n, kith_error *err) {
+    const horde *o = self;
+    ki_cuda_scratch room = {.base = scratch};
+    const places at = place(o, in, &room);
+    KI_TRY(ki_cuda_moments_forward(&at.moments, err));
+    KI_TRY(embed(o, in, &at, err));
+    KI_CUDA(ki_cuda_rows_normalize(at.z, (o->orders - 1) * in->m, o->n, at.unit, at.norm, NULL, NULL,
+                                   in->stream));
+    *ret_parts = at.unit;
+    *ret_n = o->n;
+    return KITH_OK;
+}
+
+const ki_cuda_reg ki_cuda_reg_horde = {.name = "horde",
+                                       .open = horde_open,
+                                       .launch = horde_launch,
+                                       .close = horde_close,
+                                       .describe = horde_describe};
