@@ -57,9 +57,9 @@ static void put_head(const page *p) {
     ki_notes_put(&p->notes, "top", to);
     ki_buffer_put(
         to,
-        "%d runs. All figures are percent on the test classes, which no run was trained on or chosen "
-        "by: they are scored once, at the end of a run. ± is the 95 %% interval of the mean over seeds "
-        "(Student's t).\n\n",
+        "%d runs. All figures are percent on the test classes, which no run was trained on or chosen by, "
+        "for the model at the end of a run. ± is the 95 %% interval of the mean over seeds (Student's "
+        "t).\n\n",
         n_results(p));
     put_distinct(p, "commit", "commit", 64);
     put_distinct(p, "data (hash of paths, labels and splits)", "data_sha256", 12);

@@ -1,0 +1,387 @@
+/* `kith reproduce` as users type it: order, skipping, stopping, killing, failures, what is left behind. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kith/eval.h"
+#include "train/tiny.h"
+
+static char output[TINY_OUTPUT];
+
+/* Two recipes on the tiny data set and a list of four rows: FOLDER/list/tables.yaml. */
+static void make_list(void) {
+    static bool is_made;
+    char text[4096];
+    if (is_made) return;
+    tiny_make();
+    if (testing_run(output, sizeof output,
+                    "cd %s && mkdir -p list && cp tiny.yaml list/plain.yaml && "
+                    "(cat tiny.yaml | sed 's/loss: binomial/loss: triplet/') > list/other.yaml",
+                    testing_folder()) != 0)
+        fail_msg("%s", output);
+    snprintf(text, sizeof text, "%s/list/tables.yaml", testing_folder());
+    tiny_write(text,
+               "title: Tiny\n"
+               "order:\n"
+               "  - {groups: [base], seeds: 1}\n"
+               "  - {groups: [base, more], seeds: all}\n"
+               "tables: [{name: all, title: All}]\n"
+               "rows:\n"
+               "  - {name: plain, group: base, table: all}\n"
+               "  - {name: other, group: base, table: all, baseline: plain}\n"
+               "  - {name: short, recipe: plain, set: [optim.steps=4], group: more, table: all}\n"
+               "  - {name: plain-all, of: plain, block: all_orders, group: more, table: all}\n");
+    is_made = true;
+}
+
+/* The command for results in FOLDER/OUT. */
+static const char *command(const char *out, const char *arguments) {
+    static char text[8192];
+    const char *folder = testing_folder();
+    make_list();
+    snprintf(text, sizeof text,
+             "%s reproduce %s/list/tables.yaml --out %s/%s/results --runs %s/%s/runs --page %s/%s/page.md "
+             "--notes %s/%s/notes.md --pictures %s/%s/pictures -s eval.select=last -s eval.watch_test=true "
+             "-s optim.steps=6 -s eval.every=3 %s",
+             testing_program(), folder, folder, out, folder, out, folder, out, folder, out, folder, out,
+             arguments);
+    return text;
+}
+
+static int reproduce(const char *out, const char *arguments) {
+    char make[4096];
+    snprintf(make, sizeof make, "%s/%s", testing_folder(), out);
+    mkdir(make, 0777);
+    return testing_run(output, sizeof output, "%s", command(out, arguments));
+}
+
+static bool exists(const char *out, const char *name) {
+    char path[4096];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s/%s", testing_folder(), out, name);
+    return stat(path, &info) == 0;
+}
+
+static double number(const char *out, const char *name, const char *at) {
+    char file[4096];
+    kith_error err;
+    kith_result *result = NULL;
+    double value = NAN;
+    snprintf(file, sizeof file, "%s/%s/results/%s.json", testing_folder(), out, name);
+    assert_ok(kith_result_read(file, &result, &err), &err);
+    if (!kith_result_real(result, at, &value)) fail_msg("%s has no %s", file, at);
+    kith_result_free(result);
+    return value;
+}
+
+static void wants(const char *text) {
+    if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
+}
+
+/* ---- what is run ---- */
+
+static void test_order_and_results(void **state) {
+    (void)state;
+    static const char *const lines[] = {"1/6 plain seed 0: runs", "2/6 other seed 0: runs",
+                                        "3/6 short seed 0: runs", "4/6 plain seed 1: runs",
+                                        "5/6 other seed 1: runs", "6/6 short seed 1: runs"};
+    static const char *const files[] = {"results/plain-seed0.json",
+                                        "results/plain-seed1.json",
+                                        "results/other-seed0.json",
+                                        "results/other-seed1.json",
+                                        "results/short-seed0.json",
+                                        "results/short-seed1.json",
+                                        "page.md"};
+    if (reproduce("whole", "--seeds 2") != 0) fail_msg("%s", output);
+    const char *at = output;
+    for (size_t i = 0; i < N_ROWS(lines); i++) {
+        const char *found = strstr(at, lines[i]);
+        if (!found) fail_msg("no '%s' in its place: %s", lines[i], output);
+        at = found;
+    }
+    wants("6 runs: 6 done, 0 were there, 0 of other recipes, 0 failed, 0 left for later");
+    for (size_t i = 0; i < N_ROWS(files); i++) {
+        if (!exists("whole", files[i])) fail_msg("no %s", files[i]);
+    }
+    static const char *const numbers[] = {"result.test.recall.1", "result.test.recall.8",
+                                          "result.test.map_at_r", "result.test.r_precision",
+                                          "result.test.nmi",      "result.test.ami",
+                                          "result.test.f1",       "result.wall_seconds",
+                                          "result.img_per_s",     "result.best_on_test.recall.1",
+                                          "curves.seen.2.1",      "curves.test.0.0"};
+    for (size_t i = 0; i < N_ROWS(numbers); i++)
+        (void)number("whole", "plain-seed1", numbers[i]);
+    assert_true(number("whole", "plain-seed1", "seed") == 1);
+    assert_true(number("whole", "short-seed0", "result.steps") == 6); /* --set goes behind the row's own */
+    /* Nothing large stays, and no path of this machine gets out. */
+    if (testing_run(output, sizeof output, "find %s/whole/runs -name '*.safetensors' | grep .",
+                    testing_folder()) == 0)
+        fail_msg("left: %s", output);
+    if (testing_run(output, sizeof output, "grep -l '%s' %s/whole/results/* %s/whole/page.md",
+                    testing_folder(), testing_folder(), testing_folder()) == 0)
+        fail_msg("paths in: %s", output);
+}
+
+/* The same command once more does nothing and leaves every byte. */
+static void test_there_is_skipped(void **state) {
+    (void)state;
+    if (reproduce("again", "--seeds 1") != 0) fail_msg("%s", output);
+    char *before = tiny_read("again", "results/other-seed0.json"), *page = tiny_read("again", "page.md");
+    if (reproduce("again", "--seeds 1") != 0) fail_msg("%s", output);
+    wants("3 runs: 0 done, 3 were there");
+    char *after = tiny_read("again", "results/other-seed0.json"), *page_after = tiny_read("again", "page.md");
+    assert_string_equal(before, after);
+    assert_string_equal(page, page_after);
+    free(before);
+    free(after);
+    free(page);
+    free(page_after);
+}
+
+static void test_only_and_seed_from(void **state) {
+    (void)state;
+    if (reproduce("some", "--seeds 1 --seed-from 7 --only 'oth*,nothing'") != 0) fail_msg("%s", output);
+    wants("1 runs: 1 done");
+    assert_true(exists("some", "results/other-seed7.json"));
+    assert_int_equal(1, reproduce("some", "--only nothing"));
+    wants("no row of");
+}
+
+/* Another recipe's result is neither taken nor overwritten, unless asked. */
+static void test_stale_results(void **state) {
+    (void)state;
+    if (reproduce("stale", "--seeds 1 --only plain") != 0) fail_msg("%s", output);
+    const double before = number("stale", "plain-seed0", "result.steps");
+    if (reproduce("stale", "--seeds 1 --only plain -s optim.steps=8") != 0) fail_msg("%s", output);
+    wants("is of another version of the recipe; --renew runs it again");
+    assert_true(number("stale", "plain-seed0", "result.steps") == before);
+    if (reproduce("stale", "--seeds 1 --only plain -s optim.steps=8 --renew") != 0) fail_msg("%s", output);
+    assert_true(number("stale", "plain-seed0", "result.steps") == 8);
+    /* Where files lie and how they are read changes no number: not another recipe. */
+    if (reproduce("stale", "--seeds 1 --only plain -s optim.steps=8 -s loader.workers=2") != 0)
+        fail_msg("%s", output);
+    wants("1 runs: 0 done, 1 were there");
+}
+
+static void test_no_run_past_the_time(void **state) {
+    (void)state;
+    if (reproduce("late", "--seeds 1 --only plain") != 0) fail_msg("%s", output);
+    /* By what the first run took, the next would end too late. */
+    if (reproduce("late", "--seeds 1 -s optim.steps=6 --minutes 0.00001") != 0) fail_msg("%s", output);
+    wants("left for later");
+    wants("3 runs: 0 done, 1 were there, 0 of other recipes, 0 failed, 2 left for later");
+    assert_false(exists("late", "results/other-seed0.json"));
+}
+
+/* ---- what goes wrong ---- */
+
+static void test_a_failing_run_is_recorded(void **state) {
+    (void)state;
+    char list[4096];
+    make_list();
+    /* `other` has a loss that does not exist; the rows behind it are run all the same. */
+    snprintf(list, sizeof list, "%s/list/other.yaml", testing_folder());
+    assert_int_equal(
+        0, testing_run(output, sizeof output,
+                       "cd %s/list && cp other.yaml other.good && sed -i s/triplet/tripelt/ other.yaml",
+                       testing_folder()));
+    assert_int_equal(1, reproduce("failing", "--seeds 1"));
+    wants("2/3 other seed 0: failed:");
+    wants("unknown loss 'tripelt'");
+    wants("3 runs: 2 done, 0 were there, 0 of other recipes, 1 failed");
+    assert_true(exists("failing", "results/other-seed0.failed.json"));
+    assert_true(exists("failing", "results/short-seed0.json"));
+    char *page = tiny_read("failing", "page.md");
+    assert_non_null(strstr(page, "## Runs that failed\n\n* other, seed 0: "));
+    free(page);
+    /* Mended, it is run by the next call, and the record of the failure goes. */
+    assert_int_equal(
+        0, testing_run(output, sizeof output, "cd %s/list && mv other.good other.yaml", testing_folder()));
+    if (reproduce("failing", "--seeds 1") != 0) fail_msg("%s", output);
+    wants("3 runs: 1 done, 2 were there");
+    assert_false(exists("failing", "results/other-seed0.failed.json"));
+}
+
+static void test_broken_results_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *wanted;
+    } rows[] = {
+        {"{\"row\": \"plain\"", "plain-seed0.json"},
+        {"", "plain-seed0.json"},
+        {"[1]", "is no result of kith reproduce"},
+        {"{\"row\": \"plain\", \"recipe\": \"plain\", \"seed\": \"x\"}", "is no result of kith reproduce"},
+        {"{\"row\": \"plain\", \"recipe\": \"plain\", \"seed\": 0, \"experiment_sha256\": \"e\", "
+         "\"recipe_sha256\": "
+         "\"c\", \"result\": {\"test\": {}}}",
+         "wanted row, recipe, seed, hashes and test.recall.1"},
+    };
+    char path[4096], make[4096];
+    make_list();
+    snprintf(make, sizeof make, "%s/broken", testing_folder());
+    mkdir(make, 0777);
+    snprintf(path, sizeof path, "%s/broken/results", testing_folder());
+    mkdir(path, 0777);
+    snprintf(path, sizeof path, "%s/broken/results/plain-seed0.json", testing_folder());
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        tiny_write(path, rows[i].text);
+        for (int table = 0; table < 2; table++) {
+            assert_int_equal(1, reproduce("broken", table ? "--table" : "--seeds 1"));
+            wants(rows[i].wanted);
+            wants("remove the file to run it again");
+            if (strstr(output, ": runs in")) fail_msg("something was run: %s", output);
+        }
+        assert_false(exists("broken", "page.md"));
+    }
+}
+
+static void test_bad_lists(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *wanted;
+    } rows[] = {
+        {"rows: []\n", "there are no rows"},
+        {"rows: [{name: a}]\nbows: 1\n", "did you mean 'rows'?"},
+        {"rows: [{name: a, papr: {A: 1}}]\n", "did you mean 'paper'?"},
+        {"rows: [{name: a/b}]\n", "wanted a name for a file"},
+        {"rows: [{name: ..}]\n", "wanted a name for a file"},
+        {"rows: [{name: a}, {name: a}]\n", "there are two rows called a"},
+        {"rows: [{name: abc, baseline: abd}]\n", "did you mean 'abc'?"},
+        {"rows: [{name: a, table: t}]\n", "there is no table t"},
+        {"rows: [{name: a, of: b}, {name: b, of: a}]\n", "`of` names a row with runs of its own"},
+        {"rows: [{name: a, paper: {A: x}}]\n", "wanted a number"},
+        {"rows: [{name: a, set: 3}]\n", "wanted a list"},
+        {"rows: [{name: a}]\norder: [{groups: [g]}]\n", "no row is in group g"},
+        {"rows: [{name: a, group: g}]\norder: [{groups: [g], seeds: 0}]\n", "wanted all, or a number from 1"},
+        {"rows: [{name: a}]\norders: [{title: t, rows: {b: 1}}]\n", "unknown row 'b'"},
+        {"rows: [{name: a}]\ncurves: [{name: c, rows: [b]}]\n", "unknown row 'b'"},
+        {"- 1\n", "wanted a map with rows"},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/bad.yaml", testing_folder());
+        tiny_write(path, rows[i].text);
+        assert_int_equal(1, testing_run(output, sizeof output, "%s reproduce %s --table --page %s/bad.md",
+                                        testing_program(), path, testing_folder()));
+        wants(rows[i].wanted);
+        if (tiny_count_lines(output) > 1) fail_msg("more than one line: %s", output);
+    }
+}
+
+static void test_a_recipe_that_selects_on_test_fails(void **state) {
+    (void)state;
+    assert_int_equal(1, reproduce("habit", "--seeds 1 --only plain -s eval.select=test"));
+    wants("chooses nothing on test classes");
+    assert_false(exists("habit", "results/plain-seed0.json"));
+}
+
+/* ---- stopping and killing ---- */
+
+static pid_t start(const char *out) {
+    char make[4096];
+    snprintf(make, sizeof make, "%s/%s", testing_folder(), out);
+    mkdir(make, 0777);
+    const char *line = command(out, "--seeds 1 -s optim.steps=40 -s eval.every=20 > /dev/null 2>&1");
+    char whole[8300];
+    snprintf(whole, sizeof whole, "exec %s", line);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0) return pid;
+    execl("/bin/sh", "sh", "-c", whole, (char *)NULL);
+    _exit(127);
+}
+
+static int finish(pid_t pid) {
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void sleep_ms(int ms) {
+    const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    nanosleep(&t, NULL);
+}
+
+static void assert_same_figures(const char *a, const char *b) {
+    static const char *const names[] = {"plain-seed0", "other-seed0", "short-seed0"};
+    static const char *const numbers[] = {"result.test.recall.1", "result.test.map_at_r", "result.test.nmi",
+                                          "result.step", "result.best_on_test.step"};
+    for (size_t i = 0; i < N_ROWS(names); i++) {
+        for (size_t k = 0; k < N_ROWS(numbers); k++) {
+            const double x = number(a, names[i], numbers[k]), y = number(b, names[i], numbers[k]);
+            if (x != y) fail_msg("%s of %s: %.17g, undisturbed %.17g", numbers[k], names[i], y, x);
+        }
+    }
+}
+
+/* SIGKILL at many moments; then the same command goes on to the undisturbed figures. */
+static void test_killed_and_gone_on_with(void **state) {
+    (void)state;
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    assert_int_equal(0, finish(start("calm")));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const double whole_ms =
+        1e3 * (double)(end.tv_sec - begin.tv_sec) + 1e-6 * (double)(end.tv_nsec - begin.tv_nsec);
+    int n_killed = 0;
+    for (int i = 1; i <= 8; i++) {
+        const pid_t pid = start("killed");
+        sleep_ms((int)(whole_ms * i / 20));
+        kill(pid, SIGKILL);
+        n_killed += finish(pid) == 128 + SIGKILL;
+    }
+    if (n_killed < 2) fail_msg("only %d of 8 were killed in time", n_killed);
+    assert_int_equal(0, finish(start("killed")));
+    assert_same_figures("calm", "killed");
+    assert_int_equal(
+        1, testing_run(output, sizeof output, "ls %s/killed/results | grep tmp-", testing_folder()));
+}
+
+/* SIGTERM: the step is finished and saved, the page is written, the status says what happened. */
+static void test_stopped_and_gone_on_with(void **state) {
+    (void)state;
+    int status = 0;
+    for (int ms = 400; ms >= 25; ms /= 2) { /* until one is caught at work */
+        assert_int_equal(0, testing_run(output, sizeof output, "rm -rf %s/stopped", testing_folder()));
+        const pid_t pid = start("stopped");
+        for (int waited = 0; waited < 5000 && !exists("stopped", "runs"); waited += 5) sleep_ms(5);
+        sleep_ms(ms);
+        kill(pid, SIGTERM);
+        status = finish(pid);
+        if (status == 128 + SIGTERM) break;
+    }
+    assert_int_equal(status, 128 + SIGTERM);
+    assert_true(exists("stopped", "page.md"));
+    assert_int_equal(0, finish(start("stopped")));
+    if (!exists("calm", "page.md")) assert_int_equal(0, finish(start("calm")));
+    assert_same_figures("calm", "stopped");
+}
+
+static int clean_up(void **state) {
+    (void)state;
+    testing_clean_up();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order_and_results),
+        cmocka_unit_test(test_there_is_skipped),
+        cmocka_unit_test(test_only_and_seed_from),
+        cmocka_unit_test(test_stale_results),
+        cmocka_unit_test(test_no_run_past_the_time),
+        cmocka_unit_test(test_a_failing_run_is_recorded),
+        cmocka_unit_test(test_broken_results_are_refused),
+        cmocka_unit_test(test_bad_lists),
+        cmocka_unit_test(test_a_recipe_that_selects_on_test_fails),
+        cmocka_unit_test(test_killed_and_gone_on_with),
+        cmocka_unit_test(test_stopped_and_gone_on_with),
+    };
+    return cmocka_run_group_tests_name("reproduce", tests, NULL, clean_up);
+}

@@ -1,0 +1,210 @@
+/* The page from made-up results against the stored one, the arithmetic in it, and its failures. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "kith/reproduce.h"
+#include "reproduce/page.h"
+#include "reproduce/sample.h"
+#include "support/testing.h"
+
+#define GOLDEN KITH_SOURCE_DIR "/test/golden/reproduce"
+
+static char output[1 << 16];
+
+static char *read_text(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("cannot read %s", path);
+    char *text = malloc(1 << 20);
+    const size_t n = fread(text, 1, (1 << 20) - 1, file);
+    text[n] = '\0';
+    fclose(file);
+    return text;
+}
+
+static void write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0) fail_msg("cannot write %s", path);
+}
+
+static void assert_same_text(const char *found_path, const char *wanted_path) {
+    if (testing_run(output, sizeof output, "diff %s %s", wanted_path, found_path) != 0)
+        fail_msg("%s differs: %s", found_path, output);
+}
+
+static kith_reproduce_options options_of(void) {
+    static char page[4096], pictures[4096];
+    kith_reproduce_options o = kith_reproduce_defaults(GOLDEN "/tables.yaml");
+    snprintf(page, sizeof page, "%s/page.md", testing_folder());
+    snprintf(pictures, sizeof pictures, "%s/pictures", testing_folder());
+    o.out = GOLDEN "/results";
+    o.notes = GOLDEN "/notes.md";
+    o.page = page;
+    o.pictures = pictures;
+    return o;
+}
+
+static void test_page_is_the_stored_one(void **state) {
+    (void)state;
+    kith_error err = {0};
+    const kith_reproduce_options o = options_of();
+    char path[8192];
+    assert_ok(kith_reproduce_table(&o, &err), &err);
+    assert_same_text(o.page, GOLDEN "/page.md");
+    snprintf(path, sizeof path, "%s/plain-better.svg", o.pictures);
+    assert_same_text(path, GOLDEN "/pictures/plain-better.svg");
+    /* Nothing to draw, no file. */
+    snprintf(path, sizeof path, "%s/nothing.svg", o.pictures);
+    assert_null(fopen(path, "r"));
+}
+
+static void near(const char *what, double found, double wanted) {
+    if (!(fabs(found - wanted) < 1e-6)) fail_msg("%s is %.9g, wanted %.9g", what, found, wanted);
+}
+
+/* Numbers of make_results.py. */
+static void test_arithmetic(void **state) {
+    (void)state;
+    kith_error err = {0};
+    ki_list list = {0};
+    ki_outcomes all = {0};
+    assert_ok(ki_list_read(GOLDEN "/tables.yaml", &list, &err), &err);
+    assert_ok(ki_outcomes_read(GOLDEN "/results", &all, &err), &err);
+    const ki_noise noise = ki_noise_of(&list, &all, "recall.1");
+    near("the noise", noise.deviation, 0.0038987177379);
+    assert_int_equal(noise.freedom, 5);
+    const ki_sample plain = ki_sample_of(&list, &all, ki_list_find(&list, "plain"), "recall.1");
+    const ki_sample better = ki_sample_of(&list, &all, ki_list_find(&list, "better"), "recall.1");
+    const ki_sample same = ki_sample_of(&list, &all, ki_list_find(&list, "same"), "recall.1");
+    const ki_sample orders = ki_sample_of(&list, &all, ki_list_find(&list, "better-all"), "recall.1");
+    const ki_sample missing = ki_sample_of(&list, &all, ki_list_find(&list, "missing"), "recall.1");
+    near("plain", plain.estimate.mean, 0.553);
+    near("its interval", plain.estimate.high - plain.estimate.mean, 0.007452495009726);
+    near("a gain's interval", ki_difference_half(&noise, &better, &plain), 0.008182964510575);
+    near("another's", ki_difference_half(&noise, &same, &plain), 0.011572459391273);
+    assert_int_equal(orders.n, 2);
+    assert_int_equal(missing.n, 0);
+    assert_int_equal(ki_compare(&noise, &better, &plain), KI_AGREES);
+    assert_int_equal(ki_compare(&noise, &plain, &better), KI_DISAGREES);
+    assert_int_equal(ki_compare(&noise, &same, &plain), KI_WITHIN_NOISE);
+    assert_int_equal(ki_compare(&noise, &plain, &missing), KI_UNKNOWN);
+    /* Without rows of several seeds the queries' own spread is taken. */
+    const ki_noise none = {.deviation = NAN};
+    near("from queries", ki_difference_half(&none, &better, &plain), 0.0125 * sqrt(2));
+    ki_outcomes_release(&all);
+    ki_list_release(&list);
+}
+
+static void test_notes_are_checked(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *wanted;
+    } rows[] = {
+        {"words\n<!-- top -->\n", "there is text before the first block"},
+        {"<!-- top -->\na\n<!-- top -->\nb\n", "block top is there twice"},
+        {"<!-- nowhere -->\na\n", "the page has no place for block nowhere"},
+    };
+    char path[4096];
+    snprintf(path, sizeof path, "%s/notes.md", testing_folder());
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_error err = {0};
+        kith_reproduce_options o = options_of();
+        o.notes = path;
+        write_text(path, rows[i].text);
+        assert_int_equal(kith_reproduce_table(&o, &err), KITH_EFORMAT);
+        if (!strstr(err.message, rows[i].wanted)) fail_msg("'%s', wanted '%s'", err.message, rows[i].wanted);
+    }
+    /* A comment that is no block stays text. */
+    kith_error err = {0};
+    kith_reproduce_options o = options_of();
+    o.notes = path;
+    write_text(path, "<!-- top -->\n<!-- a word or two -->\nWords.\n");
+    assert_ok(kith_reproduce_table(&o, &err), &err);
+    char *page = read_text(o.page);
+    assert_non_null(strstr(page, "<!-- a word or two -->\nWords.\n"));
+    free(page);
+}
+
+static void test_nothing_yet(void **state) {
+    (void)state;
+    kith_error err = {0};
+    kith_reproduce_options o = options_of();
+    o.out = "/nowhere/at/all";
+    o.notes = NULL;
+    assert_ok(kith_reproduce_table(&o, &err), &err);
+    char *page = read_text(o.page);
+    assert_non_null(strstr(page, "0 runs."));
+    assert_non_null(strstr(page, "| better > plain | +3.0 | – | not known yet |"));
+    free(page);
+}
+
+/* A page that cannot be made leaves the old one. */
+static void test_out_of_memory(void **state) {
+    (void)state;
+    const kith_reproduce_options o = options_of();
+    kith_status status = KITH_ENOMEM;
+    int n = 0;
+    write_text(o.page, "old\n");
+    for (; status != KITH_OK && n < 5000; n++) {
+        kith_error err = {0};
+        ki_alloc_fail_after(n);
+        status = kith_reproduce_table(&o, &err);
+        ki_alloc_fail_after(-1);
+        if (status == KITH_OK) break;
+        assert_int_equal(status, KITH_ENOMEM);
+        assert_true(err.message[0] != '\0');
+        char *page = read_text(o.page);
+        assert_string_equal(page, "old\n");
+        free(page);
+    }
+    assert_int_equal(status, KITH_OK);
+    assert_true(n > 20);
+    assert_same_text(o.page, GOLDEN "/page.md");
+}
+
+/* Files of anybody's: numbers that are none, steps that go back, curves that are no lists. */
+static void test_odd_curves(void **state) {
+    (void)state;
+    static const char *const curves[] = {
+        "{\"seen\": [[0, 0.1], [\"x\", 2], [5], 7, [3, 0.2], [1, 0.4], [1e300, 1e300]], \"test\": \"no\"}",
+        "{\"seen\": [[0, 0.5]], \"test\": [[0, 0.5], [0, 0.5]]}", "{}", "{\"seen\": null, \"test\": {}}"};
+    char folder[4096], path[8192], text[2048];
+    kith_error err = {0};
+    kith_reproduce_options o = options_of();
+    snprintf(folder, sizeof folder, "%s/odd", testing_folder());
+    assert_int_equal(0, testing_run(output, sizeof output, "mkdir -p %s", folder));
+    o.out = folder;
+    for (size_t i = 0; i < N_ROWS(curves); i++) {
+        snprintf(path, sizeof path, "%s/plain-seed0.json", folder);
+        snprintf(
+            text, sizeof text,
+            "{\"row\": \"plain\", \"recipe\": \"plain\", \"seed\": 0, \"experiment_sha256\": \"e\", "
+            "\"recipe_sha256\": \"c\", \"result\": {\"test\": {\"recall\": {\"1\": 0.5}}}, \"curves\": %s}",
+            curves[i]);
+        write_text(path, text);
+        assert_ok(kith_reproduce_table(&o, &err), &err);
+        if (i > 0) continue;
+        snprintf(path, sizeof path, "%s/plain-better.svg", o.pictures);
+        char *svg = read_text(path);
+        assert_null(strstr(svg, "nan"));
+        assert_null(strstr(svg, "inf"));
+        free(svg);
+    }
+}
+
+static int clean_up(void **state) {
+    (void)state;
+    testing_clean_up();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_page_is_the_stored_one), cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_notes_are_checked),      cmocka_unit_test(test_nothing_yet),
+        cmocka_unit_test(test_out_of_memory),          cmocka_unit_test(test_odd_curves),
+    };
+    return cmocka_run_group_tests_name("reproduce/page", tests, NULL, clean_up);
+}
