@@ -188,6 +188,11 @@ static void print_result(const kith_train_result *r) {
         print_estimate("R@1", &r->test.recall_at_1, &r->untrained.recall_at_1);
         print_estimate("MAP@R", &r->test.map_at_r, &r->untrained.map_at_r);
     }
+    if (r->test.recall_at_1.n == 0 && r->validation.recall_at_1.n > 0) {
+        printf("validation classes, which the model was chosen on, in percent:\n");
+        print_estimate("R@1", &r->validation.recall_at_1, &(kith_estimate){0});
+        print_estimate("MAP@R", &r->validation.map_at_r, &(kith_estimate){0});
+    }
     if (strcmp(r->selection, "test") == 0)
         printf("the best step was chosen on these same classes: the figures flatter\n");
     if (r->n_runs == 1)

@@ -10,11 +10,12 @@
 
 typedef struct top {
     const char *title;
-    const ki_value *order, *tables, *rows, *orders, *curves;
+    const ki_value *set, *order, *tables, *rows, *orders, *curves;
 } top;
 
 static const ki_option top_options[] = {
     KI_OPTION_TEXT(top, title, "", "of the page", "ours"),
+    KI_OPTION_TREE(top, set, "[]", "overrides of all rows", "ours"),
     KI_OPTION_TREE(top, order, "[]", "passes over groups of rows", "ours"),
     KI_OPTION_TREE(top, tables, "[]", "the page's tables", "ours"),
     KI_OPTION_TREE(top, rows, "[]", "what is run", "ours"),
@@ -197,6 +198,8 @@ static kith_status read_all(ki_list *list, const ki_value *root, kith_error *err
                        ki_value_describe(root, found, sizeof found));
     KI_TRY(ki_options_parse(top_options, root, NULL, "list", &t, err));
     list->title = t.title;
+    list->set = t.set;
+    KI_TRY(check_texts(t.set, "set", "list", err));
     KI_TRY(read_items(list, t.rows, "rows", row_options, sizeof *list->row, &list->row, &list->n_rows, err));
     KI_TRY(read_items(list, t.order, "order", pass_options, sizeof *list->pass, &list->pass, &list->n_passes,
                       err));

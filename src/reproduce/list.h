@@ -44,6 +44,7 @@ typedef struct ki_list_curve {
 typedef struct ki_list {
     ki_arena arena;
     const char *path, *folder, *title;
+    const ki_value *set; /* overrides of all rows, before their own; or NULL */
     ki_list_row *row;
     ki_list_pass *pass;
     ki_list_table *table;

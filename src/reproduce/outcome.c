@@ -190,14 +190,15 @@ kith_status ki_outcome_read(const char *path, ki_arena *arena, ki_outcome *ret, 
                     .result = map_at(root, "result"),
                     .curves = map_at(root, "curves")};
     double recall;
-    const bool has_result = o.result && ki_document_real(o.result, "test.recall.1", &recall);
+    const bool has_result = o.result && (ki_document_real(o.result, "test.recall.1", &recall) ||
+                                         ki_document_real(o.result, "validation.recall.1", &recall));
     if (o.row && o.recipe && o.experiment && o.recipe_hash && seed && ki_parse_int64(seed, &o.seed) &&
         (o.error || has_result)) {
         *ret = o;
         return KITH_OK;
     }
     ki_fail(err, KITH_EFORMAT,
-            "%s is no result of kith reproduce: wanted row, recipe, seed, hashes and test.recall.1", path);
+            "%s is no result of kith reproduce: wanted row, recipe, seed, hashes and a recall", path);
     return ki_hint(err, KITH_EFORMAT, "remove the file to run it again");
 }
 
@@ -265,6 +266,11 @@ double ki_outcome_real(const ki_outcome *o, const char *block, const char *path)
     snprintf(at, sizeof at, "%s%s%s", block, *block ? "." : "", path);
     if (!o->result || !ki_document_real(o->result, at, &value)) return NAN;
     return value;
+}
+
+double ki_outcome_recall(const ki_outcome *o) {
+    const double test = ki_outcome_real(o, "test", "recall.1");
+    return isnan(test) ? ki_outcome_real(o, "validation", "recall.1") : test;
 }
 
 const char *ki_outcome_text(const ki_outcome *o, const char *path) {

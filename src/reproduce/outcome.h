@@ -50,6 +50,8 @@ void ki_outcomes_release(ki_outcomes *outcomes); /* fine on a zeroed struct */
 
 /* The number at BLOCK.PATH of the result; NaN when there is none. */
 double ki_outcome_real(const ki_outcome *outcome, const char *block, const char *path);
+/* R@1 of the test classes or, where those were not looked at, of the validation classes. */
+double ki_outcome_recall(const ki_outcome *outcome);
 /* A text of the result, or "". */
 const char *ki_outcome_text(const ki_outcome *outcome, const char *path);
 

@@ -29,6 +29,13 @@ static int n_results(const page *p) {
     return n;
 }
 
+static int n_with_test(const page *p) {
+    int n = 0;
+    for (size_t i = 0; i < p->all.n; i++)
+        n += !p->all.item[i].error && !isnan(ki_outcome_real(&p->all.item[i], "test", "recall.1"));
+    return n;
+}
+
 /* ---- what the runs share ---- */
 
 /* Every value of a text of the results, once each, in order of appearance. */
@@ -55,12 +62,17 @@ static void put_head(const page *p) {
                   "notes file. -->\n\n",
                   strrchr(p->list.path, '/') ? strrchr(p->list.path, '/') + 1 : p->list.path);
     ki_notes_put(&p->notes, "top", to);
+    const bool has_test = n_results(p) == 0 || n_with_test(p) > 0;
     ki_buffer_put(
         to,
-        "%d runs. All figures are percent on the test classes, which no run was trained on or chosen by, "
-        "for the model at the end of a run. ± is the 95 %% interval of the mean over seeds (Student's "
-        "t).\n\n",
-        n_results(p));
+        "%d runs. All figures are percent on %s ± is the 95 %% interval of the mean over seeds "
+        "(Student's t).\n\n",
+        n_results(p),
+        has_test
+            ? "the test classes, which no run was trained on or chosen by, for the model at the end of a "
+              "run."
+            : "validation classes, held out of the training classes and used to choose the best step; the "
+              "test classes were not looked at.");
     put_distinct(p, "commit", "commit", 64);
     put_distinct(p, "data (hash of paths, labels and splits)", "data_sha256", 12);
     put_distinct(p, "pretrained weights (SHA-256)", "weights_sha256", 12);
@@ -132,22 +144,66 @@ static double mean_of(const page *p, const ki_list_row *row, const char *path) {
     return ki_sample_in(&p->list, &p->all, row, "", path).estimate.mean;
 }
 
-static void put_row(const page *p, const ki_list_row *row) {
-    static const char *const metrics[] = {"recall.2", "recall.4", "recall.8", "map_at_r", "nmi", "f1"};
+static const char *const metrics[] = {"recall.2", "recall.4", "recall.8", "map_at_r", "nmi", "f1"};
+static const char *const metric_heads[] = {"R@2", "R@4", "R@8", "MAP@R", "NMI", "F1"};
+enum { N_METRICS = sizeof metrics / sizeof metrics[0] };
+
+/* Columns that some row of the table has something for. */
+typedef struct columns {
+    bool gain, paper, pytorch, target, metric[N_METRICS];
+} columns;
+
+static columns columns_of(const page *p, const ki_list_table *table) {
+    columns c = {0};
+    for (size_t i = 0; i < p->list.n_rows; i++) {
+        const ki_list_row *row = &p->list.row[i];
+        if (strcmp(row->table, table->name) != 0) continue;
+        c.gain |= *row->baseline != '\0';
+        c.paper |= row->paper && row->paper->first;
+        c.pytorch |= !isnan(row->pytorch);
+        c.target |= !isnan(row->target);
+        for (int m = 0; m < N_METRICS; m++)
+            c.metric[m] |= ki_sample_of(&p->list, &p->all, row, metrics[m]).n > 0;
+    }
+    return c;
+}
+
+static void put_heads(ki_buffer *to, const columns *c) {
+    int n = 5;
+    ki_buffer_put(to, "| row | seeds | R@1 |");
+    const bool is_there[] = {c->gain, c->paper, c->pytorch, c->target};
+    static const char *const heads[] = {"gain", "paper", "PyTorch", "target"};
+    for (int i = 0; i < 4; i++) {
+        n += is_there[i];
+        if (is_there[i]) ki_buffer_put(to, " %s |", heads[i]);
+    }
+    for (int m = 0; m < N_METRICS; m++) {
+        n += c->metric[m];
+        if (c->metric[m]) ki_buffer_put(to, " %s |", metric_heads[m]);
+    }
+    ki_buffer_put(to, " steps | seconds |\n|");
+    for (int i = 0; i < n; i++) ki_buffer_put(to, "---|");
+    ki_buffer_put(to, "\n");
+}
+
+static void put_row(const page *p, const columns *c, const ki_list_row *row) {
     ki_buffer *to = p->to;
     const ki_sample own = ki_sample_of(&p->list, &p->all, row, "recall.1");
     ki_buffer_put(to, "| %s | %d |", row->name, own.n);
     put_estimate(to, &own, 1);
-    put_gain(p, row, &own);
-    put_paper(to, row->paper);
-    put_number(to, row->pytorch, "");
-    put_target(to, row->target, &own);
-    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
-        const ki_sample s = ki_sample_of(&p->list, &p->all, row, metrics[i]);
-        put_estimate(to, &s, 1);
+    if (c->gain) put_gain(p, row, &own);
+    if (c->paper) put_paper(to, row->paper);
+    if (c->pytorch) put_number(to, row->pytorch, "");
+    if (c->target) put_target(to, row->target, &own);
+    for (int m = 0; m < N_METRICS; m++) {
+        const ki_sample s = ki_sample_of(&p->list, &p->all, row, metrics[m]);
+        if (c->metric[m]) put_estimate(to, &s, 1);
     }
     const double steps = mean_of(p, row, "steps"), seconds = mean_of(p, row, "wall_seconds");
-    if (own.n > 0)
+    const double chosen = mean_of(p, row, "step");
+    if (own.n > 0 && chosen < steps)
+        ki_buffer_put(to, " %.0f of %.0f | %.0f |\n", chosen, steps, seconds);
+    else if (own.n > 0)
         ki_buffer_put(to, " %.0f | %.0f |\n", steps, seconds);
     else
         ki_buffer_put(to, " – | – |\n");
@@ -169,12 +225,10 @@ static void put_table(const page *p, const ki_list_table *table) {
     ki_buffer *to = p->to;
     ki_buffer_put(to, "## %s\n\n", table->title);
     ki_notes_put(&p->notes, table->name, to);
-    ki_buffer_put(
-        to,
-        "| row | seeds | R@1 | gain | paper | PyTorch | target | R@2 | R@4 | R@8 | MAP@R | NMI | F1 | "
-        "steps | seconds |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    const columns c = columns_of(p, table);
+    put_heads(to, &c);
     for (size_t i = 0; i < p->list.n_rows; i++) {
-        if (strcmp(p->list.row[i].table, table->name) == 0) put_row(p, &p->list.row[i]);
+        if (strcmp(p->list.row[i].table, table->name) == 0) put_row(p, &c, &p->list.row[i]);
     }
     ki_buffer_put(to, "\n");
     bool has_notes = false;
@@ -308,9 +362,9 @@ static void put_runs(const page *p) {
         const ki_outcome *o = &p->all.item[i];
         if (o->error) continue;
         ki_buffer_put(to, "| %s | %lld | %.2f | %.0f | %.1f | %.0f | `%.12s` | `%.12s` |", o->row,
-                      (long long)o->seed, 100 * ki_outcome_real(o, "test", "recall.1"),
-                      ki_outcome_real(o, "", "step"), ki_outcome_real(o, "", "wall_seconds"),
-                      ki_outcome_real(o, "", "img_per_s"), ki_outcome_text(o, "commit"), o->recipe_hash);
+                      (long long)o->seed, 100 * ki_outcome_recall(o), ki_outcome_real(o, "", "step"),
+                      ki_outcome_real(o, "", "wall_seconds"), ki_outcome_real(o, "", "img_per_s"),
+                      ki_outcome_text(o, "commit"), o->recipe_hash);
         for (const ki_value *v = o->set ? o->set->first : NULL; v; v = v->next)
             ki_buffer_put(to, " `%s`", v->text ? v->text : "");
         ki_buffer_put(to, " |\n");

@@ -183,6 +183,8 @@ static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
     KI_TRY(ki_path_print(&u->result, err, "%s/%s-seed%lld.json", o->out, row->name, seed));
     KI_TRY(ki_path_print(&u->failure, err, "%s/%s-seed%lld.failed.json", o->out, row->name, seed));
     KI_TRY(ki_path_print(&path, err, "%s/%s.yaml", r->list.folder, u->origin.recipe));
+    for (const ki_value *v = r->list.set ? r->list.set->first : NULL; v; v = v->next)
+        KI_TRY(add_set(u, v->text, err));
     for (const ki_value *v = row->set ? row->set->first : NULL; v; v = v->next)
         KI_TRY(add_set(u, v->text, err));
     for (size_t i = 0; i < o->n_sets; i++) KI_TRY(add_set(u, o->sets[i], err));
@@ -265,15 +267,16 @@ static kith_status train(reproduction *r, run *u, kith_error *err) {
                                       .notify = on_train,
                                       .user = r};
     KI_TRY(ki_train(&options, &result, err));
-    if (!result.test.is_there)
-        return ki_fail(err, KITH_EINVAL, "the data set has no test classes to judge by");
+    const ki_scores *scores = result.test.is_there ? &result.test : &result.validation;
+    if (!scores->is_there)
+        return ki_fail(err, KITH_EINVAL, "there are neither test nor validation classes to judge by");
     KI_TRY(ki_outcome_write(u->result.s, &u->origin, u->folder.s, err));
     unlink(u->failure.s);
     if (!r->options->keep_models) drop_models(u->folder.s);
     learn_time(r, result.wall_seconds, (double)result.n_steps);
     r->summary->n_done++;
     tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_DONE,
-                                    .recall_at_1 = result.test.recall[0],
+                                    .recall_at_1 = scores->recall[0],
                                     .seconds = result.wall_seconds,
                                     .text = u->result.s});
     return KITH_OK;
@@ -295,7 +298,7 @@ static kith_status look(reproduction *r, const run *u, bool *ret_is_over, kith_e
             r->summary->n_stale++;
         if (*ret_is_over)
             tell(r, &(kith_reproduce_event){.kind = is_same ? KITH_REPRODUCE_SKIPPED : KITH_REPRODUCE_STALE,
-                                            .recall_at_1 = ki_outcome_real(&there, "test", "recall.1"),
+                                            .recall_at_1 = ki_outcome_recall(&there),
                                             .text = u->result.s});
     }
     ki_arena_release(&arena);

@@ -91,6 +91,8 @@ static const ki_option eval_options[] = {
     KI_OPTION_INT(ki_recipe_eval, max_seen, 5000, 2, 1e12, "most images of training classes judged", "ours"),
     KI_OPTION_BOOL(ki_recipe_eval, untrained, 1, "score the test classes with the starting network too",
                    "ours"),
+    KI_OPTION_BOOL(ki_recipe_eval, test, 1,
+                   "score the test classes; false: they are not looked at, for a search of settings", "ours"),
     KI_OPTION_BOOL(ki_recipe_eval, watch_test, 0,
                    "score the test classes at every evaluation, for the record: nothing is chosen by it",
                    "the papers' figures are of the best step on test"),

@@ -42,6 +42,7 @@ typedef struct ki_recipe_eval {
     bool seen;         /* also judge images of training classes */
     int64_t max_seen;  /* … at most so many, whole classes */
     bool untrained;    /* score the test classes with the starting network too */
+    bool test;         /* score the test classes at all */
     bool watch_test;   /* … and at every evaluation, for the record */
     bool clustering;   /* cluster the test images at the end */
     bool all_orders;   /* score what a term has for test time, too */

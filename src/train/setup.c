@@ -91,7 +91,7 @@ static kith_status open_data(ki_train_state *run, kith_error *err) {
     KI_TRY(ki_data_open(run->recipe->data, &run->set, err));
     KI_TRY(select_split(run, KITH_SPLIT_TRAIN, &run->train, err));
     KI_TRY(select_split(run, KITH_SPLIT_VALIDATION, &run->validation, err));
-    KI_TRY(select_split(run, KITH_SPLIT_TEST, &run->test, err));
+    if (run->recipe->eval.test) KI_TRY(select_split(run, KITH_SPLIT_TEST, &run->test, err));
     KI_TRY(number_classes(run, err));
     KI_TRY(select_seen(run, err));
     hash_data(run);

@@ -114,8 +114,7 @@ static void test_order_and_results(void **state) {
                                           "result.test.f1",       "result.wall_seconds",
                                           "result.img_per_s",     "result.best_on_test.recall.1",
                                           "curves.seen.2.1",      "curves.test.0.0"};
-    for (size_t i = 0; i < N_ROWS(numbers); i++)
-        (void)number("whole", "plain-seed1", numbers[i]);
+    for (size_t i = 0; i < N_ROWS(numbers); i++) (void)number("whole", "plain-seed1", numbers[i]);
     assert_true(number("whole", "plain-seed1", "seed") == 1);
     assert_true(number("whole", "short-seed0", "result.steps") == 6); /* --set goes behind the row's own */
     /* Nothing large stays, and no path of this machine gets out. */
@@ -178,6 +177,37 @@ static void test_no_run_past_the_time(void **state) {
     assert_false(exists("late", "results/other-seed0.json"));
 }
 
+/* A search of settings: classes held out of the training classes are all that is looked at. */
+static void test_search_on_validation_classes(void **state) {
+    (void)state;
+    char path[4096];
+    make_list();
+    snprintf(path, sizeof path, "%s/list/search.yaml", testing_folder());
+    tiny_write(path,
+               "set: [data.validation=0.5, eval.select=validation, eval.test=false, eval.watch_test=false]\n"
+               "tables: [{name: all, title: All}]\n"
+               "rows:\n"
+               "  - {name: plain, block: validation, table: all}\n"
+               "  - {name: fast, recipe: plain, set: [optim.lr=1e-2], block: validation, table: all, "
+               "baseline: plain}\n");
+    if (testing_run(
+            output, sizeof output,
+            "cd %s && %s reproduce list/search.yaml --seeds 1 --out search/results --runs search/runs --page "
+            "search.md -s optim.steps=6 -s eval.every=2",
+            testing_folder(), testing_program()) != 0)
+        fail_msg("%s", output);
+    wants("2 runs: 2 done");
+    (void)number("search", "fast-seed0", "result.validation.recall.1");
+    assert_true(number("search", "fast-seed0", "result.n_images") == 0);
+    char *result = tiny_read("search", "results/fast-seed0.json"), *page = tiny_read(".", "search.md");
+    assert_null(strstr(result, "\"test\""));
+    assert_null(strstr(result, "untrained\""));
+    assert_non_null(strstr(page, "percent on validation classes"));
+    assert_non_null(strstr(page, "the test classes were not looked at"));
+    free(result);
+    free(page);
+}
+
 /* ---- what goes wrong ---- */
 
 static void test_a_failing_run_is_recorded(void **state) {
@@ -219,7 +249,7 @@ static void test_broken_results_are_refused(void **state) {
         {"{\"row\": \"plain\", \"recipe\": \"plain\", \"seed\": 0, \"experiment_sha256\": \"e\", "
          "\"recipe_sha256\": "
          "\"c\", \"result\": {\"test\": {}}}",
-         "wanted row, recipe, seed, hashes and test.recall.1"},
+         "wanted row, recipe, seed, hashes and a recall"},
     };
     char path[4096], make[4096];
     make_list();
@@ -376,6 +406,7 @@ int main(void) {
         cmocka_unit_test(test_only_and_seed_from),
         cmocka_unit_test(test_stale_results),
         cmocka_unit_test(test_no_run_past_the_time),
+        cmocka_unit_test(test_search_on_validation_classes),
         cmocka_unit_test(test_a_failing_run_is_recorded),
         cmocka_unit_test(test_broken_results_are_refused),
         cmocka_unit_test(test_bad_lists),

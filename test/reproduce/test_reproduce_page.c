@@ -1,4 +1,5 @@
 /* The page from made-up results against the stored one, the arithmetic in it, and its failures. */
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "reproduce/page.h"
 #include "reproduce/sample.h"
 #include "support/testing.h"
+#include "train/recipe.h"
 
 #define GOLDEN KITH_SOURCE_DIR "/test/golden/reproduce"
 
@@ -194,6 +196,62 @@ static void test_odd_curves(void **state) {
     }
 }
 
+/* Every row of the shipped lists is a recipe that `kith train` would take, changed as the row says; every recipe of
+ * the folder is in the list of tables. */
+static void check_list(const char *folder, int least) {
+    char path[1024];
+    kith_error err = {0};
+    ki_list list = {0};
+    int n = 0;
+    snprintf(path, sizeof path, "%s/tables.yaml", folder);
+    assert_ok(ki_list_read(path, &list, &err), &err);
+    for (size_t i = 0; i < list.n_rows; i++) {
+        const ki_list_row *row = &list.row[i];
+        const char *sets[64];
+        size_t n_sets = 0;
+        ki_recipe *recipe = NULL;
+        if (*row->of) continue;
+        for (const ki_value *v = list.set ? list.set->first : NULL; v; v = v->next) sets[n_sets++] = v->text;
+        for (const ki_value *v = row->set ? row->set->first : NULL; v; v = v->next) sets[n_sets++] = v->text;
+        snprintf(path, sizeof path, "%s/%s.yaml", folder, *row->recipe ? row->recipe : row->name);
+        if (ki_recipe_read(&(ki_recipe_source){.path = path, .sets = sets, .n_sets = n_sets}, &recipe,
+                           &err) != KITH_OK)
+            fail_msg("%s: %s (%s)", row->name, err.message, err.hint);
+        /* What a search holds out leaves 50 classes. */
+        if (!recipe->eval.test && recipe->batch.classes > 50)
+            fail_msg("%s: %lld classes in a batch, of 50", row->name, (long long)recipe->batch.classes);
+        bool is_run = false;
+        for (size_t k = 0; k < list.n_passes; k++) {
+            for (const ki_value *v = list.pass[k].groups->first; v; v = v->next)
+                is_run |= strcmp(v->text, row->group) == 0;
+        }
+        if (!is_run) fail_msg("no pass of the order has group %s of %s", row->group, row->name);
+        ki_recipe_free(recipe);
+        n++;
+    }
+    if (n < least) fail_msg("%d rows, wanted at least %d", n, least);
+    ki_list_release(&list);
+}
+
+static void test_shipped_lists(void **state) {
+    (void)state;
+    check_list(KITH_SOURCE_DIR "/recipes/cub", 41);
+    check_list(KITH_SOURCE_DIR "/recipes/cub/search", 20);
+    kith_error err = {0};
+    ki_list list = {0};
+    assert_ok(ki_list_read(KITH_SOURCE_DIR "/recipes/cub/tables.yaml", &list, &err), &err);
+    DIR *dir = opendir(KITH_SOURCE_DIR "/recipes/cub");
+    assert_non_null(dir);
+    for (const struct dirent *e; (e = readdir(dir));) {
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(e->d_name, "."), e->d_name);
+        if (!strstr(e->d_name, ".yaml") || strcmp(name, "tables") == 0) continue;
+        if (!ki_list_find(&list, name)) fail_msg("%s is in no table", name);
+    }
+    closedir(dir);
+    ki_list_release(&list);
+}
+
 static int clean_up(void **state) {
     (void)state;
     testing_clean_up();
@@ -205,6 +263,7 @@ int main(void) {
         cmocka_unit_test(test_page_is_the_stored_one), cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_notes_are_checked),      cmocka_unit_test(test_nothing_yet),
         cmocka_unit_test(test_out_of_memory),          cmocka_unit_test(test_odd_curves),
+        cmocka_unit_test(test_shipped_lists),
     };
     return cmocka_run_group_tests_name("reproduce/page", tests, NULL, clean_up);
 }

@@ -315,6 +315,38 @@ static void test_clustering_is_eval_s(void **state) {
     assert_string_equal(word("unclustered", "test.nmi"), "");
 }
 
+/* HORDE's orders at test time: of the last step's model only, and only when asked for. */
+static void test_all_orders(void **state) {
+    (void)state;
+    static const char horde[] =
+        "-q -s optim.steps=6 -s eval.every=3 -s eval.select=last "
+        "-s 'objective.regularizers=[{name: horde, orders: 3, dimension: 32, embedding: 8}]'";
+    char text[512];
+    if (tiny_train(output, "orders", horde) != 0) fail_msg("%s", output);
+    assert_true(number("orders", "all_orders.recall.1") > 0);
+    assert_true(number("orders", "all_orders.n_images") == number("orders", "test.n_images"));
+    assert_true(number("orders", "all_orders.nmi") >= 0);
+    assert_non_null(
+        strstr(word("orders", "all_orders.note"), "24 numbers, after a PCA to 8 fitted on training images"));
+    snprintf(text, sizeof text, "%s -s eval.all_orders=false", horde);
+    if (tiny_train(output, "no-orders", text) != 0) fail_msg("%s", output);
+    assert_string_equal(word("no-orders", "all_orders.recall.1"), "");
+    /* The figures of the run itself are the same with and without. */
+    tiny_assert_same("orders", "no-orders", "model.safetensors");
+    assert_true(number("orders", "test.recall.1") == number("no-orders", "test.recall.1"));
+}
+
+static void test_test_classes_left_alone(void **state) {
+    (void)state;
+    if (tiny_train(output, "alone", "-q -s optim.steps=4 -s eval.every=2 -s eval.test=false") != 0)
+        fail_msg("%s", output);
+    assert_non_null(strstr(output, "validation classes, which the model was chosen on"));
+    assert_string_equal(word("alone", "test.recall.1"), "");
+    assert_string_equal(word("alone", "untrained.recall.1"), "");
+    assert_true(number("alone", "validation.recall.1") >= 0);
+    assert_false(exists("alone", "test"));
+}
+
 static void test_folds_and_seeds(void **state) {
     (void)state;
     if (tiny_train(output, "several", "-q -s folds=2 -s seeds=2 -s optim.steps=4 -s eval.every=0") != 0)
@@ -385,6 +417,8 @@ int main(void) {
         cmocka_unit_test(test_watching_test_changes_nothing),
         cmocka_unit_test(test_watching_without_validation),
         cmocka_unit_test(test_clustering_is_eval_s),
+        cmocka_unit_test(test_all_orders),
+        cmocka_unit_test(test_test_classes_left_alone),
         cmocka_unit_test(test_folds_and_seeds),
         cmocka_unit_test(test_epochs_and_small_batches),
         cmocka_unit_test(test_density_measures_its_classes),
