@@ -6,7 +6,7 @@
  *     if (kith_reproduce_table(&options, &err) != KITH_OK) …
  *
  * What is in the folder of results is not run again, so a stopped or killed reproduction goes on where it was.
- * docs/training.md describes the list and the files. */
+ * docs/reproduction.md describes the list and the files. */
 #ifndef KITH_REPRODUCE_H
 #define KITH_REPRODUCE_H
 

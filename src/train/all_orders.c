@@ -83,8 +83,9 @@ kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, ki
     KI_CHECK(choose_fitted(run, &chosen, err));
     KI_CHECK(describe(run, describer, chosen.item, chosen.n, &fitted, err));
     KI_CHECK(describe(run, describer, run->test.item, run->test.n, &test, err));
-    result->all_orders_dim = test.dim;
+    result->all_orders_dim[0] = test.dim;
     KI_CHECK(project(run, &fitted, &test, err));
+    result->all_orders_dim[1] = test.dim;
     KI_CHECK(ki_judge_score(run->judge, &test, &result->all_orders, &result->all_orders_intervals, err));
     if (run->recipe->eval.clustering) KI_CHECK(ki_judge_cluster(&test, &result->all_orders_clustered, err));
     result->all_orders.step = result->step;

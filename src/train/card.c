@@ -194,7 +194,7 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
     snprintf(orders, sizeof orders,
              "the embedding and all orders side by side, %lld numbers, after a PCA to %lld fitted on "
              "training images",
-             (long long)result->all_orders_dim, (long long)run->net.embedding);
+             (long long)result->all_orders_dim[0], (long long)result->all_orders_dim[1]);
     put_scores(json, "all_orders", r, &result->all_orders,
                &(beside){.intervals = &result->all_orders_intervals,
                          .clustered = &result->all_orders_clustered,

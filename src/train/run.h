@@ -29,7 +29,7 @@ typedef struct ki_train_result {
     ki_scores all_orders;
     kith_intervals all_orders_intervals;
     ki_clustered all_orders_clustered;
-    int64_t all_orders_dim; /* before the PCA */
+    int64_t all_orders_dim[2]; /* before and after the PCA */
     double seconds, wall_seconds, images_per_second;
 } ki_train_result;
 
