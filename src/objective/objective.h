@@ -26,6 +26,9 @@ kith_status ki_objective_new(const ki_value *section, const ki_sizes *sizes, uin
                              ki_objective **ret_objective, kith_error *err);
 void ki_objective_free(ki_objective *objective); /* NULL is fine */
 
+/* What ki_objective_new would say of the section, without making anything: parameters may be large. */
+kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, kith_error *err);
+
 /* Taps that the terms read, KI_TAP_BIT of each: those must be in every batch. */
 unsigned ki_objective_taps(const ki_objective *objective);
 

@@ -47,6 +47,7 @@ kith_status ki_state_add(ki_state_list *list, const char *plain_name, ki_shape s
     param->a = a;
     KI_TRY(append(&list->item, &list->n, &list->capacity, param, err));
     KI_TRY(append(&list->added, &list->n_added, &list->added_capacity, param, err));
+    if (list->is_for_check) return KITH_OK;
     KI_TRY(ki_zalloc_or(&param->value, (size_t)count, sizeof *param->value, name, err));
     if (lr_multiplier > 0) KI_TRY(ki_zalloc_or(&param->diff, (size_t)count, sizeof *param->diff, name, err));
     return KITH_OK;
@@ -133,7 +134,8 @@ kith_status ki_states_collect(ki_objective *o, kith_error *err) {
         if (reg->record->params) KI_TRY(reg->record->params(reg->settings, &o->sizes, list, err));
         KI_TRY(take_added(list, &reg->param, &reg->n_params, err));
     }
-    for (size_t i = 0; i < list->n; i++) initialize(list->item[i], o->seed, (uint32_t)i);
+    for (size_t i = 0; i < list->n && !list->is_for_check; i++)
+        initialize(list->item[i], o->seed, (uint32_t)i);
     return KITH_OK;
 }
 

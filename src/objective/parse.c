@@ -171,6 +171,16 @@ static kith_status build(ki_objective *o, const ki_value *section, kith_error *e
     return ki_states_collect(o, err);
 }
 
+kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, kith_error *err) {
+    ki_objective *o = NULL;
+    KI_TRY(ki_zalloc_or(&o, 1, sizeof *o, "an objective", err));
+    o->sizes = *sizes;
+    o->params.is_for_check = true;
+    const kith_status status = build(o, section, err);
+    ki_objective_free(o);
+    return status;
+}
+
 kith_status ki_objective_new(const ki_value *section, const ki_sizes *sizes, uint64_t seed,
                              ki_objective **ret_objective, kith_error *err) {
     ki_objective *o = NULL;

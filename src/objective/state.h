@@ -16,6 +16,7 @@ struct ki_state_list {
     size_t n, capacity;
     ki_state **added; /* those of the method whose params function is running */
     size_t n_added, added_capacity;
+    bool is_for_check; /* shapes alone: no values */
 };
 
 /* A method as it stands in a recipe: record, settings, its parameters. */

@@ -293,17 +293,11 @@ static kith_status read_optim(ki_recipe *r, kith_error *err) {
     return ki_hint(err, KITH_EINVAL, "say how long to train, as in optim: {steps: 5000}");
 }
 
-/* Small sizes: the section is read in full, memory is not taken in earnest. */
 static kith_status check_objective(const ki_recipe *r, kith_error *err) {
-    ki_objective *objective = NULL;
     const ki_sizes sizes = {.n_classes = 4, .embedding = 16, .pooled = 16, .map = 16};
-    if (!r->objective) {
-        ki_fail(err, KITH_EINVAL, "there is no objective: section");
-        return ki_hint(err, KITH_EINVAL, "write objective: {loss: {name: …}}; see `kith list losses`");
-    }
-    const kith_status status = ki_objective_new(r->objective, &sizes, 0, &objective, err);
-    ki_objective_free(objective);
-    return status;
+    if (r->objective) return ki_objective_check(r->objective, &sizes, err);
+    ki_fail(err, KITH_EINVAL, "there is no objective: section");
+    return ki_hint(err, KITH_EINVAL, "write objective: {loss: {name: …}}; see `kith list losses`");
 }
 
 static kith_status read_sections(ki_recipe *r, kith_error *err) {
