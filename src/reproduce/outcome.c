@@ -154,7 +154,7 @@ kith_status ki_outcome_write_failure(const char *path, const ki_origin *origin, 
     put_origin(json, origin);
     put_text(json, "error", why->message);
     put_text(json, "hint", *why->hint ? why->hint : NULL);
-    put_text(json, "commit", kith_commit());
+    put_text(json, "commit", *kith_commit() ? kith_commit() : "unknown");
     kith_json_object_end(json);
     const kith_status status = write_text(path, json, err);
     kith_json_free(json);

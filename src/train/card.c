@@ -43,7 +43,7 @@ static void put_origin(kith_json *json, const ki_train_state *run) {
     static const char *const precisions[] = {"float32", "bf16"};
     char resize[32];
     put_text(json, "kith", kith_version());
-    put_text(json, "commit", kith_commit());
+    put_text(json, "commit", *kith_commit() ? kith_commit() : "unknown");
     put_text(json, "recipe_sha256", run->recipe_hash);
     put_text(json, "data", run->set->root);
     put_text(json, "dataset", run->set->kind->name);
