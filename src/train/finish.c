@@ -49,6 +49,19 @@ static kith_status write_test(const ki_train_state *run, const ki_embedded *e, k
     return write_paths(run, e, err);
 }
 
+/* An extra: without it the run still has its result, and a warning says why. */
+static kith_status add_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err) {
+    kith_error why = {0};
+    const kith_status status = ki_train_all_orders(run, result, &why);
+    if (status == KITH_OK) return KITH_OK;
+    result->all_orders = (ki_scores){0};
+    if (status != KITH_ECANCELED)
+        return ki_train_say(run, KITH_TRAIN_WARNING, err, "there are no figures for all orders: %s",
+                            why.message);
+    if (err) *err = why;
+    return status;
+}
+
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err) {
     kith_status status;
     ki_path path;
@@ -83,7 +96,7 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
         KI_CHECK(write_test(run, &test, err));
         if (run->recipe->eval.clustering) KI_CHECK(ki_judge_cluster(&test, &result.clustered, err));
     }
-    KI_CHECK(ki_train_all_orders(run, &result, err));
+    KI_CHECK(add_all_orders(run, &result, err));
     KI_CHECK(ki_train_write_pairs(run, test.n ? &test : NULL, err));
     result.wall_seconds = ki_train_wall(run);
     KI_CHECK(ki_train_write_result(run, &result, test.n ? &intervals : NULL, err));
