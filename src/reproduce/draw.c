@@ -9,6 +9,7 @@
 enum {
     MOST_LINES = 6,
     MOST_POINTS = 128,
+    MOST_MARKS = 12,
     WIDTH = 760,
     HEIGHT = 300,
     PANEL = 320,
@@ -78,14 +79,17 @@ static double y_of(const frame *f, double y) {
 static void put_frame(ki_buffer *to, const frame *f, const char *title) {
     const double dy = round_step(f->y1 - f->y0), dx = round_step(f->x1 - f->x0);
     ki_buffer_put(to, "<text class=\"b\" x=\"%.1f\" y=\"%d\">%s</text>\n", f->left, TOP - 10, title);
-    for (double y = ceil(f->y0 / dy) * dy; y <= f->y1 + 1e-9; y += dy)
+    const double first = ceil(f->y0 / dy);
+    for (int i = 0; i <= MOST_MARKS && (first + i) * dy <= f->y1 + 1e-9; i++) {
+        const double y = (first + i) * dy;
         ki_buffer_put(to,
                       "<path class=\"g\" d=\"M%.1f %.1fh%d\"/><text x=\"%.1f\" y=\"%.1f\" "
                       "text-anchor=\"end\">%.0f</text>\n",
                       f->left, y_of(f, y), (int)PANEL, f->left - 6, y_of(f, y) + 4, 100 * y);
-    for (double x = f->x0; x <= f->x1 + 1e-9; x += dx)
-        ki_buffer_put(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n", x_of(f, x),
-                      HEIGHT - BOTTOM + 18, x);
+    }
+    for (int i = 0; i <= MOST_MARKS && f->x0 + i * dx <= f->x1 + 1e-9; i++)
+        ki_buffer_put(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n",
+                      x_of(f, f->x0 + i * dx), HEIGHT - BOTTOM + 18, f->x0 + i * dx);
 }
 
 static void widen(frame *f, const line *l) {

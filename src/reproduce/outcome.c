@@ -36,13 +36,12 @@ static bool is_text_key(const char *key) {
 static void put_scalar(kith_json *json, const ki_value *v) {
     double real;
     int64_t whole;
-    if (v->key && is_text_key(v->key))
-        kith_json_string(json, v->text);
-    else if (strcmp(v->text, "true") == 0 || strcmp(v->text, "false") == 0)
+    const bool is_text = v->key && is_text_key(v->key);
+    if (!is_text && (strcmp(v->text, "true") == 0 || strcmp(v->text, "false") == 0))
         kith_json_bool(json, v->text[0] == 't');
-    else if (ki_parse_int64(v->text, &whole))
+    else if (!is_text && ki_parse_int64(v->text, &whole))
         kith_json_int(json, whole);
-    else if (ki_parse_double(v->text, &real) && isfinite(real))
+    else if (!is_text && ki_parse_double(v->text, &real) && isfinite(real))
         kith_json_real(json, real);
     else
         kith_json_string(json, v->text);
