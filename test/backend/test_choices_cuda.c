@@ -117,6 +117,21 @@ static void test_a_bad_file_is_ignored(void **state) {
     }
 }
 
+static void test_what_others_saved_meanwhile(void **state) {
+    (void)state;
+    ki_choices *ours = open_choices("Card 9, x"), *theirs = open_choices("Card 9, x");
+    set(ours, "b", "ours");
+    set(theirs, "a", "one");
+    set(theirs, "b", "theirs");
+    ki_choices_save(theirs);
+    assert_null(ki_choices_get(ours, "a"));
+    ki_choices_refresh(ours);
+    assert_string_equal(ki_choices_get(ours, "a"), "one");
+    assert_string_equal(ki_choices_get(ours, "b"), "ours");
+    ki_choices_free(ours);
+    ki_choices_free(theirs);
+}
+
 static void test_a_folder_that_cannot_be_written(void **state) {
     (void)state;
     ki_choices *choices = NULL;
@@ -164,6 +179,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_choices_come_back, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_what_others_wrote_is_kept, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_a_bad_file_is_ignored, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_what_others_saved_meanwhile, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_a_folder_that_cannot_be_written, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_two_lines_are_refused, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_out_of_memory, make_folder, remove_folder),

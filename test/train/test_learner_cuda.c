@@ -86,7 +86,9 @@ static setup *make(const char *device, const char *objective, const char *optim,
                    bool one_by_one) {
     setup *s = calloc(1, sizeof *s);
     kith_error err;
-    if (ki_backend_open(device, NULL, &s->backend, &err) != KITH_OK) {
+    /* Two learners are compared bit by bit: they must run the same algorithms. */
+    const ki_backend_options options = {.deterministic = true};
+    if (ki_backend_open(device, &options, &s->backend, &err) != KITH_OK) {
         print_message("%s\n", err.message);
         exit(77);
     }

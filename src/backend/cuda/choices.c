@@ -178,7 +178,10 @@ void ki_choices_save(ki_choices *choices) {
     choices->is_new = false; /* said once */
 }
 
-/* FOLDER/cuda-NAME.txt with a name of plain letters. */
+void ki_choices_refresh(ki_choices *choices) {
+    if (choices->path) merge(choices);
+}
+
 bool ki_choices_are_kept(const ki_choices *choices) {
     if (!choices->path) return false;
     char folder[PATH_MAX];
@@ -190,6 +193,7 @@ bool ki_choices_are_kept(const ki_choices *choices) {
     return access(folder, W_OK) == 0;
 }
 
+/* FOLDER/cuda-NAME.txt with a name of plain letters. */
 static kith_status make_path(const char *folder, const char *made_for, char **ret_path, kith_error *err) {
     char path[PATH_MAX];
     const char *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");

@@ -24,6 +24,8 @@ const char *ki_choices_get(const ki_choices *choices, const char *key);
 /* Neither may hold a tab or a line's end. */
 kith_status ki_choices_set(ki_choices *choices, const char *key, const char *value, kith_error *err);
 void ki_choices_save(ki_choices *choices);
+/* Take in what others have saved since; what is known here stays. */
+void ki_choices_refresh(ki_choices *choices);
 /* Is there a file that can be written? */
 bool ki_choices_are_kept(const ki_choices *choices);
 

@@ -396,37 +396,76 @@ static kith_status choose(trial *t, ki_conv_algorithm **ret_algorithm, kith_erro
     return KITH_OK;
 }
 
+/* What was remembered for the key, if it can be had; else *ret_algorithm stays NULL. */
+static void recall(trial *t, const char *key, ki_conv_algorithm **ret_algorithm) {
+    const char *known = ki_choices_get(t->libraries->choices, key);
+    char *text = NULL;
+    const double seconds = known ? strtod(known, &text) : 0; /* "SECONDS TEXT" */
+    if (known && *text == ' ' &&
+        ki_conv_way_parse(t->backend, t->problem, text + 1, ret_algorithm, &t->why) == KITH_OK) {
+        (*ret_algorithm)->seconds = seconds;
+        t->stats.from_cache = true;
+        return;
+    }
+    *ret_algorithm = NULL;
+    if (known) ki_log(KITH_LOG_WARNING, "%s: choosing anew: %s", key, t->why.message);
+}
+
+static kith_status remember(const trial *t, const char *key, const ki_conv_algorithm *algorithm,
+                            kith_error *err) {
+    char value[KI_CONV_TEXT + 32];
+    snprintf(value, sizeof value, "%.4g %s", algorithm->seconds, algorithm->text);
+    return ki_choices_set(t->libraries->choices, key, value, err);
+}
+
+/* In deterministic mode everybody must choose the same, also those who are choosing at this moment: what somebody has
+ * saved meanwhile is taken, and one's own choice is saved at once. */
+static kith_status choose_with_others(trial *t, const char *key, ki_conv_algorithm **ret_algorithm,
+                                      kith_error *err) {
+    ki_choices *choices = t->libraries->choices;
+    ki_conv_algorithm *theirs = NULL;
+    ki_choices_refresh(choices);
+    recall(t, key, ret_algorithm);
+    if (*ret_algorithm) return KITH_OK;
+    KI_TRY(choose(t, ret_algorithm, err));
+    ki_choices_refresh(choices);
+    recall(t, key, &theirs);
+    if (theirs) {
+        ki_conv_algorithm_free(*ret_algorithm);
+        *ret_algorithm = theirs;
+        return KITH_OK;
+    }
+    KI_TRY(remember(t, key, *ret_algorithm, err));
+    ki_choices_save(choices);
+    return KITH_OK;
+}
+
 kith_status ki_conv_choose(ki_backend *backend, const ki_conv_problem *problem,
                            ki_conv_algorithm **ret_algorithm, ki_conv_trials *ret_trials, kith_error *err) {
     char key[512];
     trial *t = NULL;
     kith_status status = KITH_OK;
+    *ret_algorithm = NULL;
     KI_TRY(ki_zalloc_or(&t, 1, sizeof *t, "trials", err));
     t->backend = backend;
     t->problem = problem;
     KI_CHECK(ki_cuda_libraries_of(backend, &t->libraries, err));
     write_key(backend, problem, key, sizeof key);
-    const char *known = ki_choices_get(t->libraries->choices, key);
-    char *text = NULL;
-    const double seconds = known ? strtod(known, &text) : 0; /* "SECONDS TEXT" */
-    if (known && *text == ' ' &&
-        ki_conv_way_parse(backend, problem, text + 1, ret_algorithm, &t->why) == KITH_OK) {
-        (*ret_algorithm)->seconds = seconds;
-        t->stats.from_cache = true;
-        goto done;
+    recall(t, key, ret_algorithm);
+    if (*ret_algorithm) goto done;
+    if (backend->options.deterministic) {
+        KI_CHECK(choose_with_others(t, key, ret_algorithm, err));
+    } else {
+        KI_CHECK(choose(t, ret_algorithm, err));
+        KI_CHECK(remember(t, key, *ret_algorithm, err));
     }
-    if (known) ki_log(KITH_LOG_WARNING, "%s: choosing anew: %s", key, t->why.message);
-    KI_CHECK(choose(t, ret_algorithm, err));
     ki_log(KITH_LOG_DEBUG, "%s: %d offered, %d built, %d timed: %s", key, t->stats.n_offered,
            t->stats.n_built, t->stats.n_timed, (*ret_algorithm)->text);
-    char value[KI_CONV_TEXT + 32];
-    snprintf(value, sizeof value, "%.4g %s", (*ret_algorithm)->seconds, (*ret_algorithm)->text);
-    status = ki_choices_set(t->libraries->choices, key, value, err);
+done:
     if (status != KITH_OK) {
         ki_conv_algorithm_free(*ret_algorithm);
         *ret_algorithm = NULL;
     }
-done:
     if (ret_trials) *ret_trials = t->stats;
     for (int i = 0; i < t->n; i++) ki_conv_algorithm_free(t->candidate[i].algorithm);
     ki_free(t);
