@@ -35,10 +35,16 @@ ours() { # NET PRECISION WHO [OPTIONS]
             "$(tail -1 "$out/line.err" | tr -d '"\\' | cut -c1-200)" >"$out/line.json"
     sed "s/^{/{\"who\": \"$who\", /" "$out/line.json" >>"$results"
 }
+ways() { # PRECISION: PyTorch's, with commas; float32 in both layouts, "PyTorch's best" being either
+    for one in $how; do
+        printf '%s,' "$one"
+        if [ "$1" = float32 ]; then printf '%s_nchw,' "$one"; fi
+    done | sed 's/,$//'
+}
 theirs() { # NETS PRECISION
     [ -n "$has_torch" ] || return 0
     PYTHONUNBUFFERED=1 timeout "${TORCH_SECONDS:-400}" "$python" bench/train_torch_cuda.py --nets "$(echo "$1" | tr ' ' ,)" \
-        --precision "$2" --how "$(echo "$how" | tr ' ' ,)" --batch "$batch" --size "$size" --steps "$steps" \
+        --precision "$2" --how "$(ways "$2")" --batch "$batch" --size "$size" --steps "$steps" \
         >>"$results" 2>"$out/torch-$2.err" || echo "PyTorch, $2: stopped early; see $out/torch-$2.err" >&2
 }
 
@@ -47,7 +53,8 @@ warm() { # compile, and measure nothing
     for precision in $precisions; do
         for net in $nets $scale; do
             timeout "${TORCH_SECONDS:-400}" "$python" bench/train_torch_cuda.py --nets "$net" --precision "$precision" \
-                --how compiled --batch "$batch" --size "$size" --steps 1 --warm-ups 2 >"$out/warm-$net-$precision.txt" 2>&1 &
+                --how "$(ways "$precision" | tr , '\n' | grep compiled | paste -sd,)" --batch "$batch" --size "$size" \
+                --steps 1 --warm-ups 2 >"$out/warm-$net-$precision.txt" 2>&1 &
         done
     done
     wait

@@ -2,8 +2,9 @@
 
     python3 bench/train_torch_cuda.py --nets googlenet,bn_inception --how eager,compiled --precision bf16
 
-A step is forward, RAW loss on the pairs VTHM keeps, backward, fused Adam; channels_last, autocast for
-bf16, cuDNN's own search of algorithms. `compiled` is torch.compile(mode="reduce-overhead"): forward, loss
+A step is forward, RAW loss on the pairs VTHM keeps, backward, fused Adam; channels_last (or, for float32, where
+cuDNN has more to offer for it, the plain order too: --how eager_nchw), autocast for bf16, cuDNN's own search of
+algorithms. `compiled` is torch.compile(mode="reduce-overhead"): forward, loss
 and backward in CUDA graphs. Images and labels are on the device and normalised before the clock starts,
 so the peer pays for neither copies nor conversion. One JSON line per net and way; memory is what
 PyTorch's allocator held at most (reserved) and what tensors took of it (allocated).
@@ -56,13 +57,13 @@ def raw_vthm(x, y, alpha=2.0, beta=50.0, gamma=0.5, margin=0.1):
     return (lp + ln).mean()
 
 
-def make_batches(args, n=4):
+def make_batches(args, layout, n=4):
     """n batches of the sampler's kind: classes with args.images images each."""
     batches = []
     for _ in range(n):
         x = 255 * torch.rand(args.batch, 3, args.size, args.size, device="cuda") - 110
         y = torch.arange(args.batch, device="cuda") // args.images
-        batches.append((x.contiguous(memory_format=torch.channels_last), y))
+        batches.append((x.contiguous(memory_format=layout), y))
     return batches
 
 
@@ -70,22 +71,24 @@ def measure(args, name, how):
     torch.manual_seed(0)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    net = NETS[name](embedding=512).cuda().to(memory_format=torch.channels_last).train()
+    layout = torch.contiguous_format if how.endswith("_nchw") else torch.channels_last
+    net = NETS[name](embedding=512).cuda().to(memory_format=layout).train()
     adam = torch.optim.Adam(net.parameters(), lr=1e-5, fused=True)
-    batches = make_batches(args)
+    batches = make_batches(args, layout)
 
     def loss_of(x, y):
         with torch.autocast("cuda", torch.bfloat16, enabled=args.precision == "bf16"):
             embedding = net(x)["embedding"]
         return raw_vthm(embedding, y)
 
-    if how == "compiled":
+    is_compiled = how.startswith("compiled")
+    if is_compiled:
         torch._dynamo.reset()
         loss_of = torch.compile(loss_of, mode="reduce-overhead")
 
     def step(i):
         x, y = batches[i % len(batches)]
-        if how == "compiled":
+        if is_compiled:
             torch.compiler.cudagraph_mark_step_begin()
         adam.zero_grad(set_to_none=True)
         loss = loss_of(x, y)
