@@ -7,6 +7,7 @@
 #include "core/rng.h"
 #include "nn/plan.h"
 #include "support/op_case.h"
+#include "support/small_net.h"
 #include "support/testing.h"
 
 enum { MB = 3, SIDE = 9, MAX_VALUES = 1 << 15 };
@@ -42,20 +43,6 @@ static void build(ki_graph *g, bool count_pad) {
     ki_graph_tap(g, ki_graph_global_pool(g, "all", map, (ki_global_pool_attr){KI_GLOBAL_AVG}), "pooled");
 }
 
-/* What is drawn depends on the name: backends keep parameters in orders of their own. */
-static void draw_params(const side *s, ki_real *buffer) {
-    kith_error err;
-    for (int i = 0; i < ki_params_count(s->params); i++) {
-        const ki_param *p = ki_params_at(s->params, i);
-        uint32_t stream = 0;
-        for (const char *c = p->name; *c; c++) stream = stream * 31 + (unsigned char)*c;
-        ki_rng rng = ki_rng_at(4, KI_RNG_TEST, stream, 0);
-        assert_ok(ki_params_get(s->params, p, buffer, &err), &err);
-        for (int64_t j = 0; j < p->n; j++) buffer[j] += (ki_real)(ki_rng_double(&rng) - 0.5);
-        assert_ok(ki_params_set(s->params, p, buffer, &err), &err);
-    }
-}
-
 static void side_init(side *s, const char *backend, ki_precision precision, bool count_pad, bool frozen,
                       ki_real *buffer) {
     kith_error err;
@@ -69,7 +56,7 @@ static void side_init(side *s, const char *backend, ki_precision precision, bool
     build(s->graph, count_pad);
     assert_ok(ki_params_new(s->graph, s->backend, &s->params, &err), &err);
     assert_ok(ki_params_init(s->params, 5, &err), &err);
-    draw_params(s, buffer);
+    small_net_shake(s->params, 1, buffer);
     const ki_plan_options options = {
         .mb = MB, .mode = KI_TRAIN, .frozen_bn = frozen, .grad_taps = {"map", "pooled"}};
     assert_ok(ki_plan_new(s->graph, s->params, s->backend, &options, &s->plan, &err), &err);

@@ -1,5 +1,8 @@
 #include "support/small_net.h"
 
+#include "core/rng.h"
+#include "support/testing.h"
+
 static const ki_bn_attr bn = {.eps = 1e-5, .momentum = 0.1};
 
 static int conv(ki_graph *g, const char *name, int src, int64_t oc, int64_t k, int64_t s, bool bias) {
@@ -48,4 +51,17 @@ void small_net_build(ki_graph *g, bool dropout) {
     x = ki_graph_linear(g, "logits", pooled, (ki_linear_attr){.oc = SMALL_NET_CLASSES, .bias = true});
     ki_graph_tap(g, x, "logits");
     ki_graph_tap(g, ki_graph_softmax_xent(g, "loss", x), "loss");
+}
+
+void small_net_shake(ki_params *params, double span, ki_real *buffer) {
+    kith_error err;
+    for (int i = 0; i < ki_params_count(params); i++) {
+        const ki_param *p = ki_params_at(params, i);
+        uint32_t stream = 0;
+        for (const char *c = p->name; *c; c++) stream = stream * 31 + (unsigned char)*c;
+        ki_rng rng = ki_rng_at(9, KI_RNG_TEST, stream, 0);
+        assert_ok(ki_params_get(params, p, buffer, &err), &err);
+        for (int64_t j = 0; j < p->n; j++) buffer[j] += (ki_real)(span * (ki_rng_double(&rng) - 0.5));
+        assert_ok(ki_params_set(params, p, buffer, &err), &err);
+    }
 }

@@ -4,11 +4,16 @@
 #ifndef KITH_SMALL_NET_H
 #define KITH_SMALL_NET_H
 
-#include "nn/graph.h"
+#include "nn/params.h"
 
 enum { SMALL_NET_C = 3, SMALL_NET_H = 13, SMALL_NET_W = 12, SMALL_NET_CLASSES = 5 };
 
 /* Taps: map, pooled, embedding, logits, loss. `dropout` puts one before the embedding. */
 void small_net_build(ki_graph *graph, bool dropout);
+
+/* Move every parameter off its initial value, at which a batch norm's folding would hardly show, by up to half of
+ * `span`. What is drawn depends on the parameter's name: backends keep them in orders of their own. `buffer` has
+ * room for any parameter. */
+void small_net_shake(ki_params *params, double span, ki_real *buffer);
 
 #endif
