@@ -133,19 +133,14 @@ kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params 
     params->backend = backend;
     KI_CHECK(copy_decls(params, graph, err));
     const size_t all_bytes = (size_t)params->all_n * sizeof(ki_real);
-    const size_t trained_bytes = (size_t)params->trained_n * sizeof(ki_real);
     void *slab = NULL;
     KI_CHECK(backend->type->alloc(backend, all_bytes ? all_bytes : 1, &slab, err));
     params->values = slab;
     KI_CHECK(backend->type->zero(backend, slab, all_bytes, err));
-    KI_CHECK(backend->type->alloc(backend, trained_bytes ? trained_bytes : 1, &slab, err));
-    params->diffs = slab;
-    KI_CHECK(backend->type->zero(backend, slab, trained_bytes, err));
     int64_t offset = 0, largest = 1;
     for (int i = 0; i < params->n; i++) {
         ki_param *p = &params->param[i];
         p->value = params->values + offset;
-        p->diff = p->trained ? params->diffs + offset : NULL;
         offset += padded(p->n);
         if (p->n > largest) largest = p->n;
     }
@@ -156,6 +151,20 @@ kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params 
 done:
     ki_params_free(params);
     return status;
+}
+
+kith_status ki_params_make_diffs(ki_params *params, kith_error *err) {
+    const ki_backend_type *type = params->backend->type;
+    const size_t bytes = (size_t)params->trained_n * sizeof(ki_real);
+    void *slab = NULL;
+    if (params->diffs) return KITH_OK;
+    KI_TRY(type->alloc(params->backend, bytes ? bytes : 1, &slab, err));
+    params->diffs = slab;
+    for (int i = 0; i < params->n; i++) {
+        ki_param *p = &params->param[i];
+        if (p->trained) p->diff = params->diffs + (p->value - params->values);
+    }
+    return type->zero(params->backend, slab, bytes, err);
 }
 
 void ki_params_free(ki_params *params) {
@@ -205,6 +214,7 @@ ki_real *ki_params_values(ki_params *params) { return params->values; }
 ki_real *ki_params_diffs(ki_params *params) { return params->diffs; }
 
 kith_status ki_params_zero_diffs(ki_params *params, kith_error *err) {
+    KI_TRY(ki_params_make_diffs(params, err));
     return params->backend->type->zero(params->backend, params->diffs,
                                        (size_t)params->trained_n * sizeof(ki_real), err);
 }

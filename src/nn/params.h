@@ -16,7 +16,7 @@ typedef struct ki_param {
     int64_t n;
     bool trained;
     ki_real *value; /* device memory */
-    ki_real *diff;  /* device memory; NULL when not trained */
+    ki_real *diff;  /* device memory; NULL when not trained, or nobody trains yet */
 } ki_param;
 
 typedef struct ki_params ki_params;
@@ -41,6 +41,8 @@ int64_t ki_params_trained_n(const ki_params *params);
 ki_real *ki_params_values(ki_params *params);
 ki_real *ki_params_diffs(ki_params *params);
 
+/* Gradients are there, as zeros, from the first plan that trains, or this, on; before they are NULL. */
+kith_status ki_params_make_diffs(ki_params *params, kith_error *err);
 kith_status ki_params_zero_diffs(ki_params *params, kith_error *err);
 /* Host copies of one parameter or its gradient, plain. */
 kith_status ki_params_set(ki_params *params, const ki_param *param, const ki_real *host, kith_error *err);

@@ -230,6 +230,7 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
     plan->backend = backend;
     plan->params = params;
     plan->options = *options;
+    if (options->mode == KI_TRAIN) KI_CHECK(ki_params_make_diffs(params, err));
     KI_CHECK(ki_steps_make(graph, backend->type, options, &plan->steps, err));
     KI_CHECK(ki_plan_swap_pools(plan, err));
     KI_CHECK(ki_plan_merge_norms(plan, err));
