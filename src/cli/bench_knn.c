@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "cli/bench.h"
 #include "cli/cli.h"
@@ -20,12 +19,6 @@ typedef struct measured {
     double peak_bytes;
 } measured;
 
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static int compare_double(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -36,10 +29,10 @@ static kith_status measure(const kith_array *gallery, const kith_array *query,
     enum { MOST = 100 };
     double took[MOST];
     kith_gallery *g = NULL;
-    double began = seconds_now();
+    double began = cli_seconds_now();
     kith_status status = kith_gallery_new(gallery, options, &g, err);
     if (status != KITH_OK) return status;
-    m->prepare_seconds = seconds_now() - began;
+    m->prepare_seconds = cli_seconds_now() - began;
     m->n = gallery->dim[0];
     m->n_query = query ? query->dim[0] : m->n;
     m->dim = gallery->dim[1];
@@ -55,10 +48,10 @@ static kith_status measure(const kith_array *gallery, const kith_array *query,
     }
     if (m->repeats > MOST) m->repeats = MOST;
     for (int64_t i = 0; status == KITH_OK && i < m->repeats; i++) {
-        began = seconds_now();
+        began = cli_seconds_now();
         status = query ? kith_gallery_search(g, query, NULL, m->k, found, err)
                        : kith_gallery_self(g, m->k, found, err);
-        took[i] = seconds_now() - began;
+        took[i] = cli_seconds_now() - began;
     }
     free(found);
     kith_gallery_free(g);

@@ -105,6 +105,15 @@ int cli_misused(const char *name, const char *fmt, ...) KITH_PRINTF(2, 3);
 int cli_unknown(const char *name, const char *what, const char *word, const char *const *names,
                 size_t n_names);
 
+/* Seconds on the monotonic clock. */
+double cli_seconds_now(void);
+
+/* For commands that can stop and save: from now on the first SIGINT or SIGTERM is only kept, a second one ends
+ * the process at once, and a file that reaches its size limit is an error of the write. */
+void cli_catch_signals(void);
+/* The signal that asked for a stop; 0: none. */
+int cli_stop_signal(void);
+
 /* Progress of a long run, on standard error: a bar that redraws on a terminal, now and then a plain
  * line in a pipe or a file. Nothing at all for runs shorter than a second. */
 typedef struct cli_progress {

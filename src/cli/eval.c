@@ -5,17 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/cli.h"
 #include "kith/data.h"
 #include "kith/text.h"
-
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static int show_progress(void *user, int64_t done, int64_t all) {
     cli_progress *progress = user;
@@ -128,7 +121,7 @@ static kith_status cluster(const eval_set *set, eval_result *r, kith_error *err)
 
 static kith_status judge(const eval_set *set, const kith_retrieval_options *options, eval_result *r,
                          kith_error *err) {
-    const double began = seconds_now();
+    const double began = cli_seconds_now();
     const kith_retrieval_input input = {.embedding = &set->embedding,
                                         .labels = set->labels,
                                         .n_labels = set->n_labels,
@@ -155,7 +148,7 @@ static kith_status judge(const eval_set *set, const kith_retrieval_options *opti
         }
     }
     if (status == KITH_OK && wants_clustering) status = cluster(set, r, err);
-    r->seconds = seconds_now() - began;
+    r->seconds = cli_seconds_now() - began;
     return status;
 }
 

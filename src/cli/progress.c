@@ -1,18 +1,11 @@
 /* Progress on standard error; see cli.h. */
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 
 enum { BAR_WIDTH = 28 };
 static const double FIRST_SECONDS = 1, BAR_SECONDS = 0.1, LINE_SECONDS = 10;
-
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void print_time(double seconds) {
     const long whole = seconds > 0 ? (long)seconds : 0;
@@ -47,13 +40,13 @@ static void draw(cli_progress *p, double now, const char *note) {
 }
 
 void cli_progress_begin(cli_progress *p, const char *what, int64_t total) {
-    const double now = seconds_now();
+    const double now = cli_seconds_now();
     *p = (cli_progress){.what = what, .total = total, .is_terminal = isatty(STDERR_FILENO), .began = now};
     p->drawn = now;
 }
 
 void cli_progress_update(cli_progress *p, int64_t done, const char *note) {
-    const double now = seconds_now();
+    const double now = cli_seconds_now();
     p->done = done;
     if (now - p->began < FIRST_SECONDS) return;
     const bool is_due = now - p->drawn >= (p->is_terminal ? BAR_SECONDS : LINE_SECONDS);

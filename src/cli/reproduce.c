@@ -1,29 +1,12 @@
 /* kith reproduce: a list of recipes, run one after the other, and the page of their results. */
 #include "kith/reproduce.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 
 static const double LINE_SECONDS = 10;
-
-/* The first signal asks for a stop after this step, a second one ends the process at once. */
-static volatile sig_atomic_t stop_signal;
-
-static void on_signal(int signal_number) {
-    if (stop_signal) _exit(128 + signal_number);
-    stop_signal = signal_number;
-}
-
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 typedef struct display {
     bool is_quiet, is_verbose;
@@ -31,7 +14,7 @@ typedef struct display {
 } display;
 
 static void show_train(display *d, const kith_train_event *e) {
-    const double now = seconds_now();
+    const double now = cli_seconds_now();
     if (e->kind == KITH_TRAIN_WARNING) fprintf(stderr, "kith: warning: %s\n", e->text);
     if (d->is_quiet || (e->kind != KITH_TRAIN_STEP && e->kind != KITH_TRAIN_EVAL)) return;
     if (e->kind == KITH_TRAIN_EVAL && d->is_verbose)
@@ -46,7 +29,7 @@ static int on_event(void *user, const kith_reproduce_event *e) {
     display *d = user;
     if (e->kind == KITH_REPRODUCE_TRAIN) {
         show_train(d, e->train);
-        return stop_signal != 0;
+        return cli_stop_signal() != 0;
     }
     if (!d->is_quiet || e->kind == KITH_REPRODUCE_FAILED || e->kind == KITH_REPRODUCE_STALE) {
         fprintf(stderr, "%d/%d %s seed %lld: ", e->number, e->n, e->row, (long long)e->seed);
@@ -70,8 +53,8 @@ static int on_event(void *user, const kith_reproduce_event *e) {
         case KITH_REPRODUCE_TRAIN: break;
         }
     }
-    d->drawn = seconds_now();
-    return stop_signal != 0;
+    d->drawn = cli_seconds_now();
+    return cli_stop_signal() != 0;
 }
 
 /* The command line as one string, for run.json; NULL without memory. */
@@ -88,25 +71,20 @@ static char *command_text(int argc, char **argv) {
 static int reproduce(const kith_reproduce_options *o, bool only_table) {
     kith_error err = {0};
     kith_reproduce_summary s = {0};
-    struct sigaction action = {.sa_handler = on_signal};
     kith_status status = KITH_OK;
     if (!only_table) {
-        sigemptyset(&action.sa_mask);
-        sigaction(SIGINT, &action, NULL);
-        sigaction(SIGTERM, &action, NULL);
-        /* A file that reaches its size limit is an error to report, not a reason to die. */
-        signal(SIGXFSZ, SIG_IGN);
+        cli_catch_signals();
         status = kith_reproduce_run(o, &s, &err);
         printf("%d runs: %d done, %d were there, %d of other recipes, %d failed, %d left for later\n", s.n,
                s.n_done, s.n_skipped, s.n_stale, s.n_failed, s.n_late);
     }
-    if (status != KITH_OK && !(status == KITH_ECANCELED && stop_signal)) return cli_fail(&err);
+    if (status != KITH_OK && !(status == KITH_ECANCELED && cli_stop_signal())) return cli_fail(&err);
     kith_error table_err = {0};
     if (kith_reproduce_table(o, &table_err) != KITH_OK) return cli_fail(&table_err);
     printf("%s\n", o->page);
     if (status == KITH_ECANCELED) {
         fprintf(stderr, "kith: %s\nkith: the same command goes on with it\n", err.message);
-        return 128 + (int)stop_signal;
+        return 128 + cli_stop_signal();
     }
     return s.n_failed > 0 ? CLI_FAILURE : CLI_OK;
 }

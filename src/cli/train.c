@@ -1,11 +1,9 @@
 /* kith train: from a recipe to a model. */
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -13,20 +11,6 @@
 
 enum { BAR_WIDTH = 20 };
 static const double BAR_SECONDS = 0.1, LINE_SECONDS = 10;
-
-/* The first signal asks for a stop after this step, a second one ends the process at once. */
-static volatile sig_atomic_t stop_signal;
-
-static void on_signal(int signal_number) {
-    if (stop_signal) _exit(128 + signal_number);
-    stop_signal = signal_number;
-}
-
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 typedef struct display {
     bool is_terminal, is_quiet, is_drawn, has_said_stopping;
@@ -67,7 +51,7 @@ static void append(char *line, size_t bytes, const char *fmt, ...) {
 }
 
 static void draw_step(display *d, const kith_train_event *e) {
-    const double now = seconds_now();
+    const double now = cli_seconds_now();
     if (now - d->drawn < (d->is_terminal ? BAR_SECONDS : LINE_SECONDS)) return;
     char line[1024] = "", left[32];
     if (e->n_runs > 1) append(line, sizeof line, "run %d/%d ", e->run_number, e->n_runs);
@@ -99,7 +83,7 @@ static void draw_step(display *d, const kith_train_event *e) {
 
 /* Between steps there is a word on a terminal, so that nobody thinks it hangs. */
 static void draw_busy(display *d, const kith_train_event *e) {
-    const double now = seconds_now();
+    const double now = cli_seconds_now();
     if (!d->is_terminal || now - d->drawn < 5 * BAR_SECONDS) return;
     clear_line(d);
     print_run(e);
@@ -111,12 +95,12 @@ static void draw_busy(display *d, const kith_train_event *e) {
 
 static int on_event(void *user, const kith_train_event *e) {
     display *d = user;
-    if (stop_signal && !d->has_said_stopping) {
+    if (cli_stop_signal() && !d->has_said_stopping) {
         clear_line(d);
         fputs("kith: stopping after this step; once more to stop at once\n", stderr);
         d->has_said_stopping = true;
     }
-    if (d->is_quiet && e->kind != KITH_TRAIN_WARNING) return stop_signal != 0;
+    if (d->is_quiet && e->kind != KITH_TRAIN_WARNING) return cli_stop_signal() != 0;
     switch (e->kind) {
     case KITH_TRAIN_STEP: draw_step(d, e); break;
     case KITH_TRAIN_BEGIN:
@@ -124,7 +108,7 @@ static int on_event(void *user, const kith_train_event *e) {
         print_run(e);
         fprintf(stderr, "%s; %lld steps%s, in %s\n", e->text, (long long)e->n_steps,
                 e->step > 0 ? " (going on)" : "", e->run);
-        d->drawn = seconds_now();
+        d->drawn = cli_seconds_now();
         break;
     case KITH_TRAIN_EVAL:
         clear_line(d);
@@ -147,7 +131,7 @@ static int on_event(void *user, const kith_train_event *e) {
     case KITH_TRAIN_BUSY: draw_busy(d, e); break;
     case KITH_TRAIN_SAVED: break;
     }
-    return stop_signal != 0;
+    return cli_stop_signal() != 0;
 }
 
 /* runs/NAME, or runs/NAME-2 … when that is there. */
@@ -218,17 +202,12 @@ static int print_recipe(const kith_train_options *options) {
 static int train(const kith_train_options *options) {
     kith_error err;
     kith_train_result result;
-    struct sigaction action = {.sa_handler = on_signal};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    /* A file that reaches its size limit is an error to report, not a reason to die. */
-    signal(SIGXFSZ, SIG_IGN);
+    cli_catch_signals();
     const kith_status status = kith_train_run(options, &result, &err);
     clear_line(options->user);
-    if (status == KITH_ECANCELED && stop_signal) {
+    if (status == KITH_ECANCELED && cli_stop_signal()) {
         fprintf(stderr, "kith: %s\nkith: go on with: kith train %s --resume\n", err.message, options->out);
-        return 128 + (int)stop_signal;
+        return 128 + cli_stop_signal();
     }
     if (status != KITH_OK) return cli_fail(&err);
     print_result(&result);

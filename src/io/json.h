@@ -1,4 +1,4 @@
-/* Reading JSON into ki_value trees. Writing JSON is kith/json.h. */
+/* Reading JSON into ki_value trees, and saving what kith/json.h wrote. */
 #ifndef KI_JSON_H
 #define KI_JSON_H
 
@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/value.h"
+#include "kith/json.h"
 
 /* Numbers, true and false become scalars with their JSON text (reals with 17 digits), null becomes
  * KI_VALUE_NULL. A key given twice, more than 64 levels and anything that is not one JSON value are
@@ -14,5 +15,8 @@
 kith_status ki_json_parse(const char *text, size_t n, const char *name_for_errors, ki_arena *arena,
                           ki_value **ret_root, kith_error *err);
 kith_status ki_json_read(const char *path, ki_arena *arena, ki_value **ret_root, kith_error *err);
+
+/* Finish it, and write it whole (io/atomic.h) as one line. */
+kith_status ki_json_save(kith_json *json, const char *path, kith_error *err);
 
 #endif

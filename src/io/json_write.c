@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "io/atomic.h"
 #include "io/json.h"
 #include "kith/json.h"
 
@@ -196,4 +197,18 @@ kith_status kith_json_finish(kith_json *json, const char **ret_text, kith_error 
     if (json->status != KITH_OK) return ki_fail(err, json->status, "cannot make JSON text: %s", json->why);
     *ret_text = json->text;
     return KITH_OK;
+}
+
+kith_status ki_json_save(kith_json *json, const char *path, kith_error *err) {
+    kith_status status;
+    const char *text = NULL;
+    ki_atomic_file file = {0};
+    KI_CHECK(kith_json_finish(json, &text, err));
+    KI_CHECK(ki_atomic_open(&file, path, err));
+    KI_CHECK(ki_atomic_write(&file, text, strlen(text), err));
+    KI_CHECK(ki_atomic_write(&file, "\n", 1, err));
+    KI_CHECK(ki_atomic_commit(&file, err));
+done:
+    ki_atomic_discard(&file);
+    return status;
 }

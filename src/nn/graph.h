@@ -34,6 +34,13 @@ typedef struct ki_node {
     const char *tap; /* NULL: not a tap */
 } ki_node;
 
+/* A convolution of one pixel at a time. */
+static inline bool ki_node_is_1x1(const ki_node *node) {
+    const ki_conv_attr *a = &node->attr.conv;
+    return node->kind == KI_OP_CONV2D && a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->ph == 0 &&
+           a->pw == 0;
+}
+
 typedef struct ki_graph ki_graph;
 
 /* One op's rules: what it makes of its sources and which parameters it has. */

@@ -16,12 +16,6 @@ typedef struct group {
     int64_t oc;
 } group;
 
-bool ki_step_is_1x1(const ki_step *step) {
-    const ki_conv_attr *a = &step->node->attr.conv;
-    return step->node->kind == KI_OP_CONV2D && a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 &&
-           a->ph == 0 && a->pw == 0;
-}
-
 const ki_step *ki_plan_consumer(const ki_plan *plan, int s) {
     for (int i = s + 1; i < plan->steps.n; i++) {
         for (int k = 0; k < plan->steps.step[i].n_src; k++) {
@@ -33,7 +27,7 @@ const ki_step *ki_plan_consumer(const ki_plan *plan, int s) {
 
 static bool qualifies(const ki_plan *plan, int s) {
     const ki_step *step = &plan->steps.step[s];
-    if (!ki_step_is_1x1(step) || step->bn || step->is_tap || step->n_consumers != 1) return false;
+    if (!ki_node_is_1x1(step->node) || step->bn || step->is_tap || step->n_consumers != 1) return false;
     if (step->node->attr.conv.oc % KI_SLICE_ALIGN != 0) return false;
     const ki_step *src = &plan->steps.step[step->src[0]], *consumer = ki_plan_consumer(plan, s);
     if (!consumer || src->node->kind == KI_OP_INPUT) return false;

@@ -44,12 +44,6 @@ static kith_status take_decl(decl_list *list, const ki_param_decl *decl, kith_er
     return KITH_OK;
 }
 
-static bool is_plain_1x1(const ki_node *node) {
-    const ki_conv_attr *a = &node->attr.conv;
-    return node->kind == KI_OP_CONV2D && a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->ph == 0 &&
-           a->pw == 0;
-}
-
 /* What a convolution reads, or would if it changed places with an average pool before it (swap.c). */
 static int source_of(const ki_graph *graph, const ki_node *conv) {
     const ki_node *src = ki_graph_node(graph, conv->src[0]);
@@ -58,7 +52,7 @@ static int source_of(const ki_graph *graph, const ki_node *conv) {
 
 /* Whether two nodes might become one convolution. */
 static bool are_siblings(const ki_graph *graph, const ki_node *a, const ki_node *b) {
-    return is_plain_1x1(a) && is_plain_1x1(b) && source_of(graph, a) == source_of(graph, b) &&
+    return ki_node_is_1x1(a) && ki_node_is_1x1(b) && source_of(graph, a) == source_of(graph, b) &&
            a->n_params == b->n_params;
 }
 
@@ -85,7 +79,7 @@ static int group_of(const ki_graph *graph, int i, bool groups, int *ret_member) 
     const ki_node *node = ki_graph_node(graph, i);
     int n = 0;
     if (groups && node->kind == KI_OP_BATCH_NORM) n = norms_of_concat(graph, i, ret_member);
-    for (int j = 0; groups && is_plain_1x1(node) && j < ki_graph_count(graph) && n < KI_MAX_SRC; j++) {
+    for (int j = 0; groups && ki_node_is_1x1(node) && j < ki_graph_count(graph) && n < KI_MAX_SRC; j++) {
         if (are_siblings(graph, node, ki_graph_node(graph, j))) ret_member[n++] = j;
     }
     if (n == 0) ret_member[n++] = i;

@@ -41,17 +41,13 @@ static void adopt_masks(ki_plan *plan, ki_step *concat) {
     for (int k = 0; all && k < concat->n_src; k++) plan->steps.step[concat->src[k]].mask_done = true;
 }
 
-static bool uses_batch_statistics(const ki_plan *plan, const ki_step *step) {
-    return step->node->kind == KI_OP_BATCH_NORM && plan->options.mode == KI_TRAIN && !plan->options.frozen_bn;
-}
-
-/* Batch norms of the batch's statistics read their maps twice, the second time out of the cache; work beside them
- * takes that away, and more than it brings. */
-static bool may_be_late(const ki_plan *plan) {
+/* Does a batch norm take its batch's statistics? */
+static bool uses_batch_statistics(const ki_plan *plan) {
+    if (plan->options.mode != KI_TRAIN || plan->options.frozen_bn) return false;
     for (int s = 0; s < plan->steps.n; s++) {
-        if (uses_batch_statistics(plan, &plan->steps.step[s])) return false;
+        if (plan->steps.step[s].node->kind == KI_OP_BATCH_NORM) return true;
     }
-    return true;
+    return false;
 }
 
 /* Whether backward finds a part of its source's gradient that nobody else reads, and the source does not sum parts
@@ -59,7 +55,7 @@ static bool may_be_late(const ki_plan *plan) {
 static bool adds_diff(const ki_plan *plan, int s) {
     const ki_step *step = &plan->steps.step[s];
     if (!plan->backend->type->can_add_diffs || plan->backend->options.plain_plan) return false;
-    if (!ki_step_is_1x1(step) || !step->runs_backward || step->is_view) return false;
+    if (!ki_node_is_1x1(step->node) || !step->runs_backward || step->is_view) return false;
     const ki_step *src = &plan->steps.step[step->src[0]];
     if (!src->useful || src->is_view || src->is_sliced || src->info.joins || src->info.mask_in_join)
         return false;
@@ -91,21 +87,24 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
         return ki_fail(err, KITH_EUNSUPPORTED, "backend %s has no backward for %s", type->name,
                        ki_op_name(node->kind));
 
-    ki_kernel_spec spec = {.kind = node->kind,
-                           .attr = &node->attr,
-                           .mode = plan->options.mode,
-                           .n_src = step->n_src,
-                           .dst = step->edge,
-                           .has_relu = step->has_relu,
-                           .has_add = step->has_add,
-                           .has_folded_bn = step->bn != NULL,
-                           .bn_eps = step->bn ? step->bn->attr.bn.eps : 0,
-                           .frozen_stats = plan->options.frozen_bn,
-                           .wants_diff_params = step->runs_backward,
-                           .adds_diff_src = step->adds_diff = adds_diff(plan, s),
-                           .may_be_late = may_be_late(plan),
-                           .seed = plan->options.seed,
-                           .node = (uint32_t)step->node_number};
+    ki_kernel_spec spec = {
+        .kind = node->kind,
+        .attr = &node->attr,
+        .mode = plan->options.mode,
+        .n_src = step->n_src,
+        .dst = step->edge,
+        .has_relu = step->has_relu,
+        .has_add = step->has_add,
+        .has_folded_bn = step->bn != NULL,
+        .bn_eps = step->bn ? step->bn->attr.bn.eps : 0,
+        .frozen_stats = plan->options.frozen_bn,
+        .wants_diff_params = step->runs_backward,
+        .adds_diff_src = step->adds_diff = adds_diff(plan, s),
+        /* Such batch norms read their maps twice, the second time out of the cache; work beside
+                            * them takes that away, and more than it brings. */
+        .may_be_late = !plan->updates_stats,
+        .seed = plan->options.seed,
+        .node = (uint32_t)step->node_number};
     for (int k = 0; k < step->n_src; k++) {
         ki_step *src = &plan->steps.step[step->src[k]];
         spec.src[k] = src->edge;
@@ -116,7 +115,6 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
             src->mask_done = true;
         }
     }
-    plan->updates_stats |= uses_batch_statistics(plan, step);
     plan->wants_labels |= node->kind == KI_OP_SOFTMAX_XENT;
     plan->wants_step |= node->kind == KI_OP_DROPOUT;
     KI_TRY(kernel_type->create(plan->backend, &spec, &step->info, &step->kernel, err));
@@ -237,6 +235,7 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
     KI_CHECK(ki_plan_merge(plan, err));
     for (int s = 0; s < plan->steps.n; s++) KI_CHECK(name_step(plan, s, make_edge(plan, s, err), err));
     ki_plan_slice(plan);
+    plan->updates_stats = uses_batch_statistics(plan);
     for (int s = 0; s < plan->steps.n; s++) KI_CHECK(name_step(plan, s, create_kernel(plan, s, err), err));
     KI_CHECK(ki_plan_buffers(plan, err));
     KI_CHECK(ki_memory_plan(plan->buffer, (int)plan->n_buffers, &plan->block_bytes, err));

@@ -33,8 +33,6 @@ struct ki_plan {
 bool ki_plan_follows(const ki_plan *plan, const ki_step *a, const ki_step *b);
 /* The first step that reads what step s writes; NULL: nobody. */
 const ki_step *ki_plan_consumer(const ki_plan *plan, int s);
-/* A convolution of one pixel at a time. */
-bool ki_step_is_1x1(const ki_step *step);
 /* Average pools go behind the 1x1 convolution that follows them, where that is possible. */
 kith_status ki_plan_swap_pools(ki_plan *plan, kith_error *err);
 /* Make the batch norms before a concat one behind it, where that is possible; steps are renumbered. */

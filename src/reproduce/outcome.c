@@ -10,7 +10,6 @@
 #include "core/alloc.h"
 #include "core/text.h"
 #include "data/dataset/dataset.h"
-#include "io/atomic.h"
 #include "io/json.h"
 #include "kith/json.h"
 #include "kith/version.h"
@@ -100,20 +99,6 @@ static void put_curve(kith_json *json, const char *key, const ki_series *s) {
     kith_json_array_end(json);
 }
 
-static kith_status write_text(const char *path, kith_json *json, kith_error *err) {
-    kith_status status;
-    const char *text = NULL;
-    ki_atomic_file file = {0};
-    KI_CHECK(kith_json_finish(json, &text, err));
-    KI_CHECK(ki_atomic_open(&file, path, err));
-    KI_CHECK(ki_atomic_write(&file, text, strlen(text), err));
-    KI_CHECK(ki_atomic_write(&file, "\n", 1, err));
-    KI_CHECK(ki_atomic_commit(&file, err));
-done:
-    ki_atomic_discard(&file);
-    return status;
-}
-
 kith_status ki_outcome_write(const char *path, const ki_origin *origin, const char *run, kith_error *err) {
     kith_status status;
     kith_json *json = NULL;
@@ -137,7 +122,7 @@ kith_status ki_outcome_write(const char *path, const ki_origin *origin, const ch
     put_curve(json, "validation", ki_log_series(&log, "eval/validation/recall/1"));
     kith_json_object_end(json);
     kith_json_object_end(json);
-    KI_CHECK(write_text(path, json, err));
+    KI_CHECK(ki_json_save(json, path, err));
 done:
     kith_json_free(json);
     ki_log_release(&log);
@@ -155,7 +140,7 @@ kith_status ki_outcome_write_failure(const char *path, const ki_origin *origin, 
     put_text(json, "hint", *why->hint ? why->hint : NULL);
     put_text(json, "commit", *kith_commit() ? kith_commit() : "unknown");
     kith_json_object_end(json);
-    const kith_status status = write_text(path, json, err);
+    const kith_status status = ki_json_save(json, path, err);
     kith_json_free(json);
     return status;
 }

@@ -7,7 +7,6 @@
 #include "core/parallel.h"
 #include "core/text.h"
 #include "data/input.h"
-#include "io/atomic.h"
 #include "io/json.h"
 #include "kith/json.h"
 #include "kith/version.h"
@@ -62,19 +61,9 @@ static void put_origin(kith_json *json, const ki_train_state *run) {
 }
 
 static kith_status write_json(const ki_train_state *run, const char *name, kith_json *json, kith_error *err) {
-    const char *text = NULL;
     ki_path path;
-    kith_status status;
-    ki_atomic_file file = {0};
-    KI_CHECK(kith_json_finish(json, &text, err));
-    KI_CHECK(ki_folder_at(&run->folder, &path, err, "%s", name));
-    KI_CHECK(ki_atomic_open(&file, path.s, err));
-    KI_CHECK(ki_atomic_write(&file, text, strlen(text), err));
-    KI_CHECK(ki_atomic_write(&file, "\n", 1, err));
-    KI_CHECK(ki_atomic_commit(&file, err));
-done:
-    ki_atomic_discard(&file);
-    return status;
+    KI_TRY(ki_folder_at(&run->folder, &path, err, "%s", name));
+    return ki_json_save(json, path.s, err);
 }
 
 kith_status ki_train_write_run(const ki_train_state *run, kith_error *err) {

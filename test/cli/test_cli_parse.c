@@ -2,6 +2,7 @@
  * compiled into this test. */
 #include "cli/cli.c"
 #include "cli/progress.c"
+#include "cli/signals.c"
 #include "support/testing.h"
 
 #include <stdlib.h>

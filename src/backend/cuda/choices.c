@@ -25,7 +25,8 @@ struct ki_choices {
     char made_for[160];
     pair *pair;
     size_t n, capacity;
-    bool is_new; /* something is not in the file yet */
+    bool is_new;      /* something is not in the file yet */
+    struct stat seen; /* the file when it was last read or written */
 };
 
 static pair *find(const ki_choices *choices, const char *key) {
@@ -120,8 +121,20 @@ static void load(ki_choices *choices) {
     forget(choices);
 }
 
+/* Has somebody replaced the file since it was looked at here? Looks. */
+static bool is_changed(ki_choices *choices) {
+    struct stat now = {0};
+    if (stat(choices->path, &now) != 0) return false;
+    const bool is_same = now.st_ino == choices->seen.st_ino && now.st_size == choices->seen.st_size &&
+                         now.st_mtim.tv_sec == choices->seen.st_mtim.tv_sec &&
+                         now.st_mtim.tv_nsec == choices->seen.st_mtim.tv_nsec;
+    choices->seen = now;
+    return !is_same;
+}
+
 /* Add what others have written since; a file that is no good is about to be replaced. */
 static void merge(ki_choices *choices) {
+    if (!is_changed(choices)) return;
     ki_choices theirs = {0};
     memcpy(theirs.made_for, choices->made_for, sizeof theirs.made_for);
     FILE *file = fopen(choices->path, "r");
@@ -169,7 +182,7 @@ void ki_choices_save(ki_choices *choices) {
         ok = write_pairs(file, choices);
         if (fclose(file) != 0) ok = false;
     }
-    if (ok) ok = rename(aside, choices->path) == 0;
+    if (ok) ok = stat(aside, &choices->seen) == 0 && rename(aside, choices->path) == 0;
     if (!ok) {
         ki_log(KITH_LOG_WARNING, "%s: %s; the choice of algorithms is not kept", choices->path,
                strerror(errno));

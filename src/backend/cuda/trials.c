@@ -293,27 +293,6 @@ static kith_status time_all(trial *t, const ki_conv_io *io, kith_error *err) {
     return KITH_OK;
 }
 
-/* The fastest few are often a few percent apart, which a short look does not tell reliably. */
-static kith_status time_finalists(trial *t, const ki_conv_io *io, kith_error *err) {
-    double best = 1e9;
-    int n = 0;
-    for (int i = 0; i < t->n; i++) {
-        const ki_conv_algorithm *a = t->candidate[i].algorithm;
-        if (a && a->seconds < best) best = a->seconds;
-    }
-    for (int i = 0; i < t->n; i++) {
-        const ki_conv_algorithm *a = t->candidate[i].algorithm;
-        n += a && a->seconds <= FINALISTS * best;
-    }
-    for (int i = 0; n > 1 && i < t->n; i++) {
-        ki_conv_algorithm *a = t->candidate[i].algorithm;
-        if (!a || a->seconds > FINALISTS * best) continue;
-        KI_TRY(ki_conv_time_closely(a, io, &a->seconds, err));
-        ki_log(KITH_LOG_DEBUG, "%8.1f us at a closer look  %s", 1e6 * a->seconds, a->text);
-    }
-    return KITH_OK;
-}
-
 static int fastest(const trial *t) {
     int best = -1;
     for (int i = 0; i < t->n; i++) {
@@ -321,6 +300,25 @@ static int fastest(const trial *t) {
         if (a && (best < 0 || a->seconds < t->candidate[best].algorithm->seconds)) best = i;
     }
     return best;
+}
+
+/* The fastest few are often a few percent apart, which a short look does not tell reliably. */
+static kith_status time_finalists(trial *t, const ki_conv_io *io, kith_error *err) {
+    const int first = fastest(t);
+    if (first < 0) return KITH_OK;
+    const double limit = FINALISTS * t->candidate[first].algorithm->seconds;
+    int n = 0;
+    for (int i = 0; i < t->n; i++) {
+        const ki_conv_algorithm *a = t->candidate[i].algorithm;
+        n += a && a->seconds <= limit;
+    }
+    for (int i = 0; n > 1 && i < t->n; i++) {
+        ki_conv_algorithm *a = t->candidate[i].algorithm;
+        if (!a || a->seconds > limit) continue;
+        KI_TRY(ki_conv_time_closely(a, io, &a->seconds, err));
+        ki_log(KITH_LOG_DEBUG, "%8.1f us at a closer look  %s", 1e6 * a->seconds, a->text);
+    }
+    return KITH_OK;
 }
 
 /* The fastest that rounds well, else the one that does best; *ret_best stays NULL when nothing can be run. */
