@@ -75,8 +75,9 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
     if (!only_table) {
         cli_catch_signals();
         status = kith_reproduce_run(o, &s, &err);
-        printf("%d runs: %d done, %d were there, %d of other recipes, %d failed, %d left for later\n", s.n,
-               s.n_done, s.n_skipped, s.n_stale, s.n_failed, s.n_late);
+        if (s.n > 0) /* else the error says all there is to say */
+            printf("%d runs: %d done, %d were there, %d of other recipes, %d failed, %d left for later\n",
+                   s.n, s.n_done, s.n_skipped, s.n_stale, s.n_failed, s.n_late);
     }
     if (status != KITH_OK && !(status == KITH_ECANCELED && cli_stop_signal())) return cli_fail(&err);
     kith_error table_err = {0};
