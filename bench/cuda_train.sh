@@ -5,10 +5,11 @@
 #
 # The step: forward, RAW loss on the pairs VTHM keeps, backward, Adam; batch 128, 227 px, 512-d. kith runs twice,
 # before and after PyTorch; both are printed and ratios take the slower. From the
-# environment: NETS, PRECISIONS (bf16 float32), HOW (PyTorch: eager compiled), SCALE (nets of PyTorch's own, for
+# environment: NETS, PRECISIONS (bf16 float32), HOW (PyTorch: eager compiled; in float32 both layouts),
+# EXTRA_WAYS (just these), SCALE (nets of PyTorch's own, for
 # scale: googlenet_bn), BATCH, SIZE, STEPS, KITH (the program, or a bundle's run.sh followed by kith), PYTHON. WARM=1
-# first compiles all of PyTorch's nets side by side, so that the measured processes find them in its cache. Results are JSON lines in OUT/train.jsonl, kith's
-# profiles in OUT/profile-*.txt. Without a device it says so and is done.
+# warms all of PyTorch's nets and ways up side by side, which takes memory for all of them, and times one after the
+# other. Results are JSON lines in OUT/train.jsonl, kith's profiles in OUT/profile-*.txt. Without a device it says so and is done.
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-$(mktemp -d)}
@@ -36,10 +37,13 @@ ours() { # NET PRECISION WHO [OPTIONS]
     sed "s/^{/{\"who\": \"$who\", /" "$out/line.json" >>"$results"
 }
 ways() { # PRECISION: PyTorch's, with commas; float32 in both layouts, "PyTorch's best" being either
-    for one in $how; do
-        printf '%s,' "$one"
-        if [ "$1" = float32 ]; then printf '%s_nchw,' "$one"; fi
-    done | sed 's/,$//'
+    {
+        for one in $how; do
+            printf '%s,' "$one"
+            if [ "$1" = float32 ]; then printf '%s_nchw,' "$one"; fi
+        done
+        for one in ${EXTRA_WAYS:-}; do printf '%s,' "$one"; done
+    } | sed 's/,$//'
 }
 theirs() { # NETS PRECISION
     [ -n "$has_torch" ] || return 0
@@ -48,23 +52,37 @@ theirs() { # NETS PRECISION
         >>"$results" 2>"$out/torch-$2.err" || echo "PyTorch, $2: stopped early; see $out/torch-$2.err" >&2
 }
 
-warm() { # compile, and measure nothing
-    [ -n "$has_torch" ] || return 0
-    for precision in $precisions; do
+# Side by side PyTorch's nets are ready in the time of the slowest; then each is timed alone.
+warm_up() { # PRECISION: begin all of its nets and ways, and wait until they are warm
+    rm -f "$out"/turn-*
+    for way in $(ways "$1" | tr , ' '); do
         for net in $nets $scale; do
-            timeout "${TORCH_SECONDS:-400}" "$python" bench/train_torch_cuda.py --nets "$net" --precision "$precision" \
-                --how "$(ways "$precision" | tr , '\n' | grep compiled | paste -sd,)" --batch "$batch" --size "$size" \
-                --steps 1 --warm-ups 2 >"$out/warm-$net-$precision.txt" 2>&1 &
+            turn=$out/turn-$1-$net-$way
+            (PYTHONUNBUFFERED=1 timeout "${TORCH_SECONDS:-400}" "$python" bench/train_torch_cuda.py --nets "$net" --precision "$1" \
+                --how "$way" --batch "$batch" --size "$size" --steps "$steps" --turn "$turn" >"$turn.json" 2>"$turn.err" ||
+                echo "PyTorch, $1, $net, $way: stopped early; see $turn.err" >&2
+            touch "$turn.warm" "$turn.over") &
         done
+    done
+    for json in "$out"/turn-"$1"-*.json; do
+        while [ ! -e "${json%.json}.warm" ]; do sleep 0.1; done
+    done
+}
+take_turns() { # PRECISION
+    for json in "$out"/turn-"$1"-*.json; do
+        turn=${json%.json}
+        touch "$turn"
+        while [ ! -e "$turn.over" ]; do sleep 0.05; done
+        cat "$json" >>"$results"
     done
     wait
 }
 
 : >"$results"
-case "$how" in *compiled*) if [ -n "${WARM:-}" ]; then warm; fi ;; esac
 for precision in $precisions; do
+    if [ -n "${WARM:-}" ] && [ -n "$has_torch" ]; then warm_up "$precision"; fi
     for net in $nets; do ours "$net" "$precision" kith; done
-    theirs "$nets${scale:+ $scale}" "$precision"
+    if [ -n "${WARM:-}" ] && [ -n "$has_torch" ]; then take_turns "$precision"; else theirs "$nets${scale:+ $scale}" "$precision"; fi
     for net in $nets; do ours "$net" "$precision" kith-again; done
 done
 for net in $nets; do

@@ -101,6 +101,10 @@ def measure(args, name, how):
         loss = step(i)
     torch.cuda.synchronize()
     warm_seconds = time.perf_counter() - began
+    if args.turn:  # others may be compiling, or being timed
+        open(args.turn + ".warm", "w").close()
+        while not os.path.exists(args.turn):
+            time.sleep(0.02)
     # All steps queued one behind the other, as in training; an event after each.
     events = [torch.cuda.Event(enable_timing=True) for _ in range(args.steps + 1)]
     events[0].record()
@@ -131,6 +135,7 @@ def main():
     parser.add_argument("--size", type=int, default=227)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--warm-ups", type=int, default=8)
+    parser.add_argument("--turn", help="write this name + .warm when warm, and begin timing when the file is there")
     args = parser.parse_args()
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = args.tf32

@@ -66,7 +66,7 @@ static void print_log(void *user, kith_log_level level, const char *line) {
 }
 
 static int run(int argc, char **argv) {
-    kith_log_set(print_log, NULL, KITH_LOG_WARNING);
+    kith_log_set(print_log, NULL, KITH_LOG_INFO);
     if (argc > 1 && strcmp(argv[1], "-v") == 0) {
         kith_log_set(print_log, NULL, KITH_LOG_DEBUG);
         argc--, argv++;

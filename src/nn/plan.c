@@ -217,6 +217,28 @@ static kith_status make_numbers(ki_plan *plan, kith_error *err) {
     return KITH_OK;
 }
 
+/* Choosing kernels can take a while: what a batch needs at the very least, the sources of all convolutions that
+ * will want them in backward, is asked for first. */
+static kith_status ask_for_memory(const ki_plan *plan, kith_error *err) {
+    ki_backend *backend = plan->backend;
+    size_t bytes = 0;
+    void *memory = NULL;
+    for (int s = 0; s < plan->steps.n; s++) {
+        bool is_kept = false;
+        for (int u = s + 1; u < plan->steps.n && plan->steps.step[s].slice_of < 0 && !is_kept; u++) {
+            const ki_step *user = &plan->steps.step[u];
+            is_kept = user->node->kind == KI_OP_CONV2D && user->runs_backward && user->src[0] == s;
+        }
+        if (is_kept) bytes += plan->steps.step[s].edge.bytes;
+    }
+    if (bytes == 0) return KITH_OK;
+    const kith_status status = backend->type->alloc(backend, bytes, &memory, err);
+    if (status != KITH_OK)
+        return ki_prefix(err, status, "a batch of %lld, the maps alone", (long long)plan->options.mb);
+    backend->type->free(backend, memory);
+    return KITH_OK;
+}
+
 kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *backend,
                         const ki_plan_options *options, ki_plan **ret_plan, kith_error *err) {
     ki_plan *plan = NULL;
@@ -236,6 +258,7 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
     for (int s = 0; s < plan->steps.n; s++) KI_CHECK(name_step(plan, s, make_edge(plan, s, err), err));
     ki_plan_slice(plan);
     plan->updates_stats = uses_batch_statistics(plan);
+    KI_CHECK(ask_for_memory(plan, err));
     for (int s = 0; s < plan->steps.n; s++) KI_CHECK(name_step(plan, s, create_kernel(plan, s, err), err));
     KI_CHECK(ki_plan_buffers(plan, err));
     KI_CHECK(ki_memory_plan(plan->buffer, (int)plan->n_buffers, &plan->block_bytes, err));

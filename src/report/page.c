@@ -28,7 +28,7 @@ void ki_report_left_out(ki_report *r, const char *text) { put_left_out(r, KITH_L
 
 void ki_report_part(ki_report *r, const ki_material *material, ki_part part) {
     if (material->note[part])
-        put_left_out(r, material->is_absent[part] ? KITH_LOG_INFO : KITH_LOG_WARNING, material->note[part]);
+        put_left_out(r, material->is_absent[part] ? KITH_LOG_DEBUG : KITH_LOG_WARNING, material->note[part]);
 }
 
 /* A folder's own name: what is behind the last slash. */

@@ -346,6 +346,16 @@ static kith_status time_runs(ki_conv_algorithm *a, int n, int n_launches, double
     return status;
 }
 
+/* Long runs are timed one by one: a launch takes nothing beside them. */
+#define LONG_SECONDS 1e-3
+
+static bool can_be_captured(ki_conv_algorithm *a, kith_error *err) {
+    cudaGraphExec_t graph = NULL;
+    const bool can = capture(a, 1, &graph, err) == KITH_OK;
+    if (can) (void)cudaGraphExecDestroy(graph);
+    return can;
+}
+
 kith_status ki_conv_time(ki_conv_algorithm *a, const ki_conv_io *io, double best, double *ret_seconds,
                          kith_error *err) {
     double seconds = 0;
@@ -354,11 +364,17 @@ kith_status ki_conv_time(ki_conv_algorithm *a, const ki_conv_io *io, double best
     KI_TRY(run_once(a, &seconds, err));
     *ret_seconds = seconds;
     if (seconds > 3 * best + 1e-4) return KITH_OK;
-    return time_runs(a, seconds > 1e-3 ? 2 : REPEATS, LAUNCHES, ret_seconds, err);
+    if (seconds <= LONG_SECONDS) return time_runs(a, REPEATS, LAUNCHES, ret_seconds, err);
+    if (!can_be_captured(a, err)) return KITH_EUNSUPPORTED;
+    if (seconds > 1.5 * best) return KITH_OK;
+    KI_TRY(run_once(a, ret_seconds, err));
+    if (seconds < *ret_seconds) *ret_seconds = seconds;
+    return KITH_OK;
 }
 
 kith_status ki_conv_time_closely(ki_conv_algorithm *a, const ki_conv_io *io, double *ret_seconds,
                                  kith_error *err) {
     KI_TRY(ki_conv_bind(a, io, err));
-    return time_runs(a, a->seconds > 1e-3 ? 4 : 4 * REPEATS, 2 * LAUNCHES, ret_seconds, err);
+    if (a->seconds > LONG_SECONDS) return time_runs(a, 1, LAUNCHES, ret_seconds, err);
+    return time_runs(a, 4 * REPEATS, 2 * LAUNCHES, ret_seconds, err);
 }

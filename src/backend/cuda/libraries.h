@@ -24,6 +24,7 @@ typedef struct ki_cuda_libraries {
     void *trial; /* algorithms.c: memory of scratch tensors */
     size_t trial_bytes;
     cudaEvent_t begin, end;
+    bool has_said; /* that it takes a while */
     ki_conv_queue queue;
 } ki_cuda_libraries;
 

@@ -2,10 +2,10 @@
  *
  * cuDNN is asked for every form of the pass (what is fused, whether dst keeps its pitch) by its
  * heuristic modes A and B. In float32 without TF32 these name little else than engines on the matrix
- * units, which is TF32, so all engines are gone through by number, each with all its tile sizes. Of engines
- * that compile a kernel, which takes as long as a hundred others, only a few are taken; the fallback list is
- * asked where there is nothing else. A candidate is run twice, then several times as a captured graph, which is
- * how it will run: one that cannot be captured is of no use.
+ * units, which is TF32, so all engines are gone through by number, and those not far from the fastest again with
+ * each of their tile sizes. Of engines that compile a kernel, which takes as long as a hundred others, only a few
+ * are taken; the fallback list is asked where there is nothing else. A candidate is run twice, then several times
+ * as a captured graph, which is how it will run: one that cannot be captured is of no use.
  *
  * The fastest weight gradient in bf16 must also pass a test of its rounding (rounding.h). */
 #include <stdio.h>
@@ -25,15 +25,18 @@ enum {
     OFFERS_LT = 8,
     COMPILED = 3, /* engines that compile a kernel, of one form and mode */
 };
-#define WORKSPACE_LIMIT ((size_t)512 << 20)
-#define FINALISTS 1.08    /* times the fastest: looked at again */
-#define BUILD_SECONDS 4.0 /* of one pass, after which no more candidates are built */
+#define WORKSPACE_LIMIT ((size_t)512 << 20) /* or what a copy of both maps takes */
+#define TILES 2.0                           /* times the fastest: an engine whose tile sizes are all tried */
+#define FINALISTS 1.08                      /* times the fastest: looked at again */
+#define BUILD_SECONDS 4.0                   /* of one pass, after which no more candidates are built */
 
 typedef struct candidate {
     ki_cudnn_form form;
     bool packs_dst;
     ki_cudnn_choice choice;
+    int64_t n_tiles;              /* tile sizes its engine has beside the one it takes by itself */
     ki_conv_algorithm *algorithm; /* NULL: not built */
+    bool is_timed;
 } candidate;
 
 typedef struct trial {
@@ -117,22 +120,32 @@ static void add_offers(trial *t, const ki_cudnn_graph *graph, candidate like, cu
     while (n > 0) (void)cudnnBackendDestroyDescriptor(offer[--n]);
 }
 
-/* Every engine there is, newest first. */
+/* Every engine there is, newest first, as it is by itself. */
 static void add_engines(trial *t, const ki_cudnn_graph *graph, candidate like) {
     int64_t n = 0;
     if (ki_cudnn_engine_count(graph, &n, &t->why) != KITH_OK) return;
     for (int64_t number = n - 1; number >= 0; number--) {
         ki_cudnn_notes notes;
-        int64_t n_tiles = 0;
-        if (ki_cudnn_engine_look(graph, number, &notes, &n_tiles, &t->why) != KITH_OK) continue;
+        if (ki_cudnn_engine_look(graph, number, &notes, &like.n_tiles, &t->why) != KITH_OK) continue;
         if (!is_allowed(t, &notes) || compiles(&notes)) continue;
         t->stats.n_offered++;
         memset(&like.choice, 0, sizeof like.choice);
         like.choice.engine = number;
-        if (n_tiles == 0) add(t, &like);
+        add(t, &like);
+    }
+}
+
+/* All tile sizes of the engines that came near the fastest. */
+static void add_tiles(trial *t, double fastest_seconds) {
+    const int n = t->n;
+    for (int i = 0; i < n; i++) {
+        candidate like = t->candidate[i];
+        if (!like.algorithm || like.algorithm->seconds > TILES * fastest_seconds) continue;
+        like.algorithm = NULL;
+        like.is_timed = false;
         like.choice.n_knobs = 1;
         like.choice.knob[0] = CUDNN_KNOB_TYPE_TILE_SIZE;
-        for (int64_t tile = 0; tile < n_tiles; tile++) {
+        for (int64_t tile = 0; tile < like.n_tiles; tile++) {
             like.choice.value[0] = tile;
             add(t, &like);
         }
@@ -190,12 +203,18 @@ static const candidate *first_built(const trial *t) {
     return NULL;
 }
 
+/* Engines that change layouts need room for the maps in the other one. */
+static size_t workspace_limit(const ki_conv_problem *p) {
+    const size_t maps = (size_t)(p->mb * (p->src.image + p->dst.image)) * ki_number_bytes(p->type);
+    return maps + maps / 4 > WORKSPACE_LIMIT ? maps + maps / 4 : WORKSPACE_LIMIT;
+}
+
 static void build(trial *t, candidate *c) {
     if (ki_conv_way_cudnn(t->backend, t->problem, c->form, c->packs_dst, &c->choice, &c->algorithm,
                           &t->why) != KITH_OK) {
         ki_log(KITH_LOG_DEBUG, "engine %lld, form %d: %s", (long long)c->choice.engine, (int)c->form,
                t->why.message);
-    } else if (c->algorithm->workspace_bytes > WORKSPACE_LIMIT + c->algorithm->packed_bytes) {
+    } else if (c->algorithm->workspace_bytes > workspace_limit(t->problem) + c->algorithm->packed_bytes) {
         ki_fail(&t->why, KITH_EUNSUPPORTED, "a workspace of %zu MiB", c->algorithm->workspace_bytes >> 20);
         ki_conv_algorithm_free(c->algorithm);
         c->algorithm = NULL;
@@ -278,6 +297,11 @@ static kith_status time_all(trial *t, const ki_conv_io *io, kith_error *err) {
     for (int i = 0; i < t->n; i++) {
         ki_conv_algorithm *a = t->candidate[i].algorithm;
         if (!a) continue;
+        if (t->candidate[i].is_timed) {
+            if (a->seconds < best) best = a->seconds;
+            continue;
+        }
+        t->candidate[i].is_timed = true;
         if (ki_conv_time(a, io, best, &a->seconds, &t->why) != KITH_OK) {
             KI_TRY(device_lives(t, err));
             ki_log(KITH_LOG_DEBUG, "%s: %s", a->text, t->why.message);
@@ -331,6 +355,12 @@ static kith_status pick(trial *t, ki_conv_algorithm **ret_best, kith_error *err)
     kith_status status = KITH_OK;
     KI_CHECK(make_tensors(t, &io, err));
     KI_CHECK(time_all(t, &io, err));
+    if (fastest(t) >= 0) {
+        add_tiles(t, t->candidate[fastest(t)].algorithm->seconds);
+        build_all(t);
+        KI_CHECK(make_tensors(t, &io, err));
+        KI_CHECK(time_all(t, &io, err));
+    }
     KI_CHECK(time_finalists(t, &io, err));
     for (int best = fastest(t); best >= 0; best = fastest(t)) {
         ki_conv_algorithm *a = t->candidate[best].algorithm;
@@ -387,7 +417,8 @@ static kith_status choose(trial *t, ki_conv_algorithm **ret_algorithm, kith_erro
         KI_TRY(pick(t, &best, err));
     }
     if (!best) {
-        ki_log(KITH_LOG_INFO, "no library takes this convolution, the plain kernel does: %s", t->why.message);
+        ki_log(KITH_LOG_DEBUG, "no library takes this convolution, the plain kernel does: %s",
+               t->why.message);
         return ki_conv_way_plain(t->backend, t->problem, ret_algorithm, err);
     }
     *ret_algorithm = best;
@@ -438,6 +469,13 @@ static kith_status choose_with_others(trial *t, const char *key, ki_conv_algorit
     return KITH_OK;
 }
 
+static void say_once(const trial *t) {
+    if (!t->libraries->has_said)
+        ki_log(KITH_LOG_INFO, "timing ways to compute convolutions of these sizes on this device%s",
+               ki_choices_are_kept(t->libraries->choices) ? "; the next run will know them" : "");
+    t->libraries->has_said = true;
+}
+
 kith_status ki_conv_choose(ki_backend *backend, const ki_conv_problem *problem,
                            ki_conv_algorithm **ret_algorithm, ki_conv_trials *ret_trials, kith_error *err) {
     char key[512];
@@ -451,6 +489,7 @@ kith_status ki_conv_choose(ki_backend *backend, const ki_conv_problem *problem,
     write_key(backend, problem, key, sizeof key);
     recall(t, key, ret_algorithm);
     if (*ret_algorithm) goto done;
+    say_once(t);
     if (backend->options.deterministic) {
         KI_CHECK(choose_with_others(t, key, ret_algorithm, err));
     } else {
