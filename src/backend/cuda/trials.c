@@ -7,6 +7,8 @@
  * are taken; the fallback list is asked where there is nothing else. A candidate is run twice, then several times
  * as a captured graph, which is how it will run: one that cannot be captured is of no use.
  *
+ * A large batch is not timed itself: what is fastest for 256 images, which fill a device, is so for more.
+ *
  * The fastest weight gradient in bf16 must also pass a test of its rounding (rounding.h). */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,7 @@ enum {
 #define TILES 2.0                           /* times the fastest: an engine whose tile sizes are all tried */
 #define FINALISTS 1.08                      /* times the fastest: looked at again */
 #define BUILD_SECONDS 4.0                   /* of one pass, after which no more candidates are built */
+#define MOST_IMAGES 256 /* larger batches take what is best for so many: it takes as long */
 
 typedef struct candidate {
     ki_cudnn_form form;
@@ -206,7 +209,8 @@ static const candidate *first_built(const trial *t) {
 /* Engines that change layouts need room for the maps in the other one. */
 static size_t workspace_limit(const ki_conv_problem *p) {
     const size_t maps = (size_t)(p->mb * (p->src.image + p->dst.image)) * ki_number_bytes(p->type);
-    return maps + maps / 4 > WORKSPACE_LIMIT ? maps + maps / 4 : WORKSPACE_LIMIT;
+    const size_t least = WORKSPACE_LIMIT * (size_t)(p->mb > MOST_IMAGES ? p->mb : MOST_IMAGES) / MOST_IMAGES;
+    return maps + maps / 4 > least ? maps + maps / 4 : least;
 }
 
 static void build(trial *t, candidate *c) {
@@ -469,6 +473,33 @@ static kith_status choose_with_others(trial *t, const char *key, ki_conv_algorit
     return KITH_OK;
 }
 
+/* What was chosen for fewer images, if it can be had for these too; else *ret_algorithm stays NULL. Places in cuDNN's
+ * list are no choice for another size. */
+static kith_status choose_for_fewer(trial *t, ki_conv_algorithm **ret_algorithm, kith_error *err) {
+    ki_conv_problem few = *t->problem;
+    ki_conv_algorithm *small = NULL;
+    candidate *only = &t->candidate[0];
+    ki_conv_io io;
+    few.mb = MOST_IMAGES;
+    KI_TRY(ki_conv_choose(t->backend, &few, &small, NULL, err));
+    if (small->way == KI_WAY_CUDNN && small->choice.by_place)
+        only->algorithm = NULL;
+    else if (ki_conv_way_parse(t->backend, t->problem, small->text, &only->algorithm, &t->why) == KITH_OK)
+        t->n = t->n_built = 1;
+    ki_conv_algorithm_free(small);
+    if (t->n == 1 &&
+        only->algorithm->workspace_bytes <= workspace_limit(t->problem) + only->algorithm->packed_bytes) {
+        KI_TRY(make_tensors(t, &io, err));
+        KI_TRY(time_all(t, &io, err)); /* does it run at all? */
+        *ret_algorithm = only->algorithm;
+        only->algorithm = NULL;
+    }
+    ki_conv_algorithm_free(only->algorithm);
+    memset(only, 0, sizeof *only);
+    t->n = t->n_built = 0;
+    return KITH_OK;
+}
+
 static void say_once(const trial *t) {
     if (!t->libraries->has_said)
         ki_log(KITH_LOG_INFO, "timing ways to compute convolutions of these sizes on this device%s",
@@ -488,6 +519,8 @@ kith_status ki_conv_choose(ki_backend *backend, const ki_conv_problem *problem,
     KI_CHECK(ki_cuda_libraries_of(backend, &t->libraries, err));
     write_key(backend, problem, key, sizeof key);
     recall(t, key, ret_algorithm);
+    if (*ret_algorithm) goto done;
+    if (problem->mb > MOST_IMAGES) KI_CHECK(choose_for_fewer(t, ret_algorithm, err));
     if (*ret_algorithm) goto done;
     say_once(t);
     if (backend->options.deterministic) {
