@@ -5,7 +5,8 @@
  *     if (kith_reproduce_run(&options, &summary, &err) != KITH_OK) …
  *     if (kith_reproduce_table(&options, &err) != KITH_OK) …
  *
- * What is in the folder of results is not run again, so a stopped or killed reproduction goes on where it was.
+ * What is in the folder of results is not run again, so a stopped or killed reproduction goes on where it was. Several
+ * processes may work on one list side by side, in the same folders: each takes the runs that no other is at.
  * docs/reproduction.md describes the list and the files. */
 #ifndef KITH_REPRODUCE_H
 #define KITH_REPRODUCE_H
@@ -24,6 +25,7 @@ typedef enum kith_reproduce_event_kind {
     KITH_REPRODUCE_STALE,   /* the result that is there is another recipe's; it is left as it is */
     KITH_REPRODUCE_FAILED,  /* text says why; the next run goes on */
     KITH_REPRODUCE_LATE,    /* would not end in the time there is: seconds */
+    KITH_REPRODUCE_BUSY,    /* another process is at it */
 } kith_reproduce_event_kind;
 
 typedef struct kith_reproduce_event {
@@ -67,7 +69,7 @@ KITH_API kith_reproduce_options kith_reproduce_defaults(const char *list);
 
 typedef struct kith_reproduce_summary {
     int n; /* runs of the list, as far as `only` and `seeds` go */
-    int n_done, n_skipped, n_stale, n_failed, n_late;
+    int n_done, n_skipped, n_stale, n_failed, n_late, n_busy;
 } kith_reproduce_summary;
 
 /* Run what is missing. A run that fails is recorded (NAME-seedK.failed.json) and counted, and is tried again by the

@@ -50,6 +50,7 @@ static int on_event(void *user, const kith_reproduce_event *e) {
         case KITH_REPRODUCE_LATE:
             fprintf(stderr, "left for later, it would take about %.0f s\n", e->seconds);
             break;
+        case KITH_REPRODUCE_BUSY: fprintf(stderr, "another process is at it\n"); break;
         case KITH_REPRODUCE_TRAIN: break;
         }
     }
@@ -76,8 +77,10 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
         cli_catch_signals();
         status = kith_reproduce_run(o, &s, &err);
         if (s.n > 0) /* else the error says all there is to say */
-            printf("%d runs: %d done, %d were there, %d of other recipes, %d failed, %d left for later\n",
-                   s.n, s.n_done, s.n_skipped, s.n_stale, s.n_failed, s.n_late);
+            printf(
+                "%d runs: %d done, %d were there, %d of other recipes, %d failed, %d left for later, "
+                "%d with another process\n",
+                s.n, s.n_done, s.n_skipped, s.n_stale, s.n_failed, s.n_late, s.n_busy);
     }
     if (status != KITH_OK && !(status == KITH_ECANCELED && cli_stop_signal())) return cli_fail(&err);
     kith_error table_err = {0};

@@ -1,9 +1,12 @@
 /* Running what is missing of a list, in its order. */
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -120,7 +123,8 @@ typedef struct run {
     const char *recorded[MOST_SETS]; /* those that say more than where files lie */
     ki_origin origin;
     char seed_text[40];
-    ki_path folder, result, failure;
+    ki_path folder, result, failure, claim;
+    int claimed; /* the claim's file, locked; -1: none */
 } run;
 
 static bool is_of_machine(const char *set) {
@@ -197,7 +201,24 @@ static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
     KI_TRY(hash_experiment(u, path.s, err));
     /* A folder of its own for every recipe: an interrupted run is gone on with only when it is this one. */
     hash_text(ki_recipe_identity(u->recipe), whole);
-    return ki_path_print(&u->folder, err, "%s/%s-seed%lld-%.8s", o->runs, row->name, seed, whole);
+    KI_TRY(ki_path_print(&u->folder, err, "%s/%s-seed%lld-%.8s", o->runs, row->name, seed, whole));
+    return ki_path_print(&u->claim, err, "%s.claim", u->folder.s);
+}
+
+/* A run is one process's from before it is looked for until its result is there. *ret_is_mine false: another's. */
+static kith_status claim(run *u, bool *ret_is_mine, kith_error *err) {
+    u->claimed = open(u->claim.s, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (u->claimed < 0) return ki_fail(err, KITH_EIO, "cannot write %s: %s", u->claim.s, strerror(errno));
+    *ret_is_mine = flock(u->claimed, LOCK_EX | LOCK_NB) == 0;
+    if (!*ret_is_mine && errno != EWOULDBLOCK)
+        return ki_fail(err, KITH_EIO, "cannot lock %s: %s", u->claim.s, strerror(errno));
+    return KITH_OK;
+}
+
+static void give_back(run *u, bool is_mine) {
+    if (u->claimed < 0) return;
+    if (is_mine && ki_is_file("%s", u->result.s)) unlink(u->claim.s); /* nobody will want it again */
+    close(u->claimed);
 }
 
 static int tell(const reproduction *r, const kith_reproduce_event *event) {
@@ -319,12 +340,18 @@ static kith_status fail_run(reproduction *r, const run *u, const kith_error *why
 
 static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
     kith_status status;
-    run u = {.job = j};
+    run u = {.job = j, .claimed = -1};
     kith_error why = {0};
-    bool is_over = false;
+    bool is_over = false, is_mine = false;
     status = open_run(r, &u, &why);
     if (status != KITH_OK) {
         status = fail_run(r, &u, &why, err);
+        goto done;
+    }
+    KI_CHECK(claim(&u, &is_mine, err));
+    if (!is_mine) {
+        r->summary->n_busy++;
+        tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_BUSY});
         goto done;
     }
     KI_CHECK(look(r, &u, &is_over, err));
@@ -347,6 +374,7 @@ static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
     }
     if (status != KITH_OK) status = fail_run(r, &u, &why, err);
 done:
+    give_back(&u, is_mine);
     ki_recipe_free(u.recipe);
     return status;
 }

@@ -177,6 +177,35 @@ static void test_no_run_past_the_time(void **state) {
     assert_false(exists("late", "results/other-seed0.json"));
 }
 
+/* Started three times at once, each run is one process's, and the results are those of one process. */
+static void test_side_by_side(void **state) {
+    (void)state;
+    char make[4096];
+    snprintf(make, sizeof make, "%s/sides", testing_folder());
+    mkdir(make, 0777);
+    const char *one = command("sides", "--seeds 2");
+    if (testing_run(output, sizeof output, "(%s) & (%s) & (%s) & wait", one, one, one) != 0)
+        fail_msg("%s", output);
+    int n_done = 0, n_processes = 0;
+    for (const char *at = output; (at = strstr(at, "6 runs: ")); at++, n_processes++)
+        n_done += (int)strtol(at + strlen("6 runs: "), NULL, 10);
+    if (n_done != 6 || n_processes != 3)
+        fail_msg("%d processes did %d runs: %s", n_processes, n_done, output);
+    assert_true(number("sides", "other-seed1", "result.test.map_at_r") ==
+                number("whole", "other-seed1", "result.test.map_at_r"));
+    /* One that is taken is left alone. */
+    if (testing_run(output, sizeof output, "ls %s/sides/runs | grep claim", testing_folder()) == 0)
+        fail_msg("left: %s", output);
+    if (reproduce("taken", "--seeds 1 --only plain") != 0) fail_msg("%s", output);
+    if (testing_run(output, sizeof output,
+                    "cd %s/taken && rm results/*.json && for f in runs/plain-*; do flock $f.claim %s; done",
+                    testing_folder(), command("taken", "--seeds 1 --only plain")) != 0)
+        fail_msg("%s", output);
+    wants("another process is at it");
+    wants("1 with another process");
+    assert_false(exists("taken", "results/plain-seed0.json"));
+}
+
 /* A search of settings: classes held out of the training classes are all that is looked at. */
 static void test_search_on_validation_classes(void **state) {
     (void)state;
@@ -406,6 +435,7 @@ int main(void) {
         cmocka_unit_test(test_only_and_seed_from),
         cmocka_unit_test(test_stale_results),
         cmocka_unit_test(test_no_run_past_the_time),
+        cmocka_unit_test(test_side_by_side),
         cmocka_unit_test(test_search_on_validation_classes),
         cmocka_unit_test(test_a_failing_run_is_recorded),
         cmocka_unit_test(test_broken_results_are_refused),
