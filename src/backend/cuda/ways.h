@@ -1,4 +1,4 @@
-/* Inside algorithms.c and trials.c: one way to compute a pass. */
+/* Inside algorithms.c and the files of trials.h: one way to compute a pass. */
 #ifndef KI_CUDA_WAYS_H
 #define KI_CUDA_WAYS_H
 
