@@ -134,8 +134,9 @@ static void check_gradients(const char *backbone, const side *a, const side *b, 
     const distance off = distance_of(a, b), moved = distance_of(a, c);
     const bool is_exact = precision == KI_FLOAT32;
     const double allowed = fmax(tolerance, is_exact ? fmin(2 * moved.worst, MOST_FLIPPED) : 2 * moved.worst);
-    print_message("%s: gradients off by %.2g at most (%s), %.2g in the mean; the cpu's own move by %.2g, %.2g\n",
-                  backbone, off.worst, off.name, off.mean, moved.worst, moved.mean);
+    print_message(
+        "%s: gradients off by %.2g at most (%s), %.2g in the mean; the cpu's own move by %.2g, %.2g\n",
+        backbone, off.worst, off.name, off.mean, moved.worst, moved.mean);
     if (!(off.worst <= allowed))
         fail_msg("%s: the gradient of %s is off by %.3g, at most %.3g wanted", backbone, off.name, off.worst,
                  allowed);
