@@ -108,29 +108,22 @@ kith_status ki_plan_merge(ki_plan *plan, kith_error *err) {
         to[s] = n_steps;
         steps[n_steps++] = plan->steps.step[s];
     }
+    ki_steps_replace(&plan->steps, steps, n_steps, to);
     /* A merged step stands just before the first of its views. */
-    for (int i = 0; i < n_steps; i++) {
-        for (int k = 0; k < steps[i].n_src; k++) steps[i].src[k] = to[steps[i].src[k]];
-    }
     for (int g = 0; g < n_groups; g++) {
         const int whole = to[groups[g].member[0]] - 1;
         int64_t at = 0;
         for (int k = 0; k < groups[g].n; k++) {
-            ki_step *view = &steps[to[groups[g].member[k]]];
+            ki_step *view = &plan->steps.step[to[groups[g].member[k]]];
             view->is_view = true;
             view->slice_of = view->src[0] = whole;
             view->slice_at = at;
             at += view->node->attr.conv.oc;
         }
     }
-    ki_free(plan->steps.step);
-    plan->steps.step = steps;
-    plan->steps.n = n_steps;
-    steps = NULL;
 done:
     ki_free(groups);
     ki_free(in);
     ki_free(to);
-    ki_free(steps);
     return status;
 }

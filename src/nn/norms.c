@@ -55,11 +55,10 @@ kith_status ki_plan_merge_norms(ki_plan *plan, kith_error *err) {
     const int n = plan->steps.n;
     int n_groups = 0, n_steps = 0;
     int *to = NULL;
-    bool *is_gone = NULL, *is_made = NULL;
+    bool *is_gone = NULL;
     ki_step *steps = NULL;
     KI_CHECK(ki_zalloc_or(&to, (size_t)n, sizeof *to, "a plan", err));
     KI_CHECK(ki_zalloc_or(&is_gone, (size_t)n, sizeof *is_gone, "a plan", err));
-    KI_CHECK(ki_zalloc_or(&is_made, 2 * (size_t)n, sizeof *is_made, "a plan", err));
     for (int s = 0; s < n; s++) {
         const ki_step *concat = &plan->steps.step[s];
         if (!is_mergeable(plan, concat)) continue;
@@ -75,23 +74,16 @@ kith_status ki_plan_merge_norms(ki_plan *plan, kith_error *err) {
         if (is_gone[s]) continue;
         if (is_mergeable(plan, step)) {
             rewrite(plan, step, &plan->merged_norms[n_groups++], &steps[n_steps], &steps[n_steps + 1]);
-            is_made[++n_steps] = true;
+            /* The one that reads the first of those gone is the merged one; it reads the concat. */
+            to[step->src[0]] = n_steps++;
         } else {
             steps[n_steps] = *step;
         }
         to[s] = n_steps++;
     }
-    for (int i = 0; i < n_steps; i++) {
-        for (int k = 0; k < steps[i].n_src; k++) steps[i].src[k] = is_made[i] ? i - 1 : to[steps[i].src[k]];
-    }
-    ki_free(plan->steps.step);
-    plan->steps.step = steps;
-    plan->steps.n = n_steps;
-    steps = NULL;
+    ki_steps_replace(&plan->steps, steps, n_steps, to);
 done:
     ki_free(to);
     ki_free(is_gone);
-    ki_free(is_made);
-    ki_free(steps);
     return status;
 }

@@ -1,5 +1,6 @@
 /* Steps: the graph after pruning and fusion, one per kernel, in running order. Shared by fuse.c
- * (which makes them) and plan.c (which gives them kernels and memory). */
+ * (which makes them), norms.c and merge.c (which replace some) and plan.c (which gives them kernels and
+ * memory). */
 #ifndef KI_STEPS_H
 #define KI_STEPS_H
 
@@ -70,5 +71,8 @@ typedef struct ki_steps {
 /* Prune, fuse and mark which steps take part in backward. ret_steps->step is allocated. */
 kith_status ki_steps_make(const ki_graph *graph, const ki_backend_type *backend,
                           const ki_plan_options *options, ki_steps *ret_steps, kith_error *err);
+/* Put the n allocated steps `step`, whose sources are still the old steps' numbers, in their place: sources that
+ * were step s become to[s]. */
+void ki_steps_replace(ki_steps *steps, ki_step *step, int n, const int *to);
 
 #endif
