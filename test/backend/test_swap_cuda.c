@@ -30,14 +30,16 @@ static int branch(ki_graph *g, const char *name, int src, int64_t oc, int64_t k)
     return ki_graph_relu(g, ki_graph_batch_norm(g, norm, x, bn));
 }
 
+/* Parameters are padded to 16 numbers: with fewer channels those of neighbours would not lie one behind the other,
+ * and nothing would become one. */
 static void build(ki_graph *g, bool count_pad) {
     const int src = branch(g, "stem", ki_graph_input(g, 3, SIDE, SIDE), 24, 3);
     int part[4];
     part[0] = branch(g, "one", src, 16, 1);
-    part[1] = branch(g, "three", branch(g, "three_reduce", src, 8, 1), 8, 3);
-    part[2] = branch(g, "double", branch(g, "double_reduce", src, 8, 1), 16, 3);
+    part[1] = branch(g, "three", branch(g, "three_reduce", src, 16, 1), 16, 3);
+    part[2] = branch(g, "double", branch(g, "double_reduce", src, 16, 1), 32, 3);
     const ki_pool_attr pool = {.average = true, .k = 3, .s = 1, .p = 1, .count_pad = count_pad};
-    part[3] = branch(g, "proj", ki_graph_pool(g, "pool", src, pool), 8, 1);
+    part[3] = branch(g, "proj", ki_graph_pool(g, "pool", src, pool), 16, 1);
     const int map = ki_graph_concat(g, "block", 4, part);
     ki_graph_tap(g, map, "map");
     ki_graph_tap(g, ki_graph_global_pool(g, "all", map, (ki_global_pool_attr){KI_GLOBAL_AVG}), "pooled");
@@ -118,6 +120,9 @@ static void check(ki_precision precision, bool count_pad, bool frozen, int n_swa
     side_init(&ref, "ref", KI_FLOAT32, count_pad, frozen, x);
     ki_plan_stats_get(cuda.plan, &stats);
     assert_int_equal(stats.n_swapped_pools, n_swapped);
+    /* Of 7 convolutions, 7 batch norms and 2 pools, with the concat made of slices: the batch norms of 4 branches are
+     * one, and so are the 1x1 convolutions of the source, but for the one at the end of a branch. */
+    assert_int_equal(stats.n_kernels, 7 + 7 + 2 - 3 - (1 + n_swapped));
     side_run(&cuda, x);
     side_run(&ref, x);
     const int64_t n = draw_tap(&ref, "map", x);
