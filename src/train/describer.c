@@ -4,10 +4,7 @@
 
 #include "core/alloc.h"
 #include "nn/plan.h"
-#include "objective/engine.h"
-
-static const ki_tap net_taps[] = {KI_TAP_MAP, KI_TAP_POOLED, KI_TAP_EMBEDDING};
-enum { N_NET_TAPS = sizeof net_taps / sizeof net_taps[0] };
+#include "train/taps.h"
 
 struct ki_describer {
     ki_describer_settings settings;
@@ -16,10 +13,9 @@ struct ki_describer {
     const ki_param *weight; /* of the embedding layer */
     unsigned taps;
 
-    /* Without an engine: the taps come to the host. */
+    /* Without an engine. */
     float *input; /* one batch, for one that is not full */
-    ki_real *values[N_NET_TAPS];
-    ki_shape shape[N_NET_TAPS];
+    ki_host_taps host;
 
     const ki_engine_type *engine_type; /* NULL: the host computes */
     ki_engine *engine;
@@ -30,67 +26,30 @@ struct ki_describer {
     float *rows;      /* [batch, dim] */
 };
 
-static bool has_tap(const ki_describer *d, ki_tap tap) { return (d->taps & KI_TAP_BIT(tap)) != 0; }
-
 static kith_status make_plan(ki_describer *d, kith_error *err) {
     const ki_describer_settings *s = &d->settings;
     ki_plan_options options = {.mb = s->batch, .mode = KI_INFER};
-    int n = 0;
-    for (int i = 0; i < N_NET_TAPS; i++) {
-        if (has_tap(d, net_taps[i])) options.taps[n++] = ki_tap_name(net_taps[i]);
-    }
-    d->weight = ki_params_find(s->params, "embedding.weight");
-    if (!d->weight) return ki_fail(err, KITH_EINTERNAL, "the network has no embedding.weight");
+    ki_taps_list(d->taps, options.taps);
+    KI_TRY(ki_taps_weight(s->params, &d->weight, err));
     return ki_plan_new(s->net->graph, s->params, s->backend, &options, &d->plan, err);
 }
 
 static kith_status make_host(ki_describer *d, kith_error *err) {
     const ki_describer_settings *s = &d->settings;
     const size_t image = (size_t)(s->net->c * s->net->h * s->net->w);
-    if (s->format != KI_BATCH_FLOAT)
-        return ki_fail(err, KITH_EUNSUPPORTED, "batches of bytes are for devices; this backend is %s",
-                       s->backend->type->name);
+    KI_TRY(ki_feed_check_host(s->backend, s->format, err));
     KI_TRY(ki_zalloc_or(&d->input, (size_t)s->batch, image * sizeof(float), "a batch", err));
-    for (int i = 0; i < N_NET_TAPS; i++) {
-        if (!has_tap(d, net_taps[i])) continue;
-        const char *name = ki_tap_name(net_taps[i]);
-        KI_TRY(ki_plan_tap_shape(d->plan, name, &d->shape[i], err));
-        KI_TRY(ki_alloc_or(&d->values[i], (size_t)ki_shape_count(&d->shape[i]), sizeof *d->values[i], name,
-                           err));
-    }
-    return KITH_OK;
+    return ki_host_taps_init(&d->host, d->plan, d->taps, err);
 }
 
-/* An engine on the plan's own taps. It wants places for gradients too; as nothing is evaluated, nothing is written
- * there, and the taps' own will do. */
 static kith_status make_device(ki_describer *d, kith_error *err) {
     const ki_describer_settings *s = &d->settings;
-    const ki_feed_settings feed = {.backend = s->backend,
-                                   .net = s->net,
-                                   .format = s->format,
-                                   .transform = s->transform,
-                                   .batch = s->batch};
-    KI_TRY(ki_feed_new(&feed, &d->feed, err));
+    KI_TRY(ki_feed_new(s->backend, s->net, s->batch, s->format, s->transform, &d->feed, err));
     KI_TRY(ki_plan_input_memory(d->plan, &d->input_edge, &d->input_at, err));
     ki_engine_batch batch = {.label = ki_feed_labels(d->feed), .step = ki_feed_numbers(d->feed)};
-    for (int i = 0; i < N_NET_TAPS; i++) {
-        const ki_tap tap = net_taps[i];
-        void *at = NULL;
-        if (!has_tap(d, tap)) continue;
-        KI_TRY(ki_plan_tap_memory(d->plan, ki_tap_name(tap), &batch.tap_edge[tap], &at, err));
-        batch.tap[tap] = batch.diff[tap] = at;
-    }
-    if (ki_objective_taps(s->objective) & KI_TAP_BIT(KI_TAP_WEIGHT)) {
-        batch.tap[KI_TAP_WEIGHT] = batch.diff[KI_TAP_WEIGHT] = d->weight->value;
-        batch.tap_edge[KI_TAP_WEIGHT] = (ki_edge){
-            .shape = d->weight->shape, .layout = KI_PLAIN, .bytes = (size_t)d->weight->n * sizeof(ki_real)};
-    }
-    if (ki_engine_stops(s->objective)) {
-        void *memory = NULL;
-        KI_TRY(s->backend->type->alloc(s->backend, (size_t)(s->batch * s->net->embedding) * sizeof(ki_real),
-                                       &memory, err));
-        d->stopped = batch.diff_stopped = memory;
-    }
+    KI_TRY(ki_taps_engine(d->plan, s->objective, d->weight, false, &batch, err));
+    KI_TRY(ki_taps_stopped(s->backend, s->objective, s->batch, s->net->embedding, &d->stopped, err));
+    batch.diff_stopped = d->stopped;
     KI_TRY(ki_alloc_or(&d->rows, (size_t)s->batch, (size_t)d->dim * sizeof *d->rows, "descriptors", err));
     return d->engine_type->open(s->backend, s->objective, &batch, s->batch, &d->engine, err);
 }
@@ -131,7 +90,7 @@ void ki_describer_free(ki_describer *d) {
         ki_feed_free(d->feed);
     }
     ki_plan_free(d->plan);
-    for (int i = 0; i < N_NET_TAPS; i++) ki_free(d->values[i]);
+    ki_host_taps_release(&d->host);
     ki_free(d->input);
     ki_free(d->rows);
     ki_free(d);
@@ -162,19 +121,8 @@ static kith_status run_on_host(ki_describer *d, const ki_embedder_batch *batch, 
     }
     KI_TRY(ki_plan_set_input(d->plan, input, err));
     KI_TRY(ki_plan_forward(d->plan, err));
-    for (int i = 0; i < N_NET_TAPS; i++) {
-        const ki_shape *shape = &d->shape[i];
-        if (!d->values[i]) continue;
-        KI_TRY(ki_plan_read(d->plan, ki_tap_name(net_taps[i]), d->values[i], err));
-        ki_tap_data *tap = &taps.tap[net_taps[i]];
-        *tap = (ki_tap_data){.data = d->values[i], .rows = batch->n, .cols = shape->dim[1]};
-        if (net_taps[i] != KI_TAP_MAP) continue;
-        tap->c = shape->dim[1];
-        tap->hw = shape->dim[2] * shape->dim[3];
-        tap->cols = tap->c * tap->hw;
-    }
-    taps.tap[KI_TAP_WEIGHT] = (ki_tap_data){
-        .data = d->weight->value, .rows = d->weight->shape.dim[0], .cols = d->weight->shape.dim[1]};
+    KI_TRY(ki_host_taps_read(&d->host, d->plan, err));
+    ki_host_taps_show(&d->host, d->weight, &taps);
     KI_TRY(ki_objective_describe(d->settings.objective, &taps, &found, &dim, err));
     memcpy(rows, found, (size_t)(batch->n * d->dim) * sizeof *rows);
     ki_free(found);
@@ -183,8 +131,6 @@ static kith_status run_on_host(ki_describer *d, const ki_embedder_batch *batch, 
 
 kith_status ki_describer_run(ki_describer *d, const ki_embedder_batch *batch, float *ret_rows,
                              kith_error *err) {
-    if (batch->n < 1 || batch->n > d->settings.batch)
-        return ki_fail(err, KITH_EINVAL, "a batch of %lld images; wanted 1 to %lld", (long long)batch->n,
-                       (long long)d->settings.batch);
+    KI_TRY(ki_feed_check_size(batch->n, d->settings.batch, err));
     return d->engine_type ? run_on_device(d, batch, ret_rows, err) : run_on_host(d, batch, ret_rows, err);
 }

@@ -34,12 +34,7 @@ struct ki_embedder {
 
 static kith_status make_device(ki_embedder *e, kith_error *err) {
     const ki_embedder_settings *s = &e->settings;
-    const ki_feed_settings feed = {.backend = s->backend,
-                                   .net = s->net,
-                                   .format = s->format,
-                                   .transform = s->transform,
-                                   .batch = s->batch};
-    KI_TRY(ki_feed_new(&feed, &e->feed, err));
+    KI_TRY(ki_feed_new(s->backend, s->net, s->batch, s->format, s->transform, &e->feed, err));
     KI_TRY(ki_plan_input_memory(e->plan, &e->input_edge, &e->input_at, err));
     KI_TRY(ki_plan_tap_memory(e->plan, s->tap, &e->tap_edge, &e->tap_at, err));
     for (int i = 0; i < N_SLOTS; i++) {
@@ -54,9 +49,7 @@ static kith_status make_device(ki_embedder *e, kith_error *err) {
 static kith_status make_host(ki_embedder *e, kith_error *err) {
     const ki_embedder_settings *s = &e->settings;
     const size_t image = (size_t)(s->net->c * s->net->h * s->net->w);
-    if (s->format != KI_BATCH_FLOAT)
-        return ki_fail(err, KITH_EUNSUPPORTED, "batches of bytes are for devices; this backend is %s",
-                       s->backend->type->name);
+    KI_TRY(ki_feed_check_host(s->backend, s->format, err));
     KI_TRY(ki_zalloc_or(&e->input, (size_t)s->batch, image * sizeof(float), "a batch", err));
     return ki_alloc_or(&e->output, (size_t)s->batch, (size_t)e->dim * sizeof(float), "a batch's values", err);
 }
@@ -185,9 +178,7 @@ static kith_status add_on_device(ki_embedder *e, const ki_embedder_batch *batch,
 
 kith_status ki_embedder_add(ki_embedder *e, const ki_embedder_batch *batch, float *ret_rows,
                             kith_error *err) {
-    if (batch->n < 1 || batch->n > e->settings.batch)
-        return ki_fail(err, KITH_EINVAL, "a batch of %lld images; wanted 1 to %lld", (long long)batch->n,
-                       (long long)e->settings.batch);
+    KI_TRY(ki_feed_check_size(batch->n, e->settings.batch, err));
     return e->queues ? add_on_device(e, batch, ret_rows, err) : add_on_host(e, batch, ret_rows, err);
 }
 

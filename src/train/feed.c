@@ -29,6 +29,18 @@ ki_batch_format ki_feed_format(const ki_backend *backend, const kith_transform *
     return ki_transform_window_side(transform) > 0 ? KI_BATCH_WHOLE : KI_BATCH_BYTES;
 }
 
+kith_status ki_feed_check_host(const ki_backend *backend, ki_batch_format format, kith_error *err) {
+    if (format == KI_BATCH_FLOAT) return KITH_OK;
+    return ki_fail(err, KITH_EUNSUPPORTED, "batches of bytes are for devices; this backend is %s",
+                   backend->type->name);
+}
+
+kith_status ki_feed_check_size(int64_t n, int64_t most, kith_error *err) {
+    if (n >= 1 && n <= most) return KITH_OK;
+    return ki_fail(err, KITH_EINVAL, "a batch of %lld images; wanted 1 to %lld", (long long)n,
+                   (long long)most);
+}
+
 static void *take_pinned(void *user, size_t bytes) {
     ki_backend *backend = user;
     kith_error ignored;
@@ -89,40 +101,42 @@ static void describe_images(ki_feed *feed, const kith_transform *t, int64_t side
     }
 }
 
-static kith_status make(ki_feed *feed, const ki_feed_settings *s, kith_error *err) {
-    int64_t side = s->net->h;
+static kith_status make(ki_feed *feed, const ki_net *net, const kith_transform *transform, kith_error *err) {
+    ki_backend *backend = feed->backend;
+    const bool has_bytes = feed->format != KI_BATCH_FLOAT;
+    int64_t side = net->h;
     void *host = NULL;
-    if (s->format != KI_BATCH_FLOAT &&
-        (s->net->h != s->net->w || s->transform->crop_to != s->net->h || s->transform->channels != s->net->c))
+    if (has_bytes && (net->h != net->w || transform->crop_to != net->h || transform->channels != net->c))
         return ki_fail(err, KITH_EINVAL, "images of %dx%dx%d; the network takes %lldx%lldx%lld",
-                       s->transform->crop_to, s->transform->crop_to, s->transform->channels,
-                       (long long)s->net->h, (long long)s->net->w, (long long)s->net->c);
-    if (s->format == KI_BATCH_WHOLE) side = ki_transform_window_side(s->transform);
-    feed->header_bytes = ki_round_up(sizeof(header) + (size_t)s->batch * 4 * sizeof(int32_t), KI_ALIGN);
-    feed->pixel_bytes = s->format == KI_BATCH_FLOAT ? 0 : (size_t)(side * side * s->net->c);
-    KI_TRY(feed->queues->host_alloc(s->backend, feed->header_bytes, &host, err));
+                       transform->crop_to, transform->crop_to, transform->channels, (long long)net->h,
+                       (long long)net->w, (long long)net->c);
+    if (feed->format == KI_BATCH_WHOLE) side = ki_transform_window_side(transform);
+    feed->header_bytes = ki_round_up(sizeof(header) + (size_t)feed->batch * 4 * sizeof(int32_t), KI_ALIGN);
+    feed->pixel_bytes = has_bytes ? (size_t)(side * side * net->c) : 0;
+    KI_TRY(feed->queues->host_alloc(backend, feed->header_bytes, &host, err));
     feed->host = host;
     memset(host, 0, feed->header_bytes);
-    KI_TRY(take(s->backend, feed->header_bytes, &feed->device, err));
-    KI_TRY(take(s->backend, feed->header_bytes + (size_t)s->batch * feed->pixel_bytes + KI_ALIGN,
+    KI_TRY(take(backend, feed->header_bytes, &feed->device, err));
+    KI_TRY(take(backend, feed->header_bytes + (size_t)feed->batch * feed->pixel_bytes + KI_ALIGN,
                 &feed->staging, err));
-    KI_TRY(feed->queues->mark_new(s->backend, &feed->copied, err));
-    KI_TRY(feed->queues->mark_new(s->backend, &feed->consumed, err));
-    if (s->format != KI_BATCH_FLOAT) describe_images(feed, s->transform, side, s->net->c);
+    KI_TRY(feed->queues->mark_new(backend, &feed->copied, err));
+    KI_TRY(feed->queues->mark_new(backend, &feed->consumed, err));
+    if (has_bytes) describe_images(feed, transform, side, net->c);
     /* What was zeroed on the main queue must be so before the other writes to it. */
-    return s->backend->type->sync(s->backend, err);
+    return backend->type->sync(backend, err);
 }
 
-kith_status ki_feed_new(const ki_feed_settings *settings, ki_feed **ret_feed, kith_error *err) {
+kith_status ki_feed_new(ki_backend *backend, const ki_net *net, int64_t batch, ki_batch_format format,
+                        const kith_transform *transform, ki_feed **ret_feed, kith_error *err) {
     ki_feed *feed = NULL;
-    if (!settings->backend->type->queues)
-        return ki_fail(err, KITH_EINTERNAL, "backend %s has no second queue", settings->backend->type->name);
+    if (!backend->type->queues)
+        return ki_fail(err, KITH_EINTERNAL, "backend %s has no second queue", backend->type->name);
     KI_TRY(ki_zalloc_or(&feed, 1, sizeof *feed, "a feed", err));
-    feed->backend = settings->backend;
-    feed->queues = settings->backend->type->queues;
-    feed->batch = settings->batch;
-    feed->format = settings->format;
-    const kith_status status = make(feed, settings, err);
+    feed->backend = backend;
+    feed->queues = backend->type->queues;
+    feed->batch = batch;
+    feed->format = format;
+    const kith_status status = make(feed, net, transform, err);
     if (status == KITH_OK)
         *ret_feed = feed;
     else
@@ -151,9 +165,7 @@ static kith_status upload(ki_feed *feed, const ki_feed_batch *batch, kith_error 
 kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_edge *input_edge, void *input,
                           kith_error *err) {
     ki_backend *backend = feed->backend;
-    if (batch->n < 1 || batch->n > feed->batch)
-        return ki_fail(err, KITH_EINVAL, "a batch of %lld images; wanted 1 to %lld", (long long)batch->n,
-                       (long long)feed->batch);
+    KI_TRY(ki_feed_check_size(batch->n, feed->batch, err));
     if ((batch->window != NULL) != (feed->format == KI_BATCH_WHOLE))
         return ki_fail(err, KITH_EINVAL, "a batch %s crop windows; its format says otherwise",
                        batch->window ? "with" : "without");

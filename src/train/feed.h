@@ -17,15 +17,15 @@ typedef struct ki_feed ki_feed;
 ki_batch_format ki_feed_format(const ki_backend *backend, const kith_transform *transform);
 ki_batch_memory ki_feed_memory(ki_backend *backend);
 
-typedef struct ki_feed_settings {
-    ki_backend *backend; /* with queues */
-    const ki_net *net;
-    ki_batch_format format;
-    const kith_transform *transform; /* borrowed for the call; may be NULL with KI_BATCH_FLOAT */
-    int64_t batch;                   /* most images */
-} ki_feed_settings;
+/* The host takes floats only. */
+kith_status ki_feed_check_host(const ki_backend *backend, ki_batch_format format, kith_error *err);
+/* A batch has 1 … most images. */
+kith_status ki_feed_check_size(int64_t n, int64_t most, kith_error *err);
 
-kith_status ki_feed_new(const ki_feed_settings *settings, ki_feed **ret_feed, kith_error *err);
+/* Of at most `batch` images, on a backend with queues. The transform is borrowed for the call and may be NULL with
+ * KI_BATCH_FLOAT. */
+kith_status ki_feed_new(ki_backend *backend, const ki_net *net, int64_t batch, ki_batch_format format,
+                        const kith_transform *transform, ki_feed **ret_feed, kith_error *err);
 void ki_feed_free(ki_feed *feed); /* NULL is fine */
 
 /* Backend memory: [batch] labels and two numbers of the batch brought last. */

@@ -1,6 +1,7 @@
 /* Which way a learner takes, and what both ways check. */
 #include "train/learner.h"
 #include "objective/engine.h"
+#include "train/feed.h"
 
 const char *ki_learner_group_name(ki_learner_group group) {
     static const char *const names[KI_N_GROUPS] = {"backbone", "embedding", "objective"};
@@ -31,9 +32,7 @@ void ki_learner_free(ki_learner *learner) {
 
 kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step,
                            kith_error *err) {
-    if (batch->n < 1 || batch->n > learner->settings.batch)
-        return ki_fail(err, KITH_EINVAL, "a batch of %lld images; wanted 1 to %lld", (long long)batch->n,
-                       (long long)learner->settings.batch);
+    KI_TRY(ki_feed_check_size(batch->n, learner->settings.batch, err));
     if (learner->n_added >= learner->settings.n_micro)
         return ki_fail(err, KITH_EINTERNAL, "more than %d micro-batches in one step",
                        learner->settings.n_micro);

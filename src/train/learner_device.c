@@ -14,15 +14,12 @@
 
 #include "core/alloc.h"
 #include "nn/plan.h"
-#include "objective/engine.h"
 #include "train/feed.h"
 #include "train/learner.h"
+#include "train/taps.h"
 
 /* Steps done kernel by kernel before one is recorded: libraries load and choose what they run. */
 enum { WARM_UPS = 2, MOST_TERMS = 64 };
-
-static const ki_tap net_taps[] = {KI_TAP_MAP, KI_TAP_POOLED, KI_TAP_EMBEDDING};
-enum { N_NET_TAPS = sizeof net_taps / sizeof net_taps[0] };
 
 /* The numbers of a batch: micro-batches so far, which name dropout's random numbers, and the step. */
 enum { FORWARD, STEP };
@@ -92,18 +89,8 @@ static void device_free(ki_learner *learner) {
 
 static kith_status make_memory(device *d, kith_error *err) {
     const ki_learner_settings *s = &d->base.settings;
-    const ki_feed_settings feed = {.backend = s->backend,
-                                   .net = s->net,
-                                   .format = s->format,
-                                   .transform = s->transform,
-                                   .batch = s->batch};
-    KI_TRY(ki_feed_new(&feed, &d->feed, err));
-    if (!ki_engine_stops(s->objective)) return KITH_OK;
-    void *memory = NULL;
-    const size_t bytes = (size_t)(s->batch * s->net->embedding) * sizeof(ki_real);
-    KI_TRY(s->backend->type->alloc(s->backend, bytes, &memory, err));
-    d->stopped = memory;
-    return s->backend->type->zero(s->backend, memory, bytes, err);
+    KI_TRY(ki_feed_new(s->backend, s->net, s->batch, s->format, s->transform, &d->feed, err));
+    return ki_taps_stopped(s->backend, s->objective, s->batch, s->net->embedding, &d->stopped, err);
 }
 
 static kith_status make_plan(device *d, kith_error *err) {
@@ -118,32 +105,14 @@ static kith_status make_plan(device *d, kith_error *err) {
     ki_engine_batch batch = {.label = ki_feed_labels(d->feed),
                              .step = &ki_feed_numbers(d->feed)[STEP],
                              .diff_stopped = d->stopped};
-    int n_taps = 0, n_grads = 0;
-    for (int i = 0; i < N_NET_TAPS; i++) {
-        const ki_tap tap = net_taps[i];
-        if (taps & KI_TAP_BIT(tap)) options.taps[n_taps++] = ki_tap_name(tap);
-        if (grads & KI_TAP_BIT(tap)) options.grad_taps[n_grads++] = ki_tap_name(tap);
-    }
+    ki_taps_list(taps, options.taps);
+    ki_taps_list(grads, options.grad_taps);
     KI_TRY(ki_plan_new(s->net->graph, s->params, s->backend, &options, &d->plan, err));
     KI_TRY(ki_plan_input_memory(d->plan, &d->input_edge, &d->input, err));
     KI_TRY(ki_plan_tap_memory(d->plan, ki_tap_name(KI_TAP_POOLED), &d->pooled_edge, &d->pooled, err));
-    for (int i = 0; i < N_NET_TAPS; i++) {
-        const ki_tap tap = net_taps[i];
-        void *at = NULL;
-        if (!(grads & KI_TAP_BIT(tap))) continue;
-        KI_TRY(ki_plan_tap_memory(d->plan, ki_tap_name(tap), &batch.tap_edge[tap], &at, err));
-        batch.tap[tap] = at;
-        KI_TRY(ki_plan_grad_memory(d->plan, ki_tap_name(tap), &batch.tap_edge[tap], &batch.diff[tap], err));
-    }
-    d->weight = ki_params_find(s->params, "embedding.weight");
+    KI_TRY(ki_taps_weight(s->params, &d->weight, err));
     d->bias = ki_params_find(s->params, "embedding.bias");
-    if (!d->weight) return ki_fail(err, KITH_EINTERNAL, "the network has no embedding.weight");
-    if (ki_objective_taps(s->objective) & KI_TAP_BIT(KI_TAP_WEIGHT)) {
-        batch.tap[KI_TAP_WEIGHT] = d->weight->value;
-        batch.diff[KI_TAP_WEIGHT] = d->weight->diff;
-        batch.tap_edge[KI_TAP_WEIGHT] = (ki_edge){
-            .shape = d->weight->shape, .layout = KI_PLAIN, .bytes = (size_t)d->weight->n * sizeof(ki_real)};
-    }
+    KI_TRY(ki_taps_engine(d->plan, s->objective, d->weight, true, &batch, err));
     return d->engine_type->open(s->backend, s->objective, &batch, s->batch, &d->engine, err);
 }
 

@@ -10,13 +10,11 @@
 
 #include "core/alloc.h"
 #include "nn/plan.h"
+#include "train/feed.h"
 #include "train/learner.h"
+#include "train/taps.h"
 
 enum { MOST_PLANS = 4, MOST_TERMS = 64 };
-
-/* Taps that the network has; the weight's is a parameter. */
-static const ki_tap net_taps[] = {KI_TAP_MAP, KI_TAP_POOLED, KI_TAP_EMBEDDING};
-enum { N_NET_TAPS = sizeof net_taps / sizeof net_taps[0] };
 
 typedef struct sized_plan {
     int64_t mb; /* 0: free */
@@ -28,9 +26,8 @@ typedef struct host {
     ki_learner base;
     sized_plan plan[MOST_PLANS]; /* the first is for full batches and stays */
     uint64_t n_uses;
-    unsigned taps, grad_taps;      /* KI_TAP_BIT of those read, and of those that get a gradient */
-    ki_shape shape[N_NET_TAPS];    /* for a full batch */
-    ki_real *values[N_NET_TAPS];   /* host copies; NULL: not read */
+    unsigned taps, grad_taps; /* KI_TAP_BIT of those read, and of those that get a gradient */
+    ki_host_taps host;
     const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
     float *input;                  /* KI_BATCH_BYTES: normalised images */
     ki_optim *optim;
@@ -53,7 +50,7 @@ typedef struct host {
 static void host_free(ki_learner *learner) {
     host *h = (host *)learner;
     for (int i = 0; i < MOST_PLANS; i++) ki_plan_free(h->plan[i].plan);
-    for (int i = 0; i < N_NET_TAPS; i++) ki_free(h->values[i]);
+    ki_host_taps_release(&h->host);
     ki_optim_free(h->optim);
     ki_free(h->model_copy);
     ki_free(h->optim_copy);
@@ -63,12 +60,8 @@ static void host_free(ki_learner *learner) {
 static kith_status make_plan(const host *h, int64_t mb, ki_plan **ret_plan, kith_error *err) {
     const ki_learner_settings *s = &h->base.settings;
     ki_plan_options options = {.mb = mb, .mode = KI_TRAIN, .frozen_bn = s->frozen_bn, .seed = s->seed};
-    int n_taps = 0, n_grads = 0;
-    for (int i = 0; i < N_NET_TAPS; i++) {
-        const ki_tap tap = net_taps[i];
-        if (h->taps & KI_TAP_BIT(tap)) options.taps[n_taps++] = ki_tap_name(tap);
-        if (h->grad_taps & KI_TAP_BIT(tap)) options.grad_taps[n_grads++] = ki_tap_name(tap);
-    }
+    ki_taps_list(h->taps, options.taps);
+    ki_taps_list(h->grad_taps, options.grad_taps);
     return ki_plan_new(s->net->graph, s->params, s->backend, &options, ret_plan, err);
 }
 
@@ -99,17 +92,9 @@ static kith_status make_taps(host *h, kith_error *err) {
     h->grad_taps = ki_objective_taps(s->objective) & ~KI_TAP_BIT(KI_TAP_WEIGHT);
     h->taps = h->grad_taps | KI_TAP_BIT(KI_TAP_EMBEDDING) | KI_TAP_BIT(KI_TAP_POOLED);
     KI_TRY(plan_for(h, s->batch, &plan, err));
-    for (int i = 0; i < N_NET_TAPS; i++) {
-        if (!(h->taps & KI_TAP_BIT(net_taps[i]))) continue;
-        const char *name = ki_tap_name(net_taps[i]);
-        KI_TRY(ki_plan_tap_shape(plan, name, &h->shape[i], err));
-        KI_TRY(ki_alloc_or(&h->values[i], (size_t)ki_shape_count(&h->shape[i]), sizeof *h->values[i], name,
-                           err));
-    }
-    h->weight = ki_params_find(s->params, "embedding.weight");
+    KI_TRY(ki_host_taps_init(&h->host, plan, h->taps, err));
     h->bias = ki_params_find(s->params, "embedding.bias");
-    if (!h->weight) return ki_fail(err, KITH_EINTERNAL, "the network has no embedding.weight");
-    return KITH_OK;
+    return ki_taps_weight(s->params, &h->weight, err);
 }
 
 static kith_status make_optimizer(host *h, const ki_optim_settings *settings, kith_error *err) {
@@ -156,11 +141,7 @@ static kith_status host_make(const ki_learner_settings *settings, ki_learner **r
     KI_CHECK(make_optimizer(h, settings->optim, err));
     KI_CHECK(ki_params_zero_diffs(settings->params, err));
     ki_objective_clear_diffs(settings->objective);
-    if (settings->format == KI_BATCH_BYTES) {
-        status = ki_fail(err, KITH_EUNSUPPORTED, "batches of bytes are for devices; this backend is %s",
-                         settings->backend->type->name);
-        goto done;
-    }
+    KI_CHECK(ki_feed_check_host(settings->backend, settings->format, err));
     *ret_learner = &h->base;
     h = NULL;
 done:
@@ -170,36 +151,19 @@ done:
 
 /* ---- a step ---- */
 
-static void tap_data(const host *h, int i, int64_t n, ki_batch *batch) {
-    const ki_shape *shape = &h->shape[i];
-    ki_tap_data *tap = &batch->tap[net_taps[i]];
-    *tap = (ki_tap_data){.data = h->values[i], .rows = n, .cols = shape->dim[1]};
-    if (net_taps[i] != KI_TAP_MAP) return;
-    tap->c = shape->dim[1];
-    tap->hw = shape->dim[2] * shape->dim[3];
-    tap->cols = tap->c * tap->hw;
-}
-
-static kith_status read_taps(host *h, ki_plan *plan, kith_error *err) {
-    for (int i = 0; i < N_NET_TAPS; i++) {
-        if (h->values[i]) KI_TRY(ki_plan_read(plan, ki_tap_name(net_taps[i]), h->values[i], err));
-    }
-    return KITH_OK;
-}
-
 /* Add the objective's gradient of the layer's weights, and what stops at the embedding. */
 static kith_status add_layer_grads(host *h, int64_t n, const ki_result *result, kith_error *err) {
     const ki_learner_settings *s = &h->base.settings;
     const ki_real *by_weight = result->diff[KI_TAP_WEIGHT];
     for (int64_t i = 0; by_weight && i < h->weight->n; i++) h->weight->diff[i] += by_weight[i];
     if (!result->diff_stopped) return KITH_OK;
-    const ki_shape pooled = KI_SHAPE2(n, h->shape[1].dim[1]);
+    const ki_shape pooled = KI_SHAPE2(n, h->host.shape[KI_TAP_POOLED].dim[1]);
     const ki_edge edge = {.shape = pooled,
                           .layout = KI_PLAIN,
                           .bytes = s->backend->type->edge_bytes(s->backend, &pooled, KI_PLAIN)};
-    return s->backend->type->linear_grad(s->backend, &edge, h->values[1], result->diff_stopped,
-                                         s->net->embedding, h->weight->diff, h->bias ? h->bias->diff : NULL,
-                                         err);
+    return s->backend->type->linear_grad(s->backend, &edge, h->host.value[KI_TAP_POOLED],
+                                         result->diff_stopped, s->net->embedding, h->weight->diff,
+                                         h->bias ? h->bias->diff : NULL, err);
 }
 
 static void add_values(host *h, int micro, const ki_result *result) {
@@ -229,22 +193,18 @@ static kith_status host_add(ki_learner *learner, const ki_learner_batch *batch, 
     ki_plan_set_step(plan, forward);
     KI_TRY(ki_plan_set_input(plan, batch->data, err));
     KI_TRY(ki_plan_forward(plan, err));
-    KI_TRY(read_taps(h, plan, err));
+    KI_TRY(ki_host_taps_read(&h->host, plan, err));
     h->n_last = batch->n;
     ki_batch input = {.m = batch->n, .label = batch->label, .step = step};
-    for (int i = 0; i < N_NET_TAPS; i++) {
-        if (h->values[i]) tap_data(h, i, batch->n, &input);
-    }
-    input.tap[KI_TAP_WEIGHT] = (ki_tap_data){
-        .data = h->weight->value, .rows = h->weight->shape.dim[0], .cols = h->weight->shape.dim[1]};
+    ki_host_taps_show(&h->host, h->weight, &input);
     KI_TRY(ki_objective_evaluate(s->objective, &input, &result, err));
     ki_backend_note(s->backend, "objective", 0);
     if (!isfinite(result.total))
         return ki_fail(err, KITH_ENUMERIC, "the loss is %s", isnan(result.total) ? "NaN" : "infinite");
-    for (int i = 0; i < N_NET_TAPS; i++) {
-        const ki_real *diff = result.diff[net_taps[i]];
-        if (diff && (h->grad_taps & KI_TAP_BIT(net_taps[i])))
-            KI_TRY(ki_plan_set_grad(plan, ki_tap_name(net_taps[i]), diff, err));
+    for (int i = 0; i < KI_N_NET_TAPS; i++) {
+        const ki_tap tap = ki_net_taps[i];
+        if (result.diff[tap] && (h->grad_taps & KI_TAP_BIT(tap)))
+            KI_TRY(ki_plan_set_grad(plan, ki_tap_name(tap), result.diff[tap], err));
     }
     KI_TRY(ki_plan_backward(plan, err));
     KI_TRY(add_layer_grads(h, batch->n, &result, err));
@@ -295,7 +255,8 @@ static kith_status host_read(ki_learner *learner, ki_learner_values *ret, kith_e
 static kith_status host_embedding(ki_learner *learner, ki_real *ret, kith_error *err) {
     const host *h = (const host *)learner;
     (void)err;
-    memcpy(ret, h->values[2], (size_t)(h->n_last * learner->settings.net->embedding) * sizeof *ret);
+    memcpy(ret, h->host.value[KI_TAP_EMBEDDING],
+           (size_t)(h->n_last * learner->settings.net->embedding) * sizeof *ret);
     return KITH_OK;
 }
 

@@ -1,0 +1,90 @@
+#include "train/taps.h"
+
+#include "core/alloc.h"
+
+const ki_tap ki_net_taps[KI_N_NET_TAPS] = {KI_TAP_MAP, KI_TAP_POOLED, KI_TAP_EMBEDDING};
+
+void ki_taps_list(unsigned taps, const char **ret_names) {
+    for (int i = 0; i < KI_N_NET_TAPS; i++) {
+        if (taps & KI_TAP_BIT(ki_net_taps[i])) *ret_names++ = ki_tap_name(ki_net_taps[i]);
+    }
+}
+
+kith_status ki_taps_weight(const ki_params *params, const ki_param **ret_weight, kith_error *err) {
+    *ret_weight = ki_params_find(params, "embedding.weight");
+    return *ret_weight ? KITH_OK : ki_fail(err, KITH_EINTERNAL, "the network has no embedding.weight");
+}
+
+/* ---- on the host ---- */
+
+kith_status ki_host_taps_init(ki_host_taps *taps, const ki_plan *plan, unsigned set, kith_error *err) {
+    for (int i = 0; i < KI_N_NET_TAPS; i++) {
+        const ki_tap tap = ki_net_taps[i];
+        const char *name = ki_tap_name(tap);
+        if (!(set & KI_TAP_BIT(tap))) continue;
+        KI_TRY(ki_plan_tap_shape(plan, name, &taps->shape[tap], err));
+        KI_TRY(ki_alloc_or(&taps->value[tap], (size_t)ki_shape_count(&taps->shape[tap]),
+                           sizeof *taps->value[tap], name, err));
+    }
+    return KITH_OK;
+}
+
+void ki_host_taps_release(ki_host_taps *taps) {
+    for (int tap = 0; tap < KI_N_TAPS; tap++) ki_free(taps->value[tap]);
+}
+
+kith_status ki_host_taps_read(ki_host_taps *taps, ki_plan *plan, kith_error *err) {
+    for (int i = 0; i < KI_N_NET_TAPS; i++) {
+        const ki_tap tap = ki_net_taps[i];
+        if (taps->value[tap]) KI_TRY(ki_plan_read(plan, ki_tap_name(tap), taps->value[tap], err));
+    }
+    return KITH_OK;
+}
+
+void ki_host_taps_show(const ki_host_taps *taps, const ki_param *weight, ki_batch *batch) {
+    for (int i = 0; i < KI_N_NET_TAPS; i++) {
+        const ki_tap tap = ki_net_taps[i];
+        const ki_shape *shape = &taps->shape[tap];
+        ki_tap_data *data = &batch->tap[tap];
+        if (!taps->value[tap]) continue;
+        *data = (ki_tap_data){.data = taps->value[tap], .rows = batch->m, .cols = shape->dim[1]};
+        if (tap != KI_TAP_MAP) continue;
+        data->c = shape->dim[1];
+        data->hw = shape->dim[2] * shape->dim[3];
+        data->cols = data->c * data->hw;
+    }
+    batch->tap[KI_TAP_WEIGHT] =
+        (ki_tap_data){.data = weight->value, .rows = weight->shape.dim[0], .cols = weight->shape.dim[1]};
+}
+
+/* ---- on a device ---- */
+
+kith_status ki_taps_engine(ki_plan *plan, const ki_objective *objective, const ki_param *weight, bool trains,
+                           ki_engine_batch *batch, kith_error *err) {
+    const unsigned set = ki_objective_taps(objective);
+    for (int i = 0; i < KI_N_NET_TAPS; i++) {
+        const ki_tap tap = ki_net_taps[i];
+        const char *name = ki_tap_name(tap);
+        void *at = NULL;
+        if (!(set & KI_TAP_BIT(tap))) continue;
+        KI_TRY(ki_plan_tap_memory(plan, name, &batch->tap_edge[tap], &at, err));
+        batch->tap[tap] = batch->diff[tap] = at;
+        if (trains) KI_TRY(ki_plan_grad_memory(plan, name, &batch->tap_edge[tap], &batch->diff[tap], err));
+    }
+    if (!(set & KI_TAP_BIT(KI_TAP_WEIGHT))) return KITH_OK;
+    batch->tap[KI_TAP_WEIGHT] = weight->value;
+    batch->diff[KI_TAP_WEIGHT] = trains ? weight->diff : weight->value;
+    batch->tap_edge[KI_TAP_WEIGHT] =
+        (ki_edge){.shape = weight->shape, .layout = KI_PLAIN, .bytes = (size_t)weight->n * sizeof(ki_real)};
+    return KITH_OK;
+}
+
+kith_status ki_taps_stopped(ki_backend *backend, const ki_objective *objective, int64_t batch, int64_t dim,
+                            ki_real **ret_stopped, kith_error *err) {
+    void *memory = NULL;
+    const size_t bytes = (size_t)(batch * dim) * sizeof(ki_real);
+    if (!ki_engine_stops(objective)) return KITH_OK;
+    KI_TRY(backend->type->alloc(backend, bytes, &memory, err));
+    *ret_stopped = memory;
+    return backend->type->zero(backend, memory, bytes, err);
+}
