@@ -57,7 +57,7 @@ static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_ke
         ki_fail(err, KITH_ESHAPE, "batch statistics of %" PRId64 " value per channel, wanted 2 or more", m.n);
         return ki_hint(err, KITH_ESHAPE, "use a larger batch or frozen statistics");
     }
-    KI_TRY(ki_cuda_op_new(&ki_cuda_batch_norm, backend, spec, ret_kernel, err));
+    KI_TRY(ki_cuda_op_new(&ki_cuda_batch_norm, backend, spec, NULL, ret_kernel, err));
     *ret_info = (ki_kernel_info){.workspace_bytes = uses_batch(spec) ? 2 * (size_t)m.c * sizeof(float) : 0,
                                  .scratch_bytes = spec->mode == KI_TRAIN ? sums_bytes(backend, &m) : 0,
                                  .backward_reads_src = true,

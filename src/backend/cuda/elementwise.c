@@ -7,38 +7,30 @@ static const char *slice_of(const void *map, const ki_cuda_map *m, int64_t c) {
     return (const char *)map + (size_t)c * m->element_bytes;
 }
 
+static cudaError_t relu_queue(const cuda_op *op, cudaStream_t stream, bool is_backward) {
+    const ki_cuda_map *src = &op->src[0], *dst = &op->dst;
+    return is_backward ? ki_cuda_sum(stream, dst->is_bf16, dst->n, dst->c, 1, op->b.diff_dst, &dst->pitch,
+                                     op->b.dst, dst->pitch, false, op->b.diff_src[0], src->pitch)
+                       : ki_cuda_sum(stream, dst->is_bf16, dst->n, dst->c, 1, op->b.src, &src->pitch, NULL, 0,
+                                     true, op->b.dst, dst->pitch);
+}
+
 static kith_status relu_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                ki_kernel **ret_kernel, kith_error *err) {
-    KI_TRY(ki_cuda_op_new(&ki_cuda_relu, backend, spec, ret_kernel, err));
+    KI_TRY(ki_cuda_op_new(&ki_cuda_relu, backend, spec, relu_queue, ret_kernel, err));
     *ret_info = (ki_kernel_info){.backward_reads_dst = true};
-    return KITH_OK;
-}
-
-static kith_status relu_forward(ki_kernel *kernel, kith_error *err) {
-    const cuda_op *op = ki_cuda_op_of(kernel);
-    KI_CUDA(ki_cuda_sum(ki_cuda_op_stream(op), op->dst.is_bf16, op->dst.n, op->dst.c, 1, op->b.src,
-                        &op->src[0].pitch, NULL, 0, true, op->b.dst, op->dst.pitch));
-    return KITH_OK;
-}
-
-static kith_status relu_backward(ki_kernel *kernel, kith_error *err) {
-    const cuda_op *op = ki_cuda_op_of(kernel);
-    if (!op->b.diff_src[0]) return KITH_OK;
-    KI_CUDA(ki_cuda_sum(ki_cuda_op_stream(op), op->dst.is_bf16, op->dst.n, op->dst.c, 1, op->b.diff_dst,
-                        &op->dst.pitch, op->b.dst, op->dst.pitch, false, op->b.diff_src[0],
-                        op->src[0].pitch));
     return KITH_OK;
 }
 
 const ki_kernel_type ki_cuda_relu = {.create = relu_create,
                                      .bind = ki_cuda_op_bind,
-                                     .forward = relu_forward,
-                                     .backward = relu_backward,
+                                     .forward = ki_cuda_op_forward,
+                                     .backward = ki_cuda_op_backward,
                                      .free = ki_cuda_op_free};
 
 static kith_status add_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                               ki_kernel **ret_kernel, kith_error *err) {
-    KI_TRY(ki_cuda_op_new(&ki_cuda_add, backend, spec, ret_kernel, err));
+    KI_TRY(ki_cuda_op_new(&ki_cuda_add, backend, spec, NULL, ret_kernel, err));
     *ret_info = (ki_kernel_info){.shares_diff = true, .mask_in_join = spec->has_relu};
     return KITH_OK;
 }
@@ -66,7 +58,7 @@ const ki_kernel_type ki_cuda_add = {.create = add_create,
 
 static kith_status concat_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                  ki_kernel **ret_kernel, kith_error *err) {
-    KI_TRY(ki_cuda_op_new(&ki_cuda_concat, backend, spec, ret_kernel, err));
+    KI_TRY(ki_cuda_op_new(&ki_cuda_concat, backend, spec, NULL, ret_kernel, err));
     *ret_info = (ki_kernel_info){.backward_reads_dst = spec->masked_src != 0, .joins = true};
     return KITH_OK;
 }
