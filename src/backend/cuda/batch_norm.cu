@@ -414,12 +414,12 @@ extern "C" size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors) {
 }
 
 extern "C" cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn_args *bn) {
-    if (ki_cuda_bn_is_once(bn, false)) return ki_cuda_bn_forward_once(stream, bn);
+    if (ki_cuda_bn_is_once(bn, false)) return ki_cuda_bn_once(stream, bn, false);
     return bn->is_bf16 ? forward_of<ki_bf16>(stream, bn) : forward_of<float>(stream, bn);
 }
 
 extern "C" cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn_args *bn) {
     if (bn->has_add && bn->n_parts > 2) return backward_of_sum(stream, bn);
-    if (ki_cuda_bn_is_once(bn, true)) return ki_cuda_bn_backward_once(stream, bn);
+    if (ki_cuda_bn_is_once(bn, true)) return ki_cuda_bn_once(stream, bn, true);
     return bn->is_bf16 ? backward_of<ki_bf16>(stream, bn) : backward_of<float>(stream, bn);
 }

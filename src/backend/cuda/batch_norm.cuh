@@ -9,9 +9,8 @@
 bool ki_cuda_bn_is_once(const ki_cuda_bn_args *bn, bool is_backward);
 /* Most chunks of pixels of that way, for scratch: [chunks, 2, c] floats. */
 int ki_cuda_bn_once_chunks(int64_t n, int64_t c, int n_processors);
-cudaError_t ki_cuda_bn_forward_once(cudaStream_t stream, const ki_cuda_bn_args *bn);
-/* Sums the parts itself only where there are at most two. */
-cudaError_t ki_cuda_bn_backward_once(cudaStream_t stream, const ki_cuda_bn_args *bn);
+/* Backward sums the parts itself only where there are at most two. */
+cudaError_t ki_cuda_bn_once(cudaStream_t stream, const ki_cuda_bn_args *bn, bool is_backward);
 
 namespace {
 

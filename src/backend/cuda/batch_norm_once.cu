@@ -475,6 +475,17 @@ cudaError_t backward(cudaStream_t stream, const ki_cuda_bn_args *bn, const once 
     return bn->n_parts == 1 ? backward_of<T, V, 1>(stream, bn, o) : backward_of<T, V, 2>(stream, bn, o);
 }
 
+template <typename T, int V>
+cudaError_t launch(cudaStream_t stream, const ki_cuda_bn_args *bn, bool is_backward, const once &o) {
+    return is_backward ? backward<T, V>(stream, bn, o) : forward<T, V>(stream, bn, o);
+}
+
+template <typename T>
+cudaError_t launch_of(cudaStream_t stream, const ki_cuda_bn_args *bn, bool is_backward, const once &o) {
+    return is_wide<T>(bn) ? launch<T, ki_pack<T>::N>(stream, bn, is_backward, o)
+                          : launch<T, 1>(stream, bn, is_backward, o);
+}
+
 } // namespace
 
 /* The one place that chooses. One launch saves a launch, a wait and the second reading of what it keeps, but a part of a
@@ -502,19 +513,9 @@ int ki_cuda_bn_once_chunks(int64_t n, int64_t c, int n_processors) {
     return most;
 }
 
-cudaError_t ki_cuda_bn_forward_once(cudaStream_t stream, const ki_cuda_bn_args *bn) {
+cudaError_t ki_cuda_bn_once(cudaStream_t stream, const ki_cuda_bn_args *bn, bool is_backward) {
     once o;
-    if (!plan(bn, false, &o)) return cudaErrorNotSupported;
-    if (bn->is_bf16)
-        return is_wide<ki_bf16>(bn) ? forward<ki_bf16, 8>(stream, bn, o) : forward<ki_bf16, 1>(stream, bn, o);
-    return is_wide<float>(bn) ? forward<float, 4>(stream, bn, o) : forward<float, 1>(stream, bn, o);
-}
-
-cudaError_t ki_cuda_bn_backward_once(cudaStream_t stream, const ki_cuda_bn_args *bn) {
-    once o;
-    if (!plan(bn, true, &o)) return cudaErrorNotSupported;
-    if (bn->is_bf16)
-        return is_wide<ki_bf16>(bn) ? backward<ki_bf16, 8>(stream, bn, o)
-                                    : backward<ki_bf16, 1>(stream, bn, o);
-    return is_wide<float>(bn) ? backward<float, 4>(stream, bn, o) : backward<float, 1>(stream, bn, o);
+    if (!plan(bn, is_backward, &o)) return cudaErrorNotSupported;
+    return bn->is_bf16 ? launch_of<ki_bf16>(stream, bn, is_backward, o)
+                       : launch_of<float>(stream, bn, is_backward, o);
 }
