@@ -176,16 +176,6 @@ static cudaError_t run_sum(const job *j, char *set) {
                        j->has_relu ? NULL : set + (size_t)j->n_parts * map, j->pitch, j->has_relu,
                        set + (size_t)(j->n_parts + 1) * map, j->pitch);
 }
-static cudaError_t run_columns(const job *j, char *set) {
-    const size_t map = map_bytes(j->n, j->pitch);
-    const void *part[1] = {set};
-    return ki_cuda_columns(stream, is_bf16, ki_cuda_of(backend)->n_processors, j->n, j->c, j->pitch, 1, part,
-                           set + map, set + 2 * map, param(4), scratch, ki_cuda_of(backend)->counters);
-}
-static cudaError_t run_bias(const job *j, char *set) {
-    return ki_cuda_bias(stream, is_bf16, j->n, j->c, set, j->pitch, param(1), true,
-                        set + map_bytes(j->n, j->pitch), j->pitch);
-}
 static ki_cuda_lrn_args lrn_of(const job *j, char *set) {
     const size_t map = map_bytes(j->n, j->pitch);
     return (ki_cuda_lrn_args){.is_bf16 = is_bf16,
@@ -484,13 +474,6 @@ static void other_kernels(void) {
     plain_rows("join of 2, masked", run_sum, 4, 4, adds, N_LAYERS(adds), false, 2);
     static const layer joins[] = {{192, 28, 1, 0, false}, {480, 14, 1, 0, false}, {832, 7, 1, 0, false}};
     plain_rows("join of 4, masked", run_sum, 6, 6, joins, N_LAYERS(joins), false, 4);
-    static const layer biases[] = {{64, 114, 1, 0, false},
-                                   {192, 57, 1, 0, false},
-                                   {128, 28, 1, 256, false},
-                                   {208, 14, 1, 512, false},
-                                   {384, 7, 1, 1024, false}};
-    plain_rows("bias + relu", run_bias, 2, 2, biases, N_LAYERS(biases), true, 1);
-    plain_rows("bias gradient, masked", run_columns, 3, 3, biases, N_LAYERS(biases), true, 1);
     static const layer norms[] = {{64, 57, 1, 0, false}, {192, 57, 1, 0, false}};
     plain_rows("lrn forward", run_lrn_forward, 3, 2, norms, N_LAYERS(norms), false, 1);
     plain_rows("lrn backward", run_lrn_backward, 3, 3, norms, N_LAYERS(norms), false, 1);

@@ -70,16 +70,6 @@ double ki_cuda_bn_kept(const ki_cuda_bn_args *bn, bool is_backward);
 cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn_args *bn);
 cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn_args *bn);
 
-/* sums[c] += over pixels of d = (sum of parts) where mask > 0; d goes to `out` too. At most 4 parts; mask and out may
- * be NULL, out may be one of the parts; all have the same pitch. The gradient of a bias. */
-size_t ki_cuda_columns_scratch(int64_t n, int64_t c, int n_processors);
-cudaError_t ki_cuda_columns(cudaStream_t stream, bool is_bf16, int n_processors, int64_t n, int64_t c,
-                            int64_t pitch, int n_parts, const void *const *part, const void *mask, void *out,
-                            float *sums, float *scratch, unsigned *counters);
-/* dst = src + bias [c], then ReLU. dst may be src. */
-cudaError_t ki_cuda_bias(cudaStream_t stream, bool is_bf16, int64_t n, int64_t c, const void *src,
-                         int64_t src_pitch, const float *bias, bool has_relu, void *dst, int64_t dst_pitch);
-
 /* pool (core/op.h). `place` holds, per value of dst [pixels, c], where in its window a maximum came from: written by
  * forward unless NULL, read by backward. k is at most 15 for maxima. */
 typedef struct ki_cuda_pool_args {
