@@ -53,13 +53,6 @@ static void set(ki_choices *choices, const char *key, const char *value) {
     assert_ok(ki_choices_set(choices, key, value, &err), &err);
 }
 
-static void write_file(const char *text) {
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void test_choices_come_back(void **state) {
     (void)state;
     ki_choices *choices = open_choices("Card 9, x");
@@ -104,7 +97,7 @@ static void test_a_bad_file_is_ignored(void **state) {
     set(choices, "z", "there");
     ki_choices_free(choices); /* makes the folder */
     for (size_t i = 0; i < N_ROWS(bad); i++) {
-        write_file(bad[i]);
+        testing_write(path, bad[i]);
         n_lines = 0;
         choices = open_choices("Card 9, x");
         assert_int_equal(n_lines, 1);

@@ -20,12 +20,6 @@ static int set_up(void **state) {
     return run("printf 'data: {root: %s/glyphs, train_classes: 4}\\n' > '%s/recipe.yaml'", folder, folder);
 }
 
-static int tear_down(void **state) {
-    (void)state;
-    testing_clean_up();
-    return 0;
-}
-
 static void check(const char *data, int64_t n_wanted) {
     kith_error err = {0};
     kith_array x = {0}, y = {0};
@@ -73,5 +67,5 @@ int main(void) {
         cmocka_unit_test(test_recipe),
         cmocka_unit_test(test_no_data),
     };
-    return cmocka_run_group_tests_name("examples/pixels", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("examples/pixels", tests, set_up, testing_tear_down);
 }

@@ -266,12 +266,6 @@ static void test_map_draws(void **state) {
     assert_one_line();
 }
 
-static int remove_files(void **state) {
-    (void)state;
-    testing_clean_up();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_equals_the_reference),
@@ -284,5 +278,5 @@ int main(void) {
         cmocka_unit_test(test_bench_prints_json),
         cmocka_unit_test(test_map_draws),
     };
-    return cmocka_run_group_tests(tests, NULL, remove_files);
+    return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }

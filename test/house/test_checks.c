@@ -146,10 +146,7 @@ static void test_counting(void **state) {
         "\t\t<system-out></system-out>\n";
     char path[128];
     snprintf(path, sizeof path, "%s/report.xml", testing_folder());
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(report, file);
-    fclose(file);
+    testing_write(path, report);
     assert_int_equal(run("awk -f %s/scripts/count-tests.awk %s", KITH_SOURCE_DIR, path), 1);
     assert_string_equal(output, "4 passed, 4 failed, 2 skipped\n");
     assert_runs(run("sed -n '/\"skipped\"/,/\"crash\"/{/crash/!p}' %s | awk -f %s/scripts/count-tests.awk",

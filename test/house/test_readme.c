@@ -84,13 +84,7 @@ static void run_sample(const char *file, int line, const char *command, const ch
 static char *read_file(const char *name) {
     char path[LONGEST];
     snprintf(path, sizeof path, "%s/%s", KITH_SOURCE_DIR, name);
-    FILE *file = fopen(path, "r");
-    if (!file) fail_msg("%s cannot be read", path);
-    char *text = test_calloc(1, 1 << 20);
-    const size_t n = fread(text, 1, (1 << 20) - 1, file);
-    text[n] = '\0';
-    fclose(file);
-    return text;
+    return testing_read(path);
 }
 
 static int run_samples(const char *name) {
@@ -105,7 +99,7 @@ static int run_samples(const char *name) {
         run_sample(name, number, line + 2, next_line(line), end);
         n_run++;
     }
-    test_free(text);
+    free(text);
     return n_run;
 }
 

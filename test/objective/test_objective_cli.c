@@ -14,10 +14,7 @@ static char folder[256], output[1 << 16];
 static void write_text(const char *name, const char *text) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
+    testing_write(path, text);
 }
 
 static void write_array(const char *name, kith_dtype dtype, int n_dims, const int64_t *dim, void *data) {
@@ -122,17 +119,14 @@ static void test_drawing(void **state) {
     expect(0, "", "objective r.yaml --plot made_up.svg");
     expect(0, "total", "objective r.yaml --labels y.npy --embedding x.npy --plot real.svg");
     snprintf(path, sizeof path, "%s/real.svg", folder);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    const size_t n = fread(output, 1, sizeof output - 1, file);
-    output[n] = '\0';
-    fclose(file);
-    assert_true(strncmp(output, "<svg", 4) == 0);
-    assert_non_null(strstr(output, "binomial: weight of a pair"));
+    char *svg = testing_read(path);
+    assert_true(strncmp(svg, "<svg", 4) == 0);
+    assert_non_null(strstr(svg, "binomial: weight of a pair"));
     int n_dots = 0;
-    for (const char *at = output; (at = strstr(at, "<circle")) != NULL; at++) n_dots++;
+    for (const char *at = svg; (at = strstr(at, "<circle")) != NULL; at++) n_dots++;
     assert_int_equal(n_dots, N * (N - 1) + 2); /* one for each ordered pair, two in the legend */
-    assert_string_equal(output + n - 7, "</svg>\n");
+    assert_string_equal(svg + strlen(svg) - 7, "</svg>\n");
+    free(svg);
 }
 
 static void test_one_line_for_bad_input(void **state) {

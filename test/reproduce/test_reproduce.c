@@ -25,17 +25,17 @@ static void make_list(void) {
                     testing_folder()) != 0)
         fail_msg("%s", output);
     snprintf(text, sizeof text, "%s/list/tables.yaml", testing_folder());
-    tiny_write(text,
-               "title: Tiny\n"
-               "order:\n"
-               "  - {groups: [base], seeds: 1}\n"
-               "  - {groups: [base, more], seeds: all}\n"
-               "tables: [{name: all, title: All}]\n"
-               "rows:\n"
-               "  - {name: plain, group: base, table: all}\n"
-               "  - {name: other, group: base, table: all, baseline: plain}\n"
-               "  - {name: short, recipe: plain, set: [optim.steps=4], group: more, table: all}\n"
-               "  - {name: plain-all, of: plain, block: all_orders, group: more, table: all}\n");
+    testing_write(text,
+                  "title: Tiny\n"
+                  "order:\n"
+                  "  - {groups: [base], seeds: 1}\n"
+                  "  - {groups: [base, more], seeds: all}\n"
+                  "tables: [{name: all, title: All}]\n"
+                  "rows:\n"
+                  "  - {name: plain, group: base, table: all}\n"
+                  "  - {name: other, group: base, table: all, baseline: plain}\n"
+                  "  - {name: short, recipe: plain, set: [optim.steps=4], group: more, table: all}\n"
+                  "  - {name: plain-all, of: plain, block: all_orders, group: more, table: all}\n");
     is_made = true;
 }
 
@@ -58,13 +58,6 @@ static int reproduce(const char *out, const char *arguments) {
     snprintf(make, sizeof make, "%s/%s", testing_folder(), out);
     mkdir(make, 0777);
     return testing_run(output, sizeof output, "%s", command(out, arguments));
-}
-
-static bool exists(const char *out, const char *name) {
-    char path[4096];
-    struct stat info;
-    snprintf(path, sizeof path, "%s/%s/%s", testing_folder(), out, name);
-    return stat(path, &info) == 0;
 }
 
 static double number(const char *out, const char *name, const char *at) {
@@ -106,7 +99,7 @@ static void test_order_and_results(void **state) {
     }
     wants("6 runs: 6 done, 0 were there, 0 of other recipes, 0 failed, 0 left for later");
     for (size_t i = 0; i < N_ROWS(files); i++) {
-        if (!exists("whole", files[i])) fail_msg("no %s", files[i]);
+        if (!tiny_exists("whole", files[i])) fail_msg("no %s", files[i]);
     }
     static const char *const numbers[] = {"result.test.recall.1", "result.test.recall.8",
                                           "result.test.map_at_r", "result.test.r_precision",
@@ -146,7 +139,7 @@ static void test_only_and_seed_from(void **state) {
     (void)state;
     if (reproduce("some", "--seeds 1 --seed-from 7 --only 'oth*,nothing'") != 0) fail_msg("%s", output);
     wants("1 runs: 1 done");
-    assert_true(exists("some", "results/other-seed7.json"));
+    assert_true(tiny_exists("some", "results/other-seed7.json"));
     assert_int_equal(1, reproduce("some", "--only nothing"));
     wants("no row of");
 }
@@ -174,7 +167,7 @@ static void test_no_run_past_the_time(void **state) {
     if (reproduce("late", "--seeds 1 -s optim.steps=6 --minutes 0.00001") != 0) fail_msg("%s", output);
     wants("left for later");
     wants("3 runs: 0 done, 1 were there, 0 of other recipes, 0 failed, 2 left for later");
-    assert_false(exists("late", "results/other-seed0.json"));
+    assert_false(tiny_exists("late", "results/other-seed0.json"));
 }
 
 /* Started three times at once, each run is one process's, and the results are those of one process. */
@@ -203,7 +196,7 @@ static void test_side_by_side(void **state) {
         fail_msg("%s", output);
     wants("another process is at it");
     wants("1 with another process");
-    assert_false(exists("taken", "results/plain-seed0.json"));
+    assert_false(tiny_exists("taken", "results/plain-seed0.json"));
 }
 
 /* A search of settings: classes held out of the training classes are all that is looked at. */
@@ -212,13 +205,14 @@ static void test_search_on_validation_classes(void **state) {
     char path[4096];
     make_list();
     snprintf(path, sizeof path, "%s/list/search.yaml", testing_folder());
-    tiny_write(path,
-               "set: [data.validation=0.5, eval.select=validation, eval.test=false, eval.watch_test=false]\n"
-               "tables: [{name: all, title: All}]\n"
-               "rows:\n"
-               "  - {name: plain, block: validation, table: all}\n"
-               "  - {name: fast, recipe: plain, set: [optim.lr=1e-2], block: validation, table: all, "
-               "baseline: plain}\n");
+    testing_write(
+        path,
+        "set: [data.validation=0.5, eval.select=validation, eval.test=false, eval.watch_test=false]\n"
+        "tables: [{name: all, title: All}]\n"
+        "rows:\n"
+        "  - {name: plain, block: validation, table: all}\n"
+        "  - {name: fast, recipe: plain, set: [optim.lr=1e-2], block: validation, table: all, "
+        "baseline: plain}\n");
     if (testing_run(
             output, sizeof output,
             "cd %s && %s reproduce list/search.yaml --seeds 1 --out search/results --runs search/runs --page "
@@ -253,8 +247,8 @@ static void test_a_failing_run_is_recorded(void **state) {
     wants("2/3 other seed 0: failed:");
     wants("unknown loss 'tripelt'");
     wants("3 runs: 2 done, 0 were there, 0 of other recipes, 1 failed");
-    assert_true(exists("failing", "results/other-seed0.failed.json"));
-    assert_true(exists("failing", "results/short-seed0.json"));
+    assert_true(tiny_exists("failing", "results/other-seed0.failed.json"));
+    assert_true(tiny_exists("failing", "results/short-seed0.json"));
     char *page = tiny_read("failing", "page.md");
     assert_non_null(strstr(page, "## Runs that failed\n\n* other, seed 0: "));
     free(page);
@@ -263,7 +257,7 @@ static void test_a_failing_run_is_recorded(void **state) {
         0, testing_run(output, sizeof output, "cd %s/list && mv other.good other.yaml", testing_folder()));
     if (reproduce("failing", "--seeds 1") != 0) fail_msg("%s", output);
     wants("3 runs: 1 done, 2 were there");
-    assert_false(exists("failing", "results/other-seed0.failed.json"));
+    assert_false(tiny_exists("failing", "results/other-seed0.failed.json"));
 }
 
 static void test_broken_results_are_refused(void **state) {
@@ -288,14 +282,14 @@ static void test_broken_results_are_refused(void **state) {
     mkdir(path, 0777);
     snprintf(path, sizeof path, "%s/broken/results/plain-seed0.json", testing_folder());
     for (size_t i = 0; i < N_ROWS(rows); i++) {
-        tiny_write(path, rows[i].text);
+        testing_write(path, rows[i].text);
         for (int table = 0; table < 2; table++) {
             assert_int_equal(1, reproduce("broken", table ? "--table" : "--seeds 1"));
             wants(rows[i].wanted);
             wants("remove the file to run it again");
             if (strstr(output, ": runs in")) fail_msg("something was run: %s", output);
         }
-        assert_false(exists("broken", "page.md"));
+        assert_false(tiny_exists("broken", "page.md"));
     }
 }
 
@@ -324,7 +318,7 @@ static void test_bad_lists(void **state) {
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/bad.yaml", testing_folder());
-        tiny_write(path, rows[i].text);
+        testing_write(path, rows[i].text);
         assert_int_equal(1, testing_run(output, sizeof output, "%s reproduce %s --table --page %s/bad.md",
                                         testing_program(), path, testing_folder()));
         wants(rows[i].wanted);
@@ -336,7 +330,7 @@ static void test_a_recipe_that_selects_on_test_fails(void **state) {
     (void)state;
     assert_int_equal(1, reproduce("habit", "--seeds 1 --only plain -s eval.select=test"));
     wants("chooses nothing on test classes");
-    assert_false(exists("habit", "results/plain-seed0.json"));
+    assert_false(tiny_exists("habit", "results/plain-seed0.json"));
 }
 
 /* ---- stopping and killing ---- */
@@ -409,23 +403,17 @@ static void test_stopped_and_gone_on_with(void **state) {
     for (int ms = 400; ms >= 25; ms /= 2) { /* until one is caught at work */
         assert_int_equal(0, testing_run(output, sizeof output, "rm -rf %s/stopped", testing_folder()));
         const pid_t pid = start("stopped");
-        for (int waited = 0; waited < 5000 && !exists("stopped", "runs"); waited += 5) sleep_ms(5);
+        for (int waited = 0; waited < 5000 && !tiny_exists("stopped", "runs"); waited += 5) sleep_ms(5);
         sleep_ms(ms);
         kill(pid, SIGTERM);
         status = finish(pid);
         if (status == 128 + SIGTERM) break;
     }
     assert_int_equal(status, 128 + SIGTERM);
-    assert_true(exists("stopped", "page.md"));
+    assert_true(tiny_exists("stopped", "page.md"));
     assert_int_equal(0, finish(start("stopped")));
-    if (!exists("calm", "page.md")) assert_int_equal(0, finish(start("calm")));
+    if (!tiny_exists("calm", "page.md")) assert_int_equal(0, finish(start("calm")));
     assert_same_figures("calm", "stopped");
-}
-
-static int clean_up(void **state) {
-    (void)state;
-    testing_clean_up();
-    return 0;
 }
 
 int main(void) {
@@ -444,5 +432,5 @@ int main(void) {
         cmocka_unit_test(test_killed_and_gone_on_with),
         cmocka_unit_test(test_stopped_and_gone_on_with),
     };
-    return cmocka_run_group_tests_name("reproduce", tests, NULL, clean_up);
+    return cmocka_run_group_tests_name("reproduce", tests, NULL, testing_tear_down);
 }

@@ -16,21 +16,6 @@
 
 static char output[1 << 16];
 
-static char *read_text(const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (!file) fail_msg("cannot read %s", path);
-    char *text = malloc(1 << 20);
-    const size_t n = fread(text, 1, (1 << 20) - 1, file);
-    text[n] = '\0';
-    fclose(file);
-    return text;
-}
-
-static void write_text(const char *path, const char *text) {
-    FILE *file = fopen(path, "w");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0) fail_msg("cannot write %s", path);
-}
-
 static void assert_same_text(const char *found_path, const char *wanted_path) {
     if (testing_run(output, sizeof output, "diff %s %s", wanted_path, found_path) != 0)
         fail_msg("%s differs: %s", found_path, output);
@@ -114,7 +99,7 @@ static void test_notes_are_checked(void **state) {
         kith_error err = {0};
         kith_reproduce_options o = options_of();
         o.notes = path;
-        write_text(path, rows[i].text);
+        testing_write(path, rows[i].text);
         assert_int_equal(kith_reproduce_table(&o, &err), KITH_EFORMAT);
         if (!strstr(err.message, rows[i].wanted)) fail_msg("'%s', wanted '%s'", err.message, rows[i].wanted);
     }
@@ -122,9 +107,9 @@ static void test_notes_are_checked(void **state) {
     kith_error err = {0};
     kith_reproduce_options o = options_of();
     o.notes = path;
-    write_text(path, "<!-- top -->\n<!-- a word or two -->\nWords.\n");
+    testing_write(path, "<!-- top -->\n<!-- a word or two -->\nWords.\n");
     assert_ok(kith_reproduce_table(&o, &err), &err);
-    char *page = read_text(o.page);
+    char *page = testing_read(o.page);
     assert_non_null(strstr(page, "<!-- a word or two -->\nWords.\n"));
     free(page);
 }
@@ -136,7 +121,7 @@ static void test_nothing_yet(void **state) {
     o.out = "/nowhere/at/all";
     o.notes = NULL;
     assert_ok(kith_reproduce_table(&o, &err), &err);
-    char *page = read_text(o.page);
+    char *page = testing_read(o.page);
     assert_non_null(strstr(page, "0 runs."));
     assert_non_null(strstr(page, "| better > plain | +3.0 | – | not known yet |"));
     free(page);
@@ -148,7 +133,7 @@ static void test_out_of_memory(void **state) {
     const kith_reproduce_options o = options_of();
     kith_status status = KITH_ENOMEM;
     int n = 0;
-    write_text(o.page, "old\n");
+    testing_write(o.page, "old\n");
     for (; status != KITH_OK && n < 5000; n++) {
         kith_error err = {0};
         ki_alloc_fail_after(n);
@@ -157,7 +142,7 @@ static void test_out_of_memory(void **state) {
         if (status == KITH_OK) break;
         assert_int_equal(status, KITH_ENOMEM);
         assert_true(err.message[0] != '\0');
-        char *page = read_text(o.page);
+        char *page = testing_read(o.page);
         assert_string_equal(page, "old\n");
         free(page);
     }
@@ -185,11 +170,11 @@ static void test_odd_curves(void **state) {
             "{\"row\": \"plain\", \"recipe\": \"plain\", \"seed\": 0, \"experiment_sha256\": \"e\", "
             "\"recipe_sha256\": \"c\", \"result\": {\"test\": {\"recall\": {\"1\": 0.5}}}, \"curves\": %s}",
             curves[i]);
-        write_text(path, text);
+        testing_write(path, text);
         assert_ok(kith_reproduce_table(&o, &err), &err);
         if (i > 0) continue;
         snprintf(path, sizeof path, "%s/plain-better.svg", o.pictures);
-        char *svg = read_text(path);
+        char *svg = testing_read(path);
         assert_null(strstr(svg, "nan"));
         assert_null(strstr(svg, "inf"));
         free(svg);
@@ -253,12 +238,6 @@ static void test_shipped_lists(void **state) {
     ki_list_release(&list);
 }
 
-static int clean_up(void **state) {
-    (void)state;
-    testing_clean_up();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_page_is_the_stored_one), cmocka_unit_test(test_arithmetic),
@@ -266,5 +245,5 @@ int main(void) {
         cmocka_unit_test(test_out_of_memory),          cmocka_unit_test(test_odd_curves),
         cmocka_unit_test(test_shipped_lists),
     };
-    return cmocka_run_group_tests_name("reproduce/page", tests, NULL, clean_up);
+    return cmocka_run_group_tests_name("reproduce/page", tests, NULL, testing_tear_down);
 }

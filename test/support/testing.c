@@ -49,6 +49,31 @@ const char *testing_folder(void) {
     return folder;
 }
 
+int testing_tear_down(void **state) {
+    (void)state;
+    testing_clean_up();
+    return 0;
+}
+
+char *testing_read(const char *path) {
+    FILE *file = fopen(path, "rb");
+    size_t n = 0, room = 1 << 16;
+    char *text = malloc(room);
+    if (!file || !text) fail_msg("cannot read %s", path);
+    while ((n += fread(text + n, 1, room - 1 - n, file)) == room - 1) {
+        text = realloc(text, room *= 2);
+        if (!text) abort();
+    }
+    text[n] = '\0';
+    fclose(file);
+    return text;
+}
+
+void testing_write(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0) fail_msg("cannot write %s", path);
+}
+
 int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) {
     char command[8192], whole[8300];
     va_list ap;

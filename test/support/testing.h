@@ -32,6 +32,11 @@ const char *testing_shared(const char *path);
 /* A new empty folder for this process's files; removed by testing_clean_up. */
 const char *testing_folder(void);
 void testing_clean_up(void);
+int testing_tear_down(void **state); /* the same, for a group of tests */
+
+/* A text file as a string, to be freed, and the reverse; fail the test when that cannot be done. */
+char *testing_read(const char *path);
+void testing_write(const char *path, const char *text);
 
 /* Run a shell command; returns its exit status, and its output (stdout and stderr together, cut at
  * ret_bytes - 1) in ret_output. */

@@ -1,6 +1,7 @@
 #include "train/recipe.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -180,11 +181,7 @@ static void test_same_run_or_another(void **state) {
 /* docs/training.md has a row for every key, with the default it has. */
 static void test_every_key_is_documented(void **state) {
     (void)state;
-    static char page[1 << 17];
-    FILE *file = fopen(KITH_SOURCE_DIR "/docs/training.md", "r");
-    assert_non_null(file);
-    page[fread(page, 1, sizeof page - 1, file)] = '\0';
-    fclose(file);
+    char *page = testing_read(KITH_SOURCE_DIR "/docs/training.md");
     const ki_recipe_section *section;
     for (size_t i = 0; (section = ki_recipe_section_at(i)); i++) {
         char title[64], row[256], text[160];
@@ -199,6 +196,7 @@ static void test_every_key_is_documented(void **state) {
             if (!found || (end && found > end)) fail_msg("section %s has no row %s", section->name, row + 1);
         }
     }
+    free(page);
 }
 
 static void test_no_memory(void **state) {

@@ -35,13 +35,6 @@ static const char *word(const char *out, const char *path) {
     return text;
 }
 
-static bool exists(const char *out, const char *name) {
-    char path[4096];
-    struct stat info;
-    snprintf(path, sizeof path, "%s/%s/%s", testing_folder(), out, name);
-    return stat(path, &info) == 0;
-}
-
 /* A real, if small, learning task: R@1 on classes the network never saw. */
 static void test_training_helps_on_unseen_classes(void **state) {
     (void)state;
@@ -83,9 +76,10 @@ static void test_what_a_run_leaves(void **state) {
                                         "checkpoints/step-00000028.safetensors"};
     if (tiny_train(output, "leaves", "") != 0) fail_msg("%s", output);
     for (size_t i = 0; i < N_ROWS(files); i++) {
-        if (!exists("leaves", files[i])) fail_msg("there is no %s", files[i]);
+        if (!tiny_exists("leaves", files[i])) fail_msg("there is no %s", files[i]);
     }
-    if (exists("leaves", "checkpoints/step-00000024.safetensors")) fail_msg("an old checkpoint was kept");
+    if (tiny_exists("leaves", "checkpoints/step-00000024.safetensors"))
+        fail_msg("an old checkpoint was kept");
     /* Plain lines in a pipe: no control characters. */
     assert_null(strchr(output, '\r'));
     assert_null(strchr(output, '\033'));
@@ -111,7 +105,7 @@ static void test_what_a_run_leaves(void **state) {
 static void test_the_printed_recipe_makes_the_same_model(void **state) {
     (void)state;
     char recipe[4096];
-    if (!exists("leaves", "model.safetensors")) test_what_a_run_leaves(NULL);
+    if (!tiny_exists("leaves", "model.safetensors")) test_what_a_run_leaves(NULL);
     snprintf(recipe, sizeof recipe, "%s/printed.yaml", testing_folder());
     assert_int_equal(0, testing_run(output, sizeof output, "%s train %s --print-recipe > %s",
                                     testing_program(), tiny_make(), recipe));
@@ -124,7 +118,7 @@ static void test_the_printed_recipe_makes_the_same_model(void **state) {
 /* Nothing of what reads images shows in what is learnt: the state after the last step is the same. */
 static void test_the_loader_changes_no_bit(void **state) {
     (void)state;
-    if (!exists("leaves", "model.safetensors")) test_what_a_run_leaves(NULL);
+    if (!tiny_exists("leaves", "model.safetensors")) test_what_a_run_leaves(NULL);
     if (tiny_train(output, "loader",
                    "-s loader.workers=3 -s loader.cache=0 -s loader.ahead=1 -s log_every=7") != 0)
         fail_msg("%s", output);
@@ -157,15 +151,15 @@ static void check_refused(int wanted_status, const char *wanted, int status) {
 
 static void test_refusals_take_one_line(void **state) {
     (void)state;
-    if (!exists("leaves", "model.safetensors")) test_what_a_run_leaves(NULL);
+    if (!tiny_exists("leaves", "model.safetensors")) test_what_a_run_leaves(NULL);
     check_refused(1, "already holds a run", tiny_train(output, "leaves", ""));
     check_refused(1, "optim.lr is '3e-3' there and '1' here",
                   tiny_train(output, "leaves", "--resume -s optim.lr=1"));
     check_refused(1, "did you mean 'steps'", tiny_train(output, "typo", "-s optim.stesp=3"));
-    if (exists("typo", "")) fail_msg("a folder was made for a recipe that is wrong");
+    if (tiny_exists("typo", "")) fail_msg("a folder was made for a recipe that is wrong");
     check_refused(1, "eval.select: test", tiny_train(output, "on-test", "-s eval.select=test"));
     check_refused(1, "no such", tiny_train(output, "nowhere", "-s data.root=/nowhere/at/all"));
-    if (exists("nowhere", "")) fail_msg("a folder is left of a run that could not begin");
+    if (tiny_exists("nowhere", "")) fail_msg("a folder is left of a run that could not begin");
     check_refused(2, "--sett", tiny_train(output, "usage", "--sett a=b"));
     check_refused(1, "batch (balanced)", tiny_train(output, "too-many", "-s batch.classes=50"));
 }
@@ -344,7 +338,7 @@ static void test_test_classes_left_alone(void **state) {
     assert_string_equal(word("alone", "test.recall.1"), "");
     assert_string_equal(word("alone", "untrained.recall.1"), "");
     assert_true(number("alone", "validation.recall.1") >= 0);
-    assert_false(exists("alone", "test"));
+    assert_false(tiny_exists("alone", "test"));
 }
 
 static void test_folds_and_seeds(void **state) {

@@ -5,16 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kith/status.h"
 #include "support/testing.h"
 
 enum { TINY_OUTPUT = 1 << 16 };
-
-static inline void tiny_write(const char *path, const char *text) {
-    FILE *file = fopen(path, "w");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0) fail_msg("cannot write %s", path);
-}
 
 /* 18 glyph classes of 8 images in FOLDER/tiny (9 train, 2 of them validation), and FOLDER/tiny.yaml. */
 static inline const char *tiny_make(void) {
@@ -40,7 +36,7 @@ static inline const char *tiny_make(void) {
              "threads: 1\n"
              "log_every: 5\n",
              folder);
-    tiny_write(recipe, text);
+    testing_write(recipe, text);
     is_made = true;
     return recipe;
 }
@@ -58,17 +54,18 @@ static inline int tiny_count_lines(const char *text) {
     return n;
 }
 
-/* A file of a run as one string (to be freed), or NULL. */
+/* A file of a run as one string, to be freed. */
 static inline char *tiny_read(const char *out, const char *name) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s/%s", testing_folder(), out, name);
-    FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
-    char *text = malloc(1 << 22);
-    const size_t n = fread(text, 1, (1 << 22) - 1, file);
-    text[n] = '\0';
-    fclose(file);
-    return text;
+    return testing_read(path);
+}
+
+static inline bool tiny_exists(const char *out, const char *name) {
+    char path[4096];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s/%s", testing_folder(), out, name);
+    return stat(path, &info) == 0;
 }
 
 /* Same bytes? Prints which file when not. */
