@@ -8,6 +8,7 @@
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels.h"
+#include "support/op_check.h"
 #include "support/testing.h"
 
 #ifdef KI_EMULATE_HEADERS
@@ -47,11 +48,7 @@ static cudaStream_t stream;
 
 static int open_device(void **state) {
     (void)state;
-    kith_error err;
-    if (ki_backend_open("cuda", NULL, &backend, &err) != KITH_OK) {
-        print_message("%s\n", err.message);
-        exit(77);
-    }
+    backend = op_backend("cuda", NULL);
     stream = ki_cuda_stream(backend);
     return 0;
 }

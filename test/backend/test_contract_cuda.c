@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/op_case.h"
+#include "support/op_check.h"
 #include "support/testing.h"
 
 #ifdef KI_EMULATE_TESTS
@@ -17,18 +17,11 @@ static ki_backend *cuda[2], *ref;
 
 static int open_all(void **state) {
     (void)state;
-    kith_error err;
-    const ki_backend_options options[] = {{.precision = KI_FLOAT32, .deterministic = true},
-                                          {.precision = KI_BF16, .deterministic = true}};
-    if (ki_backend_open("cuda", &options[0], &cuda[0], &err) != KITH_OK) {
-        print_message("%s\n", err.message);
-        exit(77);
-    }
-    if (ki_backend_open("cuda", &options[1], &cuda[1], &err) == KITH_OK &&
-        ki_backend_open("ref", NULL, &ref, &err) == KITH_OK)
-        return 0;
-    print_error("%s\n", err.message);
-    return -1;
+    for (int i = 0; i < 2; i++)
+        cuda[i] = op_backend(
+            "cuda", &(ki_backend_options){.precision = i ? KI_BF16 : KI_FLOAT32, .deterministic = true});
+    ref = op_backend("ref", NULL);
+    return 0;
 }
 
 static int close_all(void **state) {
@@ -39,49 +32,9 @@ static int close_all(void **state) {
     return 0;
 }
 
-static void step_of(op_run *run) {
-    kith_error err;
-    if (op_run_forward(run, &err) != KITH_OK) fail_msg("%s: %s", run->c->line, err.message);
-    if (run->spec.mode == KI_TRAIN && op_run_backward(run, &err) != KITH_OK)
-        fail_msg("%s: %s", run->c->line, err.message);
-}
-
 static void test_parameter_gradients_accumulate(void **state) {
     (void)state;
-    op_case cases[OP_MAX_CASES];
-    const int n = op_cases_read("small", cases);
-    int n_params = 0;
-    for (int i = 0; i < n; i++) {
-        op_run once, twice;
-        kith_error err;
-        if (cases[i].infer || !cuda[0]->type->kernels[cases[i].kind]) continue;
-        assert_ok(op_run_init(&once, &cases[i], cuda[0], &err), &err);
-        assert_ok(op_run_init(&twice, &cases[i], cuda[0], &err), &err);
-        step_of(&once);
-        step_of(&twice);
-        twice.keeps_diffs = true;
-        step_of(&twice);
-        for (int p = 0; p < once.n_params; p++) {
-            if (!once.param[p].trained) continue;
-            for (int64_t j = 0; j < once.param[p].n; j++) once.param[p].diff[j] *= 2;
-            const double error = op_relative_l2(twice.param[p].diff, once.param[p].diff, once.param[p].n);
-            if (!(error < 1e-6))
-                fail_msg("%s: two backwards give %s a gradient %.3g off twice one", cases[i].line,
-                         once.param[p].name, error);
-            n_params++;
-        }
-        op_run_release(&once);
-        op_run_release(&twice);
-    }
-    assert_true(n_params >= 8);
-}
-
-static void assert_same(const op_run *run, const char *what, const ki_real *a, const ki_real *b, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        if (memcmp(&a[i], &b[i], sizeof *a) != 0)
-            fail_msg("%s: %s[%lld] is %.9g, then %.9g", run->c->line, what, (long long)i, (double)a[i],
-                     (double)b[i]);
-    }
+    assert_true(op_check_accumulates(cuda[0], "cuda") >= 8);
 }
 
 /* Large enough for several blocks. */
@@ -107,15 +60,9 @@ static void test_same_bits_every_time(void **state) {
             if (!cuda[0]->type->kernels[c.kind]) continue;
             assert_ok(op_run_init(&a, &c, cuda[precision], &err), &err);
             assert_ok(op_run_init(&b, &c, cuda[precision], &err), &err);
-            step_of(&a);
-            step_of(&b);
-            assert_same(&a, "dst", a.dst, b.dst, a.n_dst);
-            for (int k = 0; k < a.spec.n_src; k++)
-                assert_same(&a, "diff_src", a.diff_src[k], b.diff_src[k], a.n_src[k]);
-            for (int p = 0; p < a.n_params; p++) {
-                assert_same(&a, "param", a.param[p].value, b.param[p].value, a.param[p].n);
-                assert_same(&a, "diff_param", a.param[p].diff, b.param[p].diff, a.param[p].n);
-            }
+            op_run_step(&a);
+            op_run_step(&b);
+            op_check_same(&a, &b, precision ? "bf16" : "float32");
             op_run_release(&a);
             op_run_release(&b);
         }

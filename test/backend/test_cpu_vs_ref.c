@@ -3,48 +3,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/op_case.h"
+#include "support/op_check.h"
 #include "support/testing.h"
 
 /* Sums of float in another order, and Winograd's transforms in convolutions. */
 static double tolerance_of(ki_op_kind kind) { return kind == KI_OP_CONV2D ? 1e-4 : 1e-5; }
-
-static void compare(const op_case *c, const char *what, const ki_real *a, const ki_real *b, int64_t n,
-                    double *worst) {
-    const double error = op_relative_l2(a, b, n);
-    if (!(error <= tolerance_of(c->kind)))
-        fail_msg("%s: %s is off by %.3g relative L2, wanted at most %.3g", c->line, what, error,
-                 tolerance_of(c->kind));
-    if (error > *worst) *worst = error;
-}
 
 static void compare_case(const op_case *c, ki_backend *cpu, ki_backend *ref, double *worst) {
     op_run a, b;
     kith_error err;
     assert_ok(op_run_init(&a, c, cpu, &err), &err);
     assert_ok(op_run_init(&b, c, ref, &err), &err);
-    op_run *const runs[] = {&a, &b};
-    for (int i = 0; i < 2; i++) {
-        if (op_run_forward(runs[i], &err) != KITH_OK) fail_msg("%s: forward: %s", c->line, err.message);
-        if (runs[i]->spec.mode == KI_INFER) continue;
-        if (op_run_backward(runs[i], &err) != KITH_OK) fail_msg("%s: backward: %s", c->line, err.message);
-    }
-    compare(c, "dst", a.dst, b.dst, a.n_dst, worst);
-    for (int i = 0; i < a.n_params; i++) {
-        if (!a.param[i].trained)
-            compare(c, a.param[i].name, a.param[i].value, b.param[i].value, a.param[i].n, worst);
-    }
-    if (a.spec.mode == KI_TRAIN) {
-        char what[64];
-        for (int i = 0; i < a.spec.n_src; i++) {
-            snprintf(what, sizeof what, "the gradient of source %d", i);
-            if (a.spec.wants_diff_src[i]) compare(c, what, a.diff_src[i], b.diff_src[i], a.n_src[i], worst);
-        }
-        for (int i = 0; i < a.n_params; i++) {
-            snprintf(what, sizeof what, "the gradient of %s", a.param[i].name);
-            if (a.param[i].trained) compare(c, what, a.param[i].diff, b.param[i].diff, a.param[i].n, worst);
-        }
-    }
+    op_run_step(&a);
+    op_run_step(&b);
+    op_check_near(&a, &b, "cpu", tolerance_of(c->kind), worst);
     op_run_release(&a);
     op_run_release(&b);
 }
@@ -53,12 +25,9 @@ static ki_backend *cpu, *ref;
 
 static int open_both(void **state) {
     (void)state;
-    kith_error err;
-    if (ki_backend_open("ref", NULL, &ref, &err) == KITH_OK &&
-        ki_backend_open("cpu", NULL, &cpu, &err) == KITH_OK)
-        return 0;
-    print_error("%s\n", err.message);
-    return -1;
+    ref = op_backend("ref", NULL);
+    cpu = op_backend("cpu", NULL);
+    return 0;
 }
 
 static int close_both(void **state) {

@@ -6,17 +6,13 @@
 #include "core/backend.h"
 #include "core/rng.h"
 #include "core/tensor.h"
+#include "support/op_check.h"
 #include "support/testing.h"
 
 enum { N = 3, MB = 4, H = 21, W = 25, OH = 13, OW = 18 };
 
 static ki_backend *open_with(ki_precision precision) {
-    ki_backend *backend = NULL;
-    kith_error err;
-    const ki_backend_options options = {.precision = precision};
-    if (ki_backend_open("cuda", &options, &backend, &err) == KITH_OK) return backend;
-    print_message("%s\n", err.message);
-    exit(77);
+    return op_backend("cuda", &(ki_backend_options){.precision = precision});
 }
 
 static void *to_device(ki_backend *b, const void *host, size_t bytes) {

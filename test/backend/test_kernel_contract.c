@@ -3,6 +3,7 @@
  * gradients do what they say, and
  * running out of memory is an error that leaves nothing behind. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,90 +11,36 @@
 #include "core/parallel.h"
 #include "kith/array.h"
 #include "kith/log.h"
-#include "support/op_case.h"
+#include "support/op_check.h"
 #include "support/testing.h"
 
 static const char *const backends[] = {"ref", "cpu"};
 enum { N_BACKENDS = N_ROWS(backends) };
 
-static ki_backend *backend_new(const char *name) {
-    ki_backend *backend = NULL;
-    kith_error err;
-    assert_ok(ki_backend_open(name, NULL, &backend, &err), &err);
-    return backend;
-}
-
-static void step_of(op_run *run) {
-    kith_error err;
-    if (op_run_forward(run, &err) != KITH_OK) fail_msg("%s: %s", run->c->line, err.message);
-    if (run->spec.mode == KI_TRAIN && op_run_backward(run, &err) != KITH_OK)
-        fail_msg("%s: %s", run->c->line, err.message);
-}
-
 static void test_parameter_gradients_accumulate(void **state) {
     (void)state;
-    op_case cases[OP_MAX_CASES];
-    const int n = op_cases_read("small", cases);
     for (int b = 0; b < N_BACKENDS; b++) {
-        ki_backend *backend = backend_new(backends[b]);
-        int n_params = 0;
-        for (int i = 0; i < n; i++) {
-            op_run once, twice;
-            kith_error err;
-            if (cases[i].infer) continue;
-            assert_ok(op_run_init(&once, &cases[i], backend, &err), &err);
-            assert_ok(op_run_init(&twice, &cases[i], backend, &err), &err);
-            step_of(&once);
-            step_of(&twice);
-            twice.keeps_diffs = true;
-            step_of(&twice);
-            for (int p = 0; p < once.n_params; p++) {
-                if (!once.param[p].trained) continue;
-                for (int64_t j = 0; j < once.param[p].n; j++) once.param[p].diff[j] *= 2;
-                const double error = op_relative_l2(twice.param[p].diff, once.param[p].diff, once.param[p].n);
-                if (!(error < 1e-6))
-                    fail_msg("%s on %s: two backwards give %s a gradient %.3g off twice one", cases[i].line,
-                             backends[b], once.param[p].name, error);
-                n_params++;
-            }
-            op_run_release(&once);
-            op_run_release(&twice);
-        }
-        assert_true(n_params > 10);
+        ki_backend *backend = op_backend(backends[b], NULL);
+        assert_true(op_check_accumulates(backend, backends[b]) > 10);
         ki_backend_close(backend);
     }
 }
 
-static void assert_same_bits(const op_case *c, const char *backend, int n_threads, const char *what,
-                             const ki_real *a, const ki_real *b, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        if (memcmp(&a[i], &b[i], sizeof *a) != 0)
-            fail_msg("%s on %s: %s[%lld] is %.9g with one thread and %.9g with %d", c->line, backend, what,
-                     (long long)i, (double)a[i], (double)b[i], n_threads);
-    }
-}
-
 static void check_threads(const char *name, const op_case *c) {
-    ki_backend *backend = backend_new(name);
+    ki_backend *backend = op_backend(name, NULL);
     for (int n_threads = 2; n_threads <= 3; n_threads++) {
         op_run one, many;
         kith_error err;
+        char how[64];
         ki_threads_set(1);
         assert_ok(op_run_init(&one, c, backend, &err), &err);
-        step_of(&one);
+        op_run_step(&one);
         ki_threads_set(n_threads);
         assert_ok(op_run_init(&many, c, backend, &err), &err);
-        step_of(&many);
+        op_run_step(&many);
         ki_threads_set(0);
-        assert_same_bits(c, name, n_threads, "dst", one.dst, many.dst, one.n_dst);
-        for (int i = 0; one.spec.mode == KI_TRAIN && i < one.spec.n_src; i++)
-            assert_same_bits(c, name, n_threads, "diff_src", one.diff_src[i], many.diff_src[i], one.n_src[i]);
-        for (int i = 0; i < one.n_params; i++) {
-            assert_same_bits(c, name, n_threads, "param", one.param[i].value, many.param[i].value,
-                             one.param[i].n);
-            assert_same_bits(c, name, n_threads, "diff_param", one.param[i].diff, many.param[i].diff,
-                             one.param[i].n);
-        }
+        snprintf(how, sizeof how, "%s, with one thread and %d", name, n_threads);
+        op_check_same(&one, &many, how);
         op_run_release(&one);
         op_run_release(&many);
     }
@@ -132,7 +79,7 @@ static void test_join(void **state) {
     (void)state;
     enum { N = 2 * 20 * 5 * 5 };
     for (int b = 0; b < N_BACKENDS; b++) {
-        ki_backend *backend = backend_new(backends[b]);
+        ki_backend *backend = op_backend(backends[b], NULL);
         const ki_backend_type *type = backend->type;
         kith_error err;
         ki_edge edge = {.shape = KI_SHAPE4(2, 20, 5, 5), .layout = KI_NATIVE};
@@ -178,7 +125,7 @@ static const float *golden(const kith_tensors *tensors, const char *name, int64_
 /* Against torch.optim.Adam with weight_decay and torch.optim.AdamW, five steps. */
 static void check_adam(const char *backend_name, const kith_tensors *tensors, bool is_adamw) {
     enum { N = 40, STEPS = 5 };
-    ki_backend *backend = backend_new(backend_name);
+    ki_backend *backend = op_backend(backend_name, NULL);
     const ki_backend_type *type = backend->type;
     kith_error err;
     void *device[4]; /* value, diff, m, v */
@@ -244,7 +191,7 @@ static void test_sum_squares(void **state) {
     const int64_t n[N_RUNS] = {0, 1, 17, 8192, 8193, LONG};
     kith_error err;
     for (int b = 0; b < N_BACKENDS; b++) {
-        ki_backend *backend = backend_new(backends[b]);
+        ki_backend *backend = op_backend(backends[b], NULL);
         const ki_backend_type *type = backend->type;
         void *x = NULL, *dst = NULL;
         assert_ok(type->alloc(backend, LONG * sizeof(float), &x, &err), &err);
@@ -291,7 +238,7 @@ static void test_linear_grad(void **state) {
     for (int i = 0; i < MB * OC; i++) diff_dst[i] = (ki_real)((i * 11) % 17) / 8 - 1;
     kith_error err;
     for (int b = 0; b < N_BACKENDS; b++) {
-        ki_backend *backend = backend_new(backends[b]);
+        ki_backend *backend = op_backend(backends[b], NULL);
         const ki_backend_type *type = backend->type;
         ki_edge edge = {.shape = KI_SHAPE2(MB, IC), .layout = KI_PLAIN};
         edge.bytes = type->edge_bytes(backend, &edge.shape, edge.layout);
@@ -340,7 +287,7 @@ static void test_bf16_is_refused(void **state) {
 static void test_label_out_of_range(void **state) {
     (void)state;
     for (int b = 0; b < N_BACKENDS; b++) {
-        ki_backend *backend = backend_new(backends[b]);
+        ki_backend *backend = op_backend(backends[b], NULL);
         op_case c;
         op_run run;
         kith_error err = {0};
@@ -359,7 +306,7 @@ static void test_label_out_of_range(void **state) {
 
 static void test_ref_refuses_fusions(void **state) {
     (void)state;
-    ki_backend *backend = backend_new("ref");
+    ki_backend *backend = op_backend("ref", NULL);
     ki_kernel_info info;
     ki_kernel *kernel = NULL;
     kith_error err;
@@ -378,7 +325,7 @@ static void test_out_of_memory(void **state) {
     (void)state;
     for (int b = 0; b < N_BACKENDS; b++) {
         for (size_t i = 0; i < N_ROWS(split); i++) {
-            ki_backend *backend = backend_new(backends[b]);
+            ki_backend *backend = op_backend(backends[b], NULL);
             op_case c;
             op_case_parse(split[i], &c);
             kith_memory_stats before, after;

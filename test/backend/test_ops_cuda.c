@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/op_case.h"
+#include "support/op_check.h"
 #include "support/testing.h"
 
 typedef struct side {
@@ -25,15 +25,6 @@ static const side sides[] = {
 };
 
 static ki_backend *ref, *cuda[2];
-
-static void compare(const side *s, const op_case *c, const char *what, const ki_real *a, const ki_real *b,
-                    int64_t n, double *worst) {
-    const double error = op_relative_l2(a, b, n), most = s->tolerance;
-    if (!(error <= most))
-        fail_msg("%s in %s: %s is off by %.3g relative L2, wanted at most %.3g", c->line, s->name, what,
-                 error, most);
-    if (error > *worst) *worst = error;
-}
 
 /* ref computes on what bf16 keeps of the values, as the device does: a convolution's weights and bias too, or a
  * ReLU behind it would cut at other places. */
@@ -93,24 +84,7 @@ static void compare_case(const side *s, const op_case *c, double *worst) {
     leave_out_flips(&a, &b, c, s);
     backward(&a, c, s);
     backward(&b, c, s);
-    compare(s, c, "dst", a.dst, b.dst, a.n_dst, worst);
-    for (int i = 0; i < a.n_params; i++) {
-        if (!a.param[i].trained)
-            compare(s, c, a.param[i].name, a.param[i].value, b.param[i].value, a.param[i].n, worst);
-    }
-    if (a.spec.mode == KI_TRAIN) {
-        char what[64];
-        for (int i = 0; i < a.spec.n_src; i++) {
-            snprintf(what, sizeof what, "the gradient of source %d", i);
-            if (a.spec.wants_diff_src[i])
-                compare(s, c, what, a.diff_src[i], b.diff_src[i], a.n_src[i], worst);
-        }
-        for (int i = 0; i < a.n_params; i++) {
-            snprintf(what, sizeof what, "the gradient of %s", a.param[i].name);
-            if (a.param[i].trained)
-                compare(s, c, what, a.param[i].diff, b.param[i].diff, a.param[i].n, worst);
-        }
-    }
+    op_check_near(&a, &b, s->name, s->tolerance, worst);
     if (!op_run_gaps_are_intact(&a)) fail_msg("%s in %s: written between the pixels", c->line, s->name);
     op_run_release(&a);
     op_run_release(&b);
@@ -118,17 +92,10 @@ static void compare_case(const side *s, const op_case *c, double *worst) {
 
 static int open_all(void **state) {
     (void)state;
-    kith_error err;
-    const ki_backend_options options[] = {{.precision = KI_FLOAT32}, {.precision = KI_BF16}};
-    if (ki_backend_open("cuda", &options[0], &cuda[0], &err) != KITH_OK) {
-        print_message("%s\n", err.message);
-        exit(77);
-    }
-    if (ki_backend_open("cuda", &options[1], &cuda[1], &err) == KITH_OK &&
-        ki_backend_open("ref", NULL, &ref, &err) == KITH_OK)
-        return 0;
-    print_error("%s\n", err.message);
-    return -1;
+    for (int i = 0; i < 2; i++)
+        cuda[i] = op_backend("cuda", &(ki_backend_options){.precision = i ? KI_BF16 : KI_FLOAT32});
+    ref = op_backend("ref", NULL);
+    return 0;
 }
 
 static int close_all(void **state) {

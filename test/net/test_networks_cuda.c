@@ -12,6 +12,7 @@
 #include "core/rng.h"
 #include "net/net.h"
 #include "nn/plan.h"
+#include "support/op_check.h"
 #include "support/testing.h"
 
 #ifdef KI_EMULATE_TESTS
@@ -33,11 +34,7 @@ static void open_side(side *s, const char *device, ki_precision precision, const
                       ki_mode mode) {
     kith_error err;
     *s = (side){0};
-    const ki_backend_options options = {.precision = precision};
-    if (ki_backend_open(device, &options, &s->backend, &err) != KITH_OK) {
-        print_message("%s\n", err.message);
-        exit(77);
-    }
+    s->backend = op_backend(device, &(ki_backend_options){.precision = precision});
     const ki_net_options net = {.backbone = backbone, .c = 3, .h = size, .w = size, .embedding = DIM};
     assert_ok(ki_net_init(&net, &s->net, &err), &err);
     assert_ok(ki_params_new(s->net.graph, s->backend, &s->params, &err), &err);

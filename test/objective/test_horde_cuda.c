@@ -5,18 +5,15 @@
 #include "objective/both.h"
 #include "objective/cuda/reg_moments.h"
 #include "objective/reg/moments.h"
+#include "support/op_check.h"
 
 static ki_backend *backend, *half; /* float32, bf16 */
 
 static int open_devices(void **state) {
     (void)state;
-    kith_error err = {0};
-    const ki_backend_options options = {.precision = KI_BF16};
-    kith_status status = ki_backend_open("cuda", NULL, &backend, &err);
-    if (status == KITH_OK) status = ki_backend_open("cuda", &options, &half, &err);
-    if (status == KITH_OK) return 0;
-    print_message("%s\n", err.message);
-    exit(status == KITH_EUNSUPPORTED ? 77 : 1);
+    backend = op_backend("cuda", NULL);
+    half = op_backend("cuda", &(ki_backend_options){.precision = KI_BF16});
+    return 0;
 }
 
 static int close_devices(void **state) {

@@ -3,16 +3,14 @@
 #include <math.h>
 
 #include "objective/both.h"
+#include "support/op_check.h"
 
 static ki_backend *backend;
 
 static int open_device(void **state) {
     (void)state;
-    kith_error err = {0};
-    const kith_status status = ki_backend_open("cuda", NULL, &backend, &err);
-    if (status == KITH_OK) return 0;
-    print_message("%s\n", err.message);
-    exit(status == KITH_EUNSUPPORTED ? 77 : 1);
+    backend = op_backend("cuda", NULL);
+    return 0;
 }
 
 static int close_device(void **state) {
