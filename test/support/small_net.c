@@ -53,6 +53,14 @@ void small_net_build(ki_graph *g, bool dropout) {
     ki_graph_tap(g, ki_graph_softmax_xent(g, "loss", x), "loss");
 }
 
+ki_graph *small_net_graph(bool dropout) {
+    ki_graph *graph = NULL;
+    kith_error err;
+    assert_ok(ki_graph_new(&graph, &err), &err);
+    small_net_build(graph, dropout);
+    return graph;
+}
+
 void small_net_shake(ki_params *params, double span, ki_real *buffer) {
     kith_error err;
     for (int i = 0; i < ki_params_count(params); i++) {

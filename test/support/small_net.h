@@ -10,6 +10,7 @@ enum { SMALL_NET_C = 3, SMALL_NET_H = 13, SMALL_NET_W = 12, SMALL_NET_CLASSES = 
 
 /* Taps: map, pooled, embedding, logits, loss. `dropout` puts one before the embedding. */
 void small_net_build(ki_graph *graph, bool dropout);
+ki_graph *small_net_graph(bool dropout); /* the same in a new graph */
 
 /* Move every parameter off its initial value, at which a batch norm's folding would hardly show, by up to half of
  * `span`. What is drawn depends on the parameter's name: backends keep them in orders of their own. `buffer` has
