@@ -1,112 +1,30 @@
-#include "train/learner.h"
+#include "train/learning.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/rng.h"
-#include "io/yaml.h"
 #include "kith/log.h"
-#include "nn/plan.h"
-#include "support/testing.h"
-#include "train/recipe.h"
 
-enum { SIDE = 16, CLASSES = 4, DIM = 8, MOST_IMAGES = 16 };
+enum { MOST_IMAGES = 16 };
 
-/* A small network with an objective and an optimizer, and images drawn at random. */
-typedef struct setup {
-    ki_arena arena;
-    ki_backend *backend;
-    ki_net net;
-    ki_params *params;
-    ki_objective *objective;
-    ki_optim_settings optim;
-    ki_learner *learner;
-    float image[MOST_IMAGES * SIDE * SIDE];
-    int32_t label[MOST_IMAGES];
-} setup;
+static float images[MOST_IMAGES * SIDE * SIDE];
+static int32_t labels[MOST_IMAGES];
 
-static const ki_value *parse(setup *s, const char *yaml) {
-    ki_value *root = NULL;
-    kith_error err;
-    assert_ok(ki_yaml_parse(yaml, strlen(yaml), "test", &s->arena, &root, &err), &err);
-    return root;
+static void draw_images(void) {
+    ki_rng rng = ki_rng_at(5, KI_RNG_TEST, 0, 0);
+    for (size_t i = 0; i < N_ROWS(images); i++) images[i] = 2 * ki_rng_float(&rng) - 1;
+    for (int i = 0; i < MOST_IMAGES; i++) labels[i] = i / 2 % CLASSES;
 }
 
 static setup *make(const char *objective, const char *optim, int64_t batch, bool frozen_bn) {
-    setup *s = calloc(1, sizeof *s);
-    kith_error err;
-    assert_ok(ki_backend_open("cpu", NULL, &s->backend, &err), &err);
-    const ki_net_options net = {.backbone = "convnet4",
-                                .settings = parse(s, "{width: 16}"),
-                                .c = 1,
-                                .h = SIDE,
-                                .w = SIDE,
-                                .embedding = DIM};
-    assert_ok(ki_net_init(&net, &s->net, &err), &err);
-    assert_ok(ki_params_new(s->net.graph, s->backend, &s->params, &err), &err);
-    assert_ok(ki_params_init(s->params, 3, &err), &err);
-    const ki_sizes sizes = {.n_classes = CLASSES, .embedding = DIM, .pooled = 16, .map = 16};
-    assert_ok(ki_objective_new(parse(s, objective), &sizes, 3, &s->objective, &err), &err);
-    assert_ok(ki_optim_parse(parse(s, optim), &s->optim, &err), &err);
-    const ki_learner_settings settings = {.backend = s->backend,
-                                          .net = &s->net,
-                                          .params = s->params,
-                                          .objective = s->objective,
-                                          .batch = batch,
-                                          .n_micro = (int)s->optim.accumulate,
-                                          .frozen_bn = frozen_bn,
-                                          .seed = 3,
-                                          .optim = &s->optim};
-    assert_ok(ki_learner_new(&settings, &s->learner, &err), &err);
-    ki_rng rng = ki_rng_at(5, KI_RNG_TEST, 0, 0);
-    for (size_t i = 0; i < N_ROWS(s->image); i++) s->image[i] = 2 * ki_rng_float(&rng) - 1;
-    for (int i = 0; i < MOST_IMAGES; i++) s->label[i] = i / 2 % CLASSES;
-    return s;
-}
-
-static void release(setup *s) {
-    ki_learner_free(s->learner);
-    ki_objective_free(s->objective);
-    ki_params_free(s->params);
-    ki_net_release(&s->net);
-    ki_backend_close(s->backend);
-    ki_arena_release(&s->arena);
-    free(s);
+    return setup_make(op_backend("cpu", NULL), 1, 16, objective, optim,
+                      (ki_learner_settings){.batch = batch, .frozen_bn = frozen_bn});
 }
 
 static void add(setup *s, int first, int n, uint64_t step) {
     kith_error err;
-    const ki_learner_batch batch = {
-        .n = n, .data = s->image + first * SIDE * SIDE, .label = s->label + first};
+    const ki_learner_batch batch = {.n = n, .data = images + first * SIDE * SIDE, .label = labels + first};
     assert_ok(ki_learner_add(s->learner, &batch, step, &err), &err);
-}
-
-static void update(setup *s, double lr) {
-    kith_error err;
-    assert_ok(ki_learner_update(s->learner, lr, &err), &err);
-}
-
-static ki_learner_values read(setup *s) {
-    ki_learner_values values;
-    kith_error err;
-    assert_ok(ki_learner_read(s->learner, &values, &err), &err);
-    return values;
-}
-
-/* All trained values of the network, one behind the other. */
-static float *values_of(const setup *s, int64_t *ret_n) {
-    kith_error err;
-    float *all = malloc((size_t)ki_learner_model_n(s->params) * sizeof *all);
-    int64_t n = 0;
-    for (int i = 0; i < ki_params_count(s->params); i++) {
-        const ki_param *p = ki_params_at(s->params, i);
-        assert_ok(ki_params_get(s->params, p, all + n, &err), &err);
-        n += p->n;
-    }
-    *ret_n = n;
-    return all;
 }
 
 static void test_loss_falls(void **state) {
@@ -120,7 +38,7 @@ static void test_loss_falls(void **state) {
         if (step == 0) first = last;
     }
     if (!(last < 0.5 * first)) fail_msg("the loss went from %g to %g", first, last);
-    release(s);
+    setup_release(s);
 }
 
 /* AM-softmax is a mean over items, and frozen batch norms keep items apart: two halves make the whole. */
@@ -144,8 +62,8 @@ static void test_accumulation_equals_the_larger_batch(void **state) {
     if (!(off_proxies < 1e-6)) fail_msg("proxies differ by %g", off_proxies);
     free(a);
     free(b);
-    release(whole);
-    release(halves);
+    setup_release(whole);
+    setup_release(halves);
 }
 
 /* Energy confusion alone: its gradient trains the embedding layer and nothing below it. */
@@ -159,7 +77,7 @@ static void test_a_gradient_that_stops_at_the_embedding(void **state) {
     if (v.grad_norm[KI_GROUP_BACKBONE] != 0 || !(v.grad_norm[KI_GROUP_EMBEDDING] > 0))
         fail_msg("gradient norms %g below and %g in the layer; wanted 0 and more than 0",
                  v.grad_norm[KI_GROUP_BACKBONE], v.grad_norm[KI_GROUP_EMBEDDING]);
-    release(s);
+    setup_release(s);
 }
 
 /* By differences: moving one weight of the embedding layer changes the value as the gradient says. */
@@ -191,7 +109,7 @@ static void check_layer_gradient(const char *objective) {
         fail_msg("%s: slope along the gradient %g, its squared length %g", objective, found, wanted);
     free(value);
     free(diff);
-    release(s);
+    setup_release(s);
 }
 
 static void test_gradient_of_the_embedding_layer(void **state) {
@@ -214,21 +132,22 @@ static void test_smaller_batches(void **state) {
         assert_true(isfinite(read(s).total));
     }
     kith_error err;
-    const ki_learner_batch too_many = {.n = 17, .data = s->image, .label = s->label};
+    const ki_learner_batch too_many = {.n = 17, .data = images, .label = labels};
     assert_int_equal(ki_learner_add(s->learner, &too_many, 0, &err), KITH_EINVAL);
-    release(s);
+    setup_release(s);
 }
 
 static void test_not_a_number(void **state) {
     (void)state;
     setup *s = make("{loss: binomial}", "{lr: 1e-3, steps: 1}", 16, false);
     kith_error err;
-    s->image[5] = NAN;
-    const ki_learner_batch batch = {.n = 16, .data = s->image, .label = s->label};
+    images[5] = NAN;
+    const ki_learner_batch batch = {.n = 16, .data = images, .label = labels};
     kith_status status = ki_learner_add(s->learner, &batch, 0, &err);
     if (status == KITH_OK) status = ki_learner_update(s->learner, 1e-3, &err);
+    draw_images();
     assert_int_equal(status, KITH_ENUMERIC);
-    release(s);
+    setup_release(s);
 }
 
 /* Saved, loaded into a fresh learner, and both go on: the same bits. */
@@ -240,38 +159,20 @@ static void test_saved_state_goes_on_to_the_same_bits(void **state) {
     for (size_t o = 0; o < N_ROWS(objectives); o++) {
         setup *a = make(objectives[o], "{lr: 1e-2, steps: 1}", 16, false);
         setup *b = make(objectives[o], "{lr: 1e-2, steps: 1}", 16, false);
-        kith_error err;
-        kith_tensors_writer *writer = NULL;
-        kith_tensors *tensors = NULL;
-        char path[4096];
-        snprintf(path, sizeof path, "%s/learner.safetensors", testing_folder());
         for (uint64_t step = 0; step < 3; step++) {
             add(a, 0, 16, step);
             update(a, 1e-2);
         }
-        assert_ok(kith_tensors_writer_new(&writer, &err), &err);
-        assert_ok(ki_learner_save(a->learner, writer, &err), &err);
-        assert_ok(kith_tensors_writer_save(writer, path, &err), &err);
-        kith_tensors_writer_free(writer);
-        assert_ok(kith_tensors_open(path, &tensors, &err), &err);
-        assert_ok(ki_learner_load(b->learner, tensors, &err), &err);
-        kith_tensors_free(tensors);
+        hand_over(a, b);
         for (uint64_t step = 3; step < 6; step++) {
             add(a, 0, 16, step);
             update(a, 1e-2);
             add(b, 0, 16, step);
             update(b, 1e-2);
         }
-        int64_t n = 0;
-        float *x = values_of(a, &n), *y = values_of(b, &n);
-        for (int64_t i = 0; i < n; i++) {
-            if (memcmp(&x[i], &y[i], sizeof *x) != 0)
-                fail_msg("value %lld is %g and %g", (long long)i, (double)x[i], (double)y[i]);
-        }
-        free(x);
-        free(y);
-        release(a);
-        release(b);
+        assert_same_values(a, b);
+        setup_release(a);
+        setup_release(b);
     }
 }
 
@@ -287,10 +188,11 @@ static void test_a_step_allocates_nothing(void **state) {
     }
     kith_memory_stats_get(&after);
     assert_int_equal(after.n_allocations - before.n_allocations, 0);
-    release(s);
+    setup_release(s);
 }
 
 int main(void) {
+    draw_images();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss_falls),
         cmocka_unit_test(test_accumulation_equals_the_larger_batch),

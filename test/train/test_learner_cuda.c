@@ -1,35 +1,15 @@
 /* The learner that stays on the device against the one on the host: the same losses and parameters step by
  * step, through warm-up, recording and launching; micro-batches, resuming, stopped gradients, bad numbers. */
+#include "train/learning.h"
+
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/alloc.h"
 #include "core/rng.h"
-#include "io/yaml.h"
-#include "kith/array.h"
-#include "objective/engine.h"
-#include "support/testing.h"
 #include "train/describer.h"
 #include "train/embedder.h"
-#include "train/feed.h"
-#include "train/learner.h"
 
-enum { WHOLE = 20, SIDE = 16, CLASSES = 4, DIM = 8, MOST_IMAGES = 24, WIDTH = 8 };
-
-typedef struct setup {
-    ki_arena arena;
-    ki_backend *backend;
-    ki_net net;
-    ki_params *params;
-    ki_objective *objective;
-    ki_optim_settings optim;
-    ki_learner *learner;
-    kith_transform transform;
-    ki_batch_format format;
-    void *pinned;
-} setup;
+enum { WHOLE = 20, MOST_IMAGES = 24, WIDTH = 8 };
 
 /* Images, crops and labels, the same for everybody. */
 static uint8_t pixels[MOST_IMAGES * WHOLE * WHOLE * 3];
@@ -75,101 +55,44 @@ static void draw_images(void) {
     }
 }
 
-static const ki_value *parse(setup *s, const char *yaml) {
-    ki_value *root = NULL;
-    kith_error err;
-    assert_ok(ki_yaml_parse(yaml, strlen(yaml), "test", &s->arena, &root, &err), &err);
-    return root;
-}
-
 static setup *make(const char *device, const char *objective, const char *optim, int64_t batch,
                    bool one_by_one) {
-    setup *s = calloc(1, sizeof *s);
-    kith_error err;
+    const kith_transform t = transform_of();
     /* Two learners are compared bit by bit: they must run the same algorithms. */
-    const ki_backend_options options = {.deterministic = true};
-    if (ki_backend_open(device, &options, &s->backend, &err) != KITH_OK) {
-        print_message("%s\n", err.message);
-        exit(77);
-    }
-    char width[32];
-    snprintf(width, sizeof width, "{width: %d}", WIDTH);
-    const ki_net_options net = {
-        .backbone = "convnet4", .settings = parse(s, width), .c = 3, .h = SIDE, .w = SIDE, .embedding = DIM};
-    assert_ok(ki_net_init(&net, &s->net, &err), &err);
-    assert_ok(ki_params_new(s->net.graph, s->backend, &s->params, &err), &err);
-    assert_ok(ki_params_init(s->params, 3, &err), &err);
-    const ki_sizes sizes = {.n_classes = CLASSES, .embedding = DIM, .pooled = WIDTH, .map = WIDTH};
-    assert_ok(ki_objective_new(parse(s, objective), &sizes, 3, &s->objective, &err), &err);
-    assert_ok(ki_optim_parse(parse(s, optim), &s->optim, &err), &err);
-    s->transform = transform_of();
-    s->format = ki_feed_format(s->backend, &s->transform);
-    const ki_learner_settings settings = {.backend = s->backend,
-                                          .net = &s->net,
-                                          .params = s->params,
-                                          .objective = s->objective,
-                                          .batch = batch,
-                                          .n_micro = (int)s->optim.accumulate,
-                                          .format = s->format,
-                                          .transform = &s->transform,
-                                          .seed = 3,
-                                          .one_by_one = one_by_one,
-                                          .optim = &s->optim};
-    assert_ok(ki_learner_new(&settings, &s->learner, &err), &err);
-    const ki_batch_memory memory = ki_feed_memory(s->backend);
+    ki_backend *backend = op_backend(device, &(ki_backend_options){.deterministic = true});
+    setup *s = setup_make(backend, 3, WIDTH, objective, optim,
+                          (ki_learner_settings){.batch = batch,
+                                                .format = ki_feed_format(backend, &t),
+                                                .transform = &t,
+                                                .one_by_one = one_by_one});
+    const ki_batch_memory memory = ki_feed_memory(backend);
     if (memory.take) s->pinned = memory.take(memory.user, sizeof pixels);
     return s;
 }
 
 static void release(setup *s) {
     const ki_batch_memory memory = ki_feed_memory(s->backend);
-    ki_learner_free(s->learner);
     if (s->pinned) memory.give(memory.user, s->pinned);
-    ki_objective_free(s->objective);
-    ki_params_free(s->params);
-    ki_net_release(&s->net);
-    ki_backend_close(s->backend);
-    ki_arena_release(&s->arena);
-    free(s);
+    setup_release(s);
+}
+
+static ki_batch_format format_of(const setup *s) { return s->learner->settings.format; }
+
+/* Images as the learner takes them: floats, or bytes in the setup's memory and their crop windows. */
+static const void *show(setup *s, int first, int n, const int32_t **ret_window) {
+    *ret_window = NULL;
+    if (format_of(s) == KI_BATCH_FLOAT) return floats + first * 3 * SIDE * SIDE;
+    memcpy(s->pinned, pixels + (size_t)first * WHOLE * WHOLE * 3, (size_t)n * WHOLE * WHOLE * 3);
+    *ret_window = windows + 3 * first;
+    return s->pinned;
 }
 
 static void add(setup *s, int first, int n, uint64_t step) {
     kith_error err;
     ki_learner_batch batch = {.n = n, .label = labels + first};
-    if (s->format == KI_BATCH_FLOAT) {
-        batch.data = floats + first * 3 * SIDE * SIDE;
-    } else {
-        memcpy(s->pinned, pixels + (size_t)first * WHOLE * WHOLE * 3, (size_t)n * WHOLE * WHOLE * 3);
-        batch.data = s->pinned;
-        batch.window = windows + 3 * first;
-    }
+    batch.data = show(s, first, n, &batch.window);
     assert_ok(ki_learner_add(s->learner, &batch, step, &err), &err);
     if (s->pinned) memset(s->pinned, 0x55, sizeof pixels); /* borrowed only until the call returned */
-}
-
-static void update(setup *s, double lr) {
-    kith_error err;
-    assert_ok(ki_learner_update(s->learner, lr, &err), &err);
-}
-
-static ki_learner_values read(setup *s) {
-    ki_learner_values values;
-    kith_error err;
-    assert_ok(ki_learner_read(s->learner, &values, &err), &err);
-    return values;
-}
-
-static float *values_of(const setup *s, int64_t *ret_n) {
-    kith_error err;
-    float *all = malloc((size_t)ki_learner_model_n(s->params) * sizeof *all);
-    int64_t n = 0;
-    for (int i = 0; i < ki_params_count(s->params); i++) {
-        const ki_param *p = ki_params_at(s->params, i);
-        assert_ok(ki_params_get(s->params, p, all + n, &err), &err);
-        n += p->n;
-    }
-    *ret_n = n;
-    return all;
 }
 
 static void near(const char *what, uint64_t step, double found, double wanted, double tolerance) {
@@ -273,24 +196,13 @@ static void test_values_of_the_step_before(void **state) {
 static void test_resume(void **state) {
     (void)state;
     const char *objective = "{loss: amsoftmax}", *optim = "{lr: 1e-2, steps: 1}";
-    kith_error err;
-    char path[4096];
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", testing_folder());
     setup *s = make("cuda", objective, optim, 8, false);
     for (uint64_t step = 0; step < 4; step++) {
         add(s, 8 * (int)(step % 3), 8, step);
         update(s, 1e-2);
     }
-    kith_tensors_writer *writer = NULL;
-    assert_ok(kith_tensors_writer_new(&writer, &err), &err);
-    assert_ok(ki_learner_save(s->learner, writer, &err), &err);
-    assert_ok(kith_tensors_writer_save(writer, path, &err), &err);
-    kith_tensors_writer_free(writer);
     setup *again = make("cuda", objective, optim, 8, false);
-    kith_tensors *tensors = NULL;
-    assert_ok(kith_tensors_open(path, &tensors, &err), &err);
-    assert_ok(ki_learner_load(again->learner, tensors, &err), &err);
-    kith_tensors_free(tensors);
+    hand_over(s, again);
     for (uint64_t step = 4; step < 8; step++) {
         add(s, 8 * (int)(step % 3), 8, step);
         add(again, 8 * (int)(step % 3), 8, step);
@@ -298,11 +210,7 @@ static void test_resume(void **state) {
         update(again, 1e-2);
         assert_true(read(s).total == read(again).total);
     }
-    int64_t n = 0;
-    float *a = values_of(s, &n), *b = values_of(again, &n);
-    assert_memory_equal(a, b, (size_t)n * sizeof *a);
-    free(a);
-    free(b);
+    assert_same_values(s, again);
     release(s);
     release(again);
 }
@@ -354,25 +262,22 @@ static void test_embedder(void **state) {
     for (int w = 0; w < 2; w++) {
         setup *s = both[w];
         ki_embedder *embedder = NULL;
+        const kith_transform t = transform_of();
         const ki_embedder_settings settings = {.backend = s->backend,
                                                .net = &s->net,
                                                .params = s->params,
                                                .tap = "embedding",
                                                .batch = BATCH,
-                                               .format = s->format,
-                                               .transform = &s->transform};
+                                               .format = format_of(s),
+                                               .transform = &t};
         assert_ok(ki_embedder_new(&settings, &embedder, &err), &err);
         assert_int_equal(ki_embedder_dim(embedder), DIM);
         for (int round = 0; round < 2; round++) { /* the second with other parameters */
             memset(rows[w], 0, sizeof rows[w]);
             for (int at = 0; at < MOST_IMAGES; at += BATCH) {
                 const int n = MOST_IMAGES - at < BATCH ? MOST_IMAGES - at : BATCH;
-                ki_embedder_batch batch = {.n = n, .data = floats + at * 3 * SIDE * SIDE};
-                if (s->format != KI_BATCH_FLOAT) {
-                    memcpy(s->pinned, pixels + (size_t)at * WHOLE * WHOLE * 3, (size_t)n * WHOLE * WHOLE * 3);
-                    batch.data = s->pinned;
-                    batch.window = windows + 3 * at;
-                }
+                ki_embedder_batch batch = {.n = n};
+                batch.data = show(s, at, n, &batch.window);
                 assert_ok(ki_embedder_add(embedder, &batch, rows[w] + at * DIM, &err), &err);
                 if (s->pinned) memset(s->pinned, 0x55, sizeof pixels);
             }
@@ -395,6 +300,7 @@ static void describe_all(setup *s, int64_t dim, float *rows) {
     enum { N = 19, BATCH = 8 };
     kith_error err;
     ki_describer *describer = NULL;
+    const kith_transform t = transform_of();
     assert_ok(ki_learner_pull(s->learner, &err), &err);
     assert_int_equal(ki_objective_describe_dim(s->objective), dim);
     const ki_describer_settings settings = {.backend = s->backend,
@@ -402,17 +308,13 @@ static void describe_all(setup *s, int64_t dim, float *rows) {
                                             .params = s->params,
                                             .objective = s->objective,
                                             .batch = BATCH,
-                                            .format = s->format,
-                                            .transform = &s->transform};
+                                            .format = format_of(s),
+                                            .transform = &t};
     assert_ok(ki_describer_new(&settings, &describer, &err), &err);
     for (int at = 0; at < N; at += BATCH) {
         const int n = N - at < BATCH ? N - at : BATCH;
-        ki_embedder_batch batch = {.n = n, .data = floats + at * 3 * SIDE * SIDE};
-        if (s->format != KI_BATCH_FLOAT) {
-            memcpy(s->pinned, pixels + (size_t)at * WHOLE * WHOLE * 3, (size_t)n * WHOLE * WHOLE * 3);
-            batch.data = s->pinned;
-            batch.window = windows + 3 * at;
-        }
+        ki_embedder_batch batch = {.n = n};
+        batch.data = show(s, at, n, &batch.window);
         assert_ok(ki_describer_run(describer, &batch, rows + at * dim, &err), &err);
     }
     ki_describer_free(describer);
@@ -450,11 +352,7 @@ static void test_descriptors(void **state) {
         if (fabs(embedding - 1) > 1e-4 || fabs(order - 1) > 1e-4)
             fail_msg("row %lld: squared lengths %g and %g", (long long)i, embedding, order);
     }
-    int64_t n = 0;
-    float *a = values_of(device, &n), *b = values_of(unasked, &n);
-    assert_memory_equal(a, b, (size_t)n * sizeof *a);
-    free(a);
-    free(b);
+    assert_same_values(device, unasked);
     release(host);
     release(device);
     release(unasked);
@@ -466,13 +364,14 @@ static void test_describer_out_of_memory(void **state) {
     setup *s =
         make("cuda", "{loss: binomial, regularizers: [{name: horde, orders: 2, dimension: 8, embedding: 4}]}",
              "{steps: 1}", 4, false);
+    const kith_transform t = transform_of();
     const ki_describer_settings settings = {.backend = s->backend,
                                             .net = &s->net,
                                             .params = s->params,
                                             .objective = s->objective,
                                             .batch = 4,
-                                            .format = s->format,
-                                            .transform = &s->transform};
+                                            .format = format_of(s),
+                                            .transform = &t};
     kith_status status = KITH_ENOMEM;
     int n = 0;
     for (; status != KITH_OK && n < 3000; n++) {

@@ -1,0 +1,130 @@
+/* A small network with an objective, an optimizer and a learner on one backend, for tests of learners. Included by one
+ * test program each. */
+#ifndef TEST_TRAIN_LEARNING_H
+#define TEST_TRAIN_LEARNING_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/yaml.h"
+#include "support/op_check.h"
+#include "support/testing.h"
+#include "train/learner.h"
+
+enum { SIDE = 16, CLASSES = 4, DIM = 8 };
+
+typedef struct setup {
+    ki_arena arena;
+    ki_backend *backend;
+    ki_net net;
+    ki_params *params;
+    ki_objective *objective;
+    ki_optim_settings optim;
+    ki_learner *learner;
+    void *pinned; /* the test's own; NULL here */
+} setup;
+
+static inline const ki_value *parse(setup *s, const char *yaml) {
+    ki_value *root = NULL;
+    kith_error err;
+    assert_ok(ki_yaml_parse(yaml, strlen(yaml), "test", &s->arena, &root, &err), &err);
+    return root;
+}
+
+/* Takes over the backend. Of `settings` only what differs from test to test: batch, format, frozen_bn, … */
+static inline setup *setup_make(ki_backend *backend, int channels, int width, const char *objective,
+                                const char *optim, ki_learner_settings settings) {
+    setup *s = calloc(1, sizeof *s);
+    kith_error err;
+    char text[32];
+    assert_non_null(s);
+    s->backend = backend;
+    snprintf(text, sizeof text, "{width: %d}", width);
+    const ki_net_options net = {.backbone = "convnet4",
+                                .settings = parse(s, text),
+                                .c = channels,
+                                .h = SIDE,
+                                .w = SIDE,
+                                .embedding = DIM};
+    assert_ok(ki_net_init(&net, &s->net, &err), &err);
+    assert_ok(ki_params_new(s->net.graph, s->backend, &s->params, &err), &err);
+    assert_ok(ki_params_init(s->params, 3, &err), &err);
+    const ki_sizes sizes = {.n_classes = CLASSES, .embedding = DIM, .pooled = width, .map = width};
+    assert_ok(ki_objective_new(parse(s, objective), &sizes, 3, &s->objective, &err), &err);
+    assert_ok(ki_optim_parse(parse(s, optim), &s->optim, &err), &err);
+    settings.backend = s->backend;
+    settings.net = &s->net;
+    settings.params = s->params;
+    settings.objective = s->objective;
+    settings.n_micro = (int)s->optim.accumulate;
+    settings.seed = 3;
+    settings.optim = &s->optim;
+    assert_ok(ki_learner_new(&settings, &s->learner, &err), &err);
+    return s;
+}
+
+static inline void setup_release(setup *s) {
+    ki_learner_free(s->learner);
+    ki_objective_free(s->objective);
+    ki_params_free(s->params);
+    ki_net_release(&s->net);
+    ki_backend_close(s->backend);
+    ki_arena_release(&s->arena);
+    free(s);
+}
+
+static inline void update(setup *s, double lr) {
+    kith_error err;
+    assert_ok(ki_learner_update(s->learner, lr, &err), &err);
+}
+
+static inline ki_learner_values read(setup *s) {
+    ki_learner_values values;
+    kith_error err;
+    assert_ok(ki_learner_read(s->learner, &values, &err), &err);
+    return values;
+}
+
+/* All values of the network, one behind the other; to be freed. */
+static inline float *values_of(const setup *s, int64_t *ret_n) {
+    kith_error err;
+    float *all = malloc((size_t)ki_learner_model_n(s->params) * sizeof *all);
+    int64_t n = 0;
+    for (int i = 0; i < ki_params_count(s->params); i++) {
+        const ki_param *p = ki_params_at(s->params, i);
+        assert_ok(ki_params_get(s->params, p, all + n, &err), &err);
+        n += p->n;
+    }
+    *ret_n = n;
+    return all;
+}
+
+static inline void assert_same_values(const setup *a, const setup *b) {
+    int64_t n = 0;
+    float *x = values_of(a, &n), *y = values_of(b, &n);
+    for (int64_t i = 0; i < n; i++) {
+        if (memcmp(&x[i], &y[i], sizeof *x) != 0)
+            fail_msg("value %lld is %g and %g", (long long)i, (double)x[i], (double)y[i]);
+    }
+    free(x);
+    free(y);
+}
+
+/* Saved by one learner, loaded by the other. */
+static inline void hand_over(setup *from, setup *to) {
+    kith_error err;
+    kith_tensors_writer *writer = NULL;
+    kith_tensors *tensors = NULL;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/learner.safetensors", testing_folder());
+    assert_ok(kith_tensors_writer_new(&writer, &err), &err);
+    assert_ok(ki_learner_save(from->learner, writer, &err), &err);
+    assert_ok(kith_tensors_writer_save(writer, path, &err), &err);
+    kith_tensors_writer_free(writer);
+    assert_ok(kith_tensors_open(path, &tensors, &err), &err);
+    assert_ok(ki_learner_load(to->learner, tensors, &err), &err);
+    kith_tensors_free(tensors);
+}
+
+#endif
