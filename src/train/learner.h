@@ -134,22 +134,23 @@ struct ki_learner {
 
 extern const ki_learner_type ki_learner_host, ki_learner_device;
 
-/* Shared by both ways (learner_state.c): the network's parameters to and from files. `slab` takes the host
- * copies, ki_learner_model_n numbers, and must stay until the writer has saved. */
+/* Shared by both ways (learner_state.c). How many numbers the network's parameters are: */
 int64_t ki_learner_model_n(const ki_params *params);
-kith_status ki_learner_model_save(const ki_params *params, ki_real *slab, kith_tensors_writer *writer,
-                                  kith_error *err);
-kith_status ki_learner_model_load(ki_params *params, const kith_tensors *tensors, kith_error *err);
-/* The optimizer's state; `slab` takes ki_learner_optim_n numbers and must stay until the writer has saved, as
- * must *steps. */
-int64_t ki_learner_optim_n(const ki_optim *optim);
-kith_status ki_learner_optim_save(const ki_optim *optim, ki_real *slab, int64_t *steps,
+
+/* Host copies that a writer reads until it has saved; {0} before the first. */
+typedef struct ki_learner_copies {
+    ki_real *model, *optim;
+    int64_t optim_steps;
+} ki_learner_copies;
+
+void ki_learner_copies_release(ki_learner_copies *copies);
+/* Parameters, the objective's host values and the optimizer's state, to and from files. The backend must have done
+ * what it was asked. */
+kith_status ki_learner_state_save(const ki_learner *learner, const ki_optim *optim, ki_learner_copies *copies,
                                   kith_tensors_writer *writer, kith_error *err);
-kith_status ki_learner_optim_load(ki_optim *optim, const kith_tensors *tensors, kith_error *err);
+kith_status ki_learner_state_load(ki_learner *learner, ki_optim *optim, const kith_tensors *tensors,
+                                  kith_error *err);
+
 /* Norms by the optimizer's groups as norms by the learner's. */
 void ki_learner_norms(const double norm[KI_OPTIM_N_GROUPS], double ret_norm[KI_N_GROUPS]);
-/* The objective's host values. */
-kith_status ki_learner_objective_save(ki_objective *objective, kith_tensors_writer *writer, kith_error *err);
-kith_status ki_learner_objective_load(ki_objective *objective, const kith_tensors *tensors, kith_error *err);
-
 #endif

@@ -45,8 +45,7 @@ typedef struct device {
     int n_runs[N_WORKS];
     bool values_due; /* the engine has values of a micro-batch that nobody has read */
 
-    ki_real *model_copy, *optim_copy; /* for ki_learner_save; NULL before the first */
-    int64_t optim_steps;
+    ki_learner_copies copies;
 
     /* Of the step being added up, and of the one updated last. */
     struct values {
@@ -82,8 +81,7 @@ static void device_free(ki_learner *learner) {
         d->queues->mark_free(backend, d->summed);
         d->queues->host_free(backend, d->sums);
     }
-    ki_free(d->model_copy);
-    ki_free(d->optim_copy);
+    ki_learner_copies_release(&d->copies);
     ki_free(d);
 }
 
@@ -346,25 +344,15 @@ static kith_status device_save(ki_learner *learner, kith_tensors_writer *writer,
     device *d = (device *)learner;
     const ki_learner_settings *s = &learner->settings;
     KI_TRY(s->backend->type->sync(s->backend, err));
-    if (!d->model_copy)
-        KI_TRY(ki_alloc_or(&d->model_copy, (size_t)ki_learner_model_n(s->params), sizeof *d->model_copy,
-                           "a copy of the model", err));
-    if (!d->optim_copy)
-        KI_TRY(ki_alloc_or(&d->optim_copy, (size_t)ki_learner_optim_n(d->optim), sizeof *d->optim_copy,
-                           "a copy of the optimizer's state", err));
-    KI_TRY(ki_learner_model_save(s->params, d->model_copy, writer, err));
     KI_TRY(d->engine_type->pull(d->engine, err));
-    KI_TRY(ki_learner_objective_save(s->objective, writer, err));
-    return ki_learner_optim_save(d->optim, d->optim_copy, &d->optim_steps, writer, err);
+    return ki_learner_state_save(learner, d->optim, &d->copies, writer, err);
 }
 
 static kith_status device_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err) {
     device *d = (device *)learner;
     const ki_learner_settings *s = &learner->settings;
-    KI_TRY(ki_learner_model_load(s->params, tensors, err));
-    KI_TRY(ki_learner_objective_load(s->objective, tensors, err));
+    KI_TRY(ki_learner_state_load(learner, d->optim, tensors, err));
     KI_TRY(d->engine_type->push(d->engine, err));
-    KI_TRY(ki_learner_optim_load(d->optim, tensors, err));
     return s->backend->type->sync(s->backend, err);
 }
 

@@ -31,8 +31,7 @@ typedef struct host {
     const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
     float *input;                  /* KI_BATCH_BYTES: normalised images */
     ki_optim *optim;
-    ki_real *model_copy, *optim_copy; /* for ki_learner_save; NULL before the first */
-    int64_t optim_steps;
+    ki_learner_copies copies;
     int64_t n_last; /* images of the last micro-batch */
 
     /* Of the micro-batches since the last update, and of the step updated last. */
@@ -52,8 +51,7 @@ static void host_free(ki_learner *learner) {
     for (int i = 0; i < MOST_PLANS; i++) ki_plan_free(h->plan[i].plan);
     ki_host_taps_release(&h->host);
     ki_optim_free(h->optim);
-    ki_free(h->model_copy);
-    ki_free(h->optim_copy);
+    ki_learner_copies_release(&h->copies);
     ki_free(h);
 }
 
@@ -264,23 +262,11 @@ static kith_status host_embedding(ki_learner *learner, ki_real *ret, kith_error 
 
 static kith_status host_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err) {
     host *h = (host *)learner;
-    const ki_learner_settings *s = &learner->settings;
-    if (!h->model_copy)
-        KI_TRY(ki_alloc_or(&h->model_copy, (size_t)ki_learner_model_n(s->params), sizeof *h->model_copy,
-                           "a copy of the model", err));
-    if (!h->optim_copy)
-        KI_TRY(ki_alloc_or(&h->optim_copy, (size_t)ki_learner_optim_n(h->optim), sizeof *h->optim_copy,
-                           "a copy of the optimizer's state", err));
-    KI_TRY(ki_learner_model_save(s->params, h->model_copy, writer, err));
-    KI_TRY(ki_learner_objective_save(s->objective, writer, err));
-    return ki_learner_optim_save(h->optim, h->optim_copy, &h->optim_steps, writer, err);
+    return ki_learner_state_save(learner, h->optim, &h->copies, writer, err);
 }
 
 static kith_status host_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err) {
-    host *h = (host *)learner;
-    KI_TRY(ki_learner_model_load(learner->settings.params, tensors, err));
-    KI_TRY(ki_learner_objective_load(learner->settings.objective, tensors, err));
-    return ki_learner_optim_load(h->optim, tensors, err);
+    return ki_learner_state_load(learner, ((host *)learner)->optim, tensors, err);
 }
 
 static const ki_plan *host_plan(const ki_learner *learner) { return ((const host *)learner)->plan[0].plan; }

@@ -1,8 +1,9 @@
-/* Parameters of the network and of the objective as tensors of a checkpoint. */
+/* Parameters of the network and of the objective, and the optimizer's state, as tensors of a checkpoint. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "train/learner.h"
 
 enum { MOST_NAME = 256 };
@@ -44,8 +45,8 @@ int64_t ki_learner_model_n(const ki_params *params) {
     return n;
 }
 
-kith_status ki_learner_model_save(const ki_params *params, ki_real *slab, kith_tensors_writer *writer,
-                                  kith_error *err) {
+static kith_status model_save(const ki_params *params, ki_real *slab, kith_tensors_writer *writer,
+                              kith_error *err) {
     for (int i = 0; i < ki_params_count(params); i++) {
         const ki_param *p = ki_params_at(params, i);
         KI_TRY(ki_params_get(params, p, slab, err));
@@ -55,7 +56,7 @@ kith_status ki_learner_model_save(const ki_params *params, ki_real *slab, kith_t
     return KITH_OK;
 }
 
-kith_status ki_learner_model_load(ki_params *params, const kith_tensors *tensors, kith_error *err) {
+static kith_status model_load(ki_params *params, const kith_tensors *tensors, kith_error *err) {
     for (int i = 0; i < ki_params_count(params); i++) {
         const ki_param *p = ki_params_at(params, i);
         const ki_real *data = NULL;
@@ -65,14 +66,14 @@ kith_status ki_learner_model_load(ki_params *params, const kith_tensors *tensors
     return KITH_OK;
 }
 
-kith_status ki_learner_objective_save(ki_objective *objective, kith_tensors_writer *writer, kith_error *err) {
+static kith_status objective_save(ki_objective *objective, kith_tensors_writer *writer, kith_error *err) {
     ki_state *param;
     for (size_t i = 0; (param = ki_objective_param(objective, i)); i++)
         KI_TRY(add(writer, "objective", param->name, &param->shape, param->value, err));
     return KITH_OK;
 }
 
-kith_status ki_learner_objective_load(ki_objective *objective, const kith_tensors *tensors, kith_error *err) {
+static kith_status objective_load(ki_objective *objective, const kith_tensors *tensors, kith_error *err) {
     ki_state *param;
     for (size_t i = 0; (param = ki_objective_param(objective, i)); i++) {
         const ki_real *data = NULL;
@@ -82,14 +83,14 @@ kith_status ki_learner_objective_load(ki_objective *objective, const kith_tensor
     return KITH_OK;
 }
 
-int64_t ki_learner_optim_n(const ki_optim *optim) {
+static int64_t optim_n(const ki_optim *optim) {
     int64_t n = 0;
     for (int i = 0; i < ki_optim_n_states(optim); i++) n += ki_optim_state_count(optim, i);
     return n;
 }
 
-kith_status ki_learner_optim_save(const ki_optim *optim, ki_real *slab, int64_t *steps,
-                                  kith_tensors_writer *writer, kith_error *err) {
+static kith_status optim_save(const ki_optim *optim, ki_real *slab, int64_t *steps,
+                              kith_tensors_writer *writer, kith_error *err) {
     for (int i = 0; i < ki_optim_n_states(optim); i++) {
         const ki_shape shape = KI_SHAPE1(ki_optim_state_count(optim, i));
         KI_TRY(ki_optim_state_get(optim, i, slab, err));
@@ -101,7 +102,7 @@ kith_status ki_learner_optim_save(const ki_optim *optim, ki_real *slab, int64_t 
     return kith_tensors_writer_add(writer, "optim/steps", &t, err);
 }
 
-kith_status ki_learner_optim_load(ki_optim *optim, const kith_tensors *tensors, kith_error *err) {
+static kith_status optim_load(ki_optim *optim, const kith_tensors *tensors, kith_error *err) {
     kith_array steps;
     KI_TRY(kith_tensors_get(tensors, "optim/steps", &steps, err));
     if (steps.dtype != KITH_I64 || kith_array_count(&steps) != 1 || *(const int64_t *)steps.data < 0)
@@ -114,6 +115,32 @@ kith_status ki_learner_optim_load(ki_optim *optim, const kith_tensors *tensors, 
     }
     ki_optim_steps_set(optim, *(const int64_t *)steps.data);
     return KITH_OK;
+}
+
+void ki_learner_copies_release(ki_learner_copies *copies) {
+    ki_free(copies->model);
+    ki_free(copies->optim);
+}
+
+kith_status ki_learner_state_save(const ki_learner *learner, const ki_optim *optim, ki_learner_copies *copies,
+                                  kith_tensors_writer *writer, kith_error *err) {
+    const ki_learner_settings *s = &learner->settings;
+    if (!copies->model)
+        KI_TRY(ki_alloc_or(&copies->model, (size_t)ki_learner_model_n(s->params), sizeof *copies->model,
+                           "a copy of the model", err));
+    if (!copies->optim)
+        KI_TRY(ki_alloc_or(&copies->optim, (size_t)optim_n(optim), sizeof *copies->optim,
+                           "a copy of the optimizer's state", err));
+    KI_TRY(model_save(s->params, copies->model, writer, err));
+    KI_TRY(objective_save(s->objective, writer, err));
+    return optim_save(optim, copies->optim, &copies->optim_steps, writer, err);
+}
+
+kith_status ki_learner_state_load(ki_learner *learner, ki_optim *optim, const kith_tensors *tensors,
+                                  kith_error *err) {
+    KI_TRY(model_load(learner->settings.params, tensors, err));
+    KI_TRY(objective_load(learner->settings.objective, tensors, err));
+    return optim_load(optim, tensors, err);
 }
 
 void ki_learner_norms(const double norm[KI_OPTIM_N_GROUPS], double ret_norm[KI_N_GROUPS]) {
