@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kith/text.h"
@@ -257,4 +258,14 @@ int cli_parse(const cli_usage *usage, int *argc, char **argv) {
     if (usage->most >= 0 && n_operands > usage->most)
         return cli_misused(argv[0], "'%.60s' is one too many; wants %s", argv[usage->most + 1], operands);
     return CLI_RUN;
+}
+
+char *cli_command_text(int argc, char **argv) {
+    size_t bytes = sizeof "kith", used = 0;
+    for (int i = 0; i < argc; i++) bytes += strlen(argv[i]) + 1;
+    char *text = malloc(bytes);
+    if (!text) return NULL;
+    used = (size_t)snprintf(text, bytes, "kith");
+    for (int i = 0; i < argc; i++) used += (size_t)snprintf(text + used, bytes - used, " %s", argv[i]);
+    return text;
 }

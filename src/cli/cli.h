@@ -91,6 +91,9 @@ typedef struct cli_usage {
  * when the command is over: --help was printed, or the usage was wrong and said so. */
 int cli_parse(const cli_usage *usage, int *argc, char **argv);
 
+/* The command line as one string, for run.json; to be freed. NULL without memory. */
+char *cli_command_text(int argc, char **argv);
+
 /* Fill err as the library does (hint may be NULL) and return status. */
 kith_status cli_error(kith_error *err, kith_status status, const char *hint, const char *fmt, ...)
     KITH_PRINTF(4, 5);

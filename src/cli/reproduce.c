@@ -58,17 +58,6 @@ static int on_event(void *user, const kith_reproduce_event *e) {
     return cli_stop_signal() != 0;
 }
 
-/* The command line as one string, for run.json; NULL without memory. */
-static char *command_text(int argc, char **argv) {
-    size_t bytes = sizeof "kith", used = 0;
-    for (int i = 0; i < argc; i++) bytes += strlen(argv[i]) + 1;
-    char *text = malloc(bytes);
-    if (!text) return NULL;
-    used = (size_t)snprintf(text, bytes, "kith");
-    for (int i = 0; i < argc; i++) used += (size_t)snprintf(text + used, bytes - used, " %s", argv[i]);
-    return text;
-}
-
 static int reproduce(const kith_reproduce_options *o, bool only_table) {
     kith_error err = {0};
     kith_reproduce_summary s = {0};
@@ -128,7 +117,7 @@ int cmd_reproduce(int argc, char **argv) {
                                  "that fails is recorded and the next one goes on. At the end the page of "
                                  "tables is made from the\n"
                                  "results alone. Exit status 1: a run failed."};
-    char *command = command_text(argc, argv);
+    char *command = cli_command_text(argc, argv);
     const int status = cli_parse(&usage, &argc, argv);
     if (status != CLI_RUN) {
         free(command);

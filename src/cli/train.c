@@ -145,17 +145,6 @@ static void name_run(const char *recipe, char *ret, size_t bytes) {
         snprintf(ret, bytes, "runs/%.*s-%d", n, name, k);
 }
 
-/* The command line as one string, for run.json; NULL without memory. */
-static char *command_text(int argc, char **argv) {
-    size_t bytes = sizeof "kith", used = 0;
-    for (int i = 0; i < argc; i++) bytes += strlen(argv[i]) + 1;
-    char *text = malloc(bytes);
-    if (!text) return NULL;
-    used = (size_t)snprintf(text, bytes, "kith");
-    for (int i = 0; i < argc; i++) used += (size_t)snprintf(text + used, bytes - used, " %s", argv[i]);
-    return text;
-}
-
 static void print_estimate(const char *name, const kith_estimate *now, const kith_estimate *before) {
     if (now->n == 0) return;
     printf("  %-6s %6.2f", name, 100 * now->mean);
@@ -240,7 +229,7 @@ int cmd_train(int argc, char **argv) {
             "Trains the network the recipe describes and leaves everything in the run folder: the model,\n"
             "checkpoints, a log (log.jsonl, TensorBoard events), the result card (result.json) and\n"
             "report.html. An interrupted run goes on with `kith train RUN --resume` to the same bits."};
-    char *command = command_text(argc, argv);
+    char *command = cli_command_text(argc, argv);
     const int status = cli_parse(&usage, &argc, argv);
     if (status != CLI_RUN) {
         free(command);
