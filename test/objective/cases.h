@@ -140,6 +140,20 @@ static inline void case_close(golden_case *c) {
     for (int tap = 0; tap < KI_N_TAPS; tap++) ki_free(c->tap[tap]);
 }
 
+/* What rounding alone may leave of a gradient: where all points coincide the pair weights cancel to 0 exactly, in
+ * float32 to their own rounding, and in the float64 reference not quite. */
+static inline double case_rounding(golden_case *c) {
+    kith_error err = {0};
+    ki_real *weight = NULL;
+    int64_t n = 0;
+    double sum = 0;
+    if (ki_objective_weights(c->made.objective, &c->batch, &weight, NULL, &n, &err) == KITH_OK) {
+        for (int64_t i = 0; i < c->batch.m * n; i++) sum += fabs((double)weight[i]);
+    }
+    ki_free(weight);
+    return 4e-7 * (1 + sum);
+}
+
 /* Call fn for every case of every golden file; returns how many there were. */
 static inline int cases_walk(void (*fn)(golden_case *c)) {
     glob_t found;

@@ -5,19 +5,6 @@
 
 static int n_cases;
 
-/* Where all points coincide the pair weights cancel to 0, on both sides to their own rounding. */
-static double rounding_of(golden_case *c) {
-    kith_error err = {0};
-    ki_real *weight = NULL;
-    int64_t n = 0;
-    double sum = 0;
-    if (ki_objective_weights(c->made.objective, &c->batch, &weight, NULL, &n, &err) == KITH_OK) {
-        for (int64_t i = 0; i < c->batch.m * n; i++) sum += fabs((double)weight[i]);
-    }
-    ki_free(weight);
-    return 4e-7 * (1 + sum);
-}
-
 static void check_case(golden_case *c) {
     kith_error err = {0};
     device_run run;
@@ -27,7 +14,7 @@ static void check_case(golden_case *c) {
     const int64_t n = c->batch.m * c->batch.tap[KI_TAP_EMBEDDING].cols;
     for (int64_t i = 0; i < n; i++) norm += pow((double)c->tap[KI_TAP_EMBEDDING][i], 2);
     norm = sqrt(norm / (double)c->batch.m);
-    const double floor_ = strcmp(c->shape, "coincide") == 0 ? rounding_of(c) * fmax(norm, 1 / norm) : 1e-12;
+    const double floor_ = strcmp(c->shape, "coincide") == 0 ? case_rounding(c) * fmax(norm, 1 / norm) : 1e-12;
     device_check(c->key, &run, c->made.objective, &c->batch, 1e-5, floor_);
     n_cases++;
     device_run_close(&run);

@@ -26,24 +26,10 @@ static void check_gradient(const golden_case *c, const char *what, const ki_real
     ki_free(wanted);
 }
 
-/* Where all points coincide the pair weights cancel to 0 exactly; in float32 to their own
- * rounding, and in the float64 reference not quite. */
-static double rounding_of(golden_case *c) {
-    kith_error err = {0};
-    ki_real *weight = NULL;
-    int64_t n = 0;
-    double sum = 0;
-    if (ki_objective_weights(c->made.objective, &c->batch, &weight, NULL, &n, &err) == KITH_OK) {
-        for (int64_t i = 0; i < c->batch.m * n; i++) sum += fabs((double)weight[i]);
-    }
-    ki_free(weight);
-    return 4e-7 * (1 + sum);
-}
-
 static void check_case(golden_case *c) {
     kith_error err = {0};
     ki_result result;
-    const double rounding = rounding_of(c);
+    const double rounding = case_rounding(c);
     if (ki_objective_evaluate(c->made.objective, &c->batch, &result, &err) != KITH_OK)
         fail_msg("%s: %s (%s)", c->key, err.message, err.hint);
     char full[256];
