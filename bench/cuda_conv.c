@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backend/cuda/conv2d.h"
 #include "backend/cuda/cuda.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/rng.h"
 #include "kith/log.h"
 #include "net/net.h"
@@ -39,12 +39,6 @@ static void check_cuda(cudaError_t error, const char *what) {
     fflush(stdout);
     fprintf(stderr, "cuda_conv: %s: %s\n", what, cudaGetErrorString(error));
     exit(2);
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static void print_line(void *user, kith_log_level level, const char *line) {
@@ -339,7 +333,7 @@ static void run_net(ki_backend *backend, const settings *s, const char *name, to
     static int count[MAX_CONVS], first[MAX_CONVS];
     int n = 0;
     totals sum = {0};
-    const double begin = now();
+    const double begin = ki_seconds_now();
     check(ki_net_init(&options, &net, &err), name);
     printf("\n%s, batch %lld, %lld px, %s\n", name, (long long)s->batch, (long long)s->size,
            s->bf16   ? "bf16"
@@ -387,7 +381,7 @@ static void run_net(ki_backend *backend, const settings *s, const char *name, to
         "%.0f img/s, %.0f TFLOP/s; built %.1f s, timed %.1f s, in all %.1f s; wrong %d\n  ways:",
         name, sum.n_convs, n, 1e3 * sum.seconds[0], 1e3 * sum.seconds[1], 1e3 * sum.seconds[2], 1e3 * total,
         total > 0 ? (double)s->batch / total : 0, total > 0 ? sum.flops / total / 1e12 : 0, sum.build_seconds,
-        sum.time_seconds, now() - begin, sum.n_wrong);
+        sum.time_seconds, ki_seconds_now() - begin, sum.n_wrong);
     for (int i = 0; i < N_WAYS; i++) {
         if (sum.n_ways[i]) printf(" %s %d", way_names[i], sum.n_ways[i]);
         all->n_ways[i] += sum.n_ways[i];

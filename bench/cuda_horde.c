@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/gemm.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/rng.h"
 #include "io/yaml.h"
 #include "objective/cuda/reg_moments.h"
@@ -27,12 +27,6 @@ static void must(kith_status status, const kith_error *err) {
     if (status == KITH_OK) return;
     fprintf(stderr, "cuda_horde: %s\n", err->message);
     exit(status == KITH_EUNSUPPORTED ? 77 : 1);
-}
-
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
 static void *device(ki_backend *backend, size_t bytes) {
@@ -62,10 +56,10 @@ static double time_of(ki_backend *backend, call fn, void *context, int64_t steps
     for (int r = 0; r < 5; r++) {
         must(backend->type->capture_launch(backend, graph, &err), &err);
         must(backend->type->sync(backend, &err), &err);
-        const double start = now_ms();
+        const double start = ki_seconds_now();
         for (int64_t i = 0; i < steps; i++) must(backend->type->capture_launch(backend, graph, &err), &err);
         must(backend->type->sync(backend, &err), &err);
-        round[r] = (now_ms() - start) / (double)steps;
+        round[r] = 1e3 * (ki_seconds_now() - start) / (double)steps;
     }
     backend->type->capture_free(backend, graph);
     qsort(round, 5, sizeof round[0], by_size);

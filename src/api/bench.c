@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "api/bench_parts.h"
 #include "api/device.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "kith/log.h"
@@ -33,12 +33,6 @@ typedef struct bench {
     float *input, *values, *grad;
     int64_t n_in, n_out; /* of the batch */
 } bench;
-
-double ki_bench_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* The most memory the process has had; 0 where the system does not say. */
 uint64_t ki_bench_peak_rss(void) {
@@ -155,18 +149,18 @@ static kith_status measure(bench *b, kith_bench_result *result, kith_error *err)
     double seconds[KI_BENCH_MOST_STEPS], warm_seconds = 0;
     const int64_t n_warm_ups = o->n_warm_ups ? o->n_warm_ups : WARM_UPS;
     for (int64_t i = 0; i < n_warm_ups; i++) {
-        const double began = ki_bench_now();
+        const double began = ki_seconds_now();
         KI_TRY(step(b, err));
-        warm_seconds = ki_bench_now() - began;
+        warm_seconds = ki_seconds_now() - began;
     }
     const int64_t n = ki_bench_n_steps(o, warm_seconds);
     kith_memory_stats before, after;
     kith_memory_stats_get(&before);
     const int64_t reorders = b->backend->n_reorders;
     for (int64_t i = 0; i < n; i++) {
-        const double began = ki_bench_now();
+        const double began = ki_seconds_now();
         KI_TRY(step(b, err));
-        seconds[i] = ki_bench_now() - began;
+        seconds[i] = ki_seconds_now() - began;
     }
     kith_memory_stats_get(&after);
     ki_bench_fill(o, b->plan, b->batch, seconds, n, result);
@@ -190,7 +184,7 @@ kith_status kith_bench_run(const kith_bench_options *options, kith_bench_result 
     const int threads_before = ki_threads();
     ki_threads_set(options->n_threads);
     kith_bench_result result = {.batch = b.batch, .n_threads = ki_threads()};
-    const double began = ki_bench_now();
+    const double began = ki_seconds_now();
     if (ki_bench_is_step(options)) {
         KI_CHECK(ki_bench_step_run(options, &result, err));
         *ret_result = result;
@@ -201,7 +195,7 @@ kith_status kith_bench_run(const kith_bench_options *options, kith_bench_result 
         goto done;
     }
     KI_CHECK(prepare(&b, err));
-    result.plan_seconds = ki_bench_now() - began;
+    result.plan_seconds = ki_seconds_now() - began;
     KI_CHECK(measure(&b, &result, err));
     *ret_result = result;
 done:

@@ -1,34 +1,17 @@
 /* How long an objective takes, beside the two matrix products that no implementation can avoid. */
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "api/bench_parts.h"
 #include "api/objective_handle.h"
 #include "api/placed.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "kith/log.h"
 #include "kith/objective.h"
 #include "objective/gemm.h"
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *times, int64_t n) {
-    qsort(times, (size_t)n, sizeof *times, ascending);
-    return n % 2 ? times[n / 2] : 0.5 * (times[n / 2 - 1] + times[n / 2]);
-}
 
 /* Embeddings of `images` per class scattered around a centre, as a network under training has them. */
 static void make_batch(int64_t n, int64_t dim, int64_t images, float *x, int64_t *labels) {
@@ -94,10 +77,10 @@ kith_status kith_bench_objective_run(const kith_bench_objective *options,
     }
     const kith_batch batch = {
         .n = n, .labels = labels, .tap[KITH_TAP_EMBEDDING] = {.data = x, .rows = n, .cols = dim}};
-    const double start = now();
+    const double start = ki_seconds_now();
     KI_CHECK(kith_objective_evaluate(objective, &batch, &result, err));
     KI_CHECK(kith_objective_evaluate(objective, &batch, &result, err));
-    const double guess = 0.5 * (now() - start);
+    const double guess = 0.5 * (ki_seconds_now() - start);
     int64_t n_steps = options->n_steps;
     if (n_steps == 0) n_steps = guess > 0.2 ? 3 : guess > 0.02 ? 15 : guess > 0.002 ? 60 : 200;
     KI_CHECK(ki_alloc_or(&times, (size_t)n_steps, sizeof *times, "times", err));
@@ -110,12 +93,12 @@ kith_status kith_bench_objective_run(const kith_bench_objective *options,
     kith_memory_stats_get(&before);
     /* One after the other in turn, so that both see the same machine. */
     for (int64_t k = 0; k < n_steps; k++) {
-        double from = now();
+        double from = ki_seconds_now();
         KI_CHECK(kith_objective_evaluate(objective, &batch, &result, err));
-        times[k] = now() - from;
-        from = now();
+        times[k] = ki_seconds_now() - from;
+        from = ki_seconds_now();
         if (s) products(x, n, dim, s, out);
-        bare[k] = now() - from;
+        bare[k] = ki_seconds_now() - from;
     }
     kith_memory_stats_get(&after);
     *ret_result = (kith_bench_objective_result){
@@ -123,8 +106,8 @@ kith_status kith_bench_objective_run(const kith_bench_objective *options,
         .dim = dim,
         .n_steps = n_steps,
         .n_threads = ki_threads(),
-        .seconds = median(times, n_steps),
-        .product_seconds = s ? median(bare, n_steps) : 0,
+        .seconds = ki_bench_median(times, n_steps),
+        .product_seconds = s ? ki_bench_median(bare, n_steps) : 0,
         .allocations_per_step = (double)(after.n_allocations - before.n_allocations) / (double)n_steps,
         .work_bytes = kith_objective_work_bytes(objective),
         .value = result.total,

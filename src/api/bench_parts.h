@@ -9,7 +9,6 @@
 
 enum { KI_BENCH_MOST_STEPS = 200, KI_BENCH_BATCH = 32, KI_BENCH_EMBEDDING = 512 };
 
-double ki_bench_now(void);                         /* seconds */
 double ki_bench_median(double *values, int64_t n); /* sorts them */
 uint64_t ki_bench_peak_rss(void);                  /* 0 where the system does not say */
 /* How many steps to time, from what one took. */

@@ -6,6 +6,7 @@
 
 #include "api/bench_parts.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 
 enum { MOST_MARKS = 4096 };
 
@@ -38,7 +39,7 @@ static void set_mark(ki_bench_profile *p, int row) {
     const int i = p->n_marks++;
     p->row_of[i] = row;
     if (!p->queues) {
-        p->at[i] = ki_bench_now();
+        p->at[i] = ki_seconds_now();
         return;
     }
     if (!p->mark[i]) p->status = p->queues->mark_new(p->backend, &p->mark[i], &p->error);
@@ -124,7 +125,7 @@ kith_status ki_bench_copy_rate(ki_backend *backend, double *ret_rate, kith_error
     KI_CHECK(backend->type->zero(backend, src, bytes, err));
     for (int i = 0; queues && i < 2; i++) KI_CHECK(queues->mark_new(backend, &mark[i], err));
     for (int i = 0; i < ROUNDS; i++) {
-        double seconds = ki_bench_now();
+        double seconds = ki_seconds_now();
         if (queues) {
             KI_CHECK(queues->mark_set(backend, mark[0], KI_QUEUE_MAIN, err));
             KI_CHECK(queues->copy(backend, KI_QUEUE_MAIN, dst, src, bytes, err));
@@ -133,7 +134,7 @@ kith_status ki_bench_copy_rate(ki_backend *backend, double *ret_rate, kith_error
             KI_CHECK(queues->mark_seconds(backend, mark[0], mark[1], &seconds, err));
         } else {
             KI_CHECK(backend->type->upload(backend, dst, src, bytes, err));
-            seconds = ki_bench_now() - seconds;
+            seconds = ki_seconds_now() - seconds;
         }
         if (seconds > 0 && 2 * (double)bytes / seconds > best) best = 2 * (double)bytes / seconds;
     }

@@ -7,6 +7,7 @@
 #include "api/bench_parts.h"
 #include "api/device.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "io/yaml.h"
@@ -267,12 +268,12 @@ static kith_status time_steps(bench *b, int64_t n, double *seconds, kith_error *
     KI_TRY(make_marks(b, n, err));
     if (queues) KI_TRY(queues->mark_set(b->backend, b->mark[0], KI_QUEUE_MAIN, err));
     for (int64_t i = 0; i < n; i++) {
-        const double began = ki_bench_now();
+        const double began = ki_seconds_now();
         KI_TRY(step(b, err));
         if (queues)
             KI_TRY(queues->mark_set(b->backend, b->mark[i + 1], KI_QUEUE_MAIN, err));
         else
-            seconds[i] = ki_bench_now() - began;
+            seconds[i] = ki_seconds_now() - began;
     }
     KI_TRY(finish(b, err));
     for (int64_t i = 0; queues && i < n; i++)
@@ -342,13 +343,13 @@ static kith_status measure(bench *b, kith_bench_result *result, kith_error *err)
 kith_status ki_bench_step_run(const kith_bench_options *options, kith_bench_result *result, kith_error *err) {
     kith_status status;
     bench *b = NULL;
-    const double began = ki_bench_now();
+    const double began = ki_seconds_now();
     KI_TRY(ki_zalloc_or(&b, 1, sizeof *b, "a benchmark", err));
     b->options = options;
     b->model = options->model;
     b->n = options->batch;
     KI_CHECK(prepare(b, err));
-    result->plan_seconds = ki_bench_now() - began;
+    result->plan_seconds = ki_seconds_now() - began;
     KI_CHECK(measure(b, result, err));
 done:
     release(b);

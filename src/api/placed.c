@@ -1,10 +1,10 @@
 #include "api/placed.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "api/bench_parts.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 
 struct ki_placed {
     ki_backend *backend;
@@ -173,22 +173,11 @@ kith_status ki_placed_evaluate(ki_placed *p, const ki_batch *batch, ki_result *r
     return bring_back(p, &values, ret_result, err);
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 enum { RUNS = 9 };
 
 /* Seconds of one of n_steps evaluations in a row. */
 static kith_status run(ki_placed *p, void *step, int64_t n_steps, double *ret_seconds, kith_error *err) {
-    const double from = now();
+    const double from = ki_seconds_now();
     for (int64_t k = 0; k < n_steps; k++) {
         if (step)
             KI_TRY(p->backend->type->capture_launch(p->backend, step, err));
@@ -196,7 +185,7 @@ static kith_status run(ki_placed *p, void *step, int64_t n_steps, double *ret_se
             KI_TRY(p->type->evaluate(p->engine, err));
     }
     KI_TRY(p->backend->type->sync(p->backend, err));
-    *ret_seconds = (now() - from) / (double)n_steps;
+    *ret_seconds = (ki_seconds_now() - from) / (double)n_steps;
     return KITH_OK;
 }
 
@@ -217,9 +206,8 @@ kith_status ki_placed_time(ki_placed *p, const ki_batch *batch, int64_t n_steps,
     KI_CHECK(run(p, step, 2, &seconds[0], err));
     if (n_steps == 0) n_steps = seconds[0] > 0.01 ? 3 : seconds[0] > 0.001 ? 20 : 100;
     for (int i = 0; i < RUNS; i++) KI_CHECK(run(p, step, n_steps, &seconds[i], err));
-    qsort(seconds, RUNS, sizeof *seconds, ascending);
     KI_CHECK(p->type->read(p->engine, &values, err));
-    *ret_seconds = seconds[RUNS / 2];
+    *ret_seconds = ki_bench_median(seconds, RUNS);
     *ret_value = values.total;
 done:
     if (step) type->capture_free(p->backend, step);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/text.h"
 #include "data/dataset/dataset.h"
 #include "io/atomic.h"
@@ -328,7 +329,7 @@ static kith_status look(reproduction *r, const run *u, bool *ret_is_over, kith_e
 
 static bool is_late(reproduction *r, double seconds) {
     if (r->options->minutes <= 0) return false;
-    return ki_train_now() - r->began + seconds > 60 * r->options->minutes;
+    return ki_seconds_now() - r->began + seconds > 60 * r->options->minutes;
 }
 
 static kith_status fail_run(reproduction *r, const run *u, const kith_error *why, kith_error *err) {
@@ -383,7 +384,7 @@ kith_status kith_reproduce_run(const kith_reproduce_options *options, kith_repro
                                kith_error *err) {
     kith_status status;
     kith_reproduce_summary summary = {0};
-    reproduction r = {.options = options, .summary = &summary, .began = ki_train_now()};
+    reproduction r = {.options = options, .summary = &summary, .began = ki_seconds_now()};
     KI_CHECK(ki_list_read(options->list, &r.list, err));
     KI_CHECK(ki_outcomes_read(options->out, &r.there, err));
     KI_CHECK(plan(&r, err));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "kith/knn.h"
 #include "train/describer.h"
 #include "train/run.h"
@@ -66,7 +67,7 @@ kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, ki
     ki_describer *describer = NULL;
     ki_items chosen = {0};
     ki_embedded fitted = {0}, test = {0};
-    const double began = ki_train_now();
+    const double began = ki_seconds_now();
     /* What the moments have learnt is that of the last step: with an earlier model it does not go. */
     if (!run->recipe->eval.all_orders || ki_objective_describe_dim(run->objective) == 0 || run->test.n == 0 ||
         result->step != run->at.step)
@@ -89,7 +90,7 @@ kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, ki
     KI_CHECK(ki_judge_score(run->judge, &test, &result->all_orders, &result->all_orders_intervals, err));
     if (run->recipe->eval.clustering) KI_CHECK(ki_judge_cluster(&test, &result->all_orders_clustered, err));
     result->all_orders.step = result->step;
-    result->all_orders.seconds = ki_train_now() - began;
+    result->all_orders.seconds = ki_seconds_now() - began;
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_EVAL,
                                              .split = "test",
                                              .text = "all orders",

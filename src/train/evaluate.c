@@ -1,6 +1,7 @@
 /* Judging between steps, and the choice of the best model. */
 #include <string.h>
 
+#include "core/clock.h"
 #include "net/weights.h"
 #include "train/run.h"
 
@@ -8,11 +9,11 @@ kith_status ki_train_judge(ki_train_state *run, const ki_items *items, const cha
                            ki_scores *ret_scores, ki_embedded *ret_embedded, kith_error *err) {
     kith_status status;
     ki_embedded e = {0};
-    const double began = ki_train_now();
+    const double began = ki_seconds_now();
     KI_CHECK(ki_judge_embed(run->judge, items->item, items->n, "embedding", &e, err));
     KI_CHECK(ki_judge_score(run->judge, &e, ret_scores, NULL, err));
     ret_scores->step = run->at.step;
-    ret_scores->seconds = ki_train_now() - began;
+    ret_scores->seconds = ki_seconds_now() - began;
     KI_CHECK(ki_record_add_eval(run->record, run->at.step, split, run->recipe->n_k, run->recipe->k,
                                 ret_scores, err));
     if (ret_embedded) {

@@ -2,9 +2,9 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "data/loader/loader.h"
 #include "train/embedder.h"
 
@@ -15,12 +15,6 @@ struct ki_judge {
     const char *tap; /* the embedder's */
     ki_batch_format format;
 };
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 kith_status ki_judge_new(const ki_judge_settings *settings, ki_judge **ret_judge, kith_error *err) {
     ki_judge *judge = NULL;
@@ -214,7 +208,7 @@ kith_status ki_judge_score(const ki_judge *judge, const ki_embedded *e, ki_score
     kith_status status;
     kith_retrieval retrieval = {0};
     int64_t *query = NULL, *gallery = NULL, n_query = 0, n_gallery = 0;
-    const double began = now_s();
+    const double began = ki_seconds_now();
     const kith_array x = {KITH_F32, 2, {e->n, e->dim}, e->x};
     kith_retrieval_options options = kith_retrieval_defaults();
     options.n_k = (int)judge->settings.n_k;
@@ -235,7 +229,7 @@ kith_status ki_judge_score(const ki_judge *judge, const ki_embedded *e, ki_score
                               .n_classes = retrieval.n_classes,
                               .n_lone = retrieval.n_lone,
                               .alike = ki_alike(e->x, e->n, e->dim),
-                              .seconds = now_s() - began};
+                              .seconds = ki_seconds_now() - began};
     memcpy(ret_scores->recall, retrieval.mean.recall, sizeof ret_scores->recall);
     const kith_bootstrap_options bootstrap = kith_bootstrap_defaults();
     if (ret_intervals) KI_CHECK(kith_retrieval_bootstrap(&retrieval, &bootstrap, ret_intervals, err));
@@ -251,7 +245,7 @@ kith_status ki_judge_cluster(const ki_embedded *e, ki_clustered *ret, kith_error
     kith_kmeans_result found = {0};
     kith_clustering same;
     int64_t *cluster = NULL;
-    const double began = now_s();
+    const double began = ki_seconds_now();
     const kith_array x = {KITH_F32, 2, {e->n, e->dim}, e->x};
     KI_CHECK(ki_alloc_or(&cluster, (size_t)e->n, sizeof *cluster, "clusters", err));
     KI_CHECK(kith_clustering_compare(e->label, e->label, e->n, &same, err)); /* counts the classes */
@@ -259,7 +253,7 @@ kith_status ki_judge_cluster(const ki_embedded *e, ki_clustered *ret, kith_error
     KI_CHECK(kith_kmeans(&x, &clustered.settings, &found, err));
     for (int64_t i = 0; i < e->n; i++) cluster[i] = found.cluster[i];
     KI_CHECK(kith_clustering_compare(cluster, e->label, e->n, &clustered.scores, err));
-    clustered.seconds = now_s() - began;
+    clustered.seconds = ki_seconds_now() - began;
     *ret = clustered;
 done:
     kith_kmeans_result_release(&found);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/parallel.h"
 #include "train/run.h"
 
@@ -36,12 +37,12 @@ static kith_status add_batch(ki_train_state *run, kith_error *err) {
 
 static kith_status step(ki_train_state *run, kith_error *err) {
     const ki_optim_settings *optim = &run->recipe->optim;
-    const double began = ki_train_now();
+    const double began = ki_seconds_now();
     run->lr = ki_schedule_at(&optim->schedule, run->at.step, run->n_steps).lr;
     for (int64_t i = 0; i < optim->accumulate; i++) KI_TRY(add_batch(run, err));
     KI_TRY(check_numbers(run, ki_learner_update(run->learner, run->lr, err), err));
     run->at.step++;
-    const double seconds = ki_train_now() - began;
+    const double seconds = ki_seconds_now() - began;
     run->at.seconds += seconds;
     run->window_seconds += seconds;
     return KITH_OK;
@@ -54,9 +55,9 @@ static kith_status fail_values(ki_train_state *run, const ki_learner_values *val
 /* What the last step did: for the log, for the caller, and to see whether it still makes sense. */
 static kith_status look(ki_train_state *run, kith_error *err) {
     ki_learner_values values;
-    const double began = ki_train_now();
+    const double began = ki_seconds_now();
     KI_TRY(ki_learner_read(run->learner, &values, err));
-    const double seconds = ki_train_now() - began; /* a device may still have been at work */
+    const double seconds = ki_seconds_now() - began; /* a device may still have been at work */
     run->at.seconds += seconds;
     run->window_seconds += seconds;
     if (!values.is_finite) return fail_values(run, &values, err);
@@ -88,7 +89,7 @@ static bool is_save_due(const ki_train_state *run) {
     const ki_recipe *r = run->recipe;
     if (run->at.step == 0 || run->saved_step == run->at.step) return false;
     if (run->at.step % r->checkpoint_every == 0) return true;
-    return r->checkpoint_minutes > 0 && ki_train_now() - run->saved_time > 60 * r->checkpoint_minutes;
+    return r->checkpoint_minutes > 0 && ki_seconds_now() - run->saved_time > 60 * r->checkpoint_minutes;
 }
 
 /* Numbers that are none are not saved. */
@@ -99,7 +100,7 @@ static kith_status save(ki_train_state *run, kith_error *err) {
         if (!values.is_finite) return fail_values(run, &values, err);
     }
     KI_TRY(ki_train_save(run, err));
-    run->saved_time = ki_train_now();
+    run->saved_time = ki_seconds_now();
     return KITH_OK;
 }
 
@@ -143,7 +144,7 @@ kith_status ki_train_loop(ki_train_state *run, kith_error *err) {
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
     if (run->at.step == 0) KI_TRY(warn_of_few_classes(run, err));
     KI_TRY(note_threads(run, err));
-    run->saved_time = ki_train_now();
+    run->saved_time = ki_seconds_now();
     for (;;) {
         if (is_eval_due(run)) {
             const kith_status status = ki_train_evaluate(run, err);

@@ -3,17 +3,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "core/parallel.h"
 
-double ki_train_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double ki_train_wall(const ki_train_state *run) { return run->wall_seconds + ki_train_now() - run->began; }
+double ki_train_wall(const ki_train_state *run) { return run->wall_seconds + ki_seconds_now() - run->began; }
 
 bool ki_train_notify(ki_train_state *run, const kith_train_event *event) {
     const ki_train_options *o = run->options;
@@ -61,7 +55,7 @@ kith_status ki_train(const ki_train_options *options, ki_train_result *ret_resul
                           .at = {.last_eval = -1, .best_step = -1},
                           .saved_step = -1,
                           .saved_eval = -1,
-                          .began = ki_train_now()};
+                          .began = ki_seconds_now()};
     const int threads_before = ki_threads();
     ki_threads_set((int)options->recipe->threads);
     KI_CHECK(ki_folder_open(options->folder, &run.folder, err));

@@ -114,7 +114,6 @@ bool ki_train_asked_to_stop(void *run); /* between batches of an evaluation */
 kith_status ki_train_say(ki_train_state *run, kith_train_event_kind kind, kith_error *err, const char *fmt,
                          ...) KITH_PRINTF(4, 5);
 
-double ki_train_now(void);                       /* seconds on the monotonic clock */
 double ki_train_wall(const ki_train_state *run); /* seconds the run has taken, all processes together */
 
 /* setup.c */

@@ -12,9 +12,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "data/loader/cache.h"
@@ -67,12 +67,6 @@ struct ki_loader {
     int n_threads;
     bool has_mutex, has_conditions;
 };
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- one image ---- */
 
@@ -295,10 +289,10 @@ kith_status ki_loader_next(ki_loader *l, ki_loader_batch *ret_batch, kith_error 
             pthread_cond_broadcast(&l->work);
         }
         slot *s = slot_of(l, l->n_out);
-        const double begin = now_s();
+        const double begin = ki_seconds_now();
         while (l->status == KITH_OK && s->state != READY && !(l->has_ended && l->n_out == l->n_planned))
             pthread_cond_wait(&l->done, &l->mutex);
-        l->wait_s += now_s() - begin;
+        l->wait_s += ki_seconds_now() - begin;
         if (l->status != KITH_OK) {
             status = l->status;
             if (err) *err = l->error;

@@ -1,17 +1,11 @@
 /* How many images per second the loader gives: once decoding everything, once from a warm cache. */
-#include <time.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/parallel.h"
 #include "data/loader/loader.h"
 
 enum { BATCH = 64, LEAST_CACHED = 4096 };
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef struct work {
     const kith_dataset *set;
@@ -34,7 +28,7 @@ static kith_status new_loader(const work *w, ki_loader **ret, kith_error *err) {
 /* Batches until `n` images have come; *ret_seconds may be NULL. */
 static kith_status take(ki_loader *loader, int64_t n, double *ret_seconds, int64_t *ret_taken,
                         kith_error *err) {
-    const double begin = now_s();
+    const double begin = ki_seconds_now();
     int64_t taken = 0;
     while (taken < n) {
         ki_loader_batch batch;
@@ -42,7 +36,7 @@ static kith_status take(ki_loader *loader, int64_t n, double *ret_seconds, int64
         if (batch.n == 0) break;
         taken += batch.n;
     }
-    *ret_seconds = now_s() - begin;
+    *ret_seconds = ki_seconds_now() - begin;
     *ret_taken = taken;
     return KITH_OK;
 }
