@@ -211,26 +211,27 @@ static void test_metadata(void **state) {
     (void)state;
     kith_model_options options = base();
     begin();
-    write_file("nan", "");
-    assert_refused(&options, KITH_ENUMERIC, "bn4.bias holds nan at 3");
-    write_file("kith.backbone", "resnet50");
-    assert_refused(&options, KITH_EINVAL, "holds resnet50, asked for was convnet4");
-    write_file("kith.format", "99");
-    assert_refused(&options, KITH_EUNSUPPORTED, "'99'");
-    write_file("kith.input", "3,x,7");
-    assert_refused(&options, KITH_EFORMAT, "kith.input is '3,x,7'");
-    write_file("kith.input", "1e300,28,28");
-    assert_refused(&options, KITH_EFORMAT, "kith.input");
-    write_file("kith.preprocess.mean", "1,2");
-    assert_refused(&options, KITH_EFORMAT, "kith.preprocess.mean is '1,2'; wanted 1 numbers");
-    write_file("kith.preprocess.std", "0");
-    assert_refused(&options, KITH_EFORMAT, "positive");
-    write_file("kith.preprocess.order", "HSV");
-    assert_refused(&options, KITH_EFORMAT, "'HSV'");
-    write_file("kith.preprocess.resize", "squash0000000000000256");
-    assert_refused(&options, KITH_EFORMAT, "kith.preprocess.resize is 'squash0000000000000256'");
-    write_file("kith.pool", "min");
-    assert_refused(&options, KITH_ENOTFOUND, "pool 'min'");
+    static const struct {
+        const char *key, *value;
+        kith_status status;
+        const char *part;
+    } rows[] = {
+        {"nan", "", KITH_ENUMERIC, "bn4.bias holds nan at 3"},
+        {"kith.backbone", "resnet50", KITH_EINVAL, "holds resnet50, asked for was convnet4"},
+        {"kith.format", "99", KITH_EUNSUPPORTED, "'99'"},
+        {"kith.input", "3,x,7", KITH_EFORMAT, "kith.input is '3,x,7'"},
+        {"kith.input", "1e300,28,28", KITH_EFORMAT, "kith.input"},
+        {"kith.preprocess.mean", "1,2", KITH_EFORMAT, "kith.preprocess.mean is '1,2'; wanted 1 numbers"},
+        {"kith.preprocess.std", "0", KITH_EFORMAT, "positive"},
+        {"kith.preprocess.order", "HSV", KITH_EFORMAT, "'HSV'"},
+        {"kith.preprocess.resize", "squash0000000000000256", KITH_EFORMAT,
+         "kith.preprocess.resize is 'squash0000000000000256'"},
+        {"kith.pool", "min", KITH_ENOTFOUND, "pool 'min'"},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        write_file(rows[i].key, rows[i].value);
+        assert_refused(&options, rows[i].status, rows[i].part);
+    }
     options.backbone = NULL;
     write_file(NULL, NULL);
     assert_refused(&options, KITH_EINVAL, "does not say which backbone");
