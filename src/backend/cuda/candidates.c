@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/cuda/trials.h"
+#include "core/clock.h"
 #include "core/log.h"
 
 enum {
@@ -169,16 +170,16 @@ static void build(ki_trial *t, ki_candidate *c) {
 }
 
 static void build_all(ki_trial *t) {
-    const double begin = ki_trial_now();
+    const double begin = ki_seconds_now();
     for (; t->n_built < t->n; t->n_built++) {
-        if (ki_trial_first(t) && (ki_trial_takes_first(t) || ki_trial_now() - begin > BUILD_SECONDS))
+        if (ki_trial_first(t) && (ki_trial_takes_first(t) || ki_seconds_now() - begin > BUILD_SECONDS))
             continue;
         build(t, &t->candidate[t->n_built]);
     }
 }
 
 void ki_trial_collect(ki_trial *t) {
-    const double begin = ki_trial_now();
+    const double begin = ki_seconds_now();
     add_products(t);
     for (int is_second_try = 0; is_second_try < 2; is_second_try++) {
         if (ki_trial_first(t) && (ki_trial_takes_first(t) || is_second_try)) break;
@@ -186,7 +187,7 @@ void ki_trial_collect(ki_trial *t) {
         build_all(t);
     }
     for (int i = 0; i < t->n; i++) t->stats.n_built += t->candidate[i].algorithm != NULL;
-    t->stats.build_seconds = ki_trial_now() - begin;
+    t->stats.build_seconds = ki_seconds_now() - begin;
 }
 
 void ki_trial_collect_tiles(ki_trial *t, double fastest_seconds) {

@@ -4,19 +4,12 @@
  * captured is of no use. The fastest weight gradient in bf16 must also pass a test of its rounding (rounding.h). */
 #include "backend/cuda/trials.h"
 
-#include <time.h>
-
 #include "backend/cuda/conv_kernels.h"
 #include "backend/cuda/rounding.h"
+#include "core/clock.h"
 #include "core/log.h"
 
 #define FINALISTS 1.08 /* times the fastest: looked at again */
-
-double ki_trial_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Scratch tensors with numbers in them, as large as the pass and its candidates need. */
 static kith_status make_tensors(ki_trial *t, ki_conv_io *ret_io, kith_error *err) {
@@ -131,7 +124,7 @@ kith_status ki_trial_pick(ki_trial *t, ki_conv_algorithm **ret_best, kith_error 
     ki_conv_io io;
     ki_conv_algorithm *least = NULL;
     double least_off = 1e9;
-    const double begin = ki_trial_now();
+    const double begin = ki_seconds_now();
     const bool checks = ki_conv_can_check_rounding(t->problem);
     kith_status status = KITH_OK;
     KI_CHECK(ki_trial_time(t, &io, err));
@@ -162,6 +155,6 @@ kith_status ki_trial_pick(ki_trial *t, ki_conv_algorithm **ret_best, kith_error 
     least = NULL;
 done:
     ki_conv_algorithm_free(least);
-    t->stats.time_seconds = ki_trial_now() - begin;
+    t->stats.time_seconds = ki_seconds_now() - begin;
     return status;
 }

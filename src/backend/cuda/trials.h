@@ -28,8 +28,6 @@ typedef struct ki_trial {
     kith_error why; /* the last refusal, for the log */
 } ki_trial;
 
-double ki_trial_now(void); /* seconds */
-
 /* candidates.c. Only the first that can be built, untimed: every run must choose the same, and there is no file to
  * remember a choice in. */
 bool ki_trial_takes_first(const ki_trial *trial);
