@@ -22,7 +22,7 @@ if [ -n "${RUN:-}" ]; then
 fi
 
 path_of() { # PROGRAM: where it lies
-    if [ -n "${RUN:-}" ]; then echo "$(dirname "$RUN")/bin/$1"; elif [ "$1" = kith ]; then echo build/cuda/kith; else echo "build/cuda/test/$1"; fi
+    if [ -n "${RUN:-}" ]; then echo "$(dirname "$RUN")/bin/$1"; elif [ "$1" = kith ] || [ "$1" = cuda_race ]; then echo "build/cuda/$1"; else echo "build/cuda/test/$1"; fi
 }
 program() { # PROGRAM ARGUMENTS
     name=$1
@@ -137,18 +137,23 @@ sanitizer() {
         return
     }
     for tool in ${TOOLS:-memcheck racecheck}; do
-        # Tests ask for more memory than there is. Races are looked for in kernels of our own, whose names have
-        # their file's in them: those of the libraries would take most of the time.
-        quiet=" --kernel-name kns=_cu_"
-        if [ "$tool" = memcheck ]; then quiet=" --report-api-errors no"; fi
+        if [ "$tool" = racecheck ]; then
+            # Races are looked for in kernels of our own, whose names have their file's in them: those of the
+            # libraries would take most of the time. A race that is there must be found.
+            options=" --kernel-name kns=_cu_"
+            sanitize racecheck "$options" cuda_race >"$out/racecheck-cuda_race.log" 2>&1
+            status=$?
+            if [ $status -ne 9 ]; then
+                say FAILED "racecheck does not find the race of cuda_race: status $status; wanted 9"
+                continue
+            fi
+        else
+            options=" --report-api-errors no" # tests ask for more memory than there is
+        fi
         for test in ${SANITIZED:-test_learner_cuda test_images_cuda test_contract_cuda}; do
             [ -x "$(path_of "$test")" ] || continue
             log=$out/$tool-$test.log
-            if [ -n "${RUN:-}" ]; then
-                timeout --foreground "${SANITIZER_SECONDS:-150}" "$RUN" --with "compute-sanitizer --tool $tool$quiet --error-exitcode 9" "$test" >"$log" 2>&1
-            else
-                timeout --foreground "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool $tool$quiet --error-exitcode 9 "$(path_of "$test")" >"$log" 2>&1
-            fi
+            sanitize "$tool" "$options" "$test" >"$log" 2>&1
             status=$?
             case $status in
             0) say OK "$tool $test: $(grep -h 'SUMMARY' "$log" | tail -1 | sed 's/=* *//')" ;;
@@ -157,6 +162,13 @@ sanitizer() {
             esac
         done
     done
+}
+sanitize() { # TOOL OPTIONS PROGRAM
+    if [ -n "${RUN:-}" ]; then
+        timeout --foreground "${SANITIZER_SECONDS:-150}" "$RUN" --with "compute-sanitizer --tool $1$2 --error-exitcode 9" "$3"
+    else
+        timeout --foreground "${SANITIZER_SECONDS:-150}" compute-sanitizer --tool "$1" $2 --error-exitcode 9 "$(path_of "$3")"
+    fi
 }
 
 for check in $what; do "$check"; done
