@@ -141,6 +141,7 @@ sanitizer() {
         options=
         if [ "$tool" = memcheck ]; then options=" --report-api-errors no"; fi # tests ask for more memory than there is
         if [ "$tool" = racecheck ]; then # one that is there must be found, by name too
+            export KITH_FEW_CASES=4
             sanitize racecheck "$own" cuda_race >"$out/racecheck-cuda_race.log" 2>&1
             status=$?
             if [ $status -ne 9 ]; then
@@ -155,7 +156,7 @@ sanitizer() {
             # ours in them.
             only=
             if [ "$tool $test" = "racecheck test_learner_cuda" ]; then only=$own; fi
-            KITH_FEW_CASES=4 sanitize "$tool" "$options$only" "$test" >"$log" 2>&1
+            sanitize "$tool" "$options$only" "$test" >"$log" 2>&1
             status=$?
             case $status in
             0) say OK "$tool $test: $(grep -h 'SUMMARY' "$log" | tail -1 | sed 's/=* *//')" ;;
