@@ -396,6 +396,18 @@ static void test_killed_and_gone_on_with(void **state) {
         1, testing_run(output, sizeof output, "ls %s/killed/results | grep tmp-", testing_folder()));
 }
 
+/* What a killed process left half written goes when its run is taken up again; others may be at theirs. */
+static void test_leftovers_are_cleared(void **state) {
+    (void)state;
+    assert_int_equal(0, testing_run(output, sizeof output,
+                                    "mkdir -p %s/left/results && cd %s/left/results && touch "
+                                    "plain-seed0.json.tmp-1-0 other-seed0.json.tmp-1-0",
+                                    testing_folder(), testing_folder()));
+    if (reproduce("left", "--seeds 1 --only plain") != 0) fail_msg("%s", output);
+    assert_false(tiny_exists("left", "results/plain-seed0.json.tmp-1-0"));
+    assert_true(tiny_exists("left", "results/other-seed0.json.tmp-1-0"));
+}
+
 /* SIGTERM: the step is finished and saved, the page is written, the status says what happened. */
 static void test_stopped_and_gone_on_with(void **state) {
     (void)state;
@@ -430,6 +442,7 @@ int main(void) {
         cmocka_unit_test(test_bad_lists),
         cmocka_unit_test(test_a_recipe_that_selects_on_test_fails),
         cmocka_unit_test(test_killed_and_gone_on_with),
+        cmocka_unit_test(test_leftovers_are_cleared),
         cmocka_unit_test(test_stopped_and_gone_on_with),
     };
     return cmocka_run_group_tests_name("reproduce", tests, NULL, testing_tear_down);
