@@ -45,11 +45,16 @@ ways() { # PRECISION: PyTorch's, with commas; float32 in both layouts, "PyTorch'
         for one in ${EXTRA_WAYS:-}; do printf '%s,' "$one"; done
     } | sed 's/,$//'
 }
+torch() { # NETS PRECISION WAYS [OPTIONS]
+    torch_nets=$1 torch_precision=$2 torch_ways=$3
+    shift 3
+    PYTHONUNBUFFERED=1 timeout "${TORCH_SECONDS:-400}" "$python" bench/train_torch_cuda.py --nets "$torch_nets" \
+        --precision "$torch_precision" --how "$torch_ways" --batch "$batch" --size "$size" --steps "$steps" "$@"
+}
 theirs() { # NETS PRECISION
     [ -n "$has_torch" ] || return 0
-    PYTHONUNBUFFERED=1 timeout "${TORCH_SECONDS:-400}" "$python" bench/train_torch_cuda.py --nets "$(echo "$1" | tr ' ' ,)" \
-        --precision "$2" --how "$(ways "$2")" --batch "$batch" --size "$size" --steps "$steps" \
-        >>"$results" 2>"$out/torch-$2.err" || echo "PyTorch, $2: stopped early; see $out/torch-$2.err" >&2
+    torch "$(echo "$1" | tr ' ' ,)" "$2" "$(ways "$2")" >>"$results" 2>"$out/torch-$2.err" ||
+        echo "PyTorch, $2: stopped early; see $out/torch-$2.err" >&2
 }
 
 # Side by side PyTorch's nets are ready in the time of the slowest; then each is timed alone.
@@ -58,8 +63,8 @@ warm_up() { # PRECISION: begin all of its nets and ways, and wait until they are
     for way in $(ways "$1" | tr , ' '); do
         for net in $nets $scale; do
             turn=$out/turn-$1-$net-$way
-            (PYTHONUNBUFFERED=1 timeout "${TORCH_SECONDS:-400}" "$python" bench/train_torch_cuda.py --nets "$net" --precision "$1" \
-                --how "$way" --batch "$batch" --size "$size" --steps "$steps" --turn "$turn" >"$turn.json" 2>"$turn.err" ||
+            : >"$turn.json" # before anybody looks for it
+            (torch "$net" "$1" "$way" --turn "$turn" >"$turn.json" 2>"$turn.err" ||
                 echo "PyTorch, $1, $net, $way: stopped early; see $turn.err" >&2
             touch "$turn.warm" "$turn.over") &
         done

@@ -1,5 +1,6 @@
 #include "io/atomic.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -121,4 +122,14 @@ kith_status ki_file_write(const char *path, const void *bytes, size_t n, kith_er
 done:
     ki_atomic_discard(&file);
     return status;
+}
+
+void ki_atomic_clear(const char *folder, const char *beginning) {
+    DIR *dir = opendir(folder);
+    if (!dir) return;
+    for (const struct dirent *e; (e = readdir(dir));) {
+        if (strncmp(e->d_name, beginning, strlen(beginning)) == 0 && strstr(e->d_name, ".tmp-"))
+            unlinkat(dirfd(dir), e->d_name, 0);
+    }
+    closedir(dir);
 }

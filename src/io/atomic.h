@@ -35,4 +35,8 @@ void ki_atomic_discard(ki_atomic_file *file);
 /* Open, write, commit. */
 kith_status ki_file_write(const char *path, const void *bytes, size_t n, kith_error *err);
 
+/* Remove what killed processes left half written in a folder, of files whose names begin so ("": of all). Only where
+ * nobody else is writing such files. */
+void ki_atomic_clear(const char *folder, const char *beginning);
+
 #endif

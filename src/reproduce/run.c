@@ -216,20 +216,6 @@ static kith_status claim(run *u, bool *ret_is_mine, kith_error *err) {
     return KITH_OK;
 }
 
-/* What a killed process left of this run's files half written. Others may be writing theirs. */
-static void clear_temporaries(const run *u, const char *folder) {
-    const char *name = strrchr(u->result.s, '/') + 1;
-    const size_t stem = strlen(name) - strlen("json"); /* "ROW-seedK." */
-    DIR *dir = opendir(folder);
-    for (const struct dirent *e; dir && (e = readdir(dir));) {
-        ki_path path;
-        if (strncmp(e->d_name, name, stem) == 0 && strstr(e->d_name, ".tmp-") &&
-            ki_path_print(&path, NULL, "%s/%s", folder, e->d_name) == KITH_OK)
-            unlink(path.s);
-    }
-    if (dir) closedir(dir);
-}
-
 static void give_back(run *u, bool is_mine) {
     if (u->claimed < 0) return;
     if (is_mine && ki_is_file("%s", u->result.s)) unlink(u->claim.s); /* nobody will want it again */
@@ -358,6 +344,7 @@ static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
     run u = {.job = j, .claimed = -1};
     kith_error why = {0};
     bool is_over = false, is_mine = false;
+    char stem[256];
     status = open_run(r, &u, &why);
     if (status != KITH_OK) {
         status = fail_run(r, &u, &why, err);
@@ -369,7 +356,8 @@ static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
         tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_BUSY});
         goto done;
     }
-    clear_temporaries(&u, r->options->out);
+    snprintf(stem, sizeof stem, "%s-seed%lld.", j->row->name, (long long)j->seed);
+    ki_atomic_clear(r->options->out, stem);
     KI_CHECK(look(r, &u, &is_over, err));
     if (is_over) goto done;
     const double seconds = guess_seconds(r, &u);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "io/atomic.h"
 
 kith_status ki_folder_at(const ki_folder *folder, ki_path *ret_path, kith_error *err, const char *fmt, ...) {
     char name[1024];
@@ -66,19 +67,6 @@ static kith_status take_lock(ki_folder *folder, kith_error *err) {
     return ki_hint(err, KITH_EIO, "wait for it, stop it, or name another folder with --out");
 }
 
-/* Temporary files of io/atomic.h; whoever made them no longer works here. */
-static void clear_temporaries(const char *folder) {
-    DIR *dir = opendir(folder);
-    if (!dir) return;
-    for (const struct dirent *entry; (entry = readdir(dir));) {
-        ki_path path;
-        if (strstr(entry->d_name, ".tmp-") &&
-            ki_path_print(&path, NULL, "%s/%s", folder, entry->d_name) == KITH_OK)
-            unlink(path.s);
-    }
-    closedir(dir);
-}
-
 kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *err) {
     ki_folder folder = {.lock = -1};
     ki_path sub;
@@ -93,8 +81,8 @@ kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *
     KI_CHECK(take_lock(&folder, err));
     KI_CHECK(ki_folder_at(&folder, &sub, err, "checkpoints"));
     KI_CHECK(make_folder(sub.s, err));
-    clear_temporaries(path);
-    clear_temporaries(sub.s);
+    ki_atomic_clear(path, ""); /* whoever made them no longer works here */
+    ki_atomic_clear(sub.s, "");
     *ret_folder = folder;
     folder = (ki_folder){.lock = -1};
 done:

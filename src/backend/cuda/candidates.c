@@ -196,7 +196,6 @@ void ki_trial_collect_tiles(ki_trial *t, double fastest_seconds) {
         ki_candidate like = t->candidate[i];
         if (!like.algorithm || like.algorithm->seconds > TILES * fastest_seconds) continue;
         like.algorithm = NULL;
-        like.is_timed = false;
         like.choice.n_knobs = 1;
         like.choice.knob[0] = CUDNN_KNOB_TYPE_TILE_SIZE;
         for (int64_t tile = 0; tile < like.n_tiles; tile++) {

@@ -98,9 +98,9 @@ static kith_status choose_for_fewer(ki_trial *t, ki_conv_algorithm **ret_algorit
     ki_conv_io io;
     few.mb = KI_TRIAL_IMAGES;
     KI_TRY(ki_conv_choose(t->backend, &few, &small, NULL, err));
-    if (small->way == KI_WAY_CUDNN && small->choice.by_place)
-        only->algorithm = NULL;
-    else if (ki_conv_way_parse(t->backend, t->problem, small->text, &only->algorithm, &t->why) == KITH_OK)
+    const bool is_place = small->way == KI_WAY_CUDNN && small->choice.by_place;
+    if (!is_place &&
+        ki_conv_way_parse(t->backend, t->problem, small->text, &only->algorithm, &t->why) == KITH_OK)
         t->n = t->n_built = 1;
     ki_conv_algorithm_free(small);
     if (t->n == 1 &&
@@ -136,7 +136,10 @@ kith_status ki_conv_choose(ki_backend *backend, const ki_conv_problem *problem,
     recall(t, key, ret_algorithm);
     if (*ret_algorithm) goto done;
     if (problem->mb > KI_TRIAL_IMAGES) KI_CHECK(choose_for_fewer(t, ret_algorithm, err));
-    if (*ret_algorithm) goto done;
+    if (*ret_algorithm) {
+        KI_CHECK(remember(t, key, *ret_algorithm, err));
+        goto done;
+    }
     say_once(t);
     if (backend->options.deterministic) {
         KI_CHECK(choose_with_others(t, key, ret_algorithm, err));

@@ -67,11 +67,10 @@ static kith_status time_all(ki_trial *t, const ki_conv_io *io, kith_error *err) 
     for (int i = 0; i < t->n; i++) {
         ki_conv_algorithm *a = t->candidate[i].algorithm;
         if (!a) continue;
-        if (t->candidate[i].is_timed) {
+        if (a->seconds > 0) { /* timed before */
             if (a->seconds < best) best = a->seconds;
             continue;
         }
-        t->candidate[i].is_timed = true;
         if (ki_conv_time(a, io, best, &a->seconds, &t->why) != KITH_OK) {
             KI_TRY(device_lives(t, err));
             ki_log(KITH_LOG_DEBUG, "%s: %s", a->text, t->why.message);

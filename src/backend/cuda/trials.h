@@ -15,7 +15,6 @@ typedef struct ki_candidate {
     ki_cudnn_choice choice;
     int64_t n_tiles;              /* tile sizes its engine has beside the one it takes by itself */
     ki_conv_algorithm *algorithm; /* NULL: not built */
-    bool is_timed;
 } ki_candidate;
 
 typedef struct ki_trial {
