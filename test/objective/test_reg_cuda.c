@@ -40,6 +40,7 @@ static const shape shapes[] = {
 static const char *const regs[] = {
     "{name: density, weight: 2}",
     "{name: density, correlation: false}",
+    "{name: density, relative: true, weight: 3}",
     "{name: density, eta: 2, alpha: 0.1, weight: 10}",
     "{name: density, lr_multiplier: 0, normalize: false}",
     "{name: energy_confusion}",

@@ -43,12 +43,22 @@ struct contrastive {
 
 struct binomial {
     float alpha, beta, gamma;
-    bool by_anchor;
+    bool by_anchor, by_all;
 
+    /* Pairs of the row that a miner chose from. */
+    static __device__ void count_all(const ki_cuda_view &v, const ki_row &row, double *n_pos, double *n_neg) {
+        const int live = ki_view_columns(v), mine = v.label[row.i];
+        *n_pos = *n_neg = 0;
+        KI_COLUMNS(j, live) {
+            if (j != row.i) (ki_view_label(v, j) == mine ? *n_pos : *n_neg) += 1;
+        }
+        row.sums(*n_pos, *n_neg);
+    }
     __device__ void operator()(const ki_cuda_view &v, const ki_row &row, ki_cuda_tally *t) const {
-        (void)v;
-        const float pos_weight = by_anchor && row.n_pos ? 1 / (float)row.n_pos : 1;
-        const float neg_weight = by_anchor && row.n_neg ? 1 / (float)row.n_neg : 1;
+        double n_pos = row.n_pos, n_neg = row.n_neg;
+        if (by_all) count_all(v, row, &n_pos, &n_neg);
+        const float pos_weight = by_anchor && n_pos > 0 ? 1 / (float)n_pos : 1;
+        const float neg_weight = by_anchor && n_neg > 0 ? 1 / (float)n_neg : 1;
         double pos = 0, neg = 0;
         KI_COLUMNS(j, row.n) {
             const bool is_pos = ki_is_pos(row.pair[j]);
@@ -118,10 +128,10 @@ KI_CUDA_LOSS(contrastive) {
     return ki_loss_launch(view, loss, stream);
 }
 
-/* alpha, beta, gamma, reduction (0: anchor) */
+/* alpha, beta, gamma, reduction (0: anchor, 3: anchor_all) */
 KI_CUDA_LOSS(binomial) {
     const double *o = args->option;
-    const binomial loss = {(float)o[0], (float)o[1], (float)o[2], o[3] == 0};
+    const binomial loss = {(float)o[0], (float)o[1], (float)o[2], o[3] == 0 || o[3] == 3, o[3] == 3};
     return ki_loss_launch(view, loss, stream);
 }
 

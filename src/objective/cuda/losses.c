@@ -41,11 +41,11 @@ static void contrastive_weights(const double *option, const ki_cuda_view *view, 
     }
 }
 
-/* reduction anchor, sum, mean */
+/* reduction anchor, sum, mean, anchor_all */
 static void binomial_weights(const double *option, const ki_cuda_view *view, ki_cuda_weight weight[3]) {
     (void)view;
     const int reduction = (int)option[3];
-    if (reduction == 0) both(weight, KI_BY_ROWS);
+    if (reduction == 0 || reduction == 3) both(weight, KI_BY_ROWS);
     if (reduction == 1) weight[POS] = weight[NEG] = (ki_cuda_weight){KI_BY_ONE, 0.5};
     if (reduction == 2) {
         weight[POS] = (ki_cuda_weight){KI_BY_POS, 1};

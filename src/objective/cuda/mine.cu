@@ -8,22 +8,6 @@ namespace {
 
 enum { RNG_MINER = 5 }; /* KI_RNG_MINER */
 
-/* How many columns take part: those of the memory from its warm-up on, as far as it is filled. */
-__device__ int live_columns(const ki_cuda_view &v) {
-    if (v.n_centers || !v.memory_state) return v.n;
-    if (*v.step < v.memory_warmup) return v.m;
-    const float filled = v.memory_state[0];
-    const int most = v.n - v.m;
-    return v.m + (filled > 0 ? (filled < (float)most ? (int)filled : most) : 0);
-}
-
-__device__ int column_label(const ki_cuda_view &v, int j) {
-    if (v.n_centers) return j / v.n_centers;
-    if (j < v.m) return v.label[j];
-    const float label = v.memory_label[j - v.m];
-    return label > 0 ? (label < (float)(1 << 24) ? (int)label : 1 << 24) : 0;
-}
-
 __device__ void count(ki_row &row) {
     int pos = 0, neg = 0;
     KI_COLUMNS(j, row.n) {
@@ -37,11 +21,11 @@ __device__ void count(ki_row &row) {
 }
 
 __device__ void kinds(const ki_cuda_view &v, ki_row &row) {
-    const int live = live_columns(v), mine = v.label[row.i];
+    const int live = ki_view_columns(v), mine = v.label[row.i];
     KI_COLUMNS(j, row.n) {
         const bool is_none = j >= live || (!v.n_centers && j == row.i);
         row.pair[j] = (uint8_t)(is_none                      ? KI_VIEW_NONE
-                                : column_label(v, j) == mine ? KI_VIEW_POSITIVE
+                                : ki_view_label(v, j) == mine ? KI_VIEW_POSITIVE
                                                              : KI_VIEW_NEGATIVE);
     }
     count(row);

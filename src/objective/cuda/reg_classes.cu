@@ -83,6 +83,16 @@ static __device__ double power_of(const float *d0, int32_t label, double eta) {
     return d > 0 ? pow(d, eta) : 0;
 }
 
+/* What original densities are multiplied with: 1, or 1 over their mean of the batch's classes. */
+static __device__ double density_scale(const ki_cuda_classes &c, const ki_cuda_density &o, int n,
+                                       double *room) {
+    if (!o.relative) return 1;
+    double sum = 0;
+    for (int e = (int)threadIdx.x; e < n; e += (int)blockDim.x) sum += power_of(o.d0, c.label[e], o.eta);
+    sum = ki_block_sum(sum, room);
+    return sum > 0 ? (double)n / sum : 1;
+}
+
 /* A block for each class c; t_e = r_e a_c - r_c a_e over all classes e. */
 static __global__ void density_rows(ki_cuda_classes c, const double *spread, ki_cuda_density o,
                                     double *row_value, double *factor) {
@@ -95,9 +105,9 @@ static __global__ void density_rows(ki_cuda_classes c, const double *spread, ki_
     const double a = (double)o.alpha[c.label[at]];
     double squares = 0, pull = 0;
     if (o.correlation) {
-        const double r = power_of(o.d0, c.label[at], o.eta);
+        const double scale = density_scale(c, o, n, room), r = scale * power_of(o.d0, c.label[at], o.eta);
         for (int e = (int)threadIdx.x; e < n; e += (int)blockDim.x) {
-            const double r_e = power_of(o.d0, c.label[e], o.eta);
+            const double r_e = scale * power_of(o.d0, c.label[e], o.eta);
             const double t = r_e * a - r * (double)o.alpha[c.label[e]];
             squares += t * t;
             pull += r_e * t;

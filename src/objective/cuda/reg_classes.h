@@ -35,7 +35,7 @@ cudaError_t ki_cuda_classes_measure(const ki_cuda_classes *classes, const float 
  * [m] what x_i - mean is multiplied with. diff_alpha (NULL: not learned) is added to. */
 typedef struct ki_cuda_density {
     double eta;
-    bool correlation;
+    bool correlation, relative;
     const float *alpha, *d0; /* by label */
     float *diff_alpha;
     const float *weight;

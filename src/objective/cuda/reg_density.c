@@ -38,6 +38,7 @@ static kith_status density_launch(void *self, const ki_cuda_reg_in *in, void *sc
     const float *x = in->tap[KI_TAP_EMBEDDING];
     const ki_cuda_density density = {.eta = ki_method_real(in->method, in->settings, "eta"),
                                      .correlation = ki_method_bool(in->method, in->settings, "correlation"),
+                                     .relative = ki_method_bool(in->method, in->settings, "relative"),
                                      .alpha = in->param[ALPHA].value,
                                      .d0 = in->param[D0].value,
                                      .diff_alpha = in->param[ALPHA].diff,

@@ -39,14 +39,14 @@ static __device__ void mixture(float bandwidth, int n, float s, float *k, float 
     }
 }
 
-static __device__ void poly(int degree, float s, float *k, float *slope) {
-    const double base = (double)s + 1;
+static __device__ void poly(float bandwidth, int degree, float s, float *k, float *slope) {
+    const double base = (double)s / (double)bandwidth + 1;
     double power = 1;
     for (int t = 1; t < degree; t++) power *= base;
     const double value = power * base;
     const bool is_bounded = fabs(value) < MOST_KERNEL;
     *k = (float)(is_bounded ? value : value > 0 ? MOST_KERNEL : -MOST_KERNEL);
-    *slope = (float)(is_bounded ? (double)degree * power : 0);
+    *slope = (float)(is_bounded ? (double)degree * power / (double)bandwidth : 0);
 }
 
 static __device__ double bounded(double v) {
@@ -71,10 +71,11 @@ static __global__ void product_rows(ki_cuda_layers o, const int32_t *label, int 
             if (l >= o.n) continue;
             const float s = o.s[l][at];
             if (o.kind[l] == KI_CUDA_POLY) {
-                poly(o.degree[l], s, &k[l], &slope[l]);
+                poly(o.given[l], o.degree[l], s, &k[l], &slope[l]);
             } else if (o.kind[l] == KI_CUDA_MGF) {
-                k[l] = expf(fminf(s, MOST_EXPONENT));
-                slope[l] = s < MOST_EXPONENT ? k[l] : 0;
+                const float most = MOST_EXPONENT * o.given[l];
+                k[l] = expf(fminf(s, most) / o.given[l]);
+                slope[l] = s < most ? k[l] / o.given[l] : 0;
             } else {
                 const double pairs = (double)m * (double)(m - 1);
                 const float b = o.given[l] > 0 || m < 2 ? o.given[l] : (float)(o.sum[l] / pairs);

@@ -59,7 +59,7 @@ typedef struct ki_cuda_layers {
     int kind[KI_CUDA_MOST_LAYERS]; /* ki_cuda_kernel_kind */
     int mixed[KI_CUDA_MOST_LAYERS];
     int degree[KI_CUDA_MOST_LAYERS];
-    float given[KI_CUDA_MOST_LAYERS]; /* bandwidth; 0: from the batch */
+    float given[KI_CUDA_MOST_LAYERS]; /* bandwidth; 0: from the batch, never of poly and mgf */
     float *s[KI_CUDA_MOST_LAYERS];    /* [m, m] each; they become g */
     double *row_sum;                  /* [n + 1, m] */
     double *sum;                      /* [n + 1]: of all distances of a layer; pairs of different classes */

@@ -80,6 +80,22 @@ static __device__ __forceinline__ int ki_block_rank(bool yes, int *room, int *re
     return before;
 }
 
+/* How many columns take part: those of the memory from its warm-up on, as far as it is filled. */
+static __device__ __forceinline__ int ki_view_columns(const ki_cuda_view &v) {
+    if (v.n_centers || !v.memory_state) return v.n;
+    if (*v.step < v.memory_warmup) return v.m;
+    const float filled = v.memory_state[0];
+    const int most = v.n - v.m;
+    return v.m + (filled > 0 ? (filled < (float)most ? (int)filled : most) : 0);
+}
+
+static __device__ __forceinline__ int ki_view_label(const ki_cuda_view &v, int j) {
+    if (v.n_centers) return j / v.n_centers;
+    if (j < v.m) return v.label[j];
+    const float label = v.memory_label[j - v.m];
+    return label > 0 ? (label < (float)(1 << 24) ? (int)label : 1 << 24) : 0;
+}
+
 struct ki_row {
     int i, n;
     float *s;

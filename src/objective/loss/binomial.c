@@ -2,9 +2,13 @@
  *
  *   t_p = ln(1 + e^(alpha (gamma - s))) for positives,   t_n = ln(1 + e^(beta (s - gamma))) for negatives
  *
- *   anchor  mean over all m anchors of (mean of its t_p + mean of its t_n)
- *   mean    mean of all t_p + mean of all t_n (ECAML's code)
- *   sum     of every unordered pair once
+ *   anchor      mean over all m anchors of (mean of its t_p + mean of its t_n)
+ *   anchor_all  the same with a miner's choice summed, and divided by all the anchor's pairs, chosen or not
+ *   mean        mean of all t_p + mean of all t_n (ECAML's code)
+ *   sum         of every unordered pair once
+ *
+ * A mean over the few hard negatives of an anchor weighs them far above its positives (beta is 50, alpha 2):
+ * with a miner, anchor_all keeps each pair's weight of Eq. 13, which is what unified view's Table 1 compares.
  *
  * Sources: unified view Eq. 12 (alpha 2, beta 50, gamma 0.5); ECAML Eq. 10; Yi et al., ICPR 2014. */
 #include "objective/loss/loss.h"
@@ -14,29 +18,40 @@ typedef struct settings {
     int reduction;
 } settings;
 
-enum { ANCHOR, SUM, MEAN };
-static const char *const reductions[] = {"anchor", "sum", "mean", NULL};
+enum { ANCHOR, SUM, MEAN, ANCHOR_ALL };
+static const char *const reductions[] = {"anchor", "sum", "mean", "anchor_all", NULL};
 
 static const ki_option options[] = {
     KI_OPTION_REAL(settings, alpha, 2, 1e-6, 1e6, "steepness for positives", "unified view Sec. 6"),
     KI_OPTION_REAL(settings, beta, 50, 1e-6, 1e6, "steepness for negatives", "unified view Sec. 6"),
     KI_OPTION_REAL(settings, gamma, 0.5, -1e6, 1e6, "similarity where both turn", "unified view Sec. 6"),
     KI_OPTION_CHOICE(settings, reduction, ANCHOR, reductions, "how terms become one number",
-                     "anchor: unified view Eq. 12; mean: ECAML code"),
+                     "anchor, anchor_all: unified view Eq. 12; mean: ECAML code"),
     KI_OPTION_END};
 
 typedef struct pass {
     const settings *o;
-    double pos_weight, neg_weight; /* of one pair; by anchor when the reduction is ANCHOR */
+    double pos_weight, neg_weight; /* of one pair; by anchor when the reduction is ANCHOR or ANCHOR_ALL */
 } pass;
+
+/* Pairs of the anchor that a miner chose from. */
+static void count_all(const ki_pairs *pairs, const ki_row *row, int64_t *ret_pos, int64_t *ret_neg) {
+    const int64_t own = pairs->is_proxy ? 0 : 1;
+    int64_t n = 0;
+    for (int64_t j = 0; j < row->n; j++) n += pairs->col_label[j] == pairs->row_label[row->i];
+    *ret_pos = n - own;
+    *ret_neg = row->n - n;
+}
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
     const pass *p = context;
     const settings *o = p->o;
     const ki_vec *vec = pairs->vec;
-    const bool by_anchor = o->reduction == ANCHOR;
-    const double pos_weight = by_anchor && row->n_pos ? p->pos_weight / (double)row->n_pos : p->pos_weight;
-    const double neg_weight = by_anchor && row->n_neg ? p->neg_weight / (double)row->n_neg : p->neg_weight;
+    const bool by_anchor = o->reduction == ANCHOR || o->reduction == ANCHOR_ALL;
+    int64_t n_pos = row->n_pos, n_neg = row->n_neg;
+    if (o->reduction == ANCHOR_ALL) count_all(pairs, row, &n_pos, &n_neg);
+    const double pos_weight = by_anchor && n_pos ? p->pos_weight / (double)n_pos : p->pos_weight;
+    const double neg_weight = by_anchor && n_neg ? p->neg_weight / (double)n_neg : p->neg_weight;
     double value = 0;
     if (row->n_pos)
         value += pos_weight * (double)vec->softplus(row->s, row->pair, KI_PAIR_POSITIVE, (ki_real)-o->alpha,
@@ -52,7 +67,7 @@ static double share(int64_t n) { return n > 0 ? 1 / (double)n : 0; }
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
     const ki_pairs *pairs = in->pairs;
     pass p = {.o = in->settings, .pos_weight = 0.5, .neg_weight = 0.5};
-    if (p.o->reduction == ANCHOR) p.pos_weight = p.neg_weight = share(pairs->m);
+    if (p.o->reduction == ANCHOR || p.o->reduction == ANCHOR_ALL) p.pos_weight = p.neg_weight = share(pairs->m);
     if (p.o->reduction == MEAN)
         p.pos_weight = share(pairs->total_pos), p.neg_weight = share(pairs->total_neg);
     return ki_pairs_rows(pairs, out->g, row_terms, &p, NULL, &out->value, err);

@@ -9,6 +9,10 @@
  *
  * State: density.alpha [classes], and density.d0 [classes], the densities of the starting network
  * (ki_density_measure). While d0 is 0 the second line is 0, as with `correlation: false`.
+ *
+ * Eq. 8 grows with r^2, and r with the features of the starting network, which may be far from 1: then the
+ * second line alone moves the targets, and holds them where they began. relative: r_c over its mean of the C
+ * classes, so that only proportions count.
  * Source: DML-DA, Li et al., IEEE TMM 2019: eta 0.5, targets start at 0.5, weight 10. */
 #include "objective/reg/density.h"
 
@@ -18,13 +22,15 @@
 
 typedef struct settings {
     double eta, alpha, lr_multiplier;
-    bool correlation;
+    bool correlation, relative;
 } settings;
 
 static const ki_option options[] = {
     KI_OPTION_REAL(settings, eta, 0.5, 0, 10, "power of the original densities", "DML-DA Sec. IV-A"),
     KI_OPTION_BOOL(settings, correlation, 1, "keep the classes' densities in proportion (Eq. 8)",
                    "DML-DA Fig. 3"),
+    KI_OPTION_BOOL(settings, relative, 0, "original densities over their mean, whatever the features' scale",
+                   "DML-DA names none"),
     KI_OPTION_REAL(settings, alpha, 0.5, -1e6, 1e6, "targets at the start; they are learned",
                    "DML-DA Sec. IV-A"),
     KI_OPTION_REAL(settings, lr_multiplier, 1, 0, 1e6, "learning rate of the targets over the network's",
@@ -58,6 +64,13 @@ static double proportions(const double *r, const double *a, int64_t n, double *b
     return sum * share;
 }
 
+/* Over their mean, unless that is 0. */
+static void make_relative(double *r, int64_t n) {
+    double sum = 0;
+    for (int64_t c = 0; c < n; c++) sum += r[c];
+    for (int64_t c = 0; c < n && sum > 0; c++) r[c] *= (double)n / sum;
+}
+
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     const settings *o = in->settings;
     const ki_tap_data *x = &in->tap[KI_TAP_EMBEDDING];
@@ -79,6 +92,7 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
         r[c] = d0 > 0 ? pow(d0, o->eta) : 0;
         d[c] = 0;
     }
+    if (o->relative) make_relative(r, n);
     for (int64_t i = 0; i < in->m; i++) {
         const ki_real *row = x->data + i * dim, *centre = mu + classes.of[i] * dim;
         ki_real *diff = out->diff[KI_TAP_EMBEDDING] + i * dim;

@@ -61,21 +61,22 @@ static void mixture_row(const layer *l, const ki_row *row, ki_real *k, ki_real *
 
 static void poly_row(const layer *l, const ki_row *row, ki_real *k, ki_real *slope) {
     for (int64_t j = 0; j < row->n; j++) {
-        const double base = (double)row->s[j] + 1;
+        const double base = (double)row->s[j] / (double)l->bandwidth + 1;
         double power = 1;
         for (int64_t t = 1; t < l->kernel->degree; t++) power *= base;
         const double value = power * base;
         const bool is_bounded = fabs(value) < MOST_KERNEL;
         k[j] = (ki_real)(is_bounded ? value : value > 0 ? MOST_KERNEL : -MOST_KERNEL);
-        slope[j] = (ki_real)(is_bounded ? (double)l->kernel->degree * power : 0);
+        slope[j] = (ki_real)(is_bounded ? (double)l->kernel->degree * power / (double)l->bandwidth : 0);
     }
 }
 
 static void mgf_row(const layer *l, const ki_row *row, ki_real *k, ki_real *slope) {
     ki_real *z = row->scratch;
-    for (int64_t j = 0; j < row->n; j++) z[j] = row->s[j] < MOST_EXPONENT ? row->s[j] : MOST_EXPONENT;
-    l->pairs.vec->exp_all(z, 1, 0, k, row->n);
-    for (int64_t j = 0; j < row->n; j++) slope[j] = row->s[j] < MOST_EXPONENT ? k[j] : 0;
+    const ki_real most = MOST_EXPONENT * l->bandwidth;
+    for (int64_t j = 0; j < row->n; j++) z[j] = row->s[j] < most ? row->s[j] : most;
+    l->pairs.vec->exp_all(z, 1 / l->bandwidth, 0, k, row->n);
+    for (int64_t j = 0; j < row->n; j++) slope[j] = row->s[j] < most ? k[j] / l->bandwidth : 0;
 }
 
 static double kernel_row(const void *context, const ki_pairs *pairs, const ki_row *row) {
@@ -98,6 +99,7 @@ static kith_status layer_make(layer *l, const ki_reg_in *in, const ki_tap_data *
     KI_TRY(ki_work_reals(in->work, p->m * p->ld, "a kernel", &l->k, err));
     KI_TRY(ki_work_reals(in->work, p->m * p->ld, "a kernel's slope", &l->slope, err));
     l->bandwidth = (ki_real)l->kernel->bandwidth;
+    if (l->kernel->kind > LAPLACE && l->kernel->bandwidth == 0) l->bandwidth = 1;
     if (l->kernel->kind <= LAPLACE && l->kernel->bandwidth == 0 && p->m > 1) {
         double sum = 0;
         KI_TRY(ki_pairs_rows(p, NULL, row_sum, NULL, NULL, &sum, err));

@@ -2,13 +2,14 @@
  *
  *   k_l(i, j) of layer l:  gaussian  1/n sum_{t < n} e^(-D_ij / b_t), b_t = b 2^(t - n/2), D squared distance
  *                          laplace   the same with the L1 distance
- *                          poly      (x_i . x_j + 1)^degree
- *                          mgf       e^(x_i . x_j)   (also written exp)
+ *                          poly      (x_i . x_j / b + 1)^degree
+ *                          mgf       e^(x_i . x_j / b)   (also written exp)
  *   K_ij = product over layers
  *
  * b is given (`bandwidth`), or the mean of the distances of all pairs of the batch, a constant for the
- * gradient. When all points of a layer coincide its kernel is 1, without a gradient. poly and mgf have no
- * bound: a kernel is not taken above 1e30 in size, and has no gradient there. */
+ * gradient; for poly and mgf 1, as the paper has it. When all points of a layer coincide its kernel is 1,
+ * without a gradient. poly and mgf have no bound: a kernel is not taken above 1e30 in size, and has no gradient
+ * there. Long vectors get that far: the pooled features of GoogLeNet have squared lengths of 80,000. */
 #ifndef KI_OBJECTIVE_KERNELS_H
 #define KI_OBJECTIVE_KERNELS_H
 
@@ -19,7 +20,7 @@ enum { KI_MOST_LAYERS = 3 };
 typedef struct ki_layer_kernel {
     int kind;
     int64_t n;
-    double bandwidth; /* 0: from the batch */
+    double bandwidth; /* 0: from the batch; of poly and mgf 1 */
     int64_t degree;
 } ki_layer_kernel;
 
@@ -37,8 +38,8 @@ typedef struct ki_layers_options {
     KI_OPTION_TREE(ki_layers_options, layers, "[pooled, embedding, logits]",                           \
                    "what is compared, any of pooled, embedding, logits", "JRD Def. 4"),                \
         KI_OPTION_TREE(ki_layers_options, kernels, "gaussian with n 3, 3, 1",                          \
-                       "one {kind: gaussian|laplace|poly|mgf, n: 3, bandwidth: 0 (= from the batch), " \
-                       "degree: 2} for each layer",                                                    \
+                       "one {kind: gaussian|laplace|poly|mgf, n: 3, bandwidth: 0 (= from the batch; "  \
+                       "of poly and mgf 1), degree: 2} for each layer",                                \
                        "JRD, kernel design")
 
 /* From the recipe: `layers: [pooled, embedding]`, `kernels: [{kind: laplace, n: 3}, {kind: gaussian}]`; a

@@ -11,7 +11,8 @@ static const ki_option kernel_options[] = {
     KI_OPTION_CHOICE(ki_layer_kernel, kind, 0, kinds, "shape of the kernel", "JRD, kernel choice"),
     KI_OPTION_INT(ki_layer_kernel, n, 3, 1, 64, "bandwidths mixed, each twice the last",
                   "JRD, kernel design"),
-    KI_OPTION_REAL(ki_layer_kernel, bandwidth, 0, 0, 1e30, "middle bandwidth; 0 = mean distance of the batch",
+    KI_OPTION_REAL(ki_layer_kernel, bandwidth, 0, 0, 1e30,
+                   "middle bandwidth; 0 = mean distance of the batch; poly and mgf: of products, 0 = 1",
                    "JRD code"),
     KI_OPTION_INT(ki_layer_kernel, degree, 2, 1, 32, "of poly", "JRD, kernel choice"), KI_OPTION_END};
 

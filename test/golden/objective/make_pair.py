@@ -74,6 +74,18 @@ keep_vthm = ('{name: vthm, margin: 0.1}', lambda S, y: dict(keep=M.vthm(S, y)))
 pair('raw_vthm', 'raw', keep_vthm)
 pair('binomial_vthm', 'binomial', keep_vthm)
 pair('contrastive_vthm', 'contrastive', keep_vthm)
+
+
+def binomial_of_all(x, y, alpha=2.0, beta=50.0, gamma=0.5):
+    """Unified view Eq. 12 with the weights of Eq. 13 on the mined pairs: divided by all pairs of the anchor."""
+    S = M.gram(unit(x))
+    keep, (pos, neg) = M.vthm(S, y), M.masks(y)
+    tp, tn = M.softplus(alpha * (gamma - S)), M.softplus(beta * (S - gamma))
+    return ((tp * (pos & keep)).sum(1) / pos.sum(1).clamp_min(1) + (tn * (neg & keep)).sum(1) / neg.sum(1).clamp_min(1)).mean()
+
+
+g.add('binomial_vthm_all', 'loss: {name: binomial, reduction: anchor_all}\nminer: {name: vthm, margin: 0.1}', binomial_of_all)
+g.add('binomial_anchor_all', 'loss: {name: binomial, reduction: anchor_all}', lambda x, y: M.binomial(M.gram(unit(x)), y))
 for distance in ('sqeuclidean', 'euclidean', 'cosine'):
     for reduction in ('mean', 'nonzero'):
         pair('triplet_semihard_%s_%s' % (distance, reduction), 'triplet',

@@ -60,6 +60,15 @@ def density(eta, correlation, prepare=unit):
 
 reg('density', '', density(0.5, True), TARGETS)
 reg('density-eta', ', eta: 1.5', density(1.5, True), TARGETS, SOME)
+
+
+def density_relative(x, y, pooled, fmap, density_alpha, density_d0):
+    r = density_d0.detach() ** 0.5
+    cs = y.unique()
+    return M.density(unit(x), y, density_alpha, (r / r[cs].mean()) ** 2)
+
+
+reg('density-relative', ', relative: true', density_relative, TARGETS)
 reg('density-alone', ', correlation: false', density(0.5, False), TARGETS)
 reg('density-raw', ', normalize: false', density(0.5, True, lambda x: x), TARGETS)
 
@@ -160,6 +169,16 @@ joint('joint_similarity-mixed', JRD, [dict(kind='gaussian', n=5, bandwidth=2.0),
                                       dict(kind='poly', degree=2)])
 joint('joint_similarity-given', JRD, [dict(kind='gaussian', n=4, bandwidth=1.5), dict(n=1, bandwidth=0.7),
                                       dict(kind='mgf')])
+
+
+def scaled(taps, y, kinds):
+    """Products over a bandwidth: those of vectors over its root."""
+    plain = [{k: v for k, v in kind.items() if k != 'bandwidth'} for kind in kinds]
+    return M.joint_similarity([t / kind['bandwidth'] ** 0.5 for t, kind in zip(taps, kinds)], y, plain)
+
+
+joint('joint_similarity-scaled', JRD, [dict(kind='poly', degree=3, bandwidth=4.0), dict(kind='mgf', bandwidth=0.5),
+                                       dict(kind='poly', degree=2, bandwidth=2.0)], whole=scaled)
 joint('joint_mmd', JRD, None, SOME, whole=joint_mmd)
 joint('joint_mmd-given', ('pooled', 'embedding'), [dict(n=3, bandwidth=1.5), dict(n=2, bandwidth=0.7)], whole=joint_mmd)
 joint('joint_mmd-mixed', JRD, [dict(kind='laplace', bandwidth=3.0), dict(kind='poly'), dict(kind='mgf')],
