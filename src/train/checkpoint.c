@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char format_key[] = "kith.checkpoint", format_version[] = "2",
+static const char format_key[] = "kith.checkpoint", format_version[] = "3",
                   recipe_key[] = "kith.recipe_sha256";
 
 /* The standing as two lists of numbers, both ways by the same walk. */
@@ -68,8 +68,10 @@ static void walk(numbers *n, ki_standing *s) {
     flag(n, &s->is_stopped);
     flag(n, &s->has_warned_alike);
     flag(n, &s->has_warned_margin);
+    flag(n, &s->has_warned_drowned);
     count(n, &s->n_alike);
     count(n, &s->n_margin);
+    count(n, &s->n_drowned);
     real(n, &s->best_score);
     real(n, &s->seconds);
     real(n, &s->wall_seconds);

@@ -23,8 +23,8 @@ typedef struct ki_standing {
     double wall_seconds;    /* … and of everything: judging, saving, starting */
     int64_t log_bytes;      /* of log.jsonl that belong to this state */
     /* Signs of a collapse (collapse.c). */
-    bool has_warned_alike, has_warned_margin;
-    int64_t n_alike, n_margin; /* looks in a row */
+    bool has_warned_alike, has_warned_margin, has_warned_drowned;
+    int64_t n_alike, n_margin, n_drowned; /* looks in a row */
     /* What the result card needs of the past. */
     ki_scores untrained, untrained_validation; /* test and validation classes at step 0 */
     ki_scores best_validation, best_seen;      /* at best_step */

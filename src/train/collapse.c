@@ -1,14 +1,14 @@
-/* Two ways in which training goes wrong without an error: all embeddings become alike, and a margin loss
- * sits at its margin, which is its value when distances no longer differ. */
+/* Three ways in which training goes wrong without an error: all embeddings become alike, a margin loss sits at
+ * its margin, which is its value when distances no longer differ, and a regularizer drowns the loss. */
 #include <math.h>
 #include <stdio.h>
 
 #include "core/text.h"
 #include "train/run.h"
 
-static const double most_alike = 0.99, near_margin = 0.01;
+static const double most_alike = 0.99, near_margin = 0.01, most_share = 1000;
 /* Looks in a row before it is said: a fresh network's embeddings are often alike for a while. */
-enum { LEAST_MARGIN = 20, LEAST_ALIKE = 10, EVAL_COUNTS = 5 };
+enum { LEAST_MARGIN = 20, LEAST_ALIKE = 10, LEAST_DROWNED = 5, EVAL_COUNTS = 5 };
 
 kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval, kith_error *err) {
     if (run->at.has_warned_alike || run->at.step == 0) return KITH_OK;
@@ -44,8 +44,31 @@ static kith_status watch_margin(ki_train_state *run, const ki_learner_values *va
         (long long)run->at.step, values->term[0].name, value, margin);
 }
 
+static double size_of(const ki_term *term) { return fabs(term->weight * term->value); }
+
+/* Values of terms do not compare as gradients do; a thousandfold is beyond any use. */
+static kith_status watch_drowned(ki_train_state *run, const ki_learner_values *values, kith_error *err) {
+    const ki_term *largest = NULL;
+    if (run->at.has_warned_drowned || values->n_terms == 0) return KITH_OK;
+    const double loss = size_of(&values->term[0]);
+    for (size_t i = 1; i < values->n_terms; i++) {
+        if (!largest || size_of(&values->term[i]) > size_of(largest)) largest = &values->term[i];
+    }
+    const bool is_drowned = largest && loss > 0 && size_of(largest) > most_share * loss;
+    run->at.n_drowned = is_drowned ? run->at.n_drowned + 1 : 0;
+    if (run->at.n_drowned < LEAST_DROWNED) return KITH_OK;
+    run->at.has_warned_drowned = true;
+    return ki_train_say(
+        run, KITH_TRAIN_WARNING, err,
+        "step %lld: %s drowns the loss (%.3g times weight %g, %s %.3g): little else is trained; "
+        "try a lower weight, or a bandwidth for its kernels if it has any",
+        (long long)run->at.step, largest->name, largest->value, largest->weight, values->term[0].name,
+        values->term[0].value);
+}
+
 kith_status ki_train_watch(ki_train_state *run, const ki_learner_values *values, int64_t n, kith_error *err) {
     KI_TRY(watch_margin(run, values, err));
+    KI_TRY(watch_drowned(run, values, err));
     if (run->at.has_warned_alike) return KITH_OK;
     KI_TRY(ki_learner_embedding(run->learner, run->embedding, err));
     return ki_train_watch_alike(run, ki_alike(run->embedding, n, run->net.embedding), false, err);

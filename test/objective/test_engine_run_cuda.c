@@ -126,7 +126,8 @@ static void test_memory(void **state) {
         follow(recipe, 26, 9, 2, 6);
     }
     follow("loss: {name: binomial}\nmemory: {size: 11, warmup: 0}", 26, 9, 2, 3);
-    follow("loss: {name: binomial, reduction: anchor_all}\nminer: vthm\nmemory: {size: 75, warmup: 1}", 26, 9, 2, 5);
+    follow("loss: {name: binomial, reduction: anchor_all}\nminer: vthm\nmemory: {size: 75, warmup: 1}", 26, 9,
+           2, 5);
     follow("loss: {name: margin}\nminer: distance_weighted\nmemory: {size: 300, warmup: 1}", 40, 16, 4, 4);
     /* Rows of many columns for each thread of the largest blocks. */
     follow("loss: {name: raw}\nminer: vthm\nmemory: {size: 650, warmup: 0}", 120, 9, 4, 3);

@@ -197,6 +197,22 @@ static void test_collapse_is_said_once(void **state) {
     assert_null(strstr(margin + 1, "at its margin"));
 }
 
+static void test_a_drowned_loss_is_said_once(void **state) {
+    (void)state;
+    const char *settings =
+        "-q -s optim.steps=12 -s log_every=1 -s eval.every=0 "
+        "-s 'objective.regularizers=[{name: entropy, weight: %s}]'";
+    char text[256];
+    snprintf(text, sizeof text, settings, "1e7");
+    if (tiny_train(output, "drowned", text) != 0) fail_msg("%s", output);
+    const char *said = strstr(output, "entropy drowns the loss");
+    if (!said) fail_msg("no word of it: %s", output);
+    assert_null(strstr(said + 1, "entropy drowns the loss"));
+    snprintf(text, sizeof text, settings, "1");
+    if (tiny_train(output, "dry", text) != 0) fail_msg("%s", output);
+    assert_null(strstr(output, "drowns"));
+}
+
 static void test_early_stopping(void **state) {
     (void)state;
     if (tiny_train(output, "patience",
@@ -405,6 +421,7 @@ int main(void) {
         cmocka_unit_test(test_a_folder_in_use),
         cmocka_unit_test(test_not_a_number),
         cmocka_unit_test(test_collapse_is_said_once),
+        cmocka_unit_test(test_a_drowned_loss_is_said_once),
         cmocka_unit_test(test_early_stopping),
         cmocka_unit_test(test_one_class_for_validation_is_warned_of),
         cmocka_unit_test(test_selection_on_test_is_recorded),

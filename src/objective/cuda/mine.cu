@@ -24,9 +24,9 @@ __device__ void kinds(const ki_cuda_view &v, ki_row &row) {
     const int live = ki_view_columns(v), mine = v.label[row.i];
     KI_COLUMNS(j, row.n) {
         const bool is_none = j >= live || (!v.n_centers && j == row.i);
-        row.pair[j] = (uint8_t)(is_none                      ? KI_VIEW_NONE
+        row.pair[j] = (uint8_t)(is_none                       ? KI_VIEW_NONE
                                 : ki_view_label(v, j) == mine ? KI_VIEW_POSITIVE
-                                                             : KI_VIEW_NEGATIVE);
+                                                              : KI_VIEW_NEGATIVE);
     }
     count(row);
 }

@@ -67,7 +67,8 @@ static double share(int64_t n) { return n > 0 ? 1 / (double)n : 0; }
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
     const ki_pairs *pairs = in->pairs;
     pass p = {.o = in->settings, .pos_weight = 0.5, .neg_weight = 0.5};
-    if (p.o->reduction == ANCHOR || p.o->reduction == ANCHOR_ALL) p.pos_weight = p.neg_weight = share(pairs->m);
+    if (p.o->reduction == ANCHOR || p.o->reduction == ANCHOR_ALL)
+        p.pos_weight = p.neg_weight = share(pairs->m);
     if (p.o->reduction == MEAN)
         p.pos_weight = share(pairs->total_pos), p.neg_weight = share(pairs->total_neg);
     return ki_pairs_rows(pairs, out->g, row_terms, &p, NULL, &out->value, err);

@@ -34,12 +34,12 @@ typedef struct ki_layers {
 typedef struct ki_layers_options {
     const ki_value *layers, *kernels;
 } ki_layers_options;
-#define KI_LAYERS_OPTIONS                                                                              \
-    KI_OPTION_TREE(ki_layers_options, layers, "[pooled, embedding, logits]",                           \
-                   "what is compared, any of pooled, embedding, logits", "JRD Def. 4"),                \
-        KI_OPTION_TREE(ki_layers_options, kernels, "gaussian with n 3, 3, 1",                          \
-                       "one {kind: gaussian|laplace|poly|mgf, n: 3, bandwidth: 0 (= from the batch; "  \
-                       "of poly and mgf 1), degree: 2} for each layer",                                \
+#define KI_LAYERS_OPTIONS                                                                             \
+    KI_OPTION_TREE(ki_layers_options, layers, "[pooled, embedding, logits]",                          \
+                   "what is compared, any of pooled, embedding, logits", "JRD Def. 4"),               \
+        KI_OPTION_TREE(ki_layers_options, kernels, "gaussian with n 3, 3, 1",                         \
+                       "one {kind: gaussian|laplace|poly|mgf, n: 3, bandwidth: 0 (= from the batch; " \
+                       "of poly and mgf 1), degree: 2} for each layer",                               \
                        "JRD, kernel design")
 
 /* From the recipe: `layers: [pooled, embedding]`, `kernels: [{kind: laplace, n: 3}, {kind: gaussian}]`; a
