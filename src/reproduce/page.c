@@ -109,7 +109,7 @@ static void put_estimate(ki_buffer *to, const ki_sample *s, int digits) {
 static void put_gain(const page *p, const ki_list_row *row, const ki_sample *own) {
     const ki_list_row *baseline = ki_list_find(&p->list, row->baseline);
     const ki_sample base = baseline ? ki_sample_of(&p->list, &p->all, baseline, "recall.1") : (ki_sample){0};
-    if (!baseline || own->n == 0 || base.n == 0) {
+    if (!baseline || base.n == 0) {
         ki_buffer_put(p->to, " – |");
         return;
     }
@@ -148,16 +148,25 @@ static const char *const metrics[] = {"recall.2", "recall.4", "recall.8", "map_a
 static const char *const metric_heads[] = {"R@2", "R@4", "R@8", "MAP@R", "NMI", "F1"};
 enum { N_METRICS = sizeof metrics / sizeof metrics[0] };
 
-/* Columns that some row of the table has something for. */
+static bool is_in(const ki_list_row *row, const ki_list_table *table) {
+    return strcmp(row->table, table->name) == 0;
+}
+
+static bool has_run(const page *p, const ki_list_row *row) {
+    return ki_sample_of(&p->list, &p->all, row, "recall.1").n > 0;
+}
+
+/* Columns that some row of the table with a result has something for. */
 typedef struct columns {
-    bool gain, paper, pytorch, target, metric[N_METRICS];
+    bool any, gain, paper, pytorch, target, metric[N_METRICS];
 } columns;
 
 static columns columns_of(const page *p, const ki_list_table *table) {
     columns c = {0};
     for (size_t i = 0; i < p->list.n_rows; i++) {
         const ki_list_row *row = &p->list.row[i];
-        if (strcmp(row->table, table->name) != 0) continue;
+        if (!is_in(row, table) || !has_run(p, row)) continue;
+        c.any = true;
         c.gain |= *row->baseline != '\0';
         c.paper |= row->paper && row->paper->first;
         c.pytorch |= !isnan(row->pytorch);
@@ -201,12 +210,22 @@ static void put_row(const page *p, const columns *c, const ki_list_row *row) {
     }
     const double steps = mean_of(p, row, "steps"), seconds = mean_of(p, row, "wall_seconds");
     const double chosen = mean_of(p, row, "step");
-    if (own.n > 0 && chosen < steps)
+    if (chosen < steps)
         ki_buffer_put(to, " %.0f of %.0f | %.0f |\n", chosen, steps, seconds);
-    else if (own.n > 0)
-        ki_buffer_put(to, " %.0f | %.0f |\n", steps, seconds);
     else
-        ki_buffer_put(to, " – | – |\n");
+        ki_buffer_put(to, " %.0f | %.0f |\n", steps, seconds);
+}
+
+/* Rows that are still to be run, in one line. */
+static void put_not_run(const page *p, const ki_list_table *table) {
+    bool has_any = false;
+    for (size_t i = 0; i < p->list.n_rows; i++) {
+        const ki_list_row *row = &p->list.row[i];
+        if (!is_in(row, table) || has_run(p, row)) continue;
+        ki_buffer_put(p->to, "%s%s", has_any ? ", " : "Not run yet: ", row->name);
+        has_any = true;
+    }
+    if (has_any) ki_buffer_put(p->to, ".\n\n");
 }
 
 /* Seeds of one row that came from different recipes. */
@@ -226,15 +245,17 @@ static void put_table(const page *p, const ki_list_table *table) {
     ki_buffer_put(to, "## %s\n\n", table->title);
     ki_notes_put(&p->notes, table->name, to);
     const columns c = columns_of(p, table);
-    put_heads(to, &c);
+    if (c.any) put_heads(to, &c);
     for (size_t i = 0; i < p->list.n_rows; i++) {
-        if (strcmp(p->list.row[i].table, table->name) == 0) put_row(p, &c, &p->list.row[i]);
+        const ki_list_row *row = &p->list.row[i];
+        if (is_in(row, table) && has_run(p, row)) put_row(p, &c, row);
     }
-    ki_buffer_put(to, "\n");
+    if (c.any) ki_buffer_put(to, "\n");
+    put_not_run(p, table);
     bool has_notes = false;
     for (size_t i = 0; i < p->list.n_rows; i++) {
         const ki_list_row *row = &p->list.row[i];
-        if (strcmp(row->table, table->name) != 0) continue;
+        if (!is_in(row, table)) continue;
         const bool mixed = is_mixed(p, row);
         has_notes |= *row->note || mixed;
         if (*row->note) ki_buffer_put(to, "* %s: %s.\n", row->name, row->note);

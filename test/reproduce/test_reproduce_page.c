@@ -123,6 +123,7 @@ static void test_nothing_yet(void **state) {
     assert_ok(kith_reproduce_table(&o, &err), &err);
     char *page = testing_read(o.page);
     assert_non_null(strstr(page, "0 runs."));
+    assert_non_null(strstr(page, "## Losses\n\nNot run yet: plain, worse.\n"));
     assert_non_null(strstr(page, "| better > plain | +3.0 | – | not known yet |"));
     free(page);
 }
