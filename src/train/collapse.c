@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "train/run.h"
 
-static const double most_alike = 0.99, near_margin = 0.01, most_share = 1000;
+static const double most_alike = 0.99, near_margin = 0.01, most_share = 1000, least_loss = 0.1;
 /* Looks in a row before it is said: a fresh network's embeddings are often alike for a while. */
 enum { LEAST_MARGIN = 20, LEAST_ALIKE = 10, LEAST_DROWNED = 5, EVAL_COUNTS = 5 };
 
@@ -46,15 +46,16 @@ static kith_status watch_margin(ki_train_state *run, const ki_learner_values *va
 
 static double size_of(const ki_term *term) { return fabs(term->weight * term->value); }
 
-/* Values of terms do not compare as gradients do; a thousandfold is beyond any use. */
+/* Values of terms do not compare as gradients do, but a thousandfold is beyond any use. A loss that is near 0
+ * has been learned, and is not drowned. */
 static kith_status watch_drowned(ki_train_state *run, const ki_learner_values *values, kith_error *err) {
     const ki_term *largest = NULL;
     if (run->at.has_warned_drowned || values->n_terms == 0) return KITH_OK;
-    const double loss = size_of(&values->term[0]);
+    const double loss = fmax(size_of(&values->term[0]), least_loss);
     for (size_t i = 1; i < values->n_terms; i++) {
         if (!largest || size_of(&values->term[i]) > size_of(largest)) largest = &values->term[i];
     }
-    const bool is_drowned = largest && loss > 0 && size_of(largest) > most_share * loss;
+    const bool is_drowned = largest && size_of(largest) > most_share * loss;
     run->at.n_drowned = is_drowned ? run->at.n_drowned + 1 : 0;
     if (run->at.n_drowned < LEAST_DROWNED) return KITH_OK;
     run->at.has_warned_drowned = true;
