@@ -48,11 +48,12 @@ static kith_status fail_limit(kith_error *err, const char *path, size_t limit) {
     return ki_fail(err, KITH_EFORMAT, "%s has more than %zu bytes, the most that is read", path, limit);
 }
 
-kith_status ki_file_read(const char *path, size_t limit, char **ret_bytes, size_t *ret_n, kith_error *err) {
-    int fd = -1;
-    long long file_bytes = 0;
-    KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
+kith_status ki_file_read_rest(int fd, const char *path, size_t limit, char **ret_bytes, size_t *ret_n,
+                              kith_error *err) {
     kith_status status = KITH_OK;
+    struct stat info;
+    const long long file_bytes =
+        fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? (long long)info.st_size : -1;
     char *bytes = NULL;
     size_t capacity = 0, n = 0;
     if (file_bytes >= 0 && (unsigned long long)file_bytes > limit) {
@@ -83,6 +84,14 @@ kith_status ki_file_read(const char *path, size_t limit, char **ret_bytes, size_
     bytes = NULL;
 done:
     ki_free(bytes);
+    return status;
+}
+
+kith_status ki_file_read(const char *path, size_t limit, char **ret_bytes, size_t *ret_n, kith_error *err) {
+    int fd = -1;
+    long long file_bytes = 0;
+    KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
+    const kith_status status = ki_file_read_rest(fd, path, limit, ret_bytes, ret_n, err);
     close(fd);
     return status;
 }
@@ -92,12 +101,12 @@ kith_status ki_map_open(const char *path, ki_map *ret_map, kith_error *err) {
     long long file_bytes = 0;
     KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
     if (file_bytes <= 0) { /* not mappable */
-        close(fd);
         char *bytes = NULL;
         size_t n = 0;
-        KI_TRY(ki_file_read(path, SIZE_MAX - 2, &bytes, &n, err));
-        *ret_map = (ki_map){.bytes = (unsigned char *)bytes, .n = n};
-        return KITH_OK;
+        const kith_status status = ki_file_read_rest(fd, path, SIZE_MAX - 2, &bytes, &n, err);
+        close(fd);
+        if (status == KITH_OK) *ret_map = (ki_map){.bytes = (unsigned char *)bytes, .n = n};
+        return status;
     }
     void *start = mmap(NULL, (size_t)file_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     const int why = errno;

@@ -236,10 +236,10 @@ kith_status ki_npy_parse(const void *bytes, size_t n, const char *name, kith_arr
 }
 
 /* A pipe's size is known only after reading it. */
-static kith_status read_whole(const char *path, kith_array *ret_array, kith_error *err) {
+static kith_status read_whole(int fd, const char *path, kith_array *ret_array, kith_error *err) {
     char *bytes = NULL;
     size_t n = 0;
-    KI_TRY(ki_file_read(path, SIZE_MAX / 4, &bytes, &n, err));
+    KI_TRY(ki_file_read_rest(fd, path, SIZE_MAX / 4, &bytes, &n, err));
     const kith_status status = ki_npy_parse(bytes, n, path, ret_array, err);
     ki_free(bytes);
     return status;
@@ -249,14 +249,14 @@ kith_status kith_npy_read(const char *path, kith_array *ret_array, kith_error *e
     int fd = -1;
     long long file_bytes = 0;
     KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
-    if (file_bytes < 0) {
-        close(fd);
-        return read_whole(path, ret_array, err);
-    }
     kith_status status = KITH_OK;
     unsigned char *head = NULL;
     kith_array array = {0};
     npy_header header = {0};
+    if (file_bytes < 0) {
+        status = read_whole(fd, path, ret_array, err);
+        goto done;
+    }
     const long long most = MOST_HEADER_BYTES + PREFIX_BYTES;
     const size_t head_bytes = (size_t)(file_bytes < most ? file_bytes : most);
     KI_CHECK(ki_alloc_or(&head, head_bytes, 1, "a file's header", err));
