@@ -48,12 +48,9 @@ static kith_status fail_limit(kith_error *err, const char *path, size_t limit) {
     return ki_fail(err, KITH_EFORMAT, "%s has more than %zu bytes, the most that is read", path, limit);
 }
 
-kith_status ki_file_read_rest(int fd, const char *path, size_t limit, char **ret_bytes, size_t *ret_n,
-                              kith_error *err) {
+kith_status ki_file_read_rest(int fd, long long file_bytes, const char *path, size_t limit, char **ret_bytes,
+                              size_t *ret_n, kith_error *err) {
     kith_status status = KITH_OK;
-    struct stat info;
-    const long long file_bytes =
-        fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? (long long)info.st_size : -1;
     char *bytes = NULL;
     size_t capacity = 0, n = 0;
     if (file_bytes >= 0 && (unsigned long long)file_bytes > limit) {
@@ -91,7 +88,7 @@ kith_status ki_file_read(const char *path, size_t limit, char **ret_bytes, size_
     int fd = -1;
     long long file_bytes = 0;
     KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
-    const kith_status status = ki_file_read_rest(fd, path, limit, ret_bytes, ret_n, err);
+    const kith_status status = ki_file_read_rest(fd, file_bytes, path, limit, ret_bytes, ret_n, err);
     close(fd);
     return status;
 }
@@ -103,7 +100,7 @@ kith_status ki_map_open(const char *path, ki_map *ret_map, kith_error *err) {
     if (file_bytes <= 0) { /* not mappable */
         char *bytes = NULL;
         size_t n = 0;
-        const kith_status status = ki_file_read_rest(fd, path, SIZE_MAX - 2, &bytes, &n, err);
+        const kith_status status = ki_file_read_rest(fd, file_bytes, path, SIZE_MAX - 2, &bytes, &n, err);
         close(fd);
         if (status == KITH_OK) *ret_map = (ki_map){.bytes = (unsigned char *)bytes, .n = n};
         return status;

@@ -26,10 +26,10 @@ void ki_map_release(ki_map *map);
 /* open(2) for reading and fstat(2) with their errors said; the caller closes *ret_fd. *ret_bytes is
  * -1 when the file is a pipe or a device, whose size cannot be asked. */
 kith_status ki_file_open(const char *path, int *ret_fd, long long *ret_bytes, kith_error *err);
-/* As ki_file_read, from an open file, which stays open. What a pipe has given is gone with the descriptor it was
+/* As ki_file_read, from what ki_file_open gave; the file stays open. What a pipe has given is gone with the descriptor it was
  * opened with: whoever has opened one reads it, and does not open it again. */
-kith_status ki_file_read_rest(int fd, const char *path, size_t limit, char **ret_bytes, size_t *ret_n,
-                              kith_error *err);
+kith_status ki_file_read_rest(int fd, long long file_bytes, const char *path, size_t limit, char **ret_bytes,
+                              size_t *ret_n, kith_error *err);
 /* Exactly n bytes from offset; KITH_EIO when the file ends before. */
 kith_status ki_file_read_at(int fd, const char *path, void *dst, size_t n, long long offset, kith_error *err);
 

@@ -239,7 +239,7 @@ kith_status ki_npy_parse(const void *bytes, size_t n, const char *name, kith_arr
 static kith_status read_whole(int fd, const char *path, kith_array *ret_array, kith_error *err) {
     char *bytes = NULL;
     size_t n = 0;
-    KI_TRY(ki_file_read_rest(fd, path, SIZE_MAX / 4, &bytes, &n, err));
+    KI_TRY(ki_file_read_rest(fd, -1, path, SIZE_MAX / 4, &bytes, &n, err));
     const kith_status status = ki_npy_parse(bytes, n, path, ret_array, err);
     ki_free(bytes);
     return status;

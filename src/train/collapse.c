@@ -10,11 +10,18 @@ static const double most_alike = 0.99, near_margin = 0.01, most_share = 1000, le
 /* Looks in a row before it is said: a fresh network's embeddings are often alike for a while. */
 enum { LEAST_MARGIN = 20, LEAST_ALIKE = 10, LEAST_DROWNED = 5, EVAL_COUNTS = 5 };
 
+/* A sign is due when it was seen in so many looks in a row, and only once. */
+static bool is_due(bool is_seen, int counts, int least, int64_t *n, bool *has_warned) {
+    *n = is_seen ? *n + counts : 0;
+    *has_warned = *n >= least;
+    return *has_warned;
+}
+
 kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval, kith_error *err) {
     if (run->at.has_warned_alike || run->at.step == 0) return KITH_OK;
-    run->at.n_alike = alike < most_alike ? 0 : run->at.n_alike + (is_eval ? EVAL_COUNTS : 1);
-    if (run->at.n_alike < LEAST_ALIKE) return KITH_OK;
-    run->at.has_warned_alike = true;
+    if (!is_due(!(alike < most_alike), is_eval ? EVAL_COUNTS : 1, LEAST_ALIKE, &run->at.n_alike,
+                &run->at.has_warned_alike))
+        return KITH_OK;
     return ki_train_say(
         run, KITH_TRAIN_WARNING, err,
         "step %lld: all embeddings are alike (mean cosine %.4f over %s), training has collapsed; "
@@ -34,9 +41,9 @@ static kith_status watch_margin(ki_train_state *run, const ki_learner_values *va
     double margin = 0;
     if (run->at.has_warned_margin || values->n_terms == 0 || !margin_of(run, &margin)) return KITH_OK;
     const double value = values->term[0].value;
-    run->at.n_margin = fabs(value - margin) <= near_margin * margin ? run->at.n_margin + 1 : 0;
-    if (run->at.n_margin < LEAST_MARGIN) return KITH_OK;
-    run->at.has_warned_margin = true;
+    if (!is_due(fabs(value - margin) <= near_margin * margin, 1, LEAST_MARGIN, &run->at.n_margin,
+                &run->at.has_warned_margin))
+        return KITH_OK;
     return ki_train_say(
         run, KITH_TRAIN_WARNING, err,
         "step %lld: the loss has stayed at its margin (%s %.4f, margin %g): it no longer tells "
@@ -56,9 +63,8 @@ static kith_status watch_drowned(ki_train_state *run, const ki_learner_values *v
         if (!largest || size_of(&values->term[i]) > size_of(largest)) largest = &values->term[i];
     }
     const bool is_drowned = largest && size_of(largest) > most_share * loss;
-    run->at.n_drowned = is_drowned ? run->at.n_drowned + 1 : 0;
-    if (run->at.n_drowned < LEAST_DROWNED) return KITH_OK;
-    run->at.has_warned_drowned = true;
+    if (!is_due(is_drowned, 1, LEAST_DROWNED, &run->at.n_drowned, &run->at.has_warned_drowned))
+        return KITH_OK;
     return ki_train_say(
         run, KITH_TRAIN_WARNING, err,
         "step %lld: %s drowns the loss (%.3g times weight %g, %s %.3g): little else is trained; "

@@ -23,7 +23,6 @@ static kith_status place(const ki_cuda_reg_in *in, bool is_mmd, ki_cuda_scratch 
         ret->device.mixed[i] = (int)layers->kernel[i].n;
         ret->device.degree[i] = (int)layers->kernel[i].degree;
         ret->device.given[i] = (float)layers->kernel[i].bandwidth;
-        if (layers->kernel[i].kind > KI_CUDA_LAPLACE && ret->device.given[i] == 0) ret->device.given[i] = 1;
         ret->device.s[i] = ki_cuda_scratch_floats(room, in->m * in->m);
     }
     ret->device.row_sum = ki_cuda_scratch_doubles(room, (layers->n + 1) * in->m);

@@ -8,7 +8,7 @@
  *   sum         of every unordered pair once
  *
  * A mean over the few hard negatives of an anchor weighs them far above its positives (beta is 50, alpha 2):
- * with a miner, anchor_all keeps each pair's weight of Eq. 13, which is what unified view's Table 1 compares.
+ * with a miner, anchor_all keeps each pair's weight of Eq. 13, which is how we read unified view's Table 1.
  *
  * Sources: unified view Eq. 12 (alpha 2, beta 50, gamma 0.5); ECAML Eq. 10; Yi et al., ICPR 2014. */
 #include "objective/loss/loss.h"
@@ -31,15 +31,16 @@ static const ki_option options[] = {
 
 typedef struct pass {
     const settings *o;
-    double pos_weight, neg_weight; /* of one pair; by anchor when the reduction is ANCHOR or ANCHOR_ALL */
+    double pos_weight, neg_weight; /* of one pair; by anchor where is_by_anchor */
 } pass;
+
+static bool is_by_anchor(const settings *o) { return o->reduction == ANCHOR || o->reduction == ANCHOR_ALL; }
 
 /* Pairs of the anchor that a miner chose from. */
 static void count_all(const ki_pairs *pairs, const ki_row *row, int64_t *ret_pos, int64_t *ret_neg) {
-    const int64_t own = pairs->is_proxy ? 0 : 1;
-    int64_t n = 0;
+    int64_t n = 0; /* of its class, the anchor itself among them */
     for (int64_t j = 0; j < row->n; j++) n += pairs->col_label[j] == pairs->row_label[row->i];
-    *ret_pos = n - own;
+    *ret_pos = n - 1;
     *ret_neg = row->n - n;
 }
 
@@ -47,7 +48,7 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
     const pass *p = context;
     const settings *o = p->o;
     const ki_vec *vec = pairs->vec;
-    const bool by_anchor = o->reduction == ANCHOR || o->reduction == ANCHOR_ALL;
+    const bool by_anchor = is_by_anchor(o);
     int64_t n_pos = row->n_pos, n_neg = row->n_neg;
     if (o->reduction == ANCHOR_ALL) count_all(pairs, row, &n_pos, &n_neg);
     const double pos_weight = by_anchor && n_pos ? p->pos_weight / (double)n_pos : p->pos_weight;
@@ -67,8 +68,7 @@ static double share(int64_t n) { return n > 0 ? 1 / (double)n : 0; }
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
     const ki_pairs *pairs = in->pairs;
     pass p = {.o = in->settings, .pos_weight = 0.5, .neg_weight = 0.5};
-    if (p.o->reduction == ANCHOR || p.o->reduction == ANCHOR_ALL)
-        p.pos_weight = p.neg_weight = share(pairs->m);
+    if (is_by_anchor(p.o)) p.pos_weight = p.neg_weight = share(pairs->m);
     if (p.o->reduction == MEAN)
         p.pos_weight = share(pairs->total_pos), p.neg_weight = share(pairs->total_neg);
     return ki_pairs_rows(pairs, out->g, row_terms, &p, NULL, &out->value, err);

@@ -99,7 +99,6 @@ static kith_status layer_make(layer *l, const ki_reg_in *in, const ki_tap_data *
     KI_TRY(ki_work_reals(in->work, p->m * p->ld, "a kernel", &l->k, err));
     KI_TRY(ki_work_reals(in->work, p->m * p->ld, "a kernel's slope", &l->slope, err));
     l->bandwidth = (ki_real)l->kernel->bandwidth;
-    if (l->kernel->kind > LAPLACE && l->kernel->bandwidth == 0) l->bandwidth = 1;
     if (l->kernel->kind <= LAPLACE && l->kernel->bandwidth == 0 && p->m > 1) {
         double sum = 0;
         KI_TRY(ki_pairs_rows(p, NULL, row_sum, NULL, NULL, &sum, err));

@@ -20,7 +20,7 @@ enum { KI_MOST_LAYERS = 3 };
 typedef struct ki_layer_kernel {
     int kind;
     int64_t n;
-    double bandwidth; /* 0: from the batch; of poly and mgf 1 */
+    double bandwidth; /* 0: from the batch; never of poly and mgf */
     int64_t degree;
 } ki_layer_kernel;
 

@@ -45,7 +45,8 @@ static kith_status read_kernel(const ki_value *v, const char *method, ki_layer_k
         return ki_fail(err, KITH_EINVAL, "%s: one is %s; wanted a map", where,
                        ki_value_describe(v, found, sizeof found));
     }
-    if (ret->kind == 4) ret->kind = 3; /* exp is mgf */
+    if (ret->kind == 4) ret->kind = 3;                             /* exp is mgf */
+    if (ret->kind >= 2 && ret->bandwidth == 0) ret->bandwidth = 1; /* poly and mgf */
     return KITH_OK;
 }
 
