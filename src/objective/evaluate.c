@@ -407,6 +407,16 @@ int64_t ki_objective_describe_dim(const ki_objective *objective) {
     return (reads ? objective->sizes.embedding : 0) + reg->record->describe_dim(&in);
 }
 
+int64_t ki_objective_describe_n(const ki_objective *objective, int64_t *ret_width) {
+    const ki_reg_use *reg = describing_reg(objective);
+    *ret_width = 0;
+    if (!reg) return 0;
+    const ki_reg_in in = {.settings = reg->settings};
+    const int64_t n = reg->record->describe_n(&in);
+    *ret_width = reg->record->describe_dim(&in) / n;
+    return n;
+}
+
 kith_status ki_objective_describe(ki_objective *objective, const ki_batch *batch, ki_real **ret_descriptor,
                                   int64_t *ret_dim, kith_error *err) {
     step s = {.o = objective, .batch = batch};

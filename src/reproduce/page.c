@@ -240,6 +240,22 @@ static bool is_mixed(const page *p, const ki_list_row *row) {
     return false;
 }
 
+/* What each of HORDE's orders says alone, for a row of all of them. */
+static bool put_by_order(const page *p, const ki_list_row *row) {
+    char path[40] = "";
+    const ki_sample whole = ki_sample_of(&p->list, &p->all, row, "side_by_side_recall_at_1");
+    if (whole.n == 0) return false;
+    ki_buffer_put(p->to, "* %s: R@1 by one order alone, from order 1:", row->name);
+    for (int k = 1;; k++) {
+        snprintf(path, sizeof path, "order_recall_at_1.%d", k);
+        const ki_sample one = ki_sample_of(&p->list, &p->all, row, path);
+        if (one.n == 0) break;
+        ki_buffer_put(p->to, "%s %.1f", k > 1 ? "," : "", 100 * one.estimate.mean);
+    }
+    ki_buffer_put(p->to, "; all of them without the PCA: %.1f.\n", 100 * whole.estimate.mean);
+    return true;
+}
+
 static void put_table(const page *p, const ki_list_table *table) {
     ki_buffer *to = p->to;
     ki_buffer_put(to, "## %s\n\n", table->title);
@@ -260,6 +276,7 @@ static void put_table(const page *p, const ki_list_table *table) {
         has_notes |= *row->note || mixed;
         if (*row->note) ki_buffer_put(to, "* %s: %s.\n", row->name, row->note);
         if (mixed) ki_buffer_put(to, "* %s: its seeds are of different versions of the recipe.\n", row->name);
+        has_notes |= put_by_order(p, row);
     }
     if (has_notes) ki_buffer_put(to, "\n");
 }

@@ -62,6 +62,36 @@ done:
     return status;
 }
 
+/* R@1 by a part of every row. */
+static kith_status score_part(const ki_train_state *run, const ki_embedded *all, int64_t from, int64_t width,
+                              double *ret_recall, kith_error *err) {
+    ki_embedded part = {0};
+    ki_scores scores = {0};
+    kith_status status = ki_embedded_make(all->n, width, &part, err);
+    if (status == KITH_OK) {
+        part.n = all->n;
+        memcpy(part.label, all->label, (size_t)all->n * sizeof *part.label);
+        memcpy(part.item, all->item, (size_t)all->n * sizeof *part.item);
+        for (int64_t i = 0; i < all->n; i++)
+            memcpy(part.x + i * width, all->x + i * all->dim + from, (size_t)width * sizeof *part.x);
+        status = ki_judge_score(run->judge, &part, &scores, NULL, err);
+    }
+    *ret_recall = scores.recall[0];
+    ki_embedded_release(&part);
+    return status;
+}
+
+static kith_status score_each(const ki_train_state *run, const ki_embedded *test, ki_train_result *result,
+                              kith_error *err) {
+    int64_t width = 0;
+    const int64_t n = ki_objective_describe_n(run->objective, &width), first = test->dim - n * width;
+    if (first > 0) KI_TRY(score_part(run, test, 0, first, &result->order_recall[0], err));
+    for (int64_t k = 0; k < n; k++)
+        KI_TRY(score_part(run, test, first + k * width, width, &result->order_recall[1 + k], err));
+    result->n_orders = 1 + n;
+    return score_part(run, test, 0, test->dim, &result->side_by_side_recall, err);
+}
+
 kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err) {
     kith_status status;
     ki_describer *describer = NULL;
@@ -85,6 +115,7 @@ kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, ki
     KI_CHECK(describe(run, describer, chosen.item, chosen.n, &fitted, err));
     KI_CHECK(describe(run, describer, run->test.item, run->test.n, &test, err));
     result->all_orders_dim[0] = test.dim;
+    KI_CHECK(score_each(run, &test, result, err));
     KI_CHECK(project(run, &fitted, &test, err));
     result->all_orders_dim[1] = test.dim;
     KI_CHECK(ki_judge_score(run->judge, &test, &result->all_orders, &result->all_orders_intervals, err));

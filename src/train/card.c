@@ -109,7 +109,20 @@ typedef struct beside {
     const kith_intervals *intervals;
     const ki_clustered *clustered;
     const char *note;
+    const ki_train_result *orders; /* their own R@1 */
 } beside;
+
+static void put_orders(kith_json *json, const ki_train_result *result) {
+    char name[32];
+    kith_json_key(json, "order_recall_at_1");
+    kith_json_object_begin(json);
+    for (int64_t i = 0; i < result->n_orders; i++) {
+        snprintf(name, sizeof name, "%lld", (long long)i + 1);
+        put_real(json, name, result->order_recall[i]);
+    }
+    kith_json_object_end(json);
+    put_real(json, "side_by_side_recall_at_1", result->side_by_side_recall);
+}
 
 static void put_scores(kith_json *json, const char *key, const ki_recipe *r, const ki_scores *s,
                        const beside *with) {
@@ -135,6 +148,7 @@ static void put_scores(kith_json *json, const char *key, const ki_recipe *r, con
     put_int(json, "step", s->step);
     if (clustered && clustered->is_there) put_clustering(json, clustered);
     if (note) put_text(json, "note", note);
+    if (with && with->orders) put_orders(json, with->orders);
     if (intervals) {
         kith_json_key(json, "intervals");
         kith_json_object_begin(json);
@@ -187,7 +201,8 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
     put_scores(json, "all_orders", r, &result->all_orders,
                &(beside){.intervals = &result->all_orders_intervals,
                          .clustered = &result->all_orders_clustered,
-                         .note = orders});
+                         .note = orders,
+                         .orders = result});
     put_scores(
         json, "best_on_test", r, &result->best_on_test,
         &(beside){.note = "the best R@1 of all evaluations on the test classes themselves: the papers' "

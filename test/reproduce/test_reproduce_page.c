@@ -223,7 +223,7 @@ static void test_shipped_lists(void **state) {
     (void)state;
     check_list(KITH_SOURCE_DIR "/recipes/cub", 71);
     check_list(KITH_SOURCE_DIR "/recipes/cub/search/setup", 6);
-    check_list(KITH_SOURCE_DIR "/recipes/cub/search/methods", 32);
+    check_list(KITH_SOURCE_DIR "/recipes/cub/search/methods", 35);
     kith_error err = {0};
     ki_list list = {0};
     assert_ok(ki_list_read(KITH_SOURCE_DIR "/recipes/cub/tables.yaml", &list, &err), &err);

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "objective/gemm.h"
+#include "objective/objective.h"
 #include "objective/pair/pairs.h"
 #include "objective/reg/moments.h"
 
@@ -162,10 +163,14 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     return ki_moments_backward(&moments, out->diff[KI_TAP_MAP], out->diff_param, err);
 }
 
-static int64_t describe_dim(const ki_reg_in *in) {
+_Static_assert(KI_MOST_ORDERS - 1 <= KI_MOST_DESCRIPTORS, "a descriptor for every order from 2");
+
+static int64_t describe_n(const ki_reg_in *in) {
     const settings *o = in->settings;
-    return (o->orders - 1) * z_dim(o);
+    return o->orders - 1;
 }
+
+static int64_t describe_dim(const ki_reg_in *in) { return describe_n(in) * z_dim(in->settings); }
 
 static kith_status describe(const ki_reg_in *in, ki_real *dst, kith_error *err) {
     const settings *o = in->settings;
@@ -195,5 +200,6 @@ const ki_reg ki_reg_horde = {
     .params = params,
     .eval = eval,
     .describe_dim = describe_dim,
+    .describe_n = describe_n,
     .describe = describe,
 };

@@ -72,9 +72,10 @@ typedef struct ki_reg {
     void (*complete)(void *settings, const ki_sizes *sizes);
     kith_status (*params)(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err);
     kith_status (*eval)(const ki_reg_in *in, ki_reg_out *out, kith_error *err);
-    /* Descriptors for test time, beside the embedding: dst [m, describe_dim], a width that follows from the
-     * settings alone. NULL: none. */
+    /* Descriptors for test time, beside the embedding: dst [m, describe_dim], describe_n of them side by side
+     * and equally wide; both follow from the settings alone. NULL: none. */
     int64_t (*describe_dim)(const ki_reg_in *in);
+    int64_t (*describe_n)(const ki_reg_in *in);
     kith_status (*describe)(const ki_reg_in *in, ki_real *dst, kith_error *err);
 } ki_reg;
 
