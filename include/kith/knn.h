@@ -124,6 +124,7 @@ typedef struct kith_pca_options {
     int64_t n_components;
     kith_pca_method method;
     uint64_t seed; /* randomised only */
+    bool whiten;   /* projected rows have variance 1 in every component */
 } kith_pca_options;
 
 typedef struct kith_pca {
@@ -132,12 +133,14 @@ typedef struct kith_pca {
                               entry of largest magnitude of each is positive */
     kith_array variance;   /* float64 [n_components], of the projected rows (divided by n - 1) */
     double total_variance;
+    bool whiten; /* may be changed after fitting */
 } kith_pca;
 
 /* n_components from 1 to min(n - 1, dim); n >= 2. */
 KITH_API kith_status kith_pca_fit(const kith_array *rows, const kith_pca_options *options, kith_pca *ret_pca,
                                   kith_error *err);
-/* Centred rows times components: float32 [n, n_components], a new array. */
+/* Centred rows times components: float32 [n, n_components], a new array. Whitened: over the components' standard
+ * deviations; components without variance (under 1e-12 of the whole) are 0. */
 KITH_API kith_status kith_pca_apply(const kith_pca *pca, const kith_array *rows, kith_array *ret_projected,
                                     kith_error *err);
 KITH_API void kith_pca_release(kith_pca *pca); /* fine on a zeroed struct */

@@ -245,12 +245,18 @@ kith_status kith_pca_fit(const kith_array *array, const kith_pca_options *option
     else
         KI_CHECK(fit_randomized(&rows, m, options->seed, &pca, err));
     fix_signs(pca.components.data, m, rows.dim);
+    pca.whiten = options->whiten;
     *ret_pca = pca;
     pca = (kith_pca){0};
 done:
     ki_free(row);
     kith_pca_release(&pca);
     return status;
+}
+
+static double whitening(const kith_pca *pca, int64_t component) {
+    const double variance = ((const double *)pca->variance.data)[component];
+    return variance > 1e-12 * pca->total_variance ? 1 / sqrt(variance) : 0;
 }
 
 kith_status kith_pca_apply(const kith_pca *pca, const kith_array *array, kith_array *ret_projected,
@@ -269,8 +275,9 @@ kith_status kith_pca_apply(const kith_pca *pca, const kith_array *array, kith_ar
     KI_CHECK(ki_alloc_or(&z, BLOCK * (size_t)m, sizeof *z, "projected rows", err));
     KI_CHECK(ki_alloc_or(&transposed, (size_t)dim * (size_t)m, sizeof *transposed, "components", err));
     for (int64_t j = 0; j < m; j++) {
+        const double by = pca->whiten ? whitening(pca, j) : 1;
         for (int64_t k = 0; k < dim; k++)
-            transposed[k * m + j] = ((const double *)pca->components.data)[j * dim + k];
+            transposed[k * m + j] = by * ((const double *)pca->components.data)[j * dim + k];
     }
     for (int64_t i = 0; i < rows.n; i += BLOCK) {
         const int64_t n = block_rows(&rows, i);

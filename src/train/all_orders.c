@@ -42,11 +42,12 @@ static kith_status choose_fitted(const ki_train_state *run, ki_items *ret, kith_
     return KITH_OK;
 }
 
+/* Scores the whitened projection, and leaves the plain one in test. */
 static kith_status project(const ki_train_state *run, const ki_embedded *fitted, ki_embedded *test,
-                           kith_error *err) {
+                           ki_scores *ret_white, kith_error *err) {
     kith_status status;
     kith_pca pca = {0};
-    kith_array projected = {0};
+    kith_array projected = {0}, white = {0};
     int64_t n = run->net.embedding;
     if (n > test->dim) n = test->dim;
     if (n > fitted->n - 1) n = fitted->n - 1;
@@ -54,11 +55,17 @@ static kith_status project(const ki_train_state *run, const ki_embedded *fitted,
                      wanted = {KITH_F32, 2, {test->n, test->dim}, test->x};
     KI_CHECK(kith_pca_fit(&rows, &(kith_pca_options){.n_components = n}, &pca, err));
     KI_CHECK(kith_pca_apply(&pca, &wanted, &projected, err));
+    pca.whiten = true;
+    KI_CHECK(kith_pca_apply(&pca, &wanted, &white, err));
+    const ki_embedded whitened = {
+        .n = test->n, .dim = n, .x = white.data, .label = test->label, .item = test->item};
+    KI_CHECK(ki_judge_score(run->judge, &whitened, ret_white, NULL, err));
     memcpy(test->x, projected.data, (size_t)(test->n * n) * sizeof *test->x); /* n is not larger than dim */
     test->dim = n;
 done:
     kith_pca_release(&pca);
     kith_array_release(&projected);
+    kith_array_release(&white);
     return status;
 }
 
@@ -116,7 +123,8 @@ kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, ki
     KI_CHECK(describe(run, describer, run->test.item, run->test.n, &test, err));
     result->all_orders_dim[0] = test.dim;
     KI_CHECK(score_each(run, &test, result, err));
-    KI_CHECK(project(run, &fitted, &test, err));
+    KI_CHECK(project(run, &fitted, &test, &result->white_orders, err));
+    result->white_orders.step = result->step;
     result->all_orders_dim[1] = test.dim;
     KI_CHECK(ki_judge_score(run->judge, &test, &result->all_orders, &result->all_orders_intervals, err));
     if (run->recipe->eval.clustering) KI_CHECK(ki_judge_cluster(&test, &result->all_orders_clustered, err));

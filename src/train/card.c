@@ -203,6 +203,8 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
                          .clustered = &result->all_orders_clustered,
                          .note = orders,
                          .orders = result});
+    put_scores(json, "all_orders_white", r, &result->white_orders,
+               &(beside){.note = "as all_orders, every component of the PCA over its standard deviation"});
     put_scores(
         json, "best_on_test", r, &result->best_on_test,
         &(beside){.note = "the best R@1 of all evaluations on the test classes themselves: the papers' "

@@ -54,7 +54,7 @@ static kith_status add_all_orders(ki_train_state *run, ki_train_result *result, 
     kith_error why = {0};
     const kith_status status = ki_train_all_orders(run, result, &why);
     if (status == KITH_OK) return KITH_OK;
-    result->all_orders = (ki_scores){0};
+    result->all_orders = result->white_orders = (ki_scores){0};
     if (status != KITH_ECANCELED)
         return ki_train_say(run, KITH_TRAIN_WARNING, err, "there are no figures for all orders: %s",
                             why.message);

@@ -29,6 +29,7 @@ typedef struct ki_train_result {
     ki_scores all_orders;
     kith_intervals all_orders_intervals;
     ki_clustered all_orders_clustered;
+    ki_scores white_orders;    /* the same with a whitening PCA; written, not read back */
     int64_t all_orders_dim[2]; /* before and after the PCA */
     /* R@1 by the embedding alone (0 when the rows have none), by each order alone, and by all of them without
      * the PCA. Written, not read back. */

@@ -81,6 +81,31 @@ static void test_equations_hold(void **state) {
     kith_array_release(&a);
 }
 
+/* Whitened rows have variance 1 and no covariance; a component without variance is 0, not noise. */
+static void test_whitened(void **state) {
+    (void)state;
+    enum { N = 1300, DIM = 24 };
+    kith_array a = falling(N, DIM, 0.8), z;
+    kith_pca p;
+    kith_error err;
+    for (int i = 0; i < N; i++) ((float *)a.data)[i * DIM + 3] = 2; /* one direction less */
+    assert_ok(kith_pca_fit(&a, &(kith_pca_options){.n_components = DIM, .whiten = true}, &p, &err), &err);
+    assert_ok(kith_pca_apply(&p, &a, &z, &err), &err);
+    const float *y = z.data;
+    for (int j = 0; j < DIM; j++) {
+        for (int k = 0; k <= j; k++) {
+            double sum = 0;
+            for (int i = 0; i < N; i++) sum += (double)y[i * DIM + j] * (double)y[i * DIM + k];
+            const double wanted = j == k && j < DIM - 1 ? 1 : 0;
+            if (fabs(sum / (N - 1) - wanted) > 1e-5)
+                fail_msg("components %d and %d: covariance %g, wanted %g", j, k, sum / (N - 1), wanted);
+        }
+    }
+    kith_array_release(&z);
+    kith_pca_release(&p);
+    kith_array_release(&a);
+}
+
 static void test_randomized_meets_exact(void **state) {
     (void)state;
     kith_array a = falling(900, 200, 0.93);
@@ -164,9 +189,9 @@ static void test_memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equations_hold),        cmocka_unit_test(test_randomized_meets_exact),
-        cmocka_unit_test(test_threads_do_not_matter), cmocka_unit_test(test_bad_input_is_named),
-        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_equations_hold),         cmocka_unit_test(test_whitened),
+        cmocka_unit_test(test_randomized_meets_exact), cmocka_unit_test(test_threads_do_not_matter),
+        cmocka_unit_test(test_bad_input_is_named),     cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

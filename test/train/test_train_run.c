@@ -342,6 +342,8 @@ static void test_all_orders(void **state) {
     assert_true(number("orders", "all_orders.order_recall_at_1.3") > 0);
     assert_string_equal(word("orders", "all_orders.order_recall_at_1.4"), "");
     assert_true(number("orders", "all_orders.side_by_side_recall_at_1") > 0);
+    assert_true(number("orders", "all_orders_white.recall.1") > 0);
+    assert_true(number("orders", "all_orders_white.n_images") == number("orders", "test.n_images"));
     snprintf(text, sizeof text, "%s -s eval.all_orders=false", horde);
     if (tiny_train(output, "no-orders", text) != 0) fail_msg("%s", output);
     assert_string_equal(word("no-orders", "all_orders.recall.1"), "");
