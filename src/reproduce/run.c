@@ -1,12 +1,9 @@
 /* Running what is missing of a list, in its order. */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -14,6 +11,7 @@
 #include "core/text.h"
 #include "data/dataset/dataset.h"
 #include "io/atomic.h"
+#include "io/lock.h"
 #include "kith/reproduce.h"
 #include "reproduce/list.h"
 #include "reproduce/outcome.h"
@@ -208,12 +206,7 @@ static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
 
 /* A run is one process's from before it is looked for until its result is there. *ret_is_mine false: another's. */
 static kith_status claim(run *u, bool *ret_is_mine, kith_error *err) {
-    u->claimed = open(u->claim.s, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (u->claimed < 0) return ki_fail(err, KITH_EIO, "cannot write %s: %s", u->claim.s, strerror(errno));
-    *ret_is_mine = flock(u->claimed, LOCK_EX | LOCK_NB) == 0;
-    if (!*ret_is_mine && errno != EWOULDBLOCK)
-        return ki_fail(err, KITH_EIO, "cannot lock %s: %s", u->claim.s, strerror(errno));
-    return KITH_OK;
+    return ki_lock_try(u->claim.s, &u->claimed, ret_is_mine, err);
 }
 
 static void give_back(run *u, bool is_mine) {

@@ -2,17 +2,16 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
 #include "io/atomic.h"
+#include "io/lock.h"
 
 kith_status ki_folder_at(const ki_folder *folder, ki_path *ret_path, kith_error *err, const char *fmt, ...) {
     char name[1024];
@@ -49,18 +48,16 @@ kith_status ki_make_folders(const char *path, kith_error *err) {
 
 static kith_status take_lock(ki_folder *folder, kith_error *err) {
     ki_path path;
+    bool is_mine = false;
+    char text[32] = "";
     KI_TRY(ki_folder_at(folder, &path, err, "lock"));
-    folder->lock = open(path.s, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (folder->lock < 0) return ki_fail(err, KITH_EIO, "cannot write %s: %s", path.s, strerror(errno));
-    if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0) {
-        /* Only for people: the lock is the flock. */
-        char text[32];
+    KI_TRY(ki_lock_try(path.s, &folder->lock, &is_mine, err));
+    if (is_mine) {
+        /* Only for people. */
         const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
         if (ftruncate(folder->lock, 0) != 0 || write(folder->lock, text, (size_t)n) != n) errno = 0;
         return KITH_OK;
     }
-    if (errno != EWOULDBLOCK) return ki_fail(err, KITH_EIO, "cannot lock %s: %s", path.s, strerror(errno));
-    char text[32] = "";
     const ssize_t n = read(folder->lock, text, sizeof text - 1);
     const long pid = n > 0 ? strtol(text, NULL, 10) : 0;
     ki_fail(err, KITH_EIO, "%s is in use by another kith train (process %ld)", folder->path, pid);
