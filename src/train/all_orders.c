@@ -96,7 +96,10 @@ static kith_status score_each(const ki_train_state *run, const ki_embedded *test
     for (int64_t k = 0; k < n; k++)
         KI_TRY(score_part(run, test, first + k * width, width, &result->order_recall[1 + k], err));
     result->n_orders = 1 + n;
-    return score_part(run, test, 0, test->dim, &result->side_by_side_recall, err);
+    ki_scores whole = {0};
+    KI_TRY(ki_judge_score(run->judge, test, &whole, NULL, err));
+    result->side_by_side_recall = whole.recall[0];
+    return KITH_OK;
 }
 
 kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err) {
