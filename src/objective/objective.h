@@ -91,9 +91,9 @@ kith_status ki_objective_describe(ki_objective *objective, const ki_batch *batch
 /* Their width, from the sizes the objective was made with; 0 when no term has any. */
 int64_t ki_objective_describe_dim(const ki_objective *objective);
 
+enum { KI_MOST_DESCRIPTORS = 8 };
 /* How many of them are the regularizer's, and how wide each is; they end the row. What is left before them is
  * the embedding. */
-enum { KI_MOST_DESCRIPTORS = 8 };
 int64_t ki_objective_describe_n(const ki_objective *objective, int64_t *ret_width);
 
 /* Most bytes of working memory in use at once so far. */

@@ -69,34 +69,29 @@ done:
     return status;
 }
 
-/* R@1 by a part of every row. */
+/* R@1 by the order whose part of every row begins at `from`. */
 static kith_status score_part(const ki_train_state *run, const ki_embedded *all, int64_t from, int64_t width,
                               double *ret_recall, kith_error *err) {
-    ki_embedded part = {0};
+    ki_embedded part = {.n = all->n, .dim = width, .label = all->label, .item = all->item};
     ki_scores scores = {0};
-    kith_status status = ki_embedded_make(all->n, width, &part, err);
-    if (status == KITH_OK) {
-        part.n = all->n;
-        memcpy(part.label, all->label, (size_t)all->n * sizeof *part.label);
-        memcpy(part.item, all->item, (size_t)all->n * sizeof *part.item);
-        for (int64_t i = 0; i < all->n; i++)
-            memcpy(part.x + i * width, all->x + i * all->dim + from, (size_t)width * sizeof *part.x);
-        status = ki_judge_score(run->judge, &part, &scores, NULL, err);
-    }
+    KI_TRY(ki_alloc_or(&part.x, (size_t)all->n, (size_t)width * sizeof *part.x, "an order's rows", err));
+    for (int64_t i = 0; i < all->n; i++)
+        memcpy(part.x + i * width, all->x + i * all->dim + from, (size_t)width * sizeof *part.x);
+    const kith_status status = ki_judge_score(run->judge, &part, &scores, NULL, err);
     *ret_recall = scores.recall[0];
-    ki_embedded_release(&part);
+    ki_free(part.x);
     return status;
 }
 
 static kith_status score_each(const ki_train_state *run, const ki_embedded *test, ki_train_result *result,
                               kith_error *err) {
+    ki_scores whole = {0};
     int64_t width = 0;
     const int64_t n = ki_objective_describe_n(run->objective, &width), first = test->dim - n * width;
-    if (first > 0) KI_TRY(score_part(run, test, 0, first, &result->order_recall[0], err));
+    result->order_recall[0] = result->test.recall[0]; /* the embedding is order 1 */
     for (int64_t k = 0; k < n; k++)
         KI_TRY(score_part(run, test, first + k * width, width, &result->order_recall[1 + k], err));
     result->n_orders = 1 + n;
-    ki_scores whole = {0};
     KI_TRY(ki_judge_score(run->judge, test, &whole, NULL, err));
     result->side_by_side_recall = whole.recall[0];
     return KITH_OK;

@@ -31,8 +31,8 @@ typedef struct ki_train_result {
     ki_clustered all_orders_clustered;
     ki_scores white_orders;    /* the same with a whitening PCA; written, not read back */
     int64_t all_orders_dim[2]; /* before and after the PCA */
-    /* R@1 by the embedding alone (0 when the rows have none), by each order alone, and by all of them without
-     * the PCA. Written, not read back. */
+    /* R@1 by each order alone, from the embedding, order 1, and by all of them without the PCA; written, not read
+     * back. */
     double order_recall[1 + KI_MOST_DESCRIPTORS], side_by_side_recall;
     int64_t n_orders;
     double seconds, wall_seconds, images_per_second;
