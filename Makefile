@@ -8,7 +8,7 @@ T ?=
 .PHONY: all configure setup test demo bench install asan clang cuda format check clean
 
 all: configure
-	@cmake --build build --target kith_program kith_shared kith_static
+	@cmake --build build --target kith_product
 
 setup:
 	@scripts/setup.sh build
@@ -46,12 +46,14 @@ cuda: setup
 
 format:
 	@scripts/setup.sh check
-	@git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i
+	@git ls-files -z '*.c' '*.h' '*.cu' '*.cuh' '*.cpp' | xargs -0 clang-format -i
 
 check: configure
 	@scripts/setup.sh check
 	@scripts/check-format.sh
 	@scripts/check-layers.sh
+	@cmake --build build --target kith_product
+	@scripts/check-symbols.sh
 	@scripts/check-banned.sh
 	@scripts/check-tidy.sh
 	@shellcheck scripts/*.sh .ci/run

@@ -18,6 +18,10 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 mkdir -p "$stage/bin" "$stage/lib" "$out"
 cp "$build/kith" "$stage/bin"
+plugin=$(find "$build" -path '*/kith/libkith-cuda.so' | head -1)
+[ -n "$plugin" ] || { echo "no libkith-cuda.so in $build: build it first (cmake --preset cuda)" >&2; exit 1; }
+mkdir "$stage/lib/kith"
+cp "$plugin" "$stage/lib/kith"
 for test in "$build"/test/test_*_cuda "$build"/cuda_* "$build"/bench/cuda_* ${EXTRA:-}; do
     if [ -f "$test" ] && [ -x "$test" ]; then cp "$test" "$stage/bin"; fi
 done
@@ -25,12 +29,12 @@ strip "$stage"/bin/* 2>/dev/null || :
 
 # The loader and the C library must be the other machine's; CUDA's libraries are there and are large.
 skip='/(ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libutil|libnsl|libanl|libmvec)[-.]|libcuda|libcudart|libcublas|libcudnn|libnv'
-for program in "$stage"/bin/*; do
+for program in "$stage"/bin/* "$stage"/lib/kith/*; do
     LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}:/usr/local/cuda/lib64" ldd "$program" || :
 done | awk '/=> \// { print $3 }' | sort -u | grep -Ev "$skip" | while read -r library; do
     cp -L "$library" "$stage/lib"
 done
-strip --strip-unneeded "$stage"/lib/* 2>/dev/null || :
+strip --strip-unneeded "$stage"/lib/*.so* "$stage"/lib/kith/* 2>/dev/null || :
 
 cat >"$stage/run.sh" <<'RUN'
 #!/bin/sh

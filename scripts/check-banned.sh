@@ -4,7 +4,7 @@
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 # shellcheck disable=SC2016
-find include src \( -name '*.[ch]' -o -name '*.cu' \) | sort | xargs awk '
+find include src \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) | sort | xargs awk '
     function words(list, why, set,    i, n, part) {
         n = split(list, part, " ")
         for (i = 1; i <= n; i++) set[part[i]] = why

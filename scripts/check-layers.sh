@@ -3,7 +3,7 @@
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 # shellcheck disable=SC2016
-find include src \( -name "*.[ch]" -o -name "*.cu" -o -name "*.def" \) | sort | xargs awk '
+find include src \( -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" -o -name "*.def" \) | sort | xargs awk '
     # The table, and from it everything each layer may reach.
     FILENAME == "src/layers.txt" {
         if (/^#/ || NF == 0) next

@@ -20,6 +20,7 @@ typedef struct kith_list_entry {
     const char *name, *summary;
     const char *source; /* the paper or code it follows; may be NULL */
     int n_options;
+    char note[512]; /* of a device: what is there, or why it cannot be used; else empty */
 } kith_list_entry;
 
 typedef struct kith_list_option {

@@ -2,6 +2,7 @@
  * fills an entry from the layer's own record. */
 #include "kith/list.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/backend.h"
@@ -15,22 +16,33 @@
 typedef struct entry {
     const char *name, *summary, *source;
     const ki_option *options; /* NULL: none */
+    char note[512];
 } entry;
 
 static bool backbone_at(int i, entry *ret) {
     const ki_backbone *b = ki_backbone_at(i);
-    if (b) *ret = (entry){b->name, b->summary, b->source, b->options};
+    if (b) *ret = (entry){b->name, b->summary, b->source, b->options, ""};
     return b != NULL;
 }
 
+/* A device that cannot be used is in the list too, with the reason. */
 static bool device_at(int i, entry *ret) {
-    const ki_backend_type *b = ki_backend_type_at(i);
-    if (b) *ret = (entry){b->name, b->summary, NULL, NULL};
-    return b != NULL;
+    const char *name = ki_backend_name_at(i);
+    const ki_backend_type *type = NULL;
+    kith_error err = {0};
+    int number = 0;
+    if (!name) return false;
+    *ret = (entry){.name = name, .summary = "a plugin that could not be loaded"};
+    if (ki_backend_find(name, &type, &number, &err) == KITH_OK) {
+        ret->summary = type->summary;
+        if (!type->describe || type->describe(ret->note, sizeof ret->note, &err) == KITH_OK) return true;
+    }
+    snprintf(ret->note, sizeof ret->note, "not here: %s", err.message);
+    return true;
 }
 
 static bool method_at(const ki_method *m, entry *ret) {
-    if (m) *ret = (entry){m->name, m->summary, m->source, m->options};
+    if (m) *ret = (entry){m->name, m->summary, m->source, m->options, ""};
     return m != NULL;
 }
 
@@ -51,14 +63,14 @@ static bool regularizer_at(int i, entry *ret) {
 
 static bool optimizer_at(int i, entry *ret) {
     const ki_optim_method *m = ki_optim_method_at(i);
-    if (m) *ret = (entry){m->name, m->summary, m->source, m->options};
+    if (m) *ret = (entry){m->name, m->summary, m->source, m->options, ""};
     return m != NULL;
 }
 
 /* What is in recipes/, as found when the build was configured (cmake/kith_recipes.cmake). */
 static bool recipe_at(int i, entry *ret) {
     static const entry rows[] = {
-#define X(name, summary) {name, summary, "recipes/" name ".yaml", NULL},
+#define X(name, summary) {name, summary, "recipes/" name ".yaml", NULL, ""},
 #include "kith_recipes.def"
 #undef X
     };
@@ -69,17 +81,18 @@ static bool recipe_at(int i, entry *ret) {
 
 static bool dataset_at(int i, entry *ret) {
     const char *name = i < 0 ? NULL : kith_dataset_kind_name((size_t)i);
-    if (name) *ret = (entry){name, kith_dataset_kind_summary((size_t)i), NULL, NULL};
+    if (name) *ret = (entry){name, kith_dataset_kind_summary((size_t)i), NULL, NULL, ""};
     return name != NULL;
 }
 
 /* The sections of a recipe; its top level is called recipe. */
 static bool section_at(int i, entry *ret) {
-    static const entry schedule = {"optim.schedule", "how the learning rate moves", NULL,
-                                   ki_schedule_options};
+    static const entry schedule = {"optim.schedule", "how the learning rate moves", NULL, ki_schedule_options,
+                                   ""};
     const ki_recipe_section *section = i < 0 ? NULL : ki_recipe_section_at((size_t)i);
     if (section) {
-        *ret = (entry){*section->name ? section->name : "recipe", section->summary, NULL, section->options};
+        *ret =
+            (entry){*section->name ? section->name : "recipe", section->summary, NULL, section->options, ""};
         return true;
     }
     if (i <= 0 || !ki_recipe_section_at((size_t)i - 1)) return false;
@@ -129,6 +142,7 @@ bool kith_list_entry_at(const char *kind, int i, kith_list_entry *ret_entry) {
     if (!find(kind, i, &e)) return false;
     *ret_entry = (kith_list_entry){
         .name = e.name, .summary = e.summary, .source = e.source, .n_options = count_options(e.options)};
+    memcpy(ret_entry->note, e.note, sizeof e.note);
     return true;
 }
 

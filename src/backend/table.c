@@ -1,29 +1,27 @@
-/* The registration table: the only file that includes a backend. */
+/* The registration table: the only file that knows which backends there are. Those of libkith are rows
+ * here, the others come as plugins. */
+#include "backend/plugin.h"
 #include "core/backend.h"
 #include "core/option.h"
 #include "core/text.h"
-#include "knn/device.h"
-#include "objective/engine.h"
 
 #include <limits.h>
 #include <string.h>
 
 extern const ki_backend_type ki_backend_ref;
 extern const ki_backend_type ki_backend_cpu;
-extern const ki_backend_type ki_backend_cuda;
 
 static const ki_backend_type *const types[] = {
 #ifndef KITH_ONLY_REF
     &ki_backend_cpu,
 #endif
     &ki_backend_ref,
-#ifdef KITH_CUDA
-    &ki_backend_cuda,
-#endif
 };
-enum { N_TYPES = sizeof types / sizeof types[0] };
+enum { N_TYPES = sizeof types / sizeof types[0], MOST_NAMES = 16 };
 
-const ki_backend_type *ki_backend_type_at(int i) { return i >= 0 && i < N_TYPES ? types[i] : NULL; }
+const char *ki_backend_name_at(int i) {
+    return i >= 0 && i < N_TYPES ? types[i]->name : ki_plugin_name_at(i - N_TYPES);
+}
 
 static kith_status open_type(const ki_backend_type *type, const ki_backend_options *options,
                              ki_backend **ret_backend, kith_error *err) {
@@ -57,61 +55,40 @@ static kith_status split_number(const char *given, char ret_name[LONGEST_NAME], 
     return KITH_OK;
 }
 
-/* NULL in *ret_type: cuda, in a build without it. */
-static kith_status find_type(const char *name, const ki_backend_type **ret_type, kith_error *err) {
-    const char *names[N_TYPES + 1];
-    size_t n = 0;
-    *ret_type = NULL;
-    for (int i = 0; i < N_TYPES; i++) {
-        names[n++] = types[i]->name;
-        if (strcmp(types[i]->name, name) != 0) continue;
-        *ret_type = types[i];
-        return KITH_OK;
-    }
-#ifndef KITH_CUDA
-    names[n++] = "cuda";
-#endif
-    return strcmp(name, "cuda") == 0 ? KITH_OK : ki_fail_unknown(err, "device", name, names, n);
-}
-
 kith_status ki_backend_check_name(const char *given, kith_error *err) {
     char name[LONGEST_NAME];
+    const char *names[MOST_NAMES];
     int number = 0;
-    const ki_backend_type *type = NULL;
+    size_t n = 0;
     KI_TRY(split_number(given, name, &number, err));
-    return find_type(name, &type, err);
+    for (; n < MOST_NAMES && (names[n] = ki_backend_name_at((int)n)); n++) {
+        if (strcmp(names[n], name) == 0) return KITH_OK;
+    }
+    return ki_fail_unknown(err, "device", name, names, n);
+}
+
+kith_status ki_backend_find(const char *given, const ki_backend_type **ret_type, int *number,
+                            kith_error *err) {
+    char name[LONGEST_NAME];
+    const ki_plugin *plugin = NULL;
+    KI_TRY(ki_backend_check_name(given, err));
+    KI_TRY(split_number(given, name, number, err));
+    for (int i = 0; i < N_TYPES; i++) {
+        if (strcmp(types[i]->name, name) == 0) return *ret_type = types[i], KITH_OK;
+    }
+    KI_TRY(ki_plugin_load(name, &plugin, err));
+    *ret_type = plugin->backend;
+    return KITH_OK;
 }
 
 kith_status ki_backend_open(const char *given, const ki_backend_options *options, ki_backend **ret_backend,
                             kith_error *err) {
     ki_backend_options o = options ? *options : (ki_backend_options){0};
-    char name[LONGEST_NAME];
     const ki_backend_type *type = NULL;
-    KI_TRY(split_number(given, name, &o.device, err));
-    KI_TRY(find_type(name, &type, err));
-    if (type) return open_type(type, &o, ret_backend, err);
-    ki_fail(err, KITH_EUNSUPPORTED, "this kith was built without CUDA");
-    return ki_hint(err, KITH_EUNSUPPORTED, "build it with 'cmake --preset cuda', or use device cpu");
+    KI_TRY(ki_backend_find(given, &type, &o.device, err));
+    return open_type(type, &o, ret_backend, err);
 }
 
 void ki_backend_close(ki_backend *backend) {
     if (backend) backend->type->close(backend);
-}
-
-const ki_engine_type *ki_engine_of(const ki_backend *backend) {
-#ifdef KITH_CUDA
-    extern const ki_engine_type ki_engine_cuda;
-    if (backend->type == &ki_backend_cuda) return &ki_engine_cuda;
-#endif
-    (void)backend;
-    return NULL;
-}
-
-const ki_knn_device_type *ki_knn_device_of(const ki_backend *backend) {
-#ifdef KITH_CUDA
-    extern const ki_knn_device_type ki_knn_cuda;
-    if (backend->type == &ki_backend_cuda) return &ki_knn_cuda;
-#endif
-    (void)backend;
-    return NULL;
 }

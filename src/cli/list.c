@@ -15,6 +15,7 @@ static void print_entries(const char *kind) {
     kith_list_entry entry;
     for (int i = 0; kith_list_entry_at(kind, i, &entry); i++) {
         printf("%-14s %s\n", entry.name, entry.summary);
+        if (entry.note[0]) printf("%-14s   %s\n", "", entry.note);
         if (entry.source) printf("%-14s   source: %s\n", "", entry.source);
         kith_list_option option;
         for (int k = 0; kith_list_option_at(kind, i, k, &option); k++) {
@@ -42,6 +43,7 @@ static int print_json(const char *kind) {
         json_field(json, "name", entry.name);
         json_field(json, "summary", entry.summary);
         json_field(json, "source", entry.source);
+        if (entry.note[0]) json_field(json, "note", entry.note);
         kith_json_key(json, "options");
         kith_json_array_begin(json);
         kith_list_option option;

@@ -6,11 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/process.h"
 #include "kith/log.h"
-
-static atomic_uint_least64_t n_allocations, live_bytes, peak_bytes;
-static atomic_int_least64_t fail_after = -1;
-static atomic_bool has_failed;
 
 typedef struct header {
     size_t bytes;
@@ -19,29 +16,31 @@ typedef struct header {
 static header *header_of(void *ptr) { return (header *)(void *)((char *)ptr - KI_ALIGN); }
 
 static bool must_fail(void) {
-    int_least64_t left = atomic_load(&fail_after);
+    ki_process *process = ki_process_now();
+    int_least64_t left = atomic_load(&process->fail_after);
     while (left >= 0) {
         if (left == 0) {
-            atomic_store(&has_failed, true);
+            atomic_store(&process->has_failed, true);
             return true;
         }
-        if (atomic_compare_exchange_weak(&fail_after, &left, left - 1)) return false;
+        if (atomic_compare_exchange_weak(&process->fail_after, &left, left - 1)) return false;
     }
     return false;
 }
 
 void ki_alloc_fail_after(int64_t n) {
-    atomic_store(&has_failed, false);
-    atomic_store(&fail_after, n);
+    atomic_store(&ki_process_now()->has_failed, false);
+    atomic_store(&ki_process_now()->fail_after, n);
 }
 
-bool ki_alloc_failed(void) { return atomic_load(&has_failed); }
+bool ki_alloc_failed(void) { return atomic_load(&ki_process_now()->has_failed); }
 
 static void count_add(size_t bytes) {
-    atomic_fetch_add(&n_allocations, 1);
-    uint_least64_t live = atomic_fetch_add(&live_bytes, bytes) + bytes;
-    uint_least64_t peak = atomic_load(&peak_bytes);
-    while (live > peak && !atomic_compare_exchange_weak(&peak_bytes, &peak, live)) {
+    ki_process *process = ki_process_now();
+    atomic_fetch_add(&process->n_allocations, 1);
+    uint_least64_t live = atomic_fetch_add(&process->live_bytes, bytes) + bytes;
+    uint_least64_t peak = atomic_load(&process->peak_bytes);
+    while (live > peak && !atomic_compare_exchange_weak(&process->peak_bytes, &peak, live)) {
     }
 }
 
@@ -74,7 +73,7 @@ void *ki_realloc(void *ptr, size_t n, size_t size) {
 
 void ki_free(void *ptr) {
     if (!ptr) return;
-    atomic_fetch_sub(&live_bytes, header_of(ptr)->bytes);
+    atomic_fetch_sub(&ki_process_now()->live_bytes, header_of(ptr)->bytes);
     free((char *)ptr - KI_ALIGN);
 }
 
@@ -122,7 +121,8 @@ kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t 
 }
 
 void kith_memory_stats_get(kith_memory_stats *ret_stats) {
-    ret_stats->n_allocations = atomic_load(&n_allocations);
-    ret_stats->live_bytes = atomic_load(&live_bytes);
-    ret_stats->peak_bytes = atomic_load(&peak_bytes);
+    ki_process *process = ki_process_now();
+    ret_stats->n_allocations = atomic_load(&process->n_allocations);
+    ret_stats->live_bytes = atomic_load(&process->live_bytes);
+    ret_stats->peak_bytes = atomic_load(&process->peak_bytes);
 }

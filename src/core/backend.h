@@ -31,7 +31,7 @@
 #include "core/real.h"
 #include "core/tensor.h"
 
-enum { KI_BACKEND_VERSION = 2 };
+enum { KI_BACKEND_VERSION = 3 };
 
 typedef enum ki_layout { KI_PLAIN, KI_NATIVE } ki_layout;
 
@@ -227,6 +227,10 @@ typedef struct ki_backend_type {
 
     bool has_bf16; /* takes KI_BF16 */
 
+    /* The devices there are, in words ("NVIDIA H200, 139.8 GiB"), or why there is none. NULL: it is always
+     * there. */
+    kith_status (*describe)(char *ret_text, size_t bytes, kith_error *err);
+
     /* The options are never NULL here and are what the device can do: ki_backend_open looks. */
     kith_status (*open)(const ki_backend_options *options, ki_backend **ret_backend, kith_error *err);
     void (*close)(ki_backend *backend);
@@ -323,15 +327,19 @@ static inline void ki_backend_note(ki_backend *backend, const char *what, double
     backend->probe->note(backend->probe, what, bytes);
 }
 
-/* The registration table: the one place that knows which backends were built in. */
+/* The registration table (backend/table.c). Backends of libkith are always there; others come as plugins, and are
+ * loaded when one is asked for. */
+
 /* `name` may end in a number, as in "cuda:1", which is then options.device. options NULL: all zero. KITH_EUNSUPPORTED
- * when the backend cannot do what they ask, or was not built in. */
+ * when the backend cannot do what they ask, or cannot be loaded. */
 kith_status ki_backend_open(const char *name, const ki_backend_options *options, ki_backend **ret_backend,
                             kith_error *err);
-/* Whether `name` is one that ki_backend_open knows, without opening anything; cuda is, in every build. */
+/* Whether `name` is one that ki_backend_open knows, without loading or opening anything. */
 kith_status ki_backend_check_name(const char *name, kith_error *err);
+/* The record of a backend, loaded if need be, and the number in its name (else *number stays). */
+kith_status ki_backend_find(const char *name, const ki_backend_type **ret_type, int *number, kith_error *err);
+/* The i-th backend's name, whether it can be loaded or not; NULL past the end. */
+const char *ki_backend_name_at(int i);
 void ki_backend_close(ki_backend *backend); /* NULL is fine */
-/* The i-th backend built in, or NULL. */
-const ki_backend_type *ki_backend_type_at(int i);
 
 #endif

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/array.h"
 #include "core/tensor.h"
-#include "io/array.h"
 
 /* An element as read: exact in one of the two. */
 typedef struct number {

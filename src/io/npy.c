@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/array.h"
 #include "core/tensor.h"
-#include "io/array.h"
 #include "io/atomic.h"
 #include "io/file.h"
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/array.h"
 #include "core/text.h"
-#include "io/array.h"
 #include "io/atomic.h"
 #include "io/json.h"
 #include "io/tensors.h"

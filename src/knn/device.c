@@ -1,4 +1,14 @@
+/* Which device finds neighbours: a backend that has the record for it, or none. */
 #include "knn/device.h"
+
+#include <string.h>
+
+#include "backend/plugin.h"
+
+const ki_knn_device_type *ki_knn_device_of(const ki_backend *backend) {
+    const ki_plugin *plugin = ki_plugin_of(backend);
+    return plugin ? plugin->knn : NULL;
+}
 
 kith_status ki_knn_device_open(const char *name, int number, ki_knn_device *ret_device, kith_error *err) {
     ki_knn_device device = {0};

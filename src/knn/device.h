@@ -58,7 +58,7 @@ typedef struct ki_knn_device_type {
                           float *ret_scores, kith_error *err);
 } ki_knn_device_type;
 
-/* NULL: this backend leaves it to the host. Defined beside the table of backends. */
+/* NULL: this backend leaves it to the host. */
 const ki_knn_device_type *ki_knn_device_of(const ki_backend *backend);
 
 /* A device in use; `type` is NULL when the host does the work, and nothing is open. */

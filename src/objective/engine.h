@@ -90,7 +90,7 @@ typedef struct ki_engine_type {
     kith_status (*push)(ki_engine *engine, kith_error *err); /* host to device; waits */
 } ki_engine_type;
 
-/* NULL: objectives of this backend are evaluated on the host. Defined beside the table of backends. */
+/* NULL: objectives of this backend are evaluated on the host. */
 const ki_engine_type *ki_engine_of(const ki_backend *backend);
 
 #endif

@@ -1,5 +1,6 @@
 /* The CUDA backend's record: opening a device, copies, layout changes, capture. Plain C: only hand-written
  * kernels need .cu files. */
+#include <stdio.h>
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
@@ -37,15 +38,33 @@ static kith_status open_streams(cuda_backend *cuda, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status count_devices(int *ret_n, kith_error *err) {
+    const cudaError_t found = cudaGetDeviceCount(ret_n);
+    if (found == cudaSuccess && *ret_n > 0) return KITH_OK;
+    (void)cudaGetLastError();
+    ki_fail(err, KITH_EUNSUPPORTED, "no CUDA device: %s", cudaGetErrorString(found));
+    return ki_hint(err, KITH_EUNSUPPORTED, "use device cpu, or check the driver with nvidia-smi");
+}
+
+static kith_status cuda_describe(char *ret_text, size_t bytes, kith_error *err) {
+    int n = 0;
+    size_t used = 0;
+    KI_TRY(count_devices(&n, err));
+    ret_text[0] = '\0';
+    for (int i = 0; i < n && used < bytes; i++) {
+        struct cudaDeviceProp device;
+        KI_CUDA(cudaGetDeviceProperties(&device, i));
+        const int wrote = snprintf(ret_text + used, bytes - used, "%s%s, %.1f GiB", i ? "; " : "",
+                                   device.name, (double)device.totalGlobalMem / (1 << 30));
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return KITH_OK;
+}
+
 static kith_status cuda_open(const ki_backend_options *options, ki_backend **ret_backend, kith_error *err) {
     int n_devices = 0;
     cuda_backend *cuda = NULL;
-    const cudaError_t found = cudaGetDeviceCount(&n_devices);
-    if (found != cudaSuccess || n_devices == 0) {
-        (void)cudaGetLastError();
-        ki_fail(err, KITH_EUNSUPPORTED, "no CUDA device: %s", cudaGetErrorString(found));
-        return ki_hint(err, KITH_EUNSUPPORTED, "use device cpu, or check the driver with nvidia-smi");
-    }
+    KI_TRY(count_devices(&n_devices, err));
     if (options->device < 0 || options->device >= n_devices)
         return ki_fail(err, KITH_EINVAL, "CUDA device %d; there are %d, from 0", options->device, n_devices);
     KI_TRY(ki_zalloc_or(&cuda, 1, sizeof *cuda, "the CUDA backend", err));
@@ -201,6 +220,7 @@ const ki_backend_type ki_backend_cuda = {
     .summary = "NVIDIA devices",
     .version = KI_BACKEND_VERSION,
     .has_bf16 = true,
+    .describe = cuda_describe,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = ki_cuda_alloc,

@@ -3,6 +3,7 @@
 #define KI_DATASET_H
 
 #include "core/arena.h"
+#include "core/path.h"
 #include "data/image/image.h"
 #include "kith/data.h"
 
@@ -105,12 +106,5 @@ kith_status ki_walk_images(const char *folder, ki_walk_fn fn, void *context, kit
 /* Names of the folders in `folder`, sorted; into the arena. Links to folders count. */
 kith_status ki_list_folders(const char *folder, ki_arena *arena, char ***ret_names, size_t *ret_n,
                             kith_error *err);
-/* A path in a fixed buffer; KITH_EINVAL when it is too long. */
-typedef struct ki_path {
-    char s[4096];
-} ki_path;
-kith_status ki_path_print(ki_path *ret_path, kith_error *err, const char *fmt, ...) KITH_PRINTF(3, 4);
-bool ki_is_file(const char *fmt, ...) KITH_PRINTF(1, 2);
-bool ki_is_folder(const char *fmt, ...) KITH_PRINTF(1, 2);
 
 #endif

@@ -1,8 +1,6 @@
 /* Folders, in an order that does not depend on the file system. */
 #include <dirent.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,39 +10,6 @@
 #include "data/dataset/dataset.h"
 
 enum { MOST_DEPTH = 32 };
-
-kith_status ki_path_print(ki_path *ret_path, kith_error *err, const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    const int n = vsnprintf(ret_path->s, sizeof ret_path->s, fmt, ap);
-    va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof ret_path->s) return KITH_OK;
-    return ki_fail(err, KITH_EINVAL, "a path is longer than %zu bytes: %.200s", sizeof ret_path->s - 1,
-                   ret_path->s);
-}
-
-static bool has_mode(mode_t mode, const char *fmt, va_list ap) {
-    ki_path path;
-    struct stat info;
-    const int n = vsnprintf(path.s, sizeof path.s, fmt, ap);
-    return n > 0 && (size_t)n < sizeof path.s && stat(path.s, &info) == 0 && (info.st_mode & S_IFMT) == mode;
-}
-
-bool ki_is_file(const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    const bool yes = has_mode(S_IFREG, fmt, ap);
-    va_end(ap);
-    return yes;
-}
-
-bool ki_is_folder(const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    const bool yes = has_mode(S_IFDIR, fmt, ap);
-    va_end(ap);
-    return yes;
-}
 
 static bool is_image_name(const char *name) {
     static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp"};

@@ -1,3 +1,4 @@
+/* Which version and which commit this is. */
 #include "kith/version.h"
 
 #include "kith_commit.h"

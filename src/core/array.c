@@ -1,4 +1,5 @@
-#include "io/array.h"
+/* Arrays: their checks and their memory. */
+#include "core/array.h"
 
 #include <string.h>
 

@@ -1,0 +1,46 @@
+/* A device that is not part of libkith: a shared object libkith-NAME.so, loaded when somebody asks for the
+ * device (docs/adr/0040).
+ *
+ * The object is self-contained: it holds its own copy of whatever code of kith it calls, and shows two
+ * symbols. The structs that go between it and the library are kith's inner ones, so the two must come from the
+ * same headers; the interface is a hash of them, and an object with another one is refused before anything
+ * of it runs.
+ *
+ *     const char kith_plugin_interface[];                          // KI_PLUGIN_INTERFACE
+ *     const ki_plugin *kith_plugin(ki_process *process);           // adopts the process's record
+ */
+#ifndef KI_PLUGIN_H
+#define KI_PLUGIN_H
+
+#include "core/backend.h"
+#include "core/process.h"
+#include "kith_interface.h"
+
+#define KI_PLUGIN_TEXT_(x) #x
+#define KI_PLUGIN_TEXT(x) KI_PLUGIN_TEXT_(x)
+#define KI_PLUGIN_INTERFACE KITH_INTERFACE_HASH " " KI_PLUGIN_TEXT(KITH_REAL)
+
+/* What layers above have on the device; the records are theirs (objective/engine.h, knn/device.h). */
+struct ki_engine_type;
+struct ki_knn_device_type;
+
+typedef struct ki_plugin {
+    const ki_backend_type *backend;
+    const struct ki_engine_type *engine;  /* NULL: objectives are evaluated on the host */
+    const struct ki_knn_device_type *knn; /* NULL: neighbours are found on the host */
+} ki_plugin;
+
+typedef const ki_plugin *ki_plugin_fn(ki_process *process);
+
+/* Devices that may come as plugins, by name; NULL past the end. */
+const char *ki_plugin_name_at(int i);
+
+/* The plugin of that name, loaded if need be; it stays for the process's life. KITH_EUNSUPPORTED says where
+ * it was looked for, or why it cannot be used; the answer does not change while the process lives. May
+ * be called from several threads. */
+kith_status ki_plugin_load(const char *name, const ki_plugin **ret_plugin, kith_error *err);
+
+/* The plugin a backend came from; NULL: none. Loads nothing. */
+const ki_plugin *ki_plugin_of(const ki_backend *backend);
+
+#endif

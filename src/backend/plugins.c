@@ -1,0 +1,130 @@
+/* Looking for plugins, loading them, and keeping what was found.
+ *
+ * A plugin is looked for beside the code that loads it, never in the current folder and never by a bare name:
+ * KITH_PLUGINS (a folder) where it is set; else, from the folder of libkith or of the program it is linked
+ * into, kith/ (libkith is in lib/), ../LIB/kith/ (the program is in bin/) and LIB/kith/ (a build folder). */
+#include "backend/plugin.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/path.h"
+
+/* Linked in (tests do that), it is taken as it is and no file is looked for. */
+extern const ki_plugin ki_plugin_cuda __attribute__((weak));
+
+typedef struct slot {
+    const char *name;
+    const ki_plugin *built_in;
+    bool is_settled; /* plugin or failure is there */
+    const ki_plugin *plugin;
+    kith_error failure;
+} slot;
+
+static slot slots[] = {{.name = "cuda", .built_in = &ki_plugin_cuda}};
+enum { N_SLOTS = sizeof slots / sizeof slots[0] };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+const char *ki_plugin_name_at(int i) { return i >= 0 && i < N_SLOTS ? slots[i].name : NULL; }
+
+/* The folder of the file that this code was loaded from. */
+static bool own_folder(ki_path *ret) {
+    Dl_info info;
+    char resolved[sizeof ret->s];
+    if (!dladdr((const void *)slots, &info) || !info.dli_fname) return false;
+    /* A program's own name is what it was called by; /proc knows where it is. */
+    const char *path = strchr(info.dli_fname, '/') && realpath(info.dli_fname, resolved) ? resolved : NULL;
+    if (!path) path = realpath("/proc/self/exe", resolved);
+    if (!path || !strrchr(path, '/')) return false;
+    return ki_path_print(ret, NULL, "%.*s", (int)(strrchr(path, '/') - path), path) == KITH_OK;
+}
+
+enum { MOST_PLACES = 3 };
+
+/* Where the plugin may be. */
+static int places(const char *name, ki_path ret[MOST_PLACES]) {
+    const char *told = secure_getenv("KITH_PLUGINS");
+    ki_path here;
+    int n = 0;
+    if (told && *told) return ki_path_print(&ret[n], NULL, "%s/libkith-%s.so", told, name) == KITH_OK;
+    if (!own_folder(&here)) return 0;
+    n += ki_path_print(&ret[n], NULL, "%s/kith/libkith-%s.so", here.s, name) == KITH_OK;
+    n += ki_path_print(&ret[n], NULL, "%s/../" KITH_LIBDIR "/kith/libkith-%s.so", here.s, name) == KITH_OK;
+    n += ki_path_print(&ret[n], NULL, "%s/" KITH_LIBDIR "/kith/libkith-%s.so", here.s, name) == KITH_OK;
+    return n;
+}
+
+static kith_status fail_missing(const char *name, const ki_path *place, int n, kith_error *err) {
+    if (n == 0)
+        ki_fail(err, KITH_EUNSUPPORTED, "device %s: kith cannot tell which folder it runs from", name);
+    else
+        ki_fail(err, KITH_EUNSUPPORTED, "device %s: there is no plugin %s", name, place[0].s);
+    return ki_hint(
+        err, KITH_EUNSUPPORTED,
+        "'make' builds it where nvcc and cuDNN are; KITH_PLUGINS names its folder; or use device cpu");
+}
+
+static kith_status open_file(const char *name, const char *path, const ki_plugin **ret, kith_error *err) {
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!object) {
+        ki_fail(err, KITH_EUNSUPPORTED, "device %s: %s", name, dlerror());
+        return ki_hint(err, KITH_EUNSUPPORTED,
+                       "install what it names, or put its folder into LD_LIBRARY_PATH; or use device cpu");
+    }
+    const char *interface = dlsym(object, "kith_plugin_interface");
+    ki_plugin_fn *get = NULL;
+    void *symbol = dlsym(object, "kith_plugin");
+    memcpy(&get, &symbol, sizeof get);
+    if (!interface || !get) {
+        ki_fail(err, KITH_EUNSUPPORTED, "device %s: %s is no plugin of kith", name, path);
+        ki_hint(err, KITH_EUNSUPPORTED, "build or install kith anew, or use device cpu");
+    } else if (strcmp(interface, KI_PLUGIN_INTERFACE) != 0) {
+        ki_fail(err, KITH_EUNSUPPORTED,
+                "device %s: %s belongs to another build of kith (%.12s; wanted %.12s)", name, path, interface,
+                KI_PLUGIN_INTERFACE);
+        ki_hint(err, KITH_EUNSUPPORTED, "build or install both together, or use device cpu");
+    } else {
+        *ret = get(ki_process_now());
+        return KITH_OK;
+    }
+    dlclose(object);
+    return KITH_EUNSUPPORTED;
+}
+
+static kith_status look(const slot *s, const ki_plugin **ret, kith_error *err) {
+    ki_path place[MOST_PLACES];
+    if (s->built_in) return *ret = s->built_in, KITH_OK;
+    const int n = places(s->name, place);
+    for (int i = 0; i < n; i++) {
+        if (ki_is_file("%s", place[i].s)) return open_file(s->name, place[i].s, ret, err);
+    }
+    return fail_missing(s->name, place, n, err);
+}
+
+kith_status ki_plugin_load(const char *name, const ki_plugin **ret_plugin, kith_error *err) {
+    for (int i = 0; i < N_SLOTS; i++) {
+        slot *s = &slots[i];
+        if (strcmp(s->name, name) != 0) continue;
+        pthread_mutex_lock(&lock);
+        if (!s->is_settled) look(s, &s->plugin, &s->failure);
+        s->is_settled = true;
+        pthread_mutex_unlock(&lock);
+        if (s->plugin) return *ret_plugin = s->plugin, KITH_OK;
+        if (err) *err = s->failure;
+        return s->failure.status;
+    }
+    return ki_fail(err, KITH_ENOTFOUND, "no plugin is called '%.60s'", name);
+}
+
+const ki_plugin *ki_plugin_of(const ki_backend *backend) {
+    const ki_plugin *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < N_SLOTS; i++) {
+        if (slots[i].plugin && slots[i].plugin->backend == backend->type) found = slots[i].plugin;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}

@@ -1,0 +1,39 @@
+/* Paths in fixed buffers, and what lies at one. */
+#include "core/path.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+kith_status ki_path_print(ki_path *ret_path, kith_error *err, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(ret_path->s, sizeof ret_path->s, fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof ret_path->s) return KITH_OK;
+    return ki_fail(err, KITH_EINVAL, "a path is longer than %zu bytes: %.200s", sizeof ret_path->s - 1,
+                   ret_path->s);
+}
+
+static bool has_mode(mode_t mode, const char *fmt, va_list ap) {
+    ki_path path;
+    struct stat info;
+    const int n = vsnprintf(path.s, sizeof path.s, fmt, ap);
+    return n > 0 && (size_t)n < sizeof path.s && stat(path.s, &info) == 0 && (info.st_mode & S_IFMT) == mode;
+}
+
+bool ki_is_file(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const bool yes = has_mode(S_IFREG, fmt, ap);
+    va_end(ap);
+    return yes;
+}
+
+bool ki_is_folder(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const bool yes = has_mode(S_IFDIR, fmt, ap);
+    va_end(ap);
+    return yes;
+}

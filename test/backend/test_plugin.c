@@ -1,0 +1,114 @@
+/* Devices as plugins: the real program with the emulated CUDA device in a file, and files that are no plugin. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/plugin.h"
+#include "kith/log.h"
+#include "support/testing.h"
+
+static char output[65536], folder[256];
+
+#define run(...) testing_run(output, sizeof output, __VA_ARGS__)
+
+/* The program with KITH_PLUGINS set, its words on stdout and stderr together. */
+#define kith(plugins, words) run("KITH_PLUGINS=%s %s %s 2>&1", plugins, testing_program(), words)
+
+static void assert_says(const char *text) {
+    if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
+}
+
+static void assert_runs(int status) {
+    if (status != 0) fail_msg("exit status %d: %s", status, output);
+}
+
+/* The tests lie in build/test, the emulated plugin in build/test/plugins. */
+static const char *emulated(void) {
+    static char path[4096];
+    if (!*path) {
+        assert_runs(run("cd \"$(dirname %s)\"/test/plugins && pwd -P", testing_program()));
+        snprintf(path, sizeof path, "%.*s", (int)strcspn(output, "\n"), output);
+    }
+    return path;
+}
+
+/* Every plugin folder made here is new. */
+static const char *make_folder(const char *name) {
+    snprintf(folder, sizeof folder, "%s/%s", testing_folder(), name);
+    assert_runs(run("mkdir -p %s", folder));
+    return folder;
+}
+
+static void test_program_runs_on_a_plugin(void **state) {
+    (void)state;
+    char cpu[256], cuda[256];
+    snprintf(cpu, sizeof cpu, "%s/cpu.npy", testing_folder());
+    snprintf(cuda, sizeof cuda, "%s/cuda.npy", testing_folder());
+    assert_runs(kith(emulated(), "list devices"));
+    assert_says("emulated");
+    assert_runs(run("%s embed --backbone convnet4 --generate 4 -o %s 2>&1", testing_program(), cpu));
+    assert_runs(run("KITH_PLUGINS=%s %s embed --backbone convnet4 --generate 4 --device cuda -o %s 2>&1",
+                    emulated(), testing_program(), cuda));
+    assert_says("float32 [4, ");
+    assert_runs(run("test \"$(wc -c < %s)\" = \"$(wc -c < %s)\"", cpu, cuda));
+}
+
+static void test_missing_plugin_is_named(void **state) {
+    (void)state;
+    const char *empty = make_folder("empty");
+    assert_int_not_equal(kith(empty, "embed --backbone convnet4 --generate 2 --device cuda"), 0);
+    assert_says("there is no plugin ");
+    assert_says("empty/libkith-cuda.so");
+    assert_runs(kith(empty, "list devices")); /* the list says so too, and goes on */
+    assert_says("not here: ");
+}
+
+static void test_what_is_no_plugin_is_refused(void **state) {
+    (void)state;
+    assert_runs(run("echo text > %s/libkith-cuda.so", make_folder("text")));
+    assert_int_not_equal(kith(folder, "embed --backbone convnet4 --generate 2 --device cuda"), 0);
+    assert_says("libkith-cuda.so: ");
+    assert_runs(run("cp \"$(dirname %s)\"/src/libkith.so %s/libkith-cuda.so", testing_program(),
+                    make_folder("library")));
+    assert_int_not_equal(kith(folder, "embed --backbone convnet4 --generate 2 --device cuda"), 0);
+    assert_says("is no plugin of kith");
+}
+
+static void test_plugin_of_another_build_is_refused(void **state) {
+    (void)state;
+    make_folder("other");
+    /* One digit of the hash is another one. */
+    assert_runs(run("sed 's/%.20s/%.19s-/' %s/libkith-cuda.so > %s/libkith-cuda.so", KITH_INTERFACE_HASH,
+                    KITH_INTERFACE_HASH, emulated(), folder));
+    assert_int_not_equal(kith(folder, "embed --backbone convnet4 --generate 2 --device cuda"), 0);
+    assert_says("belongs to another build of kith");
+}
+
+/* Memory that the plugin's copy of the code takes and gives back is counted by the library. */
+static void test_memory_is_counted_once(void **state) {
+    (void)state;
+    kith_memory_stats before, open, after;
+    ki_backend *backend = NULL;
+    kith_error err = {0};
+    setenv("KITH_PLUGINS", emulated(), 1);
+    kith_memory_stats_get(&before);
+    if (ki_backend_open("cuda", NULL, &backend, &err) != KITH_OK) fail_msg("%s", err.message);
+    kith_memory_stats_get(&open);
+    assert_true(open.live_bytes > before.live_bytes);
+    assert_non_null(ki_engine_of(backend));
+    assert_non_null(ki_knn_device_of(backend));
+    ki_backend_close(backend);
+    kith_memory_stats_get(&after);
+    assert_int_equal(after.live_bytes, before.live_bytes);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_program_runs_on_a_plugin),
+        cmocka_unit_test(test_missing_plugin_is_named),
+        cmocka_unit_test(test_what_is_no_plugin_is_refused),
+        cmocka_unit_test(test_plugin_of_another_build_is_refused),
+        cmocka_unit_test(test_memory_is_counted_once),
+    };
+    return cmocka_run_group_tests_name("backend/plugin", tests, NULL, testing_tear_down);
+}
