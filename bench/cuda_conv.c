@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/cuda/conv2d.h"
+#include "backend/cuda/conv/conv2d.h"
 #include "backend/cuda/cuda.h"
 #include "core/alloc.h"
 #include "core/clock.h"

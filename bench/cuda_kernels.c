@@ -14,7 +14,7 @@
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels.h"
-#include "backend/cuda/optim.h"
+#include "backend/cuda/optim/optim.h"
 
 enum { REPEATS = 7, MAX_SETS = 64 };
 

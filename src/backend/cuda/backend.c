@@ -4,7 +4,7 @@
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/kernels.h"
-#include "backend/cuda/linear.h"
+#include "backend/cuda/rows/linear.h"
 
 static void cuda_close(ki_backend *backend) {
     cuda_backend *cuda = ki_cuda_of(backend);

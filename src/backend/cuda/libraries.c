@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-#include "backend/cuda/cudnn_graph.h"
-#include "backend/cuda/lt.h"
+#include "backend/cuda/conv/cudnn_graph.h"
+#include "backend/cuda/gemm/lt.h"
 
 enum { GEMM_WORKSPACE = 32 << 20 }; /* what cuBLAS recommends for this kind of device */
 

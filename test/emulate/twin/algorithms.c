@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/algorithms.h"
+#include "backend/cuda/conv/algorithms.h"
 #include "backend/cuda/cuda.h"
 #include "emulate/emulated.h"
 
