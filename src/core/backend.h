@@ -266,7 +266,7 @@ typedef struct ki_backend_type {
      * (ki_params_new sees to it). */
     bool can_merge_convs;
     /* `pool` takes averages over a padding of param[KI_B] [c], where that is bound, instead of zeros. The planner
-     * then lets an average pool and the 1x1 convolution behind it change places (nn/swap.c). */
+     * then lets an average pool and the 1x1 convolution behind it change places (nn/plan/swap.c). */
     bool can_pad_pools;
     /* A 1x1 convolution of multiples of KI_SLICE_ALIGN channels can add its source's gradient to that of another
      * consumer: the two need not be joined. */

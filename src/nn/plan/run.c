@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/planned.h"
+#include "nn/plan/planned.h"
 
 static kith_status find_input(const ki_plan *plan, const ki_step **ret_step, kith_error *err) {
     for (int s = 0; s < plan->steps.n; s++) {

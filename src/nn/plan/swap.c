@@ -7,7 +7,7 @@
  * gradient would lose that part too; so this is done only where the bias has none, before a batch norm of the batch's
  * statistics. */
 #include "core/alloc.h"
-#include "nn/planned.h"
+#include "nn/plan/planned.h"
 
 static bool is_same_size_average(const ki_step *step) {
     const ki_pool_attr *a = &step->node->attr.pool;

@@ -1,5 +1,5 @@
 /* global_pool: the average, the maximum, or their sum over each channel of a map. */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
     (void)arena;

@@ -6,8 +6,8 @@
 #ifndef KI_PLANNED_H
 #define KI_PLANNED_H
 
-#include "nn/memory.h"
-#include "nn/steps.h"
+#include "nn/plan/memory.h"
+#include "nn/plan/steps.h"
 
 struct ki_plan {
     ki_backend *backend;

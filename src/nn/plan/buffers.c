@@ -1,6 +1,6 @@
 /* Which buffers a plan needs and when their contents matter. */
 #include "core/alloc.h"
-#include "nn/planned.h"
+#include "nn/plan/planned.h"
 
 static int backward_time(const ki_plan *plan, int s) { return 2 * plan->steps.n - 1 - s; }
 static int end_time(const ki_plan *plan) { return 2 * plan->steps.n; }

@@ -1,5 +1,5 @@
 /* lrn: src / (k + alpha / size * sum of squares over `size` neighbouring channels)^beta. */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 #include <inttypes.h>
 

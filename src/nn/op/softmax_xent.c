@@ -1,6 +1,6 @@
 /* softmax_xent: [mb, 1], the cross-entropy of each row's softmax with its label. The gradient of row
  * i is (softmax - one-hot label) * diff_dst[i], so the mean over a batch is diff_dst = 1 / mb. */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
     (void)arena;

@@ -1,5 +1,5 @@
 /* input: the images. Its shape is given, not inferred: the builder has set it. */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
     (void)arena, (void)src;

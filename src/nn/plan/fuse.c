@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "nn/steps.h"
+#include "nn/plan/steps.h"
 
 typedef struct node_use {
     bool needed, is_tap, is_grad_tap;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "nn/planned.h"
+#include "nn/plan/planned.h"
 
 /* Images go plain into convolutions, which read them as they are; any other op wants them native. */
 static bool input_is_plain(const ki_plan *plan, int s) {

@@ -1,5 +1,5 @@
 /* pool: maxima or averages over square windows. */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* linear: dst[oc] = sum over ic of weights * src + bias, of vectors. */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
     const ki_linear_attr *a = &node->attr.linear;

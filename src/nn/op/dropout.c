@@ -1,5 +1,5 @@
 /* dropout: in training each value is kept with probability 1 - p and scaled by 1 / (1 - p). */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
     (void)arena;

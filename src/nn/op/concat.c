@@ -1,5 +1,5 @@
 /* concat: maps of one size behind each other along the channels. */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 #include <inttypes.h>
 

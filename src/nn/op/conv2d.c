@@ -1,5 +1,5 @@
 /* conv2d: dst[oc] = sum over ic, kh, kw of weights * src + bias, with stride and zero padding. */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 #include <inttypes.h>
 

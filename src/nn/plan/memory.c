@@ -1,4 +1,5 @@
-#include "nn/memory.h"
+/* Laying buffers into one block: the largest first, each at the lowest place that is free all its time. */
+#include "nn/plan/memory.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-#include "nn/steps.h"
+/* Replacing the steps of a plan by others. */
+#include "nn/plan/steps.h"
 
 #include "core/alloc.h"
 

@@ -1,5 +1,5 @@
 /* relu: max(src, 0), of a map or of vectors. */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
     (void)arena, (void)err;

@@ -1,5 +1,5 @@
 /* l2_norm: vectors divided by max(norm, eps). */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
     (void)arena;

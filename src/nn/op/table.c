@@ -1,4 +1,5 @@
-#include "nn/op_rules.h"
+/* All ops by their number, made from the list in core/op.h. */
+#include "nn/op/rules.h"
 
 const ki_op *ki_op_at(ki_op_kind kind) {
     static const ki_op *const ops[] = {

@@ -4,7 +4,7 @@
 
 #include "nn/graph.h"
 
-/* One record per op, each in its own op_NAME.c. */
+/* One record per op, each in its own NAME.c. */
 #define KI_OP_RECORD(NAME, name) extern const ki_op ki_op_##name;
 KI_OP_LIST(KI_OP_RECORD)
 #undef KI_OP_RECORD

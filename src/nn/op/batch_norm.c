@@ -1,5 +1,5 @@
 /* batch_norm: gamma * (src - mean) / sqrt(var + eps) + beta per channel of a map. */
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
     const ki_bn_attr *a = &node->attr.bn;

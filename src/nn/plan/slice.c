@@ -2,7 +2,7 @@
  * straight into its buffer, each into its own channels, and read their gradients there too. A source
  * qualifies when the concat is all it is for (so that its gradient is the slice and nothing else) and
  * its kernel writes gradients of its own (an `add` would pass the slice on to tensors that are none). */
-#include "nn/planned.h"
+#include "nn/plan/planned.h"
 
 static bool may_be_slice(const ki_step *src) {
     switch (src->node->kind) {

@@ -1,4 +1,4 @@
-#include "nn/op_rules.h"
+#include "nn/op/rules.h"
 
 #include <inttypes.h>
 

@@ -7,7 +7,7 @@
  * Which: those whose one consumer takes a slice as it is. A branch of a concat does not qualify, since it
  * writes into the concat's buffer. Parameters must lie one behind the other. */
 #include "core/alloc.h"
-#include "nn/planned.h"
+#include "nn/plan/planned.h"
 
 enum { MOST_MEMBERS = 8 };
 

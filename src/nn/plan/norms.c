@@ -3,7 +3,7 @@
  * kernel normalises a map that is large enough to keep a device busy. Parameters and statistics must lie one
  * behind the other. */
 #include "core/alloc.h"
-#include "nn/planned.h"
+#include "nn/plan/planned.h"
 
 static bool qualifies(const ki_plan *plan, const ki_step *norm) {
     if (norm->node->kind != KI_OP_BATCH_NORM || norm->n_src != 1 || norm->n_consumers != 1 || norm->is_tap)
