@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "eval/drawing.h"
+#include "map/drawing.h"
 #include "report/chart.h"
 #include "report/report.h"
 #include "report/thumbnail.h"

@@ -1,4 +1,4 @@
-#include "eval/drawing.h"
+#include "map/drawing.h"
 
 #include <math.h>
 #include <string.h>

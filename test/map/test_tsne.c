@@ -8,8 +8,8 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "core/rng.h"
-#include "eval/quadtree.h"
 #include "kith/map.h"
+#include "map/quadtree.h"
 #include "support/testing.h"
 
 static void random_points(double *xy, int n, uint32_t stream) {

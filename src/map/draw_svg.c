@@ -1,5 +1,5 @@
 /* SVG with everything inside: thumbnails are PNG data in the file. Dots first, pictures above them. */
-#include "eval/drawing.h"
+#include "map/drawing.h"
 
 static void put_thumbnail(ki_buffer *to, const ki_drawing *d, const ki_mark *m) {
     ki_buffer png = {.err = to->err};

@@ -12,9 +12,9 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "core/rng.h"
-#include "eval/quadtree.h"
 #include "kith/map.h"
 #include "knn/rows.h"
+#include "map/quadtree.h"
 
 kith_tsne_options kith_tsne_defaults(void) {
     return (kith_tsne_options){.perplexity = 30,

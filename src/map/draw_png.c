@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "eval/drawing.h"
+#include "map/drawing.h"
 
 void ki_drawing_encode(const uint8_t *rgb, int width, int height, ki_buffer *to) {
     png_image image = {.version = PNG_IMAGE_VERSION,

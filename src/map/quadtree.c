@@ -1,4 +1,4 @@
-#include "eval/quadtree.h"
+#include "map/quadtree.h"
 
 #include <math.h>
 #include <string.h>
