@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4). */
+/* SHA-256 (FIPS 180-4); kith/eval.h has the contract. */
 #include <string.h>
 
 #include "kith/eval.h"
