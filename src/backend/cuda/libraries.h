@@ -7,7 +7,7 @@
 #include <cudnn.h>
 
 #include "backend/cuda/conv/algorithms.h"
-#include "backend/cuda/conv/choices.h"
+#include "backend/cuda/conv/remember.h"
 #include "backend/cuda/cuda.h"
 
 typedef struct ki_lt_kept ki_lt_kept; /* gemm.c: algorithms by shape */

@@ -4,7 +4,7 @@
  * ways to compute it: cuDNN engines (with bias and ReLU inside, or behind it as a kernel of ours),
  * cuBLASLt where the convolution is a matrix product, and a plain kernel that can do anything. It
  * times them on scratch tensors and keeps the fastest; the choice is remembered on disk
- * (choices.h), so that the next run asks nobody. In deterministic mode only ways that give the same bits in
+ * (remember.h), so that the next run asks nobody. In deterministic mode only ways that give the same bits in
  * every run are taken, and the choice itself must not change from run to run: where no file can remember
  * it, nothing is timed and the first such way is taken.
  *

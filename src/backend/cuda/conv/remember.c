@@ -1,6 +1,6 @@
 /* The file: a first line "kith choices 1", a second with what it was made for, then key TAB value, and
  * last "end N" with the number of pairs, by which a cut file is known. */
-#include "backend/cuda/conv/choices.h"
+#include "backend/cuda/conv/remember.h"
 
 #include <errno.h>
 #include <limits.h>

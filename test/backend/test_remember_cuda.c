@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/cuda/conv/choices.h"
+#include "backend/cuda/conv/remember.h"
 #include "core/alloc.h"
 #include "kith/log.h"
 #include "support/testing.h"
