@@ -39,47 +39,47 @@ static int remove_folder(void **state) {
     return rmdir(folder);
 }
 
-static ki_choices *open_choices(const char *made_for) {
-    ki_choices *choices = NULL;
+static ki_remembered *open_choices(const char *made_for) {
+    ki_remembered *choices = NULL;
     kith_error err;
     char deep[96];
     snprintf(deep, sizeof deep, "%s/deep", folder);
-    assert_ok(ki_choices_open(deep, made_for, &choices, &err), &err);
+    assert_ok(ki_remembered_open(deep, made_for, &choices, &err), &err);
     return choices;
 }
 
-static void set(ki_choices *choices, const char *key, const char *value) {
+static void set(ki_remembered *choices, const char *key, const char *value) {
     kith_error err;
-    assert_ok(ki_choices_set(choices, key, value, &err), &err);
+    assert_ok(ki_remembered_set(choices, key, value, &err), &err);
 }
 
 static void test_choices_come_back(void **state) {
     (void)state;
-    ki_choices *choices = open_choices("Card 9, x");
-    assert_null(ki_choices_get(choices, "a b"));
+    ki_remembered *choices = open_choices("Card 9, x");
+    assert_null(ki_remembered_get(choices, "a b"));
     set(choices, "a b", "one");
     set(choices, "c", "two");
     set(choices, "c", "three");
-    assert_string_equal(ki_choices_get(choices, "c"), "three");
-    ki_choices_free(choices);
+    assert_string_equal(ki_remembered_get(choices, "c"), "three");
+    ki_remembered_free(choices);
     choices = open_choices("Card 9, x");
-    assert_string_equal(ki_choices_get(choices, "a b"), "one");
-    assert_string_equal(ki_choices_get(choices, "c"), "three");
-    ki_choices_free(choices);
+    assert_string_equal(ki_remembered_get(choices, "a b"), "one");
+    assert_string_equal(ki_remembered_get(choices, "c"), "three");
+    ki_remembered_free(choices);
     assert_int_equal(n_lines, 0);
 }
 
 static void test_what_others_wrote_is_kept(void **state) {
     (void)state;
-    ki_choices *first = open_choices("Card 9, x"), *second = open_choices("Card 9, x");
+    ki_remembered *first = open_choices("Card 9, x"), *second = open_choices("Card 9, x");
     set(first, "a", "one");
     set(second, "b", "two");
-    ki_choices_free(first);
-    ki_choices_free(second);
-    ki_choices *both = open_choices("Card 9, x");
-    assert_string_equal(ki_choices_get(both, "a"), "one");
-    assert_string_equal(ki_choices_get(both, "b"), "two");
-    ki_choices_free(both);
+    ki_remembered_free(first);
+    ki_remembered_free(second);
+    ki_remembered *both = open_choices("Card 9, x");
+    assert_string_equal(ki_remembered_get(both, "a"), "one");
+    assert_string_equal(ki_remembered_get(both, "b"), "two");
+    ki_remembered_free(both);
 }
 
 static void test_a_bad_file_is_ignored(void **state) {
@@ -92,76 +92,76 @@ static void test_a_bad_file_is_ignored(void **state) {
         "kith choices 1\nCard 9, x\na\tone\nend 2\n",
         "kith choices 1\nCard 9, x\na\tone\nend 1",
     };
-    ki_choices *choices = open_choices("Card 9, x");
-    assert_true(ki_choices_are_kept(choices));
+    ki_remembered *choices = open_choices("Card 9, x");
+    assert_true(ki_remembered_is_kept(choices));
     set(choices, "z", "there");
-    ki_choices_free(choices); /* makes the folder */
+    ki_remembered_free(choices); /* makes the folder */
     for (size_t i = 0; i < N_ROWS(bad); i++) {
         testing_write(path, bad[i]);
         n_lines = 0;
         choices = open_choices("Card 9, x");
         assert_int_equal(n_lines, 1);
-        assert_null(ki_choices_get(choices, "a"));
+        assert_null(ki_remembered_get(choices, "a"));
         set(choices, "b", "new");
-        ki_choices_free(choices);
+        ki_remembered_free(choices);
         choices = open_choices("Card 9, x");
-        assert_string_equal(ki_choices_get(choices, "b"), "new");
-        ki_choices_free(choices);
+        assert_string_equal(ki_remembered_get(choices, "b"), "new");
+        ki_remembered_free(choices);
     }
 }
 
 static void test_what_others_saved_meanwhile(void **state) {
     (void)state;
-    ki_choices *ours = open_choices("Card 9, x"), *theirs = open_choices("Card 9, x");
+    ki_remembered *ours = open_choices("Card 9, x"), *theirs = open_choices("Card 9, x");
     set(ours, "b", "ours");
     set(theirs, "a", "one");
     set(theirs, "b", "theirs");
-    ki_choices_save(theirs);
-    assert_null(ki_choices_get(ours, "a"));
-    ki_choices_refresh(ours);
-    assert_string_equal(ki_choices_get(ours, "a"), "one");
-    assert_string_equal(ki_choices_get(ours, "b"), "ours");
-    ki_choices_free(ours);
-    ki_choices_free(theirs);
+    ki_remembered_save(theirs);
+    assert_null(ki_remembered_get(ours, "a"));
+    ki_remembered_refresh(ours);
+    assert_string_equal(ki_remembered_get(ours, "a"), "one");
+    assert_string_equal(ki_remembered_get(ours, "b"), "ours");
+    ki_remembered_free(ours);
+    ki_remembered_free(theirs);
 }
 
 static void test_a_folder_that_cannot_be_written(void **state) {
     (void)state;
-    ki_choices *choices = NULL;
+    ki_remembered *choices = NULL;
     kith_error err;
-    assert_ok(ki_choices_open("/dev/null/kith", "Card", &choices, &err), &err);
+    assert_ok(ki_remembered_open("/dev/null/kith", "Card", &choices, &err), &err);
     set(choices, "a", "one");
-    ki_choices_save(choices);
+    ki_remembered_save(choices);
     assert_true(n_lines > 0);
-    assert_false(ki_choices_are_kept(choices));
-    assert_string_equal(ki_choices_get(choices, "a"), "one");
-    ki_choices_free(choices);
+    assert_false(ki_remembered_is_kept(choices));
+    assert_string_equal(ki_remembered_get(choices, "a"), "one");
+    ki_remembered_free(choices);
 }
 
 static void test_two_lines_are_refused(void **state) {
     (void)state;
     kith_error err;
-    ki_choices *choices = open_choices("Card 9, x");
-    assert_int_equal(ki_choices_set(choices, "a\nb", "one", &err), KITH_EINTERNAL);
-    assert_int_equal(ki_choices_set(choices, "a", "one\ttwo", &err), KITH_EINTERNAL);
-    ki_choices_free(choices);
+    ki_remembered *choices = open_choices("Card 9, x");
+    assert_int_equal(ki_remembered_set(choices, "a\nb", "one", &err), KITH_EINTERNAL);
+    assert_int_equal(ki_remembered_set(choices, "a", "one\ttwo", &err), KITH_EINTERNAL);
+    ki_remembered_free(choices);
 }
 
 static void test_out_of_memory(void **state) {
     (void)state;
-    ki_choices *choices = open_choices("Card 9, x");
+    ki_remembered *choices = open_choices("Card 9, x");
     set(choices, "a", "one");
-    ki_choices_free(choices);
+    ki_remembered_free(choices);
     for (int n = 0; n < 40; n++) {
         kith_error err;
-        ki_choices *again = NULL;
+        ki_remembered *again = NULL;
         char deep[96];
         snprintf(deep, sizeof deep, "%s/deep", folder);
         ki_alloc_fail_after(n);
-        kith_status status = ki_choices_open(deep, "Card 9, x", &again, &err);
-        if (status == KITH_OK) status = ki_choices_set(again, "b", "two", &err);
+        kith_status status = ki_remembered_open(deep, "Card 9, x", &again, &err);
+        if (status == KITH_OK) status = ki_remembered_set(again, "b", "two", &err);
         ki_alloc_fail_after(-1);
-        ki_choices_free(again);
+        ki_remembered_free(again);
         if (status == KITH_OK && n > 30) return;
         assert_true(status == KITH_OK || status == KITH_ENOMEM);
     }

@@ -1,9 +1,9 @@
-/* Convolution on NHWC maps. Each pass chooses its algorithm when the kernel is created (algorithms.h),
+/* Convolution on NHWC maps. A way to compute each pass is picked when the kernel is created (way.h),
  * is bound to its pointers once, and runs without asking anybody.
  *
  * Weights are kept a second time as [oc, kh, kw, ic] in the type of activations, with a folded batch
  * norm's scale in them; biases too. Weight gradients come out in the same order, into memory of the
- * kernel, and are added to the masters' for all convolutions at once (conv_group.h); those of 1x1
+ * kernel, and are added to the masters' for all convolutions at once (group.h); those of 1x1
  * convolutions that are computed as a product are added by the product itself.
  *
  * Where a ReLU is fused, backward first makes the gradient before it, in memory of its own: one pass that
@@ -27,7 +27,7 @@ typedef struct conv {
     double bn_eps;
     ki_conv_problem problem; /* of the forward pass */
     ki_pack_form form;
-    ki_conv_algorithm *pass[KI_N_CONV_PASSES];
+    ki_conv_way *pass[KI_N_CONV_PASSES];
     void *memory; /* the device's; below are places in it */
     void *packed, *stored_bias, *diff_weights;
     float *packed_bias, *bias_sums;
@@ -40,7 +40,7 @@ typedef struct conv {
 static void conv_free(ki_kernel *kernel) {
     conv *k = (conv *)kernel;
     ki_conv_member_leave(kernel->backend, &k->member);
-    for (int i = 0; i < KI_N_CONV_PASSES; i++) ki_conv_algorithm_free(k->pass[i]);
+    for (int i = 0; i < KI_N_CONV_PASSES; i++) ki_conv_way_free(k->pass[i]);
     ki_cuda_event_free(k->forked);
     ki_cuda_event_free(k->done);
     ki_cuda_free(kernel->backend, k->memory);
@@ -113,7 +113,7 @@ void ki_conv_problems(const ki_backend *backend, const ki_kernel_spec *spec,
 }
 
 static size_t workspace_bytes(const conv *k, ki_conv_pass pass) {
-    return k->pass[pass] ? ki_conv_workspace_bytes(k->pass[pass]) : 0;
+    return k->pass[pass] ? ki_conv_way_workspace_bytes(k->pass[pass]) : 0;
 }
 
 /* What the weight gradient needs besides what the planner keeps for it. */
@@ -152,7 +152,7 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
     }
     const bool wanted[KI_N_CONV_PASSES] = {true, k->wants_diff_src, k->is_trained};
     for (int i = 0; i < KI_N_CONV_PASSES; i++) {
-        if (wanted[i]) KI_CHECK(ki_conv_choose(backend, &problems[i], &k->pass[i], NULL, err));
+        if (wanted[i]) KI_CHECK(ki_conv_tune(backend, &problems[i], &k->pass[i], NULL, err));
     }
     if (k->has_relu && k->is_trained)
         k->masked_bytes =
@@ -179,13 +179,13 @@ done:
 
 static kith_status alloc_memory(conv *k, bool has_bias_diff, kith_error *err) {
     const ki_conv_problem *p = &k->problem;
-    ki_conv_algorithm *weights_pass = k->pass[KI_CONV_DIFF_WEIGHTS];
+    ki_conv_way *weights_pass = k->pass[KI_CONV_DIFF_WEIGHTS];
     const size_t n = (size_t)(k->form.oc * k->form.kh * k->form.packed_kw) * (size_t)k->form.packed_ic,
                  oc = (size_t)k->form.oc, each = ki_number_bytes(p->type);
-    const bool has_diff = weights_pass && !ki_conv_accumulates(weights_pass);
+    const bool has_diff = weights_pass && !ki_conv_way_accumulates(weights_pass);
     const int n_runs = ki_cuda_diff_runs(p->mb * p->oh * p->ow, p->oc);
     const size_t bytes[] = {n * each, k->has_bias ? oc * sizeof(float) : 0, k->has_bias ? oc * each : 0,
-                            has_diff ? n * ki_number_bytes(ki_conv_diff_type(weights_pass)) : 0,
+                            has_diff ? n * ki_number_bytes(ki_conv_way_diff_type(weights_pass)) : 0,
                             has_bias_diff ? (size_t)n_runs * oc * sizeof(float) : 0};
     enum { N = sizeof bytes / sizeof bytes[0] };
     void *at[N] = {NULL};
@@ -229,12 +229,12 @@ static void describe_packing(conv *k, const ki_binding *b) {
     }
     m->n_unpack = 0;
     if (k->diff_weights)
-        m->unpack[m->n_unpack++] =
-            (ki_unpack_item){.is_bf16 = ki_conv_diff_type(k->pass[KI_CONV_DIFF_WEIGHTS]) == KI_NUMBER_BF16,
-                             .form = k->form,
-                             .tiling = m->pack.tiling,
-                             .packed = k->diff_weights,
-                             .diff = param[KI_W].diff};
+        m->unpack[m->n_unpack++] = (ki_unpack_item){
+            .is_bf16 = ki_conv_way_diff_type(k->pass[KI_CONV_DIFF_WEIGHTS]) == KI_NUMBER_BF16,
+            .form = k->form,
+            .tiling = m->pack.tiling,
+            .packed = k->diff_weights,
+            .diff = param[KI_W].diff};
     if (k->bias_sums)
         m->unpack[m->n_unpack++] = (ki_unpack_item){.is_bias = 1,
                                                     .n_runs = k->diff.n_runs,
@@ -268,7 +268,7 @@ static kith_status conv_bind(ki_kernel *kernel, const ki_binding *b, kith_error 
         if (k->masked_bytes) io.diff_dst = own; /* forward does not read it */
         if (i == KI_CONV_DIFF_WEIGHTS || (i == KI_CONV_DIFF_SRC && !k->is_late))
             io.workspace = own ? own + k->masked_bytes : NULL;
-        if (k->pass[i]) KI_TRY(ki_conv_bind(k->pass[i], &io, err));
+        if (k->pass[i]) KI_TRY(ki_conv_way_bind(k->pass[i], &io, err));
     }
     return KITH_OK;
 }
@@ -291,7 +291,7 @@ static kith_status conv_forward(ki_kernel *kernel, kith_error *err) {
     const conv *k = (const conv *)kernel;
     KI_TRY(ki_conv_pack_now(kernel->backend, err));
     ki_backend_note(kernel->backend, "weights packed", 0);
-    KI_TRY(ki_conv_run(k->pass[KI_CONV_FORWARD], ki_cuda_of(kernel->backend)->stream, err));
+    KI_TRY(ki_conv_way_run(k->pass[KI_CONV_FORWARD], ki_cuda_of(kernel->backend)->stream, err));
     ki_backend_note(kernel->backend, "conv2d forward", src_bytes(k) + dst_bytes(k));
     return KITH_OK;
 }
@@ -301,7 +301,7 @@ static kith_status queue_late(const conv *k, kith_error *err) {
     const cuda_backend *cuda = ki_cuda_of(k->base.backend);
     KI_CUDA(cudaEventRecord(k->forked, cuda->stream));
     KI_CUDA(cudaStreamWaitEvent(cuda->late_stream, k->forked, 0));
-    KI_TRY(ki_conv_run(k->pass[KI_CONV_DIFF_WEIGHTS], cuda->late_stream, err));
+    KI_TRY(ki_conv_way_run(k->pass[KI_CONV_DIFF_WEIGHTS], cuda->late_stream, err));
     KI_CUDA(cudaEventRecord(k->done, cuda->late_stream));
     return KITH_OK;
 }
@@ -324,12 +324,12 @@ static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
     const bool is_late = k->is_late && !backend->probe;
     if (is_late) KI_TRY(queue_late(k, err));
     if (k->pass[KI_CONV_DIFF_SRC]) {
-        KI_TRY(ki_conv_run(k->pass[KI_CONV_DIFF_SRC], stream, err));
+        KI_TRY(ki_conv_way_run(k->pass[KI_CONV_DIFF_SRC], stream, err));
         ki_backend_note(backend, "conv2d dgrad", src_bytes(k) + dst_bytes(k));
     }
     if (!k->is_trained) return KITH_OK;
     if (!is_late) {
-        KI_TRY(ki_conv_run(k->pass[KI_CONV_DIFF_WEIGHTS], stream, err));
+        KI_TRY(ki_conv_way_run(k->pass[KI_CONV_DIFF_WEIGHTS], stream, err));
         ki_backend_note(backend, "conv2d wgrad", src_bytes(k) + dst_bytes(k));
     }
     if (ki_conv_is_last(&k->member)) {

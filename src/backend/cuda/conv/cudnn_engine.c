@@ -52,17 +52,17 @@ static kith_status read_notes(cudnnBackendDescriptor_t engine, ki_cudnn_notes *r
 }
 
 static kith_status read_engine(cudnnBackendDescriptor_t config, cudnnBackendDescriptor_t engine,
-                               ki_cudnn_choice *ret_choice, ki_cudnn_notes *ret_notes, kith_error *err) {
+                               ki_cudnn_setting *ret_setting, ki_cudnn_notes *ret_notes, kith_error *err) {
     int64_t n = 0;
     KI_CUDNN(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
                                       &n, &engine));
     KI_CUDNN(cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &n,
-                                      &ret_choice->engine));
+                                      &ret_setting->engine));
     return read_notes(engine, ret_notes, err);
 }
 
 static kith_status read_knobs(cudnnBackendDescriptor_t config, cudnnBackendDescriptor_t *knob, int n_knobs,
-                              ki_cudnn_choice *ret_choice, kith_error *err) {
+                              ki_cudnn_setting *ret_setting, kith_error *err) {
     int64_t got = 0, n = 0;
     KI_CUDNN(cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, n_knobs, &got, knob));
@@ -71,22 +71,22 @@ static kith_status read_knobs(cudnnBackendDescriptor_t config, cudnnBackendDescr
         KI_CUDNN(cudnnBackendGetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1,
                                           &n, &type));
         KI_CUDNN(cudnnBackendGetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &n,
-                                          &ret_choice->value[i]));
-        ret_choice->knob[i] = (int64_t)type;
-        ret_choice->n_knobs = i + 1;
+                                          &ret_setting->value[i]));
+        ret_setting->knob[i] = (int64_t)type;
+        ret_setting->n_knobs = i + 1;
     }
     return KITH_OK;
 }
 
 /* cuDNN fills descriptors made beforehand and does not tell how many it wants: as many as there are kinds. */
-kith_status ki_cudnn_config_read(cudnnBackendDescriptor_t config, ki_cudnn_choice *ret_choice,
+kith_status ki_cudnn_config_read(cudnnBackendDescriptor_t config, ki_cudnn_setting *ret_setting,
                                  ki_cudnn_notes *ret_notes, kith_error *err) {
     cudnnBackendDescriptor_t engine = NULL, knob[KI_CUDNN_MAX_KNOBS] = {NULL};
     int n_knobs = 0;
-    memset(ret_choice, 0, sizeof *ret_choice); /* compared as bytes */
+    memset(ret_setting, 0, sizeof *ret_setting); /* compared as bytes */
     *ret_notes = (ki_cudnn_notes){0};
     KI_CUDNN(cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
-    kith_status status = read_engine(config, engine, ret_choice, ret_notes, err);
+    kith_status status = read_engine(config, engine, ret_setting, ret_notes, err);
     cudnnBackendDestroyDescriptor(engine);
     while (status == KITH_OK && n_knobs < KI_CUDNN_MAX_KNOBS) {
         const cudnnStatus_t made =
@@ -96,7 +96,7 @@ kith_status ki_cudnn_config_read(cudnnBackendDescriptor_t config, ki_cudnn_choic
         else
             n_knobs++;
     }
-    if (status == KITH_OK) status = read_knobs(config, knob, n_knobs, ret_choice, err);
+    if (status == KITH_OK) status = read_knobs(config, knob, n_knobs, ret_setting, err);
     while (n_knobs > 0) cudnnBackendDestroyDescriptor(knob[--n_knobs]);
     return status;
 }
@@ -154,41 +154,41 @@ kith_status ki_cudnn_engine_look(const ki_cudnn_graph *graph, int64_t number, ki
     return status;
 }
 
-static kith_status config_at(ki_cudnn_graph *g, const ki_cudnn_choice *choice,
+static kith_status config_at(ki_cudnn_graph *g, const ki_cudnn_setting *setting,
                              cudnnBackendDescriptor_t *ret_config, kith_error *err) {
     cudnnBackendDescriptor_t offer[KI_CUDNN_MAX_OFFERS];
     int n = 0;
-    if (choice->place < 0 || choice->place >= KI_CUDNN_MAX_OFFERS || g->n_parts == KI_CUDNN_MAX_PARTS)
-        return ki_fail(err, KITH_EUNSUPPORTED, "cuDNN engine at place %d", choice->place);
-    KI_TRY(ki_cudnn_offers(g, (cudnnBackendHeurMode_t)choice->mode, choice->place + 1, offer, &n, err));
-    const bool is_there = n == choice->place + 1;
+    if (setting->place < 0 || setting->place >= KI_CUDNN_MAX_OFFERS || g->n_parts == KI_CUDNN_MAX_PARTS)
+        return ki_fail(err, KITH_EUNSUPPORTED, "cuDNN engine at place %d", setting->place);
+    KI_TRY(ki_cudnn_offers(g, (cudnnBackendHeurMode_t)setting->mode, setting->place + 1, offer, &n, err));
+    const bool is_there = n == setting->place + 1;
     if (is_there) *ret_config = g->part[g->n_parts++] = offer[--n];
     while (n > 0) cudnnBackendDestroyDescriptor(offer[--n]);
     return is_there ? KITH_OK
-                    : ki_fail(err, KITH_EUNSUPPORTED, "cuDNN offers fewer engines than %d", choice->place);
+                    : ki_fail(err, KITH_EUNSUPPORTED, "cuDNN offers fewer engines than %d", setting->place);
 }
 
-kith_status ki_cudnn_config_new(ki_cudnn_graph *g, const ki_cudnn_choice *choice,
+kith_status ki_cudnn_config_new(ki_cudnn_graph *g, const ki_cudnn_setting *setting,
                                 cudnnBackendDescriptor_t *ret_config, kith_error *err) {
-    if (choice->by_place) return config_at(g, choice, ret_config, err);
+    if (setting->by_place) return config_at(g, setting, ret_config, err);
     cudnnBackendDescriptor_t engine = NULL, knob[KI_CUDNN_MAX_KNOBS], config = NULL;
     KI_TRY(ki_cudnn_part_new(g, CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine, err));
     KI_TRY(ki_cudnn_set_part(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, g->graph, err));
-    KI_TRY(ki_cudnn_set_int(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1, &choice->engine, err));
+    KI_TRY(ki_cudnn_set_int(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1, &setting->engine, err));
     KI_CUDNN(cudnnBackendFinalize(engine));
-    for (int i = 0; i < choice->n_knobs; i++) {
-        const cudnnBackendKnobType_t type = (cudnnBackendKnobType_t)choice->knob[i];
+    for (int i = 0; i < setting->n_knobs; i++) {
+        const cudnnBackendKnobType_t type = (cudnnBackendKnobType_t)setting->knob[i];
         KI_TRY(ki_cudnn_part_new(g, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knob[i], err));
         KI_CUDNN(cudnnBackendSetAttribute(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1,
                                           &type));
-        KI_TRY(ki_cudnn_set_int(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 1, &choice->value[i], err));
+        KI_TRY(ki_cudnn_set_int(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 1, &setting->value[i], err));
         KI_CUDNN(cudnnBackendFinalize(knob[i]));
     }
     KI_TRY(ki_cudnn_part_new(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &config, err));
     KI_TRY(ki_cudnn_set_part(config, CUDNN_ATTR_ENGINECFG_ENGINE, engine, err));
-    if (choice->n_knobs > 0)
+    if (setting->n_knobs > 0)
         KI_CUDNN(cudnnBackendSetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, choice->n_knobs, knob));
+                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, setting->n_knobs, knob));
     KI_CUDNN(cudnnBackendFinalize(config));
     *ret_config = config;
     return KITH_OK;

@@ -7,7 +7,7 @@
 
 #include <cudnn.h>
 
-#include "backend/cuda/conv/algorithms.h"
+#include "backend/cuda/conv/way.h"
 
 #define KI_CUDNN(call)                                                                      \
     do {                                                                                    \
@@ -51,13 +51,13 @@ kith_status ki_cudnn_set_part(cudnnBackendDescriptor_t part, cudnnBackendAttribu
 
 /* An engine and its settings as numbers, which is what can be remembered; or, where cuDNN does not take
  * the numbers back, its place in the list of a heuristic mode. */
-typedef struct ki_cudnn_choice {
+typedef struct ki_cudnn_setting {
     bool by_place;
     int mode, place;
     int64_t engine;
     int n_knobs;
     int64_t knob[KI_CUDNN_MAX_KNOBS], value[KI_CUDNN_MAX_KNOBS];
-} ki_cudnn_choice;
+} ki_cudnn_setting;
 
 typedef struct ki_cudnn_notes {
     unsigned numerical, behavior; /* bit = CUDNN_NUMERICAL_NOTE_…, CUDNN_BEHAVIOR_NOTE_… */
@@ -67,15 +67,15 @@ typedef struct ki_cudnn_notes {
  * destroys them. */
 kith_status ki_cudnn_offers(const ki_cudnn_graph *graph, cudnnBackendHeurMode_t mode, int n,
                             cudnnBackendDescriptor_t *ret_configs, int *ret_n, kith_error *err);
-kith_status ki_cudnn_config_read(cudnnBackendDescriptor_t config, ki_cudnn_choice *ret_choice,
+kith_status ki_cudnn_config_read(cudnnBackendDescriptor_t config, ki_cudnn_setting *ret_setting,
                                  ki_cudnn_notes *ret_notes, kith_error *err);
 /* All engines there are for a graph, by number: most refuse it (KITH_EUNSUPPORTED). n_tiles: how many values
  * its setting CUDNN_KNOB_TYPE_TILE_SIZE takes, 0 when it has none. */
 kith_status ki_cudnn_engine_count(const ki_cudnn_graph *graph, int64_t *ret_n, kith_error *err);
 kith_status ki_cudnn_engine_look(const ki_cudnn_graph *graph, int64_t number, ki_cudnn_notes *ret_notes,
                                  int64_t *ret_n_tiles, kith_error *err);
-/* A choice made into a configuration, which belongs to the graph; once per graph. */
-kith_status ki_cudnn_config_new(ki_cudnn_graph *graph, const ki_cudnn_choice *choice,
+/* A setting made into a configuration, which belongs to the graph; once per graph. */
+kith_status ki_cudnn_config_new(ki_cudnn_graph *graph, const ki_cudnn_setting *setting,
                                 cudnnBackendDescriptor_t *ret_config, kith_error *err);
 
 /* An execution plan: may compile kernels. */

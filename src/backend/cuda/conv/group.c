@@ -99,7 +99,7 @@ kith_status ki_conv_pack_now(ki_backend *backend, kith_error *err) {
     if (queue->n == 0) return KITH_OK;
     const ki_conv_member *first = queue->item[0];
     if (!is_group(first->group, queue)) {
-        ki_conv_trials_end(backend);
+        ki_conv_tune_end(backend);
         KI_TRY(group_new(backend, queue, err));
     }
     const ki_conv_group *group = first->group;

@@ -7,8 +7,17 @@
 #ifndef KI_CUDA_CONV_GROUP_H
 #define KI_CUDA_CONV_GROUP_H
 
-#include "backend/cuda/conv/algorithms.h"
 #include "backend/cuda/conv/kernels.h"
+#include "backend/cuda/conv/way.h"
+
+/* Convolutions whose weights are to be packed before the next forward. */
+typedef struct ki_conv_queue {
+    void **item;
+    size_t n, capacity;
+} ki_conv_queue;
+
+/* The backend's one queue, which lives as long as it. */
+kith_status ki_conv_queue_of(ki_backend *backend, ki_conv_queue **ret_queue, kith_error *err);
 
 typedef struct ki_conv_group ki_conv_group;
 

@@ -39,7 +39,7 @@ typedef struct ki_conv_io {
     void *dst;               /* forward */
     const void *diff_dst;
     void *diff_src;
-    void *diff_weights; /* packed, assigned, of ki_conv_diff_type; unless the way accumulates */
+    void *diff_weights; /* packed, assigned, of ki_conv_way_diff_type; unless the way accumulates */
     float *diff_master; /* then this is added to */
     void *workspace;
 } ki_conv_io;

@@ -1,4 +1,4 @@
-/* The file: a first line "kith choices 1", a second with what it was made for, then key TAB value, and
+/* Remembering ways. The file: a first line "kith choices 1", a second with what it was made for, then key TAB value, and
  * last "end N" with the number of pairs, by which a cut file is known. */
 #include "backend/cuda/conv/remember.h"
 
@@ -20,7 +20,7 @@ typedef struct pair {
     char *key, *value;
 } pair;
 
-struct ki_choices {
+struct ki_remembered {
     char *path; /* NULL: nowhere to keep them */
     char made_for[160];
     pair *pair;
@@ -29,44 +29,44 @@ struct ki_choices {
     struct stat seen; /* the file when it was last read or written */
 };
 
-static pair *find(const ki_choices *choices, const char *key) {
-    for (size_t i = 0; i < choices->n; i++) {
-        if (strcmp(choices->pair[i].key, key) == 0) return &choices->pair[i];
+static pair *find(const ki_remembered *all, const char *key) {
+    for (size_t i = 0; i < all->n; i++) {
+        if (strcmp(all->pair[i].key, key) == 0) return &all->pair[i];
     }
     return NULL;
 }
 
-const char *ki_choices_get(const ki_choices *choices, const char *key) {
-    const pair *found = find(choices, key);
+const char *ki_remembered_get(const ki_remembered *all, const char *key) {
+    const pair *found = find(all, key);
     return found ? found->value : NULL;
 }
 
-static kith_status put(ki_choices *choices, const char *key, const char *value, kith_error *err) {
-    pair *found = find(choices, key);
+static kith_status put(ki_remembered *all, const char *key, const char *value, kith_error *err) {
+    pair *found = find(all, key);
     char *copy = ki_strdup(value);
-    if (!copy) return ki_fail_memory(err, strlen(value) + 1, "a choice");
+    if (!copy) return ki_fail_memory(err, strlen(value) + 1, "a remembered way");
     if (found) {
         ki_free(found->value);
         found->value = copy;
         return KITH_OK;
     }
     kith_status status =
-        ki_grow(&choices->pair, &choices->capacity, choices->n + 1, sizeof *choices->pair, "choices", err);
+        ki_grow(&all->pair, &all->capacity, all->n + 1, sizeof *all->pair, "remembered ways", err);
     char *key_copy = status == KITH_OK ? ki_strdup(key) : NULL;
-    if (status == KITH_OK && !key_copy) status = ki_fail_memory(err, strlen(key) + 1, "a choice");
+    if (status == KITH_OK && !key_copy) status = ki_fail_memory(err, strlen(key) + 1, "a remembered way");
     if (status != KITH_OK) {
         ki_free(copy);
         return status;
     }
-    choices->pair[choices->n++] = (pair){key_copy, copy};
+    all->pair[all->n++] = (pair){key_copy, copy};
     return KITH_OK;
 }
 
-kith_status ki_choices_set(ki_choices *choices, const char *key, const char *value, kith_error *err) {
+kith_status ki_remembered_set(ki_remembered *all, const char *key, const char *value, kith_error *err) {
     if (strpbrk(key, "\t\n") || strpbrk(value, "\t\n") || strlen(key) + strlen(value) + 3 > MAX_LINE)
-        return ki_fail(err, KITH_EINTERNAL, "a choice that is not one line: %.60s", key);
-    choices->is_new = true;
-    return put(choices, key, value, err);
+        return ki_fail(err, KITH_EINTERNAL, "a way that is not one line: %.60s", key);
+    all->is_new = true;
+    return put(all, key, value, err);
 }
 
 /* A line without its end; false at the end of the file or when it is too long. */
@@ -79,7 +79,7 @@ static bool read_line(FILE *file, char line[MAX_LINE]) {
 }
 
 /* All pairs into `into`, or a reason why not. Pairs already there win. */
-static const char *read_pairs(FILE *file, ki_choices *into) {
+static const char *read_pairs(FILE *file, ki_remembered *into) {
     char line[MAX_LINE];
     long n = 0;
     if (!read_line(file, line) || strcmp(line, HEADER) != 0) return "not a file of choices";
@@ -99,50 +99,49 @@ static const char *read_pairs(FILE *file, ki_choices *into) {
     return "cut off";
 }
 
-static void forget(ki_choices *choices) {
-    for (size_t i = 0; i < choices->n; i++) {
-        ki_free(choices->pair[i].key);
-        ki_free(choices->pair[i].value);
+static void forget(ki_remembered *all) {
+    for (size_t i = 0; i < all->n; i++) {
+        ki_free(all->pair[i].key);
+        ki_free(all->pair[i].value);
     }
-    choices->n = 0;
+    all->n = 0;
 }
 
-static void load(ki_choices *choices) {
-    FILE *file = fopen(choices->path, "r");
+static void load(ki_remembered *all) {
+    FILE *file = fopen(all->path, "r");
     if (!file) {
-        if (errno != ENOENT)
-            ki_log(KITH_LOG_WARNING, "%s: %s; choosing anew", choices->path, strerror(errno));
+        if (errno != ENOENT) ki_log(KITH_LOG_WARNING, "%s: %s; choosing anew", all->path, strerror(errno));
         return;
     }
-    const char *why = read_pairs(file, choices);
+    const char *why = read_pairs(file, all);
     fclose(file);
     if (!why) return;
-    ki_log(KITH_LOG_WARNING, "%s: %s; choosing anew", choices->path, why);
-    forget(choices);
+    ki_log(KITH_LOG_WARNING, "%s: %s; choosing anew", all->path, why);
+    forget(all);
 }
 
 /* Has somebody replaced the file since it was looked at here? Looks. */
-static bool is_changed(ki_choices *choices) {
+static bool is_changed(ki_remembered *all) {
     struct stat now = {0};
-    if (stat(choices->path, &now) != 0) return false;
-    const bool is_same = now.st_ino == choices->seen.st_ino && now.st_size == choices->seen.st_size &&
-                         now.st_mtim.tv_sec == choices->seen.st_mtim.tv_sec &&
-                         now.st_mtim.tv_nsec == choices->seen.st_mtim.tv_nsec;
-    choices->seen = now;
+    if (stat(all->path, &now) != 0) return false;
+    const bool is_same = now.st_ino == all->seen.st_ino && now.st_size == all->seen.st_size &&
+                         now.st_mtim.tv_sec == all->seen.st_mtim.tv_sec &&
+                         now.st_mtim.tv_nsec == all->seen.st_mtim.tv_nsec;
+    all->seen = now;
     return !is_same;
 }
 
 /* Add what others have written since; a file that is no good is about to be replaced. */
-static void merge(ki_choices *choices) {
-    if (!is_changed(choices)) return;
-    ki_choices theirs = {0};
-    memcpy(theirs.made_for, choices->made_for, sizeof theirs.made_for);
-    FILE *file = fopen(choices->path, "r");
+static void merge(ki_remembered *all) {
+    if (!is_changed(all)) return;
+    ki_remembered theirs = {0};
+    memcpy(theirs.made_for, all->made_for, sizeof theirs.made_for);
+    FILE *file = fopen(all->path, "r");
     if (!file) return;
     if (!read_pairs(file, &theirs)) {
         for (size_t i = 0; i < theirs.n; i++) {
-            if (!find(choices, theirs.pair[i].key))
-                (void)put(choices, theirs.pair[i].key, theirs.pair[i].value, NULL);
+            if (!find(all, theirs.pair[i].key))
+                (void)put(all, theirs.pair[i].key, theirs.pair[i].value, NULL);
         }
     }
     fclose(file);
@@ -150,11 +149,10 @@ static void merge(ki_choices *choices) {
     ki_free(theirs.pair);
 }
 
-static bool write_pairs(FILE *file, const ki_choices *choices) {
-    fprintf(file, "%s\n%s\n", HEADER, choices->made_for);
-    for (size_t i = 0; i < choices->n; i++)
-        fprintf(file, "%s\t%s\n", choices->pair[i].key, choices->pair[i].value);
-    fprintf(file, "end %zu\n", choices->n);
+static bool write_pairs(FILE *file, const ki_remembered *all) {
+    fprintf(file, "%s\n%s\n", HEADER, all->made_for);
+    for (size_t i = 0; i < all->n; i++) fprintf(file, "%s\t%s\n", all->pair[i].key, all->pair[i].value);
+    fprintf(file, "end %zu\n", all->n);
     return fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
 }
 
@@ -169,39 +167,38 @@ static void make_folders(const char *path) {
     }
 }
 
-void ki_choices_save(ki_choices *choices) {
-    if (!choices->path || !choices->is_new) return;
+void ki_remembered_save(ki_remembered *all) {
+    if (!all->path || !all->is_new) return;
     char aside[PATH_MAX];
-    const int n = snprintf(aside, sizeof aside, "%s.%ld", choices->path, (long)getpid());
+    const int n = snprintf(aside, sizeof aside, "%s.%ld", all->path, (long)getpid());
     if (n < 0 || (size_t)n >= sizeof aside) return;
-    make_folders(choices->path);
-    merge(choices);
+    make_folders(all->path);
+    merge(all);
     FILE *file = fopen(aside, "w");
     bool ok = file != NULL;
     if (file) {
-        ok = write_pairs(file, choices);
+        ok = write_pairs(file, all);
         if (fclose(file) != 0) ok = false;
     }
-    if (ok) ok = stat(aside, &choices->seen) == 0 && rename(aside, choices->path) == 0;
+    if (ok) ok = stat(aside, &all->seen) == 0 && rename(aside, all->path) == 0;
     if (!ok) {
-        ki_log(KITH_LOG_WARNING, "%s: %s; the choice of algorithms is not kept", choices->path,
-               strerror(errno));
+        ki_log(KITH_LOG_WARNING, "%s: %s; the choice of algorithms is not kept", all->path, strerror(errno));
         if (file) (void)remove(aside);
     }
-    choices->is_new = false; /* said once */
+    all->is_new = false; /* said once */
 }
 
-void ki_choices_refresh(ki_choices *choices) {
-    if (choices->path) merge(choices);
+void ki_remembered_refresh(ki_remembered *all) {
+    if (all->path) merge(all);
 }
 
-bool ki_choices_are_kept(const ki_choices *choices) {
-    if (!choices->path) return false;
+bool ki_remembered_is_kept(const ki_remembered *all) {
+    if (!all->path) return false;
     char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", choices->path);
+    snprintf(folder, sizeof folder, "%s", all->path);
     char *end = strrchr(folder, '/');
     if (!end) return false;
-    make_folders(choices->path);
+    make_folders(all->path);
     *end = 0;
     return access(folder, W_OK) == 0;
 }
@@ -231,26 +228,26 @@ static kith_status make_path(const char *folder, const char *made_for, char **re
     return *ret_path ? KITH_OK : ki_fail_memory(err, strlen(path) + 1, "a path");
 }
 
-kith_status ki_choices_open(const char *folder, const char *made_for, ki_choices **ret_choices,
-                            kith_error *err) {
-    ki_choices *choices = NULL;
-    KI_TRY(ki_zalloc_or(&choices, 1, sizeof *choices, "choices", err));
-    snprintf(choices->made_for, sizeof choices->made_for, "%s", made_for);
-    const kith_status status = make_path(folder, choices->made_for, &choices->path, err);
+kith_status ki_remembered_open(const char *folder, const char *made_for, ki_remembered **ret_remembered,
+                               kith_error *err) {
+    ki_remembered *all = NULL;
+    KI_TRY(ki_zalloc_or(&all, 1, sizeof *all, "remembered ways", err));
+    snprintf(all->made_for, sizeof all->made_for, "%s", made_for);
+    const kith_status status = make_path(folder, all->made_for, &all->path, err);
     if (status != KITH_OK) {
-        ki_choices_free(choices);
+        ki_remembered_free(all);
         return status;
     }
-    if (choices->path) load(choices);
-    *ret_choices = choices;
+    if (all->path) load(all);
+    *ret_remembered = all;
     return KITH_OK;
 }
 
-void ki_choices_free(ki_choices *choices) {
-    if (!choices) return;
-    ki_choices_save(choices);
-    forget(choices);
-    ki_free(choices->pair);
-    ki_free(choices->path);
-    ki_free(choices);
+void ki_remembered_free(ki_remembered *all) {
+    if (!all) return;
+    ki_remembered_save(all);
+    forget(all);
+    ki_free(all->pair);
+    ki_free(all->path);
+    ki_free(all);
 }

@@ -42,7 +42,7 @@ static kith_status queue_known(ki_backend *backend, const ki_conv_problem *p, co
     return KITH_OK;
 }
 
-kith_status ki_conv_rounding(ki_backend *backend, const ki_conv_problem *p, ki_conv_algorithm *algorithm,
+kith_status ki_conv_rounding(ki_backend *backend, const ki_conv_problem *p, ki_conv_way *way,
                              const ki_conv_io *io, double *ret_off, kith_error *err) {
     const size_t n = (size_t)(p->oc * p->kh * p->kw * p->ic);
     const int n_runs = ki_cuda_diff_runs(p->mb * p->oh * p->ow, p->oc);
@@ -55,7 +55,7 @@ kith_status ki_conv_rounding(ki_backend *backend, const ki_conv_problem *p, ki_c
     KI_CHECK(ki_alloc_or(&sums, n_sums, sizeof *sums, "column sums", err));
     KI_CHECK(ki_cuda_alloc(backend, n_sums * sizeof *sums, &device_sums, err));
     KI_CHECK(queue_known(backend, p, io, n_runs, device_sums, err));
-    KI_CHECK(ki_conv_run(algorithm, ki_cuda_of(backend)->stream, err));
+    KI_CHECK(ki_conv_way_run(way, ki_cuda_of(backend)->stream, err));
     KI_CHECK(backend->type->download(backend, io->diff_weights, diff, n * sizeof *diff, err));
     KI_CHECK(backend->type->download(backend, device_sums, sums, n_sums * sizeof *sums, err));
     KI_CHECK(backend->type->sync(backend, err));

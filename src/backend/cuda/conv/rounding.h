@@ -4,7 +4,7 @@
 #ifndef KI_CUDA_ROUNDING_H
 #define KI_CUDA_ROUNDING_H
 
-#include "backend/cuda/conv/algorithms.h"
+#include "backend/cuda/conv/way.h"
 
 #define KI_CONV_ROUNDING 0.006 /* what is allowed; one rounding to bf16 is off by 0.0017 */
 
@@ -13,10 +13,9 @@ static inline bool ki_conv_can_check_rounding(const ki_conv_problem *p) {
     return p->pass == KI_CONV_DIFF_WEIGHTS && p->type == KI_NUMBER_BF16 && p->ph < p->kh && p->pw < p->kw &&
            (p->oh - 1) * p->sh < p->ih && (p->ow - 1) * p->sw < p->iw;
 }
-/* Relative L2 of the middle of diff_weights (packed bf16, not accumulating). The algorithm is bound to io,
+/* Relative L2 of the middle of diff_weights (packed bf16, not accumulating). The way is bound to io,
  * whose source is overwritten; waits. */
-kith_status ki_conv_rounding(ki_backend *backend, const ki_conv_problem *problem,
-                             ki_conv_algorithm *algorithm, const ki_conv_io *io, double *ret_off,
-                             kith_error *err);
+kith_status ki_conv_rounding(ki_backend *backend, const ki_conv_problem *problem, ki_conv_way *way,
+                             const ki_conv_io *io, double *ret_off, kith_error *err);
 
 #endif

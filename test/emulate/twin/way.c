@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/conv/algorithms.h"
+#include "backend/cuda/conv/group.h"
 #include "backend/cuda/cuda.h"
 #include "emulate/emulated.h"
 
-struct ki_conv_algorithm {
+struct ki_conv_way {
     ki_backend *backend;
     ki_conv_problem problem;
     ki_conv_io io;
@@ -57,7 +57,7 @@ static int64_t dst_at(const ki_conv_problem *p, int64_t image, int64_t pixel) {
 }
 
 static void forward_run(void *args) {
-    const ki_conv_algorithm *a = *(ki_conv_algorithm *const *)args;
+    const ki_conv_way *a = *(ki_conv_way *const *)args;
     const ki_conv_problem *p = &a->problem;
     const int64_t pixels = p->oh * p->ow, width = p->kh * p->kw * p->ic;
     float *w = floats(p->oc * width), *rows = floats(pixels * width), *out = floats(pixels * p->oc);
@@ -77,7 +77,7 @@ static void forward_run(void *args) {
     free(out);
 }
 
-static float *read_diff_dst(const ki_conv_algorithm *a, int64_t image, float *diff) {
+static float *read_diff_dst(const ki_conv_way *a, int64_t image, float *diff) {
     const ki_conv_problem *p = &a->problem;
     for (int64_t i = 0; i < p->oh * p->ow * p->oc; i++)
         diff[i] = get(p->type, a->io.diff_dst, dst_at(p, image, i / p->oc) + i % p->oc);
@@ -85,7 +85,7 @@ static float *read_diff_dst(const ki_conv_algorithm *a, int64_t image, float *di
 }
 
 static void diff_src_run(void *args) {
-    const ki_conv_algorithm *a = *(ki_conv_algorithm *const *)args;
+    const ki_conv_way *a = *(ki_conv_way *const *)args;
     const ki_conv_problem *p = &a->problem;
     const int64_t pixels = p->oh * p->ow, width = p->kh * p->kw * p->ic, n_src = p->ih * p->iw * p->ic;
     float *w = floats(p->oc * width), *rows = floats(pixels * width), *diff = floats(pixels * p->oc),
@@ -109,7 +109,7 @@ static void diff_src_run(void *args) {
 }
 
 static void diff_weights_run(void *args) {
-    const ki_conv_algorithm *a = *(ki_conv_algorithm *const *)args;
+    const ki_conv_way *a = *(ki_conv_way *const *)args;
     const ki_conv_problem *p = &a->problem;
     const int64_t pixels = p->oh * p->ow, width = p->kh * p->kw * p->ic;
     float *rows = floats(pixels * width), *diff = floats(pixels * p->oc), *sum = floats(p->oc * width);
@@ -119,48 +119,48 @@ static void diff_weights_run(void *args) {
                     read_diff_dst(a, n, diff), (int)p->oc, rows, (int)width, 1, sum, (int)width);
     }
     for (int64_t i = 0; i < p->oc * width; i++) {
-        if (ki_conv_accumulates(a))
+        if (ki_conv_way_accumulates(a))
             a->io.diff_master[i] += sum[i];
         else
-            put(ki_conv_diff_type(a), a->io.diff_weights, i, sum[i]);
+            put(ki_conv_way_diff_type(a), a->io.diff_weights, i, sum[i]);
     }
     free(rows);
     free(diff);
     free(sum);
 }
 
-kith_status ki_conv_choose(ki_backend *backend, const ki_conv_problem *problem,
-                           ki_conv_algorithm **ret_algorithm, ki_conv_trials *ret_trials, kith_error *err) {
-    ki_conv_algorithm *a = NULL;
-    KI_TRY(ki_zalloc_or(&a, 1, sizeof *a, "an algorithm", err));
-    *a = (ki_conv_algorithm){.backend = backend, .problem = *problem};
-    if (ret_trials) *ret_trials = (ki_conv_trials){0};
-    *ret_algorithm = a;
+kith_status ki_conv_tune(ki_backend *backend, const ki_conv_problem *problem, ki_conv_way **ret_way,
+                         ki_conv_tuning *ret_tuning, kith_error *err) {
+    ki_conv_way *a = NULL;
+    KI_TRY(ki_zalloc_or(&a, 1, sizeof *a, "a way", err));
+    *a = (ki_conv_way){.backend = backend, .problem = *problem};
+    if (ret_tuning) *ret_tuning = (ki_conv_tuning){0};
+    *ret_way = a;
     return KITH_OK;
 }
 
-void ki_conv_algorithm_free(ki_conv_algorithm *algorithm) { ki_free(algorithm); }
-size_t ki_conv_workspace_bytes(const ki_conv_algorithm *a) { return (void)a, (size_t)0; }
-ki_number ki_conv_diff_type(const ki_conv_algorithm *a) {
+void ki_conv_way_free(ki_conv_way *way) { ki_free(way); }
+size_t ki_conv_way_workspace_bytes(const ki_conv_way *a) { return (void)a, (size_t)0; }
+ki_number ki_conv_way_diff_type(const ki_conv_way *a) {
     return a->problem.kw == 3 ? a->problem.type : KI_NUMBER_FLOAT;
 }
-bool ki_conv_accumulates(const ki_conv_algorithm *a) { return a->problem.plain_weights; }
-const char *ki_conv_text(const ki_conv_algorithm *a) { return (void)a, "emulated"; }
-double ki_conv_seconds(const ki_conv_algorithm *a) { return (void)a, 0; }
+bool ki_conv_way_accumulates(const ki_conv_way *a) { return a->problem.plain_weights; }
+const char *ki_conv_way_text(const ki_conv_way *a) { return (void)a, "emulated"; }
+double ki_conv_way_seconds(const ki_conv_way *a) { return (void)a, 0; }
 
-kith_status ki_conv_bind(ki_conv_algorithm *algorithm, const ki_conv_io *io, kith_error *err) {
+kith_status ki_conv_way_bind(ki_conv_way *way, const ki_conv_io *io, kith_error *err) {
     (void)err;
-    algorithm->io = *io;
+    way->io = *io;
     return KITH_OK;
 }
 
-kith_status ki_conv_run(ki_conv_algorithm *a, cudaStream_t stream, kith_error *err) {
+kith_status ki_conv_way_run(ki_conv_way *a, cudaStream_t stream, kith_error *err) {
     static void (*const runs[KI_N_CONV_PASSES])(void *) = {forward_run, diff_src_run, diff_weights_run};
     KI_CUDA(ki_emulate_run(stream, runs[a->problem.pass], &a, sizeof(void *)));
     return KITH_OK;
 }
 
-void ki_conv_trials_end(ki_backend *backend) { (void)backend; }
+void ki_conv_tune_end(ki_backend *backend) { (void)backend; }
 
 static void libraries_close(cuda_backend *cuda) {
     ki_conv_queue *queue = cuda->libraries;
