@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/elementwise/kernels.h"
+#include "backend/cuda/layout/map.h"
 #include "backend/cuda/rows/linear.h"
 
 static void cuda_close(ki_backend *backend) {

@@ -1,4 +1,4 @@
-/* Hand-written kernels around convolutions and linear layers, by their launchers. All are queued on a
+/* Hand-written kernels around convolutions, by their launchers. All are queued on a
  * stream and give the same bits in every run. */
 #ifndef KI_CUDA_CONV_KERNELS_H
 #define KI_CUDA_CONV_KERNELS_H
@@ -77,12 +77,6 @@ typedef struct ki_diff_rows {
 
 int ki_cuda_diff_runs(int64_t n_rows, int64_t c);
 cudaError_t ki_cuda_diff_rows(ki_number type, const ki_diff_rows *args, cudaStream_t stream);
-
-/* dst [n_rows, c] = bias in every row; diff [c] += column sums of src [n_rows, c]. */
-cudaError_t ki_cuda_spread_rows(int64_t n_rows, int64_t c, const float *bias, float *dst,
-                                cudaStream_t stream);
-cudaError_t ki_cuda_add_columns(int64_t n_rows, int64_t c, const float *src, float *diff,
-                                cudaStream_t stream);
 
 /* A pass computed the plain way: any sizes and strides, slow. Weight gradients are packed floats. */
 cudaError_t ki_cuda_conv_plain(const ki_conv_problem *problem, const ki_conv_io *io, cudaStream_t stream);

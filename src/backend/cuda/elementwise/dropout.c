@@ -2,6 +2,7 @@
  * inference dst is src. */
 #include "core/dropout.h"
 
+#include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/op.h"
 
 static ki_cuda_dropout_args args_of(const cuda_op *op) {

@@ -1,7 +1,7 @@
 /* dropout with the mask of core/dropout.h, a function of the element's index in the plain order. Rows are drawn four
  * values at a time; in a map the four lie apart, and each value draws its own block. */
 #include "backend/cuda/divide.cuh"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/number.cuh"
 
 namespace {

@@ -1,6 +1,7 @@
 /* relu, add and concat: sums of one or more maps (elementwise.cu). A concat is run only where its sources could not
  * write into its buffer; source by source it copies, and backward takes the sum of what came back, with the
  * source's ReLU mask where it was asked to. */
+#include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/op.h"
 
 static const char *slice_of(const void *map, const ki_cuda_map *m, int64_t c) {

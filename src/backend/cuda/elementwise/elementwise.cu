@@ -1,7 +1,7 @@
 /* Sums of maps with ReLU or a ReLU mask behind: add, relu, and the joining of gradients. One pass: each part
  * is read once, dst written once. */
 #include "backend/cuda/divide.cuh"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/number.cuh"
 
 namespace {

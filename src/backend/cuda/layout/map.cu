@@ -1,6 +1,6 @@
 /* Between row-major [mb, c, h, w] float and maps [mb, h, row, pitch]: tiles of 32 x 32 turned in shared memory, so that
  * both sides are read and written along their rows. */
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/layout/map.h"
 #include "backend/cuda/number.cuh"
 
 namespace {

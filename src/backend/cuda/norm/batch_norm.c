@@ -1,6 +1,7 @@
 /* batch_norm: what batch_norm.cu is called with. */
 #include <inttypes.h>
 
+#include "backend/cuda/norm/kernels.h"
 #include "backend/cuda/op.h"
 
 static bool uses_batch(const ki_kernel_spec *spec) { return spec->mode == KI_TRAIN && !spec->frozen_stats; }

@@ -3,7 +3,7 @@
 #define KI_CUDA_BATCH_NORM_CUH
 
 #include "backend/cuda/channels.cuh"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/norm/kernels.h"
 
 /* Whether a map may go through one launch, and how (batch_norm_once.cu). */
 bool ki_cuda_bn_is_once(const ki_cuda_bn_args *bn, bool is_backward);

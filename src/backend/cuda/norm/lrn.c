@@ -1,4 +1,5 @@
 /* lrn: what lrn.cu is called with. */
+#include "backend/cuda/norm/kernels.h"
 #include "backend/cuda/op.h"
 
 static cudaError_t queue(const cuda_op *op, cudaStream_t stream, bool is_backward) {

@@ -2,7 +2,7 @@
  * makes the bases again and writes diff_src. A thread has one pack of channels and reads its neighbours' through
  * the cache; windows of 3 and 5 channels fit that, others go channel by channel. */
 #include "backend/cuda/divide.cuh"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/norm/kernels.h"
 #include "backend/cuda/number.cuh"
 
 namespace {

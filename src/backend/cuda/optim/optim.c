@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/kernels.h"
 
 /* Fills the table from runs[from] on; returns how many it took. */
 static int take_runs(ki_cuda_update *u, const ki_optim_run *runs, int from, int n_runs) {

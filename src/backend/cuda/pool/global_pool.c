@@ -1,5 +1,6 @@
 /* global_pool: what global_pool.cu is called with. */
 #include "backend/cuda/op.h"
+#include "backend/cuda/pool/kernels.h"
 
 static cudaError_t queue(const cuda_op *op, cudaStream_t stream, bool is_backward) {
     const ki_cuda_map *src = &op->src[0];

@@ -2,8 +2,8 @@
  * keeps its pixel (the first of equals). Backward writes the map once; each thread several pixels of a pack, so that
  * the row it spreads is read once. */
 #include "backend/cuda/divide.cuh"
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/number.cuh"
+#include "backend/cuda/pool/kernels.h"
 
 namespace {
 

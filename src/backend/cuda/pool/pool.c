@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "backend/cuda/op.h"
+#include "backend/cuda/pool/kernels.h"
 
 enum { MOST_K = 15 }; /* a place in a window fits a byte, 255 is none */
 

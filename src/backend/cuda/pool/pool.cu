@@ -6,8 +6,8 @@
  * that cover them, no two threads write the same value. Fewest bytes: src and dst once each way, a byte per value
  * of dst for the places. */
 #include "backend/cuda/divide.cuh"
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/number.cuh"
+#include "backend/cuda/pool/kernels.h"
 
 namespace {
 

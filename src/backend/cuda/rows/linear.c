@@ -2,9 +2,9 @@
  * before them, so they stay exact in every precision. */
 #include "backend/cuda/rows/linear.h"
 
-#include "backend/cuda/conv/kernels.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/gemm/gemm.h"
+#include "backend/cuda/rows/kernels.h"
 
 typedef struct linear {
     ki_kernel base;

@@ -1,5 +1,6 @@
 /* l2_norm and softmax_xent: what rows.cu is called with. */
 #include "backend/cuda/op.h"
+#include "backend/cuda/rows/kernels.h"
 
 static cudaError_t l2_queue(const cuda_op *op, cudaStream_t stream, bool is_backward) {
     const int64_t mb = op->dst.mb, c = op->dst.c;

@@ -1,6 +1,6 @@
 /* Ops on rows [mb, c] in float, one block per row: l2_norm and softmax_xent (formulas: backend/ref). */
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/number.cuh"
+#include "backend/cuda/rows/kernels.h"
 
 namespace {
 
