@@ -28,6 +28,17 @@ kith_status ki_drawing_init(const kith_map_drawing *from, ki_drawing *ret_drawin
                             kith_map_report *ret_report, kith_error *err);
 void ki_drawing_release(ki_drawing *drawing);
 
+/* How marks become SVG. */
+typedef struct ki_drawing_style {
+    int n_places;                                            /* digits after the point */
+    int border;                                              /* of pictures, in their label's colour */
+    void (*put_title)(void *user, int64_t i, ki_buffer *to); /* a <title> for mark i; NULL: none */
+    void (*put_uri)(void *user, const uint8_t *rgb, int size, ki_buffer *to); /* a picture as a data: URI */
+    void *user;
+} ki_drawing_style;
+
+/* The marks alone, as elements for a drawing that is size by size. */
+void ki_drawing_marks(const ki_drawing *drawing, const ki_drawing_style *style, ki_buffer *to);
 /* The whole picture as a file's bytes, added to the buffer. */
 void ki_drawing_svg(const ki_drawing *drawing, ki_buffer *to);
 void ki_drawing_png(const ki_drawing *drawing, ki_buffer *to);
