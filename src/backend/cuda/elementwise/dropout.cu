@@ -22,7 +22,7 @@ struct drop {
 
 __device__ __forceinline__ void words_at(const drop &d, uint32_t block, uint32_t *words) {
     const uint32_t counter[4] = {block, d.purpose, (uint32_t)*d.step, d.node};
-    ki_device_philox(counter, d.key, words);
+    ki_philox(counter, d.key, words);
 }
 
 /* Item: four values of [mb, c], c values in all. */
