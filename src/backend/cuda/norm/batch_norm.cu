@@ -145,6 +145,37 @@ __device__ __forceinline__ void finish_backward(const bn_args &a, const ki_chann
     subtract[c + f.channel] = (float)(diff_off * istd * istd / (double)g.n);
 }
 
+/* What backward does at each pack of the block: use(x, d, to) with the pack of src, that of diff_dst, and where that of
+ * diff_src lies. */
+template <typename T, int V, typename USE>
+__device__ __forceinline__ void over_packs(const bn_args &a, const ki_channel_grid &g,
+                                           const ki_channel_here &h, USE use) {
+    const T *src = static_cast<const T *>(a.src) + h.pack * V;
+    const T *diff = static_cast<const T *>(a.diff_dst) + h.pack * V;
+    T *to = static_cast<T *>(a.diff_src) + h.pack * V;
+    const int64_t src_step = g.rows * a.src_pitch, dst_step = g.rows * a.diff_pitch;
+    src += (h.begin + h.row) * a.src_pitch;
+    to += (h.begin + h.row) * a.src_pitch;
+    diff += (h.begin + h.row) * a.diff_pitch;
+    for (int left = (int)(h.end - h.begin) - h.row; left > 0; left -= g.rows * EACH) {
+        ki_raw<T, V> raw_x[EACH], raw_d[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (e * g.rows >= left) continue;
+            raw_x[e].load(src + e * src_step);
+            raw_d[e].load(diff + e * dst_step);
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            if (e * g.rows >= left) continue;
+            use(raw_x[e].get(), raw_d[e].get(), to + e * src_step);
+        }
+        src += EACH * src_step;
+        to += EACH * src_step;
+        diff += EACH * dst_step;
+    }
+}
+
 /* The sums of backward; with fixed statistics diff_src needs none and is written in the same pass. */
 template <typename T, int V, bool RELU, bool FROZEN>
 __global__ void __launch_bounds__(THREADS, 1) bn_backward_sums(bn_args a, ki_channel_grid g) {
@@ -153,43 +184,20 @@ __global__ void __launch_bounds__(THREADS, 1) bn_backward_sums(bn_args a, ki_cha
     const ki_channel_here h = ki_channel_at(g, chunk);
     float sum[2][V] = {};
     if (h.is_on) {
-        const T *src = static_cast<const T *>(a.src) + h.pack * V;
-        const T *diff = static_cast<const T *>(a.diff_dst) + h.pack * V;
-        T *to = static_cast<T *>(a.diff_src) + h.pack * V;
         float mean[V], istd[V], scale[V], beta[V];
         load_norm<V, FROZEN>(a, g, h.pack, mean, istd, scale, beta);
-        const int64_t src_step = g.rows * a.src_pitch, dst_step = g.rows * a.diff_pitch;
-        src += (h.begin + h.row) * a.src_pitch;
-        to += (h.begin + h.row) * a.src_pitch;
-        diff += (h.begin + h.row) * a.diff_pitch;
-        for (int left = (int)(h.end - h.begin) - h.row; left > 0; left -= g.rows * EACH) {
-            ki_raw<T, V> raw_x[EACH], raw_d[EACH];
+        over_packs<T, V>(a, g, h, [&](const ki_vec<T, V> &x, ki_vec<T, V> d, T *to) {
 #pragma unroll
-            for (int e = 0; e < EACH; e++) {
-                if (e * g.rows >= left) continue;
-                raw_x[e].load(src + e * src_step);
-                raw_d[e].load(diff + e * dst_step);
+            for (int i = 0; i < V; i++) {
+                const float off = x.v[i] - mean[i];
+                const bool is_cut = RELU && !(norm(x.v[i], mean[i], scale[i], beta[i]) > 0);
+                const float y = is_cut ? 0 : d.v[i];
+                sum[0][i] += y;
+                sum[1][i] = fmaf(y, off, sum[1][i]);
+                d.v[i] = y * scale[i];
             }
-#pragma unroll
-            for (int e = 0; e < EACH; e++) {
-                if (e * g.rows >= left) continue;
-                const ki_vec<T, V> x = raw_x[e].get();
-                ki_vec<T, V> d = raw_d[e].get();
-#pragma unroll
-                for (int i = 0; i < V; i++) {
-                    const float off = x.v[i] - mean[i];
-                    const bool is_cut = RELU && !(norm(x.v[i], mean[i], scale[i], beta[i]) > 0);
-                    const float y = is_cut ? 0 : d.v[i];
-                    sum[0][i] += y;
-                    sum[1][i] = fmaf(y, off, sum[1][i]);
-                    d.v[i] = y * scale[i];
-                }
-                if (FROZEN && a.diff_src) d.store(to + e * src_step);
-            }
-            src += EACH * src_step;
-            to += EACH * src_step;
-            diff += EACH * dst_step;
-        }
+            if (FROZEN && a.diff_src) d.store(to);
+        });
     }
     finish_backward<V, FROZEN>(a, g, h, chunk, sum, room);
 }
@@ -262,43 +270,20 @@ __global__ void __launch_bounds__(THREADS, 1)
     bn_backward_apply(bn_args a, ki_channel_grid g, int n_partials) {
     const ki_channel_here h = ki_channel_at(g, blockIdx.x);
     if (!h.is_on) return;
-    const T *src = static_cast<const T *>(a.src) + h.pack * V;
-    const T *diff = static_cast<const T *>(a.diff_dst) + h.pack * V;
-    T *to = static_cast<T *>(a.diff_src) + h.pack * V;
     float mean[V], istd[V], scale[V], beta[V], shift[V], slope[V];
     const float *subtract = a.partial + (int64_t)n_partials * 2 * g.packs * V;
     load_norm<V, false>(a, g, h.pack, mean, istd, scale, beta);
     load_channels<V>(subtract, h.pack, shift);
     load_channels<V>(subtract + g.packs * V, h.pack, slope);
-    const int64_t src_step = g.rows * a.src_pitch, dst_step = g.rows * a.diff_pitch;
-    src += (h.begin + h.row) * a.src_pitch;
-    to += (h.begin + h.row) * a.src_pitch;
-    diff += (h.begin + h.row) * a.diff_pitch;
-    for (int left = (int)(h.end - h.begin) - h.row; left > 0; left -= g.rows * EACH) {
-        ki_raw<T, V> raw_x[EACH], raw_d[EACH];
+    over_packs<T, V>(a, g, h, [&](const ki_vec<T, V> &x, ki_vec<T, V> d, T *to) {
 #pragma unroll
-        for (int e = 0; e < EACH; e++) {
-            if (e * g.rows >= left) continue;
-            raw_x[e].load(src + e * src_step);
-            raw_d[e].load(diff + e * dst_step);
+        for (int i = 0; i < V; i++) {
+            const bool is_cut = RELU && !(norm(x.v[i], mean[i], scale[i], beta[i]) > 0);
+            const float y = is_cut ? 0 : d.v[i];
+            d.v[i] = scale[i] * (y - shift[i] - (x.v[i] - mean[i]) * slope[i]);
         }
-#pragma unroll
-        for (int e = 0; e < EACH; e++) {
-            if (e * g.rows >= left) continue;
-            const ki_vec<T, V> x = raw_x[e].get();
-            ki_vec<T, V> d = raw_d[e].get();
-#pragma unroll
-            for (int i = 0; i < V; i++) {
-                const bool is_cut = RELU && !(norm(x.v[i], mean[i], scale[i], beta[i]) > 0);
-                const float y = is_cut ? 0 : d.v[i];
-                d.v[i] = scale[i] * (y - shift[i] - (x.v[i] - mean[i]) * slope[i]);
-            }
-            d.store(to + e * src_step);
-        }
-        src += EACH * src_step;
-        to += EACH * src_step;
-        diff += EACH * dst_step;
-    }
+        d.store(to);
+    });
 }
 
 dim3 grid_of(const ki_channel_grid &g) { return dim3((unsigned)g.chunks, (unsigned)g.tiles); }
