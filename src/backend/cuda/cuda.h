@@ -83,10 +83,6 @@ void ki_cuda_event_free(cudaEvent_t event); /* NULL is fine */
 kith_status ki_cuda_event_record(ki_backend *backend, cudaEvent_t event, kith_error *err);
 kith_status ki_cuda_event_wait(cudaEvent_t event, kith_error *err);
 
-/* Allocate a kernel whose struct begins with ki_kernel. */
-kith_status ki_cuda_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes,
-                               void *ret_kernel, kith_error *err);
-
 /* Crop, mirror and normalise bytes into an input (layout/images.c). */
 kith_status ki_cuda_images(ki_backend *backend, const ki_image_step *step, const ki_edge *edge, void *dst,
                            kith_error *err);

@@ -131,7 +131,7 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
                                ki_kernel **ret_kernel, kith_error *err) {
     conv *k = NULL;
     kith_status status = KITH_OK;
-    KI_TRY(ki_cuda_kernel_new(backend, &ki_cuda_conv2d, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, &ki_cuda_conv2d, sizeof *k, &k, err));
     k->attr = spec->attr->conv;
     k->has_relu = spec->has_relu;
     k->has_bn = spec->has_folded_bn;

@@ -17,7 +17,7 @@ static void linear_free(ki_kernel *kernel) { ki_free(kernel); }
 static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                  ki_kernel **ret_kernel, kith_error *err) {
     linear *k = NULL;
-    KI_TRY(ki_cuda_kernel_new(backend, &ki_cuda_linear, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, &ki_cuda_linear, sizeof *k, &k, err));
     k->mb = spec->dst.shape.dim[0];
     k->ic = spec->src[0].shape.dim[1];
     k->oc = spec->dst.shape.dim[1];
