@@ -1,3 +1,4 @@
+/* kith/version.h: the version and the commit it was built from. */
 #include "kith/version.h"
 
 #include "kith_commit.h"

@@ -1,3 +1,4 @@
+/* Bytes that grow, text printed into them, escaping and base64. */
 #include "core/buffer.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* The log's callback and level, and writing a line to it. */
 #include "core/log.h"
 
 #include <pthread.h>

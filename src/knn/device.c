@@ -1,3 +1,4 @@
+/* Opening and closing the device that answers. */
 #include "knn/device.h"
 
 kith_status ki_knn_device_open(const char *name, int number, ki_knn_device *ret_device, kith_error *err) {

@@ -1,3 +1,4 @@
+/* Building the quadtree and summing repulsion over it. */
 #include "map/quadtree.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Opening and closing cuBLASLt and cuDNN. */
 #include "backend/cuda/libraries.h"
 
 #include <stdio.h>

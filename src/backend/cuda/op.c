@@ -1,3 +1,4 @@
+/* What the ops written as kernels of our own share: making, binding, running and freeing one. */
 #include "backend/cuda/op.h"
 
 #include <stdio.h>

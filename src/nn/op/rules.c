@@ -1,3 +1,4 @@
+/* Checks of shapes that the ops share, and declaring parameters. */
 #include "nn/op/rules.h"
 
 #include <inttypes.h>

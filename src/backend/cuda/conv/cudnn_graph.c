@@ -1,3 +1,4 @@
+/* A pass as a cuDNN graph: tensors, operations, pointers. */
 #include "backend/cuda/conv/cudnn_graph.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Groups of convolutions: finding them, packing and unpacking all their weights in one launch. */
 #include "backend/cuda/conv/group.h"
 
 #include <string.h>

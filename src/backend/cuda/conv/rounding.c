@@ -1,3 +1,4 @@
+/* How far a weight gradient in bf16 is from one that is known. */
 #include "backend/cuda/conv/rounding.h"
 
 #include <math.h>

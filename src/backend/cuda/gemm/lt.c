@@ -1,3 +1,4 @@
+/* Products as cuBLASLt's descriptors and calls. */
 #include "backend/cuda/gemm/lt.h"
 
 kith_status ki_cublas_fail(kith_error *err, cublasStatus_t status, const char *call) {

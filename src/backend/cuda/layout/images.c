@@ -1,3 +1,4 @@
+/* The backend's function for images in bytes: checks, and the kernel's arguments. */
 #include "backend/cuda/layout/images.h"
 
 #include <string.h>
