@@ -3,19 +3,13 @@
 #include "backend/cuda/conv/kernels.h"
 #include "backend/cuda/number.cuh"
 
-enum { THREADS = 256 };
-static const int64_t most_blocks = 4096;
+enum { THREADS = 256, MOST_BLOCKS = 4096 };
 
 /* Can a tensor be read in packs: rows of whole packs that begin at 16 bytes? */
 template <typename T>
 static bool in_packs(const void *ptr, int64_t c, int64_t pitch) {
     const int n = ki_pack<T>::N;
     return ((uintptr_t)ptr & 15) == 0 && c % n == 0 && pitch % n == 0;
-}
-
-static unsigned blocks_of(int64_t n) {
-    const int64_t blocks = (n + THREADS - 1) / THREADS;
-    return (unsigned)(blocks < 1 ? 1 : blocks < most_blocks ? blocks : most_blocks);
 }
 
 template <typename T, int V>
@@ -42,11 +36,12 @@ static cudaError_t bias_relu(int64_t n_rows, int64_t c, const void *src, int64_t
                              bool has_relu, void *dst, int64_t dst_pitch, cudaStream_t stream) {
     const int N = ki_pack<T>::N;
     if (in_packs<T>(src, c, src_pitch) && in_packs<T>(dst, c, dst_pitch))
-        return KI_LAUNCH((bias_relu_kernel<T, ki_pack<T>::N>), blocks_of(n_rows * (c / N)), THREADS, 0,
-                         stream, n_rows, (int)c, (const T *)src, src_pitch, bias, (int)has_relu, (T *)dst,
-                         dst_pitch);
-    return KI_LAUNCH((bias_relu_kernel<T, 1>), blocks_of(n_rows * c), THREADS, 0, stream, n_rows, (int)c,
-                     (const T *)src, src_pitch, bias, (int)has_relu, (T *)dst, dst_pitch);
+        return KI_LAUNCH((bias_relu_kernel<T, ki_pack<T>::N>),
+                         ki_blocks(n_rows * (c / N), THREADS, MOST_BLOCKS), THREADS, 0, stream, n_rows,
+                         (int)c, (const T *)src, src_pitch, bias, (int)has_relu, (T *)dst, dst_pitch);
+    return KI_LAUNCH((bias_relu_kernel<T, 1>), ki_blocks(n_rows * c, THREADS, MOST_BLOCKS), THREADS, 0,
+                     stream, n_rows, (int)c, (const T *)src, src_pitch, bias, (int)has_relu, (T *)dst,
+                     dst_pitch);
 }
 
 extern "C" cudaError_t ki_cuda_bias_relu(ki_number type, int64_t n_rows, int64_t c, const void *src,

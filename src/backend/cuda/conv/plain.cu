@@ -3,8 +3,7 @@
 #include "backend/cuda/conv/kernels.h"
 #include "backend/cuda/number.cuh"
 
-enum { THREADS = 256 };
-static const int64_t most_blocks = 65535;
+enum { THREADS = 256, MOST_BLOCKS = 65535 };
 
 struct plain_args {
     ki_conv_problem p;
@@ -92,13 +91,11 @@ static cudaError_t conv_plain(const plain_args &a, cudaStream_t stream) {
     const ki_conv_problem *p = &a.p;
     if (p->pass == KI_CONV_DIFF_WEIGHTS) {
         const int64_t n = p->oc * p->kh * p->kw * p->ic;
-        return KI_LAUNCH(diff_weights_kernel<T>, (unsigned)(n < most_blocks ? n : most_blocks), THREADS, 0,
-                         stream, a);
+        return KI_LAUNCH(diff_weights_kernel<T>, ki_blocks(n, 1, MOST_BLOCKS), THREADS, 0, stream, a);
     }
     const bool is_forward = p->pass == KI_CONV_FORWARD;
     const int64_t n = is_forward ? p->mb * p->oh * p->ow * p->oc : p->mb * p->ih * p->iw * p->ic;
-    const int64_t blocks = (n + THREADS - 1) / THREADS;
-    const unsigned grid = (unsigned)(blocks < most_blocks ? blocks : most_blocks);
+    const unsigned grid = ki_blocks(n, THREADS, MOST_BLOCKS);
     if (is_forward) return KI_LAUNCH(forward_kernel<T>, grid, THREADS, 0, stream, a);
     return KI_LAUNCH(diff_src_kernel<T>, grid, THREADS, 0, stream, a);
 }

@@ -2,13 +2,7 @@
 #include "backend/cuda/number.cuh"
 #include "backend/cuda/rows/kernels.h"
 
-enum { THREADS = 256 };
-static const int64_t most_blocks = 4096;
-
-static unsigned blocks_of(int64_t n) {
-    const int64_t blocks = (n + THREADS - 1) / THREADS;
-    return (unsigned)(blocks < 1 ? 1 : blocks < most_blocks ? blocks : most_blocks);
-}
+enum { THREADS = 256, MOST_BLOCKS = 4096 };
 
 static __global__ void spread_rows_kernel(int64_t n, int c, const float *bias, float *dst) {
     const int64_t stride = (int64_t)gridDim.x * blockDim.x;
@@ -17,8 +11,8 @@ static __global__ void spread_rows_kernel(int64_t n, int c, const float *bias, f
 
 extern "C" cudaError_t ki_cuda_spread_rows(int64_t n_rows, int64_t c, const float *bias, float *dst,
                                            cudaStream_t stream) {
-    return KI_LAUNCH(spread_rows_kernel, blocks_of(n_rows * c), THREADS, 0, stream, n_rows * c, (int)c, bias,
-                     dst);
+    return KI_LAUNCH(spread_rows_kernel, ki_blocks(n_rows * c, THREADS, MOST_BLOCKS), THREADS, 0, stream,
+                     n_rows * c, (int)c, bias, dst);
 }
 
 /* 32 columns a block, eight rows at a time. */
