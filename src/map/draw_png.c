@@ -23,7 +23,7 @@ void ki_drawing_encode(const uint8_t *rgb, int width, int height, ki_buffer *to)
     ki_free(bytes);
 }
 
-static void paint_dot(uint8_t *canvas, int size, const ki_mark *m, double radius) {
+static void paint_dot(uint8_t *canvas, int size, const ki_drawing_mark *m, double radius) {
     const int x0 = (int)floor(m->x - radius - 1), x1 = (int)ceil(m->x + radius + 1);
     const int y0 = (int)floor(m->y - radius - 1), y1 = (int)ceil(m->y + radius + 1);
     for (int y = y0 < 0 ? 0 : y0; y <= y1 && y < size; y++) {
@@ -36,7 +36,7 @@ static void paint_dot(uint8_t *canvas, int size, const ki_mark *m, double radius
     }
 }
 
-static void paint_thumbnail(uint8_t *canvas, const ki_drawing *d, const ki_mark *m) {
+static void paint_thumbnail(uint8_t *canvas, const ki_drawing *d, const ki_drawing_mark *m) {
     const int s = d->thumbnail_size, left = (int)lround(m->x - s / 2.0), top = (int)lround(m->y - s / 2.0);
     const uint8_t *from = d->rgb + (size_t)m->thumbnail * (size_t)s * (size_t)s * 3;
     for (int y = -1; y <= s; y++) {

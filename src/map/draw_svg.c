@@ -5,7 +5,7 @@
 #include "map/drawing.h"
 
 static void put_dot(ki_buffer *to, const ki_drawing *d, int64_t i, const ki_drawing_style *style) {
-    const ki_mark *m = d->mark + i;
+    const ki_drawing_mark *m = d->mark + i;
     const int places = style->n_places;
     ki_buffer_put(to, "<circle cx=\"%.*f\" cy=\"%.*f\" r=\"%.*f\" fill=\"#%02x%02x%02x\"", places, m->x,
                   places, m->y, places, d->radius, m->colour[0], m->colour[1], m->colour[2]);
@@ -19,7 +19,7 @@ static void put_dot(ki_buffer *to, const ki_drawing *d, int64_t i, const ki_draw
 }
 
 static void put_picture(ki_buffer *to, const ki_drawing *d, int64_t i, const ki_drawing_style *style) {
-    const ki_mark *m = d->mark + i;
+    const ki_drawing_mark *m = d->mark + i;
     const int places = style->n_places, s = d->thumbnail_size, outer = s + 2 * style->border;
     ki_buffer_put(to, "<g>");
     if (style->put_title) style->put_title(style->user, i, to);

@@ -1,3 +1,4 @@
+/* Placing the marks of a map, their colours, and which of them become pictures. */
 #include "map/drawing.h"
 
 #include <math.h>
@@ -51,7 +52,7 @@ static void place_marks(const kith_map_drawing *from, ki_drawing *d) {
     const double side = fmax(fmax(high[0] - low[0], high[1] - low[1]), 1e-300);
     const double margin = 0.04 * d->size, scale = (d->size - 2 * margin) / side;
     for (int64_t i = 0; i < d->n_marks; i++) {
-        ki_mark *m = d->mark + i;
+        ki_drawing_mark *m = d->mark + i;
         m->x = d->size / 2.0 + scale * (coordinate(from->map, 2 * i) - (low[0] + high[0]) / 2);
         m->y = d->size / 2.0 - scale * (coordinate(from->map, 2 * i + 1) - (low[1] + high[1]) / 2);
         m->thumbnail = -1;
@@ -76,7 +77,7 @@ static kith_status choose_thumbnails(const kith_map_drawing *from, ki_drawing *d
         if (b == 0 && a != 1) a = ++stride, b = n;
     }
     for (int64_t t = 0, i = 0; t < n; t++, i = (i + stride) % n) {
-        ki_mark *m = d->mark + i;
+        ki_drawing_mark *m = d->mark + i;
         const int cx = (int)(m->x / cell) + 1, cy = (int)(m->y / cell) + 1;
         bool is_free = cx > 0 && cy > 0 && cx < side - 1 && cy < side - 1;
         for (int g = 0; is_free && g < 9; g++) {

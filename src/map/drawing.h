@@ -8,18 +8,18 @@
 #include "core/buffer.h"
 #include "kith/map.h"
 
-typedef struct ki_mark {
+typedef struct ki_drawing_mark {
     double x, y; /* pixels from the top left */
     uint8_t colour[3];
     int32_t thumbnail; /* place in thumbnails, or -1: a dot */
-} ki_mark;
+} ki_drawing_mark;
 
 typedef struct ki_drawing {
     int size, thumbnail_size;
     double radius;
     const char *title;
     int64_t n_marks;
-    ki_mark *mark;
+    ki_drawing_mark *mark;
     int64_t n_thumbnails;
     uint8_t *rgb; /* [n_thumbnails, thumbnail_size, thumbnail_size, 3] */
 } ki_drawing;

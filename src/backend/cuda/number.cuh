@@ -141,7 +141,7 @@ static __device__ __forceinline__ void ki_pack_store(T *to, const ki_pack<T> &pa
 /* V values from memory or to it: one access where the pointer is aligned to what V values take (V = 1: any
  * pointer). V is 1, or ki_pack<T>::N. */
 template <typename T, int V>
-struct ki_vec {
+struct ki_floats {
     float v[V];
     __device__ __forceinline__ void load(const T *from) {
         if constexpr (V == 1) {
@@ -166,8 +166,8 @@ template <typename T, int V>
 struct ki_raw {
     ki_pack<T> pack;
     __device__ __forceinline__ void load(const T *from) { pack = ki_pack_load(from); }
-    __device__ __forceinline__ ki_vec<T, V> get() const {
-        ki_vec<T, V> x;
+    __device__ __forceinline__ ki_floats<T, V> get() const {
+        ki_floats<T, V> x;
         ki_unpack(pack, x.v);
         return x;
     }
@@ -176,8 +176,8 @@ template <typename T>
 struct ki_raw<T, 1> {
     T one;
     __device__ __forceinline__ void load(const T *from) { one = *from; }
-    __device__ __forceinline__ ki_vec<T, 1> get() const {
-        ki_vec<T, 1> x;
+    __device__ __forceinline__ ki_floats<T, 1> get() const {
+        ki_floats<T, 1> x;
         x.v[0] = to_float(one);
         return x;
     }

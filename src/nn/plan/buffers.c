@@ -20,7 +20,7 @@ static kith_status add_buffer(ki_plan *plan, size_t bytes, int first, int last, 
                               kith_error *err) {
     KI_TRY(ki_grow(&plan->buffer, &plan->buffer_capacity, plan->n_buffers + 1, sizeof *plan->buffer,
                    "a plan's buffers", err));
-    plan->buffer[plan->n_buffers] = (ki_buffer){.bytes = bytes, .first = first, .last = last};
+    plan->buffer[plan->n_buffers] = (ki_plan_buffer){.bytes = bytes, .first = first, .last = last};
     *ret_place = (ki_place){.buffer = (int)plan->n_buffers++};
     return KITH_OK;
 }

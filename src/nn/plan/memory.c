@@ -6,18 +6,18 @@
 #include "core/alloc.h"
 
 static int larger_first(const void *a, const void *b) {
-    const ki_buffer *x = *(ki_buffer *const *)a, *y = *(ki_buffer *const *)b;
+    const ki_plan_buffer *x = *(ki_plan_buffer *const *)a, *y = *(ki_plan_buffer *const *)b;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
     return x < y ? -1 : x > y;
 }
 
 static int lower_first(const void *a, const void *b) {
-    const ki_buffer *x = *(ki_buffer *const *)a, *y = *(ki_buffer *const *)b;
+    const ki_plan_buffer *x = *(ki_plan_buffer *const *)a, *y = *(ki_plan_buffer *const *)b;
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-kith_status ki_memory_plan(ki_buffer *buffer, int n, size_t *ret_bytes, kith_error *err) {
-    ki_buffer **order = NULL, **near = NULL;
+kith_status ki_memory_plan(ki_plan_buffer *buffer, int n, size_t *ret_bytes, kith_error *err) {
+    ki_plan_buffer **order = NULL, **near = NULL;
     kith_status status = KITH_OK;
     size_t block = 0;
     KI_CHECK(ki_alloc_or(&order, (size_t)n, sizeof *order, "a memory plan", err));
@@ -25,7 +25,7 @@ kith_status ki_memory_plan(ki_buffer *buffer, int n, size_t *ret_bytes, kith_err
     for (int i = 0; i < n; i++) order[i] = &buffer[i];
     qsort(order, (size_t)n, sizeof *order, larger_first);
     for (int i = 0; i < n; i++) {
-        ki_buffer *b = order[i];
+        ki_plan_buffer *b = order[i];
         const size_t bytes = ki_round_up(b->bytes, KI_ALIGN);
         int n_near = 0;
         for (int j = 0; j < i; j++) {

@@ -7,14 +7,14 @@
 
 #include <stdint.h>
 
-typedef struct ki_buffer {
+typedef struct ki_plan_buffer {
     size_t bytes;
     int first, last; /* time steps, both included */
     size_t offset;   /* the answer: 64-byte aligned */
-} ki_buffer;
+} ki_plan_buffer;
 
 /* Give every buffer its offset; returns the block's size in ret_bytes. Largest first, each at the
  * lowest place that is free throughout its span. */
-kith_status ki_memory_plan(ki_buffer *buffer, int n, size_t *ret_bytes, kith_error *err);
+kith_status ki_memory_plan(ki_plan_buffer *buffer, int n, size_t *ret_bytes, kith_error *err);
 
 #endif

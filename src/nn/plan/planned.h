@@ -17,7 +17,7 @@ struct ki_plan {
     ki_node *merged, *merged_norms; /* nodes of merged convolutions and batch norms */
     ki_node *swapped;               /* of pools that changed places */
     int n_swapped;
-    ki_buffer *buffer;
+    ki_plan_buffer *buffer;
     size_t n_buffers, buffer_capacity;
     char *block; /* device memory of all buffers and the scratchpad behind them */
     size_t block_bytes, scratch_bytes;

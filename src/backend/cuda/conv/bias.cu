@@ -20,7 +20,7 @@ static __global__ void bias_relu_kernel(int64_t n_rows, int c, const T *src, int
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
         const int64_t row = i / per_row;
         const int at = (int)(i - row * per_row) * V;
-        ki_vec<T, V> x;
+        ki_floats<T, V> x;
         x.load(src + row * src_pitch + at);
 #pragma unroll
         for (int k = 0; k < V; k++) {
@@ -66,7 +66,7 @@ static __global__ void diff_rows_kernel(ki_diff_rows a, int lanes) {
     if (at < c) {
 #pragma unroll 4
         for (int64_t row = begin + row0; row < end; row += n_row) {
-            ki_vec<T, V> x, other;
+            ki_floats<T, V> x, other;
             x.load((const T *)a.part[0] + row * a.pitch + at);
             for (int i = 1; !ONE && i < a.n_parts; i++) {
                 other.load((const T *)a.part[i] + row * a.pitch + at);

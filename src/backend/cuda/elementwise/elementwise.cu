@@ -38,10 +38,10 @@ __global__ void __launch_bounds__(THREADS) sum_parts(parts p, uint32_t n_items, 
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
         if (first + e * THREADS >= n_items) continue;
-        ki_vec<T, V> sum = x[e][0].get();
+        ki_floats<T, V> sum = x[e][0].get();
 #pragma unroll
         for (int k = 1; k < N; k++) {
-            const ki_vec<T, V> part = x[e][k].get();
+            const ki_floats<T, V> part = x[e][k].get();
 #pragma unroll
             for (int i = 0; i < V; i++) sum.v[i] += part.v[i];
         }
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(THREADS) sum_parts(parts p, uint32_t n_items, 
             for (int i = 0; i < V; i++) sum.v[i] = sum.v[i] > 0 ? sum.v[i] : 0;
         }
         if (MASK) {
-            const ki_vec<T, V> mask = m[e].get();
+            const ki_floats<T, V> mask = m[e].get();
 #pragma unroll
             for (int i = 0; i < V; i++) sum.v[i] = mask.v[i] > 0 ? sum.v[i] : 0;
         }

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(THREADS) make_input(ki_cuda_pixels v, ki_divid
     for (int i = 0; i < PIXELS; i++) from[i] = source_of(v, image, x + i, y);
     T *to = dst + ((int64_t)image * n + at) * v.pitch;
     for (int64_t c0 = 0; c0 < (PIXELS == 1 ? v.pitch : 1); c0 += N) {
-        ki_vec<T, ki_pack<T>::N> out;
+        ki_floats<T, ki_pack<T>::N> out;
 #pragma unroll
         for (int k = 0; k < N; k++) {
             const int pixel = k / EACH, c = (int)c0 + k % EACH;

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(THREADS, 2) bn_stats(bn_args a, ki_channel_gri
     const unsigned chunk = gridDim.x - 1 - blockIdx.x;
     const ki_channel_here h = ki_channel_at(g, chunk);
     const T *src = static_cast<const T *>(a.src) + h.pack * V;
-    ki_vec<T, V> k;
+    ki_floats<T, V> k;
     float sum[2][V] = {};
     if (h.is_on) {
         k.load(src + h.begin * a.src_pitch);
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(THREADS, 2) bn_stats(bn_args a, ki_channel_gri
 #pragma unroll
             for (int e = 0; e < EACH; e++) {
                 if (e * g.rows >= left) continue;
-                const ki_vec<T, V> x = raw[e].get();
+                const ki_floats<T, V> x = raw[e].get();
 #pragma unroll
                 for (int i = 0; i < V; i++) {
                     const float d = x.v[i] - k.v[i];
@@ -99,11 +99,11 @@ __global__ void __launch_bounds__(THREADS, 2) bn_normalise(bn_args a, ki_channel
 #pragma unroll
         for (int e = 0; e < N_LOADS; e++) {
             if (e * g.rows >= left) continue;
-            ki_vec<T, V> x = raw[e].get();
+            ki_floats<T, V> x = raw[e].get();
 #pragma unroll
             for (int i = 0; i < V; i++) x.v[i] = norm(x.v[i], mean[i], scale[i], beta[i]);
             if (ADD) {
-                const ki_vec<T, V> add = more[e].get();
+                const ki_floats<T, V> add = more[e].get();
 #pragma unroll
                 for (int i = 0; i < V; i++) x.v[i] += add.v[i];
             }
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(THREADS, 1) bn_backward_sums(bn_args a, ki_cha
     if (h.is_on) {
         float mean[V], istd[V], scale[V], beta[V];
         load_norm<V, FROZEN>(a, g, h.pack, mean, istd, scale, beta);
-        over_packs<T, V>(a, g, h, [&](const ki_vec<T, V> &x, ki_vec<T, V> d, T *to) {
+        over_packs<T, V>(a, g, h, [&](const ki_floats<T, V> &x, ki_floats<T, V> d, T *to) {
 #pragma unroll
             for (int i = 0; i < V; i++) {
                 const float off = x.v[i] - mean[i];
@@ -234,16 +234,16 @@ __global__ void __launch_bounds__(THREADS, 1) bn_backward_join(bn_args a, ki_cha
 #pragma unroll
             for (int e = 0; e < N_LOADS; e++) {
                 if (e * g.rows >= left) continue;
-                const ki_vec<T, V> x = raw_x[e].get();
-                ki_vec<T, V> d = part[e][0].get();
+                const ki_floats<T, V> x = raw_x[e].get();
+                ki_floats<T, V> d = part[e][0].get();
 #pragma unroll
                 for (int k = 1; k < N; k++) {
-                    const ki_vec<T, V> more = part[e][k].get();
+                    const ki_floats<T, V> more = part[e][k].get();
 #pragma unroll
                     for (int i = 0; i < V; i++) d.v[i] += more.v[i];
                 }
                 if (MASK) {
-                    const ki_vec<T, V> y = mask[e].get();
+                    const ki_floats<T, V> y = mask[e].get();
 #pragma unroll
                     for (int i = 0; i < V; i++) d.v[i] = y.v[i] > 0 ? d.v[i] : 0;
                 }
@@ -275,7 +275,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     load_norm<V, false>(a, g, h.pack, mean, istd, scale, beta);
     load_channels<V>(subtract, h.pack, shift);
     load_channels<V>(subtract + g.packs * V, h.pack, slope);
-    over_packs<T, V>(a, g, h, [&](const ki_vec<T, V> &x, ki_vec<T, V> d, T *to) {
+    over_packs<T, V>(a, g, h, [&](const ki_floats<T, V> &x, ki_floats<T, V> d, T *to) {
 #pragma unroll
         for (int i = 0; i < V; i++) {
             const bool is_cut = RELU && !(norm(x.v[i], mean[i], scale[i], beta[i]) > 0);

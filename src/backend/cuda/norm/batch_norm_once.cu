@@ -137,7 +137,7 @@ __device__ __forceinline__ void store(T *to, const ki_raw<T, V> &raw) {
     }
 }
 template <typename T, int V>
-__device__ __forceinline__ ki_raw<T, V> raw_of(const ki_vec<T, V> &x) {
+__device__ __forceinline__ ki_raw<T, V> raw_of(const ki_floats<T, V> &x) {
     ki_raw<T, V> raw;
     if constexpr (V == 1)
         raw.one = from_float<T>(x.v[0]);
@@ -160,7 +160,7 @@ __device__ __forceinline__ bool saves(const ki_channel_finish &f) {
 /* From the last of the part's pixels to the first: sums of x - k and its square. */
 template <bool KEPT, typename T, int V>
 __device__ __forceinline__ void add_stats(const bn_args &a, const walk &w, const T *src,
-                                          const ki_vec<T, V> &k, ki_raw<T, V> *kept, float (&sum)[2][V]) {
+                                          const ki_floats<T, V> &k, ki_raw<T, V> *kept, float (&sum)[2][V]) {
     const int N_LOADS = 2 * EACH, begin = KEPT ? w.n_again : 0;
     const int64_t step = w.step * a.src_pitch;
     int left = (KEPT ? w.count : w.n_again) - begin;
@@ -175,7 +175,7 @@ __device__ __forceinline__ void add_stats(const bn_args &a, const walk &w, const
         for (int e = 0; e < N_LOADS; e++) {
             if (e >= left) continue;
             if (KEPT) kept[(left - 1 - e) * THREADS] = raw[e];
-            const ki_vec<T, V> x = raw[e].get();
+            const ki_floats<T, V> x = raw[e].get();
 #pragma unroll
             for (int v = 0; v < V; v++) {
                 const float d = x.v[v] - k.v[v];
@@ -211,11 +211,11 @@ __device__ __forceinline__ void normalise(const bn_args &a, const walk &w, int p
 #pragma unroll
         for (int e = 0; e < N_LOADS; e++) {
             if (e >= left) continue;
-            ki_vec<T, V> x = raw[e].get();
+            ki_floats<T, V> x = raw[e].get();
 #pragma unroll
             for (int v = 0; v < V; v++) x.v[v] = norm(x.v[v], mean[v], scale[v], beta[v]);
             if (ADD) {
-                const ki_vec<T, V> add = more[e].get();
+                const ki_floats<T, V> add = more[e].get();
 #pragma unroll
                 for (int v = 0; v < V; v++) x.v[v] += add.v[v];
             }
@@ -241,7 +241,7 @@ __global__ void __launch_bounds__(THREADS, 1) bn_forward_once(bn_args a, ki_chan
     const int c = g.packs * V, channels = g.width * V;
     const T *src = static_cast<const T *>(a.src) + h.pack * V + w.first * a.src_pitch;
 
-    ki_vec<T, V> k = {};
+    ki_floats<T, V> k = {};
     float sum[2][V] = {};
     if (h.is_on) k.load(src - h.row * a.src_pitch);
     add_stats<true>(a, w, src, k, kept, sum);
@@ -320,16 +320,16 @@ __device__ __forceinline__ void add_sums(const bn_args &a, const walk &w, int pa
 #pragma unroll
         for (int e = 0; e < N_LOADS; e++) {
             if (e >= left) continue;
-            const ki_vec<T, V> x = raw[e].get();
-            ki_vec<T, V> d = part[e][0].get();
+            const ki_floats<T, V> x = raw[e].get();
+            ki_floats<T, V> d = part[e][0].get();
 #pragma unroll
             for (int p = 1; p < N_PARTS; p++) {
-                const ki_vec<T, V> more = part[e][p].get();
+                const ki_floats<T, V> more = part[e][p].get();
 #pragma unroll
                 for (int v = 0; v < V; v++) d.v[v] += more.v[v];
             }
             if (JOIN && RELU) {
-                const ki_vec<T, V> y = mask[e].get();
+                const ki_floats<T, V> y = mask[e].get();
 #pragma unroll
                 for (int v = 0; v < V; v++) d.v[v] = y.v[v] > 0 ? d.v[v] : 0;
             }
@@ -381,8 +381,8 @@ __device__ __forceinline__ void apply(const bn_args &a, const walk &w, int pack,
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
             if (e >= left) continue;
-            const ki_vec<T, V> x = raw_x[e].get();
-            ki_vec<T, V> d = raw_d[e].get();
+            const ki_floats<T, V> x = raw_x[e].get();
+            ki_floats<T, V> d = raw_d[e].get();
 #pragma unroll
             for (int v = 0; v < V; v++) {
                 const bool is_cut = CUT && !(norm(x.v[v], is.mean[v], is.scale[v], is.beta[v]) > 0);

@@ -35,7 +35,7 @@ __device__ __forceinline__ float power(float base, float beta, float *ret_steep)
 /* 3V values: the pack before, this one, the one after; zeros outside the channels. */
 template <typename T, int V>
 __device__ __forceinline__ void load3(const T *pixel, int first, int c, float *v) {
-    ki_vec<T, V> x;
+    ki_floats<T, V> x;
 #pragma unroll
     for (int part = 0; part < 3; part++) {
         const int at = first + (part - 1) * V;
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(THREADS) lrn_forward(lrn_args a) {
     const int first = (int)(item - pixel * a.packs.by) * V;
     float x[3 * V];
     load3<T, V>(static_cast<const T *>(a.src) + (int64_t)pixel * a.src_pitch, first, a.c, x);
-    ki_vec<T, V> y;
+    ki_floats<T, V> y;
 #pragma unroll
     for (int i = 0; i < V; i++) {
         float sum = 0;
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(THREADS) lrn_backward(lrn_args a) {
         term[i + HALF] = d[V + i] * x[V + i] * steep;
         if (i >= 0 && i < V) scale[i] = factor;
     }
-    ki_vec<T, V> y;
+    ki_floats<T, V> y;
 #pragma unroll
     for (int i = 0; i < V; i++) {
         float sum = 0;

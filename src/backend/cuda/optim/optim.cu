@@ -57,7 +57,7 @@ __device__ __forceinline__ void update_piece(const ki_cuda_update &u, const ki_c
                                              const factors &f, int64_t begin, int64_t end) {
     const bool has_m = run.m != nullptr, has_v = KIND != 1;
     for (int64_t i = begin + threadIdx.x * V; i < end; i += (int64_t)THREADS * V * EACH) {
-        ki_vec<float, V> value[EACH], diff[EACH], m[EACH], v[EACH];
+        ki_floats<float, V> value[EACH], diff[EACH], m[EACH], v[EACH];
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
             const int64_t at = i + (int64_t)e * THREADS * V;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(THREADS) sum_squares(const __grid_constant__ k
     const int64_t whole = is_wide ? begin + (end - begin) / 4 * 4 : begin;
 #pragma unroll 4
     for (int64_t i = begin + threadIdx.x * 4; i < whole; i += THREADS * 4) {
-        ki_vec<float, 4> x;
+        ki_floats<float, 4> x;
         x.load(run.diff + i);
 #pragma unroll
         for (int k = 0; k < 4; k++) sum = fma((double)x.v[k], (double)x.v[k], sum);

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(THREADS) global_forward(pool_args a) {
     if (is_on) {
 #pragma unroll 4
         for (int p = row; p < a.hw; p += a.rows) {
-            ki_vec<T, V> x;
+            ki_floats<T, V> x;
             x.load(src + (int64_t)p * a.pitch);
 #pragma unroll
             for (int i = 0; i < V; i++) {
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(THREADS) global_backward(pool_args a) {
     if (item >= a.n_items) return;
     const uint32_t rest = ki_divide(item, a.packs), image = ki_divide(rest, a.per_image);
     const int first = (int)(item - rest * a.packs.by) * V, strip = (int)(rest - image * a.per_image.by);
-    ki_vec<T, V> share;
+    ki_floats<T, V> share;
     float diff[V];
     int place[V];
 #pragma unroll
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(THREADS) global_backward(pool_args a) {
     }
     T *to = static_cast<T *>(a.diff_src) + (int64_t)image * a.hw * a.pitch + first;
     for (int p = strip; p < a.hw; p += (int)a.strips) {
-        ki_vec<T, V> out = share;
+        ki_floats<T, V> out = share;
 #pragma unroll
         for (int i = 0; i < V; i++) {
             if (MAX && place[i] == p) out.v[i] += diff[i];

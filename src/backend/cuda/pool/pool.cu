@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(THREADS) pool_forward(pool_args a) {
         for (int x = 0; x < K; x++) {
             const int w = w0 + x;
             const bool is_in = is_row && w >= 0 && w < a.iw;
-            const ki_vec<T, V> v = raw[x].get();
+            const ki_floats<T, V> v = raw[x].get();
 #pragma unroll
             for (int i = 0; i < V; i++) {
                 const float one = is_in ? v.v[i] : AVERAGE ? 0 : -INFINITY;
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(THREADS) pool_forward(pool_args a) {
         const int oh = oh0 + r;
         if (oh >= a.oh) continue;
         const int64_t pixel = ((int64_t)here.image * a.oh + oh) * a.ow + ow;
-        ki_vec<T, V> out;
+        ki_floats<T, V> out;
         if (AVERAGE) add_padding<V>(a, oh * S - a.p, w0, K, here.pack, value[r]);
         const float by = AVERAGE ? 1.0f / (float)(cells(oh * S - a.p, K, a.p, a.ih, a.count_pad) *
                                                   cells(w0, K, a.p, a.iw, a.count_pad))
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(THREADS) pool_forward_any(pool_args a) {
     for (int i = 0; i < V; i++) value[i] = AVERAGE ? 0 : -INFINITY, place[i] = 255;
     for (int y = h0 < 0 ? -h0 : 0; y < a.k && h0 + y < a.ih; y++) {
         for (int x = w0 < 0 ? -w0 : 0; x < a.k && w0 + x < a.iw; x++) {
-            ki_vec<T, V> v;
+            ki_floats<T, V> v;
             v.load(src + ((int64_t)(h0 + y) * a.iw + w0 + x) * a.src_pitch);
 #pragma unroll
             for (int i = 0; i < V; i++) {
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(THREADS) pool_forward_any(pool_args a) {
         AVERAGE
             ? 1.0f / (float)(cells(h0, a.k, a.p, a.ih, a.count_pad) * cells(w0, a.k, a.p, a.iw, a.count_pad))
             : 1.0f;
-    ki_vec<T, V> out;
+    ki_floats<T, V> out;
 #pragma unroll
     for (int i = 0; i < V; i++) out.v[i] = AVERAGE ? value[i] * by : value[i];
     out.store(static_cast<T *>(a.dst) + pixel * a.dst_pitch + here.pack * V);
@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(THREADS) pool_backward(pool_args a) {
         for (int x = FIRST; x <= LAST; x++) {
             const int ow = ow0 + x;
             if (oh != oh_there || ow < 0 || ow >= a.ow) continue;
-            ki_vec<T, V> d = raw[x - FIRST].get();
+            ki_floats<T, V> d = raw[x - FIRST].get();
             if (AVERAGE) {
                 const float by = 1.0f / (float)(cells(oh * S - a.p, K, a.p, a.ih, a.count_pad) *
                                                 cells(ow * S - a.p, K, a.p, a.iw, a.count_pad));
@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(THREADS) pool_backward(pool_args a) {
         for (int c = 0; c < B; c++) {
             const int h = h0 + r, w = w0 + c;
             if (h < 0 || h >= a.ih || w < 0 || w >= a.iw) continue;
-            ki_vec<T, V> out;
+            ki_floats<T, V> out;
 #pragma unroll
             for (int i = 0; i < V; i++) out.v[i] = sum[r][c][i];
             out.store(static_cast<T *>(a.diff_src) +
@@ -302,7 +302,7 @@ __global__ void __launch_bounds__(THREADS) pool_backward_any(pool_args a) {
             const int ow = last_w - x, dx = w + a.p - ow * s;
             if (ow < 0 || ow >= a.ow || dx >= k) continue;
             const int64_t pixel = ((int64_t)image * a.oh + oh) * a.ow + ow;
-            ki_vec<T, V> d;
+            ki_floats<T, V> d;
             d.load(diff + pixel * a.dst_pitch);
             if (AVERAGE) {
                 const float by = 1.0f / (float)(cells(oh * s - a.p, k, a.p, a.ih, a.count_pad) *
@@ -317,7 +317,7 @@ __global__ void __launch_bounds__(THREADS) pool_backward_any(pool_args a) {
             }
         }
     }
-    ki_vec<T, V> out;
+    ki_floats<T, V> out;
 #pragma unroll
     for (int i = 0; i < V; i++) out.v[i] = sum[i];
     out.store(static_cast<T *>(a.diff_src) + (((int64_t)image * a.ih + h) * a.iw + w) * a.src_pitch +
