@@ -1,9 +1,9 @@
-/* Convolutions of the backbones on a CUDA device, one by one: what was tried, what was chosen, how fast it is,
+/* Convolutions of the backbones on a CUDA device, one by one: what was tried, what was picked, how fast it is,
  * and whether a few of its numbers are right.
  *
  *     cuda_conv [NAME=VALUE …]
  *       net=googlenet,bn_inception,resnet50   batch=128   size=227   precision=bf16|float32   tf32=0|1
- *       deterministic=0|1   cache=DIR (none: choices are kept in a fresh folder)   check=1|0   verbose=0|1
+ *       deterministic=0|1   cache=DIR (none: ways are remembered in a fresh folder)   check=1|0   verbose=0|1
  *       first=1|0 (ways to lay out the images of the first convolution)
  *
  * Times are of the pass alone, captured, the best of three rounds, on tensors of noise. Exit status 1 when a
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/cuda/conv2d.h"
+#include "backend/cuda/conv/conv2d.h"
 #include "backend/cuda/cuda.h"
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -220,21 +220,21 @@ static double expected(const tensors *t, const ki_conv_problem *p, const int64_t
 }
 
 /* The worst of a few random outputs, as a fraction of what one usually is (the root of the terms' number). */
-static double worst_error(ki_backend *backend, ki_conv_algorithm *algorithm, const ki_conv_problem *p) {
+static double worst_error(ki_backend *backend, ki_conv_way *way, const ki_conv_problem *p) {
     tensors t = {0};
-    tensors_new(backend, p, ki_conv_workspace_bytes(algorithm), &t);
-    const bool adds = ki_conv_accumulates(algorithm);
-    const bool stored_bias = strncmp(ki_conv_text(algorithm), "lt", 2) == 0 ||
-                             strncmp(ki_conv_text(algorithm), "cudnn fused", 11) == 0;
-    const ki_number diff_type = adds ? KI_NUMBER_FLOAT : ki_conv_diff_type(algorithm);
+    tensors_new(backend, p, ki_conv_way_workspace_bytes(way), &t);
+    const bool adds = ki_conv_way_accumulates(way);
+    const bool stored_bias = strncmp(ki_conv_way_text(way), "lt", 2) == 0 ||
+                             strncmp(ki_conv_way_text(way), "cudnn fused", 11) == 0;
+    const ki_number diff_type = adds ? KI_NUMBER_FLOAT : ki_conv_way_diff_type(way);
     const size_t kept = t.offset[WORKSPACE];
     char *before = malloc(kept), *after = malloc(kept);
     if (!before || !after) abort();
     check_cuda(cudaStreamSynchronize(ki_cuda_of(backend)->stream), "noise");
     check(backend->type->download(backend, t.device, before, kept, &err), "download");
     check(backend->type->sync(backend, &err), "download");
-    check(ki_conv_bind(algorithm, &t.io, &err), "bind");
-    check(ki_conv_run(algorithm, ki_cuda_of(backend)->stream, &err), "run");
+    check(ki_conv_way_bind(way, &t.io, &err), "bind");
+    check(ki_conv_way_run(way, ki_cuda_of(backend)->stream, &err), "run");
     check_cuda(cudaStreamSynchronize(ki_cuda_of(backend)->stream), "run");
     check(backend->type->download(backend, t.device, after, kept, &err), "download");
     check(backend->type->sync(backend, &err), "download");
@@ -297,32 +297,32 @@ static const char *const pass_names[KI_N_CONV_PASSES] = {"fwd", "dsrc", "dwei"};
 
 static double measure(ki_backend *backend, const settings *s, const ki_conv_problem *p, double flops,
                       int count, totals *sum) {
-    ki_conv_algorithm *algorithm = NULL;
-    ki_conv_trials trials;
-    check(ki_conv_choose(backend, p, &algorithm, &trials, &err), "choose");
-    const double seconds = ki_conv_seconds(algorithm);
-    const char *text = ki_conv_text(algorithm);
-    const int way = way_of(text);
+    ki_conv_way *way = NULL;
+    ki_conv_tuning tuning;
+    check(ki_conv_tune(backend, p, &way, &tuning, &err), "tune");
+    const double seconds = ki_conv_way_seconds(way);
+    const char *text = ki_conv_way_text(way);
+    const int kind = way_of(text);
     printf(
         "  %-4s %3d offered %2d built %2d timed %2d wrong %5.2f+%.2f s | %8.1f us %6.1f TFLOP/s %5.0f GB/s "
         "%4zu MiB | ",
-        pass_names[p->pass], trials.n_offered, trials.n_built, trials.n_timed, trials.n_wrong,
-        trials.build_seconds, trials.time_seconds, 1e6 * seconds, seconds > 0 ? flops / seconds / 1e12 : 0,
-        seconds > 0 ? bytes_of(p) / seconds / 1e9 : 0, ki_conv_workspace_bytes(algorithm) >> 20);
+        pass_names[p->pass], tuning.n_offered, tuning.n_built, tuning.n_timed, tuning.n_wrong,
+        tuning.build_seconds, tuning.time_seconds, 1e6 * seconds, seconds > 0 ? flops / seconds / 1e12 : 0,
+        seconds > 0 ? bytes_of(p) / seconds / 1e9 : 0, ki_conv_way_workspace_bytes(way) >> 20);
     if (s->checks) {
-        const double error = worst_error(backend, algorithm, p);
+        const double error = worst_error(backend, way, p);
         const double most = s->bf16 ? 1e-2 : s->tf32 ? 3e-3 : p->pass == KI_CONV_DIFF_WEIGHTS ? 2e-4 : 2e-5;
         const bool ok = error <= most;
         printf("error %.1e%s | ", error, ok ? "" : " WRONG");
         sum->n_wrong += !ok;
     }
-    printf("%.60s%s\n", text, trials.from_cache ? " (cached)" : "");
+    printf("%.60s%s\n", text, tuning.from_cache ? " (cached)" : "");
     fflush(stdout);
     sum->seconds[p->pass] += seconds * count;
-    sum->build_seconds += trials.build_seconds;
-    sum->time_seconds += trials.time_seconds;
-    sum->n_ways[way] += count;
-    ki_conv_algorithm_free(algorithm);
+    sum->build_seconds += tuning.build_seconds;
+    sum->time_seconds += tuning.time_seconds;
+    sum->n_ways[kind] += count;
+    ki_conv_way_free(way);
     return seconds;
 }
 
@@ -373,7 +373,7 @@ static void run_net(ki_backend *backend, const settings *s, const char *name, to
             sum.flops += flops * count[i];
         }
     }
-    ki_conv_trials_end(backend);
+    ki_conv_tune_end(backend);
     const double total = sum.seconds[0] + sum.seconds[1] + sum.seconds[2];
     printf(
         "%s: %d convolutions, %d distinct: forward %.3f ms, diff_src %.3f ms, diff_weights %.3f ms, all %.3f "
@@ -432,7 +432,7 @@ int main(int argc, char **argv) {
     totals all = {0};
     kith_log_set(print_line, NULL, s.verbose ? KITH_LOG_DEBUG : KITH_LOG_INFO);
     check(ki_backend_open("cuda", &options, &backend, &err), "open");
-    printf("%d multiprocessors, choices in %s\n", ki_cuda_of(backend)->n_processors, cache);
+    printf("%d multiprocessors, ways remembered in %s\n", ki_cuda_of(backend)->n_processors, cache);
     if (s.first) run_first(backend, &s, &all);
     char nets[256];
     snprintf(nets, sizeof nets, "%s", s.nets);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/gemm.h"
+#include "backend/cuda/gemm/gemm.h"
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/rng.h"

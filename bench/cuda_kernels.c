@@ -13,8 +13,9 @@
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/kernels.h"
-#include "backend/cuda/optim.h"
+#include "backend/cuda/norm/kernels.h"
+#include "backend/cuda/optim/optim.h"
+#include "backend/cuda/pool/kernels.h"
 
 enum { REPEATS = 7, MAX_SETS = 64 };
 

@@ -102,9 +102,6 @@ typedef struct kith_scan {
 } kith_scan;
 #define KITH_SCAN_NAMED 100
 
-/* Called now and then from one thread; a non-zero result stops the scan with KITH_ECANCELED. */
-typedef int (*kith_progress_fn)(void *user, int64_t n_done, int64_t n_all);
-
 /* Read the header of every image, or decode it whole when `decode`. */
 KITH_API kith_status kith_dataset_scan(const kith_dataset *dataset, bool decode, kith_progress_fn progress,
                                        void *user, kith_scan *ret_scan, kith_error *err);

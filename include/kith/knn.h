@@ -16,9 +16,6 @@
 extern "C" {
 #endif
 
-/* Called now and then from one thread; a non-zero result stops the work with KITH_ECANCELED. */
-typedef int (*kith_progress_fn)(void *user, int64_t n_done, int64_t n_all);
-
 /* ---- nearest neighbours ---- */
 
 typedef enum kith_metric {

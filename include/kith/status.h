@@ -7,6 +7,8 @@
 #ifndef KITH_STATUS_H
 #define KITH_STATUS_H
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -50,6 +52,9 @@ typedef struct kith_error {
 KITH_API const char *kith_status_name(kith_status status);
 /* The list's text for the status. */
 KITH_API const char *kith_status_text(kith_status status);
+
+/* What long work calls now and then, from one thread; a non-zero result stops the work with KITH_ECANCELED. */
+typedef int (*kith_progress_fn)(void *user, int64_t n_done, int64_t n_all);
 
 #ifdef __cplusplus
 }

@@ -1,3 +1,4 @@
+/* Opening the device that options name. */
 #include "api/device.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* An objective and its arrays on a device: placing them, evaluating, timing. */
 #include "api/placed.h"
 
 #include <string.h>

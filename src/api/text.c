@@ -1,3 +1,4 @@
+/* kith/text.h: near names, numbers from text, text files. */
 #include "kith/text.h"
 
 #include "core/text.h"

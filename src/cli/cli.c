@@ -1,3 +1,4 @@
+/* What the subcommands share: options, messages, exit statuses. */
 #include "cli/cli.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Images from files, prepared as a model wants them. */
 #include "cli/images.h"
 
 #include <stdio.h>

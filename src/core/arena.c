@@ -1,3 +1,4 @@
+/* Arenas: blocks that are filled from the front and freed together. */
 #include "core/arena.h"
 
 #include <stdarg.h>

@@ -127,6 +127,10 @@ struct ki_kernel {
     ki_backend *backend;
 };
 
+/* For backends: a zeroed kernel of so many bytes, whose struct begins with ki_kernel; ret_kernel points to a pointer. */
+kith_status ki_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes, void *ret_kernel,
+                          kith_error *err);
+
 typedef enum ki_precision { KI_FLOAT32, KI_BF16 } ki_precision;
 
 /* How a backend is opened; all zero is the plain case. */
@@ -182,6 +186,9 @@ typedef struct ki_optim_step {
     int n_runs;
     const ki_optim_run *runs; /* host memory, borrowed for the call; pointers inside are the backend's */
 } ki_optim_step;
+
+/* `scale` of a step whose clock and norms the host can read. */
+double ki_optim_scale(const ki_optim_step *step);
 
 /* Images as a loader hands them out, to be cut, mirrored and normalised into a network's input: channel k
  * of the input is (pixel - mean[k]) * factor[k], the difference first, both in float. */
@@ -270,7 +277,7 @@ typedef struct ki_backend_type {
      * (ki_params_new sees to it). */
     bool can_merge_convs;
     /* `pool` takes averages over a padding of param[KI_B] [c], where that is bound, instead of zeros. The planner
-     * then lets an average pool and the 1x1 convolution behind it change places (nn/swap.c). */
+     * then lets an average pool and the 1x1 convolution behind it change places (nn/plan/swap.c). */
     bool can_pad_pools;
     /* A 1x1 convolution of multiples of KI_SLICE_ALIGN channels can add its source's gradient to that of another
      * consumer: the two need not be joined. */

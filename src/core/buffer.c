@@ -1,6 +1,6 @@
+/* Bytes that grow, text printed into them, escaping and base64. */
 #include "core/buffer.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,23 +29,28 @@ void ki_buffer_add(ki_buffer *b, const void *bytes, size_t n) {
     b->n += n;
 }
 
-void ki_buffer_put(ki_buffer *b, const char *fmt, ...) {
+void ki_buffer_vput(ki_buffer *b, const char *fmt, va_list ap) {
     char line[512];
+    va_list again;
+    va_copy(again, ap);
+    const int n = vsnprintf(line, sizeof line, fmt, ap);
+    if (n >= 0 && (size_t)n < sizeof line) {
+        ki_buffer_add(b, line, (size_t)n);
+    } else if (n >= 0) {
+        char *to = make_room(b, (size_t)n + 1);
+        if (to) {
+            vsnprintf(to, (size_t)n + 1, fmt, again);
+            b->n += (size_t)n;
+        }
+    }
+    va_end(again);
+}
+
+void ki_buffer_put(ki_buffer *b, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    const int n = vsnprintf(line, sizeof line, fmt, ap);
+    ki_buffer_vput(b, fmt, ap);
     va_end(ap);
-    if (n < 0) return;
-    if ((size_t)n < sizeof line) {
-        ki_buffer_add(b, line, (size_t)n);
-        return;
-    }
-    char *to = make_room(b, (size_t)n + 1);
-    if (!to) return;
-    va_start(ap, fmt);
-    vsnprintf(to, (size_t)n + 1, fmt, ap);
-    va_end(ap);
-    b->n += (size_t)n;
 }
 
 void ki_buffer_escaped(ki_buffer *b, const char *text) {

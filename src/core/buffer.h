@@ -6,6 +6,7 @@
 #ifndef KI_BUFFER_H
 #define KI_BUFFER_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -22,6 +23,7 @@ void ki_buffer_release(ki_buffer *buffer);
 
 void ki_buffer_add(ki_buffer *buffer, const void *bytes, size_t n);
 void ki_buffer_put(ki_buffer *buffer, const char *fmt, ...) KITH_PRINTF(2, 3);
+void ki_buffer_vput(ki_buffer *buffer, const char *fmt, va_list ap) KITH_PRINTF(2, 0);
 /* Text inside HTML, SVG or an attribute's double quotes: & < > " ' as entities, control characters and
  * what is no UTF-8 as U+FFFD. */
 void ki_buffer_escaped(ki_buffer *buffer, const char *text);

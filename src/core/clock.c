@@ -1,3 +1,4 @@
+/* Seconds from a clock that only goes forward. */
 #include "core/clock.h"
 
 #include <time.h>

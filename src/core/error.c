@@ -1,3 +1,4 @@
+/* Status names and texts; filling in an error. */
 #include "core/error.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Names of ops. */
 #include "core/op.h"
 
 const char *ki_op_name(ki_op_kind kind) {

@@ -1,3 +1,4 @@
+/* Options tables: defaults, parsing, and their text for lists. */
 #include "core/option.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Loops over the one pool of threads. */
 #include "core/parallel.h"
 
 #include <omp.h>

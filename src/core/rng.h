@@ -1,5 +1,4 @@
-/* Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random
- * numbers: as easy as 1, 2, 3", SC 2011).
+/* Counter-based random numbers, made of Philox (philox.h).
  *
  * A stream is named by (seed, purpose, a, b), for instance (seed, KI_RNG_DROPOUT, step, node): the
  * numbers depend on the name and the position alone, never on threads or on what was drawn before.
@@ -8,6 +7,8 @@
 #define KI_RNG_H
 
 #include <stdint.h>
+
+#include "core/philox.h"
 
 typedef enum ki_rng_purpose {
     KI_RNG_INIT = 1, /* parameter initialisation */
@@ -31,9 +32,6 @@ typedef struct ki_rng {
     uint32_t block[4];
     int n_left; /* words of block not yet handed out */
 } ki_rng;
-
-/* The block of four words at a counter: the function everything else is made of. */
-void ki_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret_words[4]);
 
 ki_rng ki_rng_at(uint64_t seed, ki_rng_purpose purpose, uint32_t a, uint32_t b);
 

@@ -1,3 +1,4 @@
+/* Shapes, number types, and conversions of half floats. */
 #include "core/tensor.h"
 
 #include <stdio.h>

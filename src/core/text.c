@@ -1,9 +1,12 @@
+/* Names that are near, numbers from and to text, UTF-8. */
 #include "core/text.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <locale.h>
+#include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,4 +96,49 @@ size_t ki_utf8_next(const char *s, size_t n) {
     if (b[0] == 0xf0 && b[1] < 0x90) return 0; /* overlong */
     if (b[0] == 0xf4 && b[1] > 0x8f) return 0; /* beyond U+10FFFF */
     return length;
+}
+
+const char *ki_number_text(double value, int digits, char buf[KI_NUMBER_TEXT]) {
+    const double size = fabs(value);
+    if (size == 0) return snprintf(buf, KI_NUMBER_TEXT, "0"), buf;
+    if (size >= 1e7 || size < 1e-3) {
+        snprintf(buf, KI_NUMBER_TEXT, "%.*e", digits - 1, value);
+        char *e = strchr(buf, 'e'), *from = e ? e + 1 : NULL; /* 1.0e-05 becomes 1e-5 */
+        if (!e) return buf;
+        char sign = *from == '-' ? '-' : '\0';
+        from += *from == '-' || *from == '+';
+        from += strspn(from, "0");
+        char exponent[8];
+        snprintf(exponent, sizeof exponent, "%.6s", from);
+        char *end = e;
+        while (memchr(buf, '.', (size_t)(end - buf)) && (end[-1] == '0' || end[-1] == '.')) {
+            const bool was_point = *--end == '.';
+            if (was_point) break;
+        }
+        snprintf(end, KI_NUMBER_TEXT - (size_t)(end - buf), sign ? "e-%s" : "e%s", exponent);
+        return buf;
+    }
+    const int places = digits - 1 - (int)floor(log10(size));
+    snprintf(buf, KI_NUMBER_TEXT, "%.*f", places > 0 ? places : 0, value);
+    if (strchr(buf, '.')) {
+        size_t n = strlen(buf);
+        while (buf[n - 1] == '0') n--;
+        if (buf[n - 1] == '.') n--;
+        buf[n] = '\0';
+    }
+    return buf;
+}
+
+const char *ki_count_text(double value, char buf[KI_NUMBER_TEXT]) {
+    char digits[KI_NUMBER_TEXT];
+    if (!(fabs(value) < 1e15)) return ki_number_text(value, 4, buf);
+    const int n = snprintf(digits, sizeof digits, "%.0f", value);
+    int at = 0;
+    for (int i = 0; i < n; i++) {
+        const bool is_third = i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-';
+        if (is_third) buf[at++] = ',';
+        buf[at++] = digits[i];
+    }
+    buf[at] = '\0';
+    return buf;
 }

@@ -1,4 +1,5 @@
-/* Small text helpers: the nearest name for a misspelt one, numbers without the locale, UTF-8. */
+/* Small text helpers: the nearest name for a misspelt one, numbers from text without the locale and to text
+ * for people, UTF-8. */
 #ifndef KI_TEXT_H
 #define KI_TEXT_H
 
@@ -20,5 +21,11 @@ bool ki_parse_int64(const char *text, int64_t *ret);
 /* Bytes of the UTF-8 character at s (n bytes are there), or 0 when it is none: overlong forms,
  * surrogates and numbers beyond U+10FFFF are none. */
 size_t ki_utf8_next(const char *s, size_t n);
+
+enum { KI_NUMBER_TEXT = 32 };
+/* Up to `digits` significant digits, without an exponent where that is readable. Returns buf. Follows the locale. */
+const char *ki_number_text(double value, int digits, char buf[KI_NUMBER_TEXT]);
+/* 12,345. */
+const char *ki_count_text(double value, char buf[KI_NUMBER_TEXT]);
 
 #endif

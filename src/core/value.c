@@ -1,3 +1,4 @@
+/* Trees of a parsed document: building and looking things up. */
 #include "core/value.h"
 
 #include <stdio.h>

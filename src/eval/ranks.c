@@ -1,3 +1,4 @@
+/* Ranks of the relevant items of every query, exactly, in one pass over all pairs. */
 #include "eval/ranks.h"
 
 #include <math.h>

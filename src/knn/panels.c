@@ -1,3 +1,4 @@
+/* Making and scoring panels of rows. */
 #include "knn/panels.h"
 
 #include <float.h>

@@ -1,3 +1,4 @@
+/* Lists made in float32 put into the order of float64 scores. */
 #include "knn/refine.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Reading rows of a matrix of any number type. */
 #include "knn/rows.h"
 
 #include <math.h>

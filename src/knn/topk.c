@@ -1,3 +1,4 @@
+/* The running k best: buffers, thresholds, merging. */
 #include "knn/topk.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* The table of backbones, and blocks that several of them use. */
 #include "net/backbone.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Opening a model file: its metadata, options over it, the net with its weights. */
 #include "net/model_file.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Building a net: backbone, pooling, heads, taps. */
 #include "net/net.h"
 
 #include <stdio.h>

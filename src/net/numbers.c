@@ -1,3 +1,4 @@
+/* Lists of numbers from text and to text. */
 #include "net/numbers.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* Reading and writing weights by name, with their shapes checked. */
 #include "net/weights.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Building a graph: one function per op, names, taps. */
 #include "nn/graph.h"
 
 #include <stdio.h>

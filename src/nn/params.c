@@ -1,3 +1,4 @@
+/* The store of parameters: slabs, initial values, copies in and out. */
 #include "nn/params.h"
 
 #include <math.h>

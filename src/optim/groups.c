@@ -1,3 +1,4 @@
+/* Groups of parameters and the multipliers that rules give them. */
 #include "optim/groups.h"
 
 #include <string.h>

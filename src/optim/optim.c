@@ -1,3 +1,4 @@
+/* Optimizers: runs of parameters, the clock, the backend's step, saved states. */
 #include "optim/optim.h"
 
 #include <math.h>

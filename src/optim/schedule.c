@@ -1,3 +1,4 @@
+/* Learning rates by step: parsing a schedule and its value. */
 #include "optim/schedule.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "report/chart.h"
 #include "report/report.h"
 
 /* ---- how the model was chosen ---- */

@@ -1,7 +1,10 @@
+/* Lines over steps as a figure. */
 #include "report/chart.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "core/text.h"
+#include "io/svg.h"
 
 enum { MOST_BUCKETS = 240, MOST_DOTS = 40 };
 
@@ -61,16 +64,16 @@ static ki_axes axes_of(const ki_chart *c) {
 static void put_band(ki_buffer *to, const ki_axes *a, const ki_series *s, int i) {
     const size_t n = n_buckets_of(s);
     if (n == s->n) return;
-    ki_buffer_put(to, "<polygon class=\"band c%d\" points=\"", i);
+    ki_svg_list_open(to, "polygon", "points", "class=\"band c%d\"", i);
     for (size_t b = 0; b < n; b++) {
         const bucket k = bucket_at(s, b, n);
-        ki_buffer_put(to, "%.1f,%.1f ", ki_axes_x(a, k.step), ki_axes_y(a, k.most));
+        ki_svg_point(to, ki_axes_x(a, k.step), ki_axes_y(a, k.most));
     }
     for (size_t b = n; b-- > 0;) {
         const bucket k = bucket_at(s, b, n);
-        ki_buffer_put(to, "%.1f,%.1f ", ki_axes_x(a, k.step), ki_axes_y(a, k.least));
+        ki_svg_point(to, ki_axes_x(a, k.step), ki_axes_y(a, k.least));
     }
-    ki_buffer_put(to, "\"/>\n");
+    ki_svg_list_close(to);
 }
 
 /* The line, with its steps and values for the read-outs. */
@@ -89,26 +92,30 @@ static void put_line(ki_buffer *to, const ki_axes *a, const ki_chart_line *line,
     ki_buffer_put(to, "\" points=\"");
     for (size_t b = 0; b < n; b++) {
         const bucket k = bucket_at(s, b, n);
-        ki_buffer_put(to, "%.1f,%.1f ", ki_axes_x(a, k.step), ki_axes_y(a, k.mean));
+        ki_svg_point(to, ki_axes_x(a, k.step), ki_axes_y(a, k.mean));
     }
-    ki_buffer_put(to, "\"/>\n");
+    ki_svg_list_close(to);
     if (n > MOST_DOTS) return;
-    for (size_t b = 0; b < n; b++)
-        ki_buffer_put(to, "<circle class=\"dot c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\"/>\n", i,
-                      ki_axes_x(a, s->point[b].step), ki_axes_y(a, s->point[b].value));
+    for (size_t b = 0; b < n; b++) {
+        ki_svg_element(to, "circle", "class=\"dot c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\"", i,
+                       ki_axes_x(a, s->point[b].step), ki_axes_y(a, s->point[b].value));
+        ki_buffer_put(to, "\n");
+    }
 }
 
 static void put_mark(ki_buffer *to, const ki_axes *a, const ki_chart *c) {
     if (c->mark_step < 0 || c->mark_step > a->x1) return;
     const double x = ki_axes_x(a, c->mark_step);
     const bool is_left = x > a->w / 2.0;
-    ki_buffer_put(to,
-                  "<path class=\"mark\" d=\"M%.1f %dV%d\"/><text class=\"mark\" x=\"%.1f\" y=\"%d\" "
-                  "text-anchor=\"%s\">",
-                  x, a->top, a->h - a->bottom, x + (is_left ? -5 : 5), a->h - a->bottom - 7,
-                  is_left ? "end" : "start");
-    ki_buffer_escaped(to, c->mark);
-    ki_buffer_put(to, "</text>\n");
+    ki_svg_element(to, "path", "class=\"mark\" d=\"M%.1f %dV%d\"", x, a->top, a->h - a->bottom);
+    ki_svg_text(to, c->mark, "class=\"mark\" x=\"%.1f\" y=\"%d\" text-anchor=\"%s\"", x + (is_left ? -5 : 5),
+                a->h - a->bottom - 7, is_left ? "end" : "start");
+}
+
+void ki_chart_key(ki_buffer *to, int i) {
+    ki_buffer_put(to, "<svg class=\"key\" viewBox=\"0 0 24 8\" aria-hidden=\"true\">");
+    ki_svg_element(to, "path", "class=\"line c%d\" d=\"M0 4H24\"", i);
+    ki_buffer_put(to, "</svg>");
 }
 
 static void put_last(ki_buffer *to, const ki_series *s, double scale) {
@@ -126,10 +133,8 @@ static void put_head(ki_buffer *to, const ki_chart *c, const ki_axes *a) {
     if (c->n_lines > 1) {
         ki_buffer_put(to, "<span class=\"legend\">");
         for (int i = 0; i < c->n_lines; i++) {
-            ki_buffer_put(to,
-                          "<span><svg class=\"key\" viewBox=\"0 0 24 8\" aria-hidden=\"true\"><path "
-                          "class=\"line c%d\" d=\"M0 4H24\"/></svg>",
-                          i);
+            ki_buffer_put(to, "<span>");
+            ki_chart_key(to, i);
             ki_buffer_escaped(to, c->line[i].name);
             put_last(to, c->line[i].series, a->scale_y);
             ki_buffer_put(to, "</span> ");
@@ -149,11 +154,13 @@ void ki_chart_put(ki_buffer *to, const ki_chart *c) {
     const ki_axes a = axes_of(c);
     ki_buffer_put(to, "<figure class=\"%s\">\n", c->is_wide ? "wide" : "panel");
     put_head(to, c, &a);
-    ki_axes_put(to, &a, c->title, "chart");
+    ki_svg_open_in_page(to, "chart", a.w, a.h, c->title);
+    ki_axes_put(to, &a);
     put_mark(to, &a, c);
     for (int i = 0; i < c->n_lines; i++) put_band(to, &a, c->line[i].series, i);
     for (int i = 0; i < c->n_lines; i++) put_line(to, &a, c->line + i, i);
-    ki_buffer_put(to, "</svg>\n<p class=\"readout\"></p>\n");
+    ki_svg_close(to);
+    ki_buffer_put(to, "<p class=\"readout\"></p>\n");
     if (n_not_finite(c) > 0)
         ki_buffer_put(to, "<p class=\"warn\">%lld logged values were not finite and are left out.</p>\n",
                       (long long)n_not_finite(c));

@@ -9,7 +9,7 @@
 #include "core/buffer.h"
 #include "report/series.h"
 
-enum { KI_MOST_LINES = 8, KI_NUMBER_TEXT = 32 };
+enum { KI_MOST_LINES = 8 };
 
 typedef struct ki_chart_line {
     const char *name;
@@ -41,22 +41,7 @@ typedef struct ki_histogram {
 /* Each kind by its share of all its own pairs. */
 void ki_histogram_put(ki_buffer *to, const ki_histogram *histogram);
 
-/* Up to `digits` significant digits, without an exponent where that is readable. Returns buf. */
-const char *ki_number_text(double value, int digits, char buf[KI_NUMBER_TEXT]);
-/* 12,345. */
-const char *ki_count_text(double value, char buf[KI_NUMBER_TEXT]);
-
-/* The drawing's axes, shared by both kinds of chart. Positions are in pixels of the SVG. */
-typedef struct ki_axes {
-    int w, h, left, right, top, bottom;
-    double x0, x1, y0, y1; /* ranges; already log10 where is_log_y, is_log_x */
-    bool is_log_y, is_log_x;
-    double scale_y; /* shown = value * scale_y: 100 for percent */
-} ki_axes;
-
-double ki_axes_x(const ki_axes *axes, double x);
-double ki_axes_y(const ki_axes *axes, double y);
-/* The opening <svg>, grid lines and numbers; the caller closes the element. */
-void ki_axes_put(ki_buffer *to, const ki_axes *axes, const char *label, const char *kind);
+/* A short piece of line i for legends. */
+void ki_chart_key(ki_buffer *to, int i);
 
 #endif

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "kith/knn.h"
-#include "report/chart.h"
 #include "report/report.h"
 #include "report/thumbnail.h"
 

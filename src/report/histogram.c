@@ -1,5 +1,8 @@
+/* Histograms of two kinds of pairs as a figure. */
 #include <math.h>
 
+#include "core/text.h"
+#include "io/svg.h"
 #include "report/chart.h"
 
 static double sum_of(const double *count, size_t n) {
@@ -21,11 +24,12 @@ static double most_share(const ki_histogram *h) {
 static void put_stairs(ki_buffer *to, const ki_axes *a, const ki_histogram *h, int kind, const char *class_) {
     const double *count = h->count[kind], sum = sum_of(count, h->n_bins);
     if (!(sum > 0)) return;
-    ki_buffer_put(to, "<path class=\"%s c%d\" d=\"M%.1f %.1f", class_, kind, ki_axes_x(a, h->edge[0]),
-                  ki_axes_y(a, 0));
+    ki_svg_list_open(to, "path", "d", "class=\"%s c%d\"", class_, kind);
+    ki_buffer_put(to, "M%.1f %.1f", ki_axes_x(a, h->edge[0]), ki_axes_y(a, 0));
     for (size_t i = 0; i < h->n_bins; i++)
         ki_buffer_put(to, "V%.1fH%.1f", ki_axes_y(a, count[i] / sum), ki_axes_x(a, h->edge[i + 1]));
-    ki_buffer_put(to, "V%.1f\"/>\n", ki_axes_y(a, 0));
+    ki_buffer_put(to, "V%.1f", ki_axes_y(a, 0));
+    ki_svg_list_close(to);
 }
 
 void ki_histogram_put(ki_buffer *to, const ki_histogram *h) {
@@ -41,19 +45,20 @@ void ki_histogram_put(ki_buffer *to, const ki_histogram *h) {
     ki_buffer_put(to, "</b><span class=\"legend\">");
     for (int kind = 0; kind < 2; kind++) {
         char text[KI_NUMBER_TEXT];
-        ki_buffer_put(to,
-                      "<span><svg class=\"key\" viewBox=\"0 0 24 8\" aria-hidden=\"true\"><path class=\"line "
-                      "c%d\" d=\"M0 4H24\"/></svg>%s <span class=\"last\">%s</span></span> ",
-                      kind, names[kind], ki_count_text(sum_of(h->count[kind], h->n_bins), text));
+        ki_buffer_put(to, "<span>");
+        ki_chart_key(to, kind);
+        ki_buffer_put(to, "%s <span class=\"last\">%s</span></span> ", names[kind],
+                      ki_count_text(sum_of(h->count[kind], h->n_bins), text));
     }
     ki_buffer_put(to, "</span></figcaption>\n");
-    ki_axes_put(to, &a, h->title, "chart");
+    ki_svg_open_in_page(to, "chart", a.w, a.h, h->title);
+    ki_axes_put(to, &a);
     for (int kind = 1; kind >= 0; kind--) put_stairs(to, &a, h, kind, "band");
     for (int kind = 1; kind >= 0; kind--) put_stairs(to, &a, h, kind, "line");
-    ki_buffer_put(to, "<text class=\"label\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">",
-                  (a.w + a.left - a.right) / 2, a.h - 6);
-    ki_buffer_escaped(to, h->axis);
-    ki_buffer_put(to, "</text>\n</svg>\n<p class=\"quiet\">");
+    ki_svg_text(to, h->axis, "class=\"label\" x=\"%d\" y=\"%d\" text-anchor=\"middle\"",
+                (a.w + a.left - a.right) / 2, a.h - 6);
+    ki_svg_close(to);
+    ki_buffer_put(to, "<p class=\"quiet\">");
     ki_buffer_escaped(to, h->caption);
     ki_buffer_put(to, "</p>\n</figure>\n");
 }

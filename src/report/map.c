@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "eval/drawing.h"
-#include "report/chart.h"
+#include "core/text.h"
+#include "io/svg.h"
+#include "map/drawing.h"
 #include "report/report.h"
 #include "report/thumbnail.h"
 
@@ -66,8 +67,8 @@ static kith_status make_map(map *m, kith_error *err) {
     return ki_drawing_init(&from, &m->drawing, &ignored, err);
 }
 
-static void put_title(map *m, int64_t i) {
-    ki_buffer *to = m->report->to;
+static void put_title(void *user, int64_t i, ki_buffer *to) {
+    const map *m = user;
     ki_buffer_put(to, "<title>class %lld", (long long)m->label[i]);
     if (m->path) {
         const char *slash = strrchr(m->path[i], '/');
@@ -77,36 +78,18 @@ static void put_title(map *m, int64_t i) {
     ki_buffer_put(to, "</title>");
 }
 
-/* Dots first, pictures above them. */
+static void put_uri(void *user, const uint8_t *rgb, int size, ki_buffer *to) {
+    map *m = user;
+    ki_thumbnail_uri(&m->thumbnails, rgb, size, to);
+}
+
 static void put_map(map *m) {
     ki_buffer *to = m->report->to;
-    const ki_drawing *d = &m->drawing;
-    const double half = SIDE / 2.0;
-    ki_buffer_put(
-        to, "<svg class=\"map\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"map of test embeddings\">\n",
-        d->size, d->size);
-    for (int64_t i = 0; i < d->n_marks; i++) {
-        const ki_mark *k = d->mark + i;
-        if (k->thumbnail >= 0) continue;
-        ki_buffer_put(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"#%02x%02x%02x\">", k->x, k->y,
-                      d->radius, k->colour[0], k->colour[1], k->colour[2]);
-        put_title(m, i);
-        ki_buffer_put(to, "</circle>\n");
-    }
-    for (int64_t i = 0; i < d->n_marks && to->status == KITH_OK; i++) {
-        const ki_mark *k = d->mark + i;
-        if (k->thumbnail < 0) continue;
-        ki_buffer_put(to, "<g>");
-        put_title(m, i);
-        ki_buffer_put(to,
-                      "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" fill=\"#%02x%02x%02x\"/>"
-                      "<image x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" href=\"",
-                      k->x - half - 2, k->y - half - 2, SIDE + 4, SIDE + 4, k->colour[0], k->colour[1],
-                      k->colour[2], k->x - half, k->y - half, (int)SIDE, (int)SIDE);
-        ki_thumbnail_uri(&m->thumbnails, d->rgb + (size_t)k->thumbnail * SIDE * SIDE * 3, SIDE, to);
-        ki_buffer_put(to, "\"/></g>\n");
-    }
-    ki_buffer_put(to, "</svg>\n");
+    const ki_drawing_style style = {
+        .n_places = 1, .border = 2, .put_title = put_title, .put_uri = put_uri, .user = m};
+    ki_svg_open_in_page(to, "map", m->drawing.size, m->drawing.size, "map of test embeddings");
+    ki_drawing_marks(&m->drawing, &style, to);
+    ki_svg_close(to);
 }
 
 kith_status ki_report_map(ki_report *r) {

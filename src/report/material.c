@@ -1,3 +1,4 @@
+/* Reading what a run left in its folder; what is damaged is noted and left out. */
 #include "report/material.h"
 
 #include <dirent.h>
@@ -62,7 +63,7 @@ static bool is_there(const char *path) {
 }
 
 /* Turn a failure into a note; no memory stays a failure. */
-static kith_status note(ki_material *run, ki_part part, kith_status status, kith_error *why,
+static kith_status note(ki_material *run, ki_material_part part, kith_status status, kith_error *why,
                         kith_error *err) {
     if (status == KITH_OK) return KITH_OK;
     if (status == KITH_ENOMEM) {
@@ -73,14 +74,14 @@ static kith_status note(ki_material *run, ki_part part, kith_status status, kith
     return run->note[part] ? KITH_OK : ki_fail_memory(err, sizeof why->message, "a note");
 }
 
-static kith_status note_absent(ki_material *run, ki_part part, kith_error *err) {
+static kith_status note_absent(ki_material *run, ki_material_part part, kith_error *err) {
     run->note[part] = ki_arena_printf(&run->arena, "the run folder has no %s%s", part_file[part],
                                       part == KI_PART_TEST ? " folder" : "");
     run->is_absent[part] = true;
     return run->note[part] ? KITH_OK : ki_fail_memory(err, 64, "a note");
 }
 
-static kith_status read_json(ki_material *run, const char *path, ki_part part, const ki_value **ret,
+static kith_status read_json(ki_material *run, const char *path, ki_material_part part, const ki_value **ret,
                              kith_error *err) {
     kith_error why = {0};
     ki_value *root = NULL;
@@ -225,7 +226,7 @@ static kith_status find_sub_runs(ki_material *run, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status read_part(ki_material *run, ki_part part, kith_error *err) {
+static kith_status read_part(ki_material *run, ki_material_part part, kith_error *err) {
     char path[LONGEST_PATH];
     KI_TRY(path_of(run, part_file[part], path, err));
     if (!is_there(path)) return note_absent(run, part, err);
@@ -250,7 +251,7 @@ kith_status ki_material_read(const char *folder, bool is_whole, ki_material *ret
     if (!(run.folder = ki_strdup(folder))) return ki_fail_memory(err, strlen(folder), "a folder's name");
     KI_CHECK(find_sub_runs(&run, err));
     bool has_any = run.n_sub_runs > 0;
-    for (ki_part part = 0; part < KI_N_PARTS; part++) {
+    for (ki_material_part part = 0; part < KI_N_PARTS; part++) {
         if (!is_whole && part >= KI_PART_TEST) break;
         KI_CHECK(read_part(&run, part, err));
         char path[LONGEST_PATH];

@@ -11,7 +11,7 @@
 #include "report/series.h"
 
 /* What a note is about. */
-typedef enum ki_part {
+typedef enum ki_material_part {
     KI_PART_LOG,    /* log.jsonl */
     KI_PART_RESULT, /* result.json */
     KI_PART_CARD,   /* run.json */
@@ -19,7 +19,7 @@ typedef enum ki_part {
     KI_PART_TEST,   /* test/ */
     KI_PART_PAIRS,  /* pairs.json */
     KI_N_PARTS,
-} ki_part;
+} ki_material_part;
 
 typedef struct ki_material {
     char *folder;

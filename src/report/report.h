@@ -40,7 +40,7 @@ void ki_report_section_end(ki_report *report);
 void ki_report_left_out(ki_report *report, const char *text);
 /* The same for a part of the folder with a note; nothing without one. What is merely absent is no reason to
  * warn. */
-void ki_report_part(ki_report *report, const ki_material *material, ki_part part);
+void ki_report_part(ki_report *report, const ki_material *material, ki_material_part part);
 
 /* Metrics by their place in a result ("recall.1") and as people write them ("R@1"); the order they are
  * shown in. NULL past the end. */

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/chart.h"
 #include "report/report.h"
 
 static const ki_metric_name metrics[] = {{"recall.1", "R@1"},

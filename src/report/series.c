@@ -1,3 +1,4 @@
+/* Curves from the lines of a log. */
 #include "report/series.h"
 
 #include <math.h>

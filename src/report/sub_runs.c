@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/chart.h"
+#include "core/text.h"
 #include "report/report.h"
 
 enum { N_COLUMNS = 5 };

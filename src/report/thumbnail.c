@@ -1,3 +1,4 @@
+/* Reading, cutting and encoding small pictures. */
 #include "report/thumbnail.h"
 
 #include <string.h>

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "io/svg.h"
 #include "reproduce/page.h"
 
 enum {
     MOST_LINES = 6,
     MOST_POINTS = 128,
-    MOST_MARKS = 12,
     WIDTH = 760,
     HEIGHT = 300,
     PANEL = 320,
@@ -61,38 +61,27 @@ static line mean_curve(const ki_list *list, const ki_outcomes *all, const char *
     return mean;
 }
 
-/* A round distance between grid lines, about a fifth of the range. */
-static double round_step(double range) {
-    const double ten = pow(10, floor(log10(range / 5))), part = range / 5 / ten;
-    return ten * (part < 1.5 ? 1 : part < 3.5 ? 2 : part < 7.5 ? 5 : 10);
-}
-
-typedef struct frame {
-    double x0, x1, y0, y1, left;
-} frame;
-
-static double x_of(const frame *f, double x) { return f->left + (x - f->x0) / (f->x1 - f->x0) * PANEL; }
-static double y_of(const frame *f, double y) {
-    return TOP + (f->y1 - y) / (f->y1 - f->y0) * (HEIGHT - TOP - BOTTOM);
-}
-
-static void put_frame(ki_buffer *to, const frame *f, const char *title) {
-    const double dy = round_step(f->y1 - f->y0), dx = round_step(f->x1 - f->x0);
-    ki_buffer_put(to, "<text class=\"b\" x=\"%.1f\" y=\"%d\">%s</text>\n", f->left, TOP - 10, title);
-    const double first = ceil(f->y0 / dy);
-    for (int i = 0; i <= MOST_MARKS && (first + i) * dy <= f->y1 + 1e-9; i++) {
-        const double y = (first + i) * dy;
-        ki_buffer_put(to,
-                      "<path class=\"g\" d=\"M%.1f %.1fh%d\"/><text x=\"%.1f\" y=\"%.1f\" "
-                      "text-anchor=\"end\">%.0f</text>\n",
-                      f->left, y_of(f, y), (int)PANEL, f->left - 6, y_of(f, y) + 4, 100 * y);
+static void put_frame(ki_buffer *to, const ki_axes *a, const char *title) {
+    const double left = a->left;
+    double tick[KI_MOST_TICKS];
+    char text[32];
+    ki_svg_text(to, title, "class=\"b\" x=\"%.1f\" y=\"%d\"", left, TOP - 10);
+    int n = ki_axes_ticks(a->y0, a->y1, false, 5, tick);
+    for (int i = 0; i < n; i++) {
+        const double y = ki_axes_y(a, tick[i]);
+        snprintf(text, sizeof text, "%.0f", 100 * tick[i]);
+        ki_svg_element(to, "path", "class=\"g\" d=\"M%.1f %.1fh%d\"", left, y, (int)PANEL);
+        ki_svg_text(to, text, "x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\"", left - 6, y + 4);
     }
-    for (int i = 0; i <= MOST_MARKS && f->x0 + i * dx <= f->x1 + 1e-9; i++)
-        ki_buffer_put(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n",
-                      x_of(f, f->x0 + i * dx), HEIGHT - BOTTOM + 18, f->x0 + i * dx);
+    n = ki_axes_ticks(a->x0, a->x1, false, 5, tick);
+    for (int i = 0; i < n; i++) {
+        snprintf(text, sizeof text, "%.0f", tick[i]);
+        ki_svg_text(to, text, "x=\"%.1f\" y=\"%d\" text-anchor=\"middle\"", ki_axes_x(a, tick[i]),
+                    HEIGHT - BOTTOM + 18);
+    }
 }
 
-static void widen(frame *f, const line *l) {
+static void widen(ki_axes *f, const line *l) {
     for (int k = 0; k < l->n; k++) {
         if (l->step[k] > f->x1) f->x1 = l->step[k];
         if (l->value[k] < f->y0) f->y0 = l->value[k];
@@ -100,13 +89,14 @@ static void widen(frame *f, const line *l) {
     }
 }
 
-static void put_line(ki_buffer *to, const frame *f, const line *l, int i) {
+static void put_line(ki_buffer *to, const ki_axes *a, const line *l, int i) {
     if (l->n == 0) return;
-    ki_buffer_put(to, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\" d=\"",
-                  colours[i], dashes[i]);
+    ki_svg_list_open(to, "path", "d",
+                     "fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"", colours[i],
+                     dashes[i]);
     for (int k = 0; k < l->n; k++)
-        ki_buffer_put(to, "%s%.1f %.1f", k ? "L" : "M", x_of(f, l->step[k]), y_of(f, l->value[k]));
-    ki_buffer_put(to, "\"/>\n");
+        ki_buffer_put(to, "%s%.1f %.1f", k ? "L" : "M", ki_axes_x(a, l->step[k]), ki_axes_y(a, l->value[k]));
+    ki_svg_list_close(to);
 }
 
 bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_curve *curve, ki_buffer *to) {
@@ -114,7 +104,7 @@ bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_c
                                                               "R@1 of seen classes, percent",
                                                               "R@1 of unseen classes, percent"};
     line lines[2][MOST_LINES];
-    frame frames[2];
+    ki_axes frames[2];
     const char *names[MOST_LINES];
     int n = 0;
     bool has_any = false;
@@ -125,16 +115,22 @@ bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_c
     }
     if (!has_any) return false;
     for (int p = 0; p < 2; p++) {
-        frames[p] = (frame){.x1 = 1, .y0 = 1, .y1 = 0, .left = p == 0 ? LEFT : WIDTH - PANEL - 10};
+        const int left = p == 0 ? LEFT : WIDTH - PANEL - 10;
+        frames[p] = (ki_axes){.w = left + PANEL,
+                              .h = HEIGHT,
+                              .left = left,
+                              .top = TOP,
+                              .bottom = BOTTOM,
+                              .x1 = 1,
+                              .y0 = 1,
+                              .y1 = 0};
         for (int i = 0; i < n; i++) widen(&frames[p], &lines[p][i]);
         if (frames[p].y1 <= frames[p].y0) frames[p].y0 = frames[p].y1 - 0.01;
     }
-    ki_buffer_put(
-        to,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
-        "font-size=\"12\">\n<style>text{fill:#555}.b{font-weight:bold}.g{stroke:#8884}@media "
-        "(prefers-color-scheme:dark){text{fill:#bbb}}</style>\n<title>",
-        WIDTH, HEIGHT + 20 * ((n + 2) / 3));
+    ki_svg_open_file(to, WIDTH, HEIGHT + 20 * ((n + 2) / 3), "font-family=\"sans-serif\" font-size=\"12\"");
+    ki_buffer_put(to,
+                  "<style>text{fill:#555}.b{font-weight:bold}.g{stroke:#8884}@media "
+                  "(prefers-color-scheme:dark){text{fill:#bbb}}</style>\n<title>");
     ki_buffer_escaped(to, curve->title);
     ki_buffer_put(to, "</title>\n");
     for (int p = 0; p < 2; p++) {
@@ -143,13 +139,12 @@ bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_c
     }
     for (int i = 0; i < n; i++) {
         const int x = LEFT + i % 3 * 240, y = HEIGHT + 12 + 20 * (i / 3);
-        ki_buffer_put(to,
-                      "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\" "
-                      "d=\"M%d %dh28\"/><text x=\"%d\" y=\"%d\">",
-                      colours[i], dashes[i], x, y - 4, x + 34, y);
-        ki_buffer_escaped(to, names[i]);
-        ki_buffer_put(to, "</text>\n");
+        ki_svg_element(
+            to, "path",
+            "fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\" d=\"M%d %dh28\"",
+            colours[i], dashes[i], x, y - 4);
+        ki_svg_text(to, names[i], "x=\"%d\" y=\"%d\"", x + 34, y);
     }
-    ki_buffer_put(to, "</svg>\n");
+    ki_svg_close(to);
     return true;
 }

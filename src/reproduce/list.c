@@ -1,3 +1,4 @@
+/* Reading a list of rows and checking that its references exist. */
 #include "reproduce/list.h"
 
 #include <math.h>

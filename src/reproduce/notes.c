@@ -1,3 +1,4 @@
+/* Text of a page that people wrote, kept in blocks by name. */
 #include <string.h>
 
 #include "core/alloc.h"

@@ -1,3 +1,4 @@
+/* Writing and reading outcomes. */
 #include "reproduce/outcome.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* Means, spreads and comparisons of rows over seeds. */
 #include "reproduce/sample.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/kernels.h"
+#include "backend/cuda/norm/kernels.h"
 #include "support/op_check.h"
 #include "support/testing.h"
 

@@ -1,3 +1,4 @@
+/* Memory: alignment, counting, overflow, failure on demand. */
 #include "core/alloc.h"
 
 #include <string.h>

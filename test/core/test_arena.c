@@ -1,3 +1,4 @@
+/* Arenas: pieces apart, all given back, no memory. */
 #include "core/arena.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Buffers: escaping, base64, long lines, no memory. */
 #include <stdio.h>
 #include <string.h>
 

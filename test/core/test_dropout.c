@@ -1,3 +1,4 @@
+/* The dropout mask: its stream, its rate, steps and nodes apart. */
 #include "core/dropout.h"
 
 #include "support/testing.h"

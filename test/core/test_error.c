@@ -1,3 +1,4 @@
+/* Errors: names, texts, one line, a hint, prefixes. */
 #include "core/error.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Log lines reach the callback, from the level on. */
 #include "core/log.h"
 
 #include <stdio.h>

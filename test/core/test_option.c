@@ -1,3 +1,4 @@
+/* Options tables: defaults, every type, wrong values named. */
 #include "core/option.h"
 
 #include <string.h>

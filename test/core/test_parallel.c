@@ -1,3 +1,4 @@
+/* Parallel loops: every item once, nesting, thread counts. */
 #include "core/parallel.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* Random numbers: published answers, streams, evenness, moments. */
 #include "core/rng.h"
 
 #include "support/testing.h"

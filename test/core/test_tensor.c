@@ -1,3 +1,4 @@
+/* Shapes and number types. */
 #include "core/tensor.h"
 
 #include <math.h>

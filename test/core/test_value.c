@@ -1,3 +1,4 @@
+/* Trees of documents: lookup, order, long lists, no memory. */
 #include "core/value.h"
 
 #include <stdio.h>

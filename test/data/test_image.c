@@ -1,3 +1,4 @@
+/* Images: the corpus, refusals, limits, round trips. */
 #include "data/image/image.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* Transforms: resizing as Pillow does, crops, boxes, statistics. */
 #include "data/transform/transform.h"
 
 #include <math.h>

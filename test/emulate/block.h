@@ -1,3 +1,4 @@
+/* Running blocks of an emulated kernel, one fiber per thread. */
 #ifndef KI_EMULATE_BLOCK_H
 #define KI_EMULATE_BLOCK_H
 

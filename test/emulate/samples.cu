@@ -1,3 +1,4 @@
+/* Small kernels that show what the emulator must do right. */
 #include "emulate/samples.h"
 
 #include "backend/cuda/channels.cuh"

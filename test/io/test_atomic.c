@@ -1,3 +1,4 @@
+/* Atomic files: the old one until commit, temporaries, permissions, failures. */
 #include "io/atomic.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* Conversions between number types: rounding, ranges, counts. */
 #include <math.h>
 #include <string.h>
 

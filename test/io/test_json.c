@@ -1,3 +1,4 @@
+/* JSON written and read: numbers come back, locale, misuse, refusals. */
 #include "io/json.h"
 
 #include <float.h>

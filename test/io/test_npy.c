@@ -1,3 +1,4 @@
+/* .npy: round trips, numpy's own files, cut files, refusals. */
 #include "io/npy.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* safetensors: round trips, equal bytes, cut files, refusals. */
 #include "io/tensors.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* YAML: a recipe, error lines, large documents, no memory. */
 #include "io/yaml.h"
 
 #include <stdio.h>

@@ -73,48 +73,11 @@ static void test_many_curves_are_bounded(void **state) {
     ki_log_release(&log);
 }
 
-static void test_numbers(void **state) {
-    (void)state;
-    static const struct {
-        double value;
-        int digits;
-        const char *text;
-    } rows[] = {{0, 4, "0"},
-                {1, 4, "1"},
-                {0.5, 4, "0.5"},
-                {4307.23, 4, "4307"},
-                {43072.3, 4, "43072"},
-                {0.1602, 4, "0.1602"},
-                {1e-4, 4, "1e-4"},
-                {2.5e-7, 4, "2.5e-7"},
-                {1e7, 4, "1e7"},
-                {-3.25, 2, "-3.2"},
-                {123456789, 4, "1.235e8"},
-                {1e-300, 3, "1e-300"},
-                {99.96, 3, "100"},
-                {1000, 4, "1000"},
-                {20, 4, "20"}};
-    for (size_t i = 0; i < N_ROWS(rows); i++) {
-        char buf[KI_NUMBER_TEXT];
-        assert_string_equal(ki_number_text(rows[i].value, rows[i].digits, buf), rows[i].text);
-    }
-    static const struct {
-        double value;
-        const char *text;
-    } counts[] = {{0, "0"},          {999, "999"}, {1000, "1,000"}, {1234567, "1,234,567"},
-                  {-1000, "-1,000"}, {100, "100"}, {-100, "-100"}};
-    for (size_t i = 0; i < N_ROWS(counts); i++) {
-        char buf[KI_NUMBER_TEXT];
-        assert_string_equal(ki_count_text(counts[i].value, buf), counts[i].text);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_are_places),
         cmocka_unit_test(test_going_back_replaces),
         cmocka_unit_test(test_many_curves_are_bounded),
-        cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

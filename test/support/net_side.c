@@ -1,3 +1,4 @@
+/* A network on one backend, fed and compared. */
 #include "support/net_side.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reading case files, and running one op of a case. */
 #include "support/op_case.h"
 
 #include <ctype.h>

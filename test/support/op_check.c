@@ -1,3 +1,4 @@
+/* Checks of an op's results. */
 #include "support/op_check.h"
 
 #include <stdio.h>

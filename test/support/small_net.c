@@ -1,3 +1,4 @@
+/* The small network's graph. */
 #include "support/small_net.h"
 
 #include "core/rng.h"

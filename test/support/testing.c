@@ -1,3 +1,4 @@
+/* Folders, files, programs and numbers for tests. */
 #include "support/testing.h"
 
 #include <ftw.h>

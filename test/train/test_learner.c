@@ -1,3 +1,4 @@
+/* Learners: the loss falls, accumulation, resumed bits, no allocation. */
 #include "train/learning.h"
 
 #include <math.h>

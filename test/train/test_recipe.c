@@ -1,3 +1,4 @@
+/* Recipes: what is read, what is refused, printed and read back. */
 #include "train/recipe.h"
 
 #include <stdio.h>

@@ -85,16 +85,6 @@ kith_status cpu_run(cpu_backend *cpu, const_dnnl_primitive_t primitive, int n_ar
     return KITH_OK;
 }
 
-kith_status cpu_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes, void *ret_kernel,
-                           kith_error *err) {
-    ki_kernel *kernel = NULL;
-    KI_TRY(ki_zalloc_or(&kernel, 1, bytes, "a kernel", err));
-    kernel->type = type;
-    kernel->backend = backend;
-    memcpy(ret_kernel, &kernel, sizeof kernel);
-    return KITH_OK;
-}
-
 static void cpu_close(ki_backend *backend) {
     cpu_backend *cpu = cpu_of(backend);
     dnnl_primitive_attr_destroy(cpu->attr);

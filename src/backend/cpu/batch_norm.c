@@ -55,7 +55,7 @@ static kith_status bn_create(ki_backend *backend, const ki_kernel_spec *spec, ki
                              ki_kernel **ret_kernel, kith_error *err) {
     bn *k = NULL;
     kith_status status = KITH_OK;
-    KI_TRY(cpu_kernel_new(backend, &cpu_batch_norm, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, &cpu_batch_norm, sizeof *k, &k, err));
     k->attr = spec->attr->bn;
     k->c = spec->dst.shape.dim[1];
     k->n_each = spec->dst.shape.dim[0] * spec->dst.shape.dim[2] * spec->dst.shape.dim[3];

@@ -20,7 +20,7 @@ static void concat_free(ki_kernel *kernel) { ki_free(kernel); }
 static kith_status concat_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                  ki_kernel **ret_kernel, kith_error *err) {
     concat *k = NULL;
-    KI_TRY(cpu_kernel_new(backend, &cpu_concat, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, &cpu_concat, sizeof *k, &k, err));
     k->n_src = spec->n_src;
     k->mb = spec->dst.shape.dim[0];
     k->c_total = spec->dst.shape.dim[1];

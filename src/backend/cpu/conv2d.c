@@ -115,7 +115,7 @@ static size_t scratch_needed(const conv *k) {
 static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                ki_kernel **ret_kernel, kith_error *err) {
     conv *k = NULL;
-    KI_TRY(cpu_kernel_new(backend, &cpu_conv2d, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, &cpu_conv2d, sizeof *k, &k, err));
     k->attr = spec->attr->conv;
     k->ic = spec->src[0].shape.dim[1];
     k->has_relu = spec->has_relu;

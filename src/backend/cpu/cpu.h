@@ -48,10 +48,6 @@ kith_status cpu_reorder(cpu_backend *cpu, const dnnl_memory_desc_t *from, const 
 kith_status cpu_run(cpu_backend *cpu, const_dnnl_primitive_t primitive, int n_args,
                     const dnnl_exec_arg_t *args, kith_error *err);
 
-/* Allocate a kernel whose struct begins with ki_kernel. */
-kith_status cpu_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes, void *ret_kernel,
-                           kith_error *err);
-
 /* dst[i] += src[i]. */
 void cpu_accumulate(float *dst, const float *src, int64_t n);
 

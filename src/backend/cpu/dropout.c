@@ -18,7 +18,7 @@ static void dropout_free(ki_kernel *kernel) { ki_free(kernel); }
 static kith_status dropout_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                   ki_kernel **ret_kernel, kith_error *err) {
     dropout *k = NULL;
-    KI_TRY(cpu_kernel_new(backend, &cpu_dropout, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, &cpu_dropout, sizeof *k, &k, err));
     k->edge = spec->dst;
     k->drops = spec->mode == KI_TRAIN;
     k->p = spec->attr->dropout.p;

@@ -34,7 +34,7 @@ CPU_WIDE static void add_relu_chunk(const float *a, const float *b, float *dst, 
 static kith_status relu_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                ki_kernel **ret_kernel, kith_error *err) {
     elementwise *k = NULL;
-    KI_TRY(cpu_kernel_new(backend, &cpu_relu, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, &cpu_relu, sizeof *k, &k, err));
     k->n = cpu_count(&spec->dst);
     *ret_info = (ki_kernel_info){.backward_reads_dst = true};
     *ret_kernel = &k->base;
@@ -73,7 +73,7 @@ const ki_kernel_type cpu_relu = {.create = relu_create,
 static kith_status add_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                               ki_kernel **ret_kernel, kith_error *err) {
     elementwise *k = NULL;
-    KI_TRY(cpu_kernel_new(backend, &cpu_add, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, &cpu_add, sizeof *k, &k, err));
     k->n = cpu_count(&spec->dst);
     k->has_relu = spec->has_relu;
     *ret_info = (ki_kernel_info){.shares_diff = true, .mask_in_join = spec->has_relu};

@@ -16,7 +16,7 @@ static kith_status global_pool_create(ki_backend *backend, const ki_kernel_spec 
                                       ki_kernel_info *ret_info, ki_kernel **ret_kernel, kith_error *err) {
     global_pool *k = NULL;
     const ki_shape *s = &spec->src[0].shape;
-    KI_TRY(cpu_kernel_new(backend, &cpu_global_pool, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, &cpu_global_pool, sizeof *k, &k, err));
     k->mb = s->dim[0];
     k->c = s->dim[1];
     k->hw = s->dim[2] * s->dim[3];

@@ -24,7 +24,7 @@ static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec
     linear *k = NULL;
     const int64_t mb = spec->dst.shape.dim[0], ic = spec->src[0].shape.dim[1], oc = spec->dst.shape.dim[1];
     KI_TRY(check_sides(mb, ic, oc, err));
-    KI_TRY(cpu_kernel_new(backend, &cpu_linear, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, &cpu_linear, sizeof *k, &k, err));
     k->mb = (int)mb;
     k->ic = (int)ic;
     k->oc = (int)oc;

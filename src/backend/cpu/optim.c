@@ -133,19 +133,9 @@ static void update_blocks(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static double scale_of(const ki_optim_step *step) {
-    if (step->max_norm <= 0) return step->diff_scale;
-    double sum = 0;
-    for (int i = 0; i < step->n_runs; i++) {
-        if (step->clock->t > step->runs[i].start) sum += step->norm_sq[i];
-    }
-    const double factor = step->max_norm / (step->diff_scale * sqrt(sum) + 1e-6);
-    return step->diff_scale * (factor < 1 ? factor : 1);
-}
-
 kith_status cpu_optim(ki_backend *backend, const ki_optim_step *step, kith_error *err) {
     (void)backend, (void)err;
-    update u = {.step = step, .scale = scale_of(step)};
+    update u = {.step = step, .scale = ki_optim_scale(step)};
     int64_t n = 0;
     for (int i = 0; i < step->n_runs; i++) n += n_blocks_of(&step->runs[i]);
     ki_parallel_for(n, 1, update_blocks, &u);

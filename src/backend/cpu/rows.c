@@ -23,7 +23,7 @@ static kith_status rows_bind(ki_kernel *kernel, const ki_binding *binding, kith_
 static kith_status rows_create(ki_backend *backend, const ki_kernel_type *type, const ki_kernel_spec *spec,
                                ki_kernel **ret_kernel, kith_error *err) {
     rows *k = NULL;
-    KI_TRY(cpu_kernel_new(backend, type, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, type, sizeof *k, &k, err));
     k->mb = spec->src[0].shape.dim[0];
     k->c = spec->src[0].shape.dim[1];
     k->eps = spec->attr->l2_norm.eps;

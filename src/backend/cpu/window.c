@@ -73,7 +73,7 @@ static kith_status window_create(ki_backend *backend, const ki_kernel_type *type
                                  ki_kernel_info *ret_info, ki_kernel **ret_kernel, kith_error *err) {
     window *k = NULL;
     kith_status status = KITH_OK;
-    KI_TRY(cpu_kernel_new(backend, type, sizeof *k, &k, err));
+    KI_TRY(ki_kernel_new(backend, type, sizeof *k, &k, err));
     k->src_shape = spec->src[0].shape;
     k->dst_shape = spec->dst.shape;
     KI_CHECK(cpu_edge_md(&spec->src[0], &k->src_md, err));

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/kernels.h"
-#include "backend/cuda/linear.h"
+#include "backend/cuda/elementwise/kernels.h"
+#include "backend/cuda/layout/map.h"
+#include "backend/cuda/rows/linear.h"
 
 static void cuda_close(ki_backend *backend) {
     cuda_backend *cuda = ki_cuda_of(backend);

@@ -5,7 +5,7 @@
  * Activations. A map [mb, c, h, w] is NHWC in the backend's precision, `pitch` elements from one pixel to the
  * next; everything [mb, c] is float, row-major. The plain map, the input of convolutions, is NHWC too, its
  * channels filled up with zeros to ki_cuda_input_c and its rows, in bf16, to an even number of pixels: two pixels
- * of four channels are 16 bytes (conv2d.c). Kernels never read between the pixels of a slice. */
+ * of four channels are 16 bytes (conv/conv2d.c). Kernels never read between the pixels of a slice. */
 #ifndef KI_CUDA_H
 #define KI_CUDA_H
 
@@ -18,6 +18,8 @@
 extern "C" {
 #endif
 
+enum { KI_CUDA_COUNTERS = 4096, KI_CUDA_SUMS = 1 << 16 };
+
 typedef struct cuda_backend cuda_backend;
 struct cuda_backend {
     ki_backend base;
@@ -26,9 +28,9 @@ struct cuda_backend {
     cudaStream_t stream;      /* everything but what is said below */
     cudaStream_t copy_stream; /* uploads of the next batch */
     cudaStream_t late_stream; /* weight gradients, beside the rest of backward */
-    unsigned *counters;       /* KI_CUDA_COUNTERS zeros for kernels of `stream` (kernels.h) */
-    double *sums;             /* KI_CUDA_SUMS, scratch of kernels of `stream` that have no other */
-    void *staging;            /* device memory of import and export */
+    unsigned *counters; /* KI_CUDA_COUNTERS zeros for kernels of `stream`; zero again when these are done */
+    double *sums;       /* KI_CUDA_SUMS, scratch of kernels of `stream` that have no other */
+    void *staging;      /* device memory of import and export */
     size_t staging_bytes;
     /* cuDNN and cuBLAS: opened by the first kernel that needs them, closed with the backend. */
     void *libraries;
@@ -81,11 +83,7 @@ void ki_cuda_event_free(cudaEvent_t event); /* NULL is fine */
 kith_status ki_cuda_event_record(ki_backend *backend, cudaEvent_t event, kith_error *err);
 kith_status ki_cuda_event_wait(cudaEvent_t event, kith_error *err);
 
-/* Allocate a kernel whose struct begins with ki_kernel. */
-kith_status ki_cuda_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes,
-                               void *ret_kernel, kith_error *err);
-
-/* Crop, mirror and normalise bytes into an input (images.c). */
+/* Crop, mirror and normalise bytes into an input (layout/images.c). */
 kith_status ki_cuda_images(ki_backend *backend, const ki_image_step *step, const ki_edge *edge, void *dst,
                            kith_error *err);
 /* The second stream as core/backend.h has it (queues.c). */
@@ -93,7 +91,7 @@ extern const ki_queue_type ki_cuda_queues;
 
 extern const ki_backend_type ki_backend_cuda;
 
-/* One record per op. conv2d, linear: matrix products and cuDNN; the others: ops.c and the .cu files. */
+/* One record per op, each in the room of its kind. */
 extern const ki_kernel_type ki_cuda_conv2d, ki_cuda_linear, ki_cuda_batch_norm, ki_cuda_relu, ki_cuda_pool,
     ki_cuda_lrn, ki_cuda_concat, ki_cuda_add, ki_cuda_dropout, ki_cuda_global_pool, ki_cuda_l2_norm,
     ki_cuda_softmax_xent;

@@ -14,6 +14,7 @@
 #define KI_CUDA_LAUNCH_H
 
 #include <cuda_runtime_api.h>
+#include <stdint.h>
 
 /* The emulator's build brings its own. */
 #ifndef KI_EMULATE
@@ -52,6 +53,12 @@ static inline cudaError_t ki_launch_together(void (*kernel)(P...), dim3 grid, di
 }
 
 #endif
+
+/* Blocks of `threads` for n items of a kernel that strides over them: at least one, at most `most`. */
+static inline unsigned ki_blocks(int64_t n, int threads, int64_t most) {
+    const int64_t blocks = (n + threads - 1) / threads;
+    return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
 
 #define KI_LAUNCH(...) ki_launch(__VA_ARGS__)
 #define KI_LAUNCH_TOGETHER(...) ki_launch_together(__VA_ARGS__)

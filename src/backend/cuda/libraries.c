@@ -1,9 +1,10 @@
+/* Opening and closing cuBLASLt and cuDNN. */
 #include "backend/cuda/libraries.h"
 
 #include <stdio.h>
 
-#include "backend/cuda/cudnn_graph.h"
-#include "backend/cuda/lt.h"
+#include "backend/cuda/conv/cudnn_graph.h"
+#include "backend/cuda/gemm/lt.h"
 
 enum { GEMM_WORKSPACE = 32 << 20 }; /* what cuBLAS recommends for this kind of device */
 
@@ -15,21 +16,21 @@ static void libraries_close(cuda_backend *cuda) {
     if (libraries->begin) (void)cudaEventDestroy(libraries->begin);
     if (libraries->end) (void)cudaEventDestroy(libraries->end);
     ki_cuda_free(&cuda->base, libraries->workspace);
-    ki_cuda_free(&cuda->base, libraries->trial);
-    ki_choices_free(libraries->choices);
+    ki_cuda_free(&cuda->base, libraries->tune_memory);
+    ki_remembered_free(libraries->remembered);
     ki_free(libraries->queue.item);
     ki_free(libraries->kept);
     ki_free(libraries);
     cuda->libraries = NULL;
 }
 
-static kith_status open_choices(cuda_backend *cuda, ki_cuda_libraries *libraries, kith_error *err) {
+static kith_status open_remembered(cuda_backend *cuda, ki_cuda_libraries *libraries, kith_error *err) {
     struct cudaDeviceProp device;
     char name[sizeof device.name + 48];
     KI_CUDA(cudaGetDeviceProperties(&device, cuda->device));
     snprintf(name, sizeof name, "%s, cudnn %zu, cublas %zu", device.name, cudnnGetVersion(),
              cublasLtGetVersion());
-    return ki_choices_open(cuda->base.options.cache, name, &libraries->choices, err);
+    return ki_remembered_open(cuda->base.options.cache, name, &libraries->remembered, err);
 }
 
 static kith_status open_all(cuda_backend *cuda, ki_cuda_libraries *libraries, kith_error *err) {
@@ -42,7 +43,7 @@ static kith_status open_all(cuda_backend *cuda, ki_cuda_libraries *libraries, ki
     libraries->workspace_bytes = GEMM_WORKSPACE;
     KI_CUDA(cudaEventCreate(&libraries->begin));
     KI_CUDA(cudaEventCreate(&libraries->end));
-    return open_choices(cuda, libraries, err);
+    return open_remembered(cuda, libraries, err);
 }
 
 kith_status ki_cuda_libraries_of(ki_backend *backend, ki_cuda_libraries **ret_libraries, kith_error *err) {

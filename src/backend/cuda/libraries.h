@@ -6,8 +6,8 @@
 #include <cublasLt.h>
 #include <cudnn.h>
 
-#include "backend/cuda/algorithms.h"
-#include "backend/cuda/choices.h"
+#include "backend/cuda/conv/group.h"
+#include "backend/cuda/conv/remember.h"
 #include "backend/cuda/cuda.h"
 
 typedef struct ki_lt_kept ki_lt_kept; /* gemm.c: algorithms by shape */
@@ -20,9 +20,9 @@ typedef struct ki_cuda_libraries {
     size_t workspace_bytes;
     ki_lt_kept *kept;
     size_t n_kept, kept_capacity;
-    ki_choices *choices;
-    void *trial; /* algorithms.c: memory of scratch tensors */
-    size_t trial_bytes;
+    ki_remembered *remembered;
+    void *tune_memory; /* conv/tune_time.c: scratch tensors */
+    size_t tune_bytes;
     cudaEvent_t begin, end;
     bool has_said; /* that it takes a while */
     ki_conv_queue queue;

@@ -70,13 +70,3 @@ cudaStream_t ki_cuda_stream(ki_backend *backend) {
     (void)cudaSetDevice(cuda->device); /* a device that is not there fails in the call that follows */
     return cuda->stream;
 }
-
-kith_status ki_cuda_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes,
-                               void *ret_kernel, kith_error *err) {
-    ki_kernel *kernel = NULL;
-    KI_TRY(ki_zalloc_or(&kernel, 1, bytes, "a kernel", err));
-    kernel->type = type;
-    kernel->backend = backend;
-    memcpy(ret_kernel, &kernel, sizeof kernel);
-    return KITH_OK;
-}

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "backend/cuda/launch.h"
+#include "core/philox.h"
 
 #ifndef KI_EMULATE
 #include <cuda_bf16.h>
@@ -140,7 +141,7 @@ static __device__ __forceinline__ void ki_pack_store(T *to, const ki_pack<T> &pa
 /* V values from memory or to it: one access where the pointer is aligned to what V values take (V = 1: any
  * pointer). V is 1, or ki_pack<T>::N. */
 template <typename T, int V>
-struct ki_vec {
+struct ki_floats {
     float v[V];
     __device__ __forceinline__ void load(const T *from) {
         if constexpr (V == 1) {
@@ -165,8 +166,8 @@ template <typename T, int V>
 struct ki_raw {
     ki_pack<T> pack;
     __device__ __forceinline__ void load(const T *from) { pack = ki_pack_load(from); }
-    __device__ __forceinline__ ki_vec<T, V> get() const {
-        ki_vec<T, V> x;
+    __device__ __forceinline__ ki_floats<T, V> get() const {
+        ki_floats<T, V> x;
         ki_unpack(pack, x.v);
         return x;
     }
@@ -175,8 +176,8 @@ template <typename T>
 struct ki_raw<T, 1> {
     T one;
     __device__ __forceinline__ void load(const T *from) { one = *from; }
-    __device__ __forceinline__ ki_vec<T, 1> get() const {
-        ki_vec<T, 1> x;
+    __device__ __forceinline__ ki_floats<T, 1> get() const {
+        ki_floats<T, 1> x;
         x.v[0] = to_float(one);
         return x;
     }
@@ -223,27 +224,6 @@ static __device__ __forceinline__ T ki_block_sum(T x, T *room) {
     const T total = room[32];
     __syncthreads();
     return total;
-}
-
-/* Philox4x32-10: the same words as ki_philox of core/rng.h. */
-static __device__ __forceinline__ void ki_device_philox(const uint32_t counter[4], const uint32_t key[2],
-                                                        uint32_t ret_words[4]) {
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    uint32_t k0 = key[0], k1 = key[1];
-#pragma unroll
-    for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)p1;
-        c3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    ret_words[0] = c0;
-    ret_words[1] = c1;
-    ret_words[2] = c2;
-    ret_words[3] = c3;
 }
 
 #endif

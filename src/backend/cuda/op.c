@@ -1,3 +1,4 @@
+/* What the ops written as kernels of our own share: making, binding, running and freeing one. */
 #include "backend/cuda/op.h"
 
 #include <stdio.h>
@@ -5,7 +6,7 @@
 kith_status ki_cuda_op_new(const ki_kernel_type *type, ki_backend *backend, const ki_kernel_spec *spec,
                            ki_cuda_op_queue *queue, ki_kernel **ret_kernel, kith_error *err) {
     cuda_op *op = NULL;
-    KI_TRY(ki_cuda_kernel_new(backend, type, sizeof *op, &op, err));
+    KI_TRY(ki_kernel_new(backend, type, sizeof *op, &op, err));
     op->spec = *spec;
     if (spec->attr) op->attr = *spec->attr;
     op->spec.attr = &op->attr;

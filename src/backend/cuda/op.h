@@ -3,7 +3,6 @@
 #define KI_CUDA_OP_H
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/kernels.h"
 
 typedef struct cuda_op cuda_op;
 /* Queue forward or backward on the stream. */

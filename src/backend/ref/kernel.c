@@ -1,3 +1,4 @@
+/* What the reference's ops share: making, binding and freeing a kernel. */
 #include "backend/ref/ref.h"
 #include "core/alloc.h"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/gemm.h"
+#include "backend/cuda/gemm/gemm.h"
 #include "knn/cuda/kernels.h"
 
 enum { TILE_ROWS = 2048, TILE_COLS = 8192 };

@@ -4,7 +4,7 @@
  * normalisation's own chain rule is applied once, to the sum. */
 #include <string.h>
 
-#include "backend/cuda/gemm.h"
+#include "backend/cuda/gemm/gemm.h"
 #include "core/log.h"
 #include "objective/check.h"
 #include "objective/cuda/inside.h"

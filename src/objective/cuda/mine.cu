@@ -118,7 +118,7 @@ __device__ double draw(const ki_cuda_view &v, int row, int k) {
     const uint32_t key[2] = {(uint32_t)v.seed, (uint32_t)(v.seed >> 32)};
     const uint32_t counter[4] = {(uint32_t)(k / 2), RNG_MINER, (uint32_t)*v.step, (uint32_t)row};
     uint32_t word[4];
-    ki_device_philox(counter, key, word);
+    ki_philox(counter, key, word);
     const uint32_t a = k % 2 ? word[2] : word[0], b = k % 2 ? word[3] : word[1];
     const uint64_t high = a >> 5, low = b >> 6;
     return (double)(high << 26 | low) * (1.0 / 9007199254740992.0);

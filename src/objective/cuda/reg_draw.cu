@@ -44,7 +44,7 @@ static __global__ void draw(const int32_t *label, int m, int64_t pairs, uint64_t
         const uint32_t counter[4] = {run * THREADS + (uint32_t)t, KI_RNG_REGULARIZER, (uint32_t)*step, 0};
         uint32_t word[4], kept[4];
         int n_kept = 0, n_items = 0;
-        ki_device_philox(counter, key, word);
+        ki_philox(counter, key, word);
         for (int k = 0; k < 4; k++) {
             const uint64_t product = (uint64_t)word[k] * range;
             if ((uint32_t)product >= least) kept[n_kept++] = (uint32_t)(product >> 32);

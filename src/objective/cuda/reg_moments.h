@@ -10,7 +10,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backend/cuda/gemm.h"
+#include "backend/cuda/gemm/gemm.h"
 #include "objective/cuda/reg_product.h"
 #include "objective/cuda/reg_scratch.h"
 

@@ -2,7 +2,7 @@
  * embeddings and proxies. What evaluate.c's loss_on and pair/chain.c do on the host. */
 #include <string.h>
 
-#include "backend/cuda/gemm.h"
+#include "backend/cuda/gemm/gemm.h"
 #include "objective/cuda/inside.h"
 #include "objective/cuda/rows.h"
 

@@ -1,6 +1,6 @@
-/* backend/cuda/gemm.h on OpenBLAS. bf16 operands become float, products are float sums, bf16 results are
+/* backend/cuda/gemm/gemm.h on OpenBLAS. bf16 operands become float, products are float sums, bf16 results are
  * rounded at the end, as on the device. */
-#include "backend/cuda/gemm.h"
+#include "backend/cuda/gemm/gemm.h"
 
 #include <cblas.h>
 #include <stdlib.h>

@@ -1,0 +1,180 @@
+/* Weights between the masters' order [oc, ic, kh, kw] and the packed one [oc, kh, kw, ic], for all
+ * convolutions of a network in one launch: they are many and small, and a launch each would cost more than
+ * the copying. A block takes a few output channels, reads them in the order of its source and writes them in
+ * the order of its destination, both side by side in memory, and turns them in shared memory. */
+#include "backend/cuda/conv/kernels.h"
+#include "backend/cuda/number.cuh"
+
+enum { TILE = 4096, THREADS = 256 };
+
+extern "C" bool ki_pack_tile(const ki_pack_form *form, ki_pack_tiling *ret_tiling) {
+    const int area = form->kh * form->kw;
+    if (area > TILE) return false;
+    int chunk_c = form->packed_ic, n_o = 1;
+    if (form->ic * area > TILE) {
+        if (form->fold != 1 || form->packed_ic != form->ic) return false;
+        chunk_c = TILE / area >= 8 ? TILE / area / 8 * 8 : TILE / area;
+    } else {
+        n_o = 1024 / (form->ic * area); /* as many as give each thread a few numbers */
+        if (n_o < 1) n_o = 1;
+        if (n_o > form->oc) n_o = form->oc;
+    }
+    ret_tiling->n_o = n_o;
+    ret_tiling->chunk_c = chunk_c;
+    ret_tiling->n_chunks = (form->packed_ic + chunk_c - 1) / chunk_c;
+    ret_tiling->n_blocks = (form->oc + n_o - 1) / n_o * ret_tiling->n_chunks;
+    return true;
+}
+
+/* Which item a block works for: the last that begins at or before it. */
+template <typename Item>
+static __device__ int item_of(const Item *items, int n_items, int block) {
+    int low = 0, high = n_items - 1;
+    while (low < high) {
+        const int middle = (low + high + 1) / 2;
+        if (items[middle].first_block <= block)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* Place in the tile, in the masters' order, of a packed place; -1 for one that is only filled up. */
+static __device__ int master_at(const ki_pack_form &f, int c0, int n_c, int place, int ch) {
+    const int y = place / f.packed_kw, sub = ch / f.step;
+    const int x = place % f.packed_kw * f.fold + sub - f.shift, c = ch - sub * f.step - c0;
+    return x >= 0 && x < f.kw && c < n_c ? (c * f.kh + y) * f.kw + x : -1;
+}
+
+/* Where a block stands: output channels from o0, channels from c0. */
+struct tile_range {
+    int o0, n_o, c0, n_c, n_packed_c;
+};
+
+static __device__ tile_range range_of(const ki_pack_form &f, const ki_pack_tiling &t, int block) {
+    tile_range r;
+    r.o0 = block / t.n_chunks * t.n_o;
+    r.n_o = min(t.n_o, f.oc - r.o0);
+    r.c0 = block % t.n_chunks * t.chunk_c;
+    r.n_packed_c = min(t.chunk_c, f.packed_ic - r.c0);
+    r.n_c = min(f.ic - r.c0, t.chunk_c);
+    return r;
+}
+
+template <typename T>
+static __global__ void pack_kernel(const ki_pack_item *items, int n_items) {
+    KI_SHARED_ARRAY(float, tile, TILE);
+    KI_SHARED_ARRAY(ki_pack_item, shared_item, 1);
+    if (threadIdx.x == 0) shared_item[0] = items[item_of(items, n_items, (int)blockIdx.x)];
+    __syncthreads();
+    const ki_pack_item &item = shared_item[0];
+    const ki_pack_form f = item.form;
+    const tile_range r = range_of(f, item.tiling, (int)blockIdx.x - item.first_block);
+    const int area = f.kh * f.kw, n_each = r.n_c * area, n_places = f.kh * f.packed_kw;
+    const float *from = item.weights + ((int64_t)r.o0 * f.ic + r.c0) * area;
+    /* Several output channels are whole and follow each other; one alone may be a part. */
+    for (int i = (int)threadIdx.x; i < r.n_o * n_each; i += THREADS) {
+        float scale = 1;
+        if (item.gamma) {
+            const int o = r.o0 + i / n_each;
+            scale = item.gamma[o] / sqrtf(item.var[o] + item.eps);
+        }
+        tile[i] = from[i] * scale;
+    }
+    if (r.c0 == 0 && item.packed_bias) {
+        for (int i = (int)threadIdx.x; i < r.n_o; i += THREADS) {
+            const int o = r.o0 + i;
+            float bias = item.bias ? item.bias[o] : 0;
+            if (item.gamma)
+                bias = item.gamma[o] / sqrtf(item.var[o] + item.eps) * (bias - item.mean[o]) + item.beta[o];
+            item.packed_bias[o] = bias;
+            ((T *)item.stored_bias)[o] = from_float<T>(bias);
+        }
+    }
+    __syncthreads();
+    const int n_row = n_places * r.n_packed_c;
+    for (int i = (int)threadIdx.x; i < r.n_o * n_row; i += THREADS) {
+        const int o = i / n_row, in_row = i - o * n_row;
+        const int place = in_row / r.n_packed_c, ch = r.c0 + in_row - place * r.n_packed_c;
+        const int at = master_at(f, r.c0, r.n_c, place, ch);
+        T *to = (T *)item.packed + ((int64_t)(r.o0 + o) * n_places + place) * f.packed_ic + ch;
+        *to = from_float<T>(at < 0 ? 0.0f : tile[o * n_each + at]);
+    }
+}
+
+/* A warp's lanes are channels; eight warps share the rows of sums, which are added up in a fixed order. */
+static __device__ void unpack_bias(const ki_unpack_item &item, float *room) {
+    const int n = item.form.oc, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    const int o = ((int)blockIdx.x - item.first_block) * KI_UNPACK_BIAS_BLOCK + lane;
+    float sum = 0;
+    if (o < n) {
+        const float *sums = (const float *)item.packed + o;
+#pragma unroll 8
+        for (int i = warp; i < item.n_runs; i += THREADS / 32) sum += sums[(int64_t)i * n];
+    }
+    room[threadIdx.x] = sum;
+    __syncthreads();
+    if (warp != 0 || o >= n) return;
+    float total = 0;
+    for (int i = 0; i < THREADS / 32; i++) total += room[i * 32 + lane];
+    item.diff[o] += total;
+}
+
+static __global__ void unpack_kernel(const ki_unpack_item *items, int n_items) {
+    KI_SHARED_ARRAY(float, tile, TILE);
+    KI_SHARED_ARRAY(ki_unpack_item, shared_item, 1);
+    if (threadIdx.x == 0) shared_item[0] = items[item_of(items, n_items, (int)blockIdx.x)];
+    __syncthreads();
+    const ki_unpack_item &item = shared_item[0];
+    if (item.is_bias) {
+        unpack_bias(item, tile);
+        return;
+    }
+    const ki_pack_form f = item.form;
+    const tile_range r = range_of(f, item.tiling, (int)blockIdx.x - item.first_block);
+    const int area = f.kh * f.kw, n_each = r.n_c * area, n_places = f.kh * f.packed_kw,
+              n_row = n_places * r.n_packed_c;
+    for (int i = (int)threadIdx.x; i < r.n_o * n_row; i += THREADS) {
+        const int o = i / n_row, in_row = i - o * n_row;
+        const int place = in_row / r.n_packed_c, ch = r.c0 + in_row - place * r.n_packed_c;
+        const int at = master_at(f, r.c0, r.n_c, place, ch);
+        if (at < 0) continue;
+        const int64_t from = ((int64_t)(r.o0 + o) * n_places + place) * f.packed_ic + ch;
+        tile[o * n_each + at] = item.is_bf16 ? to_float(((const ki_bf16 *)item.packed)[from])
+                                             : ((const float *)item.packed)[from];
+    }
+    __syncthreads();
+    float *to = item.diff + ((int64_t)r.o0 * f.ic + r.c0) * area;
+    for (int i = (int)threadIdx.x; i < r.n_o * n_each; i += THREADS) to[i] += tile[i];
+}
+
+extern "C" cudaError_t ki_cuda_pack(const ki_pack_item *items, int n_items, int n_blocks, ki_number type,
+                                    cudaStream_t stream) {
+    if (type == KI_NUMBER_BF16)
+        return KI_LAUNCH(pack_kernel<ki_bf16>, n_blocks, THREADS, 0, stream, items, n_items);
+    return KI_LAUNCH(pack_kernel<float>, n_blocks, THREADS, 0, stream, items, n_items);
+}
+
+extern "C" cudaError_t ki_cuda_unpack(const ki_unpack_item *items, int n_items, int n_blocks,
+                                      cudaStream_t stream) {
+    return KI_LAUNCH(unpack_kernel, n_blocks, THREADS, 0, stream, items, n_items);
+}
+
+/* Two numbers of 16 bits, each a sign, the exponent of 0.5 … 1 and seven bits: as one float the upper is its
+ * beginning. */
+static __global__ void noise_kernel(uint32_t *dst, int64_t n, uint32_t seed) {
+    const int64_t stride = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+        uint32_t x = ((uint32_t)i + seed) * 0x9E3779B9u;
+        x ^= x >> 16, x *= 0x85EBCA6Bu, x ^= x >> 13, x *= 0xC2B2AE35u, x ^= x >> 16;
+        dst[i] = (x & 0x807f807fu) | 0x3f003f00u;
+    }
+}
+
+extern "C" cudaError_t ki_cuda_noise(void *dst, size_t bytes, uint32_t seed, cudaStream_t stream) {
+    const int64_t n = (int64_t)(bytes / sizeof(uint32_t)), blocks = (n + THREADS - 1) / THREADS;
+    if (n == 0) return cudaSuccess;
+    return KI_LAUNCH(noise_kernel, (unsigned)(blocks < 4096 ? blocks : 4096), THREADS, 0, stream,
+                     (uint32_t *)dst, n, seed);
+}

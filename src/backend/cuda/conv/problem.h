@@ -1,0 +1,47 @@
+/* One pass of a convolution as the device sees it; for C and for kernels. */
+#ifndef KI_CUDA_CONV_PROBLEM_H
+#define KI_CUDA_CONV_PROBLEM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend/cuda/number.h"
+
+typedef enum ki_conv_pass {
+    KI_CONV_FORWARD,
+    KI_CONV_DIFF_SRC,
+    KI_CONV_DIFF_WEIGHTS,
+    KI_N_CONV_PASSES
+} ki_conv_pass;
+
+/* Elements between neighbouring images, rows and pixels; channels lie side by side. */
+typedef struct ki_conv_strides {
+    int64_t image, row, pixel;
+} ki_conv_strides;
+
+typedef struct ki_conv_problem {
+    ki_conv_pass pass;
+    ki_number type; /* of activations and packed weights [oc, kh, kw, ic] */
+    int64_t mb, ic, ih, iw, oc, oh, ow, kh, kw, sh, sw;
+    int64_t ph, pw, ph_end, pw_end; /* zero padding before and behind */
+    ki_conv_strides src, dst;
+    bool has_bias, has_relu; /* forward */
+    bool adds;               /* diff_src: added to what is there */
+    bool plain_weights;      /* diff_weights: the master's gradient has the packed form (1x1) */
+} ki_conv_problem;
+
+/* Pointers of a pass; those it does not use are ignored. Activations begin at multiples of 16 bytes. */
+typedef struct ki_conv_io {
+    const void *src;         /* forward, diff_weights */
+    const void *weights;     /* packed; forward, diff_src */
+    const float *bias;       /* forward with has_bias: [oc] */
+    const void *bias_stored; /* the same in the type of activations */
+    void *dst;               /* forward */
+    const void *diff_dst;
+    void *diff_src;
+    void *diff_weights; /* packed, assigned, of ki_conv_way_diff_type; unless the way accumulates */
+    float *diff_master; /* then this is added to */
+    void *workspace;
+} ki_conv_io;
+
+#endif

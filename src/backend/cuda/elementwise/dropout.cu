@@ -1,0 +1,80 @@
+/* dropout with the mask of core/dropout.h, a function of the element's index in the plain order. Rows are drawn four
+ * values at a time; in a map the four lie apart, and each value draws its own block. */
+#include "backend/cuda/divide.cuh"
+#include "backend/cuda/elementwise/kernels.h"
+#include "backend/cuda/number.cuh"
+
+namespace {
+
+const int THREADS = 256;
+
+struct drop {
+    const void *src;
+    void *dst;
+    int64_t src_pitch, dst_pitch;
+    uint32_t n_items, key[2], node, purpose, threshold;
+    float scale;
+    const uint64_t *step;
+    uint64_t *keeps_step; /* NULL: backward */
+    int c, hw;
+    ki_divider channels, pixels;
+};
+
+__device__ __forceinline__ void words_at(const drop &d, uint32_t block, uint32_t *words) {
+    const uint32_t counter[4] = {block, d.purpose, (uint32_t)*d.step, d.node};
+    ki_philox(counter, d.key, words);
+}
+
+/* Item: four values of [mb, c], c values in all. */
+__global__ void __launch_bounds__(THREADS) drop_rows(drop d, int64_t n) {
+    const uint32_t item = blockIdx.x * THREADS + threadIdx.x;
+    if (item == 0 && d.keeps_step) *d.keeps_step = *d.step;
+    if (item >= d.n_items) return;
+    uint32_t words[4];
+    words_at(d, item, words);
+    const float *src = static_cast<const float *>(d.src);
+    float *dst = static_cast<float *>(d.dst);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const int64_t i = (int64_t)item * 4 + k;
+        if (i < n) dst[i] = words[k] >= d.threshold ? src[i] * d.scale : 0;
+    }
+}
+
+/* Item: one value of a map. */
+template <typename T>
+__global__ void __launch_bounds__(THREADS) drop_map(drop d) {
+    const uint32_t item = blockIdx.x * THREADS + threadIdx.x;
+    if (item == 0 && d.keeps_step) *d.keeps_step = *d.step;
+    if (item >= d.n_items) return;
+    const uint32_t pixel = ki_divide(item, d.channels), c = item - pixel * d.channels.by;
+    const uint32_t image = ki_divide(pixel, d.pixels);
+    const uint64_t plain =
+        ((uint64_t)image * (uint64_t)d.c + c) * (uint64_t)d.hw + (pixel - image * d.pixels.by);
+    uint32_t words[4];
+    words_at(d, (uint32_t)(plain / 4), words);
+    const uint32_t k = (uint32_t)(plain & 3);
+    const uint32_t word = k == 0 ? words[0] : k == 1 ? words[1] : k == 2 ? words[2] : words[3];
+    const float x = to_float(static_cast<const T *>(d.src)[(int64_t)pixel * d.src_pitch + c]);
+    static_cast<T *>(d.dst)[(int64_t)pixel * d.dst_pitch + c] =
+        from_float<T>(word >= d.threshold ? x * d.scale : 0);
+}
+
+} // namespace
+
+extern "C" cudaError_t ki_cuda_dropout_mask(cudaStream_t stream, const ki_cuda_dropout_args *args) {
+    drop d = {};
+    d.src = args->src, d.dst = args->dst, d.src_pitch = args->src_pitch, d.dst_pitch = args->dst_pitch;
+    d.key[0] = args->key[0], d.key[1] = args->key[1], d.node = args->node, d.purpose = args->purpose;
+    d.threshold = args->threshold, d.scale = args->scale, d.step = args->step,
+    d.keeps_step = args->keeps_step;
+    d.c = (int)args->c, d.hw = (int)args->hw;
+    const int64_t n = args->mb * args->hw * args->c, n_items = args->is_map ? n : (n + 3) / 4;
+    if (n_items > INT32_MAX) return cudaErrorInvalidValue;
+    d.n_items = (uint32_t)n_items;
+    d.channels = ki_divider_of(args->c), d.pixels = ki_divider_of(args->hw);
+    const unsigned grid = (d.n_items + THREADS - 1) / THREADS;
+    if (!args->is_map) return KI_LAUNCH(drop_rows, grid, THREADS, 0, stream, d, n);
+    return args->is_bf16 ? KI_LAUNCH(drop_map<ki_bf16>, grid, THREADS, 0, stream, d)
+                         : KI_LAUNCH(drop_map<float>, grid, THREADS, 0, stream, d);
+}

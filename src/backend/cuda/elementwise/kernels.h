@@ -1,0 +1,43 @@
+/* Sums, ReLU, copies and dropout, as C calls that queue a kernel and return what went wrong.
+ *
+ * Maps are n pixels of c channels, `pitch` elements apart, in float or (is_bf16) bf16. A pointer that is not aligned to
+ * 16 bytes, a pitch or a channel count that is not a multiple of 16 bytes costs speed, not correctness. */
+#ifndef KI_CUDA_ELEMENTWISE_KERNELS_H
+#define KI_CUDA_ELEMENTWISE_KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { KI_CUDA_MAX_PARTS = 8 };
+
+/* dst = sum of parts, then ReLU (has_relu), or kept where mask > 0 (mask not NULL). dst may be any of the parts
+ * of the same pitch. */
+cudaError_t ki_cuda_sum(cudaStream_t stream, bool is_bf16, int64_t n, int64_t c, int n_parts,
+                        const void *const *part, const int64_t *pitch, const void *mask, int64_t mask_pitch,
+                        bool has_relu, void *dst, int64_t dst_pitch);
+
+/* dst = src through the mask of core/dropout.h at *step, which is device memory; *step goes to keeps_step unless that
+ * is NULL. is_map: a map of hw pixels; else float [mb, c] with hw 1. */
+typedef struct ki_cuda_dropout_args {
+    bool is_bf16, is_map;
+    int64_t mb, c, hw, src_pitch, dst_pitch;
+    uint32_t key[2], node, purpose, threshold;
+    float scale;
+    const void *src;
+    void *dst;
+    const uint64_t *step;
+    uint64_t *keeps_step;
+} ki_cuda_dropout_args;
+
+cudaError_t ki_cuda_dropout_mask(cudaStream_t stream, const ki_cuda_dropout_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,77 @@
+/* Batch norm and local response norm, as C calls that queue a kernel and return what went wrong. Sums are made in float,
+ * in an order that depends on the shapes alone.
+ *
+ * Maps are n pixels of c channels, `pitch` elements apart, in float or (is_bf16) bf16. A pointer that is not aligned to
+ * 16 bytes, a pitch or a channel count that is not a multiple of 16 bytes costs speed, not correctness. */
+#ifndef KI_CUDA_NORM_KERNELS_H
+#define KI_CUDA_NORM_KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend/cuda/elementwise/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* batch_norm over n pixels per channel, ReLU behind; parameters and statistics are float [c].
+ *
+ * With `other` (has_add) that map is added before ReLU. Backward then sums the parts of diff_dst where dst > 0 (or
+ * everywhere without ReLU) into diff_other, which is other's gradient and must be there; without has_add there is
+ * one part, and what ReLU let through is computed from src. */
+typedef enum ki_cuda_bn_way {
+    KI_CUDA_BN_CHOOSE,
+    KI_CUDA_BN_TWICE, /* a launch for the sums, one for what needs them */
+    KI_CUDA_BN_ONCE /* one launch that keeps what it can of the map on the chip; not where that cannot be done:
+                         frozen, no diff_src wanted, too many channels for the device's processors */
+} ki_cuda_bn_way;
+
+typedef struct ki_cuda_bn_args {
+    ki_cuda_bn_way way;
+    bool is_bf16, has_relu;
+    bool is_frozen; /* use mean and var, leave them */
+    bool has_add;
+    int n_processors, n_parts;
+    int64_t n, c, src_pitch, dst_pitch, other_pitch; /* diffs lie as what they are of */
+    float eps, momentum;
+    const void *src, *other;
+    void *dst;
+    const void *diff_dst[KI_CUDA_MAX_PARTS];
+    void *diff_src; /* NULL: not wanted */
+    void *diff_other;
+    const float *gamma, *beta;
+    float *mean, *var;             /* running */
+    float *diff_gamma, *diff_beta; /* added to; NULL: not wanted */
+    float *saved;                  /* [2, c], from forward to backward; unused when frozen */
+    float *scratch;                /* ki_cuda_bn_scratch bytes */
+    unsigned *counters;
+} ki_cuda_bn_args;
+
+size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors);
+/* The part of the map, from 0 to 1, that one launch keeps on the chip. */
+double ki_cuda_bn_kept(const ki_cuda_bn_args *bn, bool is_backward);
+cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn_args *bn);
+cudaError_t ki_cuda_bn_backward(cudaStream_t stream, const ki_cuda_bn_args *bn);
+
+/* lrn over `size` channels. */
+typedef struct ki_cuda_lrn_args {
+    bool is_bf16;
+    int size;
+    float alpha, beta, k;
+    int64_t n, c, src_pitch, dst_pitch;
+    const void *src;
+    void *dst;
+    const void *diff_dst;
+    void *diff_src;
+} ki_cuda_lrn_args;
+
+cudaError_t ki_cuda_lrn_forward(cudaStream_t stream, const ki_cuda_lrn_args *lrn);
+cudaError_t ki_cuda_lrn_backward(cudaStream_t stream, const ki_cuda_lrn_args *lrn);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

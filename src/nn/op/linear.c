@@ -1,0 +1,23 @@
+/* linear: dst[oc] = sum over ic of weights * src + bias, of vectors. */
+#include "nn/op/rules.h"
+
+static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
+    const ki_linear_attr *a = &node->attr.linear;
+    KI_TRY(ki_op_wants_vector(&src[0], err));
+    KI_TRY(ki_op_wants_size("the number of outputs", a->oc, 1, err));
+    node->shape = KI_SHAPE2(1, a->oc);
+
+    const int64_t ic = src[0].dim[1];
+    const ki_param_decl weights = {
+        .shape = KI_SHAPE2(a->oc, ic), .slot = KI_W, .trained = true, .fan_in = ic};
+    KI_TRY(ki_op_declare(arena, node, "weight", weights, err));
+    if (!a->bias) return KITH_OK;
+    const ki_param_decl bias = {.shape = KI_SHAPE1(a->oc), .slot = KI_B, .trained = true};
+    return ki_op_declare(arena, node, "bias", bias, err);
+}
+
+static double flops(const ki_node *node, const ki_shape *src) {
+    return 2.0 * (double)src[0].dim[1] * (double)node->attr.linear.oc;
+}
+
+const ki_op ki_op_linear = {.least_src = 1, .most_src = 1, .infer = infer, .flops = flops};

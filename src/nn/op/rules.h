@@ -1,0 +1,26 @@
+/* What the op files share: the records they define and the checks they have in common. */
+#ifndef KI_OP_RULES_H
+#define KI_OP_RULES_H
+
+#include "nn/graph.h"
+
+/* One record per op, each in its own NAME.c. */
+#define KI_OP_RECORD(NAME, name) extern const ki_op ki_op_##name;
+KI_OP_LIST(KI_OP_RECORD)
+#undef KI_OP_RECORD
+
+/* KITH_ESHAPE unless src is [mb, c, h, w] or [mb, c]. */
+kith_status ki_op_wants_map(const ki_shape *src, kith_error *err);
+kith_status ki_op_wants_vector(const ki_shape *src, kith_error *err);
+
+/* KITH_EINVAL unless least <= value <= 2^20, far above any network and far below overflow. */
+kith_status ki_op_wants_size(const char *what, int64_t value, int64_t least, kith_error *err);
+
+/* KITH_ESHAPE unless the elements of the shape can be counted in 2^40, room for a batch left. */
+kith_status ki_op_wants_countable(const char *what, const ki_shape *shape, kith_error *err);
+
+/* Declare NODE.suffix; the name is made in the arena. Slots and order of declaration go together. */
+kith_status ki_op_declare(ki_arena *arena, ki_node *node, const char *suffix, ki_param_decl decl,
+                          kith_error *err);
+
+#endif
