@@ -20,6 +20,7 @@ typedef struct kith_list_entry {
     const char *name, *summary;
     const char *source; /* the paper or code it follows; may be NULL */
     int n_options;
+    bool cpu_only;  /* a loss, miner or regularizer that devices other than the CPU refuse */
     char note[512]; /* of a device: what is there, or why it cannot be used; else empty */
 } kith_list_entry;
 

@@ -36,9 +36,6 @@ typedef struct kith_objective_sizes {
     int64_t embedding; /* columns of the embedding */
     int64_t pooled;    /* columns of the pooled features */
     int64_t map;       /* channels of the feature map */
-    /* HORDE as a saved state has it, for what a recipe leaves open; all 0 without such a state: orders
-     * (horde.w1 … wK), columns of horde.w1, columns of horde.e2 (0: it has none). */
-    int64_t horde_orders, horde_dimension, horde_embedding;
 } kith_objective_sizes;
 
 /* `recipe` is YAML: a recipe with a key `objective`, or the section itself. Unknown methods and options
@@ -48,6 +45,12 @@ KITH_API kith_status kith_objective_new(const char *recipe, const kith_objective
 /* The same from a file. */
 KITH_API kith_status kith_objective_open(const char *path, const kith_objective_sizes *sizes, uint64_t seed,
                                          kith_objective **ret_objective, kith_error *err);
+/* The same from a file, with everything learned from `state`, a safetensors file (kith_objective_save writes one).
+ * What the recipe leaves open and the state shows is taken from it, the number of classes too, whatever `sizes` says
+ * of that. */
+KITH_API kith_status kith_objective_restore(const char *path, const char *state,
+                                            const kith_objective_sizes *sizes, uint64_t seed,
+                                            kith_objective **ret_objective, kith_error *err);
 KITH_API void kith_objective_free(kith_objective *objective); /* NULL is fine */
 
 /* Where gradients arise. */
@@ -174,6 +177,9 @@ typedef struct kith_bench_objective_result {
     size_t work_bytes;
     double value; /* the last total: it did run */
 } kith_bench_objective_result;
+
+/* What is timed when nobody says: "LOSS" or "LOSS+MINER"; NULL past the end. */
+KITH_API const char *kith_bench_objective_name(int i);
 
 KITH_API kith_status kith_bench_objective_run(const kith_bench_objective *options,
                                               kith_bench_objective_result *ret_result, kith_error *err);

@@ -12,6 +12,7 @@
 #include "kith/log.h"
 #include "kith/objective.h"
 #include "objective/gemm.h"
+#include "objective/usual.h"
 
 /* Embeddings of `images` per class scattered around a centre, as a network under training has them. */
 static void make_batch(int64_t n, int64_t dim, int64_t images, float *x, int64_t *labels) {
@@ -122,3 +123,5 @@ done:
     ki_free(bare);
     return status;
 }
+
+const char *kith_bench_objective_name(int i) { return ki_usual_loss_at(i); }

@@ -13,6 +13,7 @@
 #include "io/yaml.h"
 #include "kith/log.h"
 #include "net/model_file.h"
+#include "objective/usual.h"
 #include "train/embedder.h"
 #include "train/learner.h"
 #include "train/recipe.h"
@@ -118,8 +119,7 @@ static int64_t tap_channels(const ki_net *net, const char *tap) {
 }
 
 static kith_status make_learner(bench *b, kith_error *err) {
-    static const char plain[] = "{loss: {name: raw}, miner: {name: vthm}}";
-    const char *text = b->options->objective ? b->options->objective : plain;
+    const char *text = b->options->objective ? b->options->objective : ki_usual_section;
     const ki_value *section = b->recipe && !b->options->objective ? b->recipe->objective : NULL;
     ki_value *parsed = NULL;
     if (!section) {

@@ -16,12 +16,13 @@
 typedef struct entry {
     const char *name, *summary, *source;
     const ki_option *options; /* NULL: none */
+    bool cpu_only;
     char note[512];
 } entry;
 
 static bool backbone_at(int i, entry *ret) {
     const ki_backbone *b = ki_backbone_at(i);
-    if (b) *ret = (entry){b->name, b->summary, b->source, b->options, ""};
+    if (b) *ret = (entry){b->name, b->summary, b->source, b->options, false, ""};
     return b != NULL;
 }
 
@@ -42,7 +43,7 @@ static bool device_at(int i, entry *ret) {
 }
 
 static bool method_at(const ki_method *m, entry *ret) {
-    if (m) *ret = (entry){m->name, m->summary, m->source, m->options, ""};
+    if (m) *ret = (entry){m->name, m->summary, m->source, m->options, !ki_method_has_device(m), ""};
     return m != NULL;
 }
 
@@ -63,14 +64,14 @@ static bool regularizer_at(int i, entry *ret) {
 
 static bool optimizer_at(int i, entry *ret) {
     const ki_optim_method *m = ki_optim_method_at(i);
-    if (m) *ret = (entry){m->name, m->summary, m->source, m->options, ""};
+    if (m) *ret = (entry){m->name, m->summary, m->source, m->options, false, ""};
     return m != NULL;
 }
 
 /* What is in recipes/, as found when the build was configured (cmake/kith_recipes.cmake). */
 static bool recipe_at(int i, entry *ret) {
     static const entry rows[] = {
-#define X(name, summary) {name, summary, "recipes/" name ".yaml", NULL, ""},
+#define X(name, summary) {name, summary, "recipes/" name ".yaml", NULL, false, ""},
 #include "kith_recipes.def"
 #undef X
     };
@@ -81,18 +82,18 @@ static bool recipe_at(int i, entry *ret) {
 
 static bool dataset_at(int i, entry *ret) {
     const char *name = i < 0 ? NULL : kith_dataset_kind_name((size_t)i);
-    if (name) *ret = (entry){name, kith_dataset_kind_summary((size_t)i), NULL, NULL, ""};
+    if (name) *ret = (entry){name, kith_dataset_kind_summary((size_t)i), NULL, NULL, false, ""};
     return name != NULL;
 }
 
 /* The sections of a recipe; its top level is called recipe. */
 static bool section_at(int i, entry *ret) {
-    static const entry schedule = {"optim.schedule", "how the learning rate moves", NULL, ki_schedule_options,
-                                   ""};
+    static const entry schedule = {
+        "optim.schedule", "how the learning rate moves", NULL, ki_schedule_options, false, ""};
     const ki_recipe_section *section = i < 0 ? NULL : ki_recipe_section_at((size_t)i);
     if (section) {
-        *ret =
-            (entry){*section->name ? section->name : "recipe", section->summary, NULL, section->options, ""};
+        *ret = (entry){
+            *section->name ? section->name : "recipe", section->summary, NULL, section->options, false, ""};
         return true;
     }
     if (i <= 0 || !ki_recipe_section_at((size_t)i - 1)) return false;
@@ -140,8 +141,11 @@ static int count_options(const ki_option *options) {
 bool kith_list_entry_at(const char *kind, int i, kith_list_entry *ret_entry) {
     entry e;
     if (!find(kind, i, &e)) return false;
-    *ret_entry = (kith_list_entry){
-        .name = e.name, .summary = e.summary, .source = e.source, .n_options = count_options(e.options)};
+    *ret_entry = (kith_list_entry){.name = e.name,
+                                   .summary = e.summary,
+                                   .source = e.source,
+                                   .n_options = count_options(e.options),
+                                   .cpu_only = e.cpu_only};
     memcpy(ret_entry->note, e.note, sizeof e.note);
     return true;
 }

@@ -19,15 +19,13 @@ static const ki_tap taps[KITH_N_TAPS] = {
 const char *kith_tap_name(kith_tap tap) { return ki_tap_name(taps[tap]); }
 
 static kith_status make(kith_objective *o, const ki_value *root, const kith_objective_sizes *sizes,
-                        uint64_t seed, kith_error *err) {
+                        const ki_saved *saved, uint64_t seed, kith_error *err) {
     const ki_value *section = ki_value_get(root, "objective");
     const ki_sizes core_sizes = {.n_classes = sizes->n_classes,
                                  .embedding = sizes->embedding,
                                  .pooled = sizes->pooled,
                                  .map = sizes->map,
-                                 .horde_orders = sizes->horde_orders,
-                                 .horde_dimension = sizes->horde_dimension,
-                                 .horde_embedding = sizes->horde_embedding};
+                                 .saved = saved};
     return ki_objective_new(section ? section : root, &core_sizes, seed, &o->core, err);
 }
 
@@ -38,7 +36,26 @@ kith_status kith_objective_new(const char *recipe, const kith_objective_sizes *s
     kith_status status = KITH_OK;
     KI_TRY(ki_zalloc_or(&o, 1, sizeof *o, "an objective", err));
     KI_CHECK(ki_yaml_parse(recipe, strlen(recipe), "recipe", &o->arena, &root, err));
-    KI_CHECK(make(o, root, sizes, seed, err));
+    KI_CHECK(make(o, root, sizes, NULL, seed, err));
+    *ret_objective = o;
+    return KITH_OK;
+done:
+    kith_objective_free(o);
+    return status;
+}
+
+static kith_status open_file(const char *path, const kith_objective_sizes *sizes, const ki_saved *saved,
+                             uint64_t seed, kith_objective **ret_objective, kith_error *err) {
+    kith_objective *o = NULL;
+    ki_value *root = NULL;
+    kith_status status = KITH_OK;
+    KI_TRY(ki_zalloc_or(&o, 1, sizeof *o, "an objective", err));
+    KI_CHECK(ki_yaml_read(path, &o->arena, &root, err));
+    status = make(o, root, sizes, saved, seed, err);
+    if (status != KITH_OK) {
+        ki_prefix(err, status, "%s", path);
+        goto done;
+    }
     *ret_objective = o;
     return KITH_OK;
 done:
@@ -48,19 +65,30 @@ done:
 
 kith_status kith_objective_open(const char *path, const kith_objective_sizes *sizes, uint64_t seed,
                                 kith_objective **ret_objective, kith_error *err) {
+    return open_file(path, sizes, NULL, seed, ret_objective, err);
+}
+
+static bool shape_in_file(const void *user, const char *name, ki_shape *ret_shape) {
+    kith_array view;
+    if (kith_tensors_get(user, name, &view, NULL) != KITH_OK) return false;
+    ret_shape->n_dims = view.n_dims;
+    memcpy(ret_shape->dim, view.dim, sizeof ret_shape->dim);
+    return true;
+}
+
+kith_status kith_objective_restore(const char *path, const char *state, const kith_objective_sizes *sizes,
+                                   uint64_t seed, kith_objective **ret_objective, kith_error *err) {
+    kith_tensors *file = NULL;
     kith_objective *o = NULL;
-    ki_value *root = NULL;
     kith_status status = KITH_OK;
-    KI_TRY(ki_zalloc_or(&o, 1, sizeof *o, "an objective", err));
-    KI_CHECK(ki_yaml_read(path, &o->arena, &root, err));
-    status = make(o, root, sizes, seed, err);
-    if (status != KITH_OK) {
-        ki_prefix(err, status, "%s", path);
-        goto done;
-    }
+    KI_TRY(kith_tensors_open(state, &file, err));
+    const ki_saved saved = {.shape = shape_in_file, .user = file};
+    KI_CHECK(open_file(path, sizes, &saved, seed, &o, err));
+    KI_CHECK(kith_objective_load(o, state, err));
     *ret_objective = o;
-    return KITH_OK;
+    o = NULL;
 done:
+    kith_tensors_free(file);
     kith_objective_free(o);
     return status;
 }

@@ -127,7 +127,7 @@ static int bench_engine(int argc, char **argv, bool train) {
         CLI_TEXT("precision", "NAME", &precision, "float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &tf32, "cuda, float32: let products use TF32"),
         CLI_FLAG("deterministic", &deterministic, "the same bits from run to run, also on cuda"),
-        CLI_TEXT("objective", "YAML", &objective, "train the step of a run: {loss: raw, miner: vthm}"),
+        CLI_TEXT("objective", "YAML", &objective, "train the step of a run: {loss: NAME, miner: NAME}"),
         CLI_TEXT("recipe", "FILE", &recipe,
                  "the same, with a recipe's network, batch, objective and optimizer"),
         CLI_INT("images", "N", &images, 0, 65536, "with an objective: images of a class in a batch; 0: 4"),

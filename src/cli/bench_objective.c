@@ -52,7 +52,7 @@ static void print_row(const char *name, const kith_bench_objective_result *r) {
     fflush(stdout);
 }
 
-/* "raw+vthm" is loss raw with miner vthm. */
+/* "LOSS+MINER" is a loss with a miner. */
 static void recipe_of(const char *name, char *recipe, size_t bytes) {
     const char *plus = strchr(name, '+');
     const int n_loss = plus ? (int)(plus - name) : (int)strlen(name);
@@ -79,7 +79,7 @@ int bench_objective(int argc, char **argv) {
     int64_t dim = 512, images = 2, steps = 0, batch[MOST_BATCHES];
     bool json = false, all = false, no_products = false;
     const cli_option options[] = {
-        CLI_LIST("loss", "NAME", &names, "a loss, or loss+miner as in raw+vthm; may be repeated"),
+        CLI_LIST("loss", "NAME", &names, "a loss, or LOSS+MINER; may be repeated"),
         CLI_TEXT("recipe", "TEXT", &recipe, "an objective section as YAML instead"),
         CLI_FLAG("all", &all, "every loss there is"),
         CLI_TEXT("batch", "N,N,…", &batches, "items per batch"),
@@ -100,12 +100,12 @@ int bench_objective(int argc, char **argv) {
     if (parsed != CLI_RUN) return parsed;
     const int n_batches = parse_batches(batches, batch);
     if (n_batches < 1) return cli_misused("bench", "--batch is '%s'; wanted numbers with commas", batches);
-    const char *name[MOST_RECIPES] = {"raw+vthm", "binomial", "contrastive"};
-    int n_names = 3;
-    if (names.n_items) n_names = 0;
-    for (; n_names < names.n_items; n_names++) name[n_names] = names.item[n_names];
+    const char *name[MOST_RECIPES] = {NULL};
+    int n_names = 0;
     kith_list_entry entry;
-    if (all) n_names = 0;
+    for (const char *usual; !all && !names.n_items && (usual = kith_bench_objective_name(n_names));)
+        name[n_names++] = usual;
+    for (; !all && n_names < names.n_items; n_names++) name[n_names] = names.item[n_names];
     for (int i = 0; all && n_names < MOST_RECIPES && kith_list_entry_at("losses", i, &entry); i++)
         name[n_names++] = entry.name;
     if (recipe) name[0] = "recipe", n_names = 1;

@@ -14,7 +14,7 @@ static void print_kinds(void) {
 static void print_entries(const char *kind) {
     kith_list_entry entry;
     for (int i = 0; kith_list_entry_at(kind, i, &entry); i++) {
-        printf("%-14s %s\n", entry.name, entry.summary);
+        printf("%-14s %s%s\n", entry.name, entry.summary, entry.cpu_only ? " (cpu only)" : "");
         if (entry.note[0]) printf("%-14s   %s\n", "", entry.note);
         if (entry.source) printf("%-14s   source: %s\n", "", entry.source);
         kith_list_option option;
@@ -43,6 +43,8 @@ static int print_json(const char *kind) {
         json_field(json, "name", entry.name);
         json_field(json, "summary", entry.summary);
         json_field(json, "source", entry.source);
+        kith_json_key(json, "cpu_only");
+        kith_json_bool(json, entry.cpu_only);
         if (entry.note[0]) json_field(json, "note", entry.note);
         kith_json_key(json, "options");
         kith_json_array_begin(json);

@@ -69,38 +69,21 @@ static kith_status read_tap(const char *path, kith_tap tap, inputs *in, kith_err
                 (intmax_t)in->batch.n);
 }
 
-/* Orders and sizes of HORDE, so that a recipe need not repeat what the file shows. */
-static void size_of_moments(const kith_tensors *state, kith_objective_sizes *sizes) {
-    kith_array view;
-    char name[32];
-    for (int k = 1;; k++) {
-        snprintf(name, sizeof name, "horde.w%d", k);
-        if (kith_tensors_get(state, name, &view, NULL) != KITH_OK || view.n_dims != 2) break;
-        sizes->horde_orders = k;
-        sizes->horde_dimension = view.dim[1];
-    }
-    if (kith_tensors_get(state, "horde.e2", &view, NULL) == KITH_OK && view.n_dims == 2)
-        sizes->horde_embedding = view.dim[1];
-}
-
-/* How many classes there are: as many rows as a parameter that has one for each, else the labels' own. */
-static kith_status count_classes(const request *r, inputs *in, kith_error *err) {
-    static const char *const per_class[] = {"density.alpha", "density.d0", "proxies"};
+/* As many classes as the labels name; a state that says otherwise is believed (kith_objective_restore). */
+static void count_classes(inputs *in) {
     const int64_t *labels = in->labels.data;
     for (int64_t i = 0; i < in->batch.n; i++) {
         if (labels[i] >= in->sizes.n_classes && labels[i] < INT32_MAX) in->sizes.n_classes = labels[i] + 1;
     }
+}
+
+/* The embedding layer's weights, when the state has them. */
+static kith_status read_weight(const request *r, inputs *in, kith_error *err) {
     if (!r->state) return KITH_OK;
     kith_tensors *state = NULL;
+    kith_array view;
     kith_status status = kith_tensors_open(r->state, &state, err);
     if (status != KITH_OK) return status;
-    kith_array view;
-    for (int k = 0; k < 3; k++) {
-        if (kith_tensors_get(state, per_class[k], &view, NULL) != KITH_OK || view.n_dims < 1) continue;
-        in->sizes.n_classes = view.dim[0];
-        break;
-    }
-    size_of_moments(state, &in->sizes);
     if (kith_tensors_get(state, "embedding.weight", &view, NULL) == KITH_OK && view.n_dims == 2) {
         status = kith_array_convert(&view, KITH_F32, &in->tap[KITH_TAP_WEIGHT], err);
         if (status == KITH_OK)
@@ -123,7 +106,8 @@ static kith_status read_inputs(const request *r, inputs *in, kith_error *err) {
     in->sizes.embedding = in->batch.tap[KITH_TAP_EMBEDDING].cols;
     in->sizes.pooled = in->batch.tap[KITH_TAP_POOLED].cols;
     in->sizes.map = in->batch.tap[KITH_TAP_MAP].cols;
-    return count_classes(r, in, err);
+    count_classes(in);
+    return read_weight(r, in, err);
 }
 
 /* For --plot alone: sixteen classes of eight, from tight to scattered, so that similarities of all sizes
@@ -156,28 +140,9 @@ static kith_status make_inputs(inputs *in, kith_error *err) {
     return KITH_OK;
 }
 
-/* The parameter's rows decide the number of classes when it holds several rows for each. */
-static kith_status open_objective(const request *r, inputs *in, kith_objective **ret, kith_error *err) {
-    kith_status status = kith_objective_open(r->recipe, &in->sizes, (uint64_t)r->seed, ret, err);
-    if (status != KITH_OK || !r->state) return status;
-    kith_objective_param param;
-    for (int i = 0; kith_objective_param_at(*ret, i, &param); i++) {
-        if (strcmp(param.name, "proxies") != 0 || param.dim[0] <= in->sizes.n_classes) continue;
-        const int64_t n_centers = param.dim[0] / in->sizes.n_classes;
-        kith_tensors *state = NULL;
-        kith_array view;
-        if (kith_tensors_open(r->state, &state, NULL) != KITH_OK) continue;
-        const bool is_there = kith_tensors_get(state, "proxies", &view, NULL) == KITH_OK;
-        const int64_t rows = is_there ? view.dim[0] : 0;
-        kith_tensors_free(state);
-        if (rows != in->sizes.n_classes || rows % n_centers) continue;
-        in->sizes.n_classes = rows / n_centers;
-        kith_objective_free(*ret);
-        *ret = NULL;
-        status = kith_objective_open(r->recipe, &in->sizes, (uint64_t)r->seed, ret, err);
-        break;
-    }
-    return status == KITH_OK ? kith_objective_load(*ret, r->state, err) : status;
+static kith_status open_objective(const request *r, const inputs *in, kith_objective **ret, kith_error *err) {
+    if (r->state) return kith_objective_restore(r->recipe, r->state, &in->sizes, (uint64_t)r->seed, ret, err);
+    return kith_objective_open(r->recipe, &in->sizes, (uint64_t)r->seed, ret, err);
 }
 
 static kith_status write_gradient(const char *folder, kith_tap tap, const kith_array *like,
@@ -335,7 +300,7 @@ int cmd_objective(int argc, char **argv) {
         CLI_TEXT("embedding", "X.npy", &r.embedding, "un-normalised embeddings, float [m, d]"),
         CLI_TEXT("pooled", "P.npy", &r.pooled, "pooled features [m, c], for terms that read them"),
         CLI_TEXT("map", "M.npy", &r.map, "feature maps [m, c, h, w], for terms that read them"),
-        CLI_TEXT("state", "FILE.safetensors", &r.state, "learned things by name: proxies, density.alpha …"),
+        CLI_TEXT("state", "FILE.safetensors", &r.state, "what the terms have learned, by name"),
         CLI_TEXT("out|o", "DIR", &r.out, "write gradients and pair weights there"),
         CLI_TEXT("descriptor", "D.npy", &r.descriptor,
                  "write what to search with at test time: the embedding and all of HORDE's orders"),

@@ -14,6 +14,10 @@
 
 #define KI_ALIGN 64
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* NULL on overflow, on a failing system or when a test asked for failure. n * size == 0 gives a
  * valid pointer that may be freed. */
 void *ki_alloc(size_t n, size_t size);
@@ -36,6 +40,10 @@ kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t 
 void ki_alloc_fail_after(int64_t n);
 /* Has a forced failure happened since ki_alloc_fail_after? */
 bool ki_alloc_failed(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 /* *ret = a * b or a + b; false when it does not fit. */
 static inline bool ki_mul_size(size_t a, size_t b, size_t *ret) { return !__builtin_mul_overflow(a, b, ret); }

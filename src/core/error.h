@@ -6,6 +6,10 @@
 
 #include "kith/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Fill err (may be NULL) with the formatted line and no hint, and return status. */
 kith_status ki_fail(kith_error *err, kith_status status, const char *fmt, ...) KITH_PRINTF(3, 4);
 
@@ -17,6 +21,10 @@ kith_status ki_hint(kith_error *err, kith_status status, const char *fmt, ...) K
 kith_status ki_prefix(kith_error *err, kith_status status, const char *fmt, ...) KITH_PRINTF(3, 4);
 
 kith_status ki_fail_memory(kith_error *err, size_t bytes, const char *what);
+
+#ifdef __cplusplus
+}
+#endif
 
 /* Return at once when expr fails; only where nothing is held. */
 #define KI_TRY(expr)                            \

@@ -1,3 +1,4 @@
+/* Checks of a batch before it is evaluated. */
 #ifndef KI_OBJECTIVE_CHECK_H
 #define KI_OBJECTIVE_CHECK_H
 

@@ -17,3 +17,19 @@ bool ki_engine_stops(const ki_objective *objective) {
     }
     return stops;
 }
+
+static kith_status check_method(const char *kind, const ki_method *method, kith_error *err) {
+    if (ki_method_has_device(method)) return KITH_OK;
+    ki_fail(err, KITH_EUNSUPPORTED, "%s %s runs on the CPU alone", kind, method->name);
+    return ki_hint(err, KITH_EUNSUPPORTED, "use device cpu for this objective");
+}
+
+kith_status ki_engine_check(const ki_objective *o, kith_error *err) {
+    if (o->loss.record) {
+        KI_TRY(check_method("loss", &o->loss.record->method, err));
+        KI_TRY(check_method("miner", &o->miner->method, err));
+    }
+    for (size_t i = 0; i < o->n_regs; i++)
+        KI_TRY(check_method("regularizer", &o->reg[i].record->method, err));
+    return KITH_OK;
+}

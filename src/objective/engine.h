@@ -46,6 +46,9 @@ typedef struct ki_engine_batch {
 /* Whether some term of the objective stops at the embedding. */
 bool ki_engine_stops(const ki_objective *objective);
 
+/* KITH_EUNSUPPORTED names the first method of the objective whose row is marked HOST: no device has it. */
+kith_status ki_engine_check(const ki_objective *objective, kith_error *err);
+
 typedef struct ki_engine_values {
     uint64_t step; /* of the evaluation they belong to */
     double total;
@@ -65,7 +68,7 @@ typedef struct ki_engine_param {
 } ki_engine_param;
 
 typedef struct ki_engine_type {
-    /* KITH_EUNSUPPORTED names the method that the device does not know; KITH_EINVAL and KITH_ESHAPE for taps
+    /* KITH_EUNSUPPORTED: as ki_engine_check; KITH_EINVAL and KITH_ESHAPE for taps
      * that are missing or do not fit; KITH_ENOMEM with the size. The objective must outlive the engine. */
     kith_status (*open)(ki_backend *backend, ki_objective *objective, const ki_engine_batch *batch, int64_t m,
                         ki_engine **ret_engine, kith_error *err);

@@ -3,6 +3,7 @@
  * Terms that read the normalised embedding and terms that read it as it is gather their gradients
  * apart; the normalisation's own chain rule is applied once, to the sum. Parameters and the memory
  * change only at the end, when nothing can fail any more. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -392,6 +393,18 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     return KITH_OK;
 }
 
+kith_status ki_objective_fail_describe(kith_error *err) {
+    char names[128] = "";
+    size_t used = 0;
+    for (size_t i = 0; ki_reg_at(i); i++) {
+        const ki_reg *reg = ki_reg_at(i);
+        if (reg->describe && used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                     reg->method.name);
+    }
+    return ki_fail(err, KITH_EINVAL, "no term of the objective has descriptors of its own (%s has)", names);
+}
+
 static const ki_reg_use *describing_reg(const ki_objective *objective) {
     for (size_t i = 0; i < objective->n_regs; i++) {
         if (objective->reg[i].record->describe) return &objective->reg[i];
@@ -422,8 +435,7 @@ kith_status ki_objective_describe(ki_objective *objective, const ki_batch *batch
     step s = {.o = objective, .batch = batch};
     const ki_reg_use *reg = describing_reg(objective);
     ki_real *part = NULL, *whole = NULL;
-    if (!reg)
-        return ki_fail(err, KITH_EINVAL, "no term of the objective has descriptors of its own (horde has)");
+    if (!reg) return ki_objective_fail_describe(err);
     KI_TRY(ki_batch_check_taps(objective, batch, err));
     KI_TRY(step_begin(&s, err));
     const ki_reg_in in = reg_in(&s, reg);

@@ -1,3 +1,4 @@
+/* Matrix products in blocks whose sums do not depend on the number of threads. */
 #include "objective/gemm.h"
 
 #include <cblas.h>

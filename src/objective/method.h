@@ -20,16 +20,20 @@ typedef struct ki_method {
     size_t settings_bytes; /* of the struct that the options point into */
 } ki_method;
 
-/* A setting by its option's name, for code that does not know the method's struct (the device's losses).
- * The number of a BOOL is 0 or 1, of a CHOICE its index; choice gives the text of it. The option must exist
- * and have a fitting type. */
-double ki_method_number(const ki_method *method, const void *settings, const char *option);
-double ki_method_real(const ki_method *method, const void *settings, const char *option);
-int64_t ki_method_int(const ki_method *method, const void *settings, const char *option);
-bool ki_method_bool(const ki_method *method, const void *settings, const char *option);
-const char *ki_method_choice(const ki_method *method, const void *settings, const char *option);
-/* NULL when the recipe does not have it. */
-const ki_value *ki_method_tree(const ki_method *method, const void *settings, const char *option);
+/* The options of a method that has none. */
+extern const ki_option ki_no_options[];
+
+/* Whether the method's row says that a device can compute it, too; else it is the CPU's alone. */
+bool ki_method_has_device(const ki_method *method);
+
+/* The shapes of named tensors, wherever they lie. */
+typedef struct ki_saved {
+    bool (*shape)(const void *user, const char *name, ki_shape *ret_shape); /* false: no such tensor */
+    const void *user;
+} ki_saved;
+
+/* The shape of a tensor of n_dims dimensions; false when there is no state or no such tensor in it. */
+bool ki_saved_shape(const ki_saved *saved, const char *name, int n_dims, ki_shape *ret_shape);
 
 /* What the parameters' shapes depend on. 0 = not known (no such tap); a method that needs it fails
  * with a line that says so. */
@@ -38,8 +42,9 @@ typedef struct ki_sizes {
     int64_t embedding; /* dim of the embedding */
     int64_t pooled;    /* dim of the pooled features */
     int64_t map;       /* channels of the map */
-    /* HORDE as a saved state has it (kith/objective.h). */
-    int64_t horde_orders, horde_dimension, horde_embedding;
+    /* A saved state that the parameters are going to be filled from, for what a recipe and the sizes above leave
+     * open; NULL: none. Asked while the objective is made, not later. */
+    const ki_saved *saved;
 } ki_sizes;
 
 typedef enum ki_init {

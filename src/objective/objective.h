@@ -44,6 +44,12 @@ ki_state *ki_objective_param(ki_objective *objective, size_t i);
 ki_state *ki_objective_param_named(ki_objective *objective, const char *name); /* NULL: none */
 void ki_objective_clear_diffs(ki_objective *objective);
 
+/* Taps, KI_TAP_BIT of each, that terms want to see of all training images before the first step (0: none), and what
+ * they make of one: parameters change. KITH_EINVAL names a label outside the classes. */
+unsigned ki_objective_start_taps(const ki_objective *objective);
+kith_status ki_objective_start(ki_objective *objective, ki_tap tap, const ki_features *features,
+                               kith_error *err);
+
 typedef struct ki_batch {
     int64_t m;
     const int32_t *label;
@@ -87,6 +93,9 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
  * Labels are not read. Allocated with ki_alloc for the caller. KITH_EINVAL when no term has any. */
 kith_status ki_objective_describe(ki_objective *objective, const ki_batch *batch, ki_real **ret_descriptor,
                                   int64_t *ret_dim, kith_error *err);
+
+/* What to say when no term has any: a line with the methods that have. */
+kith_status ki_objective_fail_describe(kith_error *err);
 
 /* Their width, from the sizes the objective was made with; 0 when no term has any. */
 int64_t ki_objective_describe_dim(const ki_objective *objective);

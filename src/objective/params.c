@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
+#include "objective/proxy/proxies.h"
 #include "objective/state.h"
 
 kith_status ki_fail_size(kith_error *err, const char *method, const char *what) {
@@ -106,9 +107,26 @@ static kith_status take_added(ki_state_list *list, ki_state ***ret_params, size_
     return KITH_OK;
 }
 
+/* The classes that the saved state was made for, when a term can tell. */
+static int64_t saved_classes(const ki_objective *o) {
+    const ki_saved *saved = o->sizes.saved;
+    const ki_loss *loss = o->loss.record;
+    int64_t n = 0;
+    if (!saved) return 0;
+    if (loss && loss->saved_classes) n = loss->saved_classes(o->loss.settings, saved);
+    for (size_t i = 0; i < o->n_regs && n == 0; i++) {
+        const ki_reg *reg = o->reg[i].record;
+        if (reg->saved_classes) n = reg->saved_classes(o->reg[i].settings, saved);
+    }
+    if (n == 0 && (o->taps & KI_TAP_BIT(KI_TAP_LOGITS))) n = ki_proxies_saved(saved, 1);
+    return n;
+}
+
 kith_status ki_states_collect(ki_objective *o, kith_error *err) {
     ki_state_list *list = &o->params;
     const ki_loss *loss = o->loss.record;
+    const int64_t n_saved = saved_classes(o);
+    if (n_saved > 0) o->sizes.n_classes = n_saved;
     list->arena = &o->arena;
     list->loss = &o->loss;
     list->sizes = &o->sizes;
@@ -155,4 +173,23 @@ void ki_objective_clear_diffs(ki_objective *objective) {
         ki_state *param = objective->params.item[i];
         if (param->diff) memset(param->diff, 0, (size_t)param->count * sizeof *param->diff);
     }
+}
+
+unsigned ki_objective_start_taps(const ki_objective *objective) {
+    unsigned taps = 0;
+    for (size_t i = 0; i < objective->n_regs; i++) {
+        const ki_reg *reg = objective->reg[i].record;
+        if (reg->start) taps |= KI_TAP_BIT(reg->starts_from);
+    }
+    return taps;
+}
+
+kith_status ki_objective_start(ki_objective *objective, ki_tap tap, const ki_features *features,
+                               kith_error *err) {
+    for (size_t i = 0; i < objective->n_regs; i++) {
+        const ki_reg_use *reg = &objective->reg[i];
+        if (reg->record->start && reg->record->starts_from == tap)
+            KI_TRY(reg->record->start(features, reg->param, err));
+    }
+    return KITH_OK;
 }

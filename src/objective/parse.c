@@ -95,7 +95,7 @@ static kith_status parse_reg(ki_objective *o, const ki_value *v, ki_reg_use *reg
     KI_TRY(ki_reg_find(name, &reg->record, err));
     const ki_method *method = &reg->record->method;
     KI_TRY(settings_parse(o, method, v, reg_keys, "objective.regularizers", &reg->settings, err));
-    if (reg->record->complete) reg->record->complete(reg->settings, &o->sizes);
+    if (reg->record->complete) reg->record->complete(reg->settings, o->sizes.saved);
     KI_TRY(common_parse(method, v, "objective.regularizers", &c, err));
     reg->weight = c.weight;
     reg->warmup = c.warmup;
@@ -168,7 +168,9 @@ static kith_status build(ki_objective *o, const ki_value *section, kith_error *e
     }
     KI_TRY(parse_regs(o, ki_value_get(section, "regularizers"), err));
     KI_TRY(name_terms(o, err));
-    return ki_states_collect(o, err);
+    KI_TRY(ki_states_collect(o, err));
+    o->sizes.saved = NULL; /* borrowed until now */
+    return KITH_OK;
 }
 
 kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, kith_error *err) {

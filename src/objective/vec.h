@@ -11,8 +11,7 @@
 #include <stdint.h>
 
 #include "core/real.h"
-
-enum { KI_PAIR_NONE = 0, KI_PAIR_POSITIVE = 1, KI_PAIR_NEGATIVE = 2 };
+#include "objective/pair/kinds.h"
 
 typedef struct ki_vec {
     /* pair[j] = POSITIVE when label[j] == mine, else NEGATIVE. */

@@ -1,3 +1,4 @@
+/* The stack that evaluations take their memory from. */
 #include "objective/work.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/text.h"
+#include "objective/usual.h"
 #include "train/run.h"
 
 static const double most_alike = 0.99, near_margin = 0.01, most_share = 1000, least_loss = 0.1;
@@ -25,9 +26,8 @@ kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval
     return ki_train_say(
         run, KITH_TRAIN_WARNING, err,
         "step %lld: all embeddings are alike (mean cosine %.4f over %s), training has collapsed; "
-        "try a lower optim.lr, an optim.warmup, or a miner that keeps easier pairs (semihard or "
-        "all instead of hard)",
-        (long long)run->at.step, alike, is_eval ? "validation images" : "the batch");
+        "try a lower optim.lr, an optim.warmup, or %s",
+        (long long)run->at.step, alike, is_eval ? "validation images" : "the batch", ki_advice_easier_pairs);
 }
 
 /* The loss's margin, when it has one. */
@@ -47,8 +47,8 @@ static kith_status watch_margin(ki_train_state *run, const ki_learner_values *va
     return ki_train_say(
         run, KITH_TRAIN_WARNING, err,
         "step %lld: the loss has stayed at its margin (%s %.4f, margin %g): it no longer tells "
-        "classes apart; try a lower optim.lr, more classes in a batch, or miner semihard",
-        (long long)run->at.step, values->term[0].name, value, margin);
+        "classes apart; try a lower optim.lr, more classes in a batch, or %s",
+        (long long)run->at.step, values->term[0].name, value, margin, ki_advice_margin);
 }
 
 static double size_of(const ki_term *term) { return fabs(term->weight * term->value); }

@@ -63,7 +63,7 @@ kith_status ki_describer_new(const ki_describer_settings *settings, ki_describer
     d->dim = ki_objective_describe_dim(settings->objective);
     d->taps = ki_objective_taps(settings->objective);
     if (d->dim == 0) {
-        status = ki_fail(err, KITH_EINVAL, "no term of the objective has descriptors of its own (horde has)");
+        status = ki_objective_fail_describe(err);
         goto done;
     }
     KI_CHECK(make_plan(d, err));

@@ -10,7 +10,6 @@
 #include "data/section.h"
 #include "io/atomic.h"
 #include "net/model_file.h"
-#include "objective/reg/density.h"
 #include "train/feed.h"
 #include "train/run.h"
 
@@ -202,22 +201,28 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                        "a batch's embeddings", err);
 }
 
-/* The density term keeps classes' densities in proportion to those of the starting network's features. */
-static kith_status measure_densities(ki_train_state *run, kith_error *err) {
-    ki_state *d0 = ki_objective_param_named(run->objective, "density.d0");
-    if (!d0) return KITH_OK;
+/* What the starting network makes of the training images, for terms that begin with it. */
+static kith_status start_from(ki_train_state *run, ki_tap tap, kith_error *err) {
     kith_status status;
     ki_embedded features = {0};
     int32_t *label = NULL;
-    KI_CHECK(ki_judge_embed(run->judge, run->train.item, run->train.n, "pooled", &features, err));
+    KI_CHECK(ki_judge_embed(run->judge, run->train.item, run->train.n, ki_tap_name(tap), &features, err));
     KI_CHECK(ki_alloc_or(&label, (size_t)features.n, sizeof *label, "labels", err));
     for (int64_t i = 0; i < features.n; i++) label[i] = run->class_of[features.label[i]];
-    KI_CHECK(ki_density_measure(features.x, label, features.n, features.dim, run->n_classes, d0->value, err));
-    KI_CHECK(ki_learner_push(run->learner, err));
+    const ki_features all = {.x = features.x, .label = label, .n = features.n, .dim = features.dim};
+    KI_CHECK(ki_objective_start(run->objective, tap, &all, err));
 done:
     ki_embedded_release(&features);
     ki_free(label);
     return status;
+}
+
+static kith_status start_terms(ki_train_state *run, kith_error *err) {
+    const unsigned taps = ki_objective_start_taps(run->objective);
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (taps & KI_TAP_BIT(tap)) KI_TRY(start_from(run, tap, err));
+    }
+    return taps ? ki_learner_push(run->learner, err) : KITH_OK;
 }
 
 /* ---- where it stands ---- */
@@ -290,7 +295,7 @@ static kith_status begin(ki_train_state *run, kith_error *err) {
     KI_TRY(kith_dataset_split_write(run->set, path.s, err));
     KI_TRY(ki_train_write_run(run, err));
     KI_TRY(write_text(run, "recipe.yaml", run->recipe->text, err));
-    return measure_densities(run, err);
+    return start_terms(run, err);
 }
 
 static void hash_text(const char *text, char ret[65]) {

@@ -355,7 +355,7 @@ static void test_refused(void **state) {
     stranger.method.name = "stranger";
     m.objective->loss.record = &stranger;
     assert_int_equal(device_run_try(&run, m.objective, &batch, &err), KITH_EUNSUPPORTED);
-    assert_string_equal(err.message, "loss stranger is not known on the device");
+    assert_string_equal(err.message, "loss stranger runs on the CPU alone");
     device_run_close(&run);
     made_free(&m);
 }

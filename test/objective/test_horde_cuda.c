@@ -3,7 +3,7 @@
 
 #include "backend/cuda/cuda.h"
 #include "objective/both.h"
-#include "objective/cuda/reg_moments.h"
+#include "objective/cuda/moments.h"
 #include "objective/reg/moments.h"
 #include "support/op_check.h"
 

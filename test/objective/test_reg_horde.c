@@ -199,18 +199,34 @@ static void test_initial_values(void **state) {
     made_free(&m);
 }
 
+/* The state of three orders of 20 numbers, with or without embeddings of 7. */
+static bool saved_shape(const void *user, const char *name, ki_shape *ret_shape) {
+    const bool *has_embedding = user;
+    static const char *const projections[] = {"horde.w1", "horde.w2", "horde.w3"};
+    static const char *const embeddings[] = {"horde.e2", "horde.e3"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(name, projections[i]) == 0) return *ret_shape = KI_SHAPE2(TAPS_C, 20), true;
+    }
+    for (int i = 0; i < 2 && *has_embedding; i++) {
+        if (strcmp(name, embeddings[i]) == 0) return *ret_shape = KI_SHAPE2(20, 7), true;
+    }
+    return false;
+}
+
 /* A recipe need not repeat what a saved state shows; what it says goes first. */
 static void test_sizes_of_a_saved_state(void **state) {
     (void)state;
+    bool has_embedding = true;
+    const ki_saved saved = {.shape = saved_shape, .user = &has_embedding};
     ki_sizes sizes = taps_sizes;
-    sizes.horde_orders = 3, sizes.horde_dimension = 20, sizes.horde_embedding = 7;
+    sizes.saved = &saved;
     made m = made_of("loss: {name: raw}\nregularizers: [{name: horde}]", &sizes);
     const ki_state *e = ki_objective_param_named(m.objective, "horde.e3");
     assert_non_null(e);
     assert_true(e->shape.dim[0] == 20 && e->shape.dim[1] == 7);
     assert_null(ki_objective_param_named(m.objective, "horde.w4"));
     made_free(&m);
-    sizes.horde_embedding = 0;
+    has_embedding = false;
     m = made_of("loss: {name: raw}\nregularizers: [{name: horde, orders: 4}]", &sizes);
     assert_null(ki_objective_param_named(m.objective, "horde.e2"));
     assert_non_null(ki_objective_param_named(m.objective, "horde.w4"));

@@ -1,7 +1,6 @@
 /* What regularizers keep and where their gradients go: densities of the starting network, terms that stop
  * at the embedding, logits that come from the proxies. */
 #include "core/parallel.h"
-#include "objective/reg/density.h"
 #include "objective/taps.h"
 
 static void test_density_measured(void **state) {
@@ -9,21 +8,33 @@ static void test_density_measured(void **state) {
     /* Class 0: (0,0) (2,0): mean (1,0), density 1. Class 2: one point. Class 3: density (4+4+16)/3 about (0,2). */
     static const ki_real x[] = {0, 0, 2, 0, 5, 5, 0, 0, 0, 0, 0, 6};
     static const int32_t label[] = {0, 0, 2, 3, 3, 3};
-    ki_real d0[4];
+    const ki_features features = {.x = x, .label = label, .n = 6, .dim = 2};
+    const ki_sizes four = {.n_classes = 4, .embedding = 2}, three = {.n_classes = 3, .embedding = 2};
     kith_error err = {0};
-    assert_ok(ki_density_measure(x, label, 6, 2, 4, d0, &err), &err);
+    made m = made_of("loss: {name: none}\nregularizers: [{name: density}]", &four);
+    const ki_real *d0 = ki_objective_param_named(m.objective, "density.d0")->value;
+    assert_int_equal(ki_objective_start_taps(m.objective), KI_TAP_BIT(KI_TAP_POOLED));
+    assert_ok(ki_objective_start(m.objective, KI_TAP_EMBEDDING, &features, &err), &err);
+    assert_true(d0[0] == 0); /* nobody starts from there */
+    assert_ok(ki_objective_start(m.objective, KI_TAP_POOLED, &features, &err), &err);
     static const double wanted[] = {1, 0, 0, 8};
     for (int c = 0; c < 4; c++) {
         if (fabs((double)d0[c] - wanted[c]) > 1e-6)
             fail_msg("class %d: %g, wanted %g", c, (double)d0[c], wanted[c]);
     }
-    assert_int_equal(ki_density_measure(x, label, 6, 2, 3, d0, &err), KITH_EINVAL);
-    assert_string_equal(err.message, "label[3] is 3; wanted a class id from 0 to 2");
     for (int64_t n = 0; n < 3; n++) {
         ki_alloc_fail_after(n);
-        assert_int_equal(ki_density_measure(x, label, 6, 2, 4, d0, &err), KITH_ENOMEM);
+        assert_int_equal(ki_objective_start(m.objective, KI_TAP_POOLED, &features, &err), KITH_ENOMEM);
         ki_alloc_fail_after(-1);
     }
+    made_free(&m);
+    m = made_of("loss: {name: none}\nregularizers: [{name: density}]", &three);
+    assert_int_equal(ki_objective_start(m.objective, KI_TAP_POOLED, &features, &err), KITH_EINVAL);
+    assert_string_equal(err.message, "label[3] is 3; wanted a class id from 0 to 2");
+    made_free(&m);
+    m = made_of("loss: {name: raw}", &four);
+    assert_int_equal(ki_objective_start_taps(m.objective), 0);
+    made_free(&m);
 }
 
 static double value_of(const char *recipe, ki_real d0, ki_real **ret_alpha_diff) {

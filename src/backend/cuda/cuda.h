@@ -11,6 +11,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "backend/cuda/fail.h"
 #include "core/alloc.h"
 #include "core/backend.h"
 
@@ -41,15 +42,6 @@ static inline cuda_backend *ki_cuda_of(ki_backend *backend) { return (cuda_backe
 static inline const cuda_backend *ki_cuda_of_const(const ki_backend *backend) {
     return (const cuda_backend *)backend;
 }
-
-/* A failure of the runtime, or of a launcher, becomes ours, with the call's text. */
-#define KI_CUDA(call)                                                           \
-    do {                                                                        \
-        const cudaError_t ki_cuda_ = (call);                                    \
-        if (ki_cuda_ != cudaSuccess) return ki_cuda_fail(err, ki_cuda_, #call); \
-    } while (0)
-
-kith_status ki_cuda_fail(kith_error *err, cudaError_t error, const char *call);
 
 /* The stream, after making its device the calling thread's: a stream takes work from nobody else. */
 cudaStream_t ki_cuda_stream(ki_backend *backend);

@@ -56,7 +56,7 @@ __global__ void sum_up(ki_cuda_view v, weights w, ki_cuda_totals totals) {
         weight[kind] = weight_of(w.kind[kind], t, (double)v.m);
         totals.scale[kind] = (float)(weight[kind] * outer);
     }
-    *totals.value += weight[KI_VIEW_POSITIVE] * t.pos + weight[KI_VIEW_NEGATIVE] * t.neg + t.plain;
+    *totals.value += weight[KI_PAIR_POSITIVE] * t.pos + weight[KI_PAIR_NEGATIVE] * t.neg + t.plain;
     if (!totals.pairs) return;
     totals.pairs[0] = (int64_t)t.n_pos;
     totals.pairs[1] = (int64_t)t.n_neg;
@@ -68,7 +68,7 @@ __device__ float by_square(float e) { return e > 2e-8f ? 0.5f / e : 0; }
 
 __device__ float weighed(const ki_cuda_view &v, const float *scale, int64_t at) {
     const float g = scale[v.pair[at]] * v.g[at];
-    return v.measure == KI_VIEW_EUCLIDEAN ? g * by_square(v.s[at]) : g;
+    return v.measure == KI_EUCLIDEAN ? g * by_square(v.s[at]) : g;
 }
 
 enum { TILE = 32, TILE_ROWS = 8 };
@@ -150,7 +150,7 @@ cudaError_t ki_cuda_symmetrize(const ki_cuda_view *view, const float *scale, flo
                                cudaStream_t stream) {
     const dim3 tiles((unsigned)(view->n + TILE - 1) / TILE, (unsigned)(view->m + TILE - 1) / TILE);
     KI_LAUNCH_TRY(symmetrize, tiles, dim3(TILE, TILE_ROWS), 0, stream, *view, scale, h);
-    if (view->measure == KI_VIEW_INNER) return cudaSuccess;
+    if (view->measure == KI_INNER) return cudaSuccess;
     return KI_LAUNCH(diagonal, (unsigned)view->m, view->threads, 0, stream, *view, h, memory_sum);
 }
 

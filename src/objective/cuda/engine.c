@@ -11,15 +11,9 @@
 #include "objective/cuda/rows.h"
 #include "objective/pair/pairs.h"
 
-#define X(name) &ki_cuda_reg_##name,
-static const ki_cuda_reg *const regs[] = {
-#include "objective/cuda/reg.def"
-};
-#undef X
-
 kith_status ki_cuda_fail_method(kith_error *err, const char *kind, const char *name) {
-    ki_fail(err, KITH_EUNSUPPORTED, "%s %s is not known on the device", kind, name);
-    return ki_hint(err, KITH_EUNSUPPORTED, "use device cpu for this objective");
+    return ki_fail(err, KITH_EINTERNAL, "%s %s is said to run on the device, and has no record there", kind,
+                   name);
 }
 
 kith_status ki_engine_take(ki_engine *e, size_t bytes, const char *what, void *ret_ptr, kith_error *err) {
@@ -40,8 +34,12 @@ static kith_status take_floats(ki_engine *e, int64_t n, const char *what, float 
 
 static bool has_tap(unsigned taps, ki_tap tap) { return (taps & KI_TAP_BIT(tap)) != 0; }
 
+kith_status ki_engine_zero(ki_engine *e, void *ptr, size_t bytes, kith_error *err) {
+    return e->backend->type->zero(e->backend, ptr, bytes, err);
+}
+
 static kith_status zero(ki_engine *e, void *ptr, int64_t n, kith_error *err) {
-    return e->backend->type->zero(e->backend, ptr, (size_t)n * sizeof(float), err);
+    return ki_engine_zero(e, ptr, (size_t)n * sizeof(float), err);
 }
 
 /* Opening. */
@@ -155,30 +153,30 @@ static kith_status open_loss(ki_engine *e, kith_error *err) {
     return status;
 }
 
-static const ki_cuda_reg *find_reg(const char *name) {
-    for (size_t i = 0; i < sizeof regs / sizeof regs[0]; i++) {
-        if (strcmp(regs[i]->name, name) == 0) return regs[i];
-    }
-    return NULL;
-}
-
 /* The taps of a term, and where its gradients go: as reg_in and eval_reg of evaluate.c have it. */
-static void reg_taps(const ki_engine *e, const ki_reg_use *reg, ki_cuda_reg_in *in) {
-    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        if (!has_tap(reg->taps, tap)) continue;
-        in->tap[tap] = e->batch.tap[tap];
-        in->edge[tap] = e->batch.tap_edge[tap];
-        in->diff[tap] = e->batch.diff[tap];
-        if (tap == KI_TAP_LOGITS) {
-            in->tap[tap] = e->logits;
-            in->diff[tap] = e->diff_logits;
-            in->edge[tap] = (ki_edge){.shape = KI_SHAPE2(e->m, e->objective->proxies->shape.dim[0])};
-        }
-        if (tap != KI_TAP_EMBEDDING) continue;
-        if (reg->normalize) in->tap[tap] = e->unit;
-        in->diff[tap] = reg->normalize ? (reg->stops ? e->diff_unit_stopped : e->diff_unit)
-                                       : (reg->stops ? e->batch.diff_stopped : in->diff[tap]);
+static ki_cuda_tap reg_tap(const ki_engine *e, const ki_reg_use *reg, ki_tap tap) {
+    const ki_edge *edge = &e->batch.tap_edge[tap];
+    ki_cuda_tap to = {.data = e->batch.tap[tap], .diff = e->batch.diff[tap]};
+    if (tap == KI_TAP_LOGITS) {
+        const int64_t n = e->objective->proxies->shape.dim[0];
+        return (ki_cuda_tap){.data = e->logits, .diff = e->diff_logits, .rows = e->m, .cols = n, .pitch = n};
     }
+    if (tap == KI_TAP_MAP) {
+        const ki_cuda_map map = ki_cuda_map_of(e->backend, edge);
+        to.rows = map.n;
+        to.cols = map.c;
+        to.pitch = map.pitch;
+        to.is_bf16 = map.is_bf16;
+        return to;
+    }
+    to.rows = edge->shape.dim[0];
+    to.cols = to.pitch = edge->shape.dim[1];
+    if (tap == KI_TAP_EMBEDDING) {
+        if (reg->normalize) to.data = e->unit;
+        to.diff = reg->normalize ? (reg->stops ? e->diff_unit_stopped : e->diff_unit)
+                                 : (reg->stops ? e->batch.diff_stopped : to.diff);
+    }
+    return to;
 }
 
 static kith_status open_reg(ki_engine *e, size_t i, bool *has_map, size_t *scratch_bytes, kith_error *err) {
@@ -187,14 +185,14 @@ static kith_status open_reg(ki_engine *e, size_t i, bool *has_map, size_t *scrat
     const size_t at = i + (o->loss.record ? 1 : 0);
     ki_cuda_term *term = &e->reg[i];
     size_t bytes = 0;
-    term->type = find_reg(reg->record->method.name);
+    term->type = ki_cuda_reg_find(reg->record->method.name);
     if (!term->type) return ki_cuda_fail_method(err, "regularizer", reg->record->method.name);
     KI_TRY(ki_alloc_or(&term->param, reg->n_params + 1, sizeof *term->param, "parameters", err));
     for (size_t k = 0; k < reg->n_params; k++) term->param[k] = *ki_engine_param_of(e, reg->param[k]);
     term->in = (ki_cuda_reg_in){.engine = e,
                                 .backend = e->backend,
                                 .stream = e->stream,
-                                .method = &reg->record->method,
+                                .name = reg->record->method.name,
                                 .settings = reg->settings,
                                 .m = e->m,
                                 .n_classes = o->sizes.n_classes,
@@ -207,7 +205,9 @@ static kith_status open_reg(ki_engine *e, size_t i, bool *has_map, size_t *scrat
                                 .n_loss_params = o->loss.n_params,
                                 .weight = &e->values->term_weight[at],
                                 .value = &e->values->value[at]};
-    reg_taps(e, reg, &term->in);
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (has_tap(reg->taps, tap)) term->in.tap[tap] = reg_tap(e, reg, tap);
+    }
     term->in.assigns_map = has_tap(reg->taps, KI_TAP_MAP) && !*has_map;
     *has_map |= has_tap(reg->taps, KI_TAP_MAP);
     if (term->type->open) KI_TRY(term->type->open(&term->in, &term->self, &bytes, err));
@@ -220,6 +220,7 @@ static kith_status open_parts(ki_engine *e, kith_error *err) {
     const ki_objective *o = e->objective;
     size_t scratch_bytes = 0;
     bool has_map = false;
+    KI_TRY(ki_engine_check(o, err));
     KI_TRY(check_batch(e, err));
     KI_TRY(ki_engine_params_open(e, err));
     KI_TRY(open_values(e, err));
@@ -379,9 +380,8 @@ static kith_status engine_describe(ki_engine *e, ki_real *ret_rows, kith_error *
     float *x = NULL, *unit = NULL, *norm = NULL, *host = NULL;
     const float *parts = NULL;
     int64_t n = 0;
-    if (!term)
-        return ki_fail(err, KITH_EINVAL, "no term of the objective has descriptors of its own (horde has)");
-    if (!term->type->describe) return ki_cuda_fail_method(err, "a descriptor of", term->type->name);
+    if (!term) return ki_objective_fail_describe(err);
+    if (!term->type->describe) return ki_cuda_fail_method(err, "the descriptor of", term->in.name);
     const int64_t own = ki_objective_describe_dim(e->objective) - e->dim;
     KI_CUDA(cudaSetDevice(ki_cuda_of(e->backend)->device));
     KI_CHECK(term->type->describe(term->self, &term->in, e->scratch, &parts, &n, err));

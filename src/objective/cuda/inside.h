@@ -4,8 +4,11 @@
 
 #include "backend/cuda/cuda.h"
 #include "objective/cuda/loss.h"
+#include "objective/cuda/miner.h"
 #include "objective/cuda/reg.h"
 #include "objective/cuda/step.h"
+#include "objective/engine.h"
+#include "objective/state.h"
 
 /* Memory of the pair view: all runs of the loss use it, one after the other. */
 typedef struct ki_cuda_room {
@@ -19,13 +22,13 @@ typedef struct ki_cuda_room {
 } ki_cuda_room;
 
 /* One run of the loss and its miner on embeddings of one width (site.c). */
-struct ki_cuda_loss {
+struct ki_cuda_site {
     ki_engine *engine;
-    const ki_cuda_loss_type *type;
+    const ki_cuda_loss *type;
+    const ki_cuda_miner *miner;
     ki_cuda_view view;
-    ki_cuda_miner miner;
     ki_cuda_weight weight[3];
-    ki_cuda_loss_args args;
+    ki_cuda_loss_in in;
     int64_t dim;
     bool is_proxy;
     bool reads_norms; /* the view needs x_sq */
@@ -55,7 +58,7 @@ struct ki_engine {
 
     void **taken; /* device memory */
     size_t n_taken, taken_capacity;
-    ki_cuda_loss **site; /* runs of the loss; the objective's own is the first */
+    ki_cuda_site **site; /* runs of the loss; the objective's own is the first */
     size_t n_sites, site_capacity;
     ki_cuda_param *param; /* in the objective's order */
     float *diffs;         /* all their gradients in one piece */
@@ -78,7 +81,7 @@ struct ki_engine {
     float *logits, *diff_logits, *proxies_unit, *proxies_norm, *diff_proxies;
 
     ki_cuda_room room;
-    ki_cuda_loss *loss; /* NULL: none */
+    ki_cuda_site *loss; /* NULL: none */
     ki_cuda_term *reg;
     void *scratch;
 };
@@ -92,15 +95,12 @@ kith_status ki_engine_push(ki_engine *engine, kith_error *err);
 
 /* site.c: the loss with parameters `param` (n_params of the objective's loss) on [m, dim]. */
 kith_status ki_cuda_site_open(ki_engine *engine, const ki_cuda_param *param, int64_t dim, bool use_memory,
-                              const float *outer_weight, ki_cuda_loss **ret_loss, kith_error *err);
+                              const float *outer_weight, ki_cuda_site **ret_site, kith_error *err);
 /* x_sq NULL: computed here. pairs: where the counts go, or NULL. */
-kith_status ki_cuda_site_run(ki_cuda_loss *loss, const float *x, const float *x_sq, double *value,
+kith_status ki_cuda_site_run(ki_cuda_site *site, const float *x, const float *x_sq, double *value,
                              int64_t *pairs, float *diff_x, kith_error *err);
 
-/* miners.c */
-kith_status ki_cuda_miner_of(const ki_objective *objective, ki_cuda_miner *ret_miner, kith_error *err);
-
-/* "the device has no X": a method that exists on the host alone. */
+/* A method without a record here: the table of the host and this build do not belong together. */
 kith_status ki_cuda_fail_method(kith_error *err, const char *kind, const char *name);
 
 #endif

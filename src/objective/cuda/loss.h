@@ -1,21 +1,24 @@
-/* Losses on the device: launchers that fill g = dL/ds and the tallies from a mined view. Each is the loss of
- * its name in loss/ or proxy/, which has the formula; here is how a block computes a row of it. */
+/* A loss on the device: one record `ki_cuda_loss_NAME` in loss/NAME.cu (or proxy/NAME.cu), beside NAME.c, which is
+ * the definition. The row of table.def serves both. docs/adding-a-loss.md walks through one.
+ *
+ * A launcher fills g = dL/ds and the tallies from a mined view, one block for each row; loss.cuh makes a kernel
+ * from what is done with one row. */
 #ifndef KI_OBJECTIVE_CUDA_LOSS_H
 #define KI_OBJECTIVE_CUDA_LOSS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#include "objective/cuda/declare.h"
 #include "objective/cuda/view.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { KI_CUDA_MOST_OPTIONS = 6 };
-
-typedef struct ki_cuda_loss_args {
-    double option[KI_CUDA_MOST_OPTIONS]; /* as the row of the table names them */
-    const float *param;                  /* the loss's first parameter; NULL: it has none */
+typedef struct ki_cuda_loss_in {
+    const void *settings; /* the very struct of NAME.h that the host's loss reads */
+    const float *param;   /* the loss's first parameter; NULL: it has none */
     int64_t n_param;
     float *diff_param;    /* add the gradient (after, not proxies); NULL: not learned */
     const float *proxies; /* the columns as the view saw them */
@@ -23,51 +26,31 @@ typedef struct ki_cuda_loss_args {
     const float *scale;   /* after: what g has been multiplied by, by kind */
     const float *weight;  /* of the whole; NULL: 1 */
     void *scratch;
-} ki_cuda_loss_args;
+} ki_cuda_loss_in;
 
-typedef cudaError_t (*ki_cuda_loss_fn)(const ki_cuda_view *view, const ki_cuda_loss_args *args,
+typedef cudaError_t (*ki_cuda_loss_fn)(const ki_cuda_loss_in *in, const ki_cuda_view *view,
                                        cudaStream_t stream);
 
-typedef struct ki_cuda_loss_type {
-    const char *name;
-    const char *options[KI_CUDA_MOST_OPTIONS + 1]; /* read into option[]; a choice is its index */
-    /* Weights by kind of pair (ki_cuda_sum_up). */
-    void (*weights)(const double *option, const ki_cuda_view *view, ki_cuda_weight weight[3]);
+typedef struct ki_cuda_loss {
     ki_cuda_loss_fn rows;
-    ki_cuda_loss_fn after; /* NULL: nothing to do after the sums */
-    int64_t (*n_tallies)(const double *option, const ki_cuda_view *view);    /* NULL: m */
-    size_t (*scratch_bytes)(const double *option, const ki_cuda_view *view); /* NULL: 0 */
-    int (*has_straight)(const double *option);                               /* NULL: no */
-    int reads_norms;                                                         /* the kernel reads x_sq */
-} ki_cuda_loss_type;
+    /* What the sums over positives and over negatives are divided by; `weights` instead when the settings decide,
+     * or the two differ: it fills in weight[kind of pair] (ki_cuda_sum_up), which is 1 before. */
+    ki_cuda_by by;
+    void (*weights)(const void *settings, const ki_cuda_view *view, ki_cuda_weight weight[3]);
+    ki_cuda_loss_fn after;                                                /* NULL: nothing after the sums */
+    int64_t (*n_tallies)(const void *settings, const ki_cuda_view *view); /* NULL: m */
+    size_t (*scratch_bytes)(const void *settings, const ki_cuda_view *view); /* NULL: 0 */
+    bool (*has_straight)(const void *settings);                              /* NULL: no */
+    bool reads_norms;                                                        /* the kernel reads x_sq */
+} ki_cuda_loss;
+
+#define X(name, device) KI_DECLARE_##device(ki_cuda_loss, name)
+#include "objective/loss/table.def"
+#include "objective/proxy/table.def"
+#undef X
 
 /* NULL: the device does not have it. */
-const ki_cuda_loss_type *ki_cuda_loss_find(const char *name);
-
-#define KI_CUDA_LOSS(name)                                                                   \
-    cudaError_t ki_cuda_loss_##name(const ki_cuda_view *view, const ki_cuda_loss_args *args, \
-                                    cudaStream_t stream)
-KI_CUDA_LOSS(contrastive);
-KI_CUDA_LOSS(binomial);
-KI_CUDA_LOSS(margin);
-KI_CUDA_LOSS(margin_after);
-KI_CUDA_LOSS(raw);
-KI_CUDA_LOSS(lifted);
-KI_CUDA_LOSS(npair);
-KI_CUDA_LOSS(ntxent);
-KI_CUDA_LOSS(supcon);
-KI_CUDA_LOSS(circle);
-KI_CUDA_LOSS(triplet);
-KI_CUDA_LOSS(angular);
-KI_CUDA_LOSS(ranked_list);
-KI_CUDA_LOSS(histogram);
-KI_CUDA_LOSS(fastap);
-KI_CUDA_LOSS(amsoftmax);
-KI_CUDA_LOSS(arcface);
-KI_CUDA_LOSS(normsoftmax);
-KI_CUDA_LOSS(proxy_nca);
-KI_CUDA_LOSS(proxy_anchor);
-KI_CUDA_LOSS(softtriple);
+const ki_cuda_loss *ki_cuda_loss_find(const char *name);
 
 #ifdef __cplusplus
 }

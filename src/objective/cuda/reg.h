@@ -1,15 +1,26 @@
-/* A regularizer on the device. One record `ki_cuda_reg_NAME` in a C file, its kernels in a .cu file behind
- * plain launchers, one row in reg.def. norm_l2 is the example.
+/* A regularizer on the device: one record `ki_cuda_reg_NAME` in reg/NAME.cu with its kernels, beside NAME.c, which is
+ * the definition. The row of reg/table.def serves both. norm_l2 is the example.
  *
- * The host's reg/NAME.c is the definition. Settings are read by name with ki_method_real and its kin
- * (objective/method.h), so that the host file keeps its struct to itself. */
+ * This header is for C and for kernels: neither the backend's struct nor the objective's is known here. */
 #ifndef KI_OBJECTIVE_CUDA_REG_H
 #define KI_OBJECTIVE_CUDA_REG_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "objective/engine.h"
-#include "objective/state.h"
+#include "core/error.h"
+#include "objective/cuda/declare.h"
+#include "objective/reg/tap.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ki_backend ki_backend;
+typedef struct ki_engine ki_engine;
+typedef struct ki_state ki_state;
 
 typedef struct ki_cuda_param {
     const ki_state *state; /* name, shape, count */
@@ -17,27 +28,32 @@ typedef struct ki_cuda_param {
     float *diff; /* ADD to it; NULL: not learned */
 } ki_cuda_param;
 
+/* A tap as a matrix [rows, cols], `pitch` elements from row to row. A MAP has a row for each position of each item
+ * and is bf16 where the backend's activations are; all others are float with a pitch of cols. */
+typedef struct ki_cuda_tap {
+    const void *data; /* NULL: the term does not read it */
+    void *diff;
+    int64_t rows, cols, pitch;
+    bool is_bf16;
+} ki_cuda_tap;
+
 /* Everything a term may use. All pointers but settings are device memory; they are the same from open to
  * close, and a term may keep `in` itself. */
 typedef struct ki_cuda_reg_in {
     ki_engine *engine;
-    ki_backend *backend; /* of backend/cuda/cuda.h */
-    cudaStream_t stream; /* its stream: everything is queued there */
-    const ki_method *method;
-    const void *settings;
+    ki_backend *backend;  /* for matrix products */
+    cudaStream_t stream;  /* everything is queued there */
+    const char *name;     /* the method's, for errors */
+    const void *settings; /* the very struct of NAME.h that the host's term reads */
     int64_t m, n_classes; /* n_classes 0: nobody said */
     const int32_t *label; /* [m], each in 0 … n_classes - 1 when n_classes is known */
     uint64_t seed;
     const uint64_t *step; /* random choices: (seed, KI_RNG_REGULARIZER, *step, …) */
-    bool normalized;      /* tap[KI_TAP_EMBEDDING] is L2-normalised */
+    bool normalized;      /* the embedding tap is L2-normalised */
 
-    /* Taps this term reads; NULL otherwise. MAP: edge[KI_TAP_MAP] in storage precision, with its pitch; the
-     * others plain float [rows, cols] (LOGITS [m, n_classes * centers]). */
-    const void *tap[KI_N_TAPS];
-    ki_edge edge[KI_N_TAPS]; /* LOGITS: shape alone */
-    /* ADD *weight * gradient here, same shapes; they have been cleared. Only MAP is special: it has not been
+    /* ADD *weight * gradient to the taps' diffs; they have been cleared. Only MAP is special: it has not been
      * cleared, and the term that finds assigns_map set must assign it, the later ones add. */
-    void *diff[KI_N_TAPS];
+    ki_cuda_tap tap[KI_N_TAPS];
     bool assigns_map;
 
     size_t n_params;
@@ -49,10 +65,9 @@ typedef struct ki_cuda_reg_in {
 } ki_cuda_reg_in;
 
 typedef struct ki_cuda_reg {
-    const char *name;
     /* Host object of the term, if it needs one; device memory of its own through ki_engine_take. Asks for
-     * scratch memory, which it shares with the other terms and which means nothing between launches. NULL:
-     * nothing to prepare. On failure ret_self is not read. */
+     * scratch memory, which it shares with the other terms and which means nothing between launches. Both are
+     * 0 before. NULL: nothing to prepare. On failure ret_self is not read. */
     kith_status (*open)(const ki_cuda_reg_in *in, void **ret_self, size_t *ret_scratch_bytes,
                         kith_error *err);
     /* Queue the term; may be captured. No atomics on floats: sums are made in a fixed order. */
@@ -64,22 +79,30 @@ typedef struct ki_cuda_reg {
                             int64_t *ret_n, kith_error *err);
 } ki_cuda_reg;
 
-#define X(name) extern const ki_cuda_reg ki_cuda_reg_##name;
-#include "objective/cuda/reg.def"
+#define X(name, device) KI_DECLARE_##device(ki_cuda_reg, name)
+#include "objective/reg/table.def"
 #undef X
+
+/* NULL: the device does not have it. */
+const ki_cuda_reg *ki_cuda_reg_find(const char *name);
 
 /* Device memory that lives as long as the engine; 256-byte aligned, not cleared. Only while opening. */
 kith_status ki_engine_take(ki_engine *engine, size_t bytes, const char *what, void *ret_ptr, kith_error *err);
+/* Queue zeros. */
+kith_status ki_engine_zero(ki_engine *engine, void *ptr, size_t bytes, kith_error *err);
 
 /* The objective's loss and miner once more, on other embeddings. open: param[first …) of `in` are the
  * parameters that ki_state_add_loss made, dim the width of x; memory is the engine's, there is nothing to
  * close. run: x [m, dim] is used as it is (normalise it first), value (ADDED to) is the plain value, diff_x
  * [m, dim] (assigned) and the parameters' gradients (added) are multiplied by *in->weight. No cross-batch
  * memory. */
-typedef struct ki_cuda_loss ki_cuda_loss;
-kith_status ki_cuda_loss_open(const ki_cuda_reg_in *in, size_t first, int64_t dim, ki_cuda_loss **ret_loss,
-                              kith_error *err);
-kith_status ki_cuda_loss_run(ki_cuda_loss *loss, const float *x, double *value, float *diff_x,
-                             kith_error *err);
+typedef struct ki_cuda_site ki_cuda_site;
+kith_status ki_cuda_repeat_open(const ki_cuda_reg_in *in, size_t first, int64_t dim, ki_cuda_site **ret_site,
+                                kith_error *err);
+kith_status ki_cuda_repeat_run(ki_cuda_site *site, const float *x, double *value, float *diff_x,
+                               kith_error *err);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -96,7 +96,7 @@ static __device__ __forceinline__ int ki_view_label(const ki_cuda_view &v, int j
     return label > 0 ? (label < (float)(1 << 24) ? (int)label : 1 << 24) : 0;
 }
 
-struct ki_row {
+struct ki_cuda_row {
     int i, n;
     float *s;
     uint8_t *pair;
@@ -142,8 +142,8 @@ struct ki_row {
         float pos = -FLT_MAX, neg = -FLT_MAX;
         KI_COLUMNS(j, n) {
             const float v = s[j];
-            if (pair[j] == KI_VIEW_POSITIVE && -v > pos) pos = -v;
-            if (pair[j] == KI_VIEW_NEGATIVE && v > neg) neg = v;
+            if (pair[j] == KI_PAIR_POSITIVE && -v > pos) pos = -v;
+            if (pair[j] == KI_PAIR_NEGATIVE && v > neg) neg = v;
         }
         maxima(pos, neg);
         *least_pos = -pos, *most_neg = neg;
@@ -151,9 +151,9 @@ struct ki_row {
     __device__ void clear() const { KI_COLUMNS(j, n) g[j] = 0; }
 };
 
-static __device__ __forceinline__ ki_row ki_row_of(const ki_cuda_view &v, int i, double *room) {
+static __device__ __forceinline__ ki_cuda_row ki_cuda_row_of(const ki_cuda_view &v, int i, double *room) {
     const int64_t at = (int64_t)i * v.ld;
-    ki_row row = {i, v.n, v.s + at, v.pair + at, v.g + at, v.n_pos[i], v.n_neg[i], room};
+    ki_cuda_row row = {i, v.n, v.s + at, v.pair + at, v.g + at, v.n_pos[i], v.n_neg[i], room};
     return row;
 }
 
@@ -166,8 +166,8 @@ static __device__ __forceinline__ float ki_view_sqdist(const ki_cuda_view &v, in
 
 /* What windows compare: the squared distance, from s as it is measured now. */
 static __device__ __forceinline__ float ki_view_key(const ki_cuda_view &v, int i, int j, float s) {
-    if (v.measure == KI_VIEW_SQEUCLIDEAN) return s;
-    if (v.measure == KI_VIEW_EUCLIDEAN) return s * s;
+    if (v.measure == KI_SQEUCLIDEAN) return s;
+    if (v.measure == KI_EUCLIDEAN) return s * s;
     return ki_view_sqdist(v, i, j, s);
 }
 
@@ -178,7 +178,7 @@ static __device__ __forceinline__ float ki_view_key(const ki_cuda_view &v, int i
  *         for (int k = 0; k < count; k++) … list.column[k] …
  *         __syncthreads();
  *     } */
-struct ki_list {
+struct ki_cuda_list {
     int *column; /* shared memory of KI_MOST_THREADS int */
     int *room;   /* and of 32 */
     __device__ int fill(bool yes, int value) const {
@@ -188,9 +188,9 @@ struct ki_list {
         __syncthreads();
         return count;
     }
-    __device__ int positives(const ki_row &row, int from) const {
+    __device__ int positives(const ki_cuda_row &row, int from) const {
         const int j = from + (int)threadIdx.x;
-        return fill(j < row.n && row.pair[j] == KI_VIEW_POSITIVE, j);
+        return fill(j < row.n && row.pair[j] == KI_PAIR_POSITIVE, j);
     }
 };
 

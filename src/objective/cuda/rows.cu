@@ -1,3 +1,4 @@
+/* Normalising the rows of a matrix, its gradient, and sums over rows. */
 #include "objective/cuda/rows.h"
 
 #include <float.h>
@@ -56,26 +57,12 @@ __global__ void normalize_backward(const float *y, const float *norm, const floa
     }
 }
 
-__global__ void square(const float *x, int dim, float factor, const float *weight, double *part, float *dst) {
-    KI_SHARED_ARRAY(double, room, 33);
-    const int64_t at = (int64_t)blockIdx.x * dim;
-    const float scale = *weight * 2 * factor;
-    double sum = 0;
-    for (int k = (int)threadIdx.x; k < dim; k += (int)blockDim.x) {
-        const float v = x[at + k];
-        sum += (double)v * (double)v;
-        dst[at + k] += scale * v;
-    }
-    sum = ki_block_sum(sum, room);
-    if (threadIdx.x == 0) part[blockIdx.x] = sum;
-}
-
-__global__ void add_up(const double *part, int m, double factor, double *value) {
+__global__ void total(const double *row_value, int n, double *value) {
     KI_SHARED_ARRAY(double, room, 33);
     double sum = 0;
-    for (int i = (int)threadIdx.x; i < m; i += (int)blockDim.x) sum += part[i];
+    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x) sum += row_value[i];
     sum = ki_block_sum(sum, room);
-    if (threadIdx.x == 0) *value = factor * sum;
+    if (threadIdx.x == 0) *value = sum;
 }
 
 } // namespace
@@ -92,9 +79,6 @@ cudaError_t ki_cuda_rows_normalize_backward(const float *y, const float *norm, c
                      (int)dim, add, diff_x);
 }
 
-cudaError_t ki_cuda_rows_square(const float *x, int64_t m, int64_t dim, double factor, const float *weight,
-                                double *part, double *value, float *dst, cudaStream_t stream) {
-    KI_LAUNCH_TRY(square, (unsigned)m, threads_of(dim), 0, stream, x, (int)dim, (float)factor, weight, part,
-                  dst);
-    return KI_LAUNCH(add_up, 1, 128, 0, stream, part, (int)m, factor, value);
+cudaError_t ki_cuda_rows_total(const double *row_value, int64_t n, double *value, cudaStream_t stream) {
+    return KI_LAUNCH(total, 1, 256, 0, stream, row_value, n, value);
 }

@@ -18,9 +18,8 @@ cudaError_t ki_cuda_rows_normalize(const float *x, int64_t m, int64_t dim, float
 cudaError_t ki_cuda_rows_normalize_backward(const float *y, const float *norm, const float *diff_y,
                                             const float *diff_more, int64_t m, int64_t dim, bool add,
                                             float *diff_x, cudaStream_t stream);
-/* value = factor * sum of x^2; dst += *weight * 2 * factor * x. `part` is room for m doubles. */
-cudaError_t ki_cuda_rows_square(const float *x, int64_t m, int64_t dim, double factor, const float *weight,
-                                double *part, double *value, float *dst, cudaStream_t stream);
+/* value = sum of row_value [n]. */
+cudaError_t ki_cuda_rows_total(const double *row_value, int64_t n, double *value, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -16,7 +16,7 @@ static kith_status take(ki_engine *engine, int64_t n, size_t size, const char *w
 }
 
 /* The view's memory: shared with the runs before when it fits. */
-static kith_status open_room(ki_cuda_loss *l, int64_t n_tallies, kith_error *err) {
+static kith_status open_room(ki_cuda_site *l, int64_t n_tallies, kith_error *err) {
     ki_engine *e = l->engine;
     ki_cuda_view *v = &l->view;
     ki_cuda_room *room = &e->room;
@@ -26,7 +26,7 @@ static kith_status open_room(ki_cuda_loss *l, int64_t n_tallies, kith_error *err
         KI_TRY(take(e, cells, sizeof(float), "pair gradients", &room->g, err));
         if (!l->is_proxy) KI_TRY(take(e, cells, sizeof(float), "pair gradients", &room->h, err));
         KI_TRY(take(e, cells, 1, "the kept pairs", &room->pair, err));
-        if (v->rule == KI_VIEW_PICKED) KI_TRY(take(e, cells, sizeof(int32_t), "picks", &room->pick, err));
+        if (v->rule == KI_TRIPLETS_PICKED) KI_TRY(take(e, cells, sizeof(int32_t), "picks", &room->pick, err));
         room->cells = cells;
     }
     if (room->n_tallies < n_tallies) {
@@ -50,7 +50,7 @@ static kith_status open_room(ki_cuda_loss *l, int64_t n_tallies, kith_error *err
     return KITH_OK;
 }
 
-static kith_status open_proxies(ki_cuda_loss *l, const ki_cuda_param *param, kith_error *err) {
+static kith_status open_proxies(ki_cuda_site *l, const ki_cuda_param *param, kith_error *err) {
     ki_engine *e = l->engine;
     const int64_t n = l->view.n;
     l->proxies = param[0];
@@ -58,10 +58,10 @@ static kith_status open_proxies(ki_cuda_loss *l, const ki_cuda_param *param, kit
     KI_TRY(take(e, n, sizeof(float), "proxy norms", &l->w_norm, err));
     KI_TRY(take(e, n, sizeof(float), "proxy norms", &l->w_sq, err));
     if (l->proxies.diff) KI_TRY(take(e, n * l->dim, sizeof(float), "proxy gradients", &l->diff_w, err));
-    l->view.w = l->args.proxies = l->w_unit;
+    l->view.w = l->in.proxies = l->w_unit;
     l->view.w_sq = l->w_sq;
-    if (l->type->has_straight && l->type->has_straight(l->args.option))
-        KI_TRY(take(e, n * l->dim, sizeof(float), "proxy gradients", &l->args.diff_proxies, err));
+    if (l->type->has_straight && l->type->has_straight(l->in.settings))
+        KI_TRY(take(e, n * l->dim, sizeof(float), "proxy gradients", &l->in.diff_proxies, err));
     return KITH_OK;
 }
 
@@ -70,16 +70,7 @@ static int32_t threads_for(int64_t n) {
     return n <= 32 ? 32 : n <= 64 ? 64 : n <= 512 ? 128 : n <= 4096 ? 256 : 512;
 }
 
-static void open_rule(ki_cuda_loss *l) {
-    if (l->miner.kind == KI_CUDA_MINE_SEMIHARD) {
-        l->view.rule = KI_VIEW_WINDOW;
-        l->view.high = (float)l->miner.option[0];
-    } else if (l->miner.kind == KI_CUDA_MINE_DISTANCE_WEIGHTED) {
-        l->view.rule = KI_VIEW_PICKED;
-    }
-}
-
-static kith_status open_view(ki_cuda_loss *l, const ki_cuda_param *param, bool use_memory, kith_error *err) {
+static kith_status open_view(ki_cuda_site *l, const ki_cuda_param *param, bool use_memory, kith_error *err) {
     ki_engine *e = l->engine;
     const ki_objective *o = e->objective;
     const ki_loss *loss = o->loss.record;
@@ -88,12 +79,6 @@ static kith_status open_view(ki_cuda_loss *l, const ki_cuda_param *param, bool u
     if (n > MOST_COLUMNS)
         return ki_fail(err, KITH_EUNSUPPORTED, "%lld columns of pairs on the device; at most %d",
                        (long long)n, MOST_COLUMNS);
-    _Static_assert((int)KI_VIEW_INNER == (int)KI_INNER && (int)KI_VIEW_SQEUCLIDEAN == (int)KI_SQEUCLIDEAN &&
-                       (int)KI_VIEW_EUCLIDEAN == (int)KI_EUCLIDEAN,
-                   "kernels have their own names of the measures");
-    _Static_assert(
-        (int)KI_VIEW_POSITIVE == (int)KI_PAIR_POSITIVE && (int)KI_VIEW_NEGATIVE == (int)KI_PAIR_NEGATIVE,
-        "and of the kinds of pairs");
     l->view = (ki_cuda_view){
         .m = (int32_t)e->m,
         .n = (int32_t)n,
@@ -106,7 +91,7 @@ static kith_status open_view(ki_cuda_loss *l, const ki_cuda_param *param, bool u
         .seed = o->seed,
         .threads = threads_for(n),
     };
-    open_rule(l);
+    if (l->miner->set_rule) l->miner->set_rule(o->miner_settings, &l->view);
     if (has_memory) {
         l->view.w = e->ring.embedding;
         l->view.w_sq = e->ring.square;
@@ -117,37 +102,37 @@ static kith_status open_view(ki_cuda_loss *l, const ki_cuda_param *param, bool u
     return KITH_OK;
 }
 
-static kith_status open_site(ki_cuda_loss *l, const ki_cuda_param *param, bool use_memory, kith_error *err) {
+static kith_status open_site(ki_cuda_site *l, const ki_cuda_param *param, bool use_memory, kith_error *err) {
     ki_engine *e = l->engine;
     const ki_objective *o = e->objective;
     const ki_method *method = &o->loss.record->method;
     l->type = ki_cuda_loss_find(method->name);
     if (!l->type) return ki_cuda_fail_method(err, "loss", method->name);
-    KI_TRY(ki_cuda_miner_of(o, &l->miner, err));
-    for (int k = 0; l->type->options[k]; k++)
-        l->args.option[k] = ki_method_number(method, o->loss.settings, l->type->options[k]);
+    l->miner = ki_cuda_miner_find(o->miner->method.name);
+    if (!l->miner) return ki_cuda_fail_method(err, "miner", o->miner->method.name);
+    l->in.settings = o->loss.settings;
     KI_TRY(open_view(l, param, use_memory, err));
     ki_cuda_view *v = &l->view;
-    const int64_t n_tallies = l->type->n_tallies ? l->type->n_tallies(l->args.option, v) : v->m;
+    const int64_t n_tallies = l->type->n_tallies ? l->type->n_tallies(l->in.settings, v) : v->m;
     KI_TRY(open_room(l, n_tallies > v->m ? n_tallies : v->m, err));
     v->n_tallies = (int32_t)n_tallies;
     if (l->is_proxy) {
         KI_TRY(open_proxies(l, param, err));
     } else if (o->loss.n_params) {
-        l->args.param = param[0].value;
-        l->args.n_param = param[0].state->count;
-        l->args.diff_param = param[0].diff;
+        l->in.param = param[0].value;
+        l->in.n_param = param[0].state->count;
+        l->in.diff_param = param[0].diff;
     }
-    if (l->type->scratch_bytes && l->type->scratch_bytes(l->args.option, v))
-        KI_TRY(ki_engine_take(e, l->type->scratch_bytes(l->args.option, v), "the loss's sums",
-                              &l->args.scratch, err));
-    l->weight[0] = l->weight[1] = l->weight[2] = (ki_cuda_weight){KI_BY_ONE, 1};
-    l->type->weights(l->args.option, v, l->weight);
-    l->args.scale = e->room.scale;
-    l->args.weight = l->outer_weight;
-    l->reads_norms = v->measure != KI_VIEW_INNER || l->type->reads_norms ||
-                     (l->miner.kind != KI_CUDA_MINE_ALL && l->miner.kind != KI_CUDA_MINE_VTHM);
-    if (v->measure != KI_VIEW_INNER) {
+    if (l->type->scratch_bytes && l->type->scratch_bytes(l->in.settings, v))
+        KI_TRY(ki_engine_take(e, l->type->scratch_bytes(l->in.settings, v), "the loss's sums", &l->in.scratch,
+                              err));
+    l->weight[KI_PAIR_NONE] = (ki_cuda_weight){KI_BY_ONE, 1};
+    l->weight[KI_PAIR_POSITIVE] = l->weight[KI_PAIR_NEGATIVE] = (ki_cuda_weight){l->type->by, 1};
+    if (l->type->weights) l->type->weights(l->in.settings, v, l->weight);
+    l->in.scale = e->room.scale;
+    l->in.weight = l->outer_weight;
+    l->reads_norms = v->measure != KI_INNER || l->type->reads_norms || l->miner->reads_norms;
+    if (v->measure != KI_INNER) {
         KI_TRY(take(e, v->m * l->dim, sizeof(float), "centred embeddings", &l->centred, err));
         KI_TRY(take(e, l->dim, sizeof(float), "the mean embedding", &l->mean, err));
     }
@@ -155,8 +140,8 @@ static kith_status open_site(ki_cuda_loss *l, const ki_cuda_param *param, bool u
 }
 
 kith_status ki_cuda_site_open(ki_engine *e, const ki_cuda_param *param, int64_t dim, bool use_memory,
-                              const float *outer_weight, ki_cuda_loss **ret_loss, kith_error *err) {
-    ki_cuda_loss *l = NULL;
+                              const float *outer_weight, ki_cuda_site **ret_site, kith_error *err) {
+    ki_cuda_site *l = NULL;
     KI_TRY(ki_grow(&e->site, &e->site_capacity, e->n_sites + 1, sizeof *e->site, "losses", err));
     KI_TRY(ki_zalloc_or(&l, 1, sizeof *l, "a loss on the device", err));
     e->site[e->n_sites++] = l;
@@ -165,13 +150,13 @@ kith_status ki_cuda_site_open(ki_engine *e, const ki_cuda_param *param, int64_t 
     l->is_proxy = e->objective->loss.record->is_proxy;
     l->outer_weight = outer_weight;
     KI_TRY(open_site(l, param, use_memory, err));
-    *ret_loss = l;
+    *ret_site = l;
     return KITH_OK;
 }
 
 /* s = x y^T, exact also where the network's products may be TF32: similarities stand in exponents, where the
  * 11 bits of TF32 would be errors of percents. */
-static kith_status similarities(ki_cuda_loss *l, const float *x, const float *y, int64_t n, float *s,
+static kith_status similarities(ki_cuda_site *l, const float *x, const float *y, int64_t n, float *s,
                                 kith_error *err) {
     ki_backend *backend = l->engine->backend;
     const bool tf32 = backend->options.tf32;
@@ -182,7 +167,7 @@ static kith_status similarities(ki_cuda_loss *l, const float *x, const float *y,
     return status;
 }
 
-static kith_status products(ki_cuda_loss *l, const float *x, kith_error *err) {
+static kith_status products(ki_cuda_site *l, const float *x, kith_error *err) {
     const ki_cuda_view *v = &l->view;
     const int64_t n_self = l->is_proxy ? 0 : v->m, n_more = v->n - n_self;
     if (n_self) KI_TRY(similarities(l, x, x, n_self, v->s, err));
@@ -190,33 +175,33 @@ static kith_status products(ki_cuda_loss *l, const float *x, kith_error *err) {
 }
 
 /* dst (beta 0: =, 1: +=) alpha h w, h [m, ld] with n columns. */
-static kith_status weighted(ki_cuda_loss *l, float alpha, const float *h, const float *w, int64_t n,
+static kith_status weighted(ki_cuda_site *l, float alpha, const float *h, const float *w, int64_t n,
                             float beta, float *dst, kith_error *err) {
     return ki_cuda_gemm(l->engine->backend, false, false, l->view.m, l->dim, n, alpha, h, KI_NUMBER_FLOAT,
                         l->view.ld, w, l->dim, beta, dst, KI_NUMBER_FLOAT, l->dim, err);
 }
 
-static kith_status proxies_backward(ki_cuda_loss *l, const float *x, float *diff_x, kith_error *err) {
+static kith_status proxies_backward(ki_cuda_site *l, const float *x, float *diff_x, kith_error *err) {
     const ki_cuda_view *v = &l->view;
     const cudaStream_t stream = l->engine->stream;
-    KI_CUDA(ki_cuda_scale(v, l->args.scale, stream));
+    KI_CUDA(ki_cuda_scale(v, l->in.scale, stream));
     KI_TRY(weighted(l, 1, v->g, l->w_unit, v->n, 0, diff_x, err));
     if (!l->proxies.diff) return KITH_OK;
     KI_TRY(ki_cuda_gemm(l->engine->backend, true, false, v->n, l->dim, v->m, 1, v->g, KI_NUMBER_FLOAT, v->ld,
                         x, l->dim, 0, l->diff_w, KI_NUMBER_FLOAT, l->dim, err));
-    KI_CUDA(ki_cuda_rows_normalize_backward(l->w_unit, l->w_norm, l->diff_w, l->args.diff_proxies, v->n,
-                                            l->dim, true, l->proxies.diff, stream));
+    KI_CUDA(ki_cuda_rows_normalize_backward(l->w_unit, l->w_norm, l->diff_w, l->in.diff_proxies, v->n, l->dim,
+                                            true, l->proxies.diff, stream));
     return KITH_OK;
 }
 
-static kith_status pairs_backward(ki_cuda_loss *l, const float *x, float *diff_x, kith_error *err) {
+static kith_status pairs_backward(ki_cuda_site *l, const float *x, float *diff_x, kith_error *err) {
     const ki_cuda_view *v = &l->view;
     const ki_cuda_room *room = &l->engine->room;
     const cudaStream_t stream = l->engine->stream;
     const int64_t n_memory = v->n - v->m;
-    const bool is_inner = v->measure == KI_VIEW_INNER;
+    const bool is_inner = v->measure == KI_INNER;
     const float factor = is_inner ? 1 : -2;
-    KI_CUDA(ki_cuda_symmetrize(v, l->args.scale, room->h, room->memory_sum, stream));
+    KI_CUDA(ki_cuda_symmetrize(v, l->in.scale, room->h, room->memory_sum, stream));
     if (!is_inner) KI_CUDA(ki_cuda_centre(x, v->m, l->dim, l->mean, l->centred, stream));
     KI_TRY(weighted(l, factor, room->h, is_inner ? x : l->centred, v->m, 0, diff_x, err));
     if (!n_memory) return KITH_OK;
@@ -225,7 +210,7 @@ static kith_status pairs_backward(ki_cuda_loss *l, const float *x, float *diff_x
     return KITH_OK;
 }
 
-kith_status ki_cuda_site_run(ki_cuda_loss *l, const float *x, const float *x_sq, double *value,
+kith_status ki_cuda_site_run(ki_cuda_site *l, const float *x, const float *x_sq, double *value,
                              int64_t *pairs, float *diff_x, kith_error *err) {
     ki_engine *e = l->engine;
     ki_cuda_view *v = &l->view;
@@ -241,22 +226,22 @@ kith_status ki_cuda_site_run(ki_cuda_loss *l, const float *x, const float *x_sq,
         KI_CUDA(ki_cuda_rows_normalize(l->proxies.value, v->n, l->dim, l->w_unit, l->w_norm, l->w_sq, NULL,
                                        stream));
     KI_TRY(products(l, x, err));
-    KI_CUDA(ki_cuda_mine(v, &l->miner, stream));
-    KI_CUDA(l->type->rows(v, &l->args, stream));
+    KI_CUDA(l->miner->mine(e->objective->miner_settings, v, stream));
+    KI_CUDA(l->type->rows(&l->in, v, stream));
     const ki_cuda_totals totals = {
         .scale = e->room.scale, .value = value, .pairs = pairs, .weight = l->outer_weight};
     KI_CUDA(ki_cuda_sum_up(v, l->weight, totals, stream));
-    if (l->type->after) KI_CUDA(l->type->after(v, &l->args, stream));
+    if (l->type->after) KI_CUDA(l->type->after(&l->in, v, stream));
     return l->is_proxy ? proxies_backward(l, x, diff_x, err) : pairs_backward(l, x, diff_x, err);
 }
 
-kith_status ki_cuda_loss_open(const ki_cuda_reg_in *in, size_t first, int64_t dim, ki_cuda_loss **ret_loss,
-                              kith_error *err) {
-    KI_TRY(ki_cuda_site_open(in->engine, in->param + first, dim, false, in->weight, ret_loss, err));
-    return ki_engine_take(in->engine, (size_t)in->m * sizeof(float), "norms", &(*ret_loss)->x_sq, err);
+kith_status ki_cuda_repeat_open(const ki_cuda_reg_in *in, size_t first, int64_t dim, ki_cuda_site **ret_site,
+                                kith_error *err) {
+    KI_TRY(ki_cuda_site_open(in->engine, in->param + first, dim, false, in->weight, ret_site, err));
+    return ki_engine_take(in->engine, (size_t)in->m * sizeof(float), "norms", &(*ret_site)->x_sq, err);
 }
 
-kith_status ki_cuda_loss_run(ki_cuda_loss *loss, const float *x, double *value, float *diff_x,
-                             kith_error *err) {
-    return ki_cuda_site_run(loss, x, NULL, value, NULL, diff_x, err);
+kith_status ki_cuda_repeat_run(ki_cuda_site *site, const float *x, double *value, float *diff_x,
+                               kith_error *err) {
+    return ki_cuda_site_run(site, x, NULL, value, NULL, diff_x, err);
 }

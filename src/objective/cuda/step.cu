@@ -1,3 +1,4 @@
+/* Begin and end of an evaluation on the device. */
 #include "objective/cuda/step.h"
 
 #include "backend/cuda/number.cuh"

@@ -7,14 +7,11 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
+#include "objective/pair/kinds.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* As in vec.h and pairs.h, which kernels do not see. */
-enum { KI_VIEW_NONE = 0, KI_VIEW_POSITIVE = 1, KI_VIEW_NEGATIVE = 2 };
-enum { KI_VIEW_INNER, KI_VIEW_SQEUCLIDEAN, KI_VIEW_EUCLIDEAN };
-enum { KI_VIEW_ALL, KI_VIEW_WINDOW, KI_VIEW_PICKED };
 
 /* What a row (or a column, or a class) adds to the value. The three sums are multiplied by the weight of
  * positives, of negatives, and by 1; the counts are what weights may be made of (ki_cuda_weight). */
@@ -25,15 +22,15 @@ typedef struct ki_cuda_tally {
 
 typedef struct ki_cuda_view {
     int32_t m, n, ld, dim;
-    int32_t n_centers; /* proxies of a class; 0: columns are items */
-    int32_t measure, rule;
-    float low, high;          /* of KI_VIEW_WINDOW */
+    int32_t n_centers;        /* proxies of a class; 0: columns are items */
+    int32_t measure, rule;    /* ki_measure, ki_triplet_rule */
+    float low, high;          /* of KI_TRIPLETS_WINDOW */
     const int32_t *label;     /* [m] */
     const float *x, *w;       /* rows [m, dim]; columns after the first m, or all proxies, [.., dim] */
     const float *x_sq, *w_sq; /* their squared norms */
     float *s, *g;             /* [m, ld] */
     uint8_t *pair;            /* [m, ld] */
-    int32_t *pick; /* [m, ld]: for a positive column its negative column or -1; KI_VIEW_PICKED alone */
+    int32_t *pick; /* [m, ld]: for a positive column its negative column or -1; KI_TRIPLETS_PICKED alone */
     int32_t *n_pos, *n_neg; /* kept pairs of each row [m] */
     ki_cuda_tally *tally;   /* [n_tallies] */
     int32_t n_tallies;
@@ -44,23 +41,6 @@ typedef struct ki_cuda_view {
     uint64_t seed;
     int32_t threads; /* of a block that works on a row: a multiple of 32 */
 } ki_cuda_view;
-
-/* A miner with its settings, in the order of its options. */
-typedef enum ki_cuda_miner_kind {
-    KI_CUDA_MINE_ALL,
-    KI_CUDA_MINE_VTHM,
-    KI_CUDA_MINE_SEMIHARD,
-    KI_CUDA_MINE_HARD,
-    KI_CUDA_MINE_DISTANCE_WEIGHTED,
-    KI_CUDA_MINE_PAIR_MARGIN,
-} ki_cuda_miner_kind;
-typedef struct ki_cuda_miner {
-    ki_cuda_miner_kind kind;
-    double option[2];
-} ki_cuda_miner;
-
-/* From inner products in s: pairs by label, the miner's choice, counts, and then s as the loss measures. */
-cudaError_t ki_cuda_mine(const ki_cuda_view *view, const ki_cuda_miner *miner, cudaStream_t stream);
 
 /* What a sum is divided by. The memory of a batch without any of it is 0, not a division. */
 typedef enum ki_cuda_by {

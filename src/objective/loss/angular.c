@@ -8,17 +8,15 @@
  * what it owes as a positive by visiting the anchors that hold it: nobody writes to a row but its own.
  * Positives from the cross-batch memory are passed over: their row of S is not known.
  * Source: Wang et al., Deep Metric Learning with Angular Loss, ICCV 2017, Eq. 7 and 8. */
+#include "objective/loss/angular.h"
+
 #include <math.h>
 
 #include "objective/loss/loss.h"
 #include "objective/pair/triplets.h"
 
-typedef struct settings {
-    double angle;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, angle, 45, 1, 89, "upper bound at the negative, in degrees",
+    KI_OPTION_REAL(ki_angular_settings, angle, 45, 1, 89, "upper bound at the negative, in degrees",
                    "Wang et al.: 36 to 55 work, 45 used"),
     KI_OPTION_END};
 
@@ -81,7 +79,7 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    const settings *o = in->settings;
+    const ki_angular_settings *o = in->settings;
     const ki_pairs *pairs = in->pairs;
     const double tangent = tan(o->angle * 3.14159265358979323846 / 180);
     int64_t n = 0;
@@ -100,6 +98,6 @@ const ki_loss ki_loss_angular = {
                .summary = "bounds the angle at the negative of each triplet",
                .source = "Wang et al., ICCV 2017",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_angular_settings)},
     .eval = eval,
 };

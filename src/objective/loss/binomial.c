@@ -11,30 +11,32 @@
  * with a miner, anchor_all keeps each pair's weight of Eq. 13, which is how we read unified view's Table 1.
  *
  * Sources: unified view Eq. 12 (alpha 2, beta 50, gamma 0.5); ECAML Eq. 10; Yi et al., ICPR 2014. */
+#include "objective/loss/binomial.h"
+
 #include "objective/loss/loss.h"
 
-typedef struct settings {
-    double alpha, beta, gamma;
-    int reduction;
-} settings;
-
-enum { ANCHOR, SUM, MEAN, ANCHOR_ALL };
 static const char *const reductions[] = {"anchor", "sum", "mean", "anchor_all", NULL};
 
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, alpha, 2, 1e-6, 1e6, "steepness for positives", "unified view Sec. 6"),
-    KI_OPTION_REAL(settings, beta, 50, 1e-6, 1e6, "steepness for negatives", "unified view Sec. 6"),
-    KI_OPTION_REAL(settings, gamma, 0.5, -1e6, 1e6, "similarity where both turn", "unified view Sec. 6"),
-    KI_OPTION_CHOICE(settings, reduction, ANCHOR, reductions, "how terms become one number",
+    KI_OPTION_REAL(ki_binomial_settings, alpha, 2, 1e-6, 1e6, "steepness for positives",
+                   "unified view Sec. 6"),
+    KI_OPTION_REAL(ki_binomial_settings, beta, 50, 1e-6, 1e6, "steepness for negatives",
+                   "unified view Sec. 6"),
+    KI_OPTION_REAL(ki_binomial_settings, gamma, 0.5, -1e6, 1e6, "similarity where both turn",
+                   "unified view Sec. 6"),
+    KI_OPTION_CHOICE(ki_binomial_settings, reduction, KI_BINOMIAL_ANCHOR, reductions,
+                     "how terms become one number",
                      "anchor, anchor_all: unified view Eq. 12; mean: ECAML code"),
     KI_OPTION_END};
 
 typedef struct pass {
-    const settings *o;
+    const ki_binomial_settings *o;
     double pos_weight, neg_weight; /* of one pair; by anchor where is_by_anchor */
 } pass;
 
-static bool is_by_anchor(const settings *o) { return o->reduction == ANCHOR || o->reduction == ANCHOR_ALL; }
+static bool is_by_anchor(const ki_binomial_settings *o) {
+    return o->reduction == KI_BINOMIAL_ANCHOR || o->reduction == KI_BINOMIAL_ANCHOR_ALL;
+}
 
 /* Pairs of the anchor that a miner chose from. */
 static void count_all(const ki_pairs *pairs, const ki_row *row, int64_t *ret_pos, int64_t *ret_neg) {
@@ -46,11 +48,11 @@ static void count_all(const ki_pairs *pairs, const ki_row *row, int64_t *ret_pos
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
     const pass *p = context;
-    const settings *o = p->o;
+    const ki_binomial_settings *o = p->o;
     const ki_vec *vec = pairs->vec;
     const bool by_anchor = is_by_anchor(o);
     int64_t n_pos = row->n_pos, n_neg = row->n_neg;
-    if (o->reduction == ANCHOR_ALL) count_all(pairs, row, &n_pos, &n_neg);
+    if (o->reduction == KI_BINOMIAL_ANCHOR_ALL) count_all(pairs, row, &n_pos, &n_neg);
     const double pos_weight = by_anchor && n_pos ? p->pos_weight / (double)n_pos : p->pos_weight;
     const double neg_weight = by_anchor && n_neg ? p->neg_weight / (double)n_neg : p->neg_weight;
     double value = 0;
@@ -69,7 +71,7 @@ static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err)
     const ki_pairs *pairs = in->pairs;
     pass p = {.o = in->settings, .pos_weight = 0.5, .neg_weight = 0.5};
     if (is_by_anchor(p.o)) p.pos_weight = p.neg_weight = share(pairs->m);
-    if (p.o->reduction == MEAN)
+    if (p.o->reduction == KI_BINOMIAL_MEAN)
         p.pos_weight = share(pairs->total_pos), p.neg_weight = share(pairs->total_neg);
     return ki_pairs_rows(pairs, out->g, row_terms, &p, NULL, &out->value, err);
 }
@@ -79,6 +81,6 @@ const ki_loss ki_loss_binomial = {
                .summary = "binomial deviance: a soft margin on each pair alone",
                .source = "Yi et al., ICPR 2014; unified view Eq. 12; ECAML Eq. 10",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_binomial_settings)},
     .eval = eval,
 };

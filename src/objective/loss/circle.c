@@ -7,25 +7,23 @@
  * The paper's gradient (its Eq. 9 and 10) and the authors' code hold the paces a_p, a_n constant, which
  * is not the derivative of L; `detach: false` gives the derivative.
  * Source: Sun et al., CVPR 2020 (m 0.25, gamma 256 for faces, 128 for persons; 0.4 and 80 for CUB). */
+#include "objective/loss/circle.h"
+
 #include <string.h>
 
-#include "objective/loss/loss.h"
-
-typedef struct settings {
-    double margin, gamma;
-    bool detach;
-} settings;
+#include "objective/loss/rows.h"
 
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, margin, 0.4, -1, 1, "relaxation m",
+    KI_OPTION_REAL(ki_circle_settings, margin, 0.4, -1, 1, "relaxation m",
                    "Sun et al., Sec. 4.4: 0.4 for CUB, Cars, SOP"),
-    KI_OPTION_REAL(settings, gamma, 80, 1e-3, 1e6, "scale", "Sun et al., Sec. 4.4: 80"),
-    KI_OPTION_BOOL(settings, detach, 1, "hold the paces constant in the gradient, as the paper does",
-                   "Sun et al. Eq. 9"),
+    KI_OPTION_REAL(ki_circle_settings, gamma, 80, 1e-3, 1e6, "scale", "Sun et al., Sec. 4.4: 80"),
+    KI_OPTION_BOOL(ki_circle_settings, detach, 1,
+                   "hold the paces constant in the gradient, as the paper does", "Sun et al. Eq. 9"),
     KI_OPTION_END};
 
 /* Exponents of one kind into z (others stay), slopes of them by s into slope; returns the largest. */
-static ki_real exponents(const settings *o, const ki_row *row, int kind, ki_real *z, ki_real *slope) {
+static ki_real exponents(const ki_circle_settings *o, const ki_row *row, int kind, ki_real *z,
+                         ki_real *slope) {
     const ki_real m = (ki_real)o->margin, gamma = (ki_real)o->gamma, sign = kind == KI_PAIR_POSITIVE ? -1 : 1;
     const ki_real optimum = kind == KI_PAIR_POSITIVE ? 1 + m : -m,
                   turn = kind == KI_PAIR_POSITIVE ? 1 - m : m;
@@ -42,7 +40,7 @@ static ki_real exponents(const settings *o, const ki_row *row, int kind, ki_real
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const settings *o = context;
+    const ki_circle_settings *o = context;
     const ki_vec *vec = pairs->vec;
     if (row->n_pos == 0 || row->n_neg == 0) return 0;
     ki_real *z = row->scratch, *slope = z + pairs->ld;
@@ -61,9 +59,7 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    KI_TRY(ki_pairs_rows(in->pairs, out->g, row_terms, in->settings, NULL, &out->value, err));
-    out->value /= (double)in->pairs->m;
-    return KITH_OK;
+    return ki_loss_mean_rows(in, out, row_terms, err);
 }
 
 const ki_loss ki_loss_circle = {
@@ -71,6 +67,6 @@ const ki_loss ki_loss_circle = {
                .summary = "every similarity paced by its distance from its optimum",
                .source = "Sun et al., CVPR 2020",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_circle_settings)},
     .eval = eval,
 };

@@ -8,22 +8,19 @@
  *   dAP/dh-_j = -sum_{l >= j} h+_l H+_l / H_l^2 / N+
  *
  * Distances beyond the ends sit there without a gradient. Source: Cakir et al., CVPR 2019 (L = 10). */
+#include "objective/loss/fastap.h"
+
 #include <string.h>
 
+#include "objective/loss/bins.h"
 #include "objective/loss/loss.h"
 
-typedef struct settings {
-    int64_t bins;
-} settings;
+static const ki_option options[] = {KI_OPTION_INT(ki_fastap_settings, bins, 10, 2, KI_FASTAP_MOST_BINS,
+                                                  "intervals L of the histogram", "Cakir et al.: 10"),
+                                    KI_OPTION_END};
 
-enum { MOST_BINS = 256 };
-
-static const ki_option options[] = {
-    KI_OPTION_INT(settings, bins, 10, 2, MOST_BINS, "intervals L of the histogram", "Cakir et al.: 10"),
-    KI_OPTION_END};
-
-static ki_measure measure(const void *settings_) {
-    (void)settings_;
+static ki_measure measure(const void *settings) {
+    (void)settings;
     return KI_SQEUCLIDEAN;
 }
 
@@ -32,33 +29,28 @@ typedef struct pass {
     double weight;
 } pass;
 
-static bool place(ki_real d, int64_t bins, int64_t *ret_node, double *ret_past) {
-    const double at = (double)d / 4 * (double)bins;
-    int64_t node = at > 0 ? (int64_t)at : 0;
-    if (node > bins - 1) node = bins - 1;
-    const double past = at - (double)node;
-    *ret_node = node;
-    *ret_past = past < 0 ? 0 : past > 1 ? 1 : past;
-    return past >= 0 && past <= 1;
-}
+/* Where d lies between the nodes from 0 to 4. */
+static double axis(ki_real d, int64_t bins) { return (double)d / 4 * (double)bins; }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
     const pass *p = context;
     const int64_t n_nodes = p->bins + 1;
-    double pos[MOST_BINS + 1] = {0}, neg[MOST_BINS + 1] = {0}, by_pos[MOST_BINS + 1], by_neg[MOST_BINS + 1];
+    double pos[KI_FASTAP_MOST_BINS + 1] = {0}, neg[KI_FASTAP_MOST_BINS + 1] = {0},
+                                     by_pos[KI_FASTAP_MOST_BINS + 1], by_neg[KI_FASTAP_MOST_BINS + 1];
     (void)pairs;
     if (row->n_pos == 0) return 0;
     for (int64_t j = 0; j < row->n; j++) {
         if (row->pair[j] == KI_PAIR_NONE) continue;
         double *h = row->pair[j] == KI_PAIR_POSITIVE ? pos : neg, past = 0;
         int64_t node = 0;
-        place(row->s[j], p->bins, &node, &past);
+        ki_bins_place(axis(row->s[j], p->bins), n_nodes, &node, &past);
         h[node] += 1 - past;
         h[node + 1] += past;
     }
     const double inverse = 1 / (double)row->n_pos;
     double precision = 0, cum_pos = 0, cum = 0;
-    double ratio[MOST_BINS + 1], by_cum_pos[MOST_BINS + 1], by_cum_neg[MOST_BINS + 1];
+    double ratio[KI_FASTAP_MOST_BINS + 1], by_cum_pos[KI_FASTAP_MOST_BINS + 1],
+        by_cum_neg[KI_FASTAP_MOST_BINS + 1];
     for (int64_t l = 0; l < n_nodes; l++) {
         cum_pos += pos[l];
         cum += pos[l] + neg[l];
@@ -78,7 +70,8 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
     for (int64_t j = 0; j < row->n; j++) {
         int64_t node = 0;
         double past = 0;
-        if (row->pair[j] == KI_PAIR_NONE || !place(row->s[j], p->bins, &node, &past)) continue;
+        if (row->pair[j] == KI_PAIR_NONE || !ki_bins_place(axis(row->s[j], p->bins), n_nodes, &node, &past))
+            continue;
         const double *by = row->pair[j] == KI_PAIR_POSITIVE ? by_pos : by_neg;
         row->g[j] = (ki_real)(per_node * (by[node + 1] - by[node]));
     }
@@ -87,9 +80,9 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
     const ki_pairs *pairs = in->pairs;
-    int64_t n = 0;
-    for (int64_t i = 0; i < pairs->m; i++) n += pairs->n_pos[i] > 0;
-    const pass p = {.bins = ((const settings *)in->settings)->bins, .weight = n ? 1 / (double)n : 0};
+    const int64_t n = ki_pairs_anchors(pairs);
+    const pass p = {.bins = ((const ki_fastap_settings *)in->settings)->bins,
+                    .weight = n ? 1 / (double)n : 0};
     return ki_pairs_rows(pairs, out->g, row_terms, &p, NULL, &out->value, err);
 }
 
@@ -98,7 +91,7 @@ const ki_loss ki_loss_fastap = {
                .summary = "average precision of each anchor's ranking, through soft histograms",
                .source = "Cakir et al., Deep Metric Learning to Rank, CVPR 2019",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_fastap_settings)},
     .measure = measure,
     .eval = eval,
 };

@@ -8,17 +8,17 @@
  *
  * Similarities beyond [-1, 1] sit at the end without a gradient.
  * Source: Ustinova and Lempitsky, NIPS 2016. */
+#include "objective/loss/histogram.h"
+
 #include <string.h>
 
+#include "objective/loss/bins.h"
 #include "objective/loss/loss.h"
 
-typedef struct settings {
-    int64_t bins;
-} settings;
-
-static const ki_option options[] = {KI_OPTION_INT(settings, bins, 151, 2, 4096, "nodes of the histograms",
-                                                  "Ustinova and Lempitsky: 151 in their code"),
-                                    KI_OPTION_END};
+static const ki_option options[] = {
+    KI_OPTION_INT(ki_histogram_settings, bins, 151, 2, 4096, "nodes of the histograms",
+                  "Ustinova and Lempitsky: 151 in their code"),
+    KI_OPTION_END};
 
 typedef struct pass {
     int64_t bins;
@@ -27,16 +27,8 @@ typedef struct pass {
     double pos_weight, neg_weight;
 } pass;
 
-/* The node below s, and how far s is past it in steps; false when s is beyond the ends. */
-static bool place(ki_real s, int64_t bins, int64_t *ret_node, double *ret_past) {
-    const double at = ((double)s + 1) * 0.5 * (double)(bins - 1);
-    int64_t node = at > 0 ? (int64_t)at : 0;
-    if (node > bins - 2) node = bins - 2;
-    const double past = at - (double)node;
-    *ret_node = node;
-    *ret_past = past < 0 ? 0 : past > 1 ? 1 : past;
-    return past >= 0 && past <= 1;
-}
+/* Where s lies between the nodes from -1 to 1. */
+static double axis(ki_real s, int64_t bins) { return ((double)s + 1) * 0.5 * (double)(bins - 1); }
 
 static double row_counts(const void *context, const ki_pairs *pairs, const ki_row *row) {
     const pass *p = context;
@@ -48,7 +40,7 @@ static double row_counts(const void *context, const ki_pairs *pairs, const ki_ro
         double *to = row->pair[j] == KI_PAIR_POSITIVE ? h : h + p->bins;
         int64_t node = 0;
         double past = 0;
-        place(row->s[j], p->bins, &node, &past);
+        ki_bins_place(axis(row->s[j], p->bins), p->bins, &node, &past);
         to[node] += 1 - past;
         to[node + 1] += past;
     }
@@ -62,7 +54,8 @@ static double row_slopes(const void *context, const ki_pairs *pairs, const ki_ro
     for (int64_t j = 0; j < row->n; j++) {
         int64_t node = 0;
         double past = 0;
-        if (row->pair[j] == KI_PAIR_NONE || !place(row->s[j], p->bins, &node, &past)) continue;
+        if (row->pair[j] == KI_PAIR_NONE || !ki_bins_place(axis(row->s[j], p->bins), p->bins, &node, &past))
+            continue;
         const bool is_pos = row->pair[j] == KI_PAIR_POSITIVE;
         const double *by = is_pos ? p->by_pos : p->by_neg;
         row->g[j] =
@@ -73,7 +66,7 @@ static double row_slopes(const void *context, const ki_pairs *pairs, const ki_ro
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
     const ki_pairs *pairs = in->pairs;
-    const int64_t bins = ((const settings *)in->settings)->bins;
+    const int64_t bins = ((const ki_histogram_settings *)in->settings)->bins;
     pass p = {.bins = bins};
     double *h = NULL, *below = NULL, *above = NULL;
     KI_TRY(
@@ -105,6 +98,6 @@ const ki_loss ki_loss_histogram = {
                .summary = "chance that a negative pair is more similar than a positive one",
                .source = "Ustinova and Lempitsky, NIPS 2016",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_histogram_settings)},
     .eval = eval,
 };

@@ -5,18 +5,16 @@
  * Anchors without a positive or without a negative contribute 0 and still count in the mean. The sign
  * of the negative term as printed in the unified view's Eq. 9 is a misprint; its Eq. 11 shows it.
  * Sources: Hermans et al., 2017; unified view Eq. 9. */
-#include "objective/loss/loss.h"
+#include "objective/loss/lifted.h"
 
-typedef struct settings {
-    double margin;
-} settings;
+#include "objective/loss/rows.h"
 
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, margin, 1, -1e6, 1e6, "added to negatives", "unified view Eq. 9"),
+    KI_OPTION_REAL(ki_lifted_settings, margin, 1, -1e6, 1e6, "added to negatives", "unified view Eq. 9"),
     KI_OPTION_END};
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const settings *o = context;
+    const ki_lifted_settings *o = context;
     const ki_vec *vec = pairs->vec;
     if (row->n_pos == 0 || row->n_neg == 0) return 0;
     const ki_real least = vec->min(row->s, row->pair, KI_PAIR_POSITIVE, row->n);
@@ -31,9 +29,7 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    KI_TRY(ki_pairs_rows(in->pairs, out->g, row_terms, in->settings, NULL, &out->value, err));
-    out->value /= (double)in->pairs->m;
-    return KITH_OK;
+    return ki_loss_mean_rows(in, out, row_terms, err);
 }
 
 const ki_loss ki_loss_lifted = {
@@ -41,6 +37,6 @@ const ki_loss ki_loss_lifted = {
                .summary = "generalised lifted structure: soft hardest positive against soft hardest negative",
                .source = "Hermans et al., 2017; unified view Eq. 9",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_lifted_settings)},
     .eval = eval,
 };

@@ -40,10 +40,12 @@ typedef struct ki_loss {
     /* Parameters it owns. NULL: none. A proxy loss adds [n_classes * n_centers, embedding] first; the
      * centers of class c are the rows c * n_centers … */
     kith_status (*params)(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err);
+    /* How many classes a saved state was made for; 0: it does not say. NULL: nothing of it is per class. */
+    int64_t (*saved_classes)(const void *settings, const ki_saved *saved);
     kith_status (*eval)(const ki_loss_in *in, ki_loss_out *out, kith_error *err);
 } ki_loss;
 
-#define X(name) extern const ki_loss ki_loss_##name;
+#define X(name, device) extern const ki_loss ki_loss_##name;
 #include "objective/loss/table.def"
 #include "objective/proxy/table.def"
 #undef X

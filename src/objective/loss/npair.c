@@ -5,22 +5,20 @@
  *
  * The norm term acts through the diagonal of S, and only says something about un-normalised embeddings.
  * Sources: Sohn, NIPS 2016; ECAML Eq. 9 and its code (normalised, scale 10); DML-DA Eq. 4. */
+#include "objective/loss/npair.h"
+
 #include "objective/loss/loss.h"
 #include "objective/loss/softmax_row.h"
 
-typedef struct settings {
-    double scale, l2;
-    int reduction;
-} settings;
-
-enum { MEAN, SUM };
 static const char *const reductions[] = {"mean", "sum", NULL};
 
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, scale, 1, 1e-6, 1e6,
+    KI_OPTION_REAL(ki_npair_settings, scale, 1, 1e-6, 1e6,
                    "factor on the similarities; 10 suits normalised embeddings", "ECAML code: 10"),
-    KI_OPTION_REAL(settings, l2, 0, 0, 1e6, "weight of the mean squared norm", "Sohn 2016: a small L2 term"),
-    KI_OPTION_CHOICE(settings, reduction, MEAN, reductions, "over ordered positive pairs", "ECAML Eq. 9"),
+    KI_OPTION_REAL(ki_npair_settings, l2, 0, 0, 1e6, "weight of the mean squared norm",
+                   "Sohn 2016: a small L2 term"),
+    KI_OPTION_CHOICE(ki_npair_settings, reduction, KI_NPAIR_MEAN, reductions, "over ordered positive pairs",
+                     "ECAML Eq. 9"),
     KI_OPTION_END};
 
 typedef struct pass {
@@ -36,8 +34,10 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
     const ki_pairs *pairs = in->pairs;
-    const settings *o = in->settings;
-    const double weight = o->reduction == SUM ? 1 : pairs->total_pos ? 1 / (double)pairs->total_pos : 0;
+    const ki_npair_settings *o = in->settings;
+    const double weight = o->reduction == KI_NPAIR_SUM ? 1
+                          : pairs->total_pos           ? 1 / (double)pairs->total_pos
+                                                       : 0;
     const double norm_weight = o->l2 / (double)pairs->m;
     const pass p = {(ki_real)o->scale, (ki_real)weight, (ki_real)norm_weight};
     double sum = 0, norms = 0;
@@ -52,6 +52,6 @@ const ki_loss ki_loss_npair = {
                .summary = "each positive pair against all negatives of its anchor, by softmax",
                .source = "Sohn, NIPS 2016; ECAML Eq. 9; DML-DA Eq. 4",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_npair_settings)},
     .eval = eval,
 };

@@ -4,34 +4,23 @@
  *
  * With two items per class this is SimCLR's Eq. 1; with more, the other positives stay out of the
  * denominator. Source: Chen et al., SimCLR, ICML 2020 (temperature 0.5 for CIFAR, 0.1 for ImageNet). */
-#include "objective/loss/loss.h"
+#include "objective/loss/ntxent.h"
+
+#include "objective/loss/rows.h"
 #include "objective/loss/softmax_row.h"
 
-typedef struct settings {
-    double temperature;
-} settings;
-
-static const ki_option options[] = {
-    KI_OPTION_REAL(settings, temperature, 0.1, 1e-4, 1e3, "divides the similarities", "SimCLR, Table 5"),
-    KI_OPTION_END};
-
-typedef struct pass {
-    ki_real scale, weight;
-} pass;
+static const ki_option options[] = {KI_OPTION_REAL(ki_ntxent_settings, temperature, 0.1, 1e-4, 1e3,
+                                                   "divides the similarities", "SimCLR, Table 5"),
+                                    KI_OPTION_END};
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const pass *p = context;
+    const ki_exponentials *p = context;
     return ki_softmax_row(pairs, row, p->scale, p->weight);
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    const ki_pairs *pairs = in->pairs;
-    const settings *o = in->settings;
-    const double weight = pairs->total_pos ? 1 / (double)pairs->total_pos : 0;
-    const pass p = {(ki_real)(1 / o->temperature), (ki_real)weight};
-    KI_TRY(ki_pairs_rows(pairs, out->g, row_terms, &p, NULL, &out->value, err));
-    out->value *= weight;
-    return KITH_OK;
+    const ki_ntxent_settings *o = in->settings;
+    return ki_loss_mean_terms(in, out, row_terms, 1 / o->temperature, in->pairs->total_pos, err);
 }
 
 const ki_loss ki_loss_ntxent = {
@@ -39,6 +28,6 @@ const ki_loss ki_loss_ntxent = {
                .summary = "cross entropy of each positive against the negatives, with a temperature",
                .source = "Chen et al., SimCLR, ICML 2020",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_ntxent_settings)},
     .eval = eval,
 };

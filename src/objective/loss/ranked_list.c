@@ -7,27 +7,27 @@
  *
  * The gradient is the derivative of this, the weights w included.
  * Source: Wang et al., Ranked List Loss, CVPR 2019 (alpha 1.2, margin 0.4, temperature 10). */
+#include "objective/loss/ranked_list.h"
+
 #include "objective/loss/loss.h"
 
-typedef struct settings {
-    double alpha, margin, temperature, lambda;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, alpha, 1.2, 0, 1e6, "negatives are pushed beyond this", "Wang et al.: 1.2"),
-    KI_OPTION_REAL(settings, margin, 0.4, 0, 1e6, "positives are pulled within alpha - margin",
+    KI_OPTION_REAL(ki_ranked_list_settings, alpha, 1.2, 0, 1e6, "negatives are pushed beyond this",
+                   "Wang et al.: 1.2"),
+    KI_OPTION_REAL(ki_ranked_list_settings, margin, 0.4, 0, 1e6, "positives are pulled within alpha - margin",
                    "Wang et al.: 0.4"),
-    KI_OPTION_REAL(settings, temperature, 10, 0, 1e4, "how much nearer negatives weigh more",
+    KI_OPTION_REAL(ki_ranked_list_settings, temperature, 10, 0, 1e4, "how much nearer negatives weigh more",
                    "Wang et al.: 10"),
-    KI_OPTION_REAL(settings, lambda, 0.5, 0, 1, "share of the negatives", "Wang et al.: 0.5"), KI_OPTION_END};
+    KI_OPTION_REAL(ki_ranked_list_settings, lambda, 0.5, 0, 1, "share of the negatives", "Wang et al.: 0.5"),
+    KI_OPTION_END};
 
-static ki_measure measure(const void *settings_) {
-    (void)settings_;
+static ki_measure measure(const void *settings) {
+    (void)settings;
     return KI_EUCLIDEAN;
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const settings *o = context;
+    const ki_ranked_list_settings *o = context;
     const ki_vec *vec = pairs->vec;
     const double inverse_m = 1 / (double)pairs->m;
     double value = 0;
@@ -67,7 +67,7 @@ const ki_loss ki_loss_ranked_list = {
                .summary = "positives within a sphere, negatives beyond it by a gap, near ones first",
                .source = "Wang et al., Ranked List Loss, CVPR 2019",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_ranked_list_settings)},
     .measure = measure,
     .eval = eval,
 };

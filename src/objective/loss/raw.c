@@ -6,17 +6,15 @@
  *
  * The mean is over all m anchors. Source: unified view Eq. 17 (alpha 2, beta 50, gamma 0.5); Wang et al.,
  * multi-similarity, CVPR 2019 (beta 40 in its code). */
-#include "objective/loss/loss.h"
+#include "objective/loss/raw.h"
 
-typedef struct settings {
-    double alpha, beta, gamma;
-} settings;
+#include "objective/loss/rows.h"
 
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, alpha, 2, 1e-6, 1e6, "steepness for positives", "unified view Sec. 6"),
-    KI_OPTION_REAL(settings, beta, 50, 1e-6, 1e6, "steepness for negatives; 40 in the multi-similarity code",
-                   "unified view Sec. 6"),
-    KI_OPTION_REAL(settings, gamma, 0.5, -1e6, 1e6, "similarity that weighs 1", "unified view Sec. 6"),
+    KI_OPTION_REAL(ki_raw_settings, alpha, 2, 1e-6, 1e6, "steepness for positives", "unified view Sec. 6"),
+    KI_OPTION_REAL(ki_raw_settings, beta, 50, 1e-6, 1e6,
+                   "steepness for negatives; 40 in the multi-similarity code", "unified view Sec. 6"),
+    KI_OPTION_REAL(ki_raw_settings, gamma, 0.5, -1e6, 1e6, "similarity that weighs 1", "unified view Sec. 6"),
     KI_OPTION_END};
 
 /* ln(1 + sum e^(a (s - gamma))) / |a|, and g = sign(a) e^(…) / (1 + sum …) / m over one kind. */
@@ -34,7 +32,7 @@ static double one_side(const ki_pairs *pairs, const ki_row *row, int kind, ki_re
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const settings *o = context;
+    const ki_raw_settings *o = context;
     double value = 0;
     if (row->n_pos) value += one_side(pairs, row, KI_PAIR_POSITIVE, (ki_real)-o->alpha, (ki_real)o->gamma);
     if (row->n_neg) value += one_side(pairs, row, KI_PAIR_NEGATIVE, (ki_real)o->beta, (ki_real)o->gamma);
@@ -42,9 +40,7 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    KI_TRY(ki_pairs_rows(in->pairs, out->g, row_terms, in->settings, NULL, &out->value, err));
-    out->value /= (double)in->pairs->m;
-    return KITH_OK;
+    return ki_loss_mean_rows(in, out, row_terms, err);
 }
 
 const ki_loss ki_loss_raw = {
@@ -52,6 +48,6 @@ const ki_loss ki_loss_raw = {
                .summary = "relative and absolute weighting; the multi-similarity loss when mined with vthm",
                .source = "unified view Eq. 17; Wang et al., multi-similarity, CVPR 2019",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_raw_settings)},
     .eval = eval,
 };

@@ -1,3 +1,4 @@
+/* One positive against all negatives of a row. */
 #include "objective/loss/softmax_row.h"
 
 double ki_softmax_row(const ki_pairs *pairs, const ki_row *row, ki_real scale, ki_real weight) {

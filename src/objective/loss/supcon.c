@@ -4,22 +4,16 @@
  *
  * over the anchors that have a positive; the others count in neither sum nor mean.
  * dL/ds_ia = (softmax_ia - [a in P_i] / |P_i|) / (t n). Source: Khosla et al., NeurIPS 2020, Eq. 2 (L_out). */
-#include "objective/loss/loss.h"
+#include "objective/loss/supcon.h"
 
-typedef struct settings {
-    double temperature;
-} settings;
+#include "objective/loss/rows.h"
 
-static const ki_option options[] = {KI_OPTION_REAL(settings, temperature, 0.1, 1e-4, 1e3,
+static const ki_option options[] = {KI_OPTION_REAL(ki_supcon_settings, temperature, 0.1, 1e-4, 1e3,
                                                    "divides the similarities", "Khosla et al., Sec. 4"),
                                     KI_OPTION_END};
 
-typedef struct pass {
-    ki_real scale, weight;
-} pass;
-
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const pass *p = context;
+    const ki_exponentials *p = context;
     const ki_vec *vec = pairs->vec;
     if (row->n_pos == 0) return 0;
     const ki_real most_pos = vec->max(row->s, row->pair, KI_PAIR_POSITIVE, row->n);
@@ -39,15 +33,8 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    const ki_pairs *pairs = in->pairs;
-    const settings *o = in->settings;
-    int64_t n = 0;
-    for (int64_t i = 0; i < pairs->m; i++) n += pairs->n_pos[i] > 0;
-    const double weight = n ? 1 / (double)n : 0;
-    const pass p = {(ki_real)(1 / o->temperature), (ki_real)weight};
-    KI_TRY(ki_pairs_rows(pairs, out->g, row_terms, &p, NULL, &out->value, err));
-    out->value *= weight;
-    return KITH_OK;
+    const ki_supcon_settings *o = in->settings;
+    return ki_loss_mean_terms(in, out, row_terms, 1 / o->temperature, ki_pairs_anchors(in->pairs), err);
 }
 
 const ki_loss ki_loss_supcon = {
@@ -55,6 +42,6 @@ const ki_loss ki_loss_supcon = {
                .summary = "cross entropy of all positives of an anchor against everything else",
                .source = "Khosla et al., Supervised Contrastive Learning, NeurIPS 2020",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_supcon_settings)},
     .eval = eval,
 };

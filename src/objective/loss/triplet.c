@@ -7,34 +7,26 @@
  * positive against all negatives at a time: memory stays O(m^2).
  *
  * Sources: ECAML Eq. 8, DML-DA Eq. 3 (squared); unified view Eq. 7 (cosine). */
+#include "objective/loss/triplet.h"
+
 #include "objective/loss/loss.h"
 #include "objective/pair/triplets.h"
 
-typedef struct settings {
-    double margin;
-    int distance, reduction;
-} settings;
-
-enum { SQEUCLIDEAN, EUCLIDEAN, COSINE };
-static const char *const distances[] = {"sqeuclidean", "euclidean", "cosine", NULL};
-enum { SUM, MEAN, NONZERO };
-static const char *const reductions[] = {"sum", "mean", "nonzero", NULL};
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, margin, 0.1, 0, 1e6, "how much farther the negative must be", "ECAML"),
-    KI_OPTION_CHOICE(settings, distance, SQEUCLIDEAN, distances, "what is compared",
-                     "ECAML Eq. 8; unified view Eq. 7"),
-    KI_OPTION_CHOICE(settings, reduction, NONZERO, reductions, "how terms become one number",
-                     "mean over active triplets"),
+    KI_OPTION_REAL(ki_triplet_settings, margin, 0.1, 0, 1e6, "how much farther the negative must be",
+                   "ECAML"),
+    KI_OPTION_CHOICE(ki_triplet_settings, distance, KI_DISTANCE_SQEUCLIDEAN, ki_distance_names,
+                     "what is compared", "ECAML Eq. 8; unified view Eq. 7"),
+    KI_OPTION_CHOICE(ki_triplet_settings, reduction, KI_REDUCE_NONZERO, ki_reduction_names,
+                     "how terms become one number", "mean over active triplets"),
     KI_OPTION_END};
 
-static ki_measure measure(const void *settings_) {
-    const settings *o = settings_;
-    return o->distance == COSINE ? KI_INNER : o->distance == SQEUCLIDEAN ? KI_SQEUCLIDEAN : KI_EUCLIDEAN;
+static ki_measure measure(const void *settings) {
+    return ki_distance_measure(((const ki_triplet_settings *)settings)->distance);
 }
 
 typedef struct pass {
-    const settings *o;
+    const ki_triplet_settings *o;
     int64_t *n_active, *n_all; /* triplets of each row */
 } pass;
 
@@ -47,7 +39,7 @@ static int64_t count_inside(const ki_anchor *a, ki_negatives q) {
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
     const pass *p = context;
-    const ki_real sign = p->o->distance == COSINE ? -1 : 1, margin = (ki_real)p->o->margin;
+    const ki_real sign = p->o->distance == KI_DISTANCE_COSINE ? -1 : 1, margin = (ki_real)p->o->margin;
     double sum = 0;
     int64_t n_active = 0, n_all = 0;
     ki_anchor a;
@@ -76,15 +68,16 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
     const ki_pairs *pairs = in->pairs;
-    const settings *o = in->settings;
+    const ki_triplet_settings *o = in->settings;
     pass p = {.o = o};
     double sum = 0;
     int64_t n = 0;
     KI_TRY(ki_work_take(pairs->work, (size_t)pairs->m, sizeof *p.n_active, "counts", &p.n_active, err));
     KI_TRY(ki_work_take(pairs->work, (size_t)pairs->m, sizeof *p.n_all, "counts", &p.n_all, err));
     KI_TRY(ki_pairs_rows(pairs, out->g, row_terms, &p, NULL, &sum, err));
-    for (int64_t i = 0; i < pairs->m; i++) n += o->reduction == NONZERO ? p.n_active[i] : p.n_all[i];
-    out->g_scale = o->reduction == SUM ? 1 : n > 0 ? 1 / (double)n : 0;
+    for (int64_t i = 0; i < pairs->m; i++)
+        n += o->reduction == KI_REDUCE_NONZERO ? p.n_active[i] : p.n_all[i];
+    out->g_scale = o->reduction == KI_REDUCE_SUM ? 1 : n > 0 ? 1 / (double)n : 0;
     out->value = sum * out->g_scale;
     return KITH_OK;
 }
@@ -94,7 +87,7 @@ const ki_loss ki_loss_triplet = {
                .summary = "positives nearer than negatives by a margin, over the kept triplets",
                .source = "Schroff et al., CVPR 2015; ECAML Eq. 8; unified view Eq. 7",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_triplet_settings)},
     .measure = measure,
     .eval = eval,
 };

@@ -6,23 +6,22 @@
  *
  * Pair losses see every positive and the negatives drawn, each once.
  * Source: Wu et al., Sampling Matters in Deep Embedding Learning, ICCV 2017. */
+#include "objective/miner/distance_weighted.h"
+
 #include <math.h>
 
 #include "core/rng.h"
 #include "objective/miner/miner.h"
 
-typedef struct settings {
-    double cutoff, nonzero_loss_cutoff;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, cutoff, 0.5, 1e-3, 2, "nearer negatives count as this far", "Wu et al.: 0.5"),
-    KI_OPTION_REAL(settings, nonzero_loss_cutoff, 1.4, 0, 1e6, "farther negatives are not drawn",
-                   "Wu et al.'s code: 1.4"),
+    KI_OPTION_REAL(ki_distance_weighted_settings, cutoff, 0.5, 1e-3, 2, "nearer negatives count as this far",
+                   "Wu et al.: 0.5"),
+    KI_OPTION_REAL(ki_distance_weighted_settings, nonzero_loss_cutoff, 1.4, 0, 1e6,
+                   "farther negatives are not drawn", "Wu et al.'s code: 1.4"),
     KI_OPTION_END};
 
 typedef struct pass {
-    const settings *o;
+    const ki_distance_weighted_settings *o;
     ki_pairs *pairs;
 } pass;
 
@@ -74,8 +73,8 @@ static double row_mine(const void *context, const ki_pairs *pairs, const ki_row 
     return 0;
 }
 
-static kith_status mine(const void *settings_, ki_pairs *pairs, kith_error *err) {
-    const pass p = {.o = settings_, .pairs = pairs};
+static kith_status mine(const void *settings, ki_pairs *pairs, kith_error *err) {
+    const pass p = {.o = settings, .pairs = pairs};
     KI_TRY(ki_work_take(pairs->work, (size_t)pairs->m + 1, sizeof *pairs->pick_start, "picks",
                         &pairs->pick_start, err));
     KI_TRY(ki_work_take(pairs->work, (size_t)pairs->total_pos + 1, sizeof *pairs->pick, "picks", &pairs->pick,
@@ -92,6 +91,6 @@ const ki_miner ki_miner_distance_weighted = {
                .summary = "one negative for each positive, drawn evenly over distances",
                .source = "Wu et al., Sampling Matters, ICCV 2017",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_distance_weighted_settings)},
     .mine = mine,
 };

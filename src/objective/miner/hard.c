@@ -4,12 +4,6 @@
  * Source: Hermans et al., In Defense of the Triplet Loss, 2017. */
 #include "objective/miner/miner.h"
 
-typedef struct settings {
-    char none;
-} settings;
-
-static const ki_option options[] = {KI_OPTION_END};
-
 static double row_mine(const void *context, const ki_pairs *pairs, const ki_row *row) {
     (void)context;
     int64_t farthest = -1, nearest = -1;
@@ -27,15 +21,14 @@ static double row_mine(const void *context, const ki_pairs *pairs, const ki_row 
     return 0;
 }
 
-static kith_status mine(const void *settings_, ki_pairs *pairs, kith_error *err) {
-    return ki_pairs_rows(pairs, NULL, row_mine, settings_, NULL, NULL, err);
+static kith_status mine(const void *settings, ki_pairs *pairs, kith_error *err) {
+    return ki_pairs_rows(pairs, NULL, row_mine, settings, NULL, NULL, err);
 }
 
 const ki_miner ki_miner_hard = {
     .method = {.name = "hard",
                .summary = "per anchor the farthest positive and the nearest negative",
                .source = "Hermans et al., 2017",
-               .options = options,
-               .settings_bytes = sizeof(settings)},
+               .options = ki_no_options},
     .mine = mine,
 };

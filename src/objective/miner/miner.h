@@ -15,7 +15,7 @@ typedef struct ki_miner {
     kith_status (*mine)(const void *settings, ki_pairs *pairs, kith_error *err);
 } ki_miner;
 
-#define X(name) extern const ki_miner ki_miner_##name;
+#define X(name, device) extern const ki_miner ki_miner_##name;
 #include "objective/miner/table.def"
 #undef X
 

@@ -3,15 +3,13 @@
  *
  * A pair is kept when it takes part in at least one of them.
  * Source: Schroff et al., FaceNet, CVPR 2015. */
+#include "objective/miner/semihard.h"
+
 #include "objective/miner/miner.h"
 #include "objective/pair/triplets.h"
 
-typedef struct settings {
-    double margin;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, margin, 0.1, 0, 1e6, "width of the band behind the positive",
+    KI_OPTION_REAL(ki_semihard_settings, margin, 0.1, 0, 1e6, "width of the band behind the positive",
                    "FaceNet: 0.2; ECAML: 0.1"),
     KI_OPTION_END};
 
@@ -36,11 +34,11 @@ static double row_mine(const void *context, const ki_pairs *pairs, const ki_row 
     return 0;
 }
 
-static kith_status mine(const void *settings_, ki_pairs *pairs, kith_error *err) {
+static kith_status mine(const void *settings, ki_pairs *pairs, kith_error *err) {
     pairs->rule = KI_TRIPLETS_WINDOW;
     pairs->low = 0;
-    pairs->high = (ki_real)((const settings *)settings_)->margin;
-    return ki_pairs_rows(pairs, NULL, row_mine, settings_, NULL, NULL, err);
+    pairs->high = (ki_real)((const ki_semihard_settings *)settings)->margin;
+    return ki_pairs_rows(pairs, NULL, row_mine, settings, NULL, NULL, err);
 }
 
 const ki_miner ki_miner_semihard = {
@@ -48,6 +46,6 @@ const ki_miner ki_miner_semihard = {
                .summary = "triplets whose negative is farther than the positive, but not by the margin",
                .source = "Schroff et al., FaceNet, CVPR 2015",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_semihard_settings)},
     .mine = mine,
 };

@@ -3,21 +3,19 @@
  * a positive or without a negative keeps nothing.
  *
  * Source: unified view Sec. 5.1 (margin 0.1). */
+#include "objective/miner/vthm.h"
+
 #include <string.h>
 
 #include "objective/miner/miner.h"
 
-typedef struct settings {
-    double margin;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, margin, 0.1, -1e6, 1e6, "how far a pair may be from breaking the order",
+    KI_OPTION_REAL(ki_vthm_settings, margin, 0.1, -1e6, 1e6, "how far a pair may be from breaking the order",
                    "unified view Sec. 6"),
     KI_OPTION_END};
 
 static double row_mine(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const ki_real margin = (ki_real)((const settings *)context)->margin;
+    const ki_real margin = (ki_real)((const ki_vthm_settings *)context)->margin;
     const ki_vec *vec = pairs->vec;
     if (row->n_pos == 0 || row->n_neg == 0) {
         memset(row->pair, KI_PAIR_NONE, (size_t)row->n);
@@ -33,8 +31,8 @@ static double row_mine(const void *context, const ki_pairs *pairs, const ki_row 
     return 0;
 }
 
-static kith_status mine(const void *settings_, ki_pairs *pairs, kith_error *err) {
-    return ki_pairs_rows(pairs, NULL, row_mine, settings_, NULL, NULL, err);
+static kith_status mine(const void *settings, ki_pairs *pairs, kith_error *err) {
+    return ki_pairs_rows(pairs, NULL, row_mine, settings, NULL, NULL, err);
 }
 
 const ki_miner ki_miner_vthm = {
@@ -42,6 +40,6 @@ const ki_miner ki_miner_vthm = {
                .summary = "valid-triplet hard mining: pairs within a margin of breaking the order",
                .source = "unified view Sec. 5.1; multi-similarity mining",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_vthm_settings)},
     .mine = mine,
 };

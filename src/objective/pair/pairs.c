@@ -47,6 +47,12 @@ void ki_pairs_count(ki_pairs *pairs) {
     add_up(pairs);
 }
 
+int64_t ki_pairs_anchors(const ki_pairs *pairs) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < pairs->m; i++) n += pairs->n_pos[i] > 0;
+    return n;
+}
+
 static void square_norms(const ki_vec *vec, const ki_real *x, int64_t n, int64_t dim, ki_real *sq) {
     for (int64_t i = 0; i < n; i++) sq[i] = vec->dot(x + i * dim, x + i * dim, dim);
 }

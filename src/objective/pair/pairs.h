@@ -21,17 +21,9 @@
 
 #include "core/error.h"
 #include "core/real.h"
+#include "objective/pair/kinds.h"
 #include "objective/vec.h"
 #include "objective/work.h"
-
-typedef enum ki_measure { KI_INNER, KI_SQEUCLIDEAN, KI_EUCLIDEAN } ki_measure;
-
-typedef enum ki_triplet_rule {
-    KI_TRIPLETS_ALL,    /* every kept positive with every kept negative of the row */
-    KI_TRIPLETS_WINDOW, /* those with low < D(a,n) - D(a,p) < high, D squared Euclidean */
-    KI_TRIPLETS_PICKED, /* one negative for each kept positive: pick[pick_start[i] + k] is the column for
-                           the k-th kept positive (by column) of row i, or -1 for none */
-} ki_triplet_rule;
 
 typedef struct ki_pairs {
     int64_t m, n, ld;
@@ -46,7 +38,8 @@ typedef struct ki_pairs {
     int64_t total_pos, total_neg;
     ki_triplet_rule rule;
     ki_real low, high;
-    int32_t *pick;
+    int32_t *pick; /* KI_TRIPLETS_PICKED: pick[pick_start[i] + k] is the column for the k-th kept positive (by
+                      column) of row i, or -1 for none */
     int64_t *pick_start;
     uint64_t seed, step; /* name the random stream of a miner that draws */
 
@@ -84,6 +77,8 @@ kith_status ki_pairs_build(ki_pairs *pairs, const ki_real *x, int64_t m, int64_t
                            const ki_vec *vec, ki_work *work, kith_error *err);
 /* Count kept pairs again after a miner has cleared some. */
 void ki_pairs_count(ki_pairs *pairs);
+/* Rows with a kept positive. */
+int64_t ki_pairs_anchors(const ki_pairs *pairs);
 /* From inner products to what the loss asked for, in place. Distances of points so near that the
  * difference of inner products has lost its digits are taken again from the vectors. */
 void ki_pairs_measure(ki_pairs *pairs, ki_measure measure);

@@ -1,3 +1,4 @@
+/* Strips of rows, one BLAS call each. */
 #include "objective/pair/product.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The kept pairs of a row, packed, and which of them make triplets. */
 #include "objective/pair/triplets.h"
 
 #include <math.h>

@@ -6,36 +6,32 @@
  *
  * Only kept proxies count; an item whose own proxy a miner has dropped contributes 0.
  * Sources: Wang et al., CosFace, CVPR 2018; JRD: scale 20, margin 0.1, proxies U(+-0.1) learned at x100. */
+#include "objective/proxy/amsoftmax.h"
+
+#include "objective/loss/rows.h"
 #include "objective/proxy/proxies.h"
 
-typedef struct settings {
-    double scale, margin, lr_multiplier;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, scale, 20, 1e-3, 1e4, "factor on the cosines", "JRD"),
-    KI_OPTION_REAL(settings, margin, 0.1, -2, 2, "taken off the own class's cosine", "JRD"),
-    KI_OPTION_REAL(settings, lr_multiplier, 100, 0, 1e6, "learning rate of the proxies over the network's",
-                   "JRD"),
+    KI_OPTION_REAL(ki_amsoftmax_settings, scale, 20, 1e-3, 1e4, "factor on the cosines", "JRD"),
+    KI_OPTION_REAL(ki_amsoftmax_settings, margin, 0.1, -2, 2, "taken off the own class's cosine", "JRD"),
+    KI_OPTION_REAL(ki_amsoftmax_settings, lr_multiplier, 100, 0, 1e6,
+                   "learning rate of the proxies over the network's", "JRD"),
     KI_OPTION_END};
 
-static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
-                          kith_error *err) {
-    const settings *o = settings_;
+static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
+    const ki_amsoftmax_settings *o = settings;
     return ki_proxies_add(list, "amsoftmax", sizes, 1, o->lr_multiplier, err);
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const settings *o = context;
+    const ki_amsoftmax_settings *o = context;
     const int64_t y = pairs->row_label[row->i];
     return ki_cross_entropy_row(pairs, row, y, row->s[y] - (ki_real)o->margin, 1, (ki_real)o->scale,
                                 1 / (ki_real)pairs->m);
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    KI_TRY(ki_pairs_rows(in->pairs, out->g, row_terms, in->settings, NULL, &out->value, err));
-    out->value /= (double)in->pairs->m;
-    return KITH_OK;
+    return ki_loss_mean_rows(in, out, row_terms, err);
 }
 
 const ki_loss ki_loss_amsoftmax = {
@@ -43,8 +39,9 @@ const ki_loss ki_loss_amsoftmax = {
                .summary = "cross entropy over learned class proxies with a margin on the cosine",
                .source = "Wang et al., CosFace, CVPR 2018; JRD",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_amsoftmax_settings)},
     .is_proxy = true,
     .params = params,
+    .saved_classes = ki_proxies_saved_classes,
     .eval = eval,
 };

@@ -8,30 +8,29 @@
  * authors' code. At s = 1, where the slope has no end, 1 - s^2 is not taken below 1e-6: cosines nearer to
  * +-1 than 5e-7 are rounding in float32.
  * Source: Deng et al., ArcFace, CVPR 2019, Eq. 3: scale 64, margin 0.5. */
+#include "objective/proxy/arcface.h"
+
+#include "objective/loss/rows.h"
 #include "objective/proxy/proxies.h"
 
-typedef struct settings {
-    double scale, margin, lr_multiplier;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, scale, 64, 1e-3, 1e4, "factor on the cosines", "Deng et al., Sec. 3.1"),
-    KI_OPTION_REAL(settings, margin, 0.5, 0, 3.14, "added to the angle to the own class, in radians",
+    KI_OPTION_REAL(ki_arcface_settings, scale, 64, 1e-3, 1e4, "factor on the cosines",
                    "Deng et al., Sec. 3.1"),
-    KI_OPTION_REAL(settings, lr_multiplier, 1, 0, 1e6, "learning rate of the proxies over the network's",
-                   "Deng et al. train all alike"),
+    KI_OPTION_REAL(ki_arcface_settings, margin, 0.5, 0, 3.14,
+                   "added to the angle to the own class, in radians", "Deng et al., Sec. 3.1"),
+    KI_OPTION_REAL(ki_arcface_settings, lr_multiplier, 1, 0, 1e6,
+                   "learning rate of the proxies over the network's", "Deng et al. train all alike"),
     KI_OPTION_END};
 
 #define LEAST_SINE2 ((ki_real)1e-6)
 
-static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
-                          kith_error *err) {
-    const settings *o = settings_;
+static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
+    const ki_arcface_settings *o = settings;
     return ki_proxies_add(list, "arcface", sizes, 1, o->lr_multiplier, err);
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const settings *o = context;
+    const ki_arcface_settings *o = context;
     const ki_real cos_m = (ki_real)cos(o->margin), sin_m = (ki_real)sin(o->margin);
     const int64_t y = pairs->row_label[row->i];
     const ki_real s = row->s[y], raw = (1 - s) * (1 + s);
@@ -45,9 +44,7 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    KI_TRY(ki_pairs_rows(in->pairs, out->g, row_terms, in->settings, NULL, &out->value, err));
-    out->value /= (double)in->pairs->m;
-    return KITH_OK;
+    return ki_loss_mean_rows(in, out, row_terms, err);
 }
 
 const ki_loss ki_loss_arcface = {
@@ -55,8 +52,9 @@ const ki_loss ki_loss_arcface = {
                .summary = "cross entropy over learned class proxies with a margin on the angle",
                .source = "Deng et al., ArcFace, CVPR 2019",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_arcface_settings)},
     .is_proxy = true,
     .params = params,
+    .saved_classes = ki_proxies_saved_classes,
     .eval = eval,
 };

@@ -1,3 +1,4 @@
+/* The proxies as a parameter, and cross entropy over a row of them. */
 #include "objective/proxy/proxies.h"
 
 kith_status ki_proxies_add(ki_state_list *list, const char *method, const ki_sizes *sizes, int64_t n_centers,
@@ -6,6 +7,16 @@ kith_status ki_proxies_add(ki_state_list *list, const char *method, const ki_siz
     if (!sizes->embedding) return ki_fail_size(err, method, "the embedding's dimension");
     return ki_state_add(list, "proxies", KI_SHAPE2(sizes->n_classes * n_centers, sizes->embedding),
                         KI_INIT_UNIFORM, 0.1, lr_multiplier, err);
+}
+
+int64_t ki_proxies_saved(const ki_saved *saved, int64_t n_centers) {
+    ki_shape shape;
+    return ki_saved_shape(saved, "proxies", 2, &shape) ? shape.dim[0] / n_centers : 0;
+}
+
+int64_t ki_proxies_saved_classes(const void *settings, const ki_saved *saved) {
+    (void)settings;
+    return ki_proxies_saved(saved, 1);
 }
 
 double ki_cross_entropy_row(const ki_pairs *pairs, const ki_row *row, int64_t y, ki_real own, ki_real slope,

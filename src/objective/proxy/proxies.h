@@ -8,6 +8,11 @@
 kith_status ki_proxies_add(ki_state_list *list, const char *method, const ki_sizes *sizes, int64_t n_centers,
                            double lr_multiplier, kith_error *err);
 
+/* The classes of saved proxies, n_centers rows each; 0: there are none. */
+int64_t ki_proxies_saved(const ki_saved *saved, int64_t n_centers);
+/* The same as `saved_classes` of a loss with one proxy per class. */
+int64_t ki_proxies_saved_classes(const void *settings, const ki_saved *saved);
+
 /* -ln( e^(scale own) / (e^(scale own) + sum_j e^(scale s_j)) ) over the kept negatives j of the row, where
  * `own` stands in for the cosine s_y of column y and `slope` is d own / d s_y. g receives weight * the
  * derivative by s. 0 when column y is not kept. */

@@ -9,25 +9,23 @@
  *
  * The sums run down columns of the pair matrix, so it is turned once and walked by rows.
  * Source: Kim et al., Proxy Anchor Loss, CVPR 2020, Eq. 4: alpha 32, delta 0.1, proxies learned at x100. */
+#include "objective/proxy/proxy_anchor.h"
+
 #include <string.h>
 
 #include "core/parallel.h"
 #include "objective/proxy/proxies.h"
 
-typedef struct settings {
-    double alpha, delta, lr_multiplier;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, alpha, 32, 1e-3, 1e4, "how hard the exponentials weigh", "Kim et al., Sec. 4.2"),
-    KI_OPTION_REAL(settings, delta, 0.1, -2, 2, "margin", "Kim et al., Sec. 4.2"),
-    KI_OPTION_REAL(settings, lr_multiplier, 100, 0, 1e6, "learning rate of the proxies over the network's",
-                   "Kim et al.'s code: 100"),
+    KI_OPTION_REAL(ki_proxy_anchor_settings, alpha, 32, 1e-3, 1e4, "how hard the exponentials weigh",
+                   "Kim et al., Sec. 4.2"),
+    KI_OPTION_REAL(ki_proxy_anchor_settings, delta, 0.1, -2, 2, "margin", "Kim et al., Sec. 4.2"),
+    KI_OPTION_REAL(ki_proxy_anchor_settings, lr_multiplier, 100, 0, 1e6,
+                   "learning rate of the proxies over the network's", "Kim et al.'s code: 100"),
     KI_OPTION_END};
 
-static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
-                          kith_error *err) {
-    const settings *o = settings_;
+static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
+    const ki_proxy_anchor_settings *o = settings;
     return ki_proxies_add(list, "proxy_anchor", sizes, 1, o->lr_multiplier, err);
 }
 
@@ -35,7 +33,7 @@ enum { BLOCK = 16 };
 
 typedef struct job {
     const ki_pairs *pairs;
-    const settings *o;
+    const ki_proxy_anchor_settings *o;
     ki_real pos_weight, neg_weight; /* 1/|P+|, 1/|P| */
     ki_real *s, *g;                 /* turned: [n, m] */
     uint8_t *pair;
@@ -112,8 +110,9 @@ const ki_loss ki_loss_proxy_anchor = {
                .summary = "every proxy is an anchor that weighs all items of the batch",
                .source = "Kim et al., Proxy Anchor Loss, CVPR 2020",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_proxy_anchor_settings)},
     .is_proxy = true,
     .params = params,
+    .saved_classes = ki_proxies_saved_classes,
     .eval = eval,
 };

@@ -9,27 +9,26 @@
  * An item whose own proxy or whose every other proxy a miner has dropped contributes 0.
  * Source: Movshovitz-Attias et al., No Fuss Distance Metric Learning using Proxies, ICCV 2017, Eq. 4; the
  * length 3 of embeddings and proxies is the one of reimplementations that reach the paper's figures. */
+#include "objective/proxy/proxy_nca.h"
+
+#include "objective/loss/rows.h"
 #include "objective/proxy/proxies.h"
 
-typedef struct settings {
-    double scale, lr_multiplier;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, scale, 3, 1e-3, 100, "length that embeddings and proxies are given",
+    KI_OPTION_REAL(ki_proxy_nca_settings, scale, 3, 1e-3, 100, "length that embeddings and proxies are given",
                    "reimplementations: 3"),
-    KI_OPTION_REAL(settings, lr_multiplier, 100, 0, 1e6, "learning rate of the proxies over the network's",
+    KI_OPTION_REAL(ki_proxy_nca_settings, lr_multiplier, 100, 0, 1e6,
+                   "learning rate of the proxies over the network's",
                    "Proxy-Anchor's code for all proxy losses: 100"),
     KI_OPTION_END};
 
-static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
-                          kith_error *err) {
-    const settings *o = settings_;
+static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
+    const ki_proxy_nca_settings *o = settings;
     return ki_proxies_add(list, "proxy_nca", sizes, 1, o->lr_multiplier, err);
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const settings *o = context;
+    const ki_proxy_nca_settings *o = context;
     const ki_vec *vec = pairs->vec;
     const ki_real b = (ki_real)(2 * o->scale * o->scale), share = b / (ki_real)pairs->m;
     const int64_t y = pairs->row_label[row->i];
@@ -42,9 +41,7 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    KI_TRY(ki_pairs_rows(in->pairs, out->g, row_terms, in->settings, NULL, &out->value, err));
-    out->value /= (double)in->pairs->m;
-    return KITH_OK;
+    return ki_loss_mean_rows(in, out, row_terms, err);
 }
 
 const ki_loss ki_loss_proxy_nca = {
@@ -52,8 +49,9 @@ const ki_loss ki_loss_proxy_nca = {
                .summary = "the own class's proxy against those of all other classes",
                .source = "Movshovitz-Attias et al., ICCV 2017",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_proxy_nca_settings)},
     .is_proxy = true,
     .params = params,
+    .saved_classes = ki_proxies_saved_classes,
     .eval = eval,
 };

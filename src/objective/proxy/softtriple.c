@@ -9,35 +9,35 @@
  * authors'. Only kept centers count; an item none of whose own centers is kept contributes 0.
  * Source: Qian et al., SoftTriple Loss, ICCV 2019, Eq. 6 to 9, and its code: la 20, gamma 0.1, tau 0.2,
  * margin 0.01, 10 centers (CUB, Cars; 2 for SOP), learned at x100. */
+#include "objective/proxy/softtriple.h"
+
 #include "core/parallel.h"
 #include "objective/proxy/proxies.h"
 
-typedef struct settings {
-    double la, gamma, tau, margin, lr_multiplier;
-    int64_t centers;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_INT(settings, centers, 10, 1, 1000, "learned vectors for each class",
+    KI_OPTION_INT(ki_softtriple_settings, centers, 10, 1, 1000, "learned vectors for each class",
                   "Qian et al., Sec. 4: 10, SOP 2"),
-    KI_OPTION_REAL(settings, la, 20, 1e-3, 1e4, "factor on the similarities", "Qian et al., Sec. 4"),
-    KI_OPTION_REAL(settings, gamma, 0.1, 1e-4, 1e3, "softness of the choice of a center",
+    KI_OPTION_REAL(ki_softtriple_settings, la, 20, 1e-3, 1e4, "factor on the similarities",
                    "Qian et al., Sec. 4"),
-    KI_OPTION_REAL(settings, tau, 0.2, 0, 1e6, "weight that draws centers of a class together",
+    KI_OPTION_REAL(ki_softtriple_settings, gamma, 0.1, 1e-4, 1e3, "softness of the choice of a center",
                    "Qian et al., Sec. 4"),
-    KI_OPTION_REAL(settings, margin, 0.01, -2, 2, "taken off the own class's similarity",
+    KI_OPTION_REAL(ki_softtriple_settings, tau, 0.2, 0, 1e6, "weight that draws centers of a class together",
                    "Qian et al., Sec. 4"),
-    KI_OPTION_REAL(settings, lr_multiplier, 100, 0, 1e6, "learning rate of the centers over the network's",
+    KI_OPTION_REAL(ki_softtriple_settings, margin, 0.01, -2, 2, "taken off the own class's similarity",
+                   "Qian et al., Sec. 4"),
+    KI_OPTION_REAL(ki_softtriple_settings, lr_multiplier, 100, 0, 1e6,
+                   "learning rate of the centers over the network's",
                    "Qian et al.'s code: 0.01 against 0.0001"),
     KI_OPTION_END};
 
-#define CENTER_EPS 1e-5
+static int64_t n_centers(const void *settings) { return ((const ki_softtriple_settings *)settings)->centers; }
 
-static int64_t n_centers(const void *settings_) { return ((const settings *)settings_)->centers; }
+static int64_t saved_classes(const void *settings, const ki_saved *saved) {
+    return ki_proxies_saved(saved, n_centers(settings));
+}
 
-static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
-                          kith_error *err) {
-    const settings *o = settings_;
+static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
+    const ki_softtriple_settings *o = settings;
     return ki_proxies_add(list, "softtriple", sizes, o->centers, o->lr_multiplier, err);
 }
 
@@ -55,7 +55,7 @@ static void shift_by_class(const ki_row *row, int64_t k_all, ki_real *t, ki_real
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const settings *o = context;
+    const ki_softtriple_settings *o = context;
     const int64_t k_all = o->centers, n_classes = row->n / k_all, y = pairs->row_label[row->i];
     const ki_real la = (ki_real)o->la, gamma = (ki_real)o->gamma;
     ki_real *t = row->scratch, *q = t + pairs->ld, *soft = q + pairs->ld, *e = soft + pairs->ld;
@@ -110,7 +110,7 @@ static void draw_together(void *context, int64_t begin, int64_t end) {
             for (int64_t l = k + 1; l < (c + 1) * k_all; l++) {
                 const ki_real *a = j->in->proxies + k * dim, *b = j->in->proxies + l * dim;
                 const double raw = 2 - 2 * (double)p->vec->dot(a, b, dim);
-                const double distance = sqrt((raw > 0 ? raw : 0) + CENTER_EPS);
+                const double distance = sqrt((raw > 0 ? raw : 0) + KI_SOFTTRIPLE_EPS);
                 const ki_real pull = (ki_real)(raw > 0 ? -j->weight / distance : 0);
                 j->value[c] += j->weight * distance;
                 for (int64_t d = 0; d < dim; d++) {
@@ -123,7 +123,7 @@ static void draw_together(void *context, int64_t begin, int64_t end) {
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    const settings *o = in->settings;
+    const ki_softtriple_settings *o = in->settings;
     const ki_pairs *p = in->pairs;
     const int64_t n_classes = p->n / o->centers;
     KI_TRY(ki_pairs_rows(p, out->g, row_terms, o, NULL, &out->value, err));
@@ -142,9 +142,10 @@ const ki_loss ki_loss_softtriple = {
                .summary = "cross entropy over classes of several learned centers each",
                .source = "Qian et al., SoftTriple Loss, ICCV 2019",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_softtriple_settings)},
     .is_proxy = true,
     .n_centers = n_centers,
     .params = params,
+    .saved_classes = saved_classes,
     .eval = eval,
 };

@@ -7,8 +7,8 @@
  *   dL/dx_i = 4 (D_c - a_c) (x_i - mu_c) / (C n_c)
  *   dL/da_c = -2 (D_c - a_c) / C - 1/C + 4/C^2 sum_e r_e (r_e a_c - r_c a_e)
  *
- * State: density.alpha [classes], and density.d0 [classes], the densities of the starting network
- * (ki_density_measure). While d0 is 0 the second line is 0, as with `correlation: false`.
+ * State: density.alpha [classes], and density.d0 [classes], the densities of the starting network's pooled
+ * features (start). While d0 is 0 the second line is 0, as with `correlation: false`.
  *
  * Eq. 8 grows with r^2, and r with the features of the starting network, which may be far from 1: then the
  * second line alone moves the targets, and holds them where they began. relative: r_c over its mean of the C
@@ -20,28 +20,29 @@
 #include "objective/reg/groups.h"
 #include "objective/reg/reg.h"
 
-typedef struct settings {
-    double eta, alpha, lr_multiplier;
-    bool correlation, relative;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, eta, 0.5, 0, 10, "power of the original densities", "DML-DA Sec. IV-A"),
-    KI_OPTION_BOOL(settings, correlation, 1, "keep the classes' densities in proportion (Eq. 8)",
-                   "DML-DA Fig. 3"),
-    KI_OPTION_BOOL(settings, relative, 0, "original densities over their mean, whatever the features' scale",
-                   "DML-DA names none"),
-    KI_OPTION_REAL(settings, alpha, 0.5, -1e6, 1e6, "targets at the start; they are learned",
+    KI_OPTION_REAL(ki_density_settings, eta, 0.5, 0, 10, "power of the original densities",
                    "DML-DA Sec. IV-A"),
-    KI_OPTION_REAL(settings, lr_multiplier, 1, 0, 1e6, "learning rate of the targets over the network's",
-                   "DML-DA names none"),
+    KI_OPTION_BOOL(ki_density_settings, correlation, 1, "keep the classes' densities in proportion (Eq. 8)",
+                   "DML-DA Fig. 3"),
+    KI_OPTION_BOOL(ki_density_settings, relative, 0,
+                   "original densities over their mean, whatever the features' scale", "DML-DA names none"),
+    KI_OPTION_REAL(ki_density_settings, alpha, 0.5, -1e6, 1e6, "targets at the start; they are learned",
+                   "DML-DA Sec. IV-A"),
+    KI_OPTION_REAL(ki_density_settings, lr_multiplier, 1, 0, 1e6,
+                   "learning rate of the targets over the network's", "DML-DA names none"),
     KI_OPTION_END};
 
-enum { ALPHA, D0 };
+static int64_t saved_classes(const void *settings, const ki_saved *saved) {
+    ki_shape shape;
+    (void)settings;
+    if (ki_saved_shape(saved, "density.alpha", 1, &shape) || ki_saved_shape(saved, "density.d0", 1, &shape))
+        return shape.dim[0];
+    return 0;
+}
 
-static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
-                          kith_error *err) {
-    const settings *o = settings_;
+static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
+    const ki_density_settings *o = settings;
     if (!sizes->n_classes) return ki_fail_size(err, "density", "the number of classes");
     KI_TRY(ki_state_add(list, "density.alpha", KI_SHAPE1(sizes->n_classes), KI_INIT_CONSTANT, o->alpha,
                         o->lr_multiplier, err));
@@ -72,7 +73,7 @@ static void make_relative(double *r, int64_t n) {
 }
 
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
-    const settings *o = in->settings;
+    const ki_density_settings *o = in->settings;
     const ki_tap_data *x = &in->tap[KI_TAP_EMBEDDING];
     const int64_t dim = x->cols;
     ki_groups classes;
@@ -87,8 +88,8 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *by_a, "target gradients", &by_a, err));
     ki_groups_mean(&classes, x->data, in->m, dim, mu);
     for (int64_t c = 0; c < n; c++) {
-        const double d0 = (double)in->param[D0]->value[classes.label[c]];
-        a[c] = (double)in->param[ALPHA]->value[classes.label[c]];
+        const double d0 = (double)in->param[KI_DENSITY_D0]->value[classes.label[c]];
+        a[c] = (double)in->param[KI_DENSITY_ALPHA]->value[classes.label[c]];
         r[c] = d0 > 0 ? pow(d0, o->eta) : 0;
         d[c] = 0;
     }
@@ -112,13 +113,17 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
         ki_real *diff = out->diff[KI_TAP_EMBEDDING] + i * dim;
         for (int64_t k = 0; k < dim; k++) diff[k] *= factor;
     }
-    ki_real *diff_alpha = out->diff_param[ALPHA];
+    ki_real *diff_alpha = out->diff_param[KI_DENSITY_ALPHA];
     for (int64_t c = 0; c < n && diff_alpha; c++) diff_alpha[classes.label[c]] += (ki_real)by_a[c];
     return KITH_OK;
 }
 
-kith_status ki_density_measure(const ki_real *x, const int32_t *label, int64_t n, int64_t dim,
-                               int64_t n_classes, ki_real *ret_d0, kith_error *err) {
+/* d0 from the features of the whole training set. Classes without items get 0. */
+static kith_status start(const ki_features *features, ki_state *const *param, kith_error *err) {
+    const int64_t n = features->n, dim = features->dim, n_classes = param[KI_DENSITY_D0]->count;
+    const ki_real *x = features->x;
+    const int32_t *label = features->label;
+    ki_real *d0 = param[KI_DENSITY_D0]->value;
     kith_status status = KITH_OK;
     double *mean = NULL, *d = NULL;
     int64_t *count = NULL;
@@ -146,7 +151,7 @@ kith_status ki_density_measure(const ki_real *x, const int32_t *label, int64_t n
             d[label[i]] += t * t;
         }
     }
-    for (int64_t c = 0; c < n_classes; c++) ret_d0[c] = (ki_real)(count[c] ? d[c] / (double)count[c] : 0);
+    for (int64_t c = 0; c < n_classes; c++) d0[c] = (ki_real)(count[c] ? d[c] / (double)count[c] : 0);
 done:
     ki_free(mean);
     ki_free(d);
@@ -159,9 +164,12 @@ const ki_reg ki_reg_density = {
                .summary = "each class at a learned density of its own",
                .source = "DML-DA, Li et al., IEEE TMM 2019",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_density_settings)},
     .taps = KI_TAP_BIT(KI_TAP_EMBEDDING),
     .normalize = true,
+    .saved_classes = saved_classes,
     .params = params,
+    .starts_from = KI_TAP_POOLED,
+    .start = start,
     .eval = eval,
 };

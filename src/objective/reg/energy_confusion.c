@@ -14,6 +14,8 @@
  *
  * Source: ECAML Eq. 3, 7, 11. The gradient trains the embedding layer only and reads un-normalised
  * embeddings; row_norm_penalty keeps that layer from shrinking. */
+#include "objective/reg/energy_confusion.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -22,38 +24,28 @@
 #include "objective/reg/groups.h"
 #include "objective/reg/reg.h"
 
-typedef struct settings {
-    int form, reduction;
-    int64_t pairs;
-} settings;
-
-enum { LINEAR, LOG1P, LOG };
 static const char *const forms[] = {"linear", "log1p", "log", NULL};
-enum { SUM, MEAN };
 static const char *const reductions[] = {"sum", "mean", NULL};
 
 static const ki_option options[] = {
-    KI_OPTION_CHOICE(settings, form, LOG1P, forms,
+    KI_OPTION_CHOICE(ki_energy_confusion_settings, form, KI_ENERGY_LOG1P, forms,
                      "linear: Eq. 7, log1p: Eq. 11, log: of the mean over all pairs",
                      "ECAML; its code uses log"),
-    KI_OPTION_CHOICE(settings, reduction, MEAN, reductions, "over class pairs; log has none",
-                     "ECAML Eq. 7 prints a sum"),
-    KI_OPTION_INT(settings, pairs, 0, 0, 1e9, "random different-class pairs drawn instead of all; 0 = all",
-                  "ECAML code draws pairs"),
+    KI_OPTION_CHOICE(ki_energy_confusion_settings, reduction, KI_ENERGY_MEAN, reductions,
+                     "over class pairs; log has none", "ECAML Eq. 7 prints a sum"),
+    KI_OPTION_INT(ki_energy_confusion_settings, pairs, 0, 0, 1e9,
+                  "random different-class pairs drawn instead of all; 0 = all", "ECAML code draws pairs"),
     KI_OPTION_END};
-
-/* ln of less than this is taken as ln of this, with no gradient: all points coincide. */
-#define LEAST_ENERGY 1e-30
 
 /* The batch's energy: its value and, in e, how it changes with each E_IJ (weight given). */
 static double log_energy(double mean, double *ret_slope) {
-    *ret_slope = mean > LEAST_ENERGY ? 1 / mean : 0;
-    return log(mean > LEAST_ENERGY ? mean : LEAST_ENERGY);
+    *ret_slope = mean > KI_LEAST_ENERGY ? 1 / mean : 0;
+    return log(mean > KI_LEAST_ENERGY ? mean : KI_LEAST_ENERGY);
 }
 
 static kith_status all_pairs(const ki_reg_in *in, const ki_real *x, int64_t dim, ki_reg_out *out,
                              kith_error *err) {
-    const settings *o = in->settings;
+    const ki_energy_confusion_settings *o = in->settings;
     ki_groups classes;
     ki_real *mu = NULL, *e = NULL, *pull = NULL;
     double *q = NULL;
@@ -73,7 +65,7 @@ static kith_status all_pairs(const ki_reg_in *in, const ki_real *x, int64_t dim,
     ki_gemm(false, true, n, n, dim, -2, mu, dim, mu, dim, 0, e, n);
     double total = 0, n_items = 0;
     const double n_pairs = 0.5 * (double)n * (double)(n - 1);
-    const double share = o->form == LOG || o->reduction == SUM ? 1 : 1 / n_pairs;
+    const double share = o->form == KI_ENERGY_LOG || o->reduction == KI_ENERGY_SUM ? 1 : 1 / n_pairs;
     for (int64_t a = 0; a < n; a++) {
         for (int64_t b = 0; b < n; b++) {
             if (a == b) {
@@ -82,10 +74,10 @@ static kith_status all_pairs(const ki_reg_in *in, const ki_real *x, int64_t dim,
             }
             const double raw = q[a] + q[b] + (double)e[a * n + b], energy = raw > 0 ? raw : 0;
             const double items = (double)classes.count[a] * (double)classes.count[b];
-            if (o->form == LINEAR) {
+            if (o->form == KI_ENERGY_LINEAR) {
                 total += 0.5 * energy * share;
                 e[a * n + b] = (ki_real)share;
-            } else if (o->form == LOG1P) {
+            } else if (o->form == KI_ENERGY_LOG1P) {
                 total += 0.5 * log1p(energy) * share;
                 e[a * n + b] = (ki_real)(share / (1 + energy));
             } else {
@@ -96,7 +88,7 @@ static kith_status all_pairs(const ki_reg_in *in, const ki_real *x, int64_t dim,
         }
     }
     double slope = 1;
-    if (o->form == LOG) {
+    if (o->form == KI_ENERGY_LOG) {
         total = log_energy(total / n_items, &slope);
         slope /= n_items;
     }
@@ -129,10 +121,10 @@ static void draw_pair(const ki_reg_in *in, ki_rng *rng, int64_t *ret_i, int64_t 
 }
 
 static kith_status random_pairs(const ki_reg_in *in, const ki_real *x, int64_t dim, ki_reg_out *out) {
-    const settings *o = in->settings;
+    const ki_energy_confusion_settings *o = in->settings;
     if (!has_two_classes(in)) return KITH_OK;
     const ki_rng start = ki_rng_at(in->seed, KI_RNG_REGULARIZER, (uint32_t)in->step, 0);
-    const double share = o->form != LOG && o->reduction == SUM ? 1 : 1 / (double)o->pairs;
+    const double share = o->form != KI_ENERGY_LOG && o->reduction == KI_ENERGY_SUM ? 1 : 1 / (double)o->pairs;
     double total = 0, slope = 1;
     /* The log of the mean needs the mean before it has a gradient: two passes over the same draws. */
     for (int pass = 0; pass < 2; pass++) {
@@ -144,10 +136,11 @@ static kith_status random_pairs(const ki_reg_in *in, const ki_real *x, int64_t d
             double energy = 0;
             for (int64_t c = 0; c < dim; c++) energy += (double)(a[c] - b[c]) * (double)(a[c] - b[c]);
             if (pass == 0) {
-                total += share * (o->form == LOG1P ? log1p(energy) : energy);
+                total += share * (o->form == KI_ENERGY_LOG1P ? log1p(energy) : energy);
                 continue;
             }
-            const ki_real factor = (ki_real)(2 * share * slope / (o->form == LOG1P ? 1 + energy : 1));
+            const ki_real factor =
+                (ki_real)(2 * share * slope / (o->form == KI_ENERGY_LOG1P ? 1 + energy : 1));
             ki_real *diff_a = out->diff[KI_TAP_EMBEDDING] + i * dim,
                     *diff_b = out->diff[KI_TAP_EMBEDDING] + j * dim;
             for (int64_t c = 0; c < dim; c++) {
@@ -155,14 +148,14 @@ static kith_status random_pairs(const ki_reg_in *in, const ki_real *x, int64_t d
                 diff_b[c] -= factor * (a[c] - b[c]);
             }
         }
-        if (pass == 0 && o->form == LOG) total = log_energy(total, &slope);
+        if (pass == 0 && o->form == KI_ENERGY_LOG) total = log_energy(total, &slope);
     }
     out->value = total;
     return KITH_OK;
 }
 
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
-    const settings *o = in->settings;
+    const ki_energy_confusion_settings *o = in->settings;
     const int64_t m = in->m, dim = in->tap[KI_TAP_EMBEDDING].cols;
     const ki_real *src = in->tap[KI_TAP_EMBEDDING].data;
     ki_real *x = NULL, *mean = NULL;
@@ -185,7 +178,7 @@ const ki_reg ki_reg_energy_confusion = {
                .summary = "draw different classes together (trains the embedding layer only)",
                .source = "ECAML, Chen and Deng, AAAI 2019",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_energy_confusion_settings)},
     .taps = KI_TAP_BIT(KI_TAP_EMBEDDING),
     .stops_at_embedding = true,
     .eval = eval,

@@ -12,20 +12,17 @@
  * the pair model is of the paper it cites, Niu et al., Information-theoretic Semi-supervised Metric
  * Learning via Entropy Regularization (SERAPH), ICML 2012, Eq. 4, whose own term has the other sign: it
  * sharpens the pairs that have no labels. eta 1 is the margin of DML-DA. */
-#include "objective/pair/pairs.h"
-#include "objective/reg/reg.h"
+#include "objective/reg/entropy.h"
 
-typedef struct settings {
-    double eta;
-} settings;
+#include "objective/reg/over_pairs.h"
 
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, eta, 1, 0, 1e6, "squared distance at which a pair is undecided",
+    KI_OPTION_REAL(ki_entropy_settings, eta, 1, 0, 1e6, "squared distance at which a pair is undecided",
                    "SERAPH Eq. 4; the margins of DML-DA are 1"),
     KI_OPTION_END};
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const settings *o = context;
+    const ki_entropy_settings *o = context;
     const ki_vec *vec = pairs->vec;
     const ki_real eta = (ki_real)o->eta;
     ki_real *size = row->scratch;
@@ -44,18 +41,13 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 }
 
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
-    const ki_tap_data *x = &in->tap[KI_TAP_EMBEDDING];
     ki_pairs pairs;
-    ki_real *g = NULL;
-    KI_TRY(ki_pairs_build(&pairs, x->data, in->m, x->cols, in->label, NULL, NULL, 0, false, in->vec, in->work,
-                          err));
+    KI_TRY(ki_reg_pairs_build(in, KI_TAP_EMBEDDING, &pairs, err));
     const int64_t n = pairs.total_pos + pairs.total_neg;
     if (n == 0) return KITH_OK;
-    ki_pairs_measure(&pairs, KI_SQEUCLIDEAN);
-    KI_TRY(ki_work_reals(in->work, pairs.m * pairs.ld, "pair gradients", &g, err));
-    KI_TRY(ki_pairs_rows(&pairs, g, row_terms, in->settings, NULL, &out->value, err));
+    KI_TRY(ki_reg_pairs_sum(in, &pairs, row_terms, 1 / (double)n, out, err));
     out->value /= (double)n;
-    return ki_pairs_backward(&pairs, g, 1 / (double)n, out->diff[KI_TAP_EMBEDDING], NULL, err);
+    return KITH_OK;
 }
 
 const ki_reg ki_reg_entropy = {
@@ -63,7 +55,7 @@ const ki_reg ki_reg_entropy = {
                .summary = "keep every pair undecided: classes wide and near each other",
                .source = "DML-DA Fig. 4; pair model of Niu et al., ICML 2012",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_entropy_settings)},
     .taps = KI_TAP_BIT(KI_TAP_EMBEDDING),
     .normalize = true,
     .eval = eval,

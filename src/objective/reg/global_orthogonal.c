@@ -7,14 +7,7 @@
  *
  * 0 when all labels agree. Source: Zhang et al., Learning Spread-out Local Feature Descriptors, ICCV 2017,
  * Eq. 6, where the weight is 1; DML-DA Fig. 4 compares with it. */
-#include "objective/pair/pairs.h"
-#include "objective/reg/reg.h"
-
-typedef struct settings {
-    char none;
-} settings;
-
-static const ki_option options[] = {KI_OPTION_END};
+#include "objective/reg/over_pairs.h"
 
 typedef struct pass {
     double *square; /* of each row */
@@ -43,19 +36,17 @@ static double row_gradient(const void *context, const ki_pairs *pairs, const ki_
 }
 
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
-    const ki_tap_data *x = &in->tap[KI_TAP_EMBEDDING];
     ki_pairs pairs;
     ki_real *g = NULL;
     pass p = {0};
     double sum = 0, square = 0;
-    KI_TRY(ki_pairs_build(&pairs, x->data, in->m, x->cols, in->label, NULL, NULL, 0, false, in->vec, in->work,
-                          err));
+    KI_TRY(ki_reg_pairs_build(in, KI_TAP_EMBEDDING, &pairs, err));
     if (pairs.total_neg == 0) return KITH_OK;
     KI_TRY(ki_work_reals(in->work, pairs.m * pairs.ld, "pair gradients", &g, err));
     KI_TRY(ki_work_take(in->work, (size_t)in->m, sizeof *p.square, "row sums", &p.square, err));
     KI_TRY(ki_pairs_rows(&pairs, NULL, row_sums, &p, NULL, &sum, err));
     for (int64_t i = 0; i < in->m; i++) square += p.square[i];
-    const double n = (double)pairs.total_neg, mean = sum / n, excess = square / n - 1 / (double)x->cols;
+    const double n = (double)pairs.total_neg, mean = sum / n, excess = square / n - 1 / (double)pairs.dim;
     out->value = mean * mean + (excess > 0 ? excess : 0);
     p.mean = (ki_real)mean;
     p.factor = excess > 0 ? 1 : 0;
@@ -67,8 +58,7 @@ const ki_reg ki_reg_global_orthogonal = {
     .method = {.name = "global_orthogonal",
                .summary = "items of different classes as orthogonal as random unit vectors",
                .source = "Zhang et al., ICCV 2017",
-               .options = options,
-               .settings_bytes = sizeof(settings)},
+               .options = ki_no_options},
     .taps = KI_TAP_BIT(KI_TAP_EMBEDDING),
     .normalize = true,
     .eval = eval,

@@ -1,3 +1,4 @@
+/* Finding the classes of a batch, and their means. */
 #include "objective/reg/groups.h"
 
 #include <stdlib.h>
@@ -39,4 +40,10 @@ void ki_groups_mean(const ki_groups *groups, const ki_real *x, int64_t m, int64_
         const ki_real inverse = 1 / (ki_real)groups->count[c];
         for (int64_t k = 0; k < dim; k++) mean[c * dim + k] *= inverse;
     }
+}
+
+double ki_groups_different(const ki_groups *groups, int64_t m) {
+    double n = (double)m * (double)m;
+    for (int64_t c = 0; c < groups->n; c++) n -= (double)groups->count[c] * (double)groups->count[c];
+    return n;
 }

@@ -13,6 +13,8 @@
  * g_k normalised. At test time the network's embedding alone is used, or all orders side by side and a PCA
  * (ki_objective_describe).
  * Source: HORDE, Jacob et al., ICCV 2019, Alg. 1 and Eq. 7 to 9: K 5, D 8192, e 512, learning rates alike. */
+#include "objective/reg/horde.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -21,55 +23,58 @@
 #include "objective/pair/pairs.h"
 #include "objective/reg/moments.h"
 
-typedef struct settings {
-    int64_t orders, dimension, embedding;
-    bool cascaded, trained;
-    double lr_multiplier;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_INT(settings, orders, 0, 0, KI_MOST_ORDERS,
+    KI_OPTION_INT(ki_horde_settings, orders, 0, 0, KI_MOST_ORDERS,
                   "K: moments of order 2 to K; 0 = as a saved state has it, else 5",
                   "HORDE Sec. 4: 5, SOP and In-Shop 4"),
-    KI_OPTION_INT(settings, dimension, 0, 0, 1e6,
+    KI_OPTION_INT(ki_horde_settings, dimension, 0, 0, 1e6,
                   "D: numbers of a moment; 0 = as a saved state has it, else 8192", "HORDE Sec. 4"),
-    KI_OPTION_INT(settings, embedding, -1, -1, 1e6,
+    KI_OPTION_INT(ki_horde_settings, embedding, -1, -1, 1e6,
                   "e: size of each order's embedding; 0 = none, -1 = as a saved state has it, else 512",
                   "HORDE Sec. 4"),
-    KI_OPTION_BOOL(settings, cascaded, 1, "an order continues the one before (Eq. 6)", "HORDE Alg. 1"),
-    KI_OPTION_BOOL(settings, trained, 1, "learn the projections, else fixed +-1", "HORDE Sec. 5.2"),
-    KI_OPTION_REAL(settings, lr_multiplier, 1, 0, 1e6, "learning rate of what it learns over the network's",
-                   "HORDE code: none"),
+    KI_OPTION_BOOL(ki_horde_settings, cascaded, 1, "an order continues the one before (Eq. 6)",
+                   "HORDE Alg. 1"),
+    KI_OPTION_BOOL(ki_horde_settings, trained, 1, "learn the projections, else fixed +-1", "HORDE Sec. 5.2"),
+    KI_OPTION_REAL(ki_horde_settings, lr_multiplier, 1, 0, 1e6,
+                   "learning rate of what it learns over the network's", "HORDE code: none"),
     KI_OPTION_END};
 
-static void complete(void *settings_, const ki_sizes *sizes) {
-    settings *o = settings_;
-    const bool is_saved = sizes->horde_orders >= 2 && sizes->horde_dimension > 0;
-    if (o->orders == 0) o->orders = is_saved ? sizes->horde_orders : 5;
-    if (o->dimension == 0) o->dimension = is_saved ? sizes->horde_dimension : 8192;
-    if (o->embedding < 0) o->embedding = is_saved ? sizes->horde_embedding : 512;
+/* Orders and sizes as a saved state shows them: the columns of w1 … wK and of e2. */
+static void complete(void *settings, const ki_saved *saved) {
+    ki_horde_settings *o = settings;
+    int64_t orders = 0, dimension = 0, embedding = 0;
+    ki_shape shape;
+    char name[32];
+    for (int k = 1; snprintf(name, sizeof name, "horde.w%d", k), ki_saved_shape(saved, name, 2, &shape); k++)
+        orders = k, dimension = shape.dim[1];
+    if (ki_saved_shape(saved, "horde.e2", 2, &shape)) embedding = shape.dim[1];
+    const bool is_saved = orders >= 2 && dimension > 0;
+    if (o->orders == 0) o->orders = is_saved ? orders : 5;
+    if (o->dimension == 0) o->dimension = is_saved ? dimension : 8192;
+    if (o->embedding < 0) o->embedding = is_saved ? embedding : 512;
 }
 
 /* Of projected positions from the forward to the backward pass. */
 #define KEEP_BYTES ((size_t)512 << 20)
 
-static int n_projections(const settings *o) { return ki_moments_projections((int)o->orders, o->cascaded); }
-static int64_t z_dim(const settings *o) { return o->embedding ? o->embedding : o->dimension; }
-static size_t embedding_at(const settings *o, int k) { return (size_t)(n_projections(o) + k - 2); }
-static size_t loss_at(const settings *o, const ki_reg_in *in, int k) {
+static int n_projections(const ki_horde_settings *o) {
+    return ki_moments_projections((int)o->orders, o->cascaded);
+}
+static int64_t z_dim(const ki_horde_settings *o) { return o->embedding ? o->embedding : o->dimension; }
+static size_t embedding_at(const ki_horde_settings *o, int k) { return (size_t)(n_projections(o) + k - 2); }
+static size_t loss_at(const ki_horde_settings *o, const ki_reg_in *in, int k) {
     const size_t n_embeddings = o->embedding ? (size_t)(o->orders - 1) : 0;
     return (size_t)n_projections(o) + n_embeddings + (size_t)(k - 2) * in->n_loss_params;
 }
 
-static kith_status add_projection(const settings *o, int64_t c, const char *name, ki_state_list *list,
-                                  kith_error *err) {
+static kith_status add_projection(const ki_horde_settings *o, int64_t c, const char *name,
+                                  ki_state_list *list, kith_error *err) {
     return ki_state_add(list, name, KI_SHAPE2(c, o->dimension), o->trained ? KI_INIT_GLOROT : KI_INIT_SIGNS,
                         1, o->trained ? o->lr_multiplier : 0, err);
 }
 
-static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state_list *list,
-                          kith_error *err) {
-    const settings *o = settings_;
+static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
+    const ki_horde_settings *o = settings;
     char name[32];
     if (!sizes->map) return ki_fail_size(err, "horde", "the channels of the map");
     if (o->orders < 2 || o->orders > KI_MOST_ORDERS)
@@ -97,7 +102,7 @@ static kith_status params(const void *settings_, const ki_sizes *sizes, ki_state
 }
 
 static ki_moments moments_of(const ki_reg_in *in) {
-    const settings *o = in->settings;
+    const ki_horde_settings *o = in->settings;
     const ki_tap_data *map = &in->tap[KI_TAP_MAP];
     ki_moments moments = {.m = in->m,
                           .c = map->c,
@@ -112,7 +117,7 @@ static ki_moments moments_of(const ki_reg_in *in) {
 
 /* z [m, z_dim] of order k before its normalisation. */
 static const ki_real *embed(const ki_reg_in *in, const ki_real *g, int k, ki_real *memory) {
-    const settings *o = in->settings;
+    const ki_horde_settings *o = in->settings;
     if (!o->embedding) return g;
     ki_gemm(false, false, in->m, o->embedding, o->dimension, 1, g, o->dimension,
             in->param[embedding_at(o, k)]->value, o->embedding, 0, memory, o->embedding);
@@ -122,7 +127,7 @@ static const ki_real *embed(const ki_reg_in *in, const ki_real *g, int k, ki_rea
 /* The loss on order k; g becomes dL/dg. */
 static kith_status order_eval(const ki_reg_in *in, const ki_reg_out *out, int k, ki_real *g,
                               double *ret_value, kith_error *err) {
-    const settings *o = in->settings;
+    const ki_horde_settings *o = in->settings;
     const int64_t m = in->m, n = z_dim(o);
     const ki_work_mark mark = ki_work_here(in->work);
     kith_status status = KITH_OK;
@@ -166,14 +171,14 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
 _Static_assert(KI_MOST_ORDERS - 1 <= KI_MOST_DESCRIPTORS, "a descriptor for every order from 2");
 
 static int64_t describe_n(const ki_reg_in *in) {
-    const settings *o = in->settings;
+    const ki_horde_settings *o = in->settings;
     return o->orders - 1;
 }
 
 static int64_t describe_dim(const ki_reg_in *in) { return describe_n(in) * z_dim(in->settings); }
 
 static kith_status describe(const ki_reg_in *in, ki_real *dst, kith_error *err) {
-    const settings *o = in->settings;
+    const ki_horde_settings *o = in->settings;
     const int64_t n = z_dim(o), all = describe_dim(in);
     ki_moments moments = moments_of(in);
     ki_real *memory = NULL, *unit = NULL, *norm = NULL;
@@ -194,7 +199,7 @@ const ki_reg ki_reg_horde = {
                .summary = "the same loss on high-order moments of the feature map",
                .source = "HORDE, Jacob et al., ICCV 2019",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_horde_settings)},
     .taps = KI_TAP_BIT(KI_TAP_MAP),
     .complete = complete,
     .params = params,

@@ -4,14 +4,7 @@
  *   dL/dD_ij = e^(-D_ij / 2) / (2 n_I (n_I - 1)), D squared distances
  *
  * over classes I with at least two items. Source: JRD Eq. 5, where it is shown to harm: for comparison. */
-#include "objective/pair/pairs.h"
-#include "objective/reg/reg.h"
-
-typedef struct settings {
-    char none;
-} settings;
-
-static const ki_option options[] = {KI_OPTION_END};
+#include "objective/reg/over_pairs.h"
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
     (void)context;
@@ -24,23 +17,16 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
 }
 
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
-    const ki_tap_data *x = &in->tap[KI_TAP_EMBEDDING];
     ki_pairs pairs;
-    ki_real *g = NULL;
-    KI_TRY(ki_pairs_build(&pairs, x->data, in->m, x->cols, in->label, NULL, NULL, 0, false, in->vec, in->work,
-                          err));
-    ki_pairs_measure(&pairs, KI_SQEUCLIDEAN);
-    KI_TRY(ki_work_reals(in->work, pairs.m * pairs.ld, "pair gradients", &g, err));
-    KI_TRY(ki_pairs_rows(&pairs, g, row_terms, NULL, NULL, &out->value, err));
-    return ki_pairs_backward(&pairs, g, 1, out->diff[KI_TAP_EMBEDDING], NULL, err);
+    KI_TRY(ki_reg_pairs_build(in, KI_TAP_EMBEDDING, &pairs, err));
+    return ki_reg_pairs_sum(in, &pairs, row_terms, 1, out, err);
 }
 
 const ki_reg ki_reg_intra_class = {
     .method = {.name = "intra_class",
                .summary = "draw the items of a class together",
                .source = "JRD Eq. 5, Chu et al., ICML 2020",
-               .options = options,
-               .settings_bytes = sizeof(settings)},
+               .options = ki_no_options},
     .taps = KI_TAP_BIT(KI_TAP_EMBEDDING),
     .normalize = true,
     .eval = eval,

@@ -14,20 +14,17 @@
 static const ki_option options[] = {KI_LAYERS_OPTIONS, KI_OPTION_END};
 
 static kith_status taps_of(const void *settings, unsigned *ret_taps, kith_error *err) {
-    ki_layers layers;
-    KI_TRY(ki_layers_read(settings, "joint_mmd", &layers, err));
-    *ret_taps = ki_layers_taps(&layers);
-    return KITH_OK;
+    return ki_layers_taps(settings, "joint_mmd", ret_taps, err);
 }
 
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     ki_layers layers;
     ki_groups classes;
-    double *same = NULL, n = (double)in->m * (double)in->m;
+    double *same = NULL;
     KI_TRY(ki_layers_read(in->settings, "joint_mmd", &layers, err));
     KI_TRY(ki_groups_find(in->label, in->m, in->work, &classes, err));
     KI_TRY(ki_work_take(in->work, (size_t)in->m, sizeof *same, "class weights", &same, err));
-    for (int64_t c = 0; c < classes.n; c++) n -= (double)classes.count[c] * (double)classes.count[c];
+    const double n = ki_groups_different(&classes, in->m);
     if (n == 0) return KITH_OK;
     for (int64_t i = 0; i < in->m; i++) {
         const double own = (double)classes.count[classes.of[i]];

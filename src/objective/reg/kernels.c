@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "core/parallel.h"
-#include "objective/pair/pairs.h"
+#include "objective/reg/over_pairs.h"
 
-enum { GAUSSIAN, LAPLACE, POLY, MGF };
 #define MOST_KERNEL 1e30
 #define MOST_EXPONENT ((ki_real)69.07) /* ln 1e30 */
 
@@ -83,23 +82,22 @@ static double kernel_row(const void *context, const ki_pairs *pairs, const ki_ro
     const layer *l = context;
     ki_real *k = l->k + row->i * pairs->ld, *slope = l->slope + row->i * pairs->ld;
     switch (l->kernel->kind) {
-    case POLY: poly_row(l, row, k, slope); break;
-    case MGF: mgf_row(l, row, k, slope); break;
+    case KI_LAYER_POLY: poly_row(l, row, k, slope); break;
+    case KI_LAYER_MGF: mgf_row(l, row, k, slope); break;
     default: mixture_row(l, row, k, slope);
     }
     return 0;
 }
 
-static kith_status layer_make(layer *l, const ki_reg_in *in, const ki_tap_data *x, kith_error *err) {
+static kith_status layer_make(layer *l, const ki_reg_in *in, ki_tap tap, kith_error *err) {
     ki_pairs *p = &l->pairs;
-    KI_TRY(
-        ki_pairs_build(p, x->data, in->m, x->cols, in->label, NULL, NULL, 0, false, in->vec, in->work, err));
-    if (l->kernel->kind == GAUSSIAN) ki_pairs_measure(p, KI_SQEUCLIDEAN);
-    if (l->kernel->kind == LAPLACE) ki_parallel_for(p->m, 4, l1_rows, p);
+    KI_TRY(ki_reg_pairs_build(in, tap, p, err));
+    if (l->kernel->kind == KI_LAYER_GAUSSIAN) ki_pairs_measure(p, KI_SQEUCLIDEAN);
+    if (l->kernel->kind == KI_LAYER_LAPLACE) ki_parallel_for(p->m, 4, l1_rows, p);
     KI_TRY(ki_work_reals(in->work, p->m * p->ld, "a kernel", &l->k, err));
     KI_TRY(ki_work_reals(in->work, p->m * p->ld, "a kernel's slope", &l->slope, err));
     l->bandwidth = (ki_real)l->kernel->bandwidth;
-    if (l->kernel->kind <= LAPLACE && l->kernel->bandwidth == 0 && p->m > 1) {
+    if (l->kernel->kind <= KI_LAYER_LAPLACE && l->kernel->bandwidth == 0 && p->m > 1) {
         double sum = 0;
         KI_TRY(ki_pairs_rows(p, NULL, row_sum, NULL, NULL, &sum, err));
         l->bandwidth = (ki_real)(sum / ((double)p->m * (double)(p->m - 1)));
@@ -161,13 +159,13 @@ kith_status ki_layers_eval(const ki_layers *layers, const ki_reg_in *in, double 
     memset(l, 0, sizeof l);
     for (int i = 0; i < layers->n; i++) {
         l[i].kernel = &layers->kernel[i];
-        KI_TRY(layer_make(&l[i], in, &in->tap[layers->tap[i]], err));
+        KI_TRY(layer_make(&l[i], in, layers->tap[i], err));
     }
     const product p = {.l = l, .n = layers->n, .different = different, .same = same};
     KI_TRY(ki_pairs_rows(&l[0].pairs, NULL, product_row, &p, NULL, &out->value, err));
     for (int i = 0; i < layers->n; i++) {
         ki_real *diff = out->diff[layers->tap[i]]; /* cleared, and a layer is there once */
-        if (l[i].kernel->kind == LAPLACE) {
+        if (l[i].kernel->kind == KI_LAYER_LAPLACE) {
             l1_job job = {.pairs = &l[i].pairs, .g = l[i].slope, .diff = diff};
             ki_parallel_for(in->m, 4, l1_backward_rows, &job);
         } else {

@@ -13,27 +13,10 @@
 #ifndef KI_OBJECTIVE_KERNELS_H
 #define KI_OBJECTIVE_KERNELS_H
 
+#include "objective/reg/layers.h"
 #include "objective/reg/reg.h"
 
-enum { KI_MOST_LAYERS = 3 };
-
-typedef struct ki_layer_kernel {
-    int kind;
-    int64_t n;
-    double bandwidth; /* 0: from the batch; never of poly and mgf */
-    int64_t degree;
-} ki_layer_kernel;
-
-typedef struct ki_layers {
-    int n;
-    ki_tap tap[KI_MOST_LAYERS];
-    ki_layer_kernel kernel[KI_MOST_LAYERS];
-} ki_layers;
-
 /* The options of a method that reads layers. */
-typedef struct ki_layers_options {
-    const ki_value *layers, *kernels;
-} ki_layers_options;
 #define KI_LAYERS_OPTIONS                                                                             \
     KI_OPTION_TREE(ki_layers_options, layers, "[pooled, embedding, logits]",                          \
                    "what is compared, any of pooled, embedding, logits", "JRD Def. 4"),               \
@@ -42,11 +25,8 @@ typedef struct ki_layers_options {
                        "of poly and mgf 1), degree: 2} for each layer",                               \
                        "JRD, kernel design")
 
-/* From the recipe: `layers: [pooled, embedding]`, `kernels: [{kind: laplace, n: 3}, {kind: gaussian}]`; a
- * single kernel serves all layers. `method` is named in errors. */
-kith_status ki_layers_read(const ki_layers_options *options, const char *method, ki_layers *ret_layers,
-                           kith_error *err);
-unsigned ki_layers_taps(const ki_layers *layers);
+/* The taps of the layers that the settings name. */
+kith_status ki_layers_taps(const void *settings, const char *method, unsigned *ret_taps, kith_error *err);
 
 /* value = sum_ij c_ij K_ij, with c_ij = different for items of different classes and same[i] for items of
  * one class, i = j included (same NULL: 0). Adds the gradients at the layers' taps. */

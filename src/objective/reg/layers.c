@@ -1,4 +1,6 @@
 /* `layers` and `kernels` of a recipe. */
+#include "objective/reg/layers.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -45,8 +47,8 @@ static kith_status read_kernel(const ki_value *v, const char *method, ki_layer_k
         return ki_fail(err, KITH_EINVAL, "%s: one is %s; wanted a map", where,
                        ki_value_describe(v, found, sizeof found));
     }
-    if (ret->kind == 4) ret->kind = 3;                             /* exp is mgf */
-    if (ret->kind >= 2 && ret->bandwidth == 0) ret->bandwidth = 1; /* poly and mgf */
+    if (ret->kind > KI_LAYER_MGF) ret->kind = KI_LAYER_MGF; /* exp is another word for it */
+    if (ret->kind >= KI_LAYER_POLY && ret->bandwidth == 0) ret->bandwidth = 1;
     return KITH_OK;
 }
 
@@ -92,8 +94,10 @@ kith_status ki_layers_read(const ki_layers_options *o, const char *method, ki_la
     return KITH_OK;
 }
 
-unsigned ki_layers_taps(const ki_layers *layers) {
-    unsigned taps = 0;
-    for (int i = 0; i < layers->n; i++) taps |= KI_TAP_BIT(layers->tap[i]);
-    return taps;
+kith_status ki_layers_taps(const void *settings, const char *method, unsigned *ret_taps, kith_error *err) {
+    ki_layers layers;
+    KI_TRY(ki_layers_read(settings, method, &layers, err));
+    *ret_taps = 0;
+    for (int i = 0; i < layers.n; i++) *ret_taps |= KI_TAP_BIT(layers.tap[i]);
+    return KITH_OK;
 }

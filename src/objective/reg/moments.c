@@ -1,3 +1,4 @@
+/* Blocks of columns: products of projections, pooled, and back. */
 #include "objective/reg/moments.h"
 
 #include <string.h>
@@ -24,10 +25,6 @@ static int chains_of(const ki_moments *o, chain *chains) {
         first += k;
     }
     return n;
-}
-
-int ki_moments_projections(int orders, bool cascaded) {
-    return cascaded ? orders : orders * (orders + 1) / 2 - 1;
 }
 
 /* One block of columns of one chain. */

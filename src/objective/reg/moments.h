@@ -12,9 +12,8 @@
 #ifndef KI_OBJECTIVE_MOMENTS_H
 #define KI_OBJECTIVE_MOMENTS_H
 
+#include "objective/reg/orders.h"
 #include "objective/reg/reg.h"
-
-enum { KI_MOST_ORDERS = 8, KI_MOST_PROJECTIONS = 35 /* 2 + 3 + … + 8 */ };
 
 typedef struct ki_moments {
     int64_t m, c, hw, dim;
@@ -31,9 +30,6 @@ typedef struct ki_moments {
     ki_real **kept;   /* the same for the first n_kept blocks */
     int64_t block, n_kept;
 } ki_moments;
-
-/* How many projections there are. */
-int ki_moments_projections(int orders, bool cascaded);
 
 /* Fills in g, taken from work like all else. */
 kith_status ki_moments_forward(ki_moments *moments, const ki_tap_data *map, kith_error *err);

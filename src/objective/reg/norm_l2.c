@@ -6,12 +6,6 @@
  * whose weight is small (its reimplementations take 0.002 / 4 = 5e-4). */
 #include "objective/reg/reg.h"
 
-typedef struct settings {
-    char none;
-} settings;
-
-static const ki_option options[] = {KI_OPTION_END};
-
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     const ki_tap_data *x = &in->tap[KI_TAP_EMBEDDING];
     const ki_real factor = 2 / (ki_real)in->m;
@@ -31,8 +25,7 @@ const ki_reg ki_reg_norm_l2 = {
     .method = {.name = "norm_l2",
                .summary = "keep the norms of un-normalised embeddings small",
                .source = "Sohn, N-pair, NIPS 2016",
-               .options = options,
-               .settings_bytes = sizeof(settings)},
+               .options = ki_no_options},
     .taps = KI_TAP_BIT(KI_TAP_EMBEDDING),
     .eval = eval,
 };

@@ -7,19 +7,9 @@
 #define KI_OBJECTIVE_REG_H
 
 #include "objective/method.h"
+#include "objective/reg/tap.h"
 #include "objective/vec.h"
 #include "objective/work.h"
-
-typedef enum ki_tap {
-    KI_TAP_MAP,       /* the last feature map [m, c, h, w] */
-    KI_TAP_POOLED,    /* pooled features [m, c] */
-    KI_TAP_EMBEDDING, /* the embedding [m, dim]; L2-normalised when the term says so (in->normalized) */
-    KI_TAP_LOGITS,    /* cosine of embedding and proxies [m, n], without scale and margin */
-    KI_TAP_WEIGHT,    /* the embedding layer's weight matrix [embedding, pooled]: no row per item */
-    KI_N_TAPS,
-} ki_tap;
-
-#define KI_TAP_BIT(tap) (1u << (tap))
 
 /* "map", "pooled", "embedding", "logits", "weight" */
 const char *ki_tap_name(ki_tap tap);
@@ -59,6 +49,13 @@ struct ki_reg_out {
     ki_real *const *diff_param; /* for each of param; NULL for those that are not learned */
 };
 
+/* A tap of a whole data set: x [n, dim], and labels in 0 … n_classes - 1. */
+typedef struct ki_features {
+    const ki_real *x;
+    const int32_t *label;
+    int64_t n, dim;
+} ki_features;
+
 typedef struct ki_reg {
     ki_method method;
     /* Taps it reads, KI_TAP_BIT(…) of each; `taps_of` instead when the settings decide. */
@@ -68,9 +65,16 @@ typedef struct ki_reg {
     /* Its gradient at the embedding trains the embedding layer and goes no further down: default of the
      * recipe's `stops_at_embedding`. */
     bool stops_at_embedding;
-    /* Fills in what the recipe left open and the sizes say. NULL: nothing to fill in. */
-    void (*complete)(void *settings, const ki_sizes *sizes);
+    /* Fills in what the recipe left open, from a saved state (NULL: there is none) or from a default that needs
+     * more than an option can say. NULL: nothing to fill in. */
+    void (*complete)(void *settings, const ki_saved *saved);
+    /* How many classes a saved state was made for; 0: it does not say. NULL: nothing of it is per class. */
+    int64_t (*saved_classes)(const void *settings, const ki_saved *saved);
     kith_status (*params)(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err);
+    /* For a term that starts from what the network makes of the training images before the first step: the tap it
+     * wants, and what it does with all of them. start NULL: nothing. */
+    ki_tap starts_from;
+    kith_status (*start)(const ki_features *features, ki_state *const *param, kith_error *err);
     kith_status (*eval)(const ki_reg_in *in, ki_reg_out *out, kith_error *err);
     /* Descriptors for test time, beside the embedding: dst [m, describe_dim], describe_n of them side by side
      * and equally wide; both follow from the settings alone. NULL: none. */
@@ -79,7 +83,7 @@ typedef struct ki_reg {
     kith_status (*describe)(const ki_reg_in *in, ki_real *dst, kith_error *err);
 } ki_reg;
 
-#define X(name) extern const ki_reg ki_reg_##name;
+#define X(name, device) extern const ki_reg ki_reg_##name;
 #include "objective/reg/table.def"
 #undef X
 

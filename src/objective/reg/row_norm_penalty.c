@@ -4,17 +4,16 @@
  *
  * Goes with energy confusion, whose gradient would shrink that layer. Source: the authors' code of ECAML,
  * which has it from BIER (Opitz et al., ICCV 2017). */
+#include "objective/reg/row_norm_penalty.h"
+
 #include "objective/reg/reg.h"
 
-typedef struct settings {
-    double lam;
-} settings;
-
 static const ki_option options[] = {
-    KI_OPTION_REAL(settings, lam, 0.5, 0, 1e9, "factor of the penalty", "ECAML code"), KI_OPTION_END};
+    KI_OPTION_REAL(ki_row_norm_penalty_settings, lam, 0.5, 0, 1e9, "factor of the penalty", "ECAML code"),
+    KI_OPTION_END};
 
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
-    const settings *o = in->settings;
+    const ki_row_norm_penalty_settings *o = in->settings;
     const ki_tap_data *w = &in->tap[KI_TAP_WEIGHT];
     const double share = o->lam / (double)w->rows;
     (void)err;
@@ -34,7 +33,7 @@ const ki_reg ki_reg_row_norm_penalty = {
                .summary = "keep the rows of the embedding layer's weights at length 1",
                .source = "ECAML code, after BIER",
                .options = options,
-               .settings_bytes = sizeof(settings)},
+               .settings_bytes = sizeof(ki_row_norm_penalty_settings)},
     .taps = KI_TAP_BIT(KI_TAP_WEIGHT),
     .eval = eval,
 };

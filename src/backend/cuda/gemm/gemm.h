@@ -10,7 +10,13 @@
 #include <stdint.h>
 
 #include "backend/cuda/number.h"
-#include "core/backend.h"
+#include "core/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ki_backend ki_backend;
 
 /* c [m, n] = alpha op(a) op(b) + beta c, with row lengths lda, ldb, ldc in elements.
  * op(a) is [m, k]: a is [m, k], or [k, m] with ta; op(b) is [k, n]: b is [k, n], or [n, k] with tb.
@@ -25,5 +31,9 @@ kith_status ki_cuda_gemm_batched(ki_backend *backend, bool ta, bool tb, int64_t 
                                  float alpha, const void *a, ki_number a_type, int64_t lda, int64_t stride_a,
                                  const void *b, int64_t ldb, int64_t stride_b, float beta, void *c,
                                  ki_number c_type, int64_t ldc, int64_t stride_c, int batch, kith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

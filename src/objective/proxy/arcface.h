@@ -1,0 +1,9 @@
+/* Settings of ArcFace, as a recipe gives them; read by arcface.c and arcface.cu. */
+#ifndef KI_OBJECTIVE_ARCFACE_H
+#define KI_OBJECTIVE_ARCFACE_H
+
+typedef struct ki_arcface_settings {
+    double scale, margin, lr_multiplier;
+} ki_arcface_settings;
+
+#endif

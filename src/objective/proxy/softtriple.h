@@ -1,0 +1,15 @@
+/* Settings of SoftTriple, as a recipe gives them; read by softtriple.c and softtriple.cu. */
+#ifndef KI_OBJECTIVE_SOFTTRIPLE_H
+#define KI_OBJECTIVE_SOFTTRIPLE_H
+
+#include <stdint.h>
+
+/* Under the root of a distance between two centers: the authors'. */
+#define KI_SOFTTRIPLE_EPS 1e-5
+
+typedef struct ki_softtriple_settings {
+    double la, gamma, tau, margin, lr_multiplier;
+    int64_t centers;
+} ki_softtriple_settings;
+
+#endif

@@ -1,0 +1,9 @@
+/* Joint maximum mean discrepancy on the device (joint_mmd.c has the formulas). */
+#include "objective/reg/kernels.cuh"
+
+static kith_status reg_launch(void *self, const ki_cuda_reg_in *in, void *scratch, kith_error *err) {
+    (void)self;
+    return ki_cuda_layers_launch(in, true, scratch, err);
+}
+
+const ki_cuda_reg ki_cuda_reg_joint_mmd = {.open = ki_cuda_layers_open, .launch = reg_launch};

@@ -1,0 +1,17 @@
+/* Regularizers over pairs: from embeddings to rows of pairs and back. */
+#include "objective/reg/over_pairs.h"
+
+kith_status ki_reg_pairs_build(const ki_reg_in *in, ki_tap tap, ki_pairs *ret_pairs, kith_error *err) {
+    const ki_tap_data *x = &in->tap[tap];
+    return ki_pairs_build(ret_pairs, x->data, in->m, x->cols, in->label, NULL, NULL, 0, false, in->vec,
+                          in->work, err);
+}
+
+kith_status ki_reg_pairs_sum(const ki_reg_in *in, ki_pairs *pairs, ki_row_fn fn, double scale,
+                             ki_reg_out *out, kith_error *err) {
+    ki_real *g = NULL;
+    ki_pairs_measure(pairs, KI_SQEUCLIDEAN);
+    KI_TRY(ki_work_reals(in->work, pairs->m * pairs->ld, "pair gradients", &g, err));
+    KI_TRY(ki_pairs_rows(pairs, g, fn, in->settings, NULL, &out->value, err));
+    return ki_pairs_backward(pairs, g, scale, out->diff[KI_TAP_EMBEDDING], NULL, err);
+}
