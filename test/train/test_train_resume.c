@@ -8,102 +8,9 @@
 #include <unistd.h>
 
 #include "core/rng.h"
-#include "kith/array.h"
-#include "kith/train.h"
-#include "train/tiny.h"
+#include "train/whole.h"
 
 static char output[TINY_OUTPUT];
-
-static const char *path_of(const char *out) {
-    static char path[4][4096];
-    static int next;
-    char *to = path[next++ % 4];
-    snprintf(to, sizeof path[0], "%s/%s", testing_folder(), out);
-    return to;
-}
-
-/* ---- in this process ---- */
-
-typedef struct stopper {
-    int64_t stop_at;           /* -1: never */
-    const char *chmod_at_stop; /* make this folder read-only then instead of stopping */
-} stopper;
-
-static int on_event(void *user, const kith_train_event *event) {
-    const stopper *s = user;
-    if (s->stop_at < 0 || event->step < s->stop_at) return 0;
-    if (!s->chmod_at_stop) return 1;
-    return chmod(s->chmod_at_stop, 0555) != 0;
-}
-
-static kith_status train(const char *out, bool resume, stopper s, const char *set, kith_error *err) {
-    const char *const sets[] = {set ? set : "seed=0"};
-    const kith_train_options options = {.recipe = tiny_make(),
-                                        .sets = sets,
-                                        .n_sets = 1,
-                                        .out = path_of(out),
-                                        .resume = resume,
-                                        .no_report = true,
-                                        .notify = on_event,
-                                        .user = &s};
-    return kith_train_run(&options, NULL, err);
-}
-
-static const stopper never = {.stop_at = -1};
-
-/* The run that nothing happens to. */
-static void make_whole(void) {
-    static bool is_made;
-    kith_error err;
-    if (is_made) return;
-    assert_ok(train("whole", false, never, NULL, &err), &err);
-    is_made = true;
-}
-
-/* Every tensor of the last checkpoint but the clock's, the model, and the test embeddings. */
-static void assert_same_end(const char *a, const char *b) {
-    char name[64] = "checkpoints/step-00000030.safetensors";
-    kith_tensors *x = NULL, *y = NULL;
-    kith_error err;
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", path_of(a), name);
-    assert_ok(kith_tensors_open(path, &x, &err), &err);
-    snprintf(path, sizeof path, "%s/%s", path_of(b), name);
-    assert_ok(kith_tensors_open(path, &y, &err), &err);
-    assert_int_equal(kith_tensors_count(x), kith_tensors_count(y));
-    for (int64_t i = 0; i < kith_tensors_count(x); i++) {
-        const char *tensor = kith_tensors_name(x, i);
-        kith_array p, q;
-        assert_ok(kith_tensors_get(x, tensor, &p, &err), &err);
-        assert_ok(kith_tensors_get(y, tensor, &q, &err), &err);
-        if (strncmp(tensor, "run/", 4) == 0) continue; /* seconds, and bytes of the log */
-        const size_t bytes = (size_t)kith_array_count(&p) * kith_dtype_bytes(p.dtype);
-        if (memcmp(p.data, q.data, bytes) != 0)
-            fail_msg("tensor %s of %s differs from that of %s", tensor, b, a);
-    }
-    kith_tensors_free(x);
-    kith_tensors_free(y);
-    tiny_assert_same(a, b, "model.safetensors");
-    tiny_assert_same(a, b, "best.safetensors");
-    tiny_assert_same(a, b, "test/embedding.npy");
-    tiny_assert_same(a, b, "split.csv");
-}
-
-/* log.jsonl without what clocks say. */
-static void assert_same_log(const char *a, const char *b) {
-    char command[512];
-    char *text[2];
-    const char *const outs[] = {a, b};
-    for (int i = 0; i < 2; i++) {
-        text[i] = malloc(TINY_OUTPUT);
-        snprintf(command, sizeof command, "sed -E 's/\"(img_per_s|seconds)\": [^,}]*//g' %s/log.jsonl",
-                 path_of(outs[i]));
-        assert_int_equal(0, testing_run(text[i], TINY_OUTPUT, "%s", command));
-    }
-    if (strcmp(text[0], text[1]) != 0) fail_msg("logs differ:\n%s---\n%s", text[0], text[1]);
-    free(text[0]);
-    free(text[1]);
-}
 
 static void test_stopped_anywhere(void **state) {
     (void)state;
@@ -310,37 +217,6 @@ static void test_a_folder_that_becomes_read_only(void **state) {
     assert_same_end("whole", "readonly");
 }
 
-static void test_a_bad_checkpoint_is_refused(void **state) {
-    (void)state;
-    static const struct {
-        const char *damage, *wanted;
-    } rows[] = {
-        {"truncate -s -100 $last", "step-00000011.safetensors"},
-        {"truncate -s 0 $last", "step-00000011.safetensors"},
-        {"cp best.safetensors $last", "this is no checkpoint of kith train"},
-        {"cp ../other/checkpoints/step-00000004.safetensors $last", "another recipe"},
-        {"head -c 20000 /dev/zero > $last", "step-00000011.safetensors"},
-    };
-    kith_error err;
-    make_whole();
-    assert_int_equal(train("bad", false, (stopper){.stop_at = 11}, NULL, &err), KITH_ECANCELED);
-    assert_int_equal(train("other", false, (stopper){.stop_at = 4}, "seed=1", &err), KITH_ECANCELED);
-    for (size_t i = 0; i < N_ROWS(rows); i++) {
-        const char *last = "checkpoints/step-00000011.safetensors";
-        if (testing_run(output, sizeof output, "cd %s; last=%s; cp $last kept; %s", path_of("bad"), last,
-                        rows[i].damage) != 0)
-            fail_msg("%s", output);
-        const int status = testing_run(output, sizeof output, "%s train %s --out %s --resume -q --no-report",
-                                       testing_program(), tiny_make(), path_of("bad"));
-        check_line(status, rows[i].wanted);
-        testing_run(output, sizeof output, "cd %s; mv kept %s", path_of("bad"), last);
-    }
-    /* The one before it is as good. */
-    testing_run(output, sizeof output, "rm %s/checkpoints/step-00000011.safetensors", path_of("bad"));
-    assert_ok(train("bad", true, never, NULL, &err), &err);
-    assert_same_end("whole", "bad");
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stopped_anywhere),
@@ -351,7 +227,6 @@ int main(void) {
         cmocka_unit_test(test_a_second_signal_stops_at_once),
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_a_folder_that_becomes_read_only),
-        cmocka_unit_test(test_a_bad_checkpoint_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
