@@ -55,26 +55,25 @@ static void test_a_finished_run_is_not_run_again(void **state) {
 
 /* ---- processes ---- */
 
-static pid_t start(const char *out, bool resume, const char *set) {
+/* With stdout and stderr going to `fd`. */
+static pid_t start_to(int fd, const char *out, const char *set, const char *more) {
+    const char *recipe = tiny_make();
     const pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid > 0) return pid;
-    const int null = open("/dev/null", O_WRONLY);
-    dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
-    const char *arguments[] = {testing_program(),
-                               "train",
-                               tiny_make(),
-                               "--out",
-                               path_of(out),
-                               "--no-report",
-                               "-q",
-                               "--set",
-                               set ? set : "seed=0",
-                               resume ? "--resume" : NULL,
-                               NULL};
+    dup2(fd, STDOUT_FILENO);
+    dup2(fd, STDERR_FILENO);
+    const char *arguments[] = {testing_program(), "train", recipe, "--out", path_of(out),
+                               "--no-report",     "--set", set,    more,    NULL};
     execv(arguments[0], (char *const *)(void *)arguments);
     _exit(127);
+}
+
+static pid_t start(const char *out, bool resume, const char *set) {
+    const int null = open("/dev/null", O_WRONLY);
+    const pid_t pid = start_to(null, out, set ? set : "seed=0", resume ? "--resume" : NULL);
+    close(null);
+    return pid;
 }
 
 static int finish(pid_t pid) {
@@ -137,7 +136,7 @@ static void test_signals_finish_the_step_and_save(void **state) {
     static const struct {
         int signal;
         const char *out;
-    } rows[] = {{SIGINT, "int"}, {SIGTERM, "term"}};
+    } rows[] = {{SIGINT, "int"}, {SIGTERM, "term"}, {SIGHUP, "hup"}, {SIGPIPE, "pipe"}};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         const int status = testing_run(output, sizeof output,
                                        "%s train %s --out %s --no-report -s optim.steps=1000000 & pid=$!; "
@@ -166,6 +165,86 @@ static void test_a_second_signal_stops_at_once(void **state) {
     assert_int_equal(0, waitpid(pid, NULL, WNOHANG));
     kill(pid, SIGINT);
     assert_int_equal(finish(pid), 130);
+}
+
+/* The run goes on to the end from what was left, as if nothing had been. */
+static void check_saved(const char *out) {
+    kith_error err;
+    make_whole();
+    const int64_t saved = kith_train_last_checkpoint(path_of(out));
+    if (saved < 0) fail_msg("%s: the last checkpoint is %lld: %s", out, (long long)saved, output);
+    assert_ok(train(out, true, never, NULL, &err), &err);
+    assert_same_end("whole", out);
+    assert_same_log("whole", out);
+}
+
+/* A terminal that closes may send it more than once; a service manager sends it after SIGTERM. */
+static void test_hanging_up_does_not_hurry(void **state) {
+    (void)state;
+    static const struct {
+        const char *out;
+        int signals[2], status;
+    } rows[] = {{"hup-hup", {SIGHUP, SIGHUP}, 128 + SIGHUP}, {"term-hup", {SIGTERM, SIGHUP}, 128 + SIGTERM}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        const pid_t pid = start(rows[i].out, false, "checkpoint.every=1");
+        while (!is_there(rows[i].out, "checkpoints/step-00000001.safetensors")) sleep_ms(1);
+        for (int k = 0; k < 2; k++) kill(pid, rows[i].signals[k]);
+        assert_int_equal(finish(pid), rows[i].status);
+        check_saved(rows[i].out);
+    }
+}
+
+/* Nobody reads the lines: the first one is a SIGPIPE, and so are those after it. */
+static void test_a_reader_that_is_gone(void **state) {
+    (void)state;
+    int ends[2];
+    assert_int_equal(0, pipe(ends));
+    close(ends[0]);
+    const pid_t pid = start_to(ends[1], "reader", "checkpoint.every=1000", NULL);
+    close(ends[1]);
+    assert_int_equal(finish(pid), 128 + SIGPIPE);
+    check_saved("reader");
+}
+
+/* A quiet run has only its result to tell. It is there, whoever wants to hear it or not. */
+static void test_a_result_for_nobody(void **state) {
+    (void)state;
+    int ends[2];
+    make_whole();
+    assert_int_equal(0, pipe(ends));
+    close(ends[0]);
+    const pid_t pid = start_to(ends[1], "nobody", "seed=0", "-q");
+    close(ends[1]);
+    assert_int_equal(finish(pid), 128 + SIGPIPE);
+    assert_true(is_there("nobody", "result.json"));
+    assert_same_end("whole", "nobody");
+}
+
+/* nohup and the like: what the parent ignores is none of ours. */
+static void test_ignored_signals_stay_ignored(void **state) {
+    (void)state;
+    const int status = testing_run(
+        output, sizeof output,
+        "trap '' HUP; %s train %s --out %s --no-report -q & pid=$!; "
+        "while ! ls %s/checkpoints 2>&1 | grep -q step-; do sleep 0.02; done; kill -HUP $pid; wait $pid",
+        testing_program(), tiny_make(), path_of("nohup"), path_of("nohup"));
+    if (status != 0) fail_msg("status %d: %s", status, output);
+    make_whole();
+    tiny_assert_same("whole", "nohup", "model.safetensors");
+}
+
+/* Without standard error nothing is written in its place. */
+static void test_closed_streams(void **state) {
+    (void)state;
+    make_whole();
+    const int status = testing_run(output, sizeof output, "%s train %s --out %s --no-report 2>&- > %s",
+                                   testing_program(), tiny_make(), path_of("closed"), path_of("closed.txt"));
+    if (status != 0) fail_msg("status %d: %s", status, output);
+    tiny_assert_same("whole", "closed", "model.safetensors");
+    assert_same_log("whole", "closed");
+    char *lock = tiny_read("closed", "lock");
+    if (strchr(lock, '\n') != lock + strlen(lock) - 1) fail_msg("the lock holds: %s", lock);
+    free(lock);
 }
 
 /* ---- disks and files ---- */
@@ -225,6 +304,11 @@ int main(void) {
         cmocka_unit_test(test_killed_twenty_times),
         cmocka_unit_test(test_signals_finish_the_step_and_save),
         cmocka_unit_test(test_a_second_signal_stops_at_once),
+        cmocka_unit_test(test_hanging_up_does_not_hurry),
+        cmocka_unit_test(test_a_reader_that_is_gone),
+        cmocka_unit_test(test_a_result_for_nobody),
+        cmocka_unit_test(test_ignored_signals_stay_ignored),
+        cmocka_unit_test(test_closed_streams),
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_a_folder_that_becomes_read_only),
     };
