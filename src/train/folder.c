@@ -64,6 +64,17 @@ static kith_status take_lock(ki_folder *folder, kith_error *err) {
     return ki_hint(err, KITH_EIO, "wait for it, stop it, or name another folder with --out");
 }
 
+/* Whoever made them no longer works here. */
+static kith_status clear_half_written(const ki_folder *folder, kith_error *err) {
+    static const char *const subs[] = {".", "checkpoints", "test"};
+    for (size_t i = 0; i < sizeof subs / sizeof subs[0]; i++) {
+        ki_path path;
+        KI_TRY(ki_folder_at(folder, &path, err, "%s", subs[i]));
+        ki_atomic_clear(path.s, "");
+    }
+    return KITH_OK;
+}
+
 kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *err) {
     ki_folder folder = {.lock = -1};
     ki_path sub;
@@ -78,8 +89,7 @@ kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *
     KI_CHECK(take_lock(&folder, err));
     KI_CHECK(ki_folder_at(&folder, &sub, err, "checkpoints"));
     KI_CHECK(make_folder(sub.s, err));
-    ki_atomic_clear(path, ""); /* whoever made them no longer works here */
-    ki_atomic_clear(sub.s, "");
+    KI_CHECK(clear_half_written(&folder, err));
     *ret_folder = folder;
     folder = (ki_folder){.lock = -1};
 done:

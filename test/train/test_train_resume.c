@@ -131,6 +131,22 @@ static void test_killed_twenty_times(void **state) {
                                     path_of("killed"), path_of("killed")));
 }
 
+/* What a killed process leaves half-written goes, wherever in the run folder it lies. */
+static void test_half_written_files_go(void **state) {
+    (void)state;
+    kith_error err;
+    make_whole();
+    assert_int_equal(train("half", false, (stopper){.stop_at = 7}, NULL, &err), KITH_ECANCELED);
+    assert_int_equal(0,
+                     testing_run(output, sizeof output,
+                                 "cd %s && mkdir test && touch model.safetensors.tmp-1-0 "
+                                 "checkpoints/step-00000008.safetensors.tmp-1-0 test/embedding.npy.tmp-1-0",
+                                 path_of("half")));
+    assert_ok(train("half", true, never, NULL, &err), &err);
+    testing_run(output, sizeof output, "cd %s && find . -name '*.tmp-*'", path_of("half"));
+    assert_string_equal(output, "");
+}
+
 static void test_signals_finish_the_step_and_save(void **state) {
     (void)state;
     static const struct {
@@ -302,6 +318,7 @@ int main(void) {
         cmocka_unit_test(test_the_log_goes_on_where_the_checkpoint_is),
         cmocka_unit_test(test_a_finished_run_is_not_run_again),
         cmocka_unit_test(test_killed_twenty_times),
+        cmocka_unit_test(test_half_written_files_go),
         cmocka_unit_test(test_signals_finish_the_step_and_save),
         cmocka_unit_test(test_a_second_signal_stops_at_once),
         cmocka_unit_test(test_hanging_up_does_not_hurry),
