@@ -16,10 +16,13 @@ typedef struct row {
     uint8_t split;
 } row;
 
+/* What happened to a class as a whole; then it need not be said of each of its images. */
+typedef enum fate { STAYED, CAME_OR_WENT, MOVED } fate;
+
 typedef struct group { /* a class */
     ki_text name;
-    uint8_t splits;    /* that its rows are in: one bit each */
-    bool is_explained; /* came, went or moved as a whole */
+    uint8_t splits; /* that its rows are in: one bit each */
+    fate fate;
 } group;
 
 typedef struct side {
@@ -48,7 +51,6 @@ static int by_class(const void *left, const void *right) {
     return compare_texts(((const row *)left)->class_, ((const row *)right)->class_);
 }
 
-/* Whole rows, so that an image listed twice meets its own double. */
 static int by_path(const void *left, const void *right) {
     const row *a = left, *b = right;
     int order = compare_texts(a->path, b->path);
@@ -120,10 +122,10 @@ static kith_status make_groups(side *s, kith_error *err) {
     return KITH_OK;
 }
 
-static bool is_explained(const side *s, ki_text name) {
+static bool has_fate(const side *s, ki_text name, fate wanted) {
     const group key = {.name = name};
     const group *found = bsearch(&key, s->groups, s->n_groups, sizeof *s->groups, by_name);
-    return found && found->is_explained;
+    return found && found->fate == wanted;
 }
 
 static const char *splits_text(uint8_t splits, char *buf, size_t bytes) {
@@ -165,30 +167,45 @@ static void compare_classes(side *then, side *now, change *changes) {
         const int order = !a ? 1 : !b ? -1 : compare_texts(a->name, b->name);
         if (order < 0) {
             note(&changes[CLASS_REMOVED], a->name);
-            a->is_explained = true;
+            a->fate = CAME_OR_WENT;
         } else if (order > 0) {
             note(&changes[CLASS_ADDED], b->name);
-            b->is_explained = true;
+            b->fate = CAME_OR_WENT;
         } else if (a->splits != b->splits) {
             note_moved(&changes[CLASS_MOVED], a, b);
-            a->is_explained = true;
+            a->fate = MOVED;
         }
         i += order <= 0;
         k += order >= 0;
     }
 }
 
-static void compare_images(side *then, side *now, change *changes) {
+/* Leave the rows that the other side has not. An image may be listed more than once: each row meets one. */
+static void drop_equal(side *then, side *now) {
+    size_t n_then = 0, n_now = 0;
     if (then->n) qsort(then->rows, then->n, sizeof *then->rows, by_path);
     if (now->n) qsort(now->rows, now->n, sizeof *now->rows, by_path);
+    for (size_t i = 0, k = 0; i < then->n || k < now->n;) {
+        const int order = i == then->n ? 1 : k == now->n ? -1 : by_path(&then->rows[i], &now->rows[k]);
+        if (order < 0) then->rows[n_then++] = then->rows[i];
+        if (order > 0) now->rows[n_now++] = now->rows[k];
+        i += order <= 0;
+        k += order >= 0;
+    }
+    then->n = n_then;
+    now->n = n_now;
+}
+
+static void compare_images(side *then, side *now, change *changes) {
+    drop_equal(then, now);
     for (size_t i = 0, k = 0; i < then->n || k < now->n;) {
         const row *a = i < then->n ? &then->rows[i] : NULL, *b = k < now->n ? &now->rows[k] : NULL;
         const int order = !a ? 1 : !b ? -1 : compare_texts(a->path, b->path);
         if (order < 0) {
-            if (!is_explained(then, a->class_)) note(&changes[IMAGE_REMOVED], a->path);
+            if (!has_fate(then, a->class_, CAME_OR_WENT)) note(&changes[IMAGE_REMOVED], a->path);
         } else if (order > 0) {
-            if (!is_explained(now, b->class_)) note(&changes[IMAGE_ADDED], b->path);
-        } else if (by_class(a, b) != 0 || (a->split != b->split && !is_explained(then, a->class_))) {
+            if (!has_fate(now, b->class_, CAME_OR_WENT)) note(&changes[IMAGE_ADDED], b->path);
+        } else if (by_class(a, b) != 0 || !has_fate(then, a->class_, MOVED)) {
             note(&changes[IMAGE_MOVED], a->path);
         }
         i += order <= 0;
