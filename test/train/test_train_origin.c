@@ -134,6 +134,19 @@ static void test_a_changed_split_is_refused(void **state) {
                   words);
 }
 
+/* Where the data lies is part of the recipe; what lies there may have been moved. */
+static void test_moved_data(void **state) {
+    (void)state;
+    make_whole();
+    const char *data = make_stopped("moved");
+    shell("mv %s %s", path_of(data), path_of("elsewhere"));
+    static const char *const words[] = {"holds a run of another recipe: data.root is", NULL};
+    check_refused("moved", run("moved", "elsewhere", "--resume"), words);
+    shell("ln -s elsewhere %s", path_of(data));
+    if (run("moved", data, "--resume") != 0) fail_msg("%s", output);
+    assert_same_end("whole", "moved");
+}
+
 /* Run folders of kith 0.1 have no list of images. */
 static void test_runs_without_a_list(void **state) {
     (void)state;
@@ -245,6 +258,7 @@ int main(void) {
         cmocka_unit_test(test_changed_data_before_the_first_checkpoint),
         cmocka_unit_test(test_a_finished_run_needs_no_data),
         cmocka_unit_test(test_a_changed_split_is_refused),
+        cmocka_unit_test(test_moved_data),
         cmocka_unit_test(test_runs_without_a_list),
         cmocka_unit_test(test_seeds_and_folds_share_their_data),
         cmocka_unit_test(test_weights),
