@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/model_file.h"
 #include "train/run.h"
 
 kith_status ki_train_check_folder(ki_train_state *run, kith_error *err) {
@@ -128,12 +129,13 @@ static void put_counts(const ki_train_state *run, const ki_beginning *then, bool
     ki_buffer_release(&classes);
 }
 
-/* How the data differs from what a run in `folder` saw. */
+/* How the data differs from what a run in `folder` saw. A list that cannot be read is no reason to say nothing. */
 static kith_status put_difference(const ki_train_state *run, const char *folder, const ki_beginning *then,
                                   bool folds_differ, ki_buffer *words, kith_error *err) {
     ki_path path;
     KI_TRY(ki_path_print(&path, err, "%s/" KI_DATA_LIST, folder));
-    if (ki_is_file("%s", path.s)) return ki_dataset_compare(run->set, path.s, folds_differ, words, err);
+    const kith_status status = ki_dataset_compare(run->set, path.s, folds_differ, words, err);
+    if (status == KITH_OK || status == KITH_ENOMEM) return status;
     KI_TRY(ki_path_print(&path, err, "%s/split.csv", folder));
     put_counts(run, then, folds_differ, path.s, words);
     return words->status;
@@ -153,7 +155,7 @@ kith_status ki_train_check_data(ki_train_state *run, kith_error *err) {
     ki_buffer words = {.err = err};
     if (run->has_begun && strcmp(run->beginning.data_hash, run->data_hash) != 0) {
         KI_CHECK(put_difference(run, run->folder.path, &run->beginning, false, &words, err));
-        if (words.n == 0) ki_buffer_put(&words, "the images or the classes are in another order");
+        if (words.n == 0) ki_buffer_put(&words, "other images, or the same in another order");
         status = fail_data(run, run->folder.path, &words, err);
     } else if (!run->has_begun && o->sibling) {
         ki_beginning then;
@@ -170,7 +172,8 @@ kith_status ki_train_check_weights(ki_train_state *run, bool *ret_are_there, kit
     const char *path = run->recipe->model.weights;
     *ret_are_there = false;
     if (!*path) return KITH_OK;
-    if (run->from.tensors && access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+    const bool is_known = run->from.tensors && ki_model_file_has_metadata(run->from.tensors);
+    if (is_known && access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
         memcpy(run->weights_hash, run->beginning.weights_hash, sizeof run->weights_hash);
         return KITH_OK;
     }

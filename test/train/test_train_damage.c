@@ -115,7 +115,7 @@ static void test_a_changed_byte_is_noticed(void **state) {
     for (long at = header; at < n; at += (n - header) / 20) assert_noticed("flipped", at);
     assert_noticed("flipped", n - 1);
     /* Names, shapes, and metadata: the format, the recipe, the step, the checksum itself. */
-    for (long at = 8; at < header; at += 37) assert_noticed("flipped", at);
+    for (long at = 8; at < header; at += 97) assert_noticed("flipped", at);
     assert_int_equal(0, resume("flipped", ""));
     assert_same_end("whole", "flipped");
 }
@@ -165,41 +165,16 @@ static void test_a_newer_format_is_refused(void **state) {
     assert_true(tiny_exists("newer", last));
 }
 
-/* As kith 0.1 wrote it: no checksum, no word of the network, format 3. */
-static void make_old(const char *out, const char *name) {
-    kith_tensors *tensors = NULL;
-    kith_tensors_writer *writer = NULL;
-    kith_error err;
-    char path[4096];
-    static const char *const kept[] = {"kith.recipe_sha256", "kith.step"};
-    snprintf(path, sizeof path, "%s/%s", path_of(out), name);
-    assert_ok(kith_tensors_open(path, &tensors, &err), &err);
-    assert_ok(kith_tensors_writer_new(&writer, &err), &err);
-    for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
-        kith_array view;
-        assert_ok(kith_tensors_get(tensors, kith_tensors_name(tensors, i), &view, &err), &err);
-        assert_ok(kith_tensors_writer_add(writer, kith_tensors_name(tensors, i), &view, &err), &err);
-    }
-    assert_ok(kith_tensors_writer_metadata(writer, "kith.checkpoint", "3", &err), &err);
-    for (size_t i = 0; i < N_ROWS(kept); i++)
-        assert_ok(
-            kith_tensors_writer_metadata(writer, kept[i], kith_tensors_metadata(tensors, kept[i]), &err),
-            &err);
-    assert_ok(kith_tensors_writer_save(writer, path, &err), &err);
-    kith_tensors_writer_free(writer);
-    kith_tensors_free(tensors);
-}
-
 static void test_checkpoints_without_a_checksum(void **state) {
     (void)state;
     make_stopped("unsealed");
-    make_old("unsealed", last);
-    make_old("unsealed", before);
+    make_unsealed("unsealed", last);
+    make_unsealed("unsealed", before);
     if (resume("unsealed", "") != 0 || strstr(output, "warning")) fail_msg("%s", output);
     assert_same_end("whole", "unsealed");
     /* … and cut short they are no better than others. */
     make_stopped("unsealed-cut");
-    make_old("unsealed-cut", last);
+    make_unsealed("unsealed-cut", last);
     shell("unsealed-cut", "truncate -s -100 $last");
     if (resume("unsealed-cut", "") != 0 || !strstr(output, "goes on from step 8")) fail_msg("%s", output);
     assert_same_end("whole", "unsealed-cut");

@@ -161,6 +161,16 @@ static void test_runs_without_a_list(void **state) {
     assert_same_end("whole", "old");
 }
 
+/* … or one that no longer can be read. */
+static void test_a_broken_list(void **state) {
+    (void)state;
+    const char *data = make_stopped("broken");
+    shell("echo nonsense > %s/data.csv; rm -r %s/glyph00002", path_of("broken"), path_of(data));
+    static const char *const words[] = {"test images instead of 72", "1 class removed (glyph00002)", hint,
+                                        NULL};
+    check_refused("broken", run("broken", data, "--resume"), words);
+}
+
 /* ---- several runs ---- */
 
 /* The first run is done; the second, which has not begun, must not see other data. */
@@ -243,6 +253,11 @@ static void test_weights(void **state) {
     shell("cp -r %s %s; rm %s/checkpoints/*", path_of("swapped"), path_of("none"), path_of("none"));
     static const char *const needed[] = {"start.safetensors", "No such file", NULL};
     check_refused("none", run_from("none", "--resume"), needed);
+    /* Checkpoints of kith 0.1 do not say how images are made ready. */
+    shell("cp -r %s %s; rm %s/checkpoints/step-00000008*", path_of("swapped"), path_of("unsealed"),
+          path_of("unsealed"));
+    make_unsealed("unsealed", "checkpoints/step-00000009.safetensors");
+    check_refused("unsealed", run_from("unsealed", "--resume"), needed);
     /* Others. */
     shell("cp %s/model.safetensors %s", path_of("whole"), path_of("start.safetensors"));
     static const char *const words[] = {"are not the weights that", "wanted ", hint, NULL};
@@ -260,6 +275,7 @@ int main(void) {
         cmocka_unit_test(test_a_changed_split_is_refused),
         cmocka_unit_test(test_moved_data),
         cmocka_unit_test(test_runs_without_a_list),
+        cmocka_unit_test(test_a_broken_list),
         cmocka_unit_test(test_seeds_and_folds_share_their_data),
         cmocka_unit_test(test_weights),
     };

@@ -98,4 +98,29 @@ static inline void assert_same_log(const char *a, const char *b) {
     free(text[1]);
 }
 
+/* A checkpoint as kith 0.1 wrote it: no checksum, no word of the network, format 3. */
+static inline void make_unsealed(const char *out, const char *name) {
+    kith_tensors *tensors = NULL;
+    kith_tensors_writer *writer = NULL;
+    kith_error err;
+    char path[4096];
+    static const char *const kept[] = {"kith.recipe_sha256", "kith.step"};
+    snprintf(path, sizeof path, "%s/%s", path_of(out), name);
+    assert_ok(kith_tensors_open(path, &tensors, &err), &err);
+    assert_ok(kith_tensors_writer_new(&writer, &err), &err);
+    for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
+        kith_array view;
+        assert_ok(kith_tensors_get(tensors, kith_tensors_name(tensors, i), &view, &err), &err);
+        assert_ok(kith_tensors_writer_add(writer, kith_tensors_name(tensors, i), &view, &err), &err);
+    }
+    assert_ok(kith_tensors_writer_metadata(writer, "kith.checkpoint", "3", &err), &err);
+    for (size_t i = 0; i < N_ROWS(kept); i++)
+        assert_ok(
+            kith_tensors_writer_metadata(writer, kept[i], kith_tensors_metadata(tensors, kept[i]), &err),
+            &err);
+    assert_ok(kith_tensors_writer_save(writer, path, &err), &err);
+    kith_tensors_writer_free(writer);
+    kith_tensors_free(tensors);
+}
+
 #endif
