@@ -93,8 +93,9 @@ typedef struct kith_train_result {
 } kith_train_result;
 
 /* Train. KITH_ECANCELED: stopped on request, and can be resumed. KITH_ENUMERIC: the loss is no longer a
- * number; the line names the batch's images, and the last checkpoint is still good. A run folder that
- * another process works in, or that holds another recipe's run, is refused. `ret_result` may be NULL. */
+ * number; the line names the batch's images, and the hint a checkpoint that was read and found good. A run folder
+ * that another process works in, or that holds another recipe's run, is refused, and so is resuming with other data
+ * or weights than the run began with; the line says what changed. `ret_result` may be NULL. */
 KITH_API kith_status kith_train_run(const kith_train_options *options, kith_train_result *ret_result,
                                     kith_error *err);
 

@@ -96,6 +96,6 @@ int64_t kith_train_last_checkpoint(const char *run) {
     int64_t step = -1;
     kith_error ignored;
     const ki_folder folder = {.path = (char *)run, .lock = -1};
-    if (ki_folder_last_checkpoint(&folder, &step, &ignored) != KITH_OK) return -1;
+    if (ki_folder_checkpoint_before(&folder, INT64_MAX, &step, &ignored) != KITH_OK) return -1;
     return step;
 }

@@ -111,8 +111,9 @@ int cli_unknown(const char *name, const char *what, const char *word, const char
 /* Seconds on the monotonic clock. */
 double cli_seconds_now(void);
 
-/* For commands that can stop and save: from now on the first SIGINT or SIGTERM is only kept, a second one ends
- * the process at once, and a file that reaches its size limit is an error of the write. */
+/* For commands that can stop and save: from now on the first SIGINT, SIGTERM, SIGHUP or SIGPIPE is only kept, a second
+ * SIGINT or SIGTERM ends the process at once, and a file that reaches its size limit is an error of the write.
+ * SIGHUP and SIGPIPE stay ignored where they were (nohup). */
 void cli_catch_signals(void);
 /* The signal that asked for a stop; 0: none. */
 int cli_stop_signal(void);

@@ -177,20 +177,8 @@ static void note_model(const eval_model *m, const kith_model_info *info, const c
 
 /* Which items and labels, not which pixels: enough to see that two results used other data. */
 static void note_data(const kith_dataset *dataset, kith_split split, eval_card *card) {
-    kith_hash hash = {0};
-    const char *root = kith_dataset_root(dataset);
-    const size_t n_root = strlen(root);
-    for (int64_t i = 0; i < kith_dataset_count(dataset); i++) {
-        const kith_item item = kith_dataset_item(dataset, i);
-        if (item.split != split) continue;
-        const char *path = strncmp(item.path, root, n_root) == 0 ? item.path + n_root : item.path;
-        const unsigned char label[4] = {(unsigned char)item.label, (unsigned char)(item.label >> 8),
-                                        (unsigned char)(item.label >> 16), (unsigned char)(item.label >> 24)};
-        kith_hash_add(&hash, path, strlen(path) + 1);
-        kith_hash_add(&hash, label, sizeof label);
-    }
-    kith_hash_finish(&hash, card->data_hash);
-    snprintf(card->data, sizeof card->data, "%s %s", kith_dataset_kind(dataset), root);
+    kith_dataset_hash(dataset, (int)split, card->data_hash);
+    snprintf(card->data, sizeof card->data, "%s %s", kith_dataset_kind(dataset), kith_dataset_root(dataset));
 }
 
 typedef struct embedding_run {

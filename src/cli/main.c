@@ -1,6 +1,9 @@
 /* kith: find the subcommand and run it. */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "kith/log.h"
@@ -89,10 +92,22 @@ static int run(int argc, char **argv) {
     return found ? found->run(argc - 1, argv + 1) : unknown_command(name);
 }
 
+/* Started with a standard stream closed (2>&-), the next file opened would get its number, and messages would be
+ * written into it. What is opened here cannot be written: a result for a closed stdout is still a failure. */
+static void fill_standard_streams(void) {
+    int fd;
+    do fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) close(fd);
+}
+
 int main(int argc, char **argv) {
+    fill_standard_streams();
     const int status = run(argc, argv);
-    /* A result that did not reach its reader is a failure, as on a full disk. */
+    /* A result that did not reach its reader is a failure, as on a full disk. Of a reader that has gone there is nothing
+     * to say: most commands have died of it already. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (cli_stop_signal() == SIGPIPE) return 128 + SIGPIPE;
         perror("kith: standard output");
         return status ? status : CLI_FAILURE;
     }

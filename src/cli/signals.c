@@ -5,11 +5,21 @@
 
 #include "cli/cli.h"
 
-static volatile sig_atomic_t stop_signal;
+static volatile sig_atomic_t stop_signal, n_asked;
 
+/* Whoever asks a second time does not want to wait. SIGHUP and SIGPIPE are nobody's asking: a terminal that closes may send
+ * several, as does every line for a reader that is gone. */
 static void on_signal(int signal_number) {
-    if (stop_signal) _exit(128 + signal_number);
-    stop_signal = signal_number;
+    const bool is_asked = signal_number == SIGINT || signal_number == SIGTERM;
+    if (is_asked && n_asked) _exit(128 + signal_number);
+    if (is_asked) n_asked = 1;
+    if (!stop_signal) stop_signal = signal_number;
+}
+
+/* A parent that ignores a signal means its children too: nohup. */
+static bool is_ignored(int signal_number) {
+    struct sigaction action;
+    return sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 void cli_catch_signals(void) {
@@ -17,6 +27,8 @@ void cli_catch_signals(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (!is_ignored(SIGHUP)) sigaction(SIGHUP, &action, NULL);
+    if (!is_ignored(SIGPIPE)) sigaction(SIGPIPE, &action, NULL);
     /* A file that reaches its size limit is an error to report, not a reason to die. */
     signal(SIGXFSZ, SIG_IGN);
 }

@@ -15,27 +15,40 @@ static const uint32_t K[64] = {
 
 static uint32_t rotate(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
+/* One round. The letters move on by one place with every round: the caller names them in turn, so that nothing is
+ * copied. */
+static inline void turn(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f, uint32_t g,
+                        uint32_t *h, uint32_t k_and_w) {
+    const uint32_t one = *h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + k_and_w;
+    const uint32_t two = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+    *d += one;
+    *h = one + two;
+}
+
 static void mix(uint32_t state[8], const uint8_t block[64]) {
-    uint32_t w[64], s[8];
+    uint32_t w[64];
     for (int i = 0; i < 16; i++)
         w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
                (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
     for (int i = 16; i < 64; i++) {
-        const uint32_t a = rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ w[i - 15] >> 3;
-        const uint32_t b = rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ w[i - 2] >> 10;
-        w[i] = w[i - 16] + a + w[i - 7] + b;
+        const uint32_t x = rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ w[i - 15] >> 3;
+        const uint32_t y = rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ w[i - 2] >> 10;
+        w[i] = w[i - 16] + x + w[i - 7] + y;
     }
-    memcpy(s, state, sizeof s);
-    for (int i = 0; i < 64; i++) {
-        const uint32_t e = rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25);
-        const uint32_t a = rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22);
-        const uint32_t one = s[7] + e + ((s[4] & s[5]) ^ (~s[4] & s[6])) + K[i] + w[i];
-        const uint32_t two = a + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += one;
-        s[0] = one + two;
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+    for (int i = 0; i < 64; i += 8) {
+        turn(a, b, c, &d, e, f, g, &h, K[i] + w[i]);
+        turn(h, a, b, &c, d, e, f, &g, K[i + 1] + w[i + 1]);
+        turn(g, h, a, &b, c, d, e, &f, K[i + 2] + w[i + 2]);
+        turn(f, g, h, &a, b, c, d, &e, K[i + 3] + w[i + 3]);
+        turn(e, f, g, &h, a, b, c, &d, K[i + 4] + w[i + 4]);
+        turn(d, e, f, &g, h, a, b, &c, K[i + 5] + w[i + 5]);
+        turn(c, d, e, &f, g, h, a, &b, K[i + 6] + w[i + 6]);
+        turn(b, c, d, &e, f, g, h, &a, K[i + 7] + w[i + 7]);
     }
-    for (int i = 0; i < 8; i++) state[i] += s[i];
+    const uint32_t after[8] = {a, b, c, d, e, f, g, h};
+    for (int i = 0; i < 8; i++) state[i] += after[i];
 }
 
 static void begin(kith_hash *hash) {

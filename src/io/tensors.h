@@ -21,4 +21,24 @@ extern const ki_tensor_type ki_tensor_types[];
 kith_status ki_tensors_parse(const void *bytes, size_t n, const char *name, kith_tensors **ret_tensors,
                              kith_error *err);
 
+/* ---- seals: a checksum of the whole file (core/checksum.h) in its own metadata ---- */
+
+/* Add metadata `key` with the checksum of all that was added before: names, types, shapes and elements of the
+ * tensors, and the other metadata. The last thing added. */
+kith_status ki_tensors_writer_seal(kith_tensors_writer *writer, const char *key, kith_error *err);
+
+typedef enum ki_seal {
+    KI_SEAL_NONE,   /* the file has no metadata `key` */
+    KI_SEAL_BROKEN, /* something in the file has changed since it was sealed */
+    KI_SEAL_GOOD,
+} ki_seal;
+/* Reads every element. */
+ki_seal ki_tensors_seal(const kith_tensors *tensors, const char *key);
+
+/* What both sides add up, in any order: a tensor, and a metadata entry. */
+uint64_t ki_tensors_sum_array(const char *name, const kith_array *array);
+uint64_t ki_tensors_sum_metadata(const char *key, const char *value);
+/* The sum as text, 16 hexadecimal digits and a NUL. */
+void ki_tensors_seal_text(uint64_t sum, char ret_text[17]);
+
 #endif

@@ -358,3 +358,20 @@ kith_status kith_tensors_get(const kith_tensors *tensors, const char *name, kith
 const char *kith_tensors_metadata(const kith_tensors *tensors, const char *key) {
     return json_string_value(json_object_get(json_object_get(tensors->header, KI_TENSORS_METADATA), key));
 }
+
+ki_seal ki_tensors_seal(const kith_tensors *tensors, const char *key) {
+    const char *found = kith_tensors_metadata(tensors, key);
+    uint64_t sum = 0;
+    char wanted[17];
+    if (!found) return KI_SEAL_NONE;
+    for (size_t i = 0; i < tensors->n_entries; i++)
+        sum += ki_tensors_sum_array(tensors->entries[i].name, &tensors->entries[i].view);
+    json_t *metadata = json_object_get(tensors->header, KI_TENSORS_METADATA);
+    for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at)) {
+        if (strcmp(json_object_iter_key(at), key) != 0)
+            sum += ki_tensors_sum_metadata(json_object_iter_key(at),
+                                           json_string_value(json_object_iter_value(at)));
+    }
+    ki_tensors_seal_text(sum, wanted);
+    return strcmp(found, wanted) == 0 ? KI_SEAL_GOOD : KI_SEAL_BROKEN;
+}

@@ -95,6 +95,17 @@ kith_status kith_tensors_writer_metadata(kith_tensors_writer *writer, const char
     return KITH_OK;
 }
 
+kith_status ki_tensors_writer_seal(kith_tensors_writer *writer, const char *key, kith_error *err) {
+    uint64_t sum = 0;
+    char text[17];
+    for (size_t i = 0; i < writer->n_items; i++)
+        sum += ki_tensors_sum_array(writer->items[i].name, &writer->items[i].array);
+    for (size_t i = 0; i < writer->n_pairs; i++)
+        sum += ki_tensors_sum_metadata(writer->pairs[i].key, writer->pairs[i].value);
+    ki_tensors_seal_text(sum, text);
+    return kith_tensors_writer_metadata(writer, key, text, err);
+}
+
 static const char *type_name(kith_dtype dtype) {
     const ki_tensor_type *t = ki_tensor_types;
     while (t->name && t->dtype != dtype) t++;

@@ -10,19 +10,32 @@
 /* Written to files, read from them; a file of a higher number is refused. */
 static const char format_key[] = "kith.format", format_version[] = "1";
 
-static kith_status read_heads(const kith_tensors *tensors, const kith_model_options *given,
-                              ki_net_options *options, kith_error *err) {
+/* A file that says what a model is. */
+typedef struct source {
+    const kith_tensors *tensors;
+    const char *prefix; /* of the tensors' names */
+} source;
+
+/* The tensor, when there is one. */
+static bool find(const source *from, const char *name, kith_array *ret_view) {
+    char full[160];
+    const int n = snprintf(full, sizeof full, "%s%s", from->prefix, name);
+    return n > 0 && (size_t)n < sizeof full &&
+           kith_tensors_get(from->tensors, full, ret_view, NULL) == KITH_OK;
+}
+
+static kith_status read_heads(const source *from, const kith_model_options *given, ki_net_options *options,
+                              kith_error *err) {
     const ki_backbone *backbone = NULL;
     KI_TRY(ki_backbone_find(options->backbone, &backbone, err));
     char name[80];
     kith_array view;
-    if (given->embedding == 0 && kith_tensors_get(tensors, "embedding.weight", &view, NULL) == KITH_OK &&
-        view.n_dims >= 2)
+    if (given->embedding == 0 && find(from, "embedding.weight", &view) && view.n_dims >= 2)
         options->embedding = view.dim[view.n_dims - 2];
-    if (options->embedding > 0 && kith_tensors_get(tensors, "embedding.weight", &view, NULL) == KITH_OK)
-        options->no_embedding_bias = kith_tensors_get(tensors, "embedding.bias", &view, NULL) != KITH_OK;
+    if (options->embedding > 0 && find(from, "embedding.weight", &view))
+        options->no_embedding_bias = !find(from, "embedding.bias", &view);
     snprintf(name, sizeof name, "%s.weight", backbone->classifier);
-    if (given->classes == 0 && kith_tensors_get(tensors, name, &view, NULL) == KITH_OK && view.n_dims >= 2)
+    if (given->classes == 0 && find(from, name, &view) && view.n_dims >= 2)
         options->classes = view.dim[view.n_dims - 2];
     return KITH_OK;
 }
@@ -54,8 +67,9 @@ static kith_status read_format(const kith_tensors *tensors, kith_error *err) {
 }
 
 /* The file's word where the options are silent; a backbone given twice must agree. */
-static kith_status merge_options(const kith_tensors *tensors, const kith_model_options *given,
-                                 ki_arena *arena, ki_net_options *options, kith_error *err) {
+static kith_status merge_options(const source *from, const kith_model_options *given, ki_arena *arena,
+                                 ki_net_options *options, kith_error *err) {
+    const kith_tensors *tensors = from->tensors;
     KI_TRY(read_format(tensors, err));
     const char *backbone = kith_tensors_metadata(tensors, "kith.backbone");
     if (!options->backbone) options->backbone = backbone;
@@ -72,7 +86,7 @@ static kith_status merge_options(const kith_tensors *tensors, const kith_model_o
     const char *pool = kith_tensors_metadata(tensors, "kith.pool");
     if (pool && !given->pool) KI_TRY(ki_global_pool_parse(pool, &options->pool, err));
     KI_TRY(read_input(tensors, options, err));
-    return read_heads(tensors, given, options, err);
+    return read_heads(from, given, options, err);
 }
 
 static kith_status read_preprocess(const kith_tensors *tensors, ki_net *net, kith_error *err) {
@@ -107,8 +121,9 @@ static kith_status read_preprocess(const kith_tensors *tensors, ki_net *net, kit
     return KITH_OK;
 }
 
-static kith_status open_checked(const kith_model_options *given, const kith_tensors *tensors, ki_arena *arena,
-                                ki_backend *backend, ki_net *net, ki_params **ret_params, kith_error *err) {
+/* The net, with parameters at their first values. `from` may be NULL. */
+static kith_status build(const kith_model_options *given, const source *from, ki_arena *arena,
+                         ki_backend *backend, ki_net *net, ki_params **ret_params, kith_error *err) {
     ki_net_options options = {.backbone = given->backbone,
                               .c = given->channels,
                               .h = given->height,
@@ -117,31 +132,26 @@ static kith_status open_checked(const kith_model_options *given, const kith_tens
                               .no_embedding_bias = given->no_embedding_bias,
                               .classes = given->classes == KITH_NONE ? 0 : given->classes};
     if (given->pool) KI_TRY(ki_global_pool_parse(given->pool, &options.pool, err));
-    if (tensors)
-        KI_TRY(merge_options(tensors, given, arena, &options, err));
+    if (from)
+        KI_TRY(merge_options(from, given, arena, &options, err));
     else
         KI_TRY(ki_settings_parse(arena, given->settings, NULL, &options.settings, err));
     if (!options.backbone) return ki_fail(err, KITH_EINVAL, "neither a backbone nor a weights file is named");
     KI_TRY(ki_net_init(&options, net, err));
-    if (tensors) KI_TRY(read_preprocess(tensors, net, err));
+    if (from) KI_TRY(read_preprocess(from->tensors, net, err));
     KI_TRY(ki_params_new(net->graph, backend, ret_params, err));
-    KI_TRY(ki_params_init(*ret_params, given->seed, err));
-    return tensors ? ki_weights_import(tensors, net, *ret_params, err) : KITH_OK;
+    return ki_params_init(*ret_params, given->seed, err);
 }
 
-kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,
-                               ki_params **ret_params, kith_error *err) {
+/* `from` may be NULL; its tensors become the parameters' values when `reads`. */
+static kith_status open_from(const kith_model_options *options, const source *from, bool reads,
+                             ki_backend *backend, ki_net *ret_net, ki_params **ret_params, kith_error *err) {
     kith_status status;
-    kith_tensors *tensors = NULL;
     ki_arena arena = {0};
     ki_net net = {0};
     ki_params *params = NULL;
-    if (options->weights) KI_CHECK(kith_tensors_open(options->weights, &tensors, err));
-    status = open_checked(options, tensors, &arena, backend, &net, &params, err);
-    if (status != KITH_OK) {
-        if (options->weights) ki_prefix(err, status, "%s", options->weights);
-        goto done;
-    }
+    KI_CHECK(build(options, from, &arena, backend, &net, &params, err));
+    if (reads) KI_CHECK(ki_weights_import(from->tensors, &net, params, err));
     *ret_net = net;
     *ret_params = params;
     net.graph = NULL;
@@ -150,8 +160,30 @@ done:
     ki_params_free(params);
     ki_graph_free(net.graph);
     ki_arena_release(&arena);
+    return status;
+}
+
+kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,
+                               ki_params **ret_params, kith_error *err) {
+    if (!options->weights) return open_from(options, NULL, false, backend, ret_net, ret_params, err);
+    kith_tensors *tensors = NULL;
+    KI_TRY(kith_tensors_open(options->weights, &tensors, err));
+    const source from = {.tensors = tensors, .prefix = ""};
+    const kith_status status = open_from(options, &from, true, backend, ret_net, ret_params, err);
+    if (status != KITH_OK) ki_prefix(err, status, "%s", options->weights);
     kith_tensors_free(tensors);
     return status;
+}
+
+kith_status ki_model_file_describe(const kith_model_options *options, const kith_tensors *tensors,
+                                   const char *prefix, ki_backend *backend, ki_net *ret_net,
+                                   ki_params **ret_params, kith_error *err) {
+    const source from = {.tensors = tensors, .prefix = prefix};
+    return open_from(options, &from, false, backend, ret_net, ret_params, err);
+}
+
+bool ki_model_file_has_metadata(const kith_tensors *tensors) {
+    return kith_tensors_metadata(tensors, "kith.backbone") != NULL;
 }
 
 kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err) {

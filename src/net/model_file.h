@@ -12,6 +12,14 @@
 kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,
                                ki_params **ret_params, kith_error *err);
 
+/* The same from a file that is open and holds more than a model (a checkpoint), with the model's metadata and its
+ * tensors under names that begin with `prefix`. The parameters are made, not read. */
+kith_status ki_model_file_describe(const kith_model_options *options, const kith_tensors *tensors,
+                                   const char *prefix, ki_backend *backend, ki_net *ret_net,
+                                   ki_params **ret_params, kith_error *err);
+/* Does the file have a model's metadata? */
+bool ki_model_file_has_metadata(const kith_tensors *tensors);
+
 kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err);
 
 #endif

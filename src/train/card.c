@@ -229,7 +229,7 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
     return status;
 }
 
-/* ---- reading a finished run's card ---- */
+/* ---- reading them back ---- */
 
 static double real_at(const ki_value *map, const char *key) {
     double value = NAN;
@@ -243,6 +243,35 @@ static int64_t int_at(const ki_value *map, const char *key) {
     const ki_value *v = ki_value_get(map, key);
     if (v && v->kind == KI_VALUE_SCALAR) ki_parse_int64(v->text, &value);
     return value;
+}
+
+/* The hash under the key; "" when there is none. */
+static void hash_at(const ki_value *map, const char *key, char ret[65]) {
+    const ki_value *v = ki_value_get(map, key);
+    snprintf(ret, 65, "%s", v && v->kind == KI_VALUE_SCALAR ? v->text : "");
+}
+
+kith_status ki_train_read_run(const char *folder, ki_beginning *ret, kith_error *err) {
+    kith_status status;
+    ki_arena arena = {0};
+    ki_value *root = NULL;
+    ki_path path;
+    KI_CHECK(ki_path_print(&path, err, "%s/run.json", folder));
+    KI_CHECK(ki_json_read(path.s, &arena, &root, err));
+    ki_beginning o = {.n_train = int_at(root, "n_train_images"),
+                      .n_validation = int_at(root, "n_validation_images"),
+                      .n_test = int_at(root, "n_test_images")};
+    hash_at(root, "data_sha256", o.data_hash);
+    hash_at(root, "weights_sha256", o.weights_hash);
+    if (!*o.data_hash) {
+        status =
+            ki_fail(err, KITH_EFORMAT, "%s does not say which data the run began with (data_sha256)", path.s);
+        goto done;
+    }
+    *ret = o;
+done:
+    ki_arena_release(&arena);
+    return status;
 }
 
 static ki_scores scores_at(const ki_value *root, const char *key, const ki_recipe *r) {

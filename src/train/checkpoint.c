@@ -3,8 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char format_key[] = "kith.checkpoint", format_version[] = "3",
-                  recipe_key[] = "kith.recipe_sha256";
+#include "io/tensors.h"
+#include "net/model_file.h"
+
+/* Format 3, of kith 0.1, had no checksum and no word of the network. */
+static const char format_key[] = "kith.checkpoint", format_version[] = "4", format_unsealed[] = "3",
+                  recipe_key[] = "kith.recipe_sha256", seal_key[] = "kith.checksum";
 
 /* The standing as two lists of numbers, both ways by the same walk. */
 enum { MOST_COUNTS = 64, MOST_REALS = 7 * (KITH_MOST_K + 4) + 3 };
@@ -84,8 +88,8 @@ static void walk(numbers *n, ki_standing *s) {
     walk_scores(n, &s->best_test);
 }
 
-kith_status ki_checkpoint_save(const char *path, ki_learner *learner, const ki_standing *standing,
-                               const char *recipe_hash, kith_error *err) {
+kith_status ki_checkpoint_save(const char *path, ki_learner *learner, const ki_net *net,
+                               const ki_standing *standing, const char *recipe_hash, kith_error *err) {
     kith_status status;
     kith_tensors_writer *writer = NULL;
     ki_standing copy = *standing;
@@ -102,6 +106,8 @@ kith_status ki_checkpoint_save(const char *path, ki_learner *learner, const ki_s
     KI_CHECK(kith_tensors_writer_metadata(writer, format_key, format_version, err));
     KI_CHECK(kith_tensors_writer_metadata(writer, recipe_key, recipe_hash, err));
     KI_CHECK(kith_tensors_writer_metadata(writer, "kith.step", step, err));
+    KI_CHECK(ki_model_metadata_write(net, writer, err));
+    KI_CHECK(ki_tensors_writer_seal(writer, seal_key, err));
     KI_CHECK(kith_tensors_writer_save(writer, path, err));
 done:
     kith_tensors_writer_free(writer);
@@ -130,29 +136,45 @@ static kith_status read_standing(const kith_tensors *tensors, ki_standing *ret, 
     return KITH_OK;
 }
 
-static kith_status load(const kith_tensors *tensors, ki_learner *learner, ki_standing *ret,
-                        const char *recipe_hash, kith_error *err) {
+/* A seal that does not hold comes first: then nothing else in the file can be believed, its format neither. */
+static kith_status check(const kith_tensors *tensors, const char *recipe_hash, kith_error *err) {
     const char *version = kith_tensors_metadata(tensors, format_key);
     const char *hash = kith_tensors_metadata(tensors, recipe_key);
+    const ki_seal seal = ki_tensors_seal(tensors, seal_key);
+    if (seal == KI_SEAL_BROKEN)
+        return ki_fail(err, KITH_EFORMAT, "its checksum is wrong: bytes have changed since it was written");
     if (!version || !hash) return ki_fail(err, KITH_EFORMAT, "this is no checkpoint of kith train");
-    if (strcmp(version, format_version) != 0)
-        return ki_fail(err, KITH_EFORMAT, "a checkpoint of format %.20s; wanted %s", version, format_version);
+    const bool is_ours = strcmp(version, format_version) == 0;
+    if (is_ours && seal == KI_SEAL_NONE) return ki_fail(err, KITH_EFORMAT, "its checksum is missing");
+    if (!is_ours && strcmp(version, format_unsealed) != 0) {
+        ki_fail(err, KITH_EUNSUPPORTED, "a checkpoint of format %.20s; this kith reads %s and %s", version,
+                format_unsealed, format_version);
+        return ki_hint(err, KITH_EUNSUPPORTED, "use the kith that wrote it, or a newer one");
+    }
     if (strcmp(hash, recipe_hash) != 0)
         return ki_fail(err, KITH_EFORMAT, "the checkpoint belongs to another recipe");
-    KI_TRY(read_standing(tensors, ret, err));
-    return ki_learner_load(learner, tensors, err);
+    return KITH_OK;
 }
 
-kith_status ki_checkpoint_load(const char *path, ki_learner *learner, ki_standing *ret_standing,
-                               const char *recipe_hash, kith_error *err) {
-    kith_tensors *tensors = NULL;
-    kith_status status = kith_tensors_open(path, &tensors, err);
-    if (status == KITH_OK) {
-        status = load(tensors, learner, ret_standing, recipe_hash, err);
-        if (status != KITH_OK) ki_prefix(err, status, "%s", path);
+kith_status ki_checkpoint_open(const char *path, const char *recipe_hash, ki_checkpoint *ret,
+                               kith_error *err) {
+    ki_checkpoint c = {0};
+    KI_TRY(kith_tensors_open(path, &c.tensors, err));
+    kith_status status = check(c.tensors, recipe_hash, err);
+    if (status == KITH_OK) status = read_standing(c.tensors, &c.at, err);
+    if (status != KITH_OK) {
+        ki_checkpoint_release(&c);
+        return ki_prefix(err, status, "%s", path);
     }
-    if (status != KITH_OK && status != KITH_ENOMEM)
-        ki_hint(err, status, "remove the file to go on from the checkpoint before it");
-    kith_tensors_free(tensors);
-    return status;
+    *ret = c;
+    return KITH_OK;
+}
+
+void ki_checkpoint_release(ki_checkpoint *checkpoint) {
+    kith_tensors_free(checkpoint->tensors);
+    *checkpoint = (ki_checkpoint){0};
+}
+
+kith_status ki_checkpoint_restore(const ki_checkpoint *checkpoint, ki_learner *learner, kith_error *err) {
+    return ki_learner_load(learner, checkpoint->tensors, err);
 }

@@ -1,7 +1,7 @@
 /* Checkpoints: everything a run needs to go on to the same bits, in one safetensors file.
  *
  * Tensors "model/…", "objective/…", "optim/…" are the learner's; "run/…" and the metadata say where the run
- * stands. Random numbers are functions of (seed, step), so the step is their position. */
+ * stands, what the network is (net/model_file.h) and what the checksum of all that is. Random numbers are functions of (seed, step), so the step is their position. */
 #ifndef KI_CHECKPOINT_H
 #define KI_CHECKPOINT_H
 
@@ -32,12 +32,27 @@ typedef struct ki_standing {
     ki_scores best_test; /* the best R@1 on the test classes, where they are watched: never chosen by */
 } ki_standing;
 
-/* `recipe_hash` tells runs apart: 64 hex digits. The file is complete or as it was. */
-kith_status ki_checkpoint_save(const char *path, ki_learner *learner, const ki_standing *standing,
-                               const char *recipe_hash, kith_error *err);
-/* KITH_EFORMAT, with the path and in one line, for a file that is cut short, is no checkpoint, or belongs to
- * another recipe. */
-kith_status ki_checkpoint_load(const char *path, ki_learner *learner, ki_standing *ret_standing,
-                               const char *recipe_hash, kith_error *err);
+/* `recipe_hash` tells runs apart: 64 hex digits. `net` is the learner's: its metadata go along, so that the weights
+ * file the run began with is not needed again. The file is complete or as it was. */
+kith_status ki_checkpoint_save(const char *path, ki_learner *learner, const ki_net *net,
+                               const ki_standing *standing, const char *recipe_hash, kith_error *err);
+
+/* A checkpoint that was read and found sound; {0} is none. */
+typedef struct ki_checkpoint {
+    kith_tensors *tensors;
+    ki_standing at;
+} ki_checkpoint;
+
+/* Every byte is looked at (io/tensors.h, seals). KITH_EFORMAT, with the path and in one line, for a file that is cut
+ * short, was changed, is no checkpoint, or belongs to another recipe; KITH_EUNSUPPORTED for one of a newer
+ * kith. Checkpoints of kith 0.1 have no checksum and are taken as they are. */
+kith_status ki_checkpoint_open(const char *path, const char *recipe_hash, ki_checkpoint *ret_checkpoint,
+                               kith_error *err);
+void ki_checkpoint_release(ki_checkpoint *checkpoint); /* fine on a zeroed struct */
+/* After a failure the learner must not be used further. */
+kith_status ki_checkpoint_restore(const ki_checkpoint *checkpoint, ki_learner *learner, kith_error *err);
+
+/* Of the tensors' names that make the model. */
+#define KI_CHECKPOINT_MODEL "model/"
 
 #endif

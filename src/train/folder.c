@@ -64,6 +64,17 @@ static kith_status take_lock(ki_folder *folder, kith_error *err) {
     return ki_hint(err, KITH_EIO, "wait for it, stop it, or name another folder with --out");
 }
 
+/* Whoever made them no longer works here. */
+static kith_status clear_half_written(const ki_folder *folder, kith_error *err) {
+    static const char *const subs[] = {".", "checkpoints", "test"};
+    for (size_t i = 0; i < sizeof subs / sizeof subs[0]; i++) {
+        ki_path path;
+        KI_TRY(ki_folder_at(folder, &path, err, "%s", subs[i]));
+        ki_atomic_clear(path.s, "");
+    }
+    return KITH_OK;
+}
+
 kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *err) {
     ki_folder folder = {.lock = -1};
     ki_path sub;
@@ -78,8 +89,7 @@ kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *
     KI_CHECK(take_lock(&folder, err));
     KI_CHECK(ki_folder_at(&folder, &sub, err, "checkpoints"));
     KI_CHECK(make_folder(sub.s, err));
-    ki_atomic_clear(path, ""); /* whoever made them no longer works here */
-    ki_atomic_clear(sub.s, "");
+    KI_CHECK(clear_half_written(&folder, err));
     *ret_folder = folder;
     folder = (ki_folder){.lock = -1};
 done:
@@ -113,7 +123,8 @@ static int64_t step_of(const char *name) {
     return step;
 }
 
-kith_status ki_folder_last_checkpoint(const ki_folder *folder, int64_t *ret_step, kith_error *err) {
+kith_status ki_folder_checkpoint_before(const ki_folder *folder, int64_t before, int64_t *ret_step,
+                                        kith_error *err) {
     ki_path path;
     KI_TRY(ki_folder_at(folder, &path, err, "checkpoints"));
     DIR *dir = opendir(path.s);
@@ -121,35 +132,19 @@ kith_status ki_folder_last_checkpoint(const ki_folder *folder, int64_t *ret_step
     int64_t last = -1;
     for (const struct dirent *entry; (entry = readdir(dir));) {
         const int64_t step = step_of(entry->d_name);
-        if (step > last) last = step;
+        if (step > last && step < before) last = step;
     }
     closedir(dir);
     *ret_step = last;
     return KITH_OK;
 }
 
-/* The newest one below `below`. */
-static int64_t newest_below(const char *folder, int64_t below) {
-    DIR *dir = opendir(folder);
-    int64_t last = -1;
-    if (!dir) return last;
-    for (const struct dirent *entry; (entry = readdir(dir));) {
-        const int64_t step = step_of(entry->d_name);
-        if (step > last && step < below) last = step;
-    }
-    closedir(dir);
-    return last;
-}
-
 void ki_folder_drop_checkpoints(const ki_folder *folder, int64_t keep) {
-    ki_path path;
-    if (ki_folder_at(folder, &path, NULL, "checkpoints") != KITH_OK) return;
     int64_t step = INT64_MAX;
-    for (int64_t i = 0; step >= 0; i++) {
-        step = newest_below(path.s, step);
+    for (int64_t i = 0;; i++) {
         ki_path file;
-        if (step >= 0 && i >= keep &&
-            ki_folder_at(folder, &file, NULL, KI_CHECKPOINT_NAME, (long long)step) == KITH_OK)
+        if (ki_folder_checkpoint_before(folder, step, &step, NULL) != KITH_OK || step < 0) return;
+        if (i >= keep && ki_folder_at(folder, &file, NULL, KI_CHECKPOINT_NAME, (long long)step) == KITH_OK)
             unlink(file.s);
     }
 }

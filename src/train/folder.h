@@ -30,9 +30,12 @@ bool ki_folder_has(const ki_folder *folder, const char *name);
 /* mkdir -p */
 kith_status ki_make_folders(const char *path, kith_error *err);
 
-/* Checkpoints by their step: the newest, -1 when there is none; all but the newest `keep` removed. */
-kith_status ki_folder_last_checkpoint(const ki_folder *folder, int64_t *ret_step, kith_error *err);
+/* Checkpoints by their step: the newest below `before`, -1 when there is none; all but the newest `keep` removed. */
+kith_status ki_folder_checkpoint_before(const ki_folder *folder, int64_t before, int64_t *ret_step,
+                                        kith_error *err);
 void ki_folder_drop_checkpoints(const ki_folder *folder, int64_t keep);
 #define KI_CHECKPOINT_NAME "checkpoints/step-%08lld.safetensors"
+/* The images the run began with (ki_dataset_list_write). */
+#define KI_DATA_LIST "data.csv"
 
 #endif

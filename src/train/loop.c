@@ -123,7 +123,7 @@ static kith_status warn_of_few_classes(ki_train_state *run, kith_error *err) {
         "more with data.validation, or set eval.select=last");
 }
 
-/* The cpu's kernels share their sums out among threads: with another number of them they round otherwise. */
+/* oneDNN's convolutions and batch norms may sum per thread: with another number of threads they round otherwise. */
 static kith_status note_threads(ki_train_state *run, kith_error *err) {
     const int64_t before = run->at.n_threads;
     run->at.n_threads = ki_threads();

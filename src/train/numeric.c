@@ -80,9 +80,15 @@ kith_status ki_train_fail_numeric(ki_train_state *run, int64_t step, const char 
     ki_free(images);
     ki_fail(err, KITH_ENUMERIC, "step %lld: %s; the batch: %s (all %lld in log.jsonl)", (long long)step + 1,
             why, names, (long long)n);
-    if (run->saved_step >= 0)
+    /* Not by memory: the disk may have changed its mind since. */
+    ki_checkpoint good = {0};
+    int64_t good_step = -1;
+    const bool is_sound =
+        ki_train_find_checkpoint(run, &good, &good_step, &ignored) == KITH_OK && good_step >= 0;
+    ki_checkpoint_release(&good);
+    if (is_sound)
         return ki_hint(err, KITH_ENUMERIC,
                        "lower optim.lr or set optim.clip; the checkpoint of step %lld is still good",
-                       (long long)run->saved_step);
+                       (long long)good_step);
     return ki_hint(err, KITH_ENUMERIC, "lower optim.lr or set optim.clip, and begin again");
 }

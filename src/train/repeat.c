@@ -49,6 +49,7 @@ typedef struct repeat {
     const ki_repeat_options *options;
     ki_train_result *result; /* [n_runs], in order */
     int n_runs, n_done;
+    ki_path first; /* folder of the first run, once there is one */
 } repeat;
 
 static kith_status run_one(repeat *r, const ki_recipe *recipe, const char *folder, kith_error *err) {
@@ -56,13 +57,15 @@ static kith_status run_one(repeat *r, const ki_recipe *recipe, const char *folde
     const ki_train_options options = {.recipe = recipe,
                                       .folder = folder,
                                       .resume = o->resume,
+                                      .sibling = r->n_done > 0 ? r->first.s : NULL,
+                                      .folds_differ = o->recipe->folds > 1,
                                       .command = o->command,
                                       .run_number = r->n_done + 1,
                                       .n_runs = r->n_runs,
                                       .notify = o->notify,
                                       .user = o->user};
     KI_TRY(ki_train(&options, &r->result[r->n_done], err));
-    r->n_done++;
+    if (r->n_done++ == 0) KI_TRY(ki_path_print(&r->first, err, "%s", folder));
     return o->finished ? o->finished(o->finished_user, folder, err) : KITH_OK;
 }
 

@@ -12,6 +12,8 @@ typedef struct ki_train_options {
     const ki_recipe *recipe; /* folds and seeds 1 */
     const char *folder;
     bool resume;
+    const char *sibling;    /* folder of another run whose data this one must have too; NULL: none */
+    bool folds_differ;      /* … but for which training classes are held out */
     const char *command;    /* may be NULL */
     int run_number, n_runs; /* from 1 */
     kith_train_fn notify;   /* may be NULL */
@@ -63,10 +65,20 @@ typedef struct ki_recent {
     int64_t *n, *step;
 } ki_recent;
 
+/* What run.json says of a run's beginning. */
+typedef struct ki_beginning {
+    char data_hash[65], weights_hash[65];  /* "": no weights */
+    int64_t n_train, n_validation, n_test; /* images */
+} ki_beginning;
+
 typedef struct ki_train_state {
     const ki_train_options *options;
     const ki_recipe *recipe;
     ki_folder folder;
+    bool has_begun;         /* before this process; then */
+    ki_beginning beginning; /* … its run.json, */
+    ki_checkpoint from;     /* … until it is restored, what to go on from, if there is any, */
+    int64_t from_step;      /* … and its file's step */
     char recipe_hash[65], data_hash[65], weights_hash[65];
 
     kith_dataset *set;
@@ -128,6 +140,20 @@ void ki_train_release(ki_train_state *run);
 kith_status ki_train_make_sampler(ki_train_state *run, ki_sampler **ret_sampler, kith_error *err);
 kith_status ki_train_save(ki_train_state *run, kith_error *err);
 
+/* resume.c. The folder is new, or holds this very run. */
+kith_status ki_train_check_folder(ki_train_state *run, kith_error *err);
+/* The newest sound checkpoint and the step in its name; -1 when there is none at all, an error when none of those
+ * there is sound. */
+kith_status ki_train_find_checkpoint(const ki_train_state *run, ki_checkpoint *ret_checkpoint,
+                                     int64_t *ret_step, kith_error *err);
+/* Refuse data that is not what the run, or its sibling, began with, and say what changed. */
+kith_status ki_train_check_data(ki_train_state *run, kith_error *err);
+/* Hash the weights file, and refuse one that is not what the run began with. One that is gone is not needed, where
+ * there is a checkpoint. */
+kith_status ki_train_check_weights(ki_train_state *run, bool *ret_are_there, kith_error *err);
+/* Go on from run->from; damaged checkpoints that are newer are set aside, with a warning. */
+kith_status ki_train_restore(ki_train_state *run, kith_error *err);
+
 /* loop.c: steps until the end, a stop or a failure. */
 kith_status ki_train_loop(ki_train_state *run, kith_error *err);
 
@@ -152,6 +178,7 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
 kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err);
 /* card.c */
 kith_status ki_train_write_run(const ki_train_state *run, kith_error *err);
+kith_status ki_train_read_run(const char *folder, ki_beginning *ret_beginning, kith_error *err);
 kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
                                   const kith_intervals *intervals, kith_error *err);
 kith_status ki_train_read_result(const char *folder, const ki_recipe *recipe, ki_train_result *ret_result,

@@ -68,24 +68,6 @@ done:
     return status;
 }
 
-/* Paths below the root, labels and splits: what the run sees of the data. */
-static void hash_data(ki_train_state *run) {
-    kith_hash hash = {0};
-    const char *root = run->set->root;
-    const size_t n_root = strlen(root);
-    for (size_t i = 0; i < run->set->n_items; i++) {
-        const ki_item *item = &run->set->item[i];
-        const char *path = strncmp(item->path, root, n_root) == 0 ? item->path + n_root : item->path;
-        const uint32_t label = (uint32_t)item->label;
-        const unsigned char tail[5] = {(unsigned char)label, (unsigned char)(label >> 8),
-                                       (unsigned char)(label >> 16), (unsigned char)(label >> 24),
-                                       (unsigned char)item->split};
-        kith_hash_add(&hash, path, strlen(path) + 1);
-        kith_hash_add(&hash, tail, sizeof tail);
-    }
-    kith_hash_finish(&hash, run->data_hash);
-}
-
 static kith_status open_data(ki_train_state *run, kith_error *err) {
     KI_TRY(ki_data_open(run->recipe->data, &run->set, err));
     KI_TRY(select_split(run, KITH_SPLIT_TRAIN, &run->train, err));
@@ -93,7 +75,7 @@ static kith_status open_data(ki_train_state *run, kith_error *err) {
     if (run->recipe->eval.test) KI_TRY(select_split(run, KITH_SPLIT_TEST, &run->test, err));
     KI_TRY(number_classes(run, err));
     KI_TRY(select_seen(run, err));
-    hash_data(run);
+    kith_dataset_hash(run->set, -1, run->data_hash);
     run->selection = (ki_select)run->recipe->eval.select;
     if (run->selection == KI_SELECT_VALIDATION && run->validation.n == 0) run->selection = KI_SELECT_LAST;
     if (run->selection == KI_SELECT_TEST && run->test.n == 0)
@@ -132,8 +114,10 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
         .precision = (ki_precision)r->precision, .tf32 = r->tf32, .deterministic = r->deterministic};
     KI_TRY(ki_backend_open(r->device, &backend, &run->backend, err));
     KI_TRY(settings_text(r->model.settings, settings, sizeof settings, err));
+    bool has_weights = false;
+    KI_TRY(ki_train_check_weights(run, &has_weights, err));
     const kith_model_options model = {.backbone = *r->model.backbone ? r->model.backbone : NULL,
-                                      .weights = *r->model.weights ? r->model.weights : NULL,
+                                      .weights = has_weights ? r->model.weights : NULL,
                                       .seed = (uint64_t)r->seed,
                                       .settings = settings,
                                       .channels = r->train.channels,
@@ -143,8 +127,12 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
                                       .embedding = r->model.embedding,
                                       .no_embedding_bias = !r->model.embedding_bias,
                                       .classes = KITH_NONE};
-    KI_TRY(ki_model_file_open(&model, run->backend, &run->net, &run->params, err));
-    if (model.weights) KI_TRY(kith_file_hash(model.weights, run->weights_hash, err));
+    /* A checkpoint knows the network; those of kith 0.1 did not. */
+    if (run->from.tensors && ki_model_file_has_metadata(run->from.tensors))
+        KI_TRY(ki_model_file_describe(&model, run->from.tensors, KI_CHECKPOINT_MODEL, run->backend, &run->net,
+                                      &run->params, err));
+    else
+        KI_TRY(ki_model_file_open(&model, run->backend, &run->net, &run->params, err));
     run->train_transform = r->train;
     run->test_transform = r->test;
     take_preprocess(&run->train_transform, &run->net);
@@ -271,28 +259,13 @@ static kith_status write_text(const ki_train_state *run, const char *name, const
     return ki_file_write(path.s, text, strlen(text), err);
 }
 
-/* The folder is new, or holds this very run. */
-static kith_status check_folder(ki_train_state *run, kith_error *err) {
-    if (!ki_folder_has(&run->folder, "recipe.yaml")) return KITH_OK;
-    if (!run->options->resume) {
-        ki_fail(err, KITH_EINVAL, "%s already holds a run", run->folder.path);
-        return ki_hint(err, KITH_EINVAL, "--resume goes on with it; another --out begins a new one");
-    }
-    ki_path path;
-    ki_recipe *there = NULL;
-    KI_TRY(ki_folder_at(&run->folder, &path, err, "recipe.yaml"));
-    const ki_recipe_source source = {.path = path.s};
-    kith_status status = ki_recipe_read(&source, &there, err);
-    if (status == KITH_OK) status = ki_recipe_same(there, run->recipe, run->folder.path, err);
-    ki_recipe_free(there);
-    return status;
-}
-
 static kith_status begin(ki_train_state *run, kith_error *err) {
     ki_path path;
     run->started = (int64_t)time(NULL);
     KI_TRY(ki_folder_at(&run->folder, &path, err, "split.csv"));
     KI_TRY(kith_dataset_split_write(run->set, path.s, err));
+    KI_TRY(ki_folder_at(&run->folder, &path, err, KI_DATA_LIST));
+    KI_TRY(ki_dataset_list_write(run->set, path.s, err));
     KI_TRY(ki_train_write_run(run, err));
     KI_TRY(write_text(run, "recipe.yaml", run->recipe->text, err));
     return start_terms(run, err);
@@ -304,31 +277,21 @@ static void hash_text(const char *text, char ret[65]) {
     kith_hash_finish(&hash, ret);
 }
 
-static kith_status restore(ki_train_state *run, int64_t step, kith_error *err) {
-    ki_path path;
-    KI_TRY(ki_folder_at(&run->folder, &path, err, KI_CHECKPOINT_NAME, (long long)step));
-    KI_TRY(ki_checkpoint_load(path.s, run->learner, &run->at, run->recipe_hash, err));
-    run->saved_step = run->at.step;
-    run->saved_eval = run->at.last_eval;
-    run->wall_seconds = run->at.wall_seconds;
-    return KITH_OK;
-}
-
 kith_status ki_train_setup(ki_train_state *run, kith_error *err) {
     kith_status status;
     ki_sampler *sampler = NULL;
-    int64_t last = -1;
     hash_text(ki_recipe_identity(run->recipe), run->recipe_hash);
-    KI_CHECK(check_folder(run, err));
-    KI_CHECK(ki_folder_last_checkpoint(&run->folder, &last, err));
+    KI_CHECK(ki_train_check_folder(run, err));
+    KI_CHECK(ki_train_find_checkpoint(run, &run->from, &run->from_step, err));
     KI_CHECK(open_data(run, err));
+    KI_CHECK(ki_train_check_data(run, err));
     KI_CHECK(open_network(run, err));
     run->batch = ki_sampler_batch_size(&run->recipe->batch);
     KI_CHECK(ki_train_make_sampler(run, &sampler, err));
     count_steps(run);
     KI_CHECK(make_learner(run, err));
-    if (last >= 0) {
-        KI_CHECK(restore(run, last, err));
+    if (run->from.tensors) {
+        KI_CHECK(ki_train_restore(run, err));
         KI_CHECK(ki_sampler_restore(sampler, &run->at.sampler, err));
     } else {
         run->at.sampler = ki_sampler_save(sampler);
@@ -344,6 +307,7 @@ done:
 }
 
 void ki_train_release(ki_train_state *run) {
+    ki_checkpoint_release(&run->from);
     ki_loader_free(run->loader);
     ki_record_close(run->record);
     ki_judge_free(run->judge);
@@ -370,7 +334,7 @@ kith_status ki_train_save(ki_train_state *run, kith_error *err) {
     KI_TRY(ki_record_sync(run->record, &run->at.log_bytes, err));
     run->at.wall_seconds = ki_train_wall(run);
     KI_TRY(ki_folder_at(&run->folder, &path, err, KI_CHECKPOINT_NAME, (long long)run->at.step));
-    KI_TRY(ki_checkpoint_save(path.s, run->learner, &run->at, run->recipe_hash, err));
+    KI_TRY(ki_checkpoint_save(path.s, run->learner, &run->net, &run->at, run->recipe_hash, err));
     run->saved_step = run->at.step;
     run->saved_eval = run->at.last_eval;
     ki_folder_drop_checkpoints(&run->folder, run->recipe->checkpoint_keep);

@@ -228,6 +228,57 @@ static void test_allocation_failures(void **state) {
     assert_int_equal(after.live_bytes, before.live_bytes);
 }
 
+/* ---- seals ---- */
+
+static kith_status seal_file(const char *path, bool reversed, kith_error *err) {
+    static const float x[3] = {1, 2, 3};
+    static const int64_t y[2] = {4, 5};
+    const kith_array arrays[2] = {{KITH_F32, 1, {3}, (void *)(uintptr_t)x},
+                                  {KITH_I64, 1, {2}, (void *)(uintptr_t)y}};
+    static const char *const names[2] = {"x", "y"}, *const keys[2] = {"one", "two"};
+    kith_tensors_writer *writer = NULL;
+    kith_status status = kith_tensors_writer_new(&writer, err);
+    for (int i = 0; status == KITH_OK && i < 2; i++) {
+        const int k = reversed ? 1 - i : i;
+        status = kith_tensors_writer_add(writer, names[k], &arrays[k], err);
+        if (status == KITH_OK) status = kith_tensors_writer_metadata(writer, keys[k], "value", err);
+    }
+    if (status == KITH_OK) status = ki_tensors_writer_seal(writer, "seal", err);
+    if (status == KITH_OK) status = kith_tensors_writer_save(writer, path, err);
+    kith_tensors_writer_free(writer);
+    return status;
+}
+
+static void test_seals(void **state) {
+    (void)state;
+    kith_error err = {0};
+    char *bytes = NULL;
+    size_t n = 0;
+    for (int reversed = 0; reversed < 2; reversed++) {
+        kith_tensors *tensors = NULL;
+        assert_ok(seal_file(path_of("sealed"), reversed, &err), &err);
+        assert_ok(kith_tensors_open(path_of("sealed"), &tensors, &err), &err);
+        assert_int_equal(ki_tensors_seal(tensors, "seal"), KI_SEAL_GOOD);
+        assert_int_equal(ki_tensors_seal(tensors, "other"), KI_SEAL_NONE);
+        kith_tensors_free(tensors);
+    }
+    /* Any changed byte: the file is refused, or its seal is broken or gone. Blanks behind the header mean nothing. */
+    assert_ok(ki_file_read(path_of("sealed"), 1 << 20, &bytes, &n, &err), &err);
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] == ' ') continue;
+        for (int change = 1; change < 256; change++) {
+            kith_tensors *tensors = NULL;
+            bytes[i] = (char)(bytes[i] ^ change);
+            if (ki_tensors_parse(bytes, n, "changed", &tensors, NULL) == KITH_OK &&
+                ki_tensors_seal(tensors, "seal") == KI_SEAL_GOOD)
+                fail_msg("byte %zu of %zu, change %d", i, n, change);
+            kith_tensors_free(tensors);
+            bytes[i] = (char)(bytes[i] ^ change);
+        }
+    }
+    ki_free(bytes);
+}
+
 /* A real file by another writer: GoogLeNet's weights. */
 static void test_googlenet(void **state) {
     (void)state;
@@ -256,10 +307,15 @@ static void test_googlenet(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_same_calls_same_bytes),
-        cmocka_unit_test(test_nothing_inside),     cmocka_unit_test(test_places),
-        cmocka_unit_test(test_truncated_anywhere), cmocka_unit_test(test_unknown_name),
-        cmocka_unit_test(test_writer_refuses),     cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_same_calls_same_bytes),
+        cmocka_unit_test(test_nothing_inside),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_truncated_anywhere),
+        cmocka_unit_test(test_unknown_name),
+        cmocka_unit_test(test_writer_refuses),
+        cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_seals),
         cmocka_unit_test(test_googlenet),
     };
     return cmocka_run_group_tests_name("io/tensors", tests, NULL, NULL);

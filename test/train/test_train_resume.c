@@ -8,102 +8,9 @@
 #include <unistd.h>
 
 #include "core/rng.h"
-#include "kith/array.h"
-#include "kith/train.h"
-#include "train/tiny.h"
+#include "train/whole.h"
 
 static char output[TINY_OUTPUT];
-
-static const char *path_of(const char *out) {
-    static char path[4][4096];
-    static int next;
-    char *to = path[next++ % 4];
-    snprintf(to, sizeof path[0], "%s/%s", testing_folder(), out);
-    return to;
-}
-
-/* ---- in this process ---- */
-
-typedef struct stopper {
-    int64_t stop_at;           /* -1: never */
-    const char *chmod_at_stop; /* make this folder read-only then instead of stopping */
-} stopper;
-
-static int on_event(void *user, const kith_train_event *event) {
-    const stopper *s = user;
-    if (s->stop_at < 0 || event->step < s->stop_at) return 0;
-    if (!s->chmod_at_stop) return 1;
-    return chmod(s->chmod_at_stop, 0555) != 0;
-}
-
-static kith_status train(const char *out, bool resume, stopper s, const char *set, kith_error *err) {
-    const char *const sets[] = {set ? set : "seed=0"};
-    const kith_train_options options = {.recipe = tiny_make(),
-                                        .sets = sets,
-                                        .n_sets = 1,
-                                        .out = path_of(out),
-                                        .resume = resume,
-                                        .no_report = true,
-                                        .notify = on_event,
-                                        .user = &s};
-    return kith_train_run(&options, NULL, err);
-}
-
-static const stopper never = {.stop_at = -1};
-
-/* The run that nothing happens to. */
-static void make_whole(void) {
-    static bool is_made;
-    kith_error err;
-    if (is_made) return;
-    assert_ok(train("whole", false, never, NULL, &err), &err);
-    is_made = true;
-}
-
-/* Every tensor of the last checkpoint but the clock's, the model, and the test embeddings. */
-static void assert_same_end(const char *a, const char *b) {
-    char name[64] = "checkpoints/step-00000030.safetensors";
-    kith_tensors *x = NULL, *y = NULL;
-    kith_error err;
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", path_of(a), name);
-    assert_ok(kith_tensors_open(path, &x, &err), &err);
-    snprintf(path, sizeof path, "%s/%s", path_of(b), name);
-    assert_ok(kith_tensors_open(path, &y, &err), &err);
-    assert_int_equal(kith_tensors_count(x), kith_tensors_count(y));
-    for (int64_t i = 0; i < kith_tensors_count(x); i++) {
-        const char *tensor = kith_tensors_name(x, i);
-        kith_array p, q;
-        assert_ok(kith_tensors_get(x, tensor, &p, &err), &err);
-        assert_ok(kith_tensors_get(y, tensor, &q, &err), &err);
-        if (strncmp(tensor, "run/", 4) == 0) continue; /* seconds, and bytes of the log */
-        const size_t bytes = (size_t)kith_array_count(&p) * kith_dtype_bytes(p.dtype);
-        if (memcmp(p.data, q.data, bytes) != 0)
-            fail_msg("tensor %s of %s differs from that of %s", tensor, b, a);
-    }
-    kith_tensors_free(x);
-    kith_tensors_free(y);
-    tiny_assert_same(a, b, "model.safetensors");
-    tiny_assert_same(a, b, "best.safetensors");
-    tiny_assert_same(a, b, "test/embedding.npy");
-    tiny_assert_same(a, b, "split.csv");
-}
-
-/* log.jsonl without what clocks say. */
-static void assert_same_log(const char *a, const char *b) {
-    char command[512];
-    char *text[2];
-    const char *const outs[] = {a, b};
-    for (int i = 0; i < 2; i++) {
-        text[i] = malloc(TINY_OUTPUT);
-        snprintf(command, sizeof command, "sed -E 's/\"(img_per_s|seconds)\": [^,}]*//g' %s/log.jsonl",
-                 path_of(outs[i]));
-        assert_int_equal(0, testing_run(text[i], TINY_OUTPUT, "%s", command));
-    }
-    if (strcmp(text[0], text[1]) != 0) fail_msg("logs differ:\n%s---\n%s", text[0], text[1]);
-    free(text[0]);
-    free(text[1]);
-}
 
 static void test_stopped_anywhere(void **state) {
     (void)state;
@@ -148,26 +55,25 @@ static void test_a_finished_run_is_not_run_again(void **state) {
 
 /* ---- processes ---- */
 
-static pid_t start(const char *out, bool resume, const char *set) {
+/* With stdout and stderr going to `fd`. */
+static pid_t start_to(int fd, const char *out, const char *set, const char *more) {
+    const char *recipe = tiny_make();
     const pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid > 0) return pid;
-    const int null = open("/dev/null", O_WRONLY);
-    dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
-    const char *arguments[] = {testing_program(),
-                               "train",
-                               tiny_make(),
-                               "--out",
-                               path_of(out),
-                               "--no-report",
-                               "-q",
-                               "--set",
-                               set ? set : "seed=0",
-                               resume ? "--resume" : NULL,
-                               NULL};
+    dup2(fd, STDOUT_FILENO);
+    dup2(fd, STDERR_FILENO);
+    const char *arguments[] = {testing_program(), "train", recipe, "--out", path_of(out),
+                               "--no-report",     "--set", set,    more,    NULL};
     execv(arguments[0], (char *const *)(void *)arguments);
     _exit(127);
+}
+
+static pid_t start(const char *out, bool resume, const char *set) {
+    const int null = open("/dev/null", O_WRONLY);
+    const pid_t pid = start_to(null, out, set ? set : "seed=0", resume ? "--resume" : NULL);
+    close(null);
+    return pid;
 }
 
 static int finish(pid_t pid) {
@@ -225,12 +131,28 @@ static void test_killed_twenty_times(void **state) {
                                     path_of("killed"), path_of("killed")));
 }
 
+/* What a killed process leaves half-written goes, wherever in the run folder it lies. */
+static void test_half_written_files_go(void **state) {
+    (void)state;
+    kith_error err;
+    make_whole();
+    assert_int_equal(train("half", false, (stopper){.stop_at = 7}, NULL, &err), KITH_ECANCELED);
+    assert_int_equal(0,
+                     testing_run(output, sizeof output,
+                                 "cd %s && mkdir test && touch model.safetensors.tmp-1-0 "
+                                 "checkpoints/step-00000008.safetensors.tmp-1-0 test/embedding.npy.tmp-1-0",
+                                 path_of("half")));
+    assert_ok(train("half", true, never, NULL, &err), &err);
+    testing_run(output, sizeof output, "cd %s && find . -name '*.tmp-*'", path_of("half"));
+    assert_string_equal(output, "");
+}
+
 static void test_signals_finish_the_step_and_save(void **state) {
     (void)state;
     static const struct {
         int signal;
         const char *out;
-    } rows[] = {{SIGINT, "int"}, {SIGTERM, "term"}};
+    } rows[] = {{SIGINT, "int"}, {SIGTERM, "term"}, {SIGHUP, "hup"}, {SIGPIPE, "pipe"}};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         const int status = testing_run(output, sizeof output,
                                        "%s train %s --out %s --no-report -s optim.steps=1000000 & pid=$!; "
@@ -259,6 +181,86 @@ static void test_a_second_signal_stops_at_once(void **state) {
     assert_int_equal(0, waitpid(pid, NULL, WNOHANG));
     kill(pid, SIGINT);
     assert_int_equal(finish(pid), 130);
+}
+
+/* The run goes on to the end from what was left, as if nothing had been. */
+static void check_saved(const char *out) {
+    kith_error err;
+    make_whole();
+    const int64_t saved = kith_train_last_checkpoint(path_of(out));
+    if (saved < 0) fail_msg("%s: the last checkpoint is %lld: %s", out, (long long)saved, output);
+    assert_ok(train(out, true, never, NULL, &err), &err);
+    assert_same_end("whole", out);
+    assert_same_log("whole", out);
+}
+
+/* A terminal that closes may send it more than once; a service manager sends it after SIGTERM. */
+static void test_hanging_up_does_not_hurry(void **state) {
+    (void)state;
+    static const struct {
+        const char *out;
+        int signals[2], status;
+    } rows[] = {{"hup-hup", {SIGHUP, SIGHUP}, 128 + SIGHUP}, {"term-hup", {SIGTERM, SIGHUP}, 128 + SIGTERM}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        const pid_t pid = start(rows[i].out, false, "checkpoint.every=1");
+        while (!is_there(rows[i].out, "checkpoints/step-00000001.safetensors")) sleep_ms(1);
+        for (int k = 0; k < 2; k++) kill(pid, rows[i].signals[k]);
+        assert_int_equal(finish(pid), rows[i].status);
+        check_saved(rows[i].out);
+    }
+}
+
+/* Nobody reads the lines: the first one is a SIGPIPE, and so are those after it. */
+static void test_a_reader_that_is_gone(void **state) {
+    (void)state;
+    int ends[2];
+    assert_int_equal(0, pipe(ends));
+    close(ends[0]);
+    const pid_t pid = start_to(ends[1], "reader", "checkpoint.every=1000", NULL);
+    close(ends[1]);
+    assert_int_equal(finish(pid), 128 + SIGPIPE);
+    check_saved("reader");
+}
+
+/* A quiet run has only its result to tell. It is there, whoever wants to hear it or not. */
+static void test_a_result_for_nobody(void **state) {
+    (void)state;
+    int ends[2];
+    make_whole();
+    assert_int_equal(0, pipe(ends));
+    close(ends[0]);
+    const pid_t pid = start_to(ends[1], "nobody", "seed=0", "-q");
+    close(ends[1]);
+    assert_int_equal(finish(pid), 128 + SIGPIPE);
+    assert_true(is_there("nobody", "result.json"));
+    assert_same_end("whole", "nobody");
+}
+
+/* nohup and the like: what the parent ignores is none of ours. */
+static void test_ignored_signals_stay_ignored(void **state) {
+    (void)state;
+    const int status = testing_run(
+        output, sizeof output,
+        "trap '' HUP; %s train %s --out %s --no-report -q & pid=$!; "
+        "while ! ls %s/checkpoints 2>&1 | grep -q step-; do sleep 0.02; done; kill -HUP $pid; wait $pid",
+        testing_program(), tiny_make(), path_of("nohup"), path_of("nohup"));
+    if (status != 0) fail_msg("status %d: %s", status, output);
+    make_whole();
+    tiny_assert_same("whole", "nohup", "model.safetensors");
+}
+
+/* Without standard error nothing is written in its place. */
+static void test_closed_streams(void **state) {
+    (void)state;
+    make_whole();
+    const int status = testing_run(output, sizeof output, "%s train %s --out %s --no-report 2>&- > %s",
+                                   testing_program(), tiny_make(), path_of("closed"), path_of("closed.txt"));
+    if (status != 0) fail_msg("status %d: %s", status, output);
+    tiny_assert_same("whole", "closed", "model.safetensors");
+    assert_same_log("whole", "closed");
+    char *lock = tiny_read("closed", "lock");
+    if (strchr(lock, '\n') != lock + strlen(lock) - 1) fail_msg("the lock holds: %s", lock);
+    free(lock);
 }
 
 /* ---- disks and files ---- */
@@ -310,48 +312,22 @@ static void test_a_folder_that_becomes_read_only(void **state) {
     assert_same_end("whole", "readonly");
 }
 
-static void test_a_bad_checkpoint_is_refused(void **state) {
-    (void)state;
-    static const struct {
-        const char *damage, *wanted;
-    } rows[] = {
-        {"truncate -s -100 $last", "step-00000011.safetensors"},
-        {"truncate -s 0 $last", "step-00000011.safetensors"},
-        {"cp best.safetensors $last", "this is no checkpoint of kith train"},
-        {"cp ../other/checkpoints/step-00000004.safetensors $last", "another recipe"},
-        {"head -c 20000 /dev/zero > $last", "step-00000011.safetensors"},
-    };
-    kith_error err;
-    make_whole();
-    assert_int_equal(train("bad", false, (stopper){.stop_at = 11}, NULL, &err), KITH_ECANCELED);
-    assert_int_equal(train("other", false, (stopper){.stop_at = 4}, "seed=1", &err), KITH_ECANCELED);
-    for (size_t i = 0; i < N_ROWS(rows); i++) {
-        const char *last = "checkpoints/step-00000011.safetensors";
-        if (testing_run(output, sizeof output, "cd %s; last=%s; cp $last kept; %s", path_of("bad"), last,
-                        rows[i].damage) != 0)
-            fail_msg("%s", output);
-        const int status = testing_run(output, sizeof output, "%s train %s --out %s --resume -q --no-report",
-                                       testing_program(), tiny_make(), path_of("bad"));
-        check_line(status, rows[i].wanted);
-        testing_run(output, sizeof output, "cd %s; mv kept %s", path_of("bad"), last);
-    }
-    /* The one before it is as good. */
-    testing_run(output, sizeof output, "rm %s/checkpoints/step-00000011.safetensors", path_of("bad"));
-    assert_ok(train("bad", true, never, NULL, &err), &err);
-    assert_same_end("whole", "bad");
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stopped_anywhere),
         cmocka_unit_test(test_the_log_goes_on_where_the_checkpoint_is),
         cmocka_unit_test(test_a_finished_run_is_not_run_again),
         cmocka_unit_test(test_killed_twenty_times),
+        cmocka_unit_test(test_half_written_files_go),
         cmocka_unit_test(test_signals_finish_the_step_and_save),
         cmocka_unit_test(test_a_second_signal_stops_at_once),
+        cmocka_unit_test(test_hanging_up_does_not_hurry),
+        cmocka_unit_test(test_a_reader_that_is_gone),
+        cmocka_unit_test(test_a_result_for_nobody),
+        cmocka_unit_test(test_ignored_signals_stay_ignored),
+        cmocka_unit_test(test_closed_streams),
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_a_folder_that_becomes_read_only),
-        cmocka_unit_test(test_a_bad_checkpoint_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #define KI_DATASET_H
 
 #include "core/arena.h"
+#include "core/buffer.h"
 #include "core/path.h"
 #include "data/image/image.h"
 #include "kith/data.h"
@@ -82,6 +83,19 @@ kith_status ki_dataset_pixels(const kith_dataset *set, int64_t item, const ki_de
 /* Indices of the items of a split, in order; free with ki_free. */
 kith_status ki_dataset_select(const kith_dataset *set, kith_split split, int64_t **ret_items, int64_t *ret_n,
                               kith_error *err);
+
+/* ---- what the set is, and was (kith_dataset_hash tells whether that is the same) ---- */
+
+/* The item's path, from below the root on where it lies there. */
+const char *ki_dataset_item_name(const kith_dataset *set, size_t i);
+/* Every item as a row of a CSV file: path,label,split. */
+kith_status ki_dataset_list_write(const kith_dataset *set, const char *path, kith_error *err);
+/* How the set differs from the list in the file, as words for an error line: "2 classes removed (a, b), 1 image
+ * added (c/7.png)". Nothing is put when there is no difference but the order. The file is one of
+ * ki_dataset_list_write, or of kith_dataset_split_write, which tells of training classes only.
+ * folds_differ: which of the training classes are held out does not count. */
+kith_status ki_dataset_compare(const kith_dataset *set, const char *path, bool folds_differ,
+                               ki_buffer *ret_words, kith_error *err);
 
 /* ---- list parsers: text in memory, so that they can be fuzzed ---- */
 

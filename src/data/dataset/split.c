@@ -103,36 +103,21 @@ static kith_status class_splits(const kith_dataset *set, int8_t **ret, kith_erro
     return KITH_OK;
 }
 
-/* A growing text. */
-static kith_status put(ki_bytes *text, const char *s, size_t n, kith_error *err) {
-    KI_TRY(ki_grow(&text->data, &text->capacity, text->n + n, 1, "a split file", err));
-    memcpy(text->data + text->n, s, n);
-    text->n += n;
-    return KITH_OK;
-}
-
-static kith_status put_row(ki_bytes *text, const char *key, const char *split, kith_error *err) {
-    KI_TRY(put(text, "\"", 1, err));
-    for (const char *s = key; *s; s++) KI_TRY(put(text, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1, err));
-    KI_TRY(put(text, "\",", 2, err));
-    KI_TRY(put(text, split, strlen(split), err));
-    return put(text, "\n", 1, err);
-}
-
 kith_status kith_dataset_split_write(const kith_dataset *set, const char *path, kith_error *err) {
     kith_status status = KITH_OK;
     int8_t *split = NULL;
-    ki_bytes text = {0};
-    static const char header[] = "class,split\n";
+    ki_buffer text = {.err = err};
     KI_CHECK(class_splits(set, &split, err));
-    KI_CHECK(put(&text, header, sizeof header - 1, err));
+    ki_buffer_put(&text, "class,split\n");
     for (size_t c = 0; c < set->n_classes; c++) {
-        if (split[c] >= 0)
-            KI_CHECK(put_row(&text, set->class_[c].key, kith_split_name((kith_split)split[c]), err));
+        if (split[c] < 0) continue;
+        ki_table_put(&text, set->class_[c].key);
+        ki_buffer_put(&text, ",%s\n", kith_split_name((kith_split)split[c]));
     }
+    KI_CHECK(text.status);
     KI_CHECK(ki_file_write(path, text.data, text.n, err));
 done:
-    ki_bytes_release(&text);
+    ki_buffer_release(&text);
     ki_free(split);
     return status;
 }

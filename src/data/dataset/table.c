@@ -100,3 +100,13 @@ int ki_table_column(const ki_table *t, const char *name) {
 ki_text ki_table_field(const ki_table *t, int column) {
     return column >= 0 && (size_t)column < t->n_fields ? t->field[column] : (ki_text){"", 0};
 }
+
+void ki_table_put(ki_buffer *text, const char *field) {
+    ki_buffer_add(text, "\"", 1);
+    for (const char *quote; (quote = strchr(field, '"')); field = quote + 1) {
+        ki_buffer_add(text, field, (size_t)(quote - field));
+        ki_buffer_add(text, "\"\"", 2);
+    }
+    ki_buffer_add(text, field, strlen(field));
+    ki_buffer_add(text, "\"", 1);
+}

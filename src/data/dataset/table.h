@@ -3,6 +3,7 @@
 #define KI_TABLE_H
 
 #include "core/arena.h"
+#include "core/buffer.h"
 #include "data/dataset/lines.h"
 
 enum { KI_TABLE_MOST_FIELDS = 64 };
@@ -23,5 +24,8 @@ kith_status ki_table_next(ki_table *table, bool *ret_more, kith_error *err);
 int ki_table_column(const ki_table *table, const char *name);
 /* A field of the row; empty when the row is short or column is -1. */
 ki_text ki_table_field(const ki_table *table, int column);
+
+/* The way back: one field, quoted. */
+void ki_table_put(ki_buffer *text, const char *field);
 
 #endif

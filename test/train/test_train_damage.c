@@ -1,0 +1,239 @@
+/* Checkpoints that were damaged: the run goes on from the one before, to the same bits, and says so. */
+#include <unistd.h>
+
+#include "train/whole.h"
+
+static char output[TINY_OUTPUT];
+
+static const char last[] = "checkpoints/step-00000011.safetensors",
+                  before[] = "checkpoints/step-00000008.safetensors";
+
+static int resume(const char *out, const char *more) {
+    return testing_run(output, sizeof output, "%s train %s --out %s --resume -q --no-report %s",
+                       testing_program(), tiny_make(), path_of(out), more);
+}
+
+static void shell(const char *out, const char *command) {
+    if (testing_run(output, sizeof output, "cd %s; last=%s; before=%s; %s", path_of(out), last, before,
+                    command) != 0)
+        fail_msg("%s: %s", command, output);
+}
+
+/* A run that stopped at step 11 and has checkpoints of steps 8 and 11. */
+static void make_stopped(const char *out) {
+    kith_error err;
+    make_whole();
+    assert_int_equal(train(out, false, (stopper){.stop_at = 11}, NULL, &err), KITH_ECANCELED);
+    assert_true(tiny_exists(out, last));
+    assert_true(tiny_exists(out, before));
+}
+
+static const char *const damages[] = {
+    "truncate -s -100 $last",
+    "truncate -s 0 $last",
+    "truncate -s 5 $last",
+    "cp best.safetensors $last",
+    "head -c 20000 /dev/zero > $last",
+    "cp ../other/checkpoints/step-00000004.safetensors $last",
+    "cat $before >> $last",
+};
+
+static void test_the_one_before_is_used(void **state) {
+    (void)state;
+    kith_error err;
+    assert_int_equal(train("other", false, (stopper){.stop_at = 4}, "seed=1", &err), KITH_ECANCELED);
+    for (size_t i = 0; i < N_ROWS(damages); i++) {
+        char out[32];
+        snprintf(out, sizeof out, "damaged-%zu", i);
+        make_stopped(out);
+        shell(out, damages[i]);
+        const int status = resume(out, "");
+        if (status != 0) fail_msg("%s: status %d: %s", damages[i], status, output);
+        if (!strstr(output, "warning: ") || !strstr(output, last) || !strstr(output, "goes on from step 8"))
+            fail_msg("%s: %s", damages[i], output);
+        assert_same_end("whole", out);
+        assert_same_log("whole", out);
+        assert_true(tiny_exists(out, "checkpoints/step-00000011.safetensors.damaged"));
+        assert_false(tiny_exists(out, last));
+    }
+}
+
+/* One line of warning, and one result. */
+static void test_the_warning_is_one_line(void **state) {
+    (void)state;
+    make_stopped("line");
+    shell("line", "truncate -s 0 $last");
+    assert_int_equal(0, resume("line", "> /dev/null"));
+    assert_int_equal(tiny_count_lines(output), 1);
+}
+
+static void flip(const char *out, const char *name, long at) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", path_of(out), name);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(0, fseek(file, at, at < 0 ? SEEK_END : SEEK_SET));
+    const int byte = fgetc(file);
+    assert_int_equal(0, fseek(file, at, at < 0 ? SEEK_END : SEEK_SET));
+    fputc(byte ^ 1, file);
+    assert_int_equal(0, fclose(file));
+}
+
+static long bytes_of(const char *out, const char *name) {
+    char path[4096];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s", path_of(out), name);
+    assert_int_equal(0, stat(path, &info));
+    return (long)info.st_size;
+}
+
+/* Where the header ends in the file. */
+static long header_bytes(const char *out, const char *name) {
+    char path[4096];
+    uint64_t n = 0;
+    snprintf(path, sizeof path, "%s/%s", path_of(out), name);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(1, fread(&n, sizeof n, 1, file));
+    fclose(file);
+    return (long)n + 8;
+}
+
+/* The run has one checkpoint left, so that a damaged one is an error and nothing is trained. */
+static void assert_noticed(const char *out, long at) {
+    flip(out, last, at);
+    const int status = resume(out, "");
+    if (status != 1 || !strstr(output, last)) fail_msg("byte %ld: status %d: %s", at, status, output);
+    flip(out, last, at);
+}
+
+static void test_a_changed_byte_is_noticed(void **state) {
+    (void)state;
+    make_stopped("flipped");
+    shell("flipped", "rm $before");
+    const long n = bytes_of("flipped", last), header = header_bytes("flipped", last);
+    for (long at = header; at < n; at += (n - header) / 20) assert_noticed("flipped", at);
+    assert_noticed("flipped", n - 1);
+    /* Names, shapes, and metadata: the format, the recipe, the step, the checksum itself. */
+    for (long at = 8; at < header; at += 97) assert_noticed("flipped", at);
+    assert_int_equal(0, resume("flipped", ""));
+    assert_same_end("whole", "flipped");
+}
+
+static void test_no_sound_one_is_an_error(void **state) {
+    (void)state;
+    make_stopped("none");
+    flip("none", last, -1);
+    shell("none", "truncate -s 0 $before");
+    if (resume("none", "") != 1 || !strstr(output, "none of 2 checkpoints is sound") || !strstr(output, last))
+        fail_msg("%s", output);
+    assert_int_equal(tiny_count_lines(output), 1);
+    /* Nothing was touched. */
+    assert_true(tiny_exists("none", last));
+    assert_true(tiny_exists("none", before));
+    flip("none", last, -1);
+    assert_int_equal(0, resume("none", ""));
+    assert_same_end("whole", "none");
+}
+
+/* A damaged file must not count as one of those to keep. */
+static void test_good_ones_are_kept(void **state) {
+    (void)state;
+    kith_error err;
+    make_stopped("kept");
+    flip("kept", last, -1);
+    assert_int_equal(train("kept", true, (stopper){.stop_at = 9}, NULL, &err), KITH_ECANCELED);
+    assert_int_equal(kith_train_last_checkpoint(path_of("kept")), 9);
+    assert_true(tiny_exists("kept", before));
+    assert_ok(train("kept", true, never, NULL, &err), &err);
+    assert_same_end("whole", "kept");
+}
+
+static void test_a_newer_format_is_refused(void **state) {
+    (void)state;
+    kith_tensors_writer *writer = NULL;
+    kith_error err;
+    char path[4096];
+    make_stopped("newer");
+    snprintf(path, sizeof path, "%s/%s", path_of("newer"), last);
+    assert_ok(kith_tensors_writer_new(&writer, &err), &err);
+    assert_ok(kith_tensors_writer_metadata(writer, "kith.checkpoint", "99", &err), &err);
+    assert_ok(kith_tensors_writer_metadata(writer, "kith.recipe_sha256", "x", &err), &err);
+    assert_ok(kith_tensors_writer_save(writer, path, &err), &err);
+    kith_tensors_writer_free(writer);
+    if (resume("newer", "") != 1 || !strstr(output, "format 99")) fail_msg("%s", output);
+    assert_true(tiny_exists("newer", last));
+}
+
+static void test_checkpoints_without_a_checksum(void **state) {
+    (void)state;
+    make_stopped("unsealed");
+    make_unsealed("unsealed", last);
+    make_unsealed("unsealed", before);
+    if (resume("unsealed", "") != 0 || strstr(output, "warning")) fail_msg("%s", output);
+    assert_same_end("whole", "unsealed");
+    /* … and cut short they are no better than others. */
+    make_stopped("unsealed-cut");
+    make_unsealed("unsealed-cut", last);
+    shell("unsealed-cut", "truncate -s -100 $last");
+    if (resume("unsealed-cut", "") != 0 || !strstr(output, "goes on from step 8")) fail_msg("%s", output);
+    assert_same_end("whole", "unsealed-cut");
+}
+
+/* ---- "… is still good" is said of a checkpoint that was looked at ---- */
+
+typedef struct spoiler {
+    int64_t from; /* checkpoints of this step and later lose a byte as soon as they are written; -1: none */
+} spoiler;
+
+static int spoil(void *user, const kith_train_event *event) {
+    const spoiler *s = user;
+    struct stat info;
+    if (event->kind != KITH_TRAIN_SAVED || s->from < 0 || event->step < s->from) return 0;
+    assert_int_equal(0, stat(event->text, &info));
+    assert_int_equal(0, truncate(event->text, info.st_size - 1));
+    return 0;
+}
+
+/* A run whose loss is soon no number: the step of the checkpoint it calls good, -1: none. */
+static int64_t train_to_nan(const char *out, spoiler s) {
+    static const char *const sets[] = {"optim.name=sgd", "optim.lr=1e3", "optim.weight_decay=1e2",
+                                       "checkpoint.every=1"};
+    const kith_train_options options = {.recipe = tiny_make(),
+                                        .sets = sets,
+                                        .n_sets = N_ROWS(sets),
+                                        .out = path_of(out),
+                                        .no_report = true,
+                                        .notify = spoil,
+                                        .user = &s};
+    kith_error err;
+    long long step = -1;
+    assert_int_equal(kith_train_run(&options, NULL, &err), KITH_ENUMERIC);
+    const char *good = strstr(err.hint, "the checkpoint of step ");
+    if (!good) return -1;
+    assert_int_equal(1, sscanf(good, "the checkpoint of step %lld is still good", &step));
+    return step;
+}
+
+static void test_what_is_called_good_is_good(void **state) {
+    (void)state;
+    const int64_t newest = train_to_nan("nan-none", (spoiler){.from = -1});
+    assert_true(newest >= 2);
+    assert_int_equal(newest, kith_train_last_checkpoint(path_of("nan-none")));
+    assert_int_equal(newest - 1, train_to_nan("nan-newest", (spoiler){.from = newest}));
+    assert_int_equal(-1, train_to_nan("nan-all", (spoiler){.from = 0}));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_one_before_is_used),
+        cmocka_unit_test(test_the_warning_is_one_line),
+        cmocka_unit_test(test_a_changed_byte_is_noticed),
+        cmocka_unit_test(test_no_sound_one_is_an_error),
+        cmocka_unit_test(test_good_ones_are_kept),
+        cmocka_unit_test(test_a_newer_format_is_refused),
+        cmocka_unit_test(test_checkpoints_without_a_checksum),
+        cmocka_unit_test(test_what_is_called_good_is_good),
+    };
+    return cmocka_run_group_tests(tests, NULL, testing_tear_down);
+}

@@ -1,0 +1,126 @@
+/* A run that nothing happens to, runs that are stopped on the way, and whether both end the same. Included by one test
+ * program each. */
+#ifndef TEST_TRAIN_WHOLE_H
+#define TEST_TRAIN_WHOLE_H
+
+#include <sys/stat.h>
+
+#include "kith/array.h"
+#include "kith/train.h"
+#include "train/tiny.h"
+
+static inline const char *path_of(const char *out) {
+    static char path[4][4096];
+    static int next;
+    char *to = path[next++ % 4];
+    snprintf(to, sizeof path[0], "%s/%s", testing_folder(), out);
+    return to;
+}
+
+typedef struct stopper {
+    int64_t stop_at;           /* -1: never */
+    const char *chmod_at_stop; /* make this folder read-only then instead of stopping */
+} stopper;
+
+static inline int on_event(void *user, const kith_train_event *event) {
+    const stopper *s = user;
+    if (s->stop_at < 0 || event->step < s->stop_at) return 0;
+    if (!s->chmod_at_stop) return 1;
+    return chmod(s->chmod_at_stop, 0555) != 0;
+}
+
+static inline kith_status train(const char *out, bool resume, stopper s, const char *set, kith_error *err) {
+    const char *const sets[] = {set ? set : "seed=0"};
+    const kith_train_options options = {.recipe = tiny_make(),
+                                        .sets = sets,
+                                        .n_sets = 1,
+                                        .out = path_of(out),
+                                        .resume = resume,
+                                        .no_report = true,
+                                        .notify = on_event,
+                                        .user = &s};
+    return kith_train_run(&options, NULL, err);
+}
+
+static const stopper never = {.stop_at = -1};
+
+/* The run that nothing happens to. */
+static inline void make_whole(void) {
+    static bool is_made;
+    kith_error err;
+    if (is_made) return;
+    assert_ok(train("whole", false, never, NULL, &err), &err);
+    is_made = true;
+}
+
+/* Every tensor of the last checkpoint but the clock's, the model, and the test embeddings. */
+static inline void assert_same_end(const char *a, const char *b) {
+    char name[64] = "checkpoints/step-00000030.safetensors";
+    kith_tensors *x = NULL, *y = NULL;
+    kith_error err;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", path_of(a), name);
+    assert_ok(kith_tensors_open(path, &x, &err), &err);
+    snprintf(path, sizeof path, "%s/%s", path_of(b), name);
+    assert_ok(kith_tensors_open(path, &y, &err), &err);
+    assert_int_equal(kith_tensors_count(x), kith_tensors_count(y));
+    for (int64_t i = 0; i < kith_tensors_count(x); i++) {
+        const char *tensor = kith_tensors_name(x, i);
+        kith_array p, q;
+        assert_ok(kith_tensors_get(x, tensor, &p, &err), &err);
+        assert_ok(kith_tensors_get(y, tensor, &q, &err), &err);
+        if (strncmp(tensor, "run/", 4) == 0) continue; /* seconds, and bytes of the log */
+        const size_t bytes = (size_t)kith_array_count(&p) * kith_dtype_bytes(p.dtype);
+        if (memcmp(p.data, q.data, bytes) != 0)
+            fail_msg("tensor %s of %s differs from that of %s", tensor, b, a);
+    }
+    kith_tensors_free(x);
+    kith_tensors_free(y);
+    tiny_assert_same(a, b, "model.safetensors");
+    tiny_assert_same(a, b, "best.safetensors");
+    tiny_assert_same(a, b, "test/embedding.npy");
+    tiny_assert_same(a, b, "split.csv");
+}
+
+/* log.jsonl without what clocks say. */
+static inline void assert_same_log(const char *a, const char *b) {
+    char command[512];
+    char *text[2];
+    const char *const outs[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        text[i] = malloc(TINY_OUTPUT);
+        snprintf(command, sizeof command, "sed -E 's/\"(img_per_s|seconds)\": [^,}]*//g' %s/log.jsonl",
+                 path_of(outs[i]));
+        assert_int_equal(0, testing_run(text[i], TINY_OUTPUT, "%s", command));
+    }
+    if (strcmp(text[0], text[1]) != 0) fail_msg("logs differ:\n%s---\n%s", text[0], text[1]);
+    free(text[0]);
+    free(text[1]);
+}
+
+/* A checkpoint as kith 0.1 wrote it: no checksum, no word of the network, format 3. */
+static inline void make_unsealed(const char *out, const char *name) {
+    kith_tensors *tensors = NULL;
+    kith_tensors_writer *writer = NULL;
+    kith_error err;
+    char path[4096];
+    static const char *const kept[] = {"kith.recipe_sha256", "kith.step"};
+    snprintf(path, sizeof path, "%s/%s", path_of(out), name);
+    assert_ok(kith_tensors_open(path, &tensors, &err), &err);
+    assert_ok(kith_tensors_writer_new(&writer, &err), &err);
+    for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
+        kith_array view;
+        assert_ok(kith_tensors_get(tensors, kith_tensors_name(tensors, i), &view, &err), &err);
+        assert_ok(kith_tensors_writer_add(writer, kith_tensors_name(tensors, i), &view, &err), &err);
+    }
+    assert_ok(kith_tensors_writer_metadata(writer, "kith.checkpoint", "3", &err), &err);
+    for (size_t i = 0; i < N_ROWS(kept); i++)
+        assert_ok(
+            kith_tensors_writer_metadata(writer, kept[i], kith_tensors_metadata(tensors, kept[i]), &err),
+            &err);
+    assert_ok(kith_tensors_writer_save(writer, path, &err), &err);
+    kith_tensors_writer_free(writer);
+    kith_tensors_free(tensors);
+}
+
+#endif
