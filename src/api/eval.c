@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/text.h"
@@ -11,13 +12,23 @@
 #include "io/json.h"
 
 kith_status kith_file_hash(const char *path, char ret_hex[65], kith_error *err) {
-    ki_map map;
-    KI_TRY(ki_map_open(path, &map, err));
+    enum { PIECE_BYTES = 1 << 20 };
+    kith_status status = KITH_OK;
+    int fd = -1;
+    long long file_bytes = 0;
+    void *piece = NULL;
     kith_hash hash = {0};
-    kith_hash_add(&hash, map.bytes, map.n);
+    KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
+    KI_CHECK(ki_alloc_or(&piece, PIECE_BYTES, 1, "a piece of a file", err));
+    for (size_t n = 1; n > 0;) {
+        KI_CHECK(ki_file_read_some(fd, path, piece, PIECE_BYTES, &n, err));
+        kith_hash_add(&hash, piece, n);
+    }
     kith_hash_finish(&hash, ret_hex);
-    ki_map_release(&map);
-    return KITH_OK;
+done:
+    ki_free(piece);
+    close(fd);
+    return status;
 }
 
 struct kith_result {

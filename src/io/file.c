@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +43,15 @@ kith_status ki_file_read_at(int fd, const char *path, void *dst, size_t n, long 
     return KITH_OK;
 }
 
+kith_status ki_file_read_some(int fd, const char *path, void *dst, size_t n, size_t *ret_n, kith_error *err) {
+    ssize_t got = 0;
+    do got = read(fd, dst, n < CHUNK_BYTES ? n : CHUNK_BYTES);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) return ki_fail(err, KITH_EIO, "cannot read %s: %s", path, strerror(errno));
+    *ret_n = (size_t)got;
+    return KITH_OK;
+}
+
 static kith_status fail_limit(kith_error *err, const char *path, size_t limit) {
     return ki_fail(err, KITH_EFORMAT, "%s has more than %zu bytes, the most that is read", path, limit);
 }
@@ -57,18 +65,14 @@ kith_status ki_file_read_rest(int fd, long long file_bytes, const char *path, si
         status = fail_limit(err, path, limit);
         goto done;
     }
-    KI_CHECK(
-        ki_grow(&bytes, &capacity, file_bytes >= 0 ? (size_t)file_bytes + 2 : FIRST_BYTES, 1, path, err));
+    /* As much as the file has and not twice that: room for the NUL, and for the byte that shows it has grown. */
+    capacity = file_bytes >= 0 ? (size_t)file_bytes + 2 : FIRST_BYTES;
+    KI_CHECK(ki_alloc_or(&bytes, capacity, 1, path, err));
     for (;;) {
-        const size_t room = capacity - n - 1;
-        const ssize_t got = read(fd, bytes + n, room < CHUNK_BYTES ? room : CHUNK_BYTES);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            status = ki_fail(err, KITH_EIO, "cannot read %s: %s", path, strerror(errno));
-            goto done;
-        }
+        size_t got = 0;
+        KI_CHECK(ki_file_read_some(fd, path, bytes + n, capacity - n - 1, &got, err));
         if (got == 0) break;
-        n += (size_t)got;
+        n += got;
         if (n > limit) {
             status = fail_limit(err, path, limit);
             goto done;
@@ -91,32 +95,4 @@ kith_status ki_file_read(const char *path, size_t limit, char **ret_bytes, size_
     const kith_status status = ki_file_read_rest(fd, file_bytes, path, limit, ret_bytes, ret_n, err);
     close(fd);
     return status;
-}
-
-kith_status ki_map_open(const char *path, ki_map *ret_map, kith_error *err) {
-    int fd = -1;
-    long long file_bytes = 0;
-    KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
-    if (file_bytes <= 0) { /* not mappable */
-        char *bytes = NULL;
-        size_t n = 0;
-        const kith_status status = ki_file_read_rest(fd, file_bytes, path, SIZE_MAX - 2, &bytes, &n, err);
-        close(fd);
-        if (status == KITH_OK) *ret_map = (ki_map){.bytes = (unsigned char *)bytes, .n = n};
-        return status;
-    }
-    void *start = mmap(NULL, (size_t)file_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    const int why = errno;
-    close(fd);
-    if (start == MAP_FAILED) return ki_fail(err, KITH_EIO, "cannot map %s: %s", path, strerror(why));
-    *ret_map = (ki_map){.bytes = start, .n = (size_t)file_bytes, .is_mapped = true};
-    return KITH_OK;
-}
-
-void ki_map_release(ki_map *map) {
-    if (map->is_mapped)
-        munmap((void *)(uintptr_t)map->bytes, map->n);
-    else
-        ki_free((void *)(uintptr_t)map->bytes);
-    *map = (ki_map){0};
 }
