@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/atomic.h"
 #include "eval/drawing.h"
-#include "io/atomic.h"
 
 kith_status kith_map_draw(const kith_map_drawing *from, const char *path, kith_map_report *ret_report,
                           kith_error *err) {

@@ -1,7 +1,7 @@
 #include "kith/text.h"
 
+#include "core/atomic.h"
 #include "core/text.h"
-#include "io/atomic.h"
 
 const char *kith_nearest(const char *word, const char *const *names, size_t n_names) {
     return ki_nearest(word, names, n_names);

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/atomic.h"
 #include "core/tensor.h"
 #include "io/array.h"
-#include "io/atomic.h"
 #include "io/file.h"
 
 enum { MOST_HEADER_BYTES = 65536, PREFIX_BYTES = 12, ALIGN_BYTES = 64, DESCR_BYTES = 16 };

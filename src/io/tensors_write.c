@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/atomic.h"
 #include "core/text.h"
 #include "io/array.h"
-#include "io/atomic.h"
 #include "io/json.h"
 #include "io/tensors.h"
 #include "kith/json.h"

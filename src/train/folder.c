@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "io/atomic.h"
+#include "core/atomic.h"
 #include "io/lock.h"
 
 kith_status ki_folder_at(const ki_folder *folder, ki_path *ret_path, kith_error *err, const char *fmt, ...) {
@@ -78,8 +78,8 @@ kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *
     KI_CHECK(take_lock(&folder, err));
     KI_CHECK(ki_folder_at(&folder, &sub, err, "checkpoints"));
     KI_CHECK(make_folder(sub.s, err));
-    ki_atomic_clear(path, ""); /* whoever made them no longer works here */
-    ki_atomic_clear(sub.s, "");
+    ki_atomic_clear(path, "", 0); /* whoever made them no longer works here */
+    ki_atomic_clear(sub.s, "", 0);
     *ret_folder = folder;
     folder = (ki_folder){.lock = -1};
 done:

@@ -1,4 +1,4 @@
-#include "io/atomic.h"
+#include "core/atomic.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -124,12 +125,17 @@ done:
     return status;
 }
 
-void ki_atomic_clear(const char *folder, const char *beginning) {
+void ki_atomic_clear(const char *folder, const char *beginning, int64_t idle_s) {
     DIR *dir = opendir(folder);
     if (!dir) return;
+    const time_t now = time(NULL);
+    struct stat info;
     for (const struct dirent *e; (e = readdir(dir));) {
-        if (strncmp(e->d_name, beginning, strlen(beginning)) == 0 && strstr(e->d_name, ".tmp-"))
-            unlinkat(dirfd(dir), e->d_name, 0);
+        if (strncmp(e->d_name, beginning, strlen(beginning)) != 0 || !strstr(e->d_name, ".tmp-")) continue;
+        if (idle_s > 0 &&
+            (fstatat(dirfd(dir), e->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || now - info.st_mtime < idle_s))
+            continue;
+        unlinkat(dirfd(dir), e->d_name, 0);
     }
     closedir(dir);
 }
