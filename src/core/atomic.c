@@ -42,6 +42,7 @@ kith_status ki_atomic_open(ki_atomic_file *file, const char *path, kith_error *e
     *file = (ki_atomic_file){.fd = -1};
     struct stat info = {0};
     const bool exists = stat(path, &info) == 0;
+    if (!exists && errno != ENOENT) return fail_write(err, path, errno);
     const bool is_file = exists && S_ISREG(info.st_mode);
     /* stat, not realpath, decides what is there: /dev/stdout may be a link to "pipe:[123]". */
     char resolved[PATH_MAX];

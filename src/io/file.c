@@ -96,3 +96,13 @@ kith_status ki_file_read(const char *path, size_t limit, char **ret_bytes, size_
     close(fd);
     return status;
 }
+
+const char *ki_dir_next(DIR *dir, int *ret_why) {
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        *ret_why = entry ? 0 : errno;
+        if (!entry) return NULL;
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) return entry->d_name;
+    }
+}

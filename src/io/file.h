@@ -3,6 +3,7 @@
 #ifndef KI_FILE_H
 #define KI_FILE_H
 
+#include <dirent.h>
 #include <stddef.h>
 
 #include "core/error.h"
@@ -22,5 +23,9 @@ kith_status ki_file_read_rest(int fd, long long file_bytes, const char *path, si
 kith_status ki_file_read_some(int fd, const char *path, void *dst, size_t n, size_t *ret_n, kith_error *err);
 /* Exactly n bytes from offset; KITH_EIO when the file ends before. */
 kith_status ki_file_read_at(int fd, const char *path, void *dst, size_t n, long long offset, kith_error *err);
+
+/* The next name in a folder, but "." and ".."; NULL at its end. *ret_why is then 0, or the errno of a folder that could
+ * not be read to its end, which looks the same to a plain loop over readdir. */
+const char *ki_dir_next(DIR *dir, int *ret_why);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/atomic.h"
+#include "io/file.h"
 #include "io/lock.h"
 
 kith_status ki_folder_at(const ki_folder *folder, ki_path *ret_path, kith_error *err, const char *fmt, ...) {
@@ -119,11 +120,13 @@ kith_status ki_folder_last_checkpoint(const ki_folder *folder, int64_t *ret_step
     DIR *dir = opendir(path.s);
     if (!dir) return ki_fail(err, KITH_EIO, "cannot read %s: %s", path.s, strerror(errno));
     int64_t last = -1;
-    for (const struct dirent *entry; (entry = readdir(dir));) {
-        const int64_t step = step_of(entry->d_name);
+    int why = 0;
+    for (const char *name; (name = ki_dir_next(dir, &why));) {
+        const int64_t step = step_of(name);
         if (step > last) last = step;
     }
     closedir(dir);
+    if (why) return ki_fail(err, KITH_EIO, "cannot read %s: %s", path.s, strerror(why));
     *ret_step = last;
     return KITH_OK;
 }
