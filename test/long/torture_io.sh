@@ -79,7 +79,7 @@ goes_on() {
     local folder=${files%%/*}
     (
         cd "$work/run" || exit 99
-        if [ -e "$folder/run.json" ]; then "$kith" train "$folder" --resume -q; else "$kith" train tiny.yaml --out "$folder" -q; fi
+        if [ -e "$folder/recipe.yaml" ]; then "$kith" train "$folder" --resume -q; else "$kith" train tiny.yaml --out "$folder" -q; fi
     ) >"$work/out" 2>"$work/err" </dev/null || { finding "it does not go on" && return; }
     cmp -s "$work/reference/$files" "$work/run/$files" || finding "it goes on to another model"
 }
