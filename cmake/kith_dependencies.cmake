@@ -12,8 +12,9 @@ pkg_check_modules(openblas REQUIRED IMPORTED_TARGET openblas)
 pkg_check_modules(lapacke REQUIRED IMPORTED_TARGET lapacke)
 pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson)
-# Images and data sets: JPEG, PNG, WebP, .mat lists, gzipped idx files.
-pkg_check_modules(images REQUIRED IMPORTED_TARGET libjpeg libpng libwebp matio zlib)
+pkg_check_modules(images REQUIRED IMPORTED_TARGET libjpeg libpng libwebp)
+# Packed lists: .mat files, gzipped idx files.
+pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 if(KITH_TESTS)
   pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
 endif()

@@ -19,6 +19,7 @@ find include src \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) | sort | 
         words("exit _exit quick_exit abort assert", "ends the process: return a status", library)
         words("rand srand random drand48", "is hidden state: use core/rng.h", library)
         words("setlocale", "changes the process", library)
+        words("mmap mmap64", "ends the process when the file shrinks: use io/file.h", library)
     }
     FNR == 1 { in_comment = 0; is_library = FILENAME !~ /^src\/cli\// }
     {

@@ -61,9 +61,10 @@ KITH_API kith_status kith_array_convert(const kith_array *array, kith_dtype dtyp
 KITH_API kith_status kith_npy_read(const char *path, kith_array *ret_array, kith_error *err);
 KITH_API kith_status kith_npy_write(const char *path, const kith_array *array, kith_error *err);
 
-/* A safetensors file, mapped into memory: float32/64/16, bfloat16, int32/64, uint8. Views stay valid
- * until the file is freed, and are aligned for their type. Refused with the tensor named: anything
- * whose offsets, shape and file size do not agree exactly. Reading from several threads is fine. */
+/* A safetensors file, read into memory: float32/64/16, bfloat16, int32/64, uint8. Views stay valid
+ * until it is freed, whatever happens to the file, and are aligned for their type. Refused with the
+ * tensor named: anything whose offsets, shape and file size do not agree exactly. Reading from several
+ * threads is fine. */
 typedef struct kith_tensors kith_tensors;
 
 KITH_API kith_status kith_tensors_open(const char *path, kith_tensors **ret_tensors, kith_error *err);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "io/atomic.h"
+#include "core/atomic.h"
 #include "map/drawing.h"
 
 kith_status kith_map_draw(const kith_map_drawing *from, const char *path, kith_map_report *ret_report,

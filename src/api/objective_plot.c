@@ -5,8 +5,8 @@
 
 #include "api/objective_handle.h"
 #include "core/alloc.h"
+#include "core/atomic.h"
 #include "core/buffer.h"
-#include "io/atomic.h"
 #include "io/svg.h"
 
 enum {

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
+#include "core/atomic.h"
 #include "core/buffer.h"
-#include "io/atomic.h"
 #include "report/report.h"
 
 kith_report_options kith_report_defaults(void) {

@@ -1,8 +1,8 @@
 /* kith/text.h: near names, numbers from text, text files. */
 #include "kith/text.h"
 
+#include "core/atomic.h"
 #include "core/text.h"
-#include "io/atomic.h"
 
 const char *kith_nearest(const char *word, const char *const *names, size_t n_names) {
     return ki_nearest(word, names, n_names);

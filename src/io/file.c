@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "kith/eval.h"
 
 /* Linux moves at most about 2 GiB per call. */
 enum { CHUNK_BYTES = 1 << 30, FIRST_BYTES = 1 << 16 };
@@ -44,6 +44,15 @@ kith_status ki_file_read_at(int fd, const char *path, void *dst, size_t n, long 
     return KITH_OK;
 }
 
+kith_status ki_file_read_some(int fd, const char *path, void *dst, size_t n, size_t *ret_n, kith_error *err) {
+    ssize_t got = 0;
+    do got = read(fd, dst, n < CHUNK_BYTES ? n : CHUNK_BYTES);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) return ki_fail(err, KITH_EIO, "cannot read %s: %s", path, strerror(errno));
+    *ret_n = (size_t)got;
+    return KITH_OK;
+}
+
 static kith_status fail_limit(kith_error *err, const char *path, size_t limit) {
     return ki_fail(err, KITH_EFORMAT, "%s has more than %zu bytes, the most that is read", path, limit);
 }
@@ -57,18 +66,14 @@ kith_status ki_file_read_rest(int fd, long long file_bytes, const char *path, si
         status = fail_limit(err, path, limit);
         goto done;
     }
-    KI_CHECK(
-        ki_grow(&bytes, &capacity, file_bytes >= 0 ? (size_t)file_bytes + 2 : FIRST_BYTES, 1, path, err));
+    /* As much as the file has and not twice that: room for the NUL, and for the byte that shows it has grown. */
+    capacity = file_bytes >= 0 ? (size_t)file_bytes + 2 : FIRST_BYTES;
+    KI_CHECK(ki_alloc_or(&bytes, capacity, 1, path, err));
     for (;;) {
-        const size_t room = capacity - n - 1;
-        const ssize_t got = read(fd, bytes + n, room < CHUNK_BYTES ? room : CHUNK_BYTES);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            status = ki_fail(err, KITH_EIO, "cannot read %s: %s", path, strerror(errno));
-            goto done;
-        }
+        size_t got = 0;
+        KI_CHECK(ki_file_read_some(fd, path, bytes + n, capacity - n - 1, &got, err));
         if (got == 0) break;
-        n += (size_t)got;
+        n += got;
         if (n > limit) {
             status = fail_limit(err, path, limit);
             goto done;
@@ -93,30 +98,32 @@ kith_status ki_file_read(const char *path, size_t limit, char **ret_bytes, size_
     return status;
 }
 
-kith_status ki_map_open(const char *path, ki_map *ret_map, kith_error *err) {
-    int fd = -1;
-    long long file_bytes = 0;
-    KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
-    if (file_bytes <= 0) { /* not mappable */
-        char *bytes = NULL;
-        size_t n = 0;
-        const kith_status status = ki_file_read_rest(fd, file_bytes, path, SIZE_MAX - 2, &bytes, &n, err);
-        close(fd);
-        if (status == KITH_OK) *ret_map = (ki_map){.bytes = (unsigned char *)bytes, .n = n};
-        return status;
+const char *ki_dir_next(DIR *dir, int *ret_why) {
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        *ret_why = entry ? 0 : errno;
+        if (!entry) return NULL;
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) return entry->d_name;
     }
-    void *start = mmap(NULL, (size_t)file_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    const int why = errno;
-    close(fd);
-    if (start == MAP_FAILED) return ki_fail(err, KITH_EIO, "cannot map %s: %s", path, strerror(why));
-    *ret_map = (ki_map){.bytes = start, .n = (size_t)file_bytes, .is_mapped = true};
-    return KITH_OK;
 }
 
-void ki_map_release(ki_map *map) {
-    if (map->is_mapped)
-        munmap((void *)(uintptr_t)map->bytes, map->n);
-    else
-        ki_free((void *)(uintptr_t)map->bytes);
-    *map = (ki_map){0};
+kith_status kith_file_hash(const char *path, char ret_hex[65], kith_error *err) {
+    enum { PIECE_BYTES = 1 << 20 };
+    kith_status status = KITH_OK;
+    int fd = -1;
+    long long file_bytes = 0;
+    void *piece = NULL;
+    kith_hash hash = {0};
+    KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
+    KI_CHECK(ki_alloc_or(&piece, PIECE_BYTES, 1, "a piece of a file", err));
+    for (size_t n = 1; n > 0;) {
+        KI_CHECK(ki_file_read_some(fd, path, piece, PIECE_BYTES, &n, err));
+        kith_hash_add(&hash, piece, n);
+    }
+    kith_hash_finish(&hash, ret_hex);
+done:
+    ki_free(piece);
+    close(fd);
+    return status;
 }

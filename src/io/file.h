@@ -1,8 +1,9 @@
-/* Reading files whole: into memory, or mapped. Both refuse folders and files beyond a limit. */
+/* Reading files, whole or in parts. Folders and files beyond a limit are refused. Nothing is mapped: whoever
+ * shortens a mapped file kills its readers (SIGBUS). */
 #ifndef KI_FILE_H
 #define KI_FILE_H
 
-#include <stdbool.h>
+#include <dirent.h>
 #include <stddef.h>
 
 #include "core/error.h"
@@ -11,18 +12,6 @@
  * Give *ret_bytes back with ki_free. Works for pipes too. Over `limit` bytes is KITH_EFORMAT. */
 kith_status ki_file_read(const char *path, size_t limit, char **ret_bytes, size_t *ret_n, kith_error *err);
 
-/* Read-only bytes of a file: mapped when it is a regular file, read into memory otherwise. Whoever
- * shortens a mapped file in place kills its readers (SIGBUS); our writers never do, they rename. */
-typedef struct ki_map {
-    const unsigned char *bytes;
-    size_t n;
-    bool is_mapped; /* else bytes came from ki_alloc */
-} ki_map;
-
-kith_status ki_map_open(const char *path, ki_map *ret_map, kith_error *err);
-/* Fine on a zeroed struct. */
-void ki_map_release(ki_map *map);
-
 /* open(2) for reading and fstat(2) with their errors said; the caller closes *ret_fd. *ret_bytes is
  * -1 when the file is a pipe or a device, whose size cannot be asked. */
 kith_status ki_file_open(const char *path, int *ret_fd, long long *ret_bytes, kith_error *err);
@@ -30,7 +19,13 @@ kith_status ki_file_open(const char *path, int *ret_fd, long long *ret_bytes, ki
  * opened with: whoever has opened one reads it, and does not open it again. */
 kith_status ki_file_read_rest(int fd, long long file_bytes, const char *path, size_t limit, char **ret_bytes,
                               size_t *ret_n, kith_error *err);
+/* The next bytes, up to n; *ret_n is 0 at the end. */
+kith_status ki_file_read_some(int fd, const char *path, void *dst, size_t n, size_t *ret_n, kith_error *err);
 /* Exactly n bytes from offset; KITH_EIO when the file ends before. */
 kith_status ki_file_read_at(int fd, const char *path, void *dst, size_t n, long long offset, kith_error *err);
+
+/* The next name in a folder, but "." and ".."; NULL at its end. *ret_why is then 0, or the errno of a folder that could
+ * not be read to its end, which looks the same to a plain loop over readdir. */
+const char *ki_dir_next(DIR *dir, int *ret_why);
 
 #endif

@@ -16,7 +16,7 @@ kith_status ki_json_parse(const char *text, size_t n, const char *name_for_error
                           ki_value **ret_root, kith_error *err);
 kith_status ki_json_read(const char *path, ki_arena *arena, ki_value **ret_root, kith_error *err);
 
-/* Finish it, and write it whole (io/atomic.h) as one line. */
+/* Finish it, and write it whole (core/atomic.h) as one line. */
 kith_status ki_json_save(kith_json *json, const char *path, kith_error *err);
 
 #endif

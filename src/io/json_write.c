@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/atomic.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "io/atomic.h"
 #include "io/json.h"
 #include "kith/json.h"
 

@@ -12,8 +12,8 @@
 
 #include "core/alloc.h"
 #include "core/array.h"
+#include "core/atomic.h"
 #include "core/tensor.h"
-#include "io/atomic.h"
 #include "io/file.h"
 
 enum { MOST_HEADER_BYTES = 65536, PREFIX_BYTES = 12, ALIGN_BYTES = 64, DESCR_BYTES = 16 };

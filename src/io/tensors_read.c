@@ -1,5 +1,8 @@
 /* safetensors: an 8-byte little-endian header length, the header (JSON), the elements.
  *
+ * A file is read, not mapped: whoever shortens a mapped file kills the programs that read it, and a library must
+ * not let a data file do that. The header is read and checked before memory is taken for the elements.
+ *
  * The header is a stranger's: before the JSON parser sees it, one pass bounds its nesting and its
  * lists, so that what the parser builds stays in proportion to the header; afterwards every entry is
  * checked against the file. The tensors must cover the data exactly, without holes or overlap, as
@@ -7,6 +10,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/option.h"
@@ -16,7 +20,7 @@
 #include "io/tensors.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "safetensors is little-endian and is used as mapped");
+               "safetensors is little-endian and is used as it lies in the file");
 
 enum { LENGTH_BYTES = 8, MOST_HEADER_BYTES = 100000000, MOST_LEVELS = 3 };
 
@@ -29,12 +33,12 @@ typedef struct entry {
     const char *name;
     kith_array view;
     uint64_t begin, end; /* in the data that follows the header */
-    void *copy;          /* when the file's place is not aligned for the type */
+    void *copy;          /* when its place in the data is not aligned for the type */
 } entry;
 
 struct kith_tensors {
     char *path; /* for error lines */
-    ki_map map;
+    char *own;  /* the file's data, or a pipe's everything; NULL when the bytes are the caller's */
     json_t *header;
     entry *entries;        /* by place in the file */
     const entry **by_name; /* sorted */
@@ -262,42 +266,64 @@ static kith_status parse_json(const reader *r, const char *text, size_t n, kith_
     return KITH_OK;
 }
 
-static kith_status parse_into(const unsigned char *bytes, size_t n, const char *name, kith_tensors *tensors,
-                              kith_error *err) {
-    if (n < LENGTH_BYTES)
-        return ki_fail(err, KITH_EFORMAT, "%s is not a safetensors file: %zu bytes, wanted at least %d", name,
-                       n, LENGTH_BYTES);
+/* The header's length, from the first bytes of a file of file_bytes. */
+static kith_status check_length(const unsigned char *bytes, uint64_t file_bytes, const char *name,
+                                size_t *ret_header_bytes, kith_error *err) {
+    if (file_bytes < LENGTH_BYTES)
+        return ki_fail(err, KITH_EFORMAT, "%s is not a safetensors file: %llu bytes, wanted at least %d",
+                       name, (unsigned long long)file_bytes, LENGTH_BYTES);
     uint64_t header_bytes = 0;
     memcpy(&header_bytes, bytes, LENGTH_BYTES);
     if (header_bytes > MOST_HEADER_BYTES)
         return ki_fail(err, KITH_EFORMAT,
                        "%s is not a safetensors file: a header of %llu bytes, wanted at most %d", name,
                        (unsigned long long)header_bytes, MOST_HEADER_BYTES);
-    if (header_bytes > n - LENGTH_BYTES)
-        return ki_fail(err, KITH_EFORMAT, "%s: a header of %llu bytes, but %zu are left in the file", name,
-                       (unsigned long long)header_bytes, n - LENGTH_BYTES);
-    const char *text = (const char *)bytes + LENGTH_BYTES;
-    if (header_bytes == 0 || text[0] != '{')
-        return ki_fail(err, KITH_EFORMAT, "%s is not a safetensors file: the header does not begin with '{'",
-                       name);
-    const reader r = {.name = name, .data_bytes = n - LENGTH_BYTES - header_bytes, .err = err};
-    KI_TRY(scan_header(&r, text, (size_t)header_bytes));
-    KI_TRY(parse_json(&r, text, (size_t)header_bytes, tensors));
+    if (header_bytes > file_bytes - LENGTH_BYTES)
+        return ki_fail(err, KITH_EFORMAT, "%s: a header of %llu bytes, but %llu are left in the file", name,
+                       (unsigned long long)header_bytes, (unsigned long long)(file_bytes - LENGTH_BYTES));
+    *ret_header_bytes = (size_t)header_bytes;
+    return KITH_OK;
+}
+
+static kith_status parse_header(const reader *r, const char *text, size_t n, kith_tensors *tensors) {
+    if (n == 0 || text[0] != '{')
+        return ki_fail(r->err, KITH_EFORMAT,
+                       "%s is not a safetensors file: the header does not begin with '{'", r->name);
+    KI_TRY(scan_header(r, text, n));
+    KI_TRY(parse_json(r, text, n, tensors));
     qsort(tensors->entries, tensors->n_entries, sizeof *tensors->entries, compare_places);
-    KI_TRY(check_cover(&r, tensors));
+    KI_TRY(check_cover(r, tensors));
     for (size_t i = 0; i < tensors->n_entries; i++) tensors->by_name[i] = &tensors->entries[i];
     qsort(tensors->by_name, tensors->n_entries, sizeof *tensors->by_name, compare_names);
+    return KITH_OK;
+}
+
+static kith_status new_tensors(const char *name, kith_tensors **ret_tensors, kith_error *err) {
+    kith_tensors *tensors = NULL;
+    KI_TRY(ki_zalloc_or(&tensors, 1, sizeof *tensors, "a file's tensors", err));
+    tensors->path = ki_strdup(name);
+    if (!tensors->path) {
+        kith_tensors_free(tensors);
+        return ki_fail_memory(err, strlen(name) + 1, "a file's name");
+    }
+    *ret_tensors = tensors;
+    return KITH_OK;
+}
+
+static kith_status parse_into(const unsigned char *bytes, size_t n, const char *name, kith_tensors *tensors,
+                              kith_error *err) {
+    size_t header_bytes = 0;
+    KI_TRY(check_length(bytes, n, name, &header_bytes, err));
+    const reader r = {.name = name, .data_bytes = n - LENGTH_BYTES - header_bytes, .err = err};
+    KI_TRY(parse_header(&r, (const char *)bytes + LENGTH_BYTES, header_bytes, tensors));
     return place_data(&r, tensors, bytes + LENGTH_BYTES + header_bytes);
 }
 
 kith_status ki_tensors_parse(const void *bytes, size_t n, const char *name, kith_tensors **ret_tensors,
                              kith_error *err) {
-    kith_status status = KITH_OK;
     kith_tensors *tensors = NULL;
-    KI_TRY(ki_zalloc_or(&tensors, 1, sizeof *tensors, "a file's tensors", err));
-    tensors->path = ki_strdup(name);
-    if (!tensors->path) status = ki_fail_memory(err, strlen(name) + 1, "a file's name");
-    if (status == KITH_OK) status = parse_into(bytes, n, name, tensors, err);
+    KI_TRY(new_tensors(name, &tensors, err));
+    const kith_status status = parse_into(bytes, n, name, tensors, err);
     if (status == KITH_OK)
         *ret_tensors = tensors;
     else
@@ -305,18 +331,48 @@ kith_status ki_tensors_parse(const void *bytes, size_t n, const char *name, kith
     return status;
 }
 
+/* A regular file: header, then data. */
+static kith_status read_parts(int fd, uint64_t file_bytes, kith_tensors *tensors, kith_error *err) {
+    kith_status status = KITH_OK;
+    unsigned char length[LENGTH_BYTES] = {0};
+    size_t header_bytes = 0;
+    char *text = NULL;
+    if (file_bytes >= LENGTH_BYTES)
+        KI_CHECK(ki_file_read_at(fd, tensors->path, length, sizeof length, 0, err));
+    KI_CHECK(check_length(length, file_bytes, tensors->path, &header_bytes, err));
+    KI_CHECK(ki_alloc_or(&text, header_bytes, 1, "a file's header", err));
+    KI_CHECK(ki_file_read_at(fd, tensors->path, text, header_bytes, LENGTH_BYTES, err));
+    const uint64_t begin = LENGTH_BYTES + header_bytes;
+    const reader r = {.name = tensors->path, .data_bytes = file_bytes - begin, .err = err};
+    KI_CHECK(parse_header(&r, text, header_bytes, tensors));
+    KI_CHECK(ki_alloc_or(&tensors->own, (size_t)r.data_bytes, 1, "a file's tensors", err));
+    KI_CHECK(ki_file_read_at(fd, tensors->path, tensors->own, (size_t)r.data_bytes, (long long)begin, err));
+    KI_CHECK(place_data(&r, tensors, (const unsigned char *)tensors->own));
+done:
+    ki_free(text);
+    return status;
+}
+
 kith_status kith_tensors_open(const char *path, kith_tensors **ret_tensors, kith_error *err) {
-    ki_map map = {0};
-    KI_TRY(ki_map_open(path, &map, err));
+    kith_status status = KITH_OK;
     kith_tensors *tensors = NULL;
-    const kith_status status = ki_tensors_parse(map.bytes, map.n, path, &tensors, err);
-    if (status != KITH_OK) {
-        ki_map_release(&map);
-        return status;
+    int fd = -1;
+    long long file_bytes = 0;
+    KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
+    KI_CHECK(new_tensors(path, &tensors, err));
+    if (file_bytes >= 0) {
+        KI_CHECK(read_parts(fd, (uint64_t)file_bytes, tensors, err));
+    } else { /* a pipe's size is known only after reading it */
+        size_t n = 0;
+        KI_CHECK(ki_file_read_rest(fd, file_bytes, path, SIZE_MAX / 4, &tensors->own, &n, err));
+        KI_CHECK(parse_into((const unsigned char *)tensors->own, n, path, tensors, err));
     }
-    tensors->map = map;
     *ret_tensors = tensors;
-    return KITH_OK;
+    tensors = NULL;
+done:
+    kith_tensors_free(tensors);
+    close(fd);
+    return status;
 }
 
 void kith_tensors_free(kith_tensors *tensors) {
@@ -326,7 +382,7 @@ void kith_tensors_free(kith_tensors *tensors) {
     ki_free(tensors->entries);
     ki_free(tensors->by_name);
     json_decref(tensors->header);
-    ki_map_release(&tensors->map);
+    ki_free(tensors->own);
     ki_free(tensors);
 }
 

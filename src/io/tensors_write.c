@@ -4,8 +4,8 @@
 
 #include "core/alloc.h"
 #include "core/array.h"
+#include "core/atomic.h"
 #include "core/text.h"
-#include "io/atomic.h"
 #include "io/json.h"
 #include "io/tensors.h"
 #include "kith/json.h"

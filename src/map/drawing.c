@@ -86,9 +86,12 @@ static kith_status choose_thumbnails(const kith_map_drawing *from, ki_drawing *d
         }
         if (!is_free) continue;
         KI_CHECK(ki_grow(&d->rgb, &room, (size_t)d->n_thumbnails + 1, bytes, "thumbnails", err));
-        kith_error ignored;
-        if (from->thumbnail(from->user, from->paths[i], cell, d->rgb + (size_t)d->n_thumbnails * bytes,
-                            &ignored) != KITH_OK) {
+        kith_error why = {0};
+        const kith_status read =
+            from->thumbnail(from->user, from->paths[i], cell, d->rgb + (size_t)d->n_thumbnails * bytes, &why);
+        if (read == KITH_ENOMEM)
+            KI_CHECK(ki_fail(err, read, "%s", why.message)); /* no fault of the image's */
+        if (read != KITH_OK) {
             report->n_failed++;
             continue;
         }

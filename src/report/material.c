@@ -192,12 +192,14 @@ static kith_status list_sub_runs(ki_material *run, const char *prefix, kith_erro
     DIR *dir = opendir(path);
     if (!dir) return ki_fail(err, KITH_EIO, "%s cannot be read as a folder", path);
     const size_t first = run->n_sub_runs;
-    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-        if (sub_run_number(entry->d_name) < 0 || run->n_sub_runs == MOST_SUB_RUNS) continue;
-        const char *name = ki_arena_strdup(&run->arena, entry->d_name);
-        if (!name) KI_CHECK(ki_fail_memory(err, strlen(entry->d_name), "a run's name"));
+    int why = 0;
+    for (const char *found; (found = ki_dir_next(dir, &why));) {
+        if (sub_run_number(found) < 0 || run->n_sub_runs == MOST_SUB_RUNS) continue;
+        const char *name = ki_arena_strdup(&run->arena, found);
+        if (!name) KI_CHECK(ki_fail_memory(err, strlen(found), "a run's name"));
         run->sub_run[run->n_sub_runs++] = name;
     }
+    if (why) KI_CHECK(ki_fail(err, KITH_EIO, "%s cannot be read to its end: %s", path, strerror(why)));
     qsort(run->sub_run + first, run->n_sub_runs - first, sizeof *run->sub_run, compare_sub_runs);
     for (size_t i = first; prefix[0] && i < run->n_sub_runs; i++) {
         run->sub_run[i] = ki_arena_printf(&run->arena, "%s/%s", prefix, run->sub_run[i]);

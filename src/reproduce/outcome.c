@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/text.h"
 #include "data/dataset/dataset.h"
+#include "io/file.h"
 #include "io/json.h"
 #include "kith/json.h"
 #include "kith/version.h"
@@ -206,14 +207,16 @@ static kith_status list_names(const char *folder, names *ret, kith_error *err) {
     DIR *dir = opendir(folder);
     if (!dir && errno == ENOENT) return KITH_OK;
     if (!dir) return ki_fail(err, KITH_EIO, "cannot read folder %s: %s", folder, strerror(errno));
-    for (const struct dirent *e; (e = readdir(dir));) {
-        const size_t n = strlen(e->d_name);
-        if (e->d_name[0] == '.' || n <= 5 || strcmp(e->d_name + n - 5, ".json") != 0) continue;
+    int why = 0;
+    for (const char *name; (name = ki_dir_next(dir, &why));) {
+        const size_t n = strlen(name);
+        if (name[0] == '.' || n <= 5 || strcmp(name + n - 5, ".json") != 0) continue;
         KI_CHECK(ki_grow(&ret->item, &ret->capacity, ret->n + 1, sizeof *ret->item, "names", err));
-        ret->item[ret->n] = ki_strdup(e->d_name);
+        ret->item[ret->n] = ki_strdup(name);
         if (!ret->item[ret->n]) KI_CHECK(ki_fail_memory(err, n, "a name"));
         ret->n++;
     }
+    if (why) KI_CHECK(ki_fail(err, KITH_EIO, "cannot read folder %s: %s", folder, strerror(why)));
     if (ret->n > 0) qsort(ret->item, ret->n, sizeof *ret->item, by_name);
 done:
     closedir(dir);

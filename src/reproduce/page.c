@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/atomic.h"
 #include "core/text.h"
 #include "data/dataset/dataset.h"
-#include "io/atomic.h"
 #include "kith/reproduce.h"
 #include "reproduce/sample.h"
 #include "train/folder.h"

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/atomic.h"
 #include "core/clock.h"
 #include "core/text.h"
 #include "data/dataset/dataset.h"
-#include "io/atomic.h"
 #include "io/lock.h"
 #include "kith/reproduce.h"
 #include "reproduce/list.h"
@@ -350,7 +350,7 @@ static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
         goto done;
     }
     snprintf(stem, sizeof stem, "%s-seed%lld.", j->row->name, (long long)j->seed);
-    ki_atomic_clear(r->options->out, stem);
+    ki_atomic_clear(r->options->out, stem, 0);
     KI_CHECK(look(r, &u, &is_over, err));
     if (is_over) goto done;
     const double seconds = guess_seconds(r, &u);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "io/atomic.h"
+#include "core/atomic.h"
 #include "net/weights.h"
 #include "train/run.h"
 

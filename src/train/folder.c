@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "io/atomic.h"
+#include "core/atomic.h"
+#include "io/file.h"
 #include "io/lock.h"
 
 kith_status ki_folder_at(const ki_folder *folder, ki_path *ret_path, kith_error *err, const char *fmt, ...) {
@@ -70,7 +71,7 @@ static kith_status clear_half_written(const ki_folder *folder, kith_error *err) 
     for (size_t i = 0; i < sizeof subs / sizeof subs[0]; i++) {
         ki_path path;
         KI_TRY(ki_folder_at(folder, &path, err, "%s", subs[i]));
-        ki_atomic_clear(path.s, "");
+        ki_atomic_clear(path.s, "", 0);
     }
     return KITH_OK;
 }
@@ -130,11 +131,13 @@ kith_status ki_folder_checkpoint_before(const ki_folder *folder, int64_t before,
     DIR *dir = opendir(path.s);
     if (!dir) return ki_fail(err, KITH_EIO, "cannot read %s: %s", path.s, strerror(errno));
     int64_t last = -1;
-    for (const struct dirent *entry; (entry = readdir(dir));) {
-        const int64_t step = step_of(entry->d_name);
+    int why = 0;
+    for (const char *name; (name = ki_dir_next(dir, &why));) {
+        const int64_t step = step_of(name);
         if (step > last && step < before) last = step;
     }
     closedir(dir);
+    if (why) return ki_fail(err, KITH_EIO, "cannot read %s: %s", path.s, strerror(why));
     *ret_step = last;
     return KITH_OK;
 }

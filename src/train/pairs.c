@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/atomic.h"
 #include "core/rng.h"
-#include "io/atomic.h"
 #include "kith/json.h"
 #include "train/run.h"
 

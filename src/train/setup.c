@@ -4,11 +4,11 @@
 #include <time.h>
 
 #include "core/alloc.h"
+#include "core/atomic.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "data/input.h"
 #include "data/section.h"
-#include "io/atomic.h"
 #include "net/model_file.h"
 #include "train/feed.h"
 #include "train/run.h"

@@ -1,5 +1,6 @@
 /* Remembered choices: they come back, from the file too; a file that is foreign, broken or cut is ignored with a
  * line; what another process wrote meanwhile is kept; a folder that cannot be written costs nothing but that. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,42 @@ static void test_what_others_saved_meanwhile(void **state) {
     ki_remembered_free(theirs);
 }
 
+/* What a killed process left is removed once nobody can be writing it; a neighbour's is not; and a link that somebody
+ * put where the temporary file will be is not followed. */
+static void test_temporary_files(void **state) {
+    (void)state;
+    char old[256], young[256], links[2][256], victim[256];
+    snprintf(old, sizeof old, "%s.tmp-99999-0", path);
+    snprintf(young, sizeof young, "%s.tmp-99998-0", path);
+    snprintf(victim, sizeof victim, "%s/victim", folder);
+    ki_remembered *choices = open_remembered("Card 9, x");
+    set(choices, "a", "one");
+    ki_remembered_save(choices);
+    testing_write(old, "half");
+    testing_write(young, "half");
+    testing_write(victim, "untouched");
+    assert_int_equal(utimensat(AT_FDCWD, old, (struct timespec[2]){{.tv_sec = 1}, {.tv_sec = 1}}, 0), 0);
+    snprintf(links[0], sizeof links[0], "%s.%ld", path, (long)getpid());
+    snprintf(links[1], sizeof links[1], "%s.tmp-%ld-0", path, (long)getpid());
+    for (int i = 0; i < 2; i++) assert_int_equal(symlink(victim, links[i]), 0);
+    set(choices, "b", "two");
+    ki_remembered_free(choices);
+    assert_int_not_equal(access(old, F_OK), 0);
+    assert_int_equal(access(young, F_OK), 0);
+    char *text = testing_read(victim);
+    assert_string_equal(text, "untouched");
+    free(text);
+    struct stat info;
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISREG(info.st_mode));
+    choices = open_remembered("Card 9, x");
+    assert_string_equal(ki_remembered_get(choices, "b"), "two");
+    ki_remembered_free(choices);
+    unlink(young);
+    unlink(victim);
+    for (int i = 0; i < 2; i++) unlink(links[i]);
+}
+
 static void test_a_folder_that_cannot_be_written(void **state) {
     (void)state;
     ki_remembered *choices = NULL;
@@ -173,6 +210,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_what_others_wrote_is_kept, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_a_bad_file_is_ignored, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_what_others_saved_meanwhile, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_temporary_files, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_a_folder_that_cannot_be_written, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_two_lines_are_refused, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_out_of_memory, make_folder, remove_folder),

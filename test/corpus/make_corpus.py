@@ -7,6 +7,7 @@ ok_numpy_* are written by numpy itself. All files are also the fuzzers' seeds.
 import json
 import os
 import struct
+import zlib
 
 import numpy as np
 
@@ -205,3 +206,103 @@ put("yaml", "bad_not_utf8.yaml", b"a: \xff\xfe\n")
 put("yaml", "bad_overlong_utf8.yaml", b"a: \xc0\xaf\n")
 put("yaml", "bad_control.yaml", b"a: \x07\n")
 put("yaml", "bad_utf16.yaml", "a: 1\n".encode("utf-16"))
+
+
+# .mat: lists of images. ok_matio_* and bad_matio_* are libmatio 1.5.23's (the bad one says lengths that it does not
+# write); bad_flipped_* are ok_matio_plain.mat with one bit changed that made libmatio read where nothing is.
+def element(type_, data, order="<"):
+    if 0 < len(data) <= 4:
+        return struct.pack(order + "I", len(data) << 16 | type_) + data.ljust(4, b"\0")
+    return struct.pack(order + "II", type_, len(data)) + data + bytes(-len(data) % 8)
+
+
+def matrix(class_, dims, name, body, order="<", flags=0, length=None):
+    data = element(6, struct.pack(order + "II", class_ | flags, 0), order)
+    data += element(5, struct.pack(f"{order}{len(dims)}i", *dims), order) + element(1, name.encode(), order) + body
+    return struct.pack(order + "II", 14, len(data) if length is None else length) + data
+
+
+def number(value, order="<"):
+    return matrix(6, (1, 1), "", element(9, struct.pack(order + "d", value), order), order)
+
+
+def word(text, order="<"):
+    return matrix(4, (1, len(text)), "", element(4, struct.pack(f"{order}{len(text)}H", *map(ord, text)), order), order)
+
+
+def fields(names, order="<", length=16):
+    return element(5, struct.pack(order + "i", length), order) + element(
+        1, b"".join(n.encode().ljust(length, b"\0") for n in names), order)
+
+
+def cars(order="<", dims=(1, 2), **how):
+    one = word("a.jpg", order) + number(3, order) + b"".join(number(v, order) for v in (1, 1, 9, 9))
+    two = word("b.jpg", order) + number(99, order) + b"".join(number(v, order) for v in (1, 1, 9, 9))
+    names = ["fname", "class", "bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2"]
+    return matrix(2, dims, "annotations", fields(names, order) + one + two, order, **how)
+
+
+def packed(variable, order="<", data=None):
+    data = zlib.compress(variable) if data is None else data
+    return struct.pack(order + "II", 15, len(data)) + data
+
+
+def mat(*variables, order="<", version=0x0100):
+    return b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack(order + "HH", version, 0x4D49) + b"".join(variables)
+
+
+names = matrix(1, (1, 2), "class_names", word("Audi") + word("Škoda"))
+put("mat", "ok_both.mat", mat(cars(), names))
+put("mat", "ok_big_endian.mat", mat(cars(">"), order=">"))
+put("mat", "ok_packed.mat", mat(packed(cars()), packed(names)))
+put("mat", "ok_other_variables.mat", mat(matrix(5, (3, 3), "sparse", b""), matrix(9, (1, 1), "x", element(2, b"7")), cars()))
+put("mat", "ok_empty_list.mat", mat(matrix(2, (0, 0), "annotations", fields(["fname"]))))
+put("mat", "ok_names_not_text.mat", mat(matrix(1, (1, 2), "class_names", number(1) + matrix(1, (0, 0), "", b"")), cars()))
+put("mat", "bad_empty_file.mat", b"")
+put("mat", "bad_header_only.mat", mat())
+put("mat", "bad_version.mat", mat(cars(), version=0x0300))
+put("mat", "bad_hdf5.mat", mat().ljust(512, b"\0") + b"\x89HDF\r\n\x1a\n" + bytes(8))
+put("mat", "bad_no_struct.mat", mat(matrix(1, (1, 0), "annotations", b"")))
+put("mat", "bad_cut.mat", mat(cars())[:-20])
+put("mat", "bad_tag_cut.mat", mat(cars())[:132])
+put("mat", "bad_extent_negative.mat", mat(cars(dims=(1, -2))))
+put("mat", "bad_extents_huge.mat", mat(cars(dims=(2**31 - 1, 2**31 - 1, 2**31 - 1))))
+put("mat", "bad_extents_more_than_bytes.mat", mat(cars(dims=(1, 2**20))))
+put("mat", "bad_no_extents.mat", mat(cars(dims=())))
+put("mat", "bad_fields_length_zero.mat", mat(matrix(2, (1, 1), "annotations", element(5, bytes(4)) + element(1, bytes(64)))))
+put("mat", "bad_no_fields.mat", mat(matrix(2, (1, 2**31 - 1), "annotations", element(5, struct.pack("<i", 16)) + element(1, b""))))
+put("mat", "bad_part_no_matrix.mat", mat(matrix(2, (1, 1), "annotations", fields(["fname"]) + element(9, bytes(8)))))
+put("mat", "bad_short_element.mat", mat(struct.pack("<II", 5 << 16 | 14, 0)))
+put("mat", "bad_packed_promise.mat", mat(packed(struct.pack("<II", 14, 2**31 - 1) + bytes(100))))
+put("mat", "bad_packed_cut.mat", mat(packed(b"", data=zlib.compress(cars())[:-30])))
+put("mat", "bad_packed_damaged.mat", mat(packed(b"", data=b"\x78\x9c" + bytes(range(60)))))
+put("mat", "bad_packed_nothing.mat", mat(packed(b"", data=zlib.compress(b""))))
+put("mat", "bad_packed_short.mat", mat(packed(cars(length=5000))))
+put("mat", "bad_one_too_many.mat", mat(packed(cars(dims=(1, 3)))))
+
+
+# .gz: idx files, behind a byte that says which (0: images, 1: labels)
+def idx(dims, data):
+    return struct.pack(f">{1 + len(dims)}I", 0x800 + len(dims), *dims) + data
+
+
+def gz(data, kind=b"\0"):
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    return kind + packer.compress(data) + packer.flush()
+
+
+images = idx((2, 3, 2), bytes(range(12)))
+put("gzip", "ok_images.gz", gz(images))
+put("gzip", "ok_labels.gz", gz(idx((3,), b"\1\2\3"), b"\1"))
+put("gzip", "ok_two_members.gz", gz(images[:15]) + gz(images[15:], b""))
+put("gzip", "ok_trailing_zeros.gz", gz(images) + bytes(20))
+put("gzip", "bad_empty.gz", b"\0")
+put("gzip", "bad_not_packed.gz", b"\0" + images)
+put("gzip", "bad_header_cut.gz", gz(images[:10]))
+put("gzip", "bad_magic.gz", gz(b"\1" + images[1:]))
+put("gzip", "bad_more.gz", gz(images + bytes(100000)))
+put("gzip", "bad_fewer.gz", gz(images[:-1]))
+put("gzip", "bad_promise_impossible.gz", gz(idx((60000, 28, 28), b"")))
+put("gzip", "bad_promise_huge.gz", gz(idx((2**32 - 1, 2**32 - 1, 2**32 - 1), b"")))
+put("gzip", "bad_cut.gz", gz(images)[:-12])
+put("gzip", "bad_checksum.gz", gz(images)[:-8] + bytes(8))

@@ -146,11 +146,55 @@ static void test_synth(void **state) {
     assert_says("--classes N");
 }
 
+/* A folder that cannot be read to its end, and one that cannot be looked at, is an error and no smaller folder: each
+ * call on the files fails in turn. */
+static void test_folder_read_half(void **state) {
+    (void)state;
+    char build[4096], log[4096], root[4096];
+    snprintf(build, sizeof build, "%s", testing_program());
+    char *slash = strrchr(build, '/');
+    if (!slash) skip();
+    *slash = '\0';
+    put_image(in_folder("half/a/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("half/b/1.jpg"), "ok_rgb.jpg");
+    snprintf(log, sizeof log, "%s", in_folder("half.log"));
+    snprintf(root, sizeof root, "%s", in_folder("half"));
+    int n_failed = 0;
+    for (int n = 1; n < 200; n++) {
+        unlink(log);
+        const int status = kith(
+            "LD_PRELOAD=%s/test/libfault_io.so FAULT_ROOT=%s FAULT_KIND=eio FAULT_AT=%d "
+            "FAULT_LOG=%s %s data --dataset folder %s",
+            build, root, n, log, testing_program(), root);
+        if (strstr(output, "ASan runtime does not come first")) skip();
+        char *text = testing_read(log);
+        const bool is_readdir = strstr(text, "failed readdir") != NULL, is_over = !strstr(text, "failed");
+        const bool is_said = strstr(output, "error") || strstr(output, "unreadable  1 files") ||
+                             strstr(output, "missing     1 files");
+        if (!is_over && status == 0 && !is_said && !strstr(output, "2 images, 2 classes"))
+            fail_msg("call %d, %s: '%s'", n, text, output);
+        free(text);
+        if (is_over) break;
+        if (is_readdir) {
+            n_failed++;
+            if (status != 1) fail_msg("call %d: exit status %d; wanted 1: %s", n, status, output);
+            assert_says("Input/output error");
+        }
+    }
+    assert_true(n_failed >= 5); /* of the folder and of both in it: names, and the end */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_summary), cmocka_unit_test(test_check),  cmocka_unit_test(test_json),
-        cmocka_unit_test(test_recipe),  cmocka_unit_test(test_splits), cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_speed),   cmocka_unit_test(test_synth),
+        cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_recipe),
+        cmocka_unit_test(test_splits),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_synth),
+        cmocka_unit_test(test_folder_read_half),
     };
     return cmocka_run_group_tests_name("data/cli", tests, NULL, NULL);
 }

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <unistd.h>
 
-#include <matio.h>
 #include <zlib.h>
 
 #include "core/alloc.h"
+#include "data/mat_file.h"
 #include "data/miniature.h"
 #include "kith/log.h"
 
@@ -305,93 +305,79 @@ static void test_idx(void **state) {
     assert_refused(NULL, in_folder("idx"), KITH_EFORMAT, "train-images-idx3-ubyte.gz");
 }
 
-/* ---- Cars196: .mat files as MATLAB would write them ---- */
-
-static matvar_t *mat_number(const char *name, double value, enum matio_classes class_) {
-    size_t one[2] = {1, 1};
-    uint8_t byte = (uint8_t)value;
-    return class_ == MAT_C_UINT8 ? Mat_VarCreate(name, MAT_C_UINT8, MAT_T_UINT8, 2, one, &byte, 0)
-                                 : Mat_VarCreate(name, MAT_C_DOUBLE, MAT_T_DOUBLE, 2, one, &value, 0);
-}
-
-static matvar_t *mat_text(const char *name, const char *text) {
-    size_t dims[2] = {1, strlen(text)};
-    char copy[256];
-    snprintf(copy, sizeof copy, "%s", text);
-    return Mat_VarCreate(name, MAT_C_CHAR, MAT_T_UINT8, 2, dims, copy, 0);
-}
-
-typedef struct car {
-    const char *path;
-    int class_;
-} car;
-
-static matvar_t *mat_annotations(const char *path_field, const car *cars, size_t n) {
-    const char *fields[] = {path_field, "bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class"};
-    size_t dims[2] = {1, n};
-    matvar_t *all = Mat_VarCreateStruct("annotations", 2, dims, fields, 6);
-    for (size_t i = 0; i < n; i++) {
-        Mat_VarSetStructFieldByName(all, path_field, i, mat_text(NULL, cars[i].path));
-        Mat_VarSetStructFieldByName(all, "bbox_x1", i, mat_number(NULL, 11, MAT_C_UINT8));
-        Mat_VarSetStructFieldByName(all, "bbox_y1", i, mat_number(NULL, 1, MAT_C_DOUBLE));
-        Mat_VarSetStructFieldByName(all, "bbox_x2", i, mat_number(NULL, 20, MAT_C_UINT8));
-        Mat_VarSetStructFieldByName(all, "bbox_y2", i, mat_number(NULL, 5, MAT_C_UINT8));
-        if (cars[i].class_ > 0)
-            Mat_VarSetStructFieldByName(all, "class", i, mat_number(NULL, cars[i].class_, MAT_C_UINT8));
+/* A gzipped header that promises more than the packed bytes can hold, a few bytes that unpack to many without being
+ * promised, and data that ends early: refused, and no memory taken for what is not there. */
+static void test_idx_bombs(void **state) {
+    (void)state;
+    static uint8_t zeros[16 << 20], packed[1 << 16];
+    static const struct {
+        uint32_t n_images;
+        size_t n_data, most_memory;
+        const char *wanted;
+    } rows[] = {
+        {0xffffffff, 100, 1 << 20, "unpacks to more than"},
+        {1 << 20, 100, 1 << 20, "can hold"},
+        {2, sizeof zeros - 16, 1 << 20, "promises 1568 bytes of data and has more"},
+        {20, 10000, 1 << 20, "promises 15680 bytes of data and has 10000"},
+    };
+    char path[4096];
+    snprintf(path, sizeof path, "%s", in_folder("bomb/train-images-idx3-ubyte.gz"));
+    put_idx(in_folder("bomb/train-labels-idx1-ubyte"), 1, (uint32_t[]){2}, zeros, 2, false);
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        const uint32_t head[] = {0x803, rows[i].n_images, 28, 28};
+        for (int k = 0; k < 4; k++) put_be32(zeros + 4 * k, head[k]);
+        z_stream z = {.next_in = zeros, .avail_in = (unsigned)(16 + rows[i].n_data)};
+        z.next_out = packed;
+        z.avail_out = sizeof packed;
+        assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+        assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+        put_bytes(path, packed, sizeof packed - z.avail_out);
+        deflateEnd(&z);
+        kith_memory_stats before, after;
+        kith_memory_stats_get(&before);
+        assert_refused("idx", in_folder("bomb"), rows[i].n_images == 0xffffffff ? KITH_EINVAL : KITH_EFORMAT,
+                       rows[i].wanted);
+        kith_memory_stats_get(&after);
+        if (after.peak_bytes - before.peak_bytes > rows[i].most_memory)
+            fail_msg("row %zu took %zu bytes", i, (size_t)(after.peak_bytes - before.peak_bytes));
     }
-    return all;
 }
 
-static matvar_t *mat_names(int n) {
-    size_t dims[2] = {1, (size_t)n};
-    matvar_t *names = Mat_VarCreate("class_names", MAT_C_CELL, MAT_T_CELL, 2, dims, NULL, 0);
-    for (int i = 0; i < n; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "Car %d", i + 1);
-        Mat_VarSetCell(names, i, mat_text(NULL, name));
-    }
-    return names;
-}
+/* ---- Cars196 ---- */
 
-static void put_mat(const char *path, matvar_t *first, matvar_t *second) {
-    make_folders(path);
-    mat_t *mat = Mat_CreateVer(path, NULL, MAT_FT_MAT5);
-    assert_non_null(mat);
-    if (first) assert_int_equal(Mat_VarWrite(mat, first, MAT_COMPRESSION_NONE), 0);
-    if (second) assert_int_equal(Mat_VarWrite(mat, second, MAT_COMPRESSION_NONE), 0);
-    Mat_VarFree(first);
-    Mat_VarFree(second);
-    Mat_Close(mat);
-}
-
+/* Both byte orders, packed and not. */
 static void test_cars_one_folder(void **state) {
     (void)state;
     const car cars[] = {{"car_ims/000001.jpg", 1},
                         {"car_ims/000002.jpg", 98},
                         {"car_ims/000003.jpg", 99},
                         {"car_ims/gone.jpg", 99}};
-    put_mat(in_folder("cars/cars_annos.mat"), mat_annotations("relative_im_path", cars, 4), mat_names(196));
     for (int i = 1; i <= 3; i++) put_image(in_folder("cars/car_ims/00000%d.jpg", i), "ok_rgb.jpg");
-    kith_dataset *set = open_set(NULL, in_folder("cars"));
-    assert_string_equal(kith_dataset_kind(set), "cars");
-    assert_int_equal(kith_dataset_n_classes(set), 196);
-    assert_int_equal(kith_dataset_n_missing(set), 1);
-    assert_split(set, KITH_SPLIT_TRAIN, 2, 2);
-    assert_split(set, KITH_SPLIT_TEST, 1, 1);
-    const kith_item item = kith_dataset_item(set, 1);
-    assert_string_equal(kith_dataset_class_name(set, item.label), "Car 98");
-    assert_true(item.has_box && item.box[0] == 10 && item.box[1] == 0 && item.box[2] == 10 &&
-                item.box[3] == 5);
-    kith_dataset_free(set);
+    for (int way = 0; way < 4; way++) {
+        put_mat(in_folder("cars/cars_annos.mat"), "relative_im_path", cars, 4, 196, way & 1, way & 2);
+        kith_dataset *set = open_set(NULL, in_folder("cars"));
+        assert_string_equal(kith_dataset_kind(set), "cars");
+        assert_int_equal(kith_dataset_n_classes(set), 196);
+        assert_int_equal(kith_dataset_n_missing(set), 1);
+        assert_split(set, KITH_SPLIT_TRAIN, 2, 2);
+        assert_split(set, KITH_SPLIT_TEST, 1, 1);
+        const kith_item item = kith_dataset_item(set, 1);
+        assert_string_equal(kith_dataset_class_name(set, item.label), "Car 98");
+        assert_true(item.has_box && item.box[0] == 10 && item.box[1] == 0 && item.box[2] == 10 &&
+                    item.box[3] == 5);
+        kith_dataset_free(set);
+    }
 }
 
 static void test_cars_devkit(void **state) {
     (void)state;
     const car train[] = {{"00001.jpg", 14}, {"00002.jpg", 120}},
               test[] = {{"00001.jpg", 14}, {"00002.jpg", 196}};
-    put_mat(in_folder("kit/devkit/cars_train_annos.mat"), mat_annotations("fname", train, 2), NULL);
-    put_mat(in_folder("kit/devkit/cars_test_annos_withlabels.mat"), mat_annotations("fname", test, 2), NULL);
-    put_mat(in_folder("kit/devkit/cars_meta.mat"), mat_names(196), NULL);
+    char test_list[4096];
+    snprintf(test_list, sizeof test_list, "%s", in_folder("kit/devkit/cars_test_annos_withlabels.mat"));
+    put_mat(in_folder("kit/devkit/cars_train_annos.mat"), "fname", train, 2, 0, false, true);
+    put_mat(test_list, "fname", test, 2, 0, false, true);
+    put_mat(in_folder("kit/devkit/cars_meta.mat"), NULL, NULL, 0, 196, false, true);
     for (int i = 1; i <= 2; i++) {
         put_image(in_folder("kit/cars_train/0000%d.jpg", i), "ok_rgb.jpg");
         put_image(in_folder("kit/cars_test/0000%d.jpg", i), "ok_rgb.jpg");
@@ -402,14 +388,58 @@ static void test_cars_devkit(void **state) {
     assert_split(set, KITH_SPLIT_TEST, 2, 2);
     kith_dataset_free(set);
     const car unlabelled[] = {{"00001.jpg", 0}};
-    put_mat(in_folder("kit/devkit/cars_test_annos_withlabels.mat"), mat_annotations("fname", unlabelled, 1),
-            NULL);
+    put_mat(test_list, "fname", unlabelled, 1, 0, false, false);
     assert_refused(NULL, in_folder("kit"), KITH_EFORMAT, "annotation 1 (00001.jpg) has no class");
-    put_text(in_folder("kit/devkit/cars_test_annos_withlabels.mat"),
-             "this is no MATLAB file at all, only text");
+    put_mat(test_list, "path", test, 2, 0, false, false);
+    assert_refused(NULL, in_folder("kit"), KITH_EFORMAT, "annotation 1 has no fname");
+    put_mat(test_list, NULL, NULL, 0, 5, false, false);
+    assert_refused(NULL, in_folder("kit"), KITH_EFORMAT,
+                   "cars_test_annos_withlabels.mat: there is no struct array 'annotations'");
+    put_text(test_list, "this is no MATLAB file at all, only text");
     assert_refused(NULL, in_folder("kit"), KITH_EFORMAT, "is not a MATLAB file");
-    unlink(in_folder("kit/devkit/cars_test_annos_withlabels.mat"));
+    char hdf[600] = "MATLAB 7.3 MAT-file";
+    memcpy(hdf + 512, "\x89HDF\r\n\x1a\n", 8);
+    put_bytes(test_list, hdf, sizeof hdf);
+    assert_refused(NULL, in_folder("kit"), KITH_EUNSUPPORTED, "is a MATLAB file of version 7.3 (HDF5)");
+    unlink(test_list);
     assert_refused(NULL, in_folder("kit"), KITH_EIO, "cars_test_annos_withlabels.mat is not there");
+}
+
+/* Every bit of a list flipped, every length cut: read or refused with one line, within memory in proportion to the
+ * file's length. */
+static void test_cars_damaged(void **state) {
+    (void)state;
+    const car cars[] = {{"a.jpg", 1}, {"b.jpg", 99}};
+    for (int way = 0; way < 2; way++) {
+        put_mat(in_folder("cars_annos.mat"), "fname", cars, 2, 2, false, way);
+        ki_bytes whole = {0};
+        kith_error err = {0};
+        assert_ok(ki_bytes_read(&whole, in_folder("cars_annos.mat"), &err), &err);
+        const size_t n_bits = 8 * whole.n;
+        for (size_t i = 0; i < n_bits + whole.n; i++) {
+            const size_t n = i < n_bits ? whole.n : i - n_bits;
+            uint8_t *bytes =
+                malloc(n ? n : 1); /* exactly, so that the sanitizer sees a read behind the end */
+            assert_non_null(bytes);
+            memcpy(bytes, whole.data, n);
+            if (i < n_bits) bytes[i / 8] ^= (uint8_t)(1 << i % 8);
+            kith_memory_stats before, after;
+            kith_memory_stats_get(&before);
+            kith_dataset *set = NULL;
+            assert_ok(ki_dataset_new(&ki_dataset_cars, "root", &set, &err), &err);
+            err = (kith_error){0};
+            const kith_status status = ki_cars_parse(set, "root", "list.mat", bytes, n, "fname", &err);
+            kith_memory_stats_get(&after);
+            if (status != KITH_OK && (!strstr(err.message, "list.mat") || strchr(err.message, '\n')))
+                fail_msg("change %zu: '%s' does not name the file in one line", i, err.message);
+            if (after.peak_bytes - before.peak_bytes > 4096 * n + (1 << 20))
+                fail_msg("change %zu: %zu bytes of memory for a file of %zu", i,
+                         (size_t)(after.peak_bytes - before.peak_bytes), n);
+            kith_dataset_free(set);
+            free(bytes);
+        }
+        ki_bytes_release(&whole);
+    }
 }
 
 /* ---- held-out classes ---- */
@@ -567,13 +597,22 @@ static void test_fashion_mnist(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cub),           cmocka_unit_test(test_sop),
-        cmocka_unit_test(test_inshop),        cmocka_unit_test(test_omniglot),
-        cmocka_unit_test(test_folder),        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_idx),           cmocka_unit_test(test_cars_one_folder),
-        cmocka_unit_test(test_cars_devkit),   cmocka_unit_test(test_hold_out),
-        cmocka_unit_test(test_folds),         cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_cub_complete),
+        cmocka_unit_test(test_cub),
+        cmocka_unit_test(test_sop),
+        cmocka_unit_test(test_inshop),
+        cmocka_unit_test(test_omniglot),
+        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_idx),
+        cmocka_unit_test(test_idx_bombs),
+        cmocka_unit_test(test_cars_one_folder),
+        cmocka_unit_test(test_cars_devkit),
+        cmocka_unit_test(test_cars_damaged),
+        cmocka_unit_test(test_hold_out),
+        cmocka_unit_test(test_folds),
+        cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cub_complete),
         cmocka_unit_test(test_fashion_mnist),
     };
     return cmocka_run_group_tests_name("data/dataset", tests, NULL, NULL);

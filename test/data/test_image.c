@@ -91,6 +91,21 @@ static void test_corpus(void **state) {
     assert_int_equal(after.live_bytes, before.live_bytes);
 }
 
+/* A chunk of 67 bytes' file says that it holds a gigabyte. */
+static void test_png_promises(void **state) {
+    (void)state;
+    kith_memory_stats before, after;
+    ki_image image = {0};
+    kith_error err = {0};
+    kith_memory_stats_get(&before);
+    assert_int_equal(decode("bad_exif_length.png", &plain, &image, &err), KITH_EFORMAT);
+    kith_memory_stats_get(&after);
+    assert_true(after.n_allocations - before.n_allocations > 4); /* libpng's memory is counted */
+    if (after.peak_bytes - before.live_bytes > 16 << 20)
+        fail_msg("%zu bytes of memory", (size_t)(after.peak_bytes - before.live_bytes));
+    ki_image_release(&image);
+}
+
 static void test_refusals_say_why(void **state) {
     (void)state;
     static const struct {
@@ -264,10 +279,11 @@ static void test_cut_anywhere(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_corpus),         cmocka_unit_test(test_refusals_say_why),
-        cmocka_unit_test(test_pixel_limit),    cmocka_unit_test(test_scaled_decode),
-        cmocka_unit_test(test_png_round_trip), cmocka_unit_test(test_jpeg_round_trip),
-        cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_png_promises),     cmocka_unit_test(test_corpus),
+        cmocka_unit_test(test_refusals_say_why), cmocka_unit_test(test_pixel_limit),
+        cmocka_unit_test(test_scaled_decode),    cmocka_unit_test(test_png_round_trip),
+        cmocka_unit_test(test_jpeg_round_trip),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cut_anywhere),
     };
     return cmocka_run_group_tests_name("data/image", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Every seed of the list fuzzer: ok_ is read, bad_ is refused with one line, nothing is lost. */
+/* Every seed of the fuzzers of lists: ok_ is read, bad_ is refused with one line, nothing is lost. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,10 @@
 
 enum { MOST_PARTS = 4 };
 
+typedef kith_status (*parse_fn)(kith_dataset *set, const char *bytes, size_t size, kith_error *err);
+
 /* As in test/fuzz/fuzz_lists.c. */
-static kith_status parse(kith_dataset *set, const char *bytes, size_t size, kith_error *err) {
+static kith_status parse_list(kith_dataset *set, const char *bytes, size_t size, kith_error *err) {
     const char *text = bytes + 1, *s = text;
     const size_t n = size - 1;
     size_t left = n;
@@ -42,12 +44,28 @@ static kith_status parse(kith_dataset *set, const char *bytes, size_t size, kith
     }
 }
 
-static void test_lists(void **state) {
-    (void)state;
+/* The field that holds the path has two names. */
+static kith_status parse_mat(kith_dataset *set, const char *bytes, size_t size, kith_error *err) {
+    const kith_status status = ki_cars_parse(set, "root", "list.mat", bytes, size, "fname", err);
+    return status == KITH_OK ? status
+                             : ki_cars_parse(set, "root", "list.mat", bytes, size, "relative_im_path", err);
+}
+
+/* As in test/fuzz/fuzz_gzip.c. */
+static kith_status parse_gzip(kith_dataset *set, const char *bytes, size_t size, kith_error *err) {
+    (void)set;
+    ki_bytes unpacked = {0};
+    const kith_status status =
+        ki_idx_unpack(bytes + 1, size - 1, "list.gz", "images", bytes[0] % 2 ? 1 : 3, &unpacked, err);
+    ki_bytes_release(&unpacked);
+    return status;
+}
+
+static void replay(const char *folder, parse_fn parse, int least_ok, int least_bad) {
     kith_memory_stats before, after;
     kith_memory_stats_get(&before);
     char path[4096];
-    snprintf(path, sizeof path, "%s/test/corpus/lists", KITH_SOURCE_DIR);
+    snprintf(path, sizeof path, "%s/test/corpus/%s", KITH_SOURCE_DIR, folder);
     DIR *dir = opendir(path);
     assert_non_null(dir);
     int n_ok = 0, n_bad = 0;
@@ -57,9 +75,9 @@ static void test_lists(void **state) {
         ki_bytes bytes = {0};
         kith_error err = {0};
         kith_dataset *set = NULL;
-        snprintf(path, sizeof path, "%s/test/corpus/lists/%s", KITH_SOURCE_DIR, file->d_name);
+        snprintf(path, sizeof path, "%s/test/corpus/%s/%s", KITH_SOURCE_DIR, folder, file->d_name);
         assert_ok(ki_bytes_read(&bytes, path, &err), &err);
-        char *exact = malloc(bytes.n);
+        char *exact = malloc(bytes.n ? bytes.n : 1);
         assert_non_null(exact);
         memcpy(exact, bytes.data, bytes.n);
         assert_ok(ki_dataset_new(&ki_dataset_csv, "corpus", &set, &err), &err);
@@ -77,12 +95,31 @@ static void test_lists(void **state) {
         ki_bytes_release(&bytes);
     }
     closedir(dir);
-    assert_true(n_ok >= 13 && n_bad >= 27);
+    assert_true(n_ok >= least_ok && n_bad >= least_bad);
     kith_memory_stats_get(&after);
     assert_int_equal(after.live_bytes, before.live_bytes);
 }
 
+static void test_lists(void **state) {
+    (void)state;
+    replay("lists", parse_list, 13, 27);
+}
+
+static void test_mat(void **state) {
+    (void)state;
+    replay("mat", parse_mat, 8, 24);
+}
+
+static void test_gzip(void **state) {
+    (void)state;
+    replay("gzip", parse_gzip, 3, 8);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lists)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_mat),
+        cmocka_unit_test(test_gzip),
+    };
     return cmocka_run_group_tests_name("data/list_corpus", tests, NULL, NULL);
 }

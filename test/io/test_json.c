@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "io/atomic.h"
+#include "core/atomic.h"
 #include "kith/json.h"
 #include "kith/log.h"
 #include "support/testing.h"

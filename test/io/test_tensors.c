@@ -1,9 +1,12 @@
 /* safetensors: round trips, equal bytes, cut files, refusals. */
 #include "io/tensors.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -305,6 +308,90 @@ static void test_googlenet(void **state) {
     kith_tensors_free(tensors);
 }
 
+/* One float tensor of n values, written in place: what no writer of ours does. */
+static void write_in_place(const char *path, int64_t n) {
+    char header[128];
+    int length = snprintf(header + 8, sizeof header - 8,
+                          "{\"a\":{\"dtype\":\"F32\",\"shape\":[%lld],\"data_offsets\":[0,%lld]}}",
+                          (long long)n, (long long)n * 4);
+    const uint64_t header_bytes = (uint64_t)length;
+    memcpy(header, &header_bytes, 8);
+    float *values = calloc((size_t)n, sizeof *values);
+    assert_non_null(values);
+    for (int64_t i = 0; i < n; i++) values[i] = 1;
+    FILE *file = fopen(path, "r+b");
+    if (!file) file = fopen(path, "wb");
+    assert_non_null(file);
+    fwrite(header, 1, 8 + (size_t)length, file);
+    fwrite(values, sizeof *values, (size_t)n, file);
+    assert_int_equal(fclose(file), 0);
+    free(values);
+}
+
+static double sum_of(const kith_array *view) {
+    double sum = 0;
+    for (int64_t i = 0; i < kith_array_count(view); i++) sum += (double)((const float *)view->data)[i];
+    return sum;
+}
+
+/* A mapped file would end the process here (SIGBUS). */
+static void test_file_gone_after_opening(void **state) {
+    (void)state;
+    enum { N = 100000 };
+    kith_error err = {0};
+    kith_tensors *tensors = NULL;
+    kith_array view = {0};
+    write_in_place(path_of("shrinks"), N);
+    assert_ok(kith_tensors_open(path_of("shrinks"), &tensors, &err), &err);
+    assert_int_equal(truncate(path_of("shrinks"), 0), 0);
+    assert_ok(kith_tensors_get(tensors, "a", &view, &err), &err);
+    assert_float_equal(sum_of(&view), N, 0);
+    kith_tensors_free(tensors);
+    unlink(path_of("shrinks"));
+}
+
+/* Another process shortens and restores the file all the time: it is read, or refused in one line. */
+static void test_file_shrinks_while_read(void **state) {
+    (void)state;
+    enum { N = 300000, N_OPENS = 2000 };
+    char path[256];
+    snprintf(path, sizeof path, "%s", path_of("flickers"));
+    write_in_place(path, N);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct stat whole;
+        if (stat(path, &whole) != 0) _exit(1);
+        for (;;) {
+            if (truncate(path, 5000) != 0 || truncate(path, whole.st_size) != 0) _exit(1);
+            usleep(500);
+        }
+    }
+    int n_read = 0, n_refused = 0;
+    for (int i = 0; i < N_OPENS; i++) {
+        kith_error err = {0};
+        kith_tensors *tensors = NULL;
+        kith_array view = {0};
+        const kith_status status = kith_tensors_open(path, &tensors, &err);
+        if (status == KITH_OK) {
+            assert_ok(kith_tensors_get(tensors, "a", &view, &err), &err);
+            assert_true(sum_of(&view) <= N);
+            n_read++;
+        } else {
+            if (status != KITH_EIO && status != KITH_EFORMAT)
+                fail_msg("%s: %s", kith_status_name(status), err.message);
+            assert_non_null(strstr(err.message, path));
+            n_refused++;
+        }
+        kith_tensors_free(tensors);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    unlink(path);
+    print_message("%d read, %d refused\n", n_read, n_refused);
+    assert_true(n_read > 0 && n_refused > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
@@ -317,6 +404,8 @@ int main(void) {
         cmocka_unit_test(test_allocation_failures),
         cmocka_unit_test(test_seals),
         cmocka_unit_test(test_googlenet),
+        cmocka_unit_test(test_file_gone_after_opening),
+        cmocka_unit_test(test_file_shrinks_while_read),
     };
     return cmocka_run_group_tests_name("io/tensors", tests, NULL, NULL);
 }

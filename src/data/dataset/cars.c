@@ -2,67 +2,19 @@
  * cars_test_annos_withlabels.mat, cars_meta.mat) with cars_train/ and cars_test/. The metric-learning
  * split is by class over all 16,185 images: 1-98 train, 99-196 test; the lists' own train and test
  * marks are not used. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <matio.h>
-
 #include "core/alloc.h"
 #include "data/dataset/dataset.h"
+#include "io/file.h"
+#include "io/mat.h"
 
 enum { LAST_TRAINING_CLASS = 98, MOST_CLASSES = 100000 };
+static const size_t most_list_bytes = (size_t)256 << 20;
 
-/* The numbers and strings of the annotations are 1x1 arrays of several types. */
-static bool number_of(const matvar_t *v, double *ret) {
-    if (!v || !v->data || v->nbytes == 0 || v->isComplex) return false;
-    switch (v->class_type) {
-    case MAT_C_DOUBLE: *ret = *(const double *)v->data; return true;
-    case MAT_C_SINGLE: *ret = (double)*(const float *)v->data; return true;
-    case MAT_C_INT8: *ret = *(const int8_t *)v->data; return true;
-    case MAT_C_UINT8: *ret = *(const uint8_t *)v->data; return true;
-    case MAT_C_INT16: *ret = *(const int16_t *)v->data; return true;
-    case MAT_C_UINT16: *ret = *(const uint16_t *)v->data; return true;
-    case MAT_C_INT32: *ret = *(const int32_t *)v->data; return true;
-    case MAT_C_UINT32: *ret = *(const uint32_t *)v->data; return true;
-    default: return false;
-    }
-}
-
-/* ASCII text of a char array; names in the set are ASCII or Latin-1 stored one unit per character. */
-static bool text_of(const matvar_t *v, char *buf, size_t buf_bytes) {
-    if (!v || v->class_type != MAT_C_CHAR || !v->data || v->data_size < 1) return false;
-    const size_t n = v->nbytes / (size_t)v->data_size;
-    size_t used = 0;
-    for (size_t i = 0; i < n; i++) {
-        unsigned unit = 0;
-        if (v->data_size == 1)
-            unit = ((const uint8_t *)v->data)[i];
-        else if (v->data_size == 2)
-            unit = ((const uint16_t *)v->data)[i];
-        else
-            return false;
-        if (unit == 0) break;
-        const bool wide = unit >= 0x80 && v->data_type != MAT_T_UTF8 && v->data_size == 2;
-        if (used + 2 >= buf_bytes || unit > 0x7ff) return false;
-        if (wide)
-            buf[used++] = (char)(0xc0 | unit >> 6), buf[used++] = (char)(0x80 | (unit & 0x3f));
-        else
-            buf[used++] = (char)unit;
-    }
-    buf[used] = '\0';
-    return used > 0;
-}
-
-static size_t count_of(const matvar_t *v) {
-    size_t n = v && v->rank > 0 ? 1 : 0;
-    for (int i = 0; v && i < v->rank; i++) n *= v->dims[i];
-    return n;
-}
-
-static matvar_t *field(matvar_t *annotations, const char *name, size_t i) {
-    return Mat_VarGetStructFieldByName(annotations, name, i);
-}
+/* What is read of an annotation. */
+enum { PATH, CLASS, X1, Y1, X2, Y2, N_FIELDS };
 
 static kith_status class_of(kith_dataset *set, int64_t id, int32_t *ret_label, kith_error *err) {
     char key[24];
@@ -70,21 +22,18 @@ static kith_status class_of(kith_dataset *set, int64_t id, int32_t *ret_label, k
     return ki_dataset_class(set, key, (size_t)n, ret_label, err);
 }
 
-static kith_status add_one(kith_dataset *set, matvar_t *annotations, size_t i, const char *path_field,
-                           const char *folder, kith_error *err) {
-    static const char *const corner_names[4] = {"bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2"};
+static kith_status add_one(kith_dataset *set, const ki_mat_array field[N_FIELDS], size_t i,
+                           const char *path_field, const char *folder, kith_error *err) {
     char path[1024];
     double class_id = 0, corner[4];
-    if (!text_of(field(annotations, path_field, i), path, sizeof path))
+    if (!ki_mat_text(&field[PATH], path, sizeof path))
         return ki_fail(err, KITH_EFORMAT, "annotation %zu has no %s", i + 1, path_field);
-    if (!number_of(field(annotations, "class", i), &class_id) ||
-        !(class_id >= 1 && class_id <= MOST_CLASSES)) {
+    if (!ki_mat_number(&field[CLASS], &class_id) || !(class_id >= 1 && class_id <= MOST_CLASSES)) {
         ki_fail(err, KITH_EFORMAT, "annotation %zu (%s) has no class from 1", i + 1, path);
         return ki_hint(err, KITH_EFORMAT, "the test list must be cars_test_annos_withlabels.mat");
     }
     bool has_box = true;
-    for (int k = 0; k < 4; k++)
-        has_box = has_box && number_of(field(annotations, corner_names[k], i), &corner[k]);
+    for (int k = 0; k < 4; k++) has_box = has_box && ki_mat_number(&field[X1 + k], &corner[k]);
     int32_t label = 0;
     ki_item *item = NULL;
     KI_TRY(class_of(set, (int64_t)class_id, &label, err));
@@ -100,43 +49,60 @@ static kith_status add_one(kith_dataset *set, matvar_t *annotations, size_t i, c
     return KITH_OK;
 }
 
-static kith_status read_annotations(kith_dataset *set, mat_t *mat, const char *path_field, const char *folder,
-                                    kith_error *err) {
-    kith_status status = KITH_OK;
-    matvar_t *annotations = Mat_VarRead(mat, "annotations");
-    if (!annotations || annotations->class_type != MAT_C_STRUCT) {
-        status = ki_fail(err, KITH_EFORMAT, "there is no struct array 'annotations'");
-        goto done;
+static kith_status read_annotations(kith_dataset *set, ki_mat *mat, const char *name, const char *path_field,
+                                    const char *folder, kith_error *err) {
+    const char *const field_names[N_FIELDS] = {path_field, "class",   "bbox_x1",
+                                               "bbox_y1",  "bbox_x2", "bbox_y2"};
+    ki_mat_array annotations;
+    bool is_there = false;
+    size_t place[N_FIELDS];
+    KI_TRY(ki_mat_find(mat, "annotations", &annotations, &is_there, err));
+    if (!is_there || annotations.kind != KI_MAT_STRUCT)
+        return ki_fail(err, KITH_EFORMAT, "%s: there is no struct array 'annotations'", name);
+    for (int k = 0; k < N_FIELDS; k++) place[k] = ki_mat_field(&annotations, field_names[k]);
+    for (size_t i = 0; i < annotations.n_elements; i++) {
+        ki_mat_array field[N_FIELDS] = {0};
+        for (size_t f = 0; f < annotations.n_fields; f++) {
+            ki_mat_array part;
+            KI_TRY(ki_mat_next(&annotations, &part, err));
+            for (int k = 0; k < N_FIELDS; k++) {
+                if (place[k] == f) field[k] = part;
+            }
+        }
+        const kith_status status = add_one(set, field, i, path_field, folder, err);
+        if (status != KITH_OK) return ki_prefix(err, status, "%s", name);
     }
-    const size_t n = count_of(annotations);
-    for (size_t i = 0; i < n; i++) KI_CHECK(add_one(set, annotations, i, path_field, folder, err));
-done:
-    if (annotations) Mat_VarFree(annotations);
-    return status;
+    return KITH_OK;
 }
 
 /* class_names is a cell array of strings; without it classes are called by their number. */
-static kith_status read_names(kith_dataset *set, mat_t *mat, kith_error *err) {
-    kith_status status = KITH_OK;
-    matvar_t *names = Mat_VarRead(mat, "class_names");
-    const size_t n = names && names->class_type == MAT_C_CELL ? count_of(names) : 0;
+static kith_status read_names(kith_dataset *set, ki_mat *mat, kith_error *err) {
+    ki_mat_array names;
+    bool is_there = false;
+    KI_TRY(ki_mat_find(mat, "class_names", &names, &is_there, err));
+    const size_t n = is_there && names.kind == KI_MAT_CELL ? names.n_parts : 0;
     for (size_t i = 0; i < n && i < MOST_CLASSES; i++) {
+        ki_mat_array part;
         char name[512];
         int32_t label = 0;
-        if (!text_of(Mat_VarGetCell(names, (int)i), name, sizeof name)) continue;
-        KI_CHECK(class_of(set, (int64_t)i + 1, &label, err));
-        KI_CHECK(ki_dataset_name_class(set, label, name, strlen(name), err));
+        KI_TRY(ki_mat_next(&names, &part, err));
+        if (!ki_mat_text(&part, name, sizeof name)) continue;
+        KI_TRY(class_of(set, (int64_t)i + 1, &label, err));
+        KI_TRY(ki_dataset_name_class(set, label, name, strlen(name), err));
     }
-done:
-    if (names) Mat_VarFree(names);
-    return status;
+    return KITH_OK;
 }
 
-static kith_status open_mat(const char *path, mat_t **ret, kith_error *err) {
-    *ret = Mat_Open(path, MAT_ACC_RDONLY);
-    if (*ret) return KITH_OK;
-    if (!ki_is_file("%s", path)) return ki_fail(err, KITH_EIO, "%s is not there", path);
-    return ki_fail(err, KITH_EFORMAT, "%s is not a MATLAB file", path);
+kith_status ki_cars_parse(kith_dataset *set, const char *folder, const char *name, const void *bytes,
+                          size_t n, const char *path_field, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_mat *mat = NULL;
+    KI_CHECK(ki_mat_parse(bytes, n, name, &mat, err));
+    KI_CHECK(read_names(set, mat, err));
+    if (path_field) KI_CHECK(read_annotations(set, mat, name, path_field, folder, err));
+done:
+    ki_mat_free(mat);
+    return status;
 }
 
 typedef struct list {
@@ -145,17 +111,16 @@ typedef struct list {
 
 /* NULL path_field: the file holds only names. */
 static kith_status read_list(kith_dataset *set, const char *root, const list *l, kith_error *err) {
-    kith_status status = KITH_OK;
-    mat_t *mat = NULL;
     ki_path path, folder;
+    char *bytes = NULL;
+    size_t n = 0;
     KI_TRY(ki_path_print(&path, err, "%s/%s", root, l->mat));
     KI_TRY(ki_path_print(&folder, err, "%s%s", root, l->folder));
-    KI_TRY(open_mat(path.s, &mat, err));
-    KI_CHECK(read_names(set, mat, err));
-    if (l->path_field) KI_CHECK(read_annotations(set, mat, l->path_field, folder.s, err));
-done:
-    Mat_Close(mat);
-    return status == KITH_OK ? status : ki_prefix(err, status, "%s", path.s);
+    if (!ki_is_file("%s", path.s)) return ki_fail(err, KITH_EIO, "%s is not there", path.s);
+    KI_TRY(ki_file_read(path.s, most_list_bytes, &bytes, &n, err));
+    const kith_status status = ki_cars_parse(set, folder.s, path.s, bytes, n, l->path_field, err);
+    ki_free(bytes);
+    return status;
 }
 
 static bool found(const char *root) {

@@ -107,6 +107,14 @@ kith_status ki_sop_parse(kith_dataset *set, const char *folder, const char *text
 kith_status ki_inshop_parse(kith_dataset *set, const char *folder, const char *text, size_t n,
                             kith_error *err);
 kith_status ki_csv_parse(kith_dataset *set, const char *folder, const char *text, size_t n, kith_error *err);
+/* One of Cars196's .mat files; path_field is the field of the annotations that holds the path, or NULL when the
+ * file has only class names. */
+kith_status ki_cars_parse(kith_dataset *set, const char *folder, const char *name, const void *bytes,
+                          size_t n, const char *path_field, kith_error *err);
+/* A gzipped idx file of n_dims axes into `bytes`; `what` ("images") is for errors. Memory is taken only for what
+ * the header promises and the packed bytes can hold. */
+kith_status ki_idx_unpack(const void *packed, size_t n_packed, const char *name, const char *what, int n_dims,
+                          ki_bytes *bytes, kith_error *err);
 /* One pair of idx files, already unpacked. Images of all calls must have one size. */
 kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *images, size_t n_images,
                          const uint8_t *labels, size_t n_labels, kith_split split, kith_error *err);

@@ -5,7 +5,7 @@
 #include "core/buffer.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
-#include "io/atomic.h"
+#include "core/atomic.h"
 #include "kith/eval.h"
 
 static const char *below_root(const kith_dataset *set, const ki_item *item) {

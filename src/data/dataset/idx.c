@@ -4,24 +4,27 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <zlib.h>
-
 #include "core/alloc.h"
 #include "data/dataset/dataset.h"
+#include "io/file.h"
+#include "io/inflate.h"
 
+enum { MOST_HEADER_BYTES = 16 };
 static const size_t most_bytes = (size_t)4 << 30;
 
 static uint32_t be32(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | (uint32_t)p[3];
 }
 
-/* Magic number, then n_dims big-endian extents; the data must fill the rest of the file exactly. */
+static size_t header_bytes(int n_dims) { return 4 + 4 * (size_t)n_dims; }
+
+/* Magic number, then n_dims big-endian extents. *ret_count, the bytes of data they promise, is SIZE_MAX when it
+ * would not fit. */
 static kith_status read_header(const uint8_t *bytes, size_t n, int n_dims, uint32_t *ret_dim,
-                               const char *what, kith_error *err) {
-    const size_t header = 4 + 4 * (size_t)n_dims;
-    if (n < header)
+                               size_t *ret_count, const char *what, kith_error *err) {
+    if (n < header_bytes(n_dims))
         return ki_fail(err, KITH_EFORMAT, "the %s file has %zu bytes; wanted a header of %zu", what, n,
-                       header);
+                       header_bytes(n_dims));
     const uint32_t magic = be32(bytes), wanted = 0x800u + (uint32_t)n_dims;
     if (magic != wanted)
         return ki_fail(err, KITH_EFORMAT, "the %s file begins with 0x%08x; wanted 0x%08x (bytes, %d axes)",
@@ -31,17 +34,26 @@ static kith_status read_header(const uint8_t *bytes, size_t n, int n_dims, uint3
         ret_dim[i] = be32(bytes + 4 + 4 * i);
         if (!ki_mul_size(count, ret_dim[i], &count)) count = SIZE_MAX;
     }
-    if (count != n - header)
+    *ret_count = count;
+    return KITH_OK;
+}
+
+/* The data must fill the rest of the file exactly. */
+static kith_status check_file(const uint8_t *bytes, size_t n, int n_dims, uint32_t *ret_dim, const char *what,
+                              kith_error *err) {
+    size_t count = 0;
+    KI_TRY(read_header(bytes, n, n_dims, ret_dim, &count, what, err));
+    if (count != n - header_bytes(n_dims))
         return ki_fail(err, KITH_EFORMAT, "the %s file promises %zu bytes of data and has %zu", what, count,
-                       n - header);
+                       n - header_bytes(n_dims));
     return KITH_OK;
 }
 
 kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *images, size_t n_images,
                          const uint8_t *labels, size_t n_labels, kith_split split, kith_error *err) {
     uint32_t dim[3] = {0}, n_rows = 0;
-    KI_TRY(read_header(images, n_images, 3, dim, "images", err));
-    KI_TRY(read_header(labels, n_labels, 1, &n_rows, "labels", err));
+    KI_TRY(check_file(images, n_images, 3, dim, "images", err));
+    KI_TRY(check_file(labels, n_labels, 1, &n_rows, "labels", err));
     if (dim[0] != n_rows)
         return ki_fail(err, KITH_EFORMAT, "there are %u images and %u labels", dim[0], n_rows);
     if (n_rows == 0) return KITH_OK;
@@ -72,32 +84,61 @@ kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *ima
     return KITH_OK;
 }
 
-/* zlib reads plain and gzipped files alike. */
-static kith_status unpack(const char *path, ki_bytes *bytes, kith_error *err) {
+/* The header says how many bytes there must be, and is unpacked first: a file of a few bytes must not take
+ * gigabytes before it is found out. */
+kith_status ki_idx_unpack(const void *packed, size_t n_packed, const char *name, const char *what, int n_dims,
+                          ki_bytes *bytes, kith_error *err) {
     kith_status status = KITH_OK;
-    gzFile file = gzopen(path, "rb");
-    if (!file) return ki_fail(err, KITH_EIO, "%s cannot be opened", path);
-    gzbuffer(file, 1 << 17);
+    ki_inflate *in = NULL;
+    uint8_t head[MOST_HEADER_BYTES], extra;
+    uint32_t dim[3];
+    size_t got = 0, count = 0, n_extra = 0;
     bytes->n = 0;
-    for (;;) {
-        enum { STEP = 1 << 20 };
-        if (bytes->n > most_bytes) {
-            status = ki_fail(err, KITH_EINVAL, "%s unpacks to more than %zu bytes", path, most_bytes);
-            goto done;
-        }
-        KI_CHECK(ki_grow(&bytes->data, &bytes->capacity, bytes->n + STEP, 1, "an idx file", err));
-        const int got = gzread(file, bytes->data + bytes->n, STEP);
-        int code = Z_OK;
-        const char *why = gzerror(file, &code);
-        if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) { /* Z_BUF_ERROR: cut off */
-            status = ki_fail(err, KITH_EFORMAT, "%s: %s", path, why && *why ? why : "the file is damaged");
-            goto done;
-        }
-        if (got == 0) break;
-        bytes->n += (size_t)got;
+    KI_CHECK(ki_inflate_new(packed, n_packed, name, &in, err));
+    KI_CHECK(ki_inflate_read(in, head, header_bytes(n_dims), &got, err));
+    status = read_header(head, got, n_dims, dim, &count, what, err);
+    if (status != KITH_OK) {
+        ki_prefix(err, status, "%s", name);
+        goto done;
     }
+    if (count > most_bytes) {
+        status = ki_fail(err, KITH_EINVAL, "%s unpacks to more than %zu bytes", name, most_bytes);
+        goto done;
+    }
+    if (!ki_inflate_can_make(n_packed, count)) {
+        status = ki_fail(err, KITH_EFORMAT,
+                         "%s promises %zu bytes of data, more than its %zu packed bytes can hold", name,
+                         count, n_packed);
+        goto done;
+    }
+    KI_CHECK(ki_grow(&bytes->data, &bytes->capacity, got + count, 1, "an idx file", err));
+    memcpy(bytes->data, head, got);
+    bytes->n = got;
+    KI_CHECK(ki_inflate_read(in, bytes->data + bytes->n, count, &got, err));
+    bytes->n += got;
+    KI_CHECK(ki_inflate_read(in, &extra, 1, &n_extra, err)); /* the end, and with it the checksum */
+    if (got < count)
+        status = ki_fail(err, KITH_EFORMAT, "%s promises %zu bytes of data and has %zu", name, count, got);
+    else if (n_extra > 0)
+        status = ki_fail(err, KITH_EFORMAT, "%s promises %zu bytes of data and has more", name, count);
 done:
-    gzclose(file);
+    ki_inflate_free(in);
+    return status;
+}
+
+/* Plain files are taken as they are, whatever they are called. */
+static kith_status read_file(const char *path, const char *what, int n_dims, ki_bytes *bytes,
+                             kith_error *err) {
+    char *raw = NULL;
+    size_t n = 0;
+    KI_TRY(ki_file_read(path, most_bytes, &raw, &n, err));
+    if (!ki_inflate_is_gzip(raw, n)) {
+        ki_bytes_release(bytes);
+        *bytes = (ki_bytes){.data = (uint8_t *)raw, .n = n, .capacity = n};
+        return KITH_OK;
+    }
+    const kith_status status = ki_idx_unpack(raw, n, path, what, n_dims, bytes, err);
+    ki_free(raw);
     return status;
 }
 
@@ -140,8 +181,8 @@ static kith_status read_idx(kith_dataset *set, const char *root, kith_error *err
                              parts[i].name, parts[i].name);
             goto done;
         }
-        KI_CHECK(unpack(path.s, &images, err));
-        KI_CHECK(unpack(labels_path.s, &labels, err));
+        KI_CHECK(read_file(path.s, "images", 3, &images, err));
+        KI_CHECK(read_file(labels_path.s, "labels", 1, &labels, err));
         status = ki_idx_parse(set, path.s, images.data, images.n, labels.data, labels.n, parts[i].split, err);
         if (status != KITH_OK) {
             ki_prefix(err, status, "%s", path.s);

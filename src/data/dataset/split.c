@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/atomic.h"
 #include "core/rng.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
-#include "io/atomic.h"
 
 kith_status kith_dataset_split_first(kith_dataset *set, int32_t n_train, kith_error *err) {
     if (n_train < 1 || (size_t)n_train > set->n_classes)

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "data/dataset/dataset.h"
+#include "io/file.h"
 
 enum { MOST_DEPTH = 32 };
 
@@ -33,15 +34,20 @@ static kith_status list_names(const char *folder, ki_arena *arena, char ***ret_n
     size_t n = 0, capacity = 0;
     DIR *dir = opendir(folder);
     if (!dir) return ki_fail(err, KITH_EIO, "%s: %s", folder, strerror(errno));
-    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-        if (entry->d_name[0] == '.') continue; /* ., .., .DS_Store and their like */
+    int why = 0;
+    for (const char *name; (name = ki_dir_next(dir, &why));) {
+        if (name[0] == '.') continue; /* .DS_Store and its like */
         KI_CHECK(ki_grow(&names, &capacity, n + 1, sizeof *names, "file names", err));
-        names[n] = ki_arena_strdup(arena, entry->d_name);
+        names[n] = ki_arena_strdup(arena, name);
         if (!names[n]) {
-            status = ki_fail_memory(err, strlen(entry->d_name), "a file name");
+            status = ki_fail_memory(err, strlen(name), "a file name");
             goto done;
         }
         n++;
+    }
+    if (why) {
+        status = ki_fail(err, KITH_EIO, "%s: %s", folder, strerror(why));
+        goto done;
     }
     if (n) qsort(names, n, sizeof *names, compare_names);
     *ret_names = names;
@@ -53,17 +59,37 @@ done:
     return status;
 }
 
+/* Of a name that was just listed. One that has gone since, or a link to nowhere, is none; one that cannot be looked at
+ * is an error, or its images would be missing without a word. */
+static kith_status look(const char *path, bool *ret_is_folder, kith_error *err) {
+    struct stat info;
+    *ret_is_folder = false;
+    if (stat(path, &info) == 0)
+        *ret_is_folder = S_ISDIR(info.st_mode);
+    else if (errno != ENOENT && errno != ELOOP)
+        return ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
+    return KITH_OK;
+}
+
 kith_status ki_list_folders(const char *folder, ki_arena *arena, char ***ret_names, size_t *ret_n,
                             kith_error *err) {
+    kith_status status = KITH_OK;
     char **names = NULL;
     size_t n = 0, kept = 0;
-    KI_TRY(list_names(folder, arena, &names, &n, err));
+    KI_CHECK(list_names(folder, arena, &names, &n, err));
     for (size_t i = 0; i < n; i++) {
-        if (ki_is_folder("%s/%s", folder, names[i])) names[kept++] = names[i];
+        ki_path path;
+        bool is_folder = false;
+        KI_CHECK(ki_path_print(&path, err, "%s/%s", folder, names[i]));
+        KI_CHECK(look(path.s, &is_folder, err));
+        if (is_folder) names[kept++] = names[i];
     }
     *ret_names = names;
     *ret_n = kept;
-    return KITH_OK;
+    names = NULL;
+done:
+    ki_free(names);
+    return status;
 }
 
 static kith_status walk(const char *folder, int depth, ki_walk_fn fn, void *context, kith_error *err) {
@@ -76,8 +102,10 @@ static kith_status walk(const char *folder, int depth, ki_walk_fn fn, void *cont
     KI_CHECK(list_names(folder, &arena, &names, &n, err));
     for (size_t i = 0; i < n; i++) {
         ki_path path;
+        bool is_folder = false;
         KI_CHECK(ki_path_print(&path, err, "%s/%s", folder, names[i]));
-        if (ki_is_folder("%s", path.s))
+        KI_CHECK(look(path.s, &is_folder, err));
+        if (is_folder)
             KI_CHECK(walk(path.s, depth + 1, fn, context, err));
         else if (is_image_name(names[i]))
             KI_CHECK(fn(context, path.s, err));

@@ -16,10 +16,27 @@ typedef struct decoder {
     png_structp png;
     png_infop info;
     const uint8_t *bytes;
-    size_t n_left;
+    size_t n_left, n_bytes;
+    bool is_out_of_memory;
     jmp_buf out;
     char text[160];
 } decoder;
+
+/* libpng takes memory for what some chunks (eXIf) say they hold, before it looks for it. Nothing it needs is larger
+ * than the file but a row and zlib's window, which are far below SPARE_BYTES: more is a lie, and is refused. */
+static void *take_memory(png_structp png, png_alloc_size_t n) {
+    enum { SPARE_BYTES = 4 << 20 };
+    decoder *d = png_get_mem_ptr(png);
+    if (n > d->n_bytes + SPARE_BYTES) return NULL;
+    void *ptr = ki_alloc(n, 1);
+    if (!ptr) d->is_out_of_memory = true;
+    return ptr;
+}
+
+static void give_memory_back(png_structp png, void *ptr) {
+    (void)png;
+    ki_free(ptr);
+}
 
 static void leave(png_structp png, png_const_charp text) {
     decoder *d = png_get_error_ptr(png);
@@ -42,12 +59,19 @@ static bool matches(const uint8_t *bytes, size_t n_bytes) {
 }
 
 static kith_status begin(decoder *d, const uint8_t *bytes, size_t n_bytes, kith_error *err) {
-    *d = (decoder){.bytes = bytes, .n_left = n_bytes};
-    d->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, d, leave, be_silent);
+    *d = (decoder){.bytes = bytes, .n_left = n_bytes, .n_bytes = n_bytes};
+    d->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, d, leave, be_silent, d, take_memory,
+                                      give_memory_back);
     if (!d->png) return ki_fail_memory(err, sizeof *d, "a PNG decoder");
     d->info = png_create_info_struct(d->png);
     if (!d->info) return ki_fail_memory(err, sizeof *d, "a PNG decoder");
     return KITH_OK;
+}
+
+/* Why libpng left, or went on without a part. */
+static kith_status outcome(const decoder *d, bool has_left, kith_error *err) {
+    if (d->is_out_of_memory) return ki_fail_memory(err, d->n_bytes, "a PNG decoder");
+    return has_left ? ki_fail(err, KITH_EFORMAT, "%s", d->text) : KITH_OK;
 }
 
 static int orientation_of(decoder *d) {
@@ -87,7 +111,7 @@ static kith_status decode(const uint8_t *bytes, size_t n_bytes, const ki_decode 
     png_bytep *volatile rows = NULL;
     if (status != KITH_OK) goto done;
     if (setjmp(d->out)) {
-        status = ki_fail(err, KITH_EFORMAT, "%s", d->text);
+        status = outcome(d, true, err);
         goto done;
     }
     read_header(d);
@@ -108,6 +132,8 @@ static kith_status decode(const uint8_t *bytes, size_t n_bytes, const ki_decode 
     png_read_image(d->png, rows);
     png_read_end(d->png, d->info); /* the orientation may come after the pixels */
     *ret_orientation = orientation_of(d);
+    status = outcome(d, false, err);
+    if (status != KITH_OK) goto done;
     if (has_alpha) {
         const int64_t n = (int64_t)w * h;
         status = ki_image_shape(ret_image, w, h, channels - 1, err);
@@ -132,13 +158,14 @@ static kith_status probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, i
     volatile kith_status status = begin(d, bytes, n_bytes, err);
     if (status != KITH_OK) goto done;
     if (setjmp(d->out)) {
-        status = ki_fail(err, KITH_EFORMAT, "%s", d->text);
+        status = outcome(d, true, err);
         goto done;
     }
     read_header(d);
     *ret_w = (int32_t)png_get_image_width(d->png, d->info);
     *ret_h = (int32_t)png_get_image_height(d->png, d->info);
     *ret_orientation = orientation_of(d);
+    status = outcome(d, false, err);
 done:
     if (d->png) png_destroy_read_struct(&d->png, &d->info, NULL);
     ki_free(d);

@@ -13,6 +13,7 @@
 #include "core/parallel.h"
 #include "data/dataset/dataset.h"
 #include "data/synth/glyph.h"
+#include "io/file.h"
 
 enum { MOST_CLASSES = 100000, MOST_IMAGES = 100000, ROUND = 16 };
 
@@ -96,10 +97,10 @@ static kith_status check_free(const char *dir, kith_error *err) {
         if (errno == ENOENT) return KITH_OK;
         return ki_fail(err, KITH_EIO, "%s: %s", dir, strerror(errno));
     }
-    bool is_empty = true;
-    for (const struct dirent *e = readdir(open_dir); e; e = readdir(open_dir))
-        is_empty = is_empty && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0);
+    int why = 0;
+    const bool is_empty = !ki_dir_next(open_dir, &why);
     closedir(open_dir);
+    if (why) return ki_fail(err, KITH_EIO, "%s: %s", dir, strerror(why));
     if (is_empty) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "%s is not empty", dir);
     return ki_hint(err, KITH_EINVAL, "name a new folder, or remove this one first");

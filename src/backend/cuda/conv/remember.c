@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/atomic.h"
+#include "core/buffer.h"
 #include "core/log.h"
 
 #define HEADER "kith choices 1"
@@ -149,11 +151,35 @@ static void merge(ki_remembered *all) {
     ki_free(theirs.pair);
 }
 
-static bool write_pairs(FILE *file, const ki_remembered *all) {
-    fprintf(file, "%s\n%s\n", HEADER, all->made_for);
-    for (size_t i = 0; i < all->n; i++) fprintf(file, "%s\t%s\n", all->pair[i].key, all->pair[i].value);
-    fprintf(file, "end %zu\n", all->n);
-    return fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
+static kith_status write_pairs(ki_remembered *all, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_atomic_file file = {0};
+    ki_buffer text = {.err = err};
+    ki_buffer_put(&text, "%s\n%s\n", HEADER, all->made_for);
+    for (size_t i = 0; i < all->n; i++)
+        ki_buffer_put(&text, "%s\t%s\n", all->pair[i].key, all->pair[i].value);
+    ki_buffer_put(&text, "end %zu\n", all->n);
+    KI_CHECK(text.status);
+    KI_CHECK(ki_atomic_open(&file, all->path, err));
+    KI_CHECK(ki_atomic_write(&file, text.data, text.n, err));
+    /* As it will lie there: looked at before others can replace it. */
+    if (fstat(file.fd, &all->seen) != 0) all->seen = (struct stat){0};
+    KI_CHECK(ki_atomic_commit(&file, err));
+done:
+    ki_atomic_discard(&file);
+    ki_buffer_release(&text);
+    return status;
+}
+
+/* Processes write here at the same time, but nobody takes minutes for it. */
+static void clear_left_over(const char *path) {
+    enum { IDLE_SECONDS = 600 };
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (!slash) return;
+    *slash = '\0';
+    ki_atomic_clear(folder, slash + 1, IDLE_SECONDS);
 }
 
 /* Every folder on the way to the file. */
@@ -169,22 +195,12 @@ static void make_folders(const char *path) {
 
 void ki_remembered_save(ki_remembered *all) {
     if (!all->path || !all->is_new) return;
-    char aside[PATH_MAX];
-    const int n = snprintf(aside, sizeof aside, "%s.%ld", all->path, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof aside) return;
     make_folders(all->path);
+    clear_left_over(all->path);
     merge(all);
-    FILE *file = fopen(aside, "w");
-    bool ok = file != NULL;
-    if (file) {
-        ok = write_pairs(file, all);
-        if (fclose(file) != 0) ok = false;
-    }
-    if (ok) ok = stat(aside, &all->seen) == 0 && rename(aside, all->path) == 0;
-    if (!ok) {
-        ki_log(KITH_LOG_WARNING, "%s: %s; the choice of algorithms is not kept", all->path, strerror(errno));
-        if (file) (void)remove(aside);
-    }
+    kith_error err;
+    if (write_pairs(all, &err) != KITH_OK)
+        ki_log(KITH_LOG_WARNING, "%s; the choice of algorithms is not kept", err.message);
     all->is_new = false; /* said once */
 }
 

@@ -2,8 +2,8 @@
  * version, so that the next run need not time anything.
  *
  * The file is a convenience. One that cannot be read, is of another device or version, or is broken, is
- * ignored with a log line; one that cannot be written too. It is replaced as a whole (written aside,
- * renamed), with the lines other processes have added meanwhile. */
+ * ignored with a log line; one that cannot be written too. It is replaced as a whole
+ * (core/atomic.h), with the lines other processes have added meanwhile. */
 #ifndef KI_CUDA_CONV_REMEMBER_H
 #define KI_CUDA_CONV_REMEMBER_H
 

@@ -1,5 +1,5 @@
 /* Atomic files: the old one until commit, temporaries, permissions, failures. */
-#include "io/atomic.h"
+#include "core/atomic.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -187,5 +187,5 @@ int main(void) {
         cmocka_unit_test(test_allocation_failures),
         cmocka_unit_test(test_read_limit),
     };
-    return cmocka_run_group_tests_name("io/atomic", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("core/atomic", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "io/atomic.h"
+#include "core/atomic.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -41,6 +42,7 @@ kith_status ki_atomic_open(ki_atomic_file *file, const char *path, kith_error *e
     *file = (ki_atomic_file){.fd = -1};
     struct stat info = {0};
     const bool exists = stat(path, &info) == 0;
+    if (!exists && errno != ENOENT) return fail_write(err, path, errno);
     const bool is_file = exists && S_ISREG(info.st_mode);
     /* stat, not realpath, decides what is there: /dev/stdout may be a link to "pipe:[123]". */
     char resolved[PATH_MAX];
@@ -124,12 +126,17 @@ done:
     return status;
 }
 
-void ki_atomic_clear(const char *folder, const char *beginning) {
+void ki_atomic_clear(const char *folder, const char *beginning, int64_t idle_s) {
     DIR *dir = opendir(folder);
     if (!dir) return;
+    const time_t now = time(NULL);
+    struct stat info;
     for (const struct dirent *e; (e = readdir(dir));) {
-        if (strncmp(e->d_name, beginning, strlen(beginning)) == 0 && strstr(e->d_name, ".tmp-"))
-            unlinkat(dirfd(dir), e->d_name, 0);
+        if (strncmp(e->d_name, beginning, strlen(beginning)) != 0 || !strstr(e->d_name, ".tmp-")) continue;
+        if (idle_s > 0 &&
+            (fstatat(dirfd(dir), e->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || now - info.st_mtime < idle_s))
+            continue;
+        unlinkat(dirfd(dir), e->d_name, 0);
     }
     closedir(dir);
 }
