@@ -90,6 +90,7 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    if (argc > 1) cli_wait_shortly(argv);
     const int status = run(argc, argv);
     /* A result that did not reach its reader is a failure, as on a full disk. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
