@@ -5,7 +5,7 @@ CMAKE_FLAGS ?=
 # make test T=recall runs the tests whose names match.
 T ?=
 
-.PHONY: all configure setup test demo bench install asan clang cuda format check clean
+.PHONY: all configure setup test demo bench install asan tsan clang cuda format check clean
 
 all: configure
 	@cmake --build build --target kith_product
@@ -36,6 +36,13 @@ install: all
 asan: setup
 	@cmake --preset asan && cmake --build build/asan
 	@scripts/test.sh build/asan $(T)
+
+# LLVM's OpenMP tells the sanitizer what its barriers order (Archer); gcc's does not, and every loop looks like a
+# race. oneDNN and OpenBLAS are not instrumented: their calls into libc are passed over.
+tsan:
+	@scripts/setup.sh build check
+	@cmake --preset tsan && cmake --build build/tsan
+	@TSAN_OPTIONS=ignore_noninstrumented_modules=1 TIMEOUT=1800 scripts/test.sh build/tsan $(T)
 
 clang:
 	@scripts/setup.sh build check

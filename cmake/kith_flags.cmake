@@ -1,4 +1,4 @@
-# kith_flags: what every target of ours is compiled with.
+# kith_flags: what every target of ours is compiled and linked with.
 add_library(kith_flags INTERFACE)
 target_compile_features(kith_flags INTERFACE c_std_11)
 target_compile_definitions(kith_flags INTERFACE _GNU_SOURCE)
@@ -11,3 +11,20 @@ target_compile_options(kith_flags INTERFACE "$<$<COMPILE_LANGUAGE:C>:${c_flags}>
 if(KITH_WERROR)
   target_compile_options(kith_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-Werror>)
 endif()
+
+# Hardening: a fault in the memory of a program that reads foreign files shall end it rather than be of use to
+# the file's author. What it costs is in docs/adr/0006; test/house/test_binaries.c looks at the results. It stays in
+# our own objects: whoever links libkith.a through pkg-config keeps their own flags.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES C)
+set(hardening -fstack-protector-strong -fstack-clash-protection)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND hardening -fcf-protection=full)
+endif()
+# Checked copies need an optimised build, and a sanitizer has better checks of its own.
+if(NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
+  list(APPEND hardening $<$<NOT:$<CONFIG:Debug,>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug,>>:-D_FORTIFY_SOURCE=2>)
+endif()
+target_compile_options(kith_flags INTERFACE "$<$<COMPILE_LANGUAGE:C>:${hardening}>")
+target_link_options(kith_flags INTERFACE LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Run the tests of a build and count them: test.sh BUILD [REGEX]. The last line is
-# "N passed, N failed, N skipped"; the exit status is 0 only when none failed.
+# "N passed, N failed, N skipped"; the exit status is 0 only when none failed. TIMEOUT is the seconds one may take (600).
 set -eu
 here=$(dirname "$0")
 build=$(cd "$1" && pwd)
@@ -10,7 +10,7 @@ export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 report=$build/tests.xml
 rm -f "$report"
 status=0
-ctest --test-dir "$build" -R "${2:-.}" -j "$(nproc)" --timeout 600 --output-on-failure --no-tests=error \
+ctest --test-dir "$build" -R "${2:-.}" -j "$(nproc)" --timeout "${TIMEOUT:-600}" --output-on-failure --no-tests=error \
     --output-junit "$report" --test-output-size-passed 1000000 --test-output-size-failed 1000000 || status=1
 [ -e "$report" ] || exit 1
 awk -f "$here/count-tests.awk" "$report" || status=1

@@ -177,12 +177,12 @@ static kith_status measure(bench *b, kith_bench_result *result, kith_error *err)
 
 kith_status kith_bench_run(const kith_bench_options *options, kith_bench_result *ret_result,
                            kith_error *err) {
-    if (options->batch < 0 || options->n_steps < 0 || options->n_warm_ups < 0 || options->n_threads < 0)
-        return ki_fail(err, KITH_EINVAL, "batch, steps, warm-ups and threads are numbers of at least 1");
+    if (options->batch < 0 || options->n_steps < 0 || options->n_warm_ups < 0)
+        return ki_fail(err, KITH_EINVAL, "batch, steps and warm-ups are numbers of at least 1");
     kith_status status;
     bench b = {.options = options, .batch = options->batch ? options->batch : KI_BENCH_BATCH};
     const int threads_before = ki_threads();
-    ki_threads_set(options->n_threads);
+    KI_TRY(ki_threads_ask(options->n_threads, err));
     kith_bench_result result = {.batch = b.batch, .n_threads = ki_threads()};
     const double began = ki_seconds_now();
     if (ki_bench_is_step(options)) {

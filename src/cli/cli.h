@@ -111,6 +111,10 @@ int cli_unknown(const char *name, const char *what, const char *word, const char
 /* Seconds on the monotonic clock. */
 double cli_seconds_now(void);
 
+/* Start the program anew with threads that wait without much spinning, unless the environment says how they
+ * wait (OMP_WAIT_POLICY, GOMP_SPINCOUNT). Returns where it is so already. */
+void cli_wait_shortly(char **argv);
+
 /* For commands that can stop and save: from now on the first SIGINT, SIGTERM, SIGHUP or SIGPIPE is only kept, a second
  * SIGINT or SIGTERM ends the process at once, and a file that reaches its size limit is an error of the write.
  * SIGHUP and SIGPIPE stay ignored where they were (nohup). */

@@ -103,6 +103,7 @@ static void fill_standard_streams(void) {
 
 int main(int argc, char **argv) {
     fill_standard_streams();
+    if (argc > 1) cli_wait_shortly(argv);
     const int status = run(argc, argv);
     /* A result that did not reach its reader is a failure, as on a full disk. Of a reader that has gone there is nothing
      * to say: most commands have died of it already. */

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/process.h"
 #include "kith/log.h"
@@ -102,6 +103,14 @@ kith_status ki_alloc_or(void *ret_ptr, size_t n, size_t size, const char *what, 
 
 kith_status ki_zalloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err) {
     return hand_over(ki_zalloc(n, size), ret_ptr, n, size, what, err);
+}
+
+kith_status ki_room_or(size_t bytes, const char *what, kith_error *err) {
+    if (must_fail()) return ki_fail_memory(err, bytes, what);
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) return ki_fail_memory(err, bytes, what);
+    munmap(room, bytes);
+    return KITH_OK;
 }
 
 kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t size, const char *what,

@@ -9,23 +9,23 @@
 
 enum { MOST_OPTIONS = 64 };
 
-void ki_options_default(const ki_option *table, void *settings) {
-    for (const ki_option *o = table; o->type != KI_OPTION_T_END; o++) {
-        void *field = (char *)settings + o->offset;
-        const int64_t def_int = (int64_t)o->def;
-        const bool def_bool = o->def != 0;
-        const int def_choice = (int)o->def;
-        const ki_value *none = NULL;
-        switch (o->type) {
-        case KI_OPTION_T_REAL: memcpy(field, &o->def, sizeof o->def); break;
-        case KI_OPTION_T_INT: memcpy(field, &def_int, sizeof def_int); break;
-        case KI_OPTION_T_BOOL: memcpy(field, &def_bool, sizeof def_bool); break;
-        case KI_OPTION_T_CHOICE: memcpy(field, &def_choice, sizeof def_choice); break;
-        case KI_OPTION_T_TEXT: memcpy(field, &o->def_text, sizeof o->def_text); break;
-        case KI_OPTION_T_TREE: memcpy(field, &none, sizeof none); break;
-        case KI_OPTION_T_END: break;
-        }
+/* A default is converted to its field's type only: a REAL's may be one that no integer holds, as NAN is. */
+static void set_default(const ki_option *o, void *field) {
+    const ki_value *none = NULL;
+    switch (o->type) {
+    case KI_OPTION_T_REAL: memcpy(field, &o->def, sizeof o->def); break;
+    case KI_OPTION_T_INT: memcpy(field, &(int64_t){(int64_t)o->def}, sizeof(int64_t)); break;
+    case KI_OPTION_T_BOOL: memcpy(field, &(bool){o->def != 0}, sizeof(bool)); break;
+    case KI_OPTION_T_CHOICE: memcpy(field, &(int){(int)o->def}, sizeof(int)); break;
+    case KI_OPTION_T_TEXT: memcpy(field, &o->def_text, sizeof o->def_text); break;
+    case KI_OPTION_T_TREE: memcpy(field, &none, sizeof none); break;
+    case KI_OPTION_T_END: break;
     }
+}
+
+void ki_options_default(const ki_option *table, void *settings) {
+    for (const ki_option *o = table; o->type != KI_OPTION_T_END; o++)
+        set_default(o, (char *)settings + o->offset);
 }
 
 kith_status ki_fail_unknown(kith_error *err, const char *what, const char *found, const char *const *names,

@@ -2,16 +2,90 @@
 #include "core/parallel.h"
 
 #include <omp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
 
-int ki_threads(void) { return omp_get_max_threads(); }
+#include "core/cores.h"
+#include "core/log.h"
 
-void ki_threads_set(int n) { omp_set_num_threads(n > 0 ? n : omp_get_num_procs()); }
+static atomic_int most_made = 1; /* threads that were alive together, so that they can be had again */
+static _Thread_local bool is_settled;
+
+static void *pass_through(void *gate) {
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+/* How many of n threads, the caller's among them, can live together; *ret_why is the system's reason. */
+static int try_threads(int n, int *ret_why) {
+    pthread_t thread[KI_MOST_THREADS];
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    int n_made = 1;
+    pthread_mutex_lock(&gate);
+    for (*ret_why = 0; n_made < n; n_made++) {
+        *ret_why = pthread_create(&thread[n_made], NULL, pass_through, &gate);
+        if (*ret_why) break;
+    }
+    pthread_mutex_unlock(&gate);
+    for (int i = 1; i < n_made; i++) pthread_join(thread[i], NULL);
+    return n_made;
+}
+
+/* Up to n threads that can be had. */
+static int threads_given(int n, int *ret_why) {
+    *ret_why = 0;
+    int most = atomic_load(&most_made);
+    if (n <= most) return n;
+    const int given = try_threads(n, ret_why);
+    while (given > most && !atomic_compare_exchange_weak(&most_made, &most, given)) {
+    }
+    return given;
+}
+
+static void use(int n) {
+    int why = 0;
+    const int given = threads_given(n < KI_MOST_THREADS ? n : KI_MOST_THREADS, &why);
+    if (why) ki_log(KITH_LOG_WARNING, "%d threads instead of %d: %s", given, n, strerror(why));
+    omp_set_num_threads(given);
+    is_settled = true;
+}
+
+int ki_threads(void) {
+    if (!is_settled && !omp_in_parallel()) {
+        const int now = omp_get_max_threads(), all = omp_get_num_procs();
+        use(now == all ? ki_cores_allowed() : now);
+    } else if (omp_get_max_threads() > atomic_load(&most_made) && !omp_in_parallel()) {
+        use(omp_get_max_threads()); /* the process has chosen anew */
+    }
+    return omp_get_max_threads();
+}
+
+void ki_threads_set(int n) { use(n > 0 ? n : ki_cores_allowed()); }
+
+kith_status ki_threads_ask(int64_t n, kith_error *err) {
+    if (n < 0 || n > KI_MOST_THREADS) {
+        ki_fail(err, KITH_EINVAL, "%lld threads; wanted at most %d", (long long)n, KI_MOST_THREADS);
+        return ki_hint(err, KITH_EINVAL, "0 takes as many as there are cores, which is the fastest");
+    }
+    int why = 0;
+    const int wanted = n > 0 ? (int)n : ki_cores_allowed(), given = threads_given(wanted, &why);
+    if (n > 0 && given < wanted) {
+        ki_fail(err, KITH_ENOMEM, "%d threads were asked for, and the system gives %d (%s)", wanted, given,
+                strerror(why));
+        return ki_hint(err, KITH_ENOMEM, "ask for fewer threads, or raise the limits (ulimit -u, ulimit -v)");
+    }
+    use(wanted);
+    return KITH_OK;
+}
 
 void ki_parallel_for(int64_t n, int64_t grain, ki_range_fn fn, void *context) {
     if (n <= 0) return;
     if (grain < 1) grain = 1;
     int64_t n_runs = n / grain;
-    if (n_runs > ki_threads()) n_runs = ki_threads();
+    if (n_runs > 1 && n_runs > ki_threads()) n_runs = ki_threads();
     if (n_runs <= 1 || omp_in_parallel()) {
         fn(context, 0, n);
         return;

@@ -9,13 +9,25 @@
 
 #include <stdint.h>
 
+#include "core/error.h"
+
+/* No more than this, whoever asks: what OpenBLAS as Debian builds it has buffers for. */
+enum { KI_MOST_THREADS = 256 };
+
 typedef void (*ki_range_fn)(void *context, int64_t begin, int64_t end);
 
 void ki_parallel_for(int64_t n, int64_t grain, ki_range_fn fn, void *context);
 
-/* Threads in use: the process's choice, else all cores allowed to it. */
+/* Threads in use: the choice of the calling thread or its process, else those that fit (core/cores.h). As many
+ * as the system really gives: OpenMP's runtime ends the process when it cannot make a thread, so they are tried
+ * first, and where some cannot be made there are fewer (a warning says so). */
 int ki_threads(void);
-/* 0 = all cores allowed to the process. */
+
+/* 0 = those that fit. */
 void ki_threads_set(int n);
+
+/* The same for a number that a user asked for: KITH_EINVAL above KI_MOST_THREADS or below 0, KITH_ENOMEM
+ * when the system does not give that many. Nothing is changed then. */
+kith_status ki_threads_ask(int64_t n, kith_error *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/blas.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "kith/knn.h"
@@ -37,8 +38,10 @@ static void product_stripes(void *context, int64_t begin, int64_t end) {
     }
 }
 
+static int64_t n_stripes_of(int64_t m) { return (m + STRIPE - 1) / STRIPE; }
+
 static void multiply(const product *p) {
-    const int64_t n_stripes = (p->m + STRIPE - 1) / STRIPE;
+    const int64_t n_stripes = n_stripes_of(p->m);
     const int n_threads = ki_threads();
     if (n_stripes == 1) ki_threads_set(1);
     product copy = *p;
@@ -98,6 +101,7 @@ static kith_status fit_exact(const ki_rows *rows, int64_t m, kith_pca *pca, kith
     kith_status status = KITH_OK;
     double *block = NULL, *covariance = NULL;
     const size_t dim = (size_t)rows->dim;
+    KI_CHECK(ki_blas_prepare(n_stripes_of(rows->dim), err));
     KI_CHECK(ki_alloc_or(&block, BLOCK * dim, sizeof *block, "centred rows", err));
     KI_CHECK(ki_zalloc_or(&covariance, dim * dim, sizeof *covariance, "the covariance matrix", err));
     for (int64_t i = 0; i < rows->n; i += BLOCK) {
@@ -156,6 +160,7 @@ static kith_status fit_randomized(const ki_rows *rows, int64_t m, uint64_t seed,
     const int64_t l = m + SPARE < most ? m + SPARE : most;
     double *block = NULL, *q = NULL, *y = NULL, *z = NULL, *inner = NULL, *vector = NULL;
     const double *mean = pca->mean.data;
+    KI_CHECK(ki_blas_prepare(n_stripes_of(dim > BLOCK ? dim : BLOCK), err));
     KI_CHECK(ki_alloc_or(&block, BLOCK * (size_t)dim, sizeof *block, "centred rows", err));
     KI_CHECK(ki_alloc_or(&q, (size_t)dim * (size_t)l, sizeof *q, "the subspace", err));
     KI_CHECK(ki_alloc_or(&y, (size_t)dim * (size_t)l, sizeof *y, "the subspace", err));
@@ -270,6 +275,7 @@ kith_status kith_pca_apply(const kith_pca *pca, const kith_array *array, kith_ar
                        (long long)rows.dim, (long long)dim);
     kith_array projected = {0};
     double *block = NULL, *z = NULL, *transposed = NULL;
+    KI_CHECK(ki_blas_prepare(n_stripes_of(rows.n < BLOCK ? rows.n : BLOCK), err));
     KI_CHECK(kith_array_init(KITH_F32, 2, (int64_t[]){rows.n, m}, &projected, err));
     KI_CHECK(ki_alloc_or(&block, BLOCK * (size_t)dim, sizeof *block, "centred rows", err));
     KI_CHECK(ki_alloc_or(&z, BLOCK * (size_t)m, sizeof *z, "projected rows", err));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/parallel.h"
 #include "core/text.h"
 #include "data/input.h"
 #include "data/section.h"
@@ -44,7 +45,7 @@ static const ki_option top_options[] = {
     KI_OPTION_CHOICE(ki_recipe, precision, 0, precision_names, "of activations and products", "ours"),
     KI_OPTION_BOOL(ki_recipe, tf32, 0, "cuda: float32 products may use TF32", "ours"),
     KI_OPTION_BOOL(ki_recipe, deterministic, 1, "the same bits from run to run", "ours"),
-    KI_OPTION_INT(ki_recipe, threads, 0, 0, 4096,
+    KI_OPTION_INT(ki_recipe, threads, 0, 0, KI_MOST_THREADS,
                   "compute threads; 0: all cores. Changes the rounding of sums on the cpu", "ours"),
     KI_OPTION_INT(ki_recipe, log_every, 10, 1, 1e9, "steps between lines of log.jsonl", "ours"),
     KI_OPTION_END};

@@ -57,7 +57,7 @@ kith_status ki_train(const ki_train_options *options, ki_train_result *ret_resul
                           .saved_eval = -1,
                           .began = ki_seconds_now()};
     const int threads_before = ki_threads();
-    ki_threads_set((int)options->recipe->threads);
+    KI_CHECK(ki_threads_ask(options->recipe->threads, err));
     KI_CHECK(ki_folder_open(options->folder, &run.folder, err));
     if (options->resume && ki_folder_has(&run.folder, "result.json") &&
         ki_folder_has(&run.folder, "recipe.yaml")) {

@@ -1,6 +1,7 @@
 /* Options tables: defaults, every type, wrong values named. */
 #include "core/option.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "support/testing.h"
@@ -54,6 +55,21 @@ static void test_defaults(void **state) {
     memset(&s, 0x55, sizeof s);
     assert_ok(ki_options_parse(options, &(ki_value){.kind = KI_VALUE_NULL}, NULL, "loss", &s, &err), &err);
     assert_defaults(&s);
+}
+
+/* Defaults of numbers that no integer holds. Under -fsanitize=float-cast-overflow a conversion ends the test. */
+static void test_a_default_need_not_fit_an_integer(void **state) {
+    (void)state;
+    static const ki_option wide[] = {
+        KI_OPTION_REAL(settings, margin, NAN, 0, 4, "how far negatives must be", "a paper"), KI_OPTION_END};
+    static const ki_option infinite[] = {
+        KI_OPTION_REAL(settings, margin, INFINITY, 0, INFINITY, "how far negatives must be", "a paper"),
+        KI_OPTION_END};
+    settings s;
+    ki_options_default(wide, &s);
+    assert_true(isnan(s.margin));
+    ki_options_default(infinite, &s);
+    assert_true(isinf(s.margin));
 }
 
 static void test_every_type_is_read(void **state) {
@@ -164,13 +180,10 @@ static void test_many_names_are_cut_at_a_name(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_every_type_is_read),
-        cmocka_unit_test(test_wrong_values_name_found_and_wanted),
-        cmocka_unit_test(test_wrong_kinds),
-        cmocka_unit_test(test_unknown_keys),
-        cmocka_unit_test(test_texts_for_the_list),
-        cmocka_unit_test(test_many_names_are_cut_at_a_name),
+        cmocka_unit_test(test_defaults),           cmocka_unit_test(test_a_default_need_not_fit_an_integer),
+        cmocka_unit_test(test_every_type_is_read), cmocka_unit_test(test_wrong_values_name_found_and_wanted),
+        cmocka_unit_test(test_wrong_kinds),        cmocka_unit_test(test_unknown_keys),
+        cmocka_unit_test(test_texts_for_the_list), cmocka_unit_test(test_many_names_are_cut_at_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,13 @@
 #include "core/parallel.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "core/sanitizer.h"
 #include "support/testing.h"
 
 enum { MOST_ITEMS = 1000 };
@@ -79,12 +84,67 @@ static void test_thread_count(void **state) {
     assert_true(ki_threads() >= 1);
 }
 
+static void test_zero_is_what_the_environment_says(void **state) {
+    (void)state;
+    setenv("OMP_NUM_THREADS", "5", 1);
+    ki_threads_set(2);
+    ki_threads_set(0);
+    assert_int_equal(ki_threads(), 5);
+    unsetenv("OMP_NUM_THREADS");
+    ki_threads_set(0);
+}
+
+static void test_a_number_that_is_not_sane(void **state) {
+    (void)state;
+    kith_error err = {0};
+    ki_threads_set(2);
+    assert_int_equal(ki_threads_ask(4096, &err), KITH_EINVAL);
+    assert_string_equal(err.message, "4096 threads; wanted at most 256");
+    assert_int_equal(ki_threads_ask(-1, &err), KITH_EINVAL);
+    assert_int_equal(ki_threads(), 2);
+    assert_ok(ki_threads_ask(3, &err), &err);
+    assert_int_equal(ki_threads(), 3);
+    ki_threads_set(0);
+}
+
+/* Threads need stacks. The runtime would end the process here, with a message of its own. */
+static void test_threads_that_cannot_be_made(void **state) {
+    (void)state;
+    if (KI_ASAN || KI_TSAN) skip(); /* they take terabytes of addresses */
+    kith_error err = {0};
+    struct rlimit before, tight;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    tight = before;
+    tight.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)400 << 20);
+    ki_threads_set(2);
+    assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+    const kith_status status = ki_threads_ask(250, &err);
+    ki_threads_set(250); /* nobody asked for exactly that many: as many as there are */
+    const int given = ki_threads();
+    static visit v;
+    ki_parallel_for(MOST_ITEMS, 1, visit_range, &v);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    ki_threads_set(0);
+    assert_int_equal(status, KITH_ENOMEM);
+    assert_non_null(strstr(err.message, "250 threads were asked for, and the system gives "));
+    assert_in_range(given, 2, 249);
+    for (int i = 0; i < MOST_ITEMS; i++) assert_int_equal(v.count[i], 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_item_once),
         cmocka_unit_test(test_nothing_to_do),
         cmocka_unit_test(test_nesting_runs_in_place),
         cmocka_unit_test(test_thread_count),
+        cmocka_unit_test(test_zero_is_what_the_environment_says),
+        cmocka_unit_test(test_a_number_that_is_not_sane),
+        cmocka_unit_test(test_threads_that_cannot_be_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/sanitizer.h"
+#include "house/elf.h"
 #include "kith/version.h"
 #include "support/testing.h"
 
@@ -94,10 +96,18 @@ static void test_no_path_of_the_build_is_installed(void **state) {
     assert_false(testing_has_placeholder(output));
 }
 
+static void test_no_folder_of_the_build_is_searched(void **state) {
+    (void)state;
+    char find[512];
+    snprintf(find, sizeof find, "echo %s/opt/kith/bin/kith %s/opt/kith/lib/libkith.so", root, root);
+    assert_runs(elf_bad_paths(output, sizeof output, find, KITH_SOURCE_DIR));
+    assert_string_equal(output, "");
+    assert_runs(run("ldd %s/opt/kith/bin/kith", root));
+    assert_null(strstr(output, "not found"));
+}
+
 static void compile_and_run(const char *mode, const char *libs) {
-#ifdef __SANITIZE_ADDRESS__
-    skip(); /* the program would have to be built with the sanitizers too */
-#endif
+    if (KI_ASAN || KI_TSAN) skip(); /* the program would have to be built with the sanitizers too */
     assert_runs(
         run("cd %s && export PKG_CONFIG_PATH=%s/opt/kith/lib/pkgconfig && "
             "cc -std=c11 -Wall -Wextra -Werror $(pkg-config --cflags kith) user.c -o user-%s %s && "
@@ -123,9 +133,7 @@ static void test_static(void **state) {
 /* The program in README.md, as it stands there. */
 static void test_the_program_of_the_readme(void **state) {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__
-    skip();
-#endif
+    if (KI_ASAN || KI_TSAN) skip();
     assert_runs(
         run("cd %s && awk '/^```$/ { on = 0 } on; /^```c$/ { on = 1 }' %s/README.md > embed.c && "
             "export PKG_CONFIG_PATH=%s/opt/kith/lib/pkgconfig && "
@@ -151,6 +159,7 @@ int main(void) {
         cmocka_unit_test(test_soname),
         cmocka_unit_test(test_only_public_names_are_exported),
         cmocka_unit_test(test_no_path_of_the_build_is_installed),
+        cmocka_unit_test(test_no_folder_of_the_build_is_searched),
         cmocka_unit_test(test_shared),
         cmocka_unit_test(test_static),
         cmocka_unit_test(test_the_program_of_the_readme),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/sanitizer.h"
 #include "kith/log.h"
 #include "nn/plan.h"
 #include "support/small_net.h"
@@ -15,16 +16,8 @@
 static atomic_bool counts;
 static atomic_int n_ours, n_openmp, n_foreign;
 
-#if defined(__SANITIZE_ADDRESS__)
-#define IS_INTERPOSED 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define IS_INTERPOSED 0
-#endif
-#endif
-#ifndef IS_INTERPOSED
-#define IS_INTERPOSED 1
-#endif
+/* A sanitizer has a malloc of its own, which must be the process's. */
+#define IS_INTERPOSED (!KI_ASAN && !KI_TSAN)
 
 #if IS_INTERPOSED
 void *__libc_malloc(size_t n);

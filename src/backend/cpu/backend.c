@@ -3,6 +3,10 @@
 #include <sys/mman.h>
 
 #include "backend/cpu/cpu.h"
+#include "core/blas.h"
+
+/* oneDNN writes its machine code into memory without asking whether it got any. One primitive takes less. */
+static const size_t kernel_room = (size_t)16 << 20;
 
 kith_status cpu_fail_dnnl(kith_error *err, dnnl_status_t status, const char *call) {
     const kith_status ours = status == dnnl_out_of_memory ? KITH_ENOMEM : KITH_EBACKEND;
@@ -30,6 +34,7 @@ kith_status cpu_primitive(cpu_backend *cpu, const void *op_desc, const_dnnl_prim
                           const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *ret_pd,
                           dnnl_primitive_t *ret_primitive, kith_error *err) {
     dnnl_primitive_desc_t pd = NULL;
+    KI_TRY(ki_room_or(kernel_room, "a kernel of oneDNN", err));
     CPU_DNNL(dnnl_primitive_desc_create(&pd, op_desc, attr, cpu->engine, hint));
     const dnnl_status_t status = dnnl_primitive_create(ret_primitive, pd);
     if (status != dnnl_success || !ret_pd)
@@ -64,6 +69,7 @@ kith_status cpu_reorder(cpu_backend *cpu, const dnnl_memory_desc_t *from, const 
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
     dnnl_primitive_desc_t pd = NULL;
+    KI_TRY(ki_room_or(kernel_room, "a kernel of oneDNN", err));
     dnnl_status_t status = dnnl_primitive_attr_create(&attr);
     if (status == dnnl_success && accumulates) {
         status = dnnl_post_ops_create(&ops);
@@ -116,7 +122,9 @@ static kith_status cpu_open(const ki_backend_options *options, ki_backend **ret_
         return ki_fail(err, KITH_EINVAL, "cpu device %d; there is only 0", options->device);
     KI_TRY(ki_zalloc_or(&cpu, 1, sizeof *cpu, "the cpu backend", err));
     cpu->base.type = &ki_backend_cpu;
-    const kith_status status = open_engine(cpu, err);
+    kith_status status = ki_blas_prepare(1, err);
+    if (status == KITH_OK) status = ki_room_or(kernel_room, "oneDNN", err);
+    if (status == KITH_OK) status = open_engine(cpu, err);
     if (status == KITH_OK)
         *ret_backend = &cpu->base;
     else

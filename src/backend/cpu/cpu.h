@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/backend.h"
 #include "core/parallel.h"
+#include "core/sanitizer.h"
 
 enum { CPU_BLOCK = 16 }; /* channels per block of the native layout */
 
@@ -59,11 +60,11 @@ static inline int64_t cpu_native_at(int64_t n, int64_t c, int64_t pixel, int64_t
     return (n * c_padded + c / CPU_BLOCK * CPU_BLOCK) * hw + pixel * CPU_BLOCK + c % CPU_BLOCK;
 }
 
-/* Loops that gcc turns into the widest vectors the machine has, chosen when the program starts. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-#define CPU_WIDE __attribute__((target_clones("avx512f", "avx2,fma", "default")))
-#else
+/* Loops that gcc turns into the widest vectors the machine has. clang takes one feature to a clone, not two. */
+#if defined(__clang__)
 #define CPU_WIDE
+#else
+#define CPU_WIDE KI_CLONES("avx512f", "avx2,fma")
 #endif
 
 extern const ki_backend_type ki_backend_cpu;

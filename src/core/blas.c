@@ -1,0 +1,48 @@
+#include "core/blas.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#include "core/alloc.h"
+#include "core/parallel.h"
+
+/* The pool of buffers, from OpenBLAS's own header; absent from other libraries, which is why they are weak. */
+extern void *blas_memory_alloc(int unused) __attribute__((weak));
+extern void blas_memory_free(void *buffer) __attribute__((weak));
+extern int openblas_get_num_threads(void) __attribute__((weak));
+
+/* One buffer is 128 MiB of addresses on x86-64, of which only what is used becomes memory. A little is left
+ * over, for what else the process is about to take. */
+static const size_t buffer_bytes = (size_t)(128 + 16) << 20;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int n_prepared;
+
+static kith_status hold(int n, kith_error *err) {
+    kith_status status = KITH_OK;
+    void *held[2 * KI_MOST_THREADS];
+    int n_held = 0;
+    while (n_held < n && status == KITH_OK) {
+        status = ki_room_or(buffer_bytes, "a buffer of BLAS", err);
+        if (status == KITH_OK) held[n_held++] = blas_memory_alloc(0);
+    }
+    while (n_held > 0) blas_memory_free(held[--n_held]);
+    return status;
+}
+
+kith_status ki_blas_prepare(int64_t n_callers, kith_error *err) {
+    if (!blas_memory_alloc || !blas_memory_free || !openblas_get_num_threads) return KITH_OK;
+    const int n_threads = ki_threads(), n_now = openblas_get_num_threads();
+    /* Threads of its own hold a buffer each; those it has not met yet take theirs from the same pool. */
+    int n = n_callers < n_threads ? (int)n_callers : n_threads;
+    if (n < 1) n = 1;
+    if (n_threads > n_now) n += n_threads - n_now;
+    kith_status status = KITH_OK;
+    pthread_mutex_lock(&lock);
+    if (n > n_prepared) status = hold(n, err);
+    if (n > n_prepared && status == KITH_OK) n_prepared = n;
+    pthread_mutex_unlock(&lock);
+    if (status != KITH_OK)
+        ki_hint(err, status, "free memory or raise the limit (ulimit -v); fewer threads need less");
+    return status;
+}

@@ -1,0 +1,14 @@
+/* How many cores the process may use, as far as the system says so. */
+#ifndef KI_CORES_H
+#define KI_CORES_H
+
+/* Cores' worth of time that the control group of the process, or one above it, is limited to (a container's
+ * --cpus, a service's CPUQuota), rounded up; 0: not limited. `root` is put before every path that is read:
+ * "" outside tests. Reads cgroup v2's cpu.max and v1's cpu.cfs_quota_us. */
+int ki_cores_quota(const char *root);
+
+/* Threads that fit: what OMP_NUM_THREADS says, else the cores that the process may be scheduled on, or its
+ * quota where that is less. At least 1. */
+int ki_cores_allowed(void);
+
+#endif
