@@ -8,8 +8,9 @@
 # test/LAYER run against it, quickest first, until one fails, crashes or takes too long: then it was noticed. What does
 # not compile is no mutant, and one whose object code is the same to the byte is no change; neither is counted.
 # JOBS (1) mutants at a time; MOST_SECONDS (60): tests that take more of a core are left out; TESTS: test folders instead
-# of LAYER. Times are a core's, not the clock's, so that a loaded machine gives the same verdicts.
-# The table is build/mutate/LAYER/results.tsv; the last lines on the terminal list the unnoticed and the score.
+# of LAYER; SCRATCH (build/mutate): for two runs at a time, one each; CONTINUE=1: go on where a run with the same seed
+# stopped, or to a larger N. Times are a core's, not the clock's, so that a loaded machine gives the same verdicts.
+# The table is SCRATCH/LAYER/results.tsv; the last lines on the terminal list the unnoticed and the score.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 usage() { sed -n '4,5p' "$0" >&2; exit 2; }
@@ -19,7 +20,9 @@ again=
 layer=$1 wanted=${2:-200} seed=${3:-1}
 [ -d "src/$layer" ] || { echo "no src/$layer: LAYER is a folder of src/" >&2; exit 2; }
 jobs=${JOBS:-1} most=${MOST_SECONDS:-60} tests=${TESTS:-$layer}
-root=$PWD scratch=$PWD/build/mutate
+root=$PWD
+mkdir -p "${SCRATCH:=build/mutate}"
+scratch=$(cd "$SCRATCH" && pwd)
 out=$scratch/$layer
 # The copies are no repository, and threads that wait must not spin.
 export GIT_CEILING_DIRECTORIES=$scratch OMP_WAIT_POLICY=passive
@@ -30,18 +33,17 @@ cc -std=c11 -O1 -D_GNU_SOURCE test/tools/mutate.c -o "$scratch/mutate"
 copy_tree() { # WORKER
     local tree=$scratch/worker$1/kith
     mkdir -p "$tree"
-    git ls-files -co --exclude-standard >"$tree.files"
-    while read -r file; do
-        [ -f "$file" ] || continue
-        cmp -s "$file" "$tree/$file" || { mkdir -p "$tree/$(dirname "$file")" && cp "$file" "$tree/$file"; }
-    done <"$tree.files"
+    git ls-files -co --exclude-standard | while read -r file; do [ ! -f "$file" ] || echo "$file"; done >"$tree.files"
+    xargs -d '\n' sha256sum <"$tree.files" >"$tree.sums"
+    { (cd "$tree" && sha256sum --quiet -c "$tree.sums" 2>/dev/null) || true; } | sed -n 's/: FAILED.*//p' |
+        while read -r file; do mkdir -p "$tree/$(dirname "$file")" && cp "$file" "$tree/$file"; done
     (cd "$tree" && find . -path ./build -prune -o -type f -print) | sed 's,^\./,,' | sort >"$tree.there"
     sort "$tree.files" | comm -13 - "$tree.there" | while read -r gone; do rm -f "$tree/$gone"; done
     # Tests look for shared material beside the checkout.
     [ ! -e "$root/../shared" ] || ln -sfn "$(cd "$root/../shared" && pwd)" "$scratch/worker$1/shared"
 }
 
-# Every test program of the layer that passes, with the milliseconds of a core it takes, quickest first.
+# Every test program of the layer that passes: milliseconds of a core, name, kith_program if it needs that; quickest first.
 find_tests() { # WORKER
     local tree=$scratch/worker$1/kith name names
     names=$(for folder in $tests; do (cd "$tree/test/$folder" && find . -name 'test_*.c'); done | sed 's,.*/,,; s,\.c$,,' | sort)
@@ -49,11 +51,18 @@ find_tests() { # WORKER
     ninja -C "$tree/build" kith_program $names >"$out/build$1.log" 2>&1 || { tail -5 "$out/build$1.log" >&2; return 1; }
     for name in $names; do
         if run_test "$1" "$name" "$most"; then
-            echo "$(awk '{ printf "%d", 1000 * ($1 + $2) }' "$scratch/worker$1/took") $name"
+            echo "$(awk '{ printf "%d", 1000 * ($1 + $2) }' "$scratch/worker$1/took") $name $(program_of "$tree" "$name")"
         else
             echo "left out: $name (fails, is skipped or takes more than $most s without a mutant)" >&2
         fi
     done | sort -n
+}
+
+# The target kith_program for a test that runs it, from its own file or a header beside it.
+program_of() { # TREE TEST
+    local file
+    file=$(find "$1/test" -name "$2.c")
+    ! grep -qs testing_program "$file" "$(dirname "$file")"/*.h || echo kith_program
 }
 
 # A mutant may spin, hang or ask for all the memory there is.
@@ -72,12 +81,13 @@ run_test() { # WORKER TEST SECONDS
     return $status
 }
 
-# Objects made since the stamp that differ from those without a mutant.
-has_changed() { # WORKER
-    local build=$scratch/worker$1/kith/build object
+# Was an object made since the stamp that differs from the one without a mutant? kith_emulated has kith_static's too.
+has_changed() { # WORKER LIBRARY
+    local build=$scratch/worker$1/kith/build folders object
+    case $2 in kith64) folders=kith64.dir ;; kith_static) folders=kith_objects.dir ;; *) folders='kith_[eo][a-z_]*.dir' ;; esac
     while read -r object; do
         cmp -s "$build/$object" "$scratch/worker$1/objects/$object" || return 0
-    done < <(cd "$build" && find . -name '*.o' -newer "$scratch/worker$1/stamp")
+    done < <(cd "$build" && find . -path "*/$folders/*.o" -newer "$scratch/worker$1/stamp")
     return 1
 }
 
@@ -93,34 +103,39 @@ put_back() { # WORKER FILE
         -not -name '*.o' -delete
 }
 
-# Sets verdict and by.
+# Sets verdict and by. A test whose library has no changed object is not linked and run again.
 try_mutant() { # WORKER FILE NUMBER
-    local worker=$scratch/worker$1 seconds name milliseconds
+    local worker=$scratch/worker$1 seconds milliseconds name program library
     local build=$worker/kith/build
+    local -A is_changed=()
     cp -p "$worker/kith/$2" "$worker/original"
     touch "$worker/stamp"
     sleep 0.02 # a file's time may be a tick behind
     (cd "$worker/kith" && "$scratch/mutate" apply "$2" "$3") >"$worker/mutated"
     cp "$worker/mutated" "$worker/kith/$2"
-    verdict=unnoticed by=-
-    if ! ninja -C "$build" kith_static >"$worker/ninja.log" 2>&1; then
-        verdict=uncompiled
-    elif ! has_changed "$1" && ninja -C "$build" kith64 kith_emulated >"$worker/ninja.log" 2>&1 && ! has_changed "$1"; then
-        verdict=equal
-    else
-        while read -r milliseconds name; do
-            # Links what the test needs and no more; a mutant may also break only the second number type.
-            if ! ninja -C "$build" "$name" kith_program >"$worker/ninja.log" 2>&1; then
+    verdict=equal by=-
+    while read -r milliseconds name program; do
+        case $name in *_f64) library=kith64 ;; *_cuda) library=kith_emulated ;; *) library=kith_static ;; esac
+        if [ -z "${is_changed[$library]:-}" ]; then
+            if ! ninja -C "$build" "$library" >"$worker/ninja.log" 2>&1; then
                 verdict=uncompiled
                 break
             fi
-            seconds=$((milliseconds / 200 + 5))
-            if ! run_test "$1" "$name" "$seconds"; then
-                verdict=noticed by=$name
-                break
-            fi
-        done <"$out/tests.txt"
-    fi
+            is_changed[$library]=no
+            ! has_changed "$1" "$library" || is_changed[$library]=yes
+        fi
+        [ "${is_changed[$library]}" = yes ] || continue
+        verdict=unnoticed
+        if ! ninja -C "$build" "$name" ${program:+"$program"} >"$worker/ninja.log" 2>&1; then
+            verdict=uncompiled
+            break
+        fi
+        seconds=$((milliseconds / 200 + 5))
+        if ! run_test "$1" "$name" "$seconds"; then
+            verdict=noticed by=$name
+            break
+        fi
+    done <"$out/tests.txt"
     put_back "$1" "$2"
 }
 
@@ -135,6 +150,7 @@ work() { # WORKER
         if [ "$(counted)" -ge "$wanted" ] || [ "$index" -gt "$(wc -l <"$out/order.tsv")" ]; then break; fi
         echo "$index" >"$out/next"
         flock -u 9
+        if grep -q "^$index	" "$out/results.tsv"; then continue; fi
         IFS=$'\t' read -r file number line kind change < <(sed -n "${index}p" "$out/order.tsv")
         began=$(date +%s%N)
         try_mutant "$1" "$file" "$number"
@@ -152,26 +168,33 @@ prepare() { # WORKER
     local tree=$scratch/worker$1/kith
     [ -e "$tree/build/build.ninja" ] || (cd "$tree" && cmake --preset release) >"$out/configure$1.log" 2>&1 ||
         { tail -5 "$out/configure$1.log" >&2; return 1; }
-    find_tests "$1" >"$out/tests.txt.$1"
+    if [ -n "$going_on" ]; then cp "$out/tests.txt" "$out/tests.txt.$1"; else find_tests "$1" >"$out/tests.txt.$1"; fi
     [ -s "$out/tests.txt.$1" ] || { echo "no test of test/$tests passes" >&2; return 1; }
-    ninja -C "$tree/build" kith_static kith64 kith_emulated >"$out/build$1.log" 2>&1
+    # The tests in double and those on the emulated device have a libkith of their own.
+    sed -n 's/.*_f64 .*/kith64/p; s/.*_cuda .*/kith_emulated/p' "$out/tests.txt.$1" | sort -u |
+        xargs ninja -C "$tree/build" kith_static >"$out/build$1.log" 2>&1
     rm -rf "$scratch/worker$1/objects"
     (cd "$tree/build" && find . -name '*.o' -print0 | tar --null -T - -cf -) |
         { mkdir -p "$scratch/worker$1/objects" && tar -C "$scratch/worker$1/objects" -xf -; }
 }
 
+going_on=
 if [ -n "$again" ]; then
     awk -F '\t' -v OFS='\t' '$2 == "unnoticed" { print $5, $6, $7, $8, $9 }' "$out/results.tsv" >"$out/order.tsv"
     wanted=$(wc -l <"$out/order.tsv")
 else
-    find "src/$layer" -name '*.[ch]' | sort | xargs "$scratch/mutate" shuffle "$seed" >"$out/order.tsv"
+    find "src/$layer" -name '*.[ch]' | sort | xargs "$scratch/mutate" shuffle "$seed" >"$out/order.new"
+    if [ -n "${CONTINUE:-}" ] && cmp -s "$out/order.new" "$out/order.tsv" && [ -s "$out/tests.txt" ]; then going_on=1; fi
+    mv "$out/order.new" "$out/order.tsv"
 fi
 began=$(date +%s)
 for worker in $(seq "$jobs"); do prepare "$worker"; done
 mv "$out/tests.txt.1" "$out/tests.txt"
 prepared=$(date +%s)
-[ ! -e "$out/results.tsv" ] || mv "$out/results.tsv" "$out/results.before.tsv"
-: >"$out/results.tsv"
+if [ -z "$going_on" ]; then
+    [ ! -e "$out/results.tsv" ] || mv "$out/results.tsv" "$out/results.before.tsv"
+    : >"$out/results.tsv"
+fi
 echo 0 >"$out/next"
 for worker in $(seq "$jobs"); do work "$worker" & done
 wait

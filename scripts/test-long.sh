@@ -21,8 +21,8 @@ commands      | 1200 | test/long/fuzz_commands.sh 420 $SEED | 120 | test/long/fu
 kills         | 1800 | test/long/kills.sh 100              | 180 | test/long/kills.sh 5
 soak          | 1200 | test/long/soak.sh 420               | 120 | test/long/soak.sh 20
 valgrind      | 1800 | test/long/valgrind.sh               | 300 | test/long/valgrind.sh
-torture_io    | 1800 | test/long/torture_io.sh             | 300 | test/long/torture_io.sh
-torture_alloc | 1800 | test/long/torture_alloc.sh          | 300 | test/long/torture_alloc.sh
+torture_io    | 3600 | test/long/torture_io.sh build       | 300 | test/long/torture_io.sh build 5
+torture_alloc | 3600 | test/long/torture_alloc.sh build    | 300 | test/long/torture_alloc.sh build 5
 scale         | 2400 | test/long/scale.sh                  | 300 | test/long/scale.sh 50
 tsan          | 5400 | make tsan                           | 900 | make tsan T=^test_(parallel|loader|knn)$
 device        | 3600 | scripts/test-device.sh              | 900 | scripts/test-device.sh tests
