@@ -4,7 +4,7 @@
 #     scripts/mutate.sh LAYER [N] [SEED]     N mutants (200) of src/LAYER, drawn with SEED (1)
 #     scripts/mutate.sh again LAYER          those the last run left unnoticed, against the tests of now
 #
-# test/tools/mutate.c makes the mutants. Each is built in a scratch copy of the tree (build/mutate) and the tests of
+# test/tools/mutants.c makes the mutants. Each is built in a scratch copy of the tree (build/mutate) and the tests of
 # test/LAYER run against it, quickest first, until one fails, crashes or takes too long: then it was noticed. What does
 # not compile is no mutant, and one whose object code is the same to the byte is no change; neither is counted.
 # JOBS (1) mutants at a time; MOST_SECONDS (60): tests that take more of a core are left out; TESTS: test folders instead
@@ -27,7 +27,7 @@ out=$scratch/$layer
 # The copies are no repository, and threads that wait must not spin.
 export GIT_CEILING_DIRECTORIES=$scratch OMP_WAIT_POLICY=passive
 mkdir -p "$out"
-cc -std=c11 -O1 -D_GNU_SOURCE test/tools/mutate.c -o "$scratch/mutate"
+cc -std=c11 -O1 -D_GNU_SOURCE test/tools/mutants.c -o "$scratch/mutants"
 
 # The copy a worker breaks: files of ours, copied only when they differ, so that a second run builds little.
 copy_tree() { # WORKER
@@ -111,7 +111,7 @@ try_mutant() { # WORKER FILE NUMBER
     cp -p "$worker/kith/$2" "$worker/original"
     touch "$worker/stamp"
     sleep 0.02 # a file's time may be a tick behind
-    (cd "$worker/kith" && "$scratch/mutate" apply "$2" "$3") >"$worker/mutated"
+    (cd "$worker/kith" && "$scratch/mutants" apply "$2" "$3") >"$worker/mutated"
     cp "$worker/mutated" "$worker/kith/$2"
     verdict=equal by=-
     while read -r milliseconds name program; do
@@ -183,7 +183,7 @@ if [ -n "$again" ]; then
     awk -F '\t' -v OFS='\t' '$2 == "unnoticed" { print $5, $6, $7, $8, $9 }' "$out/results.tsv" >"$out/order.tsv"
     wanted=$(wc -l <"$out/order.tsv")
 else
-    find "src/$layer" -name '*.[ch]' | sort | xargs "$scratch/mutate" shuffle "$seed" >"$out/order.new"
+    find "src/$layer" -name '*.[ch]' | sort | xargs "$scratch/mutants" shuffle "$seed" >"$out/order.new"
     if [ -n "${CONTINUE:-}" ] && cmp -s "$out/order.new" "$out/order.tsv" && [ -s "$out/tests.txt" ]; then going_on=1; fi
     mv "$out/order.new" "$out/order.tsv"
 fi

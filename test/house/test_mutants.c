@@ -1,4 +1,4 @@
-/* The tool that breaks code to try the tests (tools/mutate.c): what it changes, and what it must leave alone. */
+/* The tool that breaks code to try the tests (tools/mutants.c): what it changes, and what it must leave alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static char output[65536];
 #define run(...) testing_run(output, sizeof output, __VA_ARGS__)
 
 /* The tool lies beside the tests. */
-static const char *mutate(void) { return "./mutate"; }
+static const char *mutants(void) { return "./mutants"; }
 
 static const char *sample(const char *text) {
     static char path[600];
@@ -19,10 +19,10 @@ static const char *sample(const char *text) {
     return path;
 }
 
-/* The lines of `mutate list`, without the path. */
+/* The lines of `mutants list`, without the path. */
 static void assert_mutants(const char *text, const char *wanted) {
     const char *path = sample(text);
-    const int status = run("%s list %s | cut -f 3-", mutate(), path);
+    const int status = run("%s list %s | cut -f 3-", mutants(), path);
     if (status != 0) fail_msg("exit status %d: %s", status, output);
     if (strcmp(output, wanted) != 0) fail_msg("of %s\nfound\n%swanted\n%s", text, output, wanted);
 }
@@ -78,26 +78,26 @@ static void test_a_ternary_is_no_label(void **state) {
 static void test_a_mutant_keeps_the_lines(void **state) {
     (void)state;
     const char *path = sample("void f(int a) {\n    g(a,\n      a);\n    h(a - a);\n}\n");
-    assert_int_equal(run("%s apply %s 0", mutate(), path), 0);
+    assert_int_equal(run("%s apply %s 0", mutants(), path), 0);
     assert_string_equal(output, "void f(int a) {\n    \n;\n    h(a - a);\n}\n");
-    assert_int_equal(run("%s apply %s 2", mutate(), path), 0);
+    assert_int_equal(run("%s apply %s 2", mutants(), path), 0);
     assert_string_equal(output, "void f(int a) {\n    g(a,\n      a);\n    h(a + a);\n}\n");
-    assert_int_equal(run("%s apply %s 3", mutate(), path), 2);
+    assert_int_equal(run("%s apply %s 3", mutants(), path), 2);
 }
 
 static void test_the_seed_decides_the_order(void **state) {
     (void)state;
     char listed[sizeof output], first[sizeof output];
     const char *files = KITH_SOURCE_DIR "/src/objective/loss/contrastive.c";
-    assert_int_equal(run("%s list %s | sort", mutate(), files), 0);
+    assert_int_equal(run("%s list %s | sort", mutants(), files), 0);
     strcpy(listed, output);
-    assert_int_equal(run("%s shuffle 7 %s", mutate(), files), 0);
+    assert_int_equal(run("%s shuffle 7 %s", mutants(), files), 0);
     strcpy(first, output);
-    assert_int_equal(run("%s shuffle 7 %s", mutate(), files), 0);
+    assert_int_equal(run("%s shuffle 7 %s", mutants(), files), 0);
     assert_string_equal(output, first);
-    assert_int_equal(run("%s shuffle 8 %s", mutate(), files), 0);
+    assert_int_equal(run("%s shuffle 8 %s", mutants(), files), 0);
     assert_string_not_equal(output, first);
-    assert_int_equal(run("%s shuffle 8 %s | sort", mutate(), files), 0);
+    assert_int_equal(run("%s shuffle 8 %s | sort", mutants(), files), 0);
     assert_string_equal(output, listed);
 }
 

@@ -1,8 +1,8 @@
 /* Mutants of C files: one small change each, such as a tired programmer makes.
  *
- *   mutate list FILE…          every mutant, one a line: FILE, NUMBER, LINE, KIND, CHANGE (tabs between)
- *   mutate shuffle SEED FILE…  the same lines in an order that only the seed decides
- *   mutate apply FILE NUMBER   FILE with that mutant, on standard output; the lines stay where they were
+ *   mutants list FILE…          every mutant, one a line: FILE, NUMBER, LINE, KIND, CHANGE (tabs between)
+ *   mutants shuffle SEED FILE…  the same lines in an order that only the seed decides
+ *   mutants apply FILE NUMBER   FILE with that mutant, on standard output; the lines stay where they were
  *
  * Only the bodies of functions are changed: no comment, string, character, preprocessor line (so no macro's body),
  * table or declaration outside of a function. It leans on the project's layout (.clang-format) to tell a product from
@@ -17,7 +17,7 @@
 #include <string.h>
 
 static void die(const char *what, const char *about) {
-    fprintf(stderr, "mutate: %s: %s\n", about, what);
+    fprintf(stderr, "mutants: %s: %s\n", about, what);
     exit(2);
 }
 
@@ -427,7 +427,7 @@ int main(int argc, char **argv) {
     }
     const bool is_shuffled = argc > 3 && strcmp(argv[1], "shuffle") == 0;
     if (!is_shuffled && !(argc > 2 && strcmp(argv[1], "list") == 0)) {
-        fprintf(stderr, "usage: mutate list FILE… | shuffle SEED FILE… | apply FILE NUMBER\n");
+        fprintf(stderr, "usage: mutants list FILE… | shuffle SEED FILE… | apply FILE NUMBER\n");
         return 2;
     }
     mutants all = {0};
