@@ -8,7 +8,7 @@ T ?=
 # make test-long P=fuzz runs one part of the long tests (scripts/test-long.sh lists them).
 P ?=
 
-.PHONY: all configure setup test test-long test-device coverage demo bench install asan clang cuda format check clean
+.PHONY: all configure setup test test-long test-device coverage demo bench install asan tsan clang cuda format check clean
 
 all: configure
 	@cmake --build build --target kith_program kith_shared kith_static
@@ -54,6 +54,11 @@ install: all
 asan: setup
 	@cmake --preset asan && cmake --build build/asan
 	@scripts/test.sh build/asan $(T)
+
+tsan:
+	@scripts/setup.sh build check
+	@cmake --preset tsan && cmake --build build/tsan
+	@scripts/test.sh build/tsan $(T)
 
 clang:
 	@scripts/setup.sh build check

@@ -39,6 +39,8 @@ copy_tree() { # WORKER
         while read -r file; do mkdir -p "$tree/$(dirname "$file")" && cp "$file" "$tree/$file"; done
     (cd "$tree" && find . -path ./build -prune -o -type f -print) | sed 's,^\./,,' | sort >"$tree.there"
     sort "$tree.files" | comm -13 - "$tree.there" | while read -r gone; do rm -f "$tree/$gone"; done
+    # A run that was cut off may have left objects of a mutant beside the right source.
+    [ ! -e "$scratch/worker$1/broken" ] || touch "$tree/$(cat "$scratch/worker$1/broken")"
     # Tests look for shared material beside the checkout.
     [ ! -e "$root/../shared" ] || ln -sfn "$(cd "$root/../shared" && pwd)" "$scratch/worker$1/shared"
 }
@@ -101,6 +103,7 @@ put_back() { # WORKER FILE
     done
     find "$build" \( -name '*.a' -o -name '*.so*' -o -name 'test_*' -o -name kith \) -type f -newer "$worker/stamp" \
         -not -name '*.o' -delete
+    rm "$worker/broken"
 }
 
 # Sets verdict and by. A test whose library has no changed object is not linked and run again.
@@ -109,6 +112,7 @@ try_mutant() { # WORKER FILE NUMBER
     local build=$worker/kith/build
     local -A is_changed=()
     cp -p "$worker/kith/$2" "$worker/original"
+    echo "$2" >"$worker/broken"
     touch "$worker/stamp"
     sleep 0.02 # a file's time may be a tick behind
     (cd "$worker/kith" && "$scratch/mutants" apply "$2" "$3") >"$worker/mutated"
@@ -168,7 +172,12 @@ prepare() { # WORKER
     local tree=$scratch/worker$1/kith
     [ -e "$tree/build/build.ninja" ] || (cd "$tree" && cmake --preset release) >"$out/configure$1.log" 2>&1 ||
         { tail -5 "$out/configure$1.log" >&2; return 1; }
-    if [ -n "$going_on" ]; then cp "$out/tests.txt" "$out/tests.txt.$1"; else find_tests "$1" >"$out/tests.txt.$1"; fi
+    if [ -n "$going_on" ]; then
+        cp "$out/tests.txt" "$out/tests.txt.$1"
+        cut -d ' ' -f 2- "$out/tests.txt" | xargs ninja -C "$tree/build" >"$out/build$1.log" 2>&1
+    else
+        find_tests "$1" >"$out/tests.txt.$1"
+    fi
     [ -s "$out/tests.txt.$1" ] || { echo "no test of test/$tests passes" >&2; return 1; }
     # The tests in double and those on the emulated device have a libkith of their own.
     sed -n 's/.*_f64 .*/kith64/p; s/.*_cuda .*/kith_emulated/p' "$out/tests.txt.$1" | sort -u |
@@ -196,8 +205,12 @@ if [ -z "$going_on" ]; then
     : >"$out/results.tsv"
 fi
 echo 0 >"$out/next"
-for worker in $(seq "$jobs"); do work "$worker" & done
-wait
+pids=()
+for worker in $(seq "$jobs"); do
+    work "$worker" &
+    pids+=($!)
+done
+for pid in "${pids[@]}"; do wait "$pid"; done
 if [ -n "$again" ]; then # the others keep their verdicts
     awk -F '\t' '$2 != "unnoticed"' "$out/results.before.tsv" >"$out/kept.tsv"
     awk -F '\t' -v OFS='\t' 'FNR == NR { if ($2 == "unnoticed") at[$5, $6] = $1; next } { $1 = at[$5, $6]; print }' \
