@@ -5,7 +5,10 @@ CMAKE_FLAGS ?=
 # make test T=recall runs the tests whose names match.
 T ?=
 
-.PHONY: all configure setup test demo bench install asan tsan clang cuda format check clean
+# make test-long P=fuzz runs one part of the long tests (scripts/test-long.sh lists them).
+P ?=
+
+.PHONY: all configure setup test test-long test-device coverage demo bench install asan tsan clang cuda format check clean
 
 all: configure
 	@cmake --build build --target kith_product
@@ -20,6 +23,21 @@ configure: setup
 test: configure
 	@cmake --build build
 	@scripts/test.sh build $(T)
+
+# The tiers above make test (docs/testing.md): an hour of it, and what only a machine with a GPU can show.
+test-long: configure
+	@scripts/setup.sh check
+	@cmake --build build
+	@scripts/test-long.sh $(P)
+
+test-device:
+	@scripts/test-device.sh
+
+# Which lines and branches the tests run, by layer; pages in build/coverage/html.
+coverage:
+	@scripts/setup.sh build coverage
+	@cmake --preset coverage && cmake --build build/coverage
+	@scripts/coverage.sh build/coverage $(T)
 
 demo: all
 	@cmake --build build --target pixels
@@ -63,7 +81,7 @@ check: configure
 	@scripts/check-symbols.sh
 	@scripts/check-banned.sh
 	@scripts/check-tidy.sh
-	@shellcheck scripts/*.sh .ci/run
+	@shellcheck scripts/*.sh test/long/*.sh .ci/run
 
 clean:
 	@rm -rf build

@@ -29,7 +29,7 @@ const char *testing_shared(const char *path) {
     return access(full, R_OK) == 0 ? full : NULL;
 }
 
-static char folder[64];
+static char folder[512];
 
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw) {
     (void)info, (void)type, (void)ftw;
@@ -43,7 +43,8 @@ void testing_clean_up(void) {
 
 const char *testing_folder(void) {
     if (!folder[0]) {
-        strcpy(folder, "/tmp/kith-test-XXXXXX");
+        const char *temporary = getenv("TMPDIR");
+        snprintf(folder, sizeof folder, "%s/kith-test-XXXXXX", temporary && *temporary ? temporary : "/tmp");
         if (!mkdtemp(folder)) abort();
         atexit(testing_clean_up);
     }

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# The long tests: what takes minutes, or looks for what only many tries find (docs/testing.md).
+#
+#     scripts/test-long.sh [PART…]              all parts: about an hour on two cores
+#     SLICE=1 scripts/test-long.sh [PART…]      the same in seconds a part: what .ci/run runs
+#
+# A part's whole output goes to build/long/PART.log, and the last line of it says what was counted (inputs, crashes,
+# hangs, leaks …). That line, with verdict and seconds before it, goes to the terminal and to build/long/summary.txt.
+# A part that ends with status 77 cannot run here and is counted as skipped. One whose script or tool is missing, that
+# ends with another status than 0, takes longer than its limit or says nothing, failed; the exit status is then 1.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+# Threads that wait must not spin; parts that can do less in a slice look at SLICE.
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" SLICE="${SLICE:-}" SEED="${SEED:-1}"
+long=${LONG_FOLDER:-build/long}
+
+# part, limit in seconds, the whole command; then limit and command of the slice.
+table=${LONG_TABLE:-"
+fuzz          | 5400 | test/long/fuzz.sh 120               | 600 | test/long/fuzz.sh 5
+commands      | 1200 | test/long/fuzz_commands.sh 300 $SEED | 120 | test/long/fuzz_commands.sh 20 $SEED
+kills         | 1800 | test/long/kills.sh 100              | 180 | test/long/kills.sh 5
+soak          | 1200 | test/long/soak.sh 300               | 120 | test/long/soak.sh 20
+valgrind      | 1800 | test/long/valgrind.sh               | 300 | test/long/valgrind.sh
+torture_io    | 3600 | test/long/torture_io.sh build       | 300 | test/long/torture_io.sh build 5
+torture_alloc | 3600 | test/long/torture_alloc.sh build    | 300 | test/long/torture_alloc.sh build 5
+scale         | 2400 | test/long/scale.sh                  | 300 | test/long/scale.sh 50
+tsan          | 5400 | make tsan                           | 900 | test/long/tsan.sh test_parallel test_loader test_knn
+device        | 3600 | scripts/test-device.sh              | 900 | scripts/test-device.sh tests
+"}
+
+row_of() { printf '%s\n' "$table" | awk -F ' *[|] ' -v part="$1" '$1 == part'; }
+names() { printf '%s\n' "$table" | awk -F ' *[|] ' 'NF { print $1 }'; }
+
+mkdir -p "$long"
+: >"$long/summary.txt"
+n_failed=0 n_ok=0 n_skipped=0
+tell() { # VERDICT PART SECONDS TEXT
+    printf '%-7s %-13s %5d s  %s\n' "$1" "$2" "$3" "$4" | tee -a "$long/summary.txt"
+    case $1 in ok) n_ok=$((n_ok + 1)) ;; skipped) n_skipped=$((n_skipped + 1)) ;; *) n_failed=$((n_failed + 1)) ;; esac
+}
+
+run_part() { # PART
+    local row limit command status=0 began log=$long/$1.log last
+    row=$(row_of "$1")
+    if [ -z "$row" ]; then
+        tell FAILED "$1" 0 "no such part; there are: $(names | tr '\n' ' ')"
+        return
+    fi
+    IFS=$'\t' read -r limit command < <(printf '%s\n' "$row" | awk -F ' *[|] +' -v OFS='\t' -v slice="$SLICE" '
+        { if (slice != "") print $4, $5; else print $2, $3 }')
+    began=$SECONDS
+    local -a words
+    read -ra words <<<"$command"
+    timeout -k 20 "$limit" "${words[@]}" >"$log" 2>&1 </dev/null || status=$?
+    last=$(awk 'NF { line = $0 } END { print line }' "$log")
+    case $status in
+    0) if [ -n "$last" ]; then tell ok "$1" $((SECONDS - began)) "$last"; else tell FAILED "$1" $((SECONDS - began)) "it said nothing"; fi ;;
+    77) tell skipped "$1" $((SECONDS - began)) "$last" ;;
+    124 | 137) tell FAILED "$1" $((SECONDS - began)) "took more than $limit s; log: $log" ;;
+    126 | 127) tell FAILED "$1" $((SECONDS - began)) "cannot be run: $last" ;;
+    *) tell FAILED "$1" $((SECONDS - began)) "status $status: $last; log: $log" ;;
+    esac
+}
+
+[ $# -gt 0 ] || mapfile -t all < <(names)
+for part in "${@:-${all[@]}}"; do
+    for one in $part; do run_part "$one"; done
+done
+echo "long tests: $n_ok ok, $n_failed failed, $n_skipped skipped ($SECONDS s)" | tee -a "$long/summary.txt"
+[ "$n_failed" -eq 0 ]

@@ -1,0 +1,154 @@
+/* Losses on the smallest batches there are, beside their formulas written out: anchors with one positive, one negative,
+ * or none of a kind, where a count that is off by one leaves a whole row out; and pairs at the very end of a range. */
+#include "objective/cases.h"
+
+enum { M = 4, DIM = 2 };
+
+/* At 0, 40, 90 and 200 degrees. */
+static const double angle[M] = {0, 40, 90, 200};
+
+typedef struct small {
+    int32_t label[M];
+    double s[M][M];
+    ki_real x[M * DIM];
+} small;
+
+static small small_of(const int32_t *label) {
+    small b;
+    const double degree = acos(-1) / 180;
+    for (int i = 0; i < M; i++) {
+        b.label[i] = label[i];
+        b.x[i * DIM] = (ki_real)cos(angle[i] * degree), b.x[i * DIM + 1] = (ki_real)sin(angle[i] * degree);
+        for (int j = 0; j < M; j++) b.s[i][j] = cos((angle[i] - angle[j]) * degree);
+    }
+    return b;
+}
+
+static bool is_positive(const small *b, int i, int j) { return i != j && b->label[i] == b->label[j]; }
+static bool is_negative(const small *b, int i, int j) { return b->label[i] != b->label[j]; }
+
+static double lifted(const small *b) {
+    double value = 0;
+    for (int i = 0; i < M; i++) {
+        double pos = 0, neg = 0;
+        for (int j = 0; j < M; j++) {
+            pos += is_positive(b, i, j) ? exp(-b->s[i][j]) : 0;
+            neg += is_negative(b, i, j) ? exp(1 + b->s[i][j]) : 0;
+        }
+        if (pos > 0 && neg > 0) value += fmax(0, log(pos) + log(neg)) / M;
+    }
+    return value;
+}
+
+static double circle(const small *b) {
+    const double m = 0.25, gamma = 4;
+    double value = 0;
+    for (int i = 0; i < M; i++) {
+        double pos = 0, neg = 0;
+        for (int j = 0; j < M; j++) {
+            const double s = b->s[i][j];
+            pos += is_positive(b, i, j) ? exp(-gamma * fmax(0, 1 + m - s) * (s - 1 + m)) : 0;
+            neg += is_negative(b, i, j) ? exp(gamma * fmax(0, s + m) * (s - m)) : 0;
+        }
+        if (pos > 0 && neg > 0) value += log1p(pos * neg) / M;
+    }
+    return value;
+}
+
+static double triplet(const small *b) {
+    double sum = 0;
+    for (int i = 0; i < M; i++) {
+        for (int p = 0; p < M; p++) {
+            for (int n = 0; n < M; n++) {
+                if (is_positive(b, i, p) && is_negative(b, i, n)) sum += fmax(0, b->s[i][n] - b->s[i][p] + 1);
+            }
+        }
+    }
+    return sum;
+}
+
+static double supcon(const small *b) {
+    double value = 0;
+    int n_anchors = 0;
+    for (int i = 0; i < M; i++) {
+        double all = 0, pos = 0;
+        int n_pos = 0;
+        for (int j = 0; j < M; j++) {
+            all += j != i ? exp(b->s[i][j] / 0.5) : 0;
+            if (is_positive(b, i, j)) pos += b->s[i][j] / 0.5, n_pos++;
+        }
+        if (n_pos) value += log(all) - pos / n_pos, n_anchors++;
+    }
+    return n_anchors ? value / n_anchors : 0;
+}
+
+static double value_of(const char *recipe, const small *b) {
+    const ki_sizes sizes = {.embedding = DIM};
+    made m = made_of(recipe, &sizes);
+    const ki_batch batch = {
+        .m = M, .label = b->label, .tap[KI_TAP_EMBEDDING] = {.data = b->x, .rows = M, .cols = DIM}};
+    ki_result result;
+    kith_error err = {0};
+    assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+    for (int i = 0; i < M * DIM; i++) assert_true(isfinite(result.diff[KI_TAP_EMBEDDING][i]));
+    const double value = result.total;
+    made_free(&m);
+    return value;
+}
+
+static void test_values(void **state) {
+    (void)state;
+    static const int32_t labels[][M] = {{0, 0, 1, 2}, {0, 0, 0, 1}, {0, 0, 1, 1},
+                                        {0, 1, 0, 2}, {0, 0, 0, 0}, {0, 1, 2, 3}};
+    static const struct {
+        const char *recipe;
+        double (*value)(const small *);
+    } rows[] = {
+        {"loss: {name: lifted, margin: 1}", lifted},
+        {"loss: {name: circle, margin: 0.25, gamma: 4}", circle},
+        {"loss: {name: triplet, margin: 1, distance: cosine, reduction: sum}", triplet},
+        {"loss: {name: supcon, temperature: 0.5}", supcon},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        for (size_t k = 0; k < N_ROWS(labels); k++) {
+            const small b = small_of(labels[k]);
+            const double found = value_of(rows[i].recipe, &b), wanted = rows[i].value(&b);
+            if (fabs(found - wanted) > 1e-5 * fmax(1, wanted))
+                fail_msg("%s on labels %d %d %d %d: found %.7g, wanted %.7g", rows[i].recipe, labels[k][0],
+                         labels[k][1], labels[k][2], labels[k][3], found, wanted);
+        }
+    }
+}
+
+/* The weight of pair (0, 1), which are the same vector: similarity 1, the last node of the histogram. */
+static void test_the_end_of_a_histogram_has_a_slope(void **state) {
+    (void)state;
+    static const ki_real x[M * DIM] = {1, 0, 1, 0, 0, 1, (ki_real)0.6, (ki_real)0.8};
+    static const int32_t label[M] = {0, 0, 1, 1};
+    const ki_sizes sizes = {.embedding = DIM};
+    made m = made_of("loss: {name: histogram, bins: 3}", &sizes);
+    const ki_batch batch = {
+        .m = M, .label = label, .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = M, .cols = DIM}};
+    ki_real *weight = NULL, *similarity = NULL;
+    int64_t n = 0;
+    kith_error err = {0};
+    assert_ok(ki_objective_weights(m.objective, &batch, &weight, &similarity, &n, &err), &err);
+    assert_int_equal(n, M);
+    assert_true(similarity[1] == 1);
+    /* Nodes -1, 0, 1. Of 8 negatives four are at 0 and four at 0.6: node 0 holds (4 + 4 * 0.4) / 8 of them, and that is
+     * what a positive of weight 1 / 4 passes on its way up. */
+    const double wanted = 0.25 * 5.6 / 8;
+    if (fabs((double)weight[1] - wanted) > 1e-6)
+        fail_msg("found %.7g, wanted %.7g", (double)weight[1], wanted);
+    ki_free(weight);
+    ki_free(similarity);
+    made_free(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_the_end_of_a_histogram_has_a_slope),
+    };
+    return cmocka_run_group_tests_name("objective/loss_small", tests, NULL, NULL);
+}
