@@ -53,6 +53,7 @@ check: configure
 	@scripts/check-format.sh
 	@scripts/check-layers.sh
 	@scripts/check-banned.sh
+	@scripts/check-names.sh
 	@scripts/check-tidy.sh
 	@shellcheck scripts/*.sh .ci/run
 
