@@ -80,6 +80,7 @@ check: configure
 	@cmake --build build --target kith_product
 	@scripts/check-symbols.sh
 	@scripts/check-banned.sh
+	@scripts/check-names.sh
 	@scripts/check-tidy.sh
 	@shellcheck scripts/*.sh test/long/*.sh .ci/run
 

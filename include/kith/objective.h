@@ -46,8 +46,8 @@ KITH_API kith_status kith_objective_new(const char *recipe, const kith_objective
 KITH_API kith_status kith_objective_open(const char *path, const kith_objective_sizes *sizes, uint64_t seed,
                                          kith_objective **ret_objective, kith_error *err);
 /* The same from a file, with everything learned from `state`, a safetensors file (kith_objective_save writes one).
- * What the recipe leaves open and the state shows is taken from it, the number of classes too, whatever `sizes` says
- * of that. */
+ * What the recipe leaves open and the state shows is taken from it, also the number of classes, whatever `sizes`
+ * says. */
 KITH_API kith_status kith_objective_restore(const char *path, const char *state,
                                             const kith_objective_sizes *sizes, uint64_t seed,
                                             kith_objective **ret_objective, kith_error *err);

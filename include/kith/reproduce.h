@@ -49,7 +49,7 @@ typedef struct kith_reproduce_options {
     size_t n_sets;
     int64_t seeds;     /* where the list says `all`: so many, from 1 */
     int64_t seed_from; /* the first seed */
-    const char *only;  /* rows whose names match one of these patterns, as in "*-horde,triplet" */
+    const char *only;  /* rows whose names match one of these patterns, as in "*-resnet50,cub-*" */
     const char *out;   /* folder of results */
     const char *runs;  /* folder of run folders */
     bool

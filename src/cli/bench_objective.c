@@ -56,7 +56,8 @@ static void print_row(const char *name, const kith_bench_objective_result *r) {
 static void recipe_of(const char *name, char *recipe, size_t bytes) {
     const char *plus = strchr(name, '+');
     const int n_loss = plus ? (int)(plus - name) : (int)strlen(name);
-    snprintf(recipe, bytes, "loss: {name: %.*s}\nminer: {name: %s}", n_loss, name, plus ? plus + 1 : "all");
+    snprintf(recipe, bytes, "loss: {name: %.*s}\n%s%s%s", n_loss, name, plus ? "miner: {name: " : "",
+             plus ? plus + 1 : "", plus ? "}" : "");
 }
 
 static int parse_batches(const char *list, int64_t *batch) {

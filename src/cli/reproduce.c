@@ -90,7 +90,7 @@ int cmd_reproduce(int argc, char **argv) {
     const cli_option options[] = {
         CLI_INT("seeds", "N", &o.seeds, 1, 64, "seeds of the rows that the list wants all of"),
         CLI_INT("seed-from", "S", &o.seed_from, 0, 1e15, "the first seed"),
-        CLI_TEXT("only", "PATTERNS", &o.only, "rows whose names match, as in '*-horde,triplet'"),
+        CLI_TEXT("only", "PATTERNS", &o.only, "rows whose names match, as in '*-resnet50,cub-*'"),
         CLI_LIST("set|s", "KEY=VALUE", &sets,
                  "override a key of every recipe, as in data.root=…; may be repeated"),
         CLI_TEXT("out|o", "FOLDER", &o.out, "results, one small JSON file per row and seed"),

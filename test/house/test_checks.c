@@ -46,6 +46,13 @@ static void test_layer_violations_are_named(void **state) {
         {"include/kith/new.h", "core/error.h",
          "include/kith/new.h:1: a public header may not include core/error.h"},
         {"src/nowhere/new.c", "core/error.h", "src/nowhere/new.c:1: this folder is not in src/layers.txt"},
+        {"src/objective/loss/new.c", "objective/loss/new.cuh",
+         "src/objective/loss/new.c:1: objective may not include objective/loss/new.cuh"},
+        {"src/objective/reg/new.c", "backend/cuda/gemm.h",
+         "src/objective/reg/new.c:1: objective may not include backend/cuda/gemm.h"},
+        {"src/objective/loss/new.cu", "nn/graph.h",
+         "src/objective/loss/new.cu:1: objective/cuda may not include nn/graph.h"},
+        {"src/core/new.cuh", "io/npy.h", "src/core/new.cuh:1: core may not include io/npy.h"},
     };
     const char *copy = make_copy("violations");
     for (size_t i = 0; i < N_ROWS(rows); i++) {
@@ -67,6 +74,8 @@ static void test_layers_reach_down(void **state) {
         {"src/backend/new.c", "backend/cpu/cpu.h"},
         {"src/api/new.c", "nn/graph.h"},
         {"src/objective/loss/new.c", "objective/pair/pair.h"},
+        {"src/objective/loss/new.cu", "backend/cuda/number.cuh"}, /* the device part of its layer */
+        {"src/objective/loss/other.cuh", "objective/loss/new.cuh"},
         {"src/cli/new.c", "kith/array.h"},
         {"src/cli/other.c", "cli/cli.h"},
         {"src/core/new.c", "here.h"},
@@ -89,6 +98,40 @@ static void test_layers_hold_in_symbols(void **state) {
                              testing_program(), testing_folder()),
                          0);
     assert_holds("net may not call kith_tensors_open of src/io/tensors_read.c");
+}
+
+static void test_methods_are_named_in_their_layer_alone(void **state) {
+    (void)state;
+    assert_runs(run("%s/scripts/check-names.sh", KITH_SOURCE_DIR));
+    assert_string_equal(output, "");
+}
+
+static void test_names_of_methods_are_found(void **state) {
+    (void)state;
+    static const struct {
+        const char *line, *wanted; /* wanted NULL: let through */
+    } rows[] = {
+        {"if (strcmp(name, \"raw\") == 0) x();", "src/train/new.c:1: names the method raw"},
+        {"    get(o, \"density.d0\");", "src/train/new.c:1: names the method density"},
+        {"    ki_density_measure(x);", "src/train/new.c:1: names the method density"},
+        {"extern const ki_loss ki_loss_margin;", "src/train/new.c:1: names the method margin"},
+        {"    sizes.horde_orders = 3;", "src/train/new.c:1: names the method horde"},
+        {"    hint(\"try miner semihard\");", "src/train/new.c:1: names the method semihard"},
+        {"/* HORDE Table 1: horde, \"vthm\" */", NULL},
+        {"    choose(\"all\", raw_bytes, margin);", NULL},
+        {"    const double hard_limit = entropy(x);", NULL},
+    };
+    const char *copy = make_copy("names");
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_runs(run("cd %s && cat > src/train/new.c <<'END'\n%s\nEND\n", copy, rows[i].line));
+        const int status = run("%s/scripts/check-names.sh %s", KITH_SOURCE_DIR, copy);
+        if (!rows[i].wanted) {
+            assert_runs(status);
+            continue;
+        }
+        assert_int_not_equal(status, 0);
+        assert_holds(rows[i].wanted);
+    }
 }
 
 static void test_no_banned_calls(void **state) {
@@ -172,6 +215,8 @@ int main(void) {
         cmocka_unit_test(test_layer_violations_are_named),
         cmocka_unit_test(test_layers_reach_down),
         cmocka_unit_test(test_layers_hold_in_symbols),
+        cmocka_unit_test(test_methods_are_named_in_their_layer_alone),
+        cmocka_unit_test(test_names_of_methods_are_found),
         cmocka_unit_test(test_no_banned_calls),
         cmocka_unit_test(test_banned_calls_are_named),
         cmocka_unit_test(test_what_only_looks_banned),

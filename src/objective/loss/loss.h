@@ -1,5 +1,6 @@
-/* A loss: a value and G = dL/ds from the pair view. One file, one record `ki_loss_NAME`, one row in
- * table.def (proxy losses: proxy/table.def). docs/adding-a-loss.md walks through one.
+/* A loss: a value and G = dL/ds from the pair view. NAME.h has its settings, NAME.c one record
+ * `ki_loss_NAME`, NAME.cu the same for a device (cuda/loss.h); one row in table.def (proxy losses: proxy/table.def)
+ * serves both. docs/adding-a-loss.md walks through one.
  *
  * A loss never sees embeddings. Embeddings are L2-normalised before the view is built when
  * `normalize` says so; the recipe's `normalize:` overrides it. */

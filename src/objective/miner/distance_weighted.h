@@ -1,4 +1,4 @@
-/* Settings of distance-weighted sampling, as a recipe gives them; read by distance_weighted.c and distance_weighted.cu. */
+/* Settings of distance-weighted sampling, as a recipe gives them; read by distance_weighted.c and .cu. */
 #ifndef KI_OBJECTIVE_DISTANCE_WEIGHTED_H
 #define KI_OBJECTIVE_DISTANCE_WEIGHTED_H
 

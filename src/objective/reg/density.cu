@@ -30,7 +30,8 @@ __device__ double density_scale(const ki_cuda_classes &c, const density &o, int 
     return sum > 0 ? (double)n / sum : 1;
 }
 
-/* A block for each class c: its share of the value (0 past the last class), and what x_i - mean is multiplied with; t_e = r_e a_c - r_c a_e over all classes e. */
+/* A block for each class c: its share of the value (0 past the last class), and what x_i - mean is multiplied with.
+ * t_e = r_e a_c - r_c a_e over all classes e. */
 __global__ void density_rows(ki_cuda_classes c, const double *spread, density o, double *row_value,
                              double *factor) {
     KI_SHARED_ARRAY(double, room, 33);

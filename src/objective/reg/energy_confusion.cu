@@ -21,8 +21,8 @@ namespace {
 enum { THREADS = 256, WORDS = 4 * THREADS, PAIRS_EACH = WORDS / 2 / THREADS };
 
 /* A block for each class. square [m, m] holds the squared distances of the means, and e after it: how the value
- * changes with E_ab, but for the slope of the log. own [m]: sums of e; row_value, row_items [m]: shares of the value
- * and, for the log, of the pairs it is a mean of. */
+ * changes with E_ab, but for the slope of the log. own [m]: sums of e; row_value, row_items [m]: shares of the
+ * value and, for the log, of the pairs it is a mean of. */
 __global__ void energy_rows(ki_cuda_classes c, int m, const double *spread, int form, bool is_mean,
                             float *square, double *own, double *row_value, double *row_items) {
     KI_SHARED_ARRAY(double, room, 33);

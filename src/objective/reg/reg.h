@@ -1,5 +1,6 @@
 /* A regularizer: a value from the taps it names, its gradients there, and maybe parameters of its
- * own. One file, one record `ki_reg_NAME`, one row in table.def.
+ * own. NAME.h has its settings, NAME.c one record `ki_reg_NAME`, NAME.cu the same for a device (cuda/reg.h); one row
+ * in table.def serves both.
  *
  * Weight, warm-up and normalize are the objective's business: eval writes the plain value and the
  * plain gradients, adding (+=) into buffers that were cleared. */
