@@ -93,7 +93,8 @@ static void test_layers_hold_in_symbols(void **state) {
     (void)state;
     assert_runs(run("%s/scripts/check-symbols.sh $(dirname %s)", KITH_SOURCE_DIR, testing_program()));
     assert_string_equal(output, "");
-    assert_runs(run("sed 's/^net .*/net nn/' %s/src/layers.txt > %s/layers.txt", KITH_SOURCE_DIR, testing_folder()));
+    assert_runs(
+        run("sed 's/^net .*/net nn/' %s/src/layers.txt > %s/layers.txt", KITH_SOURCE_DIR, testing_folder()));
     assert_int_not_equal(run("%s/scripts/check-symbols.sh $(dirname %s) %s/layers.txt", KITH_SOURCE_DIR,
                              testing_program(), testing_folder()),
                          0);

@@ -2,10 +2,10 @@
  * set may be moved; pixels do not count. */
 #include <string.h>
 
+#include "core/atomic.h"
 #include "core/buffer.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
-#include "core/atomic.h"
 #include "kith/eval.h"
 
 static const char *below_root(const kith_dataset *set, const ki_item *item) {

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "backend/cuda/libraries.h"
 #include "backend/cuda/gemm/lt.h"
+#include "backend/cuda/libraries.h"
 
 struct ki_lt_kept {
     uint64_t hash;
