@@ -5,6 +5,8 @@
 
 #include "backend/plugin.h"
 #include "kith/log.h"
+#include "knn/device.h"
+#include "objective/engine.h"
 #include "support/testing.h"
 
 static char output[65536], folder[256];
