@@ -269,7 +269,7 @@ static void test_seals(void **state) {
     assert_ok(ki_file_read(path_of("sealed"), 1 << 20, &bytes, &n, &err), &err);
     for (size_t i = 0; i < n; i++) {
         if (bytes[i] == ' ') continue;
-        for (int change = 1; change < 256; change++) {
+        for (int change = 1; change < 256; change *= 2) {
             kith_tensors *tensors = NULL;
             bytes[i] = (char)(bytes[i] ^ change);
             if (ki_tensors_parse(bytes, n, "changed", &tensors, NULL) == KITH_OK &&
