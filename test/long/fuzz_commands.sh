@@ -13,10 +13,11 @@ seed=${2:-1}
 build=$(cd "${3:-$here/../../build}" && pwd)
 # shellcheck source=test/long/tiny.sh
 . "$here/tiny.sh"
-kith=$build/kith
 found=${FOUND:-$build/found}
 work=$(tiny_work_folder)
 trap 'rm -rf "$work"' EXIT
+cp "$build/kith" "$work/kith" || exit 1 # a build meanwhile changes nothing
+kith=$work/kith
 export ASAN_OPTIONS=exitcode=99:detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:exitcode=99
 # Sanitizers reserve terabytes of addresses; theirs is the limit on what is used.
 if grep -q __asan_init "$kith"; then ASAN_OPTIONS=$ASAN_OPTIONS:hard_rss_limit_mb=4096 limit=; else limit=4194304; fi
