@@ -23,7 +23,7 @@ for name; do
     corpus=test/corpus/$name
     [ -d "$corpus" ] || corpus=
     # shellcheck disable=SC2086
-    build/fuzz/test/fuzz_"$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=512 \
+    build/fuzz/test/fuzz_"$name" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=2048 -malloc_limit_mb=512 \
         -print_final_stats=1 -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/grown/$name" $corpus \
         >"build/fuzz/$name.log" 2>&1
     status=$?

@@ -2,7 +2,7 @@
 # Whole commands on damaged files: fuzz_commands.sh [SECONDS [SEED [BUILD]]]
 #
 # A folder with a little of everything kith reads (tiny.sh) is made; then, again and again, one of its files is damaged
-# (test/tools/mutate.c) and a command that reads it runs, with 60 seconds and 4 GB. Findings are signals, exit statuses
+# (test/tools/mutate.c) and a command that reads it runs, with a minute of CPU time and 4 GB. Findings are signals, exit statuses
 # above 2, runs that do not end, output that is no "kith: …" line where it fails, and sanitizers' reports where BUILD is
 # built with them. A finding's file is kept beside the command in ${FOUND:-BUILD/found}. The same seed tries the same files.
 # Prints the counts and exits 1 when there was a finding.
@@ -13,13 +13,14 @@ seed=${2:-1}
 build=$(cd "${3:-$here/../../build}" && pwd)
 # shellcheck source=test/long/tiny.sh
 . "$here/tiny.sh"
-kith=$build/kith
 found=${FOUND:-$build/found}
 work=$(tiny_work_folder)
 trap 'rm -rf "$work"' EXIT
+cp "$build/kith" "$work/kith" || exit 1 # a build meanwhile changes nothing
+kith=$work/kith
 export ASAN_OPTIONS=exitcode=99:detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:exitcode=99
 # Sanitizers reserve terabytes of addresses; theirs is the limit on what is used.
-if grep -q __asan_init "$kith"; then ASAN_OPTIONS=$ASAN_OPTIONS:hard_rss_limit_mb=4096 limit=; else limit='ulimit -v 4194304;'; fi
+if grep -q __asan_init "$kith"; then ASAN_OPTIONS=$ASAN_OPTIONS:hard_rss_limit_mb=4096 limit=; else limit=4194304; fi
 
 # FILE|ARGUMENTS: what reads it. A * in the file is any of those.
 readers() {
@@ -87,10 +88,10 @@ while [ $SECONDS -lt $end ]; do
     "$build/test/mutate" $mutation "$file" "$work/damaged" && mv "$work/damaged" "$file"
     (
         cd "$work/run" || exit 1
+        tiny_limits
+        [ -z "$limit" ] || ulimit -v "$limit"
         # shellcheck disable=SC2086
-        eval "$limit"
-        # shellcheck disable=SC2086
-        exec timeout -s KILL 60 "$kith" $arguments
+        exec timeout -s KILL "$TINY_SECONDS" "$kith" $arguments
     ) >"$work/out" 2>"$work/err" </dev/null
     status=$?
     n_runs=$((n_runs + 1))

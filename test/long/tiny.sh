@@ -5,6 +5,11 @@
 # Commands run inside the folder. Of a folder that is written, the named file in it counts.
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1
 
+# A run that takes a minute of CPU time hangs, and so does one that waits for minutes; the clock alone would take a
+# busy machine for a hang.
+export TINY_SECONDS=300
+tiny_limits() { ulimit -t 60; }
+
 # A new folder to work in; in memory where that is possible, for runs sync their files.
 tiny_work_folder() {
     local in=${TMPDIR:-/dev/shm}

@@ -7,8 +7,8 @@
  *               eintr   the n-th read or write fails with EINTR
  *               short   the n-th read or write moves half of its bytes
  *   FAULT_AT    n, from 1; without it nothing fails
- *   FAULT_LOG   a file that gets a line "failed CALL PATH", and at exit "calls N": how many calls there were of those
- *               that this kind can fail
+ *   FAULT_LOG   a file that gets a line "failed CALL PATH", and at exit a line "calls KIND N" per kind: how many calls
+ *               there were that it can fail
  *
  * Failing close and fclose close nevertheless, as Linux does. */
 #define _GNU_SOURCE
@@ -29,45 +29,41 @@
 #include <unistd.h>
 
 enum { MOST_FDS = 4096 };
-/* What a call does, of which a kind fails some. */
-enum { OPENS = 1, MAKES = 2, READS = 4, WRITES = 8, OTHER = 16 };
+/* What a call does; a kind of fault fails some of these. */
+enum { OPENS = 1, MAKES = 2, WRITES = 4, MOVES_BYTES = 8, OTHER = 16 };
+
+static const struct {
+    const char *name;
+    int mask, why;
+    bool is_short, is_lasting;
+} kinds[] = {
+    {"eio", OPENS | MAKES | WRITES | MOVES_BYTES | OTHER, EIO, false, false},
+    {"emfile", OPENS, EMFILE, false, false},
+    {"enospc", MAKES | WRITES, ENOSPC, false, true},
+    {"eintr", MOVES_BYTES, EINTR, false, false},
+    {"short", MOVES_BYTES, 0, true, false},
+};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 static atomic_bool is_ours[MOST_FDS];
-static atomic_long n_calls;
+static atomic_long n_calls[N_KINDS];
 static char root[PATH_MAX];
 static size_t root_length;
 static bool is_inside; /* the current folder is under root */
-static int log_fd = -1;
+static int log_fd = -1, active = -1;
 static long fail_at;
-static int kind_mask, kind_errno;
-static bool is_short, is_lasting;
 
 __attribute__((constructor)) static void begin(void) {
-    static const struct {
-        const char *name;
-        int mask, why;
-        bool is_short, is_lasting;
-    } kinds[] = {
-        {"eio", OPENS | MAKES | READS | WRITES | OTHER, EIO, false, false},
-        {"emfile", OPENS, EMFILE, false, false},
-        {"enospc", MAKES | WRITES, ENOSPC, false, true},
-        {"eintr", READS | WRITES, EINTR, false, false},
-        {"short", READS | WRITES, 0, true, false},
-    };
     const char *kind = getenv("FAULT_KIND"), *at = getenv("FAULT_AT"), *log = getenv("FAULT_LOG");
     const char *under = getenv("FAULT_ROOT");
-    if (!under || !kind) return;
+    if (!under) return;
     char here[PATH_MAX];
     snprintf(root, sizeof root, "%s", under);
     root_length = strlen(root);
     is_inside = getcwd(here, sizeof here) && strncmp(here, root, root_length) == 0;
     fail_at = at ? strtol(at, NULL, 10) : 0;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(kinds[i].name, kind) != 0) continue;
-        kind_mask = kinds[i].mask;
-        kind_errno = kinds[i].why;
-        is_short = kinds[i].is_short;
-        is_lasting = kinds[i].is_lasting;
+    for (int i = 0; kind && i < N_KINDS; i++) {
+        if (strcmp(kinds[i].name, kind) == 0) active = i;
     }
     if (log)
         log_fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -82,7 +78,9 @@ static void say(const char *fmt, ...) {
     if (log_fd >= 0 && n > 0) syscall(SYS_write, log_fd, line, (size_t)n);
 }
 
-__attribute__((destructor)) static void end(void) { say("calls %ld\n", atomic_load(&n_calls)); }
+__attribute__((destructor)) static void end(void) {
+    for (int i = 0; i < N_KINDS; i++) say("calls %s %ld\n", kinds[i].name, atomic_load(&n_calls[i]));
+}
 
 static bool is_under(const char *path) {
     if (!root_length || !path) return false;
@@ -96,28 +94,31 @@ static void track(int fd, bool yes) {
     if (fd >= 0 && fd < MOST_FDS) atomic_store(&is_ours[fd], yes);
 }
 
-/* Is this the call that is to fail? */
-static bool is_hit(int what, const char *call, const char *path) {
-    if (!(what & kind_mask)) return false;
-    const long n = atomic_fetch_add(&n_calls, 1) + 1;
-    const bool hit = fail_at > 0 && (n == fail_at || (is_lasting && n > fail_at));
-    if (hit && n == fail_at) say("failed %s %s\n", call, path ? path : "");
-    return hit;
+typedef enum verdict { FINE, FAILS, IS_SHORT } verdict;
+
+/* Count a call on our files, and say whether it is the one. */
+static verdict judge(int what, const char *call, const char *path) {
+    verdict found = FINE;
+    for (int i = 0; i < N_KINDS; i++) {
+        if (!(what & kinds[i].mask)) continue;
+        const long n = atomic_fetch_add(&n_calls[i], 1) + 1;
+        if (i != active || fail_at <= 0 || n < fail_at || (n > fail_at && !kinds[i].is_lasting)) continue;
+        if (n == fail_at) say("failed %s %s\n", call, path ? path : "");
+        found = kinds[i].is_short ? IS_SHORT : FAILS;
+        if (found == FAILS) errno = kinds[i].why;
+    }
+    return found;
+}
+
+static bool fails_path(int what, const char *call, const char *path) {
+    return is_under(path) && judge(what, call, path) == FAILS;
+}
+
+static bool fails_fd(int what, const char *call, int fd) {
+    return is_tracked(fd) && judge(what, call, NULL) == FAILS;
 }
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-
-/* Fail a call on a path, or on a descriptor, with this value. */
-#define FAIL_PATH(what, call, path, value)                         \
-    if (is_under(path) && !is_short && is_hit(what, call, path)) { \
-        errno = kind_errno;                                        \
-        return value;                                              \
-    }
-#define FAIL_FD(what, call, fd, value)                             \
-    if (is_tracked(fd) && !is_short && is_hit(what, call, NULL)) { \
-        errno = kind_errno;                                        \
-        return value;                                              \
-    }
 
 /* ---- opening ---- */
 
@@ -129,7 +130,7 @@ static int open_kind(int flags) { return OPENS | (flags & O_CREAT ? MAKES : 0); 
         va_start(ap, flags);                                                        \
         const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(ap, mode_t) : 0; \
         va_end(ap);                                                                 \
-        FAIL_PATH(open_kind(flags), "open", path, -1)                               \
+        if (fails_path(open_kind(flags), "open", path)) return -1;                  \
         const int fd = NEXT(name)(path, flags, mode);                               \
         track(fd, is_under(path));                                                  \
         return fd;                                                                  \
@@ -142,18 +143,18 @@ int __open_2(const char *path, int flags) { return open(path, flags); }
 int __open64_2(const char *path, int flags);
 int __open64_2(const char *path, int flags) { return open64(path, flags); }
 
-#define DEFINE_FOPEN(name)                                                   \
-    FILE *name(const char *path, const char *mode) {                         \
-        FAIL_PATH(OPENS | (mode[0] == 'r' ? 0 : MAKES), "fopen", path, NULL) \
-        FILE *file = NEXT(name)(path, mode);                                 \
-        if (file) track(fileno(file), is_under(path));                       \
-        return file;                                                         \
+#define DEFINE_FOPEN(name)                                                                \
+    FILE *name(const char *path, const char *mode) {                                      \
+        if (fails_path(OPENS | (mode[0] == 'r' ? 0 : MAKES), "fopen", path)) return NULL; \
+        FILE *file = NEXT(name)(path, mode);                                              \
+        if (file) track(fileno(file), is_under(path));                                    \
+        return file;                                                                      \
     }
 DEFINE_FOPEN(fopen)
 DEFINE_FOPEN(fopen64)
 
 DIR *opendir(const char *path) {
-    FAIL_PATH(OPENS, "opendir", path, NULL)
+    if (fails_path(OPENS, "opendir", path)) return NULL;
     DIR *dir = NEXT(opendir)(path);
     if (dir) track(dirfd(dir), is_under(path));
     return dir;
@@ -161,23 +162,23 @@ DIR *opendir(const char *path) {
 
 /* ---- reading and writing ---- */
 
-/* How many of n bytes to move: half when the call is to be short. */
-static size_t shorten(int what, const char *call, int fd, size_t n) {
-    return is_short && n > 1 && is_tracked(fd) && is_hit(what, call, NULL) ? n / 2 : n;
+/* How many of *n bytes to move; false: none, the call fails. */
+static bool may_move(int what, const char *call, int fd, size_t *n) {
+    const verdict v = is_tracked(fd) ? judge(what, call, NULL) : FINE;
+    if (v == IS_SHORT && *n > 1) *n /= 2;
+    return v != FAILS;
 }
 
 ssize_t read(int fd, void *buf, size_t n) {
-    FAIL_FD(READS, "read", fd, -1)
-    return NEXT(read)(fd, buf, shorten(READS, "read", fd, n));
+    return may_move(MOVES_BYTES, "read", fd, &n) ? NEXT(read)(fd, buf, n) : -1;
 }
 
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t room) { return n <= room ? read(fd, buf, n) : -1; }
 
-#define DEFINE_PREAD(name)                                              \
-    ssize_t name(int fd, void *buf, size_t n, off_t at) {               \
-        FAIL_FD(READS, "pread", fd, -1)                                 \
-        return NEXT(name)(fd, buf, shorten(READS, "pread", fd, n), at); \
+#define DEFINE_PREAD(name)                                                               \
+    ssize_t name(int fd, void *buf, size_t n, off_t at) {                                \
+        return may_move(MOVES_BYTES, "pread", fd, &n) ? NEXT(name)(fd, buf, n, at) : -1; \
     }
 DEFINE_PREAD(pread)
 DEFINE_PREAD(pread64)
@@ -192,70 +193,52 @@ ssize_t __pread64_chk(int fd, void *buf, size_t n, off_t at, size_t room) {
 }
 
 ssize_t write(int fd, const void *buf, size_t n) {
-    FAIL_FD(WRITES, "write", fd, -1)
-    return NEXT(write)(fd, buf, shorten(WRITES, "write", fd, n));
+    return may_move(MOVES_BYTES | WRITES, "write", fd, &n) ? NEXT(write)(fd, buf, n) : -1;
 }
 
 /* A stream's short and interrupted calls are the C library's to mend. */
-static bool is_stream_hit(int what, const char *call, FILE *file) {
-    return is_tracked(fileno(file)) && !is_short && kind_errno != EINTR && is_hit(what, call, NULL);
-}
-
 size_t fread(void *buf, size_t size, size_t n, FILE *file) {
-    if (is_stream_hit(READS, "fread", file)) {
-        file->_flags |= 0x20; /* what ferror asks for */
-        errno = kind_errno;
-        return 0;
-    }
-    return NEXT(fread)(buf, size, n, file);
+    if (!fails_fd(OTHER, "fread", fileno(file))) return NEXT(fread)(buf, size, n, file);
+    file->_flags |= 0x20; /* what ferror asks for */
+    return 0;
 }
 
 size_t fwrite(const void *buf, size_t size, size_t n, FILE *file) {
-    if (is_stream_hit(WRITES, "fwrite", file)) {
-        errno = kind_errno;
-        return 0;
-    }
-    return NEXT(fwrite)(buf, size, n, file);
+    return fails_fd(WRITES, "fwrite", fileno(file)) ? 0 : NEXT(fwrite)(buf, size, n, file);
 }
 
 char *fgets(char *buf, int n, FILE *file) {
-    if (is_stream_hit(READS, "fgets", file)) {
-        errno = kind_errno;
-        return NULL;
-    }
-    return NEXT(fgets)(buf, n, file);
+    return fails_fd(OTHER, "fgets", fileno(file)) ? NULL : NEXT(fgets)(buf, n, file);
 }
 
-#define DEFINE_READDIR(name, type)                                           \
-    type *name(DIR *dir) {                                                   \
-        if (kind_errno != EINTR) FAIL_FD(READS, "readdir", dirfd(dir), NULL) \
-        return NEXT(name)(dir);                                              \
-    }
+#define DEFINE_READDIR(name, type) \
+    type *name(DIR *dir) { return fails_fd(OTHER, "readdir", dirfd(dir)) ? NULL : NEXT(name)(dir); }
 DEFINE_READDIR(readdir, struct dirent)
 DEFINE_READDIR(readdir64, struct dirent64)
 
 /* ---- ending ---- */
 
 int fsync(int fd) {
-    if (kind_errno != EINTR) FAIL_FD(WRITES, "fsync", fd, -1)
+    if (fails_fd(WRITES, "fsync", fd)) return -1;
     return NEXT(fsync)(fd);
 }
 
 int close(int fd) {
-    const bool hit = is_tracked(fd) && !is_short && is_hit(OTHER, "close", NULL);
+    const bool fails = fails_fd(OTHER, "close", fd);
+    const int why = errno;
     track(fd, false);
     const int result = NEXT(close)(fd);
-    if (hit) errno = kind_errno;
-    return hit ? -1 : result;
+    if (fails) errno = why;
+    return fails ? -1 : result;
 }
 
 int fclose(FILE *file) {
-    const int fd = fileno(file);
-    const bool hit = is_tracked(fd) && !is_short && is_hit(OTHER, "fclose", NULL);
-    track(fd, false);
+    const bool fails = fails_fd(OTHER, "fclose", fileno(file));
+    const int why = errno;
+    track(fileno(file), false);
     const int result = NEXT(fclose)(file);
-    if (hit) errno = kind_errno;
-    return hit ? EOF : result;
+    if (fails) errno = why;
+    return fails ? EOF : result;
 }
 
 int closedir(DIR *dir) {
@@ -266,69 +249,69 @@ int closedir(DIR *dir) {
 /* ---- names ---- */
 
 int rename(const char *from, const char *to) {
-    FAIL_PATH(MAKES, "rename", to, -1)
+    if (fails_path(MAKES, "rename", to)) return -1;
     return NEXT(rename)(from, to);
 }
 
 int mkdir(const char *path, mode_t mode) {
-    FAIL_PATH(MAKES, "mkdir", path, -1)
+    if (fails_path(MAKES, "mkdir", path)) return -1;
     return NEXT(mkdir)(path, mode);
 }
 
 int unlink(const char *path) {
-    FAIL_PATH(OTHER, "unlink", path, -1)
+    if (fails_path(OTHER, "unlink", path)) return -1;
     return NEXT(unlink)(path);
 }
 
 int unlinkat(int fd, const char *path, int flags) {
-    FAIL_FD(OTHER, "unlink", fd, -1)
+    if (fails_fd(OTHER, "unlink", fd)) return -1;
     return NEXT(unlinkat)(fd, path, flags);
 }
 
 int rmdir(const char *path) {
-    FAIL_PATH(OTHER, "unlink", path, -1)
+    if (fails_path(OTHER, "unlink", path)) return -1;
     return NEXT(rmdir)(path);
 }
 
 int remove(const char *path) {
-    FAIL_PATH(OTHER, "unlink", path, -1)
+    if (fails_path(OTHER, "unlink", path)) return -1;
     return NEXT(remove)(path);
 }
 
 /* ---- asking ---- */
 
-#define DEFINE_STAT(name, type)              \
-    int name(const char *path, type *info) { \
-        FAIL_PATH(OTHER, "stat", path, -1)   \
-        return NEXT(name)(path, info);       \
+#define DEFINE_STAT(name, type)                         \
+    int name(const char *path, type *info) {            \
+        if (fails_path(OTHER, "stat", path)) return -1; \
+        return NEXT(name)(path, info);                  \
     }
 DEFINE_STAT(stat, struct stat)
 DEFINE_STAT(stat64, struct stat64)
 DEFINE_STAT(lstat, struct stat)
 DEFINE_STAT(lstat64, struct stat64)
 
-#define DEFINE_FSTAT(name, type)        \
-    int name(int fd, type *info) {      \
-        FAIL_FD(OTHER, "fstat", fd, -1) \
-        return NEXT(name)(fd, info);    \
+#define DEFINE_FSTAT(name, type)                     \
+    int name(int fd, type *info) {                   \
+        if (fails_fd(OTHER, "fstat", fd)) return -1; \
+        return NEXT(name)(fd, info);                 \
     }
 DEFINE_FSTAT(fstat, struct stat)
 DEFINE_FSTAT(fstat64, struct stat64)
 
 int access(const char *path, int mode) {
-    FAIL_PATH(OTHER, "access", path, -1)
+    if (fails_path(OTHER, "access", path)) return -1;
     return NEXT(access)(path, mode);
 }
 
-#define DEFINE_FTRUNCATE(name)              \
-    int name(int fd, off_t n) {             \
-        FAIL_FD(OTHER, "ftruncate", fd, -1) \
-        return NEXT(name)(fd, n);           \
+#define DEFINE_FTRUNCATE(name)                           \
+    int name(int fd, off_t n) {                          \
+        if (fails_fd(OTHER, "ftruncate", fd)) return -1; \
+        return NEXT(name)(fd, n);                        \
     }
 DEFINE_FTRUNCATE(ftruncate)
 DEFINE_FTRUNCATE(ftruncate64)
 
 int flock(int fd, int how) {
-    FAIL_FD(OTHER, "flock", fd, -1)
+    if (fails_fd(OTHER, "flock", fd)) return -1;
     return NEXT(flock)(fd, how);
 }
