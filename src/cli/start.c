@@ -74,7 +74,7 @@ void cli_wait_shortly(char **argv) {
     char path[PATH_MAX];
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return; /* the user's choice, or ours */
     const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n <= 0 || setenv("GOMP_SPINCOUNT", "1000", 1) != 0) return;
+    if (n <= 0 || setenv("GOMP_SPINCOUNT", "10000", 1) != 0) return;
     path[n] = '\0';
     execv(path, argv); /* returns only where it cannot be done: then threads wait as they do by default */
 }

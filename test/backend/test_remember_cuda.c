@@ -134,7 +134,7 @@ static void test_temporary_files(void **state) {
     snprintf(old, sizeof old, "%s.tmp-99999-0", path);
     snprintf(young, sizeof young, "%s.tmp-99998-0", path);
     snprintf(victim, sizeof victim, "%s/victim", folder);
-    ki_remembered *choices = open_remembered("Card 9, x");
+    ki_remembered *choices = open_choices("Card 9, x");
     set(choices, "a", "one");
     ki_remembered_save(choices);
     testing_write(old, "half");
@@ -154,7 +154,7 @@ static void test_temporary_files(void **state) {
     struct stat info;
     assert_int_equal(lstat(path, &info), 0);
     assert_true(S_ISREG(info.st_mode));
-    choices = open_remembered("Card 9, x");
+    choices = open_choices("Card 9, x");
     assert_string_equal(ki_remembered_get(choices, "b"), "two");
     ki_remembered_free(choices);
     unlink(young);
