@@ -218,13 +218,30 @@ if [ -n "$again" ]; then # the others keep their verdicts
     mv "$out/all.tsv" "$out/results.tsv"
     wanted=1000000000
 fi
-sort -n "$out/results.tsv" | awk -F '\t' -v layer="$layer" -v wanted="$wanted" -v prepared=$((prepared - began)) '
-    n < wanted { seen[$2]++; seconds += $3; kind[$8, $2]++; kinds[$8] = 1; n += $2 ~ /noticed/ }
-    n <= wanted && $2 == "unnoticed" { list = list sprintf("  %s:%s  %s: %s\n", $5, $7, $8, $9) }
+# The line of code of each unnoticed one, to be looked up among those judged equal.
+sort -n "$out/results.tsv" | while IFS=$'\t' read -r index verdict seconds by file number line kind change; do
+    code='' place=0
+    if [ "$verdict" = unnoticed ]; then
+        code=$(sed -n "${line}p" "$file" | sed 's/^ *//')
+        place=$("$scratch/mutants" list "$file" | awk -F '\t' -v l="$line" -v n="$number" '$3 == l && $2 <= n' | wc -l)
+    fi
+    printf '%s\t' "$index" "$verdict" "$seconds" "$by" "$file" "$number" "$line" "$kind" "$change" "$place"
+    printf '%s\n' "$code"
+done | awk -F '\t' -v layer="$layer" -v wanted="$wanted" -v prepared=$((prepared - began)) '
+    FILENAME != "-" { if (!/^#/) judged[$1, $2, $3, $4] = $5; next }
+    n >= wanted { next }
+    { seen[$2]++; seconds += $3; kind[$8, $2]++; kinds[$8] = 1; n += $2 ~ /noticed/ }
+    $2 == "unnoticed" {
+        why = judged[$5, $10, $8 ": " $9, $11]
+        n_equal += why != ""
+        list = list sprintf("  %s:%s  %s: %s%s\n", $5, $7, $8, $9, why == "" ? "" : "  (equal: " why ")")
+    }
     END {
         if (n == 0) { print "no mutant was counted"; exit 1 }
         if (list != "") printf "\nunnoticed:\n%s\n", list
         for (k in kinds) printf "  %-10s %d of %d noticed\n", k, kind[k, "noticed"], kind[k, "noticed"] + kind[k, "unnoticed"]
-        printf "mutants of src/%s: %d noticed of %d, %.1f %% (%d of equal code and %d that do not compile not counted; %.1f s a mutant, %d s to prepare)\n", layer,
-            seen["noticed"], n, 100 * seen["noticed"] / n, seen["equal"], seen["uncompiled"], seconds / n, prepared
-    }' | tee "$out/score.txt"
+        printf "mutants of src/%s: %d noticed of %d, %.1f %%; without %d judged equal (test/mutants-equal.tsv) %.1f %%\n", layer,
+            seen["noticed"], n, 100 * seen["noticed"] / n, n_equal, (n > n_equal) ? 100 * seen["noticed"] / (n - n_equal) : 0
+        printf "not counted: %d of equal object code, %d that do not compile; %.1f s a mutant, %d s to prepare\n",
+            seen["equal"], seen["uncompiled"], seconds / n, prepared
+    }' test/mutants-equal.tsv - | tee "$out/score.txt"

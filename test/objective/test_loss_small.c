@@ -145,10 +145,28 @@ static void test_the_end_of_a_histogram_has_a_slope(void **state) {
     made_free(&m);
 }
 
+/* Proxies begin within 0.1 of 0 on both sides. */
+static void test_proxies_begin_about_zero(void **state) {
+    (void)state;
+    const ki_sizes sizes = {.n_classes = 100, .embedding = 16};
+    made m = made_of("loss: {name: proxy_nca}", &sizes);
+    const ki_state *proxies = ki_objective_param(m.objective, 0);
+    assert_int_equal(proxies->count, 1600);
+    double sum = 0, least = 1, most = -1;
+    for (int64_t i = 0; i < proxies->count; i++) {
+        const double v = (double)proxies->value[i];
+        sum += v, least = fmin(least, v), most = fmax(most, v);
+    }
+    made_free(&m);
+    if (!(least > -0.1 && least < -0.099 && most < 0.1 && most > 0.099 && fabs(sum / 1600) < 0.005))
+        fail_msg("from %g to %g, mean %g; wanted -0.1 to 0.1 about 0", least, most, sum / 1600);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_the_end_of_a_histogram_has_a_slope),
+        cmocka_unit_test(test_proxies_begin_about_zero),
     };
     return cmocka_run_group_tests_name("objective/loss_small", tests, NULL, NULL);
 }
