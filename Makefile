@@ -81,6 +81,8 @@ check: configure
 	@scripts/check-symbols.sh
 	@scripts/check-banned.sh
 	@scripts/check-names.sh
+	@scripts/check-types.sh
+	@scripts/check-openings.sh
 	@scripts/check-tidy.sh
 	@shellcheck scripts/*.sh test/long/*.sh .ci/run
 

@@ -1,3 +1,4 @@
+/* Reading the `input:` section. */
 #include "data/input.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Reading the `data:` section. */
 #include "data/section.h"
 
 #include <math.h>

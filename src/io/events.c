@@ -1,3 +1,4 @@
+/* Event files: records with checksums, appended. */
 #include "io/events.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Reading files whole. */
 #include "io/file.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* JSON text, token by token. */
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Locking a file. */
 #include "io/lock.h"
 
 #include <errno.h>

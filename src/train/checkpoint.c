@@ -1,3 +1,4 @@
+/* Writing and reading checkpoints. */
 #include "train/checkpoint.h"
 
 #include <stdio.h>

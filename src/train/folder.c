@@ -1,3 +1,4 @@
+/* The run folder: opening, claiming, what lies in it. */
 #include "train/folder.h"
 
 #include <dirent.h>

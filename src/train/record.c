@@ -1,3 +1,4 @@
+/* Writing the log and the event file. */
 #include "train/record.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Folds and seeds: running them, and their means. */
 #include "train/repeat.h"
 
 #include <math.h>

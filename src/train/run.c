@@ -1,3 +1,4 @@
+/* One run from recipe to result card. */
 #include "train/run.h"
 
 #include <stdarg.h>

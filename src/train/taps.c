@@ -1,3 +1,4 @@
+/* Taps: what plans are asked for, and where their values lie. */
 #include "train/taps.h"
 
 #include "core/alloc.h"

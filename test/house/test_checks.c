@@ -40,6 +40,8 @@ static void test_layer_violations_are_named(void **state) {
         {"src/nn/new.c", "backend/cpu/cpu.h", "src/nn/new.c:1: nn may not include backend/cpu/cpu.h"},
         {"src/backend/ref/new.c", "backend/cpu/cpu.h",
          "src/backend/ref/new.c:1: backend/ref may not include backend/cpu/cpu.h"},
+        {"src/backend/cuda/conv/new.c", "nn/graph.h",
+         "src/backend/cuda/conv/new.c:1: backend/cuda may not include nn/graph.h"},
         {"src/cli/new.c", "core/error.h", "src/cli/new.c:1: cli may not include core/error.h"},
         {"src/eval/new.c", "train/loop.h", "src/eval/new.c:1: eval may not include train/loop.h"},
         {"src/core/new.c", "nowhere/x.h", "src/core/new.c:1: core may not include nowhere/x.h"},
@@ -71,6 +73,8 @@ static void test_layers_reach_down(void **state) {
     } rows[] = {
         {"src/eval/new.c", "core/error.h"}, /* by way of knn */
         {"src/backend/cpu/new.c", "backend/cpu/cpu.h"},
+        {"src/backend/cuda/conv/new.c", "backend/cuda/gemm/gemm.h"}, /* rooms of one layer */
+        {"src/nn/op/new.c", "nn/graph.h"},
         {"src/backend/new.c", "backend/cpu/cpu.h"},
         {"src/api/new.c", "nn/graph.h"},
         {"src/objective/loss/new.c", "objective/pair/pair.h"},
@@ -184,6 +188,104 @@ static void test_what_only_looks_banned(void **state) {
     }
 }
 
+static void test_types_are_defined_once(void **state) {
+    (void)state;
+    assert_runs(run("%s/scripts/check-types.sh", KITH_SOURCE_DIR));
+    assert_string_equal(output, "");
+}
+
+/* A tree with a few types. */
+static const char *make_types(const char *name) {
+    static const char base[] =
+        "typedef struct ki_body {\n    int n;\n} ki_body;\n"
+        "typedef struct ki_opaque ki_opaque;\nstruct ki_opaque { int n; };\n"
+        "typedef enum ki_kind { KI_A, KI_B } ki_kind;\n"
+        "typedef int (*ki_call_fn)(void *, int (*)(int));\n"
+        "typedef kith_status ki_body_fn(int);\ntypedef unsigned ki_four[4];\n";
+    static char tree[128];
+    snprintf(tree, sizeof tree, "%s/%s", testing_folder(), name);
+    assert_runs(run("mkdir -p %s/include %s/src/core %s/src/map && cat > %s/src/core/base.h <<'END'\n%sEND\n",
+                    tree, tree, tree, tree, base));
+    return tree;
+}
+
+static void test_types_defined_twice_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text;
+    } rows[] = {
+        {"ki_body", "typedef struct ki_body {\n    int m;\n} ki_body;"},
+        {"ki_body", "typedef union {\n    struct { int m; } n;\n} ki_body;"},
+        {"ki_opaque", "struct ki_opaque\n{ int n; };"},
+        {"ki_body", "template <typename T>\nstruct ki_body { T n; };"},
+        {"ki_kind", "enum ki_kind { A };"},
+        {"ki_call_fn", "typedef int ki_call_fn(void);"},
+        {"ki_body_fn", "typedef int (*ki_body_fn)(int);"},
+        {"ki_four", "typedef int ki_four;"},
+    };
+    const char *tree = make_types("types");
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        char wanted[128];
+        snprintf(wanted, sizeof wanted, "src/map/new.cuh: %s is also defined in src/core/base.h\n",
+                 rows[i].name);
+        assert_runs(run("cd %s && cat > src/map/new.cuh <<'END'\n%s\nEND\n", tree, rows[i].text));
+        assert_int_not_equal(run("%s/scripts/check-types.sh %s", KITH_SOURCE_DIR, tree), 0);
+        assert_string_equal(output, wanted);
+    }
+}
+
+static void test_what_only_looks_defined_twice(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "typedef struct ki_body ki_body;",   "struct ki_body *find(struct ki_body *b);",
+        "/* struct ki_body { } */",          "const char *s = \"struct ki_body {\";",
+        "typedef ki_body (*local_fn)(int);", "typedef ki_body local_body_fn(int);",
+        "static struct ki_body b = {0};",    "#define X struct ki_body {",
+    };
+    const char *tree = make_types("one_type");
+    for (size_t i = 0; i < N_ROWS(texts); i++) {
+        assert_runs(run("cd %s && cat > src/map/new.c <<'END'\n%s\nEND\n", tree, texts[i]));
+        assert_runs(run("%s/scripts/check-types.sh %s", KITH_SOURCE_DIR, tree));
+    }
+}
+
+static void test_sources_open_with_what_they_are_for(void **state) {
+    (void)state;
+    assert_runs(run("%s/scripts/check-openings.sh", KITH_SOURCE_DIR));
+    assert_string_equal(output, "");
+}
+
+static void test_sources_that_do_not_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *line;
+        bool is_good;
+    } rows[] = {
+        {"src/core/new.c", "/* What it is for. */", true},
+        {"src/core/new.cu", "// What it is for.", true},
+        {"src/core/new.h", "/* .npy files. */", true},
+        {"src/core/new.c", "#include <stdio.h>", false},
+        {"include/kith/new.h", "#ifndef KITH_NEW_H", false},
+        {"src/core/new.cuh", "", false},
+        {"test/new.cpp", "/* */", false},
+        {"bench/new.c", "int main(void) { return 0; } /* a program */", false},
+        {"examples/new.c", " ", false},
+    };
+    char tree[128];
+    snprintf(tree, sizeof tree, "%s/openings", testing_folder());
+    assert_runs(
+        run("mkdir -p %s && cd %s && mkdir -p include/kith src/core test bench examples", tree, tree));
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        char wanted[128];
+        snprintf(wanted, sizeof wanted, "%s:1: ", rows[i].file);
+        assert_runs(run("cd %s && printf '%%s\\n' '%s' > %s", tree, rows[i].line, rows[i].file));
+        const int status = run("%s/scripts/check-openings.sh %s", KITH_SOURCE_DIR, tree);
+        if (rows[i].is_good != (status == 0)) fail_msg("status %d of %s: %s", status, rows[i].line, output);
+        if (!rows[i].is_good) assert_holds(wanted);
+        assert_runs(run("rm %s/%s", tree, rows[i].file));
+    }
+}
+
 /* A report of ctest with one program of each ending. */
 static void test_counting(void **state) {
     (void)state;
@@ -221,6 +323,11 @@ int main(void) {
         cmocka_unit_test(test_no_banned_calls),
         cmocka_unit_test(test_banned_calls_are_named),
         cmocka_unit_test(test_what_only_looks_banned),
+        cmocka_unit_test(test_types_are_defined_once),
+        cmocka_unit_test(test_types_defined_twice_are_named),
+        cmocka_unit_test(test_what_only_looks_defined_twice),
+        cmocka_unit_test(test_sources_open_with_what_they_are_for),
+        cmocka_unit_test(test_sources_that_do_not_are_named),
         cmocka_unit_test(test_counting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

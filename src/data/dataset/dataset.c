@@ -1,3 +1,4 @@
+/* Data sets: items, classes and splits, by whichever layout fills them. */
 #include "data/dataset/dataset.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Lines and words of a text, without copying. */
 #include "data/dataset/lines.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Reading comma-separated tables. */
 #include "data/dataset/table.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Images of any format: which it is, limits, decoding. */
 #include "data/image/image.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* The cache of prepared images: an entry per item, within a byte budget. */
 #include "data/loader/cache.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* Samplers: making batches, saving and restoring their place. */
 #include "data/sampler/sampler.h"
 
 #include <stdlib.h>

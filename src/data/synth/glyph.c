@@ -1,3 +1,4 @@
+/* Strokes of glyphs: making a class, drawing an image. */
 #include "data/synth/glyph.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Resizing: filter weights, rows, then columns. */
 #include "data/transform/resample.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Transforms: defaults, checks, the random choices of one image. */
 #include "data/transform/transform.h"
 
 #include <math.h>
