@@ -12,8 +12,8 @@ names=$(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' src/objective/*/table.def)
 plain="all angular binomial circle contrastive density entropy hard histogram lifted margin raw triplet"
 # Identifiers that others have: ki_raw of the backend's unread numbers, ki_histogram of the report's charts.
 shared="all histogram margin raw"
-# Strings that others have: a choice "all" of several commands, the option "margin" that several losses share, the
-# element "circle" of drawings.
+# Strings that others have: a choice "all" of several commands, the shape "circle" of pictures, the option "margin"
+# that several losses share.
 words="all circle margin"
 # shellcheck disable=SC2016
 find include src \( -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" -o -name "*.def" \) ! -path "src/objective/*" |

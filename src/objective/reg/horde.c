@@ -45,8 +45,12 @@ static void complete(void *settings, const ki_saved *saved) {
     int64_t orders = 0, dimension = 0, embedding = 0;
     ki_shape shape;
     char name[32];
-    for (int k = 1; snprintf(name, sizeof name, "horde.w%d", k), ki_saved_shape(saved, name, 2, &shape); k++)
-        orders = k, dimension = shape.dim[1];
+    for (int k = 1;; k++) {
+        snprintf(name, sizeof name, "horde.w%d", k);
+        if (!ki_saved_shape(saved, name, 2, &shape)) break;
+        orders = k;
+        dimension = shape.dim[1];
+    }
     if (ki_saved_shape(saved, "horde.e2", 2, &shape)) embedding = shape.dim[1];
     const bool is_saved = orders >= 2 && dimension > 0;
     if (o->orders == 0) o->orders = is_saved ? orders : 5;
