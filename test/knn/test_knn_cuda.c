@@ -5,7 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
-#include "eval/ranks.h"
+#include "judge/ranks.h"
 #include "kith/eval.h"
 #include "kith/log.h"
 #include "support/testing.h"

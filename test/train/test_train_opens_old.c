@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kith/array.h"
-#include "kith/eval.h"
+#include "kith/card.h"
 #include "support/testing.h"
 
 enum { OUTPUT = 1 << 16 };
@@ -36,12 +36,12 @@ static int set_up(void **state) {
 }
 
 static double number_at(const char *file, const char *key) {
-    kith_result *result = NULL;
+    kith_card *result = NULL;
     kith_error err = {0};
     double value = NAN;
-    assert_ok(kith_result_read(at(file), &result, &err), &err);
-    if (!kith_result_real(result, key, &value)) fail_msg("%s has no %s", file, key);
-    kith_result_free(result);
+    assert_ok(kith_card_read(at(file), &result, &err), &err);
+    if (!kith_card_real(result, key, &value)) fail_msg("%s has no %s", file, key);
+    kith_card_free(result);
     return value;
 }
 

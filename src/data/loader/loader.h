@@ -72,6 +72,8 @@ kith_status ki_loader_next(ki_loader *loader, ki_loader_batch *ret_batch, kith_e
 enum { KI_MOST_BAD_NAMED = 100 };
 int64_t ki_loader_n_bad(ki_loader *loader);
 const char *ki_loader_bad(ki_loader *loader, int64_t i);
+/* Why an item of the data set could not be read; KITH_OK when it could, or was not tried yet. */
+kith_status ki_loader_item_status(ki_loader *loader, int64_t item);
 
 typedef struct ki_loader_stats {
     int64_t n_decoded, n_from_cache; /* images */

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "kith/eval.h"
+#include "kith/card.h"
 #include "support/testing.h"
 
 static char output[65536];
 #define run(...) testing_run(output, sizeof output, __VA_ARGS__)
-#define GOLDEN KITH_SOURCE_DIR "/test/golden/eval/"
+#define GOLDEN KITH_SOURCE_DIR "/test/golden/judge/"
 
 static void assert_holds(const char *text) {
     if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
@@ -20,19 +20,19 @@ static void assert_one_line(void) {
     if (!end || end[1]) fail_msg("not one line: %s", output);
 }
 
-static double number(const kith_result *r, const char *path) {
+static double number(const kith_card *r, const char *path) {
     double value = NAN;
-    if (!kith_result_real(r, path, &value)) fail_msg("no number at %s", path);
+    if (!kith_card_real(r, path, &value)) fail_msg("no number at %s", path);
     return value;
 }
 
-static kith_result *result_of(const char *arguments, const char *name) {
+static kith_card *result_of(const char *arguments, const char *name) {
     char path[512];
     kith_error err;
-    kith_result *r = NULL;
+    kith_card *r = NULL;
     snprintf(path, sizeof path, "%s/%s", testing_folder(), name);
     assert_int_equal(run("%s eval %s --json > %s", testing_program(), arguments, path), 0);
-    assert_ok(kith_result_read(path, &r, &err), &err);
+    assert_ok(kith_card_read(path, &r, &err), &err);
     return r;
 }
 
@@ -43,7 +43,7 @@ static void test_json_equals_the_reference(void **state) {
     kith_error err;
     assert_ok(kith_npy_read(GOLDEN "blobs_expected.npy", &e, &err), &err);
     const double *wanted = e.data;
-    kith_result *r = result_of(
+    kith_card *r = result_of(
         "-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --k 8,4,1000,2,1", "a.json");
     static const char *const keys[] = {"recall.1",       "recall.2",    "recall.4", "recall.8", "recall.1000",
                                        "precision_at_1", "r_precision", "map_at_r", "map",      "mrr"};
@@ -61,8 +61,8 @@ static void test_json_equals_the_reference(void **state) {
     assert_int_equal((int)number(r, "queries"), 450);
     assert_int_equal((int)number(r, "card.embedding_size"), 24);
     assert_int_equal(run("sha256sum " GOLDEN "blobs_embedding.npy"), 0);
-    assert_memory_equal(output, kith_result_text(r, "card.embedding_sha256"), 64);
-    kith_result_free(r);
+    assert_memory_equal(output, kith_card_text(r, "card.embedding_sha256"), 64);
+    kith_card_free(r);
     kith_array_release(&e);
 }
 
@@ -71,15 +71,14 @@ static void test_query_and_gallery(void **state) {
     kith_array e;
     kith_error err;
     assert_ok(kith_npy_read(GOLDEN "split_expected.npy", &e, &err), &err);
-    kith_result *r =
-        result_of("-e " GOLDEN "split_embedding.npy -y " GOLDEN "split_labels.npy --query " GOLDEN
-                  "split_query.npy --gallery " GOLDEN "split_gallery.npy --metrics recall,map",
-                  "b.json");
+    kith_card *r = result_of("-e " GOLDEN "split_embedding.npy -y " GOLDEN "split_labels.npy --query " GOLDEN
+                             "split_query.npy --gallery " GOLDEN "split_gallery.npy --metrics recall,map",
+                             "b.json");
     assert_true(fabs(number(r, "map") - ((const double *)e.data)[8]) < 1e-9);
     assert_true(fabs(number(r, "recall.1") - ((const double *)e.data)[0]) < 1e-9);
-    assert_null(kith_result_text(r, "nmi"));
-    assert_null(kith_result_text(r, "mrr"));
-    kith_result_free(r);
+    assert_null(kith_card_text(r, "nmi"));
+    assert_null(kith_card_text(r, "mrr"));
+    kith_card_free(r);
     kith_array_release(&e);
     /* The same matrix as query and as gallery: every query finds itself first. */
     r = result_of("--query " GOLDEN "split_embedding.npy --gallery " GOLDEN
@@ -87,14 +86,14 @@ static void test_query_and_gallery(void **state) {
                   "split_labels.npy --metrics retrieval",
                   "c.json");
     assert_true(number(r, "recall.1") == 1);
-    kith_result_free(r);
+    kith_card_free(r);
 }
 
 static void test_compare_says_what_differs(void **state) {
     (void)state;
     char a[512], b[512];
-    kith_result_free(result_of("-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy", "a.json"));
-    kith_result_free(result_of("-e " GOLDEN "double_embedding.npy -y " GOLDEN "double_labels.npy", "b.json"));
+    kith_card_free(result_of("-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy", "a.json"));
+    kith_card_free(result_of("-e " GOLDEN "double_embedding.npy -y " GOLDEN "double_labels.npy", "b.json"));
     snprintf(a, sizeof a, "%s/a.json", testing_folder());
     snprintf(b, sizeof b, "%s/b.json", testing_folder());
     assert_int_equal(run("%s eval --compare %s %s", testing_program(), a, b), 0);
@@ -121,13 +120,13 @@ static void test_device(void **state) {
         assert_one_line();
         assert_holds("CUDA");
     } else {
-        kith_result *here = result_of(what, "here.json");
+        kith_card *here = result_of(what, "here.json");
         char there[512];
         snprintf(there, sizeof there, "%s --device cuda", what);
-        kith_result *found = result_of(there, "there.json");
+        kith_card *found = result_of(there, "there.json");
         assert_true(number(here, "map") == number(found, "map"));
-        kith_result_free(here);
-        kith_result_free(found);
+        kith_card_free(here);
+        kith_card_free(found);
     }
     assert_int_equal(run("%s bench knn -e " GOLDEN "blobs_embedding.npy --device cude", testing_program()),
                      1);
@@ -214,20 +213,20 @@ static void test_model_and_saved_embeddings_agree(void **state) {
              "--backbone convnet4 --data %s/set --resize none --metrics retrieval --save-embedding %s/e.npy "
              "--save-labels %s/l.npy",
              folder, folder, folder);
-    kith_result *model = result_of(arguments, "m.json");
+    kith_card *model = result_of(arguments, "m.json");
     snprintf(arguments, sizeof arguments, "-e %s/e.npy -y %s/l.npy --metrics retrieval", folder, folder);
-    kith_result *files = result_of(arguments, "f.json");
+    kith_card *files = result_of(arguments, "f.json");
     assert_int_equal((int)number(model, "queries"), 36);
-    assert_string_equal(kith_result_text(model, "card.backbone"), "convnet4");
-    assert_string_equal(kith_result_text(model, "card.split"), "test");
-    assert_int_equal((int)strlen(kith_result_text(model, "card.data_sha256")), 64);
+    assert_string_equal(kith_card_text(model, "card.backbone"), "convnet4");
+    assert_string_equal(kith_card_text(model, "card.split"), "test");
+    assert_int_equal((int)strlen(kith_card_text(model, "card.data_sha256")), 64);
     static const char *const keys[] = {"recall.1", "map_at_r", "map", "mrr"};
     for (size_t i = 0; i < N_ROWS(keys); i++) assert_true(number(model, keys[i]) == number(files, keys[i]));
-    kith_result_free(model);
-    kith_result_free(files);
+    kith_card_free(model);
+    kith_card_free(files);
     assert_int_equal(
         run("%s eval --backbone convnet4 --data %s/set --resize huge", testing_program(), folder), 1);
-    assert_holds("--resize is 'huge'");
+    assert_holds("resize is 'huge'");
     assert_one_line();
 }
 

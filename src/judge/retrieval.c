@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "eval/ranks.h"
-#include "kith/eval.h"
+#include "judge/judge.h"
+#include "judge/ranks.h"
 
 kith_retrieval_options kith_retrieval_defaults(void) {
     return (kith_retrieval_options){.metric = KITH_COSINE, .n_k = 4, .k = {1, 2, 4, 8}};
@@ -95,6 +95,7 @@ static kith_status pick(const ki_rows *all, const int64_t *list, int64_t n, void
                bytes);
     ret_rows->n = n;
     ret_rows->data = *ret_copy;
+    ret_rows->there = NULL; /* not in this order */
     return KITH_OK;
 }
 
@@ -128,7 +129,8 @@ static void sides_release(sides *s) {
 
 static int64_t row_of(const int64_t *list, int64_t i) { return list ? list[i] : i; }
 
-static kith_status sides_init(const kith_retrieval_input *in, const ki_rows *all, sides *s, kith_error *err) {
+static kith_status sides_init(const ki_judge_input *in, sides *s, kith_error *err) {
+    const ki_rows *all = &in->rows;
     const int64_t n = all->n;
     s->n_query = in->query ? in->n_query : n;
     s->n_gallery = in->gallery ? in->n_gallery : n;
@@ -186,26 +188,25 @@ static void average(kith_retrieval *r, const sides *s) {
     scores_divide(&r->mean, (double)(r->n_query - r->n_lone), r->n_k);
 }
 
-kith_status kith_retrieval_run(const kith_retrieval_input *input, const kith_retrieval_options *options,
-                               kith_retrieval *ret_retrieval, kith_error *err) {
+kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_options *options,
+                             kith_retrieval *ret_retrieval, kith_error *err) {
     kith_status status = KITH_OK;
     kith_retrieval r = {.n_k = options->n_k};
     sides s = {0};
     ki_panels query = {0}, gallery = {0};
-    ki_knn_device device = {0};
-    ki_rows all;
+    ki_knn_device opened = {0};
+    const ki_knn_device *device = input->device ? input->device : &opened;
     KI_TRY(check_options(options, err));
-    KI_TRY(ki_rows_init(input->embedding, "embedding", &all, err));
-    if (input->n_labels != all.n)
+    if (input->n_labels != input->rows.n)
         return ki_fail(err, KITH_ESHAPE, "%lld labels for %lld rows of the embedding",
-                       (long long)input->n_labels, (long long)all.n);
+                       (long long)input->n_labels, (long long)input->rows.n);
     memcpy(r.k, options->k, sizeof r.k);
-    KI_CHECK(sides_init(input, &all, &s, err));
+    KI_CHECK(sides_init(input, &s, err));
     const bool is_square = !input->query && !input->gallery;
     KI_CHECK(ki_panels_init(&s.gallery, options->metric, NULL, &gallery, err));
     if (!is_square) KI_CHECK(ki_panels_init(&s.query, options->metric, &gallery, &query, err));
-    KI_CHECK(ki_knn_device_open(options->device, options->device_number, &device, err));
-    if (device.type) {
+    if (!input->device) KI_CHECK(ki_knn_device_open(options->device, options->device_number, &opened, err));
+    if (device->type) {
         ki_panels_any_order(&gallery);
         ki_panels_any_order(&query);
     }
@@ -222,7 +223,7 @@ kith_status kith_retrieval_run(const kith_retrieval_input *input, const kith_ret
                                   .gallery_class = s.gallery_class,
                                   .n_classes = (int32_t)s.n_classes,
                                   .self = s.self,
-                                  .device = &device,
+                                  .device = device,
                                   .progress = options->progress,
                                   .user = options->user};
     KI_CHECK(ki_ranks_run(&ranks, score_query, &r, err));
@@ -239,9 +240,22 @@ done:
     kith_retrieval_release(&r);
     ki_panels_release(&query);
     ki_panels_release(&gallery);
-    ki_knn_device_close(&device);
+    ki_knn_device_close(&opened);
     sides_release(&s);
     return status;
+}
+
+kith_status kith_retrieval_run(const kith_retrieval_input *in, const kith_retrieval_options *options,
+                               kith_retrieval *ret_retrieval, kith_error *err) {
+    ki_judge_input input = {.labels = in->labels,
+                            .n_labels = in->n_labels,
+                            .query = in->query,
+                            .n_query = in->n_query,
+                            .gallery = in->gallery,
+                            .n_gallery = in->n_gallery};
+    KI_TRY(check_options(options, err));
+    KI_TRY(ki_rows_init(in->embedding, "embedding", &input.rows, err));
+    return ki_retrieval_run(&input, options, ret_retrieval, err);
 }
 
 void kith_retrieval_release(kith_retrieval *r) {

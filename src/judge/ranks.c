@@ -1,4 +1,4 @@
-#include "eval/ranks.h"
+#include "judge/ranks.h"
 
 #include <math.h>
 #include <stdatomic.h>

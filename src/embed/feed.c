@@ -1,4 +1,4 @@
-#include "train/feed.h"
+#include "embed/feed.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/parallel.h"
-#include "eval/ranks.h"
+#include "judge/ranks.h"
 #include "kith/eval.h"
 #include "support/testing.h"
 
@@ -14,7 +14,7 @@ static kith_array golden(const char *name, const char *part) {
     char path[512];
     kith_array a = {0};
     kith_error err;
-    snprintf(path, sizeof path, "%s/test/golden/eval/%s_%s.npy", KITH_SOURCE_DIR, name, part);
+    snprintf(path, sizeof path, "%s/test/golden/judge/%s_%s.npy", KITH_SOURCE_DIR, name, part);
     assert_ok(kith_npy_read(path, &a, &err), &err);
     return a;
 }
