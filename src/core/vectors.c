@@ -42,8 +42,8 @@ kith_status ki_vectors_host(ki_vectors *v, const float **ret_rows, kith_error *e
         KI_TRY(ki_alloc_or(&rows, (size_t)v->n, (size_t)v->dim * sizeof *rows, "vectors", err));
         kith_status status = KITH_OK;
         if (v->n > 0)
-            status = backend->type->download(backend, v->device, rows,
-                                             (size_t)(v->n * v->dim) * sizeof *rows, err);
+            status = backend->type->download(backend, v->device, rows, (size_t)(v->n * v->dim) * sizeof *rows,
+                                             err);
         if (status == KITH_OK) status = backend->type->sync(backend, err);
         if (status != KITH_OK) {
             ki_free(rows);

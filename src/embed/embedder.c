@@ -128,7 +128,8 @@ static bool can_stay(const ki_embedder *e, const ki_embed_request *q, int64_t di
     size_t used = 0, all = 0, row, bytes;
     kith_error ignored;
     if (q->on_host || !ki_forward_can_stay(e->forward)) return false;
-    if (!ki_mul_size((size_t)dim, sizeof(float), &row) || !ki_mul_size((size_t)q->n, row, &bytes)) return false;
+    if (!ki_mul_size((size_t)dim, sizeof(float), &row) || !ki_mul_size((size_t)q->n, row, &bytes))
+        return false;
     if (backend->type->queues->memory(backend, &used, &all, &ignored) != KITH_OK) return false;
     return bytes <= (all - used) / 2;
 }

@@ -28,7 +28,7 @@ typedef struct ki_embedder_settings {
 
 kith_status ki_embedder_new(const ki_embedder_settings *settings, ki_embedder **ret_embedder,
                             kith_error *err);
-void ki_embedder_free(ki_embedder *embedder); /* NULL is fine */
+void ki_embedder_free(ki_embedder *embedder);           /* NULL is fine */
 int64_t ki_embedder_batch(const ki_embedder *embedder); /* images per pass */
 /* Give the plan and its memory back; the next call makes a new one. A describer that was asked for must stay until
  * this, or until another thing is asked for. */
@@ -41,7 +41,7 @@ typedef struct ki_embed_request {
     int64_t n;
     const char *tap;               /* a row is what lies here … */
     const ki_describer *describer; /* … unless this says it */
-    bool on_host;              /* the rows are wanted on the host: they come back beside the next batch */
+    bool on_host;                  /* the rows are wanted on the host: they come back beside the next batch */
     int64_t most_bad;          /* unreadable images tolerated; the next is an error. Negative: any number */
     int64_t most_pixels;       /* an image with more is refused; 0: the decoder's limit */
     kith_progress_fn progress; /* between batches, in images tried; non-zero: KITH_ECANCELED. May be NULL */

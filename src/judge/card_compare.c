@@ -49,9 +49,14 @@ static kith_status add_rows(kith_card_comparison *c, const kith_card *const card
         snprintf(name, sizeof name, "R@%.60s", key);
         KI_TRY(add_row(c, &capacity, card, name, path, err));
     }
-    static const kith_score rows[] = {KITH_SCORE_PRECISION_AT_1, KITH_SCORE_R_PRECISION, KITH_SCORE_MAP_AT_R,
-                                      KITH_SCORE_MAP,            KITH_SCORE_MRR,         KITH_SCORE_NMI,
-                                      KITH_SCORE_AMI,            KITH_SCORE_F1};
+    static const kith_score rows[] = {KITH_SCORE_PRECISION_AT_1,
+                                      KITH_SCORE_R_PRECISION,
+                                      KITH_SCORE_MAP_AT_R,
+                                      KITH_SCORE_MAP,
+                                      KITH_SCORE_MRR,
+                                      KITH_SCORE_NMI,
+                                      KITH_SCORE_AMI,
+                                      KITH_SCORE_F1};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         KI_TRY(add_row(c, &capacity, card, kith_score_title(rows[i]), kith_score_name(rows[i]), err));
     return KITH_OK;
@@ -91,8 +96,8 @@ static kith_status add_differences(kith_card_comparison *c, const kith_card *con
         const char *a = said_of(card[0], &facts[i]), *b = said_of(card[1], &facts[i]);
         if ((!a && !b) || (a && b && strcmp(a, b) == 0)) continue;
         if ((!a || !b) && facts[i].is_optional && has_run) continue;
-        KI_TRY(ki_grow(&c->difference, &capacity, c->n_differences + 1, sizeof *c->difference,
-                       "a comparison", err));
+        KI_TRY(ki_grow(&c->difference, &capacity, c->n_differences + 1, sizeof *c->difference, "a comparison",
+                       err));
         c->difference[c->n_differences++] = (kith_card_difference){facts[i].what, {a, b}};
     }
     return KITH_OK;

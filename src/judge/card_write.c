@@ -8,10 +8,10 @@
 
 static const struct {
     const char *name, *title;
-} names[KITH_N_SCORES] = {{"recall", "R@K"},       {"precision_at_1", "P@1"},
-                          {"map_at_r", "MAP@R"},   {"r_precision", "R-precision"},
-                          {"map", "MAP"},          {"mrr", "MRR"},
-                          {"nmi", "NMI"},          {"ami", "AMI"},
+} names[KITH_N_SCORES] = {{"recall", "R@K"},     {"precision_at_1", "P@1"},
+                          {"map_at_r", "MAP@R"}, {"r_precision", "R-precision"},
+                          {"map", "MAP"},        {"mrr", "MRR"},
+                          {"nmi", "NMI"},        {"ami", "AMI"},
                           {"f1", "F1"}};
 
 const char *kith_score_name(kith_score score) {
@@ -160,7 +160,8 @@ static void put_intervals(kith_json *json, const kith_judgement *j, const kith_c
     if (o->scores[KITH_SCORE_RECALL])
         put_recall_intervals(json, j->retrieval.k, j->retrieval.n_k, &j->intervals);
     for (int m = KITH_SCORE_PRECISION_AT_1; m < KITH_SCORE_NMI; m++)
-        if (o->scores[m]) put_interval(json, names[m].name, kith_score_interval(&j->intervals, (kith_score)m));
+        if (o->scores[m])
+            put_interval(json, names[m].name, kith_score_interval(&j->intervals, (kith_score)m));
     kith_json_object_end(json);
 }
 

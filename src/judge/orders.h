@@ -10,9 +10,9 @@ enum { KI_MOST_ORDERS = 16 };
 typedef struct ki_orders_options {
     const int64_t *k; /* of R@K */
     int64_t n_k;
-    int64_t n, width;          /* vectors that end a row, and numbers of each; what is before them is the embedding */
-    double recall;             /* of the embedding alone, which is the first */
-    int64_t n_components;      /* of the PCA, at most: no more than rows and numbers allow */
+    int64_t n, width; /* vectors that end a row, and numbers of each; what is before them is the embedding */
+    double recall;    /* of the embedding alone, which is the first */
+    int64_t n_components; /* of the PCA, at most: no more than rows and numbers allow */
     bool has_clustering;
 } ki_orders_options;
 
@@ -20,8 +20,8 @@ typedef struct ki_orders {
     ki_scores scores; /* after the PCA */
     kith_intervals intervals;
     ki_clustered clustered;
-    ki_scores white;                /* after a whitening PCA */
-    int64_t dim[2];                 /* before and after the PCA */
+    ki_scores white;                   /* after a whitening PCA */
+    int64_t dim[2];                    /* before and after the PCA */
     double recall[1 + KI_MOST_ORDERS]; /* R@1 by each alone, from the embedding, order 1 */
     int64_t n;
     double side_by_side; /* R@1 by all of them without the PCA */
