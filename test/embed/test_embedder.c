@@ -197,8 +197,8 @@ static void test_out_of_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files_keep_their_order), cmocka_unit_test(test_inputs_agree),
-        cmocka_unit_test(test_data_set), cmocka_unit_test(test_refusals), cmocka_unit_test(test_out_of_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_files_keep_their_order),
+                                       cmocka_unit_test(test_inputs_agree), cmocka_unit_test(test_data_set),
+                                       cmocka_unit_test(test_refusals), cmocka_unit_test(test_out_of_memory)};
     return cmocka_run_group_tests_name("embed/embedder", tests, NULL, testing_tear_down);
 }

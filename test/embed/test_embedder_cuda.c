@@ -34,7 +34,8 @@ static void test_values_are_the_hosts(void **state) {
     for (size_t t = 0; t < N_ROWS(taps); t++) {
         for (int round = 0; round < 2; round++) {
             kith_array a, b;
-            kith_vectors *x = embed(host, set, KITH_SPLIT_TEST, taps[t]), *y = embed(device, set, KITH_SPLIT_TEST, taps[t]);
+            kith_vectors *x = embed(host, set, KITH_SPLIT_TEST, taps[t]),
+                         *y = embed(device, set, KITH_SPLIT_TEST, taps[t]);
             assert_ok(kith_vectors_array(x, &a, &err), &err);
             assert_ok(kith_vectors_array(y, &b, &err), &err);
             assert_int_equal(kith_array_count(&a), kith_array_count(&b));
