@@ -158,21 +158,23 @@ static kith_status split_roles(const ki_vectors *v, roles *ret, kith_error *err)
     return KITH_OK;
 }
 
+kith_status ki_judge_rows(ki_vectors *v, const ki_knn_device *device, ki_rows *ret, kith_error *err) {
+    const float *x = NULL;
+    KI_TRY(ki_vectors_host(v, &x, err)); /* what rounding cannot decide is decided here */
+    const kith_array array = {KITH_F32, 2, {v->n, v->dim}, (void *)(uintptr_t)x};
+    KI_TRY(ki_rows_init(&array, "embedding", ret, err));
+    if (device->type) ret->there = v->device;
+    return KITH_OK;
+}
+
 kith_status ki_judge_vectors(ki_vectors *v, const kith_judge_options *options, kith_judgement *ret,
                              kith_error *err) {
     kith_status status;
     roles r = {0};
     ki_knn_device device = {0};
-    ki_judge_input input = {.rows = {KITH_F32, v->n, v->dim, NULL, NULL},
-                            .labels = v->label,
-                            .n_labels = v->n,
-                            .device = v->backend ? &device : NULL};
-    const float *x = NULL;
-    KI_CHECK(ki_vectors_host(v, &x, err)); /* what rounding cannot decide is decided here */
-    KI_CHECK(ki_rows_init(&(kith_array){KITH_F32, 2, {v->n, v->dim}, (void *)(uintptr_t)x}, "embedding",
-                          &input.rows, err));
+    ki_judge_input input = {.labels = v->label, .n_labels = v->n, .device = v->backend ? &device : NULL};
     if (v->backend) KI_CHECK(ki_knn_device_beside(v->backend, &device, err));
-    if (device.type) input.rows.there = v->device;
+    KI_CHECK(ki_judge_rows(v, &device, &input.rows, err));
     KI_CHECK(split_roles(v, &r, err));
     input.query = r.query;
     input.n_query = r.n_query;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "knn/pca.h"
 
 /* Vectors over other rows, with labels and roles of `of`; not released. */
 static ki_vectors rows_like(const ki_vectors *of, int64_t dim, float *rows) {
@@ -48,18 +49,18 @@ static kith_status score_projected(ki_vectors *fitted, ki_vectors *test, const k
     kith_status status;
     kith_pca pca = {0};
     kith_array projected = {0}, white = {0};
-    const float *x = NULL, *y = NULL;
+    ki_knn_device device = {0};
+    ki_rows rows, wanted;
     int64_t n = o->n_components;
     if (n > test->dim) n = test->dim;
     if (n > fitted->n - 1) n = fitted->n - 1;
-    KI_CHECK(ki_vectors_host(fitted, &x, err));
-    KI_CHECK(ki_vectors_host(test, &y, err));
-    const kith_array rows = {KITH_F32, 2, {fitted->n, fitted->dim}, (void *)(uintptr_t)x},
-                     wanted = {KITH_F32, 2, {test->n, test->dim}, (void *)(uintptr_t)y};
-    KI_CHECK(kith_pca_fit(&rows, &(kith_pca_options){.n_components = n}, &pca, err));
-    KI_CHECK(kith_pca_apply(&pca, &wanted, &projected, err));
+    if (test->backend) KI_CHECK(ki_knn_device_beside(test->backend, &device, err));
+    KI_CHECK(ki_judge_rows(fitted, &device, &rows, err));
+    KI_CHECK(ki_judge_rows(test, &device, &wanted, err));
+    KI_CHECK(ki_pca_fit(&rows, &device, &(kith_pca_options){.n_components = n}, &pca, err));
+    KI_CHECK(ki_pca_apply(&pca, &wanted, &device, &projected, err));
     pca.whiten = true;
-    KI_CHECK(kith_pca_apply(&pca, &wanted, &white, err));
+    KI_CHECK(ki_pca_apply(&pca, &wanted, &device, &white, err));
     r->dim[0] = test->dim;
     r->dim[1] = n;
     ki_vectors v = rows_like(test, n, white.data);
@@ -71,6 +72,7 @@ done:
     kith_pca_release(&pca);
     kith_array_release(&projected);
     kith_array_release(&white);
+    ki_knn_device_close(&device);
     return status;
 }
 

@@ -57,6 +57,14 @@ typedef struct ki_knn_device_type {
     /* ret_scores [rows, cols] in host memory. */
     kith_status (*scores)(ki_backend *backend, const ki_device_rows *rows, const ki_device_rows *cols,
                           float *ret_scores, kith_error *err);
+
+    /* Principal components, of float32 rows: sums are in float64, in an order of the device's own. All but rows.there
+     * is host memory. ret [dim, dim] = the sum over the rows of (x - mean)' (x - mean). */
+    kith_status (*scatter)(ki_backend *backend, const ki_rows *rows, const double *mean, double *ret,
+                           kith_error *err);
+    /* ret [n, n_by] = (x - mean) by', by [n_by, dim]; rounded to float. */
+    kith_status (*project)(ki_backend *backend, const ki_rows *rows, const double *mean, const double *by,
+                           int64_t n_by, float *ret, kith_error *err);
 } ki_knn_device_type;
 
 /* NULL: this backend leaves it to the host. Defined beside the table of backends. */

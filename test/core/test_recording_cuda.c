@@ -86,7 +86,8 @@ static void test_without_capture(void **state) {
     float value = 7;
     work w = {.to = &value};
     assert_ok(ki_backend_open("ref", NULL, &w.backend, &err), &err);
-    for (int run = 0; run < 5; run++) assert_ok(ki_recording_run(&recording, w.backend, queue, &w, &err), &err);
+    for (int run = 0; run < 5; run++)
+        assert_ok(ki_recording_run(&recording, w.backend, queue, &w, &err), &err);
     assert_int_equal(w.n_calls, 5);
     assert_true(value == 0);
     ki_recording_release(&recording, w.backend);
@@ -94,6 +95,7 @@ static void test_without_capture(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_recording), cmocka_unit_test(test_without_capture)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_recording),
+                                       cmocka_unit_test(test_without_capture)};
     return cmocka_run_group_tests_name("core/recording", tests, NULL, NULL);
 }

@@ -103,10 +103,12 @@ static void test_a_run_beside_an_evaluation(void **state) {
 
 static void test_what_speaks_against_comparing(void **state) {
     (void)state;
-    kith_card *a = write_and_read("a.json", "{\"recall\": {\"1\": 0.5, \"3\": 0.75}, \"metric\": \"cosine\", "
-                                            "\"queries\": 4, \"card\": {\"crop\": 224, \"tap\": \"pooled\"}}");
-    kith_card *b = write_and_read("b.json", "{\"recall\": {\"1\": 0.25}, \"metric\": \"inner\", "
-                                            "\"queries\": 4, \"card\": {\"crop\": 224}}");
+    kith_card *a = write_and_read("a.json",
+                                  "{\"recall\": {\"1\": 0.5, \"3\": 0.75}, \"metric\": \"cosine\", "
+                                  "\"queries\": 4, \"card\": {\"crop\": 224, \"tap\": \"pooled\"}}");
+    kith_card *b = write_and_read("b.json",
+                                  "{\"recall\": {\"1\": 0.25}, \"metric\": \"inner\", "
+                                  "\"queries\": 4, \"card\": {\"crop\": 224}}");
     kith_card_comparison c;
     kith_error err = {0};
     assert_ok(kith_card_compare(a, b, &c, &err), &err);

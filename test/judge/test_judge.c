@@ -6,6 +6,7 @@
 #include "core/rng.h"
 #include "judge/orders.h"
 #include "kith/data.h"
+#include "knn/pca.h"
 #include "support/testing.h"
 
 enum { N = 40, CLASSES = 4, DIM = 5 };
@@ -89,6 +90,77 @@ static void test_clusters_of_some_rows(void **state) {
     ki_vectors_release(&v);
 }
 
+/* A device that has no memory for anything. */
+static int n_asked;
+
+static kith_status no_load(ki_backend *backend, const ki_panels *panels, ki_device_tile tile,
+                           ki_device_rows **ret_rows, kith_error *err) {
+    (void)backend, (void)panels, (void)tile, (void)ret_rows;
+    n_asked++;
+    return ki_fail_memory(err, 1 << 30, "rows");
+}
+
+static void unload(ki_backend *backend, ki_device_rows *rows) {
+    (void)backend;
+    assert_null(rows);
+}
+
+static kith_status no_scatter(ki_backend *backend, const ki_rows *rows, const double *mean, double *ret,
+                              kith_error *err) {
+    (void)backend, (void)rows, (void)mean, (void)ret;
+    n_asked++;
+    return ki_fail_memory(err, 1 << 30, "sums");
+}
+
+static kith_status no_project(ki_backend *backend, const ki_rows *rows, const double *mean, const double *by,
+                              int64_t n_by, float *ret, kith_error *err) {
+    (void)backend, (void)rows, (void)mean, (void)by, (void)n_by, (void)ret;
+    n_asked++;
+    return ki_fail_memory(err, 1 << 30, "sums");
+}
+
+static const ki_knn_device_type full_type = {
+    .load = no_load, .unload = unload, .scatter = no_scatter, .project = no_project};
+
+/* Then the host does it, with the same result. */
+static void test_a_device_without_memory(void **state) {
+    (void)state;
+    ki_vectors v = vectors_of(1, DIM);
+    const ki_knn_device full = {.type = &full_type}, none = {0};
+    kith_judgement there, here;
+    kith_error err = {0};
+    const kith_judge_options options = kith_judge_defaults();
+    ki_judge_input input = {.labels = v.label, .n_labels = N, .device = &full};
+    assert_ok(ki_judge_rows(&v, &full, &input.rows, &err), &err);
+    input.rows.there = v.host; /* as if it lay there */
+    assert_ok(ki_judge_run(&input, &options, &there, &err), &err);
+    assert_true(n_asked > 0);
+    input.device = &none;
+    input.rows.there = NULL;
+    assert_ok(ki_judge_run(&input, &options, &here, &err), &err);
+    assert_memory_equal(there.retrieval.query, here.retrieval.query, N * sizeof *here.retrieval.query);
+    assert_true(there.kmeans_objective == here.kmeans_objective);
+    kith_judgement_release(&there);
+    kith_judgement_release(&here);
+
+    kith_pca pca[2];
+    kith_array projected[2];
+    n_asked = 0;
+    for (int w = 0; w < 2; w++) {
+        const ki_knn_device *device = w ? &full : NULL;
+        assert_ok(ki_pca_fit(&input.rows, device, &(kith_pca_options){.n_components = 2}, &pca[w], &err),
+                  &err);
+        assert_ok(ki_pca_apply(&pca[w], &input.rows, device, &projected[w], &err), &err);
+    }
+    assert_int_equal(n_asked, 2);
+    assert_memory_equal(projected[0].data, projected[1].data, N * 2 * sizeof(float));
+    for (int w = 0; w < 2; w++) {
+        kith_pca_release(&pca[w]);
+        kith_array_release(&projected[w]);
+    }
+    ki_vectors_release(&v);
+}
+
 /* A row of two vectors of 3 behind an embedding of 2: each scored as if it were alone. */
 static void test_orders(void **state) {
     (void)state;
@@ -101,13 +173,8 @@ static void test_orders(void **state) {
     ki_scores alone;
     for (int64_t i = 0; i < N; i++)
         memcpy(part.host + i * WIDTH, test.host + i * WIDE + EMBEDDING + WIDTH, WIDTH * sizeof(float));
-    const ki_orders_options options = {.k = k,
-                                       .n_k = 2,
-                                       .n = 2,
-                                       .width = WIDTH,
-                                       .recall = 0.125,
-                                       .n_components = 4,
-                                       .has_clustering = true};
+    const ki_orders_options options = {
+        .k = k, .n_k = 2, .n = 2, .width = WIDTH, .recall = 0.125, .n_components = 4, .has_clustering = true};
     assert_ok(ki_judge_orders(&fitted, &test, &options, &found, &err), &err);
     assert_ok(ki_judge_scores(&part, k, 2, &alone, NULL, &err), &err);
     assert_int_equal(found.n, 3);
@@ -121,7 +188,8 @@ static void test_orders(void **state) {
     /* The PCA by hand. */
     kith_pca pca;
     kith_array projected;
-    const kith_array rows = {KITH_F32, 2, {N, WIDE}, fitted.host}, wanted = {KITH_F32, 2, {N, WIDE}, test.host};
+    const kith_array rows = {KITH_F32, 2, {N, WIDE}, fitted.host},
+                     wanted = {KITH_F32, 2, {N, WIDE}, test.host};
     assert_ok(kith_pca_fit(&rows, &(kith_pca_options){.n_components = 4}, &pca, &err), &err);
     assert_ok(kith_pca_apply(&pca, &wanted, &projected, &err), &err);
     ki_vectors v = test;
@@ -137,8 +205,8 @@ static void test_orders(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_roles),
-                                       cmocka_unit_test(test_clusters_of_some_rows),
-                                       cmocka_unit_test(test_orders)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_roles), cmocka_unit_test(test_clusters_of_some_rows),
+        cmocka_unit_test(test_orders), cmocka_unit_test(test_a_device_without_memory)};
     return cmocka_run_group_tests_name("judge/judge", tests, NULL, NULL);
 }

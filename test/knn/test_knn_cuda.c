@@ -8,6 +8,7 @@
 #include "judge/ranks.h"
 #include "kith/eval.h"
 #include "kith/log.h"
+#include "knn/pca.h"
 #include "support/testing.h"
 
 static int has_device(void **state) {
@@ -267,6 +268,49 @@ static void test_rows_that_are_there(void **state) {
     kith_array_release(&rows);
 }
 
+/* Components and projections are the host's up to the rounding of float64 sums, from rows that are copied and from rows
+ * that are there; more rows than one block. */
+static void test_components(void **state) {
+    (void)state;
+    enum { N = 2500, DIM = 12, M = 4 };
+    kith_array rows = rows_of(N, DIM, 9), projected[3];
+    kith_pca pca[3];
+    kith_error err;
+    ki_knn_device d;
+    ki_rows r;
+    void *memory = NULL;
+    const size_t bytes = N * DIM * sizeof(float);
+    const kith_pca_options options = {.n_components = M};
+    for (int64_t i = 0; i < N * DIM; i++) ((float *)rows.data)[i] *= (float)(1 + i % DIM); /* gaps */
+    assert_ok(ki_knn_device_open("cuda", 0, &d, &err), &err);
+    assert_ok(d.backend->type->alloc(d.backend, bytes, &memory, &err), &err);
+    assert_ok(d.backend->type->upload(d.backend, memory, rows.data, bytes, &err), &err);
+    assert_ok(ki_rows_init(&rows, "rows", &r, &err), &err);
+    for (int w = 0; w < 3; w++) {
+        r.there = w == 2 ? memory : NULL;
+        assert_ok(ki_pca_fit(&r, w ? &d : NULL, &options, &pca[w], &err), &err);
+        pca[w].whiten = true;
+        assert_ok(ki_pca_apply(&pca[w], &r, w ? &d : NULL, &projected[w], &err), &err);
+    }
+    const double *host = pca[0].components.data;
+    for (int w = 1; w < 3; w++) {
+        const double *found = pca[w].components.data;
+        for (int i = 0; i < M * DIM; i++) {
+            if (!(fabs(found[i] - host[i]) < 1e-9))
+                fail_msg("way %d: component %d is %.12g; wanted %.12g", w, i, found[i], host[i]);
+        }
+        const double off = testing_relative_l2(projected[w].data, projected[0].data, (int64_t)N * M);
+        if (!(off < 1e-6)) fail_msg("way %d: projections are %g off", w, off);
+    }
+    for (int w = 0; w < 3; w++) {
+        kith_pca_release(&pca[w]);
+        kith_array_release(&projected[w]);
+    }
+    d.backend->type->free(d.backend, memory);
+    ki_knn_device_close(&d);
+    kith_array_release(&rows);
+}
+
 /* The device of a backend that is open: itself, or one beside it that does not round to TF32. */
 static void test_device_beside(void **state) {
     (void)state;
@@ -409,6 +453,7 @@ int main(void) {
         cmocka_unit_test(test_ranks_are_the_hosts),
         cmocka_unit_test(test_rows_that_are_there),
         cmocka_unit_test(test_device_beside),
+        cmocka_unit_test(test_components),
         cmocka_unit_test(test_retrieval),
         cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_refusals),

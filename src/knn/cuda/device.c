@@ -7,6 +7,7 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/gemm.h"
 #include "knn/cuda/kernels.h"
+#include "knn/cuda/pca.h"
 
 enum { TILE_ROWS = 2048, TILE_COLS = 8192 };
 
@@ -302,5 +303,11 @@ done:
     return status;
 }
 
-const ki_knn_device_type ki_knn_cuda = {
-    .most_k = KI_KNN_MOST_K, .load = load, .unload = unload, .best = best, .place = place, .scores = scores};
+const ki_knn_device_type ki_knn_cuda = {.most_k = KI_KNN_MOST_K,
+                                        .load = load,
+                                        .unload = unload,
+                                        .best = best,
+                                        .place = place,
+                                        .scores = scores,
+                                        .scatter = ki_knn_cuda_scatter,
+                                        .project = ki_knn_cuda_project};
