@@ -101,8 +101,8 @@ kith_status ki_knn_cuda_project(ki_backend *backend, const ki_rows *rows, const 
                               dim, 0, product, KI_NUMBER_DOUBLE, n_by, err));
         const cudaError_t error = ki_knn_round(stream, product, rounded, n * n_by);
         if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_round"));
-        KI_CHECK(backend->type->download(backend, rounded, ret + i * n_by,
-                                         (size_t)(n * n_by) * sizeof *ret, err));
+        KI_CHECK(
+            backend->type->download(backend, rounded, ret + i * n_by, (size_t)(n * n_by) * sizeof *ret, err));
     }
     KI_CHECK(backend->type->sync(backend, err));
 done:
