@@ -88,14 +88,14 @@ KITH_API kith_status kith_model_tap_shape(const kith_model *model, const char *t
  * device bytes are copied beside the computing. The first call for a tap and a number of images plans the network; later
  * ones like it do not. */
 
-/* All zero: the defaults. Strings are borrowed for the call. */
+/* All zero: the defaults, as with NULL. Strings are borrowed for the call. */
 typedef struct kith_embed_options {
     const char *tap; /* NULL: "embedding", or "pooled" of a model without */
     const char
         *resize;      /* before the centre crop: "squash256", "shorter256", "atmost512", "none"; NULL: as the
                             model's file says, else squash256 */
     int n_workers;    /* threads that decode; 0: one per core */
-    int64_t most_bad; /* of a data set: unreadable images tolerated; negative: any number */
+    int64_t most_bad; /* of a data set: unreadable images tolerated, then an error; negative: any number */
     int64_t most_pixels;       /* an image with more is refused; 0: 100 million */
     kith_progress_fn progress; /* between batches; non-zero stops with KITH_ECANCELED. May be NULL */
     void *user;

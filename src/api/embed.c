@@ -8,7 +8,7 @@
 #include "embed/preprocess.h"
 #include "judge/judge.h"
 
-static const kith_embed_options no_options = {.most_bad = -1};
+static const kith_embed_options no_options;
 
 const char *kith_model_tap(const kith_model *model, const kith_embed_options *options) {
     return ki_preprocess_tap(&model->net, options ? options->tap : NULL);

@@ -99,27 +99,13 @@ static kith_status make_forward(ki_embedder *e, const char *tap, const ki_descri
 static kith_status start_loader(const ki_embedder *e, const ki_embed_request *q, ki_loader **ret,
                                 kith_error *err) {
     const ki_embedder_settings *s = &e->settings;
-    kith_status status;
-    int32_t *labels = NULL;
-    ki_sampler *sampler = NULL;
-    ki_sampler_settings batches;
-    ki_options_default(ki_sampler_options, &batches);
-    batches.sampler = KI_SAMPLER_ROW_sequential;
-    batches.size = s->batch;
-    KI_CHECK(ki_zalloc_or(&labels, (size_t)q->n, sizeof *labels, "labels", err));
-    KI_CHECK(ki_sampler_new(&batches, 0, q->items, labels, q->n, &sampler, err));
     const ki_loader_settings loading = {.transform = s->transform,
                                         .format = e->format,
                                         .memory = ki_feed_memory(s->backend),
-                                        .bad = KI_BAD_SKIP,
                                         .n_workers = s->n_workers,
-                                        .n_epochs = 1,
                                         .most_pixels = q->most_pixels,
                                         .most_bad = q->most_bad};
-    status = ki_loader_new(q->set, sampler, s->batch, &loading, ret, err);
-done:
-    ki_free(labels);
-    return status;
+    return ki_loader_new_once(q->set, q->items, q->n, s->batch, &loading, ret, err);
 }
 
 /* Vectors stay on the backend when they take no more than half of what it has left. */

@@ -401,6 +401,26 @@ done:
     return status;
 }
 
+kith_status ki_loader_new_once(const kith_dataset *set, const int64_t *items, int64_t n, int64_t batch_size,
+                               const ki_loader_settings *settings, ki_loader **ret_loader, kith_error *err) {
+    kith_status status;
+    int32_t *labels = NULL; /* the sampler does not look at them */
+    ki_sampler *sampler = NULL;
+    ki_sampler_settings batches;
+    ki_loader_settings once = *settings;
+    ki_options_default(ki_sampler_options, &batches);
+    batches.sampler = KI_SAMPLER_ROW_sequential;
+    batches.size = batch_size;
+    once.bad = KI_BAD_SKIP;
+    once.n_epochs = 1;
+    KI_CHECK(ki_zalloc_or(&labels, (size_t)n, sizeof *labels, "labels", err));
+    KI_CHECK(ki_sampler_new(&batches, 0, items, labels, n, &sampler, err));
+    status = ki_loader_new(set, sampler, batch_size, &once, ret_loader, err);
+done:
+    ki_free(labels);
+    return status;
+}
+
 void ki_loader_free(ki_loader *l) {
     if (!l) return;
     if (l->n_threads > 0) {

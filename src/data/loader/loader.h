@@ -61,6 +61,9 @@ typedef struct ki_loader_batch {
  * change meanwhile. */
 kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t batch_size,
                           const ki_loader_settings *settings, ki_loader **ret_loader, kith_error *err);
+/* The listed items once, in order, `batch_size` at a time: for reading what is there, not for training. */
+kith_status ki_loader_new_once(const kith_dataset *set, const int64_t *items, int64_t n, int64_t batch_size,
+                               const ki_loader_settings *settings, ki_loader **ret_loader, kith_error *err);
 /* Stops the workers wherever they are; NULL is fine. */
 void ki_loader_free(ki_loader *loader);
 

@@ -17,8 +17,6 @@ static kith_status start(kith_image_reader *reader, kith_split split, const kith
                          const kith_image_reader_settings *settings, kith_error *err) {
     kith_status status = KITH_OK;
     int64_t *items = NULL;
-    int32_t *labels = NULL;
-    ki_sampler *sampler = NULL;
     if (ki_transform_is_random(transform))
         return ki_fail(err, KITH_EINVAL, "the transform is random; wanted a centre crop without mirroring");
     KI_CHECK(ki_dataset_select(reader->set, split, &items, &reader->n, err));
@@ -26,24 +24,16 @@ static kith_status start(kith_image_reader *reader, kith_split split, const kith
         status = ki_fail(err, KITH_EINVAL, "%s has no %s images", reader->set->root, kith_split_name(split));
         goto done;
     }
-    KI_CHECK(ki_zalloc_or(&labels, (size_t)reader->n, sizeof *labels, "labels", err));
-    ki_sampler_settings batches;
-    ki_options_default(ki_sampler_options, &batches);
-    batches.sampler = KI_SAMPLER_ROW_sequential;
-    batches.size = settings->batch > 0 ? settings->batch : 32;
-    if (batches.size > reader->n) batches.size = reader->n;
-    KI_CHECK(ki_alloc_or(&reader->path, (size_t)batches.size, sizeof *reader->path, "paths", err));
-    KI_CHECK(ki_sampler_new(&batches, 0, items, labels, reader->n, &sampler, err));
+    int64_t batch = settings->batch > 0 ? settings->batch : 32;
+    if (batch > reader->n) batch = reader->n;
+    KI_CHECK(ki_alloc_or(&reader->path, (size_t)batch, sizeof *reader->path, "paths", err));
     const ki_loader_settings loading = {.transform = *transform,
-                                        .bad = KI_BAD_SKIP,
                                         .n_workers = settings->n_workers,
-                                        .n_epochs = 1,
                                         .most_pixels = settings->most_pixels,
                                         .most_bad = settings->most_bad};
-    status = ki_loader_new(reader->set, sampler, batches.size, &loading, &reader->loader, err);
+    status = ki_loader_new_once(reader->set, items, reader->n, batch, &loading, &reader->loader, err);
 done:
     ki_free(items);
-    ki_free(labels);
     return status;
 }
 
