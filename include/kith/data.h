@@ -51,6 +51,10 @@ KITH_API kith_status kith_dataset_open(const char *kind, const char *root, kith_
 /* Open what the `data:` section of a recipe file says, splits included. */
 KITH_API kith_status kith_dataset_open_recipe(const char *recipe_path, kith_dataset **ret_dataset,
                                               kith_error *err);
+/* Images named one by one, as a data set without classes (label -1), all in the test split. Folders are walked to the
+ * bottom, in byte order of the names, for .jpg .jpeg .png .webp files. KITH_EIO names a path that is not there. */
+KITH_API kith_status kith_dataset_open_files(const char *const *paths, size_t n_paths,
+                                             kith_dataset **ret_dataset, kith_error *err);
 KITH_API void kith_dataset_free(kith_dataset *dataset); /* NULL is fine */
 
 KITH_API const char *kith_dataset_kind(const kith_dataset *dataset);

@@ -125,7 +125,38 @@ typedef struct kith_clustering {
 KITH_API kith_status kith_clustering_compare(const int64_t *cluster, const int64_t *labels, int64_t n,
                                              kith_clustering *ret_clustering, kith_error *err);
 
-/* ---- results on disk ---- */
+/* ---- all together ---- */
+
+typedef struct kith_judge_options {
+    bool has_retrieval, has_clustering; /* what is wanted */
+    kith_retrieval_options retrieval;
+    kith_bootstrap_options bootstrap; /* n_draws 0: no intervals */
+    kith_kmeans_options kmeans;       /* n_clusters 0: as many as there are classes */
+} kith_judge_options;
+
+/* Everything, with the defaults of each part. */
+KITH_API kith_judge_options kith_judge_defaults(void);
+
+/* What was found; a part is there when its flag says so. */
+typedef struct kith_judgement {
+    bool has_retrieval, has_intervals, has_clustering;
+    kith_metric metric;
+    kith_retrieval retrieval;
+    kith_bootstrap_options bootstrap;
+    kith_intervals intervals;
+    kith_kmeans_options kmeans; /* as it was done: with the number of clusters */
+    double kmeans_objective;
+    kith_clustering clustering;
+    double seconds;
+} kith_judgement;
+
+/* Retrieval, its intervals and clustering of one embedding. Clustering is of the rows that are query or gallery, each
+ * once. Errors as of kith_retrieval_run and kith_kmeans. */
+KITH_API kith_status kith_judge_run(const kith_retrieval_input *input, const kith_judge_options *options,
+                                    kith_judgement *ret_judgement, kith_error *err);
+KITH_API void kith_judgement_release(kith_judgement *judgement); /* fine on a zeroed struct */
+
+/* ---- hashes ---- */
 
 /* SHA-256 of a file's bytes in lower-case hex, as sha256sum prints it. */
 KITH_API kith_status kith_file_hash(const char *path, char ret_hex[65], kith_error *err);
@@ -138,18 +169,6 @@ typedef struct kith_hash {
 } kith_hash;
 KITH_API void kith_hash_add(kith_hash *hash, const void *bytes, size_t n);
 KITH_API void kith_hash_finish(kith_hash *hash, char ret_hex[65]);
-
-/* A result written by `kith eval --json`, or any JSON file: values by path, as in "recall.1". */
-typedef struct kith_result kith_result;
-
-KITH_API kith_status kith_result_read(const char *path, kith_result **ret_result, kith_error *err);
-KITH_API void kith_result_free(kith_result *result); /* NULL is fine */
-/* The scalar's text, or NULL when there is none; items of lists go by number: "intervals.map.0". */
-KITH_API const char *kith_result_text(const kith_result *result, const char *path);
-/* The scalar as a number; false when there is none. */
-KITH_API bool kith_result_real(const kith_result *result, const char *path, double *ret_value);
-/* The i-th key of the map at `path`, or NULL. */
-KITH_API const char *kith_result_key(const kith_result *result, const char *path, size_t i);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,7 @@
  *     kith_model_options options = {.weights = "birds.safetensors"};
  *     kith_model *model = NULL;
  *     if (kith_model_open(&options, &model, &err) != KITH_OK) …
- *     kith_model_embed(model, images, n, "embedding", out, &err);
+ *     kith_model_embed_files(model, paths, n, NULL, out, NULL, &err);
  *     kith_model_free(model);
  *
  * A tap is a place whose values can be read: "map" [c, h, w], the last feature map; "pooled" [c];
@@ -17,7 +17,9 @@
 #include <stdint.h>
 
 #include "kith/array.h"
+#include "kith/data.h"
 #include "kith/status.h"
+#include "kith/vectors.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,7 +56,7 @@ typedef struct kith_model_options {
     const char *precision;  /* "float32" (default) or "bf16", on devices that have it */
     bool tf32;              /* float32 products may use TF32 where the device has it */
     bool deterministic;     /* same bits from run to run, also on a device */
-    int64_t batch;          /* most images per pass of kith_model_embed; 0: 32 */
+    int64_t batch;          /* most images per pass; 0: 32, on a device 128 */
 } kith_model_options;
 
 typedef struct kith_model kith_model;
@@ -79,6 +81,54 @@ KITH_API void kith_model_info_get(const kith_model *model, kith_model_info *ret_
  * taps there are. */
 KITH_API kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *ret_n_dims,
                                           int64_t *ret_dim, kith_error *err);
+
+/* ---- images to vectors ----
+ *
+ * Images are resized, cropped, ordered and scaled as the model wants, by threads that decode ahead of the network; on a
+ * device bytes are copied beside the computing. The first call for a tap and a number of images plans the network; later
+ * ones like it do not. */
+
+/* All zero: the defaults, as with NULL. Strings are borrowed for the call. */
+typedef struct kith_embed_options {
+    const char *tap; /* NULL: "embedding", or "pooled" of a model without */
+    const char
+        *resize;      /* before the centre crop: "squash256", "shorter256", "atmost512", "none"; NULL: as the
+                            model's file says, else squash256 */
+    int n_workers;    /* threads that decode; 0: one per core */
+    int64_t most_bad; /* of a data set: unreadable images tolerated, then an error; negative: any number */
+    int64_t most_pixels;       /* an image with more is refused; 0: 100 million */
+    kith_progress_fn progress; /* between batches; non-zero stops with KITH_ECANCELED. May be NULL */
+    void *user;
+} kith_embed_options;
+
+/* The tap that options (may be NULL) mean. Valid as long as the model and the options. */
+KITH_API const char *kith_model_tap(const kith_model *model, const kith_embed_options *options);
+
+/* Embed image files: ret_values [n, …] receives the tap's values of each, in order. ret_status [n]: KITH_OK, or why a
+ * file could not be read, whose values are then 0; NULL: an unreadable file is an error that names it. options may be
+ * NULL. KITH_ENUMERIC names the file whose values are not finite. */
+KITH_API kith_status kith_model_embed_files(kith_model *model, const char *const *paths, size_t n,
+                                            const kith_embed_options *options, float *ret_values,
+                                            kith_status *ret_status, kith_error *err);
+
+/* Embed one split of a data set. Images that cannot be read are left out and counted (kith_vectors_n_bad). The vectors
+ * stay on the model's device where there is room and must be freed before the model; the data set must outlive them.
+ * options may be NULL. */
+KITH_API kith_status kith_model_embed_dataset(kith_model *model, const kith_dataset *dataset,
+                                              kith_split split, const kith_embed_options *options,
+                                              kith_vectors **ret_vectors, kith_error *err);
+
+/* A decoded image: rows of 1 (grey) or 3 (RGB) bytes per pixel, nothing between rows. */
+typedef struct kith_pixels {
+    int32_t width, height;
+    int channels;
+    const uint8_t *data;
+} kith_pixels;
+
+/* Embed decoded images of any size; ret_values [n, …]. options may be NULL. */
+KITH_API kith_status kith_model_embed_pixels(kith_model *model, const kith_pixels *images, int64_t n,
+                                             const kith_embed_options *options, float *ret_values,
+                                             kith_error *err);
 
 /* Run n images [n, channels, height, width], already preprocessed, and write the tap's values for
  * each [n, …]. Values that are not finite are KITH_ENUMERIC, naming the image. The first call for a

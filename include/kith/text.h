@@ -24,6 +24,9 @@ KITH_API bool kith_parse_int(const char *text, int64_t *ret);
 /* Write n bytes of text as a file: aside, synced, renamed. */
 KITH_API kith_status kith_text_write(const char *path, const char *text, size_t n, kith_error *err);
 
+/* Give back a string that the library made. NULL is fine. */
+KITH_API void kith_string_free(char *text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -15,6 +15,7 @@
 
 #include "kith/objective.h"
 #include "kith/status.h"
+#include "kith/text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -102,7 +103,6 @@ KITH_API kith_status kith_train_run(const kith_train_options *options, kith_trai
 /* The effective recipe, every default written out, as YAML: a new string for kith_string_free. Nothing but the
  * recipe is opened. */
 KITH_API kith_status kith_train_recipe(const kith_train_options *options, char **ret_text, kith_error *err);
-KITH_API void kith_string_free(char *text); /* NULL is fine */
 
 /* Where training went and how to go on, for the line a program prints after KITH_ECANCELED: the last
  * checkpoint's step, or -1. */

@@ -1,5 +1,5 @@
 /* The step of a run, timed: batches in the form a loader hands out, through the learner that training uses or
- * the embedder that judging uses. On a device steps are queued one behind the other as in a run, with a mark
+ * the forward that embedding uses. On a device steps are queued one behind the other as in a run, with a mark
  * after each; the time of a step is that between two marks. */
 #include <stdio.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 #include "core/clock.h"
 #include "core/parallel.h"
 #include "core/rng.h"
+#include "embed/forward.h"
 #include "io/yaml.h"
 #include "kith/log.h"
 #include "net/model_file.h"
 #include "objective/usual.h"
-#include "train/embedder.h"
 #include "train/learner.h"
 #include "train/recipe.h"
 
@@ -42,7 +42,7 @@ typedef struct bench {
     ki_batch_format format;
     int64_t n, images; /* of a batch, of a class in it */
     ki_learner *learner;
-    ki_embedder *embedder;
+    ki_forward *forward;
     batch batch[N_BATCHES];
     float *rows;
     ki_mark *mark[KI_BENCH_MOST_STEPS + 1];
@@ -146,17 +146,17 @@ static kith_status make_learner(bench *b, kith_error *err) {
     return ki_learner_new(&settings, &b->learner, err);
 }
 
-static kith_status make_embedder(bench *b, kith_error *err) {
-    const ki_embedder_settings settings = {.backend = b->backend,
-                                           .net = &b->net,
-                                           .params = b->params,
-                                           .tap = b->net.embedding > 0 ? "embedding" : "pooled",
-                                           .batch = b->n,
-                                           .format = b->format,
-                                           .transform = &b->transform};
-    KI_TRY(ki_embedder_new(&settings, &b->embedder, err));
+static kith_status make_forward(bench *b, kith_error *err) {
+    const ki_forward_settings settings = {.backend = b->backend,
+                                          .net = &b->net,
+                                          .params = b->params,
+                                          .tap = b->net.embedding > 0 ? "embedding" : "pooled",
+                                          .batch = b->n,
+                                          .format = b->format,
+                                          .transform = &b->transform};
+    KI_TRY(ki_forward_new(&settings, &b->forward, err));
     return ki_alloc_or(&b->rows, (size_t)(N_BATCHES * b->n),
-                       (size_t)ki_embedder_dim(b->embedder) * sizeof *b->rows, "embeddings", err);
+                       (size_t)ki_forward_dim(b->forward) * sizeof *b->rows, "embeddings", err);
 }
 
 static kith_status make_batches(bench *b, kith_error *err) {
@@ -204,14 +204,14 @@ static kith_status prepare(bench *b, kith_error *err) {
     if (o->train)
         KI_TRY(make_learner(b, err));
     else
-        KI_TRY(make_embedder(b, err));
+        KI_TRY(make_forward(b, err));
     return make_batches(b, err);
 }
 
 static void release(bench *b) {
     const ki_batch_memory memory = b->backend ? ki_feed_memory(b->backend) : (ki_batch_memory){0};
     ki_learner_free(b->learner);
-    ki_embedder_free(b->embedder);
+    ki_forward_free(b->forward);
     for (int k = 0; k < N_BATCHES; k++) {
         if (b->batch[k].data && memory.give)
             memory.give(memory.user, b->batch[k].data);
@@ -234,10 +234,12 @@ static void release(bench *b) {
 /* ---- measuring ---- */
 
 static kith_status step(bench *b, kith_error *err) {
-    if (b->embedder) {
+    if (b->forward) {
         const int k = (int)(b->n_steps++ % N_BATCHES);
-        const ki_embedder_batch input = {.n = b->n, .data = b->batch[k].data, .window = b->batch[k].window};
-        return ki_embedder_add(b->embedder, &input, b->rows + k * b->n * ki_embedder_dim(b->embedder), err);
+        const ki_forward_batch input = {.n = b->n, .data = b->batch[k].data, .window = b->batch[k].window};
+        const int64_t dim = ki_forward_dim(b->forward);
+        ki_vectors to = {.dim = dim, .n_room = b->n, .host = b->rows + k * b->n * dim};
+        return ki_forward_add(b->forward, &input, &to, err);
     }
     for (int64_t m = 0; m < b->optim.accumulate; m++) {
         const batch *from = &b->batch[(b->n_steps + (uint64_t)m) % N_BATCHES];
@@ -250,7 +252,7 @@ static kith_status step(bench *b, kith_error *err) {
 }
 
 static kith_status finish(bench *b, kith_error *err) {
-    if (b->embedder) KI_TRY(ki_embedder_finish(b->embedder, err));
+    if (b->forward) KI_TRY(ki_forward_finish(b->forward, err));
     return b->backend->type->sync(b->backend, err);
 }
 
@@ -311,7 +313,7 @@ static kith_status measure(bench *b, kith_bench_result *result, kith_error *err)
     const int64_t reorders = b->backend->n_reorders;
     KI_TRY(time_steps(b, n, seconds, err));
     kith_memory_stats_get(&after);
-    const ki_plan *plan = b->learner ? ki_learner_plan(b->learner) : ki_embedder_plan(b->embedder);
+    const ki_plan *plan = b->learner ? ki_learner_plan(b->learner) : ki_forward_plan(b->forward);
     ki_bench_fill(o, plan, b->n, seconds, n, result);
     result->images_per_second *= (double)(b->learner ? b->optim.accumulate : 1);
     result->backbone = b->net.backbone->name;
@@ -334,7 +336,7 @@ static kith_status measure(bench *b, kith_bench_result *result, kith_error *err)
         KI_TRY(ki_learner_read(b->learner, &values, err));
         result->loss = result->checksum = values.total;
     } else {
-        const int64_t count = b->n * ki_embedder_dim(b->embedder);
+        const int64_t count = b->n * ki_forward_dim(b->forward);
         for (int64_t i = 0; i < count; i++) result->checksum += (double)b->rows[i];
     }
     return o->profile ? profile(b, result, err) : KITH_OK;

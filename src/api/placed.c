@@ -6,6 +6,7 @@
 #include "api/bench_parts.h"
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/recording.h"
 
 struct ki_placed {
     ki_backend *backend;
@@ -176,15 +177,17 @@ kith_status ki_placed_evaluate(ki_placed *p, const ki_batch *batch, ki_result *r
 
 enum { RUNS = 9 };
 
+static kith_status queue_evaluation(void *user, kith_error *err) {
+    const ki_placed *p = user;
+    return p->type->evaluate(p->engine, err);
+}
+
 /* Seconds of one of n_steps evaluations in a row. */
-static kith_status run(ki_placed *p, void *step, int64_t n_steps, double *ret_seconds, kith_error *err) {
+static kith_status run(ki_placed *p, ki_recording *step, int64_t n_steps, double *ret_seconds,
+                       kith_error *err) {
     const double from = ki_seconds_now();
-    for (int64_t k = 0; k < n_steps; k++) {
-        if (step)
-            KI_TRY(p->backend->type->capture_launch(p->backend, step, err));
-        else
-            KI_TRY(p->type->evaluate(p->engine, err));
-    }
+    for (int64_t k = 0; k < n_steps; k++)
+        KI_TRY(ki_recording_run(step, p->backend, queue_evaluation, p, err));
     KI_TRY(p->backend->type->sync(p->backend, err));
     *ret_seconds = (ki_seconds_now() - from) / (double)n_steps;
     return KITH_OK;
@@ -192,25 +195,19 @@ static kith_status run(ki_placed *p, void *step, int64_t n_steps, double *ret_se
 
 kith_status ki_placed_time(ki_placed *p, const ki_batch *batch, int64_t n_steps, double *ret_seconds,
                            double *ret_value, kith_error *err) {
-    const ki_backend_type *type = p->backend->type;
     kith_status status = KITH_OK;
-    void *step = NULL;
+    ki_recording step = {0};
     double seconds[RUNS];
     ki_engine_values values;
     KI_TRY(fill(p, batch, err));
-    KI_TRY(run(p, NULL, 2, &seconds[0], err)); /* libraries choose and load what they need */
-    if (type->capture_begin) {
-        KI_TRY(type->capture_begin(p->backend, err));
-        KI_TRY(p->type->evaluate(p->engine, err));
-        KI_TRY(type->capture_end(p->backend, &step, err));
-    }
-    KI_CHECK(run(p, step, 2, &seconds[0], err));
+    KI_CHECK(run(p, &step, KI_RECORDING_WARM_UPS + 1, &seconds[0], err)); /* and record it */
+    KI_CHECK(run(p, &step, 2, &seconds[0], err));
     if (n_steps == 0) n_steps = seconds[0] > 0.01 ? 3 : seconds[0] > 0.001 ? 20 : 100;
-    for (int i = 0; i < RUNS; i++) KI_CHECK(run(p, step, n_steps, &seconds[i], err));
+    for (int i = 0; i < RUNS; i++) KI_CHECK(run(p, &step, n_steps, &seconds[i], err));
     KI_CHECK(p->type->read(p->engine, &values, err));
     *ret_seconds = ki_bench_median(seconds, RUNS);
     *ret_value = values.total;
 done:
-    if (step) type->capture_free(p->backend, step);
+    ki_recording_release(&step, p->backend);
     return status;
 }

@@ -1,6 +1,7 @@
 /* kith/text.h: near names, numbers from text, text files. */
 #include "kith/text.h"
 
+#include "core/alloc.h"
 #include "core/atomic.h"
 #include "core/text.h"
 
@@ -14,3 +15,5 @@ bool kith_parse_int(const char *text, int64_t *ret) { return ki_parse_int64(text
 kith_status kith_text_write(const char *path, const char *text, size_t n, kith_error *err) {
     return ki_file_write(path, text, n, err);
 }
+
+void kith_string_free(char *text) { ki_free(text); }

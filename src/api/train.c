@@ -90,8 +90,6 @@ kith_status kith_train_recipe(const kith_train_options *options, char **ret_text
     return KITH_OK;
 }
 
-void kith_string_free(char *text) { ki_free(text); }
-
 int64_t kith_train_last_checkpoint(const char *run) {
     int64_t step = -1;
     kith_error ignored;

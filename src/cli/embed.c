@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/images.h"
 #include "kith/array.h"
+#include "kith/model.h"
 #include "kith/text.h"
 
 enum { N_PATTERNS = 4 };
@@ -106,9 +107,22 @@ static kith_status make_values(const kith_model *model, const char *tap, int64_t
     return status == KITH_OK ? kith_array_init(KITH_F32, n_dims + 1, dim, values, err) : status;
 }
 
+/* What was made; `values` is `own` or belongs to the vectors. */
+typedef struct made {
+    kith_array own, values;
+    kith_dataset *files;
+    kith_vectors *vectors;
+} made;
+
+static void made_release(made *m) {
+    kith_vectors_free(m->vectors);
+    kith_dataset_free(m->files);
+    kith_array_release(&m->own);
+}
+
 /* The images are in `batch`, or are made here when there are none. */
-static kith_status embed(const arguments *a, kith_model *model, const char *tap, kith_array *batch,
-                         kith_array *values, kith_error *err) {
+static kith_status embed(const arguments *a, kith_model *model, kith_array *batch, made *m, kith_error *err) {
+    const char *tap = kith_model_tap(model, &(kith_embed_options){.tap = a->tap});
     kith_model_info info;
     kith_model_info_get(model, &info);
     kith_status status;
@@ -117,8 +131,9 @@ static kith_status embed(const arguments *a, kith_model *model, const char *tap,
         if ((status = kith_array_init(KITH_F32, 4, dim, batch, err)) != KITH_OK) return status;
         fill_patterns(&info, batch);
     }
-    if ((status = make_values(model, tap, batch->dim[0], values, err)) != KITH_OK) return status;
-    return kith_model_embed(model, batch->data, batch->dim[0], tap, values->data, err);
+    if ((status = make_values(model, tap, batch->dim[0], &m->own, err)) != KITH_OK) return status;
+    m->values = m->own;
+    return kith_model_embed(model, batch->data, batch->dim[0], tap, m->own.data, err);
 }
 
 /* The paths of the images that were read, one to a line. */
@@ -145,48 +160,22 @@ static kith_status path_list_add(path_list *list, const char *path, kith_error *
     return KITH_OK;
 }
 
-static kith_status embed_batches(kith_model *model, const char *tap, kith_image_reader *reader,
-                                 kith_array *values, path_list *paths, kith_error *err) {
-    int64_t n = 0, n_each = 0;
+static kith_status embed_images(const arguments *a, kith_model *model, made *m, path_list *paths,
+                                kith_error *err) {
     cli_progress progress;
-    kith_status status = cli_tap_count(model, tap, &n_each, err);
-    cli_progress_begin(&progress, "embedding", kith_image_reader_count(reader));
-    while (status == KITH_OK) {
-        kith_image_batch batch;
-        status = kith_image_reader_next(reader, &batch, err);
-        if (status != KITH_OK || batch.n == 0) break;
-        status = kith_model_embed(model, batch.data, batch.n, tap, (float *)values->data + n * n_each, err);
-        for (int64_t i = 0; status == KITH_OK && i < batch.n; i++)
-            status = path_list_add(paths, batch.path[i], err);
-        n += batch.n;
-        cli_progress_update(&progress, batch.n_tried, NULL);
-    }
-    cli_progress_end(&progress);
-    values->dim[0] = n;
-    if (status == KITH_OK && n == 0)
-        status = cli_error(err, KITH_EFORMAT, NULL, "none of %lld images could be read; the first: %s",
-                           (long long)kith_image_reader_count(reader), kith_image_reader_bad(reader, 0));
-    return status;
-}
-
-static kith_status embed_images(const arguments *a, kith_model *model, const char *tap, kith_array *values,
-                                path_list *paths, kith_error *err) {
-    kith_model_info info;
-    kith_transform transform;
-    kith_image_reader *reader = NULL;
-    const kith_image_reader_settings reading = {.batch = a->model.batch, .most_bad = -1};
-    kith_model_info_get(model, &info);
-    kith_status status = cli_transform(&info, a->resize, &transform, err);
+    const kith_embed_options options = {
+        .tap = a->tap, .resize = a->resize, .most_bad = -1, .progress = cli_show_progress, .user = &progress};
+    kith_status status = kith_dataset_open_files(a->images, a->n_images, &m->files, err);
+    cli_progress_begin(&progress, "embedding", 0);
     if (status == KITH_OK)
-        status = kith_image_reader_new(a->images, a->n_images, &transform, &reading, &reader, err);
-    if (status == KITH_OK) status = make_values(model, tap, kith_image_reader_count(reader), values, err);
-    if (status == KITH_OK) status = embed_batches(model, tap, reader, values, paths, err);
-    const int64_t n_bad = status == KITH_OK ? kith_image_reader_n_bad(reader) : 0;
-    if (n_bad > 0)
-        fprintf(stderr, "kith: %lld images could not be read and are left out; the first: %s\n",
-                (long long)n_bad, kith_image_reader_bad(reader, 0));
-    kith_image_reader_free(reader);
-    return status;
+        status = kith_model_embed_dataset(model, m->files, KITH_SPLIT_TEST, &options, &m->vectors, err);
+    cli_progress_end(&progress);
+    if (status != KITH_OK) return status;
+    const int64_t *item = kith_vectors_items(m->vectors);
+    for (int64_t i = 0; status == KITH_OK && i < kith_vectors_count(m->vectors); i++)
+        status = path_list_add(paths, kith_dataset_item(m->files, item[i]).path, err);
+    cli_report_bad(kith_vectors_n_bad(m->vectors), kith_vectors_bad(m->vectors, 0));
+    return status == KITH_OK ? kith_vectors_array(m->vectors, &m->values, err) : status;
 }
 
 /* birds.npy has its paths in birds.paths.txt. */
@@ -203,11 +192,10 @@ static kith_status write_paths(const char *out, const path_list *paths, kith_err
 }
 
 static kith_status run(arguments *a, kith_error *err) {
-    kith_array batch = {0}, values = {0};
+    kith_array batch = {0};
+    made m = {0};
     path_list paths = {0};
     kith_model *model = NULL;
-    kith_model_info info;
-    const char *tap = NULL;
     kith_status status = KITH_OK;
     if (a->batch) {
         status = read_batch(a->batch, &batch, err);
@@ -218,21 +206,17 @@ static kith_status run(arguments *a, kith_error *err) {
         a->model.height = a->model.width = a->size;
     }
     if (status == KITH_OK) status = kith_model_open(&a->model, &model, err);
-    if (status == KITH_OK) {
-        kith_model_info_get(model, &info);
-        tap = a->tap ? a->tap : cli_default_tap(&info);
-        status = a->images ? embed_images(a, model, tap, &values, &paths, err)
-                           : embed(a, model, tap, &batch, &values, err);
-    }
-    if (status == KITH_OK && a->out) status = kith_npy_write(a->out, &values, err);
+    if (status == KITH_OK)
+        status = a->images ? embed_images(a, model, &m, &paths, err) : embed(a, model, &batch, &m, err);
+    if (status == KITH_OK && a->out) status = kith_npy_write(a->out, &m.values, err);
     if (status == KITH_OK && a->save) status = kith_model_save(model, a->save, err);
     if (status == KITH_OK) {
-        print_shape(a->out ? a->out : "values", &values);
-        if (a->generate) print_nearest(&values);
+        print_shape(a->out ? a->out : "values", &m.values);
+        if (a->generate) print_nearest(&m.values);
         if (a->images) status = write_paths(a->out, &paths, err);
     }
+    made_release(&m);
     kith_model_free(model);
-    kith_array_release(&values);
     kith_array_release(&batch);
     free(paths.text);
     return status;
@@ -255,7 +239,7 @@ int cmd_embed(int argc, char **argv) {
         CLI_TEXT("pool", "HOW", &a.model.pool, "global pooling: avg, max or both"),
         CLI_INT("embedding", "N", &a.model.embedding, 0, 65536, "add an embedding layer of this size"),
         CLI_INT("seed", "N", &seed, 0, INT64_MAX, "of random weights"),
-        CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32"),
+        CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),
         CLI_TEXT("device", "NAME", &a.model.device, "what it runs on (see kith list devices)"),
         CLI_TEXT("precision", "NAME", &a.model.precision, "float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &a.model.tf32, "cuda, float32: let products use TF32"),

@@ -1,21 +1,11 @@
 /* kith eval: retrieval and clustering metrics of embeddings, or of a model on a data set. */
 #include "cli/eval.h"
-#include "cli/images.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
-#include "kith/data.h"
+#include "cli/images.h"
 #include "kith/text.h"
-
-static int show_progress(void *user, int64_t done, int64_t all) {
-    cli_progress *progress = user;
-    progress->total = all;
-    cli_progress_update(progress, done, NULL);
-    return 0;
-}
 
 /* "1,2,4,8" into rising numbers without doubles. */
 static int parse_k(const char *list, kith_retrieval_options *options) {
@@ -42,7 +32,7 @@ static int parse_k(const char *list, kith_retrieval_options *options) {
     return CLI_RUN;
 }
 
-static int parse_metrics(const char *list, bool wants[EVAL_N]) {
+static int parse_metrics(const char *list, bool wants[KITH_N_SCORES]) {
     static const char *const names[] = {"all",      "retrieval",   "clustering", "recall", "precision_at_1",
                                         "map_at_r", "r_precision", "map",        "mrr",    "nmi",
                                         "ami",      "f1"};
@@ -52,9 +42,9 @@ static int parse_metrics(const char *list, bool wants[EVAL_N]) {
         snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), at);
         const bool all = strcmp(word, "all") == 0;
         bool is_known = all || strcmp(word, "retrieval") == 0 || strcmp(word, "clustering") == 0;
-        for (int m = 0; m < EVAL_N; m++) {
-            const bool is_group = all || strcmp(word, m < EVAL_NMI ? "retrieval" : "clustering") == 0;
-            const bool is_this = strcmp(word, eval_metric_names[m]) == 0;
+        for (int m = 0; m < KITH_N_SCORES; m++) {
+            const bool is_group = all || strcmp(word, m < KITH_SCORE_NMI ? "retrieval" : "clustering") == 0;
+            const bool is_this = strcmp(word, kith_score_name((kith_score)m)) == 0;
             wants[m] |= is_group || is_this;
             is_known |= is_this;
         }
@@ -64,64 +54,24 @@ static int parse_metrics(const char *list, bool wants[EVAL_N]) {
     return CLI_RUN;
 }
 
-/* The rows that take part, for clustering: all, or those of query and gallery, each once. */
-static kith_status cluster(const eval_set *set, eval_result *r, kith_error *err) {
-    const int64_t n = set->embedding.dim[0];
-    bool *is_in = malloc((size_t)n + 1);
-    int64_t *label = malloc((size_t)n * sizeof *label + 1), *found = malloc((size_t)n * sizeof *found + 1);
-    kith_array rows = {0};
-    kith_kmeans_result result = {0};
-    kith_status status = KITH_OK;
-    if (!is_in || !label || !found)
-        status = cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the clusters");
-    int64_t n_in = 0;
-    if (status == KITH_OK) {
-        memset(is_in, !set->query || !set->gallery, (size_t)n);
-        for (int64_t i = 0; i < set->n_query; i++) is_in[set->query[i]] = true;
-        for (int64_t i = 0; i < set->n_gallery; i++) is_in[set->gallery[i]] = true;
-        for (int64_t i = 0; i < n; i++) n_in += is_in[i];
-        status =
-            kith_array_init(set->embedding.dtype, 2, (int64_t[]){n_in, set->embedding.dim[1]}, &rows, err);
+/* k-means comes behind the ranking, with a line of its own. */
+static int show_kmeans(void *user, int64_t done, int64_t all) {
+    cli_progress *progress = user;
+    if (strcmp(progress->what, "k-means") != 0) {
+        cli_progress_end(progress);
+        cli_progress_begin(progress, "k-means", 0);
     }
-    if (status == KITH_OK) {
-        const size_t bytes = (size_t)set->embedding.dim[1] * kith_dtype_bytes(set->embedding.dtype);
-        int64_t at = 0;
-        for (int64_t i = 0; i < n; i++) {
-            if (!is_in[i]) continue;
-            memcpy((char *)rows.data + (size_t)at * bytes,
-                   (const char *)set->embedding.data + (size_t)i * bytes, bytes);
-            label[at++] = set->labels[i];
-        }
-        /* As many clusters as classes. */
-        kith_clustering same;
-        status = kith_clustering_compare(label, label, n_in, &same, err);
-        r->kmeans.n_clusters = same.n_classes;
-    }
-    if (status == KITH_OK) {
-        cli_progress progress;
-        cli_progress_begin(&progress, "k-means", 0);
-        r->kmeans.progress = show_progress;
-        r->kmeans.user = &progress;
-        status = kith_kmeans(&rows, &r->kmeans, &result, err);
-        cli_progress_end(&progress);
-    }
-    if (status == KITH_OK) {
-        for (int64_t i = 0; i < n_in; i++) found[i] = result.cluster[i];
-        r->kmeans_objective = result.objective;
-        status = kith_clustering_compare(found, label, n_in, &r->clustering, err);
-        r->has_clustering = status == KITH_OK;
-    }
-    kith_kmeans_result_release(&result);
-    kith_array_release(&rows);
-    free(is_in);
-    free(label);
-    free(found);
-    return status;
+    return cli_show_progress(user, done, all);
 }
 
-static kith_status judge(const eval_set *set, const kith_retrieval_options *options, eval_result *r,
+static kith_status judge(eval_set *set, const kith_judge_options *options, kith_judgement *ret,
                          kith_error *err) {
-    const double began = cli_seconds_now();
+    cli_progress progress;
+    kith_judge_options shown = *options;
+    shown.retrieval.progress = cli_show_progress;
+    shown.kmeans.progress = show_kmeans;
+    shown.retrieval.user = shown.kmeans.user = &progress;
+    cli_progress_begin(&progress, "ranking", 0);
     const kith_retrieval_input input = {.embedding = &set->embedding,
                                         .labels = set->labels,
                                         .n_labels = set->n_labels,
@@ -129,26 +79,9 @@ static kith_status judge(const eval_set *set, const kith_retrieval_options *opti
                                         .n_query = set->n_query,
                                         .gallery = set->gallery,
                                         .n_gallery = set->n_gallery};
-    bool wants_retrieval = false, wants_clustering = false;
-    for (int m = 0; m < EVAL_NMI; m++) wants_retrieval |= r->wants[m];
-    for (int m = EVAL_NMI; m < EVAL_N; m++) wants_clustering |= r->wants[m];
-    kith_status status = KITH_OK;
-    if (wants_retrieval) {
-        cli_progress progress;
-        kith_retrieval_options shown = *options;
-        cli_progress_begin(&progress, "ranking", 0);
-        shown.progress = show_progress;
-        shown.user = &progress;
-        status = kith_retrieval_run(&input, &shown, &r->retrieval, err);
-        cli_progress_end(&progress);
-        r->has_retrieval = status == KITH_OK;
-        if (status == KITH_OK && r->bootstrap.n_draws > 0) {
-            status = kith_retrieval_bootstrap(&r->retrieval, &r->bootstrap, &r->intervals, err);
-            r->has_intervals = status == KITH_OK;
-        }
-    }
-    if (status == KITH_OK && wants_clustering) status = cluster(set, r, err);
-    r->seconds = cli_seconds_now() - began;
+    const kith_status status = set->vectors ? kith_vectors_judge(set->vectors, &shown, ret, err)
+                                            : kith_judge_run(&input, &shown, ret, err);
+    cli_progress_end(&progress);
     return status;
 }
 
@@ -161,16 +94,20 @@ typedef struct arguments {
     bool by_class, classes, json, compare;
 } arguments;
 
-static int run(const arguments *a, const kith_retrieval_options *options, eval_result *result) {
+static int run(const arguments *a, const kith_judge_options *options, const kith_card_options *shown) {
     kith_error err = {0};
     eval_set set;
+    kith_judgement found = {0};
+    char *card = NULL;
     kith_status status = a->model.data || a->model.recipe ? eval_set_embed(&a->model, &set, &err)
                                                           : eval_set_read(&a->files, &set, &err);
     if (status != KITH_OK) return cli_fail(&err);
-    status = judge(&set, options, result, &err);
-    if (status == KITH_OK && a->json) status = eval_print_json(result, &set.card, &err);
-    if (status == KITH_OK && !a->json) eval_print_text(result, &set.card);
-    kith_retrieval_release(&result->retrieval);
+    status = judge(&set, options, &found, &err);
+    if (status == KITH_OK && a->json) status = kith_card_make(&found, &set.facts, shown, &card, &err);
+    if (status == KITH_OK && a->json) puts(card);
+    if (status == KITH_OK && !a->json) eval_print(&found, &set.facts, shown);
+    kith_string_free(card);
+    kith_judgement_release(&found);
     eval_set_release(&set);
     return status == KITH_OK ? CLI_OK : cli_fail(&err);
 }
@@ -229,7 +166,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("device", "NAME", &a.model.device, "what the model and the ranking run on: cpu or cuda"),
         CLI_TEXT("precision", "NAME", &a.model.precision, "of the model: float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &a.model.tf32, "cuda, float32: let the model's products use TF32"),
-        CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32"),
+        CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),
         CLI_TEXT("save-embedding", "E.npy", &a.model.save_embedding, "keep what the model made"),
         CLI_TEXT("save-labels", "Y.npy", &a.model.save_labels, "and its labels"),
         CLI_FLAG("compare", &a.compare, "print two results of --json side by side: --compare A.json B.json"),
@@ -257,20 +194,23 @@ int cmd_eval(int argc, char **argv) {
     char path[4096];
     if (argc == 2) a.model.model = cli_model_path(argv[1], path, sizeof path);
     int status = check_sources(&a, argc);
-    kith_retrieval_options retrieval = {.metric = (kith_metric)a.metric, .device = a.model.device};
-    eval_result result = {.metric = (kith_metric)a.metric, .shows_classes = a.classes};
-    if (status == CLI_RUN) status = parse_k(a.k, &retrieval);
-    if (status == CLI_RUN) status = parse_metrics(a.metrics, result.wants);
+    kith_judge_options judging = kith_judge_defaults();
+    kith_card_options shown = {.per_class = a.classes};
+    judging.retrieval.metric = (kith_metric)a.metric;
+    judging.retrieval.device = judging.kmeans.device = a.model.device;
+    if (status == CLI_RUN) status = parse_k(a.k, &judging.retrieval);
+    if (status == CLI_RUN) status = parse_metrics(a.metrics, shown.scores);
     if (status != CLI_RUN) return status;
-    result.bootstrap = kith_bootstrap_defaults();
-    result.bootstrap.n_draws = a.bootstrap;
-    result.bootstrap.by_class = a.by_class;
-    result.bootstrap.seed = (uint64_t)a.seed;
-    result.kmeans = kith_kmeans_defaults(0);
-    result.kmeans.n_restarts = a.restarts;
-    result.kmeans.n_iterations = a.iterations;
-    result.kmeans.seed = (uint64_t)a.seed;
-    result.kmeans.normalize = a.metric == KITH_COSINE;
-    result.kmeans.device = a.model.device;
-    return run(&a, &retrieval, &result);
+    judging.has_retrieval = judging.has_clustering = false;
+    for (kith_score m = 0; m < KITH_N_SCORES; m++) {
+        judging.has_retrieval |= shown.scores[m] && m < KITH_SCORE_NMI;
+        judging.has_clustering |= shown.scores[m] && m >= KITH_SCORE_NMI;
+    }
+    judging.bootstrap.n_draws = a.bootstrap;
+    judging.bootstrap.by_class = a.by_class;
+    judging.bootstrap.seed = judging.kmeans.seed = (uint64_t)a.seed;
+    judging.kmeans.n_restarts = a.restarts;
+    judging.kmeans.n_iterations = a.iterations;
+    judging.kmeans.normalize = a.metric == KITH_COSINE;
+    return run(&a, &judging, &shown);
 }

@@ -2,30 +2,27 @@
 #ifndef CLI_EVAL_H
 #define CLI_EVAL_H
 
-#include "kith/eval.h"
+#include "kith/model.h"
 
-/* Where a result comes from: everything two results must share to be compared. Texts may be empty. */
-typedef struct eval_card {
-    char embedding[512], model[512], data[512], recipe[512];
-    char embedding_hash[65], labels_hash[65], weights_hash[65], data_hash[65], recipe_hash[65];
-    char backbone[64], pool[16], tap[32], preprocessing[160], resize[32], split[16];
-    int64_t crop;
-    int64_t dim;
-} eval_card;
-
-/* What is judged. Owned; eval_set_release. */
+/* What is judged, from files of embeddings or from a model and a data set. Owned; eval_set_release. */
 typedef struct eval_set {
+    /* Files. */
     kith_array embedding;
     int64_t *labels;
     int64_t n_labels;
     int64_t *query, *gallery; /* NULL: all rows */
     int64_t n_query, n_gallery;
-    eval_card card;
+    /* A model's, and the labels and roles of its data set. */
+    kith_dataset *dataset;
+    kith_model *model;
+    kith_vectors *vectors;
+    /* What the card says; its strings are the options' and those below. */
+    kith_card_facts facts;
+    char embedding_hash[65], labels_hash[65], model_hash[65], recipe_hash[65];
 } eval_set;
 
 void eval_set_release(eval_set *set);
 
-/* The two ways to an eval_set: files of embeddings, or a model and a data set. */
 typedef struct eval_files {
     const char *embedding, *labels;
     const char *query, *gallery; /* row numbers or a mask; or embeddings with labels of their own */
@@ -43,36 +40,9 @@ typedef struct eval_model {
 } eval_model;
 kith_status eval_set_embed(const eval_model *model, eval_set *ret_set, kith_error *err);
 
-/* Which metrics are wanted, by place in eval_metric_names. */
-enum {
-    EVAL_RECALL,
-    EVAL_P1,
-    EVAL_MAP_AT_R,
-    EVAL_R_PRECISION,
-    EVAL_MAP,
-    EVAL_MRR,
-    EVAL_NMI,
-    EVAL_AMI,
-    EVAL_F1,
-    EVAL_N
-};
-extern const char *const eval_metric_names[EVAL_N + 1];
-
-typedef struct eval_result {
-    bool wants[EVAL_N];
-    bool has_retrieval, has_intervals, has_clustering, shows_classes;
-    kith_metric metric;
-    kith_retrieval retrieval;
-    kith_bootstrap_options bootstrap;
-    kith_intervals intervals;
-    kith_clustering clustering;
-    kith_kmeans_options kmeans;
-    double kmeans_objective;
-    double seconds;
-} eval_result;
-
-kith_status eval_print_json(const eval_result *result, const eval_card *card, kith_error *err);
-void eval_print_text(const eval_result *result, const eval_card *card);
+/* Percent, for people; which scores as of kith_card_make. */
+void eval_print(const kith_judgement *judgement, const kith_card_facts *facts,
+                const kith_card_options *shown);
 
 /* --compare: a table of two results, and what speaks against comparing them. */
 kith_status eval_compare(const char *path_a, const char *path_b, kith_error *err);

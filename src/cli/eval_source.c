@@ -5,14 +5,15 @@
 #include "cli/cli.h"
 #include "cli/eval.h"
 #include "cli/images.h"
-#include "kith/data.h"
-#include "kith/model.h"
 
 void eval_set_release(eval_set *set) {
     kith_array_release(&set->embedding);
     free(set->labels);
     free(set->query);
     free(set->gallery);
+    kith_vectors_free(set->vectors);
+    kith_model_free(set->model);
+    kith_dataset_free(set->dataset);
     memset(set, 0, sizeof *set);
 }
 
@@ -63,10 +64,15 @@ static kith_status read_rows(const char *path, int64_t n, int64_t **ret_rows, in
     return KITH_OK;
 }
 
-static void note_file(const char *path, char *name, size_t name_bytes, char hex[65]) {
+/* NULL: a pipe has no hash. */
+static const char *hash_file(const char *path, char hex[65]) {
     kith_error ignored;
-    snprintf(name, name_bytes, "%s", path);
-    if (kith_file_hash(path, hex, &ignored) != KITH_OK) hex[0] = '\0'; /* a pipe has no hash */
+    return kith_file_hash(path, hex, &ignored) == KITH_OK ? hex : NULL;
+}
+
+static void note_embedding(const char *path, eval_set *set) {
+    set->facts.embedding = path;
+    set->facts.embedding_sha256 = hash_file(path, set->embedding_hash);
 }
 
 /* Queries and gallery as matrices of their own become one matrix, queries first. */
@@ -107,7 +113,7 @@ static kith_status join(const eval_files *f, const kith_array *query, const kith
         for (int64_t i = 0; i < nq; i++) set->query[i] = i;
         for (int64_t i = 0; i < ng; i++) set->gallery[i] = nq + i;
         set->n_query = nq, set->n_gallery = ng, set->n_labels = nq + ng;
-        note_file(f->query, set->card.embedding, sizeof set->card.embedding, set->card.embedding_hash);
+        note_embedding(f->query, set);
     }
     free(more);
     return status;
@@ -147,112 +153,34 @@ kith_status eval_set_read(const eval_files *f, eval_set *set, kith_error *err) {
         if (status == KITH_OK && f->gallery)
             status = read_rows(f->gallery, n, &set->gallery, &set->n_gallery, err);
         if (status == KITH_OK) {
-            char unused[512];
-            note_file(f->embedding, set->card.embedding, sizeof set->card.embedding,
-                      set->card.embedding_hash);
-            note_file(f->labels, unused, sizeof unused, set->card.labels_hash);
+            note_embedding(f->embedding, set);
+            set->facts.labels_sha256 = hash_file(f->labels, set->labels_hash);
         }
     }
-    if (status == KITH_OK) set->card.dim = set->embedding.dim[1];
+    if (status == KITH_OK) set->facts.embedding_size = set->embedding.dim[1];
     if (status != KITH_OK) eval_set_release(set);
     return status;
 }
 
 /* ---- a model and a data set ---- */
 
-/* The card's facts about the model and its input. */
-static void note_model(const eval_model *m, const kith_model_info *info, const char *tap, eval_card *card) {
-    const kith_preprocess *p = &info->preprocess;
-    if (m->model) note_file(m->model, card->model, sizeof card->model, card->weights_hash);
-    snprintf(card->backbone, sizeof card->backbone, "%s", info->backbone);
-    snprintf(card->pool, sizeof card->pool, "%s", info->pool);
-    snprintf(card->tap, sizeof card->tap, "%s", tap);
-    snprintf(card->resize, sizeof card->resize, "%s", cli_resize(info, m->resize));
-    snprintf(card->split, sizeof card->split, "%s", kith_split_name((kith_split)m->split));
-    snprintf(card->preprocessing, sizeof card->preprocessing,
-             "%s, (pixel * %.6g - (%g, %g, %g)) / (%g, %g, %g)", p->bgr ? "bgr" : "rgb", p->scale, p->mean[0],
-             p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2]);
-    card->crop = info->height;
-}
-
-/* Which items and labels, not which pixels: enough to see that two results used other data. */
-static void note_data(const kith_dataset *dataset, kith_split split, eval_card *card) {
-    kith_dataset_hash(dataset, (int)split, card->data_hash);
-    snprintf(card->data, sizeof card->data, "%s %s", kith_dataset_kind(dataset), kith_dataset_root(dataset));
-}
-
-typedef struct embedding_run {
-    kith_model *model;
-    const kith_dataset *dataset;
-    kith_image_reader *reader;
-    const char *tap;
-    kith_split split;
-    int64_t dim;
-} embedding_run;
-
-/* Read, embed, and keep label and role; unreadable images are left out. */
-static kith_status embed_all(const embedding_run *run, eval_set *set, kith_error *err) {
-    const int64_t n_all = kith_image_reader_count(run->reader);
-    kith_status status = kith_array_init(KITH_F32, 2, (int64_t[]){n_all, run->dim}, &set->embedding, err);
-    if (status != KITH_OK) return status;
-    set->labels = malloc((size_t)n_all * sizeof *set->labels + 1);
-    set->query = malloc((size_t)n_all * sizeof *set->query + 1);
-    set->gallery = malloc((size_t)n_all * sizeof *set->gallery + 1);
-    if (!set->labels || !set->query || !set->gallery) return no_memory(err);
-    cli_progress progress;
-    cli_progress_begin(&progress, "embedding", n_all);
-    int64_t n = 0, at = 0;
-    bool has_roles = false;
-    for (;;) {
-        kith_image_batch batch;
-        status = kith_image_reader_next(run->reader, &batch, err);
-        if (status != KITH_OK || batch.n == 0) break;
-        status = kith_model_embed(run->model, batch.data, batch.n, run->tap,
-                                  (float *)set->embedding.data + n * run->dim, err);
-        if (status != KITH_OK) break;
-        for (int64_t i = 0; i < batch.n; i++, n++) {
-            kith_item item = kith_dataset_item(run->dataset, at);
-            while (item.split != run->split || strcmp(item.path, batch.path[i]) != 0)
-                item = kith_dataset_item(run->dataset, ++at);
-            at++;
-            set->labels[n] = kith_image_reader_label(run->reader, i);
-            if (item.role != KITH_ROLE_GALLERY) set->query[set->n_query++] = n;
-            if (item.role != KITH_ROLE_QUERY) set->gallery[set->n_gallery++] = n;
-            has_roles |= item.role != KITH_ROLE_BOTH;
-        }
-        cli_progress_update(&progress, batch.n_tried, NULL);
-    }
-    cli_progress_end(&progress);
-    if (status != KITH_OK) return status;
-    set->embedding.dim[0] = set->n_labels = n;
-    if (!has_roles) {
-        free(set->query);
-        free(set->gallery);
-        set->query = set->gallery = NULL;
-        set->n_query = set->n_gallery = 0;
-    }
-    const int64_t n_bad = kith_image_reader_n_bad(run->reader);
-    if (n_bad > 0)
-        fprintf(stderr, "kith: %lld images could not be read and are left out; the first: %s\n",
-                (long long)n_bad, kith_image_reader_bad(run->reader, 0));
-    return KITH_OK;
-}
-
 static kith_status save(const eval_model *m, const eval_set *set, kith_error *err) {
     kith_status status = KITH_OK;
-    if (m->save_embedding) status = kith_npy_write(m->save_embedding, &set->embedding, err);
+    kith_array values = {0};
+    if (m->save_embedding) status = kith_vectors_array(set->vectors, &values, err);
+    if (status == KITH_OK && m->save_embedding) status = kith_npy_write(m->save_embedding, &values, err);
     if (status == KITH_OK && m->save_labels) {
-        const kith_array labels = {KITH_I64, 1, {set->n_labels}, set->labels};
+        const kith_array labels = {KITH_I64,
+                                   1,
+                                   {kith_vectors_count(set->vectors)},
+                                   (void *)(uintptr_t)kith_vectors_labels(set->vectors)};
         status = kith_npy_write(m->save_labels, &labels, err);
     }
     return status;
 }
 
 kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) {
-    embedding_run run = {.split = (kith_split)m->split};
-    kith_dataset *dataset = NULL;
-    kith_model_info info;
-    kith_transform transform;
+    cli_progress progress;
     const kith_model_options options = {.backbone = m->backbone,
                                         .weights = m->model,
                                         .settings = m->settings,
@@ -263,31 +191,30 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
                                         .precision = m->precision,
                                         .tf32 = m->tf32,
                                         .batch = m->batch};
+    const kith_embed_options embed = {
+        .tap = m->tap, .resize = m->resize, .most_bad = -1, .progress = cli_show_progress, .user = &progress};
     memset(set, 0, sizeof *set);
-    kith_status status = m->recipe ? kith_dataset_open_recipe(m->recipe, &dataset, err)
-                                   : kith_dataset_open(m->kind, m->data, &dataset, err);
-    run.dataset = dataset;
-    if (status == KITH_OK) status = kith_model_open(&options, &run.model, err);
-    if (status == KITH_OK) {
-        kith_model_info_get(run.model, &info);
-        run.tap = m->tap ? m->tap : cli_default_tap(&info);
-        status = cli_tap_count(run.model, run.tap, &run.dim, err);
-    }
-    if (status == KITH_OK) status = cli_transform(&info, m->resize, &transform, err);
-    const kith_image_reader_settings reading = {.batch = m->batch, .most_bad = -1};
+    kith_status status = m->recipe ? kith_dataset_open_recipe(m->recipe, &set->dataset, err)
+                                   : kith_dataset_open(m->kind, m->data, &set->dataset, err);
+    if (status == KITH_OK) status = kith_model_open(&options, &set->model, err);
+    cli_progress_begin(&progress, "embedding", 0);
     if (status == KITH_OK)
-        status = kith_image_reader_dataset(dataset, run.split, &transform, &reading, &run.reader, err);
-    if (status == KITH_OK) status = embed_all(&run, set, err);
+        status = kith_model_embed_dataset(set->model, set->dataset, (kith_split)m->split, &embed,
+                                          &set->vectors, err);
+    cli_progress_end(&progress);
     if (status == KITH_OK) {
-        note_model(m, &info, run.tap, &set->card);
-        note_data(dataset, run.split, &set->card);
-        if (m->recipe) note_file(m->recipe, set->card.recipe, sizeof set->card.recipe, set->card.recipe_hash);
-        set->card.dim = run.dim;
+        cli_report_bad(kith_vectors_n_bad(set->vectors), kith_vectors_bad(set->vectors, 0));
+        kith_vectors_facts(set->vectors, &set->facts);
+        if (m->model) {
+            set->facts.model = m->model;
+            set->facts.model_sha256 = hash_file(m->model, set->model_hash);
+        }
+        if (m->recipe) {
+            set->facts.recipe = m->recipe;
+            set->facts.recipe_sha256 = hash_file(m->recipe, set->recipe_hash);
+        }
         status = save(m, set, err);
     }
-    kith_image_reader_free(run.reader);
-    kith_model_free(run.model);
-    kith_dataset_free(dataset);
     if (status != KITH_OK) eval_set_release(set);
     return status;
 }

@@ -22,7 +22,20 @@ kith_status ki_knn_device_open(const char *name, int number, ki_knn_device *ret_
     return KITH_OK;
 }
 
+kith_status ki_knn_device_beside(ki_backend *backend, ki_knn_device *ret_device, kith_error *err) {
+    const ki_backend_options *o = &backend->options;
+    const ki_knn_device_type *type = ki_knn_device_of(backend);
+    *ret_device = (ki_knn_device){0};
+    if (!type) return KITH_OK;
+    if (o->tf32) {
+        KI_TRY(backend->type->sync(backend, err));
+        return ki_knn_device_open(backend->type->name, o->device, ret_device, err);
+    }
+    *ret_device = (ki_knn_device){.backend = backend, .type = type, .is_borrowed = true};
+    return KITH_OK;
+}
+
 void ki_knn_device_close(ki_knn_device *device) {
-    ki_backend_close(device->backend);
+    if (!device->is_borrowed) ki_backend_close(device->backend);
     *device = (ki_knn_device){0};
 }

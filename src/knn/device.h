@@ -47,7 +47,8 @@ typedef struct ki_device_places {
 
 typedef struct ki_knn_device_type {
     int64_t most_k;
-    /* The panels must outlive the rows. When two matrices meet, the tile of the columns counts. */
+    /* The panels must outlive the rows. Where the device has the panels' matrix already (rows.there) the rows are made
+     * from that, to the same bits, and nothing is copied. When two matrices meet, the tile of the columns counts. */
     kith_status (*load)(ki_backend *backend, const ki_panels *panels, ki_device_tile tile,
                         ki_device_rows **ret_rows, kith_error *err);
     void (*unload)(ki_backend *backend, ki_device_rows *rows); /* NULL is fine */
@@ -56,6 +57,14 @@ typedef struct ki_knn_device_type {
     /* ret_scores [rows, cols] in host memory. */
     kith_status (*scores)(ki_backend *backend, const ki_device_rows *rows, const ki_device_rows *cols,
                           float *ret_scores, kith_error *err);
+
+    /* Principal components, of float32 rows: sums are in float64, in an order of the device's own. All but rows.there
+     * is host memory. ret [dim, dim] = the sum over the rows of (x - mean)' (x - mean). */
+    kith_status (*scatter)(ki_backend *backend, const ki_rows *rows, const double *mean, double *ret,
+                           kith_error *err);
+    /* ret [n, n_by] = (x - mean) by', by [n_by, dim]; rounded to float. */
+    kith_status (*project)(ki_backend *backend, const ki_rows *rows, const double *mean, const double *by,
+                           int64_t n_by, float *ret, kith_error *err);
 } ki_knn_device_type;
 
 /* NULL: this backend leaves it to the host. */
@@ -65,10 +74,14 @@ const ki_knn_device_type *ki_knn_device_of(const ki_backend *backend);
 typedef struct ki_knn_device {
     ki_backend *backend;
     const ki_knn_device_type *type;
+    bool is_borrowed; /* the backend is somebody else's */
 } ki_knn_device;
 
 /* `name` as in kith_knn_options, or with a number as "cuda:1"; NULL, "cpu" and "ref" mean the host. */
 kith_status ki_knn_device_open(const char *name, int number, ki_knn_device *ret_device, kith_error *err);
+/* The device of a backend that is open, for rows in its memory: the backend itself or, when that may round products to
+ * TF32, another on the same device. */
+kith_status ki_knn_device_beside(ki_backend *backend, ki_knn_device *ret_device, kith_error *err);
 void ki_knn_device_close(ki_knn_device *device); /* fine on a zeroed struct */
 
 #endif

@@ -92,13 +92,13 @@ static kith_status pass(lloyd *l, int64_t n_rows, int64_t n_columns, kith_error 
         KI_CHECK(ki_alloc_or(&picked_rows, (size_t)n_rows, bytes, "rows to compare", err));
         for (int64_t i = 0; i < n_rows; i++)
             memcpy(picked_rows + i * dim, l->data->x + l->rows[i] * dim, bytes);
-        const ki_rows some = {KITH_F32, n_rows, dim, picked_rows};
+        const ki_rows some = {KITH_F32, n_rows, dim, picked_rows, NULL};
         KI_CHECK(ki_panels_init(&some, KITH_SQEUCLIDEAN, &l->data->panels, &rows, err));
     }
     KI_CHECK(ki_alloc_or(&picked, (size_t)n_columns, bytes, "centroids to compare", err));
     for (int64_t c = 0; c < n_columns; c++)
         memcpy(picked + c * dim, l->centroid + l->columns[c] * dim, bytes);
-    const ki_rows some = {KITH_F32, n_columns, dim, picked};
+    const ki_rows some = {KITH_F32, n_columns, dim, picked, NULL};
     KI_CHECK(ki_panels_init(&some, KITH_SQEUCLIDEAN, &l->data->panels, &columns, err));
     const ki_tiles tiles = {.rows = l->is_partial ? &rows : &l->data->panels,
                             .cols = &columns,
@@ -143,7 +143,7 @@ static kith_status find_here(lloyd *l, kith_error *err) {
 static kith_status find_there(lloyd *l, kith_error *err) {
     kith_status status = KITH_OK;
     const ki_knn_device *d = &l->data->device;
-    const ki_rows all = {KITH_F32, l->n_clusters, l->data->dim, l->centroid};
+    const ki_rows all = {KITH_F32, l->n_clusters, l->data->dim, l->centroid, NULL};
     ki_panels centroids = {0};
     ki_device_rows *loaded = NULL;
     KI_TRY(ki_panels_init(&all, KITH_SQEUCLIDEAN, &l->data->panels, &centroids, err));
@@ -262,8 +262,8 @@ static double objective_now(const lloyd *l) {
 }
 
 static double objective_exact(const lloyd *l) {
-    const ki_rows x = {KITH_F32, l->data->n, l->data->dim, l->data->x};
-    const ki_rows c = {KITH_F32, l->n_clusters, l->data->dim, l->centroid};
+    const ki_rows x = {KITH_F32, l->data->n, l->data->dim, l->data->x, NULL};
+    const ki_rows c = {KITH_F32, l->n_clusters, l->data->dim, l->centroid, NULL};
     double sum = 0;
     for (int64_t i = 0; i < l->data->n; i++) sum += ki_rows_sqdist(&x, i, &c, l->own[i].cluster);
     return sum;
@@ -358,7 +358,7 @@ static void copy_rows(void *context, int64_t begin, int64_t end) {
         const double norm = c->normalize ? fmax(sqrt(ki_rows_dot(c->rows, i, c->rows, i)), 1e-12) : 1;
         for (int64_t k = 0; k < dim; k++) {
             const ki_rows one = {c->rows->dtype, 1, 1,
-                                 (const char *)c->rows->data + (size_t)(i * dim + k) * bytes};
+                                 (const char *)c->rows->data + (size_t)(i * dim + k) * bytes, NULL};
             double x = 0;
             ki_rows_get(&one, 0, &x);
             c->x[i * dim + k] = (float)(x / norm);
@@ -394,28 +394,29 @@ static void keep(const lloyd *l, const course *c, double objective, kith_kmeans_
     result->restart = c->restart;
 }
 
-kith_status kith_kmeans(const kith_array *rows, const kith_kmeans_options *options,
-                        kith_kmeans_result *ret_result, kith_error *err) {
+kith_status ki_kmeans_run(const ki_rows *all, const ki_knn_device *device, const kith_kmeans_options *options,
+                          kith_kmeans_result *ret_result, kith_error *err) {
     kith_status status = KITH_OK;
-    ki_rows all;
-    KI_TRY(ki_rows_init(rows, "rows", &all, err));
-    KI_TRY(check(options, &all, err));
-    ki_kmeans_data data = {.n = all.n, .dim = all.dim};
+    KI_TRY(check(options, all, err));
+    ki_kmeans_data data = {.n = all->n, .dim = all->dim};
     lloyd l = {0};
     kith_kmeans_result result = {0};
     const int64_t k = options->n_clusters;
-    KI_CHECK(ki_alloc_or(&data.x, (size_t)all.n, (size_t)all.dim * sizeof(float), "rows", err));
-    copying copy = {&all, options->normalize, data.x};
-    ki_parallel_for(all.n, 64, copy_rows, &copy);
-    const ki_rows x = {KITH_F32, all.n, all.dim, data.x};
+    KI_CHECK(ki_alloc_or(&data.x, (size_t)all->n, (size_t)all->dim * sizeof(float), "rows", err));
+    copying copy = {all, options->normalize, data.x};
+    ki_parallel_for(all->n, 64, copy_rows, &copy);
+    const ki_rows x = {KITH_F32, all->n, all->dim, data.x, NULL};
     KI_CHECK(ki_panels_init(&x, KITH_SQEUCLIDEAN, NULL, &data.panels, err));
-    KI_CHECK(ki_knn_device_open(options->device, options->device_number, &data.device, err));
+    if (device)
+        data.device = (ki_knn_device){device->backend, device->type, .is_borrowed = true};
+    else
+        KI_CHECK(ki_knn_device_open(options->device, options->device_number, &data.device, err));
     if (data.device.type)
         KI_CHECK(data.device.type->load(data.device.backend, &data.panels, (ki_device_tile){0}, &data.loaded,
                                         err));
     KI_CHECK(lloyd_init(&l, &data, k, err));
-    KI_CHECK(kith_array_init(KITH_F32, 2, (int64_t[]){k, all.dim}, &result.centroids, err));
-    KI_CHECK(ki_alloc_or(&result.cluster, (size_t)all.n, sizeof *result.cluster, "clusters", err));
+    KI_CHECK(kith_array_init(KITH_F32, 2, (int64_t[]){k, all->dim}, &result.centroids, err));
+    KI_CHECK(ki_alloc_or(&result.cluster, (size_t)all->n, sizeof *result.cluster, "clusters", err));
     KI_CHECK(ki_alloc_or(&result.size, (size_t)k, sizeof *result.size, "cluster sizes", err));
     result.objective = INFINITY;
     for (course c = {.options = options}; c.restart < options->n_restarts; c.restart++) {
@@ -433,6 +434,13 @@ done:
     ki_free(data.x);
     ki_panels_release(&data.panels);
     return status;
+}
+
+kith_status kith_kmeans(const kith_array *rows, const kith_kmeans_options *options,
+                        kith_kmeans_result *ret_result, kith_error *err) {
+    ki_rows all;
+    KI_TRY(ki_rows_init(rows, "rows", &all, err));
+    return ki_kmeans_run(&all, NULL, options, ret_result, err);
 }
 
 void kith_kmeans_result_release(kith_kmeans_result *result) {

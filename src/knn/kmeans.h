@@ -13,6 +13,11 @@ typedef struct ki_kmeans_data {
     ki_device_rows *loaded; /* the panels, on the device */
 } ki_kmeans_data;
 
+/* kith_kmeans of rows that were checked; distances are made by the device (NULL: the one that the options name). */
+kith_status ki_kmeans_run(const ki_rows *rows, const ki_knn_device *device,
+                          const kith_kmeans_options *options, kith_kmeans_result *ret_result,
+                          kith_error *err);
+
 /* Rows to start from, by k-means++ (Arthur and Vassilvitskii 2007): each next one is drawn with
  * probability proportional to its squared distance from the nearest one drawn before. All different
  * unless there are fewer different rows. ret_rows [n_clusters]. */

@@ -49,7 +49,7 @@ static kith_status measure(const ki_kmeans_data *data, const int64_t *row, int n
     const size_t bytes = (size_t)data->dim * sizeof(float);
     KI_CHECK(ki_alloc_or(&picked, (size_t)n_rows, bytes, "candidates", err));
     for (int i = 0; i < n_rows; i++) memcpy(picked + i * data->dim, data->x + row[i] * data->dim, bytes);
-    const ki_rows rows = {KITH_F32, n_rows, data->dim, picked};
+    const ki_rows rows = {KITH_F32, n_rows, data->dim, picked, NULL};
     KI_CHECK(ki_panels_init(&rows, KITH_SQEUCLIDEAN, &data->panels, &panels, err));
     if (data->device.type) {
         KI_CHECK(measure_there(data, &panels, b, err));

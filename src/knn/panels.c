@@ -8,15 +8,12 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 
-/* Norms this small count as this: a zero row becomes zeros, not NaN. */
-static const double LEAST_NORM = 1e-12;
-
 /* Rows are turned into doubles a stretch at a time, on the stack. */
 enum { STRETCH = 256 };
 
 static void stretch_get(const ki_rows *rows, int64_t i, int64_t k, int64_t n, double *ret_values) {
     const size_t at = (size_t)(i * rows->dim + k) * kith_dtype_bytes(rows->dtype);
-    const ki_rows part = {rows->dtype, 1, n, (const char *)rows->data + at};
+    const ki_rows part = {rows->dtype, 1, n, (const char *)rows->data + at, NULL};
     ki_rows_get(&part, 0, ret_values);
 }
 
@@ -26,8 +23,8 @@ static void fill(void *context, int64_t begin, int64_t end) {
     double values[STRETCH];
     for (int64_t i = begin; i < end; i++) {
         const double norm = sqrt(ki_rows_dot(&p->rows, i, &p->rows, i));
-        const double scale = p->metric == KITH_COSINE ? fmax(norm, LEAST_NORM) : 1;
-        float *to = p->data + i / KI_PANEL * dim * KI_PANEL + i % KI_PANEL;
+        const double scale = p->metric == KITH_COSINE ? fmax(norm, KI_LEAST_NORM) : 1;
+        float *to = p->data ? p->data + i / KI_PANEL * dim * KI_PANEL + i % KI_PANEL : NULL;
         double half = 0;
         for (int64_t k0 = 0; k0 < dim; k0 += STRETCH) {
             const int64_t n = dim - k0 < STRETCH ? dim - k0 : STRETCH;
@@ -35,7 +32,7 @@ static void fill(void *context, int64_t begin, int64_t end) {
             for (int64_t k = 0; k < n; k++) {
                 const double x = p->center ? values[k] - p->center[k0 + k] : values[k];
                 const float y = (float)(x / scale);
-                to[(k0 + k) * KI_PANEL] = y;
+                if (to) to[(k0 + k) * KI_PANEL] = y;
                 half += (double)y * (double)y / 2;
             }
         }
@@ -70,7 +67,8 @@ kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_pan
     const size_t padded = ki_round_up(n, KI_GROUP);
     size_t row_bytes = 0;
     if (!ki_mul_size(dim, sizeof(float), &row_bytes)) return ki_fail_memory(err, SIZE_MAX, "the matrix");
-    KI_CHECK(ki_alloc_or(&p.data, padded, row_bytes, "the product's copy of the matrix", err));
+    if (!rows->there)
+        KI_CHECK(ki_alloc_or(&p.data, padded, row_bytes, "the product's copy of the matrix", err));
     KI_CHECK(ki_alloc_or(&p.norm, n, sizeof *p.norm, "row norms", err));
     if (metric == KITH_SQEUCLIDEAN) {
         KI_CHECK(ki_zalloc_or(&p.center, dim, sizeof *p.center, "the centre", err));
@@ -81,7 +79,7 @@ kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_pan
             ki_parallel_for((rows->dim + STRETCH - 1) / STRETCH, 1, find_center, &p);
     }
     const size_t last = n / KI_PANEL; /* the first panel that is not full */
-    memset(p.data + last * KI_PANEL * dim, 0, (padded - last * KI_PANEL) * row_bytes);
+    if (p.data) memset(p.data + last * KI_PANEL * dim, 0, (padded - last * KI_PANEL) * row_bytes);
     ki_parallel_for(rows->n, 64, fill, &p);
     for (size_t i = 0; i < n; i++) {
         p.most_norm = fmax(p.most_norm, p.norm[i]);
@@ -113,7 +111,8 @@ ki_panels ki_panels_view(const ki_panels *p, int64_t begin, int64_t n) {
     const size_t bytes = (size_t)(begin * p->rows.dim) * kith_dtype_bytes(p->rows.dtype);
     view.rows.data = (const char *)p->rows.data + bytes;
     view.rows.n = n;
-    view.data += begin * p->rows.dim;
+    if (view.rows.there) view.rows.there += begin * p->rows.dim;
+    if (view.data) view.data += begin * p->rows.dim;
     view.norm += begin;
     if (view.half) view.half += begin;
     view.n_blocks = (n + KI_BLOCK - 1) / KI_BLOCK;
@@ -124,7 +123,7 @@ double ki_panels_score(const ki_panels *a, int64_t i, const ki_panels *b, int64_
     if (a->metric == KITH_SQEUCLIDEAN) return -0.5 * ki_rows_sqdist(&a->rows, i, &b->rows, j);
     const double dot = ki_rows_dot(&a->rows, i, &b->rows, j);
     if (a->metric == KITH_INNER) return dot;
-    return dot / (fmax(a->norm[i], LEAST_NORM) * fmax(b->norm[j], LEAST_NORM));
+    return dot / (fmax(a->norm[i], KI_LEAST_NORM) * fmax(b->norm[j], KI_LEAST_NORM));
 }
 
 /* With u = 2^-24: a chunk of c terms summed one after the other errs by at most c u sum |x_k y_k|,

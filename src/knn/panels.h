@@ -16,7 +16,7 @@
 typedef struct ki_panels {
     ki_rows rows; /* the matrix itself, borrowed */
     kith_metric metric;
-    float *data;
+    float *data;    /* NULL where a device has the rows (rows.there): nobody multiplies them here */
     double *center; /* Euclidean: [dim], what was subtracted; owned */
     double *norm;   /* [n]: cosine |x|, inner |x|, Euclidean |x - center|^2 / 2 */
     float *half;    /* Euclidean: norm as float, padded to whole blocks with 0; else NULL */
@@ -25,6 +25,9 @@ typedef struct ki_panels {
     int64_t n_zero;     /* rows of norm 0 before centring */
     double n_roundings; /* a product of these rows errs by at most so many half units in the last place */
 } ki_panels;
+
+/* Rows no longer than this count as this long: a zero row becomes zeros, not NaN. */
+#define KI_LEAST_NORM 1e-12
 
 /* `like` (may be NULL) gives the centre, so that queries and gallery are moved alike. */
 kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_panels *like,

@@ -4,6 +4,8 @@
  *
  * BLAS is called on fixed stripes, one thread each, and LAPACK on one thread: how these libraries
  * split work must not show in the bits. */
+#include "knn/pca.h"
+
 #include <cblas.h>
 #include <lapacke.h>
 #include <math.h>
@@ -13,8 +15,6 @@
 #include "core/blas.h"
 #include "core/parallel.h"
 #include "core/rng.h"
-#include "kith/knn.h"
-#include "knn/rows.h"
 
 enum { BLOCK = 512, STRIPE = 128, SPARE = 10, N_POWERS = 4, MOST_EXACT = 3000 };
 
@@ -97,24 +97,41 @@ done:
     return status;
 }
 
-static kith_status fit_exact(const ki_rows *rows, int64_t m, kith_pca *pca, kith_error *err) {
-    kith_status status = KITH_OK;
-    double *block = NULL, *covariance = NULL;
+static bool has_device(const ki_knn_device *device, const ki_rows *rows) {
+    return device && device->type && rows->dtype == KITH_F32;
+}
+
+/* Xc' Xc, on the host. */
+static kith_status scatter(const ki_rows *rows, const double *mean, double *sum, kith_error *err) {
+    double *block = NULL;
     const size_t dim = (size_t)rows->dim;
-    KI_CHECK(ki_blas_prepare(n_stripes_of(rows->dim), err));
-    KI_CHECK(ki_alloc_or(&block, BLOCK * dim, sizeof *block, "centred rows", err));
-    KI_CHECK(ki_zalloc_or(&covariance, dim * dim, sizeof *covariance, "the covariance matrix", err));
+    KI_TRY(ki_blas_prepare(n_stripes_of(rows->dim), err));
+    KI_TRY(ki_alloc_or(&block, BLOCK * dim, sizeof *block, "centred rows", err));
+    memset(sum, 0, dim * dim * sizeof *sum);
     for (int64_t i = 0; i < rows->n; i += BLOCK) {
         const int64_t n = block_rows(rows, i);
-        load_block(rows, pca->mean.data, i, n, block);
-        const product p = {true,      rows->dim, rows->dim, n, block,     block,
-                           rows->dim, rows->dim, rows->dim, 1, covariance};
+        load_block(rows, mean, i, n, block);
+        const product p = {true,      rows->dim, rows->dim, n, block, block,
+                           rows->dim, rows->dim, rows->dim, 1, sum};
         multiply(&p);
     }
+    ki_free(block);
+    return KITH_OK;
+}
+
+static kith_status fit_exact(const ki_rows *rows, const ki_knn_device *device, int64_t m, kith_pca *pca,
+                             kith_error *err) {
+    kith_status status = KITH_ENOMEM;
+    double *covariance = NULL;
+    const size_t dim = (size_t)rows->dim;
+    KI_TRY(ki_alloc_or(&covariance, dim * dim, sizeof *covariance, "the covariance matrix", err));
+    if (has_device(device, rows))
+        status = device->type->scatter(device->backend, rows, pca->mean.data, covariance, err);
+    if (status == KITH_ENOMEM) status = scatter(rows, pca->mean.data, covariance, err);
+    if (status != KITH_OK) goto done;
     for (size_t i = 0; i < dim * dim; i++) covariance[i] /= (double)(rows->n - 1);
     KI_CHECK(eigen(covariance, rows->dim, m, pca->variance.data, pca->components.data, err));
 done:
-    ki_free(block);
     ki_free(covariance);
     return status;
 }
@@ -222,11 +239,10 @@ static void fix_signs(double *components, int64_t m, int64_t dim) {
     }
 }
 
-kith_status kith_pca_fit(const kith_array *array, const kith_pca_options *options, kith_pca *ret_pca,
-                         kith_error *err) {
+kith_status ki_pca_fit(const ki_rows *given, const ki_knn_device *device, const kith_pca_options *options,
+                       kith_pca *ret_pca, kith_error *err) {
     kith_status status = KITH_OK;
-    ki_rows rows;
-    KI_TRY(ki_rows_init(array, "rows", &rows, err));
+    const ki_rows rows = *given;
     const int64_t m = options->n_components, most = rows.n - 1 < rows.dim ? rows.n - 1 : rows.dim;
     if (rows.n < 2)
         return ki_fail(err, KITH_EINVAL, "%lld rows; principal components want at least 2",
@@ -246,7 +262,7 @@ kith_status kith_pca_fit(const kith_array *array, const kith_pca_options *option
     const bool is_exact = options->method == KITH_PCA_EXACT ||
                           (options->method == KITH_PCA_AUTO && (rows.dim <= MOST_EXACT || m > most / 3));
     if (is_exact)
-        KI_CHECK(fit_exact(&rows, m, &pca, err));
+        KI_CHECK(fit_exact(&rows, device, m, &pca, err));
     else
         KI_CHECK(fit_randomized(&rows, m, options->seed, &pca, err));
     fix_signs(pca.components.data, m, rows.dim);
@@ -264,42 +280,73 @@ static double whitening(const kith_pca *pca, int64_t component) {
     return variance > 1e-12 * pca->total_variance ? 1 / sqrt(variance) : 0;
 }
 
-kith_status kith_pca_apply(const kith_pca *pca, const kith_array *array, kith_array *ret_projected,
+/* to [n, m] = Xc by', by [m, dim]; on the host. */
+static kith_status project(const ki_rows *rows, const double *mean, const double *by, int64_t m, float *to,
                            kith_error *err) {
-    kith_status status = KITH_OK;
-    ki_rows rows;
-    KI_TRY(ki_rows_init(array, "rows", &rows, err));
-    const int64_t m = pca->components.dim[0], dim = pca->components.dim[1];
-    if (rows.dim != dim)
-        return ki_fail(err, KITH_ESHAPE, "rows have %lld values; the components were fitted to %lld",
-                       (long long)rows.dim, (long long)dim);
-    kith_array projected = {0};
+    kith_status status;
+    const int64_t dim = rows->dim;
     double *block = NULL, *z = NULL, *transposed = NULL;
-    KI_CHECK(ki_blas_prepare(n_stripes_of(rows.n < BLOCK ? rows.n : BLOCK), err));
-    KI_CHECK(kith_array_init(KITH_F32, 2, (int64_t[]){rows.n, m}, &projected, err));
+    KI_CHECK(ki_blas_prepare(n_stripes_of(rows->n < BLOCK ? rows->n : BLOCK), err));
     KI_CHECK(ki_alloc_or(&block, BLOCK * (size_t)dim, sizeof *block, "centred rows", err));
     KI_CHECK(ki_alloc_or(&z, BLOCK * (size_t)m, sizeof *z, "projected rows", err));
     KI_CHECK(ki_alloc_or(&transposed, (size_t)dim * (size_t)m, sizeof *transposed, "components", err));
     for (int64_t j = 0; j < m; j++) {
-        const double by = pca->whiten ? whitening(pca, j) : 1;
-        for (int64_t k = 0; k < dim; k++)
-            transposed[k * m + j] = by * ((const double *)pca->components.data)[j * dim + k];
+        for (int64_t k = 0; k < dim; k++) transposed[k * m + j] = by[j * dim + k];
     }
-    for (int64_t i = 0; i < rows.n; i += BLOCK) {
-        const int64_t n = block_rows(&rows, i);
-        load_block(&rows, pca->mean.data, i, n, block);
+    for (int64_t i = 0; i < rows->n; i += BLOCK) {
+        const int64_t n = block_rows(rows, i);
+        load_block(rows, mean, i, n, block);
         multiply(&(product){false, n, m, dim, block, transposed, dim, m, m, 0, z});
-        float *to = (float *)projected.data + i * m;
-        for (int64_t k = 0; k < n * m; k++) to[k] = (float)z[k];
+        for (int64_t k = 0; k < n * m; k++) to[i * m + k] = (float)z[k];
     }
-    *ret_projected = projected;
-    projected = (kith_array){0};
 done:
-    kith_array_release(&projected);
     ki_free(block);
     ki_free(z);
     ki_free(transposed);
     return status;
+}
+
+kith_status ki_pca_apply(const kith_pca *pca, const ki_rows *rows, const ki_knn_device *device,
+                         kith_array *ret_projected, kith_error *err) {
+    kith_status status;
+    const int64_t m = pca->components.dim[0], dim = pca->components.dim[1];
+    if (rows->dim != dim)
+        return ki_fail(err, KITH_ESHAPE, "rows have %lld values; the components were fitted to %lld",
+                       (long long)rows->dim, (long long)dim);
+    kith_array projected = {0};
+    double *by = NULL;
+    KI_CHECK(kith_array_init(KITH_F32, 2, (int64_t[]){rows->n, m}, &projected, err));
+    KI_CHECK(ki_alloc_or(&by, (size_t)m * (size_t)dim, sizeof *by, "components", err));
+    for (int64_t j = 0; j < m; j++) {
+        const double factor = pca->whiten ? whitening(pca, j) : 1;
+        for (int64_t k = 0; k < dim; k++)
+            by[j * dim + k] = factor * ((const double *)pca->components.data)[j * dim + k];
+    }
+    status = KITH_ENOMEM;
+    if (has_device(device, rows))
+        status = device->type->project(device->backend, rows, pca->mean.data, by, m, projected.data, err);
+    if (status == KITH_ENOMEM) status = project(rows, pca->mean.data, by, m, projected.data, err);
+    if (status != KITH_OK) goto done;
+    *ret_projected = projected;
+    projected = (kith_array){0};
+done:
+    kith_array_release(&projected);
+    ki_free(by);
+    return status;
+}
+
+kith_status kith_pca_fit(const kith_array *array, const kith_pca_options *options, kith_pca *ret_pca,
+                         kith_error *err) {
+    ki_rows rows;
+    KI_TRY(ki_rows_init(array, "rows", &rows, err));
+    return ki_pca_fit(&rows, NULL, options, ret_pca, err);
+}
+
+kith_status kith_pca_apply(const kith_pca *pca, const kith_array *array, kith_array *ret_projected,
+                           kith_error *err) {
+    ki_rows rows;
+    KI_TRY(ki_rows_init(array, "rows", &rows, err));
+    return ki_pca_apply(pca, &rows, NULL, ret_projected, err);
 }
 
 void kith_pca_release(kith_pca *pca) {

@@ -61,7 +61,7 @@ kith_status ki_rows_init(const kith_array *array, const char *what, ki_rows *ret
     if (!array || array->n_dims != 2)
         return ki_fail(err, KITH_ESHAPE, "%s has %d dimensions; wanted 2: [rows, dim]", what,
                        array ? array->n_dims : 0);
-    ki_rows rows = {array->dtype, array->dim[0], array->dim[1], array->data};
+    ki_rows rows = {array->dtype, array->dim[0], array->dim[1], array->data, NULL};
     if (rows.dtype != KITH_F32 && rows.dtype != KITH_F64 && rows.dtype != KITH_F16 && rows.dtype != KITH_BF16)
         return ki_fail(err, KITH_EINVAL, "%s is of type %s; wanted a float type", what,
                        kith_dtype_name(rows.dtype));

@@ -11,6 +11,7 @@ typedef struct ki_rows {
     kith_dtype dtype;
     int64_t n, dim;
     const void *data;
+    const float *there; /* float32: the same rows in the memory of a device, for who works there; else NULL */
 } ki_rows;
 
 /* Check shape (two dimensions, dim >= 1, n below 2^31), type and that every value is finite and no

@@ -25,7 +25,7 @@ static ki_key pivot_of(const ki_key *keys, int64_t n) {
 
 enum { SMALL = 32 };
 
-void ki_select(const ki_knn_kernel *kernel, ki_key *keys, int64_t n, int64_t k, ki_key *scratch) {
+void ki_keys_select(const ki_knn_kernel *kernel, ki_key *keys, int64_t n, int64_t k, ki_key *scratch) {
     while (n > SMALL) {
         if (k <= 0 || k >= n) return;
         const int64_t n_above = kernel->partition(keys, n, pivot_of(keys, n), scratch);
@@ -50,7 +50,7 @@ void ki_keys_sort(const ki_knn_kernel *kernel, ki_key *keys, int64_t n, ki_key *
     while (n > SMALL) {
         const int64_t n_above = kernel->partition(keys, n, pivot_of(keys, n), scratch);
         if (n_above == 0) {
-            ki_select(kernel, keys, n, 1, scratch);
+            ki_keys_select(kernel, keys, n, 1, scratch);
             keys++, n--;
             continue;
         }

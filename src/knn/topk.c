@@ -57,7 +57,7 @@ static __attribute__((noinline)) void merge(ki_topk *t, int64_t i, int slot) {
     const size_t stride = (size_t)t->k * sizeof(ki_key);
     int64_t n = gather(t, i, keys);
     if (n > t->k) {
-        ki_select(t->kernel, keys, n, t->k, keys + n);
+        ki_keys_select(t->kernel, keys, n, t->k, keys + n);
         n = t->k;
     }
     if (n == t->k) {
@@ -106,7 +106,7 @@ const ki_key *ki_topk_finish(ki_topk *t, int64_t i, int slot, int64_t *ret_n) {
     ki_key *keys = slot_scratch(t, slot);
     int64_t n = gather(t, i, keys);
     if (n > t->k) {
-        ki_select(t->kernel, keys, n, t->k, keys + n);
+        ki_keys_select(t->kernel, keys, n, t->k, keys + n);
         n = t->k;
     }
     ki_keys_sort(t->kernel, keys, n, keys + n);

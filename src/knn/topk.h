@@ -54,7 +54,7 @@ void ki_topk_consume(void *context, const ki_stripe *stripe);
 const ki_key *ki_topk_finish(ki_topk *topk, int64_t i, int slot, int64_t *ret_n);
 
 /* Move the k largest of keys[n] to the front, in any order; k <= n. scratch [n]. */
-void ki_select(const ki_knn_kernel *kernel, ki_key *keys, int64_t n, int64_t k, ki_key *scratch);
+void ki_keys_select(const ki_knn_kernel *kernel, ki_key *keys, int64_t n, int64_t k, ki_key *scratch);
 /* Largest first. */
 void ki_keys_sort(const ki_knn_kernel *kernel, ki_key *keys, int64_t n, ki_key *scratch);
 

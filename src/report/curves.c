@@ -119,9 +119,9 @@ static int put_seen(ki_report *r, const char *key, const char *title) {
         snprintf(name, sizeof name, "eval/%s/%s", splits[i][0], key);
         const ki_series *s = ki_log_series(&r->detail->log, name);
         if (!s) continue;
-        snprintf(path, sizeof path, "%s.n_classes", splits[i][0]);
+        snprintf(path, sizeof path, "%s.classes", splits[i][0]);
         bool has_size = ki_document_real(r->detail->result, path, &n_classes);
-        snprintf(path, sizeof path, "%s.n_images", splits[i][0]);
+        snprintf(path, sizeof path, "%s.queries", splits[i][0]);
         has_size = ki_document_real(r->detail->result, path, &n_images) && has_size;
         const char *which = i == 1 ? "training" : splits[i][0];
         if (has_size)

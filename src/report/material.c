@@ -13,6 +13,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "io/yaml.h"
+#include "judge/card.h"
 
 enum { LONGEST_PATH = 4096 };
 static const size_t MOST_RECIPE = (size_t)1 << 20, MOST_PATHS = (size_t)1 << 30;
@@ -20,19 +21,8 @@ static const size_t MOST_RECIPE = (size_t)1 << 20, MOST_PATHS = (size_t)1 << 30;
 static const char *const part_file[KI_N_PARTS] = {"log.jsonl",   "result.json", "run.json",
                                                   "recipe.yaml", "test",        "pairs.json"};
 
-const ki_value *ki_document_at(const ki_value *v, const char *path) {
-    char key[64];
-    while (v && *path) {
-        const size_t n = strcspn(path, ".");
-        if (n >= sizeof key) return NULL;
-        memcpy(key, path, n);
-        key[n] = '\0';
-        int64_t i;
-        v = v->kind == KI_VALUE_LIST ? (ki_parse_int64(key, &i) && i >= 0 ? ki_value_at(v, (size_t)i) : NULL)
-                                     : ki_value_get(v, key);
-        path += n + (path[n] == '.');
-    }
-    return v;
+const ki_value *ki_document_at(const ki_value *document, const char *path) {
+    return ki_card_find(document, path);
 }
 
 const char *ki_document_text(const ki_value *document, const char *path) {

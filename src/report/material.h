@@ -44,7 +44,8 @@ typedef struct ki_material {
 kith_status ki_material_read(const char *folder, bool is_whole, ki_material *ret_run, kith_error *err);
 void ki_material_release(ki_material *run); /* fine on a zeroed struct */
 
-/* A scalar of a document by path, as in "test.recall.1": its text or NULL; as a finite number. */
+/* A scalar of a document by path, as in "test.recall.1": its text or NULL; as a finite number. Names that
+ * result cards of 0.1 had stand for today's (judge/card.h). */
 const char *ki_document_text(const ki_value *document, const char *path);
 bool ki_document_real(const ki_value *document, const char *path, double *ret);
 const ki_value *ki_document_at(const ki_value *document, const char *path);

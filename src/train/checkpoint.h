@@ -5,7 +5,7 @@
 #ifndef KI_CHECKPOINT_H
 #define KI_CHECKPOINT_H
 
-#include "train/judge.h"
+#include "judge/judge.h"
 #include "train/learner.h"
 
 /* Where a run stands. */

@@ -1,27 +1,39 @@
 /* Judging between steps, and the choice of the best model. */
-#include <string.h>
-
 #include "core/clock.h"
 #include "net/weights.h"
 #include "train/run.h"
 
-kith_status ki_train_judge(ki_train_state *run, const ki_items *items, const char *split,
-                           ki_scores *ret_scores, ki_embedded *ret_embedded, kith_error *err) {
+static int asked_to_stop(void *run, int64_t n_done, int64_t n_all) {
+    (void)n_done, (void)n_all;
+    return ki_train_asked_to_stop(run);
+}
+
+kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
+                           const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err) {
+    const ki_embed_request request = {.set = run->set,
+                                      .items = items,
+                                      .n = n,
+                                      .tap = tap,
+                                      .describer = describer,
+                                      .most_bad = run->recipe->most_bad,
+                                      .progress = asked_to_stop,
+                                      .user = run};
+    return ki_embedder_items(run->embedder, &request, ret_vectors, err);
+}
+
+static kith_status judge(ki_train_state *run, const ki_items *items, const char *split, ki_scores *ret_scores,
+                         kith_error *err) {
     kith_status status;
-    ki_embedded e = {0};
+    ki_vectors v = {0};
+    const ki_recipe *r = run->recipe;
     const double began = ki_seconds_now();
-    KI_CHECK(ki_judge_embed(run->judge, items->item, items->n, "embedding", &e, err));
-    KI_CHECK(ki_judge_score(run->judge, &e, ret_scores, NULL, err));
+    KI_CHECK(ki_train_embed(run, items->item, items->n, "embedding", NULL, &v, err));
+    KI_CHECK(ki_judge_scores(&v, r->k, r->n_k, ret_scores, NULL, err));
     ret_scores->step = run->at.step;
     ret_scores->seconds = ki_seconds_now() - began;
-    KI_CHECK(ki_record_add_eval(run->record, run->at.step, split, run->recipe->n_k, run->recipe->k,
-                                ret_scores, err));
-    if (ret_embedded) {
-        *ret_embedded = e;
-        e = (ki_embedded){0};
-    }
+    KI_CHECK(ki_record_add_eval(run->record, run->at.step, split, r->n_k, r->k, ret_scores, err));
 done:
-    ki_embedded_release(&e);
+    ki_vectors_release(&v);
     return status;
 }
 
@@ -63,11 +75,11 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
     bool is_best = false;
     const bool on_test = run->selection == KI_SELECT_TEST;
     if (run->seen.n > 0) {
-        KI_CHECK(ki_train_judge(run, &run->seen, "seen", &at->last_seen, NULL, err));
+        KI_CHECK(judge(run, &run->seen, "seen", &at->last_seen, err));
         tell(run, "seen", &at->last_seen, false);
     }
     if (run->test.n > 0 && (on_test || eval->watch_test || (at->step == 0 && eval->untrained))) {
-        KI_CHECK(ki_train_judge(run, &run->test, "test", &test, NULL, err));
+        KI_CHECK(judge(run, &run->test, "test", &test, err));
         if (eval->watch_test && (!at->best_test.is_there || test.recall[0] > at->best_test.recall[0]))
             at->best_test = test;
         if (at->step == 0) at->untrained = test;
@@ -75,7 +87,7 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
         tell(run, "test", &test, on_test && is_best);
     }
     if (run->validation.n > 0) {
-        KI_CHECK(ki_train_judge(run, &run->validation, "validation", &at->last_validation, NULL, err));
+        KI_CHECK(judge(run, &run->validation, "validation", &at->last_validation, err));
         if (at->step == 0) at->untrained_validation = at->last_validation;
         if (run->selection == KI_SELECT_VALIDATION)
             KI_CHECK(choose(run, &at->last_validation, &is_best, err));

@@ -20,7 +20,7 @@ static kith_status take_best(ki_train_state *run, kith_error *err) {
     return status;
 }
 
-static kith_status write_paths(const ki_train_state *run, const ki_embedded *e, kith_error *err) {
+static kith_status write_paths(const ki_train_state *run, const ki_vectors *e, kith_error *err) {
     kith_status status;
     ki_atomic_file file = {0};
     ki_path path;
@@ -37,9 +37,12 @@ done:
     return status;
 }
 
-static kith_status write_test(const ki_train_state *run, const ki_embedded *e, kith_error *err) {
+static kith_status write_test(const ki_train_state *run, ki_vectors *e, kith_error *err) {
     ki_path path;
-    const kith_array x = {KITH_F32, 2, {e->n, e->dim}, e->x}, labels = {KITH_I64, 1, {e->n}, e->label};
+    const float *rows = NULL;
+    KI_TRY(ki_vectors_host(e, &rows, err));
+    const kith_array x = {KITH_F32, 2, {e->n, e->dim}, (void *)(uintptr_t)rows},
+                     labels = {KITH_I64, 1, {e->n}, e->label};
     KI_TRY(ki_folder_at(&run->folder, &path, err, "test"));
     KI_TRY(ki_make_folders(path.s, err));
     KI_TRY(ki_folder_at(&run->folder, &path, err, "test/embedding.npy"));
@@ -54,7 +57,7 @@ static kith_status add_all_orders(ki_train_state *run, ki_train_result *result, 
     kith_error why = {0};
     const kith_status status = ki_train_all_orders(run, result, &why);
     if (status == KITH_OK) return KITH_OK;
-    result->all_orders = result->white_orders = (ki_scores){0};
+    result->orders = (ki_orders){0};
     if (status != KITH_ECANCELED)
         return ki_train_say(run, KITH_TRAIN_WARNING, err, "there are no figures for all orders: %s",
                             why.message);
@@ -65,7 +68,7 @@ static kith_status add_all_orders(ki_train_state *run, ki_train_result *result, 
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err) {
     kith_status status;
     ki_path path;
-    ki_embedded test = {0};
+    ki_vectors test = {0};
     kith_intervals intervals;
     const bool has_chosen = run->selection != KI_SELECT_LAST;
     ki_train_result result = {.selection = run->selection,
@@ -82,8 +85,8 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
     KI_CHECK(ki_folder_at(&run->folder, &path, err, "model.safetensors"));
     KI_CHECK(ki_weights_save(&run->net, run->params, path.s, err));
     if (run->test.n > 0) {
-        KI_CHECK(ki_judge_embed(run->judge, run->test.item, run->test.n, "embedding", &test, err));
-        KI_CHECK(ki_judge_score(run->judge, &test, &result.test, &intervals, err));
+        KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, "embedding", NULL, &test, err));
+        KI_CHECK(ki_judge_scores(&test, run->recipe->k, run->recipe->n_k, &result.test, &intervals, err));
         result.test.step = result.step;
         /* Where the test classes are watched, the log has had this step's line. */
         if (!run->recipe->eval.watch_test)
@@ -102,6 +105,6 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
     KI_CHECK(ki_train_write_result(run, &result, test.n ? &intervals : NULL, err));
     *ret_result = result;
 done:
-    ki_embedded_release(&test);
+    ki_vectors_release(&test);
     return status;
 }

@@ -1,7 +1,7 @@
 /* Which way a learner takes, and what both ways check. */
 #include "train/learner.h"
+#include "embed/feed.h"
 #include "objective/engine.h"
-#include "train/feed.h"
 
 const char *ki_learner_group_name(ki_learner_group group) {
     static const char *const names[KI_N_GROUPS] = {"backbone", "embedding", "objective"};

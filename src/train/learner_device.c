@@ -13,18 +13,18 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/recording.h"
+#include "embed/feed.h"
 #include "nn/plan.h"
-#include "train/feed.h"
 #include "train/learner.h"
 #include "train/taps.h"
 
-/* Steps done kernel by kernel before one is recorded: libraries load and choose what they run. */
-enum { WARM_UPS = 2, MOST_TERMS = 64 };
+enum { MOST_TERMS = 64 };
 
 /* The numbers of a batch: micro-batches so far, which name dropout's random numbers, and the step. */
 enum { FORWARD, STEP };
 
-/* What is recorded, and how often it has run. */
+/* What is recorded. */
 typedef enum work { WORK_BATCH, WORK_UPDATE, N_WORKS } work;
 
 typedef struct device {
@@ -41,8 +41,7 @@ typedef struct device {
     ki_real *stopped; /* device [batch, dim]; NULL: no term stops at the embedding */
     ki_mark *summed;  /* `sums` is that of the last update */
     double *sums;     /* pinned: squares of gradients by run of the optimizer */
-    void *recorded[N_WORKS];
-    int n_runs[N_WORKS];
+    ki_recording recording[N_WORKS];
     bool values_due; /* the engine has values of a micro-batch that nobody has read */
 
     ki_learner_copies copies;
@@ -69,9 +68,7 @@ static void device_free(ki_learner *learner) {
     const ki_backend_type *type = backend->type;
     kith_error ignored;
     (void)type->sync(backend, &ignored);
-    for (int i = 0; i < N_WORKS; i++) {
-        if (d->recorded[i]) type->capture_free(backend, d->recorded[i]);
-    }
+    for (int i = 0; i < N_WORKS; i++) ki_recording_release(&d->recording[i], backend);
     if (d->engine_type) d->engine_type->close(d->engine);
     ki_optim_free(d->optim);
     ki_plan_free(d->plan);
@@ -159,6 +156,7 @@ static kith_status device_make(const ki_learner_settings *settings, ki_learner *
     d->base.settings.optim = NULL;
     d->queues = settings->backend->type->queues;
     d->engine_type = ki_engine_of(settings->backend);
+    for (int i = 0; i < N_WORKS; i++) d->recording[i].is_off = settings->one_by_one;
     if (!d->queues || !d->engine_type) {
         status = ki_fail(err, KITH_EINTERNAL, "backend %s cannot keep a step on the device",
                          settings->backend->type->name);
@@ -184,7 +182,8 @@ done:
 
 /* ---- a step ---- */
 
-static kith_status queue_batch(device *d, kith_error *err) {
+static kith_status queue_batch(void *user, kith_error *err) {
+    device *d = user;
     const ki_learner_settings *s = &d->base.settings;
     ki_backend *backend = s->backend;
     KI_TRY(ki_plan_forward(d->plan, err));
@@ -199,7 +198,8 @@ static kith_status queue_batch(device *d, kith_error *err) {
 }
 
 /* Gradients are left at zero, ready to be added to. */
-static kith_status queue_update(device *d, kith_error *err) {
+static kith_status queue_update(void *user, kith_error *err) {
+    device *d = user;
     const ki_learner_settings *s = &d->base.settings;
     KI_TRY(ki_optim_launch(d->optim, err));
     const double n = (double)ki_params_trained_n(s->params) * sizeof(ki_real);
@@ -210,36 +210,12 @@ static kith_status queue_update(device *d, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status queue(device *d, work what, kith_error *err) {
-    return what == WORK_BATCH ? queue_batch(d, err) : queue_update(d, err);
-}
-
-static kith_status record(device *d, work what, kith_error *err) {
-    ki_backend *backend = d->base.settings.backend;
-    const ki_backend_type *type = backend->type;
-    ki_params_touch(d->base.settings.params); /* the kernels' copies of weights are refreshed every time */
-    KI_TRY(type->capture_begin(backend, err));
-    const kith_status status = queue(d, what, err);
-    kith_error second;
-    void *recorded = NULL;
-    const kith_status ended = type->capture_end(backend, &recorded, status == KITH_OK ? err : &second);
-    if (status == KITH_OK && ended == KITH_OK) {
-        d->recorded[what] = recorded;
-        return KITH_OK;
-    }
-    if (ended == KITH_OK) type->capture_free(backend, recorded);
-    return status == KITH_OK ? ended : status;
-}
-
 static kith_status run(device *d, work what, kith_error *err) {
+    static const ki_recording_fn queue[N_WORKS] = {[WORK_BATCH] = queue_batch, [WORK_UPDATE] = queue_update};
     ki_backend *backend = d->base.settings.backend;
-    const bool records = backend->type->capture_begin && !d->base.settings.one_by_one && !backend->probe;
-    if (records && d->n_runs[what] >= WARM_UPS) {
-        if (!d->recorded[what]) KI_TRY(record(d, what, err));
-        return backend->type->capture_launch(backend, d->recorded[what], err);
-    }
-    d->n_runs[what]++;
-    return queue(d, what, err);
+    /* The recording refreshes the kernels' copies of weights every time. */
+    if (ki_recording_is_due(&d->recording[what], backend)) ki_params_touch(d->base.settings.params);
+    return ki_recording_run(&d->recording[what], backend, queue[what], d, err);
 }
 
 /* Add the values of the micro-batch before, which the device has long finished or is about to. */

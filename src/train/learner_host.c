@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "embed/feed.h"
 #include "nn/plan.h"
-#include "train/feed.h"
 #include "train/learner.h"
 #include "train/taps.h"
 

@@ -69,7 +69,8 @@ kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err) {
     ki_objective *objective = NULL;
     ki_sampler *sampler = NULL;
     ki_sampler_batch items;
-    ki_embedded e = {0};
+    ki_vectors e = {0};
+    const float *x = NULL;
     int32_t *label = NULL;
     ki_real *weight = NULL;
     int64_t n = 0;
@@ -77,19 +78,20 @@ kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err) {
     KI_CHECK(loss_alone(run, &arena, &objective, err));
     KI_CHECK(ki_train_make_sampler(run, &sampler, err));
     KI_CHECK(ki_sampler_next(sampler, &items, err));
-    KI_CHECK(ki_judge_embed(run->judge, items.item, items.n, "embedding", &e, err));
+    KI_CHECK(ki_train_embed(run, items.item, items.n, "embedding", NULL, &e, err));
+    KI_CHECK(ki_vectors_host(&e, &x, err));
     KI_CHECK(ki_alloc_or(&label, (size_t)e.n, sizeof *label, "labels", err));
     for (int64_t i = 0; i < e.n; i++) label[i] = run->class_of[e.label[i]];
     const ki_batch batch = {.m = e.n,
                             .label = label,
-                            .tap[KI_TAP_EMBEDDING] = {.data = e.x, .rows = e.n, .cols = e.dim},
+                            .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = e.n, .cols = e.dim},
                             .step = (uint64_t)run->at.step};
     KI_CHECK(ki_objective_weights(objective, &batch, &weight, NULL, &n, err));
     count_weights(&run->weights, weight, label, e.n, n, ki_objective_centers(objective));
 done:
     ki_free(weight);
     ki_free(label);
-    ki_embedded_release(&e);
+    ki_vectors_release(&e);
     ki_sampler_free(sampler);
     ki_objective_free(objective);
     ki_arena_release(&arena);
@@ -109,7 +111,7 @@ static double cosine_distance(const float *a, const float *b, int64_t dim) {
 }
 
 /* Random pairs of either kind: a random row, then a random one of its class or of another. */
-static void count_distances(ki_pair_histogram *h, const ki_embedded *e, uint64_t seed) {
+static void count_distances(ki_pair_histogram *h, const ki_vectors *e, const float *x, uint64_t seed) {
     *h = (ki_pair_histogram){.is_there = true, .low = 0, .high = 2};
     ki_rng rng = ki_rng_at(seed, KI_RNG_BOOTSTRAP, 0x9a145, 0);
     const uint32_t n = (uint32_t)e->n;
@@ -117,7 +119,7 @@ static void count_distances(ki_pair_histogram *h, const ki_embedded *e, uint64_t
     for (int64_t t = 0; t < n_tries; t++) {
         const uint32_t i = ki_rng_below(&rng, n), j = ki_rng_below(&rng, n);
         if (e->label[i] != e->label[j])
-            count_in(h, false, cosine_distance(e->x + i * e->dim, e->x + j * e->dim, e->dim));
+            count_in(h, false, cosine_distance(x + i * e->dim, x + j * e->dim, e->dim));
     }
     /* Items of a class stand together in every layout; where they do not, fewer pairs are found. */
     for (int64_t t = 0; t < n_tries; t++) {
@@ -126,7 +128,7 @@ static void count_distances(ki_pair_histogram *h, const ki_embedded *e, uint64_t
         while (first > 0 && e->label[first - 1] == e->label[i]) first--;
         while (last + 1 < n && e->label[last + 1] == e->label[i]) last++;
         const uint32_t j = first + ki_rng_below(&rng, last - first + 1);
-        if (i != j) count_in(h, true, cosine_distance(e->x + i * e->dim, e->x + j * e->dim, e->dim));
+        if (i != j) count_in(h, true, cosine_distance(x + i * e->dim, x + j * e->dim, e->dim));
     }
 }
 
@@ -153,13 +155,17 @@ static void put_histogram(kith_json *json, const char *key, const ki_pair_histog
     kith_json_object_end(json);
 }
 
-kith_status ki_train_write_pairs(ki_train_state *run, const ki_embedded *test, kith_error *err) {
+kith_status ki_train_write_pairs(ki_train_state *run, ki_vectors *test, kith_error *err) {
     kith_status status;
     kith_json *json = NULL;
     const char *text = NULL;
     ki_path path;
     ki_pair_histogram distance = {0};
-    if (test) count_distances(&distance, test, (uint64_t)run->recipe->seed);
+    const float *x = NULL;
+    if (test) {
+        KI_CHECK(ki_vectors_host(test, &x, err));
+        count_distances(&distance, test, x, (uint64_t)run->recipe->seed);
+    }
     KI_CHECK(kith_json_new(&json, err));
     kith_json_object_begin(json);
     put_histogram(json, "distance", &distance);

@@ -3,7 +3,7 @@
 #ifndef KI_RECORD_H
 #define KI_RECORD_H
 
-#include "train/judge.h"
+#include "judge/judge.h"
 #include "train/learner.h"
 
 typedef struct ki_record ki_record;

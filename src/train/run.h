@@ -2,6 +2,8 @@
 #ifndef KI_TRAIN_RUN_H
 #define KI_TRAIN_RUN_H
 
+#include "embed/embedder.h"
+#include "judge/orders.h"
 #include "kith/train.h"
 #include "train/checkpoint.h"
 #include "train/folder.h"
@@ -27,16 +29,7 @@ typedef struct ki_train_result {
     ki_scores test, untrained, validation, seen;
     ki_scores best_on_test; /* where the test classes were watched */
     ki_clustered clustered; /* of the test classes */
-    /* The test classes by all that a term has for test time (HORDE's orders), after a PCA. */
-    ki_scores all_orders;
-    kith_intervals all_orders_intervals;
-    ki_clustered all_orders_clustered;
-    ki_scores white_orders;    /* the same with a whitening PCA; written, not read back */
-    int64_t all_orders_dim[2]; /* before and after the PCA */
-    /* R@1 by each order alone, from the embedding, order 1, and by all of them without the PCA; written, not read
-     * back. */
-    double order_recall[1 + KI_MOST_DESCRIPTORS], side_by_side_recall;
-    int64_t n_orders;
+    ki_orders orders; /* of the test classes by all that a term has for test time; read back: scores alone */
     double seconds, wall_seconds, images_per_second;
 } ki_train_result;
 
@@ -91,7 +84,7 @@ typedef struct ki_train_state {
     ki_params *params;
     ki_objective *objective;
     ki_learner *learner;
-    ki_judge *judge;
+    ki_embedder *embedder;
     kith_transform train_transform, test_transform;
     ki_loader *loader;
     ki_record *record;
@@ -159,8 +152,10 @@ kith_status ki_train_loop(ki_train_state *run, kith_error *err);
 
 /* evaluate.c: judge the splits that are due at this step, and remember the best. */
 kith_status ki_train_evaluate(ki_train_state *run, kith_error *err);
-kith_status ki_train_judge(ki_train_state *run, const ki_items *items, const char *split,
-                           ki_scores *ret_scores, ki_embedded *ret_embedded, kith_error *err);
+/* What lies at a tap, or what the describer makes (NULL: the tap), for the images of a list that can be read. A stop
+ * that was asked for is KITH_ECANCELED. */
+kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
+                           const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err);
 
 /* numeric.c: the error line when the loss of step `step` (from 0) is no number. */
 kith_status ki_train_fail_numeric(ki_train_state *run, int64_t step, const char *what, kith_error *err);
@@ -174,7 +169,7 @@ kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval
 
 /* finish.c: the chosen model, test classes, result card. */
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err);
-/* all_orders.c: fills the result's all_orders, where the objective has such a thing. */
+/* orders.c: fills the result's orders, where the objective has such a thing. */
 kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err);
 /* card.c */
 kith_status ki_train_write_run(const ki_train_state *run, kith_error *err);
@@ -186,6 +181,6 @@ kith_status ki_train_read_result(const char *folder, const ki_recipe *recipe, ki
 /* pairs.c: how the loss weighs the pairs of a training batch under the network as it is (kept for the next),
  * and pairs.json. */
 kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err);
-kith_status ki_train_write_pairs(ki_train_state *run, const ki_embedded *test, kith_error *err);
+kith_status ki_train_write_pairs(ki_train_state *run, ki_vectors *test, kith_error *err);
 
 #endif

@@ -9,8 +9,8 @@
 #include "core/rng.h"
 #include "data/input.h"
 #include "data/section.h"
+#include "embed/preprocess.h"
 #include "net/model_file.h"
-#include "train/feed.h"
 #include "train/run.h"
 
 /* ---- data ---- */
@@ -85,15 +85,6 @@ static kith_status open_data(ki_train_state *run, kith_error *err) {
 
 /* ---- network ---- */
 
-static void take_preprocess(kith_transform *t, const ki_net *net) {
-    t->bgr = net->preprocess.bgr;
-    t->pixel_scale = net->preprocess.scale;
-    for (int64_t c = 0; c < net->c && c < 3; c++) {
-        t->mean[c] = net->preprocess.mean[c];
-        t->std[c] = net->preprocess.std[c];
-    }
-}
-
 static kith_status settings_text(const ki_value *map, char *ret, size_t bytes, kith_error *err) {
     size_t used = 0;
     ret[0] = '\0';
@@ -135,8 +126,8 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
         KI_TRY(ki_model_file_open(&model, run->backend, &run->net, &run->params, err));
     run->train_transform = r->train;
     run->test_transform = r->test;
-    take_preprocess(&run->train_transform, &run->net);
-    take_preprocess(&run->test_transform, &run->net);
+    ki_preprocess_take(&run->net, &run->train_transform);
+    ki_preprocess_take(&run->net, &run->test_transform);
     /* The model's file says how images are made ready for it. */
     ki_resize_text(&r->test, run->net.preprocess.resize, sizeof run->net.preprocess.resize);
     return KITH_OK;
@@ -168,21 +159,15 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                                           .seed = (uint64_t)r->seed,
                                           .optim = &r->optim};
     KI_TRY(ki_learner_new(&settings, &run->learner, err));
-    int64_t judge_batch = r->eval.batch ? r->eval.batch : run->batch;
-    if (!r->eval.batch && judge_batch > 128) judge_batch = 128;
-    const ki_judge_settings judge = {.backend = run->backend,
-                                     .net = &run->net,
-                                     .params = run->params,
-                                     .set = run->set,
-                                     .transform = run->test_transform,
-                                     .batch = judge_batch,
-                                     .n_k = r->n_k,
-                                     .k = r->k,
-                                     .n_workers = (int)r->workers,
-                                     .most_bad = r->most_bad,
-                                     .must_stop = ki_train_asked_to_stop,
-                                     .user = run};
-    KI_TRY(ki_judge_new(&judge, &run->judge, err));
+    int64_t batch = r->eval.batch ? r->eval.batch : run->batch;
+    if (!r->eval.batch && batch > 128) batch = 128;
+    const ki_embedder_settings embedder = {.backend = run->backend,
+                                           .net = &run->net,
+                                           .params = run->params,
+                                           .transform = run->test_transform,
+                                           .batch = batch,
+                                           .n_workers = (int)r->workers};
+    KI_TRY(ki_embedder_new(&embedder, &run->embedder, err));
     KI_TRY(ki_train_recent_make(run, err));
     KI_TRY(ki_alloc_or(&run->label, (size_t)run->batch, sizeof *run->label, "labels", err));
     return ki_alloc_or(&run->embedding, (size_t)run->batch, (size_t)run->net.embedding * sizeof(float),
@@ -192,15 +177,17 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
 /* What the starting network makes of the training images, for terms that begin with it. */
 static kith_status start_from(ki_train_state *run, ki_tap tap, kith_error *err) {
     kith_status status;
-    ki_embedded features = {0};
+    ki_vectors features = {0};
+    const float *x = NULL;
     int32_t *label = NULL;
-    KI_CHECK(ki_judge_embed(run->judge, run->train.item, run->train.n, ki_tap_name(tap), &features, err));
+    KI_CHECK(ki_train_embed(run, run->train.item, run->train.n, ki_tap_name(tap), NULL, &features, err));
+    KI_CHECK(ki_vectors_host(&features, &x, err));
     KI_CHECK(ki_alloc_or(&label, (size_t)features.n, sizeof *label, "labels", err));
     for (int64_t i = 0; i < features.n; i++) label[i] = run->class_of[features.label[i]];
-    const ki_features all = {.x = features.x, .label = label, .n = features.n, .dim = features.dim};
+    const ki_features all = {.x = x, .label = label, .n = features.n, .dim = features.dim};
     KI_CHECK(ki_objective_start(run->objective, tap, &all, err));
 done:
-    ki_embedded_release(&features);
+    ki_vectors_release(&features);
     ki_free(label);
     return status;
 }
@@ -310,7 +297,7 @@ void ki_train_release(ki_train_state *run) {
     ki_checkpoint_release(&run->from);
     ki_loader_free(run->loader);
     ki_record_close(run->record);
-    ki_judge_free(run->judge);
+    ki_embedder_free(run->embedder);
     ki_learner_free(run->learner);
     ki_objective_free(run->objective);
     ki_params_free(run->params);

@@ -43,7 +43,7 @@ static void test_layer_violations_are_named(void **state) {
         {"src/backend/cuda/conv/new.c", "nn/graph.h",
          "src/backend/cuda/conv/new.c:1: backend/cuda may not include nn/graph.h"},
         {"src/cli/new.c", "core/error.h", "src/cli/new.c:1: cli may not include core/error.h"},
-        {"src/eval/new.c", "train/loop.h", "src/eval/new.c:1: eval may not include train/loop.h"},
+        {"src/judge/new.c", "train/loop.h", "src/judge/new.c:1: judge may not include train/loop.h"},
         {"src/core/new.c", "nowhere/x.h", "src/core/new.c:1: core may not include nowhere/x.h"},
         {"include/kith/new.h", "core/error.h",
          "include/kith/new.h:1: a public header may not include core/error.h"},
@@ -71,7 +71,7 @@ static void test_layers_reach_down(void **state) {
     static const struct {
         const char *file, *include;
     } rows[] = {
-        {"src/eval/new.c", "core/error.h"}, /* by way of knn */
+        {"src/judge/new.c", "core/error.h"}, /* by way of knn */
         {"src/backend/cpu/new.c", "backend/cpu/cpu.h"},
         {"src/backend/cuda/conv/new.c", "backend/cuda/gemm/gemm.h"}, /* rooms of one layer */
         {"src/nn/op/new.c", "nn/graph.h"},

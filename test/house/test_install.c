@@ -138,8 +138,8 @@ static void test_the_program_of_the_readme(void **state) {
         run("cd %s && awk '/^```$/ { on = 0 } on; /^```c$/ { on = 1 }' %s/README.md > embed.c && "
             "export PKG_CONFIG_PATH=%s/opt/kith/lib/pkgconfig && "
             "cc -Wall -Wextra -Werror embed.c $(pkg-config --cflags --libs kith) && "
-            "LD_LIBRARY_PATH=%s/opt/kith/lib ./a.out",
-            testing_folder(), KITH_SOURCE_DIR, root, root));
+            "LD_LIBRARY_PATH=%s/opt/kith/lib ./a.out %s/docs/pictures/omniglot-neighbours.png",
+            testing_folder(), KITH_SOURCE_DIR, root, root, KITH_SOURCE_DIR));
     float first = 0, second = 0;
     assert_int_equal(sscanf(output, "%f %f …", &first, &second), 2);
 }

@@ -169,7 +169,7 @@ static void test_start_has_the_probabilities_of_plus_plus(void **state) {
                 if (w[c] > 0 && p_b > 0) wanted[6 - a - b - c] += 0.25 * p_b * w[c] / sum_c;
         }
     }
-    const ki_rows rows = {KITH_F32, 4, 1, x};
+    const ki_rows rows = {KITH_F32, 4, 1, x, NULL};
     ki_kmeans_data data = {.n = 4, .dim = 1, .x = x};
     kith_error err;
     assert_ok(ki_panels_init(&rows, KITH_SQEUCLIDEAN, NULL, &data.panels, &err), &err);

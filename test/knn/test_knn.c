@@ -266,7 +266,7 @@ static void test_selection_and_sorting(void **state) {
             assert_memory_equal(copy, wanted, (size_t)n * sizeof *wanted);
             for (int k = 1; k <= n; k += 1 + n / 9) {
                 memcpy(copy, keys, sizeof keys);
-                ki_select(*kernel, copy, n, k, scratch);
+                ki_keys_select(*kernel, copy, n, k, scratch);
                 qsort(copy, (size_t)k, sizeof *copy, descending);
                 assert_memory_equal(copy, wanted, (size_t)k * sizeof *wanted);
             }

@@ -5,9 +5,10 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
-#include "eval/ranks.h"
+#include "judge/ranks.h"
 #include "kith/eval.h"
 #include "kith/log.h"
+#include "knn/pca.h"
 #include "support/testing.h"
 
 static int has_device(void **state) {
@@ -225,6 +226,108 @@ static void test_ranks_are_the_hosts(void **state) {
     kith_array_release(&rows);
 }
 
+/* Rows that the device has already become those of the panels, to the bit, a part of them too. */
+static void test_rows_that_are_there(void **state) {
+    (void)state;
+    enum { N = 70, DIM = 11, FIRST = 32 };
+    kith_array rows = rows_of(N, DIM, 8);
+    kith_error err;
+    ki_knn_device d;
+    ki_rows copied, there;
+    void *memory = NULL;
+    static float score[2][N * N];
+    memset((float *)rows.data + 5 * DIM, 0, DIM * sizeof(float)); /* a row of zeros */
+    assert_ok(ki_knn_device_open("cuda", 0, &d, &err), &err);
+    const ki_backend_type *type = d.backend->type;
+    const size_t bytes = N * DIM * sizeof(float);
+    assert_ok(type->alloc(d.backend, bytes, &memory, &err), &err);
+    assert_ok(type->upload(d.backend, memory, rows.data, bytes, &err), &err);
+    assert_ok(ki_rows_init(&rows, "rows", &copied, &err), &err);
+    there = copied;
+    there.there = memory;
+    for (int metric = 0; metric < 3; metric++) {
+        for (int part = 0; part < 2; part++) {
+            for (int w = 0; w < 2; w++) {
+                ki_panels p;
+                ki_device_rows *loaded = NULL;
+                assert_ok(ki_panels_init(w ? &there : &copied, (kith_metric)metric, NULL, &p, &err), &err);
+                assert_int_equal(p.data == NULL, w);
+                const ki_panels view = ki_panels_view(&p, FIRST, N - FIRST);
+                assert_ok(d.type->load(d.backend, part ? &view : &p, (ki_device_tile){0}, &loaded, &err),
+                          &err);
+                assert_ok(d.type->scores(d.backend, loaded, loaded, score[w], &err), &err);
+                d.type->unload(d.backend, loaded);
+                ki_panels_release(&p);
+            }
+            const size_t n = part ? N - FIRST : N;
+            assert_memory_equal(score[0], score[1], n * n * sizeof(float));
+        }
+    }
+    type->free(d.backend, memory);
+    ki_knn_device_close(&d);
+    kith_array_release(&rows);
+}
+
+/* Components and projections are the host's up to the rounding of float64 sums, from rows that are copied and from rows
+ * that are there; more rows than one block. */
+static void test_components(void **state) {
+    (void)state;
+    enum { N = 2500, DIM = 12, M = 4 };
+    kith_array rows = rows_of(N, DIM, 9), projected[3];
+    kith_pca pca[3];
+    kith_error err;
+    ki_knn_device d;
+    ki_rows r;
+    void *memory = NULL;
+    const size_t bytes = N * DIM * sizeof(float);
+    const kith_pca_options options = {.n_components = M};
+    for (int64_t i = 0; i < N * DIM; i++) ((float *)rows.data)[i] *= (float)(1 + i % DIM); /* gaps */
+    assert_ok(ki_knn_device_open("cuda", 0, &d, &err), &err);
+    assert_ok(d.backend->type->alloc(d.backend, bytes, &memory, &err), &err);
+    assert_ok(d.backend->type->upload(d.backend, memory, rows.data, bytes, &err), &err);
+    assert_ok(ki_rows_init(&rows, "rows", &r, &err), &err);
+    for (int w = 0; w < 3; w++) {
+        r.there = w == 2 ? memory : NULL;
+        assert_ok(ki_pca_fit(&r, w ? &d : NULL, &options, &pca[w], &err), &err);
+        pca[w].whiten = true;
+        assert_ok(ki_pca_apply(&pca[w], &r, w ? &d : NULL, &projected[w], &err), &err);
+    }
+    const double *host = pca[0].components.data;
+    for (int w = 1; w < 3; w++) {
+        const double *found = pca[w].components.data;
+        for (int i = 0; i < M * DIM; i++) {
+            if (!(fabs(found[i] - host[i]) < 1e-9))
+                fail_msg("way %d: component %d is %.12g; wanted %.12g", w, i, found[i], host[i]);
+        }
+        const double off = testing_relative_l2(projected[w].data, projected[0].data, (int64_t)N * M);
+        if (!(off < 1e-6)) fail_msg("way %d: projections are %g off", w, off);
+    }
+    for (int w = 0; w < 3; w++) {
+        kith_pca_release(&pca[w]);
+        kith_array_release(&projected[w]);
+    }
+    d.backend->type->free(d.backend, memory);
+    ki_knn_device_close(&d);
+    kith_array_release(&rows);
+}
+
+/* The device of a backend that is open: itself, or one beside it that does not round to TF32. */
+static void test_device_beside(void **state) {
+    (void)state;
+    for (int tf32 = 0; tf32 < 2; tf32++) {
+        ki_backend *backend = NULL;
+        ki_knn_device d;
+        kith_error err;
+        assert_ok(ki_backend_open("cuda", &(ki_backend_options){.tf32 = tf32}, &backend, &err), &err);
+        assert_ok(ki_knn_device_beside(backend, &d, &err), &err);
+        assert_non_null(d.type);
+        assert_int_equal(d.backend == backend, !tf32);
+        assert_false(d.backend->options.tf32);
+        ki_knn_device_close(&d);
+        ki_backend_close(backend);
+    }
+}
+
 /* The public way, with queries and gallery apart. */
 static void test_retrieval(void **state) {
     (void)state;
@@ -348,6 +451,9 @@ int main(void) {
         cmocka_unit_test(test_lists_are_the_hosts),
         cmocka_unit_test(test_tiles_and_left_out),
         cmocka_unit_test(test_ranks_are_the_hosts),
+        cmocka_unit_test(test_rows_that_are_there),
+        cmocka_unit_test(test_device_beside),
+        cmocka_unit_test(test_components),
         cmocka_unit_test(test_retrieval),
         cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_refusals),

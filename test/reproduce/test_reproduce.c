@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kith/eval.h"
+#include "kith/card.h"
 #include "train/tiny.h"
 
 static char output[TINY_OUTPUT];
@@ -63,12 +63,12 @@ static int reproduce(const char *out, const char *arguments) {
 static double number(const char *out, const char *name, const char *at) {
     char file[4096];
     kith_error err;
-    kith_result *result = NULL;
+    kith_card *result = NULL;
     double value = NAN;
     snprintf(file, sizeof file, "%s/%s/results/%s.json", testing_folder(), out, name);
-    assert_ok(kith_result_read(file, &result, &err), &err);
-    if (!kith_result_real(result, at, &value)) fail_msg("%s has no %s", file, at);
-    kith_result_free(result);
+    assert_ok(kith_card_read(file, &result, &err), &err);
+    if (!kith_card_real(result, at, &value)) fail_msg("%s has no %s", file, at);
+    kith_card_free(result);
     return value;
 }
 

@@ -6,8 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
-#include "train/describer.h"
-#include "train/embedder.h"
+#include "train/describe.h"
 
 enum { WHOLE = 20, MOST_IMAGES = 24, WIDTH = 8 };
 
@@ -250,74 +249,91 @@ static void test_refusals(void **state) {
     release(s);
 }
 
-/* Embeddings on the device, in batches that are not full, are the host's. */
-static void test_embedder(void **state) {
+/* Embeddings on the device, in batches that are not full, are the host's, whether they stay or come back at once. */
+static void test_forward(void **state) {
     (void)state;
     enum { BATCH = 5 };
     kith_error err;
     setup *host = make("cpu", "{loss: binomial}", "{steps: 1}", 8, false);
     setup *device = make("cuda", "{loss: binomial}", "{steps: 1}", 8, false);
-    setup *both[] = {host, device};
-    float rows[2][MOST_IMAGES * DIM];
-    for (int w = 0; w < 2; w++) {
-        setup *s = both[w];
-        ki_embedder *embedder = NULL;
+    setup *stays = make("cuda", "{loss: binomial}", "{steps: 1}", 8, false);
+    setup *all[] = {host, device, stays};
+    float rows[3][MOST_IMAGES * DIM];
+    for (int w = 0; w < 3; w++) {
+        setup *s = all[w];
+        ki_forward *forward = NULL;
         const kith_transform t = transform_of();
-        const ki_embedder_settings settings = {.backend = s->backend,
-                                               .net = &s->net,
-                                               .params = s->params,
-                                               .tap = "embedding",
-                                               .batch = BATCH,
-                                               .format = format_of(s),
-                                               .transform = &t};
-        assert_ok(ki_embedder_new(&settings, &embedder, &err), &err);
-        assert_int_equal(ki_embedder_dim(embedder), DIM);
+        const ki_forward_settings settings = {.backend = s->backend,
+                                              .net = &s->net,
+                                              .params = s->params,
+                                              .tap = "embedding",
+                                              .batch = BATCH,
+                                              .format = format_of(s),
+                                              .transform = &t};
+        assert_ok(ki_forward_new(&settings, &forward, &err), &err);
+        assert_int_equal(ki_forward_dim(forward), DIM);
+        assert_int_equal(ki_forward_can_stay(forward), w > 0);
         for (int round = 0; round < 2; round++) { /* the second with other parameters */
-            memset(rows[w], 0, sizeof rows[w]);
+            ki_vectors v = {0};
+            const float *found = NULL;
+            assert_ok(ki_vectors_init(s->backend, w == 2, MOST_IMAGES, DIM, &v, &err), &err);
             for (int at = 0; at < MOST_IMAGES; at += BATCH) {
                 const int n = MOST_IMAGES - at < BATCH ? MOST_IMAGES - at : BATCH;
-                ki_embedder_batch batch = {.n = n};
+                ki_forward_batch batch = {.n = n};
                 batch.data = show(s, at, n, &batch.window);
-                assert_ok(ki_embedder_add(embedder, &batch, rows[w] + at * DIM, &err), &err);
+                assert_ok(ki_forward_add(forward, &batch, &v, &err), &err);
                 if (s->pinned) memset(s->pinned, 0x55, sizeof pixels);
             }
-            assert_ok(ki_embedder_finish(embedder, &err), &err);
+            assert_ok(ki_forward_finish(forward, &err), &err);
+            const ki_forward_batch more = {.n = 1, .data = s->pinned ? s->pinned : (void *)rows};
+            assert_int_equal(ki_forward_add(forward, &more, &v, &err), KITH_EINTERNAL); /* no room */
+            assert_int_equal(v.n, MOST_IMAGES);
+            assert_ok(ki_vectors_host(&v, &found, &err), &err);
+            memcpy(rows[w], found, sizeof rows[w]);
+            ki_vectors_release(&v);
             if (round == 0) {
                 add(s, 0, 8, 0);
                 update(s, 1e-2);
             }
         }
-        ki_embedder_free(embedder);
+        ki_forward_free(forward);
     }
     const double off = testing_relative_l2(rows[1], rows[0], MOST_IMAGES * DIM);
     if (!(off < 1e-3)) fail_msg("embeddings differ by %g", off);
+    assert_memory_equal(rows[1], rows[2], sizeof rows[1]);
     release(host);
     release(device);
+    release(stays);
 }
 
 /* Descriptors of 19 images in batches of 8, the last one not full, of what the learner has come to. */
 static void describe_all(setup *s, int64_t dim, float *rows) {
     enum { N = 19, BATCH = 8 };
     kith_error err;
-    ki_describer *describer = NULL;
+    ki_description *description = NULL;
+    ki_forward *forward = NULL;
+    ki_vectors v = {.dim = dim, .n_room = N, .host = rows};
     const kith_transform t = transform_of();
     assert_ok(ki_learner_pull(s->learner, &err), &err);
     assert_int_equal(ki_objective_describe_dim(s->objective), dim);
-    const ki_describer_settings settings = {.backend = s->backend,
-                                            .net = &s->net,
-                                            .params = s->params,
-                                            .objective = s->objective,
-                                            .batch = BATCH,
-                                            .format = format_of(s),
-                                            .transform = &t};
-    assert_ok(ki_describer_new(&settings, &describer, &err), &err);
+    assert_ok(ki_description_new(s->backend, &s->net, s->params, s->objective, &description, &err), &err);
+    const ki_forward_settings settings = {.backend = s->backend,
+                                          .net = &s->net,
+                                          .params = s->params,
+                                          .describer = ki_description_describer(description),
+                                          .batch = BATCH,
+                                          .format = format_of(s),
+                                          .transform = &t};
+    assert_ok(ki_forward_new(&settings, &forward, &err), &err);
     for (int at = 0; at < N; at += BATCH) {
         const int n = N - at < BATCH ? N - at : BATCH;
-        ki_embedder_batch batch = {.n = n};
+        ki_forward_batch batch = {.n = n};
         batch.data = show(s, at, n, &batch.window);
-        assert_ok(ki_describer_run(describer, &batch, rows + at * dim, &err), &err);
+        assert_ok(ki_forward_add(forward, &batch, &v, &err), &err);
     }
-    ki_describer_free(describer);
+    assert_ok(ki_forward_finish(forward, &err), &err);
+    ki_forward_free(forward);
+    ki_description_free(description);
 }
 
 /* All orders on the device as on the host, after training, with terms that stop at the embedding and read its
@@ -365,23 +381,28 @@ static void test_describer_out_of_memory(void **state) {
         make("cuda", "{loss: binomial, regularizers: [{name: horde, orders: 2, dimension: 8, embedding: 4}]}",
              "{steps: 1}", 4, false);
     const kith_transform t = transform_of();
-    const ki_describer_settings settings = {.backend = s->backend,
-                                            .net = &s->net,
-                                            .params = s->params,
-                                            .objective = s->objective,
-                                            .batch = 4,
-                                            .format = format_of(s),
-                                            .transform = &t};
+    ki_forward_settings settings = {.backend = s->backend,
+                                    .net = &s->net,
+                                    .params = s->params,
+                                    .batch = 4,
+                                    .format = format_of(s),
+                                    .transform = &t};
     kith_status status = KITH_ENOMEM;
     int n = 0;
     for (; status != KITH_OK && n < 3000; n++) {
         kith_error err = {0};
-        ki_describer *describer = NULL;
+        ki_description *description = NULL;
+        ki_forward *forward = NULL;
         ki_alloc_fail_after(n);
-        status = ki_describer_new(&settings, &describer, &err);
+        status = ki_description_new(s->backend, &s->net, s->params, s->objective, &description, &err);
+        if (status == KITH_OK) {
+            settings.describer = ki_description_describer(description);
+            status = ki_forward_new(&settings, &forward, &err);
+        }
         ki_alloc_fail_after(-1);
         if (status != KITH_OK) assert_int_equal(status, KITH_ENOMEM);
-        ki_describer_free(describer);
+        ki_forward_free(forward);
+        ki_description_free(description);
     }
     assert_int_equal(status, KITH_OK);
     assert_true(n > 3);
@@ -398,7 +419,7 @@ int main(void) {
                                        cmocka_unit_test(test_resume),
                                        cmocka_unit_test(test_bad_numbers),
                                        cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_embedder),
+                                       cmocka_unit_test(test_forward),
                                        cmocka_unit_test(test_descriptors),
                                        cmocka_unit_test(test_describer_out_of_memory)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kith/eval.h"
+#include "kith/card.h"
 #include "train/tiny.h"
 
 static char output[TINY_OUTPUT];
@@ -14,12 +14,12 @@ static char output[TINY_OUTPUT];
 static double number(const char *out, const char *path) {
     char file[4096];
     kith_error err;
-    kith_result *result = NULL;
+    kith_card *result = NULL;
     double value = NAN;
     snprintf(file, sizeof file, "%s/%s/result.json", testing_folder(), out);
-    assert_ok(kith_result_read(file, &result, &err), &err);
-    if (!kith_result_real(result, path, &value)) fail_msg("%s has no %s", file, path);
-    kith_result_free(result);
+    assert_ok(kith_card_read(file, &result, &err), &err);
+    if (!kith_card_real(result, path, &value)) fail_msg("%s has no %s", file, path);
+    kith_card_free(result);
     return value;
 }
 
@@ -27,11 +27,11 @@ static const char *word(const char *out, const char *path) {
     static char text[256];
     char file[4096];
     kith_error err;
-    kith_result *result = NULL;
+    kith_card *result = NULL;
     snprintf(file, sizeof file, "%s/%s/result.json", testing_folder(), out);
-    assert_ok(kith_result_read(file, &result, &err), &err);
-    snprintf(text, sizeof text, "%s", kith_result_text(result, path) ? kith_result_text(result, path) : "");
-    kith_result_free(result);
+    assert_ok(kith_card_read(file, &result, &err), &err);
+    snprintf(text, sizeof text, "%s", kith_card_text(result, path) ? kith_card_text(result, path) : "");
+    kith_card_free(result);
     return text;
 }
 
@@ -300,7 +300,7 @@ static void test_clustering_is_eval_s(void **state) {
     static const char *const names[] = {"nmi", "ami", "f1"};
     char file[4096];
     kith_error err;
-    kith_result *result = NULL;
+    kith_card *result = NULL;
     if (tiny_train(output, "clusters", "-q -s optim.steps=2") != 0) fail_msg("%s", output);
     snprintf(file, sizeof file, "%s/clusters/eval.json", testing_folder());
     if (testing_run(
@@ -308,16 +308,16 @@ static void test_clustering_is_eval_s(void **state) {
             "cd %s/clusters/test && %s eval --embedding embedding.npy --labels labels.npy --json > %s",
             testing_folder(), testing_program(), file) != 0)
         fail_msg("%s", output);
-    assert_ok(kith_result_read(file, &result, &err), &err);
+    assert_ok(kith_card_read(file, &result, &err), &err);
     for (size_t i = 0; i < N_ROWS(names); i++) {
         double wanted = NAN;
         char path[32];
         snprintf(path, sizeof path, "test.%s", names[i]);
-        assert_true(kith_result_real(result, names[i], &wanted));
+        assert_true(kith_card_real(result, names[i], &wanted));
         if (number("clusters", path) != wanted)
             fail_msg("%s is %.17g, kith eval says %.17g", names[i], number("clusters", path), wanted);
     }
-    kith_result_free(result);
+    kith_card_free(result);
     assert_true(number("clusters", "test.kmeans.clusters") == 9);
     assert_true(number("clusters", "wall_seconds") >= number("clusters", "seconds"));
     if (tiny_train(output, "unclustered", "-q -s optim.steps=2 -s eval.clustering=false") != 0)
@@ -334,7 +334,7 @@ static void test_all_orders(void **state) {
     char text[512];
     if (tiny_train(output, "orders", horde) != 0) fail_msg("%s", output);
     assert_true(number("orders", "all_orders.recall.1") > 0);
-    assert_true(number("orders", "all_orders.n_images") == number("orders", "test.n_images"));
+    assert_true(number("orders", "all_orders.queries") == number("orders", "test.queries"));
     assert_true(number("orders", "all_orders.nmi") >= 0);
     assert_non_null(
         strstr(word("orders", "all_orders.note"), "24 numbers, after a PCA to 8 fitted on training images"));
@@ -343,7 +343,7 @@ static void test_all_orders(void **state) {
     assert_string_equal(word("orders", "all_orders.order_recall_at_1.4"), "");
     assert_true(number("orders", "all_orders.side_by_side_recall_at_1") > 0);
     assert_true(number("orders", "all_orders_white.recall.1") > 0);
-    assert_true(number("orders", "all_orders_white.n_images") == number("orders", "test.n_images"));
+    assert_true(number("orders", "all_orders_white.queries") == number("orders", "test.queries"));
     snprintf(text, sizeof text, "%s -s eval.all_orders=false", horde);
     if (tiny_train(output, "no-orders", text) != 0) fail_msg("%s", output);
     assert_string_equal(word("no-orders", "all_orders.recall.1"), "");

@@ -4,8 +4,11 @@
 
 #include <stddef.h>
 
-typedef enum ki_number { KI_NUMBER_FLOAT, KI_NUMBER_BF16 } ki_number;
+/* double is for matrix products alone. */
+typedef enum ki_number { KI_NUMBER_FLOAT, KI_NUMBER_BF16, KI_NUMBER_DOUBLE } ki_number;
 
-static inline size_t ki_number_bytes(ki_number type) { return type == KI_NUMBER_BF16 ? 2 : 4; }
+static inline size_t ki_number_bytes(ki_number type) {
+    return type == KI_NUMBER_BF16 ? 2 : type == KI_NUMBER_DOUBLE ? 8 : 4;
+}
 
 #endif

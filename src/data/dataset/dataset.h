@@ -69,6 +69,9 @@ kith_status ki_dataset_name_class(kith_dataset *set, int32_t label, const char *
  * the item is to be filled in by the caller through *ret_item, valid until the next call. */
 kith_status ki_dataset_add(kith_dataset *set, const char *folder, const char *path, size_t path_length,
                            int32_t label, kith_split split, ki_item **ret_item, kith_error *err);
+/* One item per path, whether or not there is such a file: without a class, in the test split. */
+kith_status ki_dataset_of_paths(const char *const *paths, size_t n_paths, kith_dataset **ret_set,
+                                kith_error *err);
 /* Take out items whose file is not there; KITH_EIO when none is left. */
 kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err);
 /* Classes [0, n_train) train, the others test. */

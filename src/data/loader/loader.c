@@ -47,7 +47,7 @@ struct ki_loader {
     ki_cache *cache;
     size_t item_bytes; /* of one image in a batch */
     int64_t batch_size;
-    atomic_uchar *is_bad; /* per item of the data set */
+    atomic_uchar *bad_status; /* per item of the data set: KITH_OK until it could not be read */
 
     pthread_mutex_t mutex;
     pthread_cond_t work, done; /* something to take; a batch is ready */
@@ -71,9 +71,10 @@ struct ki_loader {
 /* ---- one image ---- */
 
 /* Remember an unreadable image once; too many are an error. Mutex not held. */
-static kith_status note_bad(ki_loader *l, int64_t item, const kith_error *why, kith_error *err) {
+static kith_status note_bad(ki_loader *l, int64_t item, kith_status found, const kith_error *why,
+                            kith_error *err) {
     kith_status status = KITH_OK;
-    if (atomic_exchange(&l->is_bad[item], 1)) return KITH_OK;
+    if (atomic_exchange(&l->bad_status[item], (unsigned char)found) != KITH_OK) return KITH_OK;
     ki_log(KITH_LOG_WARNING, "left out: %s", why->message);
     pthread_mutex_lock(&l->mutex);
     if (l->n_bad < KI_MOST_BAD_NAMED) l->bad[l->n_bad] = ki_strdup(why->message);
@@ -126,7 +127,7 @@ static kith_status prepare_any(ki_loader *l, int64_t wanted, scratch *s, const k
                                int64_t *ret_item, bool *ret_left_out, kith_error *err) {
     int64_t item = wanted;
     do {
-        if (!atomic_load(&l->is_bad[item])) {
+        if (atomic_load(&l->bad_status[item]) == KITH_OK) {
             kith_error why = {0};
             const kith_status status = prepare(l, item, s, ret_base, &why);
             if (status == KITH_OK) return *ret_item = item, KITH_OK;
@@ -134,7 +135,7 @@ static kith_status prepare_any(ki_loader *l, int64_t wanted, scratch *s, const k
                 if (err) *err = why;
                 return status;
             }
-            KI_TRY(note_bad(l, item, &why, err));
+            KI_TRY(note_bad(l, item, status, &why, err));
         }
         if (l->settings.bad == KI_BAD_SKIP) return *ret_left_out = true, KITH_OK;
         item = next_of_class(l->set, item);
@@ -388,8 +389,8 @@ kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t 
                     (settings->format == KI_BATCH_FLOAT ? sizeof(float) : 1);
     KI_CHECK(make_slots(l, err));
     KI_CHECK(ki_cache_new((int64_t)set->n_items, settings->cache_bytes, &l->cache, err));
-    KI_CHECK(ki_alloc_or(&l->is_bad, set->n_items, sizeof *l->is_bad, "a loader", err));
-    for (size_t i = 0; i < set->n_items; i++) atomic_init(&l->is_bad[i], 0);
+    KI_CHECK(ki_alloc_or(&l->bad_status, set->n_items, sizeof *l->bad_status, "a loader", err));
+    for (size_t i = 0; i < set->n_items; i++) atomic_init(&l->bad_status[i], KITH_OK);
     const int n_workers = settings->n_workers > 0 ? settings->n_workers : ki_threads();
     KI_CHECK(start(l, n_workers < MOST_WORKERS ? n_workers : MOST_WORKERS, err));
     *ret_loader = l;
@@ -397,6 +398,26 @@ kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t 
 done:
     ki_sampler_free(sampler);
     ki_loader_free(l);
+    return status;
+}
+
+kith_status ki_loader_new_once(const kith_dataset *set, const int64_t *items, int64_t n, int64_t batch_size,
+                               const ki_loader_settings *settings, ki_loader **ret_loader, kith_error *err) {
+    kith_status status;
+    int32_t *labels = NULL; /* the sampler does not look at them */
+    ki_sampler *sampler = NULL;
+    ki_sampler_settings batches;
+    ki_loader_settings once = *settings;
+    ki_options_default(ki_sampler_options, &batches);
+    batches.sampler = KI_SAMPLER_ROW_sequential;
+    batches.size = batch_size;
+    once.bad = KI_BAD_SKIP;
+    once.n_epochs = 1;
+    KI_CHECK(ki_zalloc_or(&labels, (size_t)n, sizeof *labels, "labels", err));
+    KI_CHECK(ki_sampler_new(&batches, 0, items, labels, n, &sampler, err));
+    status = ki_loader_new(set, sampler, batch_size, &once, ret_loader, err);
+done:
+    ki_free(labels);
     return status;
 }
 
@@ -424,7 +445,7 @@ void ki_loader_free(ki_loader *l) {
     for (int i = 0; i < KI_MOST_BAD_NAMED; i++) ki_free(l->bad[i]);
     ki_free(l->slots);
     ki_free(l->threads);
-    ki_free(l->is_bad);
+    ki_free(l->bad_status);
     ki_cache_free(l->cache);
     ki_sampler_free(l->sampler);
     ki_free(l);
@@ -435,6 +456,10 @@ int64_t ki_loader_n_bad(ki_loader *l) {
     const int64_t n = l->n_bad;
     pthread_mutex_unlock(&l->mutex);
     return n;
+}
+
+kith_status ki_loader_item_status(ki_loader *l, int64_t item) {
+    return (kith_status)atomic_load(&l->bad_status[item]);
 }
 
 const char *ki_loader_bad(ki_loader *l, int64_t i) {

@@ -61,6 +61,9 @@ typedef struct ki_loader_batch {
  * change meanwhile. */
 kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t batch_size,
                           const ki_loader_settings *settings, ki_loader **ret_loader, kith_error *err);
+/* The listed items once, in order, `batch_size` at a time: for reading what is there, not for training. */
+kith_status ki_loader_new_once(const kith_dataset *set, const int64_t *items, int64_t n, int64_t batch_size,
+                               const ki_loader_settings *settings, ki_loader **ret_loader, kith_error *err);
 /* Stops the workers wherever they are; NULL is fine. */
 void ki_loader_free(ki_loader *loader);
 
@@ -72,6 +75,8 @@ kith_status ki_loader_next(ki_loader *loader, ki_loader_batch *ret_batch, kith_e
 enum { KI_MOST_BAD_NAMED = 100 };
 int64_t ki_loader_n_bad(ki_loader *loader);
 const char *ki_loader_bad(ki_loader *loader, int64_t i);
+/* Why an item of the data set could not be read; KITH_OK when it could, or was not tried yet. */
+kith_status ki_loader_item_status(ki_loader *loader, int64_t item);
 
 typedef struct ki_loader_stats {
     int64_t n_decoded, n_from_cache; /* images */

@@ -13,46 +13,10 @@ struct kith_image_reader {
     const char **path; /* of the batch */
 };
 
-static bool found_nothing(const char *root) { return (void)root, false; }
-
-static kith_status read_nothing(kith_dataset *set, const char *root, kith_error *err) {
-    (void)set, (void)root, (void)err;
-    return KITH_OK;
-}
-
-/* Not in the table: made from a list in memory. */
-static const ki_dataset_kind kind_list = {
-    .name = "list", .summary = "images named one by one", .found = found_nothing, .read = read_nothing};
-
-static kith_status add_image(void *context, const char *path, kith_error *err) {
-    return ki_dataset_add(context, NULL, path, strlen(path), -1, KITH_SPLIT_TEST, NULL, err);
-}
-
-static kith_status list_images(const char *const *paths, size_t n_paths, kith_dataset *set, kith_error *err) {
-    for (size_t i = 0; i < n_paths; i++) {
-        if (ki_is_folder("%s", paths[i])) {
-            const size_t before = set->n_items;
-            KI_TRY(ki_walk_images(paths[i], add_image, set, err));
-            if (set->n_items == before) {
-                ki_fail(err, KITH_EIO, "%s holds no images", paths[i]);
-                return ki_hint(err, KITH_EIO, "wanted files that end in .jpg, .jpeg, .png or .webp");
-            }
-        } else if (ki_is_file("%s", paths[i])) {
-            KI_TRY(add_image(set, paths[i], err));
-        } else {
-            return ki_fail(err, KITH_EIO, "%s: there is no such file or folder", paths[i]);
-        }
-    }
-    if (set->n_items == 0) return ki_fail(err, KITH_EINVAL, "no images were named");
-    return KITH_OK;
-}
-
 static kith_status start(kith_image_reader *reader, kith_split split, const kith_transform *transform,
                          const kith_image_reader_settings *settings, kith_error *err) {
     kith_status status = KITH_OK;
     int64_t *items = NULL;
-    int32_t *labels = NULL;
-    ki_sampler *sampler = NULL;
     if (ki_transform_is_random(transform))
         return ki_fail(err, KITH_EINVAL, "the transform is random; wanted a centre crop without mirroring");
     KI_CHECK(ki_dataset_select(reader->set, split, &items, &reader->n, err));
@@ -60,24 +24,16 @@ static kith_status start(kith_image_reader *reader, kith_split split, const kith
         status = ki_fail(err, KITH_EINVAL, "%s has no %s images", reader->set->root, kith_split_name(split));
         goto done;
     }
-    KI_CHECK(ki_zalloc_or(&labels, (size_t)reader->n, sizeof *labels, "labels", err));
-    ki_sampler_settings batches;
-    ki_options_default(ki_sampler_options, &batches);
-    batches.sampler = KI_SAMPLER_ROW_sequential;
-    batches.size = settings->batch > 0 ? settings->batch : 32;
-    if (batches.size > reader->n) batches.size = reader->n;
-    KI_CHECK(ki_alloc_or(&reader->path, (size_t)batches.size, sizeof *reader->path, "paths", err));
-    KI_CHECK(ki_sampler_new(&batches, 0, items, labels, reader->n, &sampler, err));
+    int64_t batch = settings->batch > 0 ? settings->batch : 32;
+    if (batch > reader->n) batch = reader->n;
+    KI_CHECK(ki_alloc_or(&reader->path, (size_t)batch, sizeof *reader->path, "paths", err));
     const ki_loader_settings loading = {.transform = *transform,
-                                        .bad = KI_BAD_SKIP,
                                         .n_workers = settings->n_workers,
-                                        .n_epochs = 1,
                                         .most_pixels = settings->most_pixels,
                                         .most_bad = settings->most_bad};
-    status = ki_loader_new(reader->set, sampler, batches.size, &loading, &reader->loader, err);
+    status = ki_loader_new_once(reader->set, items, reader->n, batch, &loading, &reader->loader, err);
 done:
     ki_free(items);
-    ki_free(labels);
     return status;
 }
 
@@ -89,9 +45,8 @@ kith_status kith_image_reader_new(const char *const *paths, size_t n_paths, cons
     kith_status status = KITH_OK;
     kith_image_reader *reader = NULL;
     KI_CHECK(ki_zalloc_or(&reader, 1, sizeof *reader, "an image reader", err));
-    KI_CHECK(ki_dataset_new(&kind_list, "the list", &reader->own, err));
+    KI_CHECK(kith_dataset_open_files(paths, n_paths, &reader->own, err));
     reader->set = reader->own;
-    KI_CHECK(list_images(paths, n_paths, reader->own, err));
     KI_CHECK(start(reader, KITH_SPLIT_TEST, transform, settings ? settings : &no_settings, err));
     *ret_reader = reader;
     reader = NULL;

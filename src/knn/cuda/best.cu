@@ -28,6 +28,16 @@ __global__ void unpack(const float *panels, float *rows, int64_t n, int64_t dim)
     }
 }
 
+__global__ void scale(const float *rows, const double *norm, double least_norm, const double *center,
+                      float *out, int64_t n, int64_t dim) {
+    const int64_t stride = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < n * dim; at += stride) {
+        const double x = center ? (double)rows[at] - center[at % dim] : (double)rows[at];
+        const double by = norm ? fmax(norm[at / dim], least_norm) : 1;
+        out[at] = (float)(x / by);
+    }
+}
+
 __global__ void finish(ki_knn_tile t, float *s) {
     const int64_t stride = (int64_t)gridDim.x * blockDim.x;
     for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < t.n_rows * t.n_cols;
@@ -127,6 +137,13 @@ unsigned n_blocks(int64_t n) {
 extern "C" cudaError_t ki_knn_unpack(cudaStream_t stream, const float *panels, float *rows, int64_t n,
                                      int64_t dim) {
     return KI_LAUNCH(unpack, n_blocks(n * dim), THREADS, 0, stream, panels, rows, n, dim);
+}
+
+extern "C" cudaError_t ki_knn_scale(cudaStream_t stream, const float *rows, const double *norm,
+                                    double least_norm, const double *center, float *out, int64_t n,
+                                    int64_t dim) {
+    return KI_LAUNCH(scale, n_blocks(n * dim), THREADS, 0, stream, rows, norm, least_norm, center, out, n,
+                     dim);
 }
 
 extern "C" cudaError_t ki_knn_finish(cudaStream_t stream, const ki_knn_tile *tile) {

@@ -7,6 +7,7 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/gemm/gemm.h"
 #include "knn/cuda/kernels.h"
+#include "knn/cuda/pca.h"
 
 enum { TILE_ROWS = 2048, TILE_COLS = 8192 };
 
@@ -38,31 +39,60 @@ static kith_status copy_in(ki_backend *backend, const void *host, int64_t n, siz
     return bytes ? backend->type->upload(backend, ptr, host, bytes, err) : KITH_OK;
 }
 
+/* From the host's panels … */
+static kith_status unpack_in(ki_backend *backend, const ki_panels *p, float *x, kith_error *err) {
+    kith_status status;
+    const int64_t n = p->rows.n, dim = p->rows.dim, padded = (int64_t)ki_round_up((size_t)n, KI_PANEL);
+    float *packed = NULL;
+    if (n == 0) return KITH_OK;
+    KI_CHECK(copy_in(backend, p->data, padded, (size_t)dim * sizeof(float), &packed, err));
+    const cudaError_t error = ki_knn_unpack(ki_cuda_of(backend)->stream, packed, x, n, dim);
+    if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_unpack"));
+    KI_CHECK(backend->type->sync(backend, err));
+done:
+    if (status != KITH_OK) backend->type->sync(backend, NULL); /* the upload may still read the panels */
+    ki_cuda_free(backend, packed);
+    return status;
+}
+
+/* … or from the rows that the device has, scaled as knn/panels.c scales them. */
+static kith_status scale_in(ki_backend *backend, const ki_panels *p, float *x, kith_error *err) {
+    kith_status status = KITH_OK;
+    const int64_t n = p->rows.n, dim = p->rows.dim;
+    double *norm = NULL, *center = NULL;
+    if (n == 0) return KITH_OK;
+    if (p->metric == KITH_COSINE) KI_CHECK(copy_in(backend, p->norm, n, sizeof *norm, &norm, err));
+    if (p->center) KI_CHECK(copy_in(backend, p->center, dim, sizeof *center, &center, err));
+    const cudaError_t error =
+        ki_knn_scale(ki_cuda_of(backend)->stream, p->rows.there, norm, KI_LEAST_NORM, center, x, n, dim);
+    if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_scale"));
+    KI_CHECK(backend->type->sync(backend, err));
+done:
+    if (status != KITH_OK) backend->type->sync(backend, NULL); /* the uploads may still read */
+    ki_cuda_free(backend, norm);
+    ki_cuda_free(backend, center);
+    return status;
+}
+
 static kith_status load(ki_backend *backend, const ki_panels *p, ki_device_tile tile,
                         ki_device_rows **ret_rows, kith_error *err) {
     kith_status status = KITH_OK;
-    const int64_t n = p->rows.n, dim = p->rows.dim, padded = (int64_t)ki_round_up((size_t)n, KI_PANEL);
-    float *packed = NULL;
+    const int64_t n = p->rows.n, dim = p->rows.dim;
     ki_device_rows *rows = NULL;
     KI_TRY(ki_zalloc_or(&rows, 1, sizeof *rows, "a matrix on the device", err));
     *rows = (ki_device_rows){.panels = p, .n = n, .dim = dim, .tile = tile};
     if (rows->tile.n_rows <= 0) rows->tile = (ki_device_tile){TILE_ROWS, TILE_COLS};
-    KI_CHECK(copy_in(backend, p->data, padded, (size_t)dim * sizeof(float), &packed, err));
     KI_CHECK(ki_cuda_alloc(backend, (size_t)(n > 0 ? n : 1) * (size_t)dim * sizeof(float), (void **)&rows->x,
                            err));
     if (p->half) KI_CHECK(copy_in(backend, p->half, n, sizeof *rows->half, &rows->half, err));
     if (p->metric != KITH_COSINE)
         KI_CHECK(copy_in(backend, p->norm, n, sizeof *rows->norm, &rows->norm, err));
-    if (n > 0) {
-        const cudaError_t error = ki_knn_unpack(ki_cuda_of(backend)->stream, packed, rows->x, n, dim);
-        if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_unpack"));
-    }
+    KI_CHECK(p->rows.there ? scale_in(backend, p, rows->x, err) : unpack_in(backend, p, rows->x, err));
     KI_CHECK(backend->type->sync(backend, err));
     *ret_rows = rows;
     rows = NULL;
 done:
     if (status != KITH_OK) backend->type->sync(backend, NULL); /* the upload may still read the panels */
-    ki_cuda_free(backend, packed);
     unload(backend, rows);
     return status;
 }
@@ -273,5 +303,11 @@ done:
     return status;
 }
 
-const ki_knn_device_type ki_knn_cuda = {
-    .most_k = KI_KNN_MOST_K, .load = load, .unload = unload, .best = best, .place = place, .scores = scores};
+const ki_knn_device_type ki_knn_cuda = {.most_k = KI_KNN_MOST_K,
+                                        .load = load,
+                                        .unload = unload,
+                                        .best = best,
+                                        .place = place,
+                                        .scores = scores,
+                                        .scatter = ki_knn_cuda_scatter,
+                                        .project = ki_knn_cuda_project};

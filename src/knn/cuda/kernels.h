@@ -21,6 +21,16 @@ typedef struct ki_knn_tile {
 /* Panels (knn/panels.h) to rows [n, dim]. */
 cudaError_t ki_knn_unpack(cudaStream_t stream, const float *panels, float *rows, int64_t n, int64_t dim);
 
+/* out [n, dim] = (rows - center) / max(norm of the row, least_norm), in float64 and rounded; norm [n] and center [dim]
+ * may be NULL. */
+cudaError_t ki_knn_scale(cudaStream_t stream, const float *rows, const double *norm, double least_norm,
+                         const double *center, float *out, int64_t n, int64_t dim);
+
+/* out [n, dim] = rows - mean, in float64; and doubles rounded to float. */
+cudaError_t ki_knn_center(cudaStream_t stream, const float *rows, const double *mean, double *out, int64_t n,
+                          int64_t dim);
+cudaError_t ki_knn_round(cudaStream_t stream, const double *from, float *out, int64_t n);
+
 /* Scores in place of products. */
 cudaError_t ki_knn_finish(cudaStream_t stream, const ki_knn_tile *tile);
 

@@ -55,13 +55,20 @@ static void product_run(const product *p, const void *pa, const void *pb, void *
     free(c);
 }
 
+static void double_run(const product *p, const void *a, const void *b, void *c) {
+    cblas_dgemm(CblasRowMajor, p->ta ? CblasTrans : CblasNoTrans, p->tb ? CblasTrans : CblasNoTrans,
+                (int)p->m, (int)p->n, (int)p->k, (double)p->alpha, a, (int)p->lda, b, (int)p->ldb,
+                (double)p->beta, c, (int)p->ldc);
+}
+
 static void batch_run(void *args) {
     const product *p = args;
     const size_t a_bytes = ki_number_bytes(p->a_type), c_bytes = ki_number_bytes(p->c_type);
     for (int i = 0; i < p->batch; i++)
-        product_run(p, (const char *)p->a + (size_t)(i * p->stride_a) * a_bytes,
-                    (const char *)p->b + (size_t)(i * p->stride_b) * a_bytes,
-                    (char *)p->c + (size_t)(i * p->stride_c) * c_bytes);
+        (p->a_type == KI_NUMBER_DOUBLE ? double_run : product_run)(
+            p, (const char *)p->a + (size_t)(i * p->stride_a) * a_bytes,
+            (const char *)p->b + (size_t)(i * p->stride_b) * a_bytes,
+            (char *)p->c + (size_t)(i * p->stride_c) * c_bytes);
 }
 
 kith_status ki_cuda_gemm_batched(ki_backend *backend, bool ta, bool tb, int64_t m, int64_t n, int64_t k,

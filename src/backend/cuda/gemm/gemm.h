@@ -20,8 +20,8 @@ typedef struct ki_backend ki_backend;
 
 /* c [m, n] = alpha op(a) op(b) + beta c, with row lengths lda, ldb, ldc in elements.
  * op(a) is [m, k]: a is [m, k], or [k, m] with ta; op(b) is [k, n]: b is [k, n], or [n, k] with tb.
- * a and b are of a_type, c of c_type; float a takes float c. Sums are in float; float by float is
- * exact float32 unless the backend's options allow TF32. With beta 0 the old c is not read. */
+ * a and b are of a_type, c of c_type; float a takes float c, double takes double. Sums are in float, those
+ * of doubles in double; float by float is exact float32 unless the backend's options allow TF32. With beta 0 the old c is not read. */
 kith_status ki_cuda_gemm(ki_backend *backend, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,
                          const void *a, ki_number a_type, int64_t lda, const void *b, int64_t ldb, float beta,
                          void *c, ki_number c_type, int64_t ldc, kith_error *err);

@@ -11,7 +11,14 @@ uint32_t ki_lt_alignment(const void *ptr) {
     return (uint32_t)(address & (~address + 1));
 }
 
-static cudaDataType type_of(ki_number type) { return type == KI_NUMBER_BF16 ? CUDA_R_16BF : CUDA_R_32F; }
+static cudaDataType type_of(ki_number type) {
+    return type == KI_NUMBER_BF16 ? CUDA_R_16BF : type == KI_NUMBER_DOUBLE ? CUDA_R_64F : CUDA_R_32F;
+}
+
+static cublasComputeType_t compute_of(const ki_lt_product *p) {
+    if (p->a_type == KI_NUMBER_DOUBLE) return CUBLAS_COMPUTE_64F;
+    return p->tf32 && p->a_type == KI_NUMBER_FLOAT ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
 
 static kith_status set_batch(cublasLtMatrixLayoutOpaque_t *layout, int batch, int64_t stride,
                              kith_error *err) {
@@ -24,8 +31,6 @@ static kith_status set_batch(cublasLtMatrixLayoutOpaque_t *layout, int batch, in
 }
 
 kith_status ki_lt_describe(const ki_lt_product *p, ki_lt_call *ret_call, kith_error *err) {
-    const cublasComputeType_t compute =
-        p->tf32 && p->a_type == KI_NUMBER_FLOAT ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     const cublasOperation_t first = p->tb ? CUBLAS_OP_T : CUBLAS_OP_N,
                             second = p->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
     const uint32_t epilogue = p->has_bias && p->has_relu ? CUBLASLT_EPILOGUE_RELU_BIAS
@@ -34,7 +39,8 @@ kith_status ki_lt_describe(const ki_lt_product *p, ki_lt_call *ret_call, kith_er
                                                          : CUBLASLT_EPILOGUE_DEFAULT;
     const uint64_t m = (uint64_t)p->m, n = (uint64_t)p->n, k = (uint64_t)p->k;
     ki_lt_call *c = ret_call;
-    KI_CUBLAS(cublasLtMatmulDescInit(&c->desc, compute, CUDA_R_32F));
+    c->is_double = p->a_type == KI_NUMBER_DOUBLE;
+    KI_CUBLAS(cublasLtMatmulDescInit(&c->desc, compute_of(p), c->is_double ? CUDA_R_64F : CUDA_R_32F));
     KI_CUBLAS(cublasLtMatmulDescSetAttribute(&c->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
     KI_CUBLAS(cublasLtMatmulDescSetAttribute(&c->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
     KI_CUBLAS(
@@ -90,7 +96,10 @@ kith_status ki_lt_set_bias(ki_lt_call *call, const void *bias, kith_error *err) 
 kith_status ki_lt_run(cublasLtHandle_t handle, ki_lt_call *call, const cublasLtMatmulAlgo_t *algo,
                       float alpha, const void *a, const void *b, float beta, void *c, void *workspace,
                       size_t workspace_bytes, cudaStream_t stream, kith_error *err) {
-    KI_CUBLAS(cublasLtMatmul(handle, &call->desc, &alpha, b, &call->a, a, &call->b, &beta, c, &call->c, c,
+    const double factor[2] = {(double)alpha, (double)beta};
+    const void *by = call->is_double ? (const void *)&factor[0] : &alpha,
+               *plus = call->is_double ? (const void *)&factor[1] : &beta;
+    KI_CUBLAS(cublasLtMatmul(handle, &call->desc, by, b, &call->a, a, &call->b, plus, c, &call->c, c,
                              &call->c, algo, workspace, workspace_bytes, stream));
     return KITH_OK;
 }

@@ -31,6 +31,7 @@ typedef struct ki_lt_product {
 typedef struct ki_lt_call {
     cublasLtMatmulDescOpaque_t desc;
     cublasLtMatrixLayoutOpaque_t a, b, c;
+    bool is_double; /* factors too */
 } ki_lt_call;
 
 /* The largest power of two up to 256 that divides an address. */

@@ -1,0 +1,65 @@
+/* Images named one by one, as a data set without classes. */
+#include <string.h>
+
+#include "data/dataset/dataset.h"
+
+static bool found_nothing(const char *root) { return (void)root, false; }
+
+static kith_status read_nothing(kith_dataset *set, const char *root, kith_error *err) {
+    (void)set, (void)root, (void)err;
+    return KITH_OK;
+}
+
+/* Not in the table: made from a list in memory. */
+static const ki_dataset_kind kind_list = {
+    .name = "list", .summary = "images named one by one", .found = found_nothing, .read = read_nothing};
+
+static kith_status add_image(void *context, const char *path, kith_error *err) {
+    return ki_dataset_add(context, NULL, path, strlen(path), -1, KITH_SPLIT_TEST, NULL, err);
+}
+
+static kith_status add_all(const char *const *paths, size_t n_paths, kith_dataset *set, kith_error *err) {
+    for (size_t i = 0; i < n_paths; i++) {
+        if (ki_is_folder("%s", paths[i])) {
+            const size_t before = set->n_items;
+            KI_TRY(ki_walk_images(paths[i], add_image, set, err));
+            if (set->n_items == before) {
+                ki_fail(err, KITH_EIO, "%s holds no images", paths[i]);
+                return ki_hint(err, KITH_EIO, "wanted files that end in .jpg, .jpeg, .png or .webp");
+            }
+        } else if (ki_is_file("%s", paths[i])) {
+            KI_TRY(add_image(set, paths[i], err));
+        } else {
+            return ki_fail(err, KITH_EIO, "%s: there is no such file or folder", paths[i]);
+        }
+    }
+    if (set->n_items == 0) return ki_fail(err, KITH_EINVAL, "no images were named");
+    return KITH_OK;
+}
+
+static kith_status add_each(const char *const *paths, size_t n_paths, kith_dataset *set, kith_error *err) {
+    for (size_t i = 0; i < n_paths; i++) KI_TRY(add_image(set, paths[i], err));
+    return KITH_OK;
+}
+
+static kith_status make(const char *const *paths, size_t n_paths, bool walks, kith_dataset **ret_set,
+                        kith_error *err) {
+    kith_dataset *set = NULL;
+    KI_TRY(ki_dataset_new(&kind_list, "the list", &set, err));
+    const kith_status status = walks ? add_all(paths, n_paths, set, err) : add_each(paths, n_paths, set, err);
+    if (status == KITH_OK)
+        *ret_set = set;
+    else
+        kith_dataset_free(set);
+    return status;
+}
+
+kith_status kith_dataset_open_files(const char *const *paths, size_t n_paths, kith_dataset **ret_dataset,
+                                    kith_error *err) {
+    return make(paths, n_paths, true, ret_dataset, err);
+}
+
+kith_status ki_dataset_of_paths(const char *const *paths, size_t n_paths, kith_dataset **ret_set,
+                                kith_error *err) {
+    return make(paths, n_paths, false, ret_set, err);
+}

@@ -1,0 +1,67 @@
+/* Forward: batches of images through an inference plan, one row per image out. A row is what lies at a tap, or what a
+ * describer makes of several.
+ *
+ *     for each batch: ki_forward_add(forward, &batch, &vectors, err);
+ *     ki_forward_finish(forward, err);           // now all rows are there
+ *
+ * On a device the next batch is copied while one is computed, the forward is recorded once and launched again, and
+ * rows stay on the device or come back beside the next batch, as the vectors want. The parameters are seen as they are
+ * at each add. */
+#ifndef KI_FORWARD_H
+#define KI_FORWARD_H
+
+#include "core/vectors.h"
+#include "embed/feed.h"
+#include "nn/plan.h"
+
+/* What makes rows of the taps it names: descriptors that a term of an objective has for test time. Its functions are
+ * called with `user`, between making and freeing of one forward. */
+typedef struct ki_describer {
+    int64_t dim;                   /* numbers of a row */
+    const char *taps[KI_MAX_TAPS]; /* of the plan; NULL-terminated */
+    void *user;
+    /* The plan is there, for batches of `batch` images; feed is NULL where the host computes. */
+    kith_status (*open)(void *user, ki_plan *plan, const ki_feed *feed, int64_t batch, kith_error *err);
+    /* Rows [n, dim] on the host, of the n first images of the forward queued last; waits for them. */
+    kith_status (*rows)(void *user, ki_plan *plan, int64_t n, float *ret_rows, kith_error *err);
+    /* Undoes open, a failed one too. */
+    void (*close)(void *user);
+} ki_describer;
+
+/* Everything named by a pointer is borrowed and must outlive the forward, but for the transform. */
+typedef struct ki_forward_settings {
+    ki_backend *backend;
+    const ki_net *net;
+    ki_params *params;
+    const char *tap;               /* what a row is … */
+    const ki_describer *describer; /* … unless this says it */
+    int64_t batch;                 /* most images at once, and what memory is planned for */
+    ki_batch_format format;        /* ki_feed_format says what suits the backend */
+    const kith_transform *transform;
+} ki_forward_settings;
+
+typedef struct ki_forward_batch {
+    int64_t n;             /* 1 … settings.batch */
+    const void *data;      /* in settings.format; borrowed until the call returns */
+    const int32_t *window; /* [n, 3] with KI_BATCH_WHOLE, else NULL */
+} ki_forward_batch;
+
+typedef struct ki_forward ki_forward;
+
+kith_status ki_forward_new(const ki_forward_settings *settings, ki_forward **ret_forward, kith_error *err);
+void ki_forward_free(ki_forward *forward); /* NULL is fine */
+int64_t ki_forward_dim(const ki_forward *forward);
+const ki_plan *ki_forward_plan(const ki_forward *forward); /* for its figures */
+/* Whether rows are made in the backend's memory and may stay there. */
+bool ki_forward_can_stay(const ki_forward *forward);
+
+/* Add n rows behind those of `to`, which has room for them: in its device memory where it has any
+ * (ki_forward_can_stay), else in its host memory, written by the time of the next finish. The vectors must stay until
+ * then. Labels and items are left alone. */
+kith_status ki_forward_add(ki_forward *forward, const ki_forward_batch *batch, ki_vectors *to,
+                           kith_error *err);
+kith_status ki_forward_finish(ki_forward *forward, kith_error *err);
+/* Forget rows that are on their way: what they were added to may go. */
+void ki_forward_abandon(ki_forward *forward);
+
+#endif

@@ -1,0 +1,47 @@
+#include "embed/preprocess.h"
+
+#include <stdio.h>
+
+#include "data/input.h"
+
+void ki_preprocess_take(const ki_net *net, kith_transform *t) {
+    t->bgr = net->preprocess.bgr;
+    t->pixel_scale = net->preprocess.scale;
+    for (int64_t c = 0; c < net->c && c < 3; c++) {
+        t->mean[c] = net->preprocess.mean[c];
+        t->std[c] = net->preprocess.std[c];
+    }
+}
+
+const char *ki_preprocess_resize(const ki_net *net, const char *given) {
+    if (given) return given;
+    return *net->preprocess.resize ? net->preprocess.resize : "squash256";
+}
+
+kith_status ki_preprocess_transform(const ki_net *net, const char *resize, kith_transform *ret,
+                                    kith_error *err) {
+    kith_transform t = kith_transform_default();
+    if (net->h != net->w || (net->c != 1 && net->c != 3))
+        return ki_fail(err, KITH_EUNSUPPORTED,
+                       "the model takes %lld x %lld images of %lld channels; wanted square ones of 1 or 3",
+                       (long long)net->h, (long long)net->w, (long long)net->c);
+    t.crop_to = (int)net->h;
+    t.channels = (int)net->c;
+    ki_preprocess_take(net, &t);
+    KI_TRY(ki_resize_parse(ki_preprocess_resize(net, resize), &t.resize, &t.resize_to, err));
+    KI_TRY(kith_transform_check(&t, err));
+    *ret = t;
+    return KITH_OK;
+}
+
+const char *ki_preprocess_text(const ki_net *net, char *buf, size_t buf_bytes) {
+    const kith_preprocess *p = &net->preprocess;
+    snprintf(buf, buf_bytes, "%s, (pixel * %.6g - (%g, %g, %g)) / (%g, %g, %g)", p->bgr ? "bgr" : "rgb",
+             p->scale, p->mean[0], p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2]);
+    return buf;
+}
+
+const char *ki_preprocess_tap(const ki_net *net, const char *given) {
+    if (given) return given;
+    return net->embedding > 0 ? "embedding" : "pooled";
+}

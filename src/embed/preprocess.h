@@ -1,0 +1,26 @@
+/* From what a model says of its input to the transform that makes images into it. */
+#ifndef KI_PREPROCESS_H
+#define KI_PREPROCESS_H
+
+#include "kith/data.h"
+#include "net/net.h"
+
+/* Channel order, scale, mean and std as the network wants them; the rest of the transform stays. */
+void ki_preprocess_take(const ki_net *net, kith_transform *transform);
+
+/* How images are resized before the centre crop: as `given` ("squash256"; NULL: not), as the model says, or
+ * squash256. */
+const char *ki_preprocess_resize(const ki_net *net, const char *given);
+
+/* The whole transform for the network's input, resized as ki_preprocess_resize says. KITH_EUNSUPPORTED for networks
+ * that do not take square images of 1 or 3 channels. */
+kith_status ki_preprocess_transform(const ki_net *net, const char *resize, kith_transform *ret_transform,
+                                    kith_error *err);
+
+/* "rgb, (pixel * 0.00392157 - (0.5, 0.5, 0.5)) / (0.5, 0.5, 0.5)": for result cards. Into buf, which is returned. */
+const char *ki_preprocess_text(const ki_net *net, char *buf, size_t buf_bytes);
+
+/* The tap that is meant when none is named: the embedding, or what a network without one pools. */
+const char *ki_preprocess_tap(const ki_net *net, const char *given);
+
+#endif

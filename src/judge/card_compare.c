@@ -1,0 +1,123 @@
+/* Two result cards side by side, and what speaks against comparing them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "judge/card.h"
+
+/* Where a card has the block that counts: at its root, or the test classes of a run, else validation. */
+static const char *block_of(const kith_card *card) {
+    static const char *const blocks[] = {"test.", "validation."};
+    double ignored;
+    for (size_t i = 0; i < 2; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%smap_at_r", blocks[i]);
+        if (kith_card_real(card, path, &ignored)) return blocks[i];
+    }
+    return "";
+}
+
+static void fill_side(const kith_card *card, const char *path, struct kith_card_side *side) {
+    char at[192];
+    const char *block = block_of(card);
+    snprintf(at, sizeof at, "%s%s", block, path);
+    side->has_value = kith_card_real(card, at, &side->value);
+    snprintf(at, sizeof at, "%sintervals.%s.0", block, path);
+    side->has_interval = side->has_value && kith_card_real(card, at, &side->interval.low);
+    snprintf(at, sizeof at, "%sintervals.%s.1", block, path);
+    side->has_interval = side->has_interval && kith_card_real(card, at, &side->interval.high);
+}
+
+static kith_status add_row(kith_card_comparison *c, size_t *capacity, const kith_card *const card[2],
+                           const char *name, const char *path, kith_error *err) {
+    kith_card_row row = {0};
+    snprintf(row.name, sizeof row.name, "%s", name);
+    for (int i = 0; i < 2; i++) fill_side(card[i], path, &row.side[i]);
+    if (!row.side[0].has_value && !row.side[1].has_value) return KITH_OK;
+    KI_TRY(ki_grow(&c->row, capacity, c->n_rows + 1, sizeof *c->row, "a comparison", err));
+    c->row[c->n_rows++] = row;
+    return KITH_OK;
+}
+
+static kith_status add_rows(kith_card_comparison *c, const kith_card *const card[2], kith_error *err) {
+    size_t capacity = 0;
+    char recall[64], path[160], name[72];
+    snprintf(recall, sizeof recall, "%srecall", block_of(card[0]));
+    for (size_t i = 0; kith_card_key(card[0], recall, i); i++) {
+        const char *key = kith_card_key(card[0], recall, i);
+        snprintf(path, sizeof path, "recall.%.60s", key);
+        snprintf(name, sizeof name, "R@%.60s", key);
+        KI_TRY(add_row(c, &capacity, card, name, path, err));
+    }
+    static const kith_score rows[] = {KITH_SCORE_PRECISION_AT_1,
+                                      KITH_SCORE_R_PRECISION,
+                                      KITH_SCORE_MAP_AT_R,
+                                      KITH_SCORE_MAP,
+                                      KITH_SCORE_MRR,
+                                      KITH_SCORE_NMI,
+                                      KITH_SCORE_AMI,
+                                      KITH_SCORE_F1};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        KI_TRY(add_row(c, &capacity, card, kith_score_title(rows[i]), kith_score_name(rows[i]), err));
+    return KITH_OK;
+}
+
+/* What must be the same: a fact, or a value of the block. `is_optional`: cards of runs do not have it. */
+static const struct fact {
+    const char *what, *fact, *value;
+    bool is_optional;
+} facts[] = {{"backbone", "backbone", NULL, false},
+             {"embedding size", "embedding_size", NULL, false},
+             {"resize", "resize", NULL, false},
+             {"crop", "crop", NULL, false},
+             {"preprocessing", "preprocessing", NULL, true},
+             {"pooling", "pool", NULL, false},
+             {"tap", "tap", NULL, false},
+             {"data", "data_sha256", NULL, false},
+             {"labels", "labels_sha256", NULL, false},
+             {"split", "split", NULL, true},
+             {"similarity", NULL, "metric", true},
+             {"number of queries", NULL, "queries", false},
+             {"gallery size", NULL, "gallery", true},
+             {"k-means restarts", NULL, "kmeans.restarts", false},
+             {"k-means iterations", NULL, "kmeans.iterations", false}};
+
+static const char *said_of(const kith_card *card, const struct fact *f) {
+    char path[96];
+    if (f->fact) return kith_card_fact(card, f->fact);
+    snprintf(path, sizeof path, "%s%s", block_of(card), f->value);
+    return kith_card_text(card, path);
+}
+
+static kith_status add_differences(kith_card_comparison *c, const kith_card *const card[2], kith_error *err) {
+    size_t capacity = 0;
+    const bool has_run = *block_of(card[0]) || *block_of(card[1]);
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        const char *a = said_of(card[0], &facts[i]), *b = said_of(card[1], &facts[i]);
+        if ((!a && !b) || (a && b && strcmp(a, b) == 0)) continue;
+        if ((!a || !b) && facts[i].is_optional && has_run) continue;
+        KI_TRY(ki_grow(&c->difference, &capacity, c->n_differences + 1, sizeof *c->difference, "a comparison",
+                       err));
+        c->difference[c->n_differences++] = (kith_card_difference){facts[i].what, {a, b}};
+    }
+    return KITH_OK;
+}
+
+kith_status kith_card_compare(const kith_card *a, const kith_card *b, kith_card_comparison *ret,
+                              kith_error *err) {
+    const kith_card *const both[2] = {a, b};
+    kith_card_comparison c = {0};
+    kith_status status = add_rows(&c, both, err);
+    if (status == KITH_OK) status = add_differences(&c, both, err);
+    if (status == KITH_OK)
+        *ret = c;
+    else
+        kith_card_comparison_release(&c);
+    return status;
+}
+
+void kith_card_comparison_release(kith_card_comparison *c) {
+    ki_free(c->row);
+    ki_free(c->difference);
+    *c = (kith_card_comparison){0};
+}

@@ -1,0 +1,275 @@
+/* Writing result cards: one list of names for kith eval and for runs. */
+#include <math.h>
+#include <stdio.h>
+
+#include "core/alloc.h"
+#include "judge/card.h"
+#include "kith/version.h"
+
+static const struct {
+    const char *name, *title;
+} names[KITH_N_SCORES] = {{"recall", "R@K"},     {"precision_at_1", "P@1"},
+                          {"map_at_r", "MAP@R"}, {"r_precision", "R-precision"},
+                          {"map", "MAP"},        {"mrr", "MRR"},
+                          {"nmi", "NMI"},        {"ami", "AMI"},
+                          {"f1", "F1"}};
+
+const char *kith_score_name(kith_score score) {
+    return (unsigned)score < KITH_N_SCORES ? names[score].name : NULL;
+}
+
+const char *kith_score_title(kith_score score) {
+    return (unsigned)score < KITH_N_SCORES ? names[score].title : NULL;
+}
+
+double kith_score_value(const kith_scores *s, kith_score score) {
+    switch (score) {
+    case KITH_SCORE_PRECISION_AT_1: return s->precision_at_1;
+    case KITH_SCORE_MAP_AT_R: return s->map_at_r;
+    case KITH_SCORE_R_PRECISION: return s->r_precision;
+    case KITH_SCORE_MAP: return s->map;
+    case KITH_SCORE_MRR: return s->mrr;
+    default: return NAN;
+    }
+}
+
+kith_interval kith_score_interval(const kith_intervals *v, kith_score score) {
+    switch (score) {
+    case KITH_SCORE_PRECISION_AT_1: return v->precision_at_1;
+    case KITH_SCORE_MAP_AT_R: return v->map_at_r;
+    case KITH_SCORE_R_PRECISION: return v->r_precision;
+    case KITH_SCORE_MAP: return v->map;
+    case KITH_SCORE_MRR: return v->mrr;
+    default: return (kith_interval){NAN, NAN};
+    }
+}
+
+/* ---- values ---- */
+
+void ki_card_put_text(kith_json *json, const char *key, const char *value) {
+    if (!value) return;
+    kith_json_key(json, key);
+    kith_json_string(json, value);
+}
+
+void ki_card_put_int(kith_json *json, const char *key, int64_t value) {
+    kith_json_key(json, key);
+    kith_json_int(json, value);
+}
+
+void ki_card_put_real(kith_json *json, const char *key, double value) {
+    kith_json_key(json, key);
+    kith_json_real(json, value);
+}
+
+static void begin(kith_json *json, const char *key) {
+    kith_json_key(json, key);
+    kith_json_object_begin(json);
+}
+
+static void put_interval(kith_json *json, const char *key, kith_interval v) {
+    kith_json_key(json, key);
+    kith_json_array_begin(json);
+    kith_json_real(json, v.low);
+    kith_json_real(json, v.high);
+    kith_json_array_end(json);
+}
+
+static const char *k_text(int64_t k, char buf[24]) {
+    snprintf(buf, 24, "%lld", (long long)k);
+    return buf;
+}
+
+static void put_recall(kith_json *json, const int64_t *k, int64_t n_k, const double *recall) {
+    char buf[24];
+    begin(json, names[KITH_SCORE_RECALL].name);
+    for (int64_t i = 0; i < n_k; i++) ki_card_put_real(json, k_text(k[i], buf), recall[i]);
+    kith_json_object_end(json);
+}
+
+static void put_recall_intervals(kith_json *json, const int64_t *k, int64_t n_k, const kith_intervals *v) {
+    char buf[24];
+    begin(json, names[KITH_SCORE_RECALL].name);
+    for (int64_t i = 0; i < n_k; i++) put_interval(json, k_text(k[i], buf), v->recall[i]);
+    kith_json_object_end(json);
+}
+
+/* Opens the object of intervals. */
+static void begin_intervals(kith_json *json, const kith_bootstrap_options *how) {
+    begin(json, "intervals");
+    ki_card_put_real(json, "level", how->level);
+    ki_card_put_int(json, "draws", how->n_draws);
+    ki_card_put_text(json, "unit", how->by_class ? "class" : "query");
+}
+
+/* Opens the object that says how k-means was done. */
+static void begin_kmeans(kith_json *json, const kith_kmeans_options *how) {
+    begin(json, "kmeans");
+    ki_card_put_int(json, "clusters", how->n_clusters);
+    ki_card_put_text(json, "start", how->is_random_start ? "random rows" : "k-means++");
+    ki_card_put_int(json, "restarts", how->n_restarts);
+    ki_card_put_int(json, "iterations", how->n_iterations);
+    ki_card_put_int(json, "seed", (int64_t)how->seed);
+    kith_json_key(json, "normalized");
+    kith_json_bool(json, how->normalize);
+}
+
+void ki_card_put_facts(kith_json *json, const kith_card_facts *f) {
+    const struct {
+        const char *name, *value;
+    } texts[] = {{"kith", kith_version()},
+                 {"commit", *kith_commit() ? kith_commit() : "unknown"},
+                 {"model", f->model},
+                 {"model_sha256", f->model_sha256},
+                 {"recipe", f->recipe},
+                 {"recipe_sha256", f->recipe_sha256},
+                 {"data", f->data},
+                 {"dataset", f->dataset},
+                 {"data_sha256", f->data_sha256},
+                 {"split", f->split},
+                 {"embedding", f->embedding},
+                 {"embedding_sha256", f->embedding_sha256},
+                 {"labels_sha256", f->labels_sha256},
+                 {"backbone", f->backbone},
+                 {"weights", f->weights},
+                 {"weights_sha256", f->weights_sha256},
+                 {"pool", f->pool},
+                 {"tap", f->tap},
+                 {"bn", f->bn},
+                 {"preprocessing", f->preprocessing},
+                 {"resize", f->resize},
+                 {"device", f->device},
+                 {"precision", f->precision}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        ki_card_put_text(json, texts[i].name, texts[i].value);
+    if (f->crop) ki_card_put_int(json, "crop", f->crop);
+    if (f->embedding_size) ki_card_put_int(json, "embedding_size", f->embedding_size);
+}
+
+/* ---- a judgement ---- */
+
+static void put_scores(kith_json *json, const kith_judgement *j, const kith_card_options *o,
+                       const kith_scores *s) {
+    if (o->scores[KITH_SCORE_RECALL]) put_recall(json, j->retrieval.k, j->retrieval.n_k, s->recall);
+    for (int m = KITH_SCORE_PRECISION_AT_1; m < KITH_SCORE_NMI; m++)
+        if (o->scores[m]) ki_card_put_real(json, names[m].name, kith_score_value(s, (kith_score)m));
+}
+
+static void put_intervals(kith_json *json, const kith_judgement *j, const kith_card_options *o) {
+    begin_intervals(json, &j->bootstrap);
+    if (o->scores[KITH_SCORE_RECALL])
+        put_recall_intervals(json, j->retrieval.k, j->retrieval.n_k, &j->intervals);
+    for (int m = KITH_SCORE_PRECISION_AT_1; m < KITH_SCORE_NMI; m++)
+        if (o->scores[m])
+            put_interval(json, names[m].name, kith_score_interval(&j->intervals, (kith_score)m));
+    kith_json_object_end(json);
+}
+
+static void put_classes(kith_json *json, const kith_judgement *j, const kith_card_options *o) {
+    kith_json_key(json, "per_class");
+    kith_json_array_begin(json);
+    for (int64_t c = 0; c < j->retrieval.n_classes; c++) {
+        const kith_class_scores *p = j->retrieval.per_class + c;
+        kith_json_object_begin(json);
+        ki_card_put_int(json, "label", p->label);
+        ki_card_put_int(json, "queries", p->n_query);
+        ki_card_put_int(json, "lone_queries", p->n_lone);
+        ki_card_put_int(json, "gallery", p->n_gallery);
+        put_scores(json, j, o, &p->mean);
+        kith_json_object_end(json);
+    }
+    kith_json_array_end(json);
+}
+
+static void put_retrieval(kith_json *json, const kith_judgement *j, const kith_card_options *o) {
+    const kith_retrieval *v = &j->retrieval;
+    put_scores(json, j, o, &v->mean);
+    ki_card_put_text(json, "metric", kith_metric_name(j->metric));
+    ki_card_put_int(json, "queries", v->n_query);
+    ki_card_put_int(json, "gallery", v->n_gallery);
+    ki_card_put_int(json, "classes", v->n_classes);
+    ki_card_put_int(json, "lone_queries", v->n_lone);
+    ki_card_put_int(json, "tied_queries", v->n_tied);
+    ki_card_put_int(json, "zero_rows", v->n_zero_rows);
+    begin(json, "class_mean");
+    put_scores(json, j, o, &v->class_mean);
+    kith_json_object_end(json);
+    if (j->has_intervals) put_intervals(json, j, o);
+    if (o->per_class) put_classes(json, j, o);
+}
+
+static void put_clustering(kith_json *json, const kith_judgement *j, const kith_card_options *o) {
+    const kith_clustering *c = &j->clustering;
+    if (o->scores[KITH_SCORE_NMI]) {
+        ki_card_put_real(json, "nmi", c->nmi);
+        ki_card_put_real(json, "nmi_geometric", c->nmi_geometric);
+    }
+    if (o->scores[KITH_SCORE_AMI]) ki_card_put_real(json, "ami", c->ami);
+    if (o->scores[KITH_SCORE_F1]) ki_card_put_real(json, "f1", c->f1);
+    begin_kmeans(json, &j->kmeans);
+    ki_card_put_real(json, "objective", j->kmeans_objective);
+    kith_json_object_end(json);
+}
+
+kith_status kith_card_make(const kith_judgement *j, const kith_card_facts *facts,
+                           const kith_card_options *options, char **ret_text, kith_error *err) {
+    kith_json *json = NULL;
+    const char *line = NULL;
+    KI_TRY(kith_json_new(&json, err));
+    kith_json_object_begin(json);
+    if (j->has_retrieval) put_retrieval(json, j, options);
+    if (j->has_clustering) put_clustering(json, j, options);
+    ki_card_put_real(json, "seconds", j->seconds);
+    begin(json, "card");
+    ki_card_put_facts(json, facts);
+    kith_json_object_end(json);
+    kith_json_object_end(json);
+    kith_status status = kith_json_finish(json, &line, err);
+    char *text = status == KITH_OK ? ki_strdup(line) : NULL;
+    if (status == KITH_OK && !text) status = ki_fail_memory(err, 1, "a result card");
+    if (status == KITH_OK) *ret_text = text;
+    kith_json_free(json);
+    return status;
+}
+
+/* ---- what training kept ---- */
+
+static void put_orders(kith_json *json, const ki_orders *orders) {
+    char buf[24];
+    begin(json, "order_recall_at_1");
+    for (int64_t i = 0; i < orders->n; i++) ki_card_put_real(json, k_text(i + 1, buf), orders->recall[i]);
+    kith_json_object_end(json);
+    ki_card_put_real(json, "side_by_side_recall_at_1", orders->side_by_side);
+}
+
+void ki_card_put_block(kith_json *json, const char *key, const ki_card_block *b) {
+    const ki_scores *s = b->scores;
+    const kith_bootstrap_options bootstrap = kith_bootstrap_defaults();
+    if (!s->is_there) return;
+    begin(json, key);
+    put_recall(json, b->k, b->n_k, s->recall);
+    ki_card_put_real(json, names[KITH_SCORE_MAP_AT_R].name, s->map_at_r);
+    ki_card_put_real(json, names[KITH_SCORE_R_PRECISION].name, s->r_precision);
+    ki_card_put_text(json, "metric", kith_metric_name(KITH_COSINE));
+    ki_card_put_int(json, "queries", s->n_query);
+    ki_card_put_int(json, "classes", s->n_classes);
+    ki_card_put_int(json, "lone_queries", s->n_lone);
+    ki_card_put_int(json, "step", s->step);
+    if (b->clustered && b->clustered->is_there) {
+        ki_card_put_real(json, "nmi", b->clustered->scores.nmi);
+        ki_card_put_real(json, "ami", b->clustered->scores.ami);
+        ki_card_put_real(json, "f1", b->clustered->scores.f1);
+        begin_kmeans(json, &b->clustered->settings);
+        kith_json_object_end(json);
+    }
+    ki_card_put_text(json, "note", b->note);
+    if (b->orders) put_orders(json, b->orders);
+    if (b->intervals) {
+        begin_intervals(json, &bootstrap);
+        put_recall_intervals(json, b->k, b->n_k, b->intervals);
+        put_interval(json, names[KITH_SCORE_MAP_AT_R].name, b->intervals->map_at_r);
+        put_interval(json, names[KITH_SCORE_R_PRECISION].name, b->intervals->r_precision);
+        kith_json_object_end(json);
+    }
+    kith_json_object_end(json);
+}

@@ -1,0 +1,67 @@
+/* Judging: how good vectors are. One machine for training, kith eval and the public API: retrieval with its intervals,
+ * and clustering, of rows wherever they lie. */
+#ifndef KI_JUDGE_H
+#define KI_JUDGE_H
+
+#include "core/vectors.h"
+#include "kith/eval.h"
+#include "knn/device.h"
+
+/* What is judged; everything is borrowed. */
+typedef struct ki_judge_input {
+    ki_rows rows; /* with `there`, the device below has them too */
+    const int64_t *labels;
+    int64_t n_labels;
+    const int64_t *query, *gallery; /* row numbers; NULL: all rows */
+    int64_t n_query, n_gallery;
+    const ki_knn_device *device; /* NULL: the one that the options name */
+} ki_judge_input;
+
+/* Finds what the options want. A device without the memory for it leaves the work to the host, with the same result.
+ * kith_judgement_release gives the judgement back. */
+kith_status ki_judge_run(const ki_judge_input *input, const kith_judge_options *options,
+                         kith_judgement *ret_judgement, kith_error *err);
+
+/* The same for vectors, where they lie, with labels and roles of their own. */
+kith_status ki_judge_vectors(ki_vectors *vectors, const kith_judge_options *options,
+                             kith_judgement *ret_judgement, kith_error *err);
+
+/* ---- what training keeps of a judgement ---- */
+
+typedef struct ki_scores {
+    bool is_there;
+    int64_t step;
+    double recall[KITH_MOST_K]; /* at the k that were asked for */
+    double map_at_r, r_precision;
+    int64_t n_query, n_classes, n_lone;
+    double alike; /* squared length of the mean of the normalised embeddings: 1 when all are alike */
+    double seconds;
+} ki_scores;
+
+/* Retrieval by cosine among the vectors. ret_intervals: 95 % bootstrap intervals over queries; may be NULL. */
+kith_status ki_judge_scores(ki_vectors *vectors, const int64_t *k, int64_t n_k, ki_scores *ret_scores,
+                            kith_intervals *ret_intervals, kith_error *err);
+
+/* How well k-means finds the classes: as many clusters as classes, on normalised rows. */
+typedef struct ki_clustered {
+    bool is_there;
+    kith_kmeans_options settings;
+    kith_clustering scores;
+    double seconds;
+} ki_clustered;
+
+kith_status ki_judge_cluster(ki_vectors *vectors, ki_clustered *ret_clustered, kith_error *err);
+
+/* |mean of x / |x||^2 over the rows. */
+double ki_alike(const float *x, int64_t n, int64_t dim);
+
+/* ---- between the files of this folder ---- */
+
+/* The rows of vectors, checked: on the host, and where the device (beside the one that made them) has them. */
+kith_status ki_judge_rows(ki_vectors *vectors, const ki_knn_device *device, ki_rows *ret_rows,
+                          kith_error *err);
+/* retrieval.c: kith_retrieval_run on rows wherever they lie. device as above. */
+kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_options *options,
+                             kith_retrieval *ret_retrieval, kith_error *err);
+
+#endif

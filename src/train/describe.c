@@ -1,0 +1,94 @@
+#include "train/describe.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "train/taps.h"
+
+struct ki_description {
+    ki_describer describer;
+    ki_backend *backend;
+    const ki_net *net;
+    ki_objective *objective;
+    const ki_param *weight; /* of the embedding layer */
+    ki_host_taps host;      /* without an engine */
+
+    const ki_engine_type *engine_type; /* NULL: the host computes */
+    ki_engine *engine;
+    ki_real *stopped; /* device memory that the engine asks for; nothing is written there */
+    float *rows;      /* [batch, dim] */
+};
+
+static kith_status open_engine(ki_description *d, ki_plan *plan, const ki_feed *feed, int64_t batch,
+                               kith_error *err) {
+    ki_engine_batch at = {.label = ki_feed_labels(feed), .step = ki_feed_numbers(feed)};
+    KI_TRY(ki_taps_engine(plan, d->objective, d->weight, false, &at, err));
+    KI_TRY(ki_taps_stopped(d->backend, d->objective, batch, d->net->embedding, &d->stopped, err));
+    at.diff_stopped = d->stopped;
+    KI_TRY(
+        ki_alloc_or(&d->rows, (size_t)batch, (size_t)d->describer.dim * sizeof *d->rows, "descriptors", err));
+    return d->engine_type->open(d->backend, d->objective, &at, batch, &d->engine, err);
+}
+
+static kith_status open(void *user, ki_plan *plan, const ki_feed *feed, int64_t batch, kith_error *err) {
+    ki_description *d = user;
+    d->engine_type = feed ? ki_engine_of(d->backend) : NULL;
+    if (d->engine_type) return open_engine(d, plan, feed, batch, err);
+    return ki_host_taps_init(&d->host, plan, ki_objective_taps(d->objective), err);
+}
+
+static void close(void *user) {
+    ki_description *d = user;
+    if (d->engine_type) {
+        d->engine_type->close(d->engine);
+        d->backend->type->free(d->backend, d->stopped);
+    }
+    ki_free(d->rows);
+    ki_host_taps_release(&d->host);
+    d->engine = NULL;
+    d->stopped = NULL;
+    d->rows = NULL;
+    d->host = (ki_host_taps){0};
+}
+
+static kith_status rows(void *user, ki_plan *plan, int64_t n, float *ret_rows, kith_error *err) {
+    ki_description *d = user;
+    const size_t bytes = (size_t)(n * d->describer.dim) * sizeof *ret_rows;
+    ki_batch taps = {.m = n};
+    ki_real *found = NULL;
+    int64_t dim = 0;
+    if (d->engine_type) {
+        /* What the rest of a batch that is not full holds is lost. */
+        KI_TRY(d->engine_type->describe(d->engine, d->rows, err));
+        memcpy(ret_rows, d->rows, bytes);
+        return KITH_OK;
+    }
+    KI_TRY(ki_host_taps_read(&d->host, plan, err));
+    ki_host_taps_show(&d->host, d->weight, &taps);
+    KI_TRY(ki_objective_describe(d->objective, &taps, &found, &dim, err));
+    memcpy(ret_rows, found, bytes);
+    ki_free(found);
+    return KITH_OK;
+}
+
+kith_status ki_description_new(ki_backend *backend, const ki_net *net, const ki_params *params,
+                               ki_objective *objective, ki_description **ret, kith_error *err) {
+    ki_description *d = NULL;
+    const ki_param *weight = NULL;
+    const int64_t dim = ki_objective_describe_dim(objective);
+    if (dim == 0) return ki_objective_fail_describe(err);
+    KI_TRY(ki_taps_weight(params, &weight, err));
+    KI_TRY(ki_zalloc_or(&d, 1, sizeof *d, "a description", err));
+    *d = (ki_description){.describer = {.dim = dim, .user = d, .open = open, .rows = rows, .close = close},
+                          .backend = backend,
+                          .net = net,
+                          .objective = objective,
+                          .weight = weight};
+    ki_taps_list(ki_objective_taps(objective), d->describer.taps);
+    *ret = d;
+    return KITH_OK;
+}
+
+void ki_description_free(ki_description *d) { ki_free(d); }
+
+const ki_describer *ki_description_describer(const ki_description *d) { return &d->describer; }

@@ -1,0 +1,178 @@
+/* Result cards: written, read and compared, by today's names and by those of 0.1. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "judge/card.h"
+#include "kith/text.h"
+#include "support/testing.h"
+
+#define OLD KITH_SOURCE_DIR "/test/golden/run-0.1/"
+
+static kith_card *read_card(const char *path) {
+    kith_card *card = NULL;
+    kith_error err = {0};
+    assert_ok(kith_card_read(path, &card, &err), &err);
+    return card;
+}
+
+static kith_card *write_and_read(const char *name, const char *text) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", testing_folder(), name);
+    testing_write(path, text);
+    return read_card(path);
+}
+
+static void assert_real(const kith_card *card, const char *path, double wanted) {
+    double found = NAN;
+    if (!kith_card_real(card, path, &found) || found != wanted)
+        fail_msg("%s is %.17g; wanted %.17g", path, found, wanted);
+}
+
+/* Both kinds of cards of 0.1 answer to today's names, and today's to theirs. */
+static void test_names_of_old_cards(void **state) {
+    (void)state;
+    kith_card *eval = read_card(OLD "eval.json"), *run = read_card(OLD "run/result.json");
+    assert_real(eval, "queries", 36);
+    assert_real(run, "test.queries", 36);
+    assert_real(run, "test.n_images", 36);
+    assert_real(run, "test.classes", 6);
+    assert_real(run, "validation.lone_queries", 0);
+    assert_real(run, "test.intervals.recall.1.0", 0.05555555555555555);
+    assert_string_equal(kith_card_key(run, "test.recall", 1), "2");
+    assert_null(kith_card_key(run, "test.recall", 4));
+    assert_null(kith_card_text(run, "test.recall"));
+    assert_null(kith_card_text(run, "test.nothing.at.all"));
+    assert_string_equal(kith_card_fact(eval, "crop"), "16");
+    assert_string_equal(kith_card_fact(run, "crop"), "16");
+    assert_string_equal(kith_card_fact(eval, "tap"), "embedding");
+    assert_string_equal(kith_card_fact(run, "tap"), "embedding");
+    assert_string_equal(kith_card_fact(eval, "model_sha256"),
+                        "6b6fa3b7dcfa0394a30fee282efd70d83e5e59414d7925a194c7af75c5f3c0d2");
+    assert_null(kith_card_fact(run, "model_sha256"));
+    const int64_t k[] = {1, 2, 8};
+    const ki_scores scores = ki_card_scores(run, "untrained", k, 3);
+    assert_true(scores.is_there && scores.n_query == 36 && scores.n_classes == 6 && scores.step == 0);
+    assert_true(scores.recall[2] == 0.8055555555555556);
+    assert_false(ki_card_scores(run, "best_on_test", k, 3).is_there);
+    assert_true(ki_card_clustered(run, "test").scores.f1 == 0.21495327102803738);
+    kith_card_free(eval);
+    kith_card_free(run);
+}
+
+static const kith_card_row *row_of(const kith_card_comparison *c, const char *name) {
+    for (size_t i = 0; i < c->n_rows; i++) {
+        if (strcmp(c->row[i].name, name) == 0) return &c->row[i];
+    }
+    fail_msg("no row %s", name);
+    return NULL;
+}
+
+static const kith_card_difference *difference_of(const kith_card_comparison *c, const char *what) {
+    for (size_t i = 0; i < c->n_differences; i++) {
+        if (strcmp(c->difference[i].what, what) == 0) return &c->difference[i];
+    }
+    return NULL;
+}
+
+/* What a run wrote of its test classes, and what kith eval found for its model. */
+static void test_a_run_beside_an_evaluation(void **state) {
+    (void)state;
+    kith_card *eval = read_card(OLD "eval.json"), *run = read_card(OLD "run/result.json");
+    kith_card_comparison c;
+    kith_error err = {0};
+    assert_ok(kith_card_compare(run, eval, &c, &err), &err);
+    const kith_card_row *recall = row_of(&c, "R@1"), *map = row_of(&c, "MAP"), *nmi = row_of(&c, "NMI");
+    for (int i = 0; i < 2; i++) {
+        assert_true(recall->side[i].has_value && recall->side[i].has_interval);
+        assert_true(recall->side[i].value == 0.16666666666666666);
+        assert_true(recall->side[i].interval.high == 0.2777777777777778);
+        assert_true(nmi->side[i].has_value && !nmi->side[i].has_interval);
+    }
+    assert_true(!map->side[0].has_value && map->side[1].has_value);
+    assert_null(difference_of(&c, "backbone"));
+    assert_null(difference_of(&c, "number of queries"));
+    assert_null(difference_of(&c, "tap"));
+    assert_null(difference_of(&c, "similarity"));
+    assert_null(difference_of(&c, "preprocessing"));
+    kith_card_comparison_release(&c);
+    kith_card_free(eval);
+    kith_card_free(run);
+}
+
+static void test_what_speaks_against_comparing(void **state) {
+    (void)state;
+    kith_card *a = write_and_read("a.json",
+                                  "{\"recall\": {\"1\": 0.5, \"3\": 0.75}, \"metric\": \"cosine\", "
+                                  "\"queries\": 4, \"card\": {\"crop\": 224, \"tap\": \"pooled\"}}");
+    kith_card *b = write_and_read("b.json",
+                                  "{\"recall\": {\"1\": 0.25}, \"metric\": \"inner\", "
+                                  "\"queries\": 4, \"card\": {\"crop\": 224}}");
+    kith_card_comparison c;
+    kith_error err = {0};
+    assert_ok(kith_card_compare(a, b, &c, &err), &err);
+    assert_int_equal(c.n_rows, 2);
+    assert_string_equal(c.row[1].name, "R@3");
+    assert_true(c.row[1].side[0].has_value && !c.row[1].side[1].has_value);
+    assert_int_equal(c.n_differences, 2);
+    assert_string_equal(difference_of(&c, "tap")->side[0], "pooled");
+    assert_null(difference_of(&c, "tap")->side[1]);
+    assert_string_equal(difference_of(&c, "similarity")->side[1], "inner");
+    kith_card_comparison_release(&c);
+    kith_card_free(a);
+    kith_card_free(b);
+}
+
+/* A judgement written and read back; only what was asked for. */
+static void test_written_and_read(void **state) {
+    (void)state;
+    float x[] = {1, 0, 0.9F, 0.1F, 0, 1, 0.1F, 0.8F, 0.7F, 0.6F};
+    const int64_t labels[] = {0, 0, 1, 1, 1};
+    const kith_array rows = {KITH_F32, 2, {5, 2}, x};
+    const kith_retrieval_input input = {.embedding = &rows, .labels = labels, .n_labels = 5};
+    const kith_judge_options options = kith_judge_defaults();
+    kith_judgement j;
+    kith_error err = {0};
+    char *text = NULL;
+    assert_ok(kith_judge_run(&input, &options, &j, &err), &err);
+    const kith_card_facts facts = {.backbone = "convnet4", .crop = 32, .data = "glyphs", .dataset = "folder"};
+    kith_card_options shown = {.scores = {[KITH_SCORE_RECALL] = true, [KITH_SCORE_NMI] = true},
+                               .per_class = true};
+    assert_ok(kith_card_make(&j, &facts, &shown, &text, &err), &err);
+    kith_card *card = write_and_read("c.json", text);
+    assert_real(card, "recall.1", j.retrieval.mean.recall[0]);
+    assert_real(card, "intervals.recall.8.1", j.intervals.recall[3].high);
+    assert_real(card, "nmi", j.clustering.nmi);
+    assert_real(card, "kmeans.clusters", 2);
+    assert_real(card, "per_class.1.queries", 3);
+    assert_null(kith_card_text(card, "map_at_r"));
+    assert_null(kith_card_text(card, "f1"));
+    assert_string_equal(kith_card_fact(card, "data"), "glyphs");
+    assert_string_equal(kith_card_fact(card, "dataset"), "folder");
+    assert_null(kith_card_fact(card, "split"));
+    kith_card_free(card);
+    kith_string_free(text);
+    kith_judgement_release(&j);
+}
+
+static void test_no_card(void **state) {
+    (void)state;
+    char path[1024];
+    kith_card *card = NULL;
+    kith_error err = {0};
+    snprintf(path, sizeof path, "%s/list.json", testing_folder());
+    testing_write(path, "[1, 2]");
+    assert_int_equal(kith_card_read(path, &card, &err), KITH_EFORMAT);
+    assert_non_null(strstr(err.message, "wanted a result of kith eval --json or a run's result.json"));
+    assert_int_equal(kith_card_read("/nowhere/at/all.json", &card, &err), KITH_EIO);
+    kith_card_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_of_old_cards), cmocka_unit_test(test_a_run_beside_an_evaluation),
+        cmocka_unit_test(test_what_speaks_against_comparing), cmocka_unit_test(test_written_and_read),
+        cmocka_unit_test(test_no_card)};
+    return cmocka_run_group_tests_name("judge/card", tests, NULL, testing_tear_down);
+}

@@ -1,0 +1,281 @@
+/* kith eval, kith map and kith bench knn as a user types them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kith/card.h"
+#include "support/testing.h"
+
+static char output[65536];
+#define run(...) testing_run(output, sizeof output, __VA_ARGS__)
+#define GOLDEN KITH_SOURCE_DIR "/test/golden/judge/"
+
+static void assert_holds(const char *text) {
+    if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
+}
+static void assert_one_line(void) {
+    const char *end = strchr(output, '\n');
+    if (!end || end[1]) fail_msg("not one line: %s", output);
+}
+
+static double number(const kith_card *r, const char *path) {
+    double value = NAN;
+    if (!kith_card_real(r, path, &value)) fail_msg("no number at %s", path);
+    return value;
+}
+
+static kith_card *result_of(const char *arguments, const char *name) {
+    char path[512];
+    kith_error err;
+    kith_card *r = NULL;
+    snprintf(path, sizeof path, "%s/%s", testing_folder(), name);
+    assert_int_equal(run("%s eval %s --json > %s", testing_program(), arguments, path), 0);
+    assert_ok(kith_card_read(path, &r, &err), &err);
+    return r;
+}
+
+/* Every key of the JSON against the reference. */
+static void test_json_equals_the_reference(void **state) {
+    (void)state;
+    kith_array e;
+    kith_error err;
+    assert_ok(kith_npy_read(GOLDEN "blobs_expected.npy", &e, &err), &err);
+    const double *wanted = e.data;
+    kith_card *r = result_of(
+        "-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --k 8,4,1000,2,1", "a.json");
+    static const char *const keys[] = {"recall.1",       "recall.2",    "recall.4", "recall.8", "recall.1000",
+                                       "precision_at_1", "r_precision", "map_at_r", "map",      "mrr"};
+    for (size_t i = 0; i < N_ROWS(keys); i++) {
+        const double found = number(r, keys[i]);
+        if (fabs(found - wanted[i]) > 1e-9) fail_msg("%s: %.12g, wanted %.12g", keys[i], found, wanted[i]);
+        char path[64];
+        snprintf(path, sizeof path, "intervals.%s.0", keys[i]);
+        assert_true(number(r, path) <= found);
+        snprintf(path, sizeof path, "intervals.%s.1", keys[i]);
+        assert_true(number(r, path) >= found);
+    }
+    static const char *const clustering[] = {"nmi", "ami", "f1"};
+    for (size_t i = 0; i < N_ROWS(clustering); i++) assert_true(number(r, clustering[i]) > 0);
+    assert_int_equal((int)number(r, "queries"), 450);
+    assert_int_equal((int)number(r, "card.embedding_size"), 24);
+    assert_int_equal(run("sha256sum " GOLDEN "blobs_embedding.npy"), 0);
+    assert_memory_equal(output, kith_card_text(r, "card.embedding_sha256"), 64);
+    kith_card_free(r);
+    kith_array_release(&e);
+}
+
+static void test_query_and_gallery(void **state) {
+    (void)state;
+    kith_array e;
+    kith_error err;
+    assert_ok(kith_npy_read(GOLDEN "split_expected.npy", &e, &err), &err);
+    kith_card *r = result_of("-e " GOLDEN "split_embedding.npy -y " GOLDEN "split_labels.npy --query " GOLDEN
+                             "split_query.npy --gallery " GOLDEN "split_gallery.npy --metrics recall,map",
+                             "b.json");
+    assert_true(fabs(number(r, "map") - ((const double *)e.data)[8]) < 1e-9);
+    assert_true(fabs(number(r, "recall.1") - ((const double *)e.data)[0]) < 1e-9);
+    assert_null(kith_card_text(r, "nmi"));
+    assert_null(kith_card_text(r, "mrr"));
+    kith_card_free(r);
+    kith_array_release(&e);
+    /* The same matrix as query and as gallery: every query finds itself first. */
+    r = result_of("--query " GOLDEN "split_embedding.npy --gallery " GOLDEN
+                  "split_embedding.npy --query-labels " GOLDEN "split_labels.npy --gallery-labels " GOLDEN
+                  "split_labels.npy --metrics retrieval",
+                  "c.json");
+    assert_true(number(r, "recall.1") == 1);
+    kith_card_free(r);
+}
+
+static void test_compare_says_what_differs(void **state) {
+    (void)state;
+    char a[512], b[512];
+    kith_card_free(result_of("-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy", "a.json"));
+    kith_card_free(result_of("-e " GOLDEN "double_embedding.npy -y " GOLDEN "double_labels.npy", "b.json"));
+    snprintf(a, sizeof a, "%s/a.json", testing_folder());
+    snprintf(b, sizeof b, "%s/b.json", testing_folder());
+    assert_int_equal(run("%s eval --compare %s %s", testing_program(), a, b), 0);
+    assert_holds("R@1 ");
+    assert_holds("not the same embedding size: 24 and 6");
+    assert_holds("not the same labels");
+    assert_holds("No: a difference");
+    assert_int_equal(run("%s eval --compare %s %s", testing_program(), a, a), 0);
+    assert_holds("+0.00  intervals overlap");
+    assert_holds("Yes, as far as");
+    assert_int_equal(run("%s eval --compare %s", testing_program(), a), 2);
+    assert_int_equal(run("%s eval --compare %s %s/none.json", testing_program(), a, testing_folder()), 1);
+    assert_one_line();
+}
+
+/* Where there is a device the metrics are the same; where there is none, one line says so. */
+static void test_device(void **state) {
+    (void)state;
+    const char *const what =
+        "-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --metrics retrieval";
+    const int status = run("%s eval %s --device cuda", testing_program(), what);
+    if (status != 0) {
+        assert_int_equal(status, 1);
+        assert_one_line();
+        assert_holds("CUDA");
+    } else {
+        kith_card *here = result_of(what, "here.json");
+        char there[512];
+        snprintf(there, sizeof there, "%s --device cuda", what);
+        kith_card *found = result_of(there, "there.json");
+        assert_true(number(here, "map") == number(found, "map"));
+        kith_card_free(here);
+        kith_card_free(found);
+    }
+    assert_int_equal(run("%s bench knn -e " GOLDEN "blobs_embedding.npy --device cude", testing_program()),
+                     1);
+    assert_one_line();
+}
+
+static void test_mistakes_are_one_line(void **state) {
+    (void)state;
+    static const struct {
+        const char *arguments, *says;
+        int status;
+    } rows[] = {
+        {"", "wants --embedding E.npy --labels Y.npy", 2},
+        {"-e " GOLDEN "blobs_embedding.npy", "wants --labels", 2},
+        {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "split_labels.npy", "400 labels in", 1},
+        {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_embedding.npy", "wanted integers", 1},
+        {"-e " GOLDEN "blobs_labels.npy -y " GOLDEN "blobs_labels.npy", "wanted 2: [rows, dim]", 1},
+        {"-e none.npy -y none.npy", "none.npy", 1},
+        {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --k 1,0", "--k has '0'", 2},
+        {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --k x", "--k has 'x'", 2},
+        {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --metrics recal",
+         "did you mean 'recall'", 2},
+        {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --gallery " GOLDEN
+         "blobs_labels.npy",
+         "is given twice", 1},
+        {"model.safetensors", "wants --data", 2},
+        {"model.safetensors --data x -e y.npy", "not both", 2},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        const int status = run("%s eval %s", testing_program(), rows[i].arguments);
+        if (status != rows[i].status)
+            fail_msg("eval %s: exit %d, wanted %d: %s", rows[i].arguments, status, rows[i].status, output);
+        assert_holds(rows[i].says);
+        assert_one_line();
+    }
+}
+
+static void write_rows(const char *path, int64_t n, float first) {
+    float *x = calloc((size_t)n * 2 + 1, sizeof *x);
+    for (int64_t i = 0; i < 2 * n; i++) x[i] = (float)(i % 7) + 0.5F;
+    if (n) x[0] = first;
+    const kith_array a = {KITH_F32, 2, {n, 2}, x};
+    kith_error err;
+    assert_ok(kith_npy_write(path, &a, &err), &err);
+    free(x);
+}
+
+static void test_nan_rows_and_empty_input(void **state) {
+    (void)state;
+    char x[512], y[512];
+    int64_t labels[20];
+    for (int i = 0; i < 20; i++) labels[i] = i % 2;
+    const kith_array all = {KITH_I64, 1, {20}, labels}, none = {KITH_I64, 1, {0}, labels};
+    kith_error err;
+    snprintf(x, sizeof x, "%s/x.npy", testing_folder());
+    snprintf(y, sizeof y, "%s/y.npy", testing_folder());
+    write_rows(x, 20, NAN);
+    assert_ok(kith_npy_write(y, &all, &err), &err);
+    assert_int_equal(run("%s eval -e %s -y %s", testing_program(), x, y), 1);
+    assert_holds("row 0 column 0 is nan");
+    assert_one_line();
+    assert_int_equal(run("%s bench knn -e %s -k 3", testing_program(), x), 1);
+    assert_holds("row 0 column 0 is nan");
+    write_rows(x, 20, 1);
+    assert_ok(kith_npy_write(y, &none, &err), &err);
+    char z[512];
+    snprintf(z, sizeof z, "%s/z.npy", testing_folder());
+    assert_ok(kith_npy_write(z, &all, &err), &err);
+    assert_int_equal(run("%s eval -e %s -y %s --gallery %s", testing_program(), x, z, y), 1);
+    assert_holds("the gallery is empty");
+    assert_one_line();
+    write_rows(x, 0, 1);
+    assert_int_equal(run("%s eval -e %s -y %s", testing_program(), x, y), 1);
+    assert_one_line();
+}
+
+/* A model on a data set, and the files it saved, judged alike; the card says where the numbers are from. */
+static void test_model_and_saved_embeddings_agree(void **state) {
+    (void)state;
+    const char *folder = testing_folder();
+    char arguments[1024];
+    assert_int_equal(run("%s synth %s/set --classes 12 --images 6 --size 32", testing_program(), folder), 0);
+    snprintf(arguments, sizeof arguments,
+             "--backbone convnet4 --data %s/set --resize none --metrics retrieval --save-embedding %s/e.npy "
+             "--save-labels %s/l.npy",
+             folder, folder, folder);
+    kith_card *model = result_of(arguments, "m.json");
+    snprintf(arguments, sizeof arguments, "-e %s/e.npy -y %s/l.npy --metrics retrieval", folder, folder);
+    kith_card *files = result_of(arguments, "f.json");
+    assert_int_equal((int)number(model, "queries"), 36);
+    assert_string_equal(kith_card_text(model, "card.backbone"), "convnet4");
+    assert_string_equal(kith_card_text(model, "card.split"), "test");
+    assert_int_equal((int)strlen(kith_card_text(model, "card.data_sha256")), 64);
+    static const char *const keys[] = {"recall.1", "map_at_r", "map", "mrr"};
+    for (size_t i = 0; i < N_ROWS(keys); i++) assert_true(number(model, keys[i]) == number(files, keys[i]));
+    kith_card_free(model);
+    kith_card_free(files);
+    assert_int_equal(
+        run("%s eval --backbone convnet4 --data %s/set --resize huge", testing_program(), folder), 1);
+    assert_holds("resize is 'huge'");
+    assert_one_line();
+}
+
+static void test_bench_prints_json(void **state) {
+    (void)state;
+    assert_int_equal(run("%s bench knn --embedding " GOLDEN "blobs_embedding.npy -k 5 --metric inner --json",
+                         testing_program()),
+                     0);
+    assert_holds("\"seconds\": ");
+    assert_holds("\"gflops\": ");
+    assert_holds("\"peak_bytes\": ");
+    assert_int_equal(run("%s bench knn --embedding " GOLDEN "blobs_embedding.npy -k 0", testing_program()),
+                     2);
+    assert_int_equal(run("%s bench knn", testing_program()), 2);
+}
+
+static void test_map_draws(void **state) {
+    (void)state;
+    struct stat there;
+    char path[512];
+    snprintf(path, sizeof path, "%s/map.svg", testing_folder());
+    assert_int_equal(
+        run("%s map " GOLDEN "blobs_embedding.npy --labels " GOLDEN "blobs_labels.npy --iterations 20 -o %s",
+            testing_program(), path),
+        0);
+    assert_holds("450 points");
+    assert_int_equal(stat(path, &there), 0);
+    assert_int_equal(
+        run("%s map " GOLDEN "blobs_embedding.npy --iterations 2 -o %s.gif", testing_program(), path), 1);
+    assert_holds(".svg or .png");
+    assert_int_equal(run("%s map " GOLDEN "blobs_embedding.npy", testing_program()), 2);
+    assert_int_equal(run("%s map " GOLDEN "blobs_embedding.npy --labels " GOLDEN "split_labels.npy -o %s",
+                         testing_program(), path),
+                     1);
+    assert_holds("400 labels for 450 rows");
+    assert_one_line();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json_equals_the_reference),
+        cmocka_unit_test(test_query_and_gallery),
+        cmocka_unit_test(test_compare_says_what_differs),
+        cmocka_unit_test(test_device),
+        cmocka_unit_test(test_mistakes_are_one_line),
+        cmocka_unit_test(test_nan_rows_and_empty_input),
+        cmocka_unit_test(test_model_and_saved_embeddings_agree),
+        cmocka_unit_test(test_bench_prints_json),
+        cmocka_unit_test(test_map_draws),
+    };
+    return cmocka_run_group_tests(tests, NULL, testing_tear_down);
+}

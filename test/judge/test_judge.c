@@ -1,0 +1,212 @@
+/* Judging vectors: by their roles, with as many clusters as classes, side by side and after a PCA. */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/rng.h"
+#include "judge/orders.h"
+#include "kith/data.h"
+#include "knn/pca.h"
+#include "support/testing.h"
+
+enum { N = 40, CLASSES = 4, DIM = 5 };
+
+/* Rows around the centres of their classes. */
+static ki_vectors vectors_of(uint32_t salt, int64_t dim) {
+    ki_vectors v = {0};
+    kith_error err = {0};
+    assert_ok(ki_vectors_init(NULL, false, N, dim, &v, &err), &err);
+    for (int64_t i = 0; i < N; i++) {
+        v.label[i] = 10 * (i % CLASSES);
+        v.item[i] = i;
+        ki_rng rng = ki_rng_at(1, KI_RNG_TEST, salt, (uint32_t)i);
+        for (int64_t k = 0; k < dim; k++) {
+            ki_rng centre = ki_rng_at(2, KI_RNG_TEST, (uint32_t)(i % CLASSES), (uint32_t)k);
+            v.host[i * dim + k] = (float)(ki_rng_normal(&centre) + 0.7 * ki_rng_normal(&rng));
+        }
+    }
+    v.n = N;
+    return v;
+}
+
+/* The roles of the rows decide who looks for whom. */
+static void test_roles(void **state) {
+    (void)state;
+    ki_vectors v = vectors_of(1, DIM);
+    kith_judgement by_role, by_list;
+    kith_error err = {0};
+    int64_t query[N], gallery[N], n_query = 0, n_gallery = 0;
+    const kith_judge_options options = kith_judge_defaults();
+    assert_ok(ki_alloc_or(&v.role, N, sizeof *v.role, "roles", &err), &err);
+    for (int64_t i = 0; i < N; i++) {
+        v.role[i] = (uint8_t)(i % 5 == 0 ? KITH_ROLE_QUERY : i % 7 == 0 ? KITH_ROLE_BOTH : KITH_ROLE_GALLERY);
+        if (v.role[i] != KITH_ROLE_GALLERY) query[n_query++] = i;
+        if (v.role[i] != KITH_ROLE_QUERY) gallery[n_gallery++] = i;
+    }
+    const kith_array rows = {KITH_F32, 2, {N, DIM}, v.host};
+    const kith_retrieval_input lists = {.embedding = &rows,
+                                        .labels = v.label,
+                                        .n_labels = N,
+                                        .query = query,
+                                        .n_query = n_query,
+                                        .gallery = gallery,
+                                        .n_gallery = n_gallery};
+    assert_ok(ki_judge_vectors(&v, &options, &by_role, &err), &err);
+    assert_ok(kith_judge_run(&lists, &options, &by_list, &err), &err);
+    assert_int_equal(by_role.retrieval.n_query, n_query);
+    assert_int_equal(by_role.retrieval.n_gallery, n_gallery);
+    assert_memory_equal(&by_role.retrieval.mean, &by_list.retrieval.mean, sizeof by_role.retrieval.mean);
+    assert_true(by_role.clustering.nmi == by_list.clustering.nmi);
+    assert_int_equal(by_role.kmeans.n_clusters, CLASSES);
+    kith_judgement_release(&by_role);
+    kith_judgement_release(&by_list);
+    ki_vectors_release(&v);
+}
+
+/* Clusters are of the rows that are query or gallery, each once. */
+static void test_clusters_of_some_rows(void **state) {
+    (void)state;
+    ki_vectors v = vectors_of(1, DIM);
+    kith_judgement some, same;
+    kith_error err = {0};
+    int64_t first[20];
+    kith_judge_options options = kith_judge_defaults();
+    options.has_retrieval = false;
+    for (int i = 0; i < 20; i++) first[i] = i;
+    const kith_array all = {KITH_F32, 2, {N, DIM}, v.host}, half = {KITH_F32, 2, {20, DIM}, v.host};
+    const kith_retrieval_input listed = {.embedding = &all,
+                                         .labels = v.label,
+                                         .n_labels = N,
+                                         .query = first,
+                                         .n_query = 20,
+                                         .gallery = first,
+                                         .n_gallery = 20},
+                               alone = {.embedding = &half, .labels = v.label, .n_labels = 20};
+    assert_ok(kith_judge_run(&listed, &options, &some, &err), &err);
+    assert_ok(kith_judge_run(&alone, &options, &same, &err), &err);
+    assert_false(some.has_retrieval);
+    assert_true(some.kmeans_objective == same.kmeans_objective);
+    assert_true(some.clustering.f1 == same.clustering.f1);
+    ki_vectors_release(&v);
+}
+
+/* A device that has no memory for anything. */
+static int n_asked;
+
+static kith_status no_load(ki_backend *backend, const ki_panels *panels, ki_device_tile tile,
+                           ki_device_rows **ret_rows, kith_error *err) {
+    (void)backend, (void)panels, (void)tile, (void)ret_rows;
+    n_asked++;
+    return ki_fail_memory(err, 1 << 30, "rows");
+}
+
+static void unload(ki_backend *backend, ki_device_rows *rows) {
+    (void)backend;
+    assert_null(rows);
+}
+
+static kith_status no_scatter(ki_backend *backend, const ki_rows *rows, const double *mean, double *ret,
+                              kith_error *err) {
+    (void)backend, (void)rows, (void)mean, (void)ret;
+    n_asked++;
+    return ki_fail_memory(err, 1 << 30, "sums");
+}
+
+static kith_status no_project(ki_backend *backend, const ki_rows *rows, const double *mean, const double *by,
+                              int64_t n_by, float *ret, kith_error *err) {
+    (void)backend, (void)rows, (void)mean, (void)by, (void)n_by, (void)ret;
+    n_asked++;
+    return ki_fail_memory(err, 1 << 30, "sums");
+}
+
+static const ki_knn_device_type full_type = {
+    .load = no_load, .unload = unload, .scatter = no_scatter, .project = no_project};
+
+/* Then the host does it, with the same result. */
+static void test_a_device_without_memory(void **state) {
+    (void)state;
+    ki_vectors v = vectors_of(1, DIM);
+    const ki_knn_device full = {.type = &full_type}, none = {0};
+    kith_judgement there, here;
+    kith_error err = {0};
+    const kith_judge_options options = kith_judge_defaults();
+    ki_judge_input input = {.labels = v.label, .n_labels = N, .device = &full};
+    assert_ok(ki_judge_rows(&v, &full, &input.rows, &err), &err);
+    input.rows.there = v.host; /* as if it lay there */
+    assert_ok(ki_judge_run(&input, &options, &there, &err), &err);
+    assert_true(n_asked > 0);
+    input.device = &none;
+    input.rows.there = NULL;
+    assert_ok(ki_judge_run(&input, &options, &here, &err), &err);
+    assert_memory_equal(there.retrieval.query, here.retrieval.query, N * sizeof *here.retrieval.query);
+    assert_true(there.kmeans_objective == here.kmeans_objective);
+    kith_judgement_release(&there);
+    kith_judgement_release(&here);
+
+    kith_pca pca[2];
+    kith_array projected[2];
+    n_asked = 0;
+    for (int w = 0; w < 2; w++) {
+        const ki_knn_device *device = w ? &full : NULL;
+        assert_ok(ki_pca_fit(&input.rows, device, &(kith_pca_options){.n_components = 2}, &pca[w], &err),
+                  &err);
+        assert_ok(ki_pca_apply(&pca[w], &input.rows, device, &projected[w], &err), &err);
+    }
+    assert_int_equal(n_asked, 2);
+    assert_memory_equal(projected[0].data, projected[1].data, N * 2 * sizeof(float));
+    for (int w = 0; w < 2; w++) {
+        kith_pca_release(&pca[w]);
+        kith_array_release(&projected[w]);
+    }
+    ki_vectors_release(&v);
+}
+
+/* A row of two vectors of 3 behind an embedding of 2: each scored as if it were alone. */
+static void test_orders(void **state) {
+    (void)state;
+    enum { WIDE = 8, WIDTH = 3, EMBEDDING = 2 };
+    ki_vectors fitted = vectors_of(5, WIDE), test = vectors_of(6, WIDE);
+    ki_vectors part = vectors_of(6, WIDTH);
+    const int64_t k[] = {1, 2};
+    kith_error err = {0};
+    ki_orders found;
+    ki_scores alone;
+    for (int64_t i = 0; i < N; i++)
+        memcpy(part.host + i * WIDTH, test.host + i * WIDE + EMBEDDING + WIDTH, WIDTH * sizeof(float));
+    const ki_orders_options options = {
+        .k = k, .n_k = 2, .n = 2, .width = WIDTH, .recall = 0.125, .n_components = 4, .has_clustering = true};
+    assert_ok(ki_judge_orders(&fitted, &test, &options, &found, &err), &err);
+    assert_ok(ki_judge_scores(&part, k, 2, &alone, NULL, &err), &err);
+    assert_int_equal(found.n, 3);
+    assert_true(found.recall[0] == 0.125);
+    assert_true(found.recall[2] == alone.recall[0]);
+    assert_ok(ki_judge_scores(&test, k, 2, &alone, NULL, &err), &err);
+    assert_true(found.side_by_side == alone.recall[0]);
+    assert_int_equal(found.dim[0], WIDE);
+    assert_int_equal(found.dim[1], 4);
+    assert_true(found.scores.is_there && found.white.is_there && found.clustered.is_there);
+    /* The PCA by hand. */
+    kith_pca pca;
+    kith_array projected;
+    const kith_array rows = {KITH_F32, 2, {N, WIDE}, fitted.host},
+                     wanted = {KITH_F32, 2, {N, WIDE}, test.host};
+    assert_ok(kith_pca_fit(&rows, &(kith_pca_options){.n_components = 4}, &pca, &err), &err);
+    assert_ok(kith_pca_apply(&pca, &wanted, &projected, &err), &err);
+    ki_vectors v = test;
+    v.dim = 4;
+    v.host = projected.data;
+    assert_ok(ki_judge_scores(&v, k, 2, &alone, NULL, &err), &err);
+    assert_true(found.scores.map_at_r == alone.map_at_r);
+    kith_pca_release(&pca);
+    kith_array_release(&projected);
+    ki_vectors_release(&fitted);
+    ki_vectors_release(&test);
+    ki_vectors_release(&part);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_roles), cmocka_unit_test(test_clusters_of_some_rows),
+        cmocka_unit_test(test_orders), cmocka_unit_test(test_a_device_without_memory)};
+    return cmocka_run_group_tests_name("judge/judge", tests, NULL, NULL);
+}

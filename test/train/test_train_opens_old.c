@@ -1,0 +1,99 @@
+/* Models, checkpoints, run folders and result cards of kith 0.1.0 (test/golden/run-0.1) still open. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/array.h"
+#include "kith/card.h"
+#include "support/testing.h"
+
+enum { OUTPUT = 1 << 16 };
+static char output[OUTPUT];
+
+/* A command in the test's folder, where old/run is the old run and tiny its data; fails when it does. */
+#define run(...)                                                                                      \
+    do {                                                                                              \
+        char command_[2048];                                                                          \
+        snprintf(command_, sizeof command_, __VA_ARGS__);                                             \
+        const int status_ = testing_run(output, OUTPUT, "cd '%s' && %s", testing_folder(), command_); \
+        if (status_ != 0) fail_msg("%s: status %d: %s", command_, status_, output);                   \
+    } while (0)
+
+static const char *at(const char *name) {
+    static char path[2][1024];
+    static int which;
+    which = !which;
+    snprintf(path[which], sizeof path[which], "%s/%s", testing_folder(), name);
+    return path[which];
+}
+
+static int set_up(void **state) {
+    (void)state;
+    run("'%s' synth tiny --classes 12 --images 6 --size 24", testing_program());
+    run("cp -r '%s/test/golden/run-0.1' old", KITH_SOURCE_DIR);
+    return 0;
+}
+
+static double number_at(const char *file, const char *key) {
+    kith_card *result = NULL;
+    kith_error err = {0};
+    double value = NAN;
+    assert_ok(kith_card_read(at(file), &result, &err), &err);
+    if (!kith_card_real(result, key, &value)) fail_msg("%s has no %s", file, key);
+    kith_card_free(result);
+    return value;
+}
+
+static void assert_same(const char *a, const char *key_a, const char *b, const char *key_b) {
+    const double x = number_at(a, key_a), y = number_at(b, key_b);
+    if (!(fabs(x - y) < 1e-9)) fail_msg("%s of %s is %.12g, %s of %s %.12g", key_a, a, x, key_b, b, y);
+}
+
+/* The model's embeddings of the test images are those that the old program wrote beside it. */
+static void test_model(void **state) {
+    (void)state;
+    kith_array old = {0}, now = {0};
+    kith_error err = {0};
+    run("'%s' eval old/run --data tiny --save-embedding now.npy --json > now.json", testing_program());
+    assert_ok(kith_npy_read(at("old/run/test/embedding.npy"), &old, &err), &err);
+    assert_ok(kith_npy_read(at("now.npy"), &now, &err), &err);
+    assert_int_equal(kith_array_count(&old), kith_array_count(&now));
+    const double apart = testing_relative_l2(now.data, old.data, kith_array_count(&old));
+    if (!(apart < 1e-5)) fail_msg("the embeddings are %g apart", apart);
+    static const char *const keys[] = {
+        "recall.1", "map_at_r", "mrr", "queries", "classes", "nmi", "intervals.recall.1.0"};
+    for (size_t i = 0; i < N_ROWS(keys); i++) assert_same("now.json", keys[i], "old/eval.json", keys[i]);
+    kith_array_release(&old);
+    kith_array_release(&now);
+}
+
+/* A run that was finished says its result; its folder still makes a report. */
+static void test_finished_run(void **state) {
+    (void)state;
+    run("'%s' train old/run --resume --no-report", testing_program());
+    assert_non_null(strstr(output, "R@1     16.67  untrained 16.67"));
+    assert_non_null(strstr(output, "model of step 8 of 8"));
+    run("'%s' report old/run", testing_program());
+    char *page = testing_read(at("old/run/report.html"));
+    assert_non_null(strstr(page, "16.67")); /* R@1 */
+    assert_non_null(strstr(page, "36"));    /* test images */
+    free(page);
+}
+
+/* A run that was interrupted at the old checkpoint goes on and comes out where the old program did. */
+static void test_interrupted_run(void **state) {
+    (void)state;
+    run("cp -r old/run cut && rm cut/result.json cut/model.safetensors cut/pairs.json && rm -r cut/test");
+    run("'%s' train cut --resume --no-report", testing_program());
+    assert_same("cut/result.json", "test.map_at_r", "old/run/result.json", "test.map_at_r");
+    assert_same("cut/result.json", "untrained.recall.1", "old/run/result.json", "untrained.recall.1");
+    assert_same("cut/result.json", "test.nmi", "old/run/result.json", "test.nmi");
+    assert_same("cut/result.json", "all_orders.recall.1", "old/run/result.json", "all_orders.recall.1");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_model), cmocka_unit_test(test_finished_run),
+                                       cmocka_unit_test(test_interrupted_run)};
+    return cmocka_run_group_tests_name("train/opens old", tests, set_up, testing_tear_down);
+}
