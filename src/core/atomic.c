@@ -1,3 +1,4 @@
+/* Files written aside, synced and renamed into place. */
 #include "core/atomic.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* Asking for OpenBLAS's buffers before a call does, so that a lack of memory is an error and no hang. */
 #include "core/blas.h"
 
 #include <pthread.h>

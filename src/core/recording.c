@@ -1,3 +1,4 @@
+/* When queued work is recorded, and when the recording is launched instead. */
 #include "core/recording.h"
 
 static bool can_record(const ki_recording *r, const ki_backend *backend) {

@@ -1,3 +1,4 @@
+/* The embedder: readers in front, a forward pass behind, unreadable images reported in between. */
 #include "embed/embedder.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* The feed: two slots, one copied while the other is computed. */
 #include "embed/feed.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The inference plan of an embedder, and the way of its rows back to the host. */
 #include "embed/forward.h"
 
 #include <string.h>

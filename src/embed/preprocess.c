@@ -1,3 +1,4 @@
+/* A model's preprocessing as a transform, and as words. */
 #include "embed/preprocess.h"
 
 #include <stdio.h>

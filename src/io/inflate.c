@@ -1,3 +1,4 @@
+/* zlib behind a reader that stops where it is told to. */
 #include "io/inflate.h"
 
 #include <limits.h>

@@ -1,3 +1,4 @@
+/* Retrieval, intervals and clustering of vectors, on the device that holds them or on the host. */
 #include "judge/judge.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Parts of wide rows judged alone, together, and after a PCA. */
 #include "judge/orders.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* A term of the objective as a describer of the embedder. */
 #include "train/describe.h"
 
 #include <string.h>

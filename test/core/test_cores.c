@@ -1,3 +1,4 @@
+/* How many threads fit: cgroups, affinity and OMP_NUM_THREADS. */
 #include "core/cores.h"
 
 #include <omp.h>

@@ -36,7 +36,7 @@ static void assert_painted(const ki_drawing *d, const char *what) {
 }
 
 /* A disc with an edge one pixel soft. */
-static void want_dot(const ki_mark *m, double radius) {
+static void want_dot(const ki_drawing_mark *m, double radius) {
     for (int y = 0; y < SIZE; y++) {
         for (int x = 0; x < SIZE; x++) {
             const double distance = hypot(x + 0.5 - m->x, y + 0.5 - m->y);
@@ -50,10 +50,10 @@ static void want_dot(const ki_mark *m, double radius) {
 static void test_dots(void **state) {
     (void)state;
     /* Inside, at two corners, and one over another. */
-    ki_mark marks[] = {{.x = 30.25, .y = 20.75, .colour = {10, 120, 200}, .thumbnail = -1},
-                       {.x = 0, .y = 0, .colour = {200, 0, 0}, .thumbnail = -1},
-                       {.x = 63.5, .y = 63.5, .colour = {0, 200, 0}, .thumbnail = -1},
-                       {.x = 33, .y = 22, .colour = {0, 0, 0}, .thumbnail = -1}};
+    ki_drawing_mark marks[] = {{.x = 30.25, .y = 20.75, .colour = {10, 120, 200}, .thumbnail = -1},
+                               {.x = 0, .y = 0, .colour = {200, 0, 0}, .thumbnail = -1},
+                               {.x = 63.5, .y = 63.5, .colour = {0, 200, 0}, .thumbnail = -1},
+                               {.x = 33, .y = 22, .colour = {0, 0, 0}, .thumbnail = -1}};
     const ki_drawing d = {.size = SIZE, .radius = 4.3, .n_marks = N_ROWS(marks), .mark = marks};
     memset(wanted, 255, sizeof wanted);
     for (size_t i = 0; i < N_ROWS(marks); i++) want_dot(marks + i, d.radius);
@@ -66,10 +66,10 @@ static void test_thumbnails(void **state) {
     enum { SIDE = 5 };
     static uint8_t rgb[3 * SIDE * SIDE * 3];
     for (size_t i = 0; i < sizeof rgb; i++) rgb[i] = (uint8_t)(i * 7 + 1);
-    ki_mark marks[] = {{.x = 20, .y = 30, .colour = {9, 8, 7}, .thumbnail = 1},
-                       {.x = 21, .y = 30, .colour = {90, 80, 70}, .thumbnail = -1},
-                       {.x = 0, .y = 62, .colour = {1, 2, 3}, .thumbnail = 2},
-                       {.x = 63, .y = 1, .colour = {4, 5, 6}, .thumbnail = 0}};
+    ki_drawing_mark marks[] = {{.x = 20, .y = 30, .colour = {9, 8, 7}, .thumbnail = 1},
+                               {.x = 21, .y = 30, .colour = {90, 80, 70}, .thumbnail = -1},
+                               {.x = 0, .y = 62, .colour = {1, 2, 3}, .thumbnail = 2},
+                               {.x = 63, .y = 1, .colour = {4, 5, 6}, .thumbnail = 0}};
     const ki_drawing d = {.size = SIZE,
                           .thumbnail_size = SIDE,
                           .radius = 6,
@@ -80,7 +80,7 @@ static void test_thumbnails(void **state) {
     memset(wanted, 255, sizeof wanted);
     want_dot(marks + 1, d.radius);
     for (size_t i = 0; i < N_ROWS(marks); i++) {
-        const ki_mark *m = marks + i;
+        const ki_drawing_mark *m = marks + i;
         if (m->thumbnail < 0) continue;
         const int left = (int)lround(m->x - 2.5), top = (int)lround(m->y - 2.5);
         for (int y = 0; y < SIZE; y++) {
