@@ -2,10 +2,12 @@
 #include "objective/gemm.h"
 
 #include <cblas.h>
-#include <limits.h>
 #ifdef KITH_REAL_IS_FLOAT
 #include <oneapi/dnnl/dnnl.h>
 #endif
+
+#include "core/alloc.h"
+#include "core/blas.h"
 
 static void gemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int64_t m, int64_t n, int64_t k,
                  ki_real alpha, const ki_real *a, int64_t lda, const ki_real *b, int64_t ldb, ki_real beta,
@@ -25,6 +27,21 @@ static void gemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int64_t m, in
 static int64_t next_piece(int64_t k) {
     if (k >= 512) return 512;
     return k > 256 && k % 32 != 0 ? 256 : k;
+}
+
+/* oneDNN makes its kernel at the first product, and crashes where it has no memory for it: made here, when there is
+ * room and before anybody counts on it. */
+kith_status ki_gemm_prepare(kith_error *err) {
+    KI_TRY(ki_blas_prepare(1, err));
+#ifdef KITH_REAL_IS_FLOAT
+    enum { KERNEL_ROOM = 48 << 20, N = 64 };
+    float *x = NULL;
+    KI_TRY(ki_room_or(KERNEL_ROOM, "a kernel of oneDNN", err));
+    KI_TRY(ki_zalloc_or(&x, (size_t)3 * N * N, sizeof *x, "a first product", err));
+    for (int i = 0; i < 2; i++) ki_gemm_one(i == 1, N, N, N, 1, x, N, x + N * N, N, 0, x + 2 * N * N, N);
+    ki_free(x);
+#endif
+    return KITH_OK;
 }
 
 void ki_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, ki_real alpha,

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/error.h"
 #include "core/real.h"
 
 /* c [m, n] = alpha * op(a) op(b) + beta * c, op(a) [m, k], op(b) [k, n]; beta 0 ignores what c held. */
@@ -15,5 +16,8 @@ void ki_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k
 /* The same, on the calling thread alone and for use inside parallel work: c = alpha * a op(b) + beta * c. */
 void ki_gemm_one(bool transpose_b, int64_t m, int64_t n, int64_t k, ki_real alpha, const ki_real *a,
                  int64_t lda, const ki_real *b, int64_t ldb, ki_real beta, ki_real *c, int64_t ldc);
+
+/* Before the first product: memory that the libraries take for good, or KITH_ENOMEM. */
+kith_status ki_gemm_prepare(kith_error *err);
 
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/blas.h"
+#include "objective/gemm.h"
 #include "objective/state.h"
 
 static const char *const loss_keys[] = {"name", "normalize", NULL};
@@ -176,7 +176,6 @@ static kith_status build(ki_objective *o, const ki_value *section, kith_error *e
 
 kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, kith_error *err) {
     ki_objective *o = NULL;
-    KI_TRY(ki_blas_prepare(1, err));
     KI_TRY(ki_zalloc_or(&o, 1, sizeof *o, "an objective", err));
     o->sizes = *sizes;
     o->params.is_for_check = true;
@@ -188,6 +187,7 @@ kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, k
 kith_status ki_objective_new(const ki_value *section, const ki_sizes *sizes, uint64_t seed,
                              ki_objective **ret_objective, kith_error *err) {
     ki_objective *o = NULL;
+    KI_TRY(ki_gemm_prepare(err));
     KI_TRY(ki_zalloc_or(&o, 1, sizeof *o, "an objective", err));
     o->sizes = *sizes;
     o->seed = seed;

@@ -45,7 +45,7 @@ target_link_libraries(test_objective_documented PRIVATE kith_testing kith_static
 add_executable(test_objective_documented_cuda objective/documented_loss_cuda.c ${sources}
                                               ${CMAKE_SOURCE_DIR}/src/objective/cuda/tables.c)
 target_link_libraries(test_objective_documented_cuda PRIVATE kith_testing_cuda)
-if(KITH_CUDA)
+if(KITH_DEVICE_TESTS)
   target_sources(test_objective_documented_cuda PRIVATE ${kernels})
 else()
   enable_language(CXX)
