@@ -69,6 +69,11 @@ KITH_API int64_t kith_dataset_class_count(const kith_dataset *dataset, int32_t l
 KITH_API int64_t kith_dataset_n_missing(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_missing(const kith_dataset *dataset, int64_t i);
 
+/* SHA-256, in lower-case hex, of which items the set has: their paths below the root and their labels, in order,
+ * not their pixels. `split` is a kith_split for the items of that one alone, or -1 for all, whose
+ * splits then count too. */
+KITH_API void kith_dataset_hash(const kith_dataset *dataset, int split, char ret_hex[65]);
+
 /* Make the first n classes training and the others test, instead of the set's own split. */
 KITH_API kith_status kith_dataset_split_first(kith_dataset *dataset, int32_t n_train_classes,
                                               kith_error *err);

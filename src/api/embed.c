@@ -159,24 +159,6 @@ struct kith_vectors {
     int64_t crop;
 };
 
-/* Which items and labels, not which pixels: enough to see that two results used other data. */
-static void hash_data(kith_vectors *v) {
-    kith_hash hash = {0};
-    const char *root = v->set->root;
-    const size_t n_root = strlen(root);
-    for (size_t i = 0; i < v->set->n_items; i++) {
-        const ki_item *item = &v->set->item[i];
-        if (item->split != v->split) continue;
-        const char *path = strncmp(item->path, root, n_root) == 0 ? item->path + n_root : item->path;
-        const uint32_t n = (uint32_t)item->label;
-        const unsigned char label[4] = {(unsigned char)n, (unsigned char)(n >> 8), (unsigned char)(n >> 16),
-                                        (unsigned char)(n >> 24)};
-        kith_hash_add(&hash, path, strlen(path) + 1);
-        kith_hash_add(&hash, label, sizeof label);
-    }
-    kith_hash_finish(&hash, v->data_hash);
-}
-
 static kith_status note(const kith_model *model, const kith_embed_options *o, kith_vectors *v,
                         kith_error *err) {
     const ki_net *net = &model->net;
@@ -191,7 +173,7 @@ static kith_status note(const kith_model *model, const kith_embed_options *o, ki
     v->backbone = net->backbone->name;
     v->pool = ki_global_pool_names[net->pool];
     v->crop = net->h;
-    hash_data(v);
+    kith_dataset_hash(v->set, (int)v->split, v->data_hash);
     return kith_model_tap_shape(model, v->tap, &v->n_dims, v->dim, err);
 }
 

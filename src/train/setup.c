@@ -69,24 +69,6 @@ done:
     return status;
 }
 
-/* Paths below the root, labels and splits: what the run sees of the data. */
-static void hash_data(ki_train_state *run) {
-    kith_hash hash = {0};
-    const char *root = run->set->root;
-    const size_t n_root = strlen(root);
-    for (size_t i = 0; i < run->set->n_items; i++) {
-        const ki_item *item = &run->set->item[i];
-        const char *path = strncmp(item->path, root, n_root) == 0 ? item->path + n_root : item->path;
-        const uint32_t label = (uint32_t)item->label;
-        const unsigned char tail[5] = {(unsigned char)label, (unsigned char)(label >> 8),
-                                       (unsigned char)(label >> 16), (unsigned char)(label >> 24),
-                                       (unsigned char)item->split};
-        kith_hash_add(&hash, path, strlen(path) + 1);
-        kith_hash_add(&hash, tail, sizeof tail);
-    }
-    kith_hash_finish(&hash, run->data_hash);
-}
-
 static kith_status open_data(ki_train_state *run, kith_error *err) {
     KI_TRY(ki_data_open(run->recipe->data, &run->set, err));
     KI_TRY(select_split(run, KITH_SPLIT_TRAIN, &run->train, err));
@@ -94,7 +76,7 @@ static kith_status open_data(ki_train_state *run, kith_error *err) {
     if (run->recipe->eval.test) KI_TRY(select_split(run, KITH_SPLIT_TEST, &run->test, err));
     KI_TRY(number_classes(run, err));
     KI_TRY(select_seen(run, err));
-    hash_data(run);
+    kith_dataset_hash(run->set, -1, run->data_hash);
     run->selection = (ki_select)run->recipe->eval.select;
     if (run->selection == KI_SELECT_VALIDATION && run->validation.n == 0) run->selection = KI_SELECT_LAST;
     if (run->selection == KI_SELECT_TEST && run->test.n == 0)

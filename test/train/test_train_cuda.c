@@ -34,17 +34,18 @@ static void test_judged_on_the_device(void **state) {
     snprintf(data, sizeof data, "%s/glyphs", testing_folder());
     snprintf(out, sizeof out, "%s/run", testing_folder());
     assert_ok(kith_synth_write(data, &synth, NULL, NULL, &err), &err);
-    snprintf(recipe, sizeof recipe,
-             "data: {root: %s}\n"
-             "input: {resize: squash20, crop: 16, channels: 1}\n"
-             "model: {backbone: convnet4, embedding: 8, settings: {width: 8}}\n"
-             "batch: {classes: 2, images: 3}\n"
-             "objective: {loss: binomial, regularizers: [{name: horde, orders: 2, dimension: 8, embedding: 4}]}\n"
-             "optim: {lr: 3e-3, steps: 4}\n"
-             "eval: {every: 2, select: last, batch: 7}\n"
-             "loader: {workers: 1}\n"
-             "device: cuda\n",
-             data);
+    snprintf(
+        recipe, sizeof recipe,
+        "data: {root: %s}\n"
+        "input: {resize: squash20, crop: 16, channels: 1}\n"
+        "model: {backbone: convnet4, embedding: 8, settings: {width: 8}}\n"
+        "batch: {classes: 2, images: 3}\n"
+        "objective: {loss: binomial, regularizers: [{name: horde, orders: 2, dimension: 8, embedding: 4}]}\n"
+        "optim: {lr: 3e-3, steps: 4}\n"
+        "eval: {every: 2, select: last, batch: 7}\n"
+        "loader: {workers: 1}\n"
+        "device: cuda\n",
+        data);
     const kith_train_options options = {.recipe_text = recipe, .out = out, .no_report = true};
     assert_ok(kith_train_run(&options, NULL, &err), &err);
 
@@ -54,8 +55,7 @@ static void test_judged_on_the_device(void **state) {
     double found = NAN;
     read_array("embedding.npy", &rows);
     read_array("labels.npy", &labels);
-    const kith_retrieval_input input = {
-        .embedding = &rows, .labels = labels.data, .n_labels = labels.dim[0]};
+    const kith_retrieval_input input = {.embedding = &rows, .labels = labels.data, .n_labels = labels.dim[0]};
     const kith_judge_options all = kith_judge_defaults();
     assert_ok(kith_judge_run(&input, &all, &here, &err), &err);
     snprintf(path, sizeof path, "%s/result.json", out);
