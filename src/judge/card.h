@@ -20,6 +20,7 @@ typedef struct ki_card_block {
     const ki_scores *scores;
     const int64_t *k;
     int64_t n_k;
+    const char *data_sha256; /* of the split that was judged */
     const kith_intervals *intervals;
     const ki_clustered *clustered;
     const char *note;

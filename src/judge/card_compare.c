@@ -62,7 +62,8 @@ static kith_status add_rows(kith_card_comparison *c, const kith_card *const card
     return KITH_OK;
 }
 
-/* What must be the same: a fact, or a value of the block. `is_optional`: cards of runs do not have it. */
+/* What must be the same: a fact, a value of the block, or one that is either (say_either). `is_optional`: cards of runs
+ * may lack it. */
 static const struct fact {
     const char *what, *fact, *value;
     bool is_optional;
@@ -73,32 +74,53 @@ static const struct fact {
              {"preprocessing", "preprocessing", NULL, true},
              {"pooling", "pool", NULL, false},
              {"tap", "tap", NULL, false},
-             {"data", "data_sha256", NULL, false},
+             {"data", "data_sha256", "data_sha256", false},
              {"labels", "labels_sha256", NULL, false},
              {"split", "split", NULL, true},
              {"similarity", NULL, "metric", true},
              {"number of queries", NULL, "queries", false},
              {"gallery size", NULL, "gallery", true},
-             {"k-means restarts", NULL, "kmeans.restarts", false},
-             {"k-means iterations", NULL, "kmeans.iterations", false}};
+             {"k-means restarts", NULL, "kmeans.restarts", true},
+             {"k-means iterations", NULL, "kmeans.iterations", true}};
 
-static const char *said_of(const kith_card *card, const struct fact *f) {
+static bool is_run(const kith_card *card) { return *block_of(card) != '\0'; }
+
+static const char *value_of(const kith_card *card, const char *name) {
     char path[96];
-    if (f->fact) return kith_card_fact(card, f->fact);
-    snprintf(path, sizeof path, "%s%s", block_of(card), f->value);
+    snprintf(path, sizeof path, "%s%s", block_of(card), name);
     return kith_card_text(card, path);
+}
+
+/* Two runs have it of all they read, as a fact; each beside the scores for the split that was judged, which is what
+ * kith eval has as a fact. 0.1 had the first alone: beside kith eval that says nothing. */
+static void say_either(const kith_card *const card[2], const struct fact *f, const char *ret[2]) {
+    const bool run[2] = {is_run(card[0]), is_run(card[1])};
+    for (int i = 0; i < 2; i++)
+        ret[i] = run[i] ? value_of(card[i], f->value) : kith_card_fact(card[i], f->fact);
+    if ((ret[0] && ret[1]) || (!run[0] && !run[1])) return;
+    for (int i = 0; i < 2; i++) ret[i] = run[0] && run[1] ? kith_card_fact(card[i], f->fact) : NULL;
+}
+
+static void say(const kith_card *const card[2], const struct fact *f, const char *ret[2]) {
+    if (f->fact && f->value) {
+        say_either(card, f, ret);
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        ret[i] = f->fact ? kith_card_fact(card[i], f->fact) : value_of(card[i], f->value);
 }
 
 static kith_status add_differences(kith_card_comparison *c, const kith_card *const card[2], kith_error *err) {
     size_t capacity = 0;
-    const bool has_run = *block_of(card[0]) || *block_of(card[1]);
+    const bool has_run = is_run(card[0]) || is_run(card[1]);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
-        const char *a = said_of(card[0], &facts[i]), *b = said_of(card[1], &facts[i]);
-        if ((!a && !b) || (a && b && strcmp(a, b) == 0)) continue;
-        if ((!a || !b) && facts[i].is_optional && has_run) continue;
+        const char *said[2];
+        say(card, &facts[i], said);
+        if ((!said[0] && !said[1]) || (said[0] && said[1] && strcmp(said[0], said[1]) == 0)) continue;
+        if ((!said[0] || !said[1]) && facts[i].is_optional && has_run) continue;
         KI_TRY(ki_grow(&c->difference, &capacity, c->n_differences + 1, sizeof *c->difference, "a comparison",
                        err));
-        c->difference[c->n_differences++] = (kith_card_difference){facts[i].what, {a, b}};
+        c->difference[c->n_differences++] = (kith_card_difference){facts[i].what, {said[0], said[1]}};
     }
     return KITH_OK;
 }

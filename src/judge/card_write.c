@@ -255,6 +255,7 @@ void ki_card_put_block(kith_json *json, const char *key, const ki_card_block *b)
     ki_card_put_int(json, "classes", s->n_classes);
     ki_card_put_int(json, "lone_queries", s->n_lone);
     ki_card_put_int(json, "step", s->step);
+    ki_card_put_text(json, "data_sha256", b->data_sha256);
     if (b->clustered && b->clustered->is_there) {
         ki_card_put_real(json, "nmi", b->clustered->scores.nmi);
         ki_card_put_real(json, "ami", b->clustered->scores.ami);

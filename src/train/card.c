@@ -78,8 +78,10 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
                                   const kith_intervals *intervals, kith_error *err) {
     const ki_recipe *r = run->recipe;
     const ki_orders *orders = &result->orders;
-    char all[160];
+    char all[160], test[65], validation[65];
     kith_json *json = NULL;
+    kith_dataset_hash(run->set, KITH_SPLIT_TEST, test);
+    kith_dataset_hash(run->set, KITH_SPLIT_VALIDATION, validation);
     snprintf(all, sizeof all,
              "the embedding and all orders side by side, %lld numbers, after a PCA to %lld fitted on "
              "training images",
@@ -87,25 +89,29 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
     const struct {
         const char *key;
         ki_card_block block;
-    } blocks[] = {
-        {"test", {.scores = &result->test, .intervals = intervals, .clustered = &result->clustered}},
-        {"all_orders",
-         {.scores = &orders->scores,
-          .intervals = &orders->intervals,
-          .clustered = &orders->clustered,
-          .note = all,
-          .orders = orders}},
-        {"all_orders_white",
-         {.scores = &orders->white,
-          .note = "as all_orders, every component of the PCA over its standard deviation"}},
-        {"best_on_test",
-         {.scores = &result->best_on_test,
-          .note = "the best R@1 of all evaluations on the test classes themselves: the papers' "
-                  "habit, which flatters; nothing was chosen by it"}},
-        {"untrained", {.scores = &result->untrained}},
-        {"validation", {.scores = &result->validation}},
-        {"untrained_validation", {.scores = &run->at.untrained_validation}},
-        {"seen", {.scores = &result->seen}}};
+    } blocks[] = {{"test",
+                   {.scores = &result->test,
+                    .data_sha256 = test,
+                    .intervals = intervals,
+                    .clustered = &result->clustered}},
+                  {"all_orders",
+                   {.scores = &orders->scores,
+                    .data_sha256 = test,
+                    .intervals = &orders->intervals,
+                    .clustered = &orders->clustered,
+                    .note = all,
+                    .orders = orders}},
+                  {"all_orders_white",
+                   {.scores = &orders->white,
+                    .note = "as all_orders, every component of the PCA over its standard deviation"}},
+                  {"best_on_test",
+                   {.scores = &result->best_on_test,
+                    .note = "the best R@1 of all evaluations on the test classes themselves: the papers' "
+                            "habit, which flatters; nothing was chosen by it"}},
+                  {"untrained", {.scores = &result->untrained}},
+                  {"validation", {.scores = &result->validation, .data_sha256 = validation}},
+                  {"untrained_validation", {.scores = &run->at.untrained_validation}},
+                  {"seen", {.scores = &result->seen}}};
     KI_TRY(kith_json_new(&json, err));
     kith_json_object_begin(json);
     ki_card_put_text(json, "selection", selection_names[result->selection]);

@@ -96,6 +96,7 @@ static void test_a_run_beside_an_evaluation(void **state) {
     assert_null(difference_of(&c, "tap"));
     assert_null(difference_of(&c, "similarity"));
     assert_null(difference_of(&c, "preprocessing"));
+    assert_int_equal(c.n_differences, 0); /* the hashes of the data are of different things */
     kith_card_comparison_release(&c);
     kith_card_free(eval);
     kith_card_free(run);
@@ -122,6 +123,38 @@ static void test_what_speaks_against_comparing(void **state) {
     kith_card_comparison_release(&c);
     kith_card_free(a);
     kith_card_free(b);
+}
+
+/* The data of a run is that of the split that was judged, where both say it. */
+static void test_data_of_runs(void **state) {
+    (void)state;
+    static const char *const text[] = {
+        "{\"selection\": \"last\", \"test\": {\"map_at_r\": 0.5, \"data_sha256\": \"aa\"}, \"data_sha256\": "
+        "\"11\"}",
+        "{\"selection\": \"last\", \"test\": {\"map_at_r\": 0.5, \"data_sha256\": \"aa\"}, \"data_sha256\": "
+        "\"22\"}",
+        "{\"selection\": \"last\", \"test\": {\"map_at_r\": 0.5}, \"data_sha256\": \"22\"}",
+        "{\"map_at_r\": 0.5, \"card\": {\"tap\": \"embedding\", \"data_sha256\": \"aa\"}}",
+        "{\"map_at_r\": 0.5, \"card\": {\"tap\": \"embedding\", \"data_sha256\": \"bb\"}}"};
+    static const bool differs[5][5] = {
+        {0, 0, 1, 0, 1}, {0, 0, 0, 0, 1}, {1, 0, 0, 0, 0}, {0, 0, 0, 0, 1}, {1, 1, 0, 1, 0}};
+    kith_card *card[5];
+    kith_error err = {0};
+    for (int i = 0; i < 5; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "run%d.json", i);
+        card[i] = write_and_read(name, text[i]);
+    }
+    for (int i = 0; i < 5; i++) {
+        for (int k = 0; k < 5; k++) {
+            kith_card_comparison c;
+            assert_ok(kith_card_compare(card[i], card[k], &c, &err), &err);
+            if ((difference_of(&c, "data") != NULL) != differs[i][k])
+                fail_msg("cards %d and %d %s", i, k, differs[i][k] ? "have the same data" : "differ");
+            kith_card_comparison_release(&c);
+        }
+    }
+    for (int i = 0; i < 5; i++) kith_card_free(card[i]);
 }
 
 /* A judgement written and read back; only what was asked for. */
@@ -170,9 +203,11 @@ static void test_no_card(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_of_old_cards), cmocka_unit_test(test_a_run_beside_an_evaluation),
-        cmocka_unit_test(test_what_speaks_against_comparing), cmocka_unit_test(test_written_and_read),
-        cmocka_unit_test(test_no_card)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_of_old_cards),
+                                       cmocka_unit_test(test_a_run_beside_an_evaluation),
+                                       cmocka_unit_test(test_what_speaks_against_comparing),
+                                       cmocka_unit_test(test_data_of_runs),
+                                       cmocka_unit_test(test_written_and_read),
+                                       cmocka_unit_test(test_no_card)};
     return cmocka_run_group_tests_name("judge/card", tests, NULL, testing_tear_down);
 }
