@@ -70,7 +70,7 @@ RUN
 chmod +x "$stage/run.sh"
 # Tests read their cases from where the source was when they were built.
 sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt" >"$stage/source.txt"
-tar -C "$stage" -cf - . | xz -T2 -1 >"$out/kith.tar.xz"
+tar -C "$stage" -cf - . | xz -3 --lzma2=preset=3,dict=64MiB >"$out/kith.tar.xz"
 cat >"$out/unpack.sh" <<'UNPACK'
 #!/bin/sh
 # unpack.sh FOLDER: put the bundle there.
