@@ -42,24 +42,25 @@ static bool device_at(int i, entry *ret) {
     return true;
 }
 
-static bool method_at(const ki_method *m, entry *ret) {
-    if (m) *ret = (entry){m->name, m->summary, m->source, m->options, !ki_method_has_device(m), ""};
+static bool method_at(const char *what, const ki_method *m, entry *ret) {
+    if (m)
+        *ret = (entry){m->name, m->summary, m->source, m->options, !ki_method_has_device(what, m->name), ""};
     return m != NULL;
 }
 
 static bool loss_at(int i, entry *ret) {
     const ki_loss *loss = i < 0 ? NULL : ki_loss_at((size_t)i);
-    return method_at(loss ? &loss->method : NULL, ret);
+    return method_at("loss", loss ? &loss->method : NULL, ret);
 }
 
 static bool miner_at(int i, entry *ret) {
     const ki_miner *miner = i < 0 ? NULL : ki_miner_at((size_t)i);
-    return method_at(miner ? &miner->method : NULL, ret);
+    return method_at("miner", miner ? &miner->method : NULL, ret);
 }
 
 static bool regularizer_at(int i, entry *ret) {
     const ki_reg *reg = i < 0 ? NULL : ki_reg_at((size_t)i);
-    return method_at(reg ? &reg->method : NULL, ret);
+    return method_at("regularizer", reg ? &reg->method : NULL, ret);
 }
 
 static bool optimizer_at(int i, entry *ret) {

@@ -19,7 +19,7 @@ bool ki_engine_stops(const ki_objective *objective) {
 }
 
 static kith_status check_method(const char *kind, const ki_method *method, kith_error *err) {
-    if (ki_method_has_device(method)) return KITH_OK;
+    if (ki_method_has_device(kind, method->name)) return KITH_OK;
     ki_fail(err, KITH_EUNSUPPORTED, "%s %s runs on the CPU alone", kind, method->name);
     return ki_hint(err, KITH_EUNSUPPORTED, "use device cpu for this objective");
 }

@@ -23,8 +23,9 @@ typedef struct ki_method {
 /* The options of a method that has none. */
 extern const ki_option ki_no_options[];
 
-/* Whether the method's row says that a device can compute it, too; else it is the CPU's alone. */
-bool ki_method_has_device(const ki_method *method);
+/* Whether the row of the loss, miner or regularizer (`what`) of that name says that a device can compute it, too. By
+ * name: a plugin has its own copy of the tables, and records of the library are other ones. */
+bool ki_method_has_device(const char *what, const char *name);
 
 /* The shapes of named tensors, wherever they lie. */
 typedef struct ki_saved {

@@ -85,10 +85,11 @@ kith_status ki_reg_find(const char *name, const ki_reg **ret_reg, kith_error *er
     return KITH_OK;
 }
 
-bool ki_method_has_device(const ki_method *method) {
+bool ki_method_has_device(const char *what, const char *name) {
     for (int t = 0; t < N_TABLES; t++) {
+        if (strcmp(tables[t].what, what) != 0) continue;
         for (size_t i = 0; i < tables[t].n; i++) {
-            if (tables[t].rows[i].method == method) return tables[t].rows[i].has_device;
+            if (strcmp(tables[t].rows[i].method->name, name) == 0) return tables[t].rows[i].has_device;
         }
     }
     return false;

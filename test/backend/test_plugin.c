@@ -1,4 +1,5 @@
 /* Devices as plugins: the real program with the emulated CUDA device in a file, and files that are no plugin. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,24 @@ static void test_program_runs_on_a_plugin(void **state) {
     assert_runs(run("test \"$(wc -c < %s)\" = \"$(wc -c < %s)\"", cpu, cuda));
 }
 
+/* The plugin's copy of the objective's tables knows the library's methods: loss, miner and regularizer. */
+static void test_objective_on_a_plugin(void **state) {
+    (void)state;
+    static const char step[] =
+        "bench train --backbone convnet4 --size 16 --batch 8 --images 2 --embedding 8 --steps 1 --objective "
+        "'{loss: {name: raw}, miner: {name: vthm}, regularizers: [{name: norm_l2}]}' --json";
+    double loss[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        assert_runs(run("KITH_PLUGINS=%s %s %s --device %s", emulated(), testing_program(), step,
+                        i ? "cuda" : "cpu"));
+        const char *at = strstr(output, "\"loss\": ");
+        assert_non_null(at);
+        loss[i] = strtod(at + strlen("\"loss\": "), NULL);
+    }
+    if (!(fabs(loss[0] - loss[1]) <= 1e-4 * fabs(loss[0])))
+        fail_msg("loss %.9g on cpu, %.9g on cuda", loss[0], loss[1]);
+}
+
 static void test_missing_plugin_is_named(void **state) {
     (void)state;
     const char *empty = make_folder("empty");
@@ -107,6 +126,7 @@ static void test_memory_is_counted_once(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_program_runs_on_a_plugin),
+        cmocka_unit_test(test_objective_on_a_plugin),
         cmocka_unit_test(test_missing_plugin_is_named),
         cmocka_unit_test(test_what_is_no_plugin_is_refused),
         cmocka_unit_test(test_plugin_of_another_build_is_refused),
