@@ -106,8 +106,9 @@ typedef struct kith_card_comparison {
     kith_card_difference *difference; /* strings of the cards and of the library */
 } kith_card_comparison;
 
-/* Scores of two cards side by side; of a run's card, those of the test classes, else of validation. The cards must
- * outlive the comparison. */
+/* Scores of two cards side by side; of a run's card, those of the test classes, else of validation; of folds and seeds,
+ * the mean with its interval over runs. KITH_EFORMAT names a card that has no scores. The cards must outlive the
+ * comparison. */
 KITH_API kith_status kith_card_compare(const kith_card *a, const kith_card *b,
                                        kith_card_comparison *ret_comparison, kith_error *err);
 KITH_API void kith_card_comparison_release(kith_card_comparison *comparison); /* fine on a zeroed struct */

@@ -79,6 +79,10 @@ kith_status kith_model_embed_pixels(kith_model *model, const kith_pixels *images
                              (long long)i, p->width, p->height, p->channels);
             goto done;
         }
+        if (!p->data) {
+            status = ki_fail(err, KITH_EINVAL, "image %lld: data is NULL; wanted its pixels", (long long)i);
+            goto done;
+        }
         decoded[i] = (ki_image){
             .w = p->width, .h = p->height, .channels = p->channels, .data = (uint8_t *)(uintptr_t)p->data};
     }

@@ -6,10 +6,12 @@
 #include "backend/plugin.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/path.h"
 
@@ -45,29 +47,64 @@ static bool own_folder(ki_path *ret) {
 enum { MOST_PLACES = 3 };
 
 /* Where the plugin may be. */
-static int places(const char *name, ki_path ret[MOST_PLACES]) {
+static kith_status places(const char *name, ki_path ret[MOST_PLACES], int *ret_n, kith_error *err) {
     const char *told = secure_getenv("KITH_PLUGINS");
     ki_path here;
     int n = 0;
-    if (told && *told) return ki_path_print(&ret[n], NULL, "%s/libkith-%s.so", told, name) == KITH_OK;
-    if (!own_folder(&here)) return 0;
+    if (told && *told) {
+        *ret_n = 1;
+        const kith_status status = ki_path_print(&ret[0], err, "%s/libkith-%s.so", told, name);
+        return status == KITH_OK ? KITH_OK : ki_prefix(err, status, "KITH_PLUGINS");
+    }
+    if (!own_folder(&here))
+        return ki_fail(err, KITH_EUNSUPPORTED, "device %s: kith cannot tell which folder it runs from", name);
     n += ki_path_print(&ret[n], NULL, "%s/kith/libkith-%s.so", here.s, name) == KITH_OK;
     n += ki_path_print(&ret[n], NULL, "%s/../" KITH_LIBDIR "/kith/libkith-%s.so", here.s, name) == KITH_OK;
     n += ki_path_print(&ret[n], NULL, "%s/" KITH_LIBDIR "/kith/libkith-%s.so", here.s, name) == KITH_OK;
-    return n;
+    *ret_n = n;
+    return KITH_OK;
 }
 
+/* Which of the places is the right one depends on how kith was installed: all are named. */
 static kith_status fail_missing(const char *name, const ki_path *place, int n, kith_error *err) {
-    if (n == 0)
-        ki_fail(err, KITH_EUNSUPPORTED, "device %s: kith cannot tell which folder it runs from", name);
-    else
-        ki_fail(err, KITH_EUNSUPPORTED, "device %s: there is no plugin %s", name, place[0].s);
+    char words[sizeof err->message] = "";
+    for (int i = 0; i < n; i++) {
+        const size_t at = strlen(words);
+        snprintf(words + at, sizeof words - at, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", place[i].s);
+    }
+    ki_fail(err, KITH_EUNSUPPORTED, "device %s: there is no plugin %s", name, words);
     return ki_hint(
         err, KITH_EUNSUPPORTED,
         "'make' builds it where nvcc and cuDNN are; KITH_PLUGINS names its folder; or use device cpu");
 }
 
+/* Is the file shorter than its own headers say, as a copy that was cut off is? The system's loader does not look: the
+ * process would end when the missing part is touched. What is no ELF file is left to the loader. */
+static bool is_cut(const char *path) {
+    ElfW(Ehdr) head;
+    ElfW(Phdr) part;
+    struct stat file;
+    FILE *f = fopen(path, "rbe");
+    bool is_short = false;
+    if (f && fstat(fileno(f), &file) == 0 && fread(&head, sizeof head, 1, f) == 1 &&
+        memcmp(head.e_ident, ELFMAG, SELFMAG) == 0) {
+        const size_t size = (size_t)file.st_size;
+        is_short = head.e_phoff > size || fseeko(f, (off_t)head.e_phoff, SEEK_SET) != 0;
+        for (int i = 0; !is_short && i < head.e_phnum; i++) {
+            is_short =
+                fread(&part, sizeof part, 1, f) != 1 ||
+                (part.p_type == PT_LOAD && (part.p_filesz > size || part.p_offset > size - part.p_filesz));
+        }
+    }
+    if (f) fclose(f);
+    return is_short;
+}
+
 static kith_status open_file(const char *name, const char *path, const ki_plugin **ret, kith_error *err) {
+    if (is_cut(path)) {
+        ki_fail(err, KITH_EUNSUPPORTED, "device %s: %s is shorter than its headers say", name, path);
+        return ki_hint(err, KITH_EUNSUPPORTED, "build or install kith anew, or use device cpu");
+    }
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!object) {
         ki_fail(err, KITH_EUNSUPPORTED, "device %s: %s", name, dlerror());
@@ -97,7 +134,8 @@ static kith_status open_file(const char *name, const char *path, const ki_plugin
 static kith_status look(const slot *s, const ki_plugin **ret, kith_error *err) {
     ki_path place[MOST_PLACES];
     if (s->built_in) return *ret = s->built_in, KITH_OK;
-    const int n = places(s->name, place);
+    int n = 0;
+    KI_TRY(places(s->name, place, &n, err));
     for (int i = 0; i < n; i++) {
         if (ki_is_file("%s", place[i].s)) return open_file(s->name, place[i].s, ret, err);
     }

@@ -35,6 +35,24 @@ static kith_status apply_splits(kith_dataset *set, const settings *s, kith_error
     return KITH_OK;
 }
 
+static kith_status check(const settings *s, int64_t n_folds, kith_error *err) {
+    const int64_t folds = n_folds > 1 ? n_folds : s->folds;
+    const char *other = NULL;
+    if (n_folds > 1 && s->folds > 0) other = "data.folds";
+    if (folds > 0 && s->validation > 0) other = "validation";
+    if (folds > 0 && *s->split) other = "split";
+    if (!other) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "data: both %s and folds are given; wanted one of them", other);
+    return ki_hint(err, KITH_EINVAL, "each of the %lld folds holds out a part of the training classes itself",
+                   (long long)folds);
+}
+
+kith_status ki_data_check(const ki_value *section, int64_t n_folds, kith_error *err) {
+    settings s;
+    KI_TRY(ki_options_parse(ki_data_options, section, NULL, "data", &s, err));
+    return check(&s, n_folds, err);
+}
+
 kith_status ki_data_open(const ki_value *section, kith_dataset **ret_set, kith_error *err) {
     settings s;
     kith_dataset *set = NULL;
@@ -44,8 +62,7 @@ kith_status ki_data_open(const ki_value *section, kith_dataset **ret_set, kith_e
         return ki_hint(err, KITH_EINVAL,
                        "say where the data is, as in data: {dataset: cub, root: data/CUB_200_2011}");
     }
-    if (s.folds > 0 && s.validation > 0)
-        return ki_fail(err, KITH_EINVAL, "data: both validation and folds are given; wanted one of them");
+    KI_TRY(check(&s, 1, err));
     KI_TRY(kith_dataset_open(s.dataset, s.root, &set, err));
     const kith_status status = apply_splits(set, &s, err);
     if (status != KITH_OK) {

@@ -34,6 +34,10 @@ void ki_card_put_block(kith_json *json, const char *key, const ki_card_block *bl
 ki_scores ki_card_scores(const kith_card *card, const char *block, const int64_t *k, int64_t n_k);
 ki_clustered ki_card_clustered(const kith_card *card, const char *block);
 
+/* Where it was read from, and what such a file should have been. */
+const char *ki_card_path(const kith_card *card);
+#define KI_CARD_WANTED "a result of kith eval --json or a run's result.json"
+
 /* The value at a path below `root`, by today's names or those of 0.1; NULL: none. */
 const ki_value *ki_card_find(const ki_value *root, const char *path);
 

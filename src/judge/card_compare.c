@@ -5,50 +5,72 @@
 #include "core/alloc.h"
 #include "judge/card.h"
 
+/* A score and its interval: a number, or what folds and seeds have, {"mean": …, "low": …, "high": …}. */
+static bool score_at(const kith_card *card, const char *block, const char *path, struct kith_card_side *ret) {
+    char at[224];
+    struct kith_card_side side = {0};
+    snprintf(at, sizeof at, "%s%s", block, path);
+    side.has_value = kith_card_real(card, at, &side.value);
+    const bool is_mean = !side.has_value;
+    if (is_mean) {
+        snprintf(at, sizeof at, "%s%s.mean", block, path);
+        side.has_value = kith_card_real(card, at, &side.value);
+    }
+    snprintf(at, sizeof at, is_mean ? "%s%s.low" : "%sintervals.%s.0", block, path);
+    side.has_interval = side.has_value && kith_card_real(card, at, &side.interval.low);
+    snprintf(at, sizeof at, is_mean ? "%s%s.high" : "%sintervals.%s.1", block, path);
+    side.has_interval = side.has_interval && kith_card_real(card, at, &side.interval.high);
+    *ret = side;
+    return side.has_value;
+}
+
 /* Where a card has the block that counts: at its root, or the test classes of a run, else validation. */
 static const char *block_of(const kith_card *card) {
     static const char *const blocks[] = {"test.", "validation."};
-    double ignored;
+    struct kith_card_side ignored;
     for (size_t i = 0; i < 2; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "%smap_at_r", blocks[i]);
-        if (kith_card_real(card, path, &ignored)) return blocks[i];
+        if (score_at(card, blocks[i], "map_at_r", &ignored)) return blocks[i];
     }
     return "";
-}
-
-static void fill_side(const kith_card *card, const char *path, struct kith_card_side *side) {
-    char at[192];
-    const char *block = block_of(card);
-    snprintf(at, sizeof at, "%s%s", block, path);
-    side->has_value = kith_card_real(card, at, &side->value);
-    snprintf(at, sizeof at, "%sintervals.%s.0", block, path);
-    side->has_interval = side->has_value && kith_card_real(card, at, &side->interval.low);
-    snprintf(at, sizeof at, "%sintervals.%s.1", block, path);
-    side->has_interval = side->has_interval && kith_card_real(card, at, &side->interval.high);
 }
 
 static kith_status add_row(kith_card_comparison *c, size_t *capacity, const kith_card *const card[2],
                            const char *name, const char *path, kith_error *err) {
     kith_card_row row = {0};
     snprintf(row.name, sizeof row.name, "%s", name);
-    for (int i = 0; i < 2; i++) fill_side(card[i], path, &row.side[i]);
+    for (int i = 0; i < 2; i++) score_at(card[i], block_of(card[i]), path, &row.side[i]);
     if (!row.side[0].has_value && !row.side[1].has_value) return KITH_OK;
     KI_TRY(ki_grow(&c->row, capacity, c->n_rows + 1, sizeof *c->row, "a comparison", err));
     c->row[c->n_rows++] = row;
     return KITH_OK;
 }
 
+static bool has_row(const kith_card_comparison *c, const char *name) {
+    for (size_t i = 0; i < c->n_rows; i++) {
+        if (strcmp(c->row[i].name, name) == 0) return true;
+    }
+    return false;
+}
+
+/* R@K for every K that one of the two has. */
+static kith_status add_recalls(kith_card_comparison *c, size_t *capacity, const kith_card *const card[2],
+                               kith_error *err) {
+    char recall[64], path[160], name[72];
+    for (int side = 0; side < 2; side++) {
+        snprintf(recall, sizeof recall, "%srecall", block_of(card[side]));
+        for (size_t i = 0; kith_card_key(card[side], recall, i); i++) {
+            const char *key = kith_card_key(card[side], recall, i);
+            snprintf(path, sizeof path, "recall.%.60s", key);
+            snprintf(name, sizeof name, "R@%.60s", key);
+            if (!has_row(c, name)) KI_TRY(add_row(c, capacity, card, name, path, err));
+        }
+    }
+    return KITH_OK;
+}
+
 static kith_status add_rows(kith_card_comparison *c, const kith_card *const card[2], kith_error *err) {
     size_t capacity = 0;
-    char recall[64], path[160], name[72];
-    snprintf(recall, sizeof recall, "%srecall", block_of(card[0]));
-    for (size_t i = 0; kith_card_key(card[0], recall, i); i++) {
-        const char *key = kith_card_key(card[0], recall, i);
-        snprintf(path, sizeof path, "recall.%.60s", key);
-        snprintf(name, sizeof name, "R@%.60s", key);
-        KI_TRY(add_row(c, &capacity, card, name, path, err));
-    }
+    KI_TRY(add_recalls(c, &capacity, card, err));
     static const kith_score rows[] = {KITH_SCORE_PRECISION_AT_1,
                                       KITH_SCORE_R_PRECISION,
                                       KITH_SCORE_MAP_AT_R,
@@ -125,11 +147,24 @@ static kith_status add_differences(kith_card_comparison *c, const kith_card *con
     return KITH_OK;
 }
 
+static kith_status check_scores(const kith_card_comparison *c, const kith_card *const card[2],
+                                kith_error *err) {
+    for (int i = 0; i < 2; i++) {
+        bool has_any = false;
+        for (size_t row = 0; row < c->n_rows; row++) has_any |= c->row[row].side[i].has_value;
+        if (!has_any)
+            return ki_fail(err, KITH_EFORMAT, "%s has no scores; wanted " KI_CARD_WANTED,
+                           ki_card_path(card[i]));
+    }
+    return KITH_OK;
+}
+
 kith_status kith_card_compare(const kith_card *a, const kith_card *b, kith_card_comparison *ret,
                               kith_error *err) {
     const kith_card *const both[2] = {a, b};
     kith_card_comparison c = {0};
     kith_status status = add_rows(&c, both, err);
+    if (status == KITH_OK) status = check_scores(&c, both, err);
     if (status == KITH_OK) status = add_differences(&c, both, err);
     if (status == KITH_OK)
         *ret = c;

@@ -10,6 +10,7 @@
 
 struct kith_card {
     ki_arena arena;
+    const char *path;
     ki_value *root;
 };
 
@@ -17,10 +18,11 @@ kith_status kith_card_read(const char *path, kith_card **ret_card, kith_error *e
     kith_card *card = NULL;
     KI_TRY(ki_zalloc_or(&card, 1, sizeof *card, "a result card", err));
     kith_status status = ki_json_read(path, &card->arena, &card->root, err);
+    if (status == KITH_OK && !(card->path = ki_arena_strdup(&card->arena, path)))
+        status = ki_fail_memory(err, strlen(path), "a file's name");
     if (status == KITH_OK && card->root->kind != KI_VALUE_MAP) {
         char found[96];
-        status = ki_fail(err, KITH_EFORMAT,
-                         "%s holds %s; wanted a result of kith eval --json or a run's result.json", path,
+        status = ki_fail(err, KITH_EFORMAT, "%s holds %s; wanted " KI_CARD_WANTED, path,
                          ki_value_describe(card->root, found, sizeof found));
     }
     if (status == KITH_OK)
@@ -35,6 +37,8 @@ void kith_card_free(kith_card *card) {
     ki_arena_release(&card->arena);
     ki_free(card);
 }
+
+const char *ki_card_path(const kith_card *card) { return card->path; }
 
 /* ---- by path ---- */
 

@@ -231,17 +231,6 @@ static kith_status hold_out(ki_recipe *r, kith_error *err) {
 
 /* ---- the sections ---- */
 
-/* Check a section whose settings are somebody else's struct. */
-static kith_status check_section(ki_recipe *r, const ki_option *table, const ki_value *map, const char *name,
-                                 kith_error *err) {
-    size_t bytes = 0;
-    for (const ki_option *o = table; o->type != KI_OPTION_T_END; o++)
-        bytes = o->offset + 16 > bytes ? o->offset + 16 : bytes;
-    void *scratch = ki_arena_alloc(&r->arena, 1, bytes);
-    if (!scratch) return ki_fail_memory(err, bytes, "a recipe");
-    return ki_options_parse(table, map, NULL, name, scratch, err);
-}
-
 static kith_status read_model(ki_recipe *r, kith_error *err) {
     KI_TRY(ki_options_parse(model_options, r->model_map, NULL, "model", &r->model, err));
     const ki_recipe_model *m = &r->model;
@@ -305,7 +294,7 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
     checkpoint_section checkpoint;
     loader_section loader;
     KI_TRY(ki_backend_check_name(r->device, err));
-    KI_TRY(check_section(r, ki_data_options, r->data, "data", err));
+    KI_TRY(ki_data_check(r->data, r->folds, err));
     const ki_value *root = ki_value_get(r->data, "root");
     if (!root || !*root->text) {
         ki_fail(err, KITH_EINVAL, "data: there is no root");

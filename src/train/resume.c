@@ -92,7 +92,23 @@ static kith_status set_aside(ki_train_state *run, kith_error *err) {
     }
 }
 
+/* The checkpoint has the score of the best model so far, and best.safetensors has the model: the end of the run needs it
+ * unless a later one is better. That it is gone is said now and not after hours. */
+static kith_status check_best(const ki_train_state *run, kith_error *err) {
+    ki_path path;
+    kith_tensors *tensors = NULL;
+    if (run->from.at.best_step < 0) return KITH_OK;
+    KI_TRY(ki_folder_at(&run->folder, &path, err, "best.safetensors"));
+    const kith_status status = kith_tensors_open(path.s, &tensors, err);
+    kith_tensors_free(tensors);
+    if (status != KITH_OK)
+        ki_hint(err, status, "it is the best model so far, of step %lld: put a copy back, or begin a new run",
+                (long long)run->from.at.best_step);
+    return status;
+}
+
 kith_status ki_train_restore(ki_train_state *run, kith_error *err) {
+    KI_TRY(check_best(run, err));
     const kith_status status = ki_checkpoint_restore(&run->from, run->learner, err);
     if (status != KITH_OK)
         return ki_prefix(err, status, "%s/" KI_CHECKPOINT_NAME, run->folder.path, (long long)run->from_step);

@@ -109,6 +109,36 @@ static void test_what_is_no_plugin_is_refused(void **state) {
     assert_says("is no plugin of kith");
 }
 
+/* A copy that was cut off: its headers are whole, its code is not. */
+static void test_cut_plugin_is_refused(void **state) {
+    (void)state;
+    static const char *const sizes[] = {"40", "100", "5000", "100000"};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        assert_runs(run("head -c %s %s/libkith-cuda.so > %s/libkith-cuda.so", sizes[i], emulated(),
+                        make_folder("cut")));
+        const int status = kith(folder, "embed --backbone convnet4 --generate 2 --device cuda");
+        if (status != 1) fail_msg("cut to %s bytes: exit status %d, wanted 1: %s", sizes[i], status, output);
+        assert_says("libkith-cuda.so");
+    }
+}
+
+/* Every folder that was looked in is named: which of them is right depends on where the program is. */
+static void test_all_places_are_named(void **state) {
+    (void)state;
+    assert_int_not_equal(
+        run("mkdir -p %s/bin && cp %s %s/bin/kith && %s/bin/kith embed --backbone convnet4 --generate 2 "
+            "--device cuda 2>&1",
+            testing_folder(), testing_program(), testing_folder(), testing_folder()),
+        0);
+    assert_says("/bin/kith/libkith-cuda.so");
+    assert_says("/bin/../lib");
+    char longest[4200];
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_int_not_equal(kith(longest, "embed --backbone convnet4 --generate 2 --device cuda"), 0);
+    assert_says("KITH_PLUGINS");
+}
+
 static void test_plugin_of_another_build_is_refused(void **state) {
     (void)state;
     make_folder("other");
@@ -143,6 +173,8 @@ int main(void) {
         cmocka_unit_test(test_objective_on_a_plugin),
         cmocka_unit_test(test_missing_plugin_is_named),
         cmocka_unit_test(test_what_is_no_plugin_is_refused),
+        cmocka_unit_test(test_cut_plugin_is_refused),
+        cmocka_unit_test(test_all_places_are_named),
         cmocka_unit_test(test_plugin_of_another_build_is_refused),
         cmocka_unit_test(test_memory_is_counted_once),
     };

@@ -98,6 +98,8 @@ static void test_inputs_agree(void **state) {
     pixels[1].channels = 2;
     assert_int_equal(kith_model_embed_pixels(model, pixels, N_FILES, NULL, by_pixel, &err), KITH_ESHAPE);
     assert_non_null(strstr(err.message, "image 1 is 24 x 24 with 2 channels"));
+    pixels[1] = (kith_pixels){.width = 4, .height = 4, .channels = 3};
+    assert_int_equal(kith_model_embed_pixels(model, pixels, 2, NULL, by_pixel, &err), KITH_EINVAL);
     for (int i = 0; i < N_FILES; i++) ki_image_release(&images[i]);
     kith_image_reader_free(reader);
     kith_model_free(model);

@@ -157,6 +157,46 @@ static void test_data_of_runs(void **state) {
     for (int i = 0; i < 5; i++) kith_card_free(card[i]);
 }
 
+/* The result.json of folds and seeds has means with intervals over runs. */
+static void test_folds_beside_a_run(void **state) {
+    (void)state;
+    kith_card *folds =
+        write_and_read("folds.json",
+                       "{\"selection\": \"last\", \"n_runs\": 4, \"test\": {\"recall\": {\"1\": "
+                       "{\"mean\": 0.5, \"low\": 0.25, \"high\": 0.75}}, \"map_at_r\": "
+                       "{\"mean\": 0.125, \"low\": null, \"high\": null}}}");
+    kith_card *run = write_and_read("one.json",
+                                    "{\"selection\": \"last\", \"test\": {\"recall\": {\"1\": 0.5, \"2\": "
+                                    "0.75}, \"map_at_r\": 0.5}}");
+    kith_card_comparison c;
+    kith_error err = {0};
+    assert_ok(kith_card_compare(folds, run, &c, &err), &err);
+    const kith_card_row *recall = row_of(&c, "R@1"), *map = row_of(&c, "MAP@R"), *second = row_of(&c, "R@2");
+    assert_true(recall->side[0].has_interval && recall->side[0].interval.high == 0.75);
+    assert_true(recall->side[0].value == 0.5 && recall->side[1].value == 0.5);
+    assert_true(map->side[0].has_value && !map->side[0].has_interval && map->side[0].value == 0.125);
+    assert_true(!second->side[0].has_value && second->side[1].value == 0.75);
+    kith_card_comparison_release(&c);
+    kith_card_free(folds);
+    kith_card_free(run);
+}
+
+static void test_a_card_without_scores(void **state) {
+    (void)state;
+    static const char *const empty[] = {"{}", "{\"test\": {}}", "{\"recall\": 1, \"map_at_r\": \"high\"}"};
+    kith_card *good = write_and_read("good.json", "{\"recall\": {\"1\": 0.5}}");
+    for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++) {
+        kith_card *bad = write_and_read("empty.json", empty[i]);
+        kith_card_comparison c;
+        kith_error err = {0};
+        assert_int_equal(kith_card_compare(good, bad, &c, &err), KITH_EFORMAT);
+        assert_non_null(strstr(err.message, "empty.json has no scores"));
+        assert_int_equal(kith_card_compare(bad, bad, &c, &err), KITH_EFORMAT);
+        kith_card_free(bad);
+    }
+    kith_card_free(good);
+}
+
 /* A judgement written and read back; only what was asked for. */
 static void test_written_and_read(void **state) {
     (void)state;
@@ -207,6 +247,8 @@ int main(void) {
                                        cmocka_unit_test(test_a_run_beside_an_evaluation),
                                        cmocka_unit_test(test_what_speaks_against_comparing),
                                        cmocka_unit_test(test_data_of_runs),
+                                       cmocka_unit_test(test_folds_beside_a_run),
+                                       cmocka_unit_test(test_a_card_without_scores),
                                        cmocka_unit_test(test_written_and_read),
                                        cmocka_unit_test(test_no_card)};
     return cmocka_run_group_tests_name("judge/card", tests, NULL, testing_tear_down);

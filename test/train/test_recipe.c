@@ -75,6 +75,23 @@ static void test_mistakes(void **state) {
     }
 }
 
+/* Said before a run folder is made: folds hold out classes in one way only. */
+static void test_folds_beside_other_splits(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {{"folds=2", "data.validation=0.3"},
+                                          {"folds=2", "data.split=split.csv"},
+                                          {"folds=2", "data.folds=3"},
+                                          {"data.folds=2", "data.validation=0.3"},
+                                          {"data.folds=2", "data.split=split.csv"}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        ki_recipe *recipe = NULL;
+        kith_error err = {0};
+        if (read_with(minimal, rows[i], 2, &recipe, &err) == KITH_OK)
+            fail_msg("--set %s --set %s was taken", rows[i][0], rows[i][1]);
+        assert_non_null(strstr(err.message, "and folds are given; wanted one of them"));
+    }
+}
+
 static void test_sections_are_needed(void **state) {
     (void)state;
     static const char *const texts[] = {"", "data: {root: x}\n", "- 3\n", "data: {root: x}\nmodel: 3\n"};
@@ -222,6 +239,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_without_opening_the_data),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_folds_beside_other_splits),
         cmocka_unit_test(test_sections_are_needed),
         cmocka_unit_test(test_printed_recipe_reads_back_the_same),
         cmocka_unit_test(test_every_method_reads_back),

@@ -136,6 +136,26 @@ static void test_no_sound_one_is_an_error(void **state) {
     assert_same_end("whole", "none");
 }
 
+/* The best model so far is needed at the end; that it is gone is said before the training, not after. */
+static void test_the_best_model_must_be_there(void **state) {
+    (void)state;
+    static const char *const lost[] = {"rm best.safetensors", "truncate -s 0 best.safetensors",
+                                       "truncate -s -9 best.safetensors"};
+    make_stopped("best");
+    shell("best", "cp best.safetensors ../best.copy");
+    for (size_t i = 0; i < N_ROWS(lost); i++) {
+        shell("best", lost[i]);
+        const int status = resume("best", "");
+        if (status != 1 || !strstr(output, "best.safetensors") || !strstr(output, "put a copy back"))
+            fail_msg("%s: status %d: %s", lost[i], status, output);
+        assert_int_equal(tiny_count_lines(output), 1);
+        assert_true(tiny_exists("best", last));
+    }
+    shell("best", "cp ../best.copy best.safetensors");
+    assert_int_equal(0, resume("best", ""));
+    assert_same_end("whole", "best");
+}
+
 /* A damaged file must not count as one of those to keep. */
 static void test_good_ones_are_kept(void **state) {
     (void)state;
@@ -230,6 +250,7 @@ int main(void) {
         cmocka_unit_test(test_the_warning_is_one_line),
         cmocka_unit_test(test_a_changed_byte_is_noticed),
         cmocka_unit_test(test_no_sound_one_is_an_error),
+        cmocka_unit_test(test_the_best_model_must_be_there),
         cmocka_unit_test(test_good_ones_are_kept),
         cmocka_unit_test(test_a_newer_format_is_refused),
         cmocka_unit_test(test_checkpoints_without_a_checksum),

@@ -361,7 +361,9 @@ static kith_status start(ki_loader *l, int n_workers, kith_error *err) {
     for (; l->n_threads < n_workers; l->n_threads++) {
         if (pthread_create(&l->threads[l->n_threads], NULL, run_worker, l) != 0) {
             if (l->n_threads > 0) break; /* fewer will do */
-            return ki_fail(err, KITH_ENOMEM, "no loader thread can be started");
+            ki_fail(err, KITH_ENOMEM, "no thread for reading images can be started; wanted at least one");
+            return ki_hint(err, KITH_ENOMEM,
+                           "end other processes, or raise the limits (ulimit -u, ulimit -v)");
         }
     }
     return KITH_OK;
