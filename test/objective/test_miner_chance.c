@@ -1,4 +1,5 @@
-/* How often distance-weighted sampling draws each negative, beside the chances of its formula. */
+/* How often distance-weighted sampling draws each negative, beside the chances of its formula, and the triplets that its
+ * draws make. */
 #include "objective/cases.h"
 
 enum { DIM = 5, N_NEGATIVES = 6, M = N_NEGATIVES + 2, N_STEPS = 6000 };
@@ -62,7 +63,42 @@ static void test_distance_weighted(void **state) {
     }
 }
 
+/* Two classes on opposite sides, each with one stranger beside it: the only negative within reach of its anchors, so that
+ * every triplet is known however the draws fall. */
+static void test_picked_triplets(void **state) {
+    (void)state;
+    enum { N = 8 };
+    static const double angle[N] = {0, 20, 50, 180, 210, 235, 30, 205};
+    static const int32_t label[N] = {0, 0, 0, 1, 1, 1, 2, 3};
+    const double degree = acos(-1) / 180;
+    ki_real x[N * 2];
+    for (int i = 0; i < N; i++)
+        x[2 * i] = (ki_real)cos(angle[i] * degree), x[2 * i + 1] = (ki_real)sin(angle[i] * degree);
+    double wanted = 0;
+    for (int a = 0; a < 6; a++) {
+        for (int p = 0; p < 6; p++) {
+            if (p == a || label[p] != label[a]) continue;
+            const int n = 6 + label[a];
+            wanted +=
+                fmax(0, cos((angle[a] - angle[n]) * degree) - cos((angle[a] - angle[p]) * degree) + 0.1);
+        }
+    }
+    const ki_sizes sizes = {.embedding = 2};
+    made m = made_of(
+        "loss: {name: triplet, margin: 0.1, distance: cosine, reduction: sum}\nminer: {name: "
+        "distance_weighted}",
+        &sizes);
+    const ki_batch batch = {
+        .m = N, .label = label, .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = N, .cols = 2}};
+    kith_error err = {0};
+    ki_result result;
+    assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+    if (!(fabs(result.total - wanted) <= 1e-5)) fail_msg("found %.7g, wanted %.7g", result.total, wanted);
+    made_free(&m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_distance_weighted)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_distance_weighted),
+                                       cmocka_unit_test(test_picked_triplets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
