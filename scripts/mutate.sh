@@ -131,7 +131,7 @@ try_mutant() { # WORKER FILE NUMBER
     while read -r milliseconds name program; do
         case $name in *_f64) library=kith64 ;; *_cuda) library=kith_emulated ;; *) library=kith_static ;; esac
         if [ -z "${is_changed[$library]:-}" ]; then
-            if ! ninja -C "$build" "$library" >"$worker/ninja.log" 2>&1; then
+            if ! ninja -C "$build" "$library" kith_static >"$worker/ninja.log" 2>&1; then # kith_emulated links both
                 verdict=uncompiled
                 break
             fi
