@@ -5,11 +5,12 @@
 #     scripts/mutate.sh again LAYER          those the last run left unnoticed, against the tests of now
 #
 # test/tools/mutants.c makes the mutants. Each is built in a scratch copy of the tree (build/mutate) and the tests of
-# test/LAYER run against it, quickest first, until one fails, crashes or takes too long: then it was noticed. What does
+# test/LAYER run against it, quick ones first, until one fails, crashes or takes too long: then it was noticed. What does
 # not compile is no mutant, and one whose object code is the same to the byte is no change; neither is counted.
-# JOBS (1) mutants at a time; MOST_SECONDS (60): tests that take more of a core are left out; TESTS: test folders instead
-# of LAYER; SCRATCH (build/mutate): for two runs at a time, one each; CONTINUE=1: go on where a run with the same seed
-# stopped, or to a larger N. Times are a core's, not the clock's, so that a loaded machine gives the same verdicts.
+# JOBS (1) mutants at a time: the first worker times the tests and begins, the others join when their copy is built.
+# MOST_SECONDS (60): tests that take more of a core are left out; TESTS: test folders instead of LAYER; SCRATCH
+# (build/mutate): for two runs at a time, one each; CONTINUE=1: go on where a run with the same seed stopped, or to a
+# larger N. Times are a core's, not the clock's, so that a loaded machine gives the same verdicts.
 # The table is SCRATCH/LAYER/results.tsv; the last lines on the terminal list the unnoticed and the score.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -45,7 +46,8 @@ copy_tree() { # WORKER
     [ ! -e "$root/../shared" ] || ln -sfn "$(cd "$root/../shared" && pwd)" "$scratch/worker$1/shared"
 }
 
-# Every test program of the layer that passes: milliseconds of a core, name, kith_program if it needs that; quickest first.
+# Every test program of the layer that passes: milliseconds of a core, name, kith_program if it needs that; quickest
+# first, those with a library of their own last, so that most mutants are built once.
 find_tests() { # WORKER
     local tree=$scratch/worker$1/kith name names
     names=$(for folder in $tests; do (cd "$tree/test/$folder" && find . -name 'test_*.c'); done | sed 's,.*/,,; s,\.c$,,' | sort)
@@ -57,7 +59,7 @@ find_tests() { # WORKER
         else
             echo "left out: $name (fails, is skipped or takes more than $most s without a mutant)" >&2
         fi
-    done | sort -n
+    done | awk '{ print ($2 ~ /_cuda$/ ? 2 : $2 ~ /_f64$/), $0 }' | sort -n -k 1,1 -k 2,2 | cut -d ' ' -f 2-
 }
 
 # The target kith_program for a test that runs it, from its own file or a header beside it.
@@ -106,6 +108,14 @@ put_back() { # WORKER FILE
     rm "$worker/broken"
 }
 
+# By the command that ninja would run: asking ninja, which looks for new files each time, takes longer than linking.
+link_again() { # WORKER TARGET...
+    local worker=$scratch/worker$1 target
+    for target in "${@:2}"; do
+        (cd "$worker/kith/build" && sh "$worker/link/$target") >"$worker/ninja.log" 2>&1 || return 1
+    done
+}
+
 # Sets verdict and by. A test whose library has no changed object is not linked and run again.
 try_mutant() { # WORKER FILE NUMBER
     local worker=$scratch/worker$1 seconds milliseconds name program library
@@ -121,7 +131,7 @@ try_mutant() { # WORKER FILE NUMBER
     while read -r milliseconds name program; do
         case $name in *_f64) library=kith64 ;; *_cuda) library=kith_emulated ;; *) library=kith_static ;; esac
         if [ -z "${is_changed[$library]:-}" ]; then
-            if ! ninja -C "$build" "$library" >"$worker/ninja.log" 2>&1; then
+            if ! ninja -C "$build" "$library" kith_static >"$worker/ninja.log" 2>&1; then # kith_emulated links both
                 verdict=uncompiled
                 break
             fi
@@ -130,7 +140,7 @@ try_mutant() { # WORKER FILE NUMBER
         fi
         [ "${is_changed[$library]}" = yes ] || continue
         verdict=unnoticed
-        if ! ninja -C "$build" "$name" ${program:+"$program"} >"$worker/ninja.log" 2>&1; then
+        if ! link_again "$1" "$name" ${program:+"$program"}; then
             verdict=uncompiled
             break
         fi
@@ -172,17 +182,22 @@ prepare() { # WORKER
     local tree=$scratch/worker$1/kith
     [ -e "$tree/build/build.ninja" ] || (cd "$tree" && cmake --preset release) >"$out/configure$1.log" 2>&1 ||
         { tail -5 "$out/configure$1.log" >&2; return 1; }
-    if [ -n "$going_on" ]; then
-        cp "$out/tests.txt" "$out/tests.txt.$1"
+    if [ -n "$going_on" ] || [ "$1" != 1 ]; then
         cut -d ' ' -f 2- "$out/tests.txt" | xargs ninja -C "$tree/build" >"$out/build$1.log" 2>&1
     else
-        find_tests "$1" >"$out/tests.txt.$1"
+        find_tests "$1" >"$out/tests.new"
+        [ -s "$out/tests.new" ] || { echo "no test of test/$tests passes" >&2; return 1; }
+        mv "$out/tests.new" "$out/tests.txt"
     fi
-    [ -s "$out/tests.txt.$1" ] || { echo "no test of test/$tests passes" >&2; return 1; }
     # The tests in double and those on the emulated device have a libkith of their own.
-    sed -n 's/.*_f64 .*/kith64/p; s/.*_cuda .*/kith_emulated/p' "$out/tests.txt.$1" | sort -u |
+    sed -n 's/.*_f64 .*/kith64/p; s/.*_cuda .*/kith_emulated/p' "$out/tests.txt" | sort -u |
         xargs ninja -C "$tree/build" kith_static >"$out/build$1.log" 2>&1
-    rm -rf "$scratch/worker$1/objects"
+    rm -rf "$scratch/worker$1/objects" "$scratch/worker$1/link"
+    mkdir -p "$scratch/worker$1/link"
+    ninja -C "$tree/build" -t commands -s kith >"$scratch/worker$1/link/kith_program"
+    cut -d ' ' -f 2 "$out/tests.txt" | while read -r name; do
+        ninja -C "$tree/build" -t commands -s "test/$name" >"$scratch/worker$1/link/$name"
+    done
     (cd "$tree/build" && find . -name '*.o' -print0 | tar --null -T - -cf -) |
         { mkdir -p "$scratch/worker$1/objects" && tar -C "$scratch/worker$1/objects" -xf -; }
 }
@@ -197,8 +212,7 @@ else
     mv "$out/order.new" "$out/order.tsv"
 fi
 began=$(date +%s)
-for worker in $(seq "$jobs"); do prepare "$worker"; done
-mv "$out/tests.txt.1" "$out/tests.txt"
+prepare 1
 prepared=$(date +%s)
 if [ -z "$going_on" ]; then
     [ ! -e "$out/results.tsv" ] || mv "$out/results.tsv" "$out/results.before.tsv"
@@ -207,7 +221,7 @@ fi
 echo 0 >"$out/next"
 pids=()
 for worker in $(seq "$jobs"); do
-    work "$worker" &
+    { [ "$worker" = 1 ] || prepare "$worker"; work "$worker"; } &
     pids+=($!)
 done
 for pid in "${pids[@]}"; do wait "$pid"; done

@@ -162,8 +162,30 @@ static void test_proxies_begin_about_zero(void **state) {
         fail_msg("from %g to %g, mean %g; wanted -0.1 to 0.1 about 0", least, most, sum / 1600);
 }
 
+/* Two points far from the origin and near each other: the difference of large inner products would be all rounding. */
+static void test_near_points_far_away(void **state) {
+    (void)state;
+    static const int32_t label[] = {0, 0, 1};
+    static const ki_real x[] = {1000, 0, 1000, (ki_real)0.125, 0, 1000};
+    const ki_sizes sizes = {.embedding = DIM};
+    made m = made_of(
+        "loss: {name: contrastive, normalize: false, distance: sqeuclidean, reduction: sum, pos_margin: 0, "
+        "neg_margin: 1}",
+        &sizes);
+    const ki_batch batch = {
+        .m = 3, .label = label, .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = 3, .cols = DIM}};
+    ki_result result;
+    kith_error err = {0};
+    assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+    const double wanted = 0.125 * 0.125; /* sum: each unordered pair once */
+    if (!(fabs(result.total - wanted) <= 1e-6 * wanted))
+        fail_msg("found %.9g, wanted %.9g", result.total, wanted);
+    made_free(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_near_points_far_away),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_the_end_of_a_histogram_has_a_slope),
         cmocka_unit_test(test_proxies_begin_about_zero),

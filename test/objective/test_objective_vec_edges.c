@@ -172,6 +172,9 @@ static void test_distances_from_inner_products(void **state) {
     assert_same("two zero vectors", 1, 0, none[0], 0);
     ki_real opposite[1] = {-4}, opposite_sq[1] = {4}; /* 16 of 8: never more than 1 is told */
     assert_same("opposite", 1, -1, vec->distance(opposite, 4, opposite_sq, 1), 1);
+    ki_real rounded[] = {(ki_real)4.25}, rounded_sq[] = {4}; /* a little below 0 is 0 */
+    assert_same("rounded", 1, -1, vec->distance(rounded, 4, rounded_sq, 1), 0);
+    assert_same("rounded", 1, 0, rounded[0], 0);
 }
 
 /* One entry at a time: in a sum an error of the logarithm would hide behind the large ones. */

@@ -67,7 +67,7 @@ static void test_descriptors(void **state) {
     made_free(&m);
     made none = made_of("loss: {name: binomial}", &taps_sizes);
     assert_int_equal(ki_objective_describe(none.objective, &t.batch, &found, &dim, &err), KITH_EINVAL);
-    assert_non_null(strstr(err.message, "no term of the objective has descriptors"));
+    assert_non_null(strstr(err.message, "no term of the objective has descriptors of its own (horde has)"));
     made_free(&none);
 }
 

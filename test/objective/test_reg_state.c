@@ -31,6 +31,10 @@ static void test_density_measured(void **state) {
     m = made_of("loss: {name: none}\nregularizers: [{name: density}]", &three);
     assert_int_equal(ki_objective_start(m.objective, KI_TAP_POOLED, &features, &err), KITH_EINVAL);
     assert_string_equal(err.message, "label[3] is 3; wanted a class id from 0 to 2");
+    static const int32_t below[] = {0, -1};
+    const ki_features unlabelled = {.x = x, .label = below, .n = 2, .dim = 2};
+    assert_int_equal(ki_objective_start(m.objective, KI_TAP_POOLED, &unlabelled, &err), KITH_EINVAL);
+    assert_string_equal(err.message, "label[1] is -1; wanted a class id from 0 to 2");
     made_free(&m);
     m = made_of("loss: {name: raw}", &four);
     assert_int_equal(ki_objective_start_taps(m.objective), 0);
