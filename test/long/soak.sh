@@ -28,25 +28,24 @@ look() {
     echo "$(awk '/^VmRSS/ { print $2 }' "/proc/$long/status") $(find "/proc/$long/fd" -type l 2>/dev/null | wc -l)" >>"$work/looks"
 }
 
+# Whoever looks at a function's status switches "set -e" off inside it: each step says that it failed.
 rounds=0
 round() {
-    local run=$work/round-$1
+    local run=$work/round-$1 status=0
     "$kith" train "$work/recipe.yaml" --no-report -q --out "$run" >"$work/round.txt" 2>&1 &
     local pid=$!
-    for _ in $(seq 1000); do
+    for _ in $(seq 6000); do
         [ -e "$run/checkpoints/step-00000008.safetensors" ] && break
         sleep 0.01
     done
     kill -TERM "$pid" 2>/dev/null || true
-    wait "$pid" || [ $? = 143 ]
-    "$kith" train "$run" --resume --no-report -q >"$work/round.txt" 2>&1
-    "$kith" eval "$run/model.safetensors" --data "$work/glyphs" --json >"$run/eval.json" 2>"$work/round.txt"
-    "$kith" embed "$run/model.safetensors" "$work/glyphs/glyph00000" -o "$run/embed.npy" >"$work/round.txt" 2>&1
-    if [ "$1" != 0 ]; then
-        same_run "$work/round-0" "$run"
-        cmp "$work/round-0/embed.npy" "$run/embed.npy"
-        rm -r "$run"
-    fi
+    wait "$pid" || status=$?
+    [ "$status" = 0 ] || [ "$status" = 143 ] || return 1
+    "$kith" train "$run" --resume --no-report -q >"$work/round.txt" 2>&1 || return 1
+    "$kith" eval "$run/model.safetensors" --data "$work/glyphs" --json >"$run/eval.json" 2>"$work/round.txt" || return 1
+    "$kith" embed "$run/model.safetensors" "$work/glyphs/glyph00000" -o "$run/embed.npy" >"$work/round.txt" 2>&1 || return 1
+    [ "$1" != 0 ] || return 0
+    same_run "$work/round-0" "$run" && cmp "$work/round-0/embed.npy" "$run/embed.npy" && rm -r "$run"
 }
 
 next=0
