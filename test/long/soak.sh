@@ -16,7 +16,7 @@ make_data 18 8 60
 "$kith" train "$work/recipe.yaml" --no-report -q --out "$work/long" -s optim.steps=1000000000 -s eval.every=50 \
     -s checkpoint.every=20 >"$work/long.txt" 2>&1 &
 long=$!
-trap 'kill -9 "$long" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill -9 "$long" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 # Resident KiB and open files of the long run, a line each time.
 look() {
@@ -34,10 +34,8 @@ round() {
     local run=$work/round-$1 status=0
     "$kith" train "$work/recipe.yaml" --no-report -q --out "$run" >"$work/round.txt" 2>&1 &
     local pid=$!
-    for _ in $(seq 6000); do
-        [ -e "$run/checkpoints/step-00000008.safetensors" ] && break
-        sleep 0.01
-    done
+    # Stopped after its first checkpoint, whichever is there by now: old ones are removed.
+    until compgen -G "$run/checkpoints/*.safetensors" >/dev/null || ! kill -0 "$pid" 2>/dev/null; do sleep 0.01; done
     kill -TERM "$pid" 2>/dev/null || true
     wait "$pid" || status=$?
     [ "$status" = 0 ] || [ "$status" = 143 ] || return 1
