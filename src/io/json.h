@@ -16,6 +16,12 @@ kith_status ki_json_parse(const char *text, size_t n, const char *name_for_error
                           ki_value **ret_root, kith_error *err);
 kith_status ki_json_read(const char *path, ki_arena *arena, ki_value **ret_root, kith_error *err);
 
+/* For who calls jansson: KITH_ENOMEM with a line when what json_load… failed for is memory, else KITH_OK: then the text is
+ * wrong, and `why` says how. */
+struct json_error_t;
+kith_status ki_json_check_memory(const struct json_error_t *why, const char *name_for_errors,
+                                 kith_error *err);
+
 /* Finish it, and write it whole (core/atomic.h) as one line. */
 kith_status ki_json_save(kith_json *json, const char *path, kith_error *err);
 

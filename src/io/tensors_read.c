@@ -17,6 +17,7 @@
 #include "core/tensor.h"
 #include "core/text.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "io/tensors.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -246,9 +247,9 @@ static kith_status parse_json(const reader *r, const char *text, size_t n, kith_
     json_error_t why;
     tensors->header = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
     if (!tensors->header) {
-        const bool no_memory = json_error_code(&why) == json_error_out_of_memory;
-        return ki_fail(r->err, no_memory ? KITH_ENOMEM : KITH_EFORMAT,
-                       "%s: the header is not JSON: %s (byte %d)", r->name, why.text, why.position);
+        KI_TRY(ki_json_check_memory(&why, r->name, r->err));
+        return ki_fail(r->err, KITH_EFORMAT, "%s: the header is not JSON: %s (byte %d)", r->name, why.text,
+                       why.position);
     }
     if (!json_is_object(tensors->header))
         return ki_fail(r->err, KITH_EFORMAT, "%s: the header is not an object", r->name);

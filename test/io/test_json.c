@@ -2,6 +2,7 @@
 #include "io/json.h"
 
 #include <float.h>
+#include <jansson.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -181,6 +182,36 @@ static void test_read(void **state) {
     ki_arena_release(&arena);
 }
 
+static int n_until_failure;
+static void *malloc_for_a_while(size_t bytes) { return n_until_failure-- == 0 ? NULL : malloc(bytes); }
+
+/* jansson takes memory of its own. Where that fails it mostly says nothing at all; where it fails for a string's letters
+ * it says that the string is wrong, and there is no way to know better. */
+static void test_read_without_memory(void **state) {
+    (void)state;
+    static const char text[] = "{\"a\": [1, -2.5, true, null, \"x\\u00e9\"], \"b\": {}}";
+    bool passed = false;
+    int n = 0, n_told = 0;
+    for (; !passed && n < 50; n++) {
+        kith_error err = {0};
+        ki_arena arena = {0};
+        ki_value *root = NULL;
+        n_until_failure = n;
+        json_set_alloc_funcs(malloc_for_a_while, free);
+        const kith_status status = ki_json_parse(text, strlen(text), "a.json", &arena, &root, &err);
+        json_set_alloc_funcs(malloc, free);
+        passed = n_until_failure >= 0;
+        assert_int_equal(status == KITH_OK, passed);
+        if (status == KITH_EFORMAT)
+            assert_non_null(strstr(err.message, " near "));
+        else if (!passed)
+            assert_non_null(strstr(err.message, "no memory"));
+        n_told += status == KITH_ENOMEM;
+        ki_arena_release(&arena);
+    }
+    assert_true(passed && n_told > n / 2);
+}
+
 static void test_read_refuses(void **state) {
     (void)state;
     static char deep[400];
@@ -208,6 +239,7 @@ int main(void) {
         cmocka_unit_test(test_reset_takes_no_memory),
         cmocka_unit_test(test_writer_without_memory),
         cmocka_unit_test(test_read),
+        cmocka_unit_test(test_read_without_memory),
         cmocka_unit_test(test_read_refuses),
     };
     return cmocka_run_group_tests_name("io/json", tests, NULL, NULL);

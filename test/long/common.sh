@@ -10,6 +10,8 @@ kith=$(realpath "${KITH_PROGRAM:-$root/build/kith}")
 }
 work=$(mktemp -d "${TMPDIR:-/tmp}/kith-long-XXXXXX")
 trap 'rm -rf "$work"' EXIT
+cp "$kith" "$work/kith" # a build meanwhile changes nothing
+kith=$work/kith
 # Tests share the cores: threads that wait must not spin.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 

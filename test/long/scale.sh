@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sizes nobody tries by hand: scale.sh [DIVISOR] (1: whole; 50: everything a fiftieth, to see that the script works).
+# Sizes nobody tries by hand: scale.sh [DIVISOR [PART…]] (1: whole; 50: everything a fiftieth, to see that the script
+# works). Without a PART, all of them:
 #
 #   images     110,000 images of 22,000 classes: kith data, a few training steps, kith eval of the run
 #   manifest   a list of 1,000,000 lines, read by kith data
@@ -12,6 +13,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 divisor=${1:-1}
+[ $# -eq 0 ] || shift
+[ $# -gt 0 ] || set -- images manifest rows proxies
 build=${BUILD:-build}
 ninja -C "$build" kith_program long_scale >/dev/null
 kith=$PWD/$build/kith scale=$PWD/$build/test/long_scale
@@ -39,11 +42,12 @@ holds() {
     grep -qF -- "$1" "$folder/output" || { say "wanted \"$1\" in the output"; cat "$folder/output" >&2; n_failed=$((n_failed + 1)); }
 }
 
-classes=$((22000 / divisor / 2 * 2)) lines=$((1000000 / divisor)) n_proxies=$((1000000 / divisor))
+classes=$((22000 / divisor / 2 * 2))
 
-within synth 600 1000 "$kith" synth "$folder/set" --classes $classes --images 5 --size 16 || exit 1
-within data 300 500 "$kith" data "$folder/set" && holds "$((classes * 5)) images, $classes classes"
-cat >"$folder/recipe.yaml" <<RECIPE
+scale_images() {
+    within synth 600 1000 "$kith" synth "$folder/set" --classes $classes --images 5 --size 16 || return 0
+    within data 300 500 "$kith" data "$folder/set" && holds "$((classes * 5)) images, $classes classes"
+    cat >"$folder/recipe.yaml" <<RECIPE
 data:  {root: $folder/set}
 input: {resize: none, crop: 16, channels: 1}
 model: {backbone: convnet4, embedding: 64}
@@ -52,33 +56,51 @@ objective: {loss: {name: proxy_nca}}
 optim: {name: adam, lr: 1e-3, steps: 5}
 eval:  {every: 0, seen: false, untrained: false}
 RECIPE
-if within train 1800 3000 "$kith" train "$folder/recipe.yaml" --out "$folder/run" --no-report; then
+    within train 1800 3000 "$kith" train "$folder/recipe.yaml" --out "$folder/run" --no-report || return 0
     within eval 900 3000 "$kith" eval "$folder/run" --data "$folder/set" --metrics retrieval --bootstrap 0 && holds "R@1"
-fi
+    rm -rf "$folder/set"
+}
 
-# The same files again and again under other classes: what costs is the number of lines.
-awk -v n="$lines" -v classes="$classes" 'BEGIN {
-    print "path,label,split"
-    for (i = 0; i < n; i++)
-        printf "glyph%05d/%05d.png,class%06d,%s\n", i % classes, i % 5, int(i / 5), i < n / 2 ? "train" : "test"
-}' >"$folder/set/manifest.csv"
-within manifest 600 2000 "$kith" data --dataset csv "$folder/set/manifest.csv" && holds "$lines images, $(((lines + 4) / 5)) classes"
-rm -rf "$folder/set"
+# A few files again and again under other classes: what costs is the number of lines.
+scale_manifest() {
+    local lines=$((1000000 / divisor))
+    within synth_few 60 1000 "$kith" synth "$folder/few" --classes 100 --images 5 --size 16 || return 0
+    awk -v n="$lines" 'BEGIN {
+        print "path,label,split"
+        for (i = 0; i < n; i++)
+            printf "glyph%05d/%05d.png,class%06d,%s\n", i % 100, i % 5, int(i / 5), i < n / 2 ? "train" : "test"
+    }' >"$folder/few/manifest.csv"
+    within manifest 600 2000 "$kith" data --dataset csv "$folder/few/manifest.csv" || return 0
+    holds "$lines images, $(((lines + 4) / 5)) classes"
+}
 
-peaks=()
-for n in $((62500 / divisor)) $((125000 / divisor)) $((250000 / divisor)); do
-    "$scale" rows "$n" 512 5 "$folder/x.npy" "$folder/y.npy"
-    within "eval_$n" 2400 $((400 + n * 512 * 4 * 4 / 1048576)) "$kith" eval --embedding "$folder/x.npy" --labels "$folder/y.npy" \
-        --metrics retrieval --bootstrap 0 || break
-    holds "R@1"
-    peaks+=("$(cut -d ' ' -f 2 "$folder/took")")
+scale_rows() {
+    local n peaks=()
+    for n in $((62500 / divisor)) $((125000 / divisor)) $((250000 / divisor)); do
+        "$scale" rows "$n" 512 5 "$folder/x.npy" "$folder/y.npy"
+        within "eval_$n" 2400 $((400 + n * 512 * 4 * 4 / 1048576)) "$kith" eval --embedding "$folder/x.npy" \
+            --labels "$folder/y.npy" --metrics retrieval --bootstrap 0 || return 0
+        holds "R@1"
+        peaks+=("$(cut -d ' ' -f 2 "$folder/took")")
+    done
+    rm -f "$folder"/*.npy
+    # Twice the rows, twice the growth: four times would be a matrix of all against all.
+    if [ $((10 * (peaks[2] - peaks[1]))) -gt $((25 * (peaks[1] - peaks[0]) + 500)) ]; then
+        say "memory is not linear: ${peaks[*]} MiB"
+        n_failed=$((n_failed + 1))
+    fi
+}
+
+scale_proxies() {
+    within proxies 900 6000 "$scale" proxies "$((1000000 / divisor))" || return 0
+    say "$(cat "$folder/output")"
+}
+
+for part; do
+    case $part in
+    images | manifest | rows | proxies) "scale_$part" ;;
+    *) echo "no part $part; wanted images, manifest, rows or proxies" >&2 && exit 2 ;;
+    esac
 done
-# Twice the rows, twice the growth: four times would be a matrix of all against all.
-if [ ${#peaks[@]} -eq 3 ] && [ $((10 * (peaks[2] - peaks[1]))) -gt $((25 * (peaks[1] - peaks[0]) + 500)) ]; then
-    say "memory is not linear: ${peaks[*]} MiB"
-    n_failed=$((n_failed + 1))
-fi
-rm -f "$folder"/*.npy
-within proxies 900 6000 "$scale" proxies "$n_proxies" && say "$(cat "$folder/output")"
 echo "$n_failed failed: $said"
 [ "$n_failed" -eq 0 ]

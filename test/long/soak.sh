@@ -16,7 +16,7 @@ make_data 18 8 60
 "$kith" train "$work/recipe.yaml" --no-report -q --out "$work/long" -s optim.steps=1000000000 -s eval.every=50 \
     -s checkpoint.every=20 >"$work/long.txt" 2>&1 &
 long=$!
-trap 'kill -9 "$long" 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill -9 "$long" 2>/dev/null || true; rm -rf "$work"' EXIT
 
 # Resident KiB and open files of the long run, a line each time.
 look() {
@@ -28,25 +28,22 @@ look() {
     echo "$(awk '/^VmRSS/ { print $2 }' "/proc/$long/status") $(find "/proc/$long/fd" -type l 2>/dev/null | wc -l)" >>"$work/looks"
 }
 
+# Whoever looks at a function's status switches "set -e" off inside it: each step says that it failed.
 rounds=0
 round() {
-    local run=$work/round-$1
+    local run=$work/round-$1 status=0
     "$kith" train "$work/recipe.yaml" --no-report -q --out "$run" >"$work/round.txt" 2>&1 &
     local pid=$!
-    for _ in $(seq 1000); do
-        [ -e "$run/checkpoints/step-00000008.safetensors" ] && break
-        sleep 0.01
-    done
+    # Stopped after its first checkpoint, whichever is there by now: old ones are removed.
+    until compgen -G "$run/checkpoints/*.safetensors" >/dev/null || ! kill -0 "$pid" 2>/dev/null; do sleep 0.01; done
     kill -TERM "$pid" 2>/dev/null || true
-    wait "$pid" || [ $? = 143 ]
-    "$kith" train "$run" --resume --no-report -q >"$work/round.txt" 2>&1
-    "$kith" eval "$run/model.safetensors" --data "$work/glyphs" --json >"$run/eval.json" 2>"$work/round.txt"
-    "$kith" embed "$run/model.safetensors" "$work/glyphs/glyph00000" -o "$run/embed.npy" >"$work/round.txt" 2>&1
-    if [ "$1" != 0 ]; then
-        same_run "$work/round-0" "$run"
-        cmp "$work/round-0/embed.npy" "$run/embed.npy"
-        rm -r "$run"
-    fi
+    wait "$pid" || status=$?
+    [ "$status" = 0 ] || [ "$status" = 143 ] || return 1
+    "$kith" train "$run" --resume --no-report -q >"$work/round.txt" 2>&1 || return 1
+    "$kith" eval "$run/model.safetensors" --data "$work/glyphs" --json >"$run/eval.json" 2>"$work/round.txt" || return 1
+    "$kith" embed "$run/model.safetensors" "$work/glyphs/glyph00000" -o "$run/embed.npy" >"$work/round.txt" 2>&1 || return 1
+    [ "$1" != 0 ] || return 0
+    same_run "$work/round-0" "$run" && cmp "$work/round-0/embed.npy" "$run/embed.npy" && rm -r "$run"
 }
 
 next=0
