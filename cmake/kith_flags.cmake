@@ -1,3 +1,9 @@
+# A build with a sanitizer differs from the one that is installed in a few places.
+set(kith_is_sanitized OFF)
+if(CMAKE_C_FLAGS MATCHES "-fsanitize=")
+  set(kith_is_sanitized ON)
+endif()
+
 # kith_flags: what every target of ours is compiled and linked with.
 add_library(kith_flags INTERFACE)
 target_compile_features(kith_flags INTERFACE c_std_11)
@@ -13,7 +19,7 @@ if(KITH_WERROR)
 endif()
 
 # Hardening: a fault in the memory of a program that reads foreign files shall end it rather than be of use to
-# the file's author. What it costs is in docs/adr/0006; test/house/test_binaries.c looks at the results. It stays in
+# the file's author. What it costs is in docs/adr/0007; test/house/test_binaries.c looks at the results. It stays in
 # our own objects: whoever links libkith.a through pkg-config keeps their own flags.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 include(CheckPIESupported)
@@ -23,7 +29,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND hardening -fcf-protection=full)
 endif()
 # Checked copies need an optimised build, and a sanitizer has better checks of its own.
-if(NOT CMAKE_C_FLAGS MATCHES "-fsanitize=")
+if(NOT kith_is_sanitized)
   list(APPEND hardening $<$<NOT:$<CONFIG:Debug,>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug,>>:-D_FORTIFY_SOURCE=2>)
 endif()
 target_compile_options(kith_flags INTERFACE "$<$<COMPILE_LANGUAGE:C>:${hardening}>")

@@ -6,7 +6,7 @@
  *
  * OpenMP's runtime of gcc lets a thread that waits spin for milliseconds. Where other programs want the core, the
  * thread that it waits for is not running meanwhile. How long it spins is read from the environment when the
- * runtime is loaded, so the program starts itself once more with another value (docs/adr/0007). */
+ * runtime is loaded, so the program starts itself once more with another value (docs/adr/0008). */
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -25,11 +25,11 @@ static void path_of(bool library, char *ret_path, size_t ret_bytes) {
 static void test_libraries_come_from_named_folders(void **state) {
     (void)state;
     char find[1024];
-    snprintf(
-        find, sizeof find,
-        "cd $(dirname %s) && find $PWD/kith $PWD/src $PWD/test $PWD/examples $PWD/bench -maxdepth 1 -type f "
-        "'(' -perm -u+x -o -name '*.so*' ')' 2>/dev/null",
-        testing_program());
+    snprintf(find, sizeof find,
+             "cd $(dirname %s) && find $PWD/kith $PWD/src $PWD/lib/kith $PWD/test $PWD/examples $PWD/bench "
+             "-maxdepth 1 -type f "
+             "'(' -perm -u+x -o -name '*.so*' ')' 2>/dev/null",
+             testing_program());
     assert_runs(run("%s | wc -l", find));
     int n_files = 0;
     assert_int_equal(sscanf(output, "%d", &n_files), 1);
