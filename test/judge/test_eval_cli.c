@@ -118,7 +118,8 @@ static void test_device(void **state) {
     if (status != 0) {
         assert_int_equal(status, 1);
         assert_one_line();
-        assert_holds("CUDA");
+        /* No plugin is "no plugin …/libkith-cuda.so", no device is what CUDA says of it. */
+        if (!strcasestr(output, "cuda")) fail_msg("no 'cuda' in: %s", output);
     } else {
         kith_card *here = result_of(what, "here.json");
         char there[512];
