@@ -1,6 +1,7 @@
 # A build with a sanitizer differs from the one that is installed in a few places.
+string(REGEX MATCHALL "-fsanitize=[^ ]+" sanitizers "${CMAKE_C_FLAGS}")
 set(kith_is_sanitized OFF)
-if(CMAKE_C_FLAGS MATCHES "-fsanitize=")
+if(sanitizers)
   set(kith_is_sanitized ON)
 endif()
 
@@ -34,3 +35,5 @@ if(NOT kith_is_sanitized)
 endif()
 target_compile_options(kith_flags INTERFACE "$<$<COMPILE_LANGUAGE:C>:${hardening}>")
 target_link_options(kith_flags INTERFACE LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
+# A program with C++ in it, as the emulated device is, is linked by the C++ compiler, which has flags of its own.
+target_link_options(kith_flags INTERFACE ${sanitizers})

@@ -65,8 +65,9 @@ void ki_gemm_one(bool transpose_b, int64_t m, int64_t n, int64_t k, ki_real alph
                  int64_t lda, const ki_real *b, int64_t ldb, ki_real beta, ki_real *c, int64_t ldc) {
     if (m <= 0 || n <= 0) return;
 #ifdef KITH_REAL_IS_FLOAT
-    if (dnnl_sgemm('N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) ==
-        dnnl_success)
+    /* Of an empty sum it says that all is well, and writes nothing. */
+    if (k > 0 && dnnl_sgemm('N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) ==
+                     dnnl_success)
         return;
 #endif
     ki_gemm(false, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);

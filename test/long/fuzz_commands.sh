@@ -20,7 +20,12 @@ cp "$build/kith" "$work/kith" || exit 1 # a build meanwhile changes nothing
 kith=$work/kith
 export ASAN_OPTIONS=exitcode=99:detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:exitcode=99
 # Sanitizers reserve terabytes of addresses; theirs is the limit on what is used.
-if grep -q __asan_init "$kith"; then ASAN_OPTIONS=$ASAN_OPTIONS:hard_rss_limit_mb=4096 limit=; else limit=4194304; fi
+if grep -qE '__(asan|tsan)_init' "$kith"; then
+    ASAN_OPTIONS=$ASAN_OPTIONS:hard_rss_limit_mb=4096 limit=
+    export TSAN_OPTIONS="${TSAN_OPTIONS-}:allocator_may_return_null=1:hard_rss_limit_mb=4096"
+else
+    limit=4194304
+fi
 
 # FILE|ARGUMENTS: what reads it. A * in the file is any of those.
 readers() {

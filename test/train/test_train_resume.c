@@ -195,18 +195,22 @@ static void check_saved(const char *out) {
     assert_same_log("whole", out);
 }
 
-/* A terminal that closes may send it more than once; a service manager sends it after SIGTERM. */
+/* A terminal that closes may send it more than once; a service manager sends it after SIGTERM. Two that wait
+ * together come in any order, so the run may name either. */
 static void test_hanging_up_does_not_hurry(void **state) {
     (void)state;
     static const struct {
         const char *out;
-        int signals[2], status;
-    } rows[] = {{"hup-hup", {SIGHUP, SIGHUP}, 128 + SIGHUP}, {"term-hup", {SIGTERM, SIGHUP}, 128 + SIGTERM}};
+        int signals[2];
+    } rows[] = {{"hup-hup", {SIGHUP, SIGHUP}}, {"term-hup", {SIGTERM, SIGHUP}}};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         const pid_t pid = start(rows[i].out, false, "checkpoint.every=1");
         while (!is_there(rows[i].out, "checkpoints/step-00000001.safetensors")) sleep_ms(1);
         for (int k = 0; k < 2; k++) kill(pid, rows[i].signals[k]);
-        assert_int_equal(finish(pid), rows[i].status);
+        const int status = finish(pid);
+        if (status != 128 + rows[i].signals[0] && status != 128 + rows[i].signals[1])
+            fail_msg("%s: exit status %d; wanted 128 and one of %d, %d", rows[i].out, status,
+                     rows[i].signals[0], rows[i].signals[1]);
         check_saved(rows[i].out);
     }
 }
