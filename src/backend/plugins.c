@@ -70,7 +70,11 @@ static kith_status fail_missing(const char *name, const ki_path *place, int n, k
     char words[sizeof err->message] = "";
     for (int i = 0; i < n; i++) {
         const size_t at = strlen(words);
-        snprintf(words + at, sizeof words - at, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", place[i].s);
+        snprintf(words + at, sizeof words - at, "%s%.200s",
+                 i == 0      ? ""
+                 : i + 1 < n ? ", "
+                             : " or ",
+                 place[i].s);
     }
     ki_fail(err, KITH_EUNSUPPORTED, "device %s: there is no plugin %s", name, words);
     return ki_hint(
