@@ -406,6 +406,11 @@ static void shuffle(mutants *all, uint64_t seed) {
     }
 }
 
+static void release_mutants(mutants *all) {
+    for (size_t i = 0; i < all->n; i++) free(all->list[i].old), free(all->list[i].new);
+    free(all->list);
+}
+
 static void apply(const char *path, const char *number) {
     source s = read_source(path);
     mutants all = {0};
@@ -417,6 +422,7 @@ static void apply(const char *path, const char *number) {
     fwrite(s.text, 1, m->at, stdout);
     fputs(m->new, stdout);
     fwrite(s.text + m->at + m->length, 1, s.bytes - m->at - m->length, stdout);
+    release_mutants(&all);
     release_source(&s);
 }
 
@@ -438,5 +444,6 @@ int main(int argc, char **argv) {
     }
     if (is_shuffled) shuffle(&all, strtoull(argv[2], NULL, 10));
     for (size_t k = 0; k < all.n; k++) print_mutant(&all.list[k]);
+    release_mutants(&all);
     return 0;
 }
