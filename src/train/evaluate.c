@@ -69,6 +69,7 @@ static kith_status choose(ki_train_state *run, const ki_scores *scores, bool *re
 kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
     const ki_recipe_eval *eval = &run->recipe->eval;
     const ki_standing before = run->at;
+    const int64_t log_bytes = ki_record_bytes(run->record);
     ki_standing *at = &run->at;
     ki_scores test = {0};
     kith_status status = KITH_OK;
@@ -100,7 +101,8 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
                               "no better score in %lld evaluations: training stops at step %lld",
                               (long long)at->n_without_gain, (long long)at->step));
 done:
-    /* An evaluation that was cut short has not been. */
+    /* An evaluation that was cut short has not been, in the log neither: the next one logs its splits again. */
     if (status != KITH_OK) run->at = before;
+    if (status == KITH_ECANCELED && ki_record_cut(run->record, log_bytes, err) != KITH_OK) status = KITH_EIO;
     return status;
 }

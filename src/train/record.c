@@ -208,6 +208,14 @@ kith_status ki_record_add_text(ki_record *r, const char *kind, int64_t step, con
     return put_line(r, err);
 }
 
+int64_t ki_record_bytes(const ki_record *r) { return r->n_bytes; }
+
+kith_status ki_record_cut(ki_record *r, int64_t bytes, kith_error *err) {
+    if (ftruncate(r->fd, bytes) != 0) return fail_write(r, err);
+    r->n_bytes = bytes;
+    return KITH_OK;
+}
+
 kith_status ki_record_sync(ki_record *r, int64_t *ret_bytes, kith_error *err) {
     if (fsync(r->fd) != 0) return fail_write(r, err);
     *ret_bytes = r->n_bytes;

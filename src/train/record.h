@@ -27,6 +27,10 @@ kith_status ki_record_add_eval(ki_record *record, int64_t step, const char *spli
 kith_status ki_record_add_text(ki_record *record, const char *kind, int64_t step, const char *text,
                                const char *const *images, int64_t n_images, kith_error *err);
 
+/* How many bytes the lines so far are; and back to there: what was added since has not been. */
+int64_t ki_record_bytes(const ki_record *record);
+kith_status ki_record_cut(ki_record *record, int64_t bytes, kith_error *err);
+
 /* Make the lines so far safe on the disk; how many bytes they are. */
 kith_status ki_record_sync(ki_record *record, int64_t *ret_bytes, kith_error *err);
 
