@@ -40,7 +40,7 @@ kith_status ki_state_add(ki_state_list *list, const char *plain_name, ki_shape s
                        ki_shape_text(&shape, found, sizeof found));
     ki_state *param = ki_arena_alloc(list->arena, 1, sizeof *param);
     if (!param) return ki_fail_memory(err, sizeof *param, "a parameter");
-    snprintf(param->name, sizeof param->name, "%s", name);
+    memcpy(param->name, name, strlen(name) + 1);
     param->shape = shape;
     param->count = count;
     param->lr_multiplier = lr_multiplier;
