@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
                                   .labels = labels,
                                   .step = (uint64_t)step,
                                   .tap[KITH_TAP_EMBEDDING] = {.data = x[0], .rows = BATCH, .cols = DIM}};
-        kith_result result;
+        kith_objective_result result;
         if (kith_objective_evaluate(objective, &batch, &result, &err) != KITH_OK) {
             fprintf(stderr, "%s (%s)\n", err.message, err.hint);
             kith_objective_free(objective);

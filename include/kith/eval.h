@@ -30,7 +30,6 @@ typedef struct kith_retrieval_options {
     kith_progress_fn progress; /* may be NULL */
     void *user;
     const char *device; /* "cpu" (default), "cuda" or "cuda:1": the same ranks */
-    int device_number;
 } kith_retrieval_options;
 
 /* Cosine; K = 1, 2, 4, 8. */

@@ -46,7 +46,6 @@ typedef struct kith_knn_options {
     kith_progress_fn progress; /* may be NULL; in units of matrix tiles */
     void *user;
     const char *device; /* "cpu" (default), "cuda" or "cuda:1"; float64 decisions stay on the host */
-    int device_number;
 } kith_knn_options;
 
 /* A gallery prepared for search: a copy of the matrix in the layout of the product kernel, n * dim
@@ -86,7 +85,6 @@ typedef struct kith_kmeans_options {
     kith_progress_fn progress; /* may be NULL; in units of iterations over all restarts */
     void *user;
     const char *device; /* of the distances: "cpu" (default), "cuda" or "cuda:1" */
-    int device_number;
 } kith_kmeans_options;
 
 /* 25 iterations, 1 restart, tolerance 0, seed 0, normalised, k-means++. */

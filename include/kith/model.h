@@ -52,7 +52,6 @@ typedef struct kith_model_options {
     bool no_embedding_bias; /* a new embedding layer gets no bias */
     int64_t classes;        /* of the classifier; KITH_NONE: without */
     const char *device;     /* "cpu" (default), "cuda", "cuda:1", or "ref", the slow one that tests trust */
-    int device_number;      /* where the device's name has none */
     const char *precision;  /* "float32" (default) or "bf16", on devices that have it */
     bool tf32;              /* float32 products may use TF32 where the device has it */
     bool deterministic;     /* same bits from run to run, also on a device */

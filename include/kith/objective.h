@@ -4,7 +4,7 @@
  *     kith_objective *objective = NULL;
  *     kith_objective_new("loss: {name: raw}\nminer: {name: vthm}", &sizes, 1, &objective, &err);
  *     kith_batch batch = {.n = n, .labels = labels, .tap[KITH_TAP_EMBEDDING] = {x, n, 128}};
- *     kith_result result;
+ *     kith_objective_result result;
  *     kith_objective_evaluate(objective, &batch, &result, &err);
  *     … result.total, result.gradient[KITH_TAP_EMBEDDING] [n, 128] …
  *
@@ -90,7 +90,7 @@ typedef struct kith_term {
 } kith_term;
 
 /* Everything is borrowed from the objective until its next evaluation. */
-typedef struct kith_result {
+typedef struct kith_objective_result {
     double total; /* sum of weight * value */
     int n_terms;
     const kith_term *terms;
@@ -101,14 +101,14 @@ typedef struct kith_result {
     const float *stopped;
     int64_t n_positive, n_negative; /* ordered pairs that counted in the loss */
     int64_t n_empty;                /* evaluations so far whose batch had no pair for the loss */
-} kith_result;
+} kith_objective_result;
 
 /* KITH_ESHAPE when rows do not fit labels or columns the sizes, KITH_EINVAL for a missing tap or a class
  * id outside the classes, KITH_ENUMERIC for NaN or infinity: each names the place. A failed evaluation
  * changes nothing. Parameter gradients accumulate until kith_objective_clear_gradients. The first
  * evaluations of a size take memory, later ones none. */
 KITH_API kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch *batch,
-                                             kith_result *ret_result, kith_error *err);
+                                             kith_objective_result *ret_result, kith_error *err);
 
 /* Where it is evaluated from now on: "cpu" (the host, as at first) or "cuda". Batches are copied there and results
  * back: a way to compare devices, not to train. An unknown device, or a term that it does not have, is an error
@@ -156,33 +156,6 @@ KITH_API kith_status kith_objective_save(const kith_objective *objective, const 
 
 /* Most bytes of working memory in use at once so far. */
 KITH_API size_t kith_objective_work_bytes(const kith_objective *objective);
-
-/* Time value + gradient on a made-up batch, in turn with the two matrix products S = X X^T and G X. */
-typedef struct kith_bench_objective {
-    const char *recipe;
-    int64_t batch, dim;
-    int64_t images;  /* per class */
-    int64_t n_steps; /* 0: by the time one takes */
-    bool no_products;
-    const char
-        *device; /* NULL or "cpu": the host; else its evaluations in a row, captured; no products then */
-} kith_bench_objective;
-
-typedef struct kith_bench_objective_result {
-    int64_t batch, dim, n_steps;
-    int n_threads;
-    double seconds;         /* median of one evaluation */
-    double product_seconds; /* median of the products alone */
-    double allocations_per_step;
-    size_t work_bytes;
-    double value; /* the last total: it did run */
-} kith_bench_objective_result;
-
-/* What is timed when nobody says: "LOSS" or "LOSS+MINER"; NULL past the end. */
-KITH_API const char *kith_bench_objective_name(int i);
-
-KITH_API kith_status kith_bench_objective_run(const kith_bench_objective *options,
-                                              kith_bench_objective_result *ret_result, kith_error *err);
 
 #ifdef __cplusplus
 }

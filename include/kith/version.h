@@ -1,4 +1,4 @@
-/* Which kith this is. The build and the pkg-config file take the number from here. */
+/* Which kith this is. The build, the pkg-config file and the CMake package take the number from here. */
 #ifndef KITH_VERSION_H
 #define KITH_VERSION_H
 
@@ -8,10 +8,23 @@
 extern "C" {
 #endif
 
-#define KITH_VERSION "0.1.0"
+/* The headers a program is compiled with. */
+#define KITH_VERSION "0.2.0"
+#define KITH_VERSION_MAJOR 0
+#define KITH_VERSION_MINOR 2
+#define KITH_VERSION_PATCH 0
+/* One number to compare: 200 for 0.2.0, 10203 for 1.2.3. */
+#define KITH_VERSION_NUMBER (KITH_VERSION_MAJOR * 10000 + KITH_VERSION_MINOR * 100 + KITH_VERSION_PATCH)
 
-/* The version of the library that runs; KITH_VERSION is that of the headers compiled against. */
+/* The library that runs, in the same forms. It suits the headers when it is not older than they are and of the same
+ * minor version (before 1.0; of the same major version from then on): kith_version_check. */
 KITH_API const char *kith_version(void);
+KITH_API int kith_version_number(void);
+
+/* Does the library suit a program compiled with `number`? kith_version_check(KITH_VERSION_NUMBER, &err) is
+ * KITH_EUNSUPPORTED when it does not, and the error names both versions. */
+KITH_API kith_status kith_version_check(int number, kith_error *err);
+
 /* The commit it was built from, "-dirty" behind it when files had been changed; "" outside a checkout. */
 KITH_API const char *kith_commit(void);
 

@@ -1,6 +1,6 @@
 /* The engine's benchmark: steps of one plan on random input, timed one by one. The median is
  * reported, so a disturbed step does not count. */
-#include "kith/bench.h"
+#include "kith/experimental/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/parallel.h"
 #include "core/rng.h"
+#include "kith/experimental/bench.h"
 #include "kith/log.h"
 #include "kith/objective.h"
 #include "objective/gemm.h"
@@ -61,7 +62,7 @@ kith_status kith_bench_objective_run(const kith_bench_objective *options,
     int64_t *labels = NULL;
     double *times = NULL, *bare = NULL;
     kith_status status = KITH_OK;
-    kith_result result = {0};
+    kith_objective_result result = {0};
     kith_memory_stats before, after;
     const int64_t n_classes = (n + images - 1) / images;
     if (n < 1 || dim < 1 || images < 1)

@@ -4,7 +4,7 @@
 #define KI_BENCH_PARTS_H
 
 #include "core/backend.h"
-#include "kith/bench.h"
+#include "kith/experimental/bench.h"
 #include "nn/plan.h"
 
 enum { KI_BENCH_MOST_STEPS = 200, KI_BENCH_BATCH = 32, KI_BENCH_EMBEDDING = 512 };

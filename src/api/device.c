@@ -7,8 +7,7 @@
 
 kith_status ki_device_open(const kith_model_options *options, ki_backend **ret_backend, kith_error *err) {
     static const char *const precisions[] = {"float32", "bf16"};
-    ki_backend_options backend = {
-        .device = options->device_number, .tf32 = options->tf32, .deterministic = options->deterministic};
+    ki_backend_options backend = {.tf32 = options->tf32, .deterministic = options->deterministic};
     if (options->precision && strcmp(options->precision, precisions[KI_BF16]) == 0)
         backend.precision = KI_BF16;
     else if (options->precision && strcmp(options->precision, precisions[KI_FLOAT32]) != 0)

@@ -1,6 +1,6 @@
 /* The tables of the layers, seen as one list. A kind is one row of `kinds` and one function that
  * fills an entry from the layer's own record. */
-#include "kith/list.h"
+#include "kith/experimental/list.h"
 
 #include <stdio.h>
 #include <string.h>

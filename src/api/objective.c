@@ -158,7 +158,7 @@ static kith_status evaluate(kith_objective *o, const ki_batch *batch, ki_result 
 }
 
 kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch *batch,
-                                    kith_result *ret_result, kith_error *err) {
+                                    kith_objective_result *ret_result, kith_error *err) {
     kith_objective *o = objective;
     ki_batch core;
     ki_result result;
@@ -170,13 +170,13 @@ kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch 
     KI_TRY(evaluate(o, &core, &result, err));
     for (size_t i = 0; i < result.n_terms; i++)
         o->term[i] = (kith_term){result.term[i].name, result.term[i].value, result.term[i].weight};
-    *ret_result = (kith_result){.total = result.total,
-                                .n_terms = (int)result.n_terms,
-                                .terms = o->term,
-                                .stopped = result.diff_stopped,
-                                .n_positive = result.n_pos,
-                                .n_negative = result.n_neg,
-                                .n_empty = result.n_empty};
+    *ret_result = (kith_objective_result){.total = result.total,
+                                          .n_terms = (int)result.n_terms,
+                                          .terms = o->term,
+                                          .stopped = result.diff_stopped,
+                                          .n_positive = result.n_pos,
+                                          .n_negative = result.n_neg,
+                                          .n_empty = result.n_empty};
     for (int t = 0; t < KITH_N_TAPS; t++) ret_result->gradient[t] = result.diff[taps[t]];
     if (result.diff_stopped) {
         for (size_t i = 0; i < n; i++)

@@ -1,9 +1,9 @@
 /* kith bench train, kith bench embed. */
-#include "kith/bench.h"
+#include "kith/experimental/bench.h"
 
 #include "cli/bench.h"
 #include "cli/cli.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 
 static void json_real(kith_json *json, const char *key, double value) {
     kith_json_key(json, key);

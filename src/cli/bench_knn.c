@@ -6,7 +6,7 @@
 
 #include "cli/bench.h"
 #include "cli/cli.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 #include "kith/knn.h"
 
 typedef struct measured {

@@ -5,8 +5,9 @@
 
 #include "cli/bench.h"
 #include "cli/cli.h"
-#include "kith/json.h"
-#include "kith/list.h"
+#include "kith/experimental/bench.h"
+#include "kith/experimental/json.h"
+#include "kith/experimental/list.h"
 #include "kith/objective.h"
 #include "kith/text.h"
 

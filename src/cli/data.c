@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "kith/data.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 
 typedef struct request {
     const char *source, *kind, *out, *split;

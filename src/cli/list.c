@@ -1,10 +1,10 @@
 /* kith list: what this build has, from the library's own tables. */
-#include "kith/list.h"
+#include "kith/experimental/list.h"
 
 #include <string.h>
 
 #include "cli/cli.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 
 static void print_kinds(void) {
     kith_list_kind kind;

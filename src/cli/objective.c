@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 #include "kith/knn.h"
 
 typedef struct request {
@@ -158,7 +158,7 @@ static kith_status write_gradient(const char *folder, kith_tap tap, const kith_a
 }
 
 static kith_status write_state(const char *folder, kith_objective *objective, const inputs *in,
-                               const kith_result *result, kith_error *err) {
+                               const kith_objective_result *result, kith_error *err) {
     char path[4096];
     kith_tensors_writer *writer = NULL;
     kith_objective_param param;
@@ -214,7 +214,7 @@ static kith_status write_descriptor(const request *r, kith_objective *objective,
 }
 
 static kith_status write_all(const request *r, kith_objective *objective, const inputs *in,
-                             const kith_result *result, bool has_loss, kith_error *err) {
+                             const kith_objective_result *result, bool has_loss, kith_error *err) {
     if (mkdir(r->out, 0777) != 0 && errno != EEXIST)
         return fail(err, KITH_EIO, "cannot make the folder %s: %s", r->out, strerror(errno));
     kith_status status = KITH_OK;
@@ -226,7 +226,7 @@ static kith_status write_all(const request *r, kith_objective *objective, const 
     return status;
 }
 
-static kith_status print_json(const kith_result *result, kith_error *err) {
+static kith_status print_json(const kith_objective_result *result, kith_error *err) {
     kith_json *json = NULL;
     const char *line = NULL;
     kith_status status = kith_json_new(&json, err);
@@ -261,7 +261,7 @@ static kith_status print_json(const kith_result *result, kith_error *err) {
     return status;
 }
 
-static void print_text(const kith_result *result, bool has_loss) {
+static void print_text(const kith_objective_result *result, bool has_loss) {
     printf("%-20s %14s %10s %14s\n", "term", "value", "weight", "in total");
     for (int i = 0; i < result->n_terms; i++) {
         const kith_term *t = &result->terms[i];
@@ -280,7 +280,7 @@ static kith_status run(const request *r, inputs *in, kith_objective **objective,
     if (status == KITH_OK && r->device) status = kith_objective_place(*objective, r->device, err);
     if (status == KITH_OK && r->plot) status = kith_objective_plot(*objective, &in->batch, r->plot, err);
     if (status != KITH_OK || !r->labels) return status;
-    kith_result result;
+    kith_objective_result result;
     status = kith_objective_evaluate(*objective, &in->batch, &result, err);
     if (status != KITH_OK) return status;
     const bool has_loss = kith_objective_has_loss(*objective);

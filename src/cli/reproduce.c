@@ -1,5 +1,5 @@
 /* kith reproduce: a list of recipes, run one after the other, and the page of their results. */
-#include "kith/reproduce.h"
+#include "kith/experimental/reproduce.h"
 
 #include <stdlib.h>
 #include <string.h>

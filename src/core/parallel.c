@@ -9,6 +9,7 @@
 
 #include "core/cores.h"
 #include "core/log.h"
+#include "kith/threads.h"
 
 static atomic_int most_made = 1; /* threads that were alive together, so that they can be had again */
 static _Thread_local bool is_settled;
@@ -67,7 +68,7 @@ void ki_threads_set(int n) { use(n > 0 ? n : ki_cores_allowed()); }
 
 kith_status ki_threads_ask(int64_t n, kith_error *err) {
     if (n < 0 || n > KI_MOST_THREADS) {
-        ki_fail(err, KITH_EINVAL, "%lld threads; wanted at most %d", (long long)n, KI_MOST_THREADS);
+        ki_fail(err, KITH_EINVAL, "%lld threads; wanted 0 to %d", (long long)n, KI_MOST_THREADS);
         return ki_hint(err, KITH_EINVAL, "0 takes as many as there are cores, which is the fastest");
     }
     int why = 0;
@@ -80,6 +81,9 @@ kith_status ki_threads_ask(int64_t n, kith_error *err) {
     use(wanted);
     return KITH_OK;
 }
+
+int64_t kith_threads(void) { return ki_threads(); }
+kith_status kith_threads_set(int64_t n, kith_error *err) { return ki_threads_ask(n, err); }
 
 void ki_parallel_for(int64_t n, int64_t grain, ki_range_fn fn, void *context) {
     if (n <= 0) return;

@@ -1,4 +1,4 @@
-/* Reading JSON into ki_value trees, and saving what kith/json.h wrote. */
+/* Reading JSON into ki_value trees, and saving what kith/experimental/json.h wrote. */
 #ifndef KI_JSON_H
 #define KI_JSON_H
 
@@ -7,7 +7,7 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/value.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 
 /* Numbers, true and false become scalars with their JSON text (reals with 17 digits), null becomes
  * KI_VALUE_NULL. A key given twice, more than 64 levels and anything that is not one JSON value are

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "io/json.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 
 enum { MOST_LEVELS = 64, NUMBER_BYTES = 64 };
 

@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "io/json.h"
 #include "io/tensors.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 
 enum { LENGTH_BYTES = 8, MOST_HEADER_BYTES = 100000000 };
 

@@ -5,7 +5,7 @@
 #include "core/value.h"
 #include "judge/orders.h"
 #include "kith/card.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 
 /* key and value, for the object that is open. */
 void ki_card_put_text(kith_json *json, const char *key, const char *value); /* NULL: nothing is written */

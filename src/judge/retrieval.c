@@ -205,7 +205,7 @@ kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_o
     const bool is_square = !input->query && !input->gallery;
     KI_CHECK(ki_panels_init(&s.gallery, options->metric, NULL, &gallery, err));
     if (!is_square) KI_CHECK(ki_panels_init(&s.query, options->metric, &gallery, &query, err));
-    if (!input->device) KI_CHECK(ki_knn_device_open(options->device, options->device_number, &opened, err));
+    if (!input->device) KI_CHECK(ki_knn_device_open(options->device, &opened, err));
     if (device->type) {
         ki_panels_any_order(&gallery);
         ki_panels_any_order(&query);

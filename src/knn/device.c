@@ -10,7 +10,7 @@ const ki_knn_device_type *ki_knn_device_of(const ki_backend *backend) {
     return plugin ? plugin->knn : NULL;
 }
 
-kith_status ki_knn_device_open(const char *name, int number, ki_knn_device *ret_device, kith_error *err) {
+static kith_status open_number(const char *name, int number, ki_knn_device *ret_device, kith_error *err) {
     ki_knn_device device = {0};
     if (name && strcmp(name, "cpu") != 0 && strcmp(name, "ref") != 0) {
         const ki_backend_options options = {.device = number};
@@ -22,6 +22,10 @@ kith_status ki_knn_device_open(const char *name, int number, ki_knn_device *ret_
     return KITH_OK;
 }
 
+kith_status ki_knn_device_open(const char *name, ki_knn_device *ret_device, kith_error *err) {
+    return open_number(name, 0, ret_device, err);
+}
+
 kith_status ki_knn_device_beside(ki_backend *backend, ki_knn_device *ret_device, kith_error *err) {
     const ki_backend_options *o = &backend->options;
     const ki_knn_device_type *type = ki_knn_device_of(backend);
@@ -29,7 +33,7 @@ kith_status ki_knn_device_beside(ki_backend *backend, ki_knn_device *ret_device,
     if (!type) return KITH_OK;
     if (o->tf32) {
         KI_TRY(backend->type->sync(backend, err));
-        return ki_knn_device_open(backend->type->name, o->device, ret_device, err);
+        return open_number(backend->type->name, o->device, ret_device, err);
     }
     *ret_device = (ki_knn_device){.backend = backend, .type = type, .is_borrowed = true};
     return KITH_OK;

@@ -77,8 +77,8 @@ typedef struct ki_knn_device {
     bool is_borrowed; /* the backend is somebody else's */
 } ki_knn_device;
 
-/* `name` as in kith_knn_options, or with a number as "cuda:1"; NULL, "cpu" and "ref" mean the host. */
-kith_status ki_knn_device_open(const char *name, int number, ki_knn_device *ret_device, kith_error *err);
+/* `name` as in kith_knn_options; NULL, "cpu" and "ref" mean the host. */
+kith_status ki_knn_device_open(const char *name, ki_knn_device *ret_device, kith_error *err);
 /* The device of a backend that is open, for rows in its memory: the backend itself or, when that may round products to
  * TF32, another on the same device. */
 kith_status ki_knn_device_beside(ki_backend *backend, ki_knn_device *ret_device, kith_error *err);

@@ -410,7 +410,7 @@ kith_status ki_kmeans_run(const ki_rows *all, const ki_knn_device *device, const
     if (device)
         data.device = (ki_knn_device){device->backend, device->type, .is_borrowed = true};
     else
-        KI_CHECK(ki_knn_device_open(options->device, options->device_number, &data.device, err));
+        KI_CHECK(ki_knn_device_open(options->device, &data.device, err));
     if (data.device.type)
         KI_CHECK(data.device.type->load(data.device.backend, &data.panels, (ki_device_tile){0}, &data.loaded,
                                         err));

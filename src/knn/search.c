@@ -31,7 +31,7 @@ kith_status kith_metric_parse(const char *name, kith_metric *ret_metric, kith_er
 }
 
 static kith_status open_device(kith_gallery *g, kith_error *err) {
-    KI_TRY(ki_knn_device_open(g->options.device, g->options.device_number, &g->device, err));
+    KI_TRY(ki_knn_device_open(g->options.device, &g->device, err));
     if (!g->device.type) return KITH_OK;
     ki_panels_any_order(&g->panels);
     KI_TRY(ki_alloc_or(&g->lock, 1, sizeof *g->lock, "a lock", err));

@@ -13,7 +13,7 @@
 #include "data/dataset/dataset.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 #include "kith/version.h"
 #include "report/material.h"
 #include "report/series.h"

@@ -10,7 +10,7 @@
 #include "core/atomic.h"
 #include "core/text.h"
 #include "data/dataset/dataset.h"
-#include "kith/reproduce.h"
+#include "kith/experimental/reproduce.h"
 #include "reproduce/sample.h"
 #include "train/folder.h"
 

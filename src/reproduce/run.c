@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "data/dataset/dataset.h"
 #include "io/lock.h"
-#include "kith/reproduce.h"
+#include "kith/experimental/reproduce.h"
 #include "reproduce/list.h"
 #include "reproduce/outcome.h"
 #include "train/run.h"

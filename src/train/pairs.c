@@ -6,7 +6,7 @@
 #include "core/alloc.h"
 #include "core/atomic.h"
 #include "core/rng.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 #include "train/run.h"
 
 enum { MOST_PAIRS = 200000 };

@@ -11,7 +11,7 @@
 
 #include "core/alloc.h"
 #include "io/events.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 
 enum { MOST_SCALARS = 128, TAG_BYTES = 96 };
 

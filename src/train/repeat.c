@@ -7,7 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/atomic.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 #include "kith/version.h"
 
 /* Quantiles 0.975 of Student's t by degrees of freedom, from 1. */

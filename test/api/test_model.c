@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "kith/bench.h"
+#include "kith/experimental/bench.h"
 #include "kith/log.h"
 #include "net/hashed.h"
 #include "support/testing.h"

@@ -99,7 +99,7 @@ static void test_a_number_that_is_not_sane(void **state) {
     kith_error err = {0};
     ki_threads_set(2);
     assert_int_equal(ki_threads_ask(4096, &err), KITH_EINVAL);
-    assert_string_equal(err.message, "4096 threads; wanted at most 256");
+    assert_string_equal(err.message, "4096 threads; wanted 0 to 256");
     assert_int_equal(ki_threads_ask(-1, &err), KITH_EINVAL);
     assert_int_equal(ki_threads(), 2);
     assert_ok(ki_threads_ask(3, &err), &err);

@@ -11,7 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/atomic.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 #include "kith/log.h"
 #include "support/testing.h"
 

@@ -11,7 +11,7 @@
 #include "io/lock.h"
 #include "io/npy.h"
 #include "io/yaml.h"
-#include "kith/json.h"
+#include "kith/experimental/json.h"
 #include "support/testing.h"
 
 static const char *path_of(const char *name) {

@@ -15,7 +15,7 @@ static int has_device(void **state) {
     (void)state;
     ki_knn_device device;
     kith_error err;
-    if (ki_knn_device_open("cuda", 0, &device, &err) != KITH_OK) exit(77);
+    if (ki_knn_device_open("cuda", &device, &err) != KITH_OK) exit(77);
     assert_non_null(device.type);
     ki_knn_device_close(&device);
     return 0;
@@ -82,10 +82,8 @@ static void test_lists_are_the_hosts(void **state) {
             kith_neighbor *lists[2];
             kith_error err;
             for (int there = 0; there < 2; there++) {
-                const kith_knn_options o = {.metric = (kith_metric)metric,
-                                            .exact = true,
-                                            .device = there ? "cuda" : NULL,
-                                            .device_number = 0};
+                const kith_knn_options o = {
+                    .metric = (kith_metric)metric, .exact = true, .device = there ? "cuda" : NULL};
                 kith_gallery *g = NULL;
                 lists[there] = ki_zalloc((size_t)(n_query * k), sizeof **lists);
                 assert_ok(kith_gallery_new(&gallery, &o, &g, &err), &err);
@@ -116,7 +114,7 @@ static void test_tiles_and_left_out(void **state) {
     ki_panels qp, gp;
     ki_device_rows *qd, *gd;
     int32_t self[N];
-    assert_ok(ki_knn_device_open("cuda", 0, &d, &err), &err);
+    assert_ok(ki_knn_device_open("cuda", &d, &err), &err);
     assert_ok(ki_rows_init(&query, "query", &q, &err), &err);
     assert_ok(ki_rows_init(&gallery, "gallery", &g, &err), &err);
     assert_ok(ki_panels_init(&g, KITH_SQEUCLIDEAN, NULL, &gp, &err), &err);
@@ -197,7 +195,7 @@ static void test_ranks_are_the_hosts(void **state) {
                 ki_knn_device d;
                 ki_panels p;
                 assert_ok(ki_panels_init(&r, (kith_metric)metric, NULL, &p, &err), &err);
-                assert_ok(ki_knn_device_open(there ? "cuda" : NULL, 0, &d, &err), &err);
+                assert_ok(ki_knn_device_open(there ? "cuda" : NULL, &d, &err), &err);
                 if (there) ki_panels_any_order(&p);
                 found[there].n = found[there].n_tied = 0;
                 const ki_ranks_input in = {.query = &p,
@@ -237,7 +235,7 @@ static void test_rows_that_are_there(void **state) {
     void *memory = NULL;
     static float score[2][N * N];
     memset((float *)rows.data + 5 * DIM, 0, DIM * sizeof(float)); /* a row of zeros */
-    assert_ok(ki_knn_device_open("cuda", 0, &d, &err), &err);
+    assert_ok(ki_knn_device_open("cuda", &d, &err), &err);
     const ki_backend_type *type = d.backend->type;
     const size_t bytes = N * DIM * sizeof(float);
     assert_ok(type->alloc(d.backend, bytes, &memory, &err), &err);
@@ -282,7 +280,7 @@ static void test_components(void **state) {
     const size_t bytes = N * DIM * sizeof(float);
     const kith_pca_options options = {.n_components = M};
     for (int64_t i = 0; i < N * DIM; i++) ((float *)rows.data)[i] *= (float)(1 + i % DIM); /* gaps */
-    assert_ok(ki_knn_device_open("cuda", 0, &d, &err), &err);
+    assert_ok(ki_knn_device_open("cuda", &d, &err), &err);
     assert_ok(d.backend->type->alloc(d.backend, bytes, &memory, &err), &err);
     assert_ok(d.backend->type->upload(d.backend, memory, rows.data, bytes, &err), &err);
     assert_ok(ki_rows_init(&rows, "rows", &r, &err), &err);
@@ -394,12 +392,10 @@ static void test_refusals(void **state) {
     int n_calls = 0;
     kith_neighbor *lists = ki_alloc(1000, sizeof *lists);
     kith_array one = {KITH_F32, 2, {1, 2}, rows.data};
-    kith_knn_options o = {.device = "cuda", .device_number = 99};
+    kith_knn_options o = {.device = "cuda:99"};
     assert_int_equal(kith_gallery_new(&rows, &o, &g, &err), KITH_EINVAL);
     o.device = "cude";
     assert_int_equal(kith_gallery_new(&rows, &o, &g, &err), KITH_ENOTFOUND);
-    o.device = "cuda:99";
-    assert_int_equal(kith_gallery_new(&rows, &o, &g, &err), KITH_EINVAL);
     o.device = "cuda:one";
     assert_int_equal(kith_gallery_new(&rows, &o, &g, &err), KITH_EINVAL);
     assert_string_equal(err.message, "device 'cuda:one'; wanted a name, or a name and a number as in cuda:1");

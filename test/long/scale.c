@@ -108,7 +108,7 @@ static int check_proxies(int64_t n_classes) {
     kith_error err = {0};
     kith_objective *objective = NULL;
     kith_objective_param proxies = {0};
-    kith_result result;
+    kith_objective_result result;
     double log_sum[BATCH], worst = 0, largest = 0;
     int status = 1;
     ki_rng rng = ki_rng_at(2, KI_RNG_TEST, 0, 0);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kith/list.h"
+#include "kith/experimental/list.h"
 #include "kith/objective.h"
 #include "support/testing.h"
 
@@ -11,7 +11,7 @@ enum { N = 12, D = 5 };
 static float x[N * D];
 static int64_t labels[N];
 
-static double value_of(kith_objective *objective, kith_result *ret) {
+static double value_of(kith_objective *objective, kith_objective_result *ret) {
     kith_error err = {0};
     const kith_batch batch = {
         .n = N, .labels = labels, .tap[KITH_TAP_EMBEDDING] = {.data = x, .rows = N, .cols = D}};
@@ -54,7 +54,7 @@ static void test_value_and_gradient(void **state) {
         }
     }
     wanted /= N * (N - 1);
-    kith_result result;
+    kith_objective_result result;
     const double found = value_of(objective, &result);
     if (!(fabs(found - wanted) < 1e-6 * wanted)) fail_msg("found %.9g, wanted %.9g", found, wanted);
     float gradient[N * D];
@@ -80,7 +80,7 @@ static void test_it_takes_any_miner(void **state) {
         char recipe[128];
         kith_error err = {0};
         kith_objective *objective = NULL;
-        kith_result result;
+        kith_objective_result result;
         const kith_objective_sizes sizes = {.embedding = D};
         snprintf(recipe, sizeof recipe, "loss: {name: sigmoid}\nminer: {name: %s}", entry.name);
         assert_ok(kith_objective_new(recipe, &sizes, 1, &objective, &err), &err);

@@ -3,6 +3,7 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "core/rng.h"
+#include "kith/experimental/bench.h"
 #include "kith/objective.h"
 #include "objective/device.h"
 #include "objective/state.h"
@@ -276,7 +277,7 @@ static void test_placed(void **state) {
                                   .labels = wide_labels,
                                   .step = (uint64_t)step,
                                   .tap[KITH_TAP_EMBEDDING] = {.data = points, .rows = core.m, .cols = 12}};
-        kith_result wanted, found;
+        kith_objective_result wanted, found;
         assert_ok(kith_objective_evaluate(host, &batch, &wanted, &err), &err);
         assert_ok(kith_objective_evaluate(other, &batch, &found, &err), &err);
         if (fabs(found.total - wanted.total) > 1e-5 * fabs(wanted.total))

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "kith/reproduce.h"
+#include "kith/experimental/reproduce.h"
 #include "reproduce/page.h"
 #include "reproduce/sample.h"
 #include "support/testing.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "kith/list.h"
+#include "kith/experimental/list.h"
 #include "support/testing.h"
 #include "train/recipe.h"
 

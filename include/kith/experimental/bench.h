@@ -67,6 +67,35 @@ typedef struct kith_bench_result {
 KITH_API kith_status kith_bench_run(const kith_bench_options *options, kith_bench_result *ret_result,
                                     kith_error *err);
 
+/* ---- one objective, without a network ---- */
+
+/* Time value + gradient on a made-up batch, in turn with the two matrix products S = X X^T and G X. */
+typedef struct kith_bench_objective {
+    const char *recipe;
+    int64_t batch, dim;
+    int64_t images;  /* per class */
+    int64_t n_steps; /* 0: by the time one takes */
+    bool no_products;
+    const char
+        *device; /* NULL or "cpu": the host; else its evaluations in a row, captured; no products then */
+} kith_bench_objective;
+
+typedef struct kith_bench_objective_result {
+    int64_t batch, dim, n_steps;
+    int n_threads;
+    double seconds;         /* median of one evaluation */
+    double product_seconds; /* median of the products alone */
+    double allocations_per_step;
+    size_t work_bytes;
+    double value; /* the last total: it did run */
+} kith_bench_objective_result;
+
+/* What is timed when nobody says: "LOSS" or "LOSS+MINER"; NULL past the end. */
+KITH_API const char *kith_bench_objective_name(int i);
+
+KITH_API kith_status kith_bench_objective_run(const kith_bench_objective *options,
+                                              kith_bench_objective_result *ret_result, kith_error *err);
+
 #ifdef __cplusplus
 }
 #endif

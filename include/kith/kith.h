@@ -1,0 +1,34 @@
+/* kith, all of it: deep metric learning in C.
+ *
+ *     #include <kith/kith.h>
+ *
+ * The headers in kith/experimental may change in any release; they come along when KITH_EXPERIMENTAL is defined before
+ * this line. docs/api.md has the rules that all functions keep: errors, ownership, options, threads, versions. */
+#ifndef KITH_KITH_H
+#define KITH_KITH_H
+
+#include "kith/array.h"
+#include "kith/card.h"
+#include "kith/data.h"
+#include "kith/eval.h"
+#include "kith/knn.h"
+#include "kith/log.h"
+#include "kith/map.h"
+#include "kith/model.h"
+#include "kith/objective.h"
+#include "kith/report.h"
+#include "kith/status.h"
+#include "kith/text.h"
+#include "kith/threads.h"
+#include "kith/train.h"
+#include "kith/vectors.h"
+#include "kith/version.h"
+
+#ifdef KITH_EXPERIMENTAL
+#include "kith/experimental/bench.h"
+#include "kith/experimental/json.h"
+#include "kith/experimental/list.h"
+#include "kith/experimental/reproduce.h"
+#endif
+
+#endif
