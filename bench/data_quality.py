@@ -14,7 +14,7 @@ from PIL import Image
 
 
 class Transform(c.Structure):
-    _fields_ = [("resize", c.c_int), ("resize_to", c.c_int), ("crop", c.c_int), ("crop_to", c.c_int),
+    _fields_ = [("size", c.c_size_t), ("resize", c.c_int), ("resize_to", c.c_int), ("crop", c.c_int), ("crop_to", c.c_int),
                 ("filter", c.c_int), ("scale", c.c_double * 2), ("ratio", c.c_double * 2), ("mirror", c.c_bool),
                 ("use_box", c.c_bool), ("channels", c.c_int), ("bgr", c.c_bool), ("pixel_scale", c.c_double),
                 ("mean", c.c_double * 3), ("std", c.c_double * 3), ("background", c.c_uint8 * 3)]
@@ -30,7 +30,6 @@ class Error(c.Structure):
 
 
 kith = c.CDLL(sys.argv[1])
-kith.kith_transform_default.restype = Transform
 NONE, SHORTER, SQUASH = 0, 1, 2
 
 
@@ -67,7 +66,8 @@ for label, resize, to, crop, kind, how in [
         ("shorter 300, centre 256, bilinear", SHORTER, 300, 256, 0, Image.BILINEAR),
         ("shorter 120, centre 112, bilinear", SHORTER, 120, 112, 0, Image.BILINEAR),
         ("shorter 64, centre 64, bilinear", SHORTER, 64, 64, 0, Image.BILINEAR)]:
-    t = kith.kith_transform_default()
+    t = Transform()
+    kith.kith_transform_init(c.byref(t), c.c_size_t(c.sizeof(t)))
     t.resize, t.resize_to, t.crop_to, t.filter, t.pixel_scale = resize, to, crop, kind, 1.0
     ours = read(sys.argv[2:], t)
     theirs = np.stack([pillow(p, resize, to, crop, how) for p in sys.argv[2:]])

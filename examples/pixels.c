@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: pixels DATA|RECIPE.yaml PIXELS.npy LABELS.npy [SIDE]\n");
         return 2;
     }
-    kith_transform transform = kith_transform_default();
+    KITH_OPTIONS(kith_transform, transform);
     transform.crop_to = transform.resize_to = argc > 4 ? atoi(argv[4]) : 28;
     transform.channels = 1;
     int status = 1;

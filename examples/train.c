@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <kith/array.h>
-#include <kith/train.h>
+#include <kith/kith.h>
 
 static volatile sig_atomic_t must_stop;
 static void on_signal(int number) {
@@ -77,8 +76,13 @@ int main(int argc, char **argv) {
     snprintf(root, sizeof root, "data.root=%s", argv[1]);
     snprintf(steps, sizeof steps, "optim.steps=%s", argc > 3 ? argv[3] : "60");
     const char *const sets[] = {root, steps};
-    const kith_train_options options = {
-        .recipe_text = recipe, .sets = sets, .n_sets = 2, .out = argv[2], .resume = true, .notify = on_event};
+    KITH_OPTIONS(kith_train_options, options);
+    options.recipe_text = recipe;
+    options.sets = sets;
+    options.n_sets = 2;
+    options.out = argv[2];
+    options.resume = true;
+    options.notify = on_event;
     kith_train_result result;
     kith_error err;
     signal(SIGINT, on_signal);

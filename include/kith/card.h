@@ -44,6 +44,7 @@ KITH_API kith_interval kith_score_interval(const kith_intervals *intervals, kith
 /* What a card is about: everything two results must share to be compared, and where they come from. NULL and 0: not
  * said. Strings are borrowed for the call. */
 typedef struct kith_card_facts {
+    size_t size;                      /* of the struct: set by kith_card_facts_init */
     const char *model, *model_sha256; /* the file that was judged */
     const char *backbone, *pool, *tap;
     const char *preprocessing, *resize;
@@ -56,10 +57,17 @@ typedef struct kith_card_facts {
     const char *bn, *device, *precision;
 } kith_card_facts;
 
+/* Nothing is said. */
+KITH_API void kith_card_facts_init(kith_card_facts *facts, size_t size);
+
 typedef struct kith_card_options {
+    size_t size;                /* of the struct: set by kith_card_options_init */
     bool scores[KITH_N_SCORES]; /* which are written */
     bool per_class;             /* one entry per class, too */
 } kith_card_options;
+
+/* All scores, without the classes. */
+KITH_API void kith_card_options_init(kith_card_options *options, size_t size);
 
 /* The card of a judgement as one line of JSON: a new string for kith_string_free (kith/text.h). */
 KITH_API kith_status kith_card_make(const kith_judgement *judgement, const kith_card_facts *facts,

@@ -135,9 +135,10 @@ typedef enum kith_crop {
 typedef enum kith_filter { KITH_FILTER_BILINEAR, KITH_FILTER_BICUBIC } kith_filter;
 
 /* value = (pixel * pixel_scale - mean[c]) / std[c], with c counted after the channels were put in
- * order. kith_transform_default gives: squash to 256, centre crop 227, bilinear, three channels in RGB,
+ * order. kith_transform_init gives: squash to 256, centre crop 227, bilinear, three channels in RGB,
  * pixel_scale 1/255, mean 0, std 1, black background. */
 typedef struct kith_transform {
+    size_t size; /* of the struct: set by kith_transform_init */
     kith_resize resize;
     int resize_to;
     kith_crop crop;
@@ -154,7 +155,7 @@ typedef struct kith_transform {
     uint8_t background[3]; /* under alpha and around small images, RGB */
 } kith_transform;
 
-KITH_API kith_transform kith_transform_default(void);
+KITH_API void kith_transform_init(kith_transform *transform, size_t size);
 KITH_API kith_status kith_transform_check(const kith_transform *transform, kith_error *err);
 
 /* ---- any images, in order, as batches ---- */
@@ -168,23 +169,27 @@ typedef struct kith_image_batch {
     int64_t n_tried;         /* images tried so far, this batch and unreadable ones included */
 } kith_image_batch;
 
-typedef struct kith_image_reader_settings {
+typedef struct kith_image_reader_options {
+    size_t size;         /* of the struct: set by kith_image_reader_options_init */
     int64_t batch;       /* images per batch; 0 = 32 */
     int n_workers;       /* threads; 0 = one per core */
-    int64_t most_bad;    /* unreadable images tolerated; the next is an error. Negative: any number */
+    int64_t most_bad;    /* unreadable images tolerated; the next is an error. -1: any number */
     int64_t most_pixels; /* an image with more is refused; 0 = 100 million */
-} kith_image_reader_settings;
+} kith_image_reader_options;
+
+/* All 0, but most_bad -1. */
+KITH_API void kith_image_reader_options_init(kith_image_reader_options *options, size_t size);
 
 /* `paths` name images and folders; folders are walked to the bottom, in byte order of the names, for
  * .jpg .jpeg .png .webp files. Random parts of the transform are not allowed here. */
 KITH_API kith_status kith_image_reader_new(const char *const *paths, size_t n_paths,
                                            const kith_transform *transform,
-                                           const kith_image_reader_settings *settings,
+                                           const kith_image_reader_options *options,
                                            kith_image_reader **ret_reader, kith_error *err);
 /* The items of one split of a data set, in its order. The data set must outlive the reader. */
 KITH_API kith_status kith_image_reader_dataset(const kith_dataset *dataset, kith_split split,
                                                const kith_transform *transform,
-                                               const kith_image_reader_settings *settings,
+                                               const kith_image_reader_options *options,
                                                kith_image_reader **ret_reader, kith_error *err);
 KITH_API void kith_image_reader_free(kith_image_reader *reader); /* NULL is fine; at any moment */
 /* All images the reader will try. */
@@ -216,21 +221,23 @@ KITH_API kith_status kith_data_speed_measure(const kith_dataset *dataset, kith_s
 
 /* ---- the built-in data set ---- */
 
-typedef struct kith_synth_settings {
+typedef struct kith_synth_options {
+    size_t size; /* of the struct: set by kith_synth_options_init */
     int64_t n_classes;
     int64_t n_images; /* per class */
-    int64_t size;     /* side in pixels, 16 … 512 */
+    int64_t side;     /* in pixels, 16 … 512 */
     uint64_t seed;
     bool colour;     /* coloured ink and ground instead of grey */
     bool background; /* a texture behind the glyph */
     double noise;    /* standard deviation in grey levels */
     double jitter;   /* 1 = default strength of shift, affine and elastic change; 0 = none */
-} kith_synth_settings;
+} kith_synth_options;
 
-KITH_API kith_synth_settings kith_synth_default(void);
-/* Write a folder per class of PNG files under `dir`, which must be absent or empty. Same settings,
+/* 200 classes of 20 grey images of 64 pixels, seed 1, noise 10, jitter 1. */
+KITH_API void kith_synth_options_init(kith_synth_options *options, size_t size);
+/* Write a folder per class of PNG files under `dir`, which must be absent or empty. Same options,
  * same bytes. */
-KITH_API kith_status kith_synth_write(const char *dir, const kith_synth_settings *settings,
+KITH_API kith_status kith_synth_write(const char *dir, const kith_synth_options *options,
                                       kith_progress_fn progress, void *user, kith_error *err);
 
 #ifdef __cplusplus

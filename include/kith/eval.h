@@ -24,6 +24,7 @@ extern "C" {
 #define KITH_MOST_K 32
 
 typedef struct kith_retrieval_options {
+    size_t size; /* of the struct: set by kith_retrieval_options_init */
     kith_metric metric;
     int n_k;
     int64_t k[KITH_MOST_K];    /* R@K for these, each >= 1, rising */
@@ -33,7 +34,7 @@ typedef struct kith_retrieval_options {
 } kith_retrieval_options;
 
 /* Cosine; K = 1, 2, 4, 8. */
-KITH_API kith_retrieval_options kith_retrieval_defaults(void);
+KITH_API void kith_retrieval_options_init(kith_retrieval_options *options, size_t size);
 
 /* Who is looked for, and where. Rows are rows of `embedding`, labels [n] go with them. query and
  * gallery are lists of row numbers, each row at most once; NULL means all rows. A query that is also
@@ -92,13 +93,15 @@ typedef struct kith_interval {
 } kith_interval;
 
 typedef struct kith_bootstrap_options {
+    size_t size;     /* of the struct: set by kith_bootstrap_options_init */
     int64_t n_draws; /* 1000 */
     double level;    /* 0.95 */
     uint64_t seed;
     bool by_class; /* draw whole classes instead of queries: wider, for classes as the sample */
 } kith_bootstrap_options;
 
-KITH_API kith_bootstrap_options kith_bootstrap_defaults(void);
+/* 1000 draws of queries, level 0.95, seed 0. */
+KITH_API void kith_bootstrap_options_init(kith_bootstrap_options *options, size_t size);
 
 typedef struct kith_intervals {
     kith_interval recall[KITH_MOST_K];
@@ -127,23 +130,40 @@ KITH_API kith_status kith_clustering_compare(const int64_t *cluster, const int64
 /* ---- all together ---- */
 
 typedef struct kith_judge_options {
-    bool has_retrieval, has_clustering; /* what is wanted */
-    kith_retrieval_options retrieval;
-    kith_bootstrap_options bootstrap; /* n_draws 0: no intervals */
-    kith_kmeans_options kmeans;       /* n_clusters 0: as many as there are classes */
+    size_t size;                                       /* of the struct: set by kith_judge_options_init */
+    bool has_retrieval, has_intervals, has_clustering; /* what is wanted; intervals are of retrieval */
+    /* How; NULL: the defaults of each. */
+    const kith_retrieval_options *retrieval;
+    const kith_bootstrap_options *bootstrap;
+    const kith_kmeans_options *kmeans; /* n_clusters 0: as many as there are classes */
 } kith_judge_options;
 
 /* Everything, with the defaults of each part. */
-KITH_API kith_judge_options kith_judge_defaults(void);
+KITH_API void kith_judge_options_init(kith_judge_options *options, size_t size);
+
+/* How intervals and clusters of a judgement were made. */
+typedef struct kith_bootstrap_settings {
+    int64_t n_draws;
+    double level;
+    uint64_t seed;
+    bool by_class;
+} kith_bootstrap_settings;
+
+typedef struct kith_kmeans_settings {
+    int64_t n_clusters, n_iterations, n_restarts;
+    uint64_t seed;
+    double tolerance;
+    bool normalize, is_random_start;
+} kith_kmeans_settings;
 
 /* What was found; a part is there when its flag says so. */
 typedef struct kith_judgement {
     bool has_retrieval, has_intervals, has_clustering;
     kith_metric metric;
     kith_retrieval retrieval;
-    kith_bootstrap_options bootstrap;
+    kith_bootstrap_settings bootstrap;
     kith_intervals intervals;
-    kith_kmeans_options kmeans; /* as it was done: with the number of clusters */
+    kith_kmeans_settings kmeans;
     double kmeans_objective;
     kith_clustering clustering;
     double seconds;

@@ -7,6 +7,7 @@
 #define KITH_KNN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/array.h"
@@ -37,6 +38,7 @@ typedef struct kith_neighbor {
 } kith_neighbor;
 
 typedef struct kith_knn_options {
+    size_t size; /* of the struct: set by kith_knn_options_init */
     kith_metric metric;
     /* Order and membership of the lists. false: by float32 scores, whose rounding decides between
      * neighbours that differ by less than about 1e-6 of |x||y|. true: by float64 scores of the given
@@ -47,6 +49,9 @@ typedef struct kith_knn_options {
     void *user;
     const char *device; /* "cpu" (default), "cuda" or "cuda:1"; float64 decisions stay on the host */
 } kith_knn_options;
+
+/* Cosine, not exact, on the CPU. */
+KITH_API void kith_knn_options_init(kith_knn_options *options, size_t size);
 
 /* A gallery prepared for search: a copy of the matrix in the layout of the product kernel, n * dim
  * floats (on a device too, when one is named). Searching does not change it: several threads may search one
@@ -75,6 +80,7 @@ KITH_API kith_status kith_gallery_self(const kith_gallery *gallery, int64_t k, k
 /* ---- k-means ---- */
 
 typedef struct kith_kmeans_options {
+    size_t size; /* of the struct: set by kith_kmeans_options_init */
     int64_t n_clusters;
     int64_t n_iterations; /* at most, per restart */
     int64_t n_restarts;   /* the run with the least objective is kept; ties: the first */
@@ -87,8 +93,8 @@ typedef struct kith_kmeans_options {
     const char *device; /* of the distances: "cpu" (default), "cuda" or "cuda:1" */
 } kith_kmeans_options;
 
-/* 25 iterations, 1 restart, tolerance 0, seed 0, normalised, k-means++. */
-KITH_API kith_kmeans_options kith_kmeans_defaults(int64_t n_clusters);
+/* 25 iterations, 1 restart, tolerance 0, seed 0, normalised, k-means++; n_clusters is yours to set. */
+KITH_API void kith_kmeans_options_init(kith_kmeans_options *options, size_t size);
 
 typedef struct kith_kmeans_result {
     kith_array centroids; /* float32 [n_clusters, dim] */
@@ -116,11 +122,15 @@ typedef enum kith_pca_method {
 } kith_pca_method;
 
 typedef struct kith_pca_options {
+    size_t size; /* of the struct: set by kith_pca_options_init */
     int64_t n_components;
     kith_pca_method method;
     uint64_t seed; /* randomised only */
     bool whiten;   /* projected rows have variance 1 in every component */
 } kith_pca_options;
+
+/* Automatic method, seed 0, not whitened; n_components is yours to set. */
+KITH_API void kith_pca_options_init(kith_pca_options *options, size_t size);
 
 typedef struct kith_pca {
     kith_array mean;       /* float64 [dim] */

@@ -6,6 +6,7 @@
 #ifndef KITH_MAP_H
 #define KITH_MAP_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/array.h"
@@ -17,6 +18,7 @@ extern "C" {
 #endif
 
 typedef struct kith_tsne_options {
+    size_t size;       /* of the struct: set by kith_tsne_options_init */
     double perplexity; /* 30; neighbours used: three times as many */
     int64_t
         n_iterations;    /* 1000: a quarter with exaggerated attraction, a quarter while it fades, the rest */
@@ -30,7 +32,8 @@ typedef struct kith_tsne_options {
     void *user;
 } kith_tsne_options;
 
-KITH_API kith_tsne_options kith_tsne_defaults(void);
+/* The numbers above. */
+KITH_API void kith_tsne_options_init(kith_tsne_options *options, size_t size);
 
 /* ret_map: float64 [n, 2], centred. ret_divergence (may be NULL): the final Kullback-Leibler
  * divergence. n >= 4; a perplexity above (n - 1) / 3 is KITH_EINVAL. */
@@ -43,10 +46,11 @@ typedef kith_status (*kith_thumbnail_fn)(void *user, const char *path, int size,
                                          kith_error *err);
 
 typedef struct kith_map_drawing {
+    size_t size;                 /* of the struct: set by kith_map_drawing_init */
     const kith_array *map;       /* float64 or float32 [n, 2] */
     const int64_t *labels;       /* [n], or NULL: one colour */
     const char *title;           /* may be NULL */
-    int size;                    /* pixels of each side: 1600 */
+    int side;                    /* of the picture in pixels: 1600 */
     double radius;               /* of a dot, in pixels; 0: from n */
     const char *const *paths;    /* [n] images for thumbnails, or NULL for dots */
     kith_thumbnail_fn thumbnail; /* with paths */
@@ -54,6 +58,9 @@ typedef struct kith_map_drawing {
     int thumbnail_size; /* pixels: 32 */
     /* Thumbnails that would cover one already drawn are left out, so that pictures stay readable. */
 } kith_map_drawing;
+
+/* The numbers above; the map is yours to set. */
+KITH_API void kith_map_drawing_init(kith_map_drawing *drawing, size_t size);
 
 typedef struct kith_map_report {
     int64_t n_drawn;  /* items drawn as a thumbnail */

@@ -1,6 +1,7 @@
 /* Models: a backbone with its weights, pooling and heads, ready to turn images into embeddings.
  *
- *     kith_model_options options = {.weights = "birds.safetensors"};
+ *     KITH_OPTIONS(kith_model_options, options);
+ *     options.weights = "birds.safetensors";
  *     kith_model *model = NULL;
  *     if (kith_model_open(&options, &model, &err) != KITH_OK) …
  *     kith_model_embed_files(model, paths, n, NULL, out, NULL, &err);
@@ -42,6 +43,7 @@ typedef struct kith_preprocess {
 /* Zero or NULL means: as the weights file says, else the backbone's default. Strings are borrowed
  * for the call that takes the options. */
 typedef struct kith_model_options {
+    size_t size;          /* of the struct: set by kith_model_options_init */
     const char *backbone; /* may be NULL when the file was written by kith */
     const char *weights;  /* a safetensors file; NULL: random weights drawn from `seed` */
     uint64_t seed;        /* also draws a head that the file does not have */
@@ -57,6 +59,9 @@ typedef struct kith_model_options {
     bool deterministic;     /* same bits from run to run, also on a device */
     int64_t batch;          /* most images per pass; 0: 32, on a device 128 */
 } kith_model_options;
+
+/* All 0 and NULL. */
+KITH_API void kith_model_options_init(kith_model_options *options, size_t size);
 
 typedef struct kith_model kith_model;
 
@@ -87,18 +92,22 @@ KITH_API kith_status kith_model_tap_shape(const kith_model *model, const char *t
  * device bytes are copied beside the computing. The first call for a tap and a number of images plans the network; later
  * ones like it do not. */
 
-/* All zero: the defaults, as with NULL. Strings are borrowed for the call. */
+/* Strings are borrowed for the call. */
 typedef struct kith_embed_options {
+    size_t size;     /* of the struct: set by kith_embed_options_init */
     const char *tap; /* NULL: "embedding", or "pooled" of a model without */
     const char
         *resize;      /* before the centre crop: "squash256", "shorter256", "atmost512", "none"; NULL: as the
                             model's file says, else squash256 */
     int n_workers;    /* threads that decode; 0: one per core */
-    int64_t most_bad; /* of a data set: unreadable images tolerated, then an error; negative: any number */
+    int64_t most_bad; /* of a data set: unreadable images tolerated, then an error; -1: any number */
     int64_t most_pixels;       /* an image with more is refused; 0: 100 million */
     kith_progress_fn progress; /* between batches; non-zero stops with KITH_ECANCELED. May be NULL */
     void *user;
 } kith_embed_options;
+
+/* All 0 and NULL. */
+KITH_API void kith_embed_options_init(kith_embed_options *options, size_t size);
 
 /* The tap that options (may be NULL) mean. Valid as long as the model and the options. */
 KITH_API const char *kith_model_tap(const kith_model *model, const kith_embed_options *options);

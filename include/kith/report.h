@@ -7,6 +7,7 @@
 #ifndef KITH_REPORT_H
 #define KITH_REPORT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/status.h"
@@ -16,13 +17,15 @@ extern "C" {
 #endif
 
 typedef struct kith_report_options {
+    size_t size;         /* of the struct: set by kith_report_options_init */
     const char *out;     /* the file to write; NULL: report.html in the run folder */
     int64_t n_queries;   /* test images shown with their neighbours: 12, at most 100 */
     int64_t n_neighbors; /* of each: 8, at most 32 */
     int64_t n_points;    /* test images on the map: 1500, at most 5000; 0: no map */
 } kith_report_options;
 
-KITH_API kith_report_options kith_report_defaults(void);
+/* The numbers above. */
+KITH_API void kith_report_options_init(kith_report_options *options, size_t size);
 
 /* Write the report of the run in folder `run`; options NULL: the defaults. A part of the run that is
  * absent or cannot be read is left out, with a line in the report and the log (a warning when it is damaged): a run

@@ -7,6 +7,7 @@
 #ifndef KITH_STATUS_H
 #define KITH_STATUS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -52,6 +53,18 @@ typedef struct kith_error {
 KITH_API const char *kith_status_name(kith_status status);
 /* The list's text for the status. */
 KITH_API const char *kith_status_text(kith_status status);
+
+/* Declare options and give every field its default:
+ *
+ *     KITH_OPTIONS(kith_model_options, options);
+ *     options.weights = "birds.safetensors";
+ *
+ * It calls kith_model_options_init(&options, sizeof options), which is there for bindings too. The size tells the library
+ * which fields a program knows, so that a library with more of them gives those their defaults. Options that no _init
+ * has set up (size 0) are KITH_EINVAL. A NULL pointer to options means the defaults. */
+#define KITH_OPTIONS(type, name) \
+    type name;                   \
+    type##_init(&name, sizeof(type))
 
 /* What long work calls now and then, from one thread; a non-zero result stops the work with KITH_ECANCELED. */
 typedef int (*kith_progress_fn)(void *user, int64_t n_done, int64_t n_all);

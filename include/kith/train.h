@@ -1,6 +1,8 @@
 /* Training: from a recipe to a model, in a run folder that can be gone on with after any interruption.
  *
- *     kith_train_options options = {.recipe = "birds.yaml", .out = "runs/birds"};
+ *     KITH_OPTIONS(kith_train_options, options);
+ *     options.recipe = "birds.yaml";
+ *     options.out = "runs/birds";
  *     kith_train_result result;
  *     if (kith_train_run(&options, &result, &err) != KITH_OK) …
  *     printf("R@1 on unseen classes: %.1f %%\n", 100 * result.test.recall_at_1.mean);
@@ -57,6 +59,7 @@ typedef int (*kith_train_fn)(void *user, const kith_train_event *event);
 
 /* NULL and 0: not given. */
 typedef struct kith_train_options {
+    size_t size;             /* of the struct: set by kith_train_options_init */
     const char *recipe;      /* a YAML file, or a run folder (its recipe) … */
     const char *recipe_text; /* … or the YAML itself */
     const char *const *sets; /* "optim.lr=1e-4": overrides, in order */
@@ -69,6 +72,9 @@ typedef struct kith_train_options {
     kith_train_fn notify;      /* may be NULL */
     void *user;
 } kith_train_options;
+
+/* All 0 and NULL. */
+KITH_API void kith_train_options_init(kith_train_options *options, size_t size);
 
 /* One value, or the mean over several runs with its 95 % interval (Student's t). n is 0 when there is no
  * value; low and high are NaN when there is no interval. */

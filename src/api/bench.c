@@ -9,6 +9,7 @@
 #include "api/bench_parts.h"
 #include "api/device.h"
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/clock.h"
 #include "core/parallel.h"
 #include "core/rng.h"
@@ -71,7 +72,7 @@ static kith_status make_arrays(bench *b, kith_error *err) {
     KI_TRY(ki_alloc_or(&b->input, (size_t)b->n_in, sizeof *b->input, "the input", err));
     KI_TRY(ki_alloc_or(&b->values, (size_t)b->n_out, sizeof *b->values, "the tap's values", err));
     KI_TRY(ki_alloc_or(&b->grad, (size_t)b->n_out, sizeof *b->grad, "the tap's gradient", err));
-    ki_rng rng = ki_rng_at(b->options->model.seed, KI_RNG_TEST, 0, 0);
+    ki_rng rng = ki_rng_at(b->options->model->seed, KI_RNG_TEST, 0, 0);
     for (int64_t i = 0; i < b->n_in; i++) b->input[i] = 2 * ki_rng_float(&rng) - 1;
     for (int64_t i = 0; i < b->n_out; i++) b->grad[i] = (2 * ki_rng_float(&rng) - 1) / (float)b->batch;
     return KITH_OK;
@@ -79,7 +80,7 @@ static kith_status make_arrays(bench *b, kith_error *err) {
 
 static kith_status prepare(bench *b, kith_error *err) {
     const kith_bench_options *o = b->options;
-    kith_model_options model = o->model;
+    kith_model_options model = *o->model;
     if (!model.weights && o->train && model.embedding == 0 && model.classes <= 0)
         model.embedding = KI_BENCH_EMBEDDING;
     KI_TRY(ki_device_open(&model, &b->backend, err));
@@ -175,22 +176,27 @@ static kith_status measure(bench *b, kith_bench_result *result, kith_error *err)
     return KITH_OK;
 }
 
+KI_OPTIONS_INIT(kith_bench_options, 0)
+
 kith_status kith_bench_run(const kith_bench_options *options, kith_bench_result *ret_result,
                            kith_error *err) {
-    if (options->batch < 0 || options->n_steps < 0 || options->n_warm_ups < 0)
+    KI_OPTIONS_TAKE(kith_bench_options, o, options, err);
+    KI_OPTIONS_TAKE(kith_model_options, model, o.model, err);
+    o.model = &model;
+    if (o.batch < 0 || o.n_steps < 0 || o.n_warm_ups < 0)
         return ki_fail(err, KITH_EINVAL, "batch, steps and warm-ups are numbers of at least 1");
     kith_status status;
-    bench b = {.options = options, .batch = options->batch ? options->batch : KI_BENCH_BATCH};
+    bench b = {.options = &o, .batch = o.batch ? o.batch : KI_BENCH_BATCH};
     const int threads_before = ki_threads();
-    KI_TRY(ki_threads_ask(options->n_threads, err));
+    KI_TRY(ki_threads_ask(o.n_threads, err));
     kith_bench_result result = {.batch = b.batch, .n_threads = ki_threads()};
     const double began = ki_seconds_now();
-    if (ki_bench_is_step(options)) {
-        KI_CHECK(ki_bench_step_run(options, &result, err));
+    if (ki_bench_is_step(&o)) {
+        KI_CHECK(ki_bench_step_run(&o, &result, err));
         *ret_result = result;
         goto done;
     }
-    if (options->profile) {
+    if (o.profile) {
         status = ki_fail(err, KITH_EINVAL, "a profile is of a training step with an objective");
         goto done;
     }

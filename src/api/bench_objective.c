@@ -6,6 +6,7 @@
 #include "api/objective_handle.h"
 #include "api/placed.h"
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/clock.h"
 #include "core/parallel.h"
 #include "core/rng.h"
@@ -33,7 +34,7 @@ static void products(const float *x, int64_t n, int64_t dim, float *s, float *ou
 }
 
 /* The same batch on a device that evaluates objectives itself. */
-static kith_status time_on_device(const kith_bench_objective *options, kith_objective *objective,
+static kith_status time_on_device(const kith_bench_objective_options *options, kith_objective *objective,
                                   const float *x, const int64_t *labels,
                                   kith_bench_objective_result *ret_result, kith_error *err) {
     const int64_t n = options->batch;
@@ -54,9 +55,12 @@ done:
     return status;
 }
 
-kith_status kith_bench_objective_run(const kith_bench_objective *options,
+KI_OPTIONS_INIT(kith_bench_objective_options, 0)
+
+kith_status kith_bench_objective_run(const kith_bench_objective_options *options,
                                      kith_bench_objective_result *ret_result, kith_error *err) {
-    const int64_t n = options->batch, dim = options->dim, images = options->images;
+    KI_OPTIONS_TAKE(kith_bench_objective_options, o, options, err);
+    const int64_t n = o.batch, dim = o.dim, images = o.images;
     kith_objective *objective = NULL;
     float *x = NULL, *s = NULL, *out = NULL;
     int64_t *labels = NULL;
@@ -64,17 +68,16 @@ kith_status kith_bench_objective_run(const kith_bench_objective *options,
     kith_status status = KITH_OK;
     kith_objective_result result = {0};
     kith_memory_stats before, after;
-    const int64_t n_classes = (n + images - 1) / images;
     if (n < 1 || dim < 1 || images < 1)
         return ki_fail(err, KITH_EINVAL, "batch %lld, dim %lld, images %lld; wanted at least 1 of each",
                        (long long)n, (long long)dim, (long long)images);
     KI_CHECK(ki_alloc_or(&x, (size_t)n, (size_t)dim * sizeof *x, "embeddings", err));
     KI_CHECK(ki_alloc_or(&labels, (size_t)n, sizeof *labels, "labels", err));
     make_batch(n, dim, images, x, labels);
-    const kith_objective_sizes sizes = {.n_classes = n_classes, .embedding = dim};
-    KI_CHECK(kith_objective_new(options->recipe, &sizes, 1, &objective, err));
-    if (options->device && strcmp(options->device, "cpu") != 0) {
-        status = time_on_device(options, objective, x, labels, ret_result, err);
+    const kith_objective_sizes sizes = {.n_classes = (n + images - 1) / images, .embedding = dim};
+    KI_CHECK(kith_objective_new(o.recipe, &sizes, 1, &objective, err));
+    if (o.device && strcmp(o.device, "cpu") != 0) {
+        status = time_on_device(&o, objective, x, labels, ret_result, err);
         goto done;
     }
     const kith_batch batch = {
@@ -83,11 +86,11 @@ kith_status kith_bench_objective_run(const kith_bench_objective *options,
     KI_CHECK(kith_objective_evaluate(objective, &batch, &result, err));
     KI_CHECK(kith_objective_evaluate(objective, &batch, &result, err));
     const double guess = 0.5 * (ki_seconds_now() - start);
-    int64_t n_steps = options->n_steps;
+    int64_t n_steps = o.n_steps;
     if (n_steps == 0) n_steps = guess > 0.2 ? 3 : guess > 0.02 ? 15 : guess > 0.002 ? 60 : 200;
     KI_CHECK(ki_alloc_or(&times, (size_t)n_steps, sizeof *times, "times", err));
     KI_CHECK(ki_alloc_or(&bare, (size_t)n_steps, sizeof *bare, "times", err));
-    if (!options->no_products) {
+    if (!o.no_products) {
         KI_CHECK(ki_alloc_or(&s, (size_t)n, (size_t)n * sizeof *s, "the pair matrix", err));
         KI_CHECK(ki_alloc_or(&out, (size_t)n, (size_t)dim * sizeof *out, "embeddings", err));
         products(x, n, dim, s, out);

@@ -52,7 +52,7 @@ typedef struct bench {
 
 bool ki_bench_is_step(const kith_bench_options *o) {
     if (o->objective || o->recipe) return true;
-    return o->model.device && strncmp(o->model.device, "cuda", 4) == 0 && !o->tap;
+    return o->model->device && strncmp(o->model->device, "cuda", 4) == 0 && !o->tap;
 }
 
 /* ---- making ---- */
@@ -93,7 +93,7 @@ static kith_status read_recipe(bench *b, kith_error *err) {
 
 static void make_transform(bench *b) {
     kith_transform *t = &b->transform;
-    *t = kith_transform_default();
+    kith_transform_init(t, sizeof *t);
     t->crop = KITH_CROP_RANDOM;
     t->mirror = true;
     if (b->recipe) *t = b->recipe->train;
@@ -348,7 +348,7 @@ kith_status ki_bench_step_run(const kith_bench_options *options, kith_bench_resu
     const double began = ki_seconds_now();
     KI_TRY(ki_zalloc_or(&b, 1, sizeof *b, "a benchmark", err));
     b->options = options;
-    b->model = options->model;
+    b->model = *options->model;
     b->n = options->batch;
     KI_CHECK(prepare(b, err));
     result->plan_seconds = ki_seconds_now() - began;

@@ -5,13 +5,16 @@
 
 #include "api/model_handle.h"
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "embed/preprocess.h"
 #include "judge/judge.h"
 
-static const kith_embed_options no_options;
+KI_OPTIONS_INIT(kith_embed_options, 0)
 
 const char *kith_model_tap(const kith_model *model, const kith_embed_options *options) {
-    return ki_preprocess_tap(&model->net, options ? options->tap : NULL);
+    KITH_OPTIONS(kith_embed_options, o);
+    if (ki_options_take(options, &o, sizeof o, "kith_embed_options", NULL) != KITH_OK) return NULL;
+    return ki_preprocess_tap(&model->net, o.tap);
 }
 
 /* For n images, of which no more than one batch is run at a time. options NULL: they are the network's input already. */
@@ -20,8 +23,8 @@ static kith_status need_embedder(kith_model *model, int64_t n, const kith_embed_
     ki_embedder_settings settings = {.backend = model->backend,
                                      .net = &model->net,
                                      .params = model->params,
-                                     .transform = kith_transform_default(),
                                      .batch = n < model->most_batch ? n : model->most_batch};
+    kith_transform_init(&settings.transform, sizeof settings.transform);
     const char *resize = options ? ki_preprocess_resize(&model->net, options->resize) : "";
     if (options) {
         settings.n_workers = options->n_workers;
@@ -67,7 +70,8 @@ kith_status kith_model_embed_pixels(kith_model *model, const kith_pixels *images
                                     const kith_embed_options *options, float *ret_values, kith_error *err) {
     kith_status status;
     ki_image *decoded = NULL;
-    const kith_embed_options *o = options ? options : &no_options;
+    KI_OPTIONS_TAKE(kith_embed_options, taken, options, err);
+    const kith_embed_options *o = &taken;
     KI_TRY(check_count(n, err));
     if (n == 0) return KITH_OK;
     KI_CHECK(ki_zalloc_or(&decoded, (size_t)n, sizeof *decoded, "images", err));
@@ -122,7 +126,8 @@ kith_status kith_model_embed_files(kith_model *model, const char *const *paths, 
                                    const kith_embed_options *options, float *ret_values,
                                    kith_status *ret_status, kith_error *err) {
     kith_status status;
-    const kith_embed_options *o = options ? options : &no_options;
+    KI_OPTIONS_TAKE(kith_embed_options, taken, options, err);
+    const kith_embed_options *o = &taken;
     const int64_t n = (int64_t)n_paths;
     kith_dataset *set = NULL;
     int64_t *items = NULL, n_each = 0;
@@ -185,7 +190,8 @@ kith_status kith_model_embed_dataset(kith_model *model, const kith_dataset *data
                                      const kith_embed_options *options, kith_vectors **ret_vectors,
                                      kith_error *err) {
     kith_status status;
-    const kith_embed_options *o = options ? options : &no_options;
+    KI_OPTIONS_TAKE(kith_embed_options, taken, options, err);
+    const kith_embed_options *o = &taken;
     kith_vectors *v = NULL;
     int64_t *items = NULL, n = 0;
     KI_CHECK(ki_dataset_select(dataset, split, &items, &n, err));
@@ -233,19 +239,26 @@ kith_status kith_vectors_array(kith_vectors *v, kith_array *ret_array, kith_erro
 
 kith_status kith_vectors_judge(kith_vectors *v, const kith_judge_options *options,
                                kith_judgement *ret_judgement, kith_error *err) {
-    return ki_judge_vectors(&v->core, options, ret_judgement, err);
+    ki_judge_options o;
+    KI_TRY(ki_judge_options_take(options, &o, err));
+    return ki_judge_vectors(&v->core, &o, ret_judgement, err);
 }
 
 void kith_vectors_facts(const kith_vectors *v, kith_card_facts *facts) {
-    facts->backbone = v->backbone;
-    facts->pool = v->pool;
-    facts->tap = v->tap;
-    facts->preprocessing = v->preprocessing;
-    facts->resize = v->resize;
-    facts->crop = v->crop;
-    facts->embedding_size = v->core.dim;
-    facts->dataset = v->set->kind->name;
-    facts->data = v->set->root;
-    facts->data_sha256 = v->data_hash;
-    facts->split = kith_split_name(v->split);
+    KITH_OPTIONS(kith_card_facts, all);
+    if (ki_options_take(facts, &all, sizeof all, "kith_card_facts", NULL) != KITH_OK) return;
+    const size_t size = facts->size;
+    all.size = size;
+    all.backbone = v->backbone;
+    all.pool = v->pool;
+    all.tap = v->tap;
+    all.preprocessing = v->preprocessing;
+    all.resize = v->resize;
+    all.crop = v->crop;
+    all.embedding_size = v->core.dim;
+    all.dataset = v->set->kind->name;
+    all.data = v->set->root;
+    all.data_sha256 = v->data_hash;
+    all.split = kith_split_name(v->split);
+    memcpy(facts, &all, size < sizeof all ? size : sizeof all);
 }

@@ -4,11 +4,15 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/argument.h"
 #include "core/atomic.h"
 #include "map/drawing.h"
 
-kith_status kith_map_draw(const kith_map_drawing *from, const char *path, kith_map_report *ret_report,
+KI_OPTIONS_INIT(kith_map_drawing, .side = 1600, .thumbnail_size = 32)
+
+kith_status kith_map_draw(const kith_map_drawing *drawn, const char *path, kith_map_report *ret_report,
                           kith_error *err) {
+    KI_OPTIONS_TAKE(kith_map_drawing, from, drawn, err);
     const char *end = strrchr(path, '.');
     const bool is_svg = end && strcasecmp(end, ".svg") == 0, is_png = end && strcasecmp(end, ".png") == 0;
     if (!is_svg && !is_png)
@@ -18,7 +22,7 @@ kith_status kith_map_draw(const kith_map_drawing *from, const char *path, kith_m
     kith_map_report report = {0};
     ki_drawing drawing = {0};
     ki_buffer bytes = {.err = err};
-    KI_CHECK(ki_drawing_init(from, &drawing, &report, err));
+    KI_CHECK(ki_drawing_init(&from, &drawing, &report, err));
     if (is_svg)
         ki_drawing_svg(&drawing, &bytes);
     else

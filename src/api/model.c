@@ -4,22 +4,23 @@
 #include "api/device.h"
 #include "api/model_handle.h"
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "net/model_file.h"
 #include "net/weights.h"
 
 enum { HOST_BATCH = 32, DEVICE_BATCH = 128 };
 
+KI_OPTIONS_INIT(kith_model_options, 0)
+
 kith_status kith_model_open(const kith_model_options *options, kith_model **ret_model, kith_error *err) {
     kith_status status;
     kith_model *model = NULL;
-    if (options->batch < 0)
-        return ki_fail(err, KITH_EINVAL, "batch is %lld; wanted at least 1", (long long)options->batch);
+    KI_OPTIONS_TAKE(kith_model_options, o, options, err);
+    if (o.batch < 0) return ki_fail(err, KITH_EINVAL, "batch is %lld; wanted at least 1", (long long)o.batch);
     KI_CHECK(ki_zalloc_or(&model, 1, sizeof *model, "a model", err));
-    KI_CHECK(ki_device_open(options, &model->backend, err));
-    model->most_batch = options->batch                 ? options->batch
-                        : model->backend->type->queues ? DEVICE_BATCH
-                                                       : HOST_BATCH;
-    KI_CHECK(ki_model_file_open(options, model->backend, &model->net, &model->params, err));
+    KI_CHECK(ki_device_open(&o, &model->backend, err));
+    model->most_batch = o.batch ? o.batch : model->backend->type->queues ? DEVICE_BATCH : HOST_BATCH;
+    KI_CHECK(ki_model_file_open(&o, model->backend, &model->net, &model->params, err));
     *ret_model = model;
     model = NULL;
 done:

@@ -3,13 +3,12 @@
 
 #include <stdio.h>
 
+#include "core/argument.h"
 #include "core/atomic.h"
 #include "core/buffer.h"
 #include "report/report.h"
 
-kith_report_options kith_report_defaults(void) {
-    return (kith_report_options){.n_queries = 12, .n_neighbors = 8, .n_points = 1500};
-}
+KI_OPTIONS_INIT(kith_report_options, .n_queries = 12, .n_neighbors = 8, .n_points = 1500)
 
 static kith_status check(const kith_report_options *o, kith_error *err) {
     const struct {
@@ -27,7 +26,7 @@ static kith_status check(const kith_report_options *o, kith_error *err) {
 }
 
 kith_status kith_report_write(const char *run, const kith_report_options *options, kith_error *err) {
-    const kith_report_options o = options ? *options : kith_report_defaults();
+    KI_OPTIONS_TAKE(kith_report_options, o, options, err);
     kith_status status = KITH_OK;
     ki_buffer page = {.err = err};
     char path[4096];

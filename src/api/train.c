@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/log.h"
 #include "kith/report.h"
 #include "train/repeat.h"
@@ -54,23 +55,26 @@ static kith_status write_report(void *user, const char *folder, kith_error *err)
     return KITH_OK;
 }
 
+KI_OPTIONS_INIT(kith_train_options, 0)
+
 kith_status kith_train_run(const kith_train_options *options, kith_train_result *ret_result,
                            kith_error *err) {
     kith_status status;
     ki_recipe *recipe = NULL;
     const char *out = NULL;
-    KI_CHECK(read_recipe(options, &recipe, &out, err));
+    KI_OPTIONS_TAKE(kith_train_options, o, options, err);
+    KI_CHECK(read_recipe(&o, &recipe, &out, err));
     if (!out) {
         status = ki_fail(err, KITH_EINVAL, "there is no run folder to write to");
         goto done;
     }
     const ki_repeat_options repeat = {.recipe = recipe,
                                       .folder = out,
-                                      .resume = options->resume,
-                                      .command = options->command,
-                                      .notify = options->notify,
-                                      .user = options->user,
-                                      .finished = options->no_report ? NULL : write_report};
+                                      .resume = o.resume,
+                                      .command = o.command,
+                                      .notify = o.notify,
+                                      .user = o.user,
+                                      .finished = o.no_report ? NULL : write_report};
     KI_CHECK(ki_repeat(&repeat, ret_result, err));
 done:
     ki_recipe_free(recipe);
@@ -80,7 +84,7 @@ done:
 kith_status kith_train_recipe(const kith_train_options *options, char **ret_text, kith_error *err) {
     ki_recipe *recipe = NULL;
     const char *out = NULL;
-    kith_train_options o = *options;
+    KI_OPTIONS_TAKE(kith_train_options, o, options, err);
     o.resume = true; /* printing promises nothing */
     KI_TRY(read_recipe(&o, &recipe, &out, err));
     char *text = ki_strdup(recipe->text);

@@ -131,7 +131,8 @@ int bench_knn(int argc, char **argv) {
     kith_error err = {0};
     kith_array gallery = {0}, queries = {0};
     measured m = {.k = k, .repeats = repeats};
-    const kith_knn_options search = {.metric = (kith_metric)metric, .exact = exact, .device = device};
+    const kith_knn_options search = {
+        .size = sizeof(kith_knn_options), .metric = (kith_metric)metric, .exact = exact, .device = device};
     kith_status status = kith_npy_read(embedding, &gallery, &err);
     if (status == KITH_OK && query) status = kith_npy_read(query, &queries, &err);
     if (status == KITH_OK) status = measure(&gallery, query ? &queries : NULL, &search, &m, &err);

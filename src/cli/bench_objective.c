@@ -125,13 +125,14 @@ int bench_objective(int argc, char **argv) {
         for (int b = 0; b < n_batches && status == KITH_OK; b++) {
             char text[256];
             recipe_of(name[i], text, sizeof text);
-            const kith_bench_objective bench = {.recipe = recipe ? recipe : text,
-                                                .batch = batch[b],
-                                                .dim = dim,
-                                                .images = images,
-                                                .n_steps = steps,
-                                                .no_products = no_products,
-                                                .device = device};
+            const kith_bench_objective_options bench = {.size = sizeof(kith_bench_objective_options),
+                                                        .recipe = recipe ? recipe : text,
+                                                        .batch = batch[b],
+                                                        .dim = dim,
+                                                        .images = images,
+                                                        .n_steps = steps,
+                                                        .no_products = no_products,
+                                                        .device = device};
             kith_bench_objective_result result;
             status = kith_bench_objective_run(&bench, &result, &err);
             if (status != KITH_OK) break;

@@ -62,7 +62,7 @@ static kith_status look(const request *r, const kith_dataset *set, findings *f, 
     status = kith_dataset_scan(set, r->check, show_progress, &progress, &f->scan, err);
     cli_progress_end(&progress);
     if (status != KITH_OK || !r->speed) return status;
-    kith_transform transform = kith_transform_default();
+    KITH_OPTIONS(kith_transform, transform);
     transform.crop = KITH_CROP_RANDOM;
     transform.mirror = true;
     return kith_data_speed_measure(set,

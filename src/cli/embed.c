@@ -122,7 +122,8 @@ static void made_release(made *m) {
 
 /* The images are in `batch`, or are made here when there are none. */
 static kith_status embed(const arguments *a, kith_model *model, kith_array *batch, made *m, kith_error *err) {
-    const char *tap = kith_model_tap(model, &(kith_embed_options){.tap = a->tap});
+    const char *tap =
+        kith_model_tap(model, &(kith_embed_options){.size = sizeof(kith_embed_options), .tap = a->tap});
     kith_model_info info;
     kith_model_info_get(model, &info);
     kith_status status;
@@ -163,8 +164,12 @@ static kith_status path_list_add(path_list *list, const char *path, kith_error *
 static kith_status embed_images(const arguments *a, kith_model *model, made *m, path_list *paths,
                                 kith_error *err) {
     cli_progress progress;
-    const kith_embed_options options = {
-        .tap = a->tap, .resize = a->resize, .most_bad = -1, .progress = cli_show_progress, .user = &progress};
+    const kith_embed_options options = {.size = sizeof(kith_embed_options),
+                                        .tap = a->tap,
+                                        .resize = a->resize,
+                                        .most_bad = -1,
+                                        .progress = cli_show_progress,
+                                        .user = &progress};
     kith_status status = kith_dataset_open_files(a->images, a->n_images, &m->files, err);
     cli_progress_begin(&progress, "embedding", 0);
     if (status == KITH_OK)
@@ -229,6 +234,7 @@ static bool ends_with(const char *text, const char *end) {
 
 int cmd_embed(int argc, char **argv) {
     arguments a = {0};
+    kith_model_options_init(&a.model, sizeof a.model);
     int64_t seed = 0;
     const cli_option options[] = {
         CLI_TEXT("backbone", "NAME", &a.model.backbone,

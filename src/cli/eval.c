@@ -64,13 +64,29 @@ static int show_kmeans(void *user, int64_t done, int64_t all) {
     return cli_show_progress(user, done, all);
 }
 
-static kith_status judge(eval_set *set, const kith_judge_options *options, kith_judgement *ret,
-                         kith_error *err) {
+/* What is asked, in all parts. */
+typedef struct judging {
+    kith_judge_options all; /* points to the parts below */
+    kith_retrieval_options retrieval;
+    kith_bootstrap_options bootstrap;
+    kith_kmeans_options kmeans;
+} judging;
+
+static void judging_init(judging *j) {
+    kith_judge_options_init(&j->all, sizeof j->all);
+    kith_retrieval_options_init(&j->retrieval, sizeof j->retrieval);
+    kith_bootstrap_options_init(&j->bootstrap, sizeof j->bootstrap);
+    kith_kmeans_options_init(&j->kmeans, sizeof j->kmeans);
+    j->all.retrieval = &j->retrieval;
+    j->all.bootstrap = &j->bootstrap;
+    j->all.kmeans = &j->kmeans;
+}
+
+static kith_status judge(eval_set *set, judging *how, kith_judgement *ret, kith_error *err) {
     cli_progress progress;
-    kith_judge_options shown = *options;
-    shown.retrieval.progress = cli_show_progress;
-    shown.kmeans.progress = show_kmeans;
-    shown.retrieval.user = shown.kmeans.user = &progress;
+    how->retrieval.progress = cli_show_progress;
+    how->kmeans.progress = show_kmeans;
+    how->retrieval.user = how->kmeans.user = &progress;
     cli_progress_begin(&progress, "ranking", 0);
     const kith_retrieval_input input = {.embedding = &set->embedding,
                                         .labels = set->labels,
@@ -79,8 +95,8 @@ static kith_status judge(eval_set *set, const kith_judge_options *options, kith_
                                         .n_query = set->n_query,
                                         .gallery = set->gallery,
                                         .n_gallery = set->n_gallery};
-    const kith_status status = set->vectors ? kith_vectors_judge(set->vectors, &shown, ret, err)
-                                            : kith_judge_run(&input, &shown, ret, err);
+    const kith_status status = set->vectors ? kith_vectors_judge(set->vectors, &how->all, ret, err)
+                                            : kith_judge_run(&input, &how->all, ret, err);
     cli_progress_end(&progress);
     return status;
 }
@@ -94,7 +110,7 @@ typedef struct arguments {
     bool by_class, classes, json, compare;
 } arguments;
 
-static int run(const arguments *a, const kith_judge_options *options, const kith_card_options *shown) {
+static int run(const arguments *a, judging *how, const kith_card_options *shown) {
     kith_error err = {0};
     eval_set set;
     kith_judgement found = {0};
@@ -102,7 +118,7 @@ static int run(const arguments *a, const kith_judge_options *options, const kith
     kith_status status = a->model.data || a->model.recipe ? eval_set_embed(&a->model, &set, &err)
                                                           : eval_set_read(&a->files, &set, &err);
     if (status != KITH_OK) return cli_fail(&err);
-    status = judge(&set, options, &found, &err);
+    status = judge(&set, how, &found, &err);
     if (status == KITH_OK && a->json) status = kith_card_make(&found, &set.facts, shown, &card, &err);
     if (status == KITH_OK && a->json) puts(card);
     if (status == KITH_OK && !a->json) eval_print(&found, &set.facts, shown);
@@ -194,23 +210,25 @@ int cmd_eval(int argc, char **argv) {
     char path[4096];
     if (argc == 2) a.model.model = cli_model_path(argv[1], path, sizeof path);
     int status = check_sources(&a, argc);
-    kith_judge_options judging = kith_judge_defaults();
-    kith_card_options shown = {.per_class = a.classes};
-    judging.retrieval.metric = (kith_metric)a.metric;
-    judging.retrieval.device = judging.kmeans.device = a.model.device;
-    if (status == CLI_RUN) status = parse_k(a.k, &judging.retrieval);
+    judging how;
+    judging_init(&how);
+    kith_card_options shown = {.size = sizeof(kith_card_options), .per_class = a.classes};
+    how.retrieval.metric = (kith_metric)a.metric;
+    how.retrieval.device = how.kmeans.device = a.model.device;
+    if (status == CLI_RUN) status = parse_k(a.k, &how.retrieval);
     if (status == CLI_RUN) status = parse_metrics(a.metrics, shown.scores);
     if (status != CLI_RUN) return status;
-    judging.has_retrieval = judging.has_clustering = false;
+    how.all.has_retrieval = how.all.has_clustering = false;
     for (kith_score m = 0; m < KITH_N_SCORES; m++) {
-        judging.has_retrieval |= shown.scores[m] && m < KITH_SCORE_NMI;
-        judging.has_clustering |= shown.scores[m] && m >= KITH_SCORE_NMI;
+        how.all.has_retrieval |= shown.scores[m] && m < KITH_SCORE_NMI;
+        how.all.has_clustering |= shown.scores[m] && m >= KITH_SCORE_NMI;
     }
-    judging.bootstrap.n_draws = a.bootstrap;
-    judging.bootstrap.by_class = a.by_class;
-    judging.bootstrap.seed = judging.kmeans.seed = (uint64_t)a.seed;
-    judging.kmeans.n_restarts = a.restarts;
-    judging.kmeans.n_iterations = a.iterations;
-    judging.kmeans.normalize = a.metric == KITH_COSINE;
-    return run(&a, &judging, &shown);
+    how.all.has_intervals = a.bootstrap > 0;
+    if (a.bootstrap > 0) how.bootstrap.n_draws = a.bootstrap;
+    how.bootstrap.by_class = a.by_class;
+    how.bootstrap.seed = how.kmeans.seed = (uint64_t)a.seed;
+    how.kmeans.n_restarts = a.restarts;
+    how.kmeans.n_iterations = a.iterations;
+    how.kmeans.normalize = a.metric == KITH_COSINE;
+    return run(&a, &how, &shown);
 }

@@ -136,6 +136,7 @@ static kith_status read_apart(const eval_files *f, eval_set *set, kith_error *er
 kith_status eval_set_read(const eval_files *f, eval_set *set, kith_error *err) {
     kith_status status;
     memset(set, 0, sizeof *set);
+    kith_card_facts_init(&set->facts, sizeof set->facts);
     if (!f->embedding) {
         status = read_apart(f, set, err);
     } else {
@@ -181,7 +182,8 @@ static kith_status save(const eval_model *m, const eval_set *set, kith_error *er
 
 kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) {
     cli_progress progress;
-    const kith_model_options options = {.backbone = m->backbone,
+    const kith_model_options options = {.size = sizeof(kith_model_options),
+                                        .backbone = m->backbone,
                                         .weights = m->model,
                                         .settings = m->settings,
                                         .height = m->crop,
@@ -191,9 +193,14 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
                                         .precision = m->precision,
                                         .tf32 = m->tf32,
                                         .batch = m->batch};
-    const kith_embed_options embed = {
-        .tap = m->tap, .resize = m->resize, .most_bad = -1, .progress = cli_show_progress, .user = &progress};
+    const kith_embed_options embed = {.size = sizeof(kith_embed_options),
+                                      .tap = m->tap,
+                                      .resize = m->resize,
+                                      .most_bad = -1,
+                                      .progress = cli_show_progress,
+                                      .user = &progress};
     memset(set, 0, sizeof *set);
+    kith_card_facts_init(&set->facts, sizeof set->facts);
     kith_status status = m->recipe ? kith_dataset_open_recipe(m->recipe, &set->dataset, err)
                                    : kith_dataset_open(m->kind, m->data, &set->dataset, err);
     if (status == KITH_OK) status = kith_model_open(&options, &set->model, err);

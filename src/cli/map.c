@@ -87,12 +87,13 @@ static kith_status read_paths(const char *path, int64_t n, char **ret_text, cons
 /* A kith_thumbnail_fn on the data layer's reader: fitted into the square, on white. */
 static kith_status thumbnail(void *user, const char *path, int size, uint8_t *rgb, kith_error *err) {
     (void)user;
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     t.resize = KITH_RESIZE_SQUASH;
     t.resize_to = t.crop_to = size;
     t.pixel_scale = 1;
     memset(t.background, 255, sizeof t.background);
-    const kith_image_reader_settings settings = {.batch = 1, .n_workers = 1};
+    const kith_image_reader_options settings = {
+        .size = sizeof(kith_image_reader_options), .batch = 1, .n_workers = 1};
     kith_image_reader *reader = NULL;
     kith_image_batch batch = {0};
     kith_status status = kith_image_reader_new(&path, 1, &t, &settings, &reader, err);
@@ -132,10 +133,11 @@ static kith_status run(arguments *a, kith_error *err) {
     }
     kith_map_report report = {0};
     if (status == KITH_OK) {
-        const kith_map_drawing drawing = {.map = &map,
+        const kith_map_drawing drawing = {.size = sizeof(kith_map_drawing),
+                                          .map = &map,
                                           .labels = labels.data,
                                           .title = a->title,
-                                          .size = (int)a->size,
+                                          .side = (int)a->size,
                                           .paths = paths,
                                           .thumbnail = thumbnail,
                                           .thumbnail_size = (int)a->thumbnail};
@@ -159,7 +161,8 @@ static kith_status run(arguments *a, kith_error *err) {
 
 int cmd_map(int argc, char **argv) {
     static const char *const metrics[] = {"cosine", "sqeuclidean", NULL};
-    arguments a = {.size = 1600, .thumbnail = 32, .tsne = kith_tsne_defaults()};
+    arguments a = {.size = 1600, .thumbnail = 32};
+    kith_tsne_options_init(&a.tsne, sizeof a.tsne);
     int metric = 0;
     int64_t seed = 0;
     const cli_option options[] = {

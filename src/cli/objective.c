@@ -200,7 +200,7 @@ static kith_status write_descriptor(const request *r, kith_objective *objective,
                                     kith_error *err) {
     kith_array whole = {0}, projected = {0};
     kith_pca pca = {0};
-    const kith_pca_options options = {.n_components = r->pca};
+    const kith_pca_options options = {.size = sizeof(kith_pca_options), .n_components = r->pca};
     kith_status status = kith_objective_describe(objective, &in->batch, &whole, err);
     if (status == KITH_OK && r->pca) {
         status = kith_pca_fit(&whole, &options, &pca, err);

@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 
 int cmd_report(int argc, char **argv) {
-    kith_report_options o = kith_report_defaults();
+    KITH_OPTIONS(kith_report_options, o);
     const cli_option options[] = {
         CLI_TEXT("out|o", "FILE", &o.out, "the page to write, instead of RUN/report.html"),
         CLI_INT("queries", "N", &o.n_queries, 0, 100, "test images shown with their nearest ones"),

@@ -83,7 +83,7 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
 }
 
 int cmd_reproduce(int argc, char **argv) {
-    kith_reproduce_options o = kith_reproduce_defaults(NULL);
+    KITH_OPTIONS(kith_reproduce_options, o);
     cli_list sets = {0};
     display d = {0};
     bool only_table = false;

@@ -9,12 +9,12 @@ static int show_progress(void *user, int64_t n_done, int64_t n_all) {
 }
 
 int cmd_synth(int argc, char **argv) {
-    kith_synth_settings s = kith_synth_default();
+    KITH_OPTIONS(kith_synth_options, s);
     int64_t seed = (int64_t)s.seed;
     const cli_option options[] = {CLI_INT("classes", "N", &s.n_classes, 1, 100000,
                                           "glyph classes; the first half trains, the rest tests"),
                                   CLI_INT("images", "N", &s.n_images, 1, 100000, "images per class"),
-                                  CLI_INT("size", "N", &s.size, 16, 512, "side of an image in pixels"),
+                                  CLI_INT("size", "N", &s.side, 16, 512, "side of an image in pixels"),
                                   CLI_INT("seed", "N", &seed, 0, INT64_MAX, "same seed, same files"),
                                   CLI_FLAG("colour", &s.colour, "coloured ink and ground"),
                                   CLI_FLAG("background", &s.background, "a texture behind the glyph"),
@@ -37,6 +37,6 @@ int cmd_synth(int argc, char **argv) {
     cli_progress_end(&progress);
     if (done != KITH_OK) return cli_fail(&err);
     printf("%s: %jd classes of %jd images, %jd x %jd pixels\n", argv[1], (intmax_t)s.n_classes,
-           (intmax_t)s.n_images, (intmax_t)s.size, (intmax_t)s.size);
+           (intmax_t)s.n_images, (intmax_t)s.side, (intmax_t)s.side);
     return CLI_OK;
 }

@@ -253,7 +253,8 @@ int cmd_train(int argc, char **argv) {
         out = folder;
     }
     display d = {.is_terminal = isatty(STDERR_FILENO), .is_quiet = is_quiet};
-    const kith_train_options train_options = {.recipe = argv[1],
+    const kith_train_options train_options = {.size = sizeof(kith_train_options),
+                                              .recipe = argv[1],
                                               .sets = all,
                                               .n_sets = n,
                                               .out = out,

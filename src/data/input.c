@@ -100,7 +100,7 @@ static kith_status parse_numbers(const ki_value *list, const char *name, size_t 
 kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_transform *ret_test,
                            kith_error *err) {
     settings s;
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     KI_TRY(ki_options_parse(ki_input_options, map, NULL, "input", &s, err));
     if (s.channels == 2) return ki_fail(err, KITH_EINVAL, "input: channels is 2; wanted 1 or 3");
     t.crop_to = (int)s.crop;

@@ -21,7 +21,7 @@ const char *ki_preprocess_resize(const ki_net *net, const char *given) {
 
 kith_status ki_preprocess_transform(const ki_net *net, const char *resize, kith_transform *ret,
                                     kith_error *err) {
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     if (net->h != net->w || (net->c != 1 && net->c != 3))
         return ki_fail(err, KITH_EUNSUPPORTED,
                        "the model takes %lld x %lld images of %lld channels; wanted square ones of 1 or 3",

@@ -4,13 +4,12 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "kith/eval.h"
 
-kith_bootstrap_options kith_bootstrap_defaults(void) {
-    return (kith_bootstrap_options){.n_draws = 1000, .level = 0.95};
-}
+KI_OPTIONS_INIT(kith_bootstrap_options, .n_draws = 1000, .level = 0.95)
 
 enum { N_PLAIN = 5 };
 
@@ -91,27 +90,26 @@ static int64_t fill_units(const kith_retrieval *r, bool by_class, double *sum, d
 kith_status kith_retrieval_bootstrap(const kith_retrieval *r, const kith_bootstrap_options *options,
                                      kith_intervals *ret_intervals, kith_error *err) {
     kith_status status = KITH_OK;
-    if (options->n_draws < 2 || options->n_draws > INT32_MAX)
-        return ki_fail(err, KITH_EINVAL, "%lld bootstrap draws; wanted at least 2",
-                       (long long)options->n_draws);
-    if (!(options->level > 0 && options->level < 1))
-        return ki_fail(err, KITH_EINVAL, "level %g; wanted a number between 0 and 1", options->level);
+    KI_OPTIONS_TAKE(kith_bootstrap_options, o, options, err);
+    if (o.n_draws < 2 || o.n_draws > INT32_MAX)
+        return ki_fail(err, KITH_EINVAL, "%lld bootstrap draws; wanted at least 2", (long long)o.n_draws);
+    if (!(o.level > 0 && o.level < 1))
+        return ki_fail(err, KITH_EINVAL, "level %g; wanted a number between 0 and 1", o.level);
     double *sum = NULL, *weight = NULL, *mean = NULL;
     const int n_values = r->n_k + N_PLAIN;
-    const size_t units = (size_t)(options->by_class ? r->n_classes : r->n_query);
+    const size_t units = (size_t)(o.by_class ? r->n_classes : r->n_query);
     KI_CHECK(ki_zalloc_or(&sum, units, (size_t)n_values * sizeof *sum, "bootstrap values", err));
     KI_CHECK(ki_zalloc_or(&weight, units, sizeof *weight, "bootstrap weights", err));
-    KI_CHECK(ki_alloc_or(&mean, (size_t)n_values * (size_t)options->n_draws, sizeof *mean, "bootstrap means",
-                         err));
-    drawing d = {n_values, 0, sum, weight, mean, options->n_draws, options->seed};
-    d.n_units = fill_units(r, options->by_class, sum, weight);
-    ki_parallel_for(options->n_draws, 1, draw, &d);
+    KI_CHECK(ki_alloc_or(&mean, (size_t)n_values * (size_t)o.n_draws, sizeof *mean, "bootstrap means", err));
+    drawing d = {n_values, 0, sum, weight, mean, o.n_draws, o.seed};
+    d.n_units = fill_units(r, o.by_class, sum, weight);
+    ki_parallel_for(o.n_draws, 1, draw, &d);
     kith_interval found[KITH_MOST_K + N_PLAIN];
     for (int v = 0; v < n_values; v++) {
-        double *means = mean + v * options->n_draws;
-        qsort(means, (size_t)options->n_draws, sizeof *means, compare_double);
-        found[v].low = quantile(means, options->n_draws, (1 - options->level) / 2);
-        found[v].high = quantile(means, options->n_draws, (1 + options->level) / 2);
+        double *means = mean + v * o.n_draws;
+        qsort(means, (size_t)o.n_draws, sizeof *means, compare_double);
+        found[v].low = quantile(means, o.n_draws, (1 - o.level) / 2);
+        found[v].high = quantile(means, o.n_draws, (1 + o.level) / 2);
     }
     memset(ret_intervals, 0, sizeof *ret_intervals);
     memcpy(ret_intervals->recall, found, (size_t)r->n_k * sizeof *found);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "judge/card.h"
 #include "kith/version.h"
 
@@ -95,7 +96,7 @@ static void put_recall_intervals(kith_json *json, const int64_t *k, int64_t n_k,
 }
 
 /* Opens the object of intervals. */
-static void begin_intervals(kith_json *json, const kith_bootstrap_options *how) {
+static void begin_intervals(kith_json *json, const kith_bootstrap_settings *how) {
     begin(json, "intervals");
     ki_card_put_real(json, "level", how->level);
     ki_card_put_int(json, "draws", how->n_draws);
@@ -103,7 +104,7 @@ static void begin_intervals(kith_json *json, const kith_bootstrap_options *how) 
 }
 
 /* Opens the object that says how k-means was done. */
-static void begin_kmeans(kith_json *json, const kith_kmeans_options *how) {
+static void begin_kmeans(kith_json *json, const kith_kmeans_settings *how) {
     begin(json, "kmeans");
     ki_card_put_int(json, "clusters", how->n_clusters);
     ki_card_put_text(json, "start", how->is_random_start ? "random rows" : "k-means++");
@@ -211,17 +212,23 @@ static void put_clustering(kith_json *json, const kith_judgement *j, const kith_
     kith_json_object_end(json);
 }
 
+KI_OPTIONS_INIT(kith_card_facts, 0)
+KI_OPTIONS_INIT(kith_card_options, .scores = {true, true, true, true, true, true, true, true, true})
+_Static_assert(KITH_N_SCORES == 9, "a score is missing above");
+
 kith_status kith_card_make(const kith_judgement *j, const kith_card_facts *facts,
                            const kith_card_options *options, char **ret_text, kith_error *err) {
     kith_json *json = NULL;
     const char *line = NULL;
+    KI_OPTIONS_TAKE(kith_card_facts, f, facts, err);
+    KI_OPTIONS_TAKE(kith_card_options, o, options, err);
     KI_TRY(kith_json_new(&json, err));
     kith_json_object_begin(json);
-    if (j->has_retrieval) put_retrieval(json, j, options);
-    if (j->has_clustering) put_clustering(json, j, options);
+    if (j->has_retrieval) put_retrieval(json, j, &o);
+    if (j->has_clustering) put_clustering(json, j, &o);
     ki_card_put_real(json, "seconds", j->seconds);
     begin(json, "card");
-    ki_card_put_facts(json, facts);
+    ki_card_put_facts(json, &f);
     kith_json_object_end(json);
     kith_json_object_end(json);
     kith_status status = kith_json_finish(json, &line, err);
@@ -244,7 +251,7 @@ static void put_orders(kith_json *json, const ki_orders *orders) {
 
 void ki_card_put_block(kith_json *json, const char *key, const ki_card_block *b) {
     const ki_scores *s = b->scores;
-    const kith_bootstrap_options bootstrap = kith_bootstrap_defaults();
+    KITH_OPTIONS(kith_bootstrap_options, bootstrap);
     if (!s->is_there) return;
     begin(json, key);
     put_recall(json, b->k, b->n_k, s->recall);
@@ -266,7 +273,8 @@ void ki_card_put_block(kith_json *json, const char *key, const ki_card_block *b)
     ki_card_put_text(json, "note", b->note);
     if (b->orders) put_orders(json, b->orders);
     if (b->intervals) {
-        begin_intervals(json, &bootstrap);
+        begin_intervals(json,
+                        &(kith_bootstrap_settings){.n_draws = bootstrap.n_draws, .level = bootstrap.level});
         put_recall_intervals(json, b->k, b->n_k, b->intervals);
         put_interval(json, names[KITH_SCORE_MAP_AT_R].name, b->intervals->map_at_r);
         put_interval(json, names[KITH_SCORE_R_PRECISION].name, b->intervals->r_precision);

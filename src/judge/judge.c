@@ -5,16 +5,21 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/clock.h"
 #include "kith/data.h"
 #include "knn/kmeans.h"
 
-kith_judge_options kith_judge_defaults(void) {
-    return (kith_judge_options){.has_retrieval = true,
-                                .has_clustering = true,
-                                .retrieval = kith_retrieval_defaults(),
-                                .bootstrap = kith_bootstrap_defaults(),
-                                .kmeans = kith_kmeans_defaults(0)};
+KI_OPTIONS_INIT(kith_judge_options, .has_retrieval = true, .has_intervals = true, .has_clustering = true)
+
+kith_status ki_judge_options_take(const kith_judge_options *given, ki_judge_options *ret, kith_error *err) {
+    KI_OPTIONS_TAKE(kith_judge_options, o, given, err);
+    KI_OPTIONS_TAKE(kith_retrieval_options, retrieval, o.retrieval, err);
+    KI_OPTIONS_TAKE(kith_bootstrap_options, bootstrap, o.bootstrap, err);
+    KI_OPTIONS_TAKE(kith_kmeans_options, kmeans, o.kmeans, err);
+    *ret =
+        (ki_judge_options){o.has_retrieval, o.has_intervals, o.has_clustering, retrieval, bootstrap, kmeans};
+    return KITH_OK;
 }
 
 void kith_judgement_release(kith_judgement *judgement) {
@@ -80,9 +85,13 @@ static kith_status cluster(const ki_judge_input *in, kith_kmeans_options *option
     KI_CHECK(ki_kmeans_run(&m.rows, in->device, options, &found, err));
     for (int64_t i = 0; i < m.rows.n; i++) cluster[i] = found.cluster[i];
     KI_CHECK(kith_clustering_compare(cluster, m.label, m.rows.n, &j->clustering, err));
-    j->kmeans = *options;
-    j->kmeans.progress = NULL;
-    j->kmeans.user = NULL;
+    j->kmeans = (kith_kmeans_settings){.n_clusters = options->n_clusters,
+                                       .n_iterations = options->n_iterations,
+                                       .n_restarts = options->n_restarts,
+                                       .seed = options->seed,
+                                       .tolerance = options->tolerance,
+                                       .normalize = options->normalize,
+                                       .is_random_start = options->is_random_start};
     j->kmeans_objective = found.objective;
     j->has_clustering = true;
 done:
@@ -95,21 +104,22 @@ done:
 
 /* ---- all of it ---- */
 
-static kith_status judge(const ki_judge_input *in, const kith_judge_options *o, kith_judgement *j,
+static kith_status judge(const ki_judge_input *in, const ki_judge_options *o, kith_judgement *j,
                          kith_error *err) {
     kith_kmeans_options kmeans = o->kmeans;
     if (o->has_retrieval) {
         KI_TRY(ki_retrieval_run(in, &o->retrieval, &j->retrieval, err));
         j->metric = o->retrieval.metric;
         j->has_retrieval = true;
-        j->has_intervals = o->bootstrap.n_draws > 0;
-        j->bootstrap = o->bootstrap;
+        j->has_intervals = o->has_intervals;
+        j->bootstrap = (kith_bootstrap_settings){o->bootstrap.n_draws, o->bootstrap.level, o->bootstrap.seed,
+                                                 o->bootstrap.by_class};
     }
     if (j->has_intervals) KI_TRY(kith_retrieval_bootstrap(&j->retrieval, &o->bootstrap, &j->intervals, err));
     return o->has_clustering ? cluster(in, &kmeans, j, err) : KITH_OK;
 }
 
-kith_status ki_judge_run(const ki_judge_input *input, const kith_judge_options *options, kith_judgement *ret,
+kith_status ki_judge_run(const ki_judge_input *input, const ki_judge_options *options, kith_judgement *ret,
                          kith_error *err) {
     const double began = ki_seconds_now();
     kith_judgement j = {0};
@@ -137,8 +147,10 @@ kith_status kith_judge_run(const kith_retrieval_input *in, const kith_judge_opti
                             .n_query = in->n_query,
                             .gallery = in->gallery,
                             .n_gallery = in->n_gallery};
+    ki_judge_options o;
+    KI_TRY(ki_judge_options_take(options, &o, err));
     KI_TRY(ki_rows_init(in->embedding, "embedding", &input.rows, err));
-    return ki_judge_run(&input, options, ret, err);
+    return ki_judge_run(&input, &o, ret, err);
 }
 
 /* ---- vectors ---- */
@@ -168,7 +180,7 @@ kith_status ki_judge_rows(ki_vectors *v, const ki_knn_device *device, ki_rows *r
     return KITH_OK;
 }
 
-kith_status ki_judge_vectors(ki_vectors *v, const kith_judge_options *options, kith_judgement *ret,
+kith_status ki_judge_vectors(ki_vectors *v, const ki_judge_options *options, kith_judgement *ret,
                              kith_error *err) {
     kith_status status;
     roles r = {0};
@@ -212,11 +224,12 @@ kith_status ki_judge_scores(ki_vectors *v, const int64_t *k, int64_t n_k, ki_sco
                             kith_intervals *ret_intervals, kith_error *err) {
     kith_judgement j = {0};
     const float *x = NULL;
-    kith_judge_options options = kith_judge_defaults();
+    ki_judge_options options;
+    KI_TRY(ki_judge_options_take(NULL, &options, err));
     options.has_clustering = false;
     options.retrieval.n_k = (int)n_k;
     memcpy(options.retrieval.k, k, (size_t)n_k * sizeof *k);
-    if (!ret_intervals) options.bootstrap.n_draws = 0;
+    options.has_intervals = ret_intervals != NULL;
     KI_TRY(ki_judge_vectors(v, &options, &j, err));
     KI_TRY(ki_vectors_host(v, &x, err));
     const kith_retrieval *r = &j.retrieval;
@@ -236,7 +249,8 @@ kith_status ki_judge_scores(ki_vectors *v, const int64_t *k, int64_t n_k, ki_sco
 
 kith_status ki_judge_cluster(ki_vectors *v, ki_clustered *ret, kith_error *err) {
     kith_judgement j = {0};
-    kith_judge_options options = kith_judge_defaults();
+    ki_judge_options options;
+    KI_TRY(ki_judge_options_take(NULL, &options, err));
     options.has_retrieval = false;
     KI_TRY(ki_judge_vectors(v, &options, &j, err));
     *ret =

@@ -17,13 +17,25 @@ typedef struct ki_judge_input {
     const ki_knn_device *device; /* NULL: the one that the options name */
 } ki_judge_input;
 
+/* kith_judge_options, resolved. */
+typedef struct ki_judge_options {
+    bool has_retrieval, has_intervals, has_clustering;
+    kith_retrieval_options retrieval;
+    kith_bootstrap_options bootstrap;
+    kith_kmeans_options kmeans;
+} ki_judge_options;
+
+/* From what a caller gives; NULL: everything, with the defaults of each part. */
+kith_status ki_judge_options_take(const kith_judge_options *given, ki_judge_options *ret_options,
+                                  kith_error *err);
+
 /* Finds what the options want. A device without the memory for it leaves the work to the host, with the same result.
  * kith_judgement_release gives the judgement back. */
-kith_status ki_judge_run(const ki_judge_input *input, const kith_judge_options *options,
+kith_status ki_judge_run(const ki_judge_input *input, const ki_judge_options *options,
                          kith_judgement *ret_judgement, kith_error *err);
 
 /* The same for vectors, where they lie, with labels and roles of their own. */
-kith_status ki_judge_vectors(ki_vectors *vectors, const kith_judge_options *options,
+kith_status ki_judge_vectors(ki_vectors *vectors, const ki_judge_options *options,
                              kith_judgement *ret_judgement, kith_error *err);
 
 /* ---- what training keeps of a judgement ---- */
@@ -45,7 +57,7 @@ kith_status ki_judge_scores(ki_vectors *vectors, const int64_t *k, int64_t n_k, 
 /* How well k-means finds the classes: as many clusters as classes, on normalised rows. */
 typedef struct ki_clustered {
     bool is_there;
-    kith_kmeans_options settings;
+    kith_kmeans_settings settings;
     kith_clustering scores;
     double seconds;
 } ki_clustered;

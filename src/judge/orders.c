@@ -58,7 +58,8 @@ static kith_status score_projected(ki_vectors *fitted, ki_vectors *test, const k
     if (test->backend) KI_CHECK(ki_knn_device_beside(test->backend, &device, err));
     KI_CHECK(ki_judge_rows(fitted, &device, &rows, err));
     KI_CHECK(ki_judge_rows(test, &device, &wanted, err));
-    KI_CHECK(ki_pca_fit(&rows, &device, &(kith_pca_options){.n_components = n}, &pca, err));
+    KI_CHECK(ki_pca_fit(&rows, &device,
+                        &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = n}, &pca, err));
     KI_CHECK(ki_pca_apply(&pca, &wanted, &device, &projected, err));
     pca.whiten = true;
     KI_CHECK(ki_pca_apply(&pca, &wanted, &device, &white, err));

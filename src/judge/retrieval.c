@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "judge/judge.h"
 #include "judge/ranks.h"
 
-kith_retrieval_options kith_retrieval_defaults(void) {
-    return (kith_retrieval_options){.metric = KITH_COSINE, .n_k = 4, .k = {1, 2, 4, 8}};
-}
+KI_OPTIONS_INIT(kith_retrieval_options, .metric = KITH_COSINE, .n_k = 4, .k = {1, 2, 4, 8})
 
 /* The fields of kith_scores that are not R@K, so that sums and means need no list of names. */
 enum { N_PLAIN = 5 };
@@ -253,9 +252,10 @@ kith_status kith_retrieval_run(const kith_retrieval_input *in, const kith_retrie
                             .n_query = in->n_query,
                             .gallery = in->gallery,
                             .n_gallery = in->n_gallery};
-    KI_TRY(check_options(options, err));
+    KI_OPTIONS_TAKE(kith_retrieval_options, o, options, err);
+    KI_TRY(check_options(&o, err));
     KI_TRY(ki_rows_init(in->embedding, "embedding", &input.rows, err));
-    return ki_retrieval_run(&input, options, ret_retrieval, err);
+    return ki_retrieval_run(&input, &o, ret_retrieval, err);
 }
 
 void kith_retrieval_release(kith_retrieval *r) {

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/parallel.h"
 
 typedef struct best {
@@ -379,10 +380,7 @@ static kith_status check(const kith_kmeans_options *o, const ki_rows *rows, kith
     return KITH_OK;
 }
 
-kith_kmeans_options kith_kmeans_defaults(int64_t n_clusters) {
-    return (kith_kmeans_options){
-        .n_clusters = n_clusters, .n_iterations = 25, .n_restarts = 1, .normalize = true};
-}
+KI_OPTIONS_INIT(kith_kmeans_options, .n_iterations = 25, .n_restarts = 1, .normalize = true)
 
 static void keep(const lloyd *l, const course *c, double objective, kith_kmeans_result *result) {
     memcpy(result->centroids.data, l->centroid, (size_t)(l->n_clusters * l->data->dim) * sizeof(float));
@@ -439,8 +437,9 @@ done:
 kith_status kith_kmeans(const kith_array *rows, const kith_kmeans_options *options,
                         kith_kmeans_result *ret_result, kith_error *err) {
     ki_rows all;
+    KI_OPTIONS_TAKE(kith_kmeans_options, o, options, err);
     KI_TRY(ki_rows_init(rows, "rows", &all, err));
-    return ki_kmeans_run(&all, NULL, options, ret_result, err);
+    return ki_kmeans_run(&all, NULL, &o, ret_result, err);
 }
 
 void kith_kmeans_result_release(kith_kmeans_result *result) {

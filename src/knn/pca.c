@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/blas.h"
 #include "core/parallel.h"
 #include "core/rng.h"
@@ -335,11 +336,14 @@ done:
     return status;
 }
 
+KI_OPTIONS_INIT(kith_pca_options, 0)
+
 kith_status kith_pca_fit(const kith_array *array, const kith_pca_options *options, kith_pca *ret_pca,
                          kith_error *err) {
     ki_rows rows;
+    KI_OPTIONS_TAKE(kith_pca_options, o, options, err);
     KI_TRY(ki_rows_init(array, "rows", &rows, err));
-    return ki_pca_fit(&rows, NULL, options, ret_pca, err);
+    return ki_pca_fit(&rows, NULL, &o, ret_pca, err);
 }
 
 kith_status kith_pca_apply(const kith_pca *pca, const kith_array *array, kith_array *ret_projected,

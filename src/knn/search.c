@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/option.h"
 #include "core/parallel.h"
 #include "knn/device.h"
@@ -43,18 +44,21 @@ static kith_status open_device(kith_gallery *g, kith_error *err) {
     return g->device.type->load(g->device.backend, &g->panels, (ki_device_tile){0}, &g->loaded, err);
 }
 
+KI_OPTIONS_INIT(kith_knn_options, 0)
+
 kith_status kith_gallery_new(const kith_array *rows, const kith_knn_options *options,
                              kith_gallery **ret_gallery, kith_error *err) {
-    if ((unsigned)options->metric > KITH_SQEUCLIDEAN)
-        return ki_fail(err, KITH_EINVAL, "metric %d is none", (int)options->metric);
+    KI_OPTIONS_TAKE(kith_knn_options, o, options, err);
+    if ((unsigned)o.metric > KITH_SQEUCLIDEAN)
+        return ki_fail(err, KITH_EINVAL, "metric %d is none", (int)o.metric);
     kith_status status = KITH_OK;
     ki_rows checked;
     KI_TRY(ki_rows_init(rows, "gallery", &checked, err));
     if (checked.n == 0) return ki_fail(err, KITH_EINVAL, "the gallery is empty; wanted at least 1 row");
     kith_gallery *g = NULL;
     KI_TRY(ki_zalloc_or(&g, 1, sizeof *g, "gallery", err));
-    g->options = *options;
-    KI_CHECK(ki_panels_init(&checked, options->metric, NULL, &g->panels, err));
+    g->options = o;
+    KI_CHECK(ki_panels_init(&checked, o.metric, NULL, &g->panels, err));
     KI_CHECK(open_device(g, err));
     *ret_gallery = g;
     return KITH_OK;

@@ -24,6 +24,7 @@ static double coordinate(const kith_array *map, int64_t i) {
 
 static kith_status check(const kith_map_drawing *from, kith_error *err) {
     const kith_array *map = from->map;
+    if (!map) return ki_fail(err, KITH_EINVAL, "there is no map to draw");
     if (map->n_dims != 2 || map->dim[1] != 2 || (map->dtype != KITH_F64 && map->dtype != KITH_F32))
         return ki_fail(err, KITH_ESHAPE, "the map is %s with %d dimensions; wanted float64 or float32 [n, 2]",
                        kith_dtype_name(map->dtype), map->n_dims);
@@ -32,12 +33,12 @@ static kith_status check(const kith_map_drawing *from, kith_error *err) {
         if (!isfinite(coordinate(map, i)))
             return ki_fail(err, KITH_ENUMERIC, "the map's row %lld is not finite", (long long)i / 2);
     }
-    if (from->size < 64 || from->size > 20000)
-        return ki_fail(err, KITH_EINVAL, "size %d pixels; wanted 64 to 20000", from->size);
+    if (from->side < 64 || from->side > 20000)
+        return ki_fail(err, KITH_EINVAL, "size %d pixels; wanted 64 to 20000", from->side);
     if (from->paths &&
-        (!from->thumbnail || from->thumbnail_size < 4 || from->thumbnail_size > from->size / 2))
+        (!from->thumbnail || from->thumbnail_size < 4 || from->thumbnail_size > from->side / 2))
         return ki_fail(err, KITH_EINVAL, "thumbnails of %d pixels; wanted 4 to %d", from->thumbnail_size,
-                       from->size / 2);
+                       from->side / 2);
     return KITH_OK;
 }
 
@@ -108,7 +109,7 @@ kith_status ki_drawing_init(const kith_map_drawing *from, ki_drawing *ret_drawin
                             kith_map_report *ret_report, kith_error *err) {
     KI_TRY(check(from, err));
     kith_status status = KITH_OK;
-    ki_drawing d = {.size = from->size,
+    ki_drawing d = {.size = from->side,
                     .thumbnail_size = from->thumbnail_size,
                     .title = from->title,
                     .n_marks = from->map->dim[0]};

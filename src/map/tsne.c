@@ -10,20 +10,15 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "kith/map.h"
 #include "knn/rows.h"
 #include "map/quadtree.h"
 
-kith_tsne_options kith_tsne_defaults(void) {
-    return (kith_tsne_options){.perplexity = 30,
-                               .n_iterations = 1000,
-                               .exaggeration = 12,
-                               .theta = 0.5,
-                               .n_components = 50,
-                               .metric = KITH_COSINE};
-}
+KI_OPTIONS_INIT(kith_tsne_options, .perplexity = 30, .n_iterations = 1000, .exaggeration = 12, .theta = 0.5,
+                .n_components = 50, .metric = KITH_COSINE)
 
 /* Symmetric p in compressed rows. */
 typedef struct graph {
@@ -140,7 +135,8 @@ static kith_status make_graph(const kith_array *x, double perplexity, graph *g, 
     kith_neighbor *near = NULL;
     fitting f = {.k = (int64_t)(3 * perplexity), .perplexity = perplexity};
     if (f.k > n - 1) f.k = n - 1;
-    KI_CHECK(kith_gallery_new(x, &(kith_knn_options){.metric = KITH_SQEUCLIDEAN}, &gallery, err));
+    KI_CHECK(kith_gallery_new(
+        x, &(kith_knn_options){.size = sizeof(kith_knn_options), .metric = KITH_SQEUCLIDEAN}, &gallery, err));
     KI_CHECK(ki_alloc_or(&near, (size_t)n, (size_t)f.k * sizeof *near, "neighbours", err));
     KI_CHECK(ki_alloc_or(&f.p, (size_t)n, (size_t)f.k * sizeof *f.p, "neighbour weights", err));
     KI_CHECK(kith_gallery_self(gallery, f.k, near, err));
@@ -268,7 +264,9 @@ static kith_status copy_rows(const ki_rows *rows, bool normalize, kith_array *re
 static kith_status reduce(kith_array *x, int64_t n_components, uint64_t seed, kith_array *ret,
                           kith_error *err) {
     kith_pca pca = {0};
-    KI_TRY(kith_pca_fit(x, &(kith_pca_options){.n_components = n_components, .seed = seed}, &pca, err));
+    KI_TRY(kith_pca_fit(
+        x, &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = n_components, .seed = seed},
+        &pca, err));
     const kith_status status = kith_pca_apply(&pca, x, ret, err);
     kith_pca_release(&pca);
     return status;
@@ -316,22 +314,23 @@ kith_status kith_tsne(const kith_array *array, const kith_tsne_options *options,
                       double *ret_divergence, kith_error *err) {
     kith_status status = KITH_OK;
     ki_rows rows;
+    KI_OPTIONS_TAKE(kith_tsne_options, o, options, err);
     KI_TRY(ki_rows_init(array, "rows", &rows, err));
-    KI_TRY(check(options, rows.n, err));
+    KI_TRY(check(&o, rows.n, err));
     kith_array x = {0}, reduced = {0}, map = {0};
     graph g = {0};
-    KI_CHECK(copy_rows(&rows, options->metric == KITH_COSINE, &x, err));
-    const int64_t m = options->n_components;
+    KI_CHECK(copy_rows(&rows, o.metric == KITH_COSINE, &x, err));
+    const int64_t m = o.n_components;
     if (m > 0 && m < rows.dim && m <= rows.n - 1) {
-        KI_CHECK(reduce(&x, m, options->seed, &reduced, err));
+        KI_CHECK(reduce(&x, m, o.seed, &reduced, err));
         kith_array_release(&x);
         x = reduced;
         reduced = (kith_array){0};
     }
     KI_CHECK(kith_array_init(KITH_F64, 2, (int64_t[]){rows.n, 2}, &map, err));
-    KI_CHECK(make_graph(&x, options->perplexity, &g, err));
-    KI_CHECK(start(&x, options->seed, map.data, err));
-    KI_CHECK(descend(&g, rows.n, options, map.data, ret_divergence, err));
+    KI_CHECK(make_graph(&x, o.perplexity, &g, err));
+    KI_CHECK(start(&x, o.seed, map.data, err));
+    KI_CHECK(descend(&g, rows.n, &o, map.data, ret_divergence, err));
     *ret_map = map;
     map = (kith_array){0};
 done:

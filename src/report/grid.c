@@ -37,7 +37,7 @@ static kith_status search(grid *g, kith_error *err) {
     kith_gallery *gallery = NULL;
     kith_array query = {0};
     int32_t *self = NULL;
-    const kith_knn_options options = {.metric = KITH_COSINE, .exact = true};
+    const kith_knn_options options = {.size = sizeof(kith_knn_options), .metric = KITH_COSINE, .exact = true};
     const size_t row_bytes = (size_t)all->dim[1] * kith_dtype_bytes(all->dtype);
     KI_CHECK(ki_alloc_or(&self, (size_t)g->n, sizeof *self, "query rows", err));
     KI_CHECK(kith_array_init(all->dtype, 2, (int64_t[]){g->n, all->dim[1]}, &query, err));

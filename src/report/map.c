@@ -52,13 +52,14 @@ static kith_status choose(map *m, kith_error *err) {
 
 static kith_status make_map(map *m, kith_error *err) {
     KI_TRY(choose(m, err));
-    kith_tsne_options tsne = kith_tsne_defaults();
+    KITH_OPTIONS(kith_tsne_options, tsne);
     tsne.n_iterations = ITERATIONS;
     tsne.perplexity = fmin(30, (double)(m->n - 1) / 3);
     KI_TRY(kith_tsne(&m->some, &tsne, &m->map, NULL, err));
-    const kith_map_drawing from = {.map = &m->map,
+    const kith_map_drawing from = {.size = sizeof(kith_map_drawing),
+                                   .map = &m->map,
                                    .labels = m->label,
-                                   .size = SIZE,
+                                   .side = SIZE,
                                    .paths = m->path,
                                    .thumbnail = read_thumbnail,
                                    .user = &m->thumbnails,

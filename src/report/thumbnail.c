@@ -43,7 +43,7 @@ static kith_status read_image(ki_thumbnails *t, const char *path, int size, kith
 
 kith_status ki_thumbnail_read(ki_thumbnails *t, const char *path, int size, uint8_t *ret_rgb,
                               kith_error *err) {
-    kith_transform how = kith_transform_default();
+    KITH_OPTIONS(kith_transform, how);
     how.resize = KITH_RESIZE_SHORTER;
     how.resize_to = how.crop_to = size;
     memset(how.background, 255, sizeof how.background);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/atomic.h"
 #include "core/text.h"
 #include "data/dataset/dataset.h"
@@ -437,17 +438,18 @@ static kith_status put_page(const page *p, kith_error *err) {
 kith_status kith_reproduce_table(const kith_reproduce_options *options, kith_error *err) {
     kith_status status;
     ki_buffer to = {.err = err};
-    page p = {.options = options, .to = &to};
+    KI_OPTIONS_TAKE(kith_reproduce_options, o, options, err);
+    page p = {.options = &o, .to = &to};
     /* Numbers with a point, whatever the thread's locale. */
     const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     const locale_t before = plain ? uselocale(plain) : (locale_t)0;
-    KI_CHECK(ki_list_read(options->list, &p.list, err));
-    KI_CHECK(ki_outcomes_read(options->out, &p.all, err));
-    KI_CHECK(ki_notes_read(options->notes, &p.list, &p.notes, err));
+    KI_CHECK(ki_list_read(o.list, &p.list, err));
+    KI_CHECK(ki_outcomes_read(o.out, &p.all, err));
+    KI_CHECK(ki_notes_read(o.notes, &p.list, &p.notes, err));
     p.noise = ki_noise_of(&p.list, &p.all, "recall.1");
     KI_CHECK(put_page(&p, err));
     while (to.n > 1 && to.data[to.n - 1] == '\n' && to.data[to.n - 2] == '\n') to.n--;
-    KI_CHECK(ki_file_write(options->page, to.data, to.n, err));
+    KI_CHECK(ki_file_write(o.page, to.data, to.n, err));
 done:
     if (plain) {
         uselocale(before);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/atomic.h"
 #include "core/clock.h"
 #include "core/text.h"
@@ -19,15 +20,8 @@
 
 enum { MOST_SETS = 128 };
 
-kith_reproduce_options kith_reproduce_defaults(const char *list) {
-    return (kith_reproduce_options){.list = list,
-                                    .seeds = 3,
-                                    .out = "docs/results",
-                                    .runs = "runs/reproduce",
-                                    .page = "docs/results.md",
-                                    .notes = "docs/results-notes.md",
-                                    .pictures = "docs/pictures"};
-}
+KI_OPTIONS_INIT(kith_reproduce_options, .seeds = 3, .out = "docs/results", .runs = "runs/reproduce",
+                .page = "docs/results.md", .notes = "docs/results-notes.md", .pictures = "docs/pictures")
 
 /* ---- which runs, in which order ---- */
 
@@ -380,15 +374,16 @@ kith_status kith_reproduce_run(const kith_reproduce_options *options, kith_repro
                                kith_error *err) {
     kith_status status;
     kith_reproduce_summary summary = {0};
-    reproduction r = {.options = options, .summary = &summary, .began = ki_seconds_now()};
-    KI_CHECK(ki_list_read(options->list, &r.list, err));
-    KI_CHECK(ki_outcomes_read(options->out, &r.there, err));
+    KI_OPTIONS_TAKE(kith_reproduce_options, o, options, err);
+    reproduction r = {.options = &o, .summary = &summary, .began = ki_seconds_now()};
+    KI_CHECK(ki_list_read(o.list, &r.list, err));
+    KI_CHECK(ki_outcomes_read(o.out, &r.there, err));
     KI_CHECK(plan(&r, err));
-    KI_CHECK(ki_make_folders(options->out, err));
-    KI_CHECK(ki_make_folders(options->runs, err));
+    KI_CHECK(ki_make_folders(o.out, err));
+    KI_CHECK(ki_make_folders(o.runs, err));
     for (size_t i = 0; i < r.there.n; i++) {
-        const ki_outcome *o = &r.there.item[i];
-        learn_time(&r, ki_outcome_real(o, "", "wall_seconds"), ki_outcome_real(o, "", "steps"));
+        const ki_outcome *there = &r.there.item[i];
+        learn_time(&r, ki_outcome_real(there, "", "wall_seconds"), ki_outcome_real(there, "", "steps"));
     }
     for (r.number = 0; r.number < r.n_jobs; r.number++) KI_CHECK(do_job(&r, &r.job[r.number], err));
 done:

@@ -27,6 +27,7 @@ static void put_origin(kith_json *json, const ki_train_state *run) {
     static const char *const precisions[] = {"float32", "bf16"};
     char resize[32], preprocessing[160];
     const kith_card_facts facts = {
+        .size = sizeof(kith_card_facts),
         .recipe_sha256 = run->recipe_hash,
         .data = run->set->root,
         .dataset = run->set->kind->name,

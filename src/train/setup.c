@@ -107,7 +107,8 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
     KI_TRY(settings_text(r->model.settings, settings, sizeof settings, err));
     bool has_weights = false;
     KI_TRY(ki_train_check_weights(run, &has_weights, err));
-    const kith_model_options model = {.backbone = *r->model.backbone ? r->model.backbone : NULL,
+    const kith_model_options model = {.size = sizeof(kith_model_options),
+                                      .backbone = *r->model.backbone ? r->model.backbone : NULL,
                                       .weights = has_weights ? r->model.weights : NULL,
                                       .seed = (uint64_t)r->seed,
                                       .settings = settings,

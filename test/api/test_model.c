@@ -14,7 +14,8 @@
 
 enum { N = 5, SIZE = 20, N_IN = 3 * SIZE * SIZE, WIDTH = 8 };
 
-static const kith_model_options small = {.backbone = "convnet4",
+static const kith_model_options small = {.size = sizeof(kith_model_options),
+                                         .backbone = "convnet4",
                                          .settings = "width=8",
                                          .channels = 3,
                                          .height = SIZE,
@@ -131,7 +132,7 @@ static void test_save_and_open(void **state) {
     const kith_preprocess preprocess = before.preprocess;
     kith_model_free(model);
 
-    model = open_ok(&(kith_model_options){.weights = path});
+    model = open_ok(&(kith_model_options){.size = sizeof(kith_model_options), .weights = path});
     kith_model_info_get(model, &after);
     assert_string_equal(after.backbone, "convnet4");
     assert_string_equal(after.pool, "both");
@@ -147,8 +148,10 @@ static void test_save_and_open(void **state) {
     assert_memory_equal(a, b, sizeof a);
     kith_model_free(model);
 
-    model =
-        open_ok(&(kith_model_options){.weights = path, .height = 32, .width = 48}); /* any size it allows */
+    model = open_ok(&(kith_model_options){.size = sizeof(kith_model_options),
+                                          .weights = path,
+                                          .height = 32,
+                                          .width = 48}); /* any size it allows */
     kith_model_info_get(model, &after);
     assert_int_equal(after.width, 48);
     kith_model_free(model);
@@ -193,7 +196,7 @@ static void test_every_allocation_may_fail(void **state) {
     kith_model *model = open_ok(&small);
     assert_ok(kith_model_save(model, path, &err), &err);
     kith_model_free(model);
-    const kith_model_options options = {.weights = path};
+    const kith_model_options options = {.size = sizeof(kith_model_options), .weights = path};
     float values[N * 6];
     int n_failed = 0;
     for (int64_t i = 0;; i++) {
@@ -221,7 +224,8 @@ static void test_bench(void **state) {
     kith_error err = {0};
     for (int train = 0; train < 2; train++) {
         kith_bench_result result = {0};
-        const kith_bench_options options = {.model = small, .train = train, .batch = 4, .n_steps = 5};
+        const kith_bench_options options = {
+            .size = sizeof(kith_bench_options), .model = &small, .train = train, .batch = 4, .n_steps = 5};
         assert_ok(kith_bench_run(&options, &result, &err), &err);
         assert_true(result.images_per_second > 0 && result.gflops > 0 && result.peak_rss_bytes > 0);
         assert_int_equal(result.n_steps, 5);
@@ -229,8 +233,11 @@ static void test_bench(void **state) {
             fail_msg("%s: a step allocates %g times", train ? "train" : "embed", result.allocations_per_step);
     }
     kith_bench_result result;
-    assert_int_equal(kith_bench_run(&(kith_bench_options){.model = small, .batch = -1}, &result, &err),
-                     KITH_EINVAL);
+    assert_int_equal(
+        kith_bench_run(
+            &(kith_bench_options){.size = sizeof(kith_bench_options), .model = &small, .batch = -1}, &result,
+            &err),
+        KITH_EINVAL);
 }
 
 int main(void) {

@@ -43,7 +43,8 @@ static kith_dataset *open_images(const char *root) {
 }
 
 static ki_loader_settings random_settings(void) {
-    ki_loader_settings s = {.transform = kith_transform_default(), .seed = 5, .n_workers = 2, .most_bad = -1};
+    ki_loader_settings s = {.seed = 5, .n_workers = 2, .most_bad = -1};
+    kith_transform_init(&s.transform, sizeof s.transform);
     s.transform.resize_to = 32;
     s.transform.crop = KITH_CROP_RANDOM;
     s.transform.crop_to = CROP;
@@ -407,7 +408,7 @@ static void test_no_memory(void **state) {
 /* ---- the public reader ---- */
 
 static kith_transform centre(void) {
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     t.resize_to = 32;
     t.crop_to = CROP;
     return t;
@@ -423,7 +424,8 @@ static void test_reader_of_folders(void **state) {
     paths[1] = one;
     kith_error err = {0};
     kith_image_reader *reader = NULL;
-    const kith_image_reader_settings s = {.batch = 10, .n_workers = 3, .most_bad = -1};
+    const kith_image_reader_options s = {
+        .size = sizeof(kith_image_reader_options), .batch = 10, .n_workers = 3, .most_bad = -1};
     assert_ok(kith_image_reader_new(paths, 2, &t, &s, &reader, &err), &err);
     assert_int_equal(kith_image_reader_count(reader), 85);
     int64_t n = 0, n_tried = 0;
@@ -504,7 +506,7 @@ static void test_reader_refusals(void **state) {
     t.mirror = true;
     const char *good[] = {make_images()};
     assert_int_equal(kith_image_reader_new(good, 1, &t, NULL, &reader, &err), KITH_EINVAL);
-    const kith_image_reader_settings strict = {.most_bad = 0};
+    const kith_image_reader_options strict = {.size = sizeof(kith_image_reader_options), .most_bad = 0};
     const char *damaged[] = {make_damaged()};
     t.mirror = false;
     assert_ok(kith_image_reader_new(damaged, 1, &t, &strict, &reader, &err), &err);

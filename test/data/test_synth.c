@@ -11,7 +11,7 @@
 #include "data/synth/glyph.h"
 #include "kith/log.h"
 
-static void write_set(const char *dir, const kith_synth_settings *s) {
+static void write_set(const char *dir, const kith_synth_options *s) {
     kith_error err = {0};
     assert_ok(kith_synth_write(dir, s, NULL, NULL, &err), &err);
 }
@@ -20,7 +20,7 @@ static char output[4096];
 
 static void test_same_seed_same_bytes(void **state) {
     (void)state;
-    kith_synth_settings s = kith_synth_default();
+    KITH_OPTIONS(kith_synth_options, s);
     s.n_classes = 20;
     s.n_images = 3;
     for (int round = 0; round < 2; round++) {
@@ -46,7 +46,7 @@ static void test_same_seed_same_bytes(void **state) {
 /* The hash pins the files themselves: a change here changes every published result on this set. */
 static void test_known_bytes(void **state) {
     (void)state;
-    kith_synth_settings s = kith_synth_default();
+    KITH_OPTIONS(kith_synth_options, s);
     ki_image image = {0};
     kith_error err = {0};
     uint64_t hash = 1469598103934665603u;
@@ -67,7 +67,7 @@ static void test_known_bytes(void **state) {
 static void test_pixels_fail(void **state) {
     (void)state;
     enum { CLASSES = 60, PER = 8, N = CLASSES * PER, SIDE = 64, DIM = SIDE * SIDE };
-    kith_synth_settings s = kith_synth_default();
+    KITH_OPTIONS(kith_synth_options, s);
     ki_image image = {0};
     kith_error err = {0};
     float *x = malloc(sizeof(float) * N * DIM);
@@ -117,7 +117,7 @@ static void test_pixels_fail(void **state) {
 /* With a steady hand a class is one picture. */
 static void test_no_jitter(void **state) {
     (void)state;
-    kith_synth_settings s = kith_synth_default();
+    KITH_OPTIONS(kith_synth_options, s);
     s.jitter = s.noise = 0;
     ki_image a = {0}, b = {0};
     kith_error err = {0};
@@ -150,7 +150,7 @@ static int stop_now(void *user, int64_t n_done, int64_t n_all) {
 
 static void test_nothing_half_written(void **state) {
     (void)state;
-    kith_synth_settings s = kith_synth_default();
+    KITH_OPTIONS(kith_synth_options, s);
     kith_error err = {0};
     s.n_classes = 40;
     s.n_images = 1;
@@ -162,21 +162,23 @@ static void test_nothing_half_written(void **state) {
     assert_non_null(strstr(err.message, "taken is not empty"));
     make_folders(in_folder("vacant/"));
     write_set(in_folder("vacant/"), &s); /* empty, with a slash behind */
-    s.size = 8;
+    s.side = 8;
     assert_int_equal(kith_synth_write(in_folder("small"), &s, NULL, NULL, &err), KITH_EINVAL);
     assert_string_equal(err.message, "size is 8; wanted 16 … 512");
     assert_int_equal(
-        kith_synth_write("/proc/nowhere/x", &(kith_synth_settings){.n_classes = 1, .n_images = 1, .size = 16},
+        kith_synth_write("/proc/nowhere/x",
+                         &(kith_synth_options){
+                             .size = sizeof(kith_synth_options), .n_classes = 1, .n_images = 1, .side = 16},
                          NULL, NULL, &err),
         KITH_EIO);
 }
 
 static void test_no_memory(void **state) {
     (void)state;
-    kith_synth_settings s = kith_synth_default();
+    KITH_OPTIONS(kith_synth_options, s);
     s.n_classes = 2;
     s.n_images = 2;
-    s.size = 16;
+    s.side = 16;
     ki_threads_set(1);
     bool has_failed = true;
     int64_t n = 0;

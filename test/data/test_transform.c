@@ -156,7 +156,7 @@ static void test_base_sizes(void **state) {
     ki_image src = {0}, base = {0};
     kith_error err = {0};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
-        kith_transform t = kith_transform_default();
+        KITH_OPTIONS(kith_transform, t);
         t.resize = rows[i].resize;
         t.resize_to = rows[i].to;
         coordinates(&src, rows[i].w, rows[i].h);
@@ -174,7 +174,7 @@ static void test_boxes(void **state) {
     ki_transform_scratch scratch = {0};
     ki_image src = {0}, base = {0};
     kith_error err = {0};
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     t.resize = KITH_RESIZE_NONE;
     t.use_box = true;
     coordinates(&src, 50, 30);
@@ -205,7 +205,7 @@ static void test_float_items(void **state) {
     float item[3 * 16];
     coordinates(&base, 10, 8);
     for (int round = 0; round < 4; round++) {
-        kith_transform t = kith_transform_default();
+        KITH_OPTIONS(kith_transform, t);
         t.crop_to = 4;
         t.bgr = round & 1;
         t.pixel_scale = 2;
@@ -246,7 +246,7 @@ static void test_small_images_are_centred(void **state) {
     kith_error err = {0};
     uint8_t bytes[3 * 81];
     coordinates(&base, 4, 12);
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     t.crop_to = 9;
     t.background[0] = 200;
     ki_rng rng = ki_rng_at(1, KI_RNG_TEST, 0, 0);
@@ -267,7 +267,7 @@ static void test_grey_and_colour(void **state) {
     ki_transform_scratch scratch = {0};
     ki_image base = {0};
     kith_error err = {0};
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     t.crop_to = 2;
     t.pixel_scale = 1;
     float item[12];
@@ -291,7 +291,7 @@ static void test_grey_and_colour(void **state) {
  * definition (area uniform, aspect log-uniform) on an image so large that no try is thrown away. */
 static void test_resized_crop_statistics(void **state) {
     (void)state;
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     t.crop = KITH_CROP_RESIZED;
     t.scale[0] = 0.16;
     t.scale[1] = 0.5;
@@ -325,7 +325,7 @@ static void test_resized_crop_statistics(void **state) {
 
 static void test_multiscale(void **state) {
     (void)state;
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     t.crop = KITH_CROP_MULTISCALE;
     t.crop_to = 100;
     t.scale[0] = 0.8;
@@ -356,15 +356,15 @@ static void test_multiscale(void **state) {
 static void test_checks(void **state) {
     (void)state;
     kith_error err = {0};
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     assert_ok(kith_transform_check(&t, &err), &err);
     t.crop_to = 0;
     assert_int_equal(kith_transform_check(&t, &err), KITH_EINVAL);
     assert_string_equal(err.message, "crop is 0; wanted 1 … 4096");
-    t = kith_transform_default();
+    kith_transform_init(&t, sizeof t);
     t.std[1] = 0;
     assert_int_equal(kith_transform_check(&t, &err), KITH_EINVAL);
-    t = kith_transform_default();
+    kith_transform_init(&t, sizeof t);
     t.crop = KITH_CROP_RESIZED;
     t.scale[0] = 0;
     assert_int_equal(kith_transform_check(&t, &err), KITH_EINVAL);

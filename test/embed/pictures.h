@@ -15,10 +15,10 @@ static inline const char *pictures_folder(void) {
     static char folder[1024];
     kith_error err;
     if (folder[0]) return folder;
-    kith_synth_settings settings = kith_synth_default();
+    KITH_OPTIONS(kith_synth_options, settings);
     settings.n_classes = N_CLASSES;
     settings.n_images = N_EACH;
-    settings.size = 24;
+    settings.side = 24;
     snprintf(folder, sizeof folder, "%s/glyphs", testing_folder());
     assert_ok(kith_synth_write(folder, &settings, NULL, NULL, &err), &err);
     return folder;
@@ -37,7 +37,8 @@ static inline kith_dataset *pictures_set(void) {
 static inline kith_model *pictures_model(const char *device, int64_t batch) {
     kith_model *model = NULL;
     kith_error err;
-    const kith_model_options options = {.backbone = "convnet4",
+    const kith_model_options options = {.size = sizeof(kith_model_options),
+                                        .backbone = "convnet4",
                                         .settings = "width=8",
                                         .seed = 3,
                                         .channels = 1,
@@ -50,6 +51,7 @@ static inline kith_model *pictures_model(const char *device, int64_t batch) {
     return model;
 }
 
-static const kith_embed_options pictures_options = {.resize = "squash20", .n_workers = 2, .most_bad = -1};
+static const kith_embed_options pictures_options = {
+    .size = sizeof(kith_embed_options), .resize = "squash20", .n_workers = 2, .most_bad = -1};
 
 #endif

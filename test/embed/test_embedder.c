@@ -84,11 +84,11 @@ static void test_inputs_agree(void **state) {
     kith_image_reader *reader = NULL;
     kith_image_batch batch;
     kith_model_info_get(model, &info);
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     t.resize_to = 20, t.crop_to = 16, t.channels = 1;
     t.pixel_scale = info.preprocess.scale;
     t.mean[0] = info.preprocess.mean[0], t.std[0] = info.preprocess.std[0];
-    const kith_image_reader_settings all = {.batch = N_FILES};
+    const kith_image_reader_options all = {.size = sizeof(kith_image_reader_options), .batch = N_FILES};
     assert_ok(kith_image_reader_new(paths, N_FILES, &t, &all, &reader, &err), &err);
     assert_ok(kith_image_reader_next(reader, &batch, &err), &err);
     assert_int_equal(batch.n, N_FILES);
@@ -162,10 +162,10 @@ static void test_refusals(void **state) {
     kith_model *model = pictures_model("cpu", 2);
     float row[DIM];
     kith_error err = {0};
-    kith_embed_options options = {.resize = "huge"};
+    kith_embed_options options = {.size = sizeof(kith_embed_options), .resize = "huge"};
     assert_int_equal(kith_model_embed_files(model, &path, 1, &options, row, NULL, &err), KITH_EINVAL);
     assert_non_null(strstr(err.message, "resize is 'huge'"));
-    options = (kith_embed_options){.tap = "nose"};
+    options = (kith_embed_options){.size = sizeof(kith_embed_options), .tap = "nose"};
     assert_int_equal(kith_model_embed_files(model, &path, 1, &options, row, NULL, &err), KITH_ENOTFOUND);
     assert_string_equal(kith_model_tap(model, NULL), "embedding");
     kith_model_free(model);

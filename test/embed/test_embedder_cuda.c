@@ -9,7 +9,8 @@ static int has_device(void **state) {
     (void)state;
     kith_model *model = NULL;
     kith_error err;
-    const kith_model_options options = {.backbone = "convnet4", .device = "cuda", .embedding = 2};
+    const kith_model_options options = {
+        .size = sizeof(kith_model_options), .backbone = "convnet4", .device = "cuda", .embedding = 2};
     if (kith_model_open(&options, &model, &err) != KITH_OK) exit(77);
     kith_model_free(model);
     return 0;
@@ -88,7 +89,7 @@ static void test_judged_where_they_lie(void **state) {
     assert_ok(kith_dataset_open("folder", pictures_folder(), &set, &err), &err);
     assert_ok(kith_dataset_split_first(set, N_CLASSES, &err), &err);
     kith_vectors *vectors = embed(model, set, KITH_SPLIT_TRAIN, "embedding");
-    const kith_judge_options options = kith_judge_defaults();
+    KITH_OPTIONS(kith_judge_options, options);
     assert_ok(kith_vectors_judge(vectors, &options, &there, &err), &err);
     assert_ok(kith_vectors_array(vectors, &values, &err), &err);
     const kith_retrieval_input input = {

@@ -14,15 +14,15 @@ static char output[65536], root[128];
 
 /* Enough to need everything the library stands on: a network is built, planned and run. */
 static const char program[] =
-    "#include <kith/model.h>\n"
-    "#include <kith/version.h>\n"
+    "#include <kith/kith.h>\n"
     "#include <stdio.h>\n"
     "#include <string.h>\n"
     "int main(void) {\n"
     "    static float images[2 * 3 * 32 * 32], out[2 * 16];\n"
     "    kith_error err;\n"
     "    kith_model *model = NULL;\n"
-    "    kith_model_options options = {.backbone = \"convnet4\", .channels = 3, .height = 32, .width = 32,\n"
+    "    kith_model_options options = {.size = sizeof(kith_model_options), .backbone = \"convnet4\", "
+    ".channels = 3, .height = 32, .width = 32,\n"
     "                                  .embedding = 16};\n"
     "    for (int i = 0; i < 2 * 3 * 32 * 32; i++) images[i] = (float)(i % 7);\n"
     "    if (kith_model_open(&options, &model, &err) != KITH_OK ||\n"
@@ -128,12 +128,13 @@ static void test_static(void **state) {
 static void test_the_program_of_the_readme(void **state) {
     (void)state;
     if (KI_ASAN || KI_TSAN) skip();
-    assert_runs(
-        run("cd %s && awk '/^```$/ { on = 0 } on; /^```c$/ { on = 1 }' %s/README.md > embed.c && "
-            "export PKG_CONFIG_PATH=%s/opt/kith/lib/pkgconfig && "
-            "cc -Wall -Wextra -Werror embed.c $(pkg-config --cflags --libs kith) && "
-            "LD_LIBRARY_PATH=%s/opt/kith/lib ./a.out %s/docs/pictures/omniglot-neighbours.png",
-            testing_folder(), KITH_SOURCE_DIR, root, root, KITH_SOURCE_DIR));
+    assert_runs(run(
+        "cd %s && awk '/^```$/ { on = 0 } on; /^```c$/ { on = 1 }' %s/README.md > embed.c && "
+        "export PKG_CONFIG_PATH=%s/opt/kith/lib/pkgconfig && "
+        "for compiler in 'gcc -std=c99' 'g++ -x c++ -std=c++20'; do "
+        "$compiler -Wall -Wextra -Wpedantic -Werror embed.c $(pkg-config --cflags --libs kith) && "
+        "LD_LIBRARY_PATH=%s/opt/kith/lib ./a.out %s/docs/pictures/omniglot-neighbours.png || exit 1; done",
+        testing_folder(), KITH_SOURCE_DIR, root, root, KITH_SOURCE_DIR));
     float first = 0, second = 0;
     assert_int_equal(sscanf(output, "%f %f …", &first, &second), 2);
 }

@@ -204,13 +204,18 @@ static void test_written_and_read(void **state) {
     const int64_t labels[] = {0, 0, 1, 1, 1};
     const kith_array rows = {KITH_F32, 2, {5, 2}, x};
     const kith_retrieval_input input = {.embedding = &rows, .labels = labels, .n_labels = 5};
-    const kith_judge_options options = kith_judge_defaults();
+    KITH_OPTIONS(kith_judge_options, options);
     kith_judgement j;
     kith_error err = {0};
     char *text = NULL;
     assert_ok(kith_judge_run(&input, &options, &j, &err), &err);
-    const kith_card_facts facts = {.backbone = "convnet4", .crop = 32, .data = "glyphs", .dataset = "folder"};
-    kith_card_options shown = {.scores = {[KITH_SCORE_RECALL] = true, [KITH_SCORE_NMI] = true},
+    const kith_card_facts facts = {.size = sizeof(kith_card_facts),
+                                   .backbone = "convnet4",
+                                   .crop = 32,
+                                   .data = "glyphs",
+                                   .dataset = "folder"};
+    kith_card_options shown = {.size = sizeof(kith_card_options),
+                               .scores = {[KITH_SCORE_RECALL] = true, [KITH_SCORE_NMI] = true},
                                .per_class = true};
     assert_ok(kith_card_make(&j, &facts, &shown, &text, &err), &err);
     kith_card *card = write_and_read("c.json", text);

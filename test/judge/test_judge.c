@@ -36,7 +36,7 @@ static void test_roles(void **state) {
     kith_judgement by_role, by_list;
     kith_error err = {0};
     int64_t query[N], gallery[N], n_query = 0, n_gallery = 0;
-    const kith_judge_options options = kith_judge_defaults();
+    KITH_OPTIONS(kith_judge_options, options);
     assert_ok(ki_alloc_or(&v.role, N, sizeof *v.role, "roles", &err), &err);
     for (int64_t i = 0; i < N; i++) {
         v.role[i] = (uint8_t)(i % 5 == 0 ? KITH_ROLE_QUERY : i % 7 == 0 ? KITH_ROLE_BOTH : KITH_ROLE_GALLERY);
@@ -51,7 +51,9 @@ static void test_roles(void **state) {
                                         .n_query = n_query,
                                         .gallery = gallery,
                                         .n_gallery = n_gallery};
-    assert_ok(ki_judge_vectors(&v, &options, &by_role, &err), &err);
+    ki_judge_options all;
+    assert_ok(ki_judge_options_take(&options, &all, &err), &err);
+    assert_ok(ki_judge_vectors(&v, &all, &by_role, &err), &err);
     assert_ok(kith_judge_run(&lists, &options, &by_list, &err), &err);
     assert_int_equal(by_role.retrieval.n_query, n_query);
     assert_int_equal(by_role.retrieval.n_gallery, n_gallery);
@@ -70,7 +72,7 @@ static void test_clusters_of_some_rows(void **state) {
     kith_judgement some, same;
     kith_error err = {0};
     int64_t first[20];
-    kith_judge_options options = kith_judge_defaults();
+    KITH_OPTIONS(kith_judge_options, options);
     options.has_retrieval = false;
     for (int i = 0; i < 20; i++) first[i] = i;
     const kith_array all = {KITH_F32, 2, {N, DIM}, v.host}, half = {KITH_F32, 2, {20, DIM}, v.host};
@@ -129,7 +131,8 @@ static void test_a_device_without_memory(void **state) {
     const ki_knn_device full = {.type = &full_type}, none = {0};
     kith_judgement there, here;
     kith_error err = {0};
-    const kith_judge_options options = kith_judge_defaults();
+    ki_judge_options options;
+    assert_ok(ki_judge_options_take(NULL, &options, &err), &err);
     ki_judge_input input = {.labels = v.label, .n_labels = N, .device = &full};
     assert_ok(ki_judge_rows(&v, &full, &input.rows, &err), &err);
     input.rows.there = v.host; /* as if it lay there */
@@ -148,7 +151,9 @@ static void test_a_device_without_memory(void **state) {
     n_asked = 0;
     for (int w = 0; w < 2; w++) {
         const ki_knn_device *device = w ? &full : NULL;
-        assert_ok(ki_pca_fit(&input.rows, device, &(kith_pca_options){.n_components = 2}, &pca[w], &err),
+        assert_ok(ki_pca_fit(&input.rows, device,
+                             &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = 2},
+                             &pca[w], &err),
                   &err);
         assert_ok(ki_pca_apply(&pca[w], &input.rows, device, &projected[w], &err), &err);
     }
@@ -190,7 +195,9 @@ static void test_orders(void **state) {
     kith_array projected;
     const kith_array rows = {KITH_F32, 2, {N, WIDE}, fitted.host},
                      wanted = {KITH_F32, 2, {N, WIDE}, test.host};
-    assert_ok(kith_pca_fit(&rows, &(kith_pca_options){.n_components = 4}, &pca, &err), &err);
+    assert_ok(kith_pca_fit(&rows, &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = 4},
+                           &pca, &err),
+              &err);
     assert_ok(kith_pca_apply(&pca, &wanted, &projected, &err), &err);
     ki_vectors v = test;
     v.dim = 4;

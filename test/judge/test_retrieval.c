@@ -43,7 +43,8 @@ static void check_golden(const char *name, bool has_split) {
         in.query = q.data, in.n_query = q.dim[0];
         in.gallery = g.data, in.n_gallery = g.dim[0];
     }
-    const kith_retrieval_options options = {.metric = KITH_COSINE, .n_k = 5, .k = {1, 2, 4, 8, 1000}};
+    const kith_retrieval_options options = {
+        .size = sizeof(kith_retrieval_options), .metric = KITH_COSINE, .n_k = 5, .k = {1, 2, 4, 8, 1000}};
     const double *wanted = e.data;
     kith_retrieval r;
     kith_error err;
@@ -81,7 +82,8 @@ static void test_table_by_hand(void **state) {
     const int64_t labels[] = {7, 9, 7, 9, 7};
     const kith_array x = {KITH_F32, 2, {5, 1}, value};
     const kith_retrieval_input in = {.embedding = &x, .labels = labels, .n_labels = 5};
-    const kith_retrieval_options options = {.metric = KITH_INNER, .n_k = 5, .k = {1, 2, 4, 8, 1000}};
+    const kith_retrieval_options options = {
+        .size = sizeof(kith_retrieval_options), .metric = KITH_INNER, .n_k = 5, .k = {1, 2, 4, 8, 1000}};
     kith_retrieval r;
     kith_error err;
     assert_ok(kith_retrieval_run(&in, &options, &r, &err), &err);
@@ -117,7 +119,7 @@ static void test_ties_by_hand(void **state) {
     const kith_array x = {KITH_F32, 2, {4, 2}, value};
     const kith_retrieval_input in = {.embedding = &x, .labels = labels, .n_labels = 4};
     for (int metric = 0; metric < 3; metric++) {
-        kith_retrieval_options options = kith_retrieval_defaults();
+        KITH_OPTIONS(kith_retrieval_options, options);
         options.metric = (kith_metric)metric;
         kith_retrieval r;
         kith_error err;
@@ -135,7 +137,7 @@ static void test_query_and_gallery_by_hand(void **state) {
     const int64_t labels[] = {1, 1, 2, 3, 1}, query[] = {4, 3, 0}, gallery[] = {0, 2, 1};
     const kith_array x = {KITH_F32, 2, {5, 1}, value};
     const kith_retrieval_input in = {&x, labels, 5, query, 3, gallery, 3};
-    kith_retrieval_options options = kith_retrieval_defaults();
+    KITH_OPTIONS(kith_retrieval_options, options);
     options.metric = KITH_INNER;
     kith_retrieval r;
     kith_error err;
@@ -201,7 +203,7 @@ static void test_bad_input_is_named(void **state) {
     int64_t labels[] = {1, 1, 2, 2}, list[] = {0, 2, 0};
     kith_array x = {KITH_F32, 2, {4, 1}, value};
     kith_retrieval_input in = {.embedding = &x, .labels = labels, .n_labels = 4};
-    kith_retrieval_options options = kith_retrieval_defaults();
+    KITH_OPTIONS(kith_retrieval_options, options);
     kith_retrieval r;
     kith_error err;
     assert_int_equal(kith_retrieval_run(&in, &options, &r, &err), KITH_ENUMERIC);
@@ -271,7 +273,7 @@ static void test_bootstrap_covers(void **state) {
         r.query_label[i] = i / 4;
         r.per_class[i / 4].label = i / 4;
     }
-    kith_bootstrap_options options = kith_bootstrap_defaults();
+    KITH_OPTIONS(kith_bootstrap_options, options);
     options.n_draws = 4000;
     kith_intervals v, w;
     kith_error err;
@@ -300,14 +302,14 @@ static void test_memory_runs_out(void **state) {
     kith_array x = golden("split", "embedding"), y = golden("split", "labels"), q = golden("split", "query"),
                g = golden("split", "gallery");
     const kith_retrieval_input in = {&x, y.data, 400, q.data, q.dim[0], g.data, g.dim[0]};
-    const kith_retrieval_options options = kith_retrieval_defaults();
+    KITH_OPTIONS(kith_retrieval_options, options);
     int n_failed = 0;
     for (int64_t n = 0;; n++) {
         kith_error err;
         kith_retrieval r = {0};
         kith_intervals v;
         kith_clustering c;
-        const kith_bootstrap_options draws = kith_bootstrap_defaults();
+        KITH_OPTIONS(kith_bootstrap_options, draws);
         ki_alloc_fail_after(n);
         kith_status status = kith_retrieval_run(&in, &options, &r, &err);
         if (status == KITH_OK) status = kith_retrieval_bootstrap(&r, &draws, &v, &err);

@@ -71,7 +71,8 @@ static void test_equals_plain_lloyd(void **state) {
     assert_ok(ki_kmeans_random(3000, 70, 5, 0, start, &err), &err);
     double before = INFINITY;
     for (int64_t t = 1; t <= 12; t++) {
-        kith_kmeans_options o = kith_kmeans_defaults(70);
+        KITH_OPTIONS(kith_kmeans_options, o);
+        o.n_clusters = 70;
         o.is_random_start = true, o.seed = 5, o.normalize = false, o.n_iterations = t;
         kith_kmeans_result r;
         assert_ok(kith_kmeans(&a, &o, &r, &err), &err);
@@ -92,7 +93,8 @@ static void test_equals_plain_lloyd(void **state) {
 static void test_finds_clear_clusters(void **state) {
     (void)state;
     kith_array a = blobs(2000, 32, 40, 0.05, 2);
-    kith_kmeans_options o = kith_kmeans_defaults(40);
+    KITH_OPTIONS(kith_kmeans_options, o);
+    o.n_clusters = 40;
     o.n_restarts = 5;
     kith_kmeans_result r;
     kith_error err;
@@ -108,7 +110,8 @@ static void test_small_and_degenerate(void **state) {
     kith_array a = blobs(50, 6, 50, 0.5, 3);
     kith_error err;
     kith_kmeans_result r;
-    kith_kmeans_options o = kith_kmeans_defaults(50);
+    KITH_OPTIONS(kith_kmeans_options, o);
+    o.n_clusters = 50;
     o.normalize = false;
     assert_ok(kith_kmeans(&a, &o, &r, &err), &err); /* every row its own cluster */
     assert_true(r.objective == 0);
@@ -136,7 +139,8 @@ static void test_empty_clusters_are_refilled(void **state) {
     kith_array a = blobs(1000, 4, 1000, 1.0, 4);
     for (int i = 0; i < 990; i++)
         for (int k = 0; k < 4; k++) ((float *)a.data)[i * 4 + k] = 1;
-    kith_kmeans_options o = kith_kmeans_defaults(11);
+    KITH_OPTIONS(kith_kmeans_options, o);
+    o.n_clusters = 11;
     o.is_random_start = true, o.normalize = false;
     kith_kmeans_result r;
     kith_error err;
@@ -194,7 +198,8 @@ static void test_threads_do_not_matter(void **state) {
     kith_kmeans_result r[2];
     kith_error err;
     for (int t = 0; t < 2; t++) {
-        kith_kmeans_options o = kith_kmeans_defaults(150);
+        KITH_OPTIONS(kith_kmeans_options, o);
+        o.n_clusters = 150;
         o.n_restarts = 2;
         ki_threads_set(t ? 3 : 1);
         assert_ok(kith_kmeans(&a, &o, r + t, &err), &err);
@@ -213,7 +218,8 @@ static void test_memory_runs_out(void **state) {
     kith_array a = blobs(300, 5, 10, 1.0, 7);
     int n_failed = 0;
     for (int64_t n = 0;; n++) {
-        kith_kmeans_options o = kith_kmeans_defaults(20);
+        KITH_OPTIONS(kith_kmeans_options, o);
+        o.n_clusters = 20;
         o.n_iterations = 3;
         kith_kmeans_result r;
         kith_error err;

@@ -66,7 +66,7 @@ static void check(const kith_array *q, const kith_array *g, const int32_t *self,
                   kith_metric metric, int64_t k, bool exact) {
     kith_error err;
     kith_gallery *gallery = NULL;
-    const kith_knn_options options = {.metric = metric, .exact = exact};
+    const kith_knn_options options = {.size = sizeof(kith_knn_options), .metric = metric, .exact = exact};
     assert_ok(kith_gallery_new(g, &options, &gallery, &err), &err);
     const int64_t n = q->dim[0];
     kith_neighbor *found = calloc((size_t)(n * k), sizeof *found);
@@ -150,7 +150,7 @@ static void test_duplicates_tie_in_float32(void **state) {
     for (int64_t i = 500; i < 1000; i++) memcpy(x + i * 150, x + (i * 7 % 500) * 150, 150 * sizeof *x);
     kith_error err;
     kith_gallery *gallery = NULL;
-    const kith_knn_options options = {.metric = KITH_COSINE};
+    const kith_knn_options options = {.size = sizeof(kith_knn_options), .metric = KITH_COSINE};
     assert_ok(kith_gallery_new(&a, &options, &gallery, &err), &err);
     kith_neighbor *found = calloc(1000 * 999, sizeof *found);
     assert_ok(kith_gallery_self(gallery, 999, found, &err), &err);
@@ -196,7 +196,7 @@ static void test_threads_do_not_matter(void **state) {
     for (int t = 0; t < 2; t++) {
         ki_threads_set(t ? 3 : 1);
         kith_gallery *gallery = NULL;
-        const kith_knn_options options = {.metric = KITH_COSINE};
+        const kith_knn_options options = {.size = sizeof(kith_knn_options), .metric = KITH_COSINE};
         assert_ok(kith_gallery_new(&a, &options, &gallery, &err), &err);
         found[t] = calloc(2000 * 300, sizeof **found);
         assert_ok(kith_gallery_self(gallery, 300, found[t], &err), &err);
@@ -290,7 +290,7 @@ static void test_bad_input_is_named(void **state) {
     (void)state;
     kith_error err;
     kith_gallery *gallery = NULL;
-    const kith_knn_options options = {.metric = KITH_COSINE};
+    const kith_knn_options options = {.size = sizeof(kith_knn_options), .metric = KITH_COSINE};
     kith_array a = random_rows(50, 4, KITH_F32, 10);
     ((float *)a.data)[31 * 4 + 2] = NAN;
     assert_int_equal(kith_gallery_new(&a, &options, &gallery, &err), KITH_ENUMERIC);
@@ -320,7 +320,8 @@ static void test_memory_runs_out(void **state) {
     for (int64_t n = 0;; n++) {
         kith_error err;
         kith_gallery *gallery = NULL;
-        const kith_knn_options options = {.metric = KITH_SQEUCLIDEAN, .exact = true};
+        const kith_knn_options options = {
+            .size = sizeof(kith_knn_options), .metric = KITH_SQEUCLIDEAN, .exact = true};
         ki_alloc_fail_after(n);
         kith_status status = kith_gallery_new(&a, &options, &gallery, &err);
         if (status == KITH_OK) status = kith_gallery_search(gallery, &a, NULL, 5, found, &err);
@@ -345,7 +346,8 @@ static void test_stops_on_request(void **state) {
     kith_array a = random_rows(900, 4, KITH_F32, 13);
     kith_error err;
     kith_gallery *gallery = NULL;
-    const kith_knn_options options = {.metric = KITH_COSINE, .progress = stop_at_once};
+    const kith_knn_options options = {
+        .size = sizeof(kith_knn_options), .metric = KITH_COSINE, .progress = stop_at_once};
     assert_ok(kith_gallery_new(&a, &options, &gallery, &err), &err);
     kith_neighbor *found = calloc(900, sizeof *found);
     assert_int_equal(kith_gallery_self(gallery, 1, found, &err), KITH_ECANCELED);

@@ -82,8 +82,10 @@ static void test_lists_are_the_hosts(void **state) {
             kith_neighbor *lists[2];
             kith_error err;
             for (int there = 0; there < 2; there++) {
-                const kith_knn_options o = {
-                    .metric = (kith_metric)metric, .exact = true, .device = there ? "cuda" : NULL};
+                const kith_knn_options o = {.size = sizeof(kith_knn_options),
+                                            .metric = (kith_metric)metric,
+                                            .exact = true,
+                                            .device = there ? "cuda" : NULL};
                 kith_gallery *g = NULL;
                 lists[there] = ki_zalloc((size_t)(n_query * k), sizeof **lists);
                 assert_ok(kith_gallery_new(&gallery, &o, &g, &err), &err);
@@ -278,7 +280,7 @@ static void test_components(void **state) {
     ki_rows r;
     void *memory = NULL;
     const size_t bytes = N * DIM * sizeof(float);
-    const kith_pca_options options = {.n_components = M};
+    const kith_pca_options options = {.size = sizeof(kith_pca_options), .n_components = M};
     for (int64_t i = 0; i < N * DIM; i++) ((float *)rows.data)[i] *= (float)(1 + i % DIM); /* gaps */
     assert_ok(ki_knn_device_open("cuda", &d, &err), &err);
     assert_ok(d.backend->type->alloc(d.backend, bytes, &memory, &err), &err);
@@ -345,7 +347,7 @@ static void test_retrieval(void **state) {
                                      .n_gallery = 200};
     kith_retrieval found[2];
     for (int there = 0; there < 2; there++) {
-        kith_retrieval_options o = kith_retrieval_defaults();
+        KITH_OPTIONS(kith_retrieval_options, o);
         o.device = there ? "cuda" : NULL;
         assert_ok(kith_retrieval_run(&in, &o, &found[there], &err), &err);
     }
@@ -365,7 +367,8 @@ static void test_clusters(void **state) {
     kith_error err;
     kith_kmeans_result found[2];
     for (int there = 0; there < 2; there++) {
-        kith_kmeans_options o = kith_kmeans_defaults(K);
+        KITH_OPTIONS(kith_kmeans_options, o);
+        o.n_clusters = K;
         o.device = there ? "cuda" : NULL;
         o.seed = 5;
         assert_ok(kith_kmeans(&rows, &o, &found[there], &err), &err);
@@ -392,7 +395,7 @@ static void test_refusals(void **state) {
     int n_calls = 0;
     kith_neighbor *lists = ki_alloc(1000, sizeof *lists);
     kith_array one = {KITH_F32, 2, {1, 2}, rows.data};
-    kith_knn_options o = {.device = "cuda:99"};
+    kith_knn_options o = {.size = sizeof(kith_knn_options), .device = "cuda:99"};
     assert_int_equal(kith_gallery_new(&rows, &o, &g, &err), KITH_EINVAL);
     o.device = "cude";
     assert_int_equal(kith_gallery_new(&rows, &o, &g, &err), KITH_ENOTFOUND);
@@ -402,7 +405,8 @@ static void test_refusals(void **state) {
     o.device = "cuda:0";
     assert_ok(kith_gallery_new(&rows, &o, &g, &err), &err);
     kith_gallery_free(g);
-    o = (kith_knn_options){.device = "cuda", .progress = stop, .user = &n_calls};
+    o = (kith_knn_options){
+        .size = sizeof(kith_knn_options), .device = "cuda", .progress = stop, .user = &n_calls};
     assert_ok(kith_gallery_new(&rows, &o, &g, &err), &err);
     assert_int_equal(kith_gallery_search(g, &one, NULL, 7169, lists, &err), KITH_EUNSUPPORTED);
     assert_string_equal(err.message, "7169 neighbours on a CUDA device; wanted 1 to 7168");
@@ -420,7 +424,7 @@ static void test_without_memory(void **state) {
     int64_t labels[50];
     for (int i = 0; i < 50; i++) labels[i] = i % 5;
     const kith_retrieval_input in = {.embedding = &rows, .labels = labels, .n_labels = 50};
-    kith_retrieval_options o = kith_retrieval_defaults();
+    KITH_OPTIONS(kith_retrieval_options, o);
     o.device = "cuda";
     int n_failed = 0;
     for (int64_t n = 0;; n++) {

@@ -59,7 +59,9 @@ static void test_equations_hold(void **state) {
     kith_array a = falling(1300, 24, 0.8), z;
     kith_pca p;
     kith_error err;
-    assert_ok(kith_pca_fit(&a, &(kith_pca_options){.n_components = 24}, &p, &err), &err);
+    assert_ok(
+        kith_pca_fit(&a, &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = 24}, &p, &err),
+        &err);
     check_equations(&a, &p);
     double sum = 0;
     for (int j = 0; j < 24; j++) sum += ((double *)p.variance.data)[j];
@@ -89,7 +91,11 @@ static void test_whitened(void **state) {
     kith_pca p;
     kith_error err;
     for (int i = 0; i < N; i++) ((float *)a.data)[i * DIM + 3] = 2; /* one direction less */
-    assert_ok(kith_pca_fit(&a, &(kith_pca_options){.n_components = DIM, .whiten = true}, &p, &err), &err);
+    assert_ok(
+        kith_pca_fit(
+            &a, &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = DIM, .whiten = true},
+            &p, &err),
+        &err);
     assert_ok(kith_pca_apply(&p, &a, &z, &err), &err);
     const float *y = z.data;
     for (int j = 0; j < DIM; j++) {
@@ -111,10 +117,17 @@ static void test_randomized_meets_exact(void **state) {
     kith_array a = falling(900, 200, 0.93);
     kith_pca p[2];
     kith_error err;
-    assert_ok(kith_pca_fit(&a, &(kith_pca_options){.n_components = 12, .method = KITH_PCA_EXACT}, p, &err),
-              &err);
     assert_ok(
-        kith_pca_fit(&a, &(kith_pca_options){.n_components = 12, .method = KITH_PCA_RANDOMIZED}, p + 1, &err),
+        kith_pca_fit(&a,
+                     &(kith_pca_options){
+                         .size = sizeof(kith_pca_options), .n_components = 12, .method = KITH_PCA_EXACT},
+                     p, &err),
+        &err);
+    assert_ok(
+        kith_pca_fit(&a,
+                     &(kith_pca_options){
+                         .size = sizeof(kith_pca_options), .n_components = 12, .method = KITH_PCA_RANDOMIZED},
+                     p + 1, &err),
         &err);
     for (int j = 0; j < 12; j++) {
         const double exact = ((double *)p[0].variance.data)[j], found = ((double *)p[1].variance.data)[j];
@@ -138,10 +151,12 @@ static void test_threads_do_not_matter(void **state) {
         kith_pca p[2];
         for (int t = 0; t < 2; t++) {
             ki_threads_set(t ? 3 : 1);
-            assert_ok(
-                kith_pca_fit(&a, &(kith_pca_options){.n_components = 30, .method = (kith_pca_method)method},
-                             p + t, &err),
-                &err);
+            assert_ok(kith_pca_fit(&a,
+                                   &(kith_pca_options){.size = sizeof(kith_pca_options),
+                                                       .n_components = 30,
+                                                       .method = (kith_pca_method)method},
+                                   p + t, &err),
+                      &err);
         }
         ki_threads_set(0);
         assert_memory_equal(p[0].components.data, p[1].components.data, 30 * 300 * sizeof(double));
@@ -156,10 +171,14 @@ static void test_bad_input_is_named(void **state) {
     kith_array a = falling(10, 4, 0.9);
     kith_pca p;
     kith_error err;
-    assert_int_equal(kith_pca_fit(&a, &(kith_pca_options){.n_components = 5}, &p, &err), KITH_EINVAL);
+    assert_int_equal(
+        kith_pca_fit(&a, &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = 5}, &p, &err),
+        KITH_EINVAL);
     assert_string_equal(err.message, "5 components of 10 rows of 4 values; wanted 1 to 4");
     a.dim[0] = 1;
-    assert_int_equal(kith_pca_fit(&a, &(kith_pca_options){.n_components = 1}, &p, &err), KITH_EINVAL);
+    assert_int_equal(
+        kith_pca_fit(&a, &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = 1}, &p, &err),
+        KITH_EINVAL);
     a.dim[0] = 10;
     kith_array_release(&a);
 }
@@ -173,8 +192,11 @@ static void test_memory_runs_out(void **state) {
         kith_array z = {0};
         kith_error err;
         ki_alloc_fail_after(n);
-        kith_status status =
-            kith_pca_fit(&a, &(kith_pca_options){.n_components = 3, .method = KITH_PCA_RANDOMIZED}, &p, &err);
+        kith_status status = kith_pca_fit(
+            &a,
+            &(kith_pca_options){
+                .size = sizeof(kith_pca_options), .n_components = 3, .method = KITH_PCA_RANDOMIZED},
+            &p, &err);
         if (status == KITH_OK) status = kith_pca_apply(&p, &a, &z, &err);
         ki_alloc_fail_after(-1);
         kith_pca_release(&p);

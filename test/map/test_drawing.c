@@ -98,7 +98,8 @@ static void test_thumbnails(void **state) {
 
 static ki_drawing drawing_of(const double *map, int64_t n, const int64_t *labels, double radius) {
     kith_array array = {.dtype = KITH_F64, .n_dims = 2, .dim = {n, 2}, .data = (void *)(uintptr_t)map};
-    const kith_map_drawing from = {.map = &array, .labels = labels, .size = 100, .radius = radius};
+    const kith_map_drawing from = {
+        .size = sizeof(kith_map_drawing), .map = &array, .labels = labels, .side = 100, .radius = radius};
     ki_drawing d;
     kith_map_report report = {0};
     kith_error err = {0};

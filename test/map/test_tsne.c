@@ -70,7 +70,7 @@ static kith_array blobs(int64_t n, int64_t dim, int64_t n_blobs) {
 static void test_blobs_stay_apart(void **state) {
     (void)state;
     kith_array a = blobs(400, 60, 8), map;
-    kith_tsne_options o = kith_tsne_defaults();
+    KITH_OPTIONS(kith_tsne_options, o);
     o.n_iterations = 300, o.perplexity = 15;
     double divergence = 0;
     kith_error err;
@@ -97,7 +97,7 @@ static void test_same_seed_same_map(void **state) {
     kith_array a = blobs(300, 20, 5), map[3];
     kith_error err;
     for (int t = 0; t < 3; t++) {
-        kith_tsne_options o = kith_tsne_defaults();
+        KITH_OPTIONS(kith_tsne_options, o);
         o.n_iterations = 60, o.perplexity = 10, o.seed = t == 2;
         ki_threads_set(t == 1 ? 3 : 1);
         assert_ok(kith_tsne(&a, &o, map + t, NULL, &err), &err);
@@ -113,7 +113,7 @@ static void test_equal_rows_give_a_map(void **state) {
     (void)state;
     kith_array a = blobs(100, 5, 1), map;
     for (int i = 0; i < 500; i++) ((float *)a.data)[i] = 0.5F;
-    kith_tsne_options o = kith_tsne_defaults();
+    KITH_OPTIONS(kith_tsne_options, o);
     o.n_iterations = 30, o.perplexity = 5;
     kith_error err;
     assert_ok(kith_tsne(&a, &o, &map, NULL, &err), &err);
@@ -125,7 +125,7 @@ static void test_equal_rows_give_a_map(void **state) {
 static void test_bad_options_are_named(void **state) {
     (void)state;
     kith_array a = blobs(30, 5, 3), map;
-    kith_tsne_options o = kith_tsne_defaults();
+    KITH_OPTIONS(kith_tsne_options, o);
     kith_error err;
     assert_int_equal(kith_tsne(&a, &o, &map, NULL, &err), KITH_EINVAL);
     assert_string_equal(err.message, "perplexity 30 for 30 rows; wanted 1 to 9.667");
@@ -152,8 +152,12 @@ static void test_pictures_are_written(void **state) {
     random_points(xy, N, 3);
     for (int i = 0; i < N; i++) labels[i] = i % 7, paths[i] = i % 10 ? "good" : "bad";
     const kith_array map = {KITH_F64, 2, {N, 2}, xy};
-    kith_map_drawing d = {
-        .map = &map, .labels = labels, .size = 400, .title = "a < b & c", .thumbnail_size = 16};
+    kith_map_drawing d = {.size = sizeof(kith_map_drawing),
+                          .map = &map,
+                          .labels = labels,
+                          .side = 400,
+                          .title = "a < b & c",
+                          .thumbnail_size = 16};
     char path[512];
     static char text[1 << 20];
     kith_error err;
@@ -192,7 +196,7 @@ static void test_memory_runs_out(void **state) {
     kith_array a = blobs(60, 8, 3);
     int n_failed = 0;
     for (int64_t n = 0;; n++) {
-        kith_tsne_options o = kith_tsne_defaults();
+        KITH_OPTIONS(kith_tsne_options, o);
         o.n_iterations = 3, o.perplexity = 5, o.n_components = 4;
         kith_array map = {0};
         char path[512];
@@ -200,8 +204,12 @@ static void test_memory_runs_out(void **state) {
         for (int i = 0; i < 60; i++) paths[i] = "good";
         snprintf(path, sizeof path, "%s/map.svg", testing_folder());
         kith_error err;
-        kith_map_drawing d = {
-            .map = &map, .size = 200, .paths = paths, .thumbnail = half_red, .thumbnail_size = 8};
+        kith_map_drawing d = {.size = sizeof(kith_map_drawing),
+                              .map = &map,
+                              .side = 200,
+                              .paths = paths,
+                              .thumbnail = half_red,
+                              .thumbnail_size = 8};
         ki_alloc_fail_after(n);
         kith_status status = kith_tsne(&a, &o, &map, NULL, &err);
         if (status == KITH_OK) status = kith_map_draw(&d, path, NULL, &err);

@@ -38,7 +38,8 @@ static void test_features_and_logits(void **state) {
     path = testing_shared("weights/googlenet_bvlc.safetensors");
     if (!path) skip();
     kith_model *model = NULL;
-    const kith_model_options options = {.backbone = "googlenet", .weights = path};
+    const kith_model_options options = {
+        .size = sizeof(kith_model_options), .backbone = "googlenet", .weights = path};
     assert_ok(kith_model_open(&options, &model, &err), &err);
     check_tap(model, golden, "pooled", "feature");
     check_tap(model, golden, "logits", "logits");

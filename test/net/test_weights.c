@@ -86,8 +86,11 @@ static void write_file(const char *key, const char *value) {
 }
 
 static kith_model_options base(void) {
-    return (kith_model_options){
-        .backbone = "convnet4", .settings = "width=8", .channels = 1, .weights = path};
+    return (kith_model_options){.size = sizeof(kith_model_options),
+                                .backbone = "convnet4",
+                                .settings = "width=8",
+                                .channels = 1,
+                                .weights = path};
 }
 
 static kith_model *open_ok(const kith_model_options *options) {

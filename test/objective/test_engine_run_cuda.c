@@ -293,8 +293,13 @@ static void test_placed(void **state) {
         }
         assert_int_equal(device_bad, 0);
     }
-    const kith_bench_objective bench = {
-        .recipe = "loss: {name: raw}", .batch = 12, .dim = 8, .images = 2, .n_steps = 1, .device = "cuda"};
+    const kith_bench_objective_options bench = {.size = sizeof(kith_bench_objective_options),
+                                                .recipe = "loss: {name: raw}",
+                                                .batch = 12,
+                                                .dim = 8,
+                                                .images = 2,
+                                                .n_steps = 1,
+                                                .device = "cuda"};
     kith_bench_objective_result result;
     assert_ok(kith_bench_objective_run(&bench, &result, &err), &err);
     assert_true(result.seconds > 0 && isfinite(result.value));

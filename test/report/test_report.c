@@ -27,8 +27,8 @@ static int set_up(void **state) {
     (void)state;
     snprintf(images, sizeof images, "%s/images", testing_folder());
     if (access(images, R_OK) != 0) {
-        kith_synth_settings s = kith_synth_default();
-        s.n_classes = 6, s.n_images = 8, s.size = 32;
+        KITH_OPTIONS(kith_synth_options, s);
+        s.n_classes = 6, s.n_images = 8, s.side = 32;
         kith_error err;
         assert_ok(kith_synth_write(images, &s, NULL, NULL, &err), &err);
     }
@@ -47,7 +47,7 @@ static int set_up(void **state) {
 }
 
 static kith_report_options quick(void) {
-    kith_report_options o = kith_report_defaults();
+    KITH_OPTIONS(kith_report_options, o);
     o.n_queries = 4;
     o.n_neighbors = 3;
     return o;

@@ -23,7 +23,8 @@ static void assert_same_text(const char *found_path, const char *wanted_path) {
 
 static kith_reproduce_options options_of(void) {
     static char page[4096], pictures[4096];
-    kith_reproduce_options o = kith_reproduce_defaults(GOLDEN "/tables.yaml");
+    KITH_OPTIONS(kith_reproduce_options, o);
+    o.list = GOLDEN "/tables.yaml";
     snprintf(page, sizeof page, "%s/page.md", testing_folder());
     snprintf(pictures, sizeof pictures, "%s/pictures", testing_folder());
     o.out = GOLDEN "/results";

@@ -48,7 +48,8 @@ int main(int argc, char **argv) {
     check(kith_npy_read(argv[4], &input, &err));
     if (input.dtype != KITH_F32 || input.n_dims != 4) return 2;
     const int64_t batch = input.dim[0];
-    const kith_model_options options = {.backbone = argv[1],
+    const kith_model_options options = {.size = sizeof(kith_model_options),
+                                        .backbone = argv[1],
                                         .weights = strcmp(argv[2], "-") ? argv[2] : NULL,
                                         .settings = strcmp(argv[3], "-") ? argv[3] : NULL,
                                         .channels = input.dim[1],

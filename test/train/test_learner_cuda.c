@@ -16,7 +16,7 @@ static int32_t windows[MOST_IMAGES * 3], labels[MOST_IMAGES];
 static float floats[MOST_IMAGES * 3 * SIDE * SIDE];
 
 static kith_transform transform_of(void) {
-    kith_transform t = kith_transform_default();
+    KITH_OPTIONS(kith_transform, t);
     t.resize_to = WHOLE;
     t.crop = KITH_CROP_RANDOM;
     t.crop_to = SIDE;

@@ -62,8 +62,12 @@ static void test_events_and_result(void **state) {
     seen s = {.is_good = true};
     kith_error err;
     kith_train_result result;
-    const kith_train_options options = {
-        .recipe = tiny_make(), .out = path_of("api"), .no_report = true, .notify = on_event, .user = &s};
+    const kith_train_options options = {.size = sizeof(kith_train_options),
+                                        .recipe = tiny_make(),
+                                        .out = path_of("api"),
+                                        .no_report = true,
+                                        .notify = on_event,
+                                        .user = &s};
     assert_ok(kith_train_run(&options, &result, &err), &err);
     assert_true(s.is_good);
     assert_int_equal(s.n[KITH_TRAIN_STEP], 30);
@@ -116,7 +120,8 @@ static void test_no_memory(void **state) {
     static const char *const sets[] = {"optim.steps=2", "eval.every=0", "data.validation=0",
                                        "checkpoint.every=1"};
     kith_error err;
-    kith_train_options options = {.recipe = tiny_make(),
+    kith_train_options options = {.size = sizeof(kith_train_options),
+                                  .recipe = tiny_make(),
                                   .sets = sets,
                                   .n_sets = 4,
                                   .out = path_of("memory-whole"),

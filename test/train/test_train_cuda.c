@@ -29,8 +29,8 @@ static void test_judged_on_the_device(void **state) {
     (void)state;
     char data[1024], out[1024], recipe[2048], path[1100];
     kith_error err = {0};
-    kith_synth_settings synth = kith_synth_default();
-    synth.n_classes = 10, synth.n_images = 6, synth.size = 24;
+    KITH_OPTIONS(kith_synth_options, synth);
+    synth.n_classes = 10, synth.n_images = 6, synth.side = 24;
     snprintf(data, sizeof data, "%s/glyphs", testing_folder());
     snprintf(out, sizeof out, "%s/run", testing_folder());
     assert_ok(kith_synth_write(data, &synth, NULL, NULL, &err), &err);
@@ -46,7 +46,8 @@ static void test_judged_on_the_device(void **state) {
         "loader: {workers: 1}\n"
         "device: cuda\n",
         data);
-    const kith_train_options options = {.recipe_text = recipe, .out = out, .no_report = true};
+    const kith_train_options options = {
+        .size = sizeof(kith_train_options), .recipe_text = recipe, .out = out, .no_report = true};
     assert_ok(kith_train_run(&options, NULL, &err), &err);
 
     kith_array rows, labels;
@@ -56,7 +57,7 @@ static void test_judged_on_the_device(void **state) {
     read_array("embedding.npy", &rows);
     read_array("labels.npy", &labels);
     const kith_retrieval_input input = {.embedding = &rows, .labels = labels.data, .n_labels = labels.dim[0]};
-    const kith_judge_options all = kith_judge_defaults();
+    KITH_OPTIONS(kith_judge_options, all);
     assert_ok(kith_judge_run(&input, &all, &here, &err), &err);
     snprintf(path, sizeof path, "%s/result.json", out);
     assert_ok(kith_card_read(path, &card, &err), &err);

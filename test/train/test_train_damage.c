@@ -219,7 +219,8 @@ static int spoil(void *user, const kith_train_event *event) {
 static int64_t train_to_nan(const char *out, spoiler s) {
     static const char *const sets[] = {"optim.name=sgd", "optim.lr=1e3", "optim.weight_decay=1e2",
                                        "checkpoint.every=1"};
-    const kith_train_options options = {.recipe = tiny_make(),
+    const kith_train_options options = {.size = sizeof(kith_train_options),
+                                        .recipe = tiny_make(),
                                         .sets = sets,
                                         .n_sets = N_ROWS(sets),
                                         .out = path_of(out),

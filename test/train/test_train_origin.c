@@ -28,7 +28,8 @@ static int stop_at_nine(void *user, const kith_train_event *event) {
 
 /* A run that stopped at step 9, of several settings. */
 static void stop(const char *out, const char *const *sets, size_t n_sets) {
-    const kith_train_options options = {.recipe = tiny_make(),
+    const kith_train_options options = {.size = sizeof(kith_train_options),
+                                        .recipe = tiny_make(),
                                         .sets = sets,
                                         .n_sets = n_sets,
                                         .out = path_of(out),

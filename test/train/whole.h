@@ -31,7 +31,8 @@ static inline int on_event(void *user, const kith_train_event *event) {
 
 static inline kith_status train(const char *out, bool resume, stopper s, const char *set, kith_error *err) {
     const char *const sets[] = {set ? set : "seed=0"};
-    const kith_train_options options = {.recipe = tiny_make(),
+    const kith_train_options options = {.size = sizeof(kith_train_options),
+                                        .recipe = tiny_make(),
                                         .sets = sets,
                                         .n_sets = 1,
                                         .out = path_of(out),

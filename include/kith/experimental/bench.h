@@ -13,7 +13,9 @@ extern "C" {
  * the loader hands out, forward, objective, backward, the optimizer; on a device recorded and launched as a
  * whole. One step of embedding: forward in inference mode. Input is random. */
 typedef struct kith_bench_options {
-    kith_model_options model; /* backbone, size, device …; training without a head gets embedding 512 */
+    size_t size; /* of the struct: set by kith_bench_options_init */
+    const kith_model_options
+        *model; /* NULL: the defaults; backbone, size, device …; training without a head gets embedding 512 */
     bool train;
     const char *tap;    /* where the gradient starts or the values are read; NULL: embedding, else pooled */
     int64_t batch;      /* images per step; 0: 32 */
@@ -28,6 +30,9 @@ typedef struct kith_bench_options {
     bool profile;             /* also say what the time is spent on */
     bool plain_plan;          /* every concat copies, every convolution runs alone: to compare with */
 } kith_bench_options;
+
+/* All 0 and NULL. */
+KITH_API void kith_bench_options_init(kith_bench_options *options, size_t size);
 
 /* What a step spends its time on: kernels of one kind. */
 typedef struct kith_bench_row {
@@ -70,7 +75,8 @@ KITH_API kith_status kith_bench_run(const kith_bench_options *options, kith_benc
 /* ---- one objective, without a network ---- */
 
 /* Time value + gradient on a made-up batch, in turn with the two matrix products S = X X^T and G X. */
-typedef struct kith_bench_objective {
+typedef struct kith_bench_objective_options {
+    size_t size; /* of the struct: set by kith_bench_objective_options_init */
     const char *recipe;
     int64_t batch, dim;
     int64_t images;  /* per class */
@@ -78,7 +84,10 @@ typedef struct kith_bench_objective {
     bool no_products;
     const char
         *device; /* NULL or "cpu": the host; else its evaluations in a row, captured; no products then */
-} kith_bench_objective;
+} kith_bench_objective_options;
+
+/* All 0 and NULL. */
+KITH_API void kith_bench_objective_options_init(kith_bench_objective_options *options, size_t size);
 
 typedef struct kith_bench_objective_result {
     int64_t batch, dim, n_steps;
@@ -93,7 +102,7 @@ typedef struct kith_bench_objective_result {
 /* What is timed when nobody says: "LOSS" or "LOSS+MINER"; NULL past the end. */
 KITH_API const char *kith_bench_objective_name(int i);
 
-KITH_API kith_status kith_bench_objective_run(const kith_bench_objective *options,
+KITH_API kith_status kith_bench_objective_run(const kith_bench_objective_options *options,
                                               kith_bench_objective_result *ret_result, kith_error *err);
 
 #ifdef __cplusplus

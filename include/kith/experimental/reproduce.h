@@ -1,7 +1,8 @@
 /* Reproduction: a list of recipes run one after the other, each result kept as a small JSON file, and a page of
  * tables made from those files.
  *
- *     kith_reproduce_options options = kith_reproduce_defaults("recipes/cub/tables.yaml");
+ *     KITH_OPTIONS(kith_reproduce_options, options);
+ *     options.list = "recipes/cub/tables.yaml";
  *     if (kith_reproduce_run(&options, &summary, &err) != KITH_OK) …
  *     if (kith_reproduce_table(&options, &err) != KITH_OK) …
  *
@@ -44,6 +45,7 @@ typedef int (*kith_reproduce_fn)(void *user, const kith_reproduce_event *event);
 
 /* NULL and 0: not given. */
 typedef struct kith_reproduce_options {
+    size_t size;             /* of the struct: set by kith_reproduce_options_init */
     const char *list;        /* the YAML list; recipes are named from its folder */
     const char *const *sets; /* "data.root=…": overrides for all recipes, behind the rows' own */
     size_t n_sets;
@@ -65,7 +67,7 @@ typedef struct kith_reproduce_options {
 } kith_reproduce_options;
 
 /* 3 seeds from 0, docs/results, runs/reproduce, docs/results.md, docs/results-notes.md, docs/pictures. */
-KITH_API kith_reproduce_options kith_reproduce_defaults(const char *list);
+KITH_API void kith_reproduce_options_init(kith_reproduce_options *options, size_t size);
 
 typedef struct kith_reproduce_summary {
     int n; /* runs of the list, as far as `only` and `seeds` go */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "data/loader/loader.h"
 
 struct kith_image_reader {
@@ -14,7 +15,7 @@ struct kith_image_reader {
 };
 
 static kith_status start(kith_image_reader *reader, kith_split split, const kith_transform *transform,
-                         const kith_image_reader_settings *settings, kith_error *err) {
+                         const kith_image_reader_options *options, kith_error *err) {
     kith_status status = KITH_OK;
     int64_t *items = NULL;
     if (ki_transform_is_random(transform))
@@ -24,30 +25,32 @@ static kith_status start(kith_image_reader *reader, kith_split split, const kith
         status = ki_fail(err, KITH_EINVAL, "%s has no %s images", reader->set->root, kith_split_name(split));
         goto done;
     }
-    int64_t batch = settings->batch > 0 ? settings->batch : 32;
+    int64_t batch = options->batch > 0 ? options->batch : 32;
     if (batch > reader->n) batch = reader->n;
     KI_CHECK(ki_alloc_or(&reader->path, (size_t)batch, sizeof *reader->path, "paths", err));
     const ki_loader_settings loading = {.transform = *transform,
-                                        .n_workers = settings->n_workers,
-                                        .most_pixels = settings->most_pixels,
-                                        .most_bad = settings->most_bad};
+                                        .n_workers = options->n_workers,
+                                        .most_pixels = options->most_pixels,
+                                        .most_bad = options->most_bad};
     status = ki_loader_new_once(reader->set, items, reader->n, batch, &loading, &reader->loader, err);
 done:
     ki_free(items);
     return status;
 }
 
-static const kith_image_reader_settings no_settings = {.most_bad = -1};
+KI_OPTIONS_INIT(kith_image_reader_options, .most_bad = -1)
 
 kith_status kith_image_reader_new(const char *const *paths, size_t n_paths, const kith_transform *transform,
-                                  const kith_image_reader_settings *settings, kith_image_reader **ret_reader,
+                                  const kith_image_reader_options *options, kith_image_reader **ret_reader,
                                   kith_error *err) {
     kith_status status = KITH_OK;
     kith_image_reader *reader = NULL;
+    KI_OPTIONS_TAKE(kith_transform, t, transform, err);
+    KI_OPTIONS_TAKE(kith_image_reader_options, o, options, err);
     KI_CHECK(ki_zalloc_or(&reader, 1, sizeof *reader, "an image reader", err));
     KI_CHECK(kith_dataset_open_files(paths, n_paths, &reader->own, err));
     reader->set = reader->own;
-    KI_CHECK(start(reader, KITH_SPLIT_TEST, transform, settings ? settings : &no_settings, err));
+    KI_CHECK(start(reader, KITH_SPLIT_TEST, &t, &o, err));
     *ret_reader = reader;
     reader = NULL;
 done:
@@ -57,13 +60,15 @@ done:
 
 kith_status kith_image_reader_dataset(const kith_dataset *set, kith_split split,
                                       const kith_transform *transform,
-                                      const kith_image_reader_settings *settings,
+                                      const kith_image_reader_options *options,
                                       kith_image_reader **ret_reader, kith_error *err) {
     kith_status status = KITH_OK;
     kith_image_reader *reader = NULL;
+    KI_OPTIONS_TAKE(kith_transform, t, transform, err);
+    KI_OPTIONS_TAKE(kith_image_reader_options, o, options, err);
     KI_CHECK(ki_zalloc_or(&reader, 1, sizeof *reader, "an image reader", err));
     reader->set = set;
-    KI_CHECK(start(reader, split, transform, settings ? settings : &no_settings, err));
+    KI_CHECK(start(reader, split, &t, &o, err));
     *ret_reader = reader;
     reader = NULL;
 done:

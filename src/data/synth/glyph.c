@@ -158,10 +158,10 @@ static void draw_colours(ki_rng *rng, bool colour, double ground[3], double ink[
     }
 }
 
-kith_status ki_glyph_draw(const ki_glyph *glyph, const kith_synth_settings *s, uint32_t class_,
-                          uint32_t image, ki_image *ret_image, kith_error *err) {
+kith_status ki_glyph_draw(const ki_glyph *glyph, const kith_synth_options *s, uint32_t class_, uint32_t image,
+                          ki_image *ret_image, kith_error *err) {
     kith_status status = KITH_OK;
-    const int n = (int)s->size, channels = s->colour ? 3 : 1;
+    const int n = (int)s->side, channels = s->colour ? 3 : 1;
     float *cover = NULL;
     texture *paper = NULL;
     KI_CHECK(ki_image_shape(ret_image, n, n, channels, err));

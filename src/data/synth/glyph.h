@@ -19,7 +19,7 @@ typedef struct ki_glyph {
 /* The class's strokes: a function of (seed, class). */
 ki_glyph ki_glyph_make(uint64_t seed, uint32_t class_);
 /* Image number `image` of the class, into ret_image (1 channel, 3 with colour). */
-kith_status ki_glyph_draw(const ki_glyph *glyph, const kith_synth_settings *settings, uint32_t class_,
+kith_status ki_glyph_draw(const ki_glyph *glyph, const kith_synth_options *settings, uint32_t class_,
                           uint32_t image, ki_image *ret_image, kith_error *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/parallel.h"
 #include "data/dataset/dataset.h"
 #include "data/synth/glyph.h"
@@ -17,19 +18,17 @@
 
 enum { MOST_CLASSES = 100000, MOST_IMAGES = 100000, ROUND = 16 };
 
-kith_synth_settings kith_synth_default(void) {
-    return (kith_synth_settings){
-        .n_classes = 200, .n_images = 20, .size = 64, .seed = 1, .noise = 10, .jitter = 1};
-}
+KI_OPTIONS_INIT(kith_synth_options, .n_classes = 200, .n_images = 20, .side = 64, .seed = 1, .noise = 10,
+                .jitter = 1)
 
-static kith_status check(const kith_synth_settings *s, kith_error *err) {
+static kith_status check(const kith_synth_options *s, kith_error *err) {
     if (s->n_classes < 1 || s->n_classes > MOST_CLASSES)
         return ki_fail(err, KITH_EINVAL, "classes is %jd; wanted 1 … %d", (intmax_t)s->n_classes,
                        MOST_CLASSES);
     if (s->n_images < 1 || s->n_images > MOST_IMAGES)
         return ki_fail(err, KITH_EINVAL, "images is %jd; wanted 1 … %d", (intmax_t)s->n_images, MOST_IMAGES);
-    if (s->size < 16 || s->size > 512)
-        return ki_fail(err, KITH_EINVAL, "size is %jd; wanted 16 … 512", (intmax_t)s->size);
+    if (s->side < 16 || s->side > 512)
+        return ki_fail(err, KITH_EINVAL, "size is %jd; wanted 16 … 512", (intmax_t)s->side);
     if (!(s->noise >= 0 && s->noise <= 100))
         return ki_fail(err, KITH_EINVAL, "noise is %g; wanted 0 … 100", s->noise);
     if (!(s->jitter >= 0 && s->jitter <= 3))
@@ -46,7 +45,7 @@ static kith_status write_file(const char *path, const ki_bytes *bytes, kith_erro
 }
 
 typedef struct job {
-    const kith_synth_settings *settings;
+    const kith_synth_options *options;
     const char *dir;
     int64_t first;
     atomic_int status; /* of the first class that failed */
@@ -58,9 +57,9 @@ static kith_status write_class(const job *j, uint32_t class_, ki_image *image, k
     ki_path path;
     KI_TRY(ki_path_print(&path, err, "%s/glyph%05u", j->dir, class_));
     if (mkdir(path.s, 0777) != 0) return ki_fail(err, KITH_EIO, "%s: %s", path.s, strerror(errno));
-    const ki_glyph glyph = ki_glyph_make(j->settings->seed, class_);
-    for (uint32_t i = 0; i < (uint32_t)j->settings->n_images; i++) {
-        KI_TRY(ki_glyph_draw(&glyph, j->settings, class_, i, image, err));
+    const ki_glyph glyph = ki_glyph_make(j->options->seed, class_);
+    for (uint32_t i = 0; i < (uint32_t)j->options->n_images; i++) {
+        KI_TRY(ki_glyph_draw(&glyph, j->options, class_, i, image, err));
         KI_TRY(ki_png_encode(image, bytes, err));
         KI_TRY(ki_path_print(&path, err, "%s/glyph%05u/%05u.png", j->dir, class_, i));
         KI_TRY(write_file(path.s, bytes, err));
@@ -106,29 +105,29 @@ static kith_status check_free(const char *dir, kith_error *err) {
     return ki_hint(err, KITH_EINVAL, "name a new folder, or remove this one first");
 }
 
-kith_status kith_synth_write(const char *dir, const kith_synth_settings *settings, kith_progress_fn progress,
+kith_status kith_synth_write(const char *dir, const kith_synth_options *options, kith_progress_fn progress,
                              void *user, kith_error *err) {
     kith_status status = KITH_OK;
     ki_path target, aside;
     bool is_made = false;
-    KI_TRY(check(settings, err));
+    KI_OPTIONS_TAKE(kith_synth_options, o, options, err);
+    KI_TRY(check(&o, err));
     KI_TRY(ki_path_print(&target, err, "%s", dir));
     for (size_t n = strlen(target.s); n > 1 && target.s[n - 1] == '/'; n--) target.s[n - 1] = '\0';
     KI_TRY(check_free(target.s, err));
     KI_TRY(ki_path_print(&aside, err, "%.3900s.%ld.partial", target.s, (long)getpid()));
     if (mkdir(aside.s, 0777) != 0) return ki_fail(err, KITH_EIO, "%s: %s", aside.s, strerror(errno));
     is_made = true;
-    job j = {.settings = settings, .dir = aside.s, .err = err};
+    job j = {.options = &o, .dir = aside.s, .err = err};
     atomic_init(&j.status, KITH_OK);
-    for (; j.first < settings->n_classes; j.first += ROUND) {
-        const int64_t n = settings->n_classes - j.first < ROUND ? settings->n_classes - j.first : ROUND;
+    for (; j.first < o.n_classes; j.first += ROUND) {
+        const int64_t n = o.n_classes - j.first < ROUND ? o.n_classes - j.first : ROUND;
         ki_parallel_for(n, 1, write_classes, &j);
         status = (kith_status)atomic_load(&j.status);
         if (status != KITH_OK) goto done;
-        if (progress &&
-            progress(user, (j.first + n) * settings->n_images, settings->n_classes * settings->n_images)) {
+        if (progress && progress(user, (j.first + n) * o.n_images, o.n_classes * o.n_images)) {
             status = ki_fail(err, KITH_ECANCELED, "stopped after %jd of %jd classes", (intmax_t)(j.first + n),
-                             (intmax_t)settings->n_classes);
+                             (intmax_t)o.n_classes);
             goto done;
         }
     }

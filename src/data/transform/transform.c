@@ -5,23 +5,14 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 
 enum { MOST_CROP = 4096, MOST_RESIZE = 16384, TRIES = 10 };
 
-kith_transform kith_transform_default(void) {
-    return (kith_transform){
-        .resize = KITH_RESIZE_SQUASH,
-        .resize_to = 256,
-        .crop = KITH_CROP_CENTRE,
-        .crop_to = 227,
-        .filter = KITH_FILTER_BILINEAR,
-        .scale = {0.08, 1.0},
-        .ratio = {3.0 / 4.0, 4.0 / 3.0},
-        .channels = 3,
-        .pixel_scale = 1.0 / 255.0,
-        .std = {1, 1, 1},
-    };
-}
+KI_OPTIONS_INIT(kith_transform, .resize = KITH_RESIZE_SQUASH, .resize_to = 256, .crop = KITH_CROP_CENTRE,
+                .crop_to = 227, .filter = KITH_FILTER_BILINEAR, .scale = {0.08, 1.0},
+                .ratio = {3.0 / 4.0, 4.0 / 3.0}, .channels = 3, .pixel_scale = 1.0 / 255.0,
+                .std = {1, 1, 1}, )
 
 kith_status kith_transform_check(const kith_transform *t, kith_error *err) {
     if (t->crop_to < 1 || t->crop_to > MOST_CROP)
