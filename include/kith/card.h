@@ -88,7 +88,7 @@ KITH_API const char *kith_card_text(const kith_card *card, const char *path);
 /* The scalar as a number; false when there is none. */
 KITH_API bool kith_card_real(const kith_card *card, const char *path, double *ret_value);
 /* The i-th key of the map at `path` ("": the card), or NULL. */
-KITH_API const char *kith_card_key(const kith_card *card, const char *path, size_t i);
+KITH_API const char *kith_card_key(const kith_card *card, const char *path, int64_t i);
 /* One of kith_card_facts by its name, wherever the card has it; NULL: not said. */
 KITH_API const char *kith_card_fact(const kith_card *card, const char *name);
 
@@ -109,7 +109,7 @@ typedef struct kith_card_difference {
 } kith_card_difference;
 
 typedef struct kith_card_comparison {
-    size_t n_rows, n_differences;
+    int64_t n_rows, n_differences;
     kith_card_row *row;
     kith_card_difference *difference; /* strings of the cards and of the library */
 } kith_card_comparison;

@@ -29,7 +29,7 @@ typedef enum kith_role { KITH_ROLE_BOTH, KITH_ROLE_QUERY, KITH_ROLE_GALLERY } ki
 
 typedef struct kith_item {
     const char *path; /* the image file; "FILE#17" for the 17th image inside an idx file */
-    int32_t label;    /* 0 … number of classes - 1 */
+    int64_t label;    /* 0 … number of classes - 1 */
     kith_split split;
     kith_role role;
     bool has_box;
@@ -40,8 +40,8 @@ typedef struct kith_item {
 KITH_API const char *kith_split_name(kith_split split);
 
 /* The layouts the library reads: names in table order (NULL past the end) and one line about each. */
-KITH_API const char *kith_dataset_kind_name(size_t i);
-KITH_API const char *kith_dataset_kind_summary(size_t i);
+KITH_API const char *kith_dataset_kind_name(int64_t i);
+KITH_API const char *kith_dataset_kind_summary(int64_t i);
 
 /* Open the data set at `root` (a folder, a list file or a recipe's root). `kind` is one of the names
  * above; NULL or "auto" finds out. Listed files that are not there are left out and counted;
@@ -53,7 +53,7 @@ KITH_API kith_status kith_dataset_open_recipe(const char *recipe_path, kith_data
                                               kith_error *err);
 /* Images named one by one, as a data set without classes (label -1), all in the test split. Folders are walked to the
  * bottom, in byte order of the names, for .jpg .jpeg .png .webp files. KITH_EIO names a path that is not there. */
-KITH_API kith_status kith_dataset_open_files(const char *const *paths, size_t n_paths,
+KITH_API kith_status kith_dataset_open_files(const char *const *paths, int64_t n_paths,
                                              kith_dataset **ret_dataset, kith_error *err);
 KITH_API void kith_dataset_free(kith_dataset *dataset); /* NULL is fine */
 
@@ -61,10 +61,10 @@ KITH_API const char *kith_dataset_kind(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_root(const kith_dataset *dataset);
 KITH_API int64_t kith_dataset_count(const kith_dataset *dataset);
 KITH_API kith_item kith_dataset_item(const kith_dataset *dataset, int64_t i);
-KITH_API int32_t kith_dataset_n_classes(const kith_dataset *dataset);
-KITH_API const char *kith_dataset_class_name(const kith_dataset *dataset, int32_t label);
+KITH_API int64_t kith_dataset_n_classes(const kith_dataset *dataset);
+KITH_API const char *kith_dataset_class_name(const kith_dataset *dataset, int64_t label);
 /* Images of a class, all splits together; 0 for a class that was listed without any. */
-KITH_API int64_t kith_dataset_class_count(const kith_dataset *dataset, int32_t label);
+KITH_API int64_t kith_dataset_class_count(const kith_dataset *dataset, int64_t label);
 /* Listed files that were not there: how many, and the names of the first of them (NULL past the end). */
 KITH_API int64_t kith_dataset_n_missing(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_missing(const kith_dataset *dataset, int64_t i);
@@ -75,7 +75,7 @@ KITH_API const char *kith_dataset_missing(const kith_dataset *dataset, int64_t i
 KITH_API void kith_dataset_hash(const kith_dataset *dataset, int split, char ret_hex[65]);
 
 /* Make the first n classes training and the others test, instead of the set's own split. */
-KITH_API kith_status kith_dataset_split_first(kith_dataset *dataset, int32_t n_train_classes,
+KITH_API kith_status kith_dataset_split_first(kith_dataset *dataset, int64_t n_train_classes,
                                               kith_error *err);
 
 /* Move training classes to the validation split: a `fraction` of them (rounded, at least one, at
@@ -83,8 +83,8 @@ KITH_API kith_status kith_dataset_split_first(kith_dataset *dataset, int32_t n_t
  * were validation before become training first. */
 KITH_API kith_status kith_dataset_hold_out(kith_dataset *dataset, double fraction, uint64_t seed,
                                            kith_error *err);
-KITH_API kith_status kith_dataset_hold_out_fold(kith_dataset *dataset, int n_folds, int fold, uint64_t seed,
-                                                kith_error *err);
+KITH_API kith_status kith_dataset_hold_out_fold(kith_dataset *dataset, int64_t n_folds, int64_t fold,
+                                                uint64_t seed, kith_error *err);
 /* The validation classes as a CSV file (class,split), and back. Reading names every class of the
  * training side that the file does not know. */
 KITH_API kith_status kith_dataset_split_write(const kith_dataset *dataset, const char *path, kith_error *err);
@@ -92,9 +92,9 @@ KITH_API kith_status kith_dataset_split_read(kith_dataset *dataset, const char *
 
 typedef struct kith_split_summary {
     int64_t n_images;
-    int32_t n_classes; /* with at least one image */
+    int64_t n_classes; /* with at least one image */
     int64_t per_class_min, per_class_median, per_class_max;
-    int32_t n_single;           /* classes with one image only */
+    int64_t n_single;           /* classes with one image only */
     int64_t n_query, n_gallery; /* items with such a role */
 } kith_split_summary;
 
@@ -172,7 +172,7 @@ typedef struct kith_image_batch {
 typedef struct kith_image_reader_options {
     size_t size;         /* of the struct: set by kith_image_reader_options_init */
     int64_t batch;       /* images per batch; 0 = 32 */
-    int n_workers;       /* threads; 0 = one per core */
+    int64_t n_workers;   /* threads; 0 = one per core */
     int64_t most_bad;    /* unreadable images tolerated; the next is an error. -1: any number */
     int64_t most_pixels; /* an image with more is refused; 0 = 100 million */
 } kith_image_reader_options;
@@ -182,7 +182,7 @@ KITH_API void kith_image_reader_options_init(kith_image_reader_options *options,
 
 /* `paths` name images and folders; folders are walked to the bottom, in byte order of the names, for
  * .jpg .jpeg .png .webp files. Random parts of the transform are not allowed here. */
-KITH_API kith_status kith_image_reader_new(const char *const *paths, size_t n_paths,
+KITH_API kith_status kith_image_reader_new(const char *const *paths, int64_t n_paths,
                                            const kith_transform *transform,
                                            const kith_image_reader_options *options,
                                            kith_image_reader **ret_reader, kith_error *err);
@@ -198,7 +198,7 @@ KITH_API int64_t kith_image_reader_count(const kith_image_reader *reader);
 KITH_API kith_status kith_image_reader_next(kith_image_reader *reader, kith_image_batch *ret_batch,
                                             kith_error *err);
 /* The label of the i-th image of the batch last handed out: its class in the data set, -1 without one. */
-KITH_API int32_t kith_image_reader_label(const kith_image_reader *reader, int64_t i);
+KITH_API int64_t kith_image_reader_label(const kith_image_reader *reader, int64_t i);
 KITH_API int64_t kith_image_reader_n_bad(const kith_image_reader *reader);
 /* The i-th unreadable file so far, as "PATH: why"; NULL past the first hundred. */
 KITH_API const char *kith_image_reader_bad(const kith_image_reader *reader, int64_t i);
@@ -207,7 +207,7 @@ KITH_API const char *kith_image_reader_bad(const kith_image_reader *reader, int6
 
 typedef struct kith_data_speed {
     int64_t n_images;
-    int n_workers;
+    int64_t n_workers;
     double decoded_per_second; /* read, decoded and transformed */
     double cached_per_second;  /* transformed from the cache */
     uint64_t cache_bytes;      /* what the images took there */
@@ -216,8 +216,8 @@ typedef struct kith_data_speed {
 /* Time the loader over the first n_images of a split (0: all), without and then with a cache that holds
  * them; shuffled batches of 64, float output. n_workers 0 = one per core. */
 KITH_API kith_status kith_data_speed_measure(const kith_dataset *dataset, kith_split split,
-                                             const kith_transform *transform, int n_workers, int64_t n_images,
-                                             kith_data_speed *ret_speed, kith_error *err);
+                                             const kith_transform *transform, int64_t n_workers,
+                                             int64_t n_images, kith_data_speed *ret_speed, kith_error *err);
 
 /* ---- the built-in data set ---- */
 

@@ -26,7 +26,7 @@ extern "C" {
 typedef struct kith_retrieval_options {
     size_t size; /* of the struct: set by kith_retrieval_options_init */
     kith_metric metric;
-    int n_k;
+    int64_t n_k;
     int64_t k[KITH_MOST_K];    /* R@K for these, each >= 1, rising */
     kith_progress_fn progress; /* may be NULL */
     void *user;
@@ -66,7 +66,7 @@ typedef struct kith_class_scores {
 } kith_class_scores;
 
 typedef struct kith_retrieval {
-    int n_k;
+    int64_t n_k;
     int64_t k[KITH_MOST_K];
     int64_t n_query, n_gallery, n_lone;
     int64_t n_tied;         /* queries with a relevant and an irrelevant item at exactly the same score */

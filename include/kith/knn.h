@@ -29,12 +29,12 @@ typedef enum kith_metric {
 KITH_API const char *kith_metric_name(kith_metric metric);
 KITH_API kith_status kith_metric_parse(const char *name, kith_metric *ret_metric, kith_error *err);
 
-/* One neighbour: its row in the gallery, and its similarity or squared distance, a float32 whose last bits
- * may differ between devices. Where the gallery
- * has fewer than k other rows, the tail of a list is filled with index -1 and a NaN score. */
+/* One neighbour: its row in the gallery, and its similarity or squared distance, rounded to float32; the last bits may
+ * differ between devices. Where the gallery has fewer than k other rows, the tail of a list is filled with index -1 and a
+ * NaN score. */
 typedef struct kith_neighbor {
-    float score;
-    int32_t index;
+    double score;
+    int64_t index;
 } kith_neighbor;
 
 typedef struct kith_knn_options {
@@ -68,7 +68,7 @@ KITH_API void kith_gallery_free(kith_gallery *gallery); /* NULL is fine */
  * gallery row that is the query itself and must not be found, or -1. k >= 1; an empty gallery is
  * KITH_EINVAL, k larger than the gallery fills the tails. */
 KITH_API kith_status kith_gallery_search(const kith_gallery *gallery, const kith_array *query,
-                                         const int32_t *self, int64_t k, kith_neighbor *ret_neighbors,
+                                         const int64_t *self, int64_t k, kith_neighbor *ret_neighbors,
                                          kith_error *err);
 
 /* The k nearest other rows of every row of the gallery. Half the products of a search with
@@ -98,7 +98,7 @@ KITH_API void kith_kmeans_options_init(kith_kmeans_options *options, size_t size
 
 typedef struct kith_kmeans_result {
     kith_array centroids; /* float32 [n_clusters, dim] */
-    int32_t *cluster;     /* [n], the nearest centroid; ties by lower index */
+    int64_t *cluster;     /* [n], the nearest centroid; ties by lower index */
     int64_t *size;        /* [n_clusters]; 0 where the last assignment left none */
     double objective;     /* sum of squared distances to the nearest centroid, in float64 */
     int64_t n_iterations; /* of the kept run */

@@ -97,10 +97,10 @@ typedef struct kith_embed_options {
     size_t size;     /* of the struct: set by kith_embed_options_init */
     const char *tap; /* NULL: "embedding", or "pooled" of a model without */
     const char
-        *resize;      /* before the centre crop: "squash256", "shorter256", "atmost512", "none"; NULL: as the
+        *resize;       /* before the centre crop: "squash256", "shorter256", "atmost512", "none"; NULL: as the
                             model's file says, else squash256 */
-    int n_workers;    /* threads that decode; 0: one per core */
-    int64_t most_bad; /* of a data set: unreadable images tolerated, then an error; -1: any number */
+    int64_t n_workers; /* threads that decode; 0: one per core */
+    int64_t most_bad;  /* of a data set: unreadable images tolerated, then an error; -1: any number */
     int64_t most_pixels;       /* an image with more is refused; 0: 100 million */
     kith_progress_fn progress; /* between batches; non-zero stops with KITH_ECANCELED. May be NULL */
     void *user;
@@ -115,7 +115,7 @@ KITH_API const char *kith_model_tap(const kith_model *model, const kith_embed_op
 /* Embed image files: ret_values [n, …] receives the tap's values of each, in order. ret_status [n]: KITH_OK, or why a
  * file could not be read, whose values are then 0; NULL: an unreadable file is an error that names it. options may be
  * NULL. KITH_ENUMERIC names the file whose values are not finite. */
-KITH_API kith_status kith_model_embed_files(kith_model *model, const char *const *paths, size_t n,
+KITH_API kith_status kith_model_embed_files(kith_model *model, const char *const *paths, int64_t n,
                                             const kith_embed_options *options, float *ret_values,
                                             kith_status *ret_status, kith_error *err);
 
@@ -156,12 +156,13 @@ typedef struct kith_model_param {
     bool trained;
 } kith_model_param;
 
-KITH_API int kith_model_param_count(const kith_model *model);
+KITH_API int64_t kith_model_param_count(const kith_model *model);
 /* False when there is no i-th parameter. */
-KITH_API bool kith_model_param_at(const kith_model *model, int i, kith_model_param *ret_param);
+KITH_API bool kith_model_param_at(const kith_model *model, int64_t i, kith_model_param *ret_param);
 /* Copy the i-th parameter's values out or in. */
-KITH_API kith_status kith_model_param_get(const kith_model *model, int i, float *ret_values, kith_error *err);
-KITH_API kith_status kith_model_param_set(kith_model *model, int i, const float *values, kith_error *err);
+KITH_API kith_status kith_model_param_get(const kith_model *model, int64_t i, float *ret_values,
+                                          kith_error *err);
+KITH_API kith_status kith_model_param_set(kith_model *model, int64_t i, const float *values, kith_error *err);
 
 #ifdef __cplusplus
 }

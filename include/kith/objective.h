@@ -92,7 +92,7 @@ typedef struct kith_term {
 /* Everything is borrowed from the objective until its next evaluation. */
 typedef struct kith_objective_result {
     double total; /* sum of weight * value */
-    int n_terms;
+    int64_t n_terms;
     const kith_term *terms;
     /* d total / d tap, in the tap's shape; NULL where no term reads it. At the embedding this is the
      * whole gradient; `stopped` is the part of it (or NULL) that must not flow below the embedding
@@ -146,7 +146,7 @@ typedef struct kith_objective_param {
 } kith_objective_param;
 
 /* False when there is no i-th parameter. */
-KITH_API bool kith_objective_param_at(kith_objective *objective, int i, kith_objective_param *ret_param);
+KITH_API bool kith_objective_param_at(kith_objective *objective, int64_t i, kith_objective_param *ret_param);
 KITH_API void kith_objective_clear_gradients(kith_objective *objective);
 
 /* Take values from, and write them to, a safetensors file by name. Reading: parameters the file does not

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* The name nearest to `word`, or NULL when none is near enough to be worth suggesting. */
-KITH_API const char *kith_nearest(const char *word, const char *const *names, size_t n_names);
+KITH_API const char *kith_nearest(const char *word, const char *const *names, int64_t n_names);
 
 /* Whole-string parses, the same in every locale: false, and *ret untouched, for anything but one
  * number. */

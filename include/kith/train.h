@@ -36,13 +36,13 @@ typedef enum kith_train_event_kind {
 /* What happened. Strings and terms are valid during the call. */
 typedef struct kith_train_event {
     kith_train_event_kind kind;
-    const char *run;        /* its folder */
-    int run_number, n_runs; /* from 1; of folds and seeds */
-    int64_t step, n_steps;  /* steps done, steps in all */
+    const char *run;            /* its folder */
+    int64_t run_number, n_runs; /* from 1; of folds and seeds */
+    int64_t step, n_steps;      /* steps done, steps in all */
     int64_t epoch;
     /* Of the last step that was logged (recipe: log_every). */
     double total;
-    int n_terms;
+    int64_t n_terms;
     const kith_term *terms;
     double lr;
     double images_per_second; /* 0: not known yet */
@@ -63,7 +63,7 @@ typedef struct kith_train_options {
     const char *recipe;      /* a YAML file, or a run folder (its recipe) … */
     const char *recipe_text; /* … or the YAML itself */
     const char *const *sets; /* "optim.lr=1e-4": overrides, in order */
-    size_t n_sets;
+    int64_t n_sets;
     const char *out;           /* the run folder; not needed when `recipe` is one */
     bool resume;               /* go on with the run in it; begins one when there is none */
     bool allow_test_selection; /* let the best model be chosen on the test classes (eval.select: test) */
@@ -80,7 +80,7 @@ KITH_API void kith_train_options_init(kith_train_options *options, size_t size);
  * value; low and high are NaN when there is no interval. */
 typedef struct kith_estimate {
     double mean, low, high;
-    int n;
+    int64_t n;
 } kith_estimate;
 
 typedef struct kith_train_scores {
@@ -90,7 +90,7 @@ typedef struct kith_train_scores {
 typedef struct kith_train_result {
     char run[1024];               /* the folder */
     char selection[16];           /* "validation", "test", "last" */
-    int n_runs;                   /* folds times seeds */
+    int64_t n_runs;               /* folds times seeds */
     int64_t step, n_steps;        /* of the chosen model, and taken; of the last run when there are several */
     kith_train_scores test;       /* unseen classes, the chosen model */
     kith_train_scores untrained;  /* the same before the first step */

@@ -1,4 +1,5 @@
 /* How long an objective takes, beside the two matrix products that no implementation can avoid. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,4 +129,6 @@ done:
     return status;
 }
 
-const char *kith_bench_objective_name(int i) { return ki_usual_loss_at(i); }
+const char *kith_bench_objective_name(int64_t i) {
+    return i >= 0 && i <= INT_MAX ? ki_usual_loss_at((int)i) : NULL;
+}

@@ -122,20 +122,19 @@ static void spread(const ki_vectors *v, int64_t n, float *ret_values) {
         memcpy(ret_values + v->item[i] * v->dim, v->host + i * v->dim, (size_t)v->dim * sizeof *ret_values);
 }
 
-kith_status kith_model_embed_files(kith_model *model, const char *const *paths, size_t n_paths,
+kith_status kith_model_embed_files(kith_model *model, const char *const *paths, int64_t n,
                                    const kith_embed_options *options, float *ret_values,
                                    kith_status *ret_status, kith_error *err) {
     kith_status status;
     KI_OPTIONS_TAKE(kith_embed_options, taken, options, err);
     const kith_embed_options *o = &taken;
-    const int64_t n = (int64_t)n_paths;
     kith_dataset *set = NULL;
     int64_t *items = NULL, n_each = 0;
     ki_vectors v = {0};
     KI_TRY(tap_count(model, kith_model_tap(model, o), &n_each, err));
     if (n == 0) return KITH_OK;
-    KI_CHECK(ki_dataset_of_paths(paths, n_paths, &set, err));
-    KI_CHECK(ki_alloc_or(&items, n_paths, sizeof *items, "items", err));
+    KI_CHECK(ki_dataset_of_paths(paths, (size_t)n, &set, err));
+    KI_CHECK(ki_alloc_or(&items, (size_t)n, sizeof *items, "items", err));
     for (int64_t i = 0; i < n; i++) items[i] = i;
     status = embed_items(model, set, items, n, o, ret_status ? -1 : 0, true, &v, err);
     /* That none could be read is said of each. */

@@ -2,6 +2,7 @@
  * fills an entry from the layer's own record. */
 #include "kith/experimental/list.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -120,15 +121,16 @@ static const struct kind {
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
-bool kith_list_kind_at(int i, kith_list_kind *ret_kind) {
-    if (i < 0 || i >= N_KINDS) return false;
+bool kith_list_kind_at(int64_t i, kith_list_kind *ret_kind) {
+    if (!ret_kind || i < 0 || i >= N_KINDS) return false;
     *ret_kind = (kith_list_kind){kinds[i].name, kinds[i].summary};
     return true;
 }
 
-static bool find(const char *kind, int i, entry *ret) {
+static bool find(const char *kind, int64_t i, entry *ret) {
+    if (!kind || i < 0 || i > INT_MAX) return false;
     for (int k = 0; k < N_KINDS; k++) {
-        if (strcmp(kinds[k].name, kind) == 0) return kinds[k].at(i, ret);
+        if (strcmp(kinds[k].name, kind) == 0) return kinds[k].at((int)i, ret);
     }
     return false;
 }
@@ -139,9 +141,9 @@ static int count_options(const ki_option *options) {
     return n;
 }
 
-bool kith_list_entry_at(const char *kind, int i, kith_list_entry *ret_entry) {
+bool kith_list_entry_at(const char *kind, int64_t i, kith_list_entry *ret_entry) {
     entry e;
-    if (!find(kind, i, &e)) return false;
+    if (!ret_entry || !find(kind, i, &e)) return false;
     *ret_entry = (kith_list_entry){.name = e.name,
                                    .summary = e.summary,
                                    .source = e.source,
@@ -151,9 +153,9 @@ bool kith_list_entry_at(const char *kind, int i, kith_list_entry *ret_entry) {
     return true;
 }
 
-bool kith_list_option_at(const char *kind, int i, int k, kith_list_option *ret_option) {
+bool kith_list_option_at(const char *kind, int64_t i, int64_t k, kith_list_option *ret_option) {
     entry e;
-    if (!find(kind, i, &e) || k < 0 || k >= count_options(e.options)) return false;
+    if (!ret_option || !find(kind, i, &e) || k < 0 || k >= count_options(e.options)) return false;
     const ki_option *o = &e.options[k];
     *ret_option = (kith_list_option){.name = o->name, .help = o->help, .source = o->source};
     ki_option_default_text(o, ret_option->default_text, sizeof ret_option->default_text);

@@ -75,29 +75,31 @@ kith_status kith_model_save(const kith_model *model, const char *path, kith_erro
     return ki_weights_save(&model->net, model->params, path, err);
 }
 
-int kith_model_param_count(const kith_model *model) { return ki_params_count(model->params); }
+int64_t kith_model_param_count(const kith_model *model) { return model ? ki_params_count(model->params) : 0; }
 
-bool kith_model_param_at(const kith_model *model, int i, kith_model_param *ret_param) {
-    if (i < 0 || i >= ki_params_count(model->params)) return false;
-    const ki_param *param = ki_params_at(model->params, i);
+bool kith_model_param_at(const kith_model *model, int64_t i, kith_model_param *ret_param) {
+    if (!model || !ret_param || i < 0 || i >= ki_params_count(model->params)) return false;
+    const ki_param *param = ki_params_at(model->params, (int)i);
     *ret_param = (kith_model_param){
         .name = param->name, .n_dims = param->shape.n_dims, .n = param->n, .trained = param->trained};
     memcpy(ret_param->dim, param->shape.dim, sizeof ret_param->dim);
     return true;
 }
 
-static kith_status check_index(const kith_model *model, int i, kith_error *err) {
+static kith_status check_index(const kith_model *model, int64_t i, kith_error *err) {
     const int n = ki_params_count(model->params);
     if (i >= 0 && i < n) return KITH_OK;
-    return ki_fail(err, KITH_EINVAL, "parameter number is %d; wanted 0 to %d", i, n - 1);
+    return ki_fail(err, KITH_EINVAL, "parameter number is %lld; wanted 0 to %d", (long long)i, n - 1);
 }
 
-kith_status kith_model_param_get(const kith_model *model, int i, float *ret_values, kith_error *err) {
+kith_status kith_model_param_get(const kith_model *model, int64_t i, float *ret_values, kith_error *err) {
+    KI_NEED(err, model, ret_values);
     KI_TRY(check_index(model, i, err));
-    return ki_params_get(model->params, ki_params_at(model->params, i), ret_values, err);
+    return ki_params_get(model->params, ki_params_at(model->params, (int)i), ret_values, err);
 }
 
-kith_status kith_model_param_set(kith_model *model, int i, const float *values, kith_error *err) {
+kith_status kith_model_param_set(kith_model *model, int64_t i, const float *values, kith_error *err) {
+    KI_NEED(err, model, values);
     KI_TRY(check_index(model, i, err));
-    return ki_params_set(model->params, ki_params_at(model->params, i), values, err);
+    return ki_params_set(model->params, ki_params_at(model->params, (int)i), values, err);
 }

@@ -14,7 +14,7 @@ struct kith_model {
     ki_embedder *embedder; /* NULL, or for the batch, the resizing ("": any) and the workers below */
     int64_t batch;
     char resize[32];
-    int n_workers;
+    int64_t n_workers;
 };
 
 #endif

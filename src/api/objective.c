@@ -212,8 +212,9 @@ kith_status kith_objective_describe(kith_objective *objective, const kith_batch 
     return KITH_OK;
 }
 
-bool kith_objective_param_at(kith_objective *objective, int i, kith_objective_param *ret_param) {
-    const ki_state *param = i < 0 ? NULL : ki_objective_param(objective->core, (size_t)i);
+bool kith_objective_param_at(kith_objective *objective, int64_t i, kith_objective_param *ret_param) {
+    const ki_state *param =
+        !objective || !ret_param || i < 0 ? NULL : ki_objective_param(objective->core, (size_t)i);
     if (!param) return false;
     *ret_param = (kith_objective_param){.name = param->name,
                                         .n_dims = param->shape.n_dims,

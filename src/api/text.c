@@ -5,8 +5,8 @@
 #include "core/atomic.h"
 #include "core/text.h"
 
-const char *kith_nearest(const char *word, const char *const *names, size_t n_names) {
-    return ki_nearest(word, names, n_names);
+const char *kith_nearest(const char *word, const char *const *names, int64_t n_names) {
+    return word && names && n_names > 0 ? ki_nearest(word, names, (size_t)n_names) : NULL;
 }
 
 bool kith_parse_real(const char *text, double *ret) { return ki_parse_double(text, ret); }

@@ -28,9 +28,9 @@ static kith_status read_recipe(const kith_train_options *o, ki_recipe **ret_reci
     const char **sets = NULL;
     size_t n = 0;
     KI_CHECK(find_recipe(o, &path, ret_out, err));
-    KI_CHECK(ki_alloc_or(&sets, o->n_sets + 1, sizeof *sets, "overrides", err));
+    KI_CHECK(ki_alloc_or(&sets, (size_t)o->n_sets + 1, sizeof *sets, "overrides", err));
     if (o->allow_test_selection) sets[n++] = "eval.select=test";
-    for (size_t i = 0; i < o->n_sets; i++) sets[n++] = o->sets[i];
+    for (int64_t i = 0; i < o->n_sets; i++) sets[n++] = o->sets[i];
     const ki_recipe_source source = {.path = path.s, .text = o->recipe_text, .sets = sets, .n_sets = n};
     KI_CHECK(ki_recipe_read(&source, ret_recipe, err));
     if ((*ret_recipe)->eval.select == KI_SELECT_TEST && !o->allow_test_selection && !o->resume) {

@@ -91,9 +91,9 @@ static void print_profile(const kith_bench_result *r) {
 
 static void print_text(const kith_bench_options *o, const kith_bench_result *r) {
     const double mib = 1024.0 * 1024.0;
-    printf("%s %s on %s, %s: batch %lld of %lldx%lld, %d threads, %lld steps\n", o->train ? "train" : "embed",
-           r->backbone, r->device, r->precision, (long long)r->batch, (long long)r->height,
-           (long long)r->width, r->n_threads, (long long)r->n_steps);
+    printf("%s %s on %s, %s: batch %lld of %lldx%lld, %lld threads, %lld steps\n",
+           o->train ? "train" : "embed", r->backbone, r->device, r->precision, (long long)r->batch,
+           (long long)r->height, (long long)r->width, (long long)r->n_threads, (long long)r->n_steps);
     printf("  %.2f images/s (median step %.1f ms, fastest %.1f ms; planned in %.2f s)\n",
            r->images_per_second, 1e3 * r->step_seconds, 1e3 * r->fastest_seconds, r->plan_seconds);
     printf("  %.1f GFLOP/s (%.2f GFLOP per image)\n", r->gflops, r->gflop_per_image);
@@ -166,7 +166,7 @@ static int bench_engine(int argc, char **argv, bool train) {
                                       .tap = tap,
                                       .batch = batch,
                                       .n_steps = steps,
-                                      .n_threads = (int)threads,
+                                      .n_threads = threads,
                                       .frozen_bn = frozen};
     if (kith_bench_run(&bench, &result, &err) != KITH_OK) return cli_fail(&err);
     if (json) return print_json(&bench, &result);

@@ -53,7 +53,7 @@ int cli_misused(const char *name, const char *fmt, ...) {
 
 int cli_unknown(const char *name, const char *what, const char *word, const char *const *names,
                 size_t n_names) {
-    const char *near = kith_nearest(word, names, n_names);
+    const char *near = kith_nearest(word, names, (int64_t)n_names);
     if (near) return cli_misused(name, "unknown %s '%.60s'; did you mean '%s'?", what, word, near);
     return cli_misused(name, "unknown %s '%.60s'", what, word);
 }

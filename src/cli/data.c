@@ -42,7 +42,7 @@ typedef struct findings {
     kith_split_summary split[KITH_N_SPLITS];
     kith_scan scan;
     kith_data_speed speed;
-    int32_t n_empty;
+    int64_t n_empty;
 } findings;
 
 static kith_status look(const request *r, const kith_dataset *set, findings *f, kith_error *err) {
@@ -53,8 +53,8 @@ static kith_status look(const request *r, const kith_dataset *set, findings *f, 
     f->n_empty = kith_dataset_n_classes(set);
     const int64_t n = kith_dataset_count(set);
     /* A class may lie in two splits (idx files): count those that have an image anywhere. */
-    int32_t n_used = 0;
-    for (int32_t label = 0; label < kith_dataset_n_classes(set); label++)
+    int64_t n_used = 0;
+    for (int64_t label = 0; label < kith_dataset_n_classes(set); label++)
         n_used += kith_dataset_class_count(set, label) > 0;
     f->n_empty -= n_used;
     cli_progress progress;
@@ -67,20 +67,20 @@ static kith_status look(const request *r, const kith_dataset *set, findings *f, 
     transform.mirror = true;
     return kith_data_speed_measure(set,
                                    f->split[KITH_SPLIT_TRAIN].n_images ? KITH_SPLIT_TRAIN : KITH_SPLIT_TEST,
-                                   &transform, (int)r->workers, 8192, &f->speed, err);
+                                   &transform, r->workers, 8192, &f->speed, err);
 }
 
 static void print_text(const request *r, const kith_dataset *set, const findings *f) {
-    printf("%s: %s, %jd images, %d classes\n\n", kith_dataset_root(set), kith_dataset_kind(set),
-           (intmax_t)kith_dataset_count(set), kith_dataset_n_classes(set));
+    printf("%s: %s, %jd images, %jd classes\n\n", kith_dataset_root(set), kith_dataset_kind(set),
+           (intmax_t)kith_dataset_count(set), (intmax_t)kith_dataset_n_classes(set));
     printf("%-12s %8s %8s   images per class: %5s %6s %5s %8s\n", "split", "images", "classes", "least",
            "median", "most", "single");
     for (int s = 0; s < KITH_N_SPLITS; s++) {
         const kith_split_summary *p = &f->split[s];
         if (p->n_images == 0) continue;
-        printf("%-12s %8jd %8d   %23jd %6jd %5jd %8d\n", kith_split_name((kith_split)s),
-               (intmax_t)p->n_images, p->n_classes, (intmax_t)p->per_class_min, (intmax_t)p->per_class_median,
-               (intmax_t)p->per_class_max, p->n_single);
+        printf("%-12s %8jd %8jd   %23jd %6jd %5jd %8jd\n", kith_split_name((kith_split)s),
+               (intmax_t)p->n_images, (intmax_t)p->n_classes, (intmax_t)p->per_class_min,
+               (intmax_t)p->per_class_median, (intmax_t)p->per_class_max, (intmax_t)p->n_single);
         if (p->n_query || p->n_gallery)
             printf("%-12s %8jd query, %jd gallery\n", "", (intmax_t)p->n_query, (intmax_t)p->n_gallery);
     }
@@ -88,7 +88,7 @@ static void print_text(const request *r, const kith_dataset *set, const findings
     printf("\nwidth       %d … %d … %d pixels (least, median, most)\n", c->width[0], c->width[1],
            c->width[2]);
     printf("height      %d … %d … %d pixels\n", c->height[0], c->height[1], c->height[2]);
-    if (f->n_empty) printf("empty       %d classes without an image\n", f->n_empty);
+    if (f->n_empty) printf("empty       %jd classes without an image\n", (intmax_t)f->n_empty);
     printf("missing     %jd files\n", (intmax_t)kith_dataset_n_missing(set));
     for (int64_t i = 0; kith_dataset_missing(set, i); i++) printf("  %s\n", kith_dataset_missing(set, i));
     printf("unreadable  %jd files%s\n", (intmax_t)c->n_bad,
@@ -97,9 +97,9 @@ static void print_text(const request *r, const kith_dataset *set, const findings
     if (c->n_bad > c->n_named) printf("  … and %jd more\n", (intmax_t)(c->n_bad - c->n_named));
     if (r->speed)
         printf(
-            "speed       %.0f images/s decoded, %.0f images/s from the cache (227 px, %d workers, %jd "
+            "speed       %.0f images/s decoded, %.0f images/s from the cache (227 px, %jd workers, %jd "
             "images)\n",
-            f->speed.decoded_per_second, f->speed.cached_per_second, f->speed.n_workers,
+            f->speed.decoded_per_second, f->speed.cached_per_second, (intmax_t)f->speed.n_workers,
             (intmax_t)f->speed.n_images);
     if (r->out) printf("written     %s\n", r->out);
 }

@@ -170,7 +170,7 @@ static kith_status embed_images(const arguments *a, kith_model *model, made *m, 
                                         .most_bad = -1,
                                         .progress = cli_show_progress,
                                         .user = &progress};
-    kith_status status = kith_dataset_open_files(a->images, a->n_images, &m->files, err);
+    kith_status status = kith_dataset_open_files(a->images, (int64_t)a->n_images, &m->files, err);
     cli_progress_begin(&progress, "embedding", 0);
     if (status == KITH_OK)
         status = kith_model_embed_dataset(model, m->files, KITH_SPLIT_TEST, &options, &m->vectors, err);

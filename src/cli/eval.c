@@ -17,7 +17,7 @@ static int parse_k(const char *list, kith_retrieval_options *options) {
         snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), at);
         if (!kith_parse_int(word, &k) || k < 1)
             return cli_misused("eval", "--k has '%s'; wanted whole numbers from 1, as in 1,2,4,8", word);
-        int i = options->n_k;
+        int64_t i = options->n_k;
         while (i > 0 && options->k[i - 1] > k) i--;
         if (i == 0 || options->k[i - 1] != k) {
             if (options->n_k == KITH_MOST_K)

@@ -32,9 +32,9 @@ static void print_row(const kith_card_row *row) {
 
 static void print(const kith_card_comparison *c, const char *path_a, const char *path_b) {
     printf("A  %s\nB  %s\n\n%-12s  %-26s  %-26s %7s\n", path_a, path_b, "percent", "A", "B", "B - A");
-    for (size_t i = 0; i < c->n_rows; i++) print_row(&c->row[i]);
+    for (int64_t i = 0; i < c->n_rows; i++) print_row(&c->row[i]);
     printf("\nMay they be compared?\n");
-    for (size_t i = 0; i < c->n_differences; i++) {
+    for (int64_t i = 0; i < c->n_differences; i++) {
         const kith_card_difference *d = &c->difference[i];
         printf("  not the same %s: %s and %s\n", d->what, d->side[0] ? d->side[0] : "unknown",
                d->side[1] ? d->side[1] : "unknown");

@@ -32,7 +32,8 @@ static int on_event(void *user, const kith_reproduce_event *e) {
         return cli_stop_signal() != 0;
     }
     if (!d->is_quiet || e->kind == KITH_REPRODUCE_FAILED || e->kind == KITH_REPRODUCE_STALE) {
-        fprintf(stderr, "%d/%d %s seed %lld: ", e->number, e->n, e->row, (long long)e->seed);
+        fprintf(stderr, "%lld/%lld %s seed %lld: ", (long long)e->number, (long long)e->n, e->row,
+                (long long)e->seed);
         switch (e->kind) {
         case KITH_REPRODUCE_BEGIN:
             fprintf(stderr, "runs in %s", e->text);
@@ -67,9 +68,10 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
         status = kith_reproduce_run(o, &s, &err);
         if (s.n > 0) /* else the error says all there is to say */
             printf(
-                "%d runs: %d done, %d were there, %d of other recipes, %d failed, %d left for later, "
-                "%d with another process\n",
-                s.n, s.n_done, s.n_skipped, s.n_stale, s.n_failed, s.n_late, s.n_busy);
+                "%lld runs: %lld done, %lld were there, %lld of other recipes, %lld failed, %lld left for "
+                "later, %lld with another process\n",
+                (long long)s.n, (long long)s.n_done, (long long)s.n_skipped, (long long)s.n_stale,
+                (long long)s.n_failed, (long long)s.n_late, (long long)s.n_busy);
     }
     if (status != KITH_OK && !(status == KITH_ECANCELED && cli_stop_signal())) return cli_fail(&err);
     kith_error table_err = {0};
@@ -125,7 +127,7 @@ int cmd_reproduce(int argc, char **argv) {
     }
     o.list = argv[1];
     o.sets = sets.item;
-    o.n_sets = (size_t)sets.n_items;
+    o.n_sets = (int64_t)sets.n_items;
     o.command = command;
     o.notify = on_event;
     o.user = &d;

@@ -32,7 +32,7 @@ static void clear_line(display *d) {
 }
 
 static void print_run(const kith_train_event *e) {
-    if (e->n_runs > 1) fprintf(stderr, "run %d/%d ", e->run_number, e->n_runs);
+    if (e->n_runs > 1) fprintf(stderr, "run %lld/%lld ", (long long)e->run_number, (long long)e->n_runs);
 }
 
 /* Columns of the terminal; a line that wraps could not be redrawn. */
@@ -54,7 +54,8 @@ static void draw_step(display *d, const kith_train_event *e) {
     const double now = cli_seconds_now();
     if (now - d->drawn < (d->is_terminal ? BAR_SECONDS : LINE_SECONDS)) return;
     char line[1024] = "", left[32];
-    if (e->n_runs > 1) append(line, sizeof line, "run %d/%d ", e->run_number, e->n_runs);
+    if (e->n_runs > 1)
+        append(line, sizeof line, "run %lld/%lld ", (long long)e->run_number, (long long)e->n_runs);
     if (d->is_terminal) {
         const int n_full = (int)(e->n_steps ? BAR_WIDTH * e->step / e->n_steps : 0);
         char bar[BAR_WIDTH + 1];
@@ -149,7 +150,8 @@ static void print_estimate(const char *name, const kith_estimate *now, const kit
     if (now->n == 0) return;
     printf("  %-6s %6.2f", name, 100 * now->mean);
     if (now->n > 1)
-        printf("  (95 %% interval of %d runs: %.2f to %.2f)", now->n, 100 * now->low, 100 * now->high);
+        printf("  (95 %% interval of %lld runs: %.2f to %.2f)", (long long)now->n, 100 * now->low,
+               100 * now->high);
     if (before->n > 0) printf("  untrained %.2f", 100 * before->mean);
     putchar('\n');
 }
@@ -176,7 +178,8 @@ static void print_result(const kith_train_result *r) {
                                                    : "the best on validation classes",
                time_text(r->seconds, time, sizeof time), r->images_per_second);
     else
-        printf("%s: %d runs, %s of training\n", r->run, r->n_runs, time_text(r->seconds, time, sizeof time));
+        printf("%s: %lld runs, %s of training\n", r->run, (long long)r->n_runs,
+               time_text(r->seconds, time, sizeof time));
 }
 
 static int print_recipe(const kith_train_options *options) {
@@ -256,7 +259,7 @@ int cmd_train(int argc, char **argv) {
     const kith_train_options train_options = {.size = sizeof(kith_train_options),
                                               .recipe = argv[1],
                                               .sets = all,
-                                              .n_sets = n,
+                                              .n_sets = (int64_t)n,
                                               .out = out,
                                               .resume = resume,
                                               .allow_test_selection = allows_test,

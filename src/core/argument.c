@@ -41,6 +41,11 @@ static void name_at(const char *names, size_t i, char *ret, size_t n) {
     snprintf(ret, n, "%.*s", (int)length, names);
 }
 
+kith_status ki_need_count(int64_t n, const char *function, const char *name, kith_error *err) {
+    if (n >= 0) return KITH_OK;
+    return ki_fail(err, KITH_EINVAL, "%s: %s is %lld; wanted at least 0", function, name, (long long)n);
+}
+
 kith_status ki_need(const void *const *pointers, size_t n, const char *function, const char *names,
                     kith_error *err) {
     for (size_t i = 0; i < n; i++) {

@@ -6,6 +6,7 @@
 #define KI_ARGUMENT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/error.h"
 
@@ -32,5 +33,9 @@ kith_status ki_options_take(const void *given, void *options, size_t bytes, cons
                    #__VA_ARGS__, err))
 kith_status ki_need(const void *const *pointers, size_t n, const char *function, const char *names,
                     kith_error *err);
+
+/* The same for numbers of things that are negative. */
+#define KI_NEED_COUNT(err, n) KI_TRY(ki_need_count((n), __func__, #n, err))
+kith_status ki_need_count(int64_t n, const char *function, const char *name, kith_error *err);
 
 #endif

@@ -23,7 +23,7 @@ typedef struct ki_embedder_settings {
     ki_params *params;
     kith_transform transform; /* not random; images become what the network takes (embed/preprocess.h) */
     int64_t batch;            /* images per pass */
-    int n_workers;            /* threads that decode; 0: one per core */
+    int64_t n_workers;        /* threads that decode; 0: one per core */
 } ki_embedder_settings;
 
 kith_status ki_embedder_new(const ki_embedder_settings *settings, ki_embedder **ret_embedder,

@@ -54,7 +54,7 @@ static double quantile(const double *sorted, int64_t n, double part) {
 
 /* Values of queries that are not lone, summed over the unit they belong to. */
 static int64_t fill_units(const kith_retrieval *r, bool by_class, double *sum, double *weight) {
-    const int n_values = r->n_k + N_PLAIN;
+    const int n_values = (int)r->n_k + N_PLAIN;
     int64_t n_units = 0;
     for (int64_t i = 0; i < r->n_query; i++) {
         const kith_scores *s = r->query + i;
@@ -96,7 +96,7 @@ kith_status kith_retrieval_bootstrap(const kith_retrieval *r, const kith_bootstr
     if (!(o.level > 0 && o.level < 1))
         return ki_fail(err, KITH_EINVAL, "level %g; wanted a number between 0 and 1", o.level);
     double *sum = NULL, *weight = NULL, *mean = NULL;
-    const int n_values = r->n_k + N_PLAIN;
+    const int n_values = (int)r->n_k + N_PLAIN;
     const size_t units = (size_t)(o.by_class ? r->n_classes : r->n_query);
     KI_CHECK(ki_zalloc_or(&sum, units, (size_t)n_values * sizeof *sum, "bootstrap values", err));
     KI_CHECK(ki_zalloc_or(&weight, units, sizeof *weight, "bootstrap weights", err));

@@ -40,13 +40,13 @@ static kith_status add_row(kith_card_comparison *c, size_t *capacity, const kith
     snprintf(row.name, sizeof row.name, "%s", name);
     for (int i = 0; i < 2; i++) score_at(card[i], block_of(card[i]), path, &row.side[i]);
     if (!row.side[0].has_value && !row.side[1].has_value) return KITH_OK;
-    KI_TRY(ki_grow(&c->row, capacity, c->n_rows + 1, sizeof *c->row, "a comparison", err));
+    KI_TRY(ki_grow(&c->row, capacity, (size_t)c->n_rows + 1, sizeof *c->row, "a comparison", err));
     c->row[c->n_rows++] = row;
     return KITH_OK;
 }
 
 static bool has_row(const kith_card_comparison *c, const char *name) {
-    for (size_t i = 0; i < c->n_rows; i++) {
+    for (int64_t i = 0; i < c->n_rows; i++) {
         if (strcmp(c->row[i].name, name) == 0) return true;
     }
     return false;
@@ -58,7 +58,7 @@ static kith_status add_recalls(kith_card_comparison *c, size_t *capacity, const 
     char recall[64], path[160], name[72];
     for (int side = 0; side < 2; side++) {
         snprintf(recall, sizeof recall, "%srecall", block_of(card[side]));
-        for (size_t i = 0; kith_card_key(card[side], recall, i); i++) {
+        for (int64_t i = 0; kith_card_key(card[side], recall, i); i++) {
             const char *key = kith_card_key(card[side], recall, i);
             snprintf(path, sizeof path, "recall.%.60s", key);
             snprintf(name, sizeof name, "R@%.60s", key);
@@ -140,8 +140,8 @@ static kith_status add_differences(kith_card_comparison *c, const kith_card *con
         say(card, &facts[i], said);
         if ((!said[0] && !said[1]) || (said[0] && said[1] && strcmp(said[0], said[1]) == 0)) continue;
         if ((!said[0] || !said[1]) && facts[i].is_optional && has_run) continue;
-        KI_TRY(ki_grow(&c->difference, &capacity, c->n_differences + 1, sizeof *c->difference, "a comparison",
-                       err));
+        KI_TRY(ki_grow(&c->difference, &capacity, (size_t)c->n_differences + 1, sizeof *c->difference,
+                       "a comparison", err));
         c->difference[c->n_differences++] = (kith_card_difference){facts[i].what, {said[0], said[1]}};
     }
     return KITH_OK;
@@ -151,7 +151,7 @@ static kith_status check_scores(const kith_card_comparison *c, const kith_card *
                                 kith_error *err) {
     for (int i = 0; i < 2; i++) {
         bool has_any = false;
-        for (size_t row = 0; row < c->n_rows; row++) has_any |= c->row[row].side[i].has_value;
+        for (int64_t row = 0; row < c->n_rows; row++) has_any |= c->row[row].side[i].has_value;
         if (!has_any)
             return ki_fail(err, KITH_EFORMAT, "%s has no scores; wanted " KI_CARD_WANTED,
                            ki_card_path(card[i]));

@@ -88,9 +88,10 @@ bool kith_card_real(const kith_card *card, const char *path, double *ret_value) 
     return text && ki_parse_double(text, ret_value);
 }
 
-const char *kith_card_key(const kith_card *card, const char *path, size_t i) {
+const char *kith_card_key(const kith_card *card, const char *path, int64_t i) {
+    if (!card || !path || i < 0) return NULL;
     const ki_value *map = ki_card_find(card->root, path);
-    const ki_value *entry = map && map->kind == KI_VALUE_MAP ? ki_value_at(map, i) : NULL;
+    const ki_value *entry = map && map->kind == KI_VALUE_MAP ? ki_value_at(map, (size_t)i) : NULL;
     return entry ? entry->key : NULL;
 }
 

@@ -227,7 +227,7 @@ kith_status ki_judge_scores(ki_vectors *v, const int64_t *k, int64_t n_k, ki_sco
     ki_judge_options options;
     KI_TRY(ki_judge_options_take(NULL, &options, err));
     options.has_clustering = false;
-    options.retrieval.n_k = (int)n_k;
+    options.retrieval.n_k = n_k;
     memcpy(options.retrieval.k, k, (size_t)n_k * sizeof *k);
     options.has_intervals = ret_intervals != NULL;
     KI_TRY(ki_judge_vectors(v, &options, &j, err));

@@ -16,12 +16,12 @@ static double *plain(kith_scores *s, int i) {
     double *const field[N_PLAIN] = {&s->precision_at_1, &s->r_precision, &s->map_at_r, &s->map, &s->mrr};
     return field[i];
 }
-static void scores_add(kith_scores *to, const kith_scores *more, int n_k) {
+static void scores_add(kith_scores *to, const kith_scores *more, int64_t n_k) {
     kith_scores copy = *more;
     for (int i = 0; i < n_k; i++) to->recall[i] += copy.recall[i];
     for (int i = 0; i < N_PLAIN; i++) *plain(to, i) += *plain(&copy, i);
 }
-static void scores_divide(kith_scores *s, double by, int n_k) {
+static void scores_divide(kith_scores *s, double by, int64_t n_k) {
     for (int i = 0; i < n_k; i++) s->recall[i] = by > 0 ? s->recall[i] / by : NAN;
     for (int i = 0; i < N_PLAIN; i++) *plain(s, i) = by > 0 ? *plain(s, i) / by : NAN;
 }
@@ -54,7 +54,8 @@ static void score_query(void *context, int64_t query, const int64_t *rank, int64
 
 static kith_status check_options(const kith_retrieval_options *options, kith_error *err) {
     if (options->n_k < 0 || options->n_k > KITH_MOST_K)
-        return ki_fail(err, KITH_EINVAL, "%d values of K; wanted at most %d", options->n_k, KITH_MOST_K);
+        return ki_fail(err, KITH_EINVAL, "%lld values of K; wanted 0 to %d", (long long)options->n_k,
+                       KITH_MOST_K);
     for (int i = 0; i < options->n_k; i++) {
         if (options->k[i] < 1)
             return ki_fail(err, KITH_EINVAL, "K is %lld; wanted at least 1", (long long)options->k[i]);

@@ -126,7 +126,8 @@ static void finish_rows(void *context, int64_t begin, int64_t end) {
 /* The lists of all queries, from the host's tiles … */
 static kith_status list_here(const kith_gallery *g, search *s, kith_error *err) {
     const bool in_place = s->k_list == s->k && !s->refines;
-    KI_TRY(ki_topk_init(s->query->rows.n, s->k_list, in_place ? s->neighbors : NULL, &s->topk, err));
+    KI_TRY(ki_topk_init(s->query->rows.n, s->k_list, in_place ? s->neighbors : NULL,
+                        (size_t)s->k * sizeof *s->neighbors, &s->topk, err));
     s->topk.self = s->self;
     s->topk.is_square = s->query == s->gallery;
     const ki_tiles tiles = {.rows = s->query,
@@ -196,8 +197,9 @@ static kith_status check_k(int64_t k, kith_error *err) {
     return KITH_OK;
 }
 
-kith_status kith_gallery_search(const kith_gallery *gallery, const kith_array *query, const int32_t *self,
+kith_status kith_gallery_search(const kith_gallery *gallery, const kith_array *query, const int64_t *self,
                                 int64_t k, kith_neighbor *ret_neighbors, kith_error *err) {
+    KI_NEED(err, gallery, query, ret_neighbors);
     KI_TRY(check_k(k, err));
     ki_rows rows;
     KI_TRY(ki_rows_init(query, "query", &rows, err));
@@ -206,14 +208,20 @@ kith_status kith_gallery_search(const kith_gallery *gallery, const kith_array *q
                        (long long)rows.dim, (long long)gallery->panels.rows.dim);
     for (int64_t i = 0; self && i < rows.n; i++) {
         if (self[i] < -1 || self[i] >= gallery->panels.rows.n)
-            return ki_fail(err, KITH_EINVAL, "self[%lld] is %d; wanted -1 or a row below %lld", (long long)i,
-                           (int)self[i], (long long)gallery->panels.rows.n);
+            return ki_fail(err, KITH_EINVAL, "self[%lld] is %lld; wanted -1 or a row below %lld",
+                           (long long)i, (long long)self[i], (long long)gallery->panels.rows.n);
     }
-    ki_panels panels;
-    KI_TRY(ki_panels_init(&rows, gallery->options.metric, &gallery->panels, &panels, err));
+    kith_status status;
+    int32_t *own = NULL; /* rows are fewer than 2^31: kernels use 32 bits */
+    ki_panels panels = {0};
+    if (self) KI_CHECK(ki_alloc_or(&own, (size_t)rows.n, sizeof *own, "query rows", err));
+    for (int64_t i = 0; self && i < rows.n; i++) own[i] = (int32_t)self[i];
+    KI_CHECK(ki_panels_init(&rows, gallery->options.metric, &gallery->panels, &panels, err));
     if (gallery->device.type) ki_panels_any_order(&panels);
-    const kith_status status = run(gallery, &panels, self, k, ret_neighbors, err);
+    status = run(gallery, &panels, own, k, ret_neighbors, err);
+done:
     ki_panels_release(&panels);
+    ki_free(own);
     return status;
 }
 

@@ -5,7 +5,8 @@
 
 #include "core/alloc.h"
 
-kith_status ki_topk_init(int64_t n, int64_t k, void *lists, ki_topk *ret_topk, kith_error *err) {
+kith_status ki_topk_init(int64_t n, int64_t k, void *lists, size_t stride, ki_topk *ret_topk,
+                         kith_error *err) {
     kith_status status = KITH_OK;
     ki_topk t = {.n = n, .k = k, .lists = lists, .owns_lists = !lists, .kernel = ki_knn_kernel_best()};
     t.buffer = k < 64 ? 64 : k < 256 ? (int)k : 256;
@@ -14,6 +15,7 @@ kith_status ki_topk_init(int64_t n, int64_t k, void *lists, ki_topk *ret_topk, k
     if (!ki_mul_size((size_t)k, sizeof(ki_key), &list_bytes) ||
         !ki_mul_size((size_t)k + (size_t)t.buffer, 2 * sizeof(ki_key), &scratch))
         return ki_fail_memory(err, SIZE_MAX, "neighbour lists");
+    t.stride = lists ? stride : list_bytes;
     if (!lists) KI_CHECK(ki_alloc_or(&t.lists, rows, list_bytes, "neighbour lists", err));
     KI_CHECK(ki_alloc_or(&t.buffers, rows, (size_t)t.buffer * sizeof(ki_key), "candidates", err));
     KI_CHECK(ki_zalloc_or(&t.n_list, rows, sizeof *t.n_list, "neighbour counts", err));
@@ -45,8 +47,7 @@ static ki_key *slot_scratch(const ki_topk *t, int slot) {
 /* Join list and buffer of row i in scratch; returns how many. */
 static int64_t gather(ki_topk *t, int64_t i, ki_key *keys) {
     const int64_t n_list = t->n_list[i], n_wait = t->n_wait[i];
-    const size_t stride = (size_t)t->k * sizeof(ki_key);
-    memcpy(keys, t->lists + (size_t)i * stride, (size_t)n_list * sizeof(ki_key));
+    memcpy(keys, t->lists + (size_t)i * t->stride, (size_t)n_list * sizeof(ki_key));
     memcpy(keys + n_list, t->buffers + i * t->buffer, (size_t)n_wait * sizeof(ki_key));
     t->n_wait[i] = 0;
     return n_list + n_wait;
@@ -54,7 +55,6 @@ static int64_t gather(ki_topk *t, int64_t i, ki_key *keys) {
 
 static __attribute__((noinline)) void merge(ki_topk *t, int64_t i, int slot) {
     ki_key *keys = slot_scratch(t, slot);
-    const size_t stride = (size_t)t->k * sizeof(ki_key);
     int64_t n = gather(t, i, keys);
     if (n > t->k) {
         ki_keys_select(t->kernel, keys, n, t->k, keys + n);
@@ -65,7 +65,7 @@ static __attribute__((noinline)) void merge(ki_topk *t, int64_t i, int slot) {
         for (int64_t j = 1; j < n; j++) least = keys[j] < least ? keys[j] : least;
         t->least[i] = ki_key_score(least);
     }
-    memcpy(t->lists + (size_t)i * stride, keys, (size_t)n * sizeof(ki_key));
+    memcpy(t->lists + (size_t)i * t->stride, keys, (size_t)n * sizeof(ki_key));
     t->n_list[i] = (int32_t)n;
 }
 

@@ -31,7 +31,8 @@ static inline int32_t ki_key_index(ki_key key) { return (int32_t) ~(uint32_t)key
 typedef struct ki_topk {
     int64_t n, k;
     int buffer;
-    char *lists; /* [n, k] keys; bytes, because the caller's array need not be aligned for keys */
+    size_t stride; /* bytes from one list to the next */
+    char *lists;   /* k keys of each; bytes, because the caller's array need not be aligned for keys */
     bool owns_lists;
     ki_key *buffers;     /* [n, buffer] */
     int32_t *n_list;     /* [n] */
@@ -43,8 +44,9 @@ typedef struct ki_topk {
     const ki_knn_kernel *kernel;
 } ki_topk;
 
-/* lists may be NULL: then the object owns them. */
-kith_status ki_topk_init(int64_t n, int64_t k, void *lists, ki_topk *ret_topk, kith_error *err);
+/* lists, `stride` bytes apart, may be NULL: then the object owns them. */
+kith_status ki_topk_init(int64_t n, int64_t k, void *lists, size_t stride, ki_topk *ret_topk,
+                         kith_error *err);
 void ki_topk_release(ki_topk *topk);
 
 /* A ki_stripe_fn; context is the ki_topk. */

@@ -84,7 +84,7 @@ static void graph_release(graph *g) {
     *g = (graph){0};
 }
 
-static int64_t find_in(const kith_neighbor *near, int64_t k, int32_t wanted) {
+static int64_t find_in(const kith_neighbor *near, int64_t k, int64_t wanted) {
     for (int64_t j = 0; j < k; j++) {
         if (near[j].index == wanted) return j;
     }
@@ -101,8 +101,8 @@ static kith_status symmetrize(const fitting *f, int64_t n, graph *g, kith_error 
     for (int64_t i = 0; i < n; i++) {
         g->begin[i + 1] += k;
         for (int64_t j = 0; j < k; j++) {
-            const int32_t o = f->neighbor[i * k + j].index;
-            if (find_in(f->neighbor + o * k, k, (int32_t)i) < 0) g->begin[o + 1]++;
+            const int64_t o = f->neighbor[i * k + j].index;
+            if (find_in(f->neighbor + o * k, k, i) < 0) g->begin[o + 1]++;
         }
     }
     for (int64_t i = 0; i < n; i++) {
@@ -113,10 +113,10 @@ static kith_status symmetrize(const fitting *f, int64_t n, graph *g, kith_error 
     KI_CHECK(ki_alloc_or(&g->p, (size_t)g->begin[n], sizeof *g->p, "neighbour graph", err));
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < k; j++) {
-            const int32_t o = f->neighbor[i * k + j].index;
-            const int64_t back = find_in(f->neighbor + o * k, k, (int32_t)i);
+            const int64_t o = f->neighbor[i * k + j].index;
+            const int64_t back = find_in(f->neighbor + o * k, k, i);
             const double p = (f->p[i * k + j] + (back >= 0 ? f->p[o * k + back] : 0)) / (2 * (double)n);
-            g->to[next[i]] = o;
+            g->to[next[i]] = (int32_t)o;
             g->p[next[i]++] = p;
             if (back >= 0) continue;
             g->to[next[o]] = (int32_t)i;

@@ -36,7 +36,7 @@ static kith_status search(grid *g, kith_error *err) {
     kith_status status = KITH_OK;
     kith_gallery *gallery = NULL;
     kith_array query = {0};
-    int32_t *self = NULL;
+    int64_t *self = NULL;
     const kith_knn_options options = {.size = sizeof(kith_knn_options), .metric = KITH_COSINE, .exact = true};
     const size_t row_bytes = (size_t)all->dim[1] * kith_dtype_bytes(all->dtype);
     KI_CHECK(ki_alloc_or(&self, (size_t)g->n, sizeof *self, "query rows", err));
@@ -44,7 +44,7 @@ static kith_status search(grid *g, kith_error *err) {
     for (int64_t i = 0; i < g->n; i++) {
         memcpy((char *)query.data + (size_t)i * row_bytes, (char *)all->data + (size_t)g->row[i] * row_bytes,
                row_bytes);
-        self[i] = (int32_t)g->row[i];
+        self[i] = g->row[i];
     }
     KI_CHECK(kith_gallery_new(all, &options, &gallery, err));
     KI_CHECK(kith_gallery_search(gallery, &query, self, g->k, g->neighbor, err));
@@ -66,7 +66,7 @@ static bool is_lone(const grid *g, int64_t row) {
 static void sort_out(grid *g) {
     const int64_t *label = labels_of(g);
     for (int64_t i = 0; i < g->n; i++) {
-        const int32_t nearest = g->neighbor[i * g->k].index;
+        const int64_t nearest = g->neighbor[i * g->k].index;
         if (nearest >= 0 && label[nearest] == label[g->row[i]])
             g->right[g->n_right++] = i;
         else if (!is_lone(g, g->row[i]))

@@ -184,7 +184,7 @@ static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
         KI_TRY(add_set(u, v->text, err));
     for (const ki_value *v = row->set ? row->set->first : NULL; v; v = v->next)
         KI_TRY(add_set(u, v->text, err));
-    for (size_t i = 0; i < o->n_sets; i++) KI_TRY(add_set(u, o->sets[i], err));
+    for (int64_t i = 0; i < o->n_sets; i++) KI_TRY(add_set(u, o->sets[i], err));
     snprintf(u->seed_text, sizeof u->seed_text, "seed=%lld", seed);
     u->set[u->n_sets++] = u->seed_text;
     KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path.s, .sets = u->set, .n_sets = u->n_sets},

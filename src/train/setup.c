@@ -167,7 +167,7 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                                            .params = run->params,
                                            .transform = run->test_transform,
                                            .batch = batch,
-                                           .n_workers = (int)r->workers};
+                                           .n_workers = r->workers};
     KI_TRY(ki_embedder_new(&embedder, &run->embedder, err));
     KI_TRY(ki_train_recent_make(run, err));
     KI_TRY(ki_alloc_or(&run->label, (size_t)run->batch, sizeof *run->label, "labels", err));
@@ -233,7 +233,7 @@ static kith_status start_loader(ki_train_state *run, ki_sampler *sampler, kith_e
                                          .memory = ki_feed_memory(run->backend),
                                          .bad = KI_BAD_REPLACE,
                                          .seed = (uint64_t)r->seed,
-                                         .n_workers = (int)r->workers,
+                                         .n_workers = r->workers,
                                          .n_ahead = (int)r->ahead,
                                          .cache_bytes = (size_t)r->cache_mib << 20,
                                          .most_bad = r->most_bad};

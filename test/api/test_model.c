@@ -166,7 +166,7 @@ static void test_parameters(void **state) {
     kith_error err = {0};
     kith_model *model = open_ok(&small);
     kith_model_param param;
-    const int n = kith_model_param_count(model);
+    const int64_t n = kith_model_param_count(model);
     assert_int_equal(n, 4 * 5 + 2);
     kith_model_info info;
     kith_model_info_get(model, &info);

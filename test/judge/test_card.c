@@ -62,7 +62,7 @@ static void test_names_of_old_cards(void **state) {
 }
 
 static const kith_card_row *row_of(const kith_card_comparison *c, const char *name) {
-    for (size_t i = 0; i < c->n_rows; i++) {
+    for (int64_t i = 0; i < c->n_rows; i++) {
         if (strcmp(c->row[i].name, name) == 0) return &c->row[i];
     }
     fail_msg("no row %s", name);
@@ -70,7 +70,7 @@ static const kith_card_row *row_of(const kith_card_comparison *c, const char *na
 }
 
 static const kith_card_difference *difference_of(const kith_card_comparison *c, const char *what) {
-    for (size_t i = 0; i < c->n_differences; i++) {
+    for (int64_t i = 0; i < c->n_differences; i++) {
         if (strcmp(c->difference[i].what, what) == 0) return &c->difference[i];
     }
     return NULL;

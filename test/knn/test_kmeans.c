@@ -206,7 +206,7 @@ static void test_threads_do_not_matter(void **state) {
     }
     ki_threads_set(0);
     assert_memory_equal(r[0].centroids.data, r[1].centroids.data, 150 * 20 * sizeof(float));
-    assert_memory_equal(r[0].cluster, r[1].cluster, 4000 * sizeof(int32_t));
+    assert_memory_equal(r[0].cluster, r[1].cluster, 4000 * sizeof *r[0].cluster);
     assert_true(r[0].objective == r[1].objective);
     kith_kmeans_result_release(r);
     kith_kmeans_result_release(r + 1);

@@ -62,7 +62,7 @@ static int64_t plain_search(const kith_array *q, int64_t i, const kith_array *g,
     return n;
 }
 
-static void check(const kith_array *q, const kith_array *g, const int32_t *self, bool is_square,
+static void check(const kith_array *q, const kith_array *g, const int64_t *self, bool is_square,
                   kith_metric metric, int64_t k, bool exact) {
     kith_error err;
     kith_gallery *gallery = NULL;
@@ -113,7 +113,7 @@ static void test_square_sizes(void **state) {
 static void test_query_and_gallery(void **state) {
     (void)state;
     kith_array q = random_rows(101, 40, KITH_F32, 1), g = random_rows(1000, 40, KITH_F32, 2);
-    int32_t self[101];
+    int64_t self[101];
     for (int i = 0; i < 101; i++) self[i] = i % 3 ? -1 : i * 9;
     for (int m = 0; m < 3; m++) {
         check(&q, &g, NULL, false, (kith_metric)m, 20, true);
@@ -154,7 +154,7 @@ static void test_duplicates_tie_in_float32(void **state) {
     assert_ok(kith_gallery_new(&a, &options, &gallery, &err), &err);
     kith_neighbor *found = calloc(1000 * 999, sizeof *found);
     assert_ok(kith_gallery_self(gallery, 999, found, &err), &err);
-    float *score = calloc(1000, sizeof *score);
+    double *score = calloc(1000, sizeof *score);
     for (int64_t i = 0; i < 1000; i++) {
         for (int64_t j = 0; j < 999; j++) score[found[i * 999 + j].index] = found[i * 999 + j].score;
         for (int64_t d = 500; d < 1000; d++) {

@@ -31,7 +31,7 @@ static void stop(const char *out, const char *const *sets, size_t n_sets) {
     const kith_train_options options = {.size = sizeof(kith_train_options),
                                         .recipe = tiny_make(),
                                         .sets = sets,
-                                        .n_sets = n_sets,
+                                        .n_sets = (int64_t)n_sets,
                                         .out = path_of(out),
                                         .no_report = true,
                                         .notify = stop_at_nine};

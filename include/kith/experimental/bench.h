@@ -21,7 +21,7 @@ typedef struct kith_bench_options {
     int64_t batch;      /* images per step; 0: 32 */
     int64_t n_steps;    /* timed; 0: as many as fit in 10 s, 5 to 200 */
     int64_t n_warm_ups; /* before that; 0: 2 */
-    int n_threads;      /* 0: all cores allowed to the process */
+    int64_t n_threads;  /* 0: all cores allowed to the process */
     bool frozen_bn;     /* training: batch norms keep their running statistics */
     /* The real training step: an objective section as YAML ("{loss: raw, miner: vthm}"), or a recipe, whose
      * sections model, input, batch, objective, optim and device count where the options above are silent. */
@@ -47,7 +47,7 @@ typedef struct kith_bench_result {
     const char *backbone, *device; /* constants of the library */
     int64_t height, width;
     int64_t batch, n_steps;
-    int n_threads;
+    int64_t n_threads;
     double images_per_second;           /* batch / median step */
     double step_seconds;                /* median */
     double fastest_seconds;             /* least */
@@ -65,7 +65,7 @@ typedef struct kith_bench_result {
     const char *precision;    /* "float32", "tf32" or "bf16" */
     uint64_t device_bytes;    /* taken since the device was opened */
     double copy_bytes_second; /* profile: read and written by a large copy inside the device's memory */
-    int n_rows;               /* profile: largest first */
+    int64_t n_rows;           /* profile: largest first */
     kith_bench_row row[KITH_BENCH_ROWS];
 } kith_bench_result;
 
@@ -91,7 +91,7 @@ KITH_API void kith_bench_objective_options_init(kith_bench_objective_options *op
 
 typedef struct kith_bench_objective_result {
     int64_t batch, dim, n_steps;
-    int n_threads;
+    int64_t n_threads;
     double seconds;         /* median of one evaluation */
     double product_seconds; /* median of the products alone */
     double allocations_per_step;
@@ -100,7 +100,7 @@ typedef struct kith_bench_objective_result {
 } kith_bench_objective_result;
 
 /* What is timed when nobody says: "LOSS" or "LOSS+MINER"; NULL past the end. */
-KITH_API const char *kith_bench_objective_name(int i);
+KITH_API const char *kith_bench_objective_name(int64_t i);
 
 KITH_API kith_status kith_bench_objective_run(const kith_bench_objective_options *options,
                                               kith_bench_objective_result *ret_result, kith_error *err);

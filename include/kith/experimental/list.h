@@ -19,7 +19,7 @@ typedef struct kith_list_kind {
 typedef struct kith_list_entry {
     const char *name, *summary;
     const char *source; /* the paper or code it follows; may be NULL */
-    int n_options;
+    int64_t n_options;
     bool cpu_only;  /* a loss, miner or regularizer that devices other than the CPU refuse */
     char note[512]; /* of a device: what is there, or why it cannot be used; else empty */
 } kith_list_entry;
@@ -32,11 +32,11 @@ typedef struct kith_list_option {
 } kith_list_option;
 
 /* The i-th kind, from 0; false when there are no more. */
-KITH_API bool kith_list_kind_at(int i, kith_list_kind *ret_kind);
+KITH_API bool kith_list_kind_at(int64_t i, kith_list_kind *ret_kind);
 /* The i-th method of a kind; false when there are no more, or no such kind. */
-KITH_API bool kith_list_entry_at(const char *kind, int i, kith_list_entry *ret_entry);
+KITH_API bool kith_list_entry_at(const char *kind, int64_t i, kith_list_entry *ret_entry);
 /* The k-th option of the i-th method. */
-KITH_API bool kith_list_option_at(const char *kind, int i, int k, kith_list_option *ret_option);
+KITH_API bool kith_list_option_at(const char *kind, int64_t i, int64_t k, kith_list_option *ret_option);
 
 #ifdef __cplusplus
 }

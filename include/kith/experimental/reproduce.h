@@ -33,7 +33,7 @@ typedef struct kith_reproduce_event {
     kith_reproduce_event_kind kind;
     const char *row;
     int64_t seed;
-    int number, n; /* of the runs in the order of the list, from 1 */
+    int64_t number, n; /* of the runs in the order of the list, from 1 */
     double recall_at_1, seconds;
     const char *text;
     const kith_train_event *train;
@@ -48,7 +48,7 @@ typedef struct kith_reproduce_options {
     size_t size;             /* of the struct: set by kith_reproduce_options_init */
     const char *list;        /* the YAML list; recipes are named from its folder */
     const char *const *sets; /* "data.root=…": overrides for all recipes, behind the rows' own */
-    size_t n_sets;
+    int64_t n_sets;
     int64_t seeds;     /* where the list says `all`: so many, from 1 */
     int64_t seed_from; /* the first seed */
     const char *only;  /* rows whose names match one of these patterns, as in "*-resnet50,cub-*" */
@@ -70,8 +70,8 @@ typedef struct kith_reproduce_options {
 KITH_API void kith_reproduce_options_init(kith_reproduce_options *options, size_t size);
 
 typedef struct kith_reproduce_summary {
-    int n; /* runs of the list, as far as `only` and `seeds` go */
-    int n_done, n_skipped, n_stale, n_failed, n_late, n_busy;
+    int64_t n; /* runs of the list, as far as `only` and `seeds` go */
+    int64_t n_done, n_skipped, n_stale, n_failed, n_late, n_busy;
 } kith_reproduce_summary;
 
 /* Run what is missing. A run that fails is recorded (NAME-seedK.failed.json) and counted, and is tried again by the

@@ -16,34 +16,35 @@ static const ki_dataset_kind *const kinds[] = {
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
-const char *kith_dataset_kind_name(size_t i) { return i < N_KINDS ? kinds[i]->name : NULL; }
-const char *kith_dataset_kind_summary(size_t i) { return i < N_KINDS ? kinds[i]->summary : NULL; }
+static bool is_kind(int64_t i) { return i >= 0 && i < N_KINDS; }
+const char *kith_dataset_kind_name(int64_t i) { return is_kind(i) ? kinds[i]->name : NULL; }
+const char *kith_dataset_kind_summary(int64_t i) { return is_kind(i) ? kinds[i]->summary : NULL; }
 
 const char *kith_split_name(kith_split split) {
     static const char *const names[KITH_N_SPLITS] = {"train", "validation", "test"};
     return (unsigned)split < KITH_N_SPLITS ? names[split] : "?";
 }
 
-const char *kith_dataset_kind(const kith_dataset *set) { return set->kind->name; }
-const char *kith_dataset_root(const kith_dataset *set) { return set->root; }
-int64_t kith_dataset_count(const kith_dataset *set) { return (int64_t)set->n_items; }
-int32_t kith_dataset_n_classes(const kith_dataset *set) { return (int32_t)set->n_classes; }
-int64_t kith_dataset_n_missing(const kith_dataset *set) { return set->n_missing; }
+const char *kith_dataset_kind(const kith_dataset *set) { return set ? set->kind->name : NULL; }
+const char *kith_dataset_root(const kith_dataset *set) { return set ? set->root : NULL; }
+int64_t kith_dataset_count(const kith_dataset *set) { return set ? (int64_t)set->n_items : 0; }
+int64_t kith_dataset_n_classes(const kith_dataset *set) { return set ? (int64_t)set->n_classes : 0; }
+int64_t kith_dataset_n_missing(const kith_dataset *set) { return set ? set->n_missing : 0; }
 
-const char *kith_dataset_class_name(const kith_dataset *set, int32_t label) {
-    return label >= 0 && (size_t)label < set->n_classes ? set->class_[label].name : NULL;
+const char *kith_dataset_class_name(const kith_dataset *set, int64_t label) {
+    return set && label >= 0 && (size_t)label < set->n_classes ? set->class_[label].name : NULL;
 }
 
-int64_t kith_dataset_class_count(const kith_dataset *set, int32_t label) {
-    return label >= 0 && (size_t)label < set->n_classes ? set->class_[label].n_images : 0;
+int64_t kith_dataset_class_count(const kith_dataset *set, int64_t label) {
+    return set && label >= 0 && (size_t)label < set->n_classes ? set->class_[label].n_images : 0;
 }
 
 const char *kith_dataset_missing(const kith_dataset *set, int64_t i) {
-    return i >= 0 && i < set->n_missing && i < KI_MOST_MISSING_NAMED ? set->missing[i] : NULL;
+    return set && i >= 0 && i < set->n_missing && i < KI_MOST_MISSING_NAMED ? set->missing[i] : NULL;
 }
 
 kith_item kith_dataset_item(const kith_dataset *set, int64_t i) {
-    if (i < 0 || (size_t)i >= set->n_items) return (kith_item){.path = NULL, .label = -1};
+    if (!set || i < 0 || (size_t)i >= set->n_items) return (kith_item){.path = NULL, .label = -1};
     const ki_item *from = &set->item[i];
     return (kith_item){.path = from->path,
                        .label = from->label,

@@ -1,6 +1,7 @@
 /* Images named one by one, as a data set without classes. */
 #include <string.h>
 
+#include "core/argument.h"
 #include "data/dataset/dataset.h"
 
 static bool found_nothing(const char *root) { return (void)root, false; }
@@ -54,9 +55,14 @@ static kith_status make(const char *const *paths, size_t n_paths, bool walks, ki
     return status;
 }
 
-kith_status kith_dataset_open_files(const char *const *paths, size_t n_paths, kith_dataset **ret_dataset,
+kith_status kith_dataset_open_files(const char *const *paths, int64_t n_paths, kith_dataset **ret_dataset,
                                     kith_error *err) {
-    return make(paths, n_paths, true, ret_dataset, err);
+    KI_NEED(err, paths, ret_dataset);
+    KI_NEED_COUNT(err, n_paths);
+    for (int64_t i = 0; i < n_paths; i++) {
+        if (!paths[i]) return ki_fail(err, KITH_EINVAL, "path %lld is NULL", (long long)i);
+    }
+    return make(paths, (size_t)n_paths, true, ret_dataset, err);
 }
 
 kith_status ki_dataset_of_paths(const char *const *paths, size_t n_paths, kith_dataset **ret_set,

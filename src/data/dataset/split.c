@@ -4,16 +4,18 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/atomic.h"
 #include "core/rng.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
 
-kith_status kith_dataset_split_first(kith_dataset *set, int32_t n_train, kith_error *err) {
+kith_status kith_dataset_split_first(kith_dataset *set, int64_t n_train, kith_error *err) {
+    KI_NEED(err, set);
     if (n_train < 1 || (size_t)n_train > set->n_classes)
-        return ki_fail(err, KITH_EINVAL, "%d training classes asked of %zu; wanted 1 … %zu", n_train,
-                       set->n_classes, set->n_classes);
-    ki_dataset_split_at(set, n_train);
+        return ki_fail(err, KITH_EINVAL, "%lld training classes asked of %zu; wanted 1 … %zu",
+                       (long long)n_train, set->n_classes, set->n_classes);
+    ki_dataset_split_at(set, (int32_t)n_train);
     return KITH_OK;
 }
 
@@ -51,6 +53,7 @@ static kith_status hold_out(kith_dataset *set, uint64_t seed, int64_t *classes, 
 }
 
 kith_status kith_dataset_hold_out(kith_dataset *set, double fraction, uint64_t seed, kith_error *err) {
+    KI_NEED(err, set);
     kith_status status = KITH_OK;
     int64_t *classes = NULL, n = 0;
     if (!(fraction > 0 && fraction < 1))
@@ -70,18 +73,19 @@ done:
     return status;
 }
 
-kith_status kith_dataset_hold_out_fold(kith_dataset *set, int n_folds, int fold, uint64_t seed,
+kith_status kith_dataset_hold_out_fold(kith_dataset *set, int64_t n_folds, int64_t fold, uint64_t seed,
                                        kith_error *err) {
+    KI_NEED(err, set);
     kith_status status = KITH_OK;
     int64_t *classes = NULL, n = 0;
     if (n_folds < 2 || fold < 0 || fold >= n_folds)
-        return ki_fail(err, KITH_EINVAL, "fold %d of %d; wanted at least 2 folds and a fold from 0", fold,
-                       n_folds);
+        return ki_fail(err, KITH_EINVAL, "fold %lld of %lld; wanted at least 2 folds and a fold from 0",
+                       (long long)fold, (long long)n_folds);
     KI_CHECK(list_classes(set, &classes, &n, err));
     if (n < n_folds) {
-        status =
-            ki_fail(err, KITH_EINVAL, "%s has %jd training classes; wanted at least one for each of %d folds",
-                    set->root, (intmax_t)n, n_folds);
+        status = ki_fail(err, KITH_EINVAL,
+                         "%s has %jd training classes; wanted at least one for each of %lld folds", set->root,
+                         (intmax_t)n, (long long)n_folds);
         goto done;
     }
     KI_CHECK(hold_out(set, seed, classes, n, n * fold / n_folds, n * (fold + 1) / n_folds, err));

@@ -393,8 +393,8 @@ kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t 
     KI_CHECK(ki_cache_new((int64_t)set->n_items, settings->cache_bytes, &l->cache, err));
     KI_CHECK(ki_alloc_or(&l->bad_status, set->n_items, sizeof *l->bad_status, "a loader", err));
     for (size_t i = 0; i < set->n_items; i++) atomic_init(&l->bad_status[i], KITH_OK);
-    const int n_workers = settings->n_workers > 0 ? settings->n_workers : ki_threads();
-    KI_CHECK(start(l, n_workers < MOST_WORKERS ? n_workers : MOST_WORKERS, err));
+    const int64_t n_workers = settings->n_workers > 0 ? settings->n_workers : ki_threads();
+    KI_CHECK(start(l, (int)(n_workers < MOST_WORKERS ? n_workers : MOST_WORKERS), err));
     *ret_loader = l;
     l = NULL;
 done:

@@ -35,7 +35,7 @@ typedef struct ki_loader_settings {
     ki_batch_format format;
     ki_bad_images bad;
     uint64_t seed;      /* of the random part of the transform */
-    int n_workers;      /* 0: one per core */
+    int64_t n_workers;  /* 0: one per core */
     int n_ahead;        /* finished batches waiting at most; 0: 3 */
     int64_t n_epochs;   /* stop after so many epochs; 0: never */
     size_t cache_bytes; /* for prepared images; 0: no cache */

@@ -40,7 +40,7 @@ done:
 
 KI_OPTIONS_INIT(kith_image_reader_options, .most_bad = -1)
 
-kith_status kith_image_reader_new(const char *const *paths, size_t n_paths, const kith_transform *transform,
+kith_status kith_image_reader_new(const char *const *paths, int64_t n_paths, const kith_transform *transform,
                                   const kith_image_reader_options *options, kith_image_reader **ret_reader,
                                   kith_error *err) {
     kith_status status = KITH_OK;
@@ -96,8 +96,8 @@ kith_status kith_image_reader_next(kith_image_reader *reader, kith_image_batch *
     return KITH_OK;
 }
 
-int32_t kith_image_reader_label(const kith_image_reader *reader, int64_t i) {
-    return i >= 0 && i < reader->batch.n ? reader->batch.label[i] : -1;
+int64_t kith_image_reader_label(const kith_image_reader *reader, int64_t i) {
+    return reader && i >= 0 && i < reader->batch.n ? reader->batch.label[i] : -1;
 }
 
 int64_t kith_image_reader_n_bad(const kith_image_reader *reader) { return ki_loader_n_bad(reader->loader); }

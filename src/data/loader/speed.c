@@ -42,7 +42,7 @@ static kith_status take(ki_loader *loader, int64_t n, double *ret_seconds, int64
 }
 
 kith_status kith_data_speed_measure(const kith_dataset *set, kith_split split,
-                                    const kith_transform *transform, int n_workers, int64_t n_images,
+                                    const kith_transform *transform, int64_t n_workers, int64_t n_images,
                                     kith_data_speed *ret_speed, kith_error *err) {
     kith_status status = KITH_OK;
     ki_loader *loader = NULL;
