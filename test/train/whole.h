@@ -20,11 +20,13 @@ static inline const char *path_of(const char *out) {
 typedef struct stopper {
     int64_t stop_at;           /* -1: never */
     const char *chmod_at_stop; /* make this folder read-only then instead of stopping */
+    const char *inside; /* only inside an evaluation, when this split has been judged; NULL: anywhere */
 } stopper;
 
 static inline int on_event(void *user, const kith_train_event *event) {
     const stopper *s = user;
     if (s->stop_at < 0 || event->step < s->stop_at) return 0;
+    if (s->inside && (event->kind != KITH_TRAIN_EVAL || strcmp(event->split, s->inside) != 0)) return 0;
     if (!s->chmod_at_stop) return 1;
     return chmod(s->chmod_at_stop, 0555) != 0;
 }
