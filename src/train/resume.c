@@ -92,18 +92,19 @@ static kith_status set_aside(ki_train_state *run, kith_error *err) {
     }
 }
 
-/* The checkpoint has the score of the best model so far, and best.safetensors has the model: the end of the run needs it
- * unless a later one is better. That it is gone is said now and not after hours. */
+/* The end of the run needs the best model so far, unless a later one is better. That it is gone, or another, is said now
+ * and not after hours. */
 static kith_status check_best(const ki_train_state *run, kith_error *err) {
-    ki_path path;
-    kith_tensors *tensors = NULL;
-    if (run->from.at.best_step < 0) return KITH_OK;
-    KI_TRY(ki_folder_at(&run->folder, &path, err, "best.safetensors"));
-    const kith_status status = kith_tensors_open(path.s, &tensors, err);
-    kith_tensors_free(tensors);
+    ki_best_found found;
+    const ki_standing *at = &run->from.at;
+    if (at->best_step < 0) return KITH_OK;
+    kith_status status = ki_best_look(run, at, &found, NULL, err);
+    /* Of an evaluation after the checkpoint: that will be made again, and write it again. */
+    if (status == KITH_OK && found.is_other && (!found.is_ours || found.step <= at->last_eval))
+        status = ki_best_fail_other(run, at, err);
     if (status != KITH_OK)
         ki_hint(err, status, "it is the best model so far, of step %lld: put a copy back, or begin a new run",
-                (long long)run->from.at.best_step);
+                (long long)at->best_step);
     return status;
 }
 

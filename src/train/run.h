@@ -157,6 +157,21 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err);
 kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
                            const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err);
 
+/* best.c: the best model so far. Save it as that, and remember the step and the file's hash. */
+kith_status ki_best_save(ki_train_state *run, kith_error *err);
+
+/* What best.safetensors is, beside the one that a standing remembers. */
+typedef struct ki_best_found {
+    bool is_other; /* not the same bytes */
+    bool is_ours;  /* a run of this recipe wrote it, at */
+    int64_t step;
+} ki_best_found;
+
+/* ret_tensors may be NULL. */
+kith_status ki_best_look(const ki_train_state *run, const ki_standing *at, ki_best_found *ret_found,
+                         kith_tensors **ret_tensors, kith_error *err);
+kith_status ki_best_fail_other(const ki_train_state *run, const ki_standing *at, kith_error *err);
+
 /* numeric.c: the error line when the loss of step `step` (from 0) is no number. */
 kith_status ki_train_fail_numeric(ki_train_state *run, int64_t step, const char *what, kith_error *err);
 kith_status ki_train_recent_make(ki_train_state *run, kith_error *err);
