@@ -44,6 +44,6 @@ done:
 }
 
 kith_status ki_best_fail_other(const ki_train_state *run, const ki_standing *at, kith_error *err) {
-    return ki_fail(err, KITH_EFORMAT, "%s/%s is not the model that was the best at step %lld", run->folder.path,
-                   name, (long long)at->best_step);
+    return ki_fail(err, KITH_EFORMAT, "%s/%s is not the model that was the best at step %lld",
+                   run->folder.path, name, (long long)at->best_step);
 }

@@ -312,6 +312,57 @@ static void test_checkpoints_without_a_checksum(void **state) {
     assert_same_end("whole", "unsealed-cut");
 }
 
+static void test_a_checkpoint_under_another_name(void **state) {
+    (void)state;
+    make_stopped("renamed");
+    shell("renamed", "cp $before $last");
+    if (resume("renamed", "") != 0 || !strstr(output, "it is the checkpoint of step 8") ||
+        !strstr(output, "goes on from step 8"))
+        fail_msg("%s", output);
+    assert_same_end("whole", "renamed");
+    assert_same_log("whole", "renamed");
+    assert_true(tiny_exists("renamed", "checkpoints/step-00000011.safetensors.damaged"));
+}
+
+static void test_checkpoints_that_are_gone(void **state) {
+    (void)state;
+    static const char *const lost[] = {"rm checkpoints/*", "rm -r checkpoints"};
+    make_stopped("gone");
+    shell("gone", "cp -r checkpoints ../gone.copy");
+    for (size_t i = 0; i < N_ROWS(lost); i++) {
+        shell("gone", lost[i]);
+        if (resume("gone", "") != 1 || !strstr(output, "checkpoints holds no checkpoint") ||
+            !strstr(output, "has steps up to 10") || !strstr(output, "put the checkpoints back"))
+            fail_msg("%s: %s", lost[i], output);
+        assert_int_equal(tiny_count_lines(output), 1);
+    }
+    shell("gone", "cp ../gone.copy/* checkpoints");
+    assert_int_equal(0, resume("gone", ""));
+    assert_same_end("whole", "gone");
+    assert_same_log("whole", "gone");
+    /* Or from the beginning, when that is what is wanted. */
+    make_stopped("again");
+    shell("again", "rm checkpoints/* log.jsonl");
+    assert_int_equal(0, resume("again", ""));
+    assert_same_end("whole", "again");
+}
+
+/* A run that was killed before its first checkpoint has none to lose. */
+static void test_killed_before_the_first_checkpoint(void **state) {
+    (void)state;
+    kith_error err;
+    make_whole();
+    assert_int_equal(train("first", false, (stopper){.stop_at = 11}, "checkpoint.every=20", &err),
+                     KITH_ECANCELED);
+    shell("first", "rm checkpoints/*");
+    if (testing_run(output, sizeof output, "%s train %s --resume --no-report", testing_program(),
+                    path_of("first")) != 0 ||
+        !strstr(output, "before its first checkpoint: it begins again"))
+        fail_msg("%s", output);
+    assert_same_end("whole", "first");
+    assert_same_log("whole", "first");
+}
+
 /* ---- "… is still good" is said of a checkpoint that was looked at ---- */
 
 typedef struct spoiler {
@@ -370,6 +421,9 @@ int main(void) {
         cmocka_unit_test(test_good_ones_are_kept),
         cmocka_unit_test(test_a_newer_format_is_refused),
         cmocka_unit_test(test_checkpoints_without_a_checksum),
+        cmocka_unit_test(test_a_checkpoint_under_another_name),
+        cmocka_unit_test(test_checkpoints_that_are_gone),
+        cmocka_unit_test(test_killed_before_the_first_checkpoint),
         cmocka_unit_test(test_what_is_called_good_is_good),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
