@@ -193,6 +193,21 @@ static void test_signals_finish_the_step_and_save(void **state) {
     }
 }
 
+/* … in words that can be typed. */
+static void test_how_to_go_on_with_an_odd_folder(void **state) {
+    (void)state;
+    char wanted[4300];
+    const int status =
+        testing_run(output, sizeof output,
+                    "%s train %s --out '%s' --no-report -s optim.steps=1000000 & pid=$!; "
+                    "while ! ls '%s/checkpoints' 2>&1 | grep -q step-; do sleep 0.02; done; "
+                    "kill -TERM $pid; wait $pid",
+                    testing_program(), tiny_make(), path_of("odd & run"), path_of("odd & run"));
+    if (status != 128 + SIGTERM) fail_msg("status %d: %s", status, output);
+    snprintf(wanted, sizeof wanted, "go on with: kith train '%s' --resume", path_of("odd & run"));
+    if (!strstr(output, wanted)) fail_msg("no '%s' in: %s", wanted, output);
+}
+
 static void test_a_second_signal_stops_at_once(void **state) {
     (void)state;
     /* A step of a million batches: nobody waits for its end. */
@@ -349,6 +364,7 @@ int main(void) {
         cmocka_unit_test(test_killed_twenty_times),
         cmocka_unit_test(test_half_written_files_go),
         cmocka_unit_test(test_signals_finish_the_step_and_save),
+        cmocka_unit_test(test_how_to_go_on_with_an_odd_folder),
         cmocka_unit_test(test_a_second_signal_stops_at_once),
         cmocka_unit_test(test_hanging_up_does_not_hurry),
         cmocka_unit_test(test_a_reader_that_is_gone),
