@@ -231,7 +231,7 @@ kith_status ki_record_last_step(const char *folder, int64_t *ret_step, kith_erro
     *ret_step = -1;
     KI_TRY(ki_path_print(&path, err, "%s/log.jsonl", folder));
     if (!ki_is_file("%s", path.s)) return KITH_OK;
-    KI_CHECK(ki_file_open(path.s, &fd, &file_bytes, err));
+    KI_CHECK(ki_file_open(path.s, KI_FILE_ONLY, &fd, &file_bytes, err));
     const long long n = file_bytes < TAIL_BYTES ? file_bytes : TAIL_BYTES;
     KI_CHECK(ki_zalloc_or(&tail, (size_t)n + 1, 1, "the end of a log", err));
     KI_CHECK(ki_file_read_at(fd, path.s, tail, (size_t)n, file_bytes - n, err));
