@@ -72,7 +72,7 @@ kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *
 }
 
 kith_status kith_model_save(const kith_model *model, const char *path, kith_error *err) {
-    return ki_weights_save(&model->net, model->params, path, err);
+    return ki_weights_save(&model->net, model->params, NULL, path, err);
 }
 
 int64_t kith_model_param_count(const kith_model *model) { return model ? ki_params_count(model->params) : 0; }

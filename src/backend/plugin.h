@@ -7,7 +7,7 @@
  * of it runs.
  *
  *     const char kith_plugin_interface[];                          // KI_PLUGIN_INTERFACE
- *     const ki_plugin *kith_plugin(ki_process *process);           // adopts the process's record
+ *     const ki_plugin *kith_plugin(ki_process *process);           // adopts the process's record; NULL: no device
  */
 #ifndef KI_PLUGIN_H
 #define KI_PLUGIN_H

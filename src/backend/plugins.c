@@ -128,8 +128,12 @@ static kith_status open_file(const char *name, const char *path, const ki_plugin
                 KI_PLUGIN_INTERFACE);
         ki_hint(err, KITH_EUNSUPPORTED, "build or install both together, or use device cpu");
     } else {
-        *ret = get(ki_process_now());
-        return KITH_OK;
+        const ki_plugin *plugin = get(ki_process_now());
+        if (plugin && plugin->backend) return *ret = plugin, KITH_OK;
+        /* It stays loaded: its code has run, and may have left something that points to it. */
+        ki_fail(err, KITH_EUNSUPPORTED, "device %s: %s has no device to offer (its entry returned none)",
+                name, path);
+        return ki_hint(err, KITH_EUNSUPPORTED, "build or install kith anew, or use device cpu");
     }
     dlclose(object);
     return KITH_EUNSUPPORTED;

@@ -261,12 +261,34 @@ int cli_parse(const cli_usage *usage, int *argc, char **argv) {
     return CLI_RUN;
 }
 
+static void put_text(const char *text, size_t length, char *buf, size_t bytes, size_t *n) {
+    for (size_t i = 0; i < length; i++, (*n)++) {
+        if (*n + 1 < bytes) buf[*n] = text[i];
+    }
+}
+
+/* A quote ends the quoted part, stands for itself, and begins the next. */
+size_t cli_quote(const char *word, char *buf, size_t bytes) {
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
+    const bool is_plain = *word && word[strspn(word, plain)] == '\0';
+    size_t n = 0;
+    if (!is_plain) put_text("'", 1, buf, bytes, &n);
+    for (const char *c = word; *c; c++)
+        put_text(*c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1, buf, bytes, &n);
+    if (!is_plain) put_text("'", 1, buf, bytes, &n);
+    if (bytes > 0) buf[n < bytes ? n : bytes - 1] = '\0';
+    return n;
+}
+
 char *cli_command_text(int argc, char **argv) {
     size_t bytes = sizeof "kith", used = 0;
-    for (int i = 0; i < argc; i++) bytes += strlen(argv[i]) + 1;
+    for (int i = 0; i < argc; i++) bytes += cli_quote(argv[i], NULL, 0) + 1;
     char *text = malloc(bytes);
     if (!text) return NULL;
     used = (size_t)snprintf(text, bytes, "kith");
-    for (int i = 0; i < argc; i++) used += (size_t)snprintf(text + used, bytes - used, " %s", argv[i]);
+    for (int i = 0; i < argc; i++) {
+        text[used++] = ' ';
+        used += cli_quote(argv[i], text + used, bytes - used);
+    }
     return text;
 }

@@ -91,7 +91,10 @@ typedef struct cli_usage {
  * when the command is over: --help was printed, or the usage was wrong and said so. */
 int cli_parse(const cli_usage *usage, int *argc, char **argv);
 
-/* The command line as one string, for run.json; to be freed. NULL without memory. */
+/* A word as a shell would read it, in quotes where it needs them, as snprintf does: the letters it has, or would have. */
+size_t cli_quote(const char *word, char *buf, size_t bytes);
+
+/* The command line as one string, as a shell reads it, for run.json; to be freed. NULL without memory. */
 char *cli_command_text(int argc, char **argv);
 
 /* Fill err as the library does (hint may be NULL) and return status. */

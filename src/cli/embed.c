@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "cli/images.h"
@@ -196,6 +197,12 @@ static kith_status write_paths(const char *out, const path_list *paths, kith_err
     return status;
 }
 
+/* Beside a pipe or a device there is no place for a list. */
+static bool is_file(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 static kith_status run(arguments *a, kith_error *err) {
     kith_array batch = {0};
     made m = {0};
@@ -218,7 +225,7 @@ static kith_status run(arguments *a, kith_error *err) {
     if (status == KITH_OK) {
         print_shape(a->out ? a->out : "values", &m.values);
         if (a->generate) print_nearest(&m.values);
-        if (a->images) status = write_paths(a->out, &paths, err);
+        if (a->images && is_file(a->out)) status = write_paths(a->out, &paths, err);
     }
     made_release(&m);
     kith_model_free(model);

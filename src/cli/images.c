@@ -22,6 +22,6 @@ int cli_show_progress(void *user, int64_t done, int64_t all) {
 
 void cli_report_bad(int64_t n_bad, const char *first) {
     if (n_bad > 0)
-        fprintf(stderr, "kith: %lld images could not be read and are left out; the first: %s\n",
-                (long long)n_bad, first);
+        fprintf(stderr, "kith: %lld image%s could not be read and %s left out; the first: %s\n",
+                (long long)n_bad, n_bad == 1 ? "" : "s", n_bad == 1 ? "is" : "are", first);
 }

@@ -198,7 +198,10 @@ static int train(const kith_train_options *options) {
     const kith_status status = kith_train_run(options, &result, &err);
     clear_line(options->user);
     if (status == KITH_ECANCELED && cli_stop_signal()) {
-        fprintf(stderr, "kith: %s\nkith: go on with: kith train %s --resume\n", err.message, options->out);
+        char run[4096];
+        const size_t n = cli_quote(options->out, run, sizeof run);
+        fprintf(stderr, "kith: %s\nkith: go on with: kith train %s --resume\n", err.message,
+                n < sizeof run ? run : "RUN");
         return 128 + cli_stop_signal();
     }
     if (status != KITH_OK) return cli_fail(&err);

@@ -215,8 +215,8 @@ kith_status ki_embedder_items(ki_embedder *e, const ki_embed_request *q, ki_vect
     KI_CHECK(embed_all(e, q, loader, &v, err));
     KI_CHECK(note_bad(e, q, loader, err));
     if (v.n == 0) {
-        status = ki_fail(err, KITH_EFORMAT, "none of %lld images could be read; the first: %s",
-                         (long long)q->n, ki_embedder_bad(e, 0));
+        status = ki_fail(err, KITH_EFORMAT, "no image of %lld could be read; the first: %s", (long long)q->n,
+                         ki_embedder_bad(e, 0));
         goto done;
     }
     KI_CHECK(check_finite(e, q->set, &v, err));

@@ -13,8 +13,18 @@
 /* Linux moves at most about 2 GiB per call. */
 enum { CHUNK_BYTES = 1 << 30, FIRST_BYTES = 1 << 16 };
 
-kith_status ki_file_open(const char *path, int *ret_fd, long long *ret_bytes, kith_error *err) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+/* What it is, when it is not what is wanted; else NULL. */
+static const char *unwanted(mode_t mode, ki_file_wanted wanted) {
+    if (S_ISREG(mode)) return NULL;
+    if (S_ISDIR(mode)) return "a folder";
+    if (S_ISFIFO(mode) || S_ISSOCK(mode)) return wanted == KI_FILE_OR_PIPE ? NULL : "a pipe";
+    return "a device";
+}
+
+kith_status ki_file_open(const char *path, ki_file_wanted wanted, int *ret_fd, long long *ret_bytes,
+                         kith_error *err) {
+    /* A pipe's opening would wait for a writer; on files the flag has no effect. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | (wanted == KI_FILE_ONLY ? O_NONBLOCK : 0));
     if (fd < 0) return ki_fail(err, KITH_EIO, "cannot open %s: %s", path, strerror(errno));
     struct stat info;
     if (fstat(fd, &info) != 0) {
@@ -22,9 +32,10 @@ kith_status ki_file_open(const char *path, int *ret_fd, long long *ret_bytes, ki
         close(fd);
         return ki_fail(err, KITH_EIO, "cannot examine %s: %s", path, strerror(why));
     }
-    if (S_ISDIR(info.st_mode)) {
+    const char *what = unwanted(info.st_mode, wanted);
+    if (what) {
         close(fd);
-        return ki_fail(err, KITH_EIO, "cannot read %s: it is a folder, wanted a file", path);
+        return ki_fail(err, KITH_EIO, "cannot read %s: it is %s, wanted a file", path, what);
     }
     *ret_fd = fd;
     *ret_bytes = S_ISREG(info.st_mode) ? (long long)info.st_size : -1;
@@ -93,7 +104,7 @@ done:
 kith_status ki_file_read(const char *path, size_t limit, char **ret_bytes, size_t *ret_n, kith_error *err) {
     int fd = -1;
     long long file_bytes = 0;
-    KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
+    KI_TRY(ki_file_open(path, KI_FILE_OR_PIPE, &fd, &file_bytes, err));
     const kith_status status = ki_file_read_rest(fd, file_bytes, path, limit, ret_bytes, ret_n, err);
     close(fd);
     return status;
@@ -116,7 +127,7 @@ kith_status kith_file_hash(const char *path, char ret_hex[65], kith_error *err) 
     long long file_bytes = 0;
     void *piece = NULL;
     kith_hash hash = {0};
-    KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
+    KI_TRY(ki_file_open(path, KI_FILE_ONLY, &fd, &file_bytes, err));
     KI_CHECK(ki_alloc_or(&piece, PIECE_BYTES, 1, "a piece of a file", err));
     for (size_t n = 1; n > 0;) {
         KI_CHECK(ki_file_read_some(fd, path, piece, PIECE_BYTES, &n, err));

@@ -1,4 +1,4 @@
-/* Reading files, whole or in parts. Folders and files beyond a limit are refused. Nothing is mapped: whoever
+/* Reading files, whole or in parts. Folders, devices and files beyond a limit are refused. Nothing is mapped: whoever
  * shortens a mapped file kills its readers (SIGBUS). */
 #ifndef KI_FILE_H
 #define KI_FILE_H
@@ -12,9 +12,15 @@
  * Give *ret_bytes back with ki_free. Works for pipes too. Over `limit` bytes is KITH_EFORMAT. */
 kith_status ki_file_read(const char *path, size_t limit, char **ret_bytes, size_t *ret_n, kith_error *err);
 
+typedef enum ki_file_wanted {
+    KI_FILE_ONLY, /* a pipe is refused, without waiting for its writer: for what is read more than once, or in parts */
+    KI_FILE_OR_PIPE, /* for what people make on the way: <(command), /dev/stdin */
+} ki_file_wanted;
+
 /* open(2) for reading and fstat(2) with their errors said; the caller closes *ret_fd. *ret_bytes is
- * -1 when the file is a pipe or a device, whose size cannot be asked. */
-kith_status ki_file_open(const char *path, int *ret_fd, long long *ret_bytes, kith_error *err);
+ * -1 when the file is a pipe, whose size cannot be asked. */
+kith_status ki_file_open(const char *path, ki_file_wanted wanted, int *ret_fd, long long *ret_bytes,
+                         kith_error *err);
 /* As ki_file_read, from what ki_file_open gave; the file stays open. What a pipe has given is gone with the descriptor it was
  * opened with: whoever has opened one reads it, and does not open it again. */
 kith_status ki_file_read_rest(int fd, long long file_bytes, const char *path, size_t limit, char **ret_bytes,

@@ -248,7 +248,7 @@ static kith_status read_whole(int fd, const char *path, kith_array *ret_array, k
 kith_status kith_npy_read(const char *path, kith_array *ret_array, kith_error *err) {
     int fd = -1;
     long long file_bytes = 0;
-    KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
+    KI_TRY(ki_file_open(path, KI_FILE_OR_PIPE, &fd, &file_bytes, err));
     kith_status status = KITH_OK;
     unsigned char *head = NULL;
     kith_array array = {0};

@@ -359,15 +359,9 @@ kith_status kith_tensors_open(const char *path, kith_tensors **ret_tensors, kith
     kith_tensors *tensors = NULL;
     int fd = -1;
     long long file_bytes = 0;
-    KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
+    KI_TRY(ki_file_open(path, KI_FILE_ONLY, &fd, &file_bytes, err));
     KI_CHECK(new_tensors(path, &tensors, err));
-    if (file_bytes >= 0) {
-        KI_CHECK(read_parts(fd, (uint64_t)file_bytes, tensors, err));
-    } else { /* a pipe's size is known only after reading it */
-        size_t n = 0;
-        KI_CHECK(ki_file_read_rest(fd, file_bytes, path, SIZE_MAX / 4, &tensors->own, &n, err));
-        KI_CHECK(parse_into((const unsigned char *)tensors->own, n, path, tensors, err));
-    }
+    KI_CHECK(read_parts(fd, (uint64_t)file_bytes, tensors, err));
     *ret_tensors = tensors;
     tensors = NULL;
 done:

@@ -3,6 +3,7 @@
 #define KI_CARD_H
 
 #include "core/value.h"
+#include "judge/estimate.h"
 #include "judge/orders.h"
 #include "kith/card.h"
 #include "kith/experimental/json.h"
@@ -15,9 +16,15 @@ void ki_card_put_real(kith_json *json, const char *key, double value);
 /* Version, commit and facts, into the object that is open. */
 void ki_card_put_facts(kith_json *json, const kith_card_facts *facts);
 
+/* Scores over several runs. */
+typedef struct ki_card_means {
+    kith_estimate recall[KITH_MOST_K], map_at_r, r_precision, nmi, ami, f1;
+} ki_card_means;
+
 /* What training kept of a judgement; pointers may be NULL. */
 typedef struct ki_card_block {
-    const ki_scores *scores;
+    const ki_scores *scores;    /* counts below 0 are not written: the runs differ in them */
+    const ki_card_means *means; /* written in place of the scores, as {"mean": …, "low": …, "high": …} */
     const int64_t *k;
     int64_t n_k;
     const char *data_sha256; /* of the split that was judged */
@@ -30,9 +37,17 @@ typedef struct ki_card_block {
 /* Nothing when the scores are not there. */
 void ki_card_put_block(kith_json *json, const char *key, const ki_card_block *block);
 
-/* Scores and clustering (without its settings) of a block that was read; not there when the card has none. */
+/* The cards of n runs together, into the object that is open: the mean of every score in every block with its interval
+ * over the runs, and whatever else the runs have in common. */
+kith_status ki_card_put_runs(kith_json *json, kith_card *const *cards, int n, const int64_t *k, int64_t n_k,
+                             kith_error *err);
+
+/* Scores and clustering of a block that was read; not there when the card has none. */
 ki_scores ki_card_scores(const kith_card *card, const char *block, const int64_t *k, int64_t n_k);
 ki_clustered ki_card_clustered(const kith_card *card, const char *block);
+
+/* The facts that all n cards agree on; texts live as long as the cards. */
+kith_card_facts ki_card_common_facts(kith_card *const *cards, int n);
 
 /* Where it was read from, and what such a file should have been. */
 const char *ki_card_path(const kith_card *card);

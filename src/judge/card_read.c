@@ -137,9 +137,20 @@ ki_scores ki_card_scores(const kith_card *card, const char *block, const int64_t
     return s;
 }
 
+static bool says(const ki_value *map, const char *key, const char *wanted) {
+    const char *text = map ? text_of(get(map, key)) : NULL;
+    return text && strcmp(text, wanted) == 0;
+}
+
 ki_clustered ki_card_clustered(const kith_card *card, const char *block) {
-    const ki_value *map = ki_value_get(card->root, block);
+    const ki_value *map = ki_value_get(card->root, block), *how = map ? ki_value_get(map, "kmeans") : NULL;
     return (ki_clustered){
         .is_there = map && ki_value_get(map, "nmi"),
+        .settings = {.n_clusters = int_at(how, "clusters"),
+                     .is_random_start = says(how, "start", "random rows"),
+                     .n_restarts = (int)int_at(how, "restarts"),
+                     .n_iterations = int_at(how, "iterations"),
+                     .seed = (uint64_t)int_at(how, "seed"),
+                     .normalize = says(how, "normalized", "true")},
         .scores = {.nmi = real_at(map, "nmi"), .ami = real_at(map, "ami"), .f1 = real_at(map, "f1")}};
 }

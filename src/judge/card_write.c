@@ -1,9 +1,12 @@
 /* Writing result cards: one list of names for kith eval and for runs. */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/alloc.h"
 #include "core/argument.h"
+#include "core/text.h"
 #include "judge/card.h"
 #include "kith/version.h"
 
@@ -115,36 +118,76 @@ static void begin_kmeans(kith_json *json, const kith_kmeans_settings *how) {
     kith_json_bool(json, how->normalize);
 }
 
+/* Every fact, in the order they are written. */
+#define TEXT(name) \
+    { #name, offsetof(kith_card_facts, name), true }
+#define COUNT(name) \
+    { #name, offsetof(kith_card_facts, name), false }
+static const struct {
+    const char *name;
+    size_t offset;
+    bool is_text;
+} facts_list[] = {TEXT(model),
+                  TEXT(model_sha256),
+                  TEXT(recipe),
+                  TEXT(recipe_sha256),
+                  TEXT(data),
+                  TEXT(dataset),
+                  TEXT(data_sha256),
+                  TEXT(split),
+                  TEXT(embedding),
+                  TEXT(embedding_sha256),
+                  TEXT(labels_sha256),
+                  TEXT(backbone),
+                  TEXT(weights),
+                  TEXT(weights_sha256),
+                  TEXT(pool),
+                  TEXT(tap),
+                  TEXT(bn),
+                  TEXT(preprocessing),
+                  TEXT(resize),
+                  TEXT(device),
+                  TEXT(precision),
+                  COUNT(crop),
+                  COUNT(embedding_size)};
+#undef TEXT
+#undef COUNT
+enum { N_FACTS = sizeof facts_list / sizeof facts_list[0] };
+
 void ki_card_put_facts(kith_json *json, const kith_card_facts *f) {
-    const struct {
-        const char *name, *value;
-    } texts[] = {{"kith", kith_version()},
-                 {"commit", *kith_commit() ? kith_commit() : "unknown"},
-                 {"model", f->model},
-                 {"model_sha256", f->model_sha256},
-                 {"recipe", f->recipe},
-                 {"recipe_sha256", f->recipe_sha256},
-                 {"data", f->data},
-                 {"dataset", f->dataset},
-                 {"data_sha256", f->data_sha256},
-                 {"split", f->split},
-                 {"embedding", f->embedding},
-                 {"embedding_sha256", f->embedding_sha256},
-                 {"labels_sha256", f->labels_sha256},
-                 {"backbone", f->backbone},
-                 {"weights", f->weights},
-                 {"weights_sha256", f->weights_sha256},
-                 {"pool", f->pool},
-                 {"tap", f->tap},
-                 {"bn", f->bn},
-                 {"preprocessing", f->preprocessing},
-                 {"resize", f->resize},
-                 {"device", f->device},
-                 {"precision", f->precision}};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        ki_card_put_text(json, texts[i].name, texts[i].value);
-    if (f->crop) ki_card_put_int(json, "crop", f->crop);
-    if (f->embedding_size) ki_card_put_int(json, "embedding_size", f->embedding_size);
+    ki_card_put_text(json, "kith", kith_version());
+    ki_card_put_text(json, "commit", *kith_commit() ? kith_commit() : "unknown");
+    for (size_t i = 0; i < N_FACTS; i++) {
+        const char *const at = (const char *)f + facts_list[i].offset;
+        const int64_t count = facts_list[i].is_text ? 0 : *(const int64_t *)(const void *)at;
+        if (facts_list[i].is_text)
+            ki_card_put_text(json, facts_list[i].name, *(const char *const *)(const void *)at);
+        else if (count)
+            ki_card_put_int(json, facts_list[i].name, count);
+    }
+}
+
+/* What all of the cards say of it, or NULL. */
+static const char *common_fact(kith_card *const *cards, int n, const char *name) {
+    const char *text = kith_card_fact(cards[0], name);
+    for (int i = 1; text && i < n; i++) {
+        const char *other = kith_card_fact(cards[i], name);
+        if (!other || strcmp(other, text) != 0) text = NULL;
+    }
+    return text;
+}
+
+kith_card_facts ki_card_common_facts(kith_card *const *cards, int n) {
+    kith_card_facts facts = {0};
+    for (size_t i = 0; i < N_FACTS; i++) {
+        const char *text = common_fact(cards, n, facts_list[i].name);
+        char *const at = (char *)&facts + facts_list[i].offset;
+        if (facts_list[i].is_text)
+            memcpy(at, &text, sizeof text);
+        else if (text)
+            ki_parse_int64(text, (int64_t *)(void *)at);
+    }
+    return facts;
 }
 
 /* ---- a judgement ---- */
@@ -249,27 +292,51 @@ static void put_orders(kith_json *json, const ki_orders *orders) {
     ki_card_put_real(json, "side_by_side_recall_at_1", orders->side_by_side);
 }
 
+/* A score of one run, or of several. */
+static void put_score(kith_json *json, const char *key, double value, const kith_estimate *mean) {
+    if (!mean) {
+        ki_card_put_real(json, key, value);
+        return;
+    }
+    begin(json, key);
+    ki_card_put_real(json, "mean", mean->mean);
+    ki_card_put_real(json, "low", mean->low);
+    ki_card_put_real(json, "high", mean->high);
+    kith_json_object_end(json);
+}
+
+static void put_count(kith_json *json, const char *key, int64_t count) {
+    if (count >= 0) ki_card_put_int(json, key, count);
+}
+
+static void put_block_clustering(kith_json *json, const ki_clustered *c, const ki_card_means *m) {
+    put_score(json, names[KITH_SCORE_NMI].name, c->scores.nmi, m ? &m->nmi : NULL);
+    put_score(json, names[KITH_SCORE_AMI].name, c->scores.ami, m ? &m->ami : NULL);
+    put_score(json, names[KITH_SCORE_F1].name, c->scores.f1, m ? &m->f1 : NULL);
+    begin_kmeans(json, &c->settings);
+    kith_json_object_end(json);
+}
+
 void ki_card_put_block(kith_json *json, const char *key, const ki_card_block *b) {
     const ki_scores *s = b->scores;
     KITH_OPTIONS(kith_bootstrap_options, bootstrap);
+    const ki_card_means *m = b->means;
+    char buf[24];
     if (!s->is_there) return;
     begin(json, key);
-    put_recall(json, b->k, b->n_k, s->recall);
-    ki_card_put_real(json, names[KITH_SCORE_MAP_AT_R].name, s->map_at_r);
-    ki_card_put_real(json, names[KITH_SCORE_R_PRECISION].name, s->r_precision);
+    begin(json, names[KITH_SCORE_RECALL].name);
+    for (int64_t i = 0; i < b->n_k; i++)
+        put_score(json, k_text(b->k[i], buf), s->recall[i], m ? &m->recall[i] : NULL);
+    kith_json_object_end(json);
+    put_score(json, names[KITH_SCORE_MAP_AT_R].name, s->map_at_r, m ? &m->map_at_r : NULL);
+    put_score(json, names[KITH_SCORE_R_PRECISION].name, s->r_precision, m ? &m->r_precision : NULL);
     ki_card_put_text(json, "metric", kith_metric_name(KITH_COSINE));
-    ki_card_put_int(json, "queries", s->n_query);
-    ki_card_put_int(json, "classes", s->n_classes);
-    ki_card_put_int(json, "lone_queries", s->n_lone);
-    ki_card_put_int(json, "step", s->step);
+    put_count(json, "queries", s->n_query);
+    put_count(json, "classes", s->n_classes);
+    put_count(json, "lone_queries", s->n_lone);
+    put_count(json, "step", s->step);
     ki_card_put_text(json, "data_sha256", b->data_sha256);
-    if (b->clustered && b->clustered->is_there) {
-        ki_card_put_real(json, "nmi", b->clustered->scores.nmi);
-        ki_card_put_real(json, "ami", b->clustered->scores.ami);
-        ki_card_put_real(json, "f1", b->clustered->scores.f1);
-        begin_kmeans(json, &b->clustered->settings);
-        kith_json_object_end(json);
-    }
+    if (b->clustered && b->clustered->is_there) put_block_clustering(json, b->clustered, m);
     ki_card_put_text(json, "note", b->note);
     if (b->orders) put_orders(json, b->orders);
     if (b->intervals) {

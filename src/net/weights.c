@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "net/model_file.h"
 
 /* Names of one kind of trouble, cut when there are too many for a line. */
@@ -161,7 +162,30 @@ kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki
     return KITH_OK;
 }
 
-kith_status ki_weights_save(const ki_net *net, const ki_params *params, const char *path, kith_error *err) {
+static const char recipe_key[] = "kith.recipe_sha256", step_key[] = "kith.step";
+
+static kith_status write_origin(const ki_weights_origin *origin, kith_tensors_writer *writer,
+                                kith_error *err) {
+    char step[32];
+    snprintf(step, sizeof step, "%lld", (long long)origin->step);
+    KI_TRY(kith_tensors_writer_metadata(writer, recipe_key, origin->recipe_hash, err));
+    return kith_tensors_writer_metadata(writer, step_key, step, err);
+}
+
+bool ki_weights_read_origin(const kith_tensors *tensors, ki_weights_origin *ret_origin) {
+    const char *hash = kith_tensors_metadata(tensors, recipe_key),
+               *step = kith_tensors_metadata(tensors, step_key);
+    ki_weights_origin origin = {0};
+    if (!hash || strlen(hash) + 1 != sizeof origin.recipe_hash || !step ||
+        !ki_parse_int64(step, &origin.step))
+        return false;
+    memcpy(origin.recipe_hash, hash, sizeof origin.recipe_hash);
+    *ret_origin = origin;
+    return true;
+}
+
+kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ki_weights_origin *origin,
+                            const char *path, kith_error *err) {
     kith_status status;
     kith_tensors_writer *writer = NULL;
     const int n = ki_params_count(params);
@@ -169,6 +193,7 @@ kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ch
     KI_CHECK(ki_zalloc_or(&arrays, (size_t)n, sizeof *arrays, "the model's tensors", err));
     KI_CHECK(kith_tensors_writer_new(&writer, err));
     KI_CHECK(ki_model_metadata_write(net, writer, err));
+    if (origin) KI_CHECK(write_origin(origin, writer, err));
     for (int i = 0; i < n; i++) {
         const ki_param *param = ki_params_at(params, i);
         KI_CHECK(kith_array_init(KITH_F32, param->shape.n_dims, param->shape.dim, &arrays[i], err));

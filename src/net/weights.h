@@ -13,7 +13,16 @@
 kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki_params *params,
                               kith_error *err);
 
-/* Write all parameters and the net's metadata. */
-kith_status ki_weights_save(const ki_net *net, const ki_params *params, const char *path, kith_error *err);
+/* Of which run a model is, and of which step. */
+typedef struct ki_weights_origin {
+    char recipe_hash[65];
+    int64_t step;
+} ki_weights_origin;
+
+/* Write all parameters and the net's metadata, with the origin's (NULL: none) beside them. */
+kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ki_weights_origin *origin,
+                            const char *path, kith_error *err);
+/* false: the file does not say. */
+bool ki_weights_read_origin(const kith_tensors *tensors, ki_weights_origin *ret_origin);
 
 #endif

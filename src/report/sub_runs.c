@@ -4,19 +4,11 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "judge/estimate.h"
 #include "report/report.h"
 
 enum { N_COLUMNS = 5 };
 static const char *const keys[N_COLUMNS] = {"recall.1", "recall.2", "map_at_r", "r_precision", "nmi"};
-
-/* Two-sided 95 % points of Student's t for 1 to 30 degrees of freedom. */
-static double t_value(int64_t degrees) {
-    static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                                   2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-                                   2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-    const int64_t n = sizeof table / sizeof table[0];
-    return degrees <= n ? table[degrees - 1] : 1.96 + 2.4 / (double)degrees;
-}
 
 typedef struct column {
     bool is_shown; /* the first run has it */
@@ -83,7 +75,7 @@ static void put_means(ki_report *r, const column *columns) {
         if (k->n > 1) {
             const double variance = fmax(0, (k->squares - n * mean * mean) / (n - 1));
             ki_buffer_put(to, " <span class=\"quiet\">± %.1f</span>",
-                          100 * t_value(k->n - 1) * sqrt(variance / n));
+                          100 * ki_t_quantile((int)k->n - 1) * sqrt(variance / n));
         }
         ki_buffer_put(to, "</td>");
     }

@@ -1,5 +1,6 @@
 /* Means, spreads and comparisons of rows over seeds. */
 #include "reproduce/sample.h"
+#include "judge/estimate.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,8 @@
 
 /* Format 3, of kith 0.1, had no checksum and no word of the network. */
 static const char format_key[] = "kith.checkpoint", format_version[] = "4", format_unsealed[] = "3",
-                  recipe_key[] = "kith.recipe_sha256", seal_key[] = "kith.checksum";
+                  recipe_key[] = "kith.recipe_sha256", best_key[] = "kith.best_sha256",
+                  seal_key[] = "kith.checksum";
 
 /* The standing as two lists of numbers, both ways by the same walk. */
 enum { MOST_COUNTS = 64, MOST_REALS = 7 * (KITH_MOST_K + 4) + 3 };
@@ -107,6 +108,7 @@ kith_status ki_checkpoint_save(const char *path, ki_learner *learner, const ki_n
     KI_CHECK(kith_tensors_writer_metadata(writer, format_key, format_version, err));
     KI_CHECK(kith_tensors_writer_metadata(writer, recipe_key, recipe_hash, err));
     KI_CHECK(kith_tensors_writer_metadata(writer, "kith.step", step, err));
+    KI_CHECK(kith_tensors_writer_metadata(writer, best_key, standing->best_hash, err));
     KI_CHECK(ki_model_metadata_write(net, writer, err));
     KI_CHECK(ki_tensors_writer_seal(writer, seal_key, err));
     KI_CHECK(kith_tensors_writer_save(writer, path, err));
@@ -133,6 +135,8 @@ static kith_status read_standing(const kith_tensors *tensors, ki_standing *ret, 
     walk(&n, &standing);
     if (standing.step < 0 || standing.sampler.number < 0 || standing.n_images < 0 || standing.log_bytes < 0)
         return ki_fail(err, KITH_EFORMAT, "run/counts holds a negative step or count");
+    const char *best = kith_tensors_metadata(tensors, best_key);
+    if (best) snprintf(standing.best_hash, sizeof standing.best_hash, "%s", best);
     *ret = standing;
     return KITH_OK;
 }

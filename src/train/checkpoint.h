@@ -15,6 +15,7 @@ typedef struct ki_standing {
     int64_t last_eval; /* step of the last complete evaluation; -1: none */
     int64_t best_step; /* -1: none */
     double best_score;
+    char best_hash[65];     /* SHA-256 of the best model's file; "": not known (kith 0.1) */
     int64_t n_without_gain; /* evaluations since the best */
     bool is_stopped;        /* patience ran out: no more steps */
     int64_t n_threads;      /* that computed it */

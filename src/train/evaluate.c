@@ -1,6 +1,5 @@
 /* Judging between steps, and the choice of the best model. */
 #include "core/clock.h"
-#include "net/weights.h"
 #include "train/run.h"
 
 static int asked_to_stop(void *run, int64_t n_done, int64_t n_all) {
@@ -56,10 +55,7 @@ static kith_status choose(ki_train_state *run, const ki_scores *scores, bool *re
     /* Of models that score the same, the one that has learnt longest. */
     *ret_is_best = is_gain || score == at->best_score;
     if (!*ret_is_best) return KITH_OK;
-    ki_path path;
-    KI_TRY(ki_folder_at(&run->folder, &path, err, "best.safetensors"));
-    KI_TRY(ki_weights_save(&run->net, run->params, path.s, err));
-    at->best_step = at->step;
+    KI_TRY(ki_best_save(run, err));
     at->best_score = score;
     at->best_validation = *scores;
     at->best_seen = at->last_seen;

@@ -7,15 +7,33 @@
 #include "net/weights.h"
 #include "train/run.h"
 
-/* Put the chosen model's weights into the network. */
+/* Put the chosen model's weights into the network.
+ *
+ * A process that was killed may have left the model of an evaluation which no checkpoint knows of. Where that evaluation,
+ * made again, had other bits (another number of threads) and was no longer the best, the chosen model is lost: then the
+ * last one is the result, and a line says so. */
 static kith_status take_best(ki_train_state *run, kith_error *err) {
     if (run->selection == KI_SELECT_LAST) return KITH_OK;
-    ki_path path;
+    ki_best_found found;
     kith_tensors *tensors = NULL;
-    KI_TRY(ki_folder_at(&run->folder, &path, err, "best.safetensors"));
-    KI_TRY(kith_tensors_open(path.s, &tensors, err));
-    kith_status status = ki_weights_import(tensors, &run->net, run->params, err);
-    if (status != KITH_OK) ki_prefix(err, status, "%s", path.s);
+    kith_status status;
+    KI_CHECK(ki_best_look(run, &run->at, &found, &tensors, err));
+    if (found.is_other && found.is_ours && found.step > run->at.best_step) {
+        run->selection = KI_SELECT_LAST;
+        KI_CHECK(ki_train_say(run, KITH_TRAIN_WARNING, err,
+                              "best.safetensors is of step %lld, from before the run was resumed, and the "
+                              "best model was that of step %lld: the result is the last step's",
+                              (long long)found.step, (long long)run->at.best_step));
+        goto done;
+    }
+    if (found.is_other) {
+        status = ki_best_fail_other(run, &run->at, err);
+        ki_hint(err, status, "put the file back as it was, then go on with --resume");
+        goto done;
+    }
+    status = ki_weights_import(tensors, &run->net, run->params, err);
+    if (status != KITH_OK) ki_prefix(err, status, "%s/best.safetensors", run->folder.path);
+done:
     kith_tensors_free(tensors);
     return status;
 }
@@ -70,6 +88,8 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
     ki_path path;
     ki_vectors test = {0};
     kith_intervals intervals;
+    KI_CHECK(ki_train_weigh_pairs(run, err)); /* of the last step */
+    KI_CHECK(take_best(run, err));
     const bool has_chosen = run->selection != KI_SELECT_LAST;
     ki_train_result result = {.selection = run->selection,
                               .step = has_chosen ? run->at.best_step : run->at.step,
@@ -80,10 +100,8 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
                               .best_on_test = run->at.best_test,
                               .seconds = run->at.seconds};
     if (run->at.seconds > 0) result.images_per_second = (double)run->at.n_images / run->at.seconds;
-    KI_CHECK(ki_train_weigh_pairs(run, err));
-    KI_CHECK(take_best(run, err));
     KI_CHECK(ki_folder_at(&run->folder, &path, err, "model.safetensors"));
-    KI_CHECK(ki_weights_save(&run->net, run->params, path.s, err));
+    KI_CHECK(ki_weights_save(&run->net, run->params, NULL, path.s, err));
     if (run->test.n > 0) {
         KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, "embedding", NULL, &test, err));
         KI_CHECK(ki_judge_scores(&test, run->recipe->k, run->recipe->n_k, &result.test, &intervals, err));

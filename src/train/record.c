@@ -10,8 +10,13 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/path.h"
 #include "io/events.h"
+#include "io/file.h"
 #include "kith/experimental/json.h"
+
+/* How ki_record_add_step's lines begin. */
+static const char step_line[] = "{\"kind\": \"step\", \"step\": ";
 
 enum { MOST_SCALARS = 128, TAG_BYTES = 96 };
 
@@ -214,6 +219,29 @@ kith_status ki_record_cut(ki_record *r, int64_t bytes, kith_error *err) {
     if (ftruncate(r->fd, bytes) != 0) return fail_write(r, err);
     r->n_bytes = bytes;
     return KITH_OK;
+}
+
+kith_status ki_record_last_step(const char *folder, int64_t *ret_step, kith_error *err) {
+    enum { TAIL_BYTES = 1 << 16 }; /* lines about other things may stand behind it */
+    kith_status status;
+    ki_path path;
+    int fd = -1;
+    long long file_bytes = 0, step = -1;
+    char *tail = NULL;
+    *ret_step = -1;
+    KI_TRY(ki_path_print(&path, err, "%s/log.jsonl", folder));
+    if (!ki_is_file("%s", path.s)) return KITH_OK;
+    KI_CHECK(ki_file_open(path.s, KI_FILE_ONLY, &fd, &file_bytes, err));
+    const long long n = file_bytes < TAIL_BYTES ? file_bytes : TAIL_BYTES;
+    KI_CHECK(ki_zalloc_or(&tail, (size_t)n + 1, 1, "the end of a log", err));
+    KI_CHECK(ki_file_read_at(fd, path.s, tail, (size_t)n, file_bytes - n, err));
+    for (const char *at = tail; (at = strstr(at, step_line)); at++)
+        sscanf(at + strlen(step_line), "%lld", &step);
+    *ret_step = step;
+done:
+    ki_free(tail);
+    if (fd >= 0) close(fd);
+    return status;
 }
 
 kith_status ki_record_sync(ki_record *r, int64_t *ret_bytes, kith_error *err) {

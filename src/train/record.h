@@ -31,6 +31,9 @@ kith_status ki_record_add_text(ki_record *record, const char *kind, int64_t step
 int64_t ki_record_bytes(const ki_record *record);
 kith_status ki_record_cut(ki_record *record, int64_t bytes, kith_error *err);
 
+/* The step of the last line about a step in FOLDER/log.jsonl; -1: there is none, or no log. */
+kith_status ki_record_last_step(const char *folder, int64_t *ret_step, kith_error *err);
+
 /* Make the lines so far safe on the disk; how many bytes they are. */
 kith_status ki_record_sync(ki_record *record, int64_t *ret_bytes, kith_error *err);
 

@@ -7,48 +7,16 @@
 
 #include "core/alloc.h"
 #include "core/atomic.h"
-#include "kith/experimental/json.h"
-#include "kith/version.h"
-
-/* Quantiles 0.975 of Student's t by degrees of freedom, from 1. */
-static const double t_quantile[] = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,
-                                    2.2622,  2.2281, 2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199,
-                                    2.1098,  2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687, 2.0639,
-                                    2.0595,  2.0555, 2.0518, 2.0484, 2.0452, 2.0423};
-enum { N_QUANTILES = sizeof t_quantile / sizeof t_quantile[0] };
-
-double ki_t_quantile(int freedom) {
-    /* Beyond the table: the normal's 1.96 and its expansion in 1 / freedom (Cornish and Fisher). */
-    const double v = freedom;
-    return freedom <= N_QUANTILES ? t_quantile[freedom - 1] : 1.95996 + 2.37228 / v + 2.8226 / (v * v);
-}
-
-kith_estimate ki_estimate_mean(const double *values, int n) {
-    kith_estimate e = {.mean = NAN, .low = NAN, .high = NAN};
-    double sum = 0, squares = 0;
-    for (int i = 0; i < n; i++) {
-        if (isnan(values[i])) continue;
-        e.n++;
-        sum += values[i];
-    }
-    if (e.n == 0) return e;
-    e.mean = sum / (double)e.n;
-    if (e.n < 2) return e;
-    for (int i = 0; i < n; i++) {
-        if (!isnan(values[i])) squares += (values[i] - e.mean) * (values[i] - e.mean);
-    }
-    const int freedom = (int)e.n - 1;
-    const double half = ki_t_quantile(freedom) * sqrt(squares / freedom / (double)e.n);
-    e.low = e.mean - half;
-    e.high = e.mean + half;
-    return e;
-}
+#include "io/json.h"
+#include "judge/card.h"
+#include "judge/estimate.h"
 
 /* ---- all runs ---- */
 
 typedef struct repeat {
     const ki_repeat_options *options;
     ki_train_result *result; /* [n_runs], in order */
+    kith_card **card;        /* of the same, where there are several */
     int n_runs, n_done;
     ki_path first; /* folder of the first run, once there is one */
 } repeat;
@@ -66,6 +34,11 @@ static kith_status run_one(repeat *r, const ki_recipe *recipe, const char *folde
                                       .notify = o->notify,
                                       .user = o->user};
     KI_TRY(ki_train(&options, &r->result[r->n_done], err));
+    if (r->n_runs > 1) {
+        ki_path path;
+        KI_TRY(ki_path_print(&path, err, "%s/result.json", folder));
+        KI_TRY(kith_card_read(path.s, &r->card[r->n_done], err));
+    }
     if (r->n_done++ == 0) KI_TRY(ki_path_print(&r->first, err, "%s", folder));
     return o->finished ? o->finished(o->finished_user, folder, err) : KITH_OK;
 }
@@ -115,7 +88,6 @@ static const ki_scores *part(const ki_train_result *r, int i) {
     const ki_scores *const parts[] = {&r->test, &r->untrained, &r->validation, &r->seen};
     return parts[i];
 }
-static const char *const part_names[] = {"test", "untrained", "validation", "seen"};
 enum { N_PARTS = 4 };
 
 static kith_estimate gather(const repeat *r, int which, score_fn score, int64_t i, double *values) {
@@ -126,74 +98,24 @@ static kith_estimate gather(const repeat *r, int which, score_fn score, int64_t 
     return ki_estimate_mean(values, r->n_done);
 }
 
-static kith_estimate gather_clustering(const repeat *r, int which, double *values) {
-    for (int k = 0; k < r->n_done; k++) {
-        const kith_clustering *c = &r->result[k].clustered.scores;
-        const double score[] = {c->nmi, c->ami, c->f1};
-        values[k] = r->result[k].clustered.is_there ? score[which] : NAN;
-    }
-    return ki_estimate_mean(values, r->n_done);
-}
-
-static void put_estimate(kith_json *json, const char *key, kith_estimate e) {
-    kith_json_key(json, key);
-    kith_json_object_begin(json);
-    kith_json_key(json, "mean");
-    kith_json_real(json, e.mean);
-    kith_json_key(json, "low");
-    kith_json_real(json, e.low);
-    kith_json_key(json, "high");
-    kith_json_real(json, e.high);
-    kith_json_object_end(json);
-}
-
-static kith_status write_together(const repeat *r, double *values, const char *selection, kith_error *err) {
+static kith_status write_together(const repeat *r, const char *selection, kith_error *err) {
     const ki_recipe *recipe = r->options->recipe;
     kith_status status;
     kith_json *json = NULL;
-    const char *text = NULL;
     ki_path path;
     double seconds = 0;
     for (int k = 0; k < r->n_done; k++) seconds += r->result[k].seconds;
     KI_CHECK(kith_json_new(&json, err));
     kith_json_object_begin(json);
-    kith_json_key(json, "selection");
-    kith_json_string(json, selection);
-    kith_json_key(json, "n_runs");
-    kith_json_int(json, r->n_done);
-    kith_json_key(json, "folds");
-    kith_json_int(json, recipe->folds);
-    kith_json_key(json, "seeds");
-    kith_json_int(json, recipe->seeds);
-    for (int p = 0; p < N_PARTS; p++) {
-        if (!part(&r->result[0], p)->is_there) continue;
-        kith_json_key(json, part_names[p]);
-        kith_json_object_begin(json);
-        kith_json_key(json, "recall");
-        kith_json_object_begin(json);
-        for (int64_t i = 0; i < recipe->n_k; i++) {
-            char name[32];
-            snprintf(name, sizeof name, "%lld", (long long)recipe->k[i]);
-            put_estimate(json, name, gather(r, p, recall_at, i, values));
-        }
-        kith_json_object_end(json);
-        put_estimate(json, "map_at_r", gather(r, p, map_at_r, 0, values));
-        put_estimate(json, "r_precision", gather(r, p, r_precision, 0, values));
-        static const char *const clusterings[] = {"nmi", "ami", "f1"};
-        for (int i = 0; p == 0 && r->result[0].clustered.is_there && i < 3; i++)
-            put_estimate(json, clusterings[i], gather_clustering(r, i, values));
-        kith_json_object_end(json);
-    }
-    kith_json_key(json, "seconds");
-    kith_json_real(json, seconds);
-    kith_json_key(json, "kith");
-    kith_json_string(json, kith_version());
-    kith_json_key(json, "commit");
-    kith_json_string(json, kith_commit());
+    ki_card_put_text(json, "selection", selection);
+    ki_card_put_int(json, "n_runs", r->n_done);
+    ki_card_put_int(json, "folds", recipe->folds);
+    ki_card_put_int(json, "seeds", recipe->seeds);
+    ki_card_put_real(json, "seconds", seconds);
+    KI_CHECK(ki_card_put_runs(json, r->card, r->n_done, recipe->k, recipe->n_k, err));
     kith_json_object_end(json);
-    KI_CHECK(kith_json_finish(json, &text, err));
     KI_CHECK(ki_path_print(&path, err, "%s/result.json", r->options->folder));
-    KI_CHECK(ki_file_write(path.s, text, strlen(text), err));
+    KI_CHECK(ki_json_save(json, path.s, err));
 done:
     kith_json_free(json);
     return status;
@@ -246,17 +168,20 @@ kith_status ki_repeat(const ki_repeat_options *options, kith_train_result *ret_r
     double *values = NULL;
     ki_folder folder = {.lock = -1};
     KI_CHECK(ki_zalloc_or(&r.result, (size_t)r.n_runs, sizeof *r.result, "results", err));
+    KI_CHECK(ki_zalloc_or(&r.card, (size_t)r.n_runs, sizeof *r.card, "results", err));
     KI_CHECK(ki_alloc_or(&values, (size_t)r.n_runs, sizeof *values, "results", err));
     if (r.n_runs > 1) KI_CHECK(open_together(options, &folder, err));
     KI_CHECK(run_all(&r, recipe, options->folder, err));
     const char *selection = selections[r.result[0].selection];
     if (r.n_runs > 1) {
-        KI_CHECK(write_together(&r, values, selection, err));
+        KI_CHECK(write_together(&r, selection, err));
         if (options->finished) KI_CHECK(options->finished(options->finished_user, options->folder, err));
     }
     if (ret_result) fill_result(&r, values, selection, ret_result);
 done:
     ki_folder_release(&folder);
+    for (int k = 0; r.card && k < r.n_runs; k++) kith_card_free(r.card[k]);
+    ki_free(r.card);
     ki_free(values);
     ki_free(r.result);
     return status;

@@ -19,13 +19,7 @@ typedef struct ki_repeat_options {
 } ki_repeat_options;
 
 /* With folds and seeds 1: one run in `folder`. Otherwise runs in fold-K/, seed-K/ or fold-K/seed-J/, counted
- * from 1, and result.json in `folder` with the mean and the 95 % interval of each value. */
+ * from 1, and result.json in `folder`: their cards together (judge/card.h). */
 kith_status ki_repeat(const ki_repeat_options *options, kith_train_result *ret_result, kith_error *err);
-
-/* Quantile 0.975 of Student's t; freedom from 1. */
-double ki_t_quantile(int freedom);
-
-/* The mean of n values and its 95 % interval by Student's t; NaN values are left out. */
-kith_estimate ki_estimate_mean(const double *values, int n);
 
 #endif

@@ -20,6 +20,10 @@ kith_status ki_train_check_folder(ki_train_state *run, kith_error *err) {
     const ki_recipe_source source = {.path = path.s};
     kith_status status = ki_recipe_read(&source, &there, err);
     if (status == KITH_OK) status = ki_recipe_same(there, run->recipe, run->folder.path, err);
+    if (status == KITH_OK) {
+        const int64_t then = there->checkpoint_every, now = run->recipe->checkpoint_every;
+        run->first_checkpoint = then > now ? then : now; /* either may have been in use */
+    }
     ki_recipe_free(there);
     if (status != KITH_OK) return status;
     run->has_begun = true;
@@ -32,7 +36,12 @@ static kith_status open_checkpoint(const ki_train_state *run, int64_t step, ki_c
                                    kith_error *err) {
     ki_path path;
     KI_TRY(ki_folder_at(&run->folder, &path, err, KI_CHECKPOINT_NAME, (long long)step));
-    return ki_checkpoint_open(path.s, run->recipe_hash, ret, err);
+    KI_TRY(ki_checkpoint_open(path.s, run->recipe_hash, ret, err));
+    if (ret->at.step == step) return KITH_OK;
+    const int64_t found = ret->at.step;
+    ki_checkpoint_release(ret);
+    return ki_fail(err, KITH_EFORMAT, "%s: it is the checkpoint of step %lld, under another's name", path.s,
+                   (long long)found);
 }
 
 /* Lack of memory, or a newer kith's file, says nothing against the checkpoint. */
@@ -64,7 +73,23 @@ kith_status ki_train_find_checkpoint(const ki_train_state *run, ki_checkpoint *r
         ki_fail(err, KITH_EFORMAT, "none of %d checkpoints is sound; the newest: %s", n_damaged,
                 newest.message);
     return ki_hint(err, KITH_EFORMAT,
-                   "no sound checkpoint is left: put a copy back, or remove the damaged to begin at step 0");
+                   "put a copy back, or remove the damaged and log.jsonl to begin the run again at step 0");
+}
+
+kith_status ki_train_check_fresh(ki_train_state *run, kith_error *err) {
+    int64_t step = -1;
+    if (!run->has_begun) return KITH_OK;
+    KI_TRY(ki_record_last_step(run->folder.path, &step, err));
+    if (step < 0) return KITH_OK;
+    if (step <= run->first_checkpoint)
+        return ki_train_say(
+            run, KITH_TRAIN_NOTE, err,
+            "%s was killed at step %lld or later, before its first checkpoint: it begins again",
+            run->folder.path, (long long)step);
+    ki_fail(err, KITH_EIO, "%s/checkpoints holds no checkpoint, and log.jsonl has steps up to %lld",
+            run->folder.path, (long long)step);
+    return ki_hint(err, KITH_EIO,
+                   "put the checkpoints back, or remove log.jsonl to begin the run again at step 0");
 }
 
 /* What is newer than the checkpoint in use is damaged. It is moved aside: under its name it would count as one of those to
@@ -92,18 +117,19 @@ static kith_status set_aside(ki_train_state *run, kith_error *err) {
     }
 }
 
-/* The checkpoint has the score of the best model so far, and best.safetensors has the model: the end of the run needs it
- * unless a later one is better. That it is gone is said now and not after hours. */
+/* The end of the run needs the best model so far, unless a later one is better. That it is gone, or another, is said now
+ * and not after hours. */
 static kith_status check_best(const ki_train_state *run, kith_error *err) {
-    ki_path path;
-    kith_tensors *tensors = NULL;
-    if (run->from.at.best_step < 0) return KITH_OK;
-    KI_TRY(ki_folder_at(&run->folder, &path, err, "best.safetensors"));
-    const kith_status status = kith_tensors_open(path.s, &tensors, err);
-    kith_tensors_free(tensors);
+    ki_best_found found;
+    const ki_standing *at = &run->from.at;
+    if (at->best_step < 0) return KITH_OK;
+    kith_status status = ki_best_look(run, at, &found, NULL, err);
+    /* Of an evaluation after the checkpoint: that will be made again, and write it again. */
+    if (status == KITH_OK && found.is_other && (!found.is_ours || found.step <= at->last_eval))
+        status = ki_best_fail_other(run, at, err);
     if (status != KITH_OK)
         ki_hint(err, status, "it is the best model so far, of step %lld: put a copy back, or begin a new run",
-                (long long)run->from.at.best_step);
+                (long long)at->best_step);
     return status;
 }
 

@@ -68,10 +68,11 @@ typedef struct ki_train_state {
     const ki_train_options *options;
     const ki_recipe *recipe;
     ki_folder folder;
-    bool has_begun;         /* before this process; then */
-    ki_beginning beginning; /* … its run.json, */
-    ki_checkpoint from;     /* … until it is restored, what to go on from, if there is any, */
-    int64_t from_step;      /* … and its file's step */
+    bool has_begun;           /* before this process; then */
+    ki_beginning beginning;   /* … its run.json, */
+    ki_checkpoint from;       /* … until it is restored, what to go on from, if there is any, */
+    int64_t from_step;        /* … and its file's step */
+    int64_t first_checkpoint; /* … and after how many steps there must have been one */
     char recipe_hash[65], data_hash[65], weights_hash[65];
 
     kith_dataset *set;
@@ -139,6 +140,8 @@ kith_status ki_train_check_folder(ki_train_state *run, kith_error *err);
  * there is sound. */
 kith_status ki_train_find_checkpoint(const ki_train_state *run, ki_checkpoint *ret_checkpoint,
                                      int64_t *ret_step, kith_error *err);
+/* Where there is no checkpoint: refuse a run whose log shows that there have been some. */
+kith_status ki_train_check_fresh(ki_train_state *run, kith_error *err);
 /* Refuse data that is not what the run, or its sibling, began with, and say what changed. */
 kith_status ki_train_check_data(ki_train_state *run, kith_error *err);
 /* Hash the weights file, and refuse one that is not what the run began with. One that is gone is not needed, where
@@ -156,6 +159,21 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err);
  * that was asked for is KITH_ECANCELED. */
 kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
                            const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err);
+
+/* best.c: the best model so far. Save it as that, and remember the step and the file's hash. */
+kith_status ki_best_save(ki_train_state *run, kith_error *err);
+
+/* What best.safetensors is, beside the one that a standing remembers. */
+typedef struct ki_best_found {
+    bool is_other; /* not the same bytes */
+    bool is_ours;  /* a run of this recipe wrote it, at */
+    int64_t step;
+} ki_best_found;
+
+/* ret_tensors may be NULL. */
+kith_status ki_best_look(const ki_train_state *run, const ki_standing *at, ki_best_found *ret_found,
+                         kith_tensors **ret_tensors, kith_error *err);
+kith_status ki_best_fail_other(const ki_train_state *run, const ki_standing *at, kith_error *err);
 
 /* numeric.c: the error line when the loss of step `step` (from 0) is no number. */
 kith_status ki_train_fail_numeric(ki_train_state *run, int64_t step, const char *what, kith_error *err);

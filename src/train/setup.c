@@ -282,6 +282,7 @@ kith_status ki_train_setup(ki_train_state *run, kith_error *err) {
         KI_CHECK(ki_train_restore(run, err));
         KI_CHECK(ki_sampler_restore(sampler, &run->at.sampler, err));
     } else {
+        KI_CHECK(ki_train_check_fresh(run, err));
         run->at.sampler = ki_sampler_save(sampler);
         KI_CHECK(begin(run, err));
     }

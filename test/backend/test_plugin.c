@@ -109,6 +109,25 @@ static void test_what_is_no_plugin_is_refused(void **state) {
     assert_says("is no plugin of kith");
 }
 
+static void test_plugin_without_a_device(void **state) {
+    (void)state;
+    static const char *const words[] = {"embed --backbone convnet4 --generate 2 --device cuda",
+                                        "bench train --backbone convnet4 --steps 1 --device cuda"};
+    char none[4200];
+    snprintf(none, sizeof none, "%s/none", emulated());
+    for (int empty = 0; empty < 2; empty++) {
+        if (empty) setenv("KITH_NO_DEVICE", "empty", 1);
+        for (size_t i = 0; i < N_ROWS(words); i++) {
+            const int status = kith(none, words[i]);
+            if (status != 1) fail_msg("exit status %d; wanted 1: %s", status, output);
+            assert_says("none/libkith-cuda.so has no device to offer");
+        }
+        assert_runs(kith(none, "list devices"));
+        assert_says("not here: ");
+    }
+    unsetenv("KITH_NO_DEVICE");
+}
+
 /* A copy that was cut off: its headers are whole, its code is not. */
 static void test_cut_plugin_is_refused(void **state) {
     (void)state;
@@ -173,6 +192,7 @@ int main(void) {
         cmocka_unit_test(test_objective_on_a_plugin),
         cmocka_unit_test(test_missing_plugin_is_named),
         cmocka_unit_test(test_what_is_no_plugin_is_refused),
+        cmocka_unit_test(test_plugin_without_a_device),
         cmocka_unit_test(test_cut_plugin_is_refused),
         cmocka_unit_test(test_all_places_are_named),
         cmocka_unit_test(test_plugin_of_another_build_is_refused),

@@ -184,7 +184,14 @@ static void test_images(void **state) {
                          testing_program(), set, out),
                      0);
     assert_holds("float32 [12, 64]");
+    assert_holds("kith: 1 image could not be read and is left out; the first: ");
     assert_holds("broken.png");
+    /* What goes nowhere has no list beside it. */
+    assert_int_equal(run("ln -s /dev/null %s; %s embed --backbone convnet4 --tap pooled %s -o %s",
+                         in_folder("nowhere.npy"), testing_program(), set, in_folder("nowhere.npy")),
+                     0);
+    if (strstr(output, ".paths.txt")) fail_msg("%s", output);
+    assert_int_not_equal(access(in_folder("nowhere.paths.txt"), F_OK), 0);
     kith_array values;
     assert_ok(kith_npy_read(out, &values, &err), &err);
     assert_int_equal(values.dim[0], 12);
@@ -195,7 +202,7 @@ static void test_images(void **state) {
     assert_string_equal(output, "12\n0\n");
     assert_refused(run("%s embed --backbone convnet4 %s -o %s 2>&1 | tail -1; exit 1", testing_program(),
                        in_folder("set/broken.png"), in_folder("none.npy")),
-                   1, "none of 1 images could be read");
+                   1, "no image of 1 could be read");
     assert_int_not_equal(access(in_folder("none.npy"), F_OK), 0);
     assert_refused(run("%s embed --backbone convnet4 %s -o %s", testing_program(), in_folder("absent"), out),
                    1, "there is no such file or folder");

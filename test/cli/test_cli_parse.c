@@ -252,6 +252,28 @@ static void test_progress_in_a_pipe(void **state) {
     assert_string_equal(output, "embedding 50/200, 5:00 left\nembedding 200/200, loss 0.31\n");
 }
 
+/* What is printed can be typed. */
+static void test_words_for_a_shell(void **state) {
+    (void)state;
+    static const struct {
+        const char *word, *wanted;
+    } rows[] = {{"runs/a-1", "runs/a-1"}, {"my run", "'my run'"}, {"", "''"},         {"it's", "'it'\\''s'"},
+                {"$HOME", "'$HOME'"},     {"~/run", "'~/run'"},   {"a\nb", "'a\nb'"}, {"x=é", "'x=é'"}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        char text[64], cut[4], printed[64];
+        assert_int_equal(cli_quote(rows[i].word, text, sizeof text), strlen(rows[i].wanted));
+        assert_string_equal(text, rows[i].wanted);
+        assert_int_equal(0, testing_run(printed, sizeof printed, "printf %%s %s", text));
+        assert_string_equal(printed, rows[i].word);
+        assert_int_equal(cli_quote(rows[i].word, cut, sizeof cut), strlen(rows[i].wanted));
+        assert_int_equal(strlen(cut), strlen(rows[i].wanted) < 3 ? strlen(rows[i].wanted) : 3);
+    }
+    char *words[] = {"train", "my recipe.yaml", "-s", "data.root=a b"};
+    char *line = cli_command_text(4, words);
+    assert_string_equal(line, "kith train 'my recipe.yaml' -s 'data.root=a b'");
+    free(line);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms_of_an_option),
@@ -264,6 +286,7 @@ int main(void) {
         cmocka_unit_test(test_long_help_is_wrapped),
         cmocka_unit_test(test_fail_prints_message_and_hint),
         cmocka_unit_test(test_progress_in_a_pipe),
+        cmocka_unit_test(test_words_for_a_shell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -315,7 +315,7 @@ static void test_idx_bombs(void **state) {
         size_t n_data, most_memory;
         const char *wanted;
     } rows[] = {
-        {0xffffffff, 100, 1 << 20, "unpacks to more than"},
+        {0xffffffff, 100, 1 << 20, "unpacks to 3367254359280 bytes, more than the "},
         {1 << 20, 100, 1 << 20, "can hold"},
         {2, sizeof zeros - 16, 1 << 20, "promises 1568 bytes of data and has more"},
         {20, 10000, 1 << 20, "promises 15680 bytes of data and has 10000"},

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "kith/array.h"
@@ -131,6 +133,20 @@ static void test_refusals_say_why(void **state) {
         assert_string_equal(err.message, rows[i].text);
     }
     ki_image_release(&image);
+}
+
+/* A pipe among the images that nobody writes into is not waited for. */
+static void test_a_pipe_is_no_image(void **state) {
+    (void)state;
+    ki_bytes bytes = {0};
+    kith_error err = {0};
+    char path[600];
+    snprintf(path, sizeof path, "%s/pipe.jpg", testing_folder());
+    assert_int_equal(0, mkfifo(path, 0600));
+    alarm(20); /* ends the program if it waits after all */
+    assert_int_equal(ki_bytes_read(&bytes, path, &err), KITH_EIO);
+    alarm(0);
+    if (!strstr(err.message, "it is a pipe, wanted a file")) fail_msg("%s", err.message);
 }
 
 static void test_pixel_limit(void **state) {
@@ -279,11 +295,11 @@ static void test_cut_anywhere(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_png_promises),     cmocka_unit_test(test_corpus),
-        cmocka_unit_test(test_refusals_say_why), cmocka_unit_test(test_pixel_limit),
-        cmocka_unit_test(test_scaled_decode),    cmocka_unit_test(test_png_round_trip),
-        cmocka_unit_test(test_jpeg_round_trip),  cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_png_promises),       cmocka_unit_test(test_corpus),
+        cmocka_unit_test(test_refusals_say_why),   cmocka_unit_test(test_pixel_limit),
+        cmocka_unit_test(test_a_pipe_is_no_image), cmocka_unit_test(test_scaled_decode),
+        cmocka_unit_test(test_png_round_trip),     cmocka_unit_test(test_jpeg_round_trip),
+        cmocka_unit_test(test_no_memory),          cmocka_unit_test(test_cut_anywhere),
     };
     return cmocka_run_group_tests_name("data/image", tests, NULL, NULL);
 }

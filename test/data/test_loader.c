@@ -345,7 +345,8 @@ static void test_too_many_bad_images(void **state) {
     ki_loader_batch batch;
     for (int b = 0; b < 12 && status == KITH_OK; b++) status = ki_loader_next(loader, &batch, &err);
     assert_int_equal(status, KITH_EFORMAT);
-    assert_non_null(strstr(err.message, "3 images cannot be read, more than the 2 allowed; the last is "));
+    assert_non_null(
+        strstr(err.message, "images that cannot be read: 3, more than the 2 allowed; the last is "));
     assert_int_equal(ki_loader_next(loader, &batch, &err), KITH_EFORMAT); /* and it stays so */
     ki_loader_free(loader);
     kith_dataset_free(set);

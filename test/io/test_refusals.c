@@ -11,6 +11,7 @@
 #include "io/lock.h"
 #include "io/npy.h"
 #include "io/yaml.h"
+#include "kith/eval.h"
 #include "kith/experimental/json.h"
 #include "support/testing.h"
 
@@ -215,6 +216,52 @@ static void test_yaml(void **state) {
     }
 }
 
+static kith_status read_tensors(const char *path, kith_error *err) {
+    kith_tensors *tensors = NULL;
+    return kith_tensors_open(path, &tensors, err);
+}
+static kith_status hash_file(const char *path, kith_error *err) {
+    char hex[65];
+    return kith_file_hash(path, hex, err);
+}
+static kith_status read_npy(const char *path, kith_error *err) {
+    kith_array array = {0};
+    return kith_npy_read(path, &array, err);
+}
+static kith_status read_json(const char *path, kith_error *err) {
+    ki_arena arena = {0};
+    ki_value *root = NULL;
+    const kith_status status = ki_json_read(path, &arena, &root, err);
+    ki_arena_release(&arena);
+    return status;
+}
+
+/* Nobody writes into the pipe, and the device has no end: neither is waited for. */
+static void test_pipes_and_devices(void **state) {
+    (void)state;
+    static const struct {
+        const char *about;
+        kith_status (*read)(const char *path, kith_error *err);
+        const char *path, *wanted; /* NULL: a pipe */
+    } rows[] = {{"tensors", read_tensors, NULL, "it is a pipe, wanted a file"},
+                {"tensors", read_tensors, "/dev/zero", "it is a device, wanted a file"},
+                {"tensors", read_tensors, "/", "it is a folder, wanted a file"},
+                {"hash", hash_file, NULL, "it is a pipe, wanted a file"},
+                {"hash", hash_file, "/dev/zero", "it is a device, wanted a file"},
+                {"npy", read_npy, "/dev/zero", "it is a device, wanted a file"},
+                {"npy", read_npy, "/", "it is a folder, wanted a file"},
+                {"json", read_json, "/dev/zero", "it is a device, wanted a file"}};
+    const char *fifo = path_of("waiting");
+    assert_int_equal(0, mkfifo(fifo, 0600));
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_error err = {0};
+        alarm(20); /* ends the program if it waits after all */
+        assert_int_equal(rows[i].read(rows[i].path ? rows[i].path : fifo, &err), KITH_EIO);
+        alarm(0);
+        assert_said(&err, rows[i].about, rows[i].wanted);
+    }
+}
+
 static void test_a_lock_is_held_once(void **state) {
     (void)state;
     kith_error err = {0};
@@ -243,6 +290,7 @@ int main(void) {
         cmocka_unit_test(test_json_levels),
         cmocka_unit_test(test_json_file_is_one_line),
         cmocka_unit_test(test_yaml),
+        cmocka_unit_test(test_pipes_and_devices),
         cmocka_unit_test(test_a_lock_is_held_once),
     };
     return cmocka_run_group_tests_name("io/refusals", tests, NULL, testing_tear_down);

@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "core/alloc.h"
+#include "judge/estimate.h"
 #include "kith/train.h"
-#include "train/repeat.h"
 #include "train/tiny.h"
 
 static char output[TINY_OUTPUT];

@@ -156,6 +156,118 @@ static void test_the_best_model_must_be_there(void **state) {
     assert_same_end("whole", "best");
 }
 
+/* What a checkpoint says the best model is, to be freed. */
+static char *best_hash(const char *out, const char *name) {
+    kith_tensors *tensors = NULL;
+    kith_error err;
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", path_of(out), name);
+    assert_ok(kith_tensors_open(path, &tensors, &err), &err);
+    char *hash = strdup(kith_tensors_metadata(tensors, "kith.best_sha256"));
+    kith_tensors_free(tensors);
+    return hash;
+}
+
+/* A model of the same shape from another run: nothing else would notice. */
+static void test_another_best_model_is_refused(void **state) {
+    (void)state;
+    kith_error err;
+    make_stopped("best-other");
+    assert_int_equal(train("best-of-other", false, (stopper){.stop_at = 11}, "seed=2", &err), KITH_ECANCELED);
+    shell("best-other", "cp best.safetensors ../best.own; cp ../best-of-other/best.safetensors .");
+    if (resume("best-other", "") != 1 || !strstr(output, "is not the model that was the best at step") ||
+        !strstr(output, "put a copy back"))
+        fail_msg("%s", output);
+    assert_int_equal(tiny_count_lines(output), 1);
+    shell("best-other", "cp ../best.own best.safetensors");
+    assert_int_equal(0, resume("best-other", ""));
+    assert_same_end("whole", "best-other");
+}
+
+/* A process that was killed between an evaluation and the next checkpoint leaves a model that no checkpoint knows. */
+static void test_a_best_model_ahead_of_the_checkpoint(void **state) {
+    (void)state;
+    char *best[2];
+    kith_error err;
+    assert_int_equal(train("ahead", false, (stopper){.stop_at = 9}, NULL, &err), KITH_ECANCELED);
+    best[0] = best_hash("ahead", "checkpoints/step-00000009.safetensors");
+    shell("ahead", "rm checkpoints/step-00000009.safetensors; cp -r checkpoints ../ahead.copy");
+    assert_int_equal(train("ahead", true, (stopper){.stop_at = 11}, NULL, &err), KITH_ECANCELED);
+    best[1] = best_hash("ahead", last);
+    assert_string_not_equal(best[0], best[1]); /* the evaluation of step 10 found a better one */
+    shell("ahead", "rm -r checkpoints; mv ../ahead.copy checkpoints");
+    if (resume("ahead", "") != 0) fail_msg("%s", output);
+    assert_same_end("whole", "ahead");
+    free(best[0]);
+    free(best[1]);
+}
+
+/* Puts another file in the place of best.safetensors when the last checkpoint is written. */
+typedef struct swapper {
+    const char *from, *to;
+} swapper;
+
+static int swap_at_the_end(void *user, const kith_train_event *event) {
+    const swapper *s = user;
+    if (event->kind != KITH_TRAIN_SAVED || event->step < 30) return 0;
+    assert_int_equal(0, testing_run(output, sizeof output, "cp %s %s", s->from, s->to));
+    return 0;
+}
+
+static kith_status train_and_swap(const char *out, const char *from, kith_error *err) {
+    char to[4200];
+    snprintf(to, sizeof to, "%s/best.safetensors", path_of(out));
+    swapper s = {from, to};
+    const kith_train_options options = {.recipe = tiny_make(),
+                                        .out = path_of(out),
+                                        .resume = true,
+                                        .no_report = true,
+                                        .notify = swap_at_the_end,
+                                        .user = &s};
+    return kith_train_run(&options, NULL, err);
+}
+
+static void test_another_best_model_at_the_end(void **state) {
+    (void)state;
+    kith_error err;
+    char from[4200];
+    make_whole();
+    assert_int_equal(train("end-other", false, (stopper){.stop_at = 11}, "seed=2", &err), KITH_ECANCELED);
+    snprintf(from, sizeof from, "%s/best.safetensors", path_of("end-other"));
+    assert_int_equal(train_and_swap("end", from, &err), KITH_EFORMAT);
+    if (!strstr(err.message, "is not the model that was the best at step")) fail_msg("%s", err.message);
+    assert_false(tiny_exists("end", "result.json"));
+    shell("end", "cp ../whole/best.safetensors .");
+    assert_int_equal(0, resume("end", ""));
+    assert_same_end("whole", "end");
+}
+
+/* The run's own, of a later step than the one that was chosen: an evaluation was made twice, with different bits. */
+static void test_a_best_model_that_was_overtaken(void **state) {
+    (void)state;
+    kith_error err;
+    char from[4200];
+    make_whole();
+    copy_tensors(path_of("whole/best.safetensors"), path_of("later.safetensors"), "31", "kith.note", "late");
+    snprintf(from, sizeof from, "%s", path_of("later.safetensors"));
+    assert_ok(train_and_swap("overtaken", from, &err), &err);
+    shell("overtaken",
+          "grep -o '\"selection\": \"last\"' result.json && "
+          "grep -c 'best.safetensors is of step 31' log.jsonl");
+    /* The model is that of the last step. */
+    kith_tensors *model = NULL, *checkpoint = NULL;
+    kith_array a, b;
+    assert_ok(kith_tensors_open(path_of("overtaken/model.safetensors"), &model, &err), &err);
+    assert_ok(
+        kith_tensors_open(path_of("overtaken/checkpoints/step-00000030.safetensors"), &checkpoint, &err),
+        &err);
+    assert_ok(kith_tensors_get(model, "embedding.weight", &a, &err), &err);
+    assert_ok(kith_tensors_get(checkpoint, "model/embedding.weight", &b, &err), &err);
+    assert_memory_equal(a.data, b.data, (size_t)kith_array_count(&a) * sizeof(float));
+    kith_tensors_free(model);
+    kith_tensors_free(checkpoint);
+}
+
 /* A damaged file must not count as one of those to keep. */
 static void test_good_ones_are_kept(void **state) {
     (void)state;
@@ -198,6 +310,57 @@ static void test_checkpoints_without_a_checksum(void **state) {
     shell("unsealed-cut", "truncate -s -100 $last");
     if (resume("unsealed-cut", "") != 0 || !strstr(output, "goes on from step 8")) fail_msg("%s", output);
     assert_same_end("whole", "unsealed-cut");
+}
+
+static void test_a_checkpoint_under_another_name(void **state) {
+    (void)state;
+    make_stopped("renamed");
+    shell("renamed", "cp $before $last");
+    if (resume("renamed", "") != 0 || !strstr(output, "it is the checkpoint of step 8") ||
+        !strstr(output, "goes on from step 8"))
+        fail_msg("%s", output);
+    assert_same_end("whole", "renamed");
+    assert_same_log("whole", "renamed");
+    assert_true(tiny_exists("renamed", "checkpoints/step-00000011.safetensors.damaged"));
+}
+
+static void test_checkpoints_that_are_gone(void **state) {
+    (void)state;
+    static const char *const lost[] = {"rm checkpoints/*", "rm -r checkpoints"};
+    make_stopped("gone");
+    shell("gone", "cp -r checkpoints ../gone.copy");
+    for (size_t i = 0; i < N_ROWS(lost); i++) {
+        shell("gone", lost[i]);
+        if (resume("gone", "") != 1 || !strstr(output, "checkpoints holds no checkpoint") ||
+            !strstr(output, "has steps up to 10") || !strstr(output, "put the checkpoints back"))
+            fail_msg("%s: %s", lost[i], output);
+        assert_int_equal(tiny_count_lines(output), 1);
+    }
+    shell("gone", "cp ../gone.copy/* checkpoints");
+    assert_int_equal(0, resume("gone", ""));
+    assert_same_end("whole", "gone");
+    assert_same_log("whole", "gone");
+    /* Or from the beginning, when that is what is wanted. */
+    make_stopped("again");
+    shell("again", "rm checkpoints/* log.jsonl");
+    assert_int_equal(0, resume("again", ""));
+    assert_same_end("whole", "again");
+}
+
+/* A run that was killed before its first checkpoint has none to lose. */
+static void test_killed_before_the_first_checkpoint(void **state) {
+    (void)state;
+    kith_error err;
+    make_whole();
+    assert_int_equal(train("first", false, (stopper){.stop_at = 11}, "checkpoint.every=20", &err),
+                     KITH_ECANCELED);
+    shell("first", "rm checkpoints/*");
+    if (testing_run(output, sizeof output, "%s train %s --resume --no-report", testing_program(),
+                    path_of("first")) != 0 ||
+        !strstr(output, "before its first checkpoint: it begins again"))
+        fail_msg("%s", output);
+    assert_same_end("whole", "first");
+    assert_same_log("whole", "first");
 }
 
 /* ---- "… is still good" is said of a checkpoint that was looked at ---- */
@@ -252,9 +415,16 @@ int main(void) {
         cmocka_unit_test(test_a_changed_byte_is_noticed),
         cmocka_unit_test(test_no_sound_one_is_an_error),
         cmocka_unit_test(test_the_best_model_must_be_there),
+        cmocka_unit_test(test_another_best_model_is_refused),
+        cmocka_unit_test(test_a_best_model_ahead_of_the_checkpoint),
+        cmocka_unit_test(test_another_best_model_at_the_end),
+        cmocka_unit_test(test_a_best_model_that_was_overtaken),
         cmocka_unit_test(test_good_ones_are_kept),
         cmocka_unit_test(test_a_newer_format_is_refused),
         cmocka_unit_test(test_checkpoints_without_a_checksum),
+        cmocka_unit_test(test_a_checkpoint_under_another_name),
+        cmocka_unit_test(test_checkpoints_that_are_gone),
+        cmocka_unit_test(test_killed_before_the_first_checkpoint),
         cmocka_unit_test(test_what_is_called_good_is_good),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);

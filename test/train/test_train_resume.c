@@ -41,6 +41,28 @@ static void test_the_log_goes_on_where_the_checkpoint_is(void **state) {
     assert_same_log("whole", "log");
 }
 
+/* An evaluation that was stopped half way is made again, and logs its splits once. */
+static void test_stopped_inside_an_evaluation(void **state) {
+    (void)state;
+    static const struct {
+        const char *out;
+        stopper at;
+        int n_lines; /* of evaluations when it has stopped */
+    } rows[] = {{"inside-0", {.stop_at = 0, .inside = "seen"}, 0},
+                {"inside-0-test", {.stop_at = 0, .inside = "test"}, 0},
+                {"inside-10", {.stop_at = 10, .inside = "seen"}, 3}};
+    make_whole();
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_error err;
+        assert_int_equal(train(rows[i].out, false, rows[i].at, NULL, &err), KITH_ECANCELED);
+        testing_run(output, sizeof output, "grep -c '\"eval\"' %s/log.jsonl", path_of(rows[i].out));
+        assert_int_equal(rows[i].n_lines, atoi(output));
+        assert_ok(train(rows[i].out, true, never, NULL, &err), &err);
+        assert_same_end("whole", rows[i].out);
+        assert_same_log("whole", rows[i].out);
+    }
+}
+
 static void test_a_finished_run_is_not_run_again(void **state) {
     (void)state;
     kith_error err;
@@ -169,6 +191,21 @@ static void test_signals_finish_the_step_and_save(void **state) {
         snprintf(wanted, sizeof wanted, "at step %lld of", (long long)saved);
         if (!strstr(output, wanted)) fail_msg("the last checkpoint is %lld: %s", (long long)saved, output);
     }
+}
+
+/* … in words that can be typed. */
+static void test_how_to_go_on_with_an_odd_folder(void **state) {
+    (void)state;
+    char wanted[4300];
+    const int status =
+        testing_run(output, sizeof output,
+                    "%s train %s --out '%s' --no-report -s optim.steps=1000000 & pid=$!; "
+                    "while ! ls '%s/checkpoints' 2>&1 | grep -q step-; do sleep 0.02; done; "
+                    "kill -TERM $pid; wait $pid",
+                    testing_program(), tiny_make(), path_of("odd & run"), path_of("odd & run"));
+    if (status != 128 + SIGTERM) fail_msg("status %d: %s", status, output);
+    snprintf(wanted, sizeof wanted, "go on with: kith train '%s' --resume", path_of("odd & run"));
+    if (!strstr(output, wanted)) fail_msg("no '%s' in: %s", wanted, output);
 }
 
 static void test_a_second_signal_stops_at_once(void **state) {
@@ -322,10 +359,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stopped_anywhere),
         cmocka_unit_test(test_the_log_goes_on_where_the_checkpoint_is),
+        cmocka_unit_test(test_stopped_inside_an_evaluation),
         cmocka_unit_test(test_a_finished_run_is_not_run_again),
         cmocka_unit_test(test_killed_twenty_times),
         cmocka_unit_test(test_half_written_files_go),
         cmocka_unit_test(test_signals_finish_the_step_and_save),
+        cmocka_unit_test(test_how_to_go_on_with_an_odd_folder),
         cmocka_unit_test(test_a_second_signal_stops_at_once),
         cmocka_unit_test(test_hanging_up_does_not_hurry),
         cmocka_unit_test(test_a_reader_that_is_gone),

@@ -390,6 +390,52 @@ static void test_folds_and_seeds(void **state) {
         fail_msg("%s", output);
 }
 
+/* A card of several runs has the facts of one, so that it can be compared with others, kith eval's too. */
+static void test_several_runs_can_be_compared(void **state) {
+    (void)state;
+    static const char few[] = "-q -s optim.steps=4 -s eval.every=0";
+    static const struct {
+        const char *out, *set;
+    } rows[] = {{"by-fold", "-s folds=2"}, {"by-seed", "-s seeds=2"}};
+    static const char *const same[] = {"backbone",
+                                       "embedding_size",
+                                       "pool",
+                                       "tap",
+                                       "crop",
+                                       "resize",
+                                       "preprocessing",
+                                       "test.data_sha256",
+                                       "test.queries",
+                                       "test.classes",
+                                       "test.metric",
+                                       "test.kmeans.restarts",
+                                       "test.kmeans.iterations"};
+    if (tiny_train(output, "alike", few) != 0) fail_msg("%s", output);
+    assert_int_equal(
+        0, testing_run(output, sizeof output, "cd %s && %s eval alike --data tiny --json > alike.json",
+                       testing_folder(), testing_program()));
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        char arguments[200];
+        snprintf(arguments, sizeof arguments, "%s %s", few, rows[i].set);
+        if (tiny_train(output, rows[i].out, arguments) != 0) fail_msg("%s", output);
+        for (size_t k = 0; k < N_ROWS(same); k++) {
+            char wanted[256];
+            snprintf(wanted, sizeof wanted, "%s", word("alike", same[k]));
+            if (!*wanted) fail_msg("a run says nothing of %s", same[k]);
+            assert_string_equal(word(rows[i].out, same[k]), wanted);
+        }
+        static const char *const others[] = {"alike/result.json", "alike.json"};
+        for (size_t k = 0; k < N_ROWS(others); k++) {
+            const int status =
+                testing_run(output, sizeof output, "cd %s && %s eval --compare %s/result.json %s",
+                            testing_folder(), testing_program(), rows[i].out, others[k]);
+            if (status != 0 || !strstr(output, "Yes, as far as"))
+                fail_msg("%s beside %s: %s", rows[i].out, others[k], output);
+        }
+        assert_string_equal(word(rows[i].out, "recipe_sha256"), ""); /* each run has its own */
+    }
+}
+
 static void test_epochs_and_small_batches(void **state) {
     (void)state;
     /* 56 images in shuffled batches of 16, the incomplete one too: 4 batches to an epoch. */
@@ -437,6 +483,7 @@ int main(void) {
         cmocka_unit_test(test_all_orders),
         cmocka_unit_test(test_test_classes_left_alone),
         cmocka_unit_test(test_folds_and_seeds),
+        cmocka_unit_test(test_several_runs_can_be_compared),
         cmocka_unit_test(test_epochs_and_small_batches),
         cmocka_unit_test(test_density_measures_its_classes),
     };

@@ -20,11 +20,13 @@ static inline const char *path_of(const char *out) {
 typedef struct stopper {
     int64_t stop_at;           /* -1: never */
     const char *chmod_at_stop; /* make this folder read-only then instead of stopping */
+    const char *inside; /* only inside an evaluation, when this split has been judged; NULL: anywhere */
 } stopper;
 
 static inline int on_event(void *user, const kith_train_event *event) {
     const stopper *s = user;
     if (s->stop_at < 0 || event->step < s->stop_at) return 0;
+    if (s->inside && (event->kind != KITH_TRAIN_EVAL || strcmp(event->split, s->inside) != 0)) return 0;
     if (!s->chmod_at_stop) return 1;
     return chmod(s->chmod_at_stop, 0555) != 0;
 }
@@ -54,12 +56,11 @@ static inline void make_whole(void) {
     is_made = true;
 }
 
-/* Every tensor of the last checkpoint but the clock's, the model, and the test embeddings. */
-static inline void assert_same_end(const char *a, const char *b) {
-    char name[64] = "checkpoints/step-00000030.safetensors";
+/* Every tensor of a file but the clock's. */
+static inline void assert_same_tensors(const char *a, const char *b, const char *name) {
     kith_tensors *x = NULL, *y = NULL;
     kith_error err;
-    char path[4096];
+    char path[4200];
     snprintf(path, sizeof path, "%s/%s", path_of(a), name);
     assert_ok(kith_tensors_open(path, &x, &err), &err);
     snprintf(path, sizeof path, "%s/%s", path_of(b), name);
@@ -73,12 +74,18 @@ static inline void assert_same_end(const char *a, const char *b) {
         if (strncmp(tensor, "run/", 4) == 0) continue; /* seconds, and bytes of the log */
         const size_t bytes = (size_t)kith_array_count(&p) * kith_dtype_bytes(p.dtype);
         if (memcmp(p.data, q.data, bytes) != 0)
-            fail_msg("tensor %s of %s differs from that of %s", tensor, b, a);
+            fail_msg("tensor %s of %s/%s differs from that of %s", tensor, b, name, a);
     }
     kith_tensors_free(x);
     kith_tensors_free(y);
+}
+
+/* The last checkpoint, the models, and the test embeddings. (Two recipes may differ in where the data lies: then so does
+ * what checkpoints and best.safetensors say of their recipe.) */
+static inline void assert_same_end(const char *a, const char *b) {
+    assert_same_tensors(a, b, "checkpoints/step-00000030.safetensors");
+    assert_same_tensors(a, b, "best.safetensors");
     tiny_assert_same(a, b, "model.safetensors");
-    tiny_assert_same(a, b, "best.safetensors");
     tiny_assert_same(a, b, "test/embedding.npy");
     tiny_assert_same(a, b, "split.csv");
 }
@@ -99,29 +106,35 @@ static inline void assert_same_log(const char *a, const char *b) {
     free(text[1]);
 }
 
-/* A checkpoint as kith 0.1 wrote it: no checksum, no word of the network, format 3. */
-static inline void make_unsealed(const char *out, const char *name) {
+/* The tensors of a file once more, with the recipe's hash, a step (NULL: as it was), and one more word. */
+static inline void copy_tensors(const char *from, const char *to, const char *step, const char *key,
+                                const char *value) {
     kith_tensors *tensors = NULL;
     kith_tensors_writer *writer = NULL;
     kith_error err;
-    char path[4096];
-    static const char *const kept[] = {"kith.recipe_sha256", "kith.step"};
-    snprintf(path, sizeof path, "%s/%s", path_of(out), name);
-    assert_ok(kith_tensors_open(path, &tensors, &err), &err);
+    assert_ok(kith_tensors_open(from, &tensors, &err), &err);
     assert_ok(kith_tensors_writer_new(&writer, &err), &err);
     for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
         kith_array view;
         assert_ok(kith_tensors_get(tensors, kith_tensors_name(tensors, i), &view, &err), &err);
         assert_ok(kith_tensors_writer_add(writer, kith_tensors_name(tensors, i), &view, &err), &err);
     }
-    assert_ok(kith_tensors_writer_metadata(writer, "kith.checkpoint", "3", &err), &err);
-    for (size_t i = 0; i < N_ROWS(kept); i++)
-        assert_ok(
-            kith_tensors_writer_metadata(writer, kept[i], kith_tensors_metadata(tensors, kept[i]), &err),
-            &err);
-    assert_ok(kith_tensors_writer_save(writer, path, &err), &err);
+    const char *const words[][2] = {
+        {"kith.recipe_sha256", kith_tensors_metadata(tensors, "kith.recipe_sha256")},
+        {"kith.step", step ? step : kith_tensors_metadata(tensors, "kith.step")},
+        {key, value}};
+    for (size_t i = 0; i < N_ROWS(words); i++)
+        assert_ok(kith_tensors_writer_metadata(writer, words[i][0], words[i][1], &err), &err);
+    assert_ok(kith_tensors_writer_save(writer, to, &err), &err);
     kith_tensors_writer_free(writer);
     kith_tensors_free(tensors);
+}
+
+/* A checkpoint as kith 0.1 wrote it: no checksum, no word of the network, format 3. */
+static inline void make_unsealed(const char *out, const char *name) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", path_of(out), name);
+    copy_tensors(path, path, NULL, "kith.checkpoint", "3");
 }
 
 #endif

@@ -102,7 +102,8 @@ kith_status ki_idx_unpack(const void *packed, size_t n_packed, const char *name,
         goto done;
     }
     if (count > most_bytes) {
-        status = ki_fail(err, KITH_EINVAL, "%s unpacks to more than %zu bytes", name, most_bytes);
+        status = ki_fail(err, KITH_EINVAL, "%s unpacks to %zu bytes, more than the %zu that are read", name,
+                         count, most_bytes);
         goto done;
     }
     if (!ki_inflate_can_make(n_packed, count)) {

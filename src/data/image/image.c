@@ -1,13 +1,11 @@
 /* Images of any format: which it is, limits, decoding. */
 #include "data/image/image.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "io/file.h"
 
 static const ki_image_format *const formats[] = {&ki_image_jpeg, &ki_image_png, &ki_image_webp};
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
@@ -97,34 +95,22 @@ kith_status ki_image_probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w,
 
 kith_status ki_bytes_read(ki_bytes *bytes, const char *path, kith_error *err) {
     kith_status status = KITH_OK;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
-    struct stat info;
-    if (fstat(file, &info) != 0) {
-        status = ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
-        goto done;
-    }
-    if (!S_ISREG(info.st_mode)) {
-        status = ki_fail(err, KITH_EIO, "%s is not a file", path);
-        goto done;
-    }
-    if (info.st_size > most_file_bytes) {
-        status = ki_fail(err, KITH_EINVAL, "%s has %jd bytes; the limit is %jd", path, (intmax_t)info.st_size,
+    int file = -1;
+    long long file_bytes = 0;
+    KI_TRY(ki_file_open(path, KI_FILE_ONLY, &file, &file_bytes, err));
+    if (file_bytes > most_file_bytes) {
+        status = ki_fail(err, KITH_EINVAL, "%s has %lld bytes; the limit is %jd", path, file_bytes,
                          (intmax_t)most_file_bytes);
         goto done;
     }
     bytes->n = 0;
-    const size_t wanted = (size_t)info.st_size;
+    const size_t wanted = (size_t)file_bytes;
     KI_CHECK(ki_grow(&bytes->data, &bytes->capacity, wanted + 1, 1, "a file", err));
     while (bytes->n < wanted) {
-        const ssize_t got = read(file, bytes->data + bytes->n, wanted - bytes->n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            status = ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
-            goto done;
-        }
+        size_t got = 0;
+        KI_CHECK(ki_file_read_some(file, path, bytes->data + bytes->n, wanted - bytes->n, &got, err));
         if (got == 0) break; /* it shrank while being read: the decoder will say so */
-        bytes->n += (size_t)got;
+        bytes->n += got;
     }
     bytes->data[bytes->n] = '\0'; /* text readers may stop at it */
 done:

@@ -80,9 +80,9 @@ static kith_status note_bad(ki_loader *l, int64_t item, kith_status found, const
     if (l->n_bad < KI_MOST_BAD_NAMED) l->bad[l->n_bad] = ki_strdup(why->message);
     l->n_bad++;
     if (l->settings.most_bad >= 0 && l->n_bad > l->settings.most_bad) {
-        status =
-            ki_fail(err, KITH_EFORMAT, "%jd images cannot be read, more than the %jd allowed; the last is %s",
-                    (intmax_t)l->n_bad, (intmax_t)l->settings.most_bad, why->message);
+        status = ki_fail(err, KITH_EFORMAT,
+                         "images that cannot be read: %jd, more than the %jd allowed; the last is %s",
+                         (intmax_t)l->n_bad, (intmax_t)l->settings.most_bad, why->message);
         ki_hint(err, status, "look at the files with `kith data ROOT --check`");
     }
     pthread_mutex_unlock(&l->mutex);

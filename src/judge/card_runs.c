@@ -1,0 +1,101 @@
+/* The card of several runs: means of what their cards say, by the names of one run's card. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "judge/card.h"
+
+typedef struct runs {
+    kith_card *const *card;
+    int n;
+    const int64_t *k;
+    int64_t n_k;
+    /* [n] of one block */
+    ki_scores *scores;
+    ki_clustered *clustered;
+    double *value;
+} runs;
+
+/* Of the number at `offset` in each of n structs of `bytes`. */
+static kith_estimate mean_at(const runs *r, const void *structs, size_t bytes, size_t offset) {
+    for (int i = 0; i < r->n; i++)
+        memcpy(&r->value[i], (const char *)structs + (size_t)i * bytes + offset, sizeof r->value[i]);
+    return ki_estimate_mean(r->value, r->n);
+}
+
+#define SCORE(field) mean_at(r, r->scores, sizeof *r->scores, offsetof(ki_scores, field))
+#define CLUSTERING(field) mean_at(r, r->clustered, sizeof *r->clustered, offsetof(ki_clustered, scores.field))
+static ki_card_means means_of(const runs *r) {
+    ki_card_means m = {.map_at_r = SCORE(map_at_r),
+                       .r_precision = SCORE(r_precision),
+                       .nmi = CLUSTERING(nmi),
+                       .ami = CLUSTERING(ami),
+                       .f1 = CLUSTERING(f1)};
+    for (int64_t i = 0; i < r->n_k; i++)
+        m.recall[i] = mean_at(r, r->scores, sizeof *r->scores,
+                              offsetof(ki_scores, recall) + (size_t)i * sizeof r->scores->recall[0]);
+    return m;
+}
+#undef SCORE
+#undef CLUSTERING
+
+/* The first run's, with -1 for each count that is not everyone's. */
+static ki_scores common_counts(const runs *r) {
+    ki_scores s = r->scores[0];
+    for (int i = 1; i < r->n; i++) {
+        const ki_scores *other = &r->scores[i];
+        if (other->n_query != s.n_query) s.n_query = -1;
+        if (other->n_classes != s.n_classes) s.n_classes = -1;
+        if (other->n_lone != s.n_lone) s.n_lone = -1;
+        if (other->step != s.step) s.step = -1;
+    }
+    return s;
+}
+
+static const char *common_text(const runs *r, const char *block, const char *key) {
+    char path[160];
+    snprintf(path, sizeof path, "%s.%s", block, key);
+    const char *text = kith_card_text(r->card[0], path);
+    for (int i = 1; text && i < r->n; i++) {
+        const char *other = kith_card_text(r->card[i], path);
+        if (!other || strcmp(other, text) != 0) text = NULL;
+    }
+    return text;
+}
+
+static void put_block(const runs *r, const char *key, kith_json *json) {
+    for (int i = 0; i < r->n; i++) {
+        r->scores[i] = ki_card_scores(r->card[i], key, r->k, r->n_k);
+        r->clustered[i] = ki_card_clustered(r->card[i], key);
+    }
+    if (!r->scores[0].is_there) return;
+    const ki_scores scores = common_counts(r);
+    const ki_card_means means = means_of(r);
+    const ki_card_block block = {.scores = &scores,
+                                 .means = &means,
+                                 .k = r->k,
+                                 .n_k = r->n_k,
+                                 .data_sha256 = common_text(r, key, "data_sha256"),
+                                 .clustered = &r->clustered[0],
+                                 .note = common_text(r, key, "note")};
+    ki_card_put_block(json, key, &block);
+}
+
+kith_status ki_card_put_runs(kith_json *json, kith_card *const *cards, int n, const int64_t *k, int64_t n_k,
+                             kith_error *err) {
+    kith_status status;
+    runs r = {.card = cards, .n = n, .k = k, .n_k = n_k};
+    KI_CHECK(ki_alloc_or(&r.scores, (size_t)n, sizeof *r.scores, "results", err));
+    KI_CHECK(ki_alloc_or(&r.clustered, (size_t)n, sizeof *r.clustered, "results", err));
+    KI_CHECK(ki_alloc_or(&r.value, (size_t)n, sizeof *r.value, "results", err));
+    for (size_t i = 0; kith_card_key(cards[0], "", i); i++)
+        put_block(&r, kith_card_key(cards[0], "", i), json);
+    const kith_card_facts facts = ki_card_common_facts(cards, n);
+    ki_card_put_facts(json, &facts);
+done:
+    ki_free(r.scores);
+    ki_free(r.clustered);
+    ki_free(r.value);
+    return status;
+}
