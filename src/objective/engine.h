@@ -72,6 +72,10 @@ typedef struct ki_engine_type {
      * that are missing or do not fit; KITH_ENOMEM with the size. The objective must outlive the engine. */
     kith_status (*open)(ki_backend *backend, ki_objective *objective, const ki_engine_batch *batch, int64_t m,
                         ki_engine **ret_engine, kith_error *err);
+    /* Another engine for the objective of `first`, for batches of another size: what the two learn and keep is the
+     * same, in the memory of the first, which must outlive the other. */
+    kith_status (*open_beside)(ki_engine *first, const ki_engine_batch *batch, int64_t m,
+                               ki_engine **ret_engine, kith_error *err);
     void (*close)(ki_engine *engine); /* NULL is fine */
 
     kith_status (*clear_diffs)(ki_engine *engine, kith_error *err); /* of the parameters; queued */

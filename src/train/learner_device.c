@@ -8,7 +8,10 @@
  * windows, step numbers, the optimizer's clock) lies in device memory, so that after a few steps done kernel
  * by kernel the work is recorded once and launched again as a whole: one recording of forward, objective
  * and backward, one of the optimizer. The host waits only for the copy out of the caller's memory and for
- * values of the step before the one just queued: the device always has work. */
+ * values of the step before the one just queued: the device always has work.
+ *
+ * Batches smaller than the full size (the last of an epoch, whole classes) get a plan, an engine and a recording of
+ * their own; a few are kept. */
 #include <math.h>
 #include <string.h>
 
@@ -17,6 +20,7 @@
 #include "embed/feed.h"
 #include "nn/plan.h"
 #include "train/learner.h"
+#include "train/sized.h"
 #include "train/taps.h"
 
 enum { MOST_TERMS = 64 };
@@ -24,25 +28,30 @@ enum { MOST_TERMS = 64 };
 /* The numbers of a batch: micro-batches so far, which name dropout's random numbers, and the step. */
 enum { FORWARD, STEP };
 
-/* What is recorded. */
-typedef enum work { WORK_BATCH, WORK_UPDATE, N_WORKS } work;
+/* What batches of one size run through. */
+typedef struct course {
+    ki_plan *plan;
+    ki_engine *engine;
+    ki_edge input_edge, pooled_edge;
+    void *input, *pooled;
+    ki_recording recording; /* forward, objective, backward */
+} course;
 
 typedef struct device {
     ki_learner base;
     const ki_queue_type *queues;
     const ki_engine_type *engine_type;
-    ki_engine *engine;
-    ki_plan *plan;
+    ki_sized sized;
+    course course
+        [KI_N_SIZED];  /* by place of `sized`; the first is for full batches, and has what engines learn */
+    course *now, *due; /* of the last micro-batch; whose engine has values that nobody has read, or NULL */
     ki_optim *optim;
+    ki_recording update;
     const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
     ki_feed *feed;
-    ki_edge input_edge, pooled_edge;
-    void *input, *pooled;
     ki_real *stopped; /* device [batch, dim]; NULL: no term stops at the embedding */
     ki_mark *summed;  /* `sums` is that of the last update */
     double *sums;     /* pinned: squares of gradients by run of the optimizer */
-    ki_recording recording[N_WORKS];
-    bool values_due; /* the engine has values of a micro-batch that nobody has read */
 
     ki_learner_copies copies;
 
@@ -62,16 +71,24 @@ typedef struct device {
 
 /* ---- making ---- */
 
+/* The device must have done what it was asked. */
+static void course_release(const device *d, course *c) {
+    ki_recording_release(&c->recording, d->base.settings.backend);
+    if (d->engine_type) d->engine_type->close(c->engine);
+    ki_plan_free(c->plan);
+    *c = (course){0};
+}
+
 static void device_free(ki_learner *learner) {
     device *d = (device *)learner;
     ki_backend *backend = learner->settings.backend;
     const ki_backend_type *type = backend->type;
     kith_error ignored;
     (void)type->sync(backend, &ignored);
-    for (int i = 0; i < N_WORKS; i++) ki_recording_release(&d->recording[i], backend);
-    if (d->engine_type) d->engine_type->close(d->engine);
+    ki_recording_release(&d->update, backend);
     ki_optim_free(d->optim);
-    ki_plan_free(d->plan);
+    for (int i = KI_N_SIZED - 1; i >= 0; i--)
+        course_release(d, &d->course[i]); /* the first outlives the others */
     type->free(backend, d->stopped);
     ki_feed_free(d->feed);
     if (d->queues) {
@@ -88,11 +105,11 @@ static kith_status make_memory(device *d, kith_error *err) {
     return ki_taps_stopped(s->backend, s->objective, s->batch, s->net->embedding, &d->stopped, err);
 }
 
-static kith_status make_plan(device *d, kith_error *err) {
+static kith_status make_course(device *d, course *c, int64_t mb, kith_error *err) {
     const ki_learner_settings *s = &d->base.settings;
     const unsigned grads = ki_objective_taps(s->objective) & ~KI_TAP_BIT(KI_TAP_WEIGHT);
     const unsigned taps = grads | KI_TAP_BIT(KI_TAP_EMBEDDING) | KI_TAP_BIT(KI_TAP_POOLED);
-    ki_plan_options options = {.mb = s->batch,
+    ki_plan_options options = {.mb = mb,
                                .mode = KI_TRAIN,
                                .frozen_bn = s->frozen_bn,
                                .seed = s->seed,
@@ -102,13 +119,14 @@ static kith_status make_plan(device *d, kith_error *err) {
                              .diff_stopped = d->stopped};
     ki_taps_list(taps, options.taps);
     ki_taps_list(grads, options.grad_taps);
-    KI_TRY(ki_plan_new(s->net->graph, s->params, s->backend, &options, &d->plan, err));
-    KI_TRY(ki_plan_input_memory(d->plan, &d->input_edge, &d->input, err));
-    KI_TRY(ki_plan_tap_memory(d->plan, ki_tap_name(KI_TAP_POOLED), &d->pooled_edge, &d->pooled, err));
-    KI_TRY(ki_taps_weight(s->params, &d->weight, err));
-    d->bias = ki_params_find(s->params, "embedding.bias");
-    KI_TRY(ki_taps_engine(d->plan, s->objective, d->weight, true, &batch, err));
-    return d->engine_type->open(s->backend, s->objective, &batch, s->batch, &d->engine, err);
+    c->recording.is_off = s->one_by_one;
+    KI_TRY(ki_plan_new(s->net->graph, s->params, s->backend, &options, &c->plan, err));
+    KI_TRY(ki_plan_input_memory(c->plan, &c->input_edge, &c->input, err));
+    KI_TRY(ki_plan_tap_memory(c->plan, ki_tap_name(KI_TAP_POOLED), &c->pooled_edge, &c->pooled, err));
+    KI_TRY(ki_taps_engine(c->plan, s->objective, d->weight, true, &batch, err));
+    ki_engine *first = d->course[0].engine;
+    return first ? d->engine_type->open_beside(first, &batch, mb, &c->engine, err)
+                 : d->engine_type->open(s->backend, s->objective, &batch, mb, &c->engine, err);
 }
 
 static kith_status make_optimizer(device *d, const ki_optim_settings *settings, kith_error *err) {
@@ -118,7 +136,8 @@ static kith_status make_optimizer(device *d, const ki_optim_settings *settings, 
     kith_status status;
     int n = 0;
     size_t n_most = (size_t)ki_params_count(s->params);
-    for (size_t i = 0; d->engine_type->param_at(d->engine, i, &p); i++) n_most++;
+    ki_engine *engine = d->course[0].engine;
+    for (size_t i = 0; d->engine_type->param_at(engine, i, &p); i++) n_most++;
     KI_TRY(ki_zalloc_or(&param, n_most, sizeof *param, "the optimizer's parameters", err));
     for (int i = 0; i < ki_params_count(s->params); i++) {
         const ki_param *of_net = ki_params_at(s->params, i);
@@ -126,7 +145,7 @@ static kith_status make_optimizer(device *d, const ki_optim_settings *settings, 
         param[n++] = (ki_optim_param){
             .name = of_net->name, .n = of_net->n, .value = of_net->value, .diff = of_net->diff};
     }
-    for (size_t i = 0; d->engine_type->param_at(d->engine, i, &p); i++) {
+    for (size_t i = 0; d->engine_type->param_at(engine, i, &p); i++) {
         if (!p.diff) continue;
         param[n++] = (ki_optim_param){.name = p.name,
                                       .n = p.n,
@@ -147,83 +166,13 @@ done:
     return status;
 }
 
-static kith_status device_make(const ki_learner_settings *settings, ki_learner **ret_learner,
-                               kith_error *err) {
-    kith_status status;
-    device *d = NULL;
-    KI_CHECK(ki_zalloc_or(&d, 1, sizeof *d, "a learner", err));
-    d->base = (ki_learner){.type = &ki_learner_device, .settings = *settings};
-    d->base.settings.optim = NULL;
-    d->queues = settings->backend->type->queues;
-    d->engine_type = ki_engine_of(settings->backend);
-    for (int i = 0; i < N_WORKS; i++) d->recording[i].is_off = settings->one_by_one;
-    if (!d->queues || !d->engine_type) {
-        status = ki_fail(err, KITH_EINTERNAL, "backend %s cannot keep a step on the device",
-                         settings->backend->type->name);
-        goto done;
-    }
-    if (ki_objective_term_count(settings->objective) > MOST_TERMS) {
-        status = ki_fail(err, KITH_EINVAL, "the objective has %zu terms; at most %d are possible",
-                         ki_objective_term_count(settings->objective), MOST_TERMS);
-        goto done;
-    }
-    KI_CHECK(make_memory(d, err));
-    KI_CHECK(make_plan(d, err));
-    KI_CHECK(make_optimizer(d, settings->optim, err));
-    KI_CHECK(ki_params_zero_diffs(settings->params, err));
-    KI_CHECK(d->engine_type->clear_diffs(d->engine, err));
-    KI_CHECK(settings->backend->type->sync(settings->backend, err));
-    *ret_learner = &d->base;
-    d = NULL;
-done:
-    if (d) device_free(&d->base);
-    return status;
-}
-
-/* ---- a step ---- */
-
-static kith_status queue_batch(void *user, kith_error *err) {
-    device *d = user;
-    const ki_learner_settings *s = &d->base.settings;
-    ki_backend *backend = s->backend;
-    KI_TRY(ki_plan_forward(d->plan, err));
-    KI_TRY(d->engine_type->evaluate(d->engine, err));
-    ki_backend_note(backend, "objective", 0);
-    if (d->stopped) {
-        KI_TRY(backend->type->linear_grad(backend, &d->pooled_edge, d->pooled, d->stopped, s->net->embedding,
-                                          d->weight->diff, d->bias ? d->bias->diff : NULL, err));
-        ki_backend_note(backend, "linear backward", 0);
-    }
-    return ki_plan_backward(d->plan, err);
-}
-
-/* Gradients are left at zero, ready to be added to. */
-static kith_status queue_update(void *user, kith_error *err) {
-    device *d = user;
-    const ki_learner_settings *s = &d->base.settings;
-    KI_TRY(ki_optim_launch(d->optim, err));
-    const double n = (double)ki_params_trained_n(s->params) * sizeof(ki_real);
-    ki_backend_note(s->backend, "optimizer", 8 * n); /* norms read diff; value, m and v read and written */
-    KI_TRY(ki_params_zero_diffs(s->params, err));
-    KI_TRY(d->engine_type->clear_diffs(d->engine, err));
-    ki_backend_note(s->backend, "gradients cleared", n);
-    return KITH_OK;
-}
-
-static kith_status run(device *d, work what, kith_error *err) {
-    static const ki_recording_fn queue[N_WORKS] = {[WORK_BATCH] = queue_batch, [WORK_UPDATE] = queue_update};
-    ki_backend *backend = d->base.settings.backend;
-    /* The recording refreshes the kernels' copies of weights every time. */
-    if (ki_recording_is_due(&d->recording[what], backend)) ki_params_touch(d->base.settings.params);
-    return ki_recording_run(&d->recording[what], backend, queue[what], d, err);
-}
-
 /* Add the values of the micro-batch before, which the device has long finished or is about to. */
 static kith_status collect(device *d, kith_error *err) {
-    if (!d->values_due) return KITH_OK;
+    if (!d->due) return KITH_OK;
     ki_engine_values v;
-    d->values_due = false;
-    KI_TRY(d->engine_type->read(d->engine, &v, err));
+    ki_engine *engine = d->due->engine;
+    d->due = NULL;
+    KI_TRY(d->engine_type->read(engine, &v, err));
     struct values *sum = &d->sum;
     sum->total += v.total;
     sum->n_pos += v.n_pos;
@@ -240,31 +189,126 @@ static kith_status collect(device *d, kith_error *err) {
     return KITH_OK;
 }
 
+/* What a batch of mb images runs through from now on, made if need be in the place of what was used longest ago. */
+static kith_status course_for(device *d, int64_t mb, kith_error *err) {
+    ki_backend *backend = d->base.settings.backend;
+    bool is_new = false;
+    const int at = ki_sized_place(&d->sized, mb, &is_new);
+    course *c = &d->course[at];
+    if (is_new) {
+        kith_status status = KITH_OK;
+        if (d->due == c) status = collect(d, err);
+        if (status == KITH_OK) status = backend->type->sync(backend, err);
+        if (status == KITH_OK) {
+            course_release(d, c);
+            status = make_course(d, c, mb, err);
+        }
+        if (status != KITH_OK) {
+            (void)backend->type->sync(backend, NULL);
+            course_release(d, c);
+            ki_sized_forget(&d->sized, at);
+            return status;
+        }
+    }
+    d->now = c;
+    return KITH_OK;
+}
+
+static kith_status device_make(const ki_learner_settings *settings, ki_learner **ret_learner,
+                               kith_error *err) {
+    kith_status status;
+    device *d = NULL;
+    KI_CHECK(ki_zalloc_or(&d, 1, sizeof *d, "a learner", err));
+    d->base = (ki_learner){.type = &ki_learner_device, .settings = *settings};
+    d->base.settings.optim = NULL;
+    d->queues = settings->backend->type->queues;
+    d->engine_type = ki_engine_of(settings->backend);
+    d->update.is_off = settings->one_by_one;
+    if (!d->queues || !d->engine_type) {
+        status = ki_fail(err, KITH_EINTERNAL, "backend %s cannot keep a step on the device",
+                         settings->backend->type->name);
+        goto done;
+    }
+    if (ki_objective_term_count(settings->objective) > MOST_TERMS) {
+        status = ki_fail(err, KITH_EINVAL, "the objective has %zu terms; at most %d are possible",
+                         ki_objective_term_count(settings->objective), MOST_TERMS);
+        goto done;
+    }
+    KI_CHECK(ki_taps_weight(settings->params, &d->weight, err));
+    d->bias = ki_params_find(settings->params, "embedding.bias");
+    KI_CHECK(make_memory(d, err));
+    KI_CHECK(course_for(d, settings->batch, err));
+    KI_CHECK(make_optimizer(d, settings->optim, err));
+    KI_CHECK(ki_params_zero_diffs(settings->params, err));
+    KI_CHECK(d->engine_type->clear_diffs(d->course[0].engine, err));
+    KI_CHECK(settings->backend->type->sync(settings->backend, err));
+    *ret_learner = &d->base;
+    d = NULL;
+done:
+    if (d) device_free(&d->base);
+    return status;
+}
+
+/* ---- a step ---- */
+
+static kith_status queue_batch(void *user, kith_error *err) {
+    device *d = user;
+    const ki_learner_settings *s = &d->base.settings;
+    ki_backend *backend = s->backend;
+    course *c = d->now;
+    KI_TRY(ki_plan_forward(c->plan, err));
+    KI_TRY(d->engine_type->evaluate(c->engine, err));
+    ki_backend_note(backend, "objective", 0);
+    if (d->stopped) {
+        KI_TRY(backend->type->linear_grad(backend, &c->pooled_edge, c->pooled, d->stopped, s->net->embedding,
+                                          d->weight->diff, d->bias ? d->bias->diff : NULL, err));
+        ki_backend_note(backend, "linear backward", 0);
+    }
+    return ki_plan_backward(c->plan, err);
+}
+
+/* Gradients are left at zero, ready to be added to. */
+static kith_status queue_update(void *user, kith_error *err) {
+    device *d = user;
+    const ki_learner_settings *s = &d->base.settings;
+    KI_TRY(ki_optim_launch(d->optim, err));
+    const double n = (double)ki_params_trained_n(s->params) * sizeof(ki_real);
+    ki_backend_note(s->backend, "optimizer", 8 * n); /* norms read diff; value, m and v read and written */
+    KI_TRY(ki_params_zero_diffs(s->params, err));
+    KI_TRY(d->engine_type->clear_diffs(d->course[0].engine, err));
+    ki_backend_note(s->backend, "gradients cleared", n);
+    return KITH_OK;
+}
+
+static kith_status run(device *d, ki_recording *recording, ki_recording_fn queue, kith_error *err) {
+    ki_backend *backend = d->base.settings.backend;
+    /* The recording refreshes the kernels' copies of weights every time. */
+    if (ki_recording_is_due(recording, backend)) ki_params_touch(d->base.settings.params);
+    return ki_recording_run(recording, backend, queue, d, err);
+}
+
 static kith_status device_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step, int micro,
                               kith_error *err) {
     device *d = (device *)learner;
     const ki_learner_settings *s = &learner->settings;
-    if (batch->n != s->batch) {
-        ki_fail(err, KITH_EUNSUPPORTED, "a batch of %lld images; on a device all have %lld",
-                (long long)batch->n, (long long)s->batch);
-        return ki_hint(err, KITH_EUNSUPPORTED, "use a sampler whose batches are all of one size");
-    }
+    KI_TRY(ki_feed_check_size(batch->n, s->batch, err));
+    KI_TRY(course_for(d, batch->n, err));
     const ki_feed_batch feed = {
         .n = batch->n,
         .data = batch->data,
         .window = batch->window,
         .label = batch->label,
         .number = {[FORWARD] = step * (uint64_t)s->n_micro + (uint64_t)micro, [STEP] = step}};
-    KI_TRY(ki_feed_bring(d->feed, &feed, &d->input_edge, d->input, err));
-    KI_TRY(run(d, WORK_BATCH, err));
+    KI_TRY(ki_feed_bring(d->feed, &feed, &d->now->input_edge, d->now->input, err));
+    KI_TRY(run(d, &d->now->recording, queue_batch, err));
     /* The device has this batch to work on: now there is time to look at the one before. */
     KI_TRY(collect(d, err));
     if (micro == 0) {
         d->last = d->sum;
         d->sum = (struct values){.is_finite = true, .step = step};
     }
-    KI_TRY(d->engine_type->fetch(d->engine, err));
-    d->values_due = true;
+    KI_TRY(d->engine_type->fetch(d->now->engine, err));
+    d->due = d->now;
     d->sum.n_micro = micro + 1;
     return ki_feed_wait(d->feed, err);
 }
@@ -274,7 +318,7 @@ static kith_status device_update(ki_learner *learner, int n_micro, double lr, ki
     ki_backend *backend = learner->settings.backend;
     (void)n_micro;
     KI_TRY(ki_optim_tick(d->optim, lr, err));
-    KI_TRY(run(d, WORK_UPDATE, err));
+    KI_TRY(run(d, &d->update, queue_update, err));
     KI_TRY(d->queues->copy(backend, KI_QUEUE_MAIN, d->sums, ki_optim_sums(d->optim),
                            (size_t)ki_optim_n_runs(d->optim) * sizeof *d->sums, err));
     KI_TRY(d->queues->mark_set(backend, d->summed, KI_QUEUE_MAIN, err));
@@ -311,7 +355,7 @@ static kith_status device_read(ki_learner *learner, ki_learner_values *ret, kith
 }
 
 static kith_status device_embedding(ki_learner *learner, ki_real *ret, kith_error *err) {
-    return ki_plan_read(((device *)learner)->plan, ki_tap_name(KI_TAP_EMBEDDING), ret, err);
+    return ki_plan_read(((device *)learner)->now->plan, ki_tap_name(KI_TAP_EMBEDDING), ret, err);
 }
 
 /* ---- checkpoints ---- */
@@ -320,7 +364,7 @@ static kith_status device_save(ki_learner *learner, kith_tensors_writer *writer,
     device *d = (device *)learner;
     const ki_learner_settings *s = &learner->settings;
     KI_TRY(s->backend->type->sync(s->backend, err));
-    KI_TRY(d->engine_type->pull(d->engine, err));
+    KI_TRY(d->engine_type->pull(d->course[0].engine, err));
     return ki_learner_state_save(learner, d->optim, &d->copies, writer, err);
 }
 
@@ -328,20 +372,22 @@ static kith_status device_load(ki_learner *learner, const kith_tensors *tensors,
     device *d = (device *)learner;
     const ki_learner_settings *s = &learner->settings;
     KI_TRY(ki_learner_state_load(learner, d->optim, tensors, err));
-    KI_TRY(d->engine_type->push(d->engine, err));
+    KI_TRY(d->engine_type->push(d->course[0].engine, err));
     return s->backend->type->sync(s->backend, err);
 }
 
-static const ki_plan *device_plan(const ki_learner *learner) { return ((const device *)learner)->plan; }
+static const ki_plan *device_plan(const ki_learner *learner) {
+    return ((const device *)learner)->course[0].plan;
+}
 
 static kith_status device_pull(ki_learner *learner, kith_error *err) {
     const device *d = (const device *)learner;
-    return d->engine_type->pull(d->engine, err);
+    return d->engine_type->pull(d->course[0].engine, err);
 }
 
 static kith_status device_push(ki_learner *learner, kith_error *err) {
     const device *d = (const device *)learner;
-    return d->engine_type->push(d->engine, err);
+    return d->engine_type->push(d->course[0].engine, err);
 }
 
 const ki_learner_type ki_learner_device = {.name = "device",

@@ -12,21 +12,16 @@
 #include "embed/feed.h"
 #include "nn/plan.h"
 #include "train/learner.h"
+#include "train/sized.h"
 #include "train/taps.h"
 
-enum { MOST_PLANS = 4, MOST_TERMS = 64 };
-
-typedef struct sized_plan {
-    int64_t mb; /* 0: free */
-    ki_plan *plan;
-    uint64_t last_used;
-} sized_plan;
+enum { MOST_TERMS = 64 };
 
 typedef struct host {
     ki_learner base;
-    sized_plan plan[MOST_PLANS]; /* the first is for full batches and stays */
-    uint64_t n_uses;
-    unsigned taps, grad_taps; /* KI_TAP_BIT of those read, and of those that get a gradient */
+    ki_sized sized;
+    ki_plan *plan[KI_N_SIZED]; /* by place of `sized`; the first is for full batches */
+    unsigned taps, grad_taps;  /* KI_TAP_BIT of those read, and of those that get a gradient */
     ki_host_taps host;
     const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
     float *input;                  /* KI_BATCH_BYTES: normalised images */
@@ -48,7 +43,7 @@ typedef struct host {
 
 static void host_free(ki_learner *learner) {
     host *h = (host *)learner;
-    for (int i = 0; i < MOST_PLANS; i++) ki_plan_free(h->plan[i].plan);
+    for (int i = 0; i < KI_N_SIZED; i++) ki_plan_free(h->plan[i]);
     ki_host_taps_release(&h->host);
     ki_optim_free(h->optim);
     ki_learner_copies_release(&h->copies);
@@ -63,22 +58,20 @@ static kith_status make_plan(const host *h, int64_t mb, ki_plan **ret_plan, kith
     return ki_plan_new(s->net->graph, s->params, s->backend, &options, ret_plan, err);
 }
 
-/* The plan for a batch of mb images, made if need be in the place used longest ago. */
+/* The plan for a batch of mb images, made if need be. */
 static kith_status plan_for(host *h, int64_t mb, ki_plan **ret_plan, kith_error *err) {
-    sized_plan *at = NULL, *oldest = &h->plan[1];
-    for (int i = 0; i < MOST_PLANS && !at; i++) {
-        if (h->plan[i].mb == mb) at = &h->plan[i];
-        if (i > 0 && h->plan[i].last_used < oldest->last_used) oldest = &h->plan[i];
+    bool is_new = false;
+    const int at = ki_sized_place(&h->sized, mb, &is_new);
+    if (is_new) {
+        ki_plan_free(h->plan[at]);
+        h->plan[at] = NULL;
+        const kith_status status = make_plan(h, mb, &h->plan[at], err);
+        if (status != KITH_OK) {
+            ki_sized_forget(&h->sized, at);
+            return status;
+        }
     }
-    if (!at) {
-        at = mb == h->base.settings.batch ? &h->plan[0] : oldest;
-        ki_plan_free(at->plan);
-        *at = (sized_plan){0};
-        KI_TRY(make_plan(h, mb, &at->plan, err));
-        at->mb = mb;
-    }
-    at->last_used = ++h->n_uses;
-    *ret_plan = at->plan;
+    *ret_plan = h->plan[at];
     return KITH_OK;
 }
 
@@ -269,7 +262,7 @@ static kith_status host_load(ki_learner *learner, const kith_tensors *tensors, k
     return ki_learner_state_load(learner, ((host *)learner)->optim, tensors, err);
 }
 
-static const ki_plan *host_plan(const ki_learner *learner) { return ((const host *)learner)->plan[0].plan; }
+static const ki_plan *host_plan(const ki_learner *learner) { return ((const host *)learner)->plan[0]; }
 
 const ki_learner_type ki_learner_host = {.name = "host",
                                          .make = host_make,

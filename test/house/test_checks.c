@@ -158,6 +158,9 @@ static void test_banned_calls_are_named(void **state) {
         {"src/io/new.c", "    fprintf(stderr, 0);", "src/io/new.c:1: stderr prints"},
         {"src/io/new.c", "    if (x) exit(1);", "src/io/new.c:1: exit ends the process"},
         {"src/data/new.c", "    return rand() % 6;", "src/data/new.c:1: rand is hidden state"},
+        {"src/knn/cuda/new.cu", "    printf(\"%d\", i);", "src/knn/cuda/new.cu:1: printf prints"},
+        {"src/backend/cuda/new.cuh", "    assert(i < n);",
+         "src/backend/cuda/new.cuh:1: assert ends the process"},
     };
     const char *copy = make_copy("banned");
     for (size_t i = 0; i < N_ROWS(rows); i++) {
@@ -286,6 +289,31 @@ static void test_sources_that_do_not_are_named(void **state) {
     }
 }
 
+/* A kernel that two builds compile: clang-tidy reads it as the emulator's does, and says what is wrong. */
+static void test_tidy_reads_kernels(void **state) {
+    (void)state;
+    static const char database[] =
+        "[\n{\n  \"directory\": \"%s\",\n  \"command\": \"nvcc --not-for-clang -x cu -c %s/new.cu\",\n"
+        "  \"file\": \"%s/new.cu\"\n},\n{\n  \"directory\": \"%s\",\n  \"command\": \"c++ -DKI_EMULATE -x "
+        "c++ -c "
+        "%s/new.cu\",\n  \"file\": \"%s/new.cu\"\n}\n]\n";
+    char tree[128], path[160], text[2048];
+    if (run("command -v clang-tidy") != 0) skip();
+    snprintf(tree, sizeof tree, "%s/tidy", testing_folder());
+    assert_runs(run("mkdir -p %s && cp %s/.clang-tidy %s", tree, KITH_SOURCE_DIR, tree));
+    snprintf(path, sizeof path, "%s/compile_commands.json", tree);
+    snprintf(text, sizeof text, database, tree, tree, tree, tree, tree, tree);
+    testing_write(path, text);
+    snprintf(path, sizeof path, "%s/new.cu", tree);
+    testing_write(path, "static int pick(bool b) { return b ? 1 : 2; }\nint picked = pick(true);\n");
+    assert_runs(run("BUILD=%s %s/scripts/check-tidy.sh %s", tree, KITH_SOURCE_DIR, path));
+    testing_write(path, "static int pick(bool b) { return b ? 1 : 1; }\nint picked = pick(true);\n");
+    assert_int_not_equal(run("BUILD=%s %s/scripts/check-tidy.sh %s", tree, KITH_SOURCE_DIR, path), 0);
+    assert_holds("bugprone-branch-clone");
+    assert_runs(run("BUILD=%s %s/scripts/check-tidy.sh %s/other.cu", tree, KITH_SOURCE_DIR, tree));
+    assert_holds("other.cu is not compiled here");
+}
+
 /* A report of ctest with one program of each ending. */
 static void test_counting(void **state) {
     (void)state;
@@ -328,6 +356,7 @@ int main(void) {
         cmocka_unit_test(test_what_only_looks_defined_twice),
         cmocka_unit_test(test_sources_open_with_what_they_are_for),
         cmocka_unit_test(test_sources_that_do_not_are_named),
+        cmocka_unit_test(test_tidy_reads_kernels),
         cmocka_unit_test(test_counting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

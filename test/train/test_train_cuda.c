@@ -75,7 +75,33 @@ static void test_judged_on_the_device(void **state) {
     kith_array_release(&labels);
 }
 
+/* A small data set with the recipe of README's first run: batches of 8, 8, 8 and 6 images, over two epochs. */
+static void test_the_last_batch_of_an_epoch_is_smaller(void **state) {
+    (void)state;
+    char data[1024], out[1024], recipe[2048];
+    kith_error err = {0};
+    kith_synth_settings synth = kith_synth_default();
+    synth.n_classes = 10, synth.n_images = 6, synth.size = 24;
+    snprintf(data, sizeof data, "%s/few", testing_folder());
+    snprintf(out, sizeof out, "%s/smaller", testing_folder());
+    assert_ok(kith_synth_write(data, &synth, NULL, NULL, &err), &err);
+    snprintf(recipe, sizeof recipe,
+             "data: {root: %s}\n"
+             "input: {resize: squash20, crop: 16, channels: 1}\n"
+             "model: {backbone: convnet4, embedding: 8, settings: {width: 8}}\n"
+             "batch: {sampler: shuffled, size: 8, partial: true}\n"
+             "objective: {loss: amsoftmax}\n"
+             "optim: {lr: 3e-3, steps: 8}\n"
+             "eval: {select: last}\n"
+             "loader: {workers: 1}\n"
+             "device: cuda\n",
+             data);
+    const kith_train_options options = {.recipe_text = recipe, .out = out, .no_report = true};
+    assert_ok(kith_train_run(&options, NULL, &err), &err);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_judged_on_the_device)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_judged_on_the_device),
+                                       cmocka_unit_test(test_the_last_batch_of_an_epoch_is_smaller)};
     return cmocka_run_group_tests_name("train/a run on a device", tests, has_device, testing_tear_down);
 }

@@ -216,20 +216,20 @@ static kith_status open_reg(ki_engine *e, size_t i, bool *has_map, size_t *scrat
     return KITH_OK;
 }
 
-static kith_status open_parts(ki_engine *e, kith_error *err) {
+static kith_status open_parts(ki_engine *e, const ki_engine *first, kith_error *err) {
     const ki_objective *o = e->objective;
     size_t scratch_bytes = 0;
     bool has_map = false;
     KI_TRY(ki_engine_check(o, err));
     KI_TRY(check_batch(e, err));
-    KI_TRY(ki_engine_params_open(e, err));
+    KI_TRY(first ? ki_engine_params_share(e, first, err) : ki_engine_params_open(e, err));
     KI_TRY(open_values(e, err));
     KI_TRY(open_embedding(e, err));
     KI_TRY(open_loss(e, err));
     KI_TRY(ki_zalloc_or(&e->reg, o->n_regs + 1, sizeof *e->reg, "regularizers", err));
     for (size_t i = 0; i < o->n_regs; i++) KI_TRY(open_reg(e, i, &has_map, &scratch_bytes, err));
     if (scratch_bytes) KI_TRY(ki_engine_take(e, scratch_bytes, "scratch memory", &e->scratch, err));
-    return ki_engine_push(e, err);
+    return first ? KITH_OK : ki_engine_push(e, err);
 }
 
 static void engine_close(ki_engine *e) {
@@ -252,8 +252,8 @@ static void engine_close(ki_engine *e) {
     ki_free(e);
 }
 
-static kith_status engine_open(ki_backend *backend, ki_objective *objective, const ki_engine_batch *batch,
-                               int64_t m, ki_engine **ret_engine, kith_error *err) {
+static kith_status make(ki_backend *backend, ki_objective *objective, const ki_engine *first,
+                        const ki_engine_batch *batch, int64_t m, ki_engine **ret_engine, kith_error *err) {
     ki_engine *e = NULL;
     KI_TRY(ki_zalloc_or(&e, 1, sizeof *e, "an engine", err));
     e->backend = backend;
@@ -261,12 +261,22 @@ static kith_status engine_open(ki_backend *backend, ki_objective *objective, con
     e->objective = objective;
     e->batch = *batch;
     e->m = m;
-    const kith_status status = open_parts(e, err);
+    const kith_status status = open_parts(e, first, err);
     if (status == KITH_OK)
         *ret_engine = e;
     else
         engine_close(e);
     return status;
+}
+
+static kith_status engine_open(ki_backend *backend, ki_objective *objective, const ki_engine_batch *batch,
+                               int64_t m, ki_engine **ret_engine, kith_error *err) {
+    return make(backend, objective, NULL, batch, m, ret_engine, err);
+}
+
+static kith_status engine_open_beside(ki_engine *first, const ki_engine_batch *batch, int64_t m,
+                                      ki_engine **ret_engine, kith_error *err) {
+    return make(first->backend, first->objective, first, batch, m, ret_engine, err);
 }
 
 /* One evaluation. */
@@ -453,6 +463,7 @@ static kith_status engine_read(ki_engine *e, ki_engine_values *ret, kith_error *
 extern const ki_engine_type ki_engine_cuda;
 const ki_engine_type ki_engine_cuda = {
     .open = engine_open,
+    .open_beside = engine_open_beside,
     .close = engine_close,
     .clear_diffs = engine_clear_diffs,
     .evaluate = engine_evaluate,

@@ -88,6 +88,8 @@ struct ki_engine {
 
 /* params.c */
 kith_status ki_engine_params_open(ki_engine *engine, kith_error *err);
+/* Those of another engine of the objective, where they are. */
+kith_status ki_engine_params_share(ki_engine *engine, const ki_engine *first, kith_error *err);
 const ki_cuda_param *ki_engine_param_of(const ki_engine *engine, const ki_state *state);
 bool ki_engine_param_at(ki_engine *engine, size_t i, ki_engine_param *ret_param);
 kith_status ki_engine_pull(ki_engine *engine, kith_error *err);

@@ -1,4 +1,6 @@
 /* What the objective learns and keeps, as device memory: values and gradients in one piece each. */
+#include <string.h>
+
 #include "objective/cuda/inside.h"
 #include "objective/cuda/rows.h"
 
@@ -35,6 +37,16 @@ kith_status ki_engine_params_open(ki_engine *e, kith_error *err) {
                              .state = ki_engine_param_of(e, memory->state)->value};
     return ki_engine_take(e, (size_t)memory->size * sizeof(float), "norms of the memory", &e->ring.square,
                           err);
+}
+
+kith_status ki_engine_params_share(ki_engine *e, const ki_engine *first, kith_error *err) {
+    const size_t n = e->objective->params.n;
+    KI_TRY(ki_alloc_or(&e->param, n + 1, sizeof *e->param, "parameters", err));
+    memcpy(e->param, first->param, n * sizeof *e->param);
+    e->diffs = first->diffs;
+    e->diffs_bytes = first->diffs_bytes;
+    e->ring = first->ring;
+    return KITH_OK;
 }
 
 const ki_cuda_param *ki_engine_param_of(const ki_engine *e, const ki_state *state) {

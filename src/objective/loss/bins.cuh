@@ -9,7 +9,7 @@ typedef unsigned long long ki_cuda_bin;
 static const double KI_BIN_ONE = 68719476736.0; /* 2^36: 2^27 pairs fit */
 
 static __device__ __forceinline__ void ki_bin_add(ki_cuda_bin *at, double share) {
-    atomicAdd(at, (ki_cuda_bin)(share * KI_BIN_ONE + 0.5));
+    atomicAdd(at, (ki_cuda_bin)llround(share * KI_BIN_ONE));
 }
 static __device__ __forceinline__ double ki_bin_get(ki_cuda_bin count) { return (double)count / KI_BIN_ONE; }
 

@@ -298,7 +298,7 @@ template <bool KEPT, int N, bool RELU, typename T, int V>
 __device__ __forceinline__ void add_sums(const bn_args &a, const walk &w, int pack, const channels_of<V> &is,
                                          ki_raw<T, V> *kept_x, ki_raw<T, V> *kept_d, float (&sum)[2][V]) {
     const bool JOIN = N > 0;
-    const int N_PARTS = JOIN ? N : 1, N_LOADS = JOIN ? EACH / 2 : EACH, begin = KEPT ? w.n_again : 0;
+    const int N_PARTS = N + (JOIN ? 0 : 1), N_LOADS = JOIN ? EACH / 2 : EACH, begin = KEPT ? w.n_again : 0;
     const int64_t src_step = w.step * a.src_pitch, part_step = w.step * a.dst_pitch,
                   other_step = w.step * a.other_pitch;
     int left = (KEPT ? w.count : w.n_again) - begin;
