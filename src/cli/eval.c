@@ -135,13 +135,14 @@ int cmd_eval(int argc, char **argv) {
     a.model.kind = "auto";
     const cli_option options[] = {
         CLI_TEXT("embedding|e", "E.npy", &a.files.embedding, "embeddings [n, dim]"),
-        CLI_TEXT("labels|y", "Y.npy", &a.files.labels, "their classes [n], integers"),
+        CLI_TEXT("labels|y", "FILE", &a.files.labels,
+                 "their classes [n]: .npy, .txt or .csv; numbers or names"),
         CLI_TEXT("query", "Q.npy", &a.files.query,
                  "row numbers (or a uint8 mask) of the queries; or embeddings"),
         CLI_TEXT("gallery", "G.npy", &a.files.gallery,
                  "row numbers (or a uint8 mask) of the gallery; or embeddings"),
-        CLI_TEXT("query-labels", "Y.npy", &a.files.query_labels, "when --query holds embeddings"),
-        CLI_TEXT("gallery-labels", "Y.npy", &a.files.gallery_labels, "when --gallery holds embeddings"),
+        CLI_TEXT("query-labels", "FILE", &a.files.query_labels, "when --query holds embeddings"),
+        CLI_TEXT("gallery-labels", "FILE", &a.files.gallery_labels, "when --gallery holds embeddings"),
         CLI_TEXT("k", "LIST", &a.k, "K of R@K"),
         CLI_TEXT("metrics", "LIST", &a.metrics,
                  "all, retrieval, clustering, or any of recall, precision_at_1, map_at_r, r_precision, map, "

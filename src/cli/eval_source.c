@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/eval.h"
 #include "cli/images.h"
+#include "kith/labels.h"
 
 void eval_set_release(eval_set *set) {
     kith_array_release(&set->embedding);
@@ -25,37 +26,41 @@ static bool is_integer(kith_dtype dtype) {
     return dtype == KITH_I32 || dtype == KITH_I64 || dtype == KITH_U8;
 }
 
-/* A list of whole numbers; *ret_is_mask when it is uint8. */
-static kith_status read_integers(const char *path, int64_t **ret_values, int64_t *ret_n, bool *ret_is_u8,
-                                 kith_error *err) {
-    kith_array file = {0}, wide = {0};
-    kith_status status = kith_npy_read(path, &file, err);
-    if (status == KITH_OK && (!is_integer(file.dtype) || file.n_dims != 1))
-        status = cli_error(err, KITH_ESHAPE, NULL, "%s holds %s with %d dimensions; wanted integers with 1",
-                           path, kith_dtype_name(file.dtype), file.n_dims);
-    if (status == KITH_OK) status = kith_array_convert(&file, KITH_I64, &wide, err);
-    if (status == KITH_OK) {
-        const size_t n = (size_t)wide.dim[0];
-        *ret_values = malloc(n ? n * sizeof **ret_values : 1);
-        if (*ret_values) {
-            memcpy(*ret_values, wide.data, n * sizeof **ret_values);
-            *ret_n = wide.dim[0];
-            if (ret_is_u8) *ret_is_u8 = file.dtype == KITH_U8;
-        } else {
-            status = no_memory(err);
-        }
-    }
-    kith_array_release(&file);
-    kith_array_release(&wide);
+/* An int64 array's values in memory of malloc. */
+static kith_status take_values(const kith_array *from, int64_t **ret_values, int64_t *ret_n,
+                               kith_error *err) {
+    const size_t n = (size_t)from->dim[0];
+    *ret_values = malloc(n ? n * sizeof **ret_values : 1);
+    if (!*ret_values) return no_memory(err);
+    memcpy(*ret_values, from->data, n * sizeof **ret_values);
+    *ret_n = from->dim[0];
+    return KITH_OK;
+}
+
+static kith_status read_labels(kith_labels *names, const char *path, int64_t **ret_labels, int64_t *ret_n,
+                               kith_error *err) {
+    kith_array ids = {0};
+    kith_status status = kith_labels_read(names, path, &ids, err);
+    if (status == KITH_OK) status = take_values(&ids, ret_labels, ret_n, err);
+    kith_array_release(&ids);
     return status;
 }
 
-/* Row numbers; a uint8 list as long as the embedding is a mask. */
+/* Row numbers; a list of bool or uint8 as long as the embedding is a mask. */
 static kith_status read_rows(const char *path, int64_t n, int64_t **ret_rows, int64_t *ret_n,
                              kith_error *err) {
-    bool is_u8 = false;
-    const kith_status status = read_integers(path, ret_rows, ret_n, &is_u8, err);
-    if (status != KITH_OK || !is_u8 || *ret_n != n) return status;
+    kith_array file = {0}, wide = {0};
+    kith_status status = kith_npy_read(path, &file, err);
+    if (status == KITH_OK && (!is_integer(file.dtype) || file.n_dims != 1))
+        status = cli_error(err, KITH_ESHAPE, "row numbers from 0, or a mask of bool as long as the embedding",
+                           "%s holds %s with %d dimensions; wanted integers with 1", path,
+                           kith_dtype_name(file.dtype), file.n_dims);
+    if (status == KITH_OK) status = kith_array_convert(&file, KITH_I64, &wide, err);
+    if (status == KITH_OK) status = take_values(&wide, ret_rows, ret_n, err);
+    const bool is_mask = status == KITH_OK && file.dtype == KITH_U8 && *ret_n == n;
+    kith_array_release(&file);
+    kith_array_release(&wide);
+    if (!is_mask) return status;
     int64_t n_kept = 0;
     for (int64_t i = 0; i < n; i++) {
         if ((*ret_rows)[i]) (*ret_rows)[n_kept++] = i;
@@ -95,8 +100,11 @@ static kith_status join(const eval_files *f, const kith_array *query, const kith
     memcpy(set->embedding.data, query->data, (size_t)nq * row);
     memcpy((char *)set->embedding.data + (size_t)nq * row, gallery->data, (size_t)ng * row);
     int64_t *more = NULL, n_more = 0, n_first = 0;
-    status = read_integers(f->query_labels, &set->labels, &n_first, NULL, err);
-    if (status == KITH_OK) status = read_integers(f->gallery_labels, &more, &n_more, NULL, err);
+    kith_labels *names = NULL; /* one for both files: a name is the same class in each */
+    status = kith_labels_new(&names, err);
+    if (status == KITH_OK) status = read_labels(names, f->query_labels, &set->labels, &n_first, err);
+    if (status == KITH_OK) status = read_labels(names, f->gallery_labels, &more, &n_more, err);
+    kith_labels_free(names);
     if (status == KITH_OK && (n_first != nq || n_more != ng))
         status =
             cli_error(err, KITH_ESHAPE, NULL, "%lld query labels for %lld rows, %lld gallery labels for %lld",
@@ -143,7 +151,7 @@ kith_status eval_set_read(const eval_files *f, eval_set *set, kith_error *err) {
         if (status == KITH_OK && set->embedding.n_dims != 2)
             status = cli_error(err, KITH_ESHAPE, NULL, "%s has %d dimensions; wanted 2: [rows, dim]",
                                f->embedding, set->embedding.n_dims);
-        if (status == KITH_OK) status = read_integers(f->labels, &set->labels, &set->n_labels, NULL, err);
+        if (status == KITH_OK) status = read_labels(NULL, f->labels, &set->labels, &set->n_labels, err);
         const int64_t n = set->embedding.dim[0];
         if (status == KITH_OK && set->n_labels != n)
             status = cli_error(err, KITH_ESHAPE, "rows and labels must go together one to one",

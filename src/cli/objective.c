@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "kith/json.h"
 #include "kith/knn.h"
+#include "kith/labels.h"
 
 typedef struct request {
     const char *recipe, *labels, *embedding, *pooled, *map, *state, *out, *plot, *descriptor, *device;
@@ -40,17 +41,14 @@ static kith_status fail(kith_error *err, kith_status status, const char *fmt, ..
     return err->status = status;
 }
 
-static kith_status read_as(const char *path, kith_dtype dtype, int n_dims, kith_array *ret, kith_error *err) {
+static kith_status read_floats(const char *path, int n_dims, kith_array *ret, kith_error *err) {
     kith_array raw;
     kith_status status = kith_npy_read(path, &raw, err);
     if (status != KITH_OK) return status;
     if (raw.n_dims != n_dims) {
         status = fail(err, KITH_ESHAPE, "%s has %d dimensions; wanted %d", path, raw.n_dims, n_dims);
-    } else if (dtype == KITH_I64 && raw.dtype != KITH_I32 && raw.dtype != KITH_I64 && raw.dtype != KITH_U8) {
-        status = fail(err, KITH_EINVAL, "%s holds %s; labels are int32 or int64", path,
-                      kith_dtype_name(raw.dtype));
     } else {
-        status = kith_array_convert(&raw, dtype, ret, err);
+        status = kith_array_convert(&raw, KITH_F32, ret, err);
     }
     kith_array_release(&raw);
     return status;
@@ -59,7 +57,7 @@ static kith_status read_as(const char *path, kith_dtype dtype, int n_dims, kith_
 static kith_status read_tap(const char *path, kith_tap tap, inputs *in, kith_error *err) {
     if (!path) return KITH_OK;
     kith_array *a = &in->tap[tap];
-    const kith_status status = read_as(path, KITH_F32, tap == KITH_TAP_MAP ? 4 : 2, a, err);
+    const kith_status status = read_floats(path, tap == KITH_TAP_MAP ? 4 : 2, a, err);
     if (status != KITH_OK) return status;
     kith_batch_tap *to = &in->batch.tap[tap];
     *to = (kith_batch_tap){.data = a->data, .rows = a->dim[0], .cols = a->dim[1]};
@@ -95,7 +93,7 @@ static kith_status read_weight(const request *r, inputs *in, kith_error *err) {
 }
 
 static kith_status read_inputs(const request *r, inputs *in, kith_error *err) {
-    kith_status status = read_as(r->labels, KITH_I64, 1, &in->labels, err);
+    kith_status status = kith_labels_read(NULL, r->labels, &in->labels, err);
     if (status != KITH_OK) return status;
     in->batch.n = in->labels.dim[0];
     in->batch.labels = in->labels.data;
@@ -296,7 +294,7 @@ static kith_status run(const request *r, inputs *in, kith_objective **objective,
 int cmd_objective(int argc, char **argv) {
     request r = {0};
     const cli_option options[] = {
-        CLI_TEXT("labels", "Y.npy", &r.labels, "class ids, int32 or int64 [m]"),
+        CLI_TEXT("labels", "FILE", &r.labels, "the classes [m]: .npy, .txt or .csv"),
         CLI_TEXT("embedding", "X.npy", &r.embedding, "un-normalised embeddings, float [m, d]"),
         CLI_TEXT("pooled", "P.npy", &r.pooled, "pooled features [m, c], for terms that read them"),
         CLI_TEXT("map", "M.npy", &r.map, "feature maps [m, c, h, w], for terms that read them"),
