@@ -26,13 +26,25 @@ static bool is_integer(kith_dtype dtype) {
     return dtype == KITH_I32 || dtype == KITH_I64 || dtype == KITH_U8;
 }
 
+/* Room for n numbers, at least for one; NULL also when their bytes cannot be counted. */
+static int64_t *make_numbers(int64_t n) {
+    if (n < 0 || n > PTRDIFF_MAX / (int64_t)sizeof(int64_t) - 1) return NULL;
+    return malloc(((size_t)n + 1) * sizeof(int64_t));
+}
+
+/* first, first + 1, … */
+static int64_t *make_range(int64_t first, int64_t n) {
+    int64_t *values = make_numbers(n);
+    for (int64_t i = 0; values && i < n; i++) values[i] = first + i;
+    return values;
+}
+
 /* An int64 array's values in memory of malloc. */
 static kith_status take_values(const kith_array *from, int64_t **ret_values, int64_t *ret_n,
                                kith_error *err) {
-    const size_t n = (size_t)from->dim[0];
-    *ret_values = malloc(n ? n * sizeof **ret_values : 1);
+    *ret_values = make_numbers(from->dim[0]);
     if (!*ret_values) return no_memory(err);
-    memcpy(*ret_values, from->data, n * sizeof **ret_values);
+    memcpy(*ret_values, from->data, (size_t)from->dim[0] * sizeof **ret_values);
     *ret_n = from->dim[0];
     return KITH_OK;
 }
@@ -109,20 +121,18 @@ static kith_status join(const eval_files *f, const kith_array *query, const kith
         status =
             cli_error(err, KITH_ESHAPE, NULL, "%lld query labels for %lld rows, %lld gallery labels for %lld",
                       (long long)n_first, (long long)nq, (long long)n_more, (long long)ng);
-    if (status == KITH_OK) {
-        int64_t *all = realloc(set->labels, (size_t)(nq + ng) * sizeof *all + 1);
-        set->query = malloc((size_t)nq * sizeof *set->query + 1);
-        set->gallery = malloc((size_t)ng * sizeof *set->gallery + 1);
-        if (all) set->labels = all;
-        if (!all || !set->query || !set->gallery) status = no_memory(err);
-    }
-    if (status == KITH_OK) {
-        memcpy(set->labels + nq, more, (size_t)ng * sizeof *more);
-        for (int64_t i = 0; i < nq; i++) set->query[i] = i;
-        for (int64_t i = 0; i < ng; i++) set->gallery[i] = nq + i;
+    int64_t *all = status == KITH_OK ? make_numbers(nq + ng) : NULL;
+    if (all) {
+        memcpy(all, set->labels, (size_t)nq * sizeof *all);
+        memcpy(all + nq, more, (size_t)ng * sizeof *all);
+        free(set->labels);
+        set->labels = all;
+        set->query = make_range(0, nq);
+        set->gallery = make_range(nq, ng);
         set->n_query = nq, set->n_gallery = ng, set->n_labels = nq + ng;
         note_embedding(f->query, set);
     }
+    if (status == KITH_OK && (!all || !set->query || !set->gallery)) status = no_memory(err);
     free(more);
     return status;
 }
@@ -207,8 +217,7 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
     if (status == KITH_OK) status = kith_model_open(&options, &set->model, err);
     cli_progress_begin(&progress, "embedding", 0);
     if (status == KITH_OK)
-        status = kith_model_embed_dataset(set->model, set->dataset, (kith_split)m->split, &embed,
-                                          &set->vectors, err);
+        status = kith_model_embed_dataset(set->model, set->dataset, m->split, &embed, &set->vectors, err);
     cli_progress_end(&progress);
     if (status == KITH_OK) {
         cli_report_bad(kith_vectors_n_bad(set->vectors), kith_vectors_bad(set->vectors, 0));

@@ -21,6 +21,7 @@ const char *kith_dataset_kind_summary(size_t i) { return i < N_KINDS ? kinds[i]-
 
 const char *kith_split_name(kith_split split) {
     static const char *const names[KITH_N_SPLITS] = {"train", "validation", "test"};
+    if (split == KITH_SPLIT_ALL) return "all";
     return (unsigned)split < KITH_N_SPLITS ? names[split] : "?";
 }
 
@@ -84,6 +85,13 @@ static const ki_dataset_kind *find_kind(const char *name) {
     return NULL;
 }
 
+const ki_dataset_kind *ki_dataset_kind_at(const char *root) {
+    for (int i = 0; i < N_KINDS; i++) {
+        if (kinds[i]->found(root)) return kinds[i];
+    }
+    return NULL;
+}
+
 static kith_status choose_kind(const char *name, const char *root, const ki_dataset_kind **ret,
                                kith_error *err) {
     if (name && strcmp(name, "auto") != 0) {
@@ -93,9 +101,8 @@ static kith_status choose_kind(const char *name, const char *root, const ki_data
         for (int i = 0; i < N_KINDS; i++) names[i] = kinds[i]->name;
         return ki_fail_unknown(err, "data set", name, names, N_KINDS);
     }
-    for (int i = 0; i < N_KINDS; i++) {
-        if (kinds[i]->found(root)) return *ret = kinds[i], KITH_OK;
-    }
+    *ret = ki_dataset_kind_at(root);
+    if (*ret) return KITH_OK;
     if (access(root, R_OK) != 0) return ki_fail(err, KITH_EIO, "%s: there is no such folder or file", root);
     ki_fail(err, KITH_EIO, "%s: no data set found", root);
     return ki_hint(err, KITH_EIO,
@@ -239,7 +246,7 @@ kith_status ki_dataset_select(const kith_dataset *set, kith_split split, int64_t
     int64_t *items = NULL, n = 0;
     KI_TRY(ki_alloc_or(&items, set->n_items, sizeof *items, "item indices", err));
     for (size_t i = 0; i < set->n_items; i++) {
-        if (set->item[i].split == split) items[n++] = (int64_t)i;
+        if (split == KITH_SPLIT_ALL || set->item[i].split == split) items[n++] = (int64_t)i;
     }
     *ret_items = items;
     *ret_n = n;

@@ -60,6 +60,12 @@ struct ki_dataset_kind {
 
 kith_status ki_dataset_new(const ki_dataset_kind *kind, const char *root, kith_dataset **ret_set,
                            kith_error *err);
+/* The layout that lies at root, the first in the table's order; NULL: none. */
+const ki_dataset_kind *ki_dataset_kind_at(const char *root);
+/* Where the class begins in a path below the root of a folder per class, "rook" in "train/rook/1.jpg"; its length in
+ * *ret_n. NULL: the image lies in no class. has_parts: the classes are in train/, test/ … */
+const char *ki_folder_class(const char *below_root, bool has_parts, size_t *ret_n);
+bool ki_folder_has_parts(const char *root);
 /* The class with this key, made (and named after the key) when it is new. */
 kith_status ki_dataset_class(kith_dataset *set, const char *key, size_t key_length, int32_t *ret_label,
                              kith_error *err);
@@ -83,7 +89,7 @@ void ki_dataset_split_at(kith_dataset *set, int32_t n_train);
  * Errors are prefixed with the path. */
 kith_status ki_dataset_pixels(const kith_dataset *set, int64_t item, const ki_decode *how, ki_bytes *bytes,
                               ki_image *ret_image, kith_error *err);
-/* Indices of the items of a split, in order; free with ki_free. */
+/* Indices of the items of a split, or of all, in order; free with ki_free. */
 kith_status ki_dataset_select(const kith_dataset *set, kith_split split, int64_t **ret_items, int64_t *ret_n,
                               kith_error *err);
 
