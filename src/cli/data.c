@@ -182,8 +182,8 @@ int cmd_data(int argc, char **argv) {
         CLI_INT("fold", "I", &r.fold, 0, 999, "and hold out the I-th, from 0"),
         CLI_INT("seed", "N", &r.seed, 0, INT64_MAX, "which classes are held out"),
         CLI_TEXT("split", "FILE", &r.split, "take the held-out classes from a file"),
-        CLI_TEXT("out|o", "FILE", &r.out,
-                 "write the training and validation classes to a file (class,split)"),
+        CLI_OUT("out|o", "FILE", &r.out, "",
+                "write the training and validation classes to a file (class,split)"),
         CLI_FLAG("speed", &r.speed, "time the loader: squash 256, random crop 227, mirror"),
         CLI_INT("workers", "N", &r.workers, 0, 256, "threads for --speed; 0: one per core"),
         CLI_END};

@@ -273,8 +273,8 @@ int cmd_embed(int argc, char **argv) {
         CLI_INT("generate", "N", &a.generate, 1, 65536, "embed N generated patterns instead of a file"),
         CLI_TEXT("resize", "HOW", &a.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &a.size, 0, 4096, "side of the model's input; 0: the model's"),
-        CLI_TEXT("save", "FILE", &a.save, "also write the model, with what it says of itself"),
-        CLI_TEXT("out|o", "FILE", &a.out, "where the values go (.npy)"),
+        CLI_OUT("save", "FILE", &a.save, ".safetensors", "also write the model, with what it says of itself"),
+        CLI_OUT("out|o", "FILE", &a.out, ".npy", "where the values go (.npy)"),
         CLI_END};
     const cli_usage usage = {
         .operands = "[MODEL.safetensors | RUN] [IMAGE… | FOLDER… | BATCH.npy]",

@@ -168,8 +168,8 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("precision", "NAME", &a.model.precision, "of the model: float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &a.model.tf32, "cuda, float32: let the model's products use TF32"),
         CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),
-        CLI_TEXT("save-embedding", "E.npy", &a.model.save_embedding, "keep what the model made"),
-        CLI_TEXT("save-labels", "Y.npy", &a.model.save_labels, "and its labels"),
+        CLI_OUT("save-embedding", "E.npy", &a.model.save_embedding, ".npy", "keep what the model made"),
+        CLI_OUT("save-labels", "Y.npy", &a.model.save_labels, ".npy", "and its labels"),
         CLI_FLAG("compare", &a.compare, "print two results of --json side by side: --compare A.json B.json"),
         CLI_FLAG("json", &a.json, "print the result as JSON, in fractions"),
         CLI_END};

@@ -156,8 +156,8 @@ int cmd_map(int argc, char **argv) {
     const cli_option options[] = {
         CLI_TEXT("labels|y", "FILE", &a.labels, "classes, for colours: .npy, .txt or .csv"),
         CLI_TEXT("images", "PATHS", &a.images, "a text file with one image path per row, for thumbnails"),
-        CLI_TEXT("out|o", "FILE", &a.out, "the picture: .svg or .png"),
-        CLI_TEXT("save", "MAP.npy", &a.save, "also keep the places, float64 [n, 2]"),
+        CLI_OUT("out|o", "FILE", &a.out, ".svg or .png", "the picture: .svg or .png"),
+        CLI_OUT("save", "MAP.npy", &a.save, ".npy", "also keep the places, float64 [n, 2]"),
         CLI_TEXT("title", "TEXT", &a.title, "above the picture (SVG)"),
         CLI_REAL("perplexity", "N", &a.tsne.perplexity, 1, 10000, "neighbours that matter"),
         CLI_INT("iterations", "N", &a.tsne.n_iterations, 1, 1000000, "of the descent"),

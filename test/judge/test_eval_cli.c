@@ -291,7 +291,7 @@ static void test_map_draws(void **state) {
     assert_holds("450 points");
     assert_int_equal(stat(path, &there), 0);
     assert_int_equal(
-        run("%s map " GOLDEN "blobs_embedding.npy --iterations 2 -o %s.gif", testing_program(), path), 1);
+        run("%s map " GOLDEN "blobs_embedding.npy --iterations 2 -o %s.gif", testing_program(), path), 2);
     assert_holds(".svg or .png");
     assert_int_equal(run("%s map " GOLDEN "blobs_embedding.npy", testing_program()), 2);
     assert_int_equal(run("%s map " GOLDEN "blobs_embedding.npy --labels " GOLDEN "split_labels.npy -o %s",
