@@ -184,6 +184,47 @@ static void test_folder_read_half(void **state) {
     assert_true(n_failed >= 5); /* of the folder and of both in it: names, and the end */
 }
 
+static int count(const char *text) {
+    int n = 0;
+    for (const char *at = output; (at = strstr(at, text)); at++) n++;
+    return n;
+}
+
+/* Two bad files among those that train and those that are judged, several epochs and evaluations: one line each. */
+static void test_a_bad_file_is_told_of_once(void **state) {
+    (void)state;
+    char set[512], run[512];
+    snprintf(set, sizeof set, "%s", in_folder("some bad"));
+    snprintf(run, sizeof run, "%s", in_folder("run"));
+    assert_int_equal(kith("'%s' synth '%s' --classes 8 --images 4", testing_program(), set), 0);
+    assert_int_equal(kith("cd '%s' && for f in */00001.png; do echo no image > $f; done", set), 0);
+    assert_int_equal(
+        kith(
+            "OMP_WAIT_POLICY=passive '%s' train '%s/recipes/quickstart.yaml' --out '%s' --set 'data.root=%s' "
+            "--set input.resize=squash32 --set input.crop=28 --set input.mirror=false --set optim.steps=12 "
+            "--set "
+            "batch.classes=2 --set batch.images=2 --set eval.every=4 --set data.validation=0.25",
+            testing_program(), KITH_SOURCE_DIR, run, set),
+        0);
+    if (count("left out: ") != 8) fail_msg("%d lines of 8 bad files: %s", count("left out: "), output);
+}
+
+/* On a terminal a warning takes the place of the bar that may stand on its line. */
+static void test_a_warning_is_not_glued_to_the_bar(void **state) {
+    (void)state;
+    if (kith("command -v script") != 0) skip();
+    char set[512];
+    snprintf(set, sizeof set, "%s", in_folder("one bad"));
+    put_image(in_folder("one bad/a/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("one bad/a/2.jpg"), "bad_cut.jpg");
+    assert_int_equal(
+        kith("cd '%s' && OMP_WAIT_POLICY=passive script -qec \"'%s' embed --backbone convnet4 --resize "
+             "squash28 --tap pooled a -o x.npy\" /dev/null",
+             set, testing_program()),
+        0);
+    assert_says("\r\033[Kkith: warning: left out: a/2.jpg");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_summary),
@@ -195,6 +236,8 @@ int main(void) {
         cmocka_unit_test(test_speed),
         cmocka_unit_test(test_synth),
         cmocka_unit_test(test_folder_read_half),
+        cmocka_unit_test(test_a_bad_file_is_told_of_once),
+        cmocka_unit_test(test_a_warning_is_not_glued_to_the_bar),
     };
     return cmocka_run_group_tests_name("data/cli", tests, NULL, NULL);
 }

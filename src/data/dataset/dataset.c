@@ -75,6 +75,7 @@ void kith_dataset_free(kith_dataset *set) {
     ki_free(set->class_);
     ki_free(set->bucket);
     ki_free(set->pixels);
+    ki_free(set->told);
     ki_free(set);
 }
 
@@ -122,6 +123,7 @@ kith_status kith_dataset_open(const char *kind_name, const char *root, kith_data
         goto done;
     }
     KI_CHECK(ki_dataset_drop_missing(set, err));
+    KI_CHECK(ki_dataset_settle(set, err));
     *ret_set = set;
     set = NULL;
 done:
@@ -221,6 +223,14 @@ kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err) {
         ki_log(KITH_LOG_WARNING, "%s: %jd listed images are not there, the first is %s", set->root,
                (intmax_t)set->n_missing, set->missing[0]);
     return KITH_OK;
+}
+
+kith_status ki_dataset_settle(kith_dataset *set, kith_error *err) {
+    return ki_zalloc_or(&set->told, set->n_items, sizeof *set->told, "items", err);
+}
+
+bool ki_dataset_tell_once(const kith_dataset *set, int64_t item) {
+    return !set->told || !atomic_exchange(&set->told[item], 1);
 }
 
 void ki_dataset_split_at(kith_dataset *set, int32_t n_train) {

@@ -2,6 +2,8 @@
 #ifndef KI_DATASET_H
 #define KI_DATASET_H
 
+#include <stdatomic.h>
+
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "core/path.h"
@@ -42,6 +44,8 @@ struct kith_dataset {
     uint8_t *pixels; /* grey images of equal size held in memory (idx files) */
     size_t pixel_bytes;
     int32_t pixels_w, pixels_h;
+    atomic_uchar
+        *told; /* [n_items]: somebody has warned of the item's file; NULL until the items are settled */
 };
 
 struct ki_dataset_kind {
@@ -83,7 +87,14 @@ kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err);
 /* Classes [0, n_train) train, the others test. */
 void ki_dataset_split_at(kith_dataset *set, int32_t n_train);
 
+/* The items are complete: from now on the set only changes its splits. */
+kith_status ki_dataset_settle(kith_dataset *set, kith_error *err);
+
 /* ---- reading ---- */
+
+/* Is this the first time that somebody wants to warn of the item's file? Several readers of a set, at once or one after
+ * the other, then warn of it once. Of a set that was not settled: always. */
+bool ki_dataset_tell_once(const kith_dataset *set, int64_t item);
 
 /* Pixels of an item into ret_image: decoded from its file or copied from memory. `bytes` is scratch.
  * Errors are prefixed with the path. */

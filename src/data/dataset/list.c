@@ -65,7 +65,8 @@ static kith_status make(const char *const *paths, size_t n_paths, bool walks, ki
                         kith_error *err) {
     kith_dataset *set = NULL;
     KI_TRY(ki_dataset_new(&kind_list, "the list", &set, err));
-    const kith_status status = walks ? add_all(paths, n_paths, set, err) : add_each(paths, n_paths, set, err);
+    kith_status status = walks ? add_all(paths, n_paths, set, err) : add_each(paths, n_paths, set, err);
+    if (status == KITH_OK) status = ki_dataset_settle(set, err);
     if (status == KITH_OK)
         *ret_set = set;
     else
