@@ -58,7 +58,7 @@ KITH_API kith_status kith_dataset_open(const char *kind, const char *root, kith_
 KITH_API kith_status kith_dataset_open_recipe(const char *recipe_path, kith_dataset **ret_dataset,
                                               kith_error *err);
 /* Images named one by one. Folders are walked to the bottom, in byte order of the names, for .jpg .jpeg .png .webp
- * files. An image in a folder below a folder that was named has that folder as its class (below train/ and test/ where
+ * .heic .heif .avif files. An image in a folder below a folder that was named has that folder as its class (below train/ and test/ where
  * there are such parts); any other has none (label -1). All are in the test split. One path alone that is a data set
  * of a known layout, or a .csv manifest, is opened as that. KITH_EIO names a path that is not there. */
 KITH_API kith_status kith_dataset_open_files(const char *const *paths, size_t n_paths,
@@ -76,6 +76,11 @@ KITH_API int64_t kith_dataset_class_count(const kith_dataset *dataset, int32_t l
 /* Listed files that were not there: how many, and the names of the first of them (NULL past the end). */
 KITH_API int64_t kith_dataset_n_missing(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_missing(const kith_dataset *dataset, int64_t i);
+
+/* Pictures of formats that are not read (GIF, BMP, TIFF …) in the folders of the set, which are no items: how many, and
+ * the names of the first of them. */
+KITH_API int64_t kith_dataset_n_unread(const kith_dataset *dataset);
+KITH_API const char *kith_dataset_unread(const kith_dataset *dataset, int64_t i);
 
 /* SHA-256, in lower-case hex, of which items the set has: their paths below the root and their labels, in order,
  * not their pixels. `split` is a kith_split for the items of that one alone, or KITH_SPLIT_ALL (-1), whose
@@ -184,7 +189,7 @@ typedef struct kith_image_reader_settings {
 } kith_image_reader_settings;
 
 /* `paths` name images and folders; folders are walked to the bottom, in byte order of the names, for
- * .jpg .jpeg .png .webp files. Random parts of the transform are not allowed here. */
+ * .jpg .jpeg .png .webp .heic .heif .avif files. Random parts of the transform are not allowed here. */
 KITH_API kith_status kith_image_reader_new(const char *const *paths, size_t n_paths,
                                            const kith_transform *transform,
                                            const kith_image_reader_settings *settings,

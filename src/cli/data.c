@@ -91,6 +91,10 @@ static void print_text(const request *r, const kith_dataset *set, const findings
     if (f->n_empty) printf("empty       %d classes without an image\n", f->n_empty);
     printf("missing     %jd files\n", (intmax_t)kith_dataset_n_missing(set));
     for (int64_t i = 0; kith_dataset_missing(set, i); i++) printf("  %s\n", kith_dataset_missing(set, i));
+    if (kith_dataset_n_unread(set)) {
+        printf("not read    %jd pictures of other formats\n", (intmax_t)kith_dataset_n_unread(set));
+        for (int64_t i = 0; kith_dataset_unread(set, i); i++) printf("  %s\n", kith_dataset_unread(set, i));
+    }
     printf("unreadable  %jd files%s\n", (intmax_t)c->n_bad,
            r->check ? "" : " (headers only; --check decodes everything)");
     for (int64_t i = 0; i < c->n_named; i++) printf("  %s\n", c->why[i]);
@@ -149,6 +153,7 @@ static kith_status print_json(const request *r, const kith_dataset *set, const f
     put_sizes(json, "width", f->scan.width);
     put_sizes(json, "height", f->scan.height);
     put_int(json, "missing", kith_dataset_n_missing(set));
+    put_int(json, "not_read", kith_dataset_n_unread(set));
     put_int(json, "unreadable", f->scan.n_bad);
     kith_json_key(json, "unreadable_files");
     kith_json_array_begin(json);

@@ -38,6 +38,34 @@ static void test_summary(void **state) {
     assert_says("unreadable  0 files (headers only; --check decodes everything)");
 }
 
+/* GIF, BMP and TIFF are no items, but somebody put them there; a bomb is refused as training would refuse it. */
+static void test_pictures_that_are_not_read(void **state) {
+    (void)state;
+    put_image(in_folder("mixed/a/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("mixed/a/anim.GIF"), "bad_gif.png");
+    put_image(in_folder("mixed/b/scan.tiff"), "bad_gif.png");
+    put_image(in_folder("mixed/b/notes.txt"), "bad_text.jpg");
+    put_image(in_folder("mixed/b/2.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("mixed/b/bomb.jpg"), "bad_bomb.jpg");
+    assert_int_equal(kith("'%s' data '%s' 2>/dev/null", testing_program(), in_folder("mixed")), 0);
+    assert_says("mixed: folder, 3 images, 2 classes");
+    assert_says("not read    2 pictures of other formats\n");
+    assert_says("mixed/a/anim.GIF\n");
+    assert_says("mixed/b/scan.tiff\n");
+    assert_says("unreadable  1 files");
+    assert_says("bomb.jpg: JPEG: the image is 65000 x 65000 pixels");
+    assert_int_equal(kith("'%s' data '%s' 2>&1 >/dev/null", testing_program(), in_folder("mixed")), 0);
+    assert_says("warning: ");
+    assert_says("mixed: 2 pictures are not read, the first is ");
+    assert_lines(1);
+    assert_int_equal(kith("'%s' data '%s' --json 2>/dev/null", testing_program(), in_folder("mixed")), 0);
+    assert_says("\"not_read\": 2");
+    put_image(in_folder("gifs/a/1.gif"), "bad_gif.png");
+    assert_int_equal(kith("'%s' data '%s'", testing_program(), in_folder("gifs")), 1);
+    assert_says("there are pictures of other formats");
+    assert_lines(1);
+}
+
 static void test_check(void **state) {
     (void)state;
     make_photos();
@@ -228,6 +256,7 @@ static void test_a_warning_is_not_glued_to_the_bar(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_pictures_that_are_not_read),
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_recipe),

@@ -43,6 +43,12 @@ const char *kith_dataset_missing(const kith_dataset *set, int64_t i) {
     return i >= 0 && i < set->n_missing && i < KI_MOST_MISSING_NAMED ? set->missing[i] : NULL;
 }
 
+int64_t kith_dataset_n_unread(const kith_dataset *set) { return set->n_unread; }
+
+const char *kith_dataset_unread(const kith_dataset *set, int64_t i) {
+    return i >= 0 && i < set->n_unread && i < KI_MOST_MISSING_NAMED ? set->unread[i] : NULL;
+}
+
 kith_item kith_dataset_item(const kith_dataset *set, int64_t i) {
     if (i < 0 || (size_t)i >= set->n_items) return (kith_item){.path = NULL, .label = -1};
     const ki_item *from = &set->item[i];
@@ -120,6 +126,9 @@ kith_status kith_dataset_open(const char *kind_name, const char *root, kith_data
     KI_CHECK(kind->read(set, root, err));
     if (set->n_items == 0) {
         status = ki_fail(err, KITH_EIO, "%s: the %s data set lists no images", root, kind->name);
+        if (set->n_unread)
+            ki_hint(err, status, "there are pictures of other formats, as %s; read are " KI_IMAGE_FORMATS,
+                    set->unread[0]);
         goto done;
     }
     KI_CHECK(ki_dataset_drop_missing(set, err));
@@ -226,6 +235,10 @@ kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err) {
 }
 
 kith_status ki_dataset_settle(kith_dataset *set, kith_error *err) {
+    if (set->n_unread)
+        ki_log(KITH_LOG_WARNING,
+               "%s: %jd pictures are not read, the first is %s (read are " KI_IMAGE_FORMATS ")", set->root,
+               (intmax_t)set->n_unread, set->unread[0]);
     return ki_zalloc_or(&set->told, set->n_items, sizeof *set->told, "items", err);
 }
 

@@ -41,6 +41,8 @@ struct kith_dataset {
     size_t n_buckets;
     int64_t n_missing;
     const char *missing[KI_MOST_MISSING_NAMED];
+    int64_t n_unread; /* pictures of formats that are not read, in folders that were walked */
+    const char *unread[KI_MOST_MISSING_NAMED];
     uint8_t *pixels; /* grey images of equal size held in memory (idx files) */
     size_t pixel_bytes;
     int32_t pixels_w, pixels_h;
@@ -141,10 +143,11 @@ kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *ima
 
 /* ---- walking folders ---- */
 
-/* Called for each regular file with an image's extension (.jpg .jpeg .png .webp, any case) under
- * `folder`, in byte order of the names at every level. `path` is whole. */
+/* Called for each regular file with one of KI_IMAGE_ENDINGS, in any case, under `folder`, in byte order of the names at
+ * every level. `path` is whole. Files with one of KI_IMAGE_FOREIGN are noted in the set as not read. */
 typedef kith_status (*ki_walk_fn)(void *context, const char *path, kith_error *err);
-kith_status ki_walk_images(const char *folder, ki_walk_fn fn, void *context, kith_error *err);
+kith_status ki_walk_images(const char *folder, kith_dataset *set, ki_walk_fn fn, void *context,
+                           kith_error *err);
 /* Names of the folders in `folder`, sorted; into the arena. Links to folders count. */
 kith_status ki_list_folders(const char *folder, ki_arena *arena, char ***ret_names, size_t *ret_n,
                             kith_error *err);

@@ -39,7 +39,7 @@ static kith_status read_classes(kith_dataset *set, const char *folder, kith_spli
         ki_path path;
         KI_CHECK(ki_path_print(&path, err, "%s/%s", folder, names[i]));
         KI_CHECK(ki_dataset_class(set, names[i], strlen(names[i]), &c.label, err));
-        KI_CHECK(ki_walk_images(path.s, add_image, &c, err));
+        KI_CHECK(ki_walk_images(path.s, set, add_image, &c, err));
     }
 done:
     ki_free(names);

@@ -41,10 +41,10 @@ static kith_status add_all(const char *const *paths, size_t n_paths, kith_datase
         if (ki_is_folder("%s", paths[i])) {
             const size_t before = set->n_items;
             walked w = {set, strlen(paths[i]), ki_folder_has_parts(paths[i])};
-            KI_TRY(ki_walk_images(paths[i], add_below, &w, err));
+            KI_TRY(ki_walk_images(paths[i], set, add_below, &w, err));
             if (set->n_items == before) {
                 ki_fail(err, KITH_EIO, "%s holds no images", paths[i]);
-                return ki_hint(err, KITH_EIO, "wanted files that end in .jpg, .jpeg, .png or .webp");
+                return ki_hint(err, KITH_EIO, "wanted files that end in one of " KI_IMAGE_ENDINGS);
             }
         } else if (ki_is_file("%s", paths[i])) {
             KI_TRY(add_image(set, paths[i], err));
