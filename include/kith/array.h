@@ -54,10 +54,10 @@ KITH_API void kith_array_release(kith_array *array);
 KITH_API kith_status kith_array_convert(const kith_array *array, kith_dtype dtype, kith_array *ret_array,
                                         kith_error *err);
 
-/* .npy, format versions 1 to 3: float32/64/16, int32/64, uint8; little- or big-endian, C order
- * (Fortran order is an error that says so). Reading also takes a pipe. KITH_EIO: the file cannot be
- * read or written; KITH_EFORMAT: it is not what it claims; KITH_EUNSUPPORTED: a type or order that
- * is not ours. Writes version 1.0, the bytes numpy writes. */
+/* .npy, format versions 1 to 3: float32/64/16, every integer type and bool; little- or big-endian, C or Fortran
+ * order. bool is read as uint8 of 0 and 1, int8/16 and uint16 as int32, uint32/64 as int64. Reading also takes a
+ * pipe. KITH_EIO: the file cannot be read or written; KITH_EFORMAT: it is not what it claims; KITH_EUNSUPPORTED: a
+ * type that is not ours, or a uint64 beyond int64. Writes version 1.0, the bytes numpy writes. */
 KITH_API kith_status kith_npy_read(const char *path, kith_array *ret_array, kith_error *err);
 KITH_API kith_status kith_npy_write(const char *path, const kith_array *array, kith_error *err);
 

@@ -21,7 +21,13 @@ extern "C" {
 
 typedef struct kith_dataset kith_dataset;
 
-typedef enum kith_split { KITH_SPLIT_TRAIN, KITH_SPLIT_VALIDATION, KITH_SPLIT_TEST } kith_split;
+/* ALL is for functions that read one split or every item; no item has it. */
+typedef enum kith_split {
+    KITH_SPLIT_ALL = -1,
+    KITH_SPLIT_TRAIN,
+    KITH_SPLIT_VALIDATION,
+    KITH_SPLIT_TEST
+} kith_split;
 #define KITH_N_SPLITS 3
 
 /* For test items of sets with a fixed query / gallery protocol; everywhere else BOTH. */
@@ -36,7 +42,7 @@ typedef struct kith_item {
     double box[4]; /* x, y, width, height in pixels of the image, when has_box */
 } kith_item;
 
-/* "train", "validation", "test". */
+/* "train", "validation", "test"; "all". */
 KITH_API const char *kith_split_name(kith_split split);
 
 /* The layouts the library reads: names in table order (NULL past the end) and one line about each. */
@@ -51,8 +57,10 @@ KITH_API kith_status kith_dataset_open(const char *kind, const char *root, kith_
 /* Open what the `data:` section of a recipe file says, splits included. */
 KITH_API kith_status kith_dataset_open_recipe(const char *recipe_path, kith_dataset **ret_dataset,
                                               kith_error *err);
-/* Images named one by one, as a data set without classes (label -1), all in the test split. Folders are walked to the
- * bottom, in byte order of the names, for .jpg .jpeg .png .webp files. KITH_EIO names a path that is not there. */
+/* Images named one by one. Folders are walked to the bottom, in byte order of the names, for .jpg .jpeg .png .webp
+ * .heic .heif .avif files. An image in a folder below a folder that was named has that folder as its class (below train/ and test/ where
+ * there are such parts); any other has none (label -1). All are in the test split. One path alone that is a data set
+ * of a known layout, or a .csv manifest, is opened as that. KITH_EIO names a path that is not there. */
 KITH_API kith_status kith_dataset_open_files(const char *const *paths, int64_t n_paths,
                                              kith_dataset **ret_dataset, kith_error *err);
 KITH_API void kith_dataset_free(kith_dataset *dataset); /* NULL is fine */
@@ -69,8 +77,13 @@ KITH_API int64_t kith_dataset_class_count(const kith_dataset *dataset, int64_t l
 KITH_API int64_t kith_dataset_n_missing(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_missing(const kith_dataset *dataset, int64_t i);
 
+/* Pictures of formats that are not read (GIF, BMP, TIFF …) in the folders of the set, which are no items: how many, and
+ * the names of the first of them. */
+KITH_API int64_t kith_dataset_n_unread(const kith_dataset *dataset);
+KITH_API const char *kith_dataset_unread(const kith_dataset *dataset, int64_t i);
+
 /* SHA-256, in lower-case hex, of which items the set has: their paths below the root and their labels, in order,
- * not their pixels. `split` is a kith_split for the items of that one alone, or -1 for all, whose
+ * not their pixels. `split` is a kith_split for the items of that one alone, or KITH_SPLIT_ALL (-1), whose
  * splits then count too. */
 KITH_API void kith_dataset_hash(const kith_dataset *dataset, int split, char ret_hex[65]);
 
@@ -181,7 +194,7 @@ typedef struct kith_image_reader_options {
 KITH_API void kith_image_reader_options_init(kith_image_reader_options *options, size_t size);
 
 /* `paths` name images and folders; folders are walked to the bottom, in byte order of the names, for
- * .jpg .jpeg .png .webp files. Random parts of the transform are not allowed here. */
+ * .jpg .jpeg .png .webp .heic .heif .avif files. Random parts of the transform are not allowed here. */
 KITH_API kith_status kith_image_reader_new(const char *const *paths, int64_t n_paths,
                                            const kith_transform *transform,
                                            const kith_image_reader_options *options,

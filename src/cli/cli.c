@@ -258,6 +258,11 @@ int cli_parse(const cli_usage *usage, int *argc, char **argv) {
     if (n_operands < usage->least) return cli_misused(argv[0], "wants %s", operands);
     if (usage->most >= 0 && n_operands > usage->most)
         return cli_misused(argv[0], "'%.60s' is one too many; wants %s", argv[usage->most + 1], operands);
+    for (const cli_option *o = usage->options; o && o->name; o++) {
+        if (!o->destination || !*o->ret_text) continue;
+        const int status = cli_check_destination(argv[0], o, *o->ret_text);
+        if (status != CLI_RUN) return status;
+    }
     return CLI_RUN;
 }
 

@@ -42,6 +42,9 @@ typedef struct cli_list {
     const char *item[CLI_MOST_ITEMS];
 } cli_list;
 
+/* Of an option that says where results go: what is to be written there. */
+typedef enum cli_destination { CLI_NO_DESTINATION, CLI_FILE, CLI_FOLDER } cli_destination;
+
 /* A row points at one variable of the type its macro wants; the variable's value before parsing is
  * the default that --help shows. "out|o" is --out with the short form -o. */
 typedef struct cli_option {
@@ -56,6 +59,8 @@ typedef struct cli_option {
     int *ret_choice;            /* index into choices */
     const char *const *choices; /* NULL-terminated */
     double least, most;         /* int and real: the range allowed, both ends included */
+    cli_destination destination;
+    const char *endings; /* of a file: the names allowed end so; several with " or " between them; "": any */
 } cli_option;
 
 #define CLI_FLAG(name_, ret_, help_) \
@@ -72,6 +77,17 @@ typedef struct cli_option {
     }
 #define CLI_TEXT(name_, argument_, ret_, help_) \
     { .name = (name_), .argument = (argument_), .ret_text = (ret_), .help = (help_) }
+/* A file or a folder that the command writes; cli_parse looks whether it can be written. */
+#define CLI_OUT(name_, argument_, ret_, endings_, help_)                                       \
+    {                                                                                          \
+        .name = (name_), .argument = (argument_), .ret_text = (ret_), .destination = CLI_FILE, \
+        .endings = (endings_), .help = (help_)                                                 \
+    }
+#define CLI_OUT_FOLDER(name_, argument_, ret_, help_)                                            \
+    {                                                                                            \
+        .name = (name_), .argument = (argument_), .ret_text = (ret_), .destination = CLI_FOLDER, \
+        .help = (help_)                                                                          \
+    }
 #define CLI_LIST(name_, argument_, ret_, help_) \
     { .name = (name_), .argument = (argument_), .ret_list = (ret_), .help = (help_) }
 #define CLI_CHOICE(name_, argument_, ret_, choices_, help_) \
@@ -88,11 +104,16 @@ typedef struct cli_usage {
 
 /* Read the options into their variables and leave the operands in argv[1] … argv[*argc - 1].
  * Options and operands may be mixed; "--" ends the options. Returns CLI_RUN, or the exit status
- * when the command is over: --help was printed, or the usage was wrong and said so. */
+ * when the command is over: --help was printed, or the usage was wrong and said so, or a destination
+ * cannot be written. */
 int cli_parse(const cli_usage *usage, int *argc, char **argv);
 
 /* A word as a shell would read it, in quotes where it needs them, as snprintf does: the letters it has, or would have. */
 size_t cli_quote(const char *word, char *buf, size_t bytes);
+
+/* Can a destination's option be obeyed? The ending, the folder it lies in, and whether that can be written to. Returns
+ * CLI_RUN, or the exit status after one line that says why not. cli_parse asks this of every option that has one. */
+int cli_check_destination(const char *command, const cli_option *option, const char *path);
 
 /* The command line as one string, as a shell reads it, for run.json; to be freed. NULL without memory. */
 char *cli_command_text(int argc, char **argv);

@@ -91,6 +91,10 @@ static void print_text(const request *r, const kith_dataset *set, const findings
     if (f->n_empty) printf("empty       %jd classes without an image\n", (intmax_t)f->n_empty);
     printf("missing     %jd files\n", (intmax_t)kith_dataset_n_missing(set));
     for (int64_t i = 0; kith_dataset_missing(set, i); i++) printf("  %s\n", kith_dataset_missing(set, i));
+    if (kith_dataset_n_unread(set)) {
+        printf("not read    %jd pictures of other formats\n", (intmax_t)kith_dataset_n_unread(set));
+        for (int64_t i = 0; kith_dataset_unread(set, i); i++) printf("  %s\n", kith_dataset_unread(set, i));
+    }
     printf("unreadable  %jd files%s\n", (intmax_t)c->n_bad,
            r->check ? "" : " (headers only; --check decodes everything)");
     for (int64_t i = 0; i < c->n_named; i++) printf("  %s\n", c->why[i]);
@@ -149,6 +153,7 @@ static kith_status print_json(const request *r, const kith_dataset *set, const f
     put_sizes(json, "width", f->scan.width);
     put_sizes(json, "height", f->scan.height);
     put_int(json, "missing", kith_dataset_n_missing(set));
+    put_int(json, "not_read", kith_dataset_n_unread(set));
     put_int(json, "unreadable", f->scan.n_bad);
     kith_json_key(json, "unreadable_files");
     kith_json_array_begin(json);
@@ -182,8 +187,8 @@ int cmd_data(int argc, char **argv) {
         CLI_INT("fold", "I", &r.fold, 0, 999, "and hold out the I-th, from 0"),
         CLI_INT("seed", "N", &r.seed, 0, INT64_MAX, "which classes are held out"),
         CLI_TEXT("split", "FILE", &r.split, "take the held-out classes from a file"),
-        CLI_TEXT("out|o", "FILE", &r.out,
-                 "write the training and validation classes to a file (class,split)"),
+        CLI_OUT("out|o", "FILE", &r.out, "",
+                "write the training and validation classes to a file (class,split)"),
         CLI_FLAG("speed", &r.speed, "time the loader: squash 256, random crop 227, mirror"),
         CLI_INT("workers", "N", &r.workers, 0, 256, "threads for --speed; 0: one per core"),
         CLI_END};

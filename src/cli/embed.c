@@ -138,21 +138,22 @@ static kith_status embed(const arguments *a, kith_model *model, kith_array *batc
     return kith_model_embed(model, batch->data, batch->dim[0], tap, m->own.data, err);
 }
 
-/* The paths of the images that were read, one to a line. */
-typedef struct path_list {
+/* Something of every image that was read, one to a line. */
+typedef struct line_list {
     char *text;
     size_t n, capacity;
-} path_list;
+} line_list;
 
-static kith_status path_list_add(path_list *list, const char *path, kith_error *err) {
+static kith_status line_list_add(line_list *list, const char *path, kith_error *err) {
     const size_t n = strlen(path);
     if (strchr(path, '\n'))
-        return cli_error(err, KITH_EINVAL, "rename it: the list of paths has one to a line",
+        return cli_error(err, KITH_EINVAL, "rename it: the lists of paths and labels have one to a line",
                          "the name of %.300s holds a line break", path);
     if (list->n + n + 1 > list->capacity) {
         const size_t capacity = 2 * (list->n + n + 1);
         char *text = realloc(list->text, capacity);
-        if (!text) return cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the list of paths");
+        if (!text)
+            return cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the lists of paths and labels");
         list->text = text;
         list->capacity = capacity;
     }
@@ -162,8 +163,21 @@ static kith_status path_list_add(path_list *list, const char *path, kith_error *
     return KITH_OK;
 }
 
-static kith_status embed_images(const arguments *a, kith_model *model, made *m, path_list *paths,
-                                kith_error *err) {
+/* What is written beside the values. */
+typedef struct beside {
+    line_list paths, labels;
+    int64_t n_unlabelled;
+} beside;
+
+static kith_status beside_add(beside *b, const kith_dataset *set, int64_t i, kith_error *err) {
+    const kith_item item = kith_dataset_item(set, i);
+    const char *name = kith_dataset_class_name(set, item.label);
+    const kith_status status = line_list_add(&b->paths, item.path, err);
+    b->n_unlabelled += !name;
+    return status == KITH_OK && name ? line_list_add(&b->labels, name, err) : status;
+}
+
+static kith_status embed_images(const arguments *a, kith_model *model, made *m, beside *b, kith_error *err) {
     cli_progress progress;
     const kith_embed_options options = {.size = sizeof(kith_embed_options),
                                         .tap = a->tap,
@@ -174,26 +188,27 @@ static kith_status embed_images(const arguments *a, kith_model *model, made *m, 
     kith_status status = kith_dataset_open_files(a->images, (int64_t)a->n_images, &m->files, err);
     cli_progress_begin(&progress, "embedding", 0);
     if (status == KITH_OK)
-        status = kith_model_embed_dataset(model, m->files, KITH_SPLIT_TEST, &options, &m->vectors, err);
+        status = kith_model_embed_dataset(model, m->files, KITH_SPLIT_ALL, &options, &m->vectors, err);
     cli_progress_end(&progress);
     if (status != KITH_OK) return status;
     const int64_t *item = kith_vectors_items(m->vectors);
     for (int64_t i = 0; status == KITH_OK && i < kith_vectors_count(m->vectors); i++)
-        status = path_list_add(paths, kith_dataset_item(m->files, item[i]).path, err);
+        status = beside_add(b, m->files, item[i], err);
     cli_report_bad(kith_vectors_n_bad(m->vectors), kith_vectors_bad(m->vectors, 0));
     return status == KITH_OK ? kith_vectors_array(m->vectors, &m->values, err) : status;
 }
 
 /* birds.npy has its paths in birds.paths.txt. */
-static kith_status write_paths(const char *out, const path_list *paths, kith_error *err) {
+static kith_status write_list(const char *out, const char *ending, const line_list *list, const char *what,
+                              kith_error *err) {
     char name[4096];
     size_t n = strlen(out);
     if (n > 4 && strcmp(out + n - 4, ".npy") == 0) n -= 4;
-    if (n > sizeof name - 16) return cli_error(err, KITH_EINVAL, NULL, "--out is longer than 4,000 bytes");
+    if (n > sizeof name - 20) return cli_error(err, KITH_EINVAL, NULL, "--out is longer than 4,000 bytes");
     memcpy(name, out, n);
-    memcpy(name + n, ".paths.txt", sizeof ".paths.txt");
-    const kith_status status = kith_text_write(name, paths->text, paths->n, err);
-    if (status == KITH_OK) printf("%s: the images' paths, one to a line\n", name);
+    memcpy(name + n, ending, strlen(ending) + 1);
+    const kith_status status = kith_text_write(name, list->text, list->n, err);
+    if (status == KITH_OK) printf("%s: the images' %s, one to a line\n", name, what);
     return status;
 }
 
@@ -203,10 +218,20 @@ static bool is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+/* Labels only when every image has one: the lines of the two lists belong together. */
+static kith_status write_beside(const char *out, const beside *b, kith_error *err) {
+    const kith_status status = write_list(out, ".paths.txt", &b->paths, "paths", err);
+    if (status != KITH_OK || b->labels.n == 0) return status;
+    if (b->n_unlabelled == 0) return write_list(out, ".labels.txt", &b->labels, "classes", err);
+    fprintf(stderr, "kith: no list of classes is written: %lld images lie in no class's folder\n",
+            (long long)b->n_unlabelled);
+    return KITH_OK;
+}
+
 static kith_status run(arguments *a, kith_error *err) {
     kith_array batch = {0};
     made m = {0};
-    path_list paths = {0};
+    beside b = {0};
     kith_model *model = NULL;
     kith_status status = KITH_OK;
     if (a->batch) {
@@ -219,18 +244,19 @@ static kith_status run(arguments *a, kith_error *err) {
     }
     if (status == KITH_OK) status = kith_model_open(&a->model, &model, err);
     if (status == KITH_OK)
-        status = a->images ? embed_images(a, model, &m, &paths, err) : embed(a, model, &batch, &m, err);
+        status = a->images ? embed_images(a, model, &m, &b, err) : embed(a, model, &batch, &m, err);
     if (status == KITH_OK && a->out) status = kith_npy_write(a->out, &m.values, err);
     if (status == KITH_OK && a->save) status = kith_model_save(model, a->save, err);
     if (status == KITH_OK) {
         print_shape(a->out ? a->out : "values", &m.values);
         if (a->generate) print_nearest(&m.values);
-        if (a->images && is_file(a->out)) status = write_paths(a->out, &paths, err);
+        if (a->images && is_file(a->out)) status = write_beside(a->out, &b, err);
     }
     made_release(&m);
     kith_model_free(model);
     kith_array_release(&batch);
-    free(paths.text);
+    free(b.paths.text);
+    free(b.labels.text);
     return status;
 }
 
@@ -260,8 +286,8 @@ int cmd_embed(int argc, char **argv) {
         CLI_INT("generate", "N", &a.generate, 1, 65536, "embed N generated patterns instead of a file"),
         CLI_TEXT("resize", "HOW", &a.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &a.size, 0, 4096, "side of the model's input; 0: the model's"),
-        CLI_TEXT("save", "FILE", &a.save, "also write the model, with what it says of itself"),
-        CLI_TEXT("out|o", "FILE", &a.out, "where the values go (.npy)"),
+        CLI_OUT("save", "FILE", &a.save, ".safetensors", "also write the model, with what it says of itself"),
+        CLI_OUT("out|o", "FILE", &a.out, ".npy", "where the values go (.npy)"),
         CLI_END};
     const cli_usage usage = {
         .operands = "[MODEL.safetensors | RUN] [IMAGE… | FOLDER… | BATCH.npy]",
@@ -269,12 +295,14 @@ int cmd_embed(int argc, char **argv) {
         .most = -1,
         .options = options,
         .details =
-            "Images (JPEG, PNG, WebP) are resized, cropped and scaled as the model wants; folders are walked "
+            "Images (JPEG, PNG, WebP, HEIC, AVIF) are resized, cropped and scaled as the model wants; folders are walked "
             "to\n"
             "the bottom. Files that cannot be read are left out and counted. BATCH.npy is float32 [n, "
             "channels,\n"
             "height, width], already preprocessed. The values of the tap are written as float32 [n, …]; for\n"
-            "images, the paths go beside them: OUT.npy has OUT.paths.txt."};
+            "images, the paths and the classes (the folders' names, or the data set's) go beside them: "
+            "OUT.npy has\n"
+            "OUT.paths.txt and OUT.labels.txt, which kith map and kith eval read."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     a.model.seed = (uint64_t)seed;

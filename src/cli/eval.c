@@ -145,19 +145,20 @@ static int check_sources(const arguments *a, int argc) {
 
 int cmd_eval(int argc, char **argv) {
     static const char *const metrics[] = {"cosine", "inner", "sqeuclidean", NULL};
-    static const char *const splits[] = {"train", "validation", "test", NULL};
+    static const char *const splits[] = {"train", "validation", "test", "all", NULL};
     arguments a = {.k = "1,2,4,8", .metrics = "all", .restarts = 1, .iterations = 25, .bootstrap = 1000};
-    a.model.split = KITH_SPLIT_TEST;
+    int split = KITH_SPLIT_TEST;
     a.model.kind = "auto";
     const cli_option options[] = {
         CLI_TEXT("embedding|e", "E.npy", &a.files.embedding, "embeddings [n, dim]"),
-        CLI_TEXT("labels|y", "Y.npy", &a.files.labels, "their classes [n], integers"),
+        CLI_TEXT("labels|y", "FILE", &a.files.labels,
+                 "their classes [n]: .npy, .txt or .csv; numbers or names"),
         CLI_TEXT("query", "Q.npy", &a.files.query,
-                 "row numbers (or a uint8 mask) of the queries; or embeddings"),
+                 "row numbers (or a bool mask) of the queries; or embeddings"),
         CLI_TEXT("gallery", "G.npy", &a.files.gallery,
-                 "row numbers (or a uint8 mask) of the gallery; or embeddings"),
-        CLI_TEXT("query-labels", "Y.npy", &a.files.query_labels, "when --query holds embeddings"),
-        CLI_TEXT("gallery-labels", "Y.npy", &a.files.gallery_labels, "when --gallery holds embeddings"),
+                 "row numbers (or a bool mask) of the gallery; or embeddings"),
+        CLI_TEXT("query-labels", "FILE", &a.files.query_labels, "when --query holds embeddings"),
+        CLI_TEXT("gallery-labels", "FILE", &a.files.gallery_labels, "when --gallery holds embeddings"),
         CLI_TEXT("k", "LIST", &a.k, "K of R@K"),
         CLI_TEXT("metrics", "LIST", &a.metrics,
                  "all, retrieval, clustering, or any of recall, precision_at_1, map_at_r, r_precision, map, "
@@ -172,7 +173,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("data", "DIR", &a.model.data, "data set for a model to embed"),
         CLI_TEXT("dataset", "KIND", &a.model.kind, "its layout (see kith list datasets)"),
         CLI_TEXT("recipe", "FILE", &a.model.recipe, "take the data set from a recipe's data section"),
-        CLI_CHOICE("split", "NAME", &a.model.split, splits, "which part of the data set"),
+        CLI_CHOICE("split", "NAME", &split, splits, "which part of the data set"),
         CLI_TEXT("resize", "HOW", &a.model.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &a.model.crop, 0, 4096, "side of the model's input; 0: the model's"),
         CLI_TEXT("backbone", "NAME", &a.model.backbone, "where the model file does not say"),
@@ -183,8 +184,8 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("precision", "NAME", &a.model.precision, "of the model: float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &a.model.tf32, "cuda, float32: let the model's products use TF32"),
         CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),
-        CLI_TEXT("save-embedding", "E.npy", &a.model.save_embedding, "keep what the model made"),
-        CLI_TEXT("save-labels", "Y.npy", &a.model.save_labels, "and its labels"),
+        CLI_OUT("save-embedding", "E.npy", &a.model.save_embedding, ".npy", "keep what the model made"),
+        CLI_OUT("save-labels", "Y.npy", &a.model.save_labels, ".npy", "and its labels"),
         CLI_FLAG("compare", &a.compare, "print two results of --json side by side: --compare A.json B.json"),
         CLI_FLAG("json", &a.json, "print the result as JSON, in fractions"),
         CLI_END};
@@ -207,6 +208,7 @@ int cmd_eval(int argc, char **argv) {
         return eval_compare(argv[1], argv[2], &err) == KITH_OK ? CLI_OK : cli_fail(&err);
     }
     if (argc > 2) return cli_misused("eval", "'%.60s' is one too many; wants one MODEL", argv[2]);
+    a.model.split = split < KITH_N_SPLITS ? (kith_split)split : KITH_SPLIT_ALL;
     char path[4096];
     if (argc == 2) a.model.model = cli_model_path(argv[1], path, sizeof path);
     int status = check_sources(&a, argc);

@@ -34,7 +34,7 @@ typedef struct eval_model {
     const char *model, *backbone, *settings, *device, *precision, *tap, *pool;
     bool tf32;
     const char *data, *kind, *recipe, *resize;
-    int split; /* a kith_split */
+    kith_split split;
     int64_t crop, batch;
     const char *save_embedding, *save_labels;
 } eval_model;

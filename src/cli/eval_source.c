@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/eval.h"
 #include "cli/images.h"
+#include "kith/labels.h"
 
 void eval_set_release(eval_set *set) {
     kith_array_release(&set->embedding);
@@ -25,37 +26,53 @@ static bool is_integer(kith_dtype dtype) {
     return dtype == KITH_I32 || dtype == KITH_I64 || dtype == KITH_U8;
 }
 
-/* A list of whole numbers; *ret_is_mask when it is uint8. */
-static kith_status read_integers(const char *path, int64_t **ret_values, int64_t *ret_n, bool *ret_is_u8,
-                                 kith_error *err) {
-    kith_array file = {0}, wide = {0};
-    kith_status status = kith_npy_read(path, &file, err);
-    if (status == KITH_OK && (!is_integer(file.dtype) || file.n_dims != 1))
-        status = cli_error(err, KITH_ESHAPE, NULL, "%s holds %s with %d dimensions; wanted integers with 1",
-                           path, kith_dtype_name(file.dtype), file.n_dims);
-    if (status == KITH_OK) status = kith_array_convert(&file, KITH_I64, &wide, err);
-    if (status == KITH_OK) {
-        const size_t n = (size_t)wide.dim[0];
-        *ret_values = malloc(n ? n * sizeof **ret_values : 1);
-        if (*ret_values) {
-            memcpy(*ret_values, wide.data, n * sizeof **ret_values);
-            *ret_n = wide.dim[0];
-            if (ret_is_u8) *ret_is_u8 = file.dtype == KITH_U8;
-        } else {
-            status = no_memory(err);
-        }
-    }
-    kith_array_release(&file);
-    kith_array_release(&wide);
+/* Room for n numbers, at least for one; NULL also when their bytes cannot be counted. */
+static int64_t *make_numbers(int64_t n) {
+    if (n < 0 || n > PTRDIFF_MAX / (int64_t)sizeof(int64_t) - 1) return NULL;
+    return malloc(((size_t)n + 1) * sizeof(int64_t));
+}
+
+/* first, first + 1, … */
+static int64_t *make_range(int64_t first, int64_t n) {
+    int64_t *values = make_numbers(n);
+    for (int64_t i = 0; values && i < n; i++) values[i] = first + i;
+    return values;
+}
+
+/* An int64 array's values in memory of malloc. */
+static kith_status take_values(const kith_array *from, int64_t **ret_values, int64_t *ret_n,
+                               kith_error *err) {
+    *ret_values = make_numbers(from->dim[0]);
+    if (!*ret_values) return no_memory(err);
+    memcpy(*ret_values, from->data, (size_t)from->dim[0] * sizeof **ret_values);
+    *ret_n = from->dim[0];
+    return KITH_OK;
+}
+
+static kith_status read_labels(kith_labels *names, const char *path, int64_t **ret_labels, int64_t *ret_n,
+                               kith_error *err) {
+    kith_array ids = {0};
+    kith_status status = kith_labels_read(names, path, &ids, err);
+    if (status == KITH_OK) status = take_values(&ids, ret_labels, ret_n, err);
+    kith_array_release(&ids);
     return status;
 }
 
-/* Row numbers; a uint8 list as long as the embedding is a mask. */
+/* Row numbers; a list of bool or uint8 as long as the embedding is a mask. */
 static kith_status read_rows(const char *path, int64_t n, int64_t **ret_rows, int64_t *ret_n,
                              kith_error *err) {
-    bool is_u8 = false;
-    const kith_status status = read_integers(path, ret_rows, ret_n, &is_u8, err);
-    if (status != KITH_OK || !is_u8 || *ret_n != n) return status;
+    kith_array file = {0}, wide = {0};
+    kith_status status = kith_npy_read(path, &file, err);
+    if (status == KITH_OK && (!is_integer(file.dtype) || file.n_dims != 1))
+        status = cli_error(err, KITH_ESHAPE, "row numbers from 0, or a mask of bool as long as the embedding",
+                           "%s holds %s with %d dimensions; wanted integers with 1", path,
+                           kith_dtype_name(file.dtype), file.n_dims);
+    if (status == KITH_OK) status = kith_array_convert(&file, KITH_I64, &wide, err);
+    if (status == KITH_OK) status = take_values(&wide, ret_rows, ret_n, err);
+    const bool is_mask = status == KITH_OK && file.dtype == KITH_U8 && *ret_n == n;
+    kith_array_release(&file);
+    kith_array_release(&wide);
+    if (!is_mask) return status;
     int64_t n_kept = 0;
     for (int64_t i = 0; i < n; i++) {
         if ((*ret_rows)[i]) (*ret_rows)[n_kept++] = i;
@@ -95,26 +112,27 @@ static kith_status join(const eval_files *f, const kith_array *query, const kith
     memcpy(set->embedding.data, query->data, (size_t)nq * row);
     memcpy((char *)set->embedding.data + (size_t)nq * row, gallery->data, (size_t)ng * row);
     int64_t *more = NULL, n_more = 0, n_first = 0;
-    status = read_integers(f->query_labels, &set->labels, &n_first, NULL, err);
-    if (status == KITH_OK) status = read_integers(f->gallery_labels, &more, &n_more, NULL, err);
+    kith_labels *names = NULL; /* one for both files: a name is the same class in each */
+    status = kith_labels_new(&names, err);
+    if (status == KITH_OK) status = read_labels(names, f->query_labels, &set->labels, &n_first, err);
+    if (status == KITH_OK) status = read_labels(names, f->gallery_labels, &more, &n_more, err);
+    kith_labels_free(names);
     if (status == KITH_OK && (n_first != nq || n_more != ng))
         status =
             cli_error(err, KITH_ESHAPE, NULL, "%lld query labels for %lld rows, %lld gallery labels for %lld",
                       (long long)n_first, (long long)nq, (long long)n_more, (long long)ng);
-    if (status == KITH_OK) {
-        int64_t *all = realloc(set->labels, (size_t)(nq + ng) * sizeof *all + 1);
-        set->query = malloc((size_t)nq * sizeof *set->query + 1);
-        set->gallery = malloc((size_t)ng * sizeof *set->gallery + 1);
-        if (all) set->labels = all;
-        if (!all || !set->query || !set->gallery) status = no_memory(err);
-    }
-    if (status == KITH_OK) {
-        memcpy(set->labels + nq, more, (size_t)ng * sizeof *more);
-        for (int64_t i = 0; i < nq; i++) set->query[i] = i;
-        for (int64_t i = 0; i < ng; i++) set->gallery[i] = nq + i;
+    int64_t *all = status == KITH_OK ? make_numbers(nq + ng) : NULL;
+    if (all) {
+        memcpy(all, set->labels, (size_t)nq * sizeof *all);
+        memcpy(all + nq, more, (size_t)ng * sizeof *all);
+        free(set->labels);
+        set->labels = all;
+        set->query = make_range(0, nq);
+        set->gallery = make_range(nq, ng);
         set->n_query = nq, set->n_gallery = ng, set->n_labels = nq + ng;
         note_embedding(f->query, set);
     }
+    if (status == KITH_OK && (!all || !set->query || !set->gallery)) status = no_memory(err);
     free(more);
     return status;
 }
@@ -144,7 +162,7 @@ kith_status eval_set_read(const eval_files *f, eval_set *set, kith_error *err) {
         if (status == KITH_OK && set->embedding.n_dims != 2)
             status = cli_error(err, KITH_ESHAPE, NULL, "%s has %d dimensions; wanted 2: [rows, dim]",
                                f->embedding, set->embedding.n_dims);
-        if (status == KITH_OK) status = read_integers(f->labels, &set->labels, &set->n_labels, NULL, err);
+        if (status == KITH_OK) status = read_labels(NULL, f->labels, &set->labels, &set->n_labels, err);
         const int64_t n = set->embedding.dim[0];
         if (status == KITH_OK && set->n_labels != n)
             status = cli_error(err, KITH_ESHAPE, "rows and labels must go together one to one",
@@ -206,8 +224,7 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
     if (status == KITH_OK) status = kith_model_open(&options, &set->model, err);
     cli_progress_begin(&progress, "embedding", 0);
     if (status == KITH_OK)
-        status = kith_model_embed_dataset(set->model, set->dataset, (kith_split)m->split, &embed,
-                                          &set->vectors, err);
+        status = kith_model_embed_dataset(set->model, set->dataset, m->split, &embed, &set->vectors, err);
     cli_progress_end(&progress);
     if (status == KITH_OK) {
         cli_report_bad(kith_vectors_n_bad(set->vectors), kith_vectors_bad(set->vectors, 0));

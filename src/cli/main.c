@@ -65,7 +65,9 @@ int cmd_help(int argc, char **argv) {
 
 static void print_log(void *user, kith_log_level level, const char *line) {
     (void)user;
-    fprintf(stderr, "kith: %s%s\n", level == KITH_LOG_WARNING ? "warning: " : "", line);
+    /* The line may come from any thread while a bar stands on the terminal: it takes the bar's place. */
+    fprintf(stderr, "%skith: %s%s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
+            level == KITH_LOG_WARNING ? "warning: " : "", line);
 }
 
 static int run(int argc, char **argv) {

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "kith/data.h"
+#include "kith/labels.h"
 
 static int show_progress(void *user, int64_t done, int64_t all) {
     cli_progress *progress = user;
@@ -22,20 +23,10 @@ static kith_status fail(kith_error *err, kith_status status, const char *fmt, co
 }
 
 static kith_status read_labels(const char *path, int64_t n, kith_array *ret_labels, kith_error *err) {
-    kith_array file = {0};
-    kith_status status = kith_npy_read(path, &file, err);
-    if (status != KITH_OK) return status;
-    if (file.n_dims != 1 || (file.dtype != KITH_I32 && file.dtype != KITH_I64 && file.dtype != KITH_U8))
-        status = fail(err, KITH_ESHAPE,
-                      "%s has %lld dimensions or is not of an integer type; wanted integers [%lld]", path,
-                      file.n_dims, (long long)n);
-    else if (file.dim[0] != n)
-        status = fail(err, KITH_ESHAPE, "%s holds %lld labels for %lld rows", path, (long long)file.dim[0],
-                      (long long)n);
-    else
-        status = kith_array_convert(&file, KITH_I64, ret_labels, err);
-    kith_array_release(&file);
-    return status;
+    const kith_status status = kith_labels_read(NULL, path, ret_labels, err);
+    if (status != KITH_OK || ret_labels->dim[0] == n) return status;
+    return fail(err, KITH_ESHAPE, "%s holds %lld labels for %lld rows", path, (long long)ret_labels->dim[0],
+                (long long)n);
 }
 
 /* One path a line. The lines point into *ret_text. */
@@ -166,10 +157,10 @@ int cmd_map(int argc, char **argv) {
     int metric = 0;
     int64_t seed = 0;
     const cli_option options[] = {
-        CLI_TEXT("labels|y", "Y.npy", &a.labels, "classes, for colours"),
+        CLI_TEXT("labels|y", "FILE", &a.labels, "classes, for colours: .npy, .txt or .csv"),
         CLI_TEXT("images", "PATHS", &a.images, "a text file with one image path per row, for thumbnails"),
-        CLI_TEXT("out|o", "FILE", &a.out, "the picture: .svg or .png"),
-        CLI_TEXT("save", "MAP.npy", &a.save, "also keep the places, float64 [n, 2]"),
+        CLI_OUT("out|o", "FILE", &a.out, ".svg or .png", "the picture: .svg or .png"),
+        CLI_OUT("save", "MAP.npy", &a.save, ".npy", "also keep the places, float64 [n, 2]"),
         CLI_TEXT("title", "TEXT", &a.title, "above the picture (SVG)"),
         CLI_REAL("perplexity", "N", &a.tsne.perplexity, 1, 10000, "neighbours that matter"),
         CLI_INT("iterations", "N", &a.tsne.n_iterations, 1, 1000000, "of the descent"),

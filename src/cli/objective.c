@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "kith/experimental/json.h"
 #include "kith/knn.h"
+#include "kith/labels.h"
 
 typedef struct request {
     const char *recipe, *labels, *embedding, *pooled, *map, *state, *out, *plot, *descriptor, *device;
@@ -40,17 +41,14 @@ static kith_status fail(kith_error *err, kith_status status, const char *fmt, ..
     return err->status = status;
 }
 
-static kith_status read_as(const char *path, kith_dtype dtype, int n_dims, kith_array *ret, kith_error *err) {
+static kith_status read_floats(const char *path, int n_dims, kith_array *ret, kith_error *err) {
     kith_array raw;
     kith_status status = kith_npy_read(path, &raw, err);
     if (status != KITH_OK) return status;
     if (raw.n_dims != n_dims) {
         status = fail(err, KITH_ESHAPE, "%s has %d dimensions; wanted %d", path, raw.n_dims, n_dims);
-    } else if (dtype == KITH_I64 && raw.dtype != KITH_I32 && raw.dtype != KITH_I64 && raw.dtype != KITH_U8) {
-        status = fail(err, KITH_EINVAL, "%s holds %s; labels are int32 or int64", path,
-                      kith_dtype_name(raw.dtype));
     } else {
-        status = kith_array_convert(&raw, dtype, ret, err);
+        status = kith_array_convert(&raw, KITH_F32, ret, err);
     }
     kith_array_release(&raw);
     return status;
@@ -59,7 +57,7 @@ static kith_status read_as(const char *path, kith_dtype dtype, int n_dims, kith_
 static kith_status read_tap(const char *path, kith_tap tap, inputs *in, kith_error *err) {
     if (!path) return KITH_OK;
     kith_array *a = &in->tap[tap];
-    const kith_status status = read_as(path, KITH_F32, tap == KITH_TAP_MAP ? 4 : 2, a, err);
+    const kith_status status = read_floats(path, tap == KITH_TAP_MAP ? 4 : 2, a, err);
     if (status != KITH_OK) return status;
     kith_batch_tap *to = &in->batch.tap[tap];
     *to = (kith_batch_tap){.data = a->data, .rows = a->dim[0], .cols = a->dim[1]};
@@ -95,7 +93,7 @@ static kith_status read_weight(const request *r, inputs *in, kith_error *err) {
 }
 
 static kith_status read_inputs(const request *r, inputs *in, kith_error *err) {
-    kith_status status = read_as(r->labels, KITH_I64, 1, &in->labels, err);
+    kith_status status = kith_labels_read(NULL, r->labels, &in->labels, err);
     if (status != KITH_OK) return status;
     in->batch.n = in->labels.dim[0];
     in->batch.labels = in->labels.data;
@@ -296,17 +294,17 @@ static kith_status run(const request *r, inputs *in, kith_objective **objective,
 int cmd_objective(int argc, char **argv) {
     request r = {0};
     const cli_option options[] = {
-        CLI_TEXT("labels", "Y.npy", &r.labels, "class ids, int32 or int64 [m]"),
+        CLI_TEXT("labels", "FILE", &r.labels, "the classes [m]: .npy, .txt or .csv"),
         CLI_TEXT("embedding", "X.npy", &r.embedding, "un-normalised embeddings, float [m, d]"),
         CLI_TEXT("pooled", "P.npy", &r.pooled, "pooled features [m, c], for terms that read them"),
         CLI_TEXT("map", "M.npy", &r.map, "feature maps [m, c, h, w], for terms that read them"),
         CLI_TEXT("state", "FILE.safetensors", &r.state, "what the terms have learned, by name"),
-        CLI_TEXT("out|o", "DIR", &r.out, "write gradients and pair weights there"),
-        CLI_TEXT("descriptor", "D.npy", &r.descriptor,
-                 "write what to search with at test time: the embedding and all of HORDE's orders"),
+        CLI_OUT_FOLDER("out|o", "DIR", &r.out, "write gradients and pair weights there"),
+        CLI_OUT("descriptor", "D.npy", &r.descriptor, ".npy",
+                "write what to search with at test time: the embedding and all of HORDE's orders"),
         CLI_INT("pca", "N", &r.pca, 0, 65536, "bring the descriptor down to N components; 0: whole"),
-        CLI_TEXT("plot", "FILE.svg", &r.plot,
-                 "draw pair weight against similarity; without --labels on made-up data"),
+        CLI_OUT("plot", "FILE.svg", &r.plot, ".svg",
+                "draw pair weight against similarity; without --labels on made-up data"),
         CLI_INT("step", "N", &r.step, 0, INT64_MAX, "training step, for warm-ups and random choices"),
         CLI_INT("seed", "N", &r.seed, 0, INT64_MAX, "for parameters that --state does not give"),
         CLI_TEXT("device", "NAME", &r.device, "where it is evaluated: cpu, or cuda"),

@@ -17,6 +17,7 @@ static void print_time(double seconds) {
 
 static void draw(cli_progress *p, double now, const char *note) {
     const double part = p->total > 0 ? (double)p->done / (double)p->total : 0;
+    flockfile(stderr); /* no other thread's line inside this one */
     if (p->is_terminal) {
         const int n_full = (int)(part * BAR_WIDTH);
         fprintf(stderr, "\r%s [", p->what);
@@ -35,6 +36,7 @@ static void draw(cli_progress *p, double now, const char *note) {
     /* Clear to the end of the line: the line before may have been longer. */
     fputs(p->is_terminal ? "\033[K" : "\n", stderr);
     fflush(stderr);
+    funlockfile(stderr);
     p->drawn = now;
     p->has_drawn = true;
 }

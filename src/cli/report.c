@@ -6,7 +6,7 @@
 int cmd_report(int argc, char **argv) {
     KITH_OPTIONS(kith_report_options, o);
     const cli_option options[] = {
-        CLI_TEXT("out|o", "FILE", &o.out, "the page to write, instead of RUN/report.html"),
+        CLI_OUT("out|o", "FILE", &o.out, "", "the page to write, instead of RUN/report.html"),
         CLI_INT("queries", "N", &o.n_queries, 0, 100, "test images shown with their nearest ones"),
         CLI_INT("neighbours", "N", &o.n_neighbors, 1, 32, "nearest ones of each"),
         CLI_INT("points", "N", &o.n_points, 0, 5000, "test images on the map; 0: no map"), CLI_END};

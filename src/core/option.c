@@ -126,7 +126,7 @@ static kith_status parse_one(const ki_option *o, const ki_value *v, const char *
         memcpy(field, &real, sizeof real);
         return KITH_OK;
     case KI_OPTION_T_INT:
-        if (!ki_parse_int64(v->text, &whole) || (double)whole < o->least || (double)whole > o->most)
+        if (!ki_parse_whole(v->text, &whole) || (double)whole < o->least || (double)whole > o->most)
             return fail_value(err, where, o, v);
         memcpy(field, &whole, sizeof whole);
         return KITH_OK;

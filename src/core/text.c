@@ -79,6 +79,57 @@ bool ki_parse_int64(const char *text, int64_t *ret) {
     return true;
 }
 
+/* Digits, with single underscores between them. `n` counts the digits that were taken. */
+static const char *take_digits(const char *at, char *digits, size_t room, size_t *n) {
+    const char *const first = at;
+    for (; isdigit((unsigned char)*at) || (*at == '_' && at > first && isdigit((unsigned char)at[1])); at++) {
+        if (*at == '_') continue;
+        if (*n == room) return NULL;
+        digits[(*n)++] = *at;
+    }
+    return at;
+}
+
+bool ki_parse_whole(const char *text, int64_t *ret) {
+    enum { MOST_DIGITS = 64, MOST_POWER = 100 };
+    char digits[MOST_DIGITS + 1] = "";
+    size_t n = 0;
+    const bool is_negative = *text == '-';
+    const char *at = take_digits(text + (*text == '-' || *text == '+'), digits, MOST_DIGITS, &n);
+    if (!at || n == 0) return false;
+    int64_t power = 0; /* of ten, that the digits are multiplied by */
+    if (*at == '.') {
+        const size_t before = n;
+        at = take_digits(at + 1, digits, MOST_DIGITS, &n);
+        if (!at) return false;
+        power = -(int64_t)(n - before);
+    }
+    while (n > 1 && digits[n - 1] == '0') n--, power++;
+    const bool is_zero = n == 1 && digits[0] == '0';
+    if (*at == 'e' || *at == 'E') {
+        int64_t more = 0;
+        const bool lowers = at[1] == '-';
+        at += 1 + (at[1] == '-' || at[1] == '+');
+        if (!isdigit((unsigned char)*at)) return false;
+        for (; isdigit((unsigned char)*at); at++) {
+            if (more < MOST_POWER) more = 10 * more + (*at - '0');
+        }
+        power += lowers ? -more : more;
+    }
+    if (*at) return false;
+    if (is_zero) return *ret = 0, true;
+    if (power < 0 || power > MOST_POWER) return false;
+    int64_t value = 0; /* kept negative: INT64_MIN has no positive counterpart */
+    for (size_t i = 0; i < n + (size_t)power; i++) {
+        const int digit = i < n ? digits[i] - '0' : 0;
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_sub_overflow(value, digit, &value))
+            return false;
+    }
+    if (!is_negative && value == INT64_MIN) return false;
+    *ret = is_negative ? value : -value;
+    return true;
+}
+
 size_t ki_utf8_next(const char *s, size_t n) {
     const unsigned char *b = (const unsigned char *)s;
     if (n == 0) return 0;

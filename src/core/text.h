@@ -17,6 +17,9 @@ const char *ki_nearest(const char *word, const char *const *names, size_t n_name
 /* Whole-string parses: false (and *ret untouched) for anything but one number. Locale-free. */
 bool ki_parse_double(const char *text, double *ret);
 bool ki_parse_int64(const char *text, int64_t *ret);
+/* As ki_parse_int64 for numbers that people write: also 1e3, 1.5e3, 2.0 and 1_000, when the value is whole and fits.
+ * Exact: no digit passes through a double. */
+bool ki_parse_whole(const char *text, int64_t *ret);
 
 /* Bytes of the UTF-8 character at s (n bytes are there), or 0 when it is none: overlong forms,
  * surrogates and numbers beyond U+10FFFF are none. */

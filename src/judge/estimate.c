@@ -25,13 +25,13 @@ kith_estimate ki_estimate_mean(const double *values, int n) {
         sum += values[i];
     }
     if (e.n == 0) return e;
-    e.mean = sum / e.n;
+    e.mean = sum / (double)e.n;
     if (e.n < 2) return e;
     for (int i = 0; i < n; i++) {
         if (!isnan(values[i])) squares += (values[i] - e.mean) * (values[i] - e.mean);
     }
-    const int freedom = e.n - 1;
-    const double half = ki_t_quantile(freedom) * sqrt(squares / freedom / e.n);
+    const int freedom = (int)e.n - 1;
+    const double half = ki_t_quantile(freedom) * sqrt(squares / freedom / (double)e.n);
     e.low = e.mean - half;
     e.high = e.mean + half;
     return e;

@@ -266,7 +266,7 @@ static kith_status read_k(ki_recipe *r, kith_error *err) {
     for (const ki_value *v = good ? list->first : NULL; v && good; v = v->next) {
         int64_t k = 0;
         good =
-            v->kind == KI_VALUE_SCALAR && ki_parse_int64(v->text, &k) && k > before && (before > 0 || k == 1);
+            v->kind == KI_VALUE_SCALAR && ki_parse_whole(v->text, &k) && k > before && (before > 0 || k == 1);
         r->k[r->n_k++] = before = k;
     }
     if (good) return KITH_OK;
@@ -331,11 +331,14 @@ static bool changes_nothing(const char *key) {
     return false;
 }
 
-/* Numbers in one form: 1e-5 and 0.00001 are the same recipe. */
+/* Numbers in one form: 1e-5 and 0.00001 are the same recipe, and so are 1000 and 1_000. */
 static kith_status plain_numbers(ki_arena *arena, ki_value *v, kith_error *err) {
     double number = 0;
-    if (v->kind == KI_VALUE_SCALAR && ki_parse_double(v->text, &number)) {
-        v->text = ki_arena_printf(arena, "%.17g", number);
+    int64_t whole = 0;
+    const bool is_scalar = v->kind == KI_VALUE_SCALAR;
+    const bool is_whole = is_scalar && ki_parse_whole(v->text, &whole);
+    if (is_whole || (is_scalar && ki_parse_double(v->text, &number))) {
+        v->text = ki_arena_printf(arena, "%.17g", is_whole ? (double)whole : number);
         if (!v->text) return ki_fail_memory(err, 1, "a recipe");
     }
     for (ki_value *item = v->first; item; item = item->next) KI_TRY(plain_numbers(arena, item, err));

@@ -25,9 +25,9 @@ static void assert_refused(int found, int wanted, const char *text) {
 }
 
 static const char *in_folder(const char *name) {
-    static char path[4][256];
+    static char path[8][256];
     static int turn;
-    turn = (turn + 1) % 4;
+    turn = (turn + 1) % 8;
     snprintf(path[turn], sizeof path[turn], "%s/%s", testing_folder(), name);
     return path[turn];
 }
@@ -200,6 +200,14 @@ static void test_images(void **state) {
         run("wc -l < %s; grep -c broken %s", in_folder("images.paths.txt"), in_folder("images.paths.txt")),
         1);
     assert_string_equal(output, "12\n0\n");
+    /* The classes are the folders' names, in the order of the paths, and kith eval takes them as they are. */
+    assert_int_equal(run("sed 's|/[^/]*$||; s|.*/||' %s | diff - %s", in_folder("images.paths.txt"),
+                         in_folder("images.labels.txt")),
+                     0);
+    assert_int_equal(
+        run("%s eval -e %s -y %s --metrics recall", testing_program(), out, in_folder("images.labels.txt")),
+        0);
+    assert_holds("12 queries, 12 in the gallery, 3 classes");
     assert_refused(run("%s embed --backbone convnet4 %s -o %s 2>&1 | tail -1; exit 1", testing_program(),
                        in_folder("set/broken.png"), in_folder("none.npy")),
                    1, "no image of 1 could be read");
@@ -208,8 +216,48 @@ static void test_images(void **state) {
                    1, "there is no such file or folder");
 }
 
+/* Images in no class's folder have no class; in train/ and test/ it is the folder below; a manifest says it itself. */
+static void test_classes_of_images(void **state) {
+    (void)state;
+    const char *model = "--backbone convnet4 --resize squash28 --tap pooled";
+    assert_int_equal(run("%s synth %s --classes 2 --images 2", testing_program(), in_folder("two")), 0);
+    assert_int_equal(
+        run("cd %s && set -- */ && mkdir -p ../parts/train ../parts/test ../flat && cp $1* ../flat && "
+            "cp -r $1 ../parts/train/rook && cp -r $2 ../parts/test/wren && rm -r ../parts/*/*/*1.png && "
+            "printf 'path,label,split\\n' > m.csv && for f in */*0.png; do "
+            "printf '%%s,\"a, %%s\",train\\n' $f ${f%%%%/*}; done >> m.csv",
+            in_folder("two")),
+        0);
+    assert_int_equal(
+        run("%s embed %s %s -o %s", testing_program(), model, in_folder("parts"), in_folder("p.npy")), 0);
+    assert_int_equal(run("cat %s", in_folder("p.labels.txt")), 0);
+    assert_string_equal(output, "wren\nrook\n");
+    assert_int_equal(
+        run("%s embed %s %s -o %s", testing_program(), model, in_folder("two/m.csv"), in_folder("m.npy")), 0);
+    assert_int_equal(run("grep -c '^a, ' %s", in_folder("m.labels.txt")), 0);
+    assert_string_equal(output, "2\n");
+    assert_int_equal(
+        run("%s embed %s %s -o %s", testing_program(), model, in_folder("flat"), in_folder("f.npy")), 0);
+    assert_int_equal(access(in_folder("f.paths.txt"), F_OK), 0);
+    assert_int_not_equal(access(in_folder("f.labels.txt"), F_OK), 0);
+}
+
+/* --split all judges every item, and the card says so. */
+static void test_every_split(void **state) {
+    (void)state;
+    assert_int_equal(run("%s synth %s --classes 4 --images 3", testing_program(), in_folder("four")), 0);
+    assert_int_equal(
+        run("%s eval --backbone convnet4 --resize squash28 --data %s --split all --metrics recall --json",
+            testing_program(), in_folder("four")),
+        0);
+    assert_holds("\"split\": \"all\"");
+    assert_holds("\"queries\": 12");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_classes_of_images),
+        cmocka_unit_test(test_every_split),
         cmocka_unit_test(test_a_file),
         cmocka_unit_test(test_a_saved_model),
         cmocka_unit_test(test_generated_images),

@@ -1,6 +1,7 @@
 /* The option parser, with a command of its own. The program's helpers are no library: they are
  * compiled into this test. */
 #include "cli/cli.c"
+#include "cli/destination.c"
 #include "cli/progress.c"
 #include "cli/signals.c"
 #include "support/testing.h"

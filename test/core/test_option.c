@@ -91,6 +91,25 @@ static void test_every_type_is_read(void **state) {
     ki_arena_release(&arena);
 }
 
+/* A whole number may be written as people write large ones, so long as it is one. */
+static void test_whole_numbers_may_have_an_exponent(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t k;
+    } rows[] = {{"1e2", 100},   {"1E1", 10},   {"2.0", 2}, {"2.5e1", 25},
+                {"500e-1", 50}, {"0.5e+1", 5}, {"1_0", 10}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_error err = {0};
+        ki_arena arena = {0};
+        settings s;
+        const ki_value *map = make_map(&arena, (const char *const[]){"k", rows[i].text, NULL});
+        assert_ok(ki_options_parse(options, map, NULL, "loss", &s, &err), &err);
+        assert_int_equal(s.k, rows[i].k);
+        ki_arena_release(&arena);
+    }
+}
+
 static void test_wrong_values_name_found_and_wanted(void **state) {
     (void)state;
     static const struct {
@@ -101,6 +120,8 @@ static void test_wrong_values_name_found_and_wanted(void **state) {
         {"margin", "wide", "loss: margin is 'wide'", "wanted a number: 0 … 4"},
         {"k", "0", "loss: k is '0'", "wanted a whole number: 1 … 100"},
         {"k", "2.5", "loss: k is '2.5'", "wanted a whole number: 1 … 100"},
+        {"k", "25e-1", "loss: k is '25e-1'", "wanted a whole number: 1 … 100"},
+        {"k", "1e3", "loss: k is '1e3'", "wanted a whole number: 1 … 100"},
         {"squared", "maybe", "loss: squared is 'maybe'", "wanted one value: true|false"},
         {"distance", "hamming", "loss: distance is 'hamming'",
          "wanted one value: sqeuclidean|euclidean|cosine"},
@@ -180,10 +201,15 @@ static void test_many_names_are_cut_at_a_name(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),           cmocka_unit_test(test_a_default_need_not_fit_an_integer),
-        cmocka_unit_test(test_every_type_is_read), cmocka_unit_test(test_wrong_values_name_found_and_wanted),
-        cmocka_unit_test(test_wrong_kinds),        cmocka_unit_test(test_unknown_keys),
-        cmocka_unit_test(test_texts_for_the_list), cmocka_unit_test(test_many_names_are_cut_at_a_name),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_a_default_need_not_fit_an_integer),
+        cmocka_unit_test(test_every_type_is_read),
+        cmocka_unit_test(test_whole_numbers_may_have_an_exponent),
+        cmocka_unit_test(test_wrong_values_name_found_and_wanted),
+        cmocka_unit_test(test_wrong_kinds),
+        cmocka_unit_test(test_unknown_keys),
+        cmocka_unit_test(test_texts_for_the_list),
+        cmocka_unit_test(test_many_names_are_cut_at_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,6 +80,66 @@ static void test_what_is_no_number(void **state) {
     assert_int_equal(whole, 42);
 }
 
+static void test_whole_numbers_as_people_write_them(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t value;
+    } good[] = {{"0", 0},
+                {"-17", -17},
+                {"+17", 17},
+                {"1e3", 1000},
+                {"-1e3", -1000},
+                {"1.5e3", 1500},
+                {"100e-2", 1},
+                {"2.", 2},
+                {"2.00", 2},
+                {"0e999999999999", 0},
+                {"0.000", 0},
+                {"1_000_000", 1000000},
+                {"1e18", 1000000000000000000},
+                {"9223372036854775807", INT64_MAX},
+                {"-9223372036854775808", INT64_MIN},
+                {"9007199254740993e0", 9007199254740993}}; /* no double holds it */
+    for (size_t i = 0; i < N_ROWS(good); i++) {
+        int64_t whole = 42;
+        if (!ki_parse_whole(good[i].text, &whole)) fail_msg("'%s' was refused", good[i].text);
+        assert_int_equal(whole, good[i].value);
+    }
+    static const char *const bad[] = {"",
+                                      "-",
+                                      "e3",
+                                      "1e",
+                                      "1e+",
+                                      "1.5",
+                                      "15e-1",
+                                      "0.5",
+                                      "1e19",
+                                      "9223372036854775808",
+                                      "-9223372036854775809",
+                                      "1__0",
+                                      "_1",
+                                      "1_",
+                                      "1_e3",
+                                      "1.e",
+                                      ".",
+                                      " 1",
+                                      "1 ",
+                                      "0x10",
+                                      "1e3x",
+                                      "inf",
+                                      "nan",
+                                      "1,000",
+                                      "--1",
+                                      "1e99999999999999999999",
+                                      "1e-99999999999999999999"};
+    for (size_t i = 0; i < N_ROWS(bad); i++) {
+        int64_t whole = 42;
+        if (ki_parse_whole(bad[i], &whole)) fail_msg("'%s' was taken as %lld", bad[i], (long long)whole);
+        assert_int_equal(whole, 42);
+    }
+}
+
 static void test_numbers_for_people(void **state) {
     (void)state;
     static const struct {
@@ -124,6 +184,8 @@ int main(void) {
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_numbers_for_people),
         cmocka_unit_test(test_what_is_no_number),
+        cmocka_unit_test(test_whole_numbers_as_people_write_them),
+        cmocka_unit_test(test_whole_numbers_as_people_write_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

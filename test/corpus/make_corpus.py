@@ -22,16 +22,19 @@ def put(folder, name, data):
 
 # .npy
 values = np.arange(6).reshape(2, 3)
-for descr in ["<f4", ">f4", "<f8", ">f8", "<f2", ">f2", "<i4", ">i4", "<i8", ">i8", "|u1"]:
+for descr in ["<f4", ">f4", "<f8", ">f8", "<f2", ">f2", "<i4", ">i4", "<i8", ">i8", "|u1", "|i1", "<i2", ">i2", "<u2", "<u4", ">u4", "<u8"]:
     label = descr.replace("<", "le_").replace(">", "be_").replace("|", "")
     os.makedirs(os.path.join(HERE, "npy"), exist_ok=True)
     np.save(os.path.join(HERE, "npy", f"ok_numpy_{label}.npy"), values.astype(descr))
 np.save(os.path.join(HERE, "npy", "ok_numpy_scalar.npy"), np.float32(2.5))
 np.save(os.path.join(HERE, "npy", "ok_numpy_empty.npy"), np.zeros((0, 4), "<f4"))
 np.save(os.path.join(HERE, "npy", "ok_numpy_one_dim.npy"), np.arange(3, dtype="<i8"))
-np.save(os.path.join(HERE, "npy", "bad_numpy_fortran.npy"), np.asfortranarray(values.astype("<f4")))
-np.save(os.path.join(HERE, "npy", "bad_numpy_int16.npy"), values.astype("<i2"))
-np.save(os.path.join(HERE, "npy", "bad_numpy_bool.npy"), values.astype("?"))
+np.save(os.path.join(HERE, "npy", "ok_numpy_fortran.npy"), np.asfortranarray(values.astype("<f4")))
+np.save(os.path.join(HERE, "npy", "ok_numpy_fortran_be_i2.npy"), np.asfortranarray(values.astype(">i2")))
+np.save(os.path.join(HERE, "npy", "ok_numpy_fortran_empty.npy"), np.asfortranarray(np.zeros((0, 3), "<f4")))
+np.save(os.path.join(HERE, "npy", "ok_numpy_bool.npy"), values.astype("?"))
+np.save(os.path.join(HERE, "npy", "bad_numpy_u8_large.npy"), np.array([1, 2**63], "<u8"))
+np.save(os.path.join(HERE, "npy", "ok_numpy_fortran_three.npy"), np.asfortranarray(np.arange(24).reshape(2, 3, 4)))
 np.save(os.path.join(HERE, "npy", "bad_numpy_complex.npy"), values.astype("<c8"))
 np.save(os.path.join(HERE, "npy", "bad_numpy_text.npy"), np.array(["a", "bc"]))
 np.save(os.path.join(HERE, "npy", "bad_numpy_records.npy"), np.zeros(2, [("x", "<f4"), ("y", "<i4")]))

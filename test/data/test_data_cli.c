@@ -38,6 +38,34 @@ static void test_summary(void **state) {
     assert_says("unreadable  0 files (headers only; --check decodes everything)");
 }
 
+/* GIF, BMP and TIFF are no items, but somebody put them there; a bomb is refused as training would refuse it. */
+static void test_pictures_that_are_not_read(void **state) {
+    (void)state;
+    put_image(in_folder("mixed/a/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("mixed/a/anim.GIF"), "bad_gif.png");
+    put_image(in_folder("mixed/b/scan.tiff"), "bad_gif.png");
+    put_image(in_folder("mixed/b/notes.txt"), "bad_text.jpg");
+    put_image(in_folder("mixed/b/2.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("mixed/b/bomb.jpg"), "bad_bomb.jpg");
+    assert_int_equal(kith("'%s' data '%s' 2>/dev/null", testing_program(), in_folder("mixed")), 0);
+    assert_says("mixed: folder, 3 images, 2 classes");
+    assert_says("not read    2 pictures of other formats\n");
+    assert_says("mixed/a/anim.GIF\n");
+    assert_says("mixed/b/scan.tiff\n");
+    assert_says("unreadable  1 files");
+    assert_says("bomb.jpg: JPEG: the image is 65000 x 65000 pixels");
+    assert_int_equal(kith("'%s' data '%s' 2>&1 >/dev/null", testing_program(), in_folder("mixed")), 0);
+    assert_says("warning: ");
+    assert_says("mixed: 2 pictures are not read, the first is ");
+    assert_lines(1);
+    assert_int_equal(kith("'%s' data '%s' --json 2>/dev/null", testing_program(), in_folder("mixed")), 0);
+    assert_says("\"not_read\": 2");
+    put_image(in_folder("gifs/a/1.gif"), "bad_gif.png");
+    assert_int_equal(kith("'%s' data '%s'", testing_program(), in_folder("gifs")), 1);
+    assert_says("there are pictures of other formats");
+    assert_lines(1);
+}
+
 static void test_check(void **state) {
     (void)state;
     make_photos();
@@ -184,9 +212,51 @@ static void test_folder_read_half(void **state) {
     assert_true(n_failed >= 5); /* of the folder and of both in it: names, and the end */
 }
 
+static int count(const char *text) {
+    int n = 0;
+    for (const char *at = output; (at = strstr(at, text)); at++) n++;
+    return n;
+}
+
+/* Two bad files among those that train and those that are judged, several epochs and evaluations: one line each. */
+static void test_a_bad_file_is_told_of_once(void **state) {
+    (void)state;
+    char set[512], run[512];
+    snprintf(set, sizeof set, "%s", in_folder("some bad"));
+    snprintf(run, sizeof run, "%s", in_folder("run"));
+    assert_int_equal(kith("'%s' synth '%s' --classes 8 --images 4", testing_program(), set), 0);
+    assert_int_equal(kith("cd '%s' && for f in */00001.png; do echo no image > $f; done", set), 0);
+    assert_int_equal(
+        kith(
+            "OMP_WAIT_POLICY=passive '%s' train '%s/recipes/quickstart.yaml' --out '%s' --set 'data.root=%s' "
+            "--set input.resize=squash32 --set input.crop=28 --set input.mirror=false --set optim.steps=12 "
+            "--set "
+            "batch.classes=2 --set batch.images=2 --set eval.every=4 --set data.validation=0.25",
+            testing_program(), KITH_SOURCE_DIR, run, set),
+        0);
+    if (count("left out: ") != 8) fail_msg("%d lines of 8 bad files: %s", count("left out: "), output);
+}
+
+/* On a terminal a warning takes the place of the bar that may stand on its line. */
+static void test_a_warning_is_not_glued_to_the_bar(void **state) {
+    (void)state;
+    if (kith("command -v script") != 0) skip();
+    char set[512];
+    snprintf(set, sizeof set, "%s", in_folder("one bad"));
+    put_image(in_folder("one bad/a/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("one bad/a/2.jpg"), "bad_cut.jpg");
+    assert_int_equal(
+        kith("cd '%s' && OMP_WAIT_POLICY=passive script -qec \"'%s' embed --backbone convnet4 --resize "
+             "squash28 --tap pooled a -o x.npy\" /dev/null",
+             set, testing_program()),
+        0);
+    assert_says("\r\033[Kkith: warning: left out: a/2.jpg");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_pictures_that_are_not_read),
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_recipe),
@@ -195,6 +265,8 @@ int main(void) {
         cmocka_unit_test(test_speed),
         cmocka_unit_test(test_synth),
         cmocka_unit_test(test_folder_read_half),
+        cmocka_unit_test(test_a_bad_file_is_told_of_once),
+        cmocka_unit_test(test_a_warning_is_not_glued_to_the_bar),
     };
     return cmocka_run_group_tests_name("data/cli", tests, NULL, NULL);
 }

@@ -405,6 +405,43 @@ static void test_cars_devkit(void **state) {
     assert_refused(NULL, in_folder("kit"), KITH_EIO, "cars_test_annos_withlabels.mat is not there");
 }
 
+static char log_lines[4096];
+static void keep_log(void *user, kith_log_level level, const char *line) {
+    (void)user;
+    (void)level;
+    strncat(log_lines, line, sizeof log_lines - strlen(log_lines) - 1);
+}
+
+static kith_dataset *open_and_listen(const char *root) {
+    log_lines[0] = '\0';
+    kith_log_set(keep_log, NULL, KITH_LOG_INFO);
+    kith_dataset *set = open_set(NULL, root);
+    kith_log_set(NULL, NULL, KITH_LOG_INFO);
+    return set;
+}
+
+/* The list of one layout beside the images of the other. */
+static void test_cars_both_layouts(void **state) {
+    (void)state;
+    const car all[] = {{"car_ims/000001.jpg", 1}, {"car_ims/000002.jpg", 99}, {"car_ims/000003.jpg", 100}};
+    const car train[] = {{"00001.jpg", 14}}, test[] = {{"00001.jpg", 196}};
+    put_mat(in_folder("both/cars_annos.mat"), "relative_im_path", all, 3, 196, false, true);
+    put_mat(in_folder("both/devkit/cars_train_annos.mat"), "fname", train, 1, 0, false, true);
+    put_mat(in_folder("both/devkit/cars_test_annos_withlabels.mat"), "fname", test, 1, 0, false, true);
+    put_image(in_folder("both/cars_train/00001.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("both/cars_test/00001.jpg"), "ok_rgb.jpg");
+    kith_dataset *set = open_and_listen(in_folder("both"));
+    assert_int_equal(kith_dataset_count(set), 2);
+    assert_int_equal(kith_dataset_n_missing(set), 0);
+    assert_non_null(strstr(log_lines, "both layouts of Cars196; read is devkit/"));
+    kith_dataset_free(set);
+    for (int i = 1; i <= 3; i++) put_image(in_folder("both/car_ims/00000%d.jpg", i), "ok_rgb.jpg");
+    set = open_and_listen(in_folder("both"));
+    assert_int_equal(kith_dataset_count(set), 3);
+    assert_non_null(strstr(log_lines, "both layouts of Cars196; read is cars_annos.mat"));
+    kith_dataset_free(set);
+}
+
 /* Every bit of a list flipped, every length cut: read or refused with one line, within memory in proportion to the
  * file's length. */
 static void test_cars_damaged(void **state) {
@@ -607,6 +644,7 @@ int main(void) {
         cmocka_unit_test(test_idx_bombs),
         cmocka_unit_test(test_cars_one_folder),
         cmocka_unit_test(test_cars_devkit),
+        cmocka_unit_test(test_cars_both_layouts),
         cmocka_unit_test(test_cars_damaged),
         cmocka_unit_test(test_hold_out),
         cmocka_unit_test(test_folds),

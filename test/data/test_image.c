@@ -56,6 +56,8 @@ static void assert_close(const char *name, const ki_image *image, const kith_arr
     }
 }
 
+static bool is_heif(const char *name) { return strstr(name, ".heic") || strstr(name, ".avif"); }
+
 static void test_corpus(void **state) {
     (void)state;
     kith_memory_stats before, after;
@@ -67,6 +69,7 @@ static void test_corpus(void **state) {
     for (struct dirent *file; (file = readdir(dir));) {
         const char *name = file->d_name;
         kith_error err = {0};
+        if (is_heif(name) && !KITH_HEIF) continue;
         if (strncmp(name, "ok_", 3) == 0) {
             char path[4096];
             kith_array want = {0};
@@ -114,17 +117,21 @@ static void test_refusals_say_why(void **state) {
         const char *name;
         kith_status status;
         const char *text;
-    } rows[] = {
-        {"bad_bomb.jpg", KITH_EINVAL,
-         "JPEG: the image is 65000 x 65000 pixels; the limit is 100000000 pixels"},
-        {"bad_bomb.png", KITH_EINVAL,
-         "PNG: the image is 60000 x 60000 pixels; the limit is 100000000 pixels"},
-        {"bad_cut.jpg", KITH_EFORMAT, "JPEG: the file ends before the image does"},
-        {"bad_cut.png", KITH_EFORMAT, "PNG: the file ends before the image does"},
-        {"bad_animated.webp", KITH_EUNSUPPORTED, "WebP: animated images are not read"},
-        {"bad_empty.jpg", KITH_EFORMAT, "the file is empty"},
-        {"bad_text.jpg", KITH_EUNSUPPORTED,
-         "the file begins with byte 0x6e and is neither JPEG, PNG nor WebP"},
+    } rows[] =
+    { {"bad_bomb.jpg", KITH_EINVAL, "JPEG: the image is 65000 x 65000 pixels; the limit is 100000000 pixels"},
+      {"bad_bomb.png", KITH_EINVAL, "PNG: the image is 60000 x 60000 pixels; the limit is 100000000 pixels"},
+      {"bad_cut.jpg", KITH_EFORMAT, "JPEG: the file ends before the image does"},
+      {"bad_cut.png", KITH_EFORMAT, "PNG: the file ends before the image does"},
+      {"bad_animated.webp", KITH_EUNSUPPORTED, "WebP: animated images are not read"},
+      {"bad_empty.jpg", KITH_EFORMAT, "the file is empty"},
+      {"bad_text.jpg", KITH_EUNSUPPORTED, "the file begins with byte 0x6e and is none of " KI_IMAGE_FORMATS},
+#if KITH_HEIF
+      {"bad_bomb.heic", KITH_EINVAL,
+       "HEIF: the image is 30000 x 30000 pixels; the limit is 100000000 pixels"},
+      {"bad_bomb.avif", KITH_EINVAL,
+       "HEIF: the image is 30000 x 30000 pixels; the limit is 100000000 pixels"},
+      {"bad_film.heic", KITH_EUNSUPPORTED, "the file begins with byte 0x00 and is none of " KI_IMAGE_FORMATS},
+#endif
     };
     ki_image image = {0};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
@@ -147,6 +154,23 @@ static void test_a_pipe_is_no_image(void **state) {
     assert_int_equal(ki_bytes_read(&bytes, path, &err), KITH_EIO);
     alarm(0);
     if (!strstr(err.message, "it is a pipe, wanted a file")) fail_msg("%s", err.message);
+}
+
+/* What --check and training would refuse for its size, a look at the header refuses too. */
+static void test_the_header_tells_of_bombs(void **state) {
+    (void)state;
+    static const char *const names[] = {"bad_bomb.jpg", "bad_bomb.png", "bad_bomb.heic", "bad_bomb.avif"};
+    for (size_t i = 0; i < N_ROWS(names); i++) {
+        ki_bytes bytes = {0};
+        kith_error err = {0};
+        int32_t w = 0, h = 0;
+        if (is_heif(names[i]) && !KITH_HEIF) continue;
+        assert_ok(ki_bytes_read(&bytes, corpus(names[i]), &err), &err);
+        const kith_status status = ki_image_probe(bytes.data, bytes.n, &w, &h, &err);
+        if (status != KITH_EINVAL || !strstr(err.message, "the limit is 100000000 pixels"))
+            fail_msg("%s: %s %s", names[i], kith_status_name(status), err.message);
+        ki_bytes_release(&bytes);
+    }
 }
 
 static void test_pixel_limit(void **state) {
@@ -272,8 +296,16 @@ static void test_no_memory(void **state) {
 
 static void test_cut_anywhere(void **state) {
     (void)state;
-    static const char *const names[] = {"ok_rgb.jpg", "ok_progressive.jpg", "ok_interlaced.png",
-                                        "ok_lossy.webp"};
+    static const char *const names[] = {
+        "ok_rgb.jpg",
+        "ok_progressive.jpg",
+        "ok_interlaced.png",
+        "ok_lossy.webp",
+#if KITH_HEIF
+        "ok_lossy_irot_90.heic",
+        "ok_lossy_alpha.avif",
+#endif
+    };
     ki_image image = {0};
     for (size_t i = 0; i < N_ROWS(names); i++) {
         ki_bytes bytes = {0};
@@ -295,11 +327,17 @@ static void test_cut_anywhere(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_png_promises),       cmocka_unit_test(test_corpus),
-        cmocka_unit_test(test_refusals_say_why),   cmocka_unit_test(test_pixel_limit),
-        cmocka_unit_test(test_a_pipe_is_no_image), cmocka_unit_test(test_scaled_decode),
-        cmocka_unit_test(test_png_round_trip),     cmocka_unit_test(test_jpeg_round_trip),
-        cmocka_unit_test(test_no_memory),          cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_png_promises),
+        cmocka_unit_test(test_corpus),
+        cmocka_unit_test(test_refusals_say_why),
+        cmocka_unit_test(test_pixel_limit),
+        cmocka_unit_test(test_the_header_tells_of_bombs),
+        cmocka_unit_test(test_a_pipe_is_no_image),
+        cmocka_unit_test(test_scaled_decode),
+        cmocka_unit_test(test_png_round_trip),
+        cmocka_unit_test(test_jpeg_round_trip),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cut_anywhere),
     };
     return cmocka_run_group_tests_name("data/image", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/dataset/dataset.h"
+#include "data/labels.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -48,6 +49,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                          &err);
         }
         break;
+    case 'l':
+    case 't': {
+        kith_labels *labels = NULL;
+        kith_array ids = {0};
+        if (kith_labels_new(&labels, &err) != KITH_OK) break;
+        if (ki_labels_parse(labels, text, n, data[0] == 'l' ? "y.csv" : "y.txt", &ids, &err) == KITH_OK)
+            kith_array_release(&ids);
+        kith_labels_free(labels);
+        break;
+    }
     default: break;
     }
     kith_split_summary summary;

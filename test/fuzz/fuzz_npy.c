@@ -1,7 +1,8 @@
-/* libFuzzer target: any bytes as a npy file. */
+/* libFuzzer target: any bytes as a npy file, of numbers and of labels. */
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "data/labels.h"
 #include "io/npy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -20,5 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (kith_array_convert(&array, KITH_I32, &copy, &err) == KITH_OK) kith_array_release(&copy);
     }
     kith_array_release(&array);
+    kith_labels *labels = NULL;
+    if (kith_labels_new(&labels, &err) != KITH_OK) return 0;
+    if (ki_labels_parse(labels, (const char *)data, size, "fuzz.npy", &array, &err) == KITH_OK)
+        kith_array_release(&array);
+    kith_labels_free(labels);
     return 0;
 }

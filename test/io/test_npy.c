@@ -61,8 +61,10 @@ static void test_round_trip(void **state) {
 /* The corpus files hold 0 … 5 as [2, 3], written by numpy in each type and byte order. */
 static void test_numpy_files(void **state) {
     (void)state;
-    static const char *const names[] = {"le_f4", "be_f4", "le_f8", "be_f8", "le_f2",    "be_f2",   "le_i4",
-                                        "be_i4", "le_i8", "be_i8", "u1",    "version2", "version3"};
+    static const char *const names[] = {"le_f4",    "be_f4", "le_f8",   "be_f8",        "le_f2", "be_f2",
+                                        "le_i4",    "be_i4", "le_i8",   "be_i8",        "u1",    "version2",
+                                        "version3", "i1",    "le_i2",   "be_i2",        "le_u2", "le_u4",
+                                        "be_u4",    "le_u8", "fortran", "fortran_be_i2"};
     for (size_t i = 0; i < N_ROWS(names); i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/test/corpus/npy/ok_numpy_%s.npy", KITH_SOURCE_DIR, names[i]);
@@ -80,6 +82,27 @@ static void test_numpy_files(void **state) {
         kith_array_release(&read);
         kith_array_release(&real);
     }
+}
+
+static kith_array read_corpus(const char *name) {
+    char path[4096];
+    kith_error err = {0};
+    kith_array array = {0};
+    snprintf(path, sizeof path, "%s/test/corpus/npy/%s.npy", KITH_SOURCE_DIR, name);
+    assert_ok(kith_npy_read(path, &array, &err), &err);
+    return array;
+}
+
+/* Three axes in Fortran order, 0 … 23 in C order; and bool, which becomes 0 and 1. */
+static void test_other_layouts(void **state) {
+    (void)state;
+    kith_array three = read_corpus("ok_numpy_fortran_three"), bools = read_corpus("ok_numpy_bool");
+    assert_int_equal(three.dtype, KITH_I64);
+    for (int i = 0; i < 24; i++) assert_int_equal(((int64_t *)three.data)[i], i);
+    assert_int_equal(bools.dtype, KITH_U8);
+    for (int i = 0; i < 6; i++) assert_int_equal(((uint8_t *)bools.data)[i], i > 0);
+    kith_array_release(&three);
+    kith_array_release(&bools);
 }
 
 /* What we write is what numpy writes, byte for byte. */
@@ -215,10 +238,10 @@ static void test_allocation_failures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),          cmocka_unit_test(test_numpy_files),
-        cmocka_unit_test(test_same_bytes_as_numpy), cmocka_unit_test(test_truncated_anywhere),
-        cmocka_unit_test(test_reads_a_pipe),        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_numpy_files),
+        cmocka_unit_test(test_other_layouts),      cmocka_unit_test(test_same_bytes_as_numpy),
+        cmocka_unit_test(test_truncated_anywhere), cmocka_unit_test(test_reads_a_pipe),
+        cmocka_unit_test(test_refusals),           cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests_name("io/npy", tests, NULL, NULL);
 }

@@ -133,6 +133,41 @@ static void test_device(void **state) {
     assert_one_line();
 }
 
+/* The same classes as names, one to a line: the same scores, for one matrix and for two. */
+static void test_labels_may_be_names(void **state) {
+    (void)state;
+    kith_array labels = {0};
+    kith_error err;
+    char path[512], arguments[2048];
+    assert_ok(kith_npy_read(GOLDEN "blobs_labels.npy", &labels, &err), &err);
+    snprintf(path, sizeof path, "%s/names.txt", testing_folder());
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    const bool is_wide = labels.dtype == KITH_I64;
+    for (int64_t i = 0; i < labels.dim[0]; i++)
+        fprintf(file, "class %lld\n",
+                is_wide ? (long long)((int64_t *)labels.data)[i] : (long long)((int32_t *)labels.data)[i]);
+    fclose(file);
+    kith_array_release(&labels);
+    kith_card *numbers = result_of(
+        "-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --metrics retrieval", "n.json");
+    snprintf(arguments, sizeof arguments, "-e " GOLDEN "blobs_embedding.npy -y %s --metrics retrieval", path);
+    kith_card *names = result_of(arguments, "t.json");
+    assert_true(number(numbers, "map_at_r") == number(names, "map_at_r"));
+    snprintf(arguments, sizeof arguments,
+             "--query " GOLDEN "blobs_embedding.npy --gallery " GOLDEN
+             "blobs_embedding.npy --query-labels %s --gallery-labels %s --metrics retrieval",
+             path, path);
+    kith_card *apart = result_of(arguments, "q.json");
+    assert_true(number(apart, "recall.1") == 1); /* every query is in the gallery, under its own name */
+    kith_card_free(numbers);
+    kith_card_free(names);
+    kith_card_free(apart);
+    assert_int_equal(run("%s map " GOLDEN "blobs_embedding.npy -y %s -o %s/m.svg --iterations 5",
+                         testing_program(), path, testing_folder()),
+                     0);
+}
+
 static void test_mistakes_are_one_line(void **state) {
     (void)state;
     static const struct {
@@ -142,7 +177,8 @@ static void test_mistakes_are_one_line(void **state) {
         {"", "wants --embedding E.npy --labels Y.npy", 2},
         {"-e " GOLDEN "blobs_embedding.npy", "wants --labels", 2},
         {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "split_labels.npy", "400 labels in", 1},
-        {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_embedding.npy", "wanted integers", 1},
+        {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_embedding.npy",
+         "2 dimensions; wanted 1: a label per row", 1},
         {"-e " GOLDEN "blobs_labels.npy -y " GOLDEN "blobs_labels.npy", "wanted 2: [rows, dim]", 1},
         {"-e none.npy -y none.npy", "none.npy", 1},
         {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --k 1,0", "--k has '0'", 2},
@@ -255,7 +291,7 @@ static void test_map_draws(void **state) {
     assert_holds("450 points");
     assert_int_equal(stat(path, &there), 0);
     assert_int_equal(
-        run("%s map " GOLDEN "blobs_embedding.npy --iterations 2 -o %s.gif", testing_program(), path), 1);
+        run("%s map " GOLDEN "blobs_embedding.npy --iterations 2 -o %s.gif", testing_program(), path), 2);
     assert_holds(".svg or .png");
     assert_int_equal(run("%s map " GOLDEN "blobs_embedding.npy", testing_program()), 2);
     assert_int_equal(run("%s map " GOLDEN "blobs_embedding.npy --labels " GOLDEN "split_labels.npy -o %s",
@@ -271,6 +307,7 @@ int main(void) {
         cmocka_unit_test(test_query_and_gallery),
         cmocka_unit_test(test_compare_says_what_differs),
         cmocka_unit_test(test_device),
+        cmocka_unit_test(test_labels_may_be_names),
         cmocka_unit_test(test_mistakes_are_one_line),
         cmocka_unit_test(test_nan_rows_and_empty_input),
         cmocka_unit_test(test_model_and_saved_embeddings_agree),

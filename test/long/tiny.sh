@@ -90,7 +90,7 @@ data_idx||data idx
 data_csv||data all.csv
 data_recipe||data tiny.yaml
 synth|drawn/glyph00001/00001.png|synth drawn --classes 2 --images 2 --size 16
-embed|out.npy out.paths.txt|embed run tiny -o out.npy
+embed|out.npy out.paths.txt out.labels.txt|embed run tiny -o out.npy
 embed_save|saved.safetensors|embed run tiny/glyph00001 -o out.npy --save saved.safetensors
 eval|out.npy labels.npy|eval run --data tiny --bootstrap 10 --save-embedding out.npy --save-labels labels.npy
 eval_npy||eval -e e.npy -y y.npy --bootstrap 10

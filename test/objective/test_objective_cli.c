@@ -90,6 +90,10 @@ static void test_values_and_files(void **state) {
     kith_array_release(&gradient);
     kith_array_release(&weights);
     expect(0, "total", "objective r.yaml --labels y.npy --embedding x.npy");
+    char names[512];
+    snprintf(names, sizeof names, "%s/y.txt", testing_folder());
+    testing_write(names, "a\na\nb\nb\nc\nc\nd\nd\na\na\nb\nb\nc\nc\nd\nd\na\na\nb\nb\nc\nc\nd\nd\n");
+    expect(0, "total", "objective r.yaml --labels y.txt --embedding x.npy");
     expect(0, "energy_confusion", "objective none.yaml --labels y.npy --embedding x.npy");
 }
 

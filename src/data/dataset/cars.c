@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/log.h"
 #include "data/dataset/dataset.h"
 #include "io/file.h"
 #include "io/mat.h"
@@ -123,20 +124,33 @@ static kith_status read_list(kith_dataset *set, const char *root, const list *l,
     return status;
 }
 
-static bool found(const char *root) {
-    return ki_is_file("%s/cars_annos.mat", root) || ki_is_file("%s/devkit/cars_train_annos.mat", root);
+static const list one = {"cars_annos.mat", "relative_im_path", ""};
+static const list meta = {"devkit/cars_meta.mat", NULL, ""};
+static const list train = {"devkit/cars_train_annos.mat", "fname", "/cars_train"};
+static const list test[] = {{"devkit/cars_test_annos_withlabels.mat", "fname", "/cars_test"},
+                            {"cars_test_annos_withlabels.mat", "fname", "/cars_test"}};
+
+static bool has(const char *root, const list *l) { return ki_is_file("%s/%s", root, l->mat); }
+
+static bool found(const char *root) { return has(root, &one) || has(root, &train); }
+
+static kith_status read_devkit(kith_dataset *set, const char *root, kith_error *err) {
+    if (has(root, &meta)) KI_TRY(read_list(set, root, &meta, err));
+    KI_TRY(read_list(set, root, &train, err));
+    return read_list(set, root, has(root, &test[1]) ? &test[1] : &test[0], err);
 }
 
+/* A root may hold the lists of both layouts, and the images of one. */
 static kith_status read_cars(kith_dataset *set, const char *root, kith_error *err) {
-    static const list one = {"cars_annos.mat", "relative_im_path", ""};
-    static const list meta = {"devkit/cars_meta.mat", NULL, ""};
-    static const list train = {"devkit/cars_train_annos.mat", "fname", "/cars_train"};
-    static const list test[] = {{"devkit/cars_test_annos_withlabels.mat", "fname", "/cars_test"},
-                                {"cars_test_annos_withlabels.mat", "fname", "/cars_test"}};
-    if (ki_is_file("%s/%s", root, one.mat)) return read_list(set, root, &one, err);
-    if (ki_is_file("%s/%s", root, meta.mat)) KI_TRY(read_list(set, root, &meta, err));
-    KI_TRY(read_list(set, root, &train, err));
-    return read_list(set, root, ki_is_file("%s/%s", root, test[1].mat) ? &test[1] : &test[0], err);
+    if (!has(root, &one)) return read_devkit(set, root, err);
+    if (!has(root, &train)) return read_list(set, root, &one, err);
+    const bool one_is_whole = ki_is_folder("%s/car_ims", root);
+    const bool devkit_is_whole = (has(root, &test[0]) || has(root, &test[1])) &&
+                                 ki_is_folder("%s/cars_train", root) && ki_is_folder("%s/cars_test", root);
+    const bool takes_devkit = devkit_is_whole && !one_is_whole;
+    ki_log(KITH_LOG_INFO, "%s holds both layouts of Cars196; read is %s", root,
+           takes_devkit ? "devkit/ with cars_train/ and cars_test/" : "cars_annos.mat with car_ims/");
+    return takes_devkit ? read_devkit(set, root, err) : read_list(set, root, &one, err);
 }
 
 const ki_dataset_kind ki_dataset_cars = {

@@ -22,6 +22,7 @@ const char *kith_dataset_kind_summary(int64_t i) { return is_kind(i) ? kinds[i]-
 
 const char *kith_split_name(kith_split split) {
     static const char *const names[KITH_N_SPLITS] = {"train", "validation", "test"};
+    if (split == KITH_SPLIT_ALL) return "all";
     return (unsigned)split < KITH_N_SPLITS ? names[split] : "?";
 }
 
@@ -41,6 +42,12 @@ int64_t kith_dataset_class_count(const kith_dataset *set, int64_t label) {
 
 const char *kith_dataset_missing(const kith_dataset *set, int64_t i) {
     return set && i >= 0 && i < set->n_missing && i < KI_MOST_MISSING_NAMED ? set->missing[i] : NULL;
+}
+
+int64_t kith_dataset_n_unread(const kith_dataset *set) { return set->n_unread; }
+
+const char *kith_dataset_unread(const kith_dataset *set, int64_t i) {
+    return i >= 0 && i < set->n_unread && i < KI_MOST_MISSING_NAMED ? set->unread[i] : NULL;
 }
 
 kith_item kith_dataset_item(const kith_dataset *set, int64_t i) {
@@ -75,12 +82,20 @@ void kith_dataset_free(kith_dataset *set) {
     ki_free(set->class_);
     ki_free(set->bucket);
     ki_free(set->pixels);
+    ki_free(set->told);
     ki_free(set);
 }
 
 static const ki_dataset_kind *find_kind(const char *name) {
     for (int i = 0; i < N_KINDS; i++) {
         if (strcmp(kinds[i]->name, name) == 0) return kinds[i];
+    }
+    return NULL;
+}
+
+const ki_dataset_kind *ki_dataset_kind_at(const char *root) {
+    for (int i = 0; i < N_KINDS; i++) {
+        if (kinds[i]->found(root)) return kinds[i];
     }
     return NULL;
 }
@@ -94,9 +109,8 @@ static kith_status choose_kind(const char *name, const char *root, const ki_data
         for (int i = 0; i < N_KINDS; i++) names[i] = kinds[i]->name;
         return ki_fail_unknown(err, "data set", name, names, N_KINDS);
     }
-    for (int i = 0; i < N_KINDS; i++) {
-        if (kinds[i]->found(root)) return *ret = kinds[i], KITH_OK;
-    }
+    *ret = ki_dataset_kind_at(root);
+    if (*ret) return KITH_OK;
     if (access(root, R_OK) != 0) return ki_fail(err, KITH_EIO, "%s: there is no such folder or file", root);
     ki_fail(err, KITH_EIO, "%s: no data set found", root);
     return ki_hint(err, KITH_EIO,
@@ -113,9 +127,13 @@ kith_status kith_dataset_open(const char *kind_name, const char *root, kith_data
     KI_CHECK(kind->read(set, root, err));
     if (set->n_items == 0) {
         status = ki_fail(err, KITH_EIO, "%s: the %s data set lists no images", root, kind->name);
+        if (set->n_unread)
+            ki_hint(err, status, "there are pictures of other formats, as %s; read are " KI_IMAGE_FORMATS,
+                    set->unread[0]);
         goto done;
     }
     KI_CHECK(ki_dataset_drop_missing(set, err));
+    KI_CHECK(ki_dataset_settle(set, err));
     *ret_set = set;
     set = NULL;
 done:
@@ -217,6 +235,18 @@ kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err) {
     return KITH_OK;
 }
 
+kith_status ki_dataset_settle(kith_dataset *set, kith_error *err) {
+    if (set->n_unread)
+        ki_log(KITH_LOG_WARNING,
+               "%s: %jd pictures are not read, the first is %s (read are " KI_IMAGE_FORMATS ")", set->root,
+               (intmax_t)set->n_unread, set->unread[0]);
+    return ki_zalloc_or(&set->told, set->n_items, sizeof *set->told, "items", err);
+}
+
+bool ki_dataset_tell_once(const kith_dataset *set, int64_t item) {
+    return !set->told || !atomic_exchange(&set->told[item], 1);
+}
+
 void ki_dataset_split_at(kith_dataset *set, int32_t n_train) {
     for (size_t i = 0; i < set->n_items; i++)
         set->item[i].split = set->item[i].label < n_train ? KITH_SPLIT_TRAIN : KITH_SPLIT_TEST;
@@ -240,7 +270,7 @@ kith_status ki_dataset_select(const kith_dataset *set, kith_split split, int64_t
     int64_t *items = NULL, n = 0;
     KI_TRY(ki_alloc_or(&items, set->n_items, sizeof *items, "item indices", err));
     for (size_t i = 0; i < set->n_items; i++) {
-        if (set->item[i].split == split) items[n++] = (int64_t)i;
+        if (split == KITH_SPLIT_ALL || set->item[i].split == split) items[n++] = (int64_t)i;
     }
     *ret_items = items;
     *ret_n = n;

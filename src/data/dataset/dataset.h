@@ -2,6 +2,8 @@
 #ifndef KI_DATASET_H
 #define KI_DATASET_H
 
+#include <stdatomic.h>
+
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "core/path.h"
@@ -39,9 +41,13 @@ struct kith_dataset {
     size_t n_buckets;
     int64_t n_missing;
     const char *missing[KI_MOST_MISSING_NAMED];
+    int64_t n_unread; /* pictures of formats that are not read, in folders that were walked */
+    const char *unread[KI_MOST_MISSING_NAMED];
     uint8_t *pixels; /* grey images of equal size held in memory (idx files) */
     size_t pixel_bytes;
     int32_t pixels_w, pixels_h;
+    atomic_uchar
+        *told; /* [n_items]: somebody has warned of the item's file; NULL until the items are settled */
 };
 
 struct ki_dataset_kind {
@@ -60,6 +66,12 @@ struct ki_dataset_kind {
 
 kith_status ki_dataset_new(const ki_dataset_kind *kind, const char *root, kith_dataset **ret_set,
                            kith_error *err);
+/* The layout that lies at root, the first in the table's order; NULL: none. */
+const ki_dataset_kind *ki_dataset_kind_at(const char *root);
+/* Where the class begins in a path below the root of a folder per class, "rook" in "train/rook/1.jpg"; its length in
+ * *ret_n. NULL: the image lies in no class. has_parts: the classes are in train/, test/ … */
+const char *ki_folder_class(const char *below_root, bool has_parts, size_t *ret_n);
+bool ki_folder_has_parts(const char *root);
 /* The class with this key, made (and named after the key) when it is new. */
 kith_status ki_dataset_class(kith_dataset *set, const char *key, size_t key_length, int32_t *ret_label,
                              kith_error *err);
@@ -77,13 +89,20 @@ kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err);
 /* Classes [0, n_train) train, the others test. */
 void ki_dataset_split_at(kith_dataset *set, int32_t n_train);
 
+/* The items are complete: from now on the set only changes its splits. */
+kith_status ki_dataset_settle(kith_dataset *set, kith_error *err);
+
 /* ---- reading ---- */
+
+/* Is this the first time that somebody wants to warn of the item's file? Several readers of a set, at once or one after
+ * the other, then warn of it once. Of a set that was not settled: always. */
+bool ki_dataset_tell_once(const kith_dataset *set, int64_t item);
 
 /* Pixels of an item into ret_image: decoded from its file or copied from memory. `bytes` is scratch.
  * Errors are prefixed with the path. */
 kith_status ki_dataset_pixels(const kith_dataset *set, int64_t item, const ki_decode *how, ki_bytes *bytes,
                               ki_image *ret_image, kith_error *err);
-/* Indices of the items of a split, in order; free with ki_free. */
+/* Indices of the items of a split, or of all, in order; free with ki_free. */
 kith_status ki_dataset_select(const kith_dataset *set, kith_split split, int64_t **ret_items, int64_t *ret_n,
                               kith_error *err);
 
@@ -124,10 +143,11 @@ kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *ima
 
 /* ---- walking folders ---- */
 
-/* Called for each regular file with an image's extension (.jpg .jpeg .png .webp, any case) under
- * `folder`, in byte order of the names at every level. `path` is whole. */
+/* Called for each regular file with one of KI_IMAGE_ENDINGS, in any case, under `folder`, in byte order of the names at
+ * every level. `path` is whole. Files with one of KI_IMAGE_FOREIGN are noted in the set as not read. */
 typedef kith_status (*ki_walk_fn)(void *context, const char *path, kith_error *err);
-kith_status ki_walk_images(const char *folder, ki_walk_fn fn, void *context, kith_error *err);
+kith_status ki_walk_images(const char *folder, kith_dataset *set, ki_walk_fn fn, void *context,
+                           kith_error *err);
 /* Names of the folders in `folder`, sorted; into the arena. Links to folders count. */
 kith_status ki_list_folders(const char *folder, ki_arena *arena, char ***ret_names, size_t *ret_n,
                             kith_error *err);

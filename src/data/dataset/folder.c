@@ -39,7 +39,7 @@ static kith_status read_classes(kith_dataset *set, const char *folder, kith_spli
         ki_path path;
         KI_CHECK(ki_path_print(&path, err, "%s/%s", folder, names[i]));
         KI_CHECK(ki_dataset_class(set, names[i], strlen(names[i]), &c.label, err));
-        KI_CHECK(ki_walk_images(path.s, add_image, &c, err));
+        KI_CHECK(ki_walk_images(path.s, set, add_image, &c, err));
     }
 done:
     ki_free(names);
@@ -47,10 +47,25 @@ done:
     return status;
 }
 
-static bool has_parts(const char *root) {
+bool ki_folder_has_parts(const char *root) {
     return ki_is_folder("%s/train", root) &&
            (ki_is_folder("%s/test", root) || ki_is_folder("%s/validation", root) ||
             ki_is_folder("%s/val", root));
+}
+
+const char *ki_folder_class(const char *path, bool has_parts, size_t *ret_n) {
+    while (*path == '/') path++;
+    const char *end = strchr(path, '/');
+    for (int i = 0; has_parts && end && i < N_PARTS; i++) {
+        const size_t n = strlen(parts[i].name);
+        if ((size_t)(end - path) != n || memcmp(path, parts[i].name, n) != 0) continue;
+        path = end + 1;
+        end = strchr(path, '/');
+        break;
+    }
+    if (!end) return NULL;
+    *ret_n = (size_t)(end - path);
+    return path;
 }
 
 static bool found(const char *root) {
@@ -65,7 +80,7 @@ static bool found(const char *root) {
 }
 
 static kith_status read_folder(kith_dataset *set, const char *root, kith_error *err) {
-    if (has_parts(root)) {
+    if (ki_folder_has_parts(root)) {
         for (int i = 0; i < N_PARTS; i++) {
             ki_path path;
             KI_TRY(ki_path_print(&path, err, "%s/%s", root, parts[i].name));

@@ -1,4 +1,4 @@
-/* Images named one by one, as a data set without classes. */
+/* Images named one by one, or found below folders that were named. */
 #include <string.h>
 
 #include "core/argument.h"
@@ -15,18 +15,37 @@ static kith_status read_nothing(kith_dataset *set, const char *root, kith_error 
 static const ki_dataset_kind kind_list = {
     .name = "list", .summary = "images named one by one", .found = found_nothing, .read = read_nothing};
 
-static kith_status add_image(void *context, const char *path, kith_error *err) {
-    return ki_dataset_add(context, NULL, path, strlen(path), -1, KITH_SPLIT_TEST, NULL, err);
+static kith_status add_image(kith_dataset *set, const char *path, kith_error *err) {
+    return ki_dataset_add(set, NULL, path, strlen(path), -1, KITH_SPLIT_TEST, NULL, err);
+}
+
+/* A folder that is walked. */
+typedef struct walked {
+    kith_dataset *set;
+    size_t n_root; /* bytes of its own path, which every path below begins with */
+    bool has_parts;
+} walked;
+
+static kith_status add_below(void *context, const char *path, kith_error *err) {
+    const walked *w = context;
+    size_t n = 0;
+    int32_t label = -1;
+    const char *name = ki_folder_class(path + w->n_root, w->has_parts, &n);
+    if (name) KI_TRY(ki_dataset_class(w->set, name, n, &label, err));
+    KI_TRY(ki_dataset_add(w->set, NULL, path, strlen(path), label, KITH_SPLIT_TEST, NULL, err));
+    if (name) w->set->class_[label].n_images++;
+    return KITH_OK;
 }
 
 static kith_status add_all(const char *const *paths, size_t n_paths, kith_dataset *set, kith_error *err) {
     for (size_t i = 0; i < n_paths; i++) {
         if (ki_is_folder("%s", paths[i])) {
             const size_t before = set->n_items;
-            KI_TRY(ki_walk_images(paths[i], add_image, set, err));
+            walked w = {set, strlen(paths[i]), ki_folder_has_parts(paths[i])};
+            KI_TRY(ki_walk_images(paths[i], set, add_below, &w, err));
             if (set->n_items == before) {
                 ki_fail(err, KITH_EIO, "%s holds no images", paths[i]);
-                return ki_hint(err, KITH_EIO, "wanted files that end in .jpg, .jpeg, .png or .webp");
+                return ki_hint(err, KITH_EIO, "wanted files that end in one of " KI_IMAGE_ENDINGS);
             }
         } else if (ki_is_file("%s", paths[i])) {
             KI_TRY(add_image(set, paths[i], err));
@@ -47,7 +66,8 @@ static kith_status make(const char *const *paths, size_t n_paths, bool walks, ki
                         kith_error *err) {
     kith_dataset *set = NULL;
     KI_TRY(ki_dataset_new(&kind_list, "the list", &set, err));
-    const kith_status status = walks ? add_all(paths, n_paths, set, err) : add_each(paths, n_paths, set, err);
+    kith_status status = walks ? add_all(paths, n_paths, set, err) : add_each(paths, n_paths, set, err);
+    if (status == KITH_OK) status = ki_dataset_settle(set, err);
     if (status == KITH_OK)
         *ret_set = set;
     else
@@ -62,6 +82,8 @@ kith_status kith_dataset_open_files(const char *const *paths, int64_t n_paths, k
     for (int64_t i = 0; i < n_paths; i++) {
         if (!paths[i]) return ki_fail(err, KITH_EINVAL, "path %lld is NULL", (long long)i);
     }
+    const ki_dataset_kind *kind = n_paths == 1 ? ki_dataset_kind_at(paths[0]) : NULL;
+    if (kind && kind != &ki_dataset_folder) return kith_dataset_open(kind->name, paths[0], ret_dataset, err);
     return make(paths, (size_t)n_paths, true, ret_dataset, err);
 }
 

@@ -12,14 +12,27 @@
 
 enum { MOST_DEPTH = 32 };
 
-static bool is_image_name(const char *name) {
-    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp"};
+/* Is the name's ending one of the words? */
+static bool has_ending(const char *name, const char *endings) {
     const char *dot = strrchr(name, '.');
     if (!dot || dot == name) return false;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        if (strcasecmp(dot, endings[i]) == 0) return true;
+    const size_t n = strlen(dot);
+    for (const char *at = endings; *at; at += strspn(at, " ")) {
+        const size_t length = strcspn(at, " ");
+        if (length == n && strncasecmp(dot, at, n) == 0) return true;
+        at += length;
     }
     return false;
+}
+
+/* A picture that is not read: counted, and the first ones named. */
+static kith_status note_unread(kith_dataset *set, const char *path, kith_error *err) {
+    if (set->n_unread < KI_MOST_MISSING_NAMED) {
+        set->unread[set->n_unread] = ki_arena_strdup(&set->arena, path);
+        if (!set->unread[set->n_unread]) return ki_fail_memory(err, strlen(path), "a file name");
+    }
+    set->n_unread++;
+    return KITH_OK;
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -92,7 +105,8 @@ done:
     return status;
 }
 
-static kith_status walk(const char *folder, int depth, ki_walk_fn fn, void *context, kith_error *err) {
+static kith_status walk(const char *folder, int depth, kith_dataset *set, ki_walk_fn fn, void *context,
+                        kith_error *err) {
     kith_status status = KITH_OK;
     ki_arena arena = {0};
     char **names = NULL;
@@ -106,9 +120,11 @@ static kith_status walk(const char *folder, int depth, ki_walk_fn fn, void *cont
         KI_CHECK(ki_path_print(&path, err, "%s/%s", folder, names[i]));
         KI_CHECK(look(path.s, &is_folder, err));
         if (is_folder)
-            KI_CHECK(walk(path.s, depth + 1, fn, context, err));
-        else if (is_image_name(names[i]))
+            KI_CHECK(walk(path.s, depth + 1, set, fn, context, err));
+        else if (has_ending(names[i], KI_IMAGE_ENDINGS))
             KI_CHECK(fn(context, path.s, err));
+        else if (has_ending(names[i], KI_IMAGE_FOREIGN))
+            KI_CHECK(note_unread(set, path.s, err));
     }
 done:
     ki_free(names);
@@ -116,6 +132,7 @@ done:
     return status;
 }
 
-kith_status ki_walk_images(const char *folder, ki_walk_fn fn, void *context, kith_error *err) {
-    return walk(folder, 0, fn, context, err);
+kith_status ki_walk_images(const char *folder, kith_dataset *set, ki_walk_fn fn, void *context,
+                           kith_error *err) {
+    return walk(folder, 0, set, fn, context, err);
 }

@@ -7,7 +7,14 @@
 #include "core/alloc.h"
 #include "io/file.h"
 
-static const ki_image_format *const formats[] = {&ki_image_jpeg, &ki_image_png, &ki_image_webp};
+static const ki_image_format *const formats[] = {
+    &ki_image_jpeg,
+    &ki_image_png,
+    &ki_image_webp,
+#if KITH_HEIF
+    &ki_image_heif,
+#endif
+};
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 
 /* A file of an image no bigger than the pixel limit is never larger than this. */
@@ -60,7 +67,7 @@ static const ki_image_format *find_format(const uint8_t *bytes, size_t n_bytes) 
 static kith_status fail_format(const uint8_t *bytes, size_t n_bytes, kith_error *err) {
     if (n_bytes == 0) return ki_fail(err, KITH_EFORMAT, "the file is empty");
     return ki_fail(err, KITH_EUNSUPPORTED,
-                   "the file begins with byte 0x%02x and is neither JPEG, PNG nor WebP", bytes[0]);
+                   "the file begins with byte 0x%02x and is none of " KI_IMAGE_FORMATS, bytes[0]);
 }
 
 kith_status ki_image_decode(const uint8_t *bytes, size_t n_bytes, const ki_decode *how, ki_image *ret_image,
@@ -86,7 +93,8 @@ kith_status ki_image_probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w,
     if (!format) return fail_format(bytes, n_bytes, err);
     int32_t w = 0, h = 0;
     int orientation = 1;
-    const kith_status status = format->probe(bytes, n_bytes, &w, &h, &orientation, err);
+    kith_status status = format->probe(bytes, n_bytes, &w, &h, &orientation, err);
+    if (status == KITH_OK) status = ki_image_check_size((uint64_t)w, (uint64_t)h, KI_IMAGE_MOST_PIXELS, err);
     if (status != KITH_OK) return ki_prefix(err, status, "%s", format->name);
     *ret_w = orientation >= 5 ? h : w;
     *ret_h = orientation >= 5 ? w : h;

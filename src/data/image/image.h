@@ -1,4 +1,4 @@
-/* Images in memory and the formats they come from: JPEG, PNG, WebP.
+/* Images in memory and the formats they come from: JPEG, PNG, WebP, and HEIC and AVIF (docs/adr/0015).
  *
  * Pixels are rows of interleaved bytes, one (grey) or three (RGB) channels, no padding between rows,
  * upright (EXIF orientation applied), alpha already laid over the background. Behind the last pixel lie
@@ -11,6 +11,21 @@
 #include <stdint.h>
 
 #include "core/error.h"
+
+/* Set by the build: without libheif there is no HEIC and no AVIF. */
+#ifndef KITH_HEIF
+#define KITH_HEIF 0
+#endif
+#if KITH_HEIF
+#define KI_IMAGE_FORMATS "JPEG, PNG, WebP, HEIC, AVIF"
+#define KI_IMAGE_ENDINGS ".jpg .jpeg .png .webp .heic .heif .avif"
+#else
+#define KI_IMAGE_FORMATS "JPEG, PNG, WebP"
+#define KI_IMAGE_ENDINGS ".jpg .jpeg .png .webp"
+#endif
+/* Endings of pictures that are not read. A folder of them would else look empty without a word. */
+#define KI_IMAGE_FOREIGN \
+    ".gif .bmp .tif .tiff .heic .heif .avif .jp2 .jxl .ico .psd .dng .cr2 .cr3 .nef .arw .raf .orf .rw2"
 
 #define KI_IMAGE_SLACK 64
 #define KI_IMAGE_MOST_SIDE 65500
@@ -40,7 +55,8 @@ typedef struct ki_decode {
 kith_status ki_image_decode(const uint8_t *bytes, size_t n_bytes, const ki_decode *how, ki_image *ret_image,
                             kith_error *err);
 
-/* Width and height (upright) from the header alone. */
+/* Width and height (upright) from the header alone. An image that ki_image_decode would refuse for its size is refused
+ * here in the same words. */
 kith_status ki_image_probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, int32_t *ret_h,
                            kith_error *err);
 
@@ -69,7 +85,7 @@ typedef struct ki_image_format {
                          int *ret_orientation, kith_error *err);
 } ki_image_format;
 
-extern const ki_image_format ki_image_jpeg, ki_image_png, ki_image_webp;
+extern const ki_image_format ki_image_jpeg, ki_image_png, ki_image_webp, ki_image_heif;
 
 /* Refuse a size that is zero or over the limits. */
 kith_status ki_image_check_size(uint64_t w, uint64_t h, int64_t most_pixels, kith_error *err);

@@ -75,7 +75,7 @@ static kith_status note_bad(ki_loader *l, int64_t item, kith_status found, const
                             kith_error *err) {
     kith_status status = KITH_OK;
     if (atomic_exchange(&l->bad_status[item], (unsigned char)found) != KITH_OK) return KITH_OK;
-    ki_log(KITH_LOG_WARNING, "left out: %s", why->message);
+    if (ki_dataset_tell_once(l->set, item)) ki_log(KITH_LOG_WARNING, "left out: %s", why->message);
     pthread_mutex_lock(&l->mutex);
     if (l->n_bad < KI_MOST_BAD_NAMED) l->bad[l->n_bad] = ki_strdup(why->message);
     l->n_bad++;

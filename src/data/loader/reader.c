@@ -50,7 +50,7 @@ kith_status kith_image_reader_new(const char *const *paths, int64_t n_paths, con
     KI_CHECK(ki_zalloc_or(&reader, 1, sizeof *reader, "an image reader", err));
     KI_CHECK(kith_dataset_open_files(paths, n_paths, &reader->own, err));
     reader->set = reader->own;
-    KI_CHECK(start(reader, KITH_SPLIT_TEST, &t, &o, err));
+    KI_CHECK(start(reader, KITH_SPLIT_ALL, &t, &o, err));
     *ret_reader = reader;
     reader = NULL;
 done:
