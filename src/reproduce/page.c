@@ -1,4 +1,4 @@
-/* docs/results.md: tables, orders and curves from the list and the results alone. */
+/* The page: tables, orders and curves from the list and the results alone. */
 #include "reproduce/page.h"
 
 #include <locale.h>
@@ -15,7 +15,7 @@
 #include "train/folder.h"
 
 typedef struct page {
-    const kith_reproduce_options *options;
+    kith_reproduce_paths at;
     ki_list list;
     ki_outcomes all;
     ki_notes notes;
@@ -378,12 +378,11 @@ static kith_status put_curves(const page *p, kith_error *err) {
             }
             has_any = true;
             status = drawing.status;
-            if (status == KITH_OK) status = ki_make_folders(p->options->pictures, err);
             if (status == KITH_OK)
-                status = ki_path_print(&path, err, "%s/%s.svg", p->options->pictures, curve->name);
+                status = ki_path_print(&path, err, "%s/%s.svg", p->at.pictures, curve->name);
             if (status == KITH_OK) status = ki_file_write(path.s, drawing.data, drawing.n, err);
             if (status == KITH_OK)
-                ki_buffer_put(p->to, "![%s](%s)\n\n", curve->title, from_page(p->options->page, path.s));
+                ki_buffer_put(p->to, "![%s](%s)\n\n", curve->title, from_page(p->at.page, path.s));
         }
         ki_buffer_release(&drawing);
         KI_TRY(status);
@@ -437,17 +436,19 @@ static kith_status put_page(const page *p, kith_error *err) {
 kith_status kith_reproduce_table(const kith_reproduce_options *options, kith_error *err) {
     kith_status status;
     ki_buffer to = {.err = err};
-    page p = {.options = options, .to = &to};
+    page p = {.to = &to};
     /* Numbers with a point, whatever the thread's locale. */
     const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     const locale_t before = plain ? uselocale(plain) : (locale_t)0;
+    KI_CHECK(kith_reproduce_places(options, &p.at, err));
     KI_CHECK(ki_list_read(options->list, &p.list, err));
-    KI_CHECK(ki_outcomes_read(options->out, &p.all, err));
-    KI_CHECK(ki_notes_read(options->notes, &p.list, &p.notes, err));
+    KI_CHECK(ki_outcomes_read(p.at.out, &p.all, err));
+    KI_CHECK(ki_page_check(&p.list, &p.at, err));
+    KI_CHECK(ki_notes_read(p.at.notes, &p.list, &p.notes, err));
     p.noise = ki_noise_of(&p.list, &p.all, "recall.1");
     KI_CHECK(put_page(&p, err));
     while (to.n > 1 && to.data[to.n - 1] == '\n' && to.data[to.n - 2] == '\n') to.n--;
-    KI_CHECK(ki_file_write(options->page, to.data, to.n, err));
+    KI_CHECK(ki_file_write(p.at.page, to.data, to.n, err));
 done:
     if (plain) {
         uselocale(before);
