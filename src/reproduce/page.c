@@ -36,6 +36,21 @@ static int n_with_test(const page *p) {
     return n;
 }
 
+/* Which step's model has the figures, as the runs say how they chose it. */
+static const char *model_of_figures(const page *p) {
+    int n_validation = 0, n_known = 0;
+    for (size_t i = 0; i < p->all.n; i++) {
+        const char *selection = p->all.item[i].error ? "" : ki_outcome_text(&p->all.item[i], "selection");
+        n_known += *selection != '\0';
+        n_validation += strcmp(selection, "validation") == 0;
+    }
+    if (n_validation == 0) return "for the model at the end of a run.";
+    if (n_validation == n_known) return "for the model of the step that scored best on validation classes.";
+    return "for the model at the end of a run or, in runs with validation classes, of the step that scored "
+           "best on "
+           "those.";
+}
+
 /* ---- what the runs share ---- */
 
 /* Every value of a text of the results, once each, in order of appearance. */
@@ -63,16 +78,16 @@ static void put_head(const page *p) {
                   strrchr(p->list.path, '/') ? strrchr(p->list.path, '/') + 1 : p->list.path);
     ki_notes_put(&p->notes, "top", to);
     const bool has_test = n_results(p) == 0 || n_with_test(p) > 0;
-    ki_buffer_put(
-        to,
-        "%d runs. All figures are percent on %s ± is the 95 %% interval of the mean over seeds "
-        "(Student's t).\n\n",
-        n_results(p),
-        has_test
-            ? "the test classes, which no run was trained on or chosen by, for the model at the end of a "
-              "run."
-            : "validation classes, held out of the training classes and used to choose the best step; the "
-              "test classes were not looked at.");
+    ki_buffer_put(to, "%d runs. All figures are percent on ", n_results(p));
+    if (has_test)
+        ki_buffer_put(to, "the test classes, which no run was trained on or chosen by, %s",
+                      model_of_figures(p));
+    else
+        ki_buffer_put(
+            to,
+            "validation classes, held out of the training classes and used to choose the best step; "
+            "the test classes were not looked at.");
+    ki_buffer_put(to, " ± is the 95 %% interval of the mean over seeds (Student's t).\n\n");
     put_distinct(p, "commit", "commit", 64);
     put_distinct(p, "data (hash of paths, labels and splits)", "data_sha256", 12);
     put_distinct(p, "pretrained weights (SHA-256)", "weights_sha256", 12);
