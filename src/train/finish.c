@@ -27,8 +27,9 @@ static kith_status write_paths(const ki_train_state *run, const ki_vectors *e, k
     KI_CHECK(ki_folder_at(&run->folder, &path, err, "test/paths.txt"));
     KI_CHECK(ki_atomic_open(&file, path.s, err));
     for (int64_t i = 0; i < e->n; i++) {
-        const char *image = run->set->item[e->item[i]].path;
-        KI_CHECK(ki_atomic_write(&file, image, strlen(image), err));
+        ki_path image;
+        KI_CHECK(ki_path_absolute(run->set->item[e->item[i]].path, &image, err));
+        KI_CHECK(ki_atomic_write(&file, image.s, strlen(image.s), err));
         KI_CHECK(ki_atomic_write(&file, "\n", 1, err));
     }
     KI_CHECK(ki_atomic_commit(&file, err));

@@ -84,7 +84,8 @@ static kith_status sub_recipe(const ki_recipe *recipe, bool is_fold, int64_t k, 
         snprintf(sets[2], sizeof sets[2], "folds=1");
     }
     const char *const list[] = {sets[0], sets[1], sets[2]};
-    const ki_recipe_source source = {.text = recipe->text, .sets = list, .n_sets = 3};
+    const ki_recipe_source source = {
+        .text = recipe->text, .sets = list, .n_sets = 3, .paths = &recipe->paths};
     return ki_recipe_read(&source, ret, err);
 }
 
@@ -206,8 +207,10 @@ static kith_status open_together(const ki_repeat_options *o, ki_folder *folder, 
     ki_path path;
     KI_TRY(ki_folder_open(o->folder, folder, err));
     KI_TRY(ki_folder_at(folder, &path, err, "recipe.yaml"));
-    if (!ki_folder_has(folder, "recipe.yaml"))
+    if (!ki_folder_has(folder, "recipe.yaml")) {
+        KI_TRY(ki_run_paths_write(o->folder, &o->recipe->paths, err));
         return ki_file_write(path.s, o->recipe->text, strlen(o->recipe->text), err);
+    }
     if (!o->resume) {
         ki_fail(err, KITH_EINVAL, "%s already holds a run", o->folder);
         return ki_hint(err, KITH_EINVAL, "--resume goes on with it; another --out begins a new one");

@@ -20,6 +20,8 @@ kith_status ki_train_check_folder(ki_train_state *run, kith_error *err) {
     const ki_recipe_source source = {.path = path.s};
     kith_status status = ki_recipe_read(&source, &there, err);
     if (status == KITH_OK) status = ki_recipe_same(there, run->recipe, run->folder.path, err);
+    /* The same run, though its files may be named in another way: its checkpoints know it by the recipe it began with. */
+    if (status == KITH_OK) ki_train_hash_recipe(there, run->recipe_hash);
     ki_recipe_free(there);
     if (status != KITH_OK) return status;
     run->has_begun = true;

@@ -128,6 +128,8 @@ double ki_train_wall(const ki_train_state *run); /* seconds the run has taken, a
 
 /* setup.c */
 kith_status ki_train_setup(ki_train_state *run, kith_error *err);
+/* What a run's checkpoints and card know its recipe by. */
+void ki_train_hash_recipe(const ki_recipe *recipe, char ret_hash[65]);
 void ki_train_release(ki_train_state *run);
 /* From the first batch of the first epoch on. */
 kith_status ki_train_make_sampler(ki_train_state *run, ki_sampler **ret_sampler, kith_error *err);
