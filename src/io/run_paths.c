@@ -2,6 +2,7 @@
 #include "io/run_paths.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +29,9 @@ kith_status ki_path_absolute(const char *path, ki_path *ret, kith_error *err) {
 
 /* Of a folder that exists, with links followed. */
 static kith_status real_folder(const char *path, ki_path *ret, kith_error *err) {
-    char *real = realpath(path, NULL);
-    if (!real) return ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
-    const kith_status status = ki_path_print(ret, err, "%s", real);
-    free(real); /* of the C library */
-    return status;
+    char real[PATH_MAX];
+    if (!realpath(path, real)) return ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
+    return ki_path_print(ret, err, "%s", real);
 }
 
 kith_status ki_run_paths_write(const char *folder, const ki_run_paths *origin, kith_error *err) {

@@ -1,7 +1,7 @@
 /* Where the paths in a run folder's files lead, wherever the folder is now and whoever reads it from where.
  *
  * A recipe names files from the folder that the command was started in. A run keeps that folder, and its own, in
- * RUN/paths.json: {"folder": "/home/me/runs/x", "relative_to": "/home/me"}. Readers of the run find a file
+ * RUN/paths.json: {"folder": "/srv/me/runs/x", "relative_to": "/srv/me"}. Readers of the run find a file
  *
  *   1. where it lies as seen from the run folder, when the folder was moved together with its data;
  *   2. where it was.

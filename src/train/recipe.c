@@ -334,6 +334,26 @@ static kith_status check_objective(const ki_recipe *r, kith_error *err) {
     return ki_hint(err, KITH_EINVAL, "write objective: {loss: {name: …}}; see `kith list losses`");
 }
 
+/* A pair loss learns from two images of one class and one of another; a batch that cannot hold them teaches nothing. */
+static kith_status check_batch(const ki_recipe *r, kith_error *err) {
+    const ki_sampler_settings *b = &r->batch;
+    if (!ki_objective_needs_pairs(r->objective)) return KITH_OK;
+    if (b->sampler == KI_SAMPLER_ROW_balanced) {
+        if (b->classes >= 2 && b->images >= 2) return KITH_OK;
+        ki_fail(err, KITH_EINVAL,
+                "batch: %lld classes of %lld images; a pair loss wants at least 2 classes of 2 images",
+                (long long)b->classes, (long long)b->images);
+    } else {
+        if (b->size >= 3) return KITH_OK;
+        ki_fail(err, KITH_EINVAL,
+                "batch: %lld images; a pair loss wants at least 3: two of one class and one of another",
+                (long long)b->size);
+    }
+    return ki_hint(
+        err, KITH_EINVAL,
+        "make the batch larger, or take a proxy loss (see `kith list losses`) or objective.memory");
+}
+
 static kith_status read_sections(ki_recipe *r, kith_error *err) {
     checkpoint_section checkpoint;
     loader_section loader;
@@ -348,6 +368,7 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
     KI_TRY(read_model(r, err));
     KI_TRY(ki_options_parse(ki_sampler_options, r->batch_map, NULL, "batch", &r->batch, err));
     KI_TRY(check_objective(r, err));
+    KI_TRY(check_batch(r, err));
     KI_TRY(read_optim(r, err));
     KI_TRY(ki_options_parse(eval_options, r->eval_map, NULL, "eval", &r->eval, err));
     KI_TRY(read_k(r, err));

@@ -34,6 +34,15 @@ static kith_status number_classes(ki_train_state *run, kith_error *err) {
     return ki_hint(err, KITH_EINVAL, "look at it with `kith data`; data.validation holds some classes out");
 }
 
+/* With one image in every class there is no pair of one class to learn from. */
+static kith_status check_pairs(const ki_train_state *run, kith_error *err) {
+    if (run->n_classes < run->train.n || !ki_objective_needs_pairs(run->recipe->objective)) return KITH_OK;
+    ki_fail(err, KITH_EINVAL,
+            "%s has %d training classes of 1 image each; a pair loss wants a class with 2 images or more",
+            run->set->root, run->n_classes);
+    return ki_hint(err, KITH_EINVAL, "look at it with `kith data`; a folder of images is a class");
+}
+
 /* Whole training classes in random order, as many as fit. */
 static kith_status select_seen(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
@@ -77,6 +86,7 @@ static kith_status open_data(ki_train_state *run, kith_error *err) {
     KI_TRY(select_split(run, KITH_SPLIT_VALIDATION, &run->validation, err));
     if (run->recipe->eval.test) KI_TRY(select_split(run, KITH_SPLIT_TEST, &run->test, err));
     KI_TRY(number_classes(run, err));
+    KI_TRY(check_pairs(run, err));
     KI_TRY(select_seen(run, err));
     kith_dataset_hash(run->set, -1, run->data_hash);
     run->selection = (ki_select)run->recipe->eval.select;

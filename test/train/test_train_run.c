@@ -417,6 +417,21 @@ static void test_density_measures_its_classes(void **state) {
     kith_tensors_free(tensors);
 }
 
+/* Classes of one image each have no pairs, whatever the batch asks for. */
+static void test_classes_of_one_image(void **state) {
+    (void)state;
+    tiny_make();
+    if (testing_run(output, sizeof output, "cd %s && cp -r tiny lone && rm lone/*/0000[1-9].*",
+                    testing_folder()) != 0)
+        fail_msg("%s", output);
+    char more[4200];
+    snprintf(more, sizeof more, "-q -s data.root=%s/lone", testing_folder());
+    assert_int_equal(tiny_train(output, "lone-run", more), 1);
+    if (!strstr(output, "training classes of 1 image each; a pair loss wants a class with 2"))
+        fail_msg("%s", output);
+    if (tiny_exists("lone-run", "recipe.yaml")) fail_msg("the run folder is there");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_training_helps_on_unseen_classes),
@@ -438,6 +453,7 @@ int main(void) {
         cmocka_unit_test(test_test_classes_left_alone),
         cmocka_unit_test(test_folds_and_seeds),
         cmocka_unit_test(test_epochs_and_small_batches),
+        cmocka_unit_test(test_classes_of_one_image),
         cmocka_unit_test(test_density_measures_its_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
