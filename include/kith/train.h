@@ -70,8 +70,8 @@ typedef struct kith_train_options {
     void *user;
 } kith_train_options;
 
-/* One value, or the mean over several runs with its 95 % interval (Student's t). n is 0 when there is no
- * value; low and high are NaN when there is no interval. */
+/* One value with its 95 % interval over queries (bootstrap), or the mean over several runs with its own (Student's t).
+ * n is 0 when there is no value; low and high are NaN when there is no interval. */
 typedef struct kith_estimate {
     double mean, low, high;
     int n;
@@ -79,6 +79,7 @@ typedef struct kith_estimate {
 
 typedef struct kith_train_scores {
     kith_estimate recall_at_1, map_at_r, r_precision;
+    kith_estimate nmi; /* of `test`, where eval.clustering asked for it */
 } kith_train_scores;
 
 typedef struct kith_train_result {

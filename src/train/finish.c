@@ -89,6 +89,9 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
         KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, "embedding", NULL, &test, err));
         KI_CHECK(ki_judge_scores(&test, run->recipe->k, run->recipe->n_k, &result.test, &intervals, err));
         result.test.step = result.step;
+        result.recall_at_1 = intervals.recall[0];
+        result.map_at_r = intervals.map_at_r;
+        result.r_precision = intervals.r_precision;
         /* Where the test classes are watched, the log has had this step's line. */
         if (!run->recipe->eval.watch_test)
             KI_CHECK(ki_record_add_eval(run->record, result.step, "test", run->recipe->n_k, run->recipe->k,

@@ -223,6 +223,12 @@ done:
     return status;
 }
 
+/* One run has no spread over runs; its queries have one. */
+static void set_interval(kith_estimate *e, kith_interval interval) {
+    e->low = interval.low;
+    e->high = interval.high;
+}
+
 static void fill_result(const repeat *r, double *values, const char *selection, kith_train_result *ret) {
     const ki_train_result *last = &r->result[r->n_done - 1];
     kith_train_result result = {.n_runs = r->n_done, .step = last->step, .n_steps = last->n_steps};
@@ -233,6 +239,12 @@ static void fill_result(const repeat *r, double *values, const char *selection, 
         to[p]->recall_at_1 = gather(r, p, recall_at, 0, values);
         to[p]->map_at_r = gather(r, p, map_at_r, 0, values);
         to[p]->r_precision = gather(r, p, r_precision, 0, values);
+    }
+    result.test.nmi = gather_clustering(r, 0, values);
+    if (r->n_done == 1) {
+        set_interval(&result.test.recall_at_1, last->recall_at_1);
+        set_interval(&result.test.map_at_r, last->map_at_r);
+        set_interval(&result.test.r_precision, last->r_precision);
     }
     for (int k = 0; k < r->n_done; k++) {
         result.seconds += r->result[k].seconds;

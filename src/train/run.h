@@ -28,6 +28,8 @@ typedef struct ki_train_result {
     int64_t step, n_steps;
     ki_scores test, untrained, validation, seen;
     ki_scores best_on_test; /* where the test classes were watched */
+    /* Of `test`, over queries; NaN where a result that was read back has none. */
+    kith_interval recall_at_1, map_at_r, r_precision;
     ki_clustered clustered; /* of the test classes */
     ki_orders orders; /* of the test classes by all that a term has for test time; read back: scores alone */
     double seconds, wall_seconds, images_per_second;
