@@ -103,7 +103,8 @@ typedef struct kith_card_row {
     } side[2];
 } kith_card_row;
 
-/* A fact that speaks against comparing: what it is, and what the two cards say (NULL: nothing). */
+/* A fact that speaks against comparing: what it is, and what the two cards say. The two differ, or one of them is NULL:
+ * that card does not say it, and nobody knows whether it is the same. */
 typedef struct kith_card_difference {
     const char *what, *side[2];
 } kith_card_difference;

@@ -31,7 +31,8 @@ KITH_API void kith_report_options_init(kith_report_options *options, size_t size
  * absent or cannot be read is left out, with a line in the report and the log (a warning when it is damaged): a run
  * that was interrupted, or is still going on, has a report too. KITH_EIO when the folder is not there
  * or the file cannot be written; KITH_EFORMAT when the folder holds nothing of a run. The file is
- * complete or as it was. */
+ * complete or as it was. KITH_EIO, too, when images cannot be read and the page that is there has more pictures: it is
+ * kept. */
 KITH_API kith_status kith_report_write(const char *run, const kith_report_options *options, kith_error *err);
 
 #ifdef __cplusplus

@@ -76,8 +76,8 @@ typedef struct kith_train_options {
 /* All 0 and NULL. */
 KITH_API void kith_train_options_init(kith_train_options *options, size_t size);
 
-/* One value, or the mean over several runs with its 95 % interval (Student's t). n is 0 when there is no
- * value; low and high are NaN when there is no interval. */
+/* One value with its 95 % interval over queries (bootstrap), or the mean over several runs with its own (Student's t).
+ * n is 0 when there is no value; low and high are NaN when there is no interval. */
 typedef struct kith_estimate {
     double mean, low, high;
     int64_t n;
@@ -85,6 +85,7 @@ typedef struct kith_estimate {
 
 typedef struct kith_train_scores {
     kith_estimate recall_at_1, map_at_r, r_precision;
+    kith_estimate nmi; /* of `test`, where eval.clustering asked for it */
 } kith_train_scores;
 
 typedef struct kith_train_result {

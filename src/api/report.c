@@ -2,13 +2,19 @@
 #include "kith/report.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "core/alloc.h"
 #include "core/argument.h"
 #include "core/atomic.h"
 #include "core/buffer.h"
+#include "core/path.h"
+#include "io/file.h"
 #include "report/report.h"
 
 KI_OPTIONS_INIT(kith_report_options, .n_queries = 12, .n_neighbors = 8, .n_points = 1500)
+
+static const size_t MOST_PAGE = (size_t)1 << 30;
 
 static kith_status check(const kith_report_options *o, kith_error *err) {
     const struct {
@@ -25,17 +31,42 @@ static kith_status check(const kith_report_options *o, kith_error *err) {
     return KITH_OK;
 }
 
+/* Of a page: pictures of images, not drawings. */
+static size_t count_pictures(const char *page, size_t n) {
+    static const char mark[] = "src=\"data:image/";
+    size_t count = 0;
+    for (const char *at = page; at && (at = memmem(at, n - (size_t)(at - page), mark, sizeof mark - 1)); at++)
+        count++;
+    return count;
+}
+
+/* A page with pictures is not given up for one without: the images may be gone for good. */
+static kith_status check_loss(const char *path, const ki_buffer *page, const char *why, kith_error *err) {
+    char *old = NULL;
+    size_t n = 0;
+    if (!*why || !ki_is_file("%s", path)) return KITH_OK;
+    KI_TRY(ki_file_read(path, MOST_PAGE, &old, &n, err));
+    const size_t n_old = count_pictures(old, n), n_new = count_pictures(page->data, page->n);
+    ki_free(old);
+    if (n_old <= n_new) return KITH_OK;
+    ki_fail(err, KITH_EIO, "%s is kept: it has %zu pictures and the new page would have %zu; %.160s", path,
+            n_old, n_new, why);
+    return ki_hint(err, KITH_EIO,
+                   "put the images back where the run found them, or write another file with --out");
+}
+
 kith_status kith_report_write(const char *run, const kith_report_options *options, kith_error *err) {
     KI_OPTIONS_TAKE(kith_report_options, o, options, err);
     kith_status status = KITH_OK;
     ki_buffer page = {.err = err};
-    char path[4096];
+    char path[4096], why[200] = "";
     KI_TRY(check(&o, err));
     const int n = snprintf(path, sizeof path, "%s/report.html", run);
     if (!o.out && (n < 0 || (size_t)n >= sizeof path))
         return ki_fail(err, KITH_EINVAL, "the run folder's name is longer than %zu letters",
                        sizeof path - sizeof "/report.html");
-    KI_CHECK(ki_report_make(run, &o, &page, err));
+    KI_CHECK(ki_report_make(run, &o, &page, why, err));
+    KI_CHECK(check_loss(o.out ? o.out : path, &page, why, err));
     status = ki_file_write(o.out ? o.out : path, page.data, page.n, err);
 done:
     ki_buffer_release(&page);

@@ -30,18 +30,49 @@ static void print_row(const kith_card_row *row) {
     putchar('\n');
 }
 
+static void print_differences(const kith_card_comparison *c) {
+    for (size_t i = 0; i < c->n_differences; i++) {
+        const kith_card_difference *d = &c->difference[i];
+        if (d->side[0] && d->side[1])
+            printf("  not the same %s: %s and %s\n", d->what, d->side[0], d->side[1]);
+    }
+}
+
+/* One line for what only A lacks, only B lacks, and both lack. Returns how many facts that are. */
+static size_t print_missing(const kith_card_comparison *c) {
+    static const struct {
+        const char *where;
+        bool has[2];
+    } lines[] = {{"A", {false, true}}, {"B", {true, false}}, {"both", {false, false}}};
+    size_t n = 0;
+    for (size_t k = 0; k < sizeof lines / sizeof lines[0]; k++) {
+        size_t n_here = 0;
+        for (size_t i = 0; i < c->n_differences; i++) {
+            const kith_card_difference *d = &c->difference[i];
+            if (!d->side[0] == lines[k].has[0] || !d->side[1] == lines[k].has[1]) continue;
+            if (n_here++)
+                printf(", %s", d->what);
+            else
+                printf("  missing in %s: %s", lines[k].where, d->what);
+        }
+        if (n_here) putchar('\n');
+        n += n_here;
+    }
+    return n;
+}
+
 static void print(const kith_card_comparison *c, const char *path_a, const char *path_b) {
     printf("A  %s\nB  %s\n\n%-12s  %-26s  %-26s %7s\n", path_a, path_b, "percent", "A", "B", "B - A");
     for (int64_t i = 0; i < c->n_rows; i++) print_row(&c->row[i]);
     printf("\nMay they be compared?\n");
-    for (int64_t i = 0; i < c->n_differences; i++) {
-        const kith_card_difference *d = &c->difference[i];
-        printf("  not the same %s: %s and %s\n", d->what, d->side[0] ? d->side[0] : "unknown",
-               d->side[1] ? d->side[1] : "unknown");
-    }
-    printf("%s", c->n_differences
-                     ? "  No: a difference in the numbers may come from these and not from the method.\n"
-                     : "  Yes, as far as the results say: data, input and embedding size are the same.\n");
+    print_differences(c);
+    const size_t n_missing = print_missing(c);
+    if (n_missing < c->n_differences)
+        printf("  No: a difference in the numbers may come from these and not from the method.\n");
+    else if (n_missing > 0)
+        printf("  Unknown: what is missing may differ. What both results say is the same.\n");
+    else
+        printf("  Yes: network, input, embedding size, data and scoring are the same.\n");
 }
 
 kith_status eval_compare(const char *path_a, const char *path_b, kith_error *err) {

@@ -1,6 +1,5 @@
 /* kith objective: a recipe's objective on given arrays. */
 #include "kith/objective.h"
-#include "kith/knn.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -136,6 +135,28 @@ static kith_status make_inputs(inputs *in, kith_error *err) {
     in->batch.tap[KITH_TAP_EMBEDDING] = (kith_batch_tap){.data = x, .rows = n, .cols = DIM};
     in->sizes = (kith_objective_sizes){.n_classes = CLASSES, .embedding = DIM};
     return KITH_OK;
+}
+
+/* What the terms read must have been given. Asked of an objective of made-up sizes: the right one cannot be made without
+ * the arrays. A recipe that is wrong in another way is refused when it is opened for good. */
+static kith_status check_taps(const request *r, const inputs *in, kith_error *err) {
+    static const char *const wanted[KITH_N_TAPS] = {
+        [KITH_TAP_MAP] = "give feature maps [m, c, h, w] with --map M.npy",
+        [KITH_TAP_POOLED] = "give pooled features [m, c] with --pooled P.npy",
+        [KITH_TAP_EMBEDDING] = "give embeddings [m, d] with --embedding X.npy",
+        [KITH_TAP_WEIGHT] = "give a file that has embedding.weight with --state FILE.safetensors"};
+    static const kith_objective_sizes some = {.n_classes = 4, .embedding = 16, .pooled = 16, .map = 16};
+    kith_objective *probe = NULL;
+    kith_status status = KITH_OK;
+    if (kith_objective_open(r->recipe, &some, 0, &probe, err) != KITH_OK) return KITH_OK;
+    for (int t = 0; t < KITH_N_TAPS && status == KITH_OK; t++) {
+        if (kith_objective_reads(probe, (kith_tap)t) && !in->batch.tap[t].data)
+            status =
+                cli_error(err, KITH_EINVAL, wanted[t], "%s: the objective reads %s, which is not given",
+                          r->recipe, kith_tap_name((kith_tap)t));
+    }
+    kith_objective_free(probe);
+    return status;
 }
 
 static kith_status open_objective(const request *r, const inputs *in, kith_objective **ret, kith_error *err) {
@@ -274,6 +295,7 @@ static void print_text(const kith_objective_result *result, bool has_loss) {
 
 static kith_status run(const request *r, inputs *in, kith_objective **objective, kith_error *err) {
     kith_status status = r->labels ? read_inputs(r, in, err) : make_inputs(in, err);
+    if (status == KITH_OK) status = check_taps(r, in, err);
     if (status == KITH_OK) status = open_objective(r, in, objective, err);
     if (status == KITH_OK && r->device) status = kith_objective_place(*objective, r->device, err);
     if (status == KITH_OK && r->plot) status = kith_objective_plot(*objective, &in->batch, r->plot, err);

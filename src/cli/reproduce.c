@@ -75,8 +75,11 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
     }
     if (status != KITH_OK && !(status == KITH_ECANCELED && cli_stop_signal())) return cli_fail(&err);
     kith_error table_err = {0};
-    if (kith_reproduce_table(o, &table_err) != KITH_OK) return cli_fail(&table_err);
-    printf("%s\n", o->page);
+    kith_reproduce_paths at;
+    if (kith_reproduce_table(o, &table_err) != KITH_OK ||
+        kith_reproduce_places(o, &at, &table_err) != KITH_OK)
+        return cli_fail(&table_err);
+    printf("%s\n", at.page);
     if (status == KITH_ECANCELED) {
         fprintf(stderr, "kith: %s\nkith: the same command goes on with it\n", err.message);
         return 128 + cli_stop_signal();
@@ -95,15 +98,16 @@ int cmd_reproduce(int argc, char **argv) {
         CLI_TEXT("only", "PATTERNS", &o.only, "rows whose names match, as in '*-resnet50,cub-*'"),
         CLI_LIST("set|s", "KEY=VALUE", &sets,
                  "override a key of every recipe, as in data.root=…; may be repeated"),
-        CLI_TEXT("out|o", "FOLDER", &o.out, "results, one small JSON file per row and seed"),
-        CLI_TEXT("runs", "FOLDER", &o.runs, "run folders"),
+        CLI_TEXT("out|o", "FOLDER", &o.out,
+                 "results, one small JSON file per row and seed; results/LIST without it"),
+        CLI_TEXT("runs", "FOLDER", &o.runs, "run folders; runs/LIST without it"),
         CLI_FLAG("keep-models", &o.keep_models, "leave models and checkpoints in the run folders"),
         CLI_FLAG("renew", &o.renew, "run again what is there of another version of a recipe"),
         CLI_REAL("minutes", "M", &o.minutes, 0, 1e6, "begin no run that would end later; 0: no limit"),
         CLI_FLAG("table", &only_table, "run nothing, only write the page"),
-        CLI_TEXT("page", "FILE", &o.page, "the page of tables"),
-        CLI_TEXT("notes", "FILE", &o.notes, "text for the page, in blocks"),
-        CLI_TEXT("pictures", "FOLDER", &o.pictures, "the page's drawings"),
+        CLI_TEXT("page", "FILE", &o.page, "the page of tables; OUT.md without it"),
+        CLI_TEXT("notes", "FILE", &o.notes, "text for the page, in blocks; OUT-notes.md without it"),
+        CLI_TEXT("pictures", "FOLDER", &o.pictures, "the page's drawings; OUT-pictures without it"),
         CLI_FLAG("verbose|v", &d.is_verbose, "every evaluation"),
         CLI_FLAG("quiet|q", &d.is_quiet, "no progress, only failures"),
         CLI_END};

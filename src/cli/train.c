@@ -1,4 +1,5 @@
 /* kith train: from a recipe to a model. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,8 @@ static void print_estimate(const char *name, const kith_estimate *now, const kit
     if (now->n > 1)
         printf("  (95 %% interval of %lld runs: %.2f to %.2f)", (long long)now->n, 100 * now->low,
                100 * now->high);
+    else if (!isnan(now->low) && !isnan(now->high))
+        printf("  (95 %% interval: %.2f to %.2f)", 100 * now->low, 100 * now->high);
     if (before->n > 0) printf("  untrained %.2f", 100 * before->mean);
     putchar('\n');
 }
@@ -162,6 +165,7 @@ static void print_result(const kith_train_result *r) {
         printf("unseen classes (test), in percent:\n");
         print_estimate("R@1", &r->test.recall_at_1, &r->untrained.recall_at_1);
         print_estimate("MAP@R", &r->test.map_at_r, &r->untrained.map_at_r);
+        print_estimate("NMI", &r->test.nmi, &r->untrained.nmi);
     }
     if (r->test.recall_at_1.n == 0 && r->validation.recall_at_1.n > 0) {
         printf("validation classes, which the model was chosen on, in percent:\n");

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "core/arena.h"
+#include "io/run_paths.h"
 #include "io/yaml.h"
 
 typedef struct settings {
@@ -77,8 +78,12 @@ kith_status kith_dataset_open_recipe(const char *recipe_path, kith_dataset **ret
     kith_status status = KITH_OK;
     ki_arena arena = {0};
     ki_value *root = NULL;
+    ki_run_paths paths = {0};
     KI_CHECK(ki_yaml_read(recipe_path, &arena, &root, err));
     const ki_value *section = ki_value_get(root, "data");
+    KI_CHECK(ki_run_paths_beside(recipe_path, &paths, err));
+    KI_CHECK(ki_run_paths_resolve(&paths, &arena, section, "root", err));
+    KI_CHECK(ki_run_paths_resolve(&paths, &arena, section, "split", err));
     status = section ? ki_data_open(section, ret_set, err)
                      : ki_fail(err, KITH_EINVAL, "there is no data: section");
     if (status != KITH_OK) ki_prefix(err, status, "%s", recipe_path);

@@ -84,26 +84,34 @@ static kith_status add_rows(kith_card_comparison *c, const kith_card *const card
     return KITH_OK;
 }
 
-/* What must be the same: a fact, a value of the block, or one that is either (say_either). `is_optional`: cards of runs
- * may lack it. */
+/* When it matters that a card does not say a fact. */
+typedef enum silence {
+    ALWAYS,
+    UNLESS_DATA_KNOWN, /* the items decide it */
+    IF_CLUSTERED,      /* for scores of clustering that both have */
+    NEVER,             /* another fact stands in for it */
+} silence;
+
+/* What must be the same: a fact, a value of the block, or one that is either (say_either). */
 static const struct fact {
     const char *what, *fact, *value;
-    bool is_optional;
-} facts[] = {{"backbone", "backbone", NULL, false},
-             {"embedding size", "embedding_size", NULL, false},
-             {"resize", "resize", NULL, false},
-             {"crop", "crop", NULL, false},
-             {"preprocessing", "preprocessing", NULL, true},
-             {"pooling", "pool", NULL, false},
-             {"tap", "tap", NULL, false},
-             {"data", "data_sha256", "data_sha256", false},
-             {"labels", "labels_sha256", NULL, false},
-             {"split", "split", NULL, true},
-             {"similarity", NULL, "metric", true},
-             {"number of queries", NULL, "queries", false},
-             {"gallery size", NULL, "gallery", true},
-             {"k-means restarts", NULL, "kmeans.restarts", true},
-             {"k-means iterations", NULL, "kmeans.iterations", true}};
+    silence silence;
+} facts[] = {{"backbone", "backbone", NULL, ALWAYS},
+             {"embedding size", "embedding_size", NULL, ALWAYS},
+             {"resize", "resize", NULL, ALWAYS},
+             {"crop", "crop", NULL, ALWAYS},
+             {"preprocessing", "preprocessing", NULL, ALWAYS},
+             {"pooling", "pool", NULL, ALWAYS},
+             {"tap", "tap", NULL, ALWAYS},
+             {"data", "data_sha256", "data_sha256", UNLESS_DATA_KNOWN},
+             {"labels", "labels_sha256", NULL, NEVER},
+             {"split", "split", NULL, UNLESS_DATA_KNOWN},
+             {"similarity", NULL, "metric", ALWAYS},
+             {"number of queries", NULL, "queries", ALWAYS},
+             {"gallery size", NULL, "gallery", UNLESS_DATA_KNOWN},
+             {"k-means restarts", NULL, "kmeans.restarts", IF_CLUSTERED},
+             {"k-means iterations", NULL, "kmeans.iterations", IF_CLUSTERED}};
+enum { N_FACTS = sizeof facts / sizeof facts[0] };
 
 static bool is_run(const kith_card *card) { return *block_of(card) != '\0'; }
 
@@ -132,14 +140,37 @@ static void say(const kith_card *const card[2], const struct fact *f, const char
         ret[i] = f->fact ? kith_card_fact(card[i], f->fact) : value_of(card[i], f->value);
 }
 
+/* Both say of what they are: the items of a data set, or the labels of a file. */
+static bool is_data_known(const kith_card *const card[2]) {
+    for (size_t i = 0; i < N_FACTS; i++) {
+        const char *said[2];
+        if (strcmp(facts[i].what, "data") != 0 && strcmp(facts[i].what, "labels") != 0) continue;
+        say(card, &facts[i], said);
+        if (said[0] && said[1]) return true;
+    }
+    return false;
+}
+
+static bool is_clustered(const kith_card_comparison *c) {
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const kith_card_row *row = &c->row[i];
+        if (strcmp(row->name, kith_score_title(KITH_SCORE_NMI)) == 0)
+            return row->side[0].has_value && row->side[1].has_value;
+    }
+    return false;
+}
+
 static kith_status add_differences(kith_card_comparison *c, const kith_card *const card[2], kith_error *err) {
     size_t capacity = 0;
-    const bool has_run = is_run(card[0]) || is_run(card[1]);
-    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+    const bool matters[] = {[ALWAYS] = true,
+                            [UNLESS_DATA_KNOWN] = !is_data_known(card),
+                            [IF_CLUSTERED] = is_clustered(c),
+                            [NEVER] = false};
+    for (size_t i = 0; i < N_FACTS; i++) {
         const char *said[2];
         say(card, &facts[i], said);
-        if ((!said[0] && !said[1]) || (said[0] && said[1] && strcmp(said[0], said[1]) == 0)) continue;
-        if ((!said[0] || !said[1]) && facts[i].is_optional && has_run) continue;
+        const bool is_known = said[0] && said[1];
+        if (is_known ? strcmp(said[0], said[1]) == 0 : !matters[facts[i].silence]) continue;
         KI_TRY(ki_grow(&c->difference, &capacity, (size_t)c->n_differences + 1, sizeof *c->difference,
                        "a comparison", err));
         c->difference[c->n_differences++] = (kith_card_difference){facts[i].what, {said[0], said[1]}};

@@ -29,6 +29,10 @@ void ki_objective_free(ki_objective *objective); /* NULL is fine */
 /* What ki_objective_new would say of the section, without making anything: parameters may be large. */
 kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, kith_error *err);
 
+/* Does the loss of a section that was checked take its pairs from the batch alone? false: there is none, or it has proxies
+ * or a memory to compare with. */
+bool ki_objective_needs_pairs(const ki_value *section);
+
 /* Taps that the terms read, KI_TAP_BIT of each: those must be in every batch. */
 unsigned ki_objective_taps(const ki_objective *objective);
 

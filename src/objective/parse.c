@@ -184,6 +184,15 @@ kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, k
     return status;
 }
 
+bool ki_objective_needs_pairs(const ki_value *section) {
+    const char *name = NULL;
+    const ki_loss *loss = NULL;
+    ki_memory memory = {0};
+    if (method_name(ki_value_get(section, "loss"), "objective.loss", &name, NULL) != KITH_OK) return false;
+    if (ki_loss_find(name, &loss, NULL) != KITH_OK || loss->is_proxy) return false;
+    return ki_memory_parse(ki_value_get(section, "memory"), &memory, NULL) != KITH_OK || memory.size == 0;
+}
+
 kith_status ki_objective_new(const ki_value *section, const ki_sizes *sizes, uint64_t seed,
                              ki_objective **ret_objective, kith_error *err) {
     ki_objective *o = NULL;

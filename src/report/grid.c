@@ -25,7 +25,6 @@ typedef struct grid {
     ki_thumbnails thumbnails;
     uint8_t *rgb;
     int64_t n_failed;
-    char why[200]; /* of the first failure */
 } grid;
 
 static const int64_t *labels_of(const grid *g) { return g->report->detail->labels.data; }
@@ -95,7 +94,9 @@ static void put_picture(grid *g, int64_t row, const char *alt) {
     if (status == KITH_ENOMEM) {
         to->status = ki_fail(to->err, status, "%s", why.message);
     } else if (status != KITH_OK) {
-        if (g->n_failed++ == 0) snprintf(g->why, sizeof g->why, "%.199s", why.message);
+        char *first = g->report->why_unread;
+        g->n_failed++;
+        if (!*first) snprintf(first, sizeof g->report->why_unread, "%.199s", why.message);
         ki_buffer_put(to, "<span class=\"blank\">no picture</span>");
     } else {
         ki_buffer_put(to, "<img width=\"%d\" height=\"%d\" alt=\"%s\" src=\"", (int)SIDE, (int)SIDE, alt);
@@ -165,7 +166,7 @@ static void put_grid(grid *g) {
     if (g->n_failed == 0) return;
     char line[320];
     snprintf(line, sizeof line, "%lld pictures could not be read; the first: %s", (long long)g->n_failed,
-             g->why);
+             g->report->why_unread);
     ki_report_left_out(g->report, line);
 }
 
@@ -197,6 +198,7 @@ kith_status ki_report_grid(ki_report *r) {
         kith_error why = {0};
         const int n = snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->detail->folder);
         if (r->detail->recipe && n > 0 && (size_t)n < sizeof recipe) g.thumbnails.recipe = recipe;
+        g.thumbnails.paths = &r->detail->paths;
         status = make_grid(&g, &why);
         if (status == KITH_OK) {
             put_grid(&g);

@@ -107,6 +107,7 @@ kith_status ki_report_map(ki_report *r) {
     }
     const int n = snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->detail->folder);
     if (r->detail->recipe && n > 0 && (size_t)n < sizeof recipe) m.thumbnails.recipe = recipe;
+    m.thumbnails.paths = &r->detail->paths;
     status = make_map(&m, &why);
     if (status == KITH_OK) {
         char a[KI_NUMBER_TEXT], b[KI_NUMBER_TEXT];

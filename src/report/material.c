@@ -154,6 +154,8 @@ static kith_status read_test(ki_material *run, kith_error *err) {
     }
     if (status != KITH_OK) return note(run, KI_PART_TEST, status, &why, err);
     run->n_test = n;
+    KI_TRY(path_of(run, KI_RUN_PATHS_FILE, path, err));
+    KI_TRY(note(run, KI_PART_TEST, ki_run_paths_beside(path, &run->paths, &why), &why, err));
     KI_TRY(path_of(run, "test/paths.txt", path, err));
     return note(run, KI_PART_TEST, read_paths(run, path, n, &why), &why, err);
 }

@@ -7,6 +7,7 @@
 #define KI_MATERIAL_H
 
 #include "core/value.h"
+#include "io/run_paths.h"
 #include "kith/array.h"
 #include "report/series.h"
 
@@ -36,6 +37,7 @@ typedef struct ki_material {
     kith_array embedding, labels;
     char *path_text;
     const char **path;
+    ki_run_paths paths;   /* what they are relative to */
     const char **sub_run; /* folders seed-K, fold-K and fold-K/seed-L, by number; in the arena */
     size_t n_sub_runs;
 } ki_material;

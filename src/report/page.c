@@ -156,7 +156,7 @@ static kith_status put_page(ki_report *r) {
 }
 
 kith_status ki_report_make(const char *run, const kith_report_options *options, ki_buffer *to,
-                           kith_error *err) {
+                           char ret_why[200], kith_error *err) {
     ki_report report = {.options = options, .to = to, .err = err};
     const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     if (!plain) return ki_fail_memory(err, 1, "a locale");
@@ -164,6 +164,7 @@ kith_status ki_report_make(const char *run, const kith_report_options *options, 
     kith_status status = KITH_OK;
     KI_CHECK(read_runs(&report, run));
     KI_CHECK(put_page(&report));
+    if (ret_why) memcpy(ret_why, report.why_unread, sizeof report.why_unread);
 done:
     ki_material_release(&report.run);
     ki_material_release(&report.first);

@@ -12,13 +12,15 @@ typedef struct ki_report {
     ki_material first;         /* its first sub-run, when it has any */
     const ki_material *detail; /* whose curves and pictures are shown: one of the two */
     double chosen_step;        /* of the detail's result; negative: none */
+    char why_unread[200];      /* the first picture that could not be read, and why; "": none */
     ki_buffer *to;
     kith_error *err;
 } ki_report;
 
-/* The whole page into the buffer. Numbers are written with a point whatever the thread's locale. */
+/* The whole page into the buffer. Numbers are written with a point whatever the thread's locale. ret_why (may be NULL):
+ * why the first picture that is missing could not be read; "" when none is. */
 kith_status ki_report_make(const char *run, const kith_report_options *options, ki_buffer *to,
-                           kith_error *err);
+                           char ret_why[200], kith_error *err);
 
 /* ---- sections; they fail only for want of memory or inside a library ---- */
 

@@ -19,6 +19,13 @@ void ki_thumbnails_release(ki_thumbnails *t) {
     *t = (ki_thumbnails){0};
 }
 
+/* Is it the same file? A run names its images from the root, a data set from the working folder. */
+static bool ends_with(const char *path, const char *end) {
+    const size_t n = strlen(path), n_end = strlen(end);
+    if (n_end > n || strcmp(path + n - n_end, end) != 0) return false;
+    return n == n_end || path[n - n_end - 1] == '/';
+}
+
 /* "FILE#17" is an image inside another file: only the data set knows its pixels. */
 static kith_status read_inside(ki_thumbnails *t, const char *path, const ki_decode *how, kith_error *err) {
     if (!t->has_tried && t->recipe) {
@@ -26,10 +33,15 @@ static kith_status read_inside(ki_thumbnails *t, const char *path, const ki_deco
         KI_TRY(kith_dataset_open_recipe(t->recipe, &t->dataset, err));
     }
     for (int64_t i = 0; t->dataset && i < kith_dataset_count(t->dataset); i++) {
-        if (strcmp(kith_dataset_item(t->dataset, i).path, path) == 0)
+        if (ends_with(path, kith_dataset_item(t->dataset, i).path))
             return ki_dataset_pixels(t->dataset, i, how, &t->file, &t->image, err);
     }
     return ki_fail(err, KITH_ENOTFOUND, "%s: no such image", path);
+}
+
+/* Where the image of a run that may have been moved lies now. */
+static kith_status find_image(const ki_thumbnails *t, const char *path, ki_path *ret, kith_error *err) {
+    return t->paths ? ki_run_paths_find(t->paths, path, ret, err) : ki_path_print(ret, err, "%s", path);
 }
 
 static kith_status read_image(ki_thumbnails *t, const char *path, int size, kith_error *err) {
@@ -43,11 +55,13 @@ static kith_status read_image(ki_thumbnails *t, const char *path, int size, kith
 
 kith_status ki_thumbnail_read(ki_thumbnails *t, const char *path, int size, uint8_t *ret_rgb,
                               kith_error *err) {
+    ki_path found;
     KITH_OPTIONS(kith_transform, how);
     how.resize = KITH_RESIZE_SHORTER;
     how.resize_to = how.crop_to = size;
     memset(how.background, 255, sizeof how.background);
-    KI_TRY(read_image(t, path, size, err));
+    KI_TRY(find_image(t, path, &found, err));
+    KI_TRY(read_image(t, found.s, size, err));
     KI_TRY(ki_transform_base(&how, NULL, &t->image, &t->scratch, &t->base, err));
     ki_rng unused = ki_rng_at(0, KI_RNG_MAP, 0, 0);
     const ki_draw draw = ki_transform_draw(&how, t->base.w, t->base.h, &unused);

@@ -4,14 +4,16 @@
 
 #include "core/buffer.h"
 #include "data/transform/transform.h"
+#include "io/run_paths.h"
 
 /* Reads images one after another; zero-initialise, memory is reused. */
 typedef struct ki_thumbnails {
     ki_bytes file, png, jpeg;
     ki_image image, base, square;
     ki_transform_scratch scratch;
-    kith_dataset *dataset; /* for images inside idx files; opened from `recipe` when first needed */
-    const char *recipe;    /* path, or NULL */
+    kith_dataset *dataset;     /* for images inside idx files; opened from `recipe` when first needed */
+    const char *recipe;        /* path, or NULL */
+    const ki_run_paths *paths; /* of the run whose images these are, or NULL */
     bool has_tried;
 } ki_thumbnails;
 

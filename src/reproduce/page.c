@@ -1,4 +1,4 @@
-/* docs/results.md: tables, orders and curves from the list and the results alone. */
+/* The page: tables, orders and curves from the list and the results alone. */
 #include "reproduce/page.h"
 
 #include <locale.h>
@@ -16,7 +16,7 @@
 #include "train/folder.h"
 
 typedef struct page {
-    const kith_reproduce_options *options;
+    kith_reproduce_paths at;
     ki_list list;
     ki_outcomes all;
     ki_notes notes;
@@ -35,6 +35,21 @@ static int n_with_test(const page *p) {
     for (size_t i = 0; i < p->all.n; i++)
         n += !p->all.item[i].error && !isnan(ki_outcome_real(&p->all.item[i], "test", "recall.1"));
     return n;
+}
+
+/* Which step's model has the figures, as the runs say how they chose it. */
+static const char *model_of_figures(const page *p) {
+    int n_validation = 0, n_known = 0;
+    for (size_t i = 0; i < p->all.n; i++) {
+        const char *selection = p->all.item[i].error ? "" : ki_outcome_text(&p->all.item[i], "selection");
+        n_known += *selection != '\0';
+        n_validation += strcmp(selection, "validation") == 0;
+    }
+    if (n_validation == 0) return "for the model at the end of a run.";
+    if (n_validation == n_known) return "for the model of the step that scored best on validation classes.";
+    return "for the model at the end of a run or, in runs with validation classes, of the step that scored "
+           "best on "
+           "those.";
 }
 
 /* ---- what the runs share ---- */
@@ -64,16 +79,16 @@ static void put_head(const page *p) {
                   strrchr(p->list.path, '/') ? strrchr(p->list.path, '/') + 1 : p->list.path);
     ki_notes_put(&p->notes, "top", to);
     const bool has_test = n_results(p) == 0 || n_with_test(p) > 0;
-    ki_buffer_put(
-        to,
-        "%d runs. All figures are percent on %s ± is the 95 %% interval of the mean over seeds "
-        "(Student's t).\n\n",
-        n_results(p),
-        has_test
-            ? "the test classes, which no run was trained on or chosen by, for the model at the end of a "
-              "run."
-            : "validation classes, held out of the training classes and used to choose the best step; the "
-              "test classes were not looked at.");
+    ki_buffer_put(to, "%d runs. All figures are percent on ", n_results(p));
+    if (has_test)
+        ki_buffer_put(to, "the test classes, which no run was trained on or chosen by, %s",
+                      model_of_figures(p));
+    else
+        ki_buffer_put(
+            to,
+            "validation classes, held out of the training classes and used to choose the best step; "
+            "the test classes were not looked at.");
+    ki_buffer_put(to, " ± is the 95 %% interval of the mean over seeds (Student's t).\n\n");
     put_distinct(p, "commit", "commit", 64);
     put_distinct(p, "data (hash of paths, labels and splits)", "data_sha256", 12);
     put_distinct(p, "pretrained weights (SHA-256)", "weights_sha256", 12);
@@ -379,12 +394,11 @@ static kith_status put_curves(const page *p, kith_error *err) {
             }
             has_any = true;
             status = drawing.status;
-            if (status == KITH_OK) status = ki_make_folders(p->options->pictures, err);
             if (status == KITH_OK)
-                status = ki_path_print(&path, err, "%s/%s.svg", p->options->pictures, curve->name);
+                status = ki_path_print(&path, err, "%s/%s.svg", p->at.pictures, curve->name);
             if (status == KITH_OK) status = ki_file_write(path.s, drawing.data, drawing.n, err);
             if (status == KITH_OK)
-                ki_buffer_put(p->to, "![%s](%s)\n\n", curve->title, from_page(p->options->page, path.s));
+                ki_buffer_put(p->to, "![%s](%s)\n\n", curve->title, from_page(p->at.page, path.s));
         }
         ki_buffer_release(&drawing);
         KI_TRY(status);
@@ -439,17 +453,19 @@ kith_status kith_reproduce_table(const kith_reproduce_options *options, kith_err
     kith_status status;
     ki_buffer to = {.err = err};
     KI_OPTIONS_TAKE(kith_reproduce_options, o, options, err);
-    page p = {.options = &o, .to = &to};
+    page p = {.to = &to};
     /* Numbers with a point, whatever the thread's locale. */
     const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     const locale_t before = plain ? uselocale(plain) : (locale_t)0;
+    KI_CHECK(kith_reproduce_places(&o, &p.at, err));
     KI_CHECK(ki_list_read(o.list, &p.list, err));
-    KI_CHECK(ki_outcomes_read(o.out, &p.all, err));
-    KI_CHECK(ki_notes_read(o.notes, &p.list, &p.notes, err));
+    KI_CHECK(ki_outcomes_read(p.at.out, &p.all, err));
+    KI_CHECK(ki_page_check(&p.list, &p.at, err));
+    KI_CHECK(ki_notes_read(p.at.notes, &p.list, &p.notes, err));
     p.noise = ki_noise_of(&p.list, &p.all, "recall.1");
     KI_CHECK(put_page(&p, err));
     while (to.n > 1 && to.data[to.n - 1] == '\n' && to.data[to.n - 2] == '\n') to.n--;
-    KI_CHECK(ki_file_write(o.page, to.data, to.n, err));
+    KI_CHECK(ki_file_write(p.at.page, to.data, to.n, err));
 done:
     if (plain) {
         uselocale(before);

@@ -3,6 +3,7 @@
 #define KI_REPRODUCE_PAGE_H
 
 #include "core/buffer.h"
+#include "kith/reproduce.h"
 #include "reproduce/list.h"
 #include "reproduce/outcome.h"
 
@@ -19,6 +20,10 @@ typedef struct ki_notes {
 kith_status ki_notes_read(const char *path, const ki_list *list, ki_notes *ret_notes, kith_error *err);
 void ki_notes_release(ki_notes *notes); /* fine on a zeroed struct */
 void ki_notes_put(const ki_notes *notes, const char *name, ki_buffer *to);
+
+/* What can go wrong with a page after hours of runs, found before the first: notes that do not fit the list, a page or a
+ * drawing that cannot be written. Makes the folders they lie in. */
+kith_status ki_page_check(const ki_list *list, const kith_reproduce_paths *at, kith_error *err);
 
 /* A drawing of R@1 over the steps, seen classes left and unseen ones right, a line for each row (the mean over its
  * seeds), as an SVG file. false: none of the rows has curves. */

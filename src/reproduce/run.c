@@ -16,12 +16,12 @@
 #include "kith/experimental/reproduce.h"
 #include "reproduce/list.h"
 #include "reproduce/outcome.h"
+#include "reproduce/page.h"
 #include "train/run.h"
 
 enum { MOST_SETS = 128 };
 
-KI_OPTIONS_INIT(kith_reproduce_options, .seeds = 3, .out = "docs/results", .runs = "runs/reproduce",
-                .page = "docs/results.md", .notes = "docs/results-notes.md", .pictures = "docs/pictures")
+KI_OPTIONS_INIT(kith_reproduce_options, .seeds = 3)
 
 /* ---- which runs, in which order ---- */
 
@@ -32,6 +32,7 @@ typedef struct job {
 
 typedef struct reproduction {
     const kith_reproduce_options *options;
+    kith_reproduce_paths at;
     ki_list list;
     ki_outcomes there; /* when the call began */
     job *job;
@@ -177,8 +178,8 @@ static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
                             .recipe = *row->recipe ? row->recipe : row->name,
                             .seed = u->job->seed,
                             .sets = u->recorded};
-    KI_TRY(ki_path_print(&u->result, err, "%s/%s-seed%lld.json", o->out, row->name, seed));
-    KI_TRY(ki_path_print(&u->failure, err, "%s/%s-seed%lld.failed.json", o->out, row->name, seed));
+    KI_TRY(ki_path_print(&u->result, err, "%s/%s-seed%lld.json", r->at.out, row->name, seed));
+    KI_TRY(ki_path_print(&u->failure, err, "%s/%s-seed%lld.failed.json", r->at.out, row->name, seed));
     KI_TRY(ki_path_print(&path, err, "%s/%s.yaml", r->list.folder, u->origin.recipe));
     for (const ki_value *v = r->list.set ? r->list.set->first : NULL; v; v = v->next)
         KI_TRY(add_set(u, v->text, err));
@@ -194,7 +195,7 @@ static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
     KI_TRY(hash_experiment(u, path.s, err));
     /* A folder of its own for every recipe: an interrupted run is gone on with only when it is this one. */
     hash_text(ki_recipe_identity(u->recipe), whole);
-    KI_TRY(ki_path_print(&u->folder, err, "%s/%s-seed%lld-%.8s", o->runs, row->name, seed, whole));
+    KI_TRY(ki_path_print(&u->folder, err, "%s/%s-seed%lld-%.8s", r->at.runs, row->name, seed, whole));
     return ki_path_print(&u->claim, err, "%s.claim", u->folder.s);
 }
 
@@ -344,7 +345,7 @@ static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
         goto done;
     }
     snprintf(stem, sizeof stem, "%s-seed%lld.", j->row->name, (long long)j->seed);
-    ki_atomic_clear(r->options->out, stem, 0);
+    ki_atomic_clear(r->at.out, stem, 0);
     KI_CHECK(look(r, &u, &is_over, err));
     if (is_over) goto done;
     const double seconds = guess_seconds(r, &u);
@@ -376,11 +377,13 @@ kith_status kith_reproduce_run(const kith_reproduce_options *options, kith_repro
     kith_reproduce_summary summary = {0};
     KI_OPTIONS_TAKE(kith_reproduce_options, o, options, err);
     reproduction r = {.options = &o, .summary = &summary, .began = ki_seconds_now()};
+    KI_CHECK(kith_reproduce_places(&o, &r.at, err));
     KI_CHECK(ki_list_read(o.list, &r.list, err));
-    KI_CHECK(ki_outcomes_read(o.out, &r.there, err));
+    KI_CHECK(ki_outcomes_read(r.at.out, &r.there, err));
     KI_CHECK(plan(&r, err));
-    KI_CHECK(ki_make_folders(o.out, err));
-    KI_CHECK(ki_make_folders(o.runs, err));
+    KI_CHECK(ki_make_folders(r.at.out, err));
+    KI_CHECK(ki_make_folders(r.at.runs, err));
+    KI_CHECK(ki_page_check(&r.list, &r.at, err));
     for (size_t i = 0; i < r.there.n; i++) {
         const ki_outcome *there = &r.there.item[i];
         learn_time(&r, ki_outcome_real(there, "", "wall_seconds"), ki_outcome_real(there, "", "steps"));

@@ -179,6 +179,13 @@ kith_status ki_train_read_run(const char *folder, ki_beginning *ret, kith_error 
     return status;
 }
 
+static kith_interval interval_of(const kith_card *card, const char *score) {
+    char low[64], high[64];
+    snprintf(low, sizeof low, "test.intervals.%s.0", score);
+    snprintf(high, sizeof high, "test.intervals.%s.1", score);
+    return (kith_interval){.low = real_of(card, low), .high = real_of(card, high)};
+}
+
 static ki_train_result result_of(const kith_card *card, const ki_recipe *r) {
     return (ki_train_result){.step = int_of(card, "step"),
                              .n_steps = int_of(card, "steps"),
@@ -189,6 +196,9 @@ static ki_train_result result_of(const kith_card *card, const ki_recipe *r) {
                              .best_on_test = ki_card_scores(card, "best_on_test", r->k, r->n_k),
                              .orders = {.scores = ki_card_scores(card, "all_orders", r->k, r->n_k)},
                              .clustered = ki_card_clustered(card, "test"),
+                             .recall_at_1 = interval_of(card, "recall.1"),
+                             .map_at_r = interval_of(card, "map_at_r"),
+                             .r_precision = interval_of(card, "r_precision"),
                              .seconds = real_of(card, "seconds"),
                              .wall_seconds = real_of(card, "wall_seconds"),
                              .images_per_second = real_of(card, "img_per_s")};

@@ -45,8 +45,9 @@ static kith_status write_paths(const ki_train_state *run, const ki_vectors *e, k
     KI_CHECK(ki_folder_at(&run->folder, &path, err, "test/paths.txt"));
     KI_CHECK(ki_atomic_open(&file, path.s, err));
     for (int64_t i = 0; i < e->n; i++) {
-        const char *image = run->set->item[e->item[i]].path;
-        KI_CHECK(ki_atomic_write(&file, image, strlen(image), err));
+        ki_path image;
+        KI_CHECK(ki_path_absolute(run->set->item[e->item[i]].path, &image, err));
+        KI_CHECK(ki_atomic_write(&file, image.s, strlen(image.s), err));
         KI_CHECK(ki_atomic_write(&file, "\n", 1, err));
     }
     KI_CHECK(ki_atomic_commit(&file, err));
@@ -106,6 +107,9 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
         KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, "embedding", NULL, &test, err));
         KI_CHECK(ki_judge_scores(&test, run->recipe->k, run->recipe->n_k, &result.test, &intervals, err));
         result.test.step = result.step;
+        result.recall_at_1 = intervals.recall[0];
+        result.map_at_r = intervals.map_at_r;
+        result.r_precision = intervals.r_precision;
         /* Where the test classes are watched, the log has had this step's line. */
         if (!run->recipe->eval.watch_test)
             KI_CHECK(ki_record_add_eval(run->record, result.step, "test", run->recipe->n_k, run->recipe->k,

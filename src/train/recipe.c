@@ -166,7 +166,49 @@ static void drop_nothings(ki_value *v) {
     }
 }
 
+/* The keys that name files. They say where things lie, not what they are. */
+static const struct place {
+    const char *section, *key;
+} places[] = {{"data", "root"}, {"data", "split"}, {"model", "weights"}};
+enum { N_PLACES = sizeof places / sizeof places[0] };
+
+static bool is_place(const char *path) {
+    for (size_t i = 0; i < N_PLACES; i++) {
+        const size_t n = strlen(places[i].section);
+        if (strncmp(path, places[i].section, n) == 0 && path[n] == '.' &&
+            strcmp(path + n + 1, places[i].key) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What --set says is relative to the working folder, what the run's recipe says may be to another. */
+static kith_status anchor_set(ki_recipe *r, const char *set, kith_error *err) {
+    for (size_t i = 0; i < N_PLACES; i++) {
+        char key[64];
+        ki_path path;
+        const int n = snprintf(key, sizeof key, "%s.%s=", places[i].section, places[i].key);
+        if (strncmp(set, key, (size_t)n) != 0) continue;
+        const ki_value *map = ki_value_get(r->root, places[i].section);
+        ki_value *v = map ? (ki_value *)ki_value_get(map, places[i].key) : NULL;
+        if (!v || v->kind != KI_VALUE_SCALAR || !*v->text) continue;
+        KI_TRY(ki_path_absolute(v->text, &path, err));
+        v->text = ki_arena_strdup(&r->arena, path.s);
+        if (!v->text) return ki_fail_memory(err, strlen(path.s), "a path");
+    }
+    return KITH_OK;
+}
+
+static kith_status resolve_places(ki_recipe *r, kith_error *err) {
+    for (size_t i = 0; i < N_PLACES; i++)
+        KI_TRY(ki_run_paths_resolve(&r->paths, &r->arena, ki_value_get(r->root, places[i].section),
+                                    places[i].key, err));
+    return KITH_OK;
+}
+
 static kith_status read_tree(const ki_recipe_source *source, ki_recipe *r, kith_error *err) {
+    if (source->paths) r->paths = *source->paths;
+    if (!source->text) KI_TRY(ki_run_paths_beside(source->path, &r->paths, err));
     if (source->text)
         KI_TRY(ki_yaml_parse(source->text, strlen(source->text), "the recipe", &r->arena, &r->root, err));
     else
@@ -177,8 +219,10 @@ static kith_status read_tree(const ki_recipe_source *source, ki_recipe *r, kith_
         return ki_fail(err, KITH_EFORMAT, "the recipe is %s; wanted a map with data, model, objective …",
                        ki_value_describe(r->root, found, sizeof found));
     }
-    for (size_t i = 0; i < source->n_sets; i++)
+    for (size_t i = 0; i < source->n_sets; i++) {
         KI_TRY(ki_recipe_set(&r->arena, r->root, source->sets[i], err));
+        if (r->paths.is_there) KI_TRY(anchor_set(r, source->sets[i], err));
+    }
     drop_nothings(r->root);
     return KITH_OK;
 }
@@ -290,6 +334,26 @@ static kith_status check_objective(const ki_recipe *r, kith_error *err) {
     return ki_hint(err, KITH_EINVAL, "write objective: {loss: {name: …}}; see `kith list losses`");
 }
 
+/* A pair loss learns from two images of one class and one of another; a batch that cannot hold them teaches nothing. */
+static kith_status check_batch(const ki_recipe *r, kith_error *err) {
+    const ki_sampler_settings *b = &r->batch;
+    if (!ki_objective_needs_pairs(r->objective)) return KITH_OK;
+    if (b->sampler == KI_SAMPLER_ROW_balanced) {
+        if (b->classes >= 2 && b->images >= 2) return KITH_OK;
+        ki_fail(err, KITH_EINVAL,
+                "batch: %lld classes of %lld images; a pair loss wants at least 2 classes of 2 images",
+                (long long)b->classes, (long long)b->images);
+    } else {
+        if (b->size >= 3) return KITH_OK;
+        ki_fail(err, KITH_EINVAL,
+                "batch: %lld images; a pair loss wants at least 3: two of one class and one of another",
+                (long long)b->size);
+    }
+    return ki_hint(
+        err, KITH_EINVAL,
+        "make the batch larger, or take a proxy loss (see `kith list losses`) or objective.memory");
+}
+
 static kith_status read_sections(ki_recipe *r, kith_error *err) {
     checkpoint_section checkpoint;
     loader_section loader;
@@ -304,6 +368,7 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
     KI_TRY(read_model(r, err));
     KI_TRY(ki_options_parse(ki_sampler_options, r->batch_map, NULL, "batch", &r->batch, err));
     KI_TRY(check_objective(r, err));
+    KI_TRY(check_batch(r, err));
     KI_TRY(read_optim(r, err));
     KI_TRY(ki_options_parse(eval_options, r->eval_map, NULL, "eval", &r->eval, err));
     KI_TRY(read_k(r, err));
@@ -369,9 +434,10 @@ static kith_status read_again(ki_recipe *r, kith_error *err) {
     if (!r->text) return ki_fail_memory(err, 1, "a recipe");
     KI_TRY(ki_yaml_parse(r->text, strlen(r->text), "the recipe", &r->arena, &r->root, err));
     drop_nothings(r->root);
+    KI_TRY(make_identity(r, err));
+    KI_TRY(resolve_places(r, err));
     KI_TRY(read_top(r, err));
-    KI_TRY(read_sections(r, err));
-    return make_identity(r, err);
+    return read_sections(r, err);
 }
 
 kith_status ki_recipe_read(const ki_recipe_source *source, ki_recipe **ret_recipe, kith_error *err) {
@@ -413,7 +479,7 @@ static bool find_difference(const ki_value *a, const ki_value *b, char *path, si
     *ret_a = a;
     *ret_b = b;
     if (!a || !b || a->kind != b->kind) return a != b;
-    if (a->kind == KI_VALUE_SCALAR) return !same_scalar(a->text, b->text);
+    if (a->kind == KI_VALUE_SCALAR) return !is_place(path) && !same_scalar(a->text, b->text);
     if (a->kind == KI_VALUE_NULL) return false;
     size_t i = 0;
     for (const ki_value *v = a->first; v; v = v->next, i++) {

@@ -17,6 +17,7 @@
 #include "core/backend.h"
 #include "core/option.h"
 #include "data/sampler/sampler.h"
+#include "io/run_paths.h"
 #include "kith/data.h"
 #include "kith/model.h"
 #include "optim/optim.h"
@@ -51,9 +52,10 @@ typedef struct ki_recipe_eval {
 
 typedef struct ki_recipe {
     ki_arena arena;
-    ki_value *root;   /* every key there is, defaults filled in */
-    const char *text; /* the same as YAML */
+    ki_value *root;   /* every key there is, defaults filled in; paths as they are to be opened */
+    const char *text; /* the same as YAML, with paths as they were written */
     const char *identity;
+    ki_run_paths paths; /* what the paths of `text` are relative to */
 
     /* Top level. */
     const ki_value *data, *model_map, *input, *batch_map, *objective, *optim_map, *eval_map, *checkpoint_map,
@@ -80,15 +82,18 @@ typedef struct ki_recipe_source {
     const char *text;        /* … or, when not NULL, the text itself */
     const char *const *sets; /* "a.b=c", in order; c is YAML. List items go by number: "a.0.b=c" */
     size_t n_sets;
+    const ki_run_paths *paths; /* of the text; NULL: relative to the working folder */
 } ki_recipe_source;
 
-/* *ret_recipe is given back with ki_recipe_free. Errors name the section and the key; an unknown one
+/* Paths in a run's own recipe.yaml are found wherever the run was started (io/run_paths.h); those of `sets` are relative
+ * to the working folder. *ret_recipe is given back with ki_recipe_free. Errors name the section and the key; an unknown one
  * suggests the nearest. */
 kith_status ki_recipe_read(const ki_recipe_source *source, ki_recipe **ret_recipe, kith_error *err);
 void ki_recipe_free(ki_recipe *recipe); /* NULL is fine */
 
 /* KITH_EINVAL, naming the first key that differs, unless both describe the same run. Keys that change no
- * number but by rounding (threads, loader, checkpoint, log_every) may differ. `a` is what is in the folder. */
+ * number but by rounding (threads, loader, checkpoint, log_every) may differ, and so may the places of files (data.root,
+ * data.split, model.weights): a run knows the data and the weights themselves. `a` is what is in the folder. */
 kith_status ki_recipe_same(const ki_recipe *a, const ki_recipe *b, const char *folder, kith_error *err);
 
 /* YAML of the keys that decide numbers: recipes that are the same have the same. Lives as long as the recipe. */

@@ -57,7 +57,8 @@ static kith_status sub_recipe(const ki_recipe *recipe, bool is_fold, int64_t k, 
         snprintf(sets[2], sizeof sets[2], "folds=1");
     }
     const char *const list[] = {sets[0], sets[1], sets[2]};
-    const ki_recipe_source source = {.text = recipe->text, .sets = list, .n_sets = 3};
+    const ki_recipe_source source = {
+        .text = recipe->text, .sets = list, .n_sets = 3, .paths = &recipe->paths};
     return ki_recipe_read(&source, ret, err);
 }
 
@@ -128,8 +129,10 @@ static kith_status open_together(const ki_repeat_options *o, ki_folder *folder, 
     ki_path path;
     KI_TRY(ki_folder_open(o->folder, folder, err));
     KI_TRY(ki_folder_at(folder, &path, err, "recipe.yaml"));
-    if (!ki_folder_has(folder, "recipe.yaml"))
+    if (!ki_folder_has(folder, "recipe.yaml")) {
+        KI_TRY(ki_run_paths_write(o->folder, &o->recipe->paths, err));
         return ki_file_write(path.s, o->recipe->text, strlen(o->recipe->text), err);
+    }
     if (!o->resume) {
         ki_fail(err, KITH_EINVAL, "%s already holds a run", o->folder);
         return ki_hint(err, KITH_EINVAL, "--resume goes on with it; another --out begins a new one");
@@ -142,6 +145,12 @@ done:
     return status;
 }
 
+/* One run has no spread over runs; its queries have one. */
+static void set_interval(kith_estimate *e, kith_interval interval) {
+    e->low = interval.low;
+    e->high = interval.high;
+}
+
 static void fill_result(const repeat *r, double *values, const char *selection, kith_train_result *ret) {
     const ki_train_result *last = &r->result[r->n_done - 1];
     kith_train_result result = {.n_runs = r->n_done, .step = last->step, .n_steps = last->n_steps};
@@ -152,6 +161,12 @@ static void fill_result(const repeat *r, double *values, const char *selection, 
         to[p]->recall_at_1 = gather(r, p, recall_at, 0, values);
         to[p]->map_at_r = gather(r, p, map_at_r, 0, values);
         to[p]->r_precision = gather(r, p, r_precision, 0, values);
+    }
+    result.test.nmi = gather_clustering(r, 0, values);
+    if (r->n_done == 1) {
+        set_interval(&result.test.recall_at_1, last->recall_at_1);
+        set_interval(&result.test.map_at_r, last->map_at_r);
+        set_interval(&result.test.r_precision, last->r_precision);
     }
     for (int k = 0; k < r->n_done; k++) {
         result.seconds += r->result[k].seconds;

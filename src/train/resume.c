@@ -23,6 +23,9 @@ kith_status ki_train_check_folder(ki_train_state *run, kith_error *err) {
     if (status == KITH_OK) {
         const int64_t then = there->checkpoint_every, now = run->recipe->checkpoint_every;
         run->first_checkpoint = then > now ? then : now; /* either may have been in use */
+        /* The same run, though its files may be named in another way: its checkpoints know it by the recipe it
+         * began with. */
+        ki_train_hash_recipe(there, run->recipe_hash);
     }
     ki_recipe_free(there);
     if (status != KITH_OK) return status;

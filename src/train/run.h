@@ -28,6 +28,8 @@ typedef struct ki_train_result {
     int64_t step, n_steps;
     ki_scores test, untrained, validation, seen;
     ki_scores best_on_test; /* where the test classes were watched */
+    /* Of `test`, over queries; NaN where a result that was read back has none. */
+    kith_interval recall_at_1, map_at_r, r_precision;
     ki_clustered clustered; /* of the test classes */
     ki_orders orders; /* of the test classes by all that a term has for test time; read back: scores alone */
     double seconds, wall_seconds, images_per_second;
@@ -129,6 +131,8 @@ double ki_train_wall(const ki_train_state *run); /* seconds the run has taken, a
 
 /* setup.c */
 kith_status ki_train_setup(ki_train_state *run, kith_error *err);
+/* What a run's checkpoints and card know its recipe by. */
+void ki_train_hash_recipe(const ki_recipe *recipe, char ret_hash[65]);
 void ki_train_release(ki_train_state *run);
 /* From the first batch of the first epoch on. */
 kith_status ki_train_make_sampler(ki_train_state *run, ki_sampler **ret_sampler, kith_error *err);

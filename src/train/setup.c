@@ -34,6 +34,15 @@ static kith_status number_classes(ki_train_state *run, kith_error *err) {
     return ki_hint(err, KITH_EINVAL, "look at it with `kith data`; data.validation holds some classes out");
 }
 
+/* With one image in every class there is no pair of one class to learn from. */
+static kith_status check_pairs(const ki_train_state *run, kith_error *err) {
+    if (run->n_classes < run->train.n || !ki_objective_needs_pairs(run->recipe->objective)) return KITH_OK;
+    ki_fail(err, KITH_EINVAL,
+            "%s has %d training classes of 1 image each; a pair loss wants a class with 2 images or more",
+            run->set->root, run->n_classes);
+    return ki_hint(err, KITH_EINVAL, "look at it with `kith data`; a folder of images is a class");
+}
+
 /* Whole training classes in random order, as many as fit. */
 static kith_status select_seen(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
@@ -69,11 +78,15 @@ done:
 }
 
 static kith_status open_data(ki_train_state *run, kith_error *err) {
-    KI_TRY(ki_data_open(run->recipe->data, &run->set, err));
+    const kith_status status = ki_data_open(run->recipe->data, &run->set, err);
+    if (status != KITH_OK && run->has_begun)
+        return ki_hint(err, status, "if the data was moved, say where it is now with --set data.root=…");
+    KI_TRY(status);
     KI_TRY(select_split(run, KITH_SPLIT_TRAIN, &run->train, err));
     KI_TRY(select_split(run, KITH_SPLIT_VALIDATION, &run->validation, err));
     if (run->recipe->eval.test) KI_TRY(select_split(run, KITH_SPLIT_TEST, &run->test, err));
     KI_TRY(number_classes(run, err));
+    KI_TRY(check_pairs(run, err));
     KI_TRY(select_seen(run, err));
     kith_dataset_hash(run->set, -1, run->data_hash);
     run->selection = (ki_select)run->recipe->eval.select;
@@ -255,11 +268,13 @@ static kith_status begin(ki_train_state *run, kith_error *err) {
     KI_TRY(ki_folder_at(&run->folder, &path, err, KI_DATA_LIST));
     KI_TRY(ki_dataset_list_write(run->set, path.s, err));
     KI_TRY(ki_train_write_run(run, err));
+    KI_TRY(ki_run_paths_write(run->folder.path, &run->recipe->paths, err));
     KI_TRY(write_text(run, "recipe.yaml", run->recipe->text, err));
     return start_terms(run, err);
 }
 
-static void hash_text(const char *text, char ret[65]) {
+void ki_train_hash_recipe(const ki_recipe *recipe, char ret[65]) {
+    const char *text = ki_recipe_identity(recipe);
     kith_hash hash = {0};
     kith_hash_add(&hash, text, strlen(text));
     kith_hash_finish(&hash, ret);
@@ -268,7 +283,7 @@ static void hash_text(const char *text, char ret[65]) {
 kith_status ki_train_setup(ki_train_state *run, kith_error *err) {
     kith_status status;
     ki_sampler *sampler = NULL;
-    hash_text(ki_recipe_identity(run->recipe), run->recipe_hash);
+    ki_train_hash_recipe(run->recipe, run->recipe_hash);
     KI_CHECK(ki_train_check_folder(run, err));
     KI_CHECK(ki_train_find_checkpoint(run, &run->from, &run->from_step, err));
     KI_CHECK(open_data(run, err));

@@ -94,9 +94,14 @@ static void test_a_run_beside_an_evaluation(void **state) {
     assert_null(difference_of(&c, "backbone"));
     assert_null(difference_of(&c, "number of queries"));
     assert_null(difference_of(&c, "tap"));
-    assert_null(difference_of(&c, "similarity"));
-    assert_null(difference_of(&c, "preprocessing"));
-    assert_int_equal(c.n_differences, 0); /* the hashes of the data are of different things */
+    /* Runs of 0.1 did not say them; their hash of the data is of all images, not of those that were judged. */
+    static const char *const missing[] = {"preprocessing", "data", "split", "similarity", "gallery size"};
+    for (size_t i = 0; i < c.n_differences; i++) {
+        const kith_card_difference *d = &c.difference[i];
+        if (d->side[0] && d->side[1]) fail_msg("%s: %s and %s", d->what, d->side[0], d->side[1]);
+    }
+    assert_int_equal(c.n_differences, N_ROWS(missing));
+    for (size_t i = 0; i < N_ROWS(missing); i++) assert_non_null(difference_of(&c, missing[i]));
     kith_card_comparison_release(&c);
     kith_card_free(eval);
     kith_card_free(run);
@@ -116,13 +121,49 @@ static void test_what_speaks_against_comparing(void **state) {
     assert_int_equal(c.n_rows, 2);
     assert_string_equal(c.row[1].name, "R@3");
     assert_true(c.row[1].side[0].has_value && !c.row[1].side[1].has_value);
-    assert_int_equal(c.n_differences, 2);
     assert_string_equal(difference_of(&c, "tap")->side[0], "pooled");
     assert_null(difference_of(&c, "tap")->side[1]);
     assert_string_equal(difference_of(&c, "similarity")->side[1], "inner");
     kith_card_comparison_release(&c);
     kith_card_free(a);
     kith_card_free(b);
+}
+
+/* What neither card says is not the same: it is named, with nothing on both sides. */
+static void test_what_both_leave_out(void **state) {
+    (void)state;
+    static const char *const missing[] = {
+        "backbone", "embedding size", "resize", "crop",       "preprocessing",     "pooling",
+        "tap",      "data",           "split",  "similarity", "number of queries", "gallery size"};
+    kith_card *a = write_and_read("bare.json", "{\"recall\": {\"1\": 0.5}, \"map_at_r\": 0.25}");
+    kith_card_comparison c;
+    kith_error err = {0};
+    assert_ok(kith_card_compare(a, a, &c, &err), &err);
+    for (size_t i = 0; i < N_ROWS(missing); i++) {
+        const kith_card_difference *d = difference_of(&c, missing[i]);
+        if (!d) fail_msg("%s counts as the same", missing[i]);
+        assert_true(!d->side[0] && !d->side[1]);
+    }
+    assert_int_equal(c.n_differences, N_ROWS(missing));
+    kith_card_comparison_release(&c);
+    kith_card_free(a);
+}
+
+/* The hash of the items settles the split and the gallery, which cards of runs do not say. */
+static void test_the_same_data_settles_the_split(void **state) {
+    (void)state;
+    kith_card *a = write_and_read(
+        "settled.json",
+        "{\"selection\": \"last\", \"test\": {\"map_at_r\": 0.5, \"nmi\": 0.5, \"data_sha256\": \"aa\"}}");
+    kith_card_comparison c;
+    kith_error err = {0};
+    assert_ok(kith_card_compare(a, a, &c, &err), &err);
+    assert_null(difference_of(&c, "data"));
+    assert_null(difference_of(&c, "split"));
+    assert_null(difference_of(&c, "gallery size"));
+    assert_non_null(difference_of(&c, "k-means restarts")); /* both have NMI, neither says how */
+    kith_card_comparison_release(&c);
+    kith_card_free(a);
 }
 
 /* The data of a run is that of the split that was judged, where both say it. */
@@ -149,7 +190,8 @@ static void test_data_of_runs(void **state) {
         for (int k = 0; k < 5; k++) {
             kith_card_comparison c;
             assert_ok(kith_card_compare(card[i], card[k], &c, &err), &err);
-            if ((difference_of(&c, "data") != NULL) != differs[i][k])
+            const kith_card_difference *d = difference_of(&c, "data");
+            if ((d && d->side[0] && d->side[1]) != differs[i][k])
                 fail_msg("cards %d and %d %s", i, k, differs[i][k] ? "have the same data" : "differ");
             kith_card_comparison_release(&c);
         }
@@ -251,6 +293,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_of_old_cards),
                                        cmocka_unit_test(test_a_run_beside_an_evaluation),
                                        cmocka_unit_test(test_what_speaks_against_comparing),
+                                       cmocka_unit_test(test_what_both_leave_out),
+                                       cmocka_unit_test(test_the_same_data_settles_the_split),
                                        cmocka_unit_test(test_data_of_runs),
                                        cmocka_unit_test(test_folds_beside_a_run),
                                        cmocka_unit_test(test_a_card_without_scores),

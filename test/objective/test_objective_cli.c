@@ -49,6 +49,11 @@ static int set_up(void **state) {
     write_text("none.yaml",
                "objective:\n  loss: {name: none}\n  regularizers:\n    - {name: energy_confusion}\n");
     write_text("am.yaml", "objective:\n  loss: {name: amsoftmax}\n");
+    write_text("horde.yaml", "objective:\n  loss: {name: binomial}\n  regularizers: [{name: horde}]\n");
+    write_text("jrd.yaml",
+               "objective:\n  loss: {name: binomial}\n  regularizers: [{name: joint_similarity}]\n");
+    write_text("norm.yaml",
+               "objective:\n  loss: {name: binomial}\n  regularizers: [{name: row_norm_penalty}]\n");
     write_text("typo.yaml", "objective:\n  loss: {name: binomail}\n");
     return 0;
 }
@@ -179,13 +184,24 @@ static void test_example_learns(void **state) {
     if (!(before < 0.2 && after > 0.5)) fail_msg("recall %.3f before, %.3f after", before, after);
 }
 
+/* The hint is an option of the command, not a struct of the library. */
+static void test_missing_arrays(void **state) {
+    (void)state;
+    expect(1, "reads map, which is not given (give feature maps [m, c, h, w] with --map M.npy)",
+           "objective horde.yaml --labels y.npy --embedding x.npy");
+    expect(1, "reads pooled, which is not given (give pooled features [m, c] with --pooled P.npy)",
+           "objective jrd.yaml --labels y.npy --embedding x.npy");
+    expect(1, "reads embedding, which is not given (give embeddings [m, d] with --embedding X.npy)",
+           "objective r.yaml --labels y.npy");
+    expect(1, "reads weight, which is not given (give a file that has embedding.weight with --state",
+           "objective norm.yaml --labels y.npy --embedding x.npy");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values_and_files),
-        cmocka_unit_test(test_state_comes_and_goes),
-        cmocka_unit_test(test_drawing),
-        cmocka_unit_test(test_one_line_for_bad_input),
-        cmocka_unit_test(test_lists_and_benchmark),
+        cmocka_unit_test(test_values_and_files), cmocka_unit_test(test_state_comes_and_goes),
+        cmocka_unit_test(test_drawing),          cmocka_unit_test(test_one_line_for_bad_input),
+        cmocka_unit_test(test_missing_arrays),   cmocka_unit_test(test_lists_and_benchmark),
         cmocka_unit_test(test_example_learns),
     };
     return cmocka_run_group_tests_name("objective/cli", tests, set_up, NULL);

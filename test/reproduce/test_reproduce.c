@@ -76,6 +76,61 @@ static void wants(const char *text) {
     if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
 }
 
+/* ---- where files go ---- */
+
+/* A list of one's own beside docs/results of others: its files are named after it, and nothing of theirs is touched. */
+static void test_files_are_named_after_the_list(void **state) {
+    (void)state;
+    static const char *const files[] = {"results/mine/plain-seed0.json", "results/mine.md",
+                                        "results/mine-pictures/both.svg"};
+    const char *folder = testing_folder();
+    make_list();
+    char path[4096];
+    snprintf(path, sizeof path, "%s/own/mine.yaml", folder);
+    if (testing_run(output, sizeof output,
+                    "cd %s && mkdir -p own/docs/results && cp tiny.yaml own/plain.yaml && "
+                    "echo '<!-- losses -->' > own/docs/results-notes.md && echo '{}' > "
+                    "own/docs/results/old-seed0.json",
+                    folder) != 0)
+        fail_msg("%s", output);
+    testing_write(path,
+                  "title: Mine\n"
+                  "tables: [{name: all, title: All}]\n"
+                  "rows: [{name: plain, table: all}]\n"
+                  "curves: [{name: both, title: Both, rows: [plain]}]\n");
+    if (testing_run(
+            output, sizeof output,
+            "cd %s/own && %s reproduce mine.yaml --seeds 1 -s eval.select=last -s eval.watch_test=true "
+            "-s optim.steps=6 -s eval.every=3 -q",
+            folder, testing_program()) != 0)
+        fail_msg("%s", output);
+    wants("results/mine.md\n");
+    for (size_t i = 0; i < N_ROWS(files); i++) {
+        if (!tiny_exists("own", files[i])) fail_msg("no %s", files[i]);
+    }
+    if (tiny_exists("own", "docs/results.md")) fail_msg("docs/results.md was written");
+}
+
+/* What the page needs is looked at before hours of training, not behind them. */
+static void test_the_page_is_checked_before_training(void **state) {
+    (void)state;
+    static const struct {
+        const char *prepare, *wants;
+    } rows[] = {{"echo '<!-- losses -->' > notes.md", "no place for block losses"},
+                {"mkdir page.md", "page.md"}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        char out[32];
+        snprintf(out, sizeof out, "early%zu", i);
+        if (testing_run(output, sizeof output, "mkdir -p %s/%s && cd %s/%s && %s", testing_folder(), out,
+                        testing_folder(), out, rows[i].prepare) != 0)
+            fail_msg("%s", output);
+        assert_int_equal(reproduce(out, "--seeds 1 --only plain"), 1);
+        wants(rows[i].wants);
+        if (strstr(output, "runs in") || tiny_exists(out, "results/plain-seed0.json"))
+            fail_msg("it was trained first: %s", output);
+    }
+}
+
 /* ---- what is run ---- */
 
 static void test_order_and_results(void **state) {
@@ -430,6 +485,8 @@ static void test_stopped_and_gone_on_with(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_files_are_named_after_the_list),
+        cmocka_unit_test(test_the_page_is_checked_before_training),
         cmocka_unit_test(test_order_and_results),
         cmocka_unit_test(test_there_is_skipped),
         cmocka_unit_test(test_only_and_seed_from),

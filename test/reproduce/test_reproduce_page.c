@@ -48,6 +48,33 @@ static void test_page_is_the_stored_one(void **state) {
     assert_null(fopen(path, "r"));
 }
 
+/* The page says which step's model the figures are of, as the results say. */
+static void test_how_models_were_chosen(void **state) {
+    (void)state;
+    static const struct {
+        const char *edit, *wants;
+    } rows[] = {{"*", "for the model of the step that scored best on validation classes. ±"},
+                {"plain-*",
+                 "for the model at the end of a run or, in runs with validation classes, of the step that "
+                 "scored best on those. ±"}};
+    char results[4096];
+    kith_error err = {0};
+    kith_reproduce_options o = options_of();
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        snprintf(results, sizeof results, "%s/chosen%zu", testing_folder(), i);
+        if (testing_run(output, sizeof output,
+                        "cp -r " GOLDEN "/results %s && sed -i 's/\"selection\": \"last\"/\"selection\": "
+                        "\"validation\"/' %s/%s",
+                        results, results, rows[i].edit) != 0)
+            fail_msg("%s", output);
+        o.out = results;
+        assert_ok(kith_reproduce_table(&o, &err), &err);
+        char *page = testing_read(o.page);
+        if (!strstr(page, rows[i].wants)) fail_msg("no '%s' in: %.1500s", rows[i].wants, page);
+        free(page);
+    }
+}
+
 static void near(const char *what, double found, double wanted) {
     if (!(fabs(found - wanted) < 1e-6)) fail_msg("%s is %.9g, wanted %.9g", what, found, wanted);
 }
@@ -242,9 +269,13 @@ static void test_shipped_lists(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_page_is_the_stored_one), cmocka_unit_test(test_arithmetic),
-        cmocka_unit_test(test_notes_are_checked),      cmocka_unit_test(test_nothing_yet),
-        cmocka_unit_test(test_out_of_memory),          cmocka_unit_test(test_odd_curves),
+        cmocka_unit_test(test_page_is_the_stored_one),
+        cmocka_unit_test(test_how_models_were_chosen),
+        cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_notes_are_checked),
+        cmocka_unit_test(test_nothing_yet),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_odd_curves),
         cmocka_unit_test(test_shipped_lists),
     };
     return cmocka_run_group_tests_name("reproduce/page", tests, NULL, testing_tear_down);

@@ -76,6 +76,39 @@ static void test_mistakes(void **state) {
 }
 
 /* Said before a run folder is made: folds hold out classes in one way only. */
+/* Batches that cannot hold a pair of one class and an image of another are refused for losses that need one. */
+static void test_batches_without_pairs(void **state) {
+    (void)state;
+    static const struct {
+        const char *set[3], *message; /* NULL: it is taken */
+    } rows[] = {
+        {{"batch.images=1", "batch.classes=8"},
+         "8 classes of 1 images; a pair loss wants at least 2 classes of 2"},
+        {{"batch.images=8", "batch.classes=1"},
+         "1 classes of 8 images; a pair loss wants at least 2 classes of 2"},
+        {{"batch.images=2", "batch.classes=2"}, NULL},
+        {{"batch.sampler=shuffled", "batch.size=2"}, "2 images; a pair loss wants at least 3"},
+        {{"batch.sampler=shuffled", "batch.size=3"}, NULL},
+        {{"batch.images=1", "objective.loss=triplet", "objective.miner=semihard"}, "of 1 images"},
+        {{"batch.images=1", "objective.loss=proxy_nca"}, NULL},
+        {{"batch.images=1", "objective.memory={size: 256}"}, NULL},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        ki_recipe *recipe = NULL;
+        kith_error err = {0};
+        size_t n = 0;
+        while (n < 3 && rows[i].set[n]) n++;
+        const kith_status status = read_with(minimal, rows[i].set, n, &recipe, &err);
+        if (!rows[i].message) {
+            assert_ok(status, &err);
+        } else if (status != KITH_EINVAL || !strstr(err.message, rows[i].message)) {
+            fail_msg("%s: status %d, '%s'; wanted '%s'", rows[i].set[0], (int)status, err.message,
+                     rows[i].message);
+        }
+        ki_recipe_free(recipe);
+    }
+}
+
 static void test_folds_beside_other_splits(void **state) {
     (void)state;
     static const char *const rows[][2] = {{"folds=2", "data.validation=0.3"},
@@ -239,6 +272,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_without_opening_the_data),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_batches_without_pairs),
         cmocka_unit_test(test_folds_beside_other_splits),
         cmocka_unit_test(test_sections_are_needed),
         cmocka_unit_test(test_printed_recipe_reads_back_the_same),

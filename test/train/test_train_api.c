@@ -77,7 +77,10 @@ static void test_events_and_result(void **state) {
     assert_int_equal(result.n_runs, 1);
     assert_int_equal(result.n_steps, 30);
     assert_int_equal(result.test.recall_at_1.n, 1);
-    assert_true(isnan(result.test.recall_at_1.low));
+    const kith_estimate *recall = &result.test.recall_at_1;
+    assert_true(recall->low <= recall->mean && recall->mean <= recall->high && recall->low < recall->high);
+    assert_true(result.test.nmi.n == 1 && result.test.nmi.mean > 0 && isnan(result.test.nmi.low));
+    assert_true(isnan(result.seen.recall_at_1.low));
     assert_string_equal(result.selection, "validation");
     assert_int_equal(kith_train_last_checkpoint(path_of("api")), 30);
     assert_int_equal(kith_train_last_checkpoint(path_of("nowhere")), -1);

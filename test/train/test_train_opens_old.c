@@ -72,7 +72,7 @@ static void test_model(void **state) {
 static void test_finished_run(void **state) {
     (void)state;
     run("'%s' train old/run --resume --no-report", testing_program());
-    assert_non_null(strstr(output, "R@1     16.67  untrained 16.67"));
+    assert_non_null(strstr(output, "R@1     16.67  (95 % interval: 5.56 to 27.78)  untrained 16.67"));
     assert_non_null(strstr(output, "model of step 8 of 8"));
     run("'%s' report old/run", testing_program());
     char *page = testing_read(at("old/run/report.html"));

@@ -135,16 +135,13 @@ static void test_a_changed_split_is_refused(void **state) {
                   words);
 }
 
-/* Where the data lies is part of the recipe; what lies there may have been moved. */
+/* The data may have been moved: it is the same when it holds the same. */
 static void test_moved_data(void **state) {
     (void)state;
     make_whole();
     const char *data = make_stopped("moved");
     shell("mv %s %s", path_of(data), path_of("elsewhere"));
-    static const char *const words[] = {"holds a run of another recipe: data.root is", NULL};
-    check_refused("moved", run("moved", "elsewhere", "--resume"), words);
-    shell("ln -s elsewhere %s", path_of(data));
-    if (run("moved", data, "--resume") != 0) fail_msg("%s", output);
+    if (run("moved", "elsewhere", "--resume") != 0) fail_msg("%s", output);
     assert_same_end("whole", "moved");
 }
 

@@ -463,6 +463,48 @@ static void test_density_measures_its_classes(void **state) {
     kith_tensors_free(tensors);
 }
 
+/* The last lines have the intervals and the NMI of the result card. */
+static void test_the_summary(void **state) {
+    (void)state;
+    char wanted[3][160], last[TINY_OUTPUT];
+    if (tiny_train(output, "summary", "-q") != 0) fail_msg("%s", output);
+    static const char *const names[] = {"R@1", "MAP@R"}, *const keys[] = {"recall.1", "map_at_r"};
+    for (int i = 0; i < 2; i++) {
+        char key[4][64];
+        snprintf(key[0], sizeof key[0], "test.%s", keys[i]);
+        snprintf(key[1], sizeof key[1], "test.intervals.%s.0", keys[i]);
+        snprintf(key[2], sizeof key[2], "test.intervals.%s.1", keys[i]);
+        snprintf(key[3], sizeof key[3], "untrained.%s", keys[i]);
+        snprintf(wanted[i], sizeof wanted[i],
+                 "  %-6s %6.2f  (95 %% interval: %.2f to %.2f)  untrained %.2f\n", names[i],
+                 100 * number("summary", key[0]), 100 * number("summary", key[1]),
+                 100 * number("summary", key[2]), 100 * number("summary", key[3]));
+    }
+    snprintf(wanted[2], sizeof wanted[2], "  %-6s %6.2f\n", "NMI", 100 * number("summary", "test.nmi"));
+    snprintf(last, sizeof last, "%s", output);
+    /* Of the run, and of its result read back. */
+    if (tiny_train(output, "summary", "-q --resume") != 0) fail_msg("%s", output);
+    for (int i = 0; i < 3; i++) {
+        if (!strstr(last, wanted[i])) fail_msg("no '%s' in: %s", wanted[i], last);
+        if (!strstr(output, wanted[i])) fail_msg("no '%s' in: %s", wanted[i], output);
+    }
+}
+
+/* Classes of one image each have no pairs, whatever the batch asks for. */
+static void test_classes_of_one_image(void **state) {
+    (void)state;
+    tiny_make();
+    if (testing_run(output, sizeof output, "cd %s && cp -r tiny lone && rm lone/*/0000[1-9].*",
+                    testing_folder()) != 0)
+        fail_msg("%s", output);
+    char more[4200];
+    snprintf(more, sizeof more, "-q -s data.root=%s/lone", testing_folder());
+    assert_int_equal(tiny_train(output, "lone-run", more), 1);
+    if (!strstr(output, "training classes of 1 image each; a pair loss wants a class with 2"))
+        fail_msg("%s", output);
+    if (tiny_exists("lone-run", "recipe.yaml")) fail_msg("the run folder is there");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_training_helps_on_unseen_classes),
@@ -485,6 +527,8 @@ int main(void) {
         cmocka_unit_test(test_folds_and_seeds),
         cmocka_unit_test(test_several_runs_can_be_compared),
         cmocka_unit_test(test_epochs_and_small_batches),
+        cmocka_unit_test(test_the_summary),
+        cmocka_unit_test(test_classes_of_one_image),
         cmocka_unit_test(test_density_measures_its_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,8 +52,9 @@ typedef struct kith_reproduce_options {
     int64_t seeds;     /* where the list says `all`: so many, from 1 */
     int64_t seed_from; /* the first seed */
     const char *only;  /* rows whose names match one of these patterns, as in "*-resnet50,cub-*" */
-    const char *out;   /* folder of results */
-    const char *runs;  /* folder of run folders */
+    /* Where files lie; NULL: kith_reproduce_places says. */
+    const char *out;  /* folder of results */
+    const char *runs; /* folder of run folders */
     bool
         keep_models; /* leave checkpoints and models in the run folders; else they go once the result is kept */
     bool renew;      /* run again what is there of another version of a recipe */
@@ -66,8 +67,19 @@ typedef struct kith_reproduce_options {
     void *user;
 } kith_reproduce_options;
 
-/* 3 seeds from 0, docs/results, runs/reproduce, docs/results.md, docs/results-notes.md, docs/pictures. */
+/* 3 seeds from 0, and files where kith_reproduce_places says. */
 KITH_API void kith_reproduce_options_init(kith_reproduce_options *options, size_t size);
+
+/* Where the files of a reproduction lie: as the options say, else results/NAME, runs/NAME and, for an `out` of OUT,
+ * OUT.md, OUT-notes.md and OUT-pictures. NAME is the list's file name without its ending, or the name of its folder for a
+ * list called tables.yaml. KITH_EINVAL for paths that are too long. */
+#define KITH_REPRODUCE_PATH 4096
+typedef struct kith_reproduce_paths {
+    char out[KITH_REPRODUCE_PATH], runs[KITH_REPRODUCE_PATH], page[KITH_REPRODUCE_PATH],
+        notes[KITH_REPRODUCE_PATH], pictures[KITH_REPRODUCE_PATH];
+} kith_reproduce_paths;
+KITH_API kith_status kith_reproduce_places(const kith_reproduce_options *options,
+                                           kith_reproduce_paths *ret_paths, kith_error *err);
 
 typedef struct kith_reproduce_summary {
     int64_t n; /* runs of the list, as far as `only` and `seeds` go */
@@ -75,8 +87,8 @@ typedef struct kith_reproduce_summary {
 } kith_reproduce_summary;
 
 /* Run what is missing. A run that fails is recorded (NAME-seedK.failed.json) and counted, and is tried again by the
- * next call; errors of this function are a list, or a result already there, that cannot be read, a folder that
- * cannot be written, and KITH_ECANCELED. ret_summary (may be NULL) is filled in any case. */
+ * next call; errors of this function are a list, notes, or a result already there, that cannot be read, a folder or a page
+ * that cannot be written (all found before the first run), and KITH_ECANCELED. ret_summary (may be NULL) is filled in any case. */
 KITH_API kith_status kith_reproduce_run(const kith_reproduce_options *options,
                                         kith_reproduce_summary *ret_summary, kith_error *err);
 

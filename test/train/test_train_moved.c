@@ -1,0 +1,132 @@
+/* A run started with relative paths, used from another folder, moved with its data, moved alone, and without its data. */
+#include "kith/train.h"
+#include "train/tiny.h"
+
+static char output[TINY_OUTPUT];
+
+static void shell(const char *fmt, ...) KITH_PRINTF(1, 2);
+static void shell(const char *fmt, ...) {
+    char command[8192];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(command, sizeof command, fmt, ap);
+    va_end(ap);
+    if (testing_run(output, sizeof output, "cd %s && %s", testing_folder(), command) != 0)
+        fail_msg("%s: %s", command, output);
+}
+
+/* FOLDER/NAME/{data,split.csv,recipe.yaml,runs/x}: the run has all but its last steps and its result. */
+static void make_project(const char *name, const char *more) {
+    tiny_make();
+    shell("mkdir %s && cp -r tiny %s/data && sed 's|root: .*/tiny|root: data|' tiny.yaml > %s/recipe.yaml",
+          name, name, name);
+    shell("cd %s && %s train recipe.yaml --out runs/x -q %s", name, testing_program(), more);
+    shell(
+        "cp -r %s/runs/x %s-whole && find %s/runs/x -name result.json -o -name model.safetensors -o -name "
+        "'step-*30.safetensors' | xargs rm",
+        name, name, name);
+}
+
+static void assert_same_model(const char *a, const char *b) {
+    shell("cmp %s/model.safetensors %s/model.safetensors", a, b);
+}
+
+static int count_pictures(const char *run) {
+    char *page = tiny_read(run, "report.html");
+    int n = 0;
+    for (const char *at = page; (at = strstr(at, "src=\"data:image/")); at++) n++;
+    free(page);
+    return n;
+}
+
+static void test_from_another_folder(void **state) {
+    (void)state;
+    make_project("here", "");
+    const int n_pictures = count_pictures("here/runs/x");
+    assert_true(n_pictures > 0);
+    shell("mkdir other && cd other && %s train ../here/runs/x --resume -q", testing_program());
+    assert_same_model("here-whole", "here/runs/x");
+    shell("cd other && %s report ../here/runs/x", testing_program());
+    assert_int_equal(count_pictures("here/runs/x"), n_pictures);
+    shell("cd other && %s eval ../here/runs/x --recipe ../here/runs/x/recipe.yaml", testing_program());
+    shell("cd other && %s data ../here/runs/x/recipe.yaml", testing_program());
+    shell(
+        "cd other && %s map ../here/runs/x/test/embedding.npy --images ../here/runs/x/test/paths.txt "
+        "--perplexity 4 --iterations 20 -o map.svg",
+        testing_program());
+    if (!strstr(output, " 0 could not be read")) fail_msg("%s", output);
+    /* A new run from the old one's recipe has the same data, and so has the run after that. */
+    shell("cd other && %s train ../here/runs/x/recipe.yaml --out ../again -q --no-report", testing_program());
+    shell("%s data again/recipe.yaml", testing_program());
+    /* What --set names is relative to where one is. */
+    shell(
+        "cp -r here/data other/copy && cd other && %s train ../here/runs/x/recipe.yaml -s data.root=copy "
+        "--out "
+        "../copied -q --no-report",
+        testing_program());
+    shell("%s data copied/recipe.yaml", testing_program());
+}
+
+/* Another place, another name for the run, and nothing left of the old. */
+static void test_moved_with_its_data(void **state) {
+    (void)state;
+    make_project("first", "");
+    const int n_pictures = count_pictures("first/runs/x");
+    shell("mv first second && mv second/runs/x second/runs/y && %s train second/runs/y --resume -q",
+          testing_program());
+    assert_same_model("first-whole", "second/runs/y");
+    shell("rm second/runs/y/report.html && %s report second/runs/y", testing_program());
+    assert_int_equal(count_pictures("second/runs/y"), n_pictures);
+}
+
+/* The folder of several runs has a recipe of its own. */
+static void test_several_runs_moved(void **state) {
+    (void)state;
+    make_project("many", "-s seeds=2 -s optim.steps=6 -s checkpoint.every=3");
+    shell("rm -f many/runs/x/seed-*/checkpoints/*6.safetensors");
+    shell("mv many few && %s train few/runs/x --resume -q", testing_program());
+    assert_same_model("many-whole/seed-2", "few/runs/x/seed-2");
+}
+
+static void test_moved_alone(void **state) {
+    (void)state;
+    make_project("alone", "");
+    const int n_pictures = count_pictures("alone/runs/x");
+    shell("mkdir deep && mv alone/runs/x deep/x && %s train deep/x --resume -q", testing_program());
+    assert_same_model("alone-whole", "deep/x");
+    shell("rm deep/x/report.html && %s report deep/x", testing_program());
+    assert_int_equal(count_pictures("deep/x"), n_pictures);
+}
+
+/* Images that are gone do not cost the page that has them. */
+static void test_a_page_with_pictures_is_kept(void **state) {
+    (void)state;
+    make_project("kept", "");
+    shell("mv kept/data data2");
+    if (testing_run(output, sizeof output, "cd / && %s train %s/kept/runs/x --resume -q", testing_program(),
+                    testing_folder()) != 1 ||
+        !strstr(output, "kept/data: ") || !strstr(output, "--set data.root=…"))
+        fail_msg("%s", output);
+    shell(
+        "mv data2 kept/data && mv kept-whole kept/runs/whole && rm -r kept/data && cp "
+        "kept/runs/whole/report.html before.html");
+    if (testing_run(output, sizeof output, "%s report %s/kept/runs/whole", testing_program(),
+                    testing_folder()) != 1)
+        fail_msg("%s", output);
+    if (!strstr(output, "report.html is kept: it has ") || !strstr(output, "No such file"))
+        fail_msg("%s", output);
+    shell("cmp before.html kept/runs/whole/report.html");
+    shell(
+        "%s report kept/runs/whole -o without.html && rm kept/runs/whole/report.html && %s report "
+        "kept/runs/whole",
+        testing_program(), testing_program());
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_from_another_folder),          cmocka_unit_test(test_moved_with_its_data),
+        cmocka_unit_test(test_several_runs_moved),           cmocka_unit_test(test_moved_alone),
+        cmocka_unit_test(test_a_page_with_pictures_is_kept),
+    };
+    return cmocka_run_group_tests_name("train/moved", tests, NULL, testing_tear_down);
+}
