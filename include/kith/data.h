@@ -136,16 +136,17 @@ typedef enum kith_resize {
     KITH_RESIZE_SHORTER, /* shorter side to resize_to, aspect kept */
     KITH_RESIZE_SQUASH,  /* to a square of resize_to, aspect lost */
     KITH_RESIZE_AT_MOST, /* as SHORTER, but never enlarged */
+    KITH_RESIZE_PAD,     /* longer side to resize_to, aspect kept, in the middle of a square of background */
 } kith_resize;
 
 typedef enum kith_crop {
     KITH_CROP_CENTRE,     /* the middle; a smaller image is centred on the background */
     KITH_CROP_RANDOM,     /* anywhere; a smaller image is centred on the background */
     KITH_CROP_RESIZED,    /* a random part of random area and aspect, resized to the crop */
-    KITH_CROP_MULTISCALE, /* the image squashed to a random multiple of the crop, then as RANDOM */
+    KITH_CROP_MULTISCALE, /* the longer side to a random multiple of the crop, aspect kept, then as RANDOM */
 } kith_crop;
 
-typedef enum kith_filter { KITH_FILTER_BILINEAR, KITH_FILTER_BICUBIC } kith_filter;
+typedef enum kith_filter { KITH_FILTER_BILINEAR, KITH_FILTER_BICUBIC, KITH_FILTER_LANCZOS } kith_filter;
 
 /* value = (pixel * pixel_scale - mean[c]) / std[c], with c counted after the channels were put in
  * order. kith_transform_init gives: squash to 256, centre crop 227, bilinear, three channels in RGB,

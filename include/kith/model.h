@@ -34,7 +34,9 @@ typedef struct kith_preprocess {
     bool bgr;
     double scale;
     double mean[KITH_MOST_CHANNELS], std[KITH_MOST_CHANNELS];
-    char resize[16]; /* before the centre crop of the input's size: "squash256"; empty: not known */
+    char resize[16];       /* before the centre crop of the input's size: "squash256"; empty: not known */
+    char filter[16];       /* of resizing: "bicubic"; empty: bilinear */
+    uint8_t background[3]; /* under alpha and around the image, RGB */
 } kith_preprocess;
 
 /* For sizes of heads: leave the head out even though the weights file has it. */
@@ -52,12 +54,14 @@ typedef struct kith_model_options {
     const char *pool;       /* "avg", "max" or "both" (their sum) */
     int64_t embedding;      /* size of the embedding layer; KITH_NONE: without */
     bool no_embedding_bias; /* a new embedding layer gets no bias */
-    int64_t classes;        /* of the classifier; KITH_NONE: without */
-    const char *device;     /* "cpu" (default), "cuda", "cuda:1", or "ref", the slow one that tests trust */
-    const char *precision;  /* "float32" (default) or "bf16", on devices that have it */
-    bool tf32;              /* float32 products may use TF32 where the device has it */
-    bool deterministic;     /* same bits from run to run, also on a device */
-    int64_t batch;          /* most images per pass; 0: 32, on a device 128 */
+    /* How a new embedding layer starts: "he" (default), "glorot", "caffe" (rows of norm 1) or "torch" */
+    const char *embedding_init;
+    int64_t classes;       /* of the classifier; KITH_NONE: without */
+    const char *device;    /* "cpu" (default), "cuda", "cuda:1", or "ref", the slow one that tests trust */
+    const char *precision; /* "float32" (default) or "bf16", on devices that have it */
+    bool tf32;             /* float32 products may use TF32 where the device has it */
+    bool deterministic;    /* same bits from run to run, also on a device */
+    int64_t batch;         /* most images per pass; 0: 32, on a device 128 */
 } kith_model_options;
 
 /* All 0 and NULL. */

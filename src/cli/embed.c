@@ -295,7 +295,8 @@ int cmd_embed(int argc, char **argv) {
         .most = -1,
         .options = options,
         .details =
-            "Images (JPEG, PNG, WebP, HEIC, AVIF) are resized, cropped and scaled as the model wants; folders are walked "
+            "Images (JPEG, PNG, WebP, HEIC, AVIF) are resized, cropped and scaled as the model wants; "
+            "folders are walked "
             "to\n"
             "the bottom. Files that cannot be read are left out and counted. BATCH.npy is float32 [n, "
             "channels,\n"

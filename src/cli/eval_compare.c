@@ -31,7 +31,7 @@ static void print_row(const kith_card_row *row) {
 }
 
 static void print_differences(const kith_card_comparison *c) {
-    for (size_t i = 0; i < c->n_differences; i++) {
+    for (int64_t i = 0; i < c->n_differences; i++) {
         const kith_card_difference *d = &c->difference[i];
         if (d->side[0] && d->side[1])
             printf("  not the same %s: %s and %s\n", d->what, d->side[0], d->side[1]);
@@ -39,15 +39,15 @@ static void print_differences(const kith_card_comparison *c) {
 }
 
 /* One line for what only A lacks, only B lacks, and both lack. Returns how many facts that are. */
-static size_t print_missing(const kith_card_comparison *c) {
+static int64_t print_missing(const kith_card_comparison *c) {
     static const struct {
         const char *where;
         bool has[2];
     } lines[] = {{"A", {false, true}}, {"B", {true, false}}, {"both", {false, false}}};
-    size_t n = 0;
+    int64_t n = 0;
     for (size_t k = 0; k < sizeof lines / sizeof lines[0]; k++) {
-        size_t n_here = 0;
-        for (size_t i = 0; i < c->n_differences; i++) {
+        int64_t n_here = 0;
+        for (int64_t i = 0; i < c->n_differences; i++) {
             const kith_card_difference *d = &c->difference[i];
             if (!d->side[0] == lines[k].has[0] || !d->side[1] == lines[k].has[1]) continue;
             if (n_here++)
@@ -66,7 +66,7 @@ static void print(const kith_card_comparison *c, const char *path_a, const char 
     for (int64_t i = 0; i < c->n_rows; i++) print_row(&c->row[i]);
     printf("\nMay they be compared?\n");
     print_differences(c);
-    const size_t n_missing = print_missing(c);
+    const int64_t n_missing = print_missing(c);
     if (n_missing < c->n_differences)
         printf("  No: a difference in the numbers may come from these and not from the method.\n");
     else if (n_missing > 0)

@@ -6,8 +6,9 @@
 
 #include "cli/cli.h"
 
-#define CLI_RESIZE_HELP \
-    "before the centre crop: squashN, shorterN, atmostN or none; default: as the model says, else squash256"
+#define CLI_RESIZE_HELP                                                                                   \
+    "before the centre crop: squashN, padN, shorterN, atmostN or none; default: as the model says, else " \
+    "squash256"
 
 /* The model file that a name means: of the folder of a run its model.safetensors, else best.safetensors, written
  * into buf; any other name as it is. */

@@ -151,9 +151,8 @@ static kith_status check_taps(const request *r, const inputs *in, kith_error *er
     if (kith_objective_open(r->recipe, &some, 0, &probe, err) != KITH_OK) return KITH_OK;
     for (int t = 0; t < KITH_N_TAPS && status == KITH_OK; t++) {
         if (kith_objective_reads(probe, (kith_tap)t) && !in->batch.tap[t].data)
-            status =
-                cli_error(err, KITH_EINVAL, wanted[t], "%s: the objective reads %s, which is not given",
-                          r->recipe, kith_tap_name((kith_tap)t));
+            status = cli_error(err, KITH_EINVAL, wanted[t], "%s: the objective reads %s, which is not given",
+                               r->recipe, kith_tap_name((kith_tap)t));
     }
     kith_objective_free(probe);
     return status;

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/start.h"
+
 /* The one list. A backend has a row for each op it can run. */
 #define KI_OP_LIST(X)           \
     X(INPUT, input)             \
@@ -70,6 +72,7 @@ typedef struct ki_lrn_attr {
 typedef struct ki_linear_attr {
     int64_t oc;
     bool bias;
+    ki_start start; /* of new weights */
 } ki_linear_attr;
 
 /* dropout: in training each value is kept with probability 1 - p and scaled by 1 / (1 - p). */

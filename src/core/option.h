@@ -42,38 +42,45 @@ typedef struct ki_option {
     const char *const *choices; /* CHOICE: NULL-terminated */
     const char *help;
     const char *source; /* the paper, equation or code the default comes from */
+    /* At its default it is as if it were not there, so that runs begun before it existed can be resumed. */
+    bool is_later;
 } ki_option;
 
-#define KI_OPTION_REAL(type_, field, def_, least_, most_, help_, source_)                          \
-    {                                                                                              \
-        .name = #field, .type = KI_OPTION_T_REAL, .offset = offsetof(type_, field), .def = (def_), \
-        .least = (least_), .most = (most_), .help = (help_), .source = (source_)                   \
-    }
-#define KI_OPTION_INT(type_, field, def_, least_, most_, help_, source_)                          \
-    {                                                                                             \
-        .name = #field, .type = KI_OPTION_T_INT, .offset = offsetof(type_, field), .def = (def_), \
-        .least = (least_), .most = (most_), .help = (help_), .source = (source_)                  \
-    }
-#define KI_OPTION_BOOL(type_, field, def_, help_, source_)                                         \
-    {                                                                                              \
-        .name = #field, .type = KI_OPTION_T_BOOL, .offset = offsetof(type_, field), .def = (def_), \
-        .help = (help_), .source = (source_)                                                       \
-    }
-#define KI_OPTION_CHOICE(type_, field, def_, choices_, help_, source_)                               \
-    {                                                                                                \
-        .name = #field, .type = KI_OPTION_T_CHOICE, .offset = offsetof(type_, field), .def = (def_), \
-        .choices = (choices_), .help = (help_), .source = (source_)                                  \
-    }
-#define KI_OPTION_TEXT(type_, field, def_, help_, source_)                                              \
-    {                                                                                                   \
-        .name = #field, .type = KI_OPTION_T_TEXT, .offset = offsetof(type_, field), .def_text = (def_), \
-        .help = (help_), .source = (source_)                                                            \
-    }
-#define KI_OPTION_TREE(type_, field, shown_, help_, source_)                                              \
-    {                                                                                                     \
-        .name = #field, .type = KI_OPTION_T_TREE, .offset = offsetof(type_, field), .def_text = (shown_), \
-        .help = (help_), .source = (source_)                                                              \
-    }
+/* The fields of a row of each type. */
+#define KI_OPTION_REAL_ROW(type_, field, def_, least_, most_, help_, source_)                  \
+    .name = #field, .type = KI_OPTION_T_REAL, .offset = offsetof(type_, field), .def = (def_), \
+    .least = (least_), .most = (most_), .help = (help_), .source = (source_)
+#define KI_OPTION_INT_ROW(type_, field, def_, least_, most_, help_, source_)                  \
+    .name = #field, .type = KI_OPTION_T_INT, .offset = offsetof(type_, field), .def = (def_), \
+    .least = (least_), .most = (most_), .help = (help_), .source = (source_)
+#define KI_OPTION_BOOL_ROW(type_, field, def_, help_, source_)                                 \
+    .name = #field, .type = KI_OPTION_T_BOOL, .offset = offsetof(type_, field), .def = (def_), \
+    .help = (help_), .source = (source_)
+#define KI_OPTION_CHOICE_ROW(type_, field, def_, choices_, help_, source_)                       \
+    .name = #field, .type = KI_OPTION_T_CHOICE, .offset = offsetof(type_, field), .def = (def_), \
+    .choices = (choices_), .help = (help_), .source = (source_)
+#define KI_OPTION_TEXT_ROW(type_, field, def_, help_, source_)                                      \
+    .name = #field, .type = KI_OPTION_T_TEXT, .offset = offsetof(type_, field), .def_text = (def_), \
+    .help = (help_), .source = (source_)
+#define KI_OPTION_TREE_ROW(type_, field, shown_, help_, source_)                                      \
+    .name = #field, .type = KI_OPTION_T_TREE, .offset = offsetof(type_, field), .def_text = (shown_), \
+    .help = (help_), .source = (source_)
+
+#define KI_OPTION_REAL(...) \
+    { KI_OPTION_REAL_ROW(__VA_ARGS__) }
+#define KI_OPTION_INT(...) \
+    { KI_OPTION_INT_ROW(__VA_ARGS__) }
+#define KI_OPTION_BOOL(...) \
+    { KI_OPTION_BOOL_ROW(__VA_ARGS__) }
+#define KI_OPTION_CHOICE(...) \
+    { KI_OPTION_CHOICE_ROW(__VA_ARGS__) }
+#define KI_OPTION_TEXT(...) \
+    { KI_OPTION_TEXT_ROW(__VA_ARGS__) }
+#define KI_OPTION_TREE(...) \
+    { KI_OPTION_TREE_ROW(__VA_ARGS__) }
+/* The same for an option that a released version did not have: KI_OPTION_LATER(REAL, settings, margin, …). */
+#define KI_OPTION_LATER(TYPE, ...) \
+    { KI_OPTION_##TYPE##_ROW(__VA_ARGS__), .is_later = true }
 #define KI_OPTION_END \
     { .type = KI_OPTION_T_END }
 

@@ -23,18 +23,18 @@ typedef struct settings {
 static const char *const augment_names[] = {"crop", "resized", "multiscale", "none", NULL};
 static const kith_crop augment_crops[] = {KITH_CROP_RANDOM, KITH_CROP_RESIZED, KITH_CROP_MULTISCALE,
                                           KITH_CROP_CENTRE};
-static const char *const filter_names[] = {"bilinear", "bicubic", NULL};
+static const char *const filter_names[] = {"bilinear", "bicubic", "lanczos", NULL};
 
 const ki_option ki_input_options[] = {
     KI_OPTION_TEXT(settings, resize, "squash256",
-                   "before anything random: squashN, shorterN, atmostN or none", "ECAML"),
+                   "before anything random: squashN, padN, shorterN, atmostN or none", "ECAML"),
     KI_OPTION_INT(settings, crop, 227, 1, 4096, "side of the network's input", "ECAML"),
     KI_OPTION_CHOICE(
         settings, augment, 0, augment_names,
         "training view: a random crop, a resized random part, a random scale and crop, or the centre",
         "ECAML"),
     KI_OPTION_TREE(settings, scale, "[0.08, 1] or [0.8, 1.8]",
-                   "resized: part of the area; multiscale: multiple of crop", "JRD, HORDE"),
+                   "resized: part of the area; multiscale: longer side over crop", "JRD, HORDE"),
     KI_OPTION_TREE(settings, ratio, "[0.75, 1.3333]", "resized: width over height", "torchvision"),
     KI_OPTION_BOOL(settings, mirror, 1, "every other training image left to right", "ECAML"),
     KI_OPTION_TEXT(settings, test_resize, "", "when it differs from resize; then the centre is cropped",
@@ -50,8 +50,10 @@ kith_status ki_resize_parse(const char *text, kith_resize *ret_resize, int *ret_
     static const struct {
         const char *name;
         kith_resize resize;
-    } rows[] = {
-        {"squash", KITH_RESIZE_SQUASH}, {"shorter", KITH_RESIZE_SHORTER}, {"atmost", KITH_RESIZE_AT_MOST}};
+    } rows[] = {{"squash", KITH_RESIZE_SQUASH},
+                {"shorter", KITH_RESIZE_SHORTER},
+                {"atmost", KITH_RESIZE_AT_MOST},
+                {"pad", KITH_RESIZE_PAD}};
     if (strcmp(text, "none") == 0) {
         *ret_resize = KITH_RESIZE_NONE;
         *ret_to = 0;
@@ -67,20 +69,34 @@ kith_status ki_resize_parse(const char *text, kith_resize *ret_resize, int *ret_
         return KITH_OK;
     }
     ki_fail(err, KITH_EINVAL, "resize is '%.60s'", text);
-    return ki_hint(err, KITH_EINVAL, "wanted squashN, shorterN, atmostN (N pixels, as in squash256) or none");
+    return ki_hint(err, KITH_EINVAL,
+                   "wanted squashN, padN, shorterN, atmostN (N pixels, as in squash256) or none");
 }
 
 const char *ki_resize_text(const kith_transform *transform, char *buf, size_t buf_bytes) {
     static const char *const words[] = {[KITH_RESIZE_NONE] = "none",
                                         [KITH_RESIZE_SHORTER] = "shorter",
                                         [KITH_RESIZE_SQUASH] = "squash",
-                                        [KITH_RESIZE_AT_MOST] = "atmost"};
+                                        [KITH_RESIZE_AT_MOST] = "atmost",
+                                        [KITH_RESIZE_PAD] = "pad"};
     if (transform->resize == KITH_RESIZE_NONE)
         snprintf(buf, buf_bytes, "none");
     else
         snprintf(buf, buf_bytes, "%s%d", words[transform->resize], transform->resize_to);
     return buf;
 }
+
+kith_status ki_filter_parse(const char *text, kith_filter *ret_filter, kith_error *err) {
+    int n = 0;
+    for (; filter_names[n]; n++) {
+        if (strcmp(text, filter_names[n]) != 0) continue;
+        *ret_filter = (kith_filter)n;
+        return KITH_OK;
+    }
+    return ki_fail_unknown(err, "filter", text, filter_names, (size_t)n);
+}
+
+const char *ki_filter_name(kith_filter filter) { return filter_names[filter]; }
 
 /* A list of exactly n numbers; absent: ret stays as it is. */
 static kith_status parse_numbers(const ki_value *list, const char *name, size_t n, double *ret,

@@ -17,9 +17,12 @@ extern const ki_option ki_input_options[];
 kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_transform *ret_test,
                            kith_error *err);
 
-/* "squash256", "shorter256", "atmost512", "none". */
+/* "squash256", "pad256", "shorter256", "atmost512", "none". */
 kith_status ki_resize_parse(const char *text, kith_resize *ret_resize, int *ret_to, kith_error *err);
 /* The reverse, into buf, which is returned. */
 const char *ki_resize_text(const kith_transform *transform, char *buf, size_t buf_bytes);
+/* "bilinear", "bicubic", "lanczos". */
+kith_status ki_filter_parse(const char *text, kith_filter *ret_filter, kith_error *err);
+const char *ki_filter_name(kith_filter filter);
 
 #endif

@@ -2,6 +2,7 @@
 #include "embed/preprocess.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "data/input.h"
 
@@ -12,6 +13,14 @@ void ki_preprocess_take(const ki_net *net, kith_transform *t) {
         t->mean[c] = net->preprocess.mean[c];
         t->std[c] = net->preprocess.std[c];
     }
+}
+
+void ki_preprocess_tell(const kith_transform *t, ki_net *net) {
+    kith_preprocess *p = &net->preprocess;
+    ki_resize_text(t, p->resize, sizeof p->resize);
+    snprintf(p->filter, sizeof p->filter, "%s",
+             t->filter == KITH_FILTER_BILINEAR ? "" : ki_filter_name(t->filter));
+    memcpy(p->background, t->background, sizeof p->background);
 }
 
 const char *ki_preprocess_resize(const ki_net *net, const char *given) {
@@ -29,6 +38,8 @@ kith_status ki_preprocess_transform(const ki_net *net, const char *resize, kith_
     t.crop_to = (int)net->h;
     t.channels = (int)net->c;
     ki_preprocess_take(net, &t);
+    memcpy(t.background, net->preprocess.background, sizeof t.background);
+    if (*net->preprocess.filter) KI_TRY(ki_filter_parse(net->preprocess.filter, &t.filter, err));
     KI_TRY(ki_resize_parse(ki_preprocess_resize(net, resize), &t.resize, &t.resize_to, err));
     KI_TRY(kith_transform_check(&t, err));
     *ret = t;
@@ -37,8 +48,13 @@ kith_status ki_preprocess_transform(const ki_net *net, const char *resize, kith_
 
 const char *ki_preprocess_text(const ki_net *net, char *buf, size_t buf_bytes) {
     const kith_preprocess *p = &net->preprocess;
-    snprintf(buf, buf_bytes, "%s, (pixel * %.6g - (%g, %g, %g)) / (%g, %g, %g)", p->bgr ? "bgr" : "rgb",
-             p->scale, p->mean[0], p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2]);
+    char ground[40] = "";
+    if (p->background[0] || p->background[1] || p->background[2])
+        snprintf(ground, sizeof ground, ", background (%d, %d, %d)", p->background[0], p->background[1],
+                 p->background[2]);
+    snprintf(buf, buf_bytes, "%s, (pixel * %.6g - (%g, %g, %g)) / (%g, %g, %g)%s%s%s", p->bgr ? "bgr" : "rgb",
+             p->scale, p->mean[0], p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2],
+             *p->filter ? ", " : "", p->filter, ground);
     return buf;
 }
 

@@ -8,6 +8,9 @@
 /* Channel order, scale, mean and std as the network wants them; the rest of the transform stays. */
 void ki_preprocess_take(const ki_net *net, kith_transform *transform);
 
+/* The reverse for what a model's file keeps of the transform of its test images: resizing, filter, background. */
+void ki_preprocess_tell(const kith_transform *transform, ki_net *net);
+
 /* How images are resized before the centre crop: as `given` ("squash256"; NULL: not), as the model says, or
  * squash256. */
 const char *ki_preprocess_resize(const ki_net *net, const char *given);
@@ -17,7 +20,8 @@ const char *ki_preprocess_resize(const ki_net *net, const char *given);
 kith_status ki_preprocess_transform(const ki_net *net, const char *resize, kith_transform *ret_transform,
                                     kith_error *err);
 
-/* "rgb, (pixel * 0.00392157 - (0.5, 0.5, 0.5)) / (0.5, 0.5, 0.5)": for result cards. Into buf, which is returned. */
+/* "rgb, (pixel * 0.00392157 - (0.5, 0.5, 0.5)) / (0.5, 0.5, 0.5)", and filter and background where they
+ * are not the usual ones: for result cards. Into buf, which is returned. */
 const char *ki_preprocess_text(const ki_net *net, char *buf, size_t buf_bytes);
 
 /* The tap that is meant when none is named: the embedding, or what a network without one pools. */

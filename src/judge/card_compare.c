@@ -152,7 +152,7 @@ static bool is_data_known(const kith_card *const card[2]) {
 }
 
 static bool is_clustered(const kith_card_comparison *c) {
-    for (size_t i = 0; i < c->n_rows; i++) {
+    for (int64_t i = 0; i < c->n_rows; i++) {
         const kith_card_row *row = &c->row[i];
         if (strcmp(row->name, kith_score_title(KITH_SCORE_NMI)) == 0)
             return row->side[0].has_value && row->side[1].has_value;

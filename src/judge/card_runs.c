@@ -89,7 +89,7 @@ kith_status ki_card_put_runs(kith_json *json, kith_card *const *cards, int n, co
     KI_CHECK(ki_alloc_or(&r.scores, (size_t)n, sizeof *r.scores, "results", err));
     KI_CHECK(ki_alloc_or(&r.clustered, (size_t)n, sizeof *r.clustered, "results", err));
     KI_CHECK(ki_alloc_or(&r.value, (size_t)n, sizeof *r.value, "results", err));
-    for (size_t i = 0; kith_card_key(cards[0], "", i); i++)
+    for (int64_t i = 0; kith_card_key(cards[0], "", i); i++)
         put_block(&r, kith_card_key(cards[0], "", i), json);
     const kith_card_facts facts = ki_card_common_facts(cards, n);
     ki_card_put_facts(json, &facts);

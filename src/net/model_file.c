@@ -8,6 +8,9 @@
 #include "net/weights.h"
 
 /* Written to files, read from them; a file of a higher number is refused. */
+/* Bytes of the words in kith_preprocess. */
+enum { PREPROCESS_WORD = sizeof(((kith_preprocess *)NULL)->resize) };
+
 static const char format_key[] = "kith.format", format_version[] = "1";
 
 /* A file that says what a model is. */
@@ -89,6 +92,33 @@ static kith_status merge_options(const source *from, const kith_model_options *g
     return read_heads(from, given, options, err);
 }
 
+/* A short word; absent: ret stays as it is. */
+static kith_status read_word(const kith_tensors *tensors, const char *key, const char *example,
+                             char ret[PREPROCESS_WORD], kith_error *err) {
+    const char *text = kith_tensors_metadata(tensors, key);
+    if (!text) return KITH_OK;
+    if (strlen(text) >= PREPROCESS_WORD)
+        return ki_fail(err, KITH_EFORMAT, "metadata %s is '%.60s'; wanted %s or the like", key, text,
+                       example);
+    memcpy(ret, text, strlen(text) + 1);
+    return KITH_OK;
+}
+
+static kith_status read_background(const kith_tensors *tensors, uint8_t ret[3], kith_error *err) {
+    const char *text = kith_tensors_metadata(tensors, "kith.preprocess.background");
+    double ground[3];
+    if (!text) return KITH_OK;
+    KI_TRY(ki_numbers_parse(text, 3, ground, "metadata kith.preprocess.background", err));
+    for (int c = 0; c < 3; c++) {
+        if (!(ground[c] >= 0 && ground[c] <= 255))
+            return ki_fail(
+                err, KITH_EFORMAT,
+                "metadata kith.preprocess.background is '%.60s'; wanted three numbers from 0 to 255", text);
+        ret[c] = (uint8_t)(ground[c] + 0.5);
+    }
+    return KITH_OK;
+}
+
 static kith_status read_preprocess(const kith_tensors *tensors, ki_net *net, kith_error *err) {
     const int c = (int)net->c;
     const char *order = kith_tensors_metadata(tensors, "kith.preprocess.order");
@@ -105,14 +135,9 @@ static kith_status read_preprocess(const kith_tensors *tensors, ki_net *net, kit
         KI_TRY(ki_numbers_parse(scale, 1, &net->preprocess.scale, "metadata kith.preprocess.scale", err));
     if (mean) KI_TRY(ki_numbers_parse(mean, c, net->preprocess.mean, "metadata kith.preprocess.mean", err));
     if (std) KI_TRY(ki_numbers_parse(std, c, net->preprocess.std, "metadata kith.preprocess.std", err));
-    const char *resize = kith_tensors_metadata(tensors, "kith.preprocess.resize");
-    if (resize) {
-        if (strlen(resize) >= sizeof net->preprocess.resize)
-            return ki_fail(err, KITH_EFORMAT,
-                           "metadata kith.preprocess.resize is '%.60s'; wanted squash256 or the like",
-                           resize);
-        snprintf(net->preprocess.resize, sizeof net->preprocess.resize, "%s", resize);
-    }
+    KI_TRY(read_word(tensors, "kith.preprocess.resize", "squash256", net->preprocess.resize, err));
+    KI_TRY(read_word(tensors, "kith.preprocess.filter", "bicubic", net->preprocess.filter, err));
+    KI_TRY(read_background(tensors, net->preprocess.background, err));
     for (int i = 0; i < c; i++) {
         if (!(net->preprocess.std[i] > 0))
             return ki_fail(err, KITH_EFORMAT,
@@ -131,6 +156,7 @@ static kith_status build(const kith_model_options *given, const source *from, ki
                               .embedding = given->embedding == KITH_NONE ? 0 : given->embedding,
                               .no_embedding_bias = given->no_embedding_bias,
                               .classes = given->classes == KITH_NONE ? 0 : given->classes};
+    if (given->embedding_init) KI_TRY(ki_start_parse(given->embedding_init, &options.embedding_start, err));
     if (given->pool) KI_TRY(ki_global_pool_parse(given->pool, &options.pool, err));
     if (from)
         KI_TRY(merge_options(from, given, arena, &options, err));
@@ -207,6 +233,13 @@ kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writ
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         KI_TRY(kith_tensors_writer_metadata(writer, rows[i].key, rows[i].value, err));
-    if (*p->resize) return kith_tensors_writer_metadata(writer, "kith.preprocess.resize", p->resize, err);
-    return KITH_OK;
+    /* Files of networks that were never told how to resize, and those with the usual filter and background, stay
+     * as they were before these keys. */
+    if (*p->resize) KI_TRY(kith_tensors_writer_metadata(writer, "kith.preprocess.resize", p->resize, err));
+    if (*p->filter) KI_TRY(kith_tensors_writer_metadata(writer, "kith.preprocess.filter", p->filter, err));
+    if (!p->background[0] && !p->background[1] && !p->background[2]) return KITH_OK;
+    const double ground[3] = {p->background[0], p->background[1], p->background[2]};
+    char text[64];
+    return kith_tensors_writer_metadata(writer, "kith.preprocess.background",
+                                        ki_numbers_text(ground, 3, text, sizeof text), err);
 }

@@ -40,13 +40,13 @@ static kith_status check_units(const char *what, int64_t n, kith_error *err) {
     return KITH_OK;
 }
 
-static void add_heads(ki_net *net, const ki_body *body) {
+static void add_heads(ki_net *net, const ki_body *body, ki_start start) {
     ki_graph *graph = net->graph;
     ki_graph_tap(graph, body->map, "map");
     const int pooled = ki_graph_global_pool(graph, "pool", body->map, (ki_global_pool_attr){net->pool});
     ki_graph_tap(graph, pooled, "pooled");
     if (net->embedding > 0) {
-        const ki_linear_attr attr = {.oc = net->embedding, .bias = !net->no_embedding_bias};
+        const ki_linear_attr attr = {.oc = net->embedding, .bias = !net->no_embedding_bias, .start = start};
         ki_graph_tap(graph, ki_graph_linear(graph, "embedding", pooled, attr), "embedding");
     }
     if (net->classes > 0) {
@@ -77,7 +77,7 @@ kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_err
     KI_CHECK(ki_graph_new(&net.graph, err));
     net.backbone->build(net.graph, ki_graph_input(net.graph, net.c, net.h, net.w), net.settings, &body);
     net.preprocess = body.preprocess;
-    add_heads(&net, &body);
+    add_heads(&net, &body, options->embedding_start);
     status = ki_graph_check(net.graph, err);
     if (status != KITH_OK) {
         ki_prefix(err, status, "%s for images of %lldx%lld", net.backbone->name, (long long)net.h,

@@ -16,6 +16,7 @@ typedef struct ki_net_options {
     ki_global_pool pool;
     int64_t embedding; /* its size; 0: none */
     bool no_embedding_bias;
+    ki_start embedding_start;
     int64_t classes; /* of the classifier; 0: none */
 } ki_net_options;
 

@@ -11,16 +11,18 @@
 
 #include "core/arena.h"
 #include "core/backend.h"
+#include "core/start.h"
 
 enum { KI_N_ROLES = 4 };
 
 typedef struct ki_param_decl {
     const char *name; /* "conv1.conv.weight" */
     ki_shape shape;
-    int slot;       /* KI_W … */
-    bool trained;   /* running statistics are not */
-    double fill;    /* initial value; weights (fan_in > 0) are drawn instead */
-    int64_t fan_in; /* weights: draws are uniform(±sqrt(6 / fan_in)) * gain (He) */
+    int slot;                /* KI_W … */
+    bool trained;            /* running statistics are not */
+    double fill;             /* initial value; weights (fan_in > 0) are drawn instead … */
+    int64_t fan_in, fan_out; /* … uniformly, within the bound that follows from these by `start` */
+    ki_start start;
 } ki_param_decl;
 
 typedef struct ki_node {

@@ -28,7 +28,7 @@ kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params 
                           kith_error *err);
 void ki_params_free(ki_params *params); /* NULL is fine */
 
-/* Draw weights again (He uniform, each parameter from its own stream), fill the rest. */
+/* Draw weights again (as the graph declares, each parameter from its own stream), fill the rest. */
 kith_status ki_params_init(ki_params *params, uint64_t seed, kith_error *err);
 
 int ki_params_count(const ki_params *params);

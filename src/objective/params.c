@@ -175,11 +175,15 @@ void ki_objective_clear_diffs(ki_objective *objective) {
     }
 }
 
+static bool starts(const ki_reg_use *reg) {
+    return reg->record->start && (!reg->record->starts || reg->record->starts(reg->settings));
+}
+
 unsigned ki_objective_start_taps(const ki_objective *objective) {
     unsigned taps = 0;
     for (size_t i = 0; i < objective->n_regs; i++) {
-        const ki_reg *reg = objective->reg[i].record;
-        if (reg->start) taps |= KI_TAP_BIT(reg->starts_from);
+        const ki_reg_use *reg = &objective->reg[i];
+        if (starts(reg)) taps |= KI_TAP_BIT(reg->record->starts_from);
     }
     return taps;
 }
@@ -188,8 +192,8 @@ kith_status ki_objective_start(ki_objective *objective, ki_tap tap, const ki_fea
                                kith_error *err) {
     for (size_t i = 0; i < objective->n_regs; i++) {
         const ki_reg_use *reg = &objective->reg[i];
-        if (reg->record->start && reg->record->starts_from == tap)
-            KI_TRY(reg->record->start(features, reg->param, err));
+        if (starts(reg) && reg->record->starts_from == tap)
+            KI_TRY(reg->record->start(reg->settings, features, reg->param, err));
     }
     return KITH_OK;
 }

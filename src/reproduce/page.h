@@ -3,7 +3,7 @@
 #define KI_REPRODUCE_PAGE_H
 
 #include "core/buffer.h"
-#include "kith/reproduce.h"
+#include "kith/experimental/reproduce.h"
 #include "reproduce/list.h"
 #include "reproduce/outcome.h"
 

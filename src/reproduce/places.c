@@ -5,7 +5,7 @@
 
 #include "core/atomic.h"
 #include "core/path.h"
-#include "kith/reproduce.h"
+#include "kith/experimental/reproduce.h"
 #include "reproduce/page.h"
 #include "train/folder.h"
 

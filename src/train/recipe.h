@@ -29,6 +29,7 @@ typedef struct ki_recipe_model {
     const char *backbone, *weights; /* "": not given */
     int64_t embedding;
     bool embedding_bias;
+    int embedding_init;       /* a ki_start */
     int pool;                 /* a ki_global_pool */
     int bn;                   /* 1: frozen */
     const ki_value *settings; /* the backbone's own options, or NULL */

@@ -44,19 +44,31 @@ static const char *real_text(double value, char *buf, size_t buf_bytes) {
     return buf;
 }
 
-static kith_status append_default(ki_arena *arena, ki_value *to, const ki_option *o, kith_error *err) {
+static const char *default_text(const ki_option *o, char *buf, size_t buf_bytes) {
+    if (o->type == KI_OPTION_T_TREE) return o->def_text ? o->def_text : "none";
+    if (o->type == KI_OPTION_T_TEXT) return o->def_text ? o->def_text : "";
+    if (o->type == KI_OPTION_T_REAL) return real_text(o->def, buf, buf_bytes);
+    return ki_option_default_text(o, buf, buf_bytes);
+}
+
+static bool is_default(const ki_option *o, const ki_value *given) {
     char text[96];
-    if (o->type == KI_OPTION_T_TREE) {
-        ki_value *item = ki_value_new(arena, KI_VALUE_NULL, o->def_text ? o->def_text : "none");
-        if (!item) return no_memory(err);
-        ki_value_append(to, o->name, item);
-        return KITH_OK;
-    }
-    if (o->type == KI_OPTION_T_TEXT)
-        return append_text(arena, to, o->name, o->def_text ? o->def_text : "", err);
-    if (o->type == KI_OPTION_T_REAL)
-        return append_text(arena, to, o->name, real_text(o->def, text, sizeof text), err);
-    return append_text(arena, to, o->name, ki_option_default_text(o, text, sizeof text), err);
+    double a = 0, b = 0;
+    if (given->kind != KI_VALUE_SCALAR) return given->kind == KI_VALUE_NULL;
+    const char *def = default_text(o, text, sizeof text);
+    return strcmp(given->text, def) == 0 ||
+           (ki_parse_double(given->text, &a) && ki_parse_double(def, &b) && a == b);
+}
+
+/* What is nothing, or must be as if it were not there, is shown as a comment alone. */
+static kith_status append_default(ki_arena *arena, ki_value *to, const ki_option *o, kith_error *err) {
+    char buf[96];
+    const char *text = default_text(o, buf, sizeof buf);
+    if (o->type != KI_OPTION_T_TREE && !o->is_later) return append_text(arena, to, o->name, text, err);
+    ki_value *item = ki_value_new(arena, KI_VALUE_NULL, text);
+    if (!item) return no_memory(err);
+    ki_value_append(to, o->name, item);
+    return KITH_OK;
 }
 
 kith_status ki_recipe_fill(ki_arena *arena, const ki_option *table, const ki_value *map, ki_value **ret_map,
@@ -68,7 +80,7 @@ kith_status ki_recipe_fill(ki_arena *arena, const ki_option *table, const ki_val
     if (name) KI_TRY(append_copy(arena, filled, name, err));
     for (const ki_option *o = table; o->type != KI_OPTION_T_END; o++) {
         const ki_value *given = ki_value_get(map, o->name);
-        if (given)
+        if (given && !(o->is_later && is_default(o, given)))
             KI_TRY(append_copy(arena, filled, given, err));
         else
             KI_TRY(append_default(arena, filled, o, err));

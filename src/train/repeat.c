@@ -99,6 +99,14 @@ static kith_estimate gather(const repeat *r, int which, score_fn score, int64_t 
     return ki_estimate_mean(values, r->n_done);
 }
 
+static kith_estimate gather_nmi(const repeat *r, double *values) {
+    for (int k = 0; k < r->n_done; k++) {
+        const ki_clustered *c = &r->result[k].clustered;
+        values[k] = c->is_there ? c->scores.nmi : NAN;
+    }
+    return ki_estimate_mean(values, r->n_done);
+}
+
 static kith_status write_together(const repeat *r, const char *selection, kith_error *err) {
     const ki_recipe *recipe = r->options->recipe;
     kith_status status;
@@ -162,7 +170,7 @@ static void fill_result(const repeat *r, double *values, const char *selection, 
         to[p]->map_at_r = gather(r, p, map_at_r, 0, values);
         to[p]->r_precision = gather(r, p, r_precision, 0, values);
     }
-    result.test.nmi = gather_clustering(r, 0, values);
+    result.test.nmi = gather_nmi(r, values);
     if (r->n_done == 1) {
         set_interval(&result.test.recall_at_1, last->recall_at_1);
         set_interval(&result.test.map_at_r, last->map_at_r);

@@ -131,6 +131,7 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
                                       .pool = ki_global_pool_names[r->model.pool],
                                       .embedding = r->model.embedding,
                                       .no_embedding_bias = !r->model.embedding_bias,
+                                      .embedding_init = ki_start_names[r->model.embedding_init],
                                       .classes = KITH_NONE};
     /* A checkpoint knows the network; those of kith 0.1 did not. */
     if (run->from.tensors && ki_model_file_has_metadata(run->from.tensors))
@@ -143,7 +144,7 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
     ki_preprocess_take(&run->net, &run->train_transform);
     ki_preprocess_take(&run->net, &run->test_transform);
     /* The model's file says how images are made ready for it. */
-    ki_resize_text(&r->test, run->net.preprocess.resize, sizeof run->net.preprocess.resize);
+    ki_preprocess_tell(&r->test, &run->net);
     return KITH_OK;
 }
 

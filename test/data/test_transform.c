@@ -39,13 +39,13 @@ static void source_image(int channels, ki_image *image) {
 static void test_resize_as_pillow(void **state) {
     (void)state;
     static const int sizes[][2] = {{32, 32}, {59, 20}, {24, 41}, {80, 64}, {7, 5}};
-    static const char *const filters[] = {"bilinear", "bicubic"};
+    static const char *const filters[] = {"bilinear", "bicubic", "lanczos"};
     ki_resampler r = {0};
     ki_image src = {0}, dst = {0};
     kith_error err = {0};
     for (int channels = 1; channels <= 3; channels += 2) {
         source_image(channels, &src);
-        for (int f = 0; f < 2; f++) {
+        for (int f = 0; f < (int)N_ROWS(filters); f++) {
             for (size_t i = 0; i < N_ROWS(sizes); i++) {
                 const int w = sizes[i][0], h = sizes[i][1];
                 char name[64];
@@ -90,7 +90,7 @@ static void test_windows(void **state) {
                           y = (int32_t)ki_rng_below(&rng, (uint32_t)h);
             const ki_rect window = {x, y, 1 + (int32_t)ki_rng_below(&rng, (uint32_t)(w - x)),
                                     1 + (int32_t)ki_rng_below(&rng, (uint32_t)(h - y))};
-            const kith_filter f = round & 1 ? KITH_FILTER_BICUBIC : KITH_FILTER_BILINEAR;
+            const kith_filter f = (kith_filter)(round % 3);
             assert_ok(ki_resample(&r, &src, from, w, h, (ki_rect){0, 0, w, h}, f, &whole, &err), &err);
             assert_ok(ki_resample(&r, &src, from, w, h, window, f, &part, &err), &err);
             const size_t row = (size_t)window.w * (size_t)channels;
@@ -116,7 +116,7 @@ static void test_flat_stays_flat(void **state) {
     memset(src.data, 201, 900 * 700 * 3);
     static const int sizes[][2] = {{3, 2}, {899, 701}, {256, 256}, {1, 1}, {2000, 10}};
     for (size_t i = 0; i < N_ROWS(sizes); i++) {
-        for (int f = 0; f < 2; f++) {
+        for (int f = 0; f < 3; f++) {
             const ki_rect all = {0, 0, sizes[i][0], sizes[i][1]};
             assert_ok(ki_resample(&r, &src, (ki_rect){0, 0, 900, 700}, all.w, all.h, all, (kith_filter)f,
                                   &dst, &err),
@@ -151,6 +151,7 @@ static void test_base_sizes(void **state) {
         {KITH_RESIZE_SHORTER, 20, 50, 31, 32, 20}, {KITH_RESIZE_SHORTER, 20, 31, 50, 20, 32},
         {KITH_RESIZE_AT_MOST, 20, 50, 31, 32, 20}, {KITH_RESIZE_AT_MOST, 40, 50, 31, 50, 31},
         {KITH_RESIZE_SHORTER, 40, 50, 31, 64, 40}, {KITH_RESIZE_SHORTER, 31, 50, 31, 50, 31},
+        {KITH_RESIZE_PAD, 20, 50, 31, 20, 20},     {KITH_RESIZE_PAD, 64, 31, 50, 64, 64},
     };
     ki_transform_scratch scratch = {0};
     ki_image src = {0}, base = {0};
@@ -164,6 +165,52 @@ static void test_base_sizes(void **state) {
         assert_int_equal(base.w, rows[i].want_w);
         assert_int_equal(base.h, rows[i].want_h);
     }
+    ki_image_release(&src);
+    ki_image_release(&base);
+    ki_transform_scratch_release(&scratch);
+}
+
+/* What lies where in a padded base: the ground above and below a lying image, left and right of a standing one. */
+static void test_padding(void **state) {
+    (void)state;
+    ki_transform_scratch scratch = {0};
+    ki_image src = {0}, base = {0};
+    kith_error err = {0};
+    KITH_OPTIONS(kith_transform, t);
+    t.resize = KITH_RESIZE_PAD;
+    t.resize_to = 40;
+    memcpy(t.background, (uint8_t[]){250, 251, 252}, 3);
+    for (int tall = 0; tall < 2; tall++) {
+        for (int channels = 1; channels <= 3; channels += 2) {
+            const int32_t w = tall ? 30 : 80, h = tall ? 80 : 30;
+            assert_ok(ki_image_shape(&src, w, h, channels, &err), &err);
+            memset(src.data, 7, (size_t)(w * h * channels));
+            assert_ok(ki_transform_base(&t, NULL, &src, &scratch, &base, &err), &err);
+            assert_int_equal(base.w, 40);
+            assert_int_equal(base.h, 40);
+            assert_int_equal(base.channels, 3); /* a grey image, too: the ground has a colour */
+            for (int y = 0; y < 40; y++) {
+                for (int x = 0; x < 40; x++) {
+                    const int across = tall ? x : y; /* 15 of 40 are the image: 12 to 26 */
+                    const bool is_image = across >= 12 && across < 27;
+                    for (int c = 0; c < 3; c++)
+                        assert_int_equal(base.data[3 * (40 * y + x) + c], is_image ? 7 : 250 + c);
+                }
+            }
+        }
+    }
+    /* On a grey ground a grey image stays grey. */
+    memset(t.background, 255, 3);
+    assert_ok(ki_image_shape(&src, 10, 5, 1, &err), &err);
+    memset(src.data, 9, 50);
+    assert_ok(ki_transform_base(&t, NULL, &src, &scratch, &base, &err), &err);
+    assert_int_equal(base.channels, 1);
+    assert_int_equal(base.data[0], 255);
+    assert_int_equal(base.data[40 * 20 + 20], 9);
+    /* A device may cut windows out of it. */
+    t.crop = KITH_CROP_RANDOM;
+    t.crop_to = 32;
+    assert_int_equal(ki_transform_window_side(&t), 40);
     ki_image_release(&src);
     ki_image_release(&base);
     ki_transform_scratch_release(&scratch);
@@ -335,9 +382,18 @@ static void test_multiscale(void **state) {
     enum { N = 5000 };
     for (uint32_t i = 0; i < N; i++) {
         ki_rng rng = ki_rng_at(5, KI_RNG_AUGMENT, 0, i);
+        /* The aspect stays: the longer side is drawn, lying or standing. */
         const ki_draw d = ki_transform_draw(&t, 300, 200, &rng);
-        assert_int_equal(d.full_w, d.full_h);
         assert_in_range(d.full_w, 80, 180);
+        assert_int_equal(d.full_h, (int)rint(d.full_w * (200.0 / 300.0)));
+        ki_rng again = ki_rng_at(5, KI_RNG_AUGMENT, 0, i);
+        const ki_draw tall = ki_transform_draw(&t, 200, 300, &again);
+        assert_int_equal(tall.full_h, d.full_w);
+        assert_int_equal(tall.full_w, d.full_h);
+        if (d.full_h < 100) {
+            assert_int_equal(d.y, (100 - d.full_h) / 2);
+            assert_int_equal(d.window.h, d.full_h);
+        }
         mean += (double)d.full_w / N;
         if (d.full_w < 100) {
             assert_int_equal(d.x, (100 - d.full_w) / 2);
@@ -351,6 +407,11 @@ static void test_multiscale(void **state) {
     }
     assert_true(fabs(mean - 130) < 1.5);
     assert_in_range(n_padded, 850, 1150); /* a fifth */
+    /* A square stays one, and the thinnest image keeps a pixel. */
+    ki_rng rng = ki_rng_at(5, KI_RNG_AUGMENT, 0, 0);
+    const ki_draw square = ki_transform_draw(&t, 256, 256, &rng);
+    assert_int_equal(square.full_w, square.full_h);
+    assert_int_equal(ki_transform_draw(&t, 4000, 1, &rng).full_h, 1);
 }
 
 static void test_checks(void **state) {
@@ -415,17 +476,12 @@ static void test_input_section(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resize_as_pillow),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_flat_stays_flat),
-        cmocka_unit_test(test_base_sizes),
-        cmocka_unit_test(test_boxes),
-        cmocka_unit_test(test_float_items),
-        cmocka_unit_test(test_small_images_are_centred),
-        cmocka_unit_test(test_grey_and_colour),
-        cmocka_unit_test(test_resized_crop_statistics),
-        cmocka_unit_test(test_multiscale),
-        cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_resize_as_pillow), cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_flat_stays_flat),  cmocka_unit_test(test_base_sizes),
+        cmocka_unit_test(test_padding),          cmocka_unit_test(test_boxes),
+        cmocka_unit_test(test_float_items),      cmocka_unit_test(test_small_images_are_centred),
+        cmocka_unit_test(test_grey_and_colour),  cmocka_unit_test(test_resized_crop_statistics),
+        cmocka_unit_test(test_multiscale),       cmocka_unit_test(test_checks),
         cmocka_unit_test(test_input_section),
     };
     return cmocka_run_group_tests_name("data/transform", tests, NULL, NULL);

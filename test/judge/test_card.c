@@ -96,7 +96,7 @@ static void test_a_run_beside_an_evaluation(void **state) {
     assert_null(difference_of(&c, "tap"));
     /* Runs of 0.1 did not say them; their hash of the data is of all images, not of those that were judged. */
     static const char *const missing[] = {"preprocessing", "data", "split", "similarity", "gallery size"};
-    for (size_t i = 0; i < c.n_differences; i++) {
+    for (int64_t i = 0; i < c.n_differences; i++) {
         const kith_card_difference *d = &c.difference[i];
         if (d->side[0] && d->side[1]) fail_msg("%s: %s and %s", d->what, d->side[0], d->side[1]);
     }

@@ -229,6 +229,10 @@ static void test_metadata(void **state) {
         {"kith.preprocess.order", "HSV", KITH_EFORMAT, "'HSV'"},
         {"kith.preprocess.resize", "squash0000000000000256", KITH_EFORMAT,
          "kith.preprocess.resize is 'squash0000000000000256'"},
+        {"kith.preprocess.filter", "a-filter-of-many-words", KITH_EFORMAT,
+         "kith.preprocess.filter is 'a-filter-of-many-words'; wanted bicubic or the like"},
+        {"kith.preprocess.background", "1,2", KITH_EFORMAT, "kith.preprocess.background"},
+        {"kith.preprocess.background", "1,2,300", KITH_EFORMAT, "wanted three numbers from 0 to 255"},
         {"kith.pool", "min", KITH_ENOTFOUND, "pool 'min'"},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {

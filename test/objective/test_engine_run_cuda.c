@@ -63,6 +63,7 @@ static void follow(const char *recipe, int64_t m, int64_t dim, int64_t n_per, in
 
 static const char *const losses[] = {"{name: raw}",
                                      "{name: binomial}",
+                                     "{name: binomial, reduction: anchor_sum}",
                                      "{name: contrastive}",
                                      "{name: triplet, distance: euclidean}",
                                      "{name: npair, scale: 8, l2: 0.1}",
@@ -93,9 +94,13 @@ static void test_every_loss_in_odd_sizes(void **state) {
     }
 }
 
-static const char *const miners[] = {"{name: vthm}", "{name: semihard, margin: 0.4}", "{name: hard}",
+static const char *const miners[] = {"{name: vthm}",
+                                     "{name: semihard, margin: 0.4}",
+                                     "{name: hard}",
                                      "{name: distance_weighted, nonzero_loss_cutoff: 1.7}",
-                                     "{name: pair_margin, neg_margin: 1.3}"};
+                                     "{name: pair_margin, neg_margin: 1.3}",
+                                     "tuples",
+                                     "{name: tuples, positives: one}"};
 
 static void test_every_miner_with_losses_that_use_it_differently(void **state) {
     (void)state;

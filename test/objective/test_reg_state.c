@@ -69,6 +69,36 @@ static void test_density_without_originals(void **state) {
     for (int c = TAPS_M / 4; c < TAPS_CLASSES; c++) assert_true(diff[c] == 0); /* not in the batch */
 }
 
+/* Densities of the batch at hand, as they are and of unit features, are those that a start from the same items gives. */
+static void test_density_of_the_batch(void **state) {
+    (void)state;
+    static taps t;
+    taps_fill(&t, 1);
+    for (int unit = 0; unit < 2; unit++) {
+        char recipe[160];
+        double value[2];
+        for (int now = 0; now < 2; now++) {
+            kith_error err = {0};
+            ki_result result;
+            snprintf(recipe, sizeof recipe,
+                     "loss: {name: none}\nregularizers: [{name: density, d0: %s, d0_unit: %s}]",
+                     now ? "batch" : "start", unit ? "true" : "false");
+            made m = made_of(recipe, &taps_sizes);
+            assert_int_equal(ki_objective_start_taps(m.objective), now ? 0 : KI_TAP_BIT(KI_TAP_POOLED));
+            const ki_tap_data *pooled = &t.batch.tap[KI_TAP_POOLED];
+            const ki_features all = {
+                .x = pooled->data, .label = t.batch.label, .n = t.batch.m, .dim = pooled->cols};
+            assert_ok(ki_objective_start(m.objective, KI_TAP_POOLED, &all, &err), &err);
+            assert_true((ki_objective_param_named(m.objective, "density.d0")->value[0] == 0) == (now == 1));
+            assert_ok(ki_objective_evaluate(m.objective, &t.batch, &result, &err), &err);
+            value[now] = result.total;
+            made_free(&m);
+        }
+        if (!(fabs(value[1] - value[0]) <= 1e-6 * fabs(value[0])))
+            fail_msg("unit %d: %g by the batch, %g by a start", unit, value[1], value[0]);
+    }
+}
+
 /* Where the gradient of a term goes. */
 static void test_stops_at_the_embedding(void **state) {
     (void)state;
@@ -130,9 +160,8 @@ static void test_logits_share_the_proxies(void **state) {
 int main(void) {
     ki_threads_set(1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_density_measured),
-        cmocka_unit_test(test_density_without_originals),
-        cmocka_unit_test(test_stops_at_the_embedding),
+        cmocka_unit_test(test_density_measured),         cmocka_unit_test(test_density_without_originals),
+        cmocka_unit_test(test_density_of_the_batch),     cmocka_unit_test(test_stops_at_the_embedding),
         cmocka_unit_test(test_logits_share_the_proxies),
     };
     return cmocka_run_group_tests_name("objective/reg state", tests, NULL, NULL);

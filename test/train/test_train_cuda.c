@@ -80,7 +80,7 @@ static void test_the_last_batch_of_an_epoch_is_smaller(void **state) {
     (void)state;
     char data[1024], out[1024], recipe[2048];
     kith_error err = {0};
-    kith_synth_settings synth = kith_synth_default();
+    KITH_OPTIONS(kith_synth_options, synth);
     synth.n_classes = 10, synth.n_images = 6, synth.size = 24;
     snprintf(data, sizeof data, "%s/few", testing_folder());
     snprintf(out, sizeof out, "%s/smaller", testing_folder());

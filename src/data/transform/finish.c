@@ -122,7 +122,8 @@ kith_status ki_transform_bytes(const kith_transform *t, const ki_image *base, co
 
 int32_t ki_transform_window_side(const kith_transform *t) {
     const bool is_window = t->crop == KITH_CROP_CENTRE || t->crop == KITH_CROP_RANDOM;
-    return t->resize == KITH_RESIZE_SQUASH && is_window && t->crop_to <= t->resize_to ? t->resize_to : 0;
+    const bool is_square = t->resize == KITH_RESIZE_SQUASH || t->resize == KITH_RESIZE_PAD;
+    return is_square && is_window && t->crop_to <= t->resize_to ? t->resize_to : 0;
 }
 
 kith_status ki_transform_whole(const kith_transform *t, const ki_image *base, uint8_t *ret_item,

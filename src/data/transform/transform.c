@@ -72,6 +72,15 @@ static kith_status cut_box(const double *box, const ki_image *src, ki_rect *ret,
     return KITH_OK;
 }
 
+/* The longer side becomes `to`; the shorter keeps the aspect, rounded, and at least one pixel. */
+static void fit_longer(int32_t *w, int32_t *h, int32_t to) {
+    const double scale = (double)to / (*w > *h ? *w : *h);
+    const double shorter = fmax(1, rint(scale * (*w > *h ? *h : *w)));
+    const bool is_tall = *w < *h;
+    *w = is_tall ? (int32_t)shorter : to;
+    *h = is_tall ? to : (int32_t)shorter;
+}
+
 /* The shorter side becomes `to`; the longer keeps the aspect, cut to a whole number. */
 static void fit_shorter(int32_t *w, int32_t *h, int32_t to) {
     const bool is_tall = *w < *h;
@@ -86,6 +95,27 @@ static void swap_images(ki_image *a, ki_image *b) {
     const ki_image t = *a;
     *a = *b;
     *b = t;
+}
+
+/* src in the middle of a square of background. A grey image on a coloured ground becomes a coloured one. */
+static kith_status pad(const uint8_t ground[3], const ki_image *src, int32_t side, ki_image *dst,
+                       kith_error *err) {
+    const bool ground_is_grey = ground[0] == ground[1] && ground[1] == ground[2];
+    const int channels = src->channels == 1 && ground_is_grey ? 1 : 3;
+    KI_TRY(ki_image_shape(dst, side, side, channels, err));
+    const size_t n = (size_t)side * (size_t)side, pixel = (size_t)channels;
+    for (size_t i = 0; i < n; i++) memcpy(dst->data + i * pixel, ground, pixel);
+    const int32_t left = (side - src->w) / 2, top = (side - src->h) / 2;
+    const size_t count = (size_t)src->w;
+    for (int32_t y = 0; y < src->h; y++) {
+        const uint8_t *from = src->data + (size_t)y * count * (size_t)src->channels;
+        uint8_t *to = dst->data + ((size_t)(top + y) * (size_t)side + (size_t)left) * pixel;
+        if (src->channels == channels)
+            memcpy(to, from, count * pixel);
+        else
+            for (size_t x = 0; x < count; x++) memset(to + 3 * x, from[x], 3);
+    }
+    return KITH_OK;
 }
 
 kith_status ki_transform_base(const kith_transform *t, const double *box, ki_image *src,
@@ -103,6 +133,12 @@ kith_status ki_transform_base(const kith_transform *t, const double *box, ki_ima
     case KITH_RESIZE_AT_MOST:
         if (t->resize_to < (w < h ? w : h)) fit_shorter(&w, &h, t->resize_to);
         break;
+    case KITH_RESIZE_PAD: fit_longer(&w, &h, t->resize_to); break;
+    }
+    if (t->resize == KITH_RESIZE_PAD) {
+        KI_TRY(ki_resample(&scratch->resampler, src, from, w, h, (ki_rect){0, 0, w, h}, t->filter,
+                           &scratch->part, err));
+        return pad(t->background, &scratch->part, t->resize_to, ret_base, err);
     }
     if (w == src->w && h == src->h) {
         swap_images(src, ret_base);
@@ -159,7 +195,7 @@ ki_draw ki_transform_draw(const kith_transform *t, int32_t base_w, int32_t base_
         draw.full_w = draw.full_h = crop;
     } else if (t->crop == KITH_CROP_MULTISCALE) {
         const double side = rint(uniform(rng, t->scale) * crop);
-        draw.full_w = draw.full_h = side < 1 ? 1 : (int32_t)side;
+        fit_longer(&draw.full_w, &draw.full_h, side < 1 ? 1 : (int32_t)side);
     }
     const bool at_random = t->crop != KITH_CROP_CENTRE;
     place(draw.full_h, crop, at_random, rng, &draw.window.y, &draw.window.h, &draw.y);

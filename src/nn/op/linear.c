@@ -8,11 +8,16 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
     node->shape = KI_SHAPE2(1, a->oc);
 
     const int64_t ic = src[0].dim[1];
-    const ki_param_decl weights = {
-        .shape = KI_SHAPE2(a->oc, ic), .slot = KI_W, .trained = true, .fan_in = ic};
+    const ki_param_decl weights = {.shape = KI_SHAPE2(a->oc, ic),
+                                   .slot = KI_W,
+                                   .trained = true,
+                                   .fan_in = ic,
+                                   .fan_out = a->oc,
+                                   .start = a->start};
     KI_TRY(ki_op_declare(arena, node, "weight", weights, err));
     if (!a->bias) return KITH_OK;
-    const ki_param_decl bias = {.shape = KI_SHAPE1(a->oc), .slot = KI_B, .trained = true};
+    ki_param_decl bias = {.shape = KI_SHAPE1(a->oc), .slot = KI_B, .trained = true};
+    if (a->start == KI_START_TORCH) bias.fan_in = ic, bias.fan_out = a->oc, bias.start = a->start;
     return ki_op_declare(arena, node, "bias", bias, err);
 }
 

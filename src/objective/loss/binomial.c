@@ -4,6 +4,7 @@
  *
  *   anchor      mean over all m anchors of (mean of its t_p + mean of its t_n)
  *   anchor_all  the same with a miner's choice summed, and divided by all the anchor's pairs, chosen or not
+ *   anchor_sum  the sum over anchors where `anchor` has their mean: m times as much (HORDE's code)
  *   mean        mean of all t_p + mean of all t_n (ECAML's code)
  *   sum         of every unordered pair once
  *
@@ -15,7 +16,7 @@
 
 #include "objective/loss/loss.h"
 
-static const char *const reductions[] = {"anchor", "sum", "mean", "anchor_all", NULL};
+static const char *const reductions[] = {"anchor", "sum", "mean", "anchor_all", "anchor_sum", NULL};
 
 static const ki_option options[] = {
     KI_OPTION_REAL(ki_binomial_settings, alpha, 2, 1e-6, 1e6, "steepness for positives",
@@ -26,7 +27,7 @@ static const ki_option options[] = {
                    "unified view Sec. 6"),
     KI_OPTION_CHOICE(ki_binomial_settings, reduction, KI_BINOMIAL_ANCHOR, reductions,
                      "how terms become one number",
-                     "anchor, anchor_all: unified view Eq. 12; mean: ECAML code"),
+                     "anchor, anchor_all: unified view Eq. 12; mean: ECAML code; anchor_sum: HORDE code"),
     KI_OPTION_END};
 
 typedef struct pass {
@@ -35,7 +36,7 @@ typedef struct pass {
 } pass;
 
 static bool is_by_anchor(const ki_binomial_settings *o) {
-    return o->reduction == KI_BINOMIAL_ANCHOR || o->reduction == KI_BINOMIAL_ANCHOR_ALL;
+    return o->reduction != KI_BINOMIAL_SUM && o->reduction != KI_BINOMIAL_MEAN;
 }
 
 /* Pairs of the anchor that a miner chose from. */
@@ -71,6 +72,7 @@ static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err)
     const ki_pairs *pairs = in->pairs;
     pass p = {.o = in->settings, .pos_weight = 0.5, .neg_weight = 0.5};
     if (is_by_anchor(p.o)) p.pos_weight = p.neg_weight = share(pairs->m);
+    if (p.o->reduction == KI_BINOMIAL_ANCHOR_SUM) p.pos_weight = p.neg_weight = 1;
     if (p.o->reduction == KI_BINOMIAL_MEAN)
         p.pos_weight = share(pairs->total_pos), p.neg_weight = share(pairs->total_neg);
     return ki_pairs_rows(pairs, out->g, row_terms, &p, NULL, &out->value, err);

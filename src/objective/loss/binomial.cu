@@ -46,7 +46,7 @@ cudaError_t rows(const ki_cuda_loss_in *in, const ki_cuda_view *view, cudaStream
     const ki_binomial_settings *o = static_cast<const ki_binomial_settings *>(in->settings);
     const bool by_all = o->reduction == KI_BINOMIAL_ANCHOR_ALL;
     const binomial loss = {(float)o->alpha, (float)o->beta, (float)o->gamma,
-                           by_all || o->reduction == KI_BINOMIAL_ANCHOR, by_all};
+                           o->reduction != KI_BINOMIAL_SUM && o->reduction != KI_BINOMIAL_MEAN, by_all};
     return ki_loss_launch(view, loss, stream);
 }
 
@@ -60,6 +60,7 @@ void weights(const void *settings, const ki_cuda_view *view, ki_cuda_weight weig
         *pos = {KI_BY_POS, 1};
         *neg = {KI_BY_NEG, 1};
         break;
+    case KI_BINOMIAL_ANCHOR_SUM: *pos = *neg = {KI_BY_ONE, 1}; break;
     default: *pos = *neg = {KI_BY_ROWS, 1}; break;
     }
 }

@@ -16,11 +16,11 @@ static const ki_option options[] = {
     KI_OPTION_REAL(ki_amsoftmax_settings, margin, 0.1, -2, 2, "taken off the own class's cosine", "JRD"),
     KI_OPTION_REAL(ki_amsoftmax_settings, lr_multiplier, 100, 0, 1e6,
                    "learning rate of the proxies over the network's", "JRD"),
-    KI_OPTION_END};
+    KI_PROXY_INIT_OPTION(ki_amsoftmax_settings), KI_OPTION_END};
 
 static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
     const ki_amsoftmax_settings *o = settings;
-    return ki_proxies_add(list, "amsoftmax", sizes, 1, o->lr_multiplier, err);
+    return ki_proxies_add(list, "amsoftmax", sizes, 1, o->init, o->lr_multiplier, err);
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {

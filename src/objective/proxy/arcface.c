@@ -20,13 +20,13 @@ static const ki_option options[] = {
                    "added to the angle to the own class, in radians", "Deng et al., Sec. 3.1"),
     KI_OPTION_REAL(ki_arcface_settings, lr_multiplier, 1, 0, 1e6,
                    "learning rate of the proxies over the network's", "Deng et al. train all alike"),
-    KI_OPTION_END};
+    KI_PROXY_INIT_OPTION(ki_arcface_settings), KI_OPTION_END};
 
 #define LEAST_SINE2 ((ki_real)1e-6)
 
 static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
     const ki_arcface_settings *o = settings;
-    return ki_proxies_add(list, "arcface", sizes, 1, o->lr_multiplier, err);
+    return ki_proxies_add(list, "arcface", sizes, 1, o->init, o->lr_multiplier, err);
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {

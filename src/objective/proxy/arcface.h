@@ -4,6 +4,7 @@
 
 typedef struct ki_arcface_settings {
     double scale, margin, lr_multiplier;
+    int init; /* a ki_proxy_init */
 } ki_arcface_settings;
 
 #endif

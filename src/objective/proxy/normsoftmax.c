@@ -15,11 +15,11 @@ static const ki_option options[] = {
                    "Zhai and Wu, Sec. 3.2"),
     KI_OPTION_REAL(ki_normsoftmax_settings, lr_multiplier, 1, 0, 1e6,
                    "learning rate of the proxies over the network's", "Zhai and Wu train all alike"),
-    KI_OPTION_END};
+    KI_PROXY_INIT_OPTION(ki_normsoftmax_settings), KI_OPTION_END};
 
 static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
     const ki_normsoftmax_settings *o = settings;
-    return ki_proxies_add(list, "normsoftmax", sizes, 1, o->lr_multiplier, err);
+    return ki_proxies_add(list, "normsoftmax", sizes, 1, o->init, o->lr_multiplier, err);
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {

@@ -4,6 +4,7 @@
 
 typedef struct ki_normsoftmax_settings {
     double temperature, lr_multiplier;
+    int init; /* a ki_proxy_init */
 } ki_normsoftmax_settings;
 
 #endif

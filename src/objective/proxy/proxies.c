@@ -1,12 +1,25 @@
 /* The proxies as a parameter, and cross entropy over a row of them. */
 #include "objective/proxy/proxies.h"
 
+#include <math.h>
+
+#include "core/start.h"
+
+const char *const ki_proxy_init_names[] = {"uniform", "classes", "he", "glorot", "caffe", "torch", NULL};
+
+static double bound_of(int init, int64_t n_classes, int64_t n_rows, int64_t dim) {
+    if (init == KI_PROXY_UNIFORM) return 0.1;
+    if (init == KI_PROXY_CLASSES) return sqrt(1 / (double)n_classes);
+    return ki_start_bound((ki_start)(init - KI_PROXY_HE), dim, n_rows);
+}
+
 kith_status ki_proxies_add(ki_state_list *list, const char *method, const ki_sizes *sizes, int64_t n_centers,
-                           double lr_multiplier, kith_error *err) {
+                           int init, double lr_multiplier, kith_error *err) {
     if (!sizes->n_classes) return ki_fail_size(err, method, "the number of classes");
     if (!sizes->embedding) return ki_fail_size(err, method, "the embedding's dimension");
-    return ki_state_add(list, "proxies", KI_SHAPE2(sizes->n_classes * n_centers, sizes->embedding),
-                        KI_INIT_UNIFORM, 0.1, lr_multiplier, err);
+    const int64_t n = sizes->n_classes * n_centers;
+    return ki_state_add(list, "proxies", KI_SHAPE2(n, sizes->embedding), KI_INIT_UNIFORM,
+                        bound_of(init, sizes->n_classes, n, sizes->embedding), lr_multiplier, err);
 }
 
 int64_t ki_proxies_saved(const ki_saved *saved, int64_t n_centers) {

@@ -4,6 +4,7 @@
 
 typedef struct ki_proxy_anchor_settings {
     double alpha, delta, lr_multiplier;
+    int init; /* a ki_proxy_init */
 } ki_proxy_anchor_settings;
 
 #endif

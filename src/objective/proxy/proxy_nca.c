@@ -20,11 +20,11 @@ static const ki_option options[] = {
     KI_OPTION_REAL(ki_proxy_nca_settings, lr_multiplier, 100, 0, 1e6,
                    "learning rate of the proxies over the network's",
                    "Proxy-Anchor's code for all proxy losses: 100"),
-    KI_OPTION_END};
+    KI_PROXY_INIT_OPTION(ki_proxy_nca_settings), KI_OPTION_END};
 
 static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
     const ki_proxy_nca_settings *o = settings;
-    return ki_proxies_add(list, "proxy_nca", sizes, 1, o->lr_multiplier, err);
+    return ki_proxies_add(list, "proxy_nca", sizes, 1, o->init, o->lr_multiplier, err);
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {

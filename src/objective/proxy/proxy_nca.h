@@ -4,6 +4,7 @@
 
 typedef struct ki_proxy_nca_settings {
     double scale, lr_multiplier;
+    int init; /* a ki_proxy_init */
 } ki_proxy_nca_settings;
 
 #endif

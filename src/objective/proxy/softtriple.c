@@ -28,6 +28,7 @@ static const ki_option options[] = {
     KI_OPTION_REAL(ki_softtriple_settings, lr_multiplier, 100, 0, 1e6,
                    "learning rate of the centers over the network's",
                    "Qian et al.'s code: 0.01 against 0.0001"),
+    KI_PROXY_INIT_OPTION(ki_softtriple_settings),
     KI_OPTION_END};
 
 static int64_t n_centers(const void *settings) { return ((const ki_softtriple_settings *)settings)->centers; }
@@ -38,7 +39,7 @@ static int64_t saved_classes(const void *settings, const ki_saved *saved) {
 
 static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
     const ki_softtriple_settings *o = settings;
-    return ki_proxies_add(list, "softtriple", sizes, o->centers, o->lr_multiplier, err);
+    return ki_proxies_add(list, "softtriple", sizes, o->centers, o->init, o->lr_multiplier, err);
 }
 
 /* t = (s - most of the class), for the exponentials; -KI_REAL_MAX for a class without kept centers. */

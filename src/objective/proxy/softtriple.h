@@ -9,6 +9,7 @@
 
 typedef struct ki_softtriple_settings {
     double la, gamma, tau, margin, lr_multiplier;
+    int init; /* a ki_proxy_init */
     int64_t centers;
 } ki_softtriple_settings;
 

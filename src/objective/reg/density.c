@@ -7,8 +7,10 @@
  *   dL/dx_i = 4 (D_c - a_c) (x_i - mu_c) / (C n_c)
  *   dL/da_c = -2 (D_c - a_c) / C - 1/C + 4/C^2 sum_e r_e (r_e a_c - r_c a_e)
  *
- * State: density.alpha [classes], and density.d0 [classes], the densities of the starting network's pooled
- * features (start). While d0 is 0 the second line is 0, as with `correlation: false`.
+ * D0 is the density of pooled features, "before embedding": the paper does not say whose. d0: start takes the starting
+ * network's over all training images, batch those of the batch at hand, as constants; d0_unit makes the features'
+ * length 1 first. State: density.alpha [classes], and density.d0 [classes] for start. While d0 is 0 the second line is
+ * 0, as with `correlation: false`.
  *
  * Eq. 8 grows with r^2, and r with the features of the starting network, which may be far from 1: then the
  * second line alone moves the targets, and holds them where they began. relative: r_c over its mean of the C
@@ -19,6 +21,8 @@
 #include "core/alloc.h"
 #include "objective/reg/groups.h"
 #include "objective/reg/reg.h"
+
+static const char *const sources[] = {"start", "batch", NULL};
 
 static const ki_option options[] = {
     KI_OPTION_REAL(ki_density_settings, eta, 0.5, 0, 10, "power of the original densities",
@@ -31,7 +35,24 @@ static const ki_option options[] = {
                    "DML-DA Sec. IV-A"),
     KI_OPTION_REAL(ki_density_settings, lr_multiplier, 1, 0, 1e6,
                    "learning rate of the targets over the network's", "DML-DA names none"),
+    KI_OPTION_LATER(CHOICE, ki_density_settings, d0, KI_DENSITY_START, sources,
+                    "original densities: of the starting network, or of the batch at hand",
+                    "DML-DA Sec. III-D leaves it open"),
+    KI_OPTION_LATER(BOOL, ki_density_settings, d0_unit, 0, "original densities of features of length 1",
+                    "DML-DA leaves it open"),
     KI_OPTION_END};
+
+static kith_status taps_of(const void *settings, unsigned *ret_taps, kith_error *err) {
+    const ki_density_settings *o = settings;
+    (void)err;
+    *ret_taps = KI_TAP_BIT(KI_TAP_EMBEDDING);
+    if (o->d0 == KI_DENSITY_BATCH && o->correlation) *ret_taps |= KI_TAP_BIT(KI_TAP_POOLED);
+    return KITH_OK;
+}
+
+static bool starts(const void *settings) {
+    return ((const ki_density_settings *)settings)->d0 == KI_DENSITY_START;
+}
 
 static int64_t saved_classes(const void *settings, const ki_saved *saved) {
     ki_shape shape;
@@ -47,6 +68,50 @@ static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_
     KI_TRY(ki_state_add(list, "density.alpha", KI_SHAPE1(sizes->n_classes), KI_INIT_CONSTANT, o->alpha,
                         o->lr_multiplier, err));
     return ki_state_add(list, "density.d0", KI_SHAPE1(sizes->n_classes), KI_INIT_CONSTANT, 0, 0, err);
+}
+
+/* Densities d [n_classes] of the rows x [n, dim] by their class, 0 for classes without rows; mean [n_classes, dim] and
+ * count [n_classes] are room. */
+static void measure(const ki_real *x, const int32_t *of, int64_t n, int64_t dim, int64_t n_classes, bool unit,
+                    double *mean, int64_t *count, double *d) {
+    for (int64_t k = 0; k < n_classes * dim; k++) mean[k] = 0;
+    for (int64_t c = 0; c < n_classes; c++) count[c] = 0, d[c] = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t i = 0; i < n; i++) {
+            const ki_real *row = x + i * dim;
+            double *centre = mean + of[i] * dim, square = 0;
+            for (int64_t k = 0; k < dim && unit; k++) square += (double)row[k] * (double)row[k];
+            const double scale = unit ? 1 / fmax(sqrt(square), 1e-12) : 1;
+            if (pass == 0) count[of[i]]++;
+            for (int64_t k = 0; k < dim; k++) {
+                const double t = scale * (double)row[k];
+                if (pass == 0)
+                    centre[k] += t;
+                else
+                    d[of[i]] += (t - centre[k]) * (t - centre[k]);
+            }
+        }
+        for (int64_t c = 0; c < n_classes; c++) {
+            const double share = count[c] ? 1 / (double)count[c] : 0;
+            for (int64_t k = 0; k < dim && pass == 0; k++) mean[c * dim + k] *= share;
+            if (pass == 1) d[c] *= share;
+        }
+    }
+}
+
+/* Densities of the batch's pooled features, by group. */
+static kith_status measure_batch(const ki_reg_in *in, const ki_groups *classes, double **ret,
+                                 kith_error *err) {
+    const ki_density_settings *o = in->settings;
+    const ki_tap_data *pooled = &in->tap[KI_TAP_POOLED];
+    const int64_t n = classes->n, dim = pooled->cols;
+    double *mean = NULL;
+    int64_t *count = NULL;
+    KI_TRY(ki_work_take(in->work, (size_t)(n * dim), sizeof *mean, "class means", &mean, err));
+    KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *count, "class sizes", &count, err));
+    KI_TRY(ki_work_take(in->work, (size_t)n, sizeof **ret, "original densities", ret, err));
+    measure(pooled->data, classes->of, in->m, dim, n, o->d0_unit, mean, count, *ret);
+    return KITH_OK;
 }
 
 /* The second line of the formula: O(C^2) numbers, no vectors. */
@@ -86,9 +151,11 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *a, "density targets", &a, err));
     KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *r, "original densities", &r, err));
     KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *by_a, "target gradients", &by_a, err));
+    double *now = NULL;
+    if (o->d0 == KI_DENSITY_BATCH && o->correlation) KI_TRY(measure_batch(in, &classes, &now, err));
     ki_groups_mean(&classes, x->data, in->m, dim, mu);
     for (int64_t c = 0; c < n; c++) {
-        const double d0 = (double)in->param[KI_DENSITY_D0]->value[classes.label[c]];
+        const double d0 = now ? now[c] : (double)in->param[KI_DENSITY_D0]->value[classes.label[c]];
         a[c] = (double)in->param[KI_DENSITY_ALPHA]->value[classes.label[c]];
         r[c] = d0 > 0 ? pow(d0, o->eta) : 0;
         d[c] = 0;
@@ -119,7 +186,9 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
 }
 
 /* d0 from the features of the whole training set. Classes without items get 0. */
-static kith_status start(const ki_features *features, ki_state *const *param, kith_error *err) {
+static kith_status start(const void *settings, const ki_features *features, ki_state *const *param,
+                         kith_error *err) {
+    const ki_density_settings *o = settings;
     const int64_t n = features->n, dim = features->dim, n_classes = param[KI_DENSITY_D0]->count;
     const ki_real *x = features->x;
     const int32_t *label = features->label;
@@ -139,19 +208,9 @@ static kith_status start(const ki_features *features, ki_state *const *param, ki
                              (long long)i, label[i], (long long)(n_classes - 1));
             goto done;
         }
-        count[label[i]]++;
-        for (int64_t k = 0; k < dim; k++) mean[label[i] * dim + k] += (double)x[i * dim + k];
     }
-    for (int64_t c = 0; c < n_classes; c++) {
-        for (int64_t k = 0; k < dim && count[c]; k++) mean[c * dim + k] /= (double)count[c];
-    }
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t k = 0; k < dim; k++) {
-            const double t = (double)x[i * dim + k] - mean[label[i] * dim + k];
-            d[label[i]] += t * t;
-        }
-    }
-    for (int64_t c = 0; c < n_classes; c++) d0[c] = (ki_real)(count[c] ? d[c] / (double)count[c] : 0);
+    measure(x, label, n, dim, n_classes, o->d0_unit, mean, count, d);
+    for (int64_t c = 0; c < n_classes; c++) d0[c] = (ki_real)d[c];
 done:
     ki_free(mean);
     ki_free(d);
@@ -165,11 +224,12 @@ const ki_reg ki_reg_density = {
                .source = "DML-DA, Li et al., IEEE TMM 2019",
                .options = options,
                .settings_bytes = sizeof(ki_density_settings)},
-    .taps = KI_TAP_BIT(KI_TAP_EMBEDDING),
+    .taps_of = taps_of,
     .normalize = true,
     .saved_classes = saved_classes,
     .params = params,
     .starts_from = KI_TAP_POOLED,
+    .starts = starts,
     .start = start,
     .eval = eval,
 };

@@ -12,20 +12,22 @@ struct density {
     double eta;
     bool correlation, relative;
     const float *alpha, *d0; /* by label */
+    const double *now;       /* original densities of the batch, by its classes; NULL: d0's */
     float *diff_alpha;       /* NULL: not learned */
     const float *weight;
 };
 
-__device__ double power_of(const float *d0, int32_t label, double eta) {
-    const double d = (double)d0[label];
-    return d > 0 ? pow(d, eta) : 0;
+/* Of the class at a place in the batch's list. */
+__device__ double power_of(const ki_cuda_classes &c, const density &o, int at) {
+    const double d = o.now ? o.now[at] : (double)o.d0[c.label[at]];
+    return d > 0 ? pow(d, o.eta) : 0;
 }
 
 /* What original densities are multiplied with: 1, or 1 over their mean of the batch's classes. */
 __device__ double density_scale(const ki_cuda_classes &c, const density &o, int n, double *room) {
     if (!o.relative) return 1;
     double sum = 0;
-    for (int e = (int)threadIdx.x; e < n; e += (int)blockDim.x) sum += power_of(o.d0, c.label[e], o.eta);
+    for (int e = (int)threadIdx.x; e < n; e += (int)blockDim.x) sum += power_of(c, o, e);
     sum = ki_block_sum(sum, room);
     return sum > 0 ? (double)n / sum : 1;
 }
@@ -43,9 +45,9 @@ __global__ void density_rows(ki_cuda_classes c, const double *spread, density o,
     const double a = (double)o.alpha[c.label[at]];
     double squares = 0, pull = 0;
     if (o.correlation) {
-        const double scale = density_scale(c, o, n, room), r = scale * power_of(o.d0, c.label[at], o.eta);
+        const double scale = density_scale(c, o, n, room), r = scale * power_of(c, o, at);
         for (int e = (int)threadIdx.x; e < n; e += (int)blockDim.x) {
-            const double r_e = scale * power_of(o.d0, c.label[e], o.eta);
+            const double r_e = scale * power_of(c, o, e);
             const double t = r_e * a - r * (double)o.alpha[c.label[e]];
             squares += t * t;
             pull += r_e * t;
@@ -74,15 +76,25 @@ struct places {
     ki_cuda_classes classes;
     float *mean;
     double *spread, *factor, *row_value;
+    float *now_unit,
+        *now_mean; /* of pooled features, where the batch's own densities are the original ones */
+    double *now;
 };
 
+bool reads_pooled(const ki_cuda_reg_in *in) { return in->tap[KI_TAP_POOLED].data != NULL; }
+
 places place(const ki_cuda_reg_in *in, ki_cuda_scratch *room) {
-    places at;
+    places at = {};
     at.classes = ki_cuda_classes_place(room, in->m);
     at.mean = ki_cuda_scratch_floats(room, in->m * in->tap[KI_TAP_EMBEDDING].cols);
     at.spread = ki_cuda_scratch_doubles(room, in->m);
     at.factor = ki_cuda_scratch_doubles(room, in->m);
     at.row_value = ki_cuda_scratch_doubles(room, in->m);
+    if (!reads_pooled(in)) return at;
+    const int64_t n = in->m * in->tap[KI_TAP_POOLED].cols;
+    at.now_unit = ki_cuda_scratch_floats(room, n);
+    at.now_mean = ki_cuda_scratch_floats(room, n);
+    at.now = ki_cuda_scratch_doubles(room, in->m);
     return at;
 }
 
@@ -102,9 +114,18 @@ kith_status reg_launch(void *self, const ki_cuda_reg_in *in, void *scratch, kith
     const int64_t m = in->m, dim = tap.cols;
     ki_cuda_scratch room = {static_cast<char *>(scratch), 0};
     const places at = place(in, &room);
-    const density own = {o->eta, o->correlation, o->relative, alpha.value, d0.value, alpha.diff, in->weight};
+    const density own = {o->eta,   o->correlation, o->relative, alpha.value,
+                         d0.value, at.now,         alpha.diff,  in->weight};
     (void)self;
     KI_CUDA(ki_cuda_classes_find(in->label, m, &at.classes, in->stream));
+    if (at.now) {
+        const int64_t wide = in->tap[KI_TAP_POOLED].cols;
+        const float *pooled = ki_tap_floats(in->tap[KI_TAP_POOLED]);
+        if (o->d0_unit)
+            KI_CUDA(ki_cuda_rows_normalize(pooled, m, wide, at.now_unit, NULL, NULL, NULL, in->stream));
+        KI_CUDA(ki_cuda_classes_measure(&at.classes, o->d0_unit ? at.now_unit : pooled, m, wide, at.now_mean,
+                                        at.now, in->stream));
+    }
     KI_CUDA(ki_cuda_classes_measure(&at.classes, x, m, dim, at.mean, at.spread, in->stream));
     KI_CUDA(KI_LAUNCH(density_rows, (unsigned)m, 128, 0, in->stream, at.classes, at.spread, own, at.row_value,
                       at.factor));

@@ -6,8 +6,12 @@
 
 typedef struct ki_density_settings {
     double eta, alpha, lr_multiplier;
-    bool correlation, relative;
+    bool correlation, relative, d0_unit;
+    int d0; /* KI_DENSITY_START … */
 } ki_density_settings;
+
+/* Where original densities come from: the starting network, or the batch at hand. */
+enum { KI_DENSITY_START, KI_DENSITY_BATCH };
 
 /* The parameters, in order: learned targets, and the densities of the starting network. */
 enum { KI_DENSITY_ALPHA, KI_DENSITY_D0 };

@@ -23,6 +23,9 @@
 #include "objective/pair/pairs.h"
 #include "objective/reg/moments.h"
 
+enum { INIT_AUTO, INIT_GLOROT, INIT_SIGNS };
+static const char *const inits[] = {"auto", "glorot", "signs", NULL};
+
 static const ki_option options[] = {
     KI_OPTION_INT(ki_horde_settings, orders, 0, 0, KI_MOST_ORDERS,
                   "K: moments of order 2 to K; 0 = as a saved state has it, else 5",
@@ -37,6 +40,9 @@ static const ki_option options[] = {
     KI_OPTION_BOOL(ki_horde_settings, trained, 1, "learn the projections, else fixed +-1", "HORDE Sec. 5.2"),
     KI_OPTION_REAL(ki_horde_settings, lr_multiplier, 1, 0, 1e6,
                    "learning rate of what it learns over the network's", "HORDE code: none"),
+    KI_OPTION_LATER(CHOICE, ki_horde_settings, init, INIT_AUTO, inits,
+                    "start of the projections; auto: glorot where they learn, else signs (+-1)",
+                    "glorot: HORDE code; signs: Sec. 5.2"),
     KI_OPTION_END};
 
 /* Orders and sizes as a saved state shows them: the columns of w1 … wK and of e2. */
@@ -73,8 +79,9 @@ static size_t loss_at(const ki_horde_settings *o, const ki_reg_in *in, int k) {
 
 static kith_status add_projection(const ki_horde_settings *o, int64_t c, const char *name,
                                   ki_state_list *list, kith_error *err) {
-    return ki_state_add(list, name, KI_SHAPE2(c, o->dimension), o->trained ? KI_INIT_GLOROT : KI_INIT_SIGNS,
-                        1, o->trained ? o->lr_multiplier : 0, err);
+    const bool has_signs = o->init == INIT_SIGNS || (o->init == INIT_AUTO && !o->trained);
+    return ki_state_add(list, name, KI_SHAPE2(c, o->dimension), has_signs ? KI_INIT_SIGNS : KI_INIT_GLOROT, 1,
+                        o->trained ? o->lr_multiplier : 0, err);
 }
 
 static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {

@@ -9,6 +9,7 @@ typedef struct ki_horde_settings {
     int64_t orders, dimension, embedding;
     bool cascaded, trained;
     double lr_multiplier;
+    int init; /* of projections: auto, glorot, signs */
 } ki_horde_settings;
 
 #endif

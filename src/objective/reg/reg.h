@@ -73,9 +73,12 @@ typedef struct ki_reg {
     int64_t (*saved_classes)(const void *settings, const ki_saved *saved);
     kith_status (*params)(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err);
     /* For a term that starts from what the network makes of the training images before the first step: the tap it
-     * wants, and what it does with all of them. start NULL: nothing. */
+     * wants, and what it does with all of them. start NULL: nothing; `starts` says whether the settings want it
+     * (NULL: always). */
     ki_tap starts_from;
-    kith_status (*start)(const ki_features *features, ki_state *const *param, kith_error *err);
+    bool (*starts)(const void *settings);
+    kith_status (*start)(const void *settings, const ki_features *features, ki_state *const *param,
+                         kith_error *err);
     kith_status (*eval)(const ki_reg_in *in, ki_reg_out *out, kith_error *err);
     /* Descriptors for test time, beside the embedding: dst [m, describe_dim], describe_n of them side by side
      * and equally wide; both follow from the settings alone. NULL: none. */

@@ -178,7 +178,7 @@ yy, xx = np.mgrid[0:41, 0:59].astype(float)
 source = np.stack([127 + 127 * np.sin(xx * yy / 90), 255 * ((xx // 3 + yy // 4) % 2), rng.integers(0, 256, (41, 59))], -1)
 source = source.round().astype(np.uint8)
 np.save(os.path.join(HERE, "resize", "source.npy"), source)
-for filter_name, how in (("bilinear", Image.BILINEAR), ("bicubic", Image.BICUBIC)):
+for filter_name, how in (("bilinear", Image.BILINEAR), ("bicubic", Image.BICUBIC), ("lanczos", Image.LANCZOS)):
     for w, h in ((32, 32), (59, 20), (24, 41), (80, 64), (7, 5)):
         for kind, image in (("rgb", Image.fromarray(source)), ("grey", Image.fromarray(source[..., 2]))):
             out = np.asarray(image.resize((w, h), how))
