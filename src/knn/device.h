@@ -45,6 +45,15 @@ typedef struct ki_device_places {
     void *user;
 } ki_device_places;
 
+/* Means that move: mean c = which[0 … n - 1] becomes the mean of rows member[begin[c]] … member[begin[c + 1] - 1], at
+ * least one, summed in float64 in this order and rounded to float32. All host memory. */
+typedef struct ki_device_move {
+    int64_t n;
+    const int32_t *which;  /* [n] */
+    const int64_t *begin;  /* [means + 1] */
+    const int32_t *member; /* [begin[means]], no more than there are rows */
+} ki_device_move;
+
 typedef struct ki_knn_device_type {
     int64_t most_k;
     /* The panels must outlive the rows. Where the device has the panels' matrix already (rows.there) the rows are made
@@ -58,10 +67,30 @@ typedef struct ki_knn_device_type {
     kith_status (*scores)(ki_backend *backend, const ki_device_rows *rows, const ki_device_rows *cols,
                           float *ret_scores, kith_error *err);
 
+    /* A copy of float32 rows, from rows.there or the host, divided by max(norm, KI_LEAST_NORM) in float64 where norm [n]
+     * is not NULL; freed with backend->type->free. */
+    kith_status (*hold)(ki_backend *backend, const ki_rows *rows, const double *norm, float **ret_there,
+                        kith_error *err);
+    /* n columns for `best` that are means of loaded rows (squared distances, with rows.there), to the bits that the host
+     * would have made. Nothing is in them before they move. Unloaded as rows are, before those they are means of. */
+    kith_status (*means)(ki_backend *backend, const ki_device_rows *of, int64_t n, ki_device_rows **ret_means,
+                         kith_error *err);
+    kith_status (*move)(ki_backend *backend, ki_device_rows *means, const ki_device_move *move,
+                        kith_error *err);
+    kith_status (*means_read)(ki_backend *backend, const ki_device_rows *means, float *ret_means,
+                              kith_error *err);
+
     /* Principal components, of float32 rows: sums are in float64, in an order of the device's own. All but rows.there
-     * is host memory. ret [dim, dim] = the sum over the rows of (x - mean)' (x - mean). */
+     * is host memory. ret_mean [dim], summed in the order of rows; ret_squares [dim]: the sums of (x - mean)^2. */
+    kith_status (*mean)(ki_backend *backend, const ki_rows *rows, double *ret_mean, double *ret_squares,
+                        kith_error *err);
+    /* ret [dim, dim] = the sum over the rows of (x - mean)' (x - mean). */
     kith_status (*scatter)(ki_backend *backend, const ki_rows *rows, const double *mean, double *ret,
                            kith_error *err);
+    /* With Z = (X - mean) q, q [dim, n_q]: ret_back [dim, n_q] = (X - mean)' Z, or ret_inner [n_q, n_q] = Z' Z; the other
+     * is NULL. */
+    kith_status (*spread)(ki_backend *backend, const ki_rows *rows, const double *mean, const double *q,
+                          int64_t n_q, double *ret_back, double *ret_inner, kith_error *err);
     /* ret [n, n_by] = (x - mean) by', by [n_by, dim]; rounded to float. */
     kith_status (*project)(ki_backend *backend, const ki_rows *rows, const double *mean, const double *by,
                            int64_t n_by, float *ret, kith_error *err);

@@ -9,7 +9,8 @@
  * do not move, so the work falls with the number of changes.
  *
  * A device compares everything with everything: that costs it less than finding out what to leave out, and
- * products of one shape have the same bits every time there too. */
+ * products of one shape have the same bits every time there too. It has rows and centroids, and makes the means to the
+ * bits that this file would; the host has who belongs to whom, decides on empty clusters and when to stop. */
 #include "knn/kmeans.h"
 
 #include <math.h>
@@ -29,19 +30,20 @@ typedef struct lloyd {
     const ki_kmeans_data *data;
     const ki_knn_kernel *kernel;
     int64_t n_clusters;
-    float *centroid;   /* [n_clusters, dim] */
-    bool *has_moved;   /* [n_clusters] */
-    bool *has_changed; /* [n_clusters]: members differ from those of its centroid */
-    best *own;         /* [n] */
-    best *found;       /* [n]: in the pass at hand */
-    float *own_now;    /* [n]: the score of the row's own centroid, when it was met in the pass */
-    int32_t *columns;  /* [n_clusters]: centroids of the pass */
-    int32_t *rows;     /* [n]: rows of the pass, for passes over some */
-    int32_t *place;    /* [n] members by cluster */
-    int64_t *begin;    /* [n_clusters + 1] */
-    int64_t *size;     /* [n_clusters] */
-    ki_key *keys;      /* [n]: from a device */
-    bool is_partial;   /* stripe rows are places in rows */
+    float *centroid;       /* [n_clusters, dim] */
+    bool *has_moved;       /* [n_clusters] */
+    bool *has_changed;     /* [n_clusters]: members differ from those of its centroid */
+    best *own;             /* [n] */
+    best *found;           /* [n]: in the pass at hand */
+    float *own_now;        /* [n]: the score of the row's own centroid, when it was met in the pass */
+    int32_t *columns;      /* [n_clusters]: centroids of the pass */
+    int32_t *rows;         /* [n]: rows of the pass, for passes over some */
+    int32_t *place;        /* [n] members by cluster */
+    int64_t *begin;        /* [n_clusters + 1] */
+    int64_t *size;         /* [n_clusters] */
+    ki_key *keys;          /* [n]: from a device */
+    ki_device_rows *means; /* the centroids, on a device */
+    bool is_partial;       /* stripe rows are places in rows */
     int64_t n_refilled;
 } lloyd;
 
@@ -142,21 +144,12 @@ static kith_status find_here(lloyd *l, kith_error *err) {
 }
 
 static kith_status find_there(lloyd *l, kith_error *err) {
-    kith_status status = KITH_OK;
     const ki_knn_device *d = &l->data->device;
-    const ki_rows all = {KITH_F32, l->n_clusters, l->data->dim, l->centroid, NULL};
-    ki_panels centroids = {0};
-    ki_device_rows *loaded = NULL;
-    KI_TRY(ki_panels_init(&all, KITH_SQEUCLIDEAN, &l->data->panels, &centroids, err));
-    KI_CHECK(d->type->load(d->backend, &centroids, (ki_device_tile){0}, &loaded, err));
-    const ki_device_best ask = {.rows = l->data->loaded, .cols = loaded, .k = 1, .ret_keys = l->keys};
-    KI_CHECK(d->type->best(d->backend, &ask, err));
+    const ki_device_best ask = {.rows = l->data->loaded, .cols = l->means, .k = 1, .ret_keys = l->keys};
+    KI_TRY(d->type->best(d->backend, &ask, err));
     for (int64_t i = 0; i < l->data->n; i++)
         l->found[i] = (best){ki_key_score(l->keys[i]), ki_key_index(l->keys[i])};
-done:
-    d->type->unload(d->backend, loaded);
-    ki_panels_release(&centroids);
-    return status;
+    return KITH_OK;
 }
 
 /* Assign every row to its nearest centroid; *ret_changes counts rows that went elsewhere. */
@@ -243,8 +236,20 @@ static void move_centroids(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* The same on a device, which does not ask what has moved. */
+static kith_status move_there(lloyd *l, kith_error *err) {
+    const ki_knn_device *d = &l->data->device;
+    ki_device_move move = {.which = l->columns, .begin = l->begin, .member = l->place};
+    for (int64_t c = 0; c < l->n_clusters; c++) {
+        if (!l->has_changed[c] || l->size[c] == 0) continue;
+        l->has_changed[c] = false;
+        l->columns[move.n++] = (int32_t)c;
+    }
+    return d->type->move(d->backend, l->means, &move, err);
+}
+
 /* The mean of every cluster whose members changed, summed in the order of rows. */
-static void update(lloyd *l) {
+static kith_status update(lloyd *l, kith_error *err) {
     l->begin[0] = 0;
     for (int64_t c = 0; c < l->n_clusters; c++) l->begin[c + 1] = l->begin[c] + l->size[c];
     for (int64_t i = l->data->n - 1; i >= 0; i--) { /* from the back: begin moves to its place */
@@ -253,7 +258,30 @@ static void update(lloyd *l) {
     }
     for (int64_t c = 0; c < l->n_clusters; c++) l->begin[c] = l->begin[c + 1];
     l->begin[l->n_clusters] = l->data->n;
+    if (l->data->device.type) return move_there(l, err);
     ki_parallel_for(l->n_clusters, 16, move_centroids, l);
+    return KITH_OK;
+}
+
+/* A row for each centroid, which is what it begins as. */
+static kith_status begin_at(lloyd *l, const int64_t *row, kith_error *err) {
+    const int64_t dim = l->data->dim;
+    for (int64_t k = 0; k < l->n_clusters; k++) {
+        memcpy(l->centroid + k * dim, l->data->x + row[k] * dim, (size_t)dim * sizeof(float));
+        l->has_moved[k] = l->has_changed[k] = true;
+    }
+    for (int64_t i = 0; i < l->data->n; i++) l->own[i] = (best){0, -1};
+    if (!l->data->device.type) return KITH_OK;
+    for (int64_t k = 0; k < l->n_clusters; k++) {
+        l->place[k] = (int32_t)row[k];
+        l->columns[k] = (int32_t)k;
+        l->begin[k] = k;
+    }
+    l->begin[l->n_clusters] = l->n_clusters;
+    const ki_knn_device *d = &l->data->device;
+    const ki_device_move move = {
+        .n = l->n_clusters, .which = l->columns, .begin = l->begin, .member = l->place};
+    return d->type->move(d->backend, l->means, &move, err);
 }
 
 static double objective_now(const lloyd *l) {
@@ -274,6 +302,7 @@ static void lloyd_release(lloyd *l) {
     void *const owned[] = {l->centroid, l->has_moved, l->has_changed, l->own,   l->found, l->own_now,
                            l->columns,  l->rows,      l->place,       l->begin, l->size,  l->keys};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) ki_free(owned[i]);
+    if (l->means) l->data->device.type->unload(l->data->device.backend, l->means);
     *l = (lloyd){0};
 }
 
@@ -290,7 +319,10 @@ static kith_status lloyd_init(lloyd *l, const ki_kmeans_data *data, int64_t n_cl
     KI_TRY(ki_alloc_or(&l->rows, n, sizeof *l->rows, "row list", err));
     KI_TRY(ki_alloc_or(&l->place, n, sizeof *l->place, "members", err));
     KI_TRY(ki_alloc_or(&l->begin, k + 2, sizeof *l->begin, "members", err));
-    if (data->device.type) KI_TRY(ki_alloc_or(&l->keys, n, sizeof *l->keys, "assignments", err));
+    if (data->device.type) {
+        KI_TRY(ki_alloc_or(&l->keys, n, sizeof *l->keys, "assignments", err));
+        KI_TRY(data->device.type->means(data->device.backend, data->loaded, n_clusters, &l->means, err));
+    }
     return ki_alloc_or(&l->size, k, sizeof *l->size, "cluster sizes", err);
 }
 
@@ -310,7 +342,8 @@ static kith_status report(const course *c, int64_t iteration, kith_error *err) {
 
 static kith_status run(lloyd *l, course *c, kith_error *err) {
     const kith_kmeans_options *o = c->options;
-    const int64_t n = l->data->n, dim = l->data->dim;
+    const ki_knn_device *d = &l->data->device;
+    const int64_t n = l->data->n;
     int64_t *start = NULL;
     kith_status status = KITH_OK;
     KI_CHECK(ki_alloc_or(&start, (size_t)l->n_clusters, sizeof *start, "starting rows", err));
@@ -318,11 +351,7 @@ static kith_status run(lloyd *l, course *c, kith_error *err) {
         KI_CHECK(ki_kmeans_random(n, l->n_clusters, o->seed, (uint32_t)c->restart, start, err));
     else
         KI_CHECK(ki_kmeans_plus_plus(l->data, l->n_clusters, o->seed, (uint32_t)c->restart, start, err));
-    for (int64_t k = 0; k < l->n_clusters; k++) {
-        memcpy(l->centroid + k * dim, l->data->x + start[k] * dim, (size_t)dim * sizeof(float));
-        l->has_moved[k] = l->has_changed[k] = true;
-    }
-    for (int64_t i = 0; i < n; i++) l->own[i] = (best){0, -1};
+    KI_CHECK(begin_at(l, start, err));
     l->n_refilled = 0;
     double before = INFINITY;
     int64_t n_changes = 0;
@@ -333,38 +362,17 @@ static kith_status run(lloyd *l, course *c, kith_error *err) {
         KI_CHECK(refill(l, &n_changes, err));
         const double now = objective_now(l);
         if (n_changes == 0) break;
-        update(l);
+        KI_CHECK(update(l, err));
         if (before - now < o->tolerance * before) break;
         before = now;
     }
     KI_CHECK(assign(l, &n_changes, err)); /* to the centroids that are handed out */
     count_members(l);
+    if (d->type) KI_CHECK(d->type->means_read(d->backend, l->means, l->centroid, err));
     KI_CHECK(report(c, o->n_iterations + 1, err));
 done:
     ki_free(start);
     return status;
-}
-
-typedef struct copying {
-    const ki_rows *rows;
-    bool normalize;
-    float *x;
-} copying;
-
-static void copy_rows(void *context, int64_t begin, int64_t end) {
-    const copying *c = context;
-    const int64_t dim = c->rows->dim;
-    const size_t bytes = kith_dtype_bytes(c->rows->dtype);
-    for (int64_t i = begin; i < end; i++) {
-        const double norm = c->normalize ? fmax(sqrt(ki_rows_dot(c->rows, i, c->rows, i)), 1e-12) : 1;
-        for (int64_t k = 0; k < dim; k++) {
-            const ki_rows one = {c->rows->dtype, 1, 1,
-                                 (const char *)c->rows->data + (size_t)(i * dim + k) * bytes, NULL};
-            double x = 0;
-            ki_rows_get(&one, 0, &x);
-            c->x[i * dim + k] = (float)(x / norm);
-        }
-    }
 }
 
 static kith_status check(const kith_kmeans_options *o, const ki_rows *rows, kith_error *err) {
@@ -396,22 +404,15 @@ kith_status ki_kmeans_run(const ki_rows *all, const ki_knn_device *device, const
                           kith_kmeans_result *ret_result, kith_error *err) {
     kith_status status = KITH_OK;
     KI_TRY(check(options, all, err));
-    ki_kmeans_data data = {.n = all->n, .dim = all->dim};
+    ki_kmeans_data data = {0};
     lloyd l = {0};
     kith_kmeans_result result = {0};
     const int64_t k = options->n_clusters;
-    KI_CHECK(ki_alloc_or(&data.x, (size_t)all->n, (size_t)all->dim * sizeof(float), "rows", err));
-    copying copy = {all, options->normalize, data.x};
-    ki_parallel_for(all->n, 64, copy_rows, &copy);
-    const ki_rows x = {KITH_F32, all->n, all->dim, data.x, NULL};
-    KI_CHECK(ki_panels_init(&x, KITH_SQEUCLIDEAN, NULL, &data.panels, err));
     if (device)
         data.device = (ki_knn_device){device->backend, device->type, .is_borrowed = true};
     else
         KI_CHECK(ki_knn_device_open(options->device, &data.device, err));
-    if (data.device.type)
-        KI_CHECK(data.device.type->load(data.device.backend, &data.panels, (ki_device_tile){0}, &data.loaded,
-                                        err));
+    KI_CHECK(ki_kmeans_data_init(&data, all, options->normalize, err));
     KI_CHECK(lloyd_init(&l, &data, k, err));
     KI_CHECK(kith_array_init(KITH_F32, 2, (int64_t[]){k, all->dim}, &result.centroids, err));
     KI_CHECK(ki_alloc_or(&result.cluster, (size_t)all->n, sizeof *result.cluster, "clusters", err));
@@ -427,10 +428,7 @@ kith_status ki_kmeans_run(const ki_rows *all, const ki_knn_device *device, const
 done:
     kith_kmeans_result_release(&result);
     lloyd_release(&l);
-    if (data.device.type) data.device.type->unload(data.device.backend, data.loaded);
-    ki_knn_device_close(&data.device);
-    ki_free(data.x);
-    ki_panels_release(&data.panels);
+    ki_kmeans_data_release(&data);
     return status;
 }
 

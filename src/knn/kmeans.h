@@ -9,14 +9,19 @@ typedef struct ki_kmeans_data {
     int64_t n, dim;
     float *x; /* [n, dim] */
     ki_panels panels;
-    ki_knn_device device;   /* without a type: distances are made here */
+    ki_knn_device device;   /* without a type: everything is done here */
+    float *there;           /* x on the device; x stays for what the host draws and decides */
     ki_device_rows *loaded; /* the panels, on the device */
 } ki_kmeans_data;
 
-/* kith_kmeans of rows that were checked; distances are made by the device (NULL: the one that the options name). */
+/* kith_kmeans of rows that were checked; distances and centroids are made by the device (NULL: the one that the options name). */
 kith_status ki_kmeans_run(const ki_rows *rows, const ki_knn_device *device,
                           const kith_kmeans_options *options, kith_kmeans_result *ret_result,
                           kith_error *err);
+
+/* Of {0} but for the device, which is in use from then on. Released after failure too. */
+kith_status ki_kmeans_data_init(ki_kmeans_data *data, const ki_rows *rows, bool normalize, kith_error *err);
+void ki_kmeans_data_release(ki_kmeans_data *data); /* closes the device */
 
 /* Rows to start from, by k-means++ (Arthur and Vassilvitskii 2007): each next one is drawn with
  * probability proportional to its squared distance from the nearest one drawn before. All different

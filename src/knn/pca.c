@@ -155,9 +155,9 @@ static kith_status orthonormalize(double *a, int64_t m, int64_t n, kith_error *e
     return ki_fail(err, KITH_EBACKEND, "LAPACK's dgeqrf or dorgqr failed (info %d)", (int)info);
 }
 
-/* y [dim, l] = Xc' Xc q; with inner [l, l] not NULL, also inner = (Xc q)' (Xc q). */
-static void apply_covariance(const ki_rows *rows, const double *mean, const double *q, int64_t l,
-                             double *block, double *z, double *y, double *inner) {
+/* y [dim, l] = Xc' Xc q, or, with inner [l, l] not NULL, inner = (Xc q)' (Xc q). */
+static void apply_here(const ki_rows *rows, const double *mean, const double *q, int64_t l, double *block,
+                       double *z, double *y, double *inner) {
     const int64_t dim = rows->dim;
     for (int64_t i = 0; i < rows->n; i += BLOCK) {
         const int64_t n = block_rows(rows, i);
@@ -171,28 +171,50 @@ static void apply_covariance(const ki_rows *rows, const double *mean, const doub
     }
 }
 
-static kith_status fit_randomized(const ki_rows *rows, int64_t m, uint64_t seed, kith_pca *pca,
-                                  kith_error *err) {
+typedef struct applying {
+    const ki_rows *rows;
+    const ki_knn_device *device; /* NULL, or one that lacked the memory: the host does it */
+    const double *mean;
+    int64_t l;
+    double *block, *z; /* of the host */
+} applying;
+
+static kith_status apply_covariance(applying *a, const double *q, double *y, double *inner, kith_error *err) {
+    kith_status status = KITH_ENOMEM;
+    const ki_knn_device *d = a->device;
+    if (has_device(d, a->rows))
+        status = d->type->spread(d->backend, a->rows, a->mean, q, a->l, inner ? NULL : y, inner, err);
+    if (status != KITH_ENOMEM) return status;
+    a->device = NULL;
+    if (!a->block) {
+        const size_t dim = (size_t)a->rows->dim;
+        KI_TRY(ki_blas_prepare(n_stripes_of(a->rows->dim > BLOCK ? a->rows->dim : BLOCK), err));
+        KI_TRY(ki_alloc_or(&a->block, BLOCK * dim, sizeof *a->block, "centred rows", err));
+        KI_TRY(ki_alloc_or(&a->z, BLOCK * (size_t)a->l, sizeof *a->z, "projected rows", err));
+    }
+    apply_here(a->rows, a->mean, q, a->l, a->block, a->z, y, inner);
+    return KITH_OK;
+}
+
+static kith_status fit_randomized(const ki_rows *rows, const ki_knn_device *device, int64_t m, uint64_t seed,
+                                  kith_pca *pca, kith_error *err) {
     kith_status status = KITH_OK;
     const int64_t dim = rows->dim, most = rows->n < dim ? rows->n : dim;
     const int64_t l = m + SPARE < most ? m + SPARE : most;
-    double *block = NULL, *q = NULL, *y = NULL, *z = NULL, *inner = NULL, *vector = NULL;
-    const double *mean = pca->mean.data;
-    KI_CHECK(ki_blas_prepare(n_stripes_of(dim > BLOCK ? dim : BLOCK), err));
-    KI_CHECK(ki_alloc_or(&block, BLOCK * (size_t)dim, sizeof *block, "centred rows", err));
+    double *q = NULL, *y = NULL, *inner = NULL, *vector = NULL;
+    applying a = {.rows = rows, .device = device, .mean = pca->mean.data, .l = l};
     KI_CHECK(ki_alloc_or(&q, (size_t)dim * (size_t)l, sizeof *q, "the subspace", err));
     KI_CHECK(ki_alloc_or(&y, (size_t)dim * (size_t)l, sizeof *y, "the subspace", err));
-    KI_CHECK(ki_alloc_or(&z, BLOCK * (size_t)l, sizeof *z, "projected rows", err));
     KI_CHECK(ki_alloc_or(&inner, (size_t)l * (size_t)l, sizeof *inner, "the small matrix", err));
     KI_CHECK(ki_alloc_or(&vector, (size_t)m * (size_t)l, sizeof *vector, "small eigenvectors", err));
     ki_rng rng = ki_rng_at(seed, KI_RNG_PCA, 0, 0);
     for (int64_t i = 0; i < dim * l; i++) q[i] = ki_rng_normal(&rng);
     for (int power = 0; power < N_POWERS; power++) {
-        apply_covariance(rows, mean, q, l, block, z, y, NULL);
+        KI_CHECK(apply_covariance(&a, q, y, NULL, err));
         memcpy(q, y, (size_t)(dim * l) * sizeof *q);
         KI_CHECK(orthonormalize(q, dim, l, err));
     }
-    apply_covariance(rows, mean, q, l, block, z, y, inner);
+    KI_CHECK(apply_covariance(&a, q, NULL, inner, err));
     for (int64_t i = 0; i < l * l; i++) inner[i] /= (double)(rows->n - 1);
     KI_CHECK(eigen(inner, l, m, pca->variance.data, vector, err));
     /* components [m, dim] = vector [m, l] q' */
@@ -205,17 +227,18 @@ static kith_status fit_randomized(const ki_rows *rows, int64_t m, uint64_t seed,
         }
     }
 done:
-    ki_free(block);
+    ki_free(a.block);
+    ki_free(a.z);
     ki_free(q);
     ki_free(y);
-    ki_free(z);
     ki_free(inner);
     ki_free(vector);
     return status;
 }
 
-/* Column sums and sums of squares about the mean; returns the total variance. */
-static double find_mean(const ki_rows *rows, double *mean, double *row) {
+/* The mean, and the total variance. */
+static double mean_here(const ki_rows *rows, double *mean, double *row) {
+    memset(mean, 0, (size_t)rows->dim * sizeof *mean);
     for (int64_t i = 0; i < rows->n; i++) {
         ki_rows_get(rows, i, row);
         for (int64_t k = 0; k < rows->dim; k++) mean[k] += row[k];
@@ -227,6 +250,23 @@ static double find_mean(const ki_rows *rows, double *mean, double *row) {
         for (int64_t k = 0; k < rows->dim; k++) sum += (row[k] - mean[k]) * (row[k] - mean[k]);
     }
     return sum / (double)(rows->n - 1);
+}
+
+static kith_status find_mean(const ki_rows *rows, const ki_knn_device *device, kith_pca *pca,
+                             kith_error *err) {
+    kith_status status = KITH_ENOMEM;
+    double *row = NULL, sum = 0;
+    KI_TRY(ki_alloc_or(&row, (size_t)rows->dim, sizeof *row, "a row", err));
+    if (has_device(device, rows))
+        status = device->type->mean(device->backend, rows, pca->mean.data, row, err);
+    for (int64_t k = 0; status == KITH_OK && k < rows->dim; k++) sum += row[k];
+    pca->total_variance = sum / (double)(rows->n - 1);
+    if (status == KITH_ENOMEM) {
+        pca->total_variance = mean_here(rows, pca->mean.data, row);
+        status = KITH_OK;
+    }
+    ki_free(row);
+    return status;
 }
 
 /* The sign of an eigenvector is arbitrary: make the largest entry positive. */
@@ -254,24 +294,21 @@ kith_status ki_pca_fit(const ki_rows *given, const ki_knn_device *device, const 
     if (rows.dim > INT32_MAX / 2)
         return ki_fail(err, KITH_ESHAPE, "rows of %lld values are too long", (long long)rows.dim);
     kith_pca pca = {0};
-    double *row = NULL;
     KI_CHECK(kith_array_init(KITH_F64, 1, (int64_t[]){rows.dim}, &pca.mean, err));
     KI_CHECK(kith_array_init(KITH_F64, 1, (int64_t[]){m}, &pca.variance, err));
     KI_CHECK(kith_array_init(KITH_F64, 2, (int64_t[]){m, rows.dim}, &pca.components, err));
-    KI_CHECK(ki_alloc_or(&row, (size_t)rows.dim, sizeof *row, "a row", err));
-    pca.total_variance = find_mean(&rows, pca.mean.data, row);
+    KI_CHECK(find_mean(&rows, device, &pca, err));
     const bool is_exact = options->method == KITH_PCA_EXACT ||
                           (options->method == KITH_PCA_AUTO && (rows.dim <= MOST_EXACT || m > most / 3));
     if (is_exact)
         KI_CHECK(fit_exact(&rows, device, m, &pca, err));
     else
-        KI_CHECK(fit_randomized(&rows, m, options->seed, &pca, err));
+        KI_CHECK(fit_randomized(&rows, device, m, options->seed, &pca, err));
     fix_signs(pca.components.data, m, rows.dim);
     pca.whiten = options->whiten;
     *ret_pca = pca;
     pca = (kith_pca){0};
 done:
-    ki_free(row);
     kith_pca_release(&pca);
     return status;
 }

@@ -114,6 +114,27 @@ static kith_status no_scatter(ki_backend *backend, const ki_rows *rows, const do
     return ki_fail_memory(err, 1 << 30, "sums");
 }
 
+static kith_status no_hold(ki_backend *backend, const ki_rows *rows, const double *norm, float **ret_there,
+                           kith_error *err) {
+    (void)backend, (void)rows, (void)norm, (void)ret_there;
+    n_asked++;
+    return ki_fail_memory(err, 1 << 30, "rows");
+}
+
+static kith_status no_mean(ki_backend *backend, const ki_rows *rows, double *ret_mean, double *ret_squares,
+                           kith_error *err) {
+    (void)backend, (void)rows, (void)ret_mean, (void)ret_squares;
+    n_asked++;
+    return ki_fail_memory(err, 1 << 30, "sums");
+}
+
+static kith_status no_spread(ki_backend *backend, const ki_rows *rows, const double *mean, const double *q,
+                             int64_t n_q, double *ret_back, double *ret_inner, kith_error *err) {
+    (void)backend, (void)rows, (void)mean, (void)q, (void)n_q, (void)ret_back, (void)ret_inner;
+    n_asked++;
+    return ki_fail_memory(err, 1 << 30, "sums");
+}
+
 static kith_status no_project(ki_backend *backend, const ki_rows *rows, const double *mean, const double *by,
                               int64_t n_by, float *ret, kith_error *err) {
     (void)backend, (void)rows, (void)mean, (void)by, (void)n_by, (void)ret;
@@ -121,8 +142,13 @@ static kith_status no_project(ki_backend *backend, const ki_rows *rows, const do
     return ki_fail_memory(err, 1 << 30, "sums");
 }
 
-static const ki_knn_device_type full_type = {
-    .load = no_load, .unload = unload, .scatter = no_scatter, .project = no_project};
+static const ki_knn_device_type full_type = {.load = no_load,
+                                             .unload = unload,
+                                             .hold = no_hold,
+                                             .mean = no_mean,
+                                             .scatter = no_scatter,
+                                             .spread = no_spread,
+                                             .project = no_project};
 
 /* Then the host does it, with the same result. */
 static void test_a_device_without_memory(void **state) {
@@ -144,24 +170,33 @@ static void test_a_device_without_memory(void **state) {
     assert_memory_equal(there.retrieval.query, here.retrieval.query, N * sizeof *here.retrieval.query);
     assert_true(there.kmeans_objective == here.kmeans_objective);
     kith_judgement_release(&there);
+    input.device = &full;
+    options.has_retrieval = false; /* clustering is the first to ask */
+    n_asked = 0;
+    assert_ok(ki_judge_run(&input, &options, &there, &err), &err);
+    assert_int_equal(n_asked, 1);
+    assert_true(there.kmeans_objective == here.kmeans_objective);
+    kith_judgement_release(&there);
     kith_judgement_release(&here);
 
-    kith_pca pca[2];
-    kith_array projected[2];
-    n_asked = 0;
-    for (int w = 0; w < 2; w++) {
-        const ki_knn_device *device = w ? &full : NULL;
-        assert_ok(ki_pca_fit(&input.rows, device,
-                             &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = 2},
-                             &pca[w], &err),
-                  &err);
-        assert_ok(ki_pca_apply(&pca[w], &input.rows, device, &projected[w], &err), &err);
-    }
-    assert_int_equal(n_asked, 2);
-    assert_memory_equal(projected[0].data, projected[1].data, N * 2 * sizeof(float));
-    for (int w = 0; w < 2; w++) {
-        kith_pca_release(&pca[w]);
-        kith_array_release(&projected[w]);
+    for (int m = 0; m < 2; m++) {
+        const kith_pca_options wanted = {.size = sizeof(kith_pca_options),
+                                         .n_components = 2,
+                                         .method = m ? KITH_PCA_RANDOMIZED : KITH_PCA_EXACT};
+        kith_pca pca[2];
+        kith_array projected[2];
+        n_asked = 0;
+        for (int w = 0; w < 2; w++) {
+            const ki_knn_device *device = w ? &full : NULL;
+            assert_ok(ki_pca_fit(&input.rows, device, &wanted, &pca[w], &err), &err);
+            assert_ok(ki_pca_apply(&pca[w], &input.rows, device, &projected[w], &err), &err);
+        }
+        assert_int_equal(n_asked, 3); /* the mean, the sums (once), the projection */
+        assert_memory_equal(projected[0].data, projected[1].data, N * 2 * sizeof(float));
+        for (int w = 0; w < 2; w++) {
+            kith_pca_release(&pca[w]);
+            kith_array_release(&projected[w]);
+        }
     }
     ki_vectors_release(&v);
 }

@@ -8,6 +8,7 @@
 #include "judge/ranks.h"
 #include "kith/eval.h"
 #include "kith/log.h"
+#include "knn/kmeans.h"
 #include "knn/pca.h"
 #include "support/testing.h"
 
@@ -270,8 +271,7 @@ static void test_rows_that_are_there(void **state) {
 
 /* Components and projections are the host's up to the rounding of float64 sums, from rows that are copied and from rows
  * that are there; more rows than one block. */
-static void test_components(void **state) {
-    (void)state;
+static void check_components(kith_pca_method method) {
     enum { N = 2500, DIM = 12, M = 4 };
     kith_array rows = rows_of(N, DIM, 9), projected[3];
     kith_pca pca[3];
@@ -280,7 +280,7 @@ static void test_components(void **state) {
     ki_rows r;
     void *memory = NULL;
     const size_t bytes = N * DIM * sizeof(float);
-    const kith_pca_options options = {.size = sizeof(kith_pca_options), .n_components = M};
+    const kith_pca_options options = {.size = sizeof(kith_pca_options), .n_components = M, .method = method};
     for (int64_t i = 0; i < N * DIM; i++) ((float *)rows.data)[i] *= (float)(1 + i % DIM); /* gaps */
     assert_ok(ki_knn_device_open("cuda", &d, &err), &err);
     assert_ok(d.backend->type->alloc(d.backend, bytes, &memory, &err), &err);
@@ -295,6 +295,8 @@ static void test_components(void **state) {
     const double *host = pca[0].components.data;
     for (int w = 1; w < 3; w++) {
         const double *found = pca[w].components.data;
+        assert_memory_equal(pca[w].mean.data, pca[0].mean.data, DIM * sizeof(double));
+        assert_true(fabs(pca[w].total_variance / pca[0].total_variance - 1) < 1e-12);
         for (int i = 0; i < M * DIM; i++) {
             if (!(fabs(found[i] - host[i]) < 1e-9))
                 fail_msg("way %d: component %d is %.12g; wanted %.12g", w, i, found[i], host[i]);
@@ -309,6 +311,12 @@ static void test_components(void **state) {
     d.backend->type->free(d.backend, memory);
     ki_knn_device_close(&d);
     kith_array_release(&rows);
+}
+
+static void test_components(void **state) {
+    (void)state;
+    check_components(KITH_PCA_EXACT);
+    check_components(KITH_PCA_RANDOMIZED);
 }
 
 /* The device of a backend that is open: itself, or one beside it that does not round to TF32. */
@@ -359,27 +367,90 @@ static void test_retrieval(void **state) {
     kith_array_release(&rows);
 }
 
-/* Clusters far apart, so that rounding decides nothing. */
+/* Bytes that go between host and device. */
+static struct traffic {
+    const ki_backend_type *type;
+    size_t up, down;
+} traffic;
+
+static kith_status count_up(ki_backend *on, void *to, const void *from, size_t bytes, kith_error *err) {
+    traffic.up += bytes;
+    return traffic.type->upload(on, to, from, bytes, err);
+}
+
+static kith_status count_down(ki_backend *on, const void *from, void *to, size_t bytes, kith_error *err) {
+    traffic.down += bytes;
+    return traffic.type->download(on, from, to, bytes, err);
+}
+
+/* The device with its copies counted, and rows in its memory. */
+static void *put_there(ki_knn_device *d, ki_backend_type *counted, const kith_array *rows) {
+    kith_error err;
+    void *memory = NULL;
+    const size_t bytes = (size_t)(rows->dim[0] * rows->dim[1]) * sizeof(float);
+    assert_ok(ki_knn_device_open("cuda", d, &err), &err);
+    assert_ok(d->backend->type->alloc(d->backend, bytes, &memory, &err), &err);
+    assert_ok(d->backend->type->upload(d->backend, memory, rows->data, bytes, &err), &err);
+    assert_ok(d->backend->type->sync(d->backend, &err), &err);
+    traffic = (struct traffic){.type = d->backend->type};
+    *counted = *d->backend->type;
+    counted->upload = count_up;
+    counted->download = count_down;
+    d->backend->type = counted;
+    return memory;
+}
+
+static void take_away(ki_knn_device *d, void *memory) {
+    d->backend->type = traffic.type;
+    d->backend->type->free(d->backend, memory);
+    ki_knn_device_close(d);
+}
+
+/* Clusters far apart, so that rounding decides nothing: the host's, to the bit, from rows that are copied and from rows
+ * that are there, which stay there: what goes to and fro is less than one copy of them. */
 static void test_clusters(void **state) {
     (void)state;
-    enum { N = 400, DIM = 10, K = 7 };
-    kith_array rows = rows_of(N, DIM, 8);
-    kith_error err;
-    kith_kmeans_result found[2];
-    for (int there = 0; there < 2; there++) {
-        KITH_OPTIONS(kith_kmeans_options, o);
-        o.n_clusters = K;
-        o.device = there ? "cuda" : NULL;
-        o.seed = 5;
-        assert_ok(kith_kmeans(&rows, &o, &found[there], &err), &err);
+    enum { N = 400, DIM = 300 };
+    /* Among many random starts there are two of the same point: a cluster stays empty and is filled by hand. */
+    static const struct {
+        bool is_random, normalize;
+        int64_t k;
+    } ways[] = {{false, true, 7}, {false, false, 7}, {true, true, 100}};
+    for (size_t way = 0; way < N_ROWS(ways); way++) {
+        kith_array rows = rows_of(N, DIM, 8);
+        kith_error err;
+        kith_kmeans_result found[3];
+        ki_knn_device d;
+        ki_backend_type counted;
+        ki_rows r;
+        void *memory = put_there(&d, &counted, &rows);
+        assert_ok(ki_rows_init(&rows, "rows", &r, &err), &err);
+        for (int w = 0; w < 3; w++) {
+            KITH_OPTIONS(kith_kmeans_options, o);
+            o.n_clusters = ways[way].k;
+            o.seed = 5;
+            o.is_random_start = ways[way].is_random;
+            o.normalize = ways[way].normalize;
+            r.there = w == 2 ? memory : NULL;
+            traffic.up = traffic.down = 0;
+            assert_ok(ki_kmeans_run(&r, w ? &d : &(ki_knn_device){0}, &o, &found[w], &err), &err);
+        }
+        if (!(traffic.up + traffic.down < N * DIM * sizeof(float)))
+            fail_msg("%zu bytes up, %zu down; the rows are %zu", traffic.up, traffic.down,
+                     N * DIM * sizeof(float));
+        for (int w = 1; w < 3; w++) {
+            assert_int_equal(found[0].n_iterations, found[w].n_iterations);
+            assert_int_equal(found[0].n_refilled, found[w].n_refilled);
+            assert_memory_equal(found[0].cluster, found[w].cluster, N * sizeof *found[0].cluster);
+            assert_memory_equal(found[0].centroids.data, found[w].centroids.data,
+                                (size_t)ways[way].k * DIM * sizeof(float));
+            assert_true(found[0].objective == found[w].objective);
+        }
+        assert_int_equal(found[0].n_refilled > 0, ways[way].k == 100);
+        for (int w = 0; w < 3; w++) kith_kmeans_result_release(&found[w]);
+        take_away(&d, memory);
+        kith_array_release(&rows);
     }
-    assert_int_equal(found[0].n_iterations, found[1].n_iterations);
-    assert_memory_equal(found[0].cluster, found[1].cluster, N * sizeof *found[0].cluster);
-    assert_memory_equal(found[0].centroids.data, found[1].centroids.data, K * DIM * sizeof(float));
-    assert_true(found[0].objective == found[1].objective);
-    kith_kmeans_result_release(&found[0]);
-    kith_kmeans_result_release(&found[1]);
-    kith_array_release(&rows);
 }
 
 static int stop(void *user, int64_t done, int64_t all) {

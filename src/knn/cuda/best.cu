@@ -7,7 +7,7 @@
 
 namespace {
 
-enum { THREADS = 256, COLUMNS = 4 * THREADS /* looked at in one round */ };
+enum { THREADS = 256, COLUMNS = 4 * THREADS /* looked at in one round */, MOST_BLOCKS = 65535 };
 
 __device__ __forceinline__ uint64_t key_of(float score, int64_t index) {
     uint32_t bits = ki_float_bits(score + 0.0f); /* -0 becomes 0 */
@@ -127,29 +127,25 @@ __global__ void keep_nearest(ki_knn_tile t, const int32_t *self, bool is_square,
     if (threadIdx.x == 0) lists[i] = keys[0];
 }
 
-unsigned n_blocks(int64_t n) {
-    const int64_t blocks = (n + THREADS - 1) / THREADS;
-    return (unsigned)(blocks < 65535 ? blocks : 65535);
-}
-
 } // namespace
 
 extern "C" cudaError_t ki_knn_unpack(cudaStream_t stream, const float *panels, float *rows, int64_t n,
                                      int64_t dim) {
-    return KI_LAUNCH(unpack, n_blocks(n * dim), THREADS, 0, stream, panels, rows, n, dim);
+    return KI_LAUNCH(unpack, ki_blocks(n * dim, THREADS, MOST_BLOCKS), THREADS, 0, stream, panels, rows, n,
+                     dim);
 }
 
 extern "C" cudaError_t ki_knn_scale(cudaStream_t stream, const float *rows, const double *norm,
                                     double least_norm, const double *center, float *out, int64_t n,
                                     int64_t dim) {
-    return KI_LAUNCH(scale, n_blocks(n * dim), THREADS, 0, stream, rows, norm, least_norm, center, out, n,
-                     dim);
+    return KI_LAUNCH(scale, ki_blocks(n * dim, THREADS, MOST_BLOCKS), THREADS, 0, stream, rows, norm,
+                     least_norm, center, out, n, dim);
 }
 
 extern "C" cudaError_t ki_knn_finish(cudaStream_t stream, const ki_knn_tile *tile) {
     if (!tile->row_half) return cudaSuccess;
-    return KI_LAUNCH(finish, n_blocks(tile->n_rows * tile->n_cols), THREADS, 0, stream, *tile,
-                     const_cast<float *>(tile->s));
+    return KI_LAUNCH(finish, ki_blocks(tile->n_rows * tile->n_cols, THREADS, MOST_BLOCKS), THREADS, 0, stream,
+                     *tile, const_cast<float *>(tile->s));
 }
 
 extern "C" cudaError_t ki_knn_keep_best(cudaStream_t stream, const ki_knn_tile *tile, const int32_t *self,

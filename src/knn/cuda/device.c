@@ -1,42 +1,36 @@
 /* Pair scores on a CUDA device: matrices stay there, products come in tiles through the matrix product, and
  * kernels read each tile before the next one overwrites it. */
-#include "knn/device.h"
-
 #include <math.h>
 
-#include "backend/cuda/cuda.h"
 #include "backend/cuda/gemm/gemm.h"
+#include "knn/cuda/inside.h"
 #include "knn/cuda/kernels.h"
-#include "knn/cuda/pca.h"
 
 enum { TILE_ROWS = 2048, TILE_COLS = 8192 };
 
-struct ki_device_rows {
-    const ki_panels *panels;
-    int64_t n, dim;
-    float *x;     /* [n, dim] */
-    float *half;  /* [n], or NULL */
-    double *norm; /* [n], or NULL for the cosine */
-    ki_device_tile tile;
-};
-
-static void unload(ki_backend *backend, ki_device_rows *rows) {
+void ki_knn_cuda_unload(ki_backend *backend, ki_device_rows *rows) {
     if (!rows) return;
-    ki_cuda_free(backend, rows->x);
-    ki_cuda_free(backend, rows->half);
-    ki_cuda_free(backend, rows->norm);
+    void *const owned[] = {rows->x,      rows->half,   rows->norm,  rows->mean,
+                           rows->center, rows->member, rows->which, rows->begin};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) ki_cuda_free(backend, owned[i]);
     ki_free(rows);
 }
 
-/* Device memory with a copy of n elements. */
-static kith_status copy_in(ki_backend *backend, const void *host, int64_t n, size_t size, void *ret_ptr,
-                           kith_error *err) {
+kith_status ki_knn_cuda_take(ki_backend *backend, int64_t n, int64_t width, size_t size, void *ret_ptr,
+                             kith_error *err) {
     void *ptr = NULL;
-    size_t bytes;
-    if (!ki_mul_size((size_t)n, size, &bytes)) return ki_fail_memory(err, SIZE_MAX, "a matrix on the device");
+    size_t count, bytes;
+    if (!ki_mul_size((size_t)n, (size_t)width, &count) || !ki_mul_size(count, size, &bytes))
+        return ki_fail_memory(err, SIZE_MAX, "a matrix on the device");
     KI_TRY(ki_cuda_alloc(backend, bytes ? bytes : 1, &ptr, err));
     *(void **)ret_ptr = ptr;
-    return bytes ? backend->type->upload(backend, ptr, host, bytes, err) : KITH_OK;
+    return KITH_OK;
+}
+
+kith_status ki_knn_cuda_copy_in(ki_backend *backend, const void *host, int64_t n, size_t size, void *ret_ptr,
+                                kith_error *err) {
+    KI_TRY(ki_knn_cuda_take(backend, n, 1, size, ret_ptr, err));
+    return n > 0 ? backend->type->upload(backend, *(void **)ret_ptr, host, (size_t)n * size, err) : KITH_OK;
 }
 
 /* From the host's panels … */
@@ -45,7 +39,7 @@ static kith_status unpack_in(ki_backend *backend, const ki_panels *p, float *x, 
     const int64_t n = p->rows.n, dim = p->rows.dim, padded = (int64_t)ki_round_up((size_t)n, KI_PANEL);
     float *packed = NULL;
     if (n == 0) return KITH_OK;
-    KI_CHECK(copy_in(backend, p->data, padded, (size_t)dim * sizeof(float), &packed, err));
+    KI_CHECK(ki_knn_cuda_copy_in(backend, p->data, padded, (size_t)dim * sizeof(float), &packed, err));
     const cudaError_t error = ki_knn_unpack(ki_cuda_of(backend)->stream, packed, x, n, dim);
     if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_unpack"));
     KI_CHECK(backend->type->sync(backend, err));
@@ -61,8 +55,9 @@ static kith_status scale_in(ki_backend *backend, const ki_panels *p, float *x, k
     const int64_t n = p->rows.n, dim = p->rows.dim;
     double *norm = NULL, *center = NULL;
     if (n == 0) return KITH_OK;
-    if (p->metric == KITH_COSINE) KI_CHECK(copy_in(backend, p->norm, n, sizeof *norm, &norm, err));
-    if (p->center) KI_CHECK(copy_in(backend, p->center, dim, sizeof *center, &center, err));
+    if (p->metric == KITH_COSINE)
+        KI_CHECK(ki_knn_cuda_copy_in(backend, p->norm, n, sizeof *norm, &norm, err));
+    if (p->center) KI_CHECK(ki_knn_cuda_copy_in(backend, p->center, dim, sizeof *center, &center, err));
     const cudaError_t error =
         ki_knn_scale(ki_cuda_of(backend)->stream, p->rows.there, norm, KI_LEAST_NORM, center, x, n, dim);
     if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_scale"));
@@ -82,18 +77,42 @@ static kith_status load(ki_backend *backend, const ki_panels *p, ki_device_tile 
     KI_TRY(ki_zalloc_or(&rows, 1, sizeof *rows, "a matrix on the device", err));
     *rows = (ki_device_rows){.panels = p, .n = n, .dim = dim, .tile = tile};
     if (rows->tile.n_rows <= 0) rows->tile = (ki_device_tile){TILE_ROWS, TILE_COLS};
-    KI_CHECK(ki_cuda_alloc(backend, (size_t)(n > 0 ? n : 1) * (size_t)dim * sizeof(float), (void **)&rows->x,
-                           err));
-    if (p->half) KI_CHECK(copy_in(backend, p->half, n, sizeof *rows->half, &rows->half, err));
+    KI_CHECK(ki_knn_cuda_take(backend, n, dim, sizeof *rows->x, &rows->x, err));
+    if (p->half) KI_CHECK(ki_knn_cuda_copy_in(backend, p->half, n, sizeof *rows->half, &rows->half, err));
     if (p->metric != KITH_COSINE)
-        KI_CHECK(copy_in(backend, p->norm, n, sizeof *rows->norm, &rows->norm, err));
+        KI_CHECK(ki_knn_cuda_copy_in(backend, p->norm, n, sizeof *rows->norm, &rows->norm, err));
     KI_CHECK(p->rows.there ? scale_in(backend, p, rows->x, err) : unpack_in(backend, p, rows->x, err));
     KI_CHECK(backend->type->sync(backend, err));
     *ret_rows = rows;
     rows = NULL;
 done:
     if (status != KITH_OK) backend->type->sync(backend, NULL); /* the upload may still read the panels */
-    unload(backend, rows);
+    ki_knn_cuda_unload(backend, rows);
+    return status;
+}
+
+static kith_status hold(ki_backend *backend, const ki_rows *rows, const double *norm, float **ret_there,
+                        kith_error *err) {
+    kith_status status = KITH_OK;
+    const int64_t n = rows->n, dim = rows->dim;
+    float *x = NULL;
+    double *by = NULL;
+    KI_CHECK(ki_knn_cuda_take(backend, n, dim, sizeof *x, &x, err));
+    if (norm) KI_CHECK(ki_knn_cuda_copy_in(backend, norm, n, sizeof *by, &by, err));
+    if (!rows->there)
+        KI_CHECK(backend->type->upload(backend, x, rows->data, (size_t)(n * dim) * sizeof *x, err));
+    if (rows->there || norm) {
+        const cudaError_t error = ki_knn_scale(ki_cuda_of(backend)->stream, rows->there ? rows->there : x, by,
+                                               KI_LEAST_NORM, NULL, x, n, dim);
+        if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_scale"));
+    }
+    KI_CHECK(backend->type->sync(backend, err));
+    *ret_there = x;
+    x = NULL;
+done:
+    if (status != KITH_OK) backend->type->sync(backend, NULL); /* the uploads may still read */
+    ki_cuda_free(backend, x);
+    ki_cuda_free(backend, by);
     return status;
 }
 
@@ -169,7 +188,7 @@ static kith_status best(ki_backend *backend, const ki_device_best *ask, kith_err
         return ki_fail_memory(err, SIZE_MAX, "neighbour lists");
     KI_CHECK(ki_cuda_alloc(backend, bytes, (void **)&lists, err));
     KI_CHECK(backend->type->zero(backend, lists, bytes, err));
-    if (ask->self) KI_CHECK(copy_in(backend, ask->self, n, sizeof *self, &self, err));
+    if (ask->self) KI_CHECK(ki_knn_cuda_copy_in(backend, ask->self, n, sizeof *self, &self, err));
     KI_CHECK(walk_begin(backend, ask->rows, ask->cols, &w, err));
     for (bool more = true;;) {
         KI_CHECK(walk_next(&w, &more, err));
@@ -205,11 +224,12 @@ static kith_status placing_begin(ki_backend *backend, const ki_device_places *as
                                  kith_error *err) {
     const int64_t n = ask->rows->n, n_relevant = ask->begin[n];
     const ki_bound bound = ki_panels_bound_of(ask->rows->panels);
-    KI_TRY(copy_in(backend, ask->least, n, sizeof *g->least, &g->least, err));
-    KI_TRY(copy_in(backend, ask->row_class, n, sizeof *g->row_class, &g->row_class, err));
-    KI_TRY(copy_in(backend, ask->col_class, ask->cols->n, sizeof *g->col_class, &g->col_class, err));
-    KI_TRY(copy_in(backend, ask->begin, n + 1, sizeof *g->begin, &g->begin, err));
-    KI_TRY(copy_in(backend, ask->score, n_relevant, sizeof *g->score, &g->score, err));
+    KI_TRY(ki_knn_cuda_copy_in(backend, ask->least, n, sizeof *g->least, &g->least, err));
+    KI_TRY(ki_knn_cuda_copy_in(backend, ask->row_class, n, sizeof *g->row_class, &g->row_class, err));
+    KI_TRY(
+        ki_knn_cuda_copy_in(backend, ask->col_class, ask->cols->n, sizeof *g->col_class, &g->col_class, err));
+    KI_TRY(ki_knn_cuda_copy_in(backend, ask->begin, n + 1, sizeof *g->begin, &g->begin, err));
+    KI_TRY(ki_knn_cuda_copy_in(backend, ask->score, n_relevant, sizeof *g->score, &g->score, err));
     const size_t count_bytes = (size_t)(n_relevant > 0 ? n_relevant : 1) * sizeof *g->p.n_before;
     KI_TRY(ki_cuda_alloc(backend, count_bytes, (void **)&g->p.n_before, err));
     KI_TRY(backend->type->zero(backend, g->p.n_before, count_bytes, err));
@@ -305,9 +325,15 @@ done:
 
 const ki_knn_device_type ki_knn_cuda = {.most_k = KI_KNN_MOST_K,
                                         .load = load,
-                                        .unload = unload,
+                                        .unload = ki_knn_cuda_unload,
                                         .best = best,
                                         .place = place,
                                         .scores = scores,
+                                        .hold = hold,
+                                        .means = ki_knn_cuda_means,
+                                        .move = ki_knn_cuda_move,
+                                        .means_read = ki_knn_cuda_means_read,
+                                        .mean = ki_knn_cuda_mean,
                                         .scatter = ki_knn_cuda_scatter,
+                                        .spread = ki_knn_cuda_spread,
                                         .project = ki_knn_cuda_project};

@@ -31,6 +31,23 @@ cudaError_t ki_knn_center(cudaStream_t stream, const float *rows, const double *
                           int64_t dim);
 cudaError_t ki_knn_round(cudaStream_t stream, const double *from, float *out, int64_t n);
 
+/* Means which[0 … n - 1] of rows [., dim] become those of their members, member[begin[c]] … member[begin[c + 1] - 1] for
+ * mean c, at least one; with them what scores are made of: the mean less the centre, and half its squared length. */
+typedef struct ki_knn_moving {
+    const float *rows;
+    int64_t dim, n;
+    const int32_t *which;
+    const int64_t *begin;
+    const int32_t *member;
+    const double *center; /* [dim] */
+    float *mean, *centred, *half;
+} ki_knn_moving;
+cudaError_t ki_knn_move(cudaStream_t stream, const ki_knn_moving *moving);
+
+/* sum [dim] += the rows [n, dim], one after the other, or, with a mean, += the squares of rows - mean; in float64. */
+cudaError_t ki_knn_add_columns(cudaStream_t stream, const float *rows, const double *mean, double *sum,
+                               int64_t n, int64_t dim);
+
 /* Scores in place of products. */
 cudaError_t ki_knn_finish(cudaStream_t stream, const ki_knn_tile *tile);
 
