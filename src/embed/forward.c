@@ -28,7 +28,7 @@ struct ki_forward {
     ki_feed *feed;
     ki_edge input_edge;
     void *input_at;
-    float *tap_at; /* where the device has the rows; NULL: they are asked for */
+    float *rows_at; /* where the device has them; NULL: they are asked for */
     slot slot[N_SLOTS];
     int64_t n_added;
     ki_recording recording;
@@ -53,16 +53,24 @@ static kith_status make_plan(ki_forward *f, kith_error *err) {
     return ki_plan_new(s->net->graph, s->params, s->backend, &options, &f->plan, err);
 }
 
+/* Where a device has the rows: at the tap, unless that is a map, which the backend turns, one at a time. */
+static kith_status find_rows(ki_forward *f, kith_error *err) {
+    ki_edge edge;
+    void *at = NULL;
+    if (!f->queues || f->settings.describer) return KITH_OK;
+    KI_TRY(ki_plan_tap_memory(f->plan, f->settings.tap, &edge, &at, err));
+    if (edge.shape.n_dims == 2) f->rows_at = at;
+    return KITH_OK;
+}
+
 static kith_status make_device(ki_forward *f, kith_error *err) {
     const ki_forward_settings *s = &f->settings;
     KI_TRY(ki_feed_new(s->backend, s->net, s->batch, s->format, s->transform, &f->feed, err));
-    KI_TRY(ki_plan_input_memory(f->plan, &f->input_edge, &f->input_at, err));
-    if (s->describer) return KITH_OK;
-    ki_edge edge;
-    void *at = NULL;
-    KI_TRY(ki_plan_tap_memory(f->plan, s->tap, &edge, &at, err));
-    if (edge.shape.n_dims != 2) return KITH_OK; /* a map is turned by the backend, one at a time */
-    f->tap_at = at;
+    return ki_plan_input_memory(f->plan, &f->input_edge, &f->input_at, err);
+}
+
+static kith_status make_slots(ki_forward *f, kith_error *err) {
+    const ki_forward_settings *s = &f->settings;
     for (int i = 0; i < N_SLOTS; i++) {
         void *host = NULL;
         KI_TRY(f->queues->host_alloc(s->backend, (size_t)(s->batch * f->dim) * sizeof(float), &host, err));
@@ -89,12 +97,15 @@ kith_status ki_forward_new(const ki_forward_settings *settings, ki_forward **ret
     KI_CHECK(make_plan(f, err));
     if (f->queues) KI_CHECK(make_device(f, err));
     if (!f->queues || settings->format == KI_BATCH_FLOAT) KI_CHECK(make_input(f, err));
-    if (!f->tap_at)
+    KI_CHECK(find_rows(f, err));
+    f->is_open = d != NULL;
+    if (d) KI_CHECK(d->open(d->user, f->plan, f->feed, settings->batch, &f->rows_at, err));
+    if (f->rows_at)
+        KI_CHECK(make_slots(f, err));
+    else
         KI_CHECK(ki_alloc_or(&f->output, (size_t)settings->batch, (size_t)f->dim * sizeof(float),
                              "a batch's values", err));
     f->settings.transform = NULL;
-    f->is_open = d != NULL;
-    if (d) KI_CHECK(d->open(d->user, f->plan, f->feed, settings->batch, err));
     *ret_forward = f;
     f = NULL;
 done:
@@ -122,7 +133,7 @@ void ki_forward_free(ki_forward *f) {
 
 int64_t ki_forward_dim(const ki_forward *f) { return f->dim; }
 const ki_plan *ki_forward_plan(const ki_forward *f) { return f->plan; }
-bool ki_forward_can_stay(const ki_forward *f) { return f->tap_at != NULL; }
+bool ki_forward_can_stay(const ki_forward *f) { return f->rows_at != NULL; }
 
 /* ---- in, through ---- */
 
@@ -139,7 +150,12 @@ static kith_status bring(ki_forward *f, const ki_forward_batch *batch, kith_erro
     return ki_feed_bring(f->feed, &feed, &f->input_edge, f->input_at, err);
 }
 
-static kith_status queue_forward(void *plan, kith_error *err) { return ki_plan_forward(plan, err); }
+static kith_status queue_forward(void *user, kith_error *err) {
+    ki_forward *f = user;
+    const ki_describer *d = f->settings.describer;
+    KI_TRY(ki_plan_forward(f->plan, err));
+    return d && f->rows_at ? d->queue(d->user, err) : KITH_OK;
+}
 
 /* A recording holds the kernels alone, not the refreshing of their copies of weights: when the parameters have
  * changed, one forward is queued kernel by kernel, which does that. */
@@ -147,9 +163,9 @@ static kith_status run(ki_forward *f, kith_error *err) {
     const uint64_t version = ki_params_version(f->settings.params);
     const bool is_fresh = f->version == version && f->recording.n_queued > 0;
     f->version = version;
-    if (is_fresh) return ki_recording_run(&f->recording, f->settings.backend, queue_forward, f->plan, err);
+    if (is_fresh) return ki_recording_run(&f->recording, f->settings.backend, queue_forward, f, err);
     f->recording.n_queued++;
-    return ki_plan_forward(f->plan, err);
+    return queue_forward(f, err);
 }
 
 /* ---- out ---- */
@@ -167,10 +183,10 @@ static kith_status queue_rows(ki_forward *f, int64_t n, ki_vectors *to, kith_err
     ki_backend *backend = f->settings.backend;
     const size_t bytes = (size_t)(n * f->dim) * sizeof(float);
     if (to->device)
-        return f->queues->copy(backend, KI_QUEUE_MAIN, to->device + to->n * f->dim, f->tap_at, bytes, err);
+        return f->queues->copy(backend, KI_QUEUE_MAIN, to->device + to->n * f->dim, f->rows_at, bytes, err);
     slot *s = &f->slot[f->n_added++ % N_SLOTS];
     KI_TRY(hand_out(f, s, err));
-    KI_TRY(f->queues->copy(backend, KI_QUEUE_MAIN, s->host, f->tap_at, bytes, err));
+    KI_TRY(f->queues->copy(backend, KI_QUEUE_MAIN, s->host, f->rows_at, bytes, err));
     KI_TRY(f->queues->mark_set(backend, s->back, KI_QUEUE_MAIN, err));
     s->rows = to->host + to->n * f->dim;
     s->n = n;
@@ -188,12 +204,12 @@ static kith_status read_rows(ki_forward *f, int64_t n, float *rows, kith_error *
 
 kith_status ki_forward_add(ki_forward *f, const ki_forward_batch *batch, ki_vectors *to, kith_error *err) {
     KI_TRY(ki_feed_check_size(batch->n, f->settings.batch, err));
-    if (to->dim != f->dim || to->n + batch->n > to->n_room || (to->device && !f->tap_at))
+    if (to->dim != f->dim || to->n + batch->n > to->n_room || (to->device && !f->rows_at))
         return ki_fail(err, KITH_EINTERNAL, "%lld rows of %lld values do not fit behind %lld of %lld",
                        (long long)batch->n, (long long)f->dim, (long long)to->n, (long long)to->n_room);
     KI_TRY(bring(f, batch, err));
     KI_TRY(run(f, err));
-    if (f->tap_at)
+    if (f->rows_at)
         KI_TRY(queue_rows(f, batch->n, to, err));
     else
         KI_TRY(read_rows(f, batch->n, to->host + to->n * f->dim, err));

@@ -87,9 +87,9 @@ typedef struct ki_engine_type {
      * KITH_EINVAL when a label was outside the classes (it counted as class 0). */
     kith_status (*read)(ki_engine *engine, ki_engine_values *ret_values, kith_error *err);
 
-    /* ki_objective_describe of what lies at the taps now: [m, ki_objective_describe_dim] host numbers; waits.
-     * Neither labels nor gradients are touched. */
-    kith_status (*describe)(ki_engine *engine, ki_real *ret_rows, kith_error *err);
+    /* Queue ki_objective_describe of what lies at the taps then: rows [m, ki_objective_describe_dim] of backend memory.
+     * Neither labels nor gradients are touched. May be captured. */
+    kith_status (*describe)(ki_engine *engine, ki_real *rows, kith_error *err);
 
     /* In the order of ki_objective_param; false past the end. */
     bool (*param_at)(ki_engine *engine, size_t i, ki_engine_param *ret_param);

@@ -17,24 +17,29 @@ struct ki_description {
     const ki_engine_type *engine_type; /* NULL: the host computes */
     ki_engine *engine;
     ki_real *stopped; /* device memory that the engine asks for; nothing is written there */
-    float *rows;      /* [batch, dim] */
+    ki_real *there;   /* device memory [batch, dim]: the rows */
 };
 
 static kith_status open_engine(ki_description *d, ki_plan *plan, const ki_feed *feed, int64_t batch,
-                               kith_error *err) {
+                               ki_real **ret_there, kith_error *err) {
+    void *there = NULL;
     ki_engine_batch at = {.label = ki_feed_labels(feed), .step = ki_feed_numbers(feed)};
     KI_TRY(ki_taps_engine(plan, d->objective, d->weight, false, &at, err));
     KI_TRY(ki_taps_stopped(d->backend, d->objective, batch, d->net->embedding, &d->stopped, err));
     at.diff_stopped = d->stopped;
-    KI_TRY(
-        ki_alloc_or(&d->rows, (size_t)batch, (size_t)d->describer.dim * sizeof *d->rows, "descriptors", err));
-    return d->engine_type->open(d->backend, d->objective, &at, batch, &d->engine, err);
+    KI_TRY(d->backend->type->alloc(d->backend, (size_t)(batch * d->describer.dim) * sizeof *d->there, &there,
+                                   err));
+    d->there = there;
+    KI_TRY(d->engine_type->open(d->backend, d->objective, &at, batch, &d->engine, err));
+    *ret_there = d->there;
+    return KITH_OK;
 }
 
-static kith_status open(void *user, ki_plan *plan, const ki_feed *feed, int64_t batch, kith_error *err) {
+static kith_status open(void *user, ki_plan *plan, const ki_feed *feed, int64_t batch, float **ret_there,
+                        kith_error *err) {
     ki_description *d = user;
     d->engine_type = feed ? ki_engine_of(d->backend) : NULL;
-    if (d->engine_type) return open_engine(d, plan, feed, batch, err);
+    if (d->engine_type) return open_engine(d, plan, feed, batch, ret_there, err);
     return ki_host_taps_init(&d->host, plan, ki_objective_taps(d->objective), err);
 }
 
@@ -43,13 +48,19 @@ static void close(void *user) {
     if (d->engine_type) {
         d->engine_type->close(d->engine);
         d->backend->type->free(d->backend, d->stopped);
+        d->backend->type->free(d->backend, d->there);
     }
-    ki_free(d->rows);
     ki_host_taps_release(&d->host);
     d->engine = NULL;
     d->stopped = NULL;
-    d->rows = NULL;
+    d->there = NULL;
     d->host = (ki_host_taps){0};
+}
+
+/* What the rest of a batch that is not full holds is lost. */
+static kith_status queue(void *user, kith_error *err) {
+    ki_description *d = user;
+    return d->engine_type->describe(d->engine, d->there, err);
 }
 
 static kith_status rows(void *user, ki_plan *plan, int64_t n, float *ret_rows, kith_error *err) {
@@ -58,12 +69,6 @@ static kith_status rows(void *user, ki_plan *plan, int64_t n, float *ret_rows, k
     ki_batch taps = {.m = n};
     ki_real *found = NULL;
     int64_t dim = 0;
-    if (d->engine_type) {
-        /* What the rest of a batch that is not full holds is lost. */
-        KI_TRY(d->engine_type->describe(d->engine, d->rows, err));
-        memcpy(ret_rows, d->rows, bytes);
-        return KITH_OK;
-    }
     KI_TRY(ki_host_taps_read(&d->host, plan, err));
     ki_host_taps_show(&d->host, d->weight, &taps);
     KI_TRY(ki_objective_describe(d->objective, &taps, &found, &dim, err));
@@ -80,11 +85,12 @@ kith_status ki_description_new(ki_backend *backend, const ki_net *net, const ki_
     if (dim == 0) return ki_objective_fail_describe(err);
     KI_TRY(ki_taps_weight(params, &weight, err));
     KI_TRY(ki_zalloc_or(&d, 1, sizeof *d, "a description", err));
-    *d = (ki_description){.describer = {.dim = dim, .user = d, .open = open, .rows = rows, .close = close},
-                          .backend = backend,
-                          .net = net,
-                          .objective = objective,
-                          .weight = weight};
+    *d = (ki_description){
+        .describer = {.dim = dim, .user = d, .open = open, .queue = queue, .rows = rows, .close = close},
+        .backend = backend,
+        .net = net,
+        .objective = objective,
+        .weight = weight};
     ki_taps_list(ki_objective_taps(objective), d->describer.taps);
     *ret = d;
     return KITH_OK;

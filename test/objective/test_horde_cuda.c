@@ -89,7 +89,13 @@ static void describe_case(ki_backend *on, const char *recipe, const shape *s, do
     assert_ok(ki_objective_describe(host.objective, &b.batch, &wanted, &dim, &err), &err);
     assert_int_equal(ki_objective_describe_dim(host.objective), dim);
     ki_real *found = ki_alloc((size_t)(b.m * dim), sizeof *found);
-    assert_ok(ki_engine_of(on)->describe(run.engine, found, &err), &err);
+    void *there = NULL;
+    const size_t bytes = (size_t)(b.m * dim) * sizeof *found;
+    assert_ok(on->type->alloc(on, bytes, &there, &err), &err);
+    assert_ok(ki_engine_of(on)->describe(run.engine, there, &err), &err);
+    assert_ok(on->type->download(on, there, found, bytes, &err), &err);
+    assert_ok(on->type->sync(on, &err), &err);
+    on->type->free(on, there);
     device_same("descriptors", where, found, wanted, b.m * dim, tolerance);
     ki_free(found);
     ki_free(wanted);

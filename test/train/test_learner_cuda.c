@@ -332,13 +332,15 @@ static void test_forward(void **state) {
     release(stays);
 }
 
-/* Descriptors of 19 images in batches of 8, the last one not full, of what the learner has come to. */
-static void describe_all(setup *s, int64_t dim, float *rows) {
+/* Descriptors of 19 images in batches of 8, the last one not full, of what the learner has come to; where they were made,
+ * or brought to the host batch by batch. Often enough that a device has recorded it. */
+static void describe_all(setup *s, int64_t dim, bool stays, float *rows) {
     enum { N = 19, BATCH = 8 };
     kith_error err;
     ki_description *description = NULL;
     ki_forward *forward = NULL;
-    ki_vectors v = {.dim = dim, .n_room = N, .host = rows};
+    ki_vectors v = {0};
+    const float *found = NULL;
     const kith_transform t = transform_of();
     assert_ok(ki_learner_pull(s->learner, &err), &err);
     assert_int_equal(ki_objective_describe_dim(s->objective), dim);
@@ -351,13 +353,21 @@ static void describe_all(setup *s, int64_t dim, float *rows) {
                                           .format = format_of(s),
                                           .transform = &t};
     assert_ok(ki_forward_new(&settings, &forward, &err), &err);
-    for (int at = 0; at < N; at += BATCH) {
-        const int n = N - at < BATCH ? N - at : BATCH;
-        ki_forward_batch batch = {.n = n};
-        batch.data = show(s, at, n, &batch.window);
-        assert_ok(ki_forward_add(forward, &batch, &v, &err), &err);
+    assert_int_equal(ki_forward_can_stay(forward), s->pinned != NULL);
+    assert_ok(ki_vectors_init(s->backend, stays, N, dim, &v, &err), &err);
+    for (int round = 0; round < 2; round++) {
+        v.n = 0;
+        for (int at = 0; at < N; at += BATCH) {
+            const int n = N - at < BATCH ? N - at : BATCH;
+            ki_forward_batch batch = {.n = n};
+            batch.data = show(s, at, n, &batch.window);
+            assert_ok(ki_forward_add(forward, &batch, &v, &err), &err);
+        }
+        assert_ok(ki_forward_finish(forward, &err), &err);
     }
-    assert_ok(ki_forward_finish(forward, &err), &err);
+    assert_ok(ki_vectors_host(&v, &found, &err), &err);
+    memcpy(rows, found, (size_t)(N * dim) * sizeof *rows);
+    ki_vectors_release(&v);
     ki_forward_free(forward);
     ki_description_free(description);
 }
@@ -371,7 +381,7 @@ static void test_descriptors(void **state) {
         "{loss: binomial, regularizers: [{name: horde, orders: 3, dimension: 20, embedding: 6},"
         " {name: energy_confusion, weight: 0.1, form: log}, row_norm_penalty]}";
     static const char optim[] = "{lr: 1e-2, steps: 5}";
-    static float on_host[MOST_IMAGES * ALL], on_device[MOST_IMAGES * ALL];
+    static float on_host[MOST_IMAGES * ALL], on_device[MOST_IMAGES * ALL], brought[MOST_IMAGES * ALL];
     draw_images();
     setup *host = make("cpu", objective, optim, 8, false), *device = make("cuda", objective, optim, 8, false),
           *unasked = make("cuda", objective, optim, 8, false);
@@ -381,9 +391,12 @@ static void test_descriptors(void **state) {
             add(all[i], 8 * (int)(step % 3), 8, step);
             update(all[i], 1e-2);
         }
-        if (step == 3) describe_all(device, ALL, on_device);
-        if (step == 3) describe_all(host, ALL, on_host);
+        if (step != 3) continue;
+        describe_all(device, ALL, true, on_device);
+        describe_all(device, ALL, false, brought);
+        describe_all(host, ALL, false, on_host);
     }
+    assert_memory_equal(on_device, brought, 19 * ALL * sizeof *brought);
     const double off = testing_relative_l2(on_device, on_host, 19 * ALL);
     if (!(off < 2e-3)) fail_msg("descriptors differ by %g", off);
     /* Each part of a row has length 1. */

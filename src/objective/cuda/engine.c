@@ -372,48 +372,21 @@ static const ki_cuda_term *describing_term(const ki_engine *e) {
     return NULL;
 }
 
-/* parts [own / n, m, n] behind the normalised embedding, row by row. */
-static void gather_rows(const ki_engine *e, const float *unit, const float *parts, int64_t own, int64_t n,
-                        float *rows) {
-    const int64_t all = e->dim + own;
-    for (int64_t i = 0; i < e->m; i++) {
-        if (e->dim) memcpy(rows + i * all, unit + i * e->dim, (size_t)e->dim * sizeof *rows);
-        for (int64_t k = 0; k < own / n; k++)
-            memcpy(rows + i * all + e->dim + k * n, parts + (k * e->m + i) * n, (size_t)n * sizeof *rows);
-    }
-}
-
-static kith_status engine_describe(ki_engine *e, ki_real *ret_rows, kith_error *err) {
-    kith_status status;
-    const ki_backend_type *type = e->backend->type;
+static kith_status engine_describe(ki_engine *e, ki_real *rows, kith_error *err) {
     const ki_cuda_term *term = describing_term(e);
-    float *x = NULL, *unit = NULL, *norm = NULL, *host = NULL;
+    const int64_t all = ki_objective_describe_dim(e->objective), own = all - e->dim;
     const float *parts = NULL;
     int64_t n = 0;
     if (!term) return ki_objective_fail_describe(err);
     if (!term->type->describe) return ki_cuda_fail_method(err, "the descriptor of", term->in.name);
-    const int64_t own = ki_objective_describe_dim(e->objective) - e->dim;
     KI_CUDA(cudaSetDevice(ki_cuda_of(e->backend)->device));
-    KI_CHECK(term->type->describe(term->self, &term->in, e->scratch, &parts, &n, err));
-    KI_CHECK(ki_alloc_or(&host, (size_t)(e->m * own), sizeof *host, "descriptors", err));
-    KI_CHECK(type->download(e->backend, parts, host, (size_t)(e->m * own) * sizeof *host, err));
-    if (e->dim) {
-        const size_t count = (size_t)(e->m * e->dim);
-        KI_CHECK(ki_alloc_or(&x, count, sizeof *x, "embeddings", err));
-        KI_CHECK(ki_alloc_or(&unit, count, sizeof *unit, "embeddings", err));
-        KI_CHECK(ki_alloc_or(&norm, (size_t)e->m, sizeof *norm, "norms", err));
-        KI_CHECK(type->download(e->backend, e->batch.tap[KI_TAP_EMBEDDING], x, count * sizeof *x, err));
-    }
-    KI_CHECK(type->sync(e->backend, err));
-    if (e->dim) ki_rows_normalize(x, e->m, e->dim, unit, norm);
-    gather_rows(e, unit, host, own, n, ret_rows);
-done:
-    if (status != KITH_OK) (void)type->sync(e->backend, NULL); /* copies may be under way to what goes now */
-    ki_free(x);
-    ki_free(unit);
-    ki_free(norm);
-    ki_free(host);
-    return status;
+    KI_TRY(term->type->describe(term->self, &term->in, e->scratch, &parts, &n, err));
+    if (e->dim)
+        KI_CUDA(
+            ki_cuda_rows_normalize_into(e->batch.tap[KI_TAP_EMBEDDING], e->m, e->dim, rows, all, e->stream));
+    for (int64_t k = 0; k < own / n; k++)
+        KI_CUDA(ki_cuda_rows_place(parts + k * e->m * n, e->m, n, rows + e->dim + k * n, all, e->stream));
+    return KITH_OK;
 }
 
 static kith_status engine_clear_diffs(ki_engine *e, kith_error *err) {

@@ -11,7 +11,8 @@ const float EPS = 1e-12f;
 
 int threads_of(int64_t dim) { return dim <= 32 ? 32 : dim <= 128 ? 64 : 128; }
 
-__global__ void normalize(const float *x, int dim, float *y, float *norm, float *sq, int32_t *fault) {
+__global__ void normalize(const float *x, int dim, float *y, int64_t pitch, float *norm, float *sq,
+                          int32_t *fault) {
     KI_SHARED_ARRAY(double, room, 33);
     const int64_t at = (int64_t)blockIdx.x * dim;
     double sum = 0;
@@ -23,7 +24,7 @@ __global__ void normalize(const float *x, int dim, float *y, float *norm, float 
     if (y) {
         for (int k = (int)threadIdx.x; k < dim; k += (int)blockDim.x) {
             const float v = x[at + k] * inverse;
-            y[at + k] = v;
+            y[blockIdx.x * pitch + k] = v;
             square += (double)v * (double)v;
         }
         if (sq) square = ki_block_sum(square, room);
@@ -35,6 +36,12 @@ __global__ void normalize(const float *x, int dim, float *y, float *norm, float 
     if (sq) sq[blockIdx.x] = (float)square;
     /* Not NaN, not infinite: */
     if (fault && !(length <= FLT_MAX)) atomicMax(fault, 1);
+}
+
+__global__ void place_rows(const float *x, int64_t m, int64_t dim, float *y, int64_t pitch) {
+    const int64_t stride = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < m * dim; at += stride)
+        y[at / dim * pitch + at % dim] = x[at];
 }
 
 __global__ void normalize_backward(const float *y, const float *norm, const float *diff_y,
@@ -69,7 +76,19 @@ __global__ void total(const double *row_value, int n, double *value) {
 
 cudaError_t ki_cuda_rows_normalize(const float *x, int64_t m, int64_t dim, float *y, float *norm, float *sq,
                                    int32_t *fault, cudaStream_t stream) {
-    return KI_LAUNCH(normalize, (unsigned)m, threads_of(dim), 0, stream, x, (int)dim, y, norm, sq, fault);
+    return KI_LAUNCH(normalize, (unsigned)m, threads_of(dim), 0, stream, x, (int)dim, y, dim, norm, sq,
+                     fault);
+}
+
+cudaError_t ki_cuda_rows_normalize_into(const float *x, int64_t m, int64_t dim, float *y, int64_t pitch,
+                                        cudaStream_t stream) {
+    return KI_LAUNCH(normalize, (unsigned)m, threads_of(dim), 0, stream, x, (int)dim, y, pitch, nullptr,
+                     nullptr, nullptr);
+}
+
+cudaError_t ki_cuda_rows_place(const float *x, int64_t m, int64_t dim, float *y, int64_t pitch,
+                               cudaStream_t stream) {
+    return KI_LAUNCH(place_rows, ki_blocks(m * dim, 256, 4096), 256, 0, stream, x, m, dim, y, pitch);
 }
 
 cudaError_t ki_cuda_rows_normalize_backward(const float *y, const float *norm, const float *diff_y,

@@ -14,6 +14,11 @@ extern "C" {
  * |x|^2. norm, sq and fault may be NULL; *fault becomes 1 when some |x| is not finite. */
 cudaError_t ki_cuda_rows_normalize(const float *x, int64_t m, int64_t dim, float *y, float *norm, float *sq,
                                    int32_t *fault, cudaStream_t stream);
+/* The same into rows of a wider matrix, `pitch` apart; and rows as they are. */
+cudaError_t ki_cuda_rows_normalize_into(const float *x, int64_t m, int64_t dim, float *y, int64_t pitch,
+                                        cudaStream_t stream);
+cudaError_t ki_cuda_rows_place(const float *x, int64_t m, int64_t dim, float *y, int64_t pitch,
+                               cudaStream_t stream);
 /* diff_x (= or, with add, +=) dL/dx from dL/dy + diff_more (NULL: nothing more). */
 cudaError_t ki_cuda_rows_normalize_backward(const float *y, const float *norm, const float *diff_y,
                                             const float *diff_more, int64_t m, int64_t dim, bool add,
