@@ -55,6 +55,7 @@ typedef struct kith_card_facts {
     const char *embedding, *embedding_sha256, *labels_sha256; /* of files that were judged */
     const char *weights, *weights_sha256;                     /* that training began with */
     const char *bn, *device, *precision;
+    double embed_seconds; /* from files to vectors; 0: not known */
 } kith_card_facts;
 
 /* Nothing is said. */

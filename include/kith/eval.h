@@ -166,7 +166,8 @@ typedef struct kith_judgement {
     kith_kmeans_settings kmeans;
     double kmeans_objective;
     kith_clustering clustering;
-    double seconds;
+    double seconds;                       /* all of it, */
+    double rank_seconds, cluster_seconds; /* and of that the ranking and k-means */
 } kith_judgement;
 
 /* Retrieval, its intervals and clustering of one embedding. Clustering is of the rows that are query or gallery, each

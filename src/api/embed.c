@@ -6,6 +6,7 @@
 #include "api/model_handle.h"
 #include "core/alloc.h"
 #include "core/argument.h"
+#include "core/clock.h"
 #include "embed/preprocess.h"
 #include "judge/judge.h"
 
@@ -165,6 +166,7 @@ struct kith_vectors {
     const char *backbone, *pool;
     char tap[32], resize[32], preprocessing[160], data_hash[65];
     int64_t crop;
+    double seconds; /* from files to vectors */
 };
 
 static kith_status note(const kith_model *model, const kith_embed_options *o, kith_vectors *v,
@@ -201,7 +203,9 @@ kith_status kith_model_embed_dataset(kith_model *model, const kith_dataset *data
     KI_CHECK(ki_zalloc_or(&v, 1, sizeof *v, "vectors", err));
     v->set = dataset;
     v->split = split;
+    const double began = ki_seconds_now();
     KI_CHECK(embed_items(model, dataset, items, n, o, o->most_bad, false, &v->core, err));
+    v->seconds = ki_seconds_now() - began;
     KI_CHECK(note(model, o, v, err));
     *ret_vectors = v;
     v = NULL;
@@ -259,5 +263,6 @@ void kith_vectors_facts(const kith_vectors *v, kith_card_facts *facts) {
     all.data = v->set->root;
     all.data_sha256 = v->data_hash;
     all.split = kith_split_name(v->split);
+    all.embed_seconds = v->seconds;
     memcpy(facts, &all, size < sizeof all ? size : sizeof all);
 }

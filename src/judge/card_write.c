@@ -270,6 +270,9 @@ kith_status kith_card_make(const kith_judgement *j, const kith_card_facts *facts
     if (j->has_retrieval) put_retrieval(json, j, &o);
     if (j->has_clustering) put_clustering(json, j, &o);
     ki_card_put_real(json, "seconds", j->seconds);
+    if (facts->embed_seconds > 0) ki_card_put_real(json, "embed_seconds", facts->embed_seconds);
+    if (j->has_retrieval) ki_card_put_real(json, "rank_seconds", j->rank_seconds);
+    if (j->has_clustering) ki_card_put_real(json, "cluster_seconds", j->cluster_seconds);
     begin(json, "card");
     ki_card_put_facts(json, &f);
     kith_json_object_end(json);

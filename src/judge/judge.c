@@ -107,8 +107,10 @@ done:
 static kith_status judge(const ki_judge_input *in, const ki_judge_options *o, kith_judgement *j,
                          kith_error *err) {
     kith_kmeans_options kmeans = o->kmeans;
+    double began = ki_seconds_now();
     if (o->has_retrieval) {
         KI_TRY(ki_retrieval_run(in, &o->retrieval, &j->retrieval, err));
+        j->rank_seconds = ki_seconds_now() - began;
         j->metric = o->retrieval.metric;
         j->has_retrieval = true;
         j->has_intervals = o->has_intervals;
@@ -116,7 +118,11 @@ static kith_status judge(const ki_judge_input *in, const ki_judge_options *o, ki
                                                  o->bootstrap.by_class};
     }
     if (j->has_intervals) KI_TRY(kith_retrieval_bootstrap(&j->retrieval, &o->bootstrap, &j->intervals, err));
-    return o->has_clustering ? cluster(in, &kmeans, j, err) : KITH_OK;
+    if (!o->has_clustering) return KITH_OK;
+    began = ki_seconds_now();
+    KI_TRY(cluster(in, &kmeans, j, err));
+    j->cluster_seconds = ki_seconds_now() - began;
+    return KITH_OK;
 }
 
 kith_status ki_judge_run(const ki_judge_input *input, const ki_judge_options *options, kith_judgement *ret,
@@ -139,17 +145,22 @@ kith_status ki_judge_run(const ki_judge_input *input, const ki_judge_options *op
     return status;
 }
 
+kith_status ki_judge_input_of(const kith_retrieval_input *given, ki_judge_input *ret, kith_error *err) {
+    *ret = (ki_judge_input){.labels = given->labels,
+                            .n_labels = given->n_labels,
+                            .query = given->query,
+                            .n_query = given->n_query,
+                            .gallery = given->gallery,
+                            .n_gallery = given->n_gallery};
+    return ki_rows_init(given->embedding, "embedding", &ret->rows, err);
+}
+
 kith_status kith_judge_run(const kith_retrieval_input *in, const kith_judge_options *options,
                            kith_judgement *ret, kith_error *err) {
-    ki_judge_input input = {.labels = in->labels,
-                            .n_labels = in->n_labels,
-                            .query = in->query,
-                            .n_query = in->n_query,
-                            .gallery = in->gallery,
-                            .n_gallery = in->n_gallery};
+    ki_judge_input input;
     ki_judge_options o;
     KI_TRY(ki_judge_options_take(options, &o, err));
-    KI_TRY(ki_rows_init(in->embedding, "embedding", &input.rows, err));
+    KI_TRY(ki_judge_input_of(in, &input, err));
     return ki_judge_run(&input, &o, ret, err);
 }
 
@@ -185,6 +196,7 @@ kith_status ki_judge_vectors(ki_vectors *v, const ki_judge_options *options, kit
     kith_status status;
     roles r = {0};
     ki_knn_device device = {0};
+    const double began = ki_seconds_now();
     ki_judge_input input = {.labels = v->label, .n_labels = v->n, .device = v->backend ? &device : NULL};
     if (v->backend) KI_CHECK(ki_knn_device_beside(v->backend, &device, err));
     KI_CHECK(ki_judge_rows(v, &device, &input.rows, err));
@@ -194,6 +206,7 @@ kith_status ki_judge_vectors(ki_vectors *v, const ki_judge_options *options, kit
     input.gallery = r.gallery;
     input.n_gallery = r.n_gallery;
     KI_CHECK(ki_judge_run(&input, options, ret, err));
+    ret->seconds = ki_seconds_now() - began; /* the copy to the host, too */
 done:
     ki_knn_device_close(&device);
     ki_free(r.query);

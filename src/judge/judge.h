@@ -72,6 +72,8 @@ double ki_alike(const float *x, int64_t n, int64_t dim);
 /* The rows of vectors, checked: on the host, and where the device (beside the one that made them) has them. */
 kith_status ki_judge_rows(ki_vectors *vectors, const ki_knn_device *device, ki_rows *ret_rows,
                           kith_error *err);
+/* What a caller of the public functions gave, its rows checked. */
+kith_status ki_judge_input_of(const kith_retrieval_input *given, ki_judge_input *ret_input, kith_error *err);
 /* retrieval.c: kith_retrieval_run on rows wherever they lie. device as above. */
 kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_options *options,
                              kith_retrieval *ret_retrieval, kith_error *err);

@@ -247,15 +247,10 @@ done:
 
 kith_status kith_retrieval_run(const kith_retrieval_input *in, const kith_retrieval_options *options,
                                kith_retrieval *ret_retrieval, kith_error *err) {
-    ki_judge_input input = {.labels = in->labels,
-                            .n_labels = in->n_labels,
-                            .query = in->query,
-                            .n_query = in->n_query,
-                            .gallery = in->gallery,
-                            .n_gallery = in->n_gallery};
+    ki_judge_input input;
     KI_OPTIONS_TAKE(kith_retrieval_options, o, options, err);
     KI_TRY(check_options(&o, err));
-    KI_TRY(ki_rows_init(in->embedding, "embedding", &input.rows, err));
+    KI_TRY(ki_judge_input_of(in, &input, err));
     return ki_retrieval_run(&input, &o, ret_retrieval, err);
 }
 

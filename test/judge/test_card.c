@@ -255,7 +255,8 @@ static void test_written_and_read(void **state) {
                                    .backbone = "convnet4",
                                    .crop = 32,
                                    .data = "glyphs",
-                                   .dataset = "folder"};
+                                   .dataset = "folder",
+                                   .embed_seconds = 1.5};
     kith_card_options shown = {.size = sizeof(kith_card_options),
                                .scores = {[KITH_SCORE_RECALL] = true, [KITH_SCORE_NMI] = true},
                                .per_class = true};
@@ -266,6 +267,11 @@ static void test_written_and_read(void **state) {
     assert_real(card, "nmi", j.clustering.nmi);
     assert_real(card, "kmeans.clusters", 2);
     assert_real(card, "per_class.1.queries", 3);
+    assert_real(card, "embed_seconds", 1.5);
+    assert_real(card, "rank_seconds", j.rank_seconds);
+    assert_real(card, "cluster_seconds", j.cluster_seconds);
+    assert_true(j.rank_seconds > 0 && j.cluster_seconds > 0 &&
+                j.seconds >= j.rank_seconds + j.cluster_seconds);
     assert_null(kith_card_text(card, "map_at_r"));
     assert_null(kith_card_text(card, "f1"));
     assert_string_equal(kith_card_fact(card, "data"), "glyphs");

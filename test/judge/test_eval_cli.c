@@ -256,6 +256,8 @@ static void test_model_and_saved_embeddings_agree(void **state) {
     assert_int_equal((int)number(model, "queries"), 36);
     assert_string_equal(kith_card_text(model, "card.backbone"), "convnet4");
     assert_string_equal(kith_card_text(model, "card.split"), "test");
+    assert_true(number(model, "embed_seconds") > 0);
+    assert_null(kith_card_text(files, "embed_seconds")); /* nobody embedded */
     assert_int_equal((int)strlen(kith_card_text(model, "card.data_sha256")), 64);
     static const char *const keys[] = {"recall.1", "map_at_r", "map", "mrr"};
     for (size_t i = 0; i < N_ROWS(keys); i++) assert_true(number(model, keys[i]) == number(files, keys[i]));
