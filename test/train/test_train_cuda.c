@@ -96,7 +96,8 @@ static void test_the_last_batch_of_an_epoch_is_smaller(void **state) {
              "loader: {workers: 1}\n"
              "device: cuda\n",
              data);
-    const kith_train_options options = {.recipe_text = recipe, .out = out, .no_report = true};
+    const kith_train_options options = {
+        .size = sizeof(kith_train_options), .recipe_text = recipe, .out = out, .no_report = true};
     assert_ok(kith_train_run(&options, NULL, &err), &err);
 }
 
