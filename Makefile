@@ -13,8 +13,10 @@ P ?=
 all: configure
 	@cmake --build build --target kith_product
 
+# Packages, and builds that were made before the tree was moved.
 setup:
 	@scripts/setup.sh build
+	@cmake -P cmake/moved.cmake
 
 # Ninja calls cmake again by itself when a CMake file changed.
 configure: setup
@@ -34,8 +36,8 @@ test-device:
 	@scripts/test-device.sh
 
 # Which lines and branches the tests run, by layer; pages in build/coverage/html.
-coverage:
-	@scripts/setup.sh build coverage
+coverage: setup
+	@scripts/setup.sh coverage
 	@cmake --preset coverage && cmake --build build/coverage
 	@scripts/coverage.sh build/coverage $(T)
 
@@ -57,13 +59,13 @@ asan: setup
 
 # LLVM's OpenMP tells the sanitizer what its barriers order (Archer); gcc's does not, and every loop looks like a
 # race. oneDNN and OpenBLAS are not instrumented: their calls into libc are passed over.
-tsan:
-	@scripts/setup.sh build check
+tsan: setup
+	@scripts/setup.sh check
 	@cmake --preset tsan && cmake --build build/tsan
 	@TSAN_OPTIONS=ignore_noninstrumented_modules=1 TIMEOUT=1800 scripts/test.sh build/tsan $(T)
 
-clang:
-	@scripts/setup.sh build check
+clang: setup
+	@scripts/setup.sh check
 	@cmake --preset clang && cmake --build build/clang
 
 cuda: setup

@@ -3,10 +3,16 @@
 # host's. Then the miners, and a cross-batch memory of 16,384 items.
 #
 #     bench/objective_cuda.sh [KITH]      (default build/cuda/kith)
+#
+# Without a device it says so and is done.
 set -eu
 cd "$(dirname "$0")/.."
 kith=${1:-build/cuda/kith}
 on_device() { "$kith" bench objective --device cuda "$@"; }
+if ! first=$(on_device --loss raw+vthm --batch 8 --steps 1 2>&1); then
+    echo "no CUDA objective here: $(echo "$first" | tail -n 1)" >&2
+    exit 0
+fi
 on_device --loss raw+vthm --batch 128,512,1024,2048
 echo "the same on the host:"
 "$kith" bench objective --loss raw+vthm --batch 128,512,1024,2048 --steps 3 --no-products

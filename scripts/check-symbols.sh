@@ -7,11 +7,10 @@ set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build} table=${2:-src/layers.txt}
 [ -d "$build/src/CMakeFiles/kith_objects.dir" ] || { echo "no $build to check: run make first" >&2; exit 1; }
-folders="$build/src/CMakeFiles/kith_objects.dir"
-[ -d "$build/src/CMakeFiles/kith_cuda_objects.dir" ] && folders="$folders $build/src/CMakeFiles/kith_cuda_objects.dir"
+set -- "$build/src/CMakeFiles/kith_objects.dir"
+[ -d "$build/src/CMakeFiles/kith_cuda_objects.dir" ] && set -- "$@" "$build/src/CMakeFiles/kith_cuda_objects.dir"
 # Objects of sources that are no longer there stay in a build folder: only those of the present ones count.
-# shellcheck disable=SC2086
-find $folders -name '*.o' | sort | while read -r object; do
+find "$@" -name '*.o' | sort | while read -r object; do
     source=${object#*_objects.dir/}
     source=src/${source%.o}
     if [ -e "$source" ]; then printf '@ %s\n' "$source" && nm -g "$object"; fi

@@ -16,7 +16,7 @@ static char output[65536], folder[256];
 #define run(...) testing_run(output, sizeof output, __VA_ARGS__)
 
 /* The program with KITH_PLUGINS set, its words on stdout and stderr together. */
-#define kith(plugins, words) run("KITH_PLUGINS=%s %s %s 2>&1", plugins, testing_program(), words)
+#define kith(plugins, words) run("KITH_PLUGINS='%s' %s %s 2>&1", plugins, testing_program(), words)
 
 static void assert_says(const char *text) {
     if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
@@ -51,7 +51,7 @@ static void test_program_runs_on_a_plugin(void **state) {
     assert_runs(kith(emulated(), "list devices"));
     assert_says("emulated");
     assert_runs(run("%s embed --backbone convnet4 --generate 4 -o %s 2>&1", testing_program(), cpu));
-    assert_runs(run("KITH_PLUGINS=%s %s embed --backbone convnet4 --generate 4 --device cuda -o %s 2>&1",
+    assert_runs(run("KITH_PLUGINS='%s' %s embed --backbone convnet4 --generate 4 --device cuda -o %s 2>&1",
                     emulated(), testing_program(), cuda));
     assert_says("float32 [4, ");
     assert_runs(run("test \"$(wc -c < %s)\" = \"$(wc -c < %s)\"", cpu, cuda));
@@ -77,7 +77,7 @@ static void test_objective_on_a_plugin(void **state) {
                   "objective: {loss: {name: raw}, miner: {name: vthm}, regularizers: [{name: norm_l2}]}\n");
     double total[2] = {0};
     for (int i = 0; i < 2; i++) {
-        assert_runs(run("KITH_PLUGINS=%s %s objective %s --embedding %s --labels %s --json --device %s",
+        assert_runs(run("KITH_PLUGINS='%s' %s objective %s --embedding %s --labels %s --json --device %s",
                         emulated(), testing_program(), recipe, x, y, i ? "cuda" : "cpu"));
         const char *at = strstr(output, "\"total\": ");
         assert_non_null(at);
@@ -133,7 +133,7 @@ static void test_cut_plugin_is_refused(void **state) {
     (void)state;
     static const char *const sizes[] = {"40", "100", "5000", "100000"};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        assert_runs(run("head -c %s %s/libkith-cuda.so > %s/libkith-cuda.so", sizes[i], emulated(),
+        assert_runs(run("head -c %s '%s'/libkith-cuda.so > %s/libkith-cuda.so", sizes[i], emulated(),
                         make_folder("cut")));
         const int status = kith(folder, "embed --backbone convnet4 --generate 2 --device cuda");
         if (status != 1) fail_msg("cut to %s bytes: exit status %d, wanted 1: %s", sizes[i], status, output);
@@ -162,7 +162,7 @@ static void test_plugin_of_another_build_is_refused(void **state) {
     (void)state;
     make_folder("other");
     /* One digit of the hash is another one. */
-    assert_runs(run("sed 's/%.20s/%.19s-/' %s/libkith-cuda.so > %s/libkith-cuda.so", KITH_INTERFACE_HASH,
+    assert_runs(run("sed 's/%.20s/%.19s-/' '%s'/libkith-cuda.so > %s/libkith-cuda.so", KITH_INTERFACE_HASH,
                     KITH_INTERFACE_HASH, emulated(), folder));
     assert_int_not_equal(kith(folder, "embed --backbone convnet4 --generate 2 --device cuda"), 0);
     assert_says("belongs to another build of kith");

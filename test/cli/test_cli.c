@@ -103,7 +103,7 @@ static bool is_named(const char *page, const char *name) {
 
 static void test_man_page_has_every_command(void **state) {
     (void)state;
-    assert_int_equal(run("cat $(dirname %s)/kith.1", testing_program()), 0);
+    assert_int_equal(run("cat \"$(dirname %s)\"/kith.1", testing_program()), 0);
     for (size_t i = 0; i < N_ROWS(rows); i += 2) {
         if (!is_named(output, rows[i])) fail_msg("no entry for %s in kith.1", rows[i]);
     }

@@ -10,7 +10,7 @@ static char output[65536];
 
 /* One line that holds the text, and the exit status. */
 static void expect(int status, const char *text, const char *arguments) {
-    const int found = testing_run(output, sizeof output, "cd '%s' && '%s' %s", testing_folder(),
+    const int found = testing_run(output, sizeof output, "cd '%s' && %s %s", testing_folder(),
                                   testing_program(), arguments);
     const char *end = strchr(output, '\n');
     if (found != status || !strstr(output, text) || !end || end[1])

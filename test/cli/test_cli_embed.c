@@ -148,7 +148,7 @@ static void test_bench(void **state) {
     assert_non_null(strstr(output, "\"conv2d backward\""));
     assert_non_null(strstr(output, "\"objective\""));
     assert_int_equal(run("%s bench train --recipe %s/recipes/demo.yaml --batch 8 --steps 2",
-                         testing_program(), KITH_SOURCE_DIR),
+                         testing_program(), testing_source()),
                      0);
     assert_non_null(strstr(output, "train convnet4 on cpu, float32: batch 8 of "));
     assert_non_null(strstr(output, "loss "));

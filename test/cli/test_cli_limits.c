@@ -17,10 +17,11 @@ static int make_run(void **state) {
     (void)state;
     snprintf(folder, sizeof folder, "%s", testing_folder());
     const int status = run(
-        "cd %s && k=%s && $k synth glyphs --classes 12 --images 4 && "
-        "$k train %s/recipes/quickstart.yaml --out run --set data.root=glyphs --set input.resize=squash32 "
-        "--set input.crop=28 --set optim.steps=3 --set batch.images=2 && $k embed run glyphs -o e.npy",
-        folder, testing_program(), KITH_SOURCE_DIR);
+        "cd %s && k=%s && \"$k\" synth glyphs --classes 12 --images 4 && "
+        "\"$k\" train %s/recipes/quickstart.yaml --out run --set data.root=glyphs --set "
+        "input.resize=squash32 "
+        "--set input.crop=28 --set optim.steps=3 --set batch.images=2 && \"$k\" embed run glyphs -o e.npy",
+        folder, testing_program(), testing_source());
     if (status != 0) print_error("%s\n", output);
     return status;
 }
@@ -84,7 +85,7 @@ static void test_step_in_little_memory(void **state) {
 static void test_too_many_threads(void **state) {
     (void)state;
     const char *train = "train recipes/quickstart.yaml --out other --set threads=4096 --set data.root=";
-    assert_int_equal(run("cd %s && %s %s%s/glyphs", KITH_SOURCE_DIR, testing_program(), train, folder), 1);
+    assert_int_equal(run("cd %s && %s %s%s/glyphs", testing_source(), testing_program(), train, folder), 1);
     assert_non_null(strstr(output, "threads is '4096'"));
     assert_non_null(strstr(output, "0 … 256"));
     if (KI_ASAN || KI_TSAN) return;

@@ -12,11 +12,11 @@ static char output[8192], folder[256], example[1024];
 static int set_up(void **state) {
     (void)state;
     snprintf(folder, sizeof folder, "%s", testing_folder());
-    snprintf(example, sizeof example, "%s", testing_program());
+    snprintf(example, sizeof example, "%s", testing_program_path());
     char *slash = strrchr(example, '/');
     if (!slash) return 1;
     snprintf(slash, sizeof example - (size_t)(slash - example), "/examples/pixels");
-    if (run("'%s' synth '%s/glyphs' --classes 6 --images 3", testing_program(), folder) != 0) return 1;
+    if (run("%s synth '%s/glyphs' --classes 6 --images 3", testing_program(), folder) != 0) return 1;
     return run("printf 'data: {root: %s/glyphs, train_classes: 4}\\n' > '%s/recipe.yaml'", folder, folder);
 }
 

@@ -17,7 +17,7 @@ static void assert_runs(int status) {
 /* The program under test, or the shared library built beside it; for the shell. */
 static void path_of(bool library, char *ret_path, size_t ret_bytes) {
     if (library)
-        snprintf(ret_path, ret_bytes, "$(dirname %s)/src/libkith.so", testing_program());
+        snprintf(ret_path, ret_bytes, "\"$(dirname %s)\"/src/libkith.so", testing_program());
     else
         snprintf(ret_path, ret_bytes, "%s", testing_program());
 }
@@ -26,7 +26,8 @@ static void test_libraries_come_from_named_folders(void **state) {
     (void)state;
     char find[1024];
     snprintf(find, sizeof find,
-             "cd $(dirname %s) && find $PWD/kith $PWD/src $PWD/lib/kith $PWD/test $PWD/examples $PWD/bench "
+             "cd \"$(dirname %s)\" && find \"$PWD\"/kith \"$PWD\"/src \"$PWD\"/lib/kith \"$PWD\"/test "
+             "\"$PWD\"/examples \"$PWD\"/bench "
              "-maxdepth 1 -type f "
              "'(' -perm -u+x -o -name '*.so*' ')' 2>/dev/null",
              testing_program());
@@ -48,7 +49,7 @@ static void test_bad_folders_are_seen(void **state) {
             testing_folder()));
     char find[512], wanted[1024];
     const char *folder = testing_folder();
-    snprintf(find, sizeof find, "echo %s/m %s/r %s/b %s/good", folder, folder, folder, folder);
+    snprintf(find, sizeof find, "printf '%%s\\n' %s/m %s/r %s/b %s/good", folder, folder, folder, folder);
     snprintf(wanted, sizeof wanted, "%s/m: []\n%s/r: [lib]\n%s/b: [/opt/build/src]\n", folder, folder,
              folder);
     assert_runs(elf_bad_paths(output, sizeof output, find, "/opt/build"));

@@ -20,13 +20,14 @@ static void assert_runs(int status) {
 static const char *make_copy(const char *name) {
     static char copy[128];
     snprintf(copy, sizeof copy, "%s/%s", testing_folder(), name);
-    assert_runs(run("mkdir %s && cp -r %s/include %s/src %s", copy, KITH_SOURCE_DIR, KITH_SOURCE_DIR, copy));
+    assert_runs(
+        run("mkdir %s && cp -r %s/include %s/src %s", copy, testing_source(), testing_source(), copy));
     return copy;
 }
 
 static void test_layers_hold(void **state) {
     (void)state;
-    assert_runs(run("%s/scripts/check-layers.sh", KITH_SOURCE_DIR));
+    assert_runs(run("%s/scripts/check-layers.sh", testing_source()));
     assert_string_equal(output, "");
 }
 
@@ -58,9 +59,9 @@ static void test_layer_violations_are_named(void **state) {
     };
     const char *copy = make_copy("violations");
     for (size_t i = 0; i < N_ROWS(rows); i++) {
-        assert_runs(run("cd %s && mkdir -p $(dirname %s) && echo '#include \"%s\"' > %s", copy, rows[i].file,
-                        rows[i].include, rows[i].file));
-        assert_int_not_equal(run("%s/scripts/check-layers.sh %s", KITH_SOURCE_DIR, copy), 0);
+        assert_runs(run("cd %s && mkdir -p \"$(dirname %s)\" && echo '#include \"%s\"' > %s", copy,
+                        rows[i].file, rows[i].include, rows[i].file));
+        assert_int_not_equal(run("%s/scripts/check-layers.sh %s", testing_source(), copy), 0);
         assert_holds(rows[i].wanted);
         assert_runs(run("rm %s/%s", copy, rows[i].file));
     }
@@ -86,20 +87,20 @@ static void test_layers_reach_down(void **state) {
     };
     const char *copy = make_copy("good");
     for (size_t i = 0; i < N_ROWS(rows); i++) {
-        assert_runs(run("cd %s && mkdir -p $(dirname %s) && echo '#include \"%s\"' > %s", copy, rows[i].file,
-                        rows[i].include, rows[i].file));
-        assert_runs(run("%s/scripts/check-layers.sh %s", KITH_SOURCE_DIR, copy));
+        assert_runs(run("cd %s && mkdir -p \"$(dirname %s)\" && echo '#include \"%s\"' > %s", copy,
+                        rows[i].file, rows[i].include, rows[i].file));
+        assert_runs(run("%s/scripts/check-layers.sh %s", testing_source(), copy));
     }
 }
 
 /* By the symbols of what was built: nothing is wrong now, and with a stricter table something is. */
 static void test_layers_hold_in_symbols(void **state) {
     (void)state;
-    assert_runs(run("%s/scripts/check-symbols.sh $(dirname %s)", KITH_SOURCE_DIR, testing_program()));
+    assert_runs(run("%s/scripts/check-symbols.sh \"$(dirname %s)\"", testing_source(), testing_program()));
     assert_string_equal(output, "");
     assert_runs(
-        run("sed 's/^net .*/net nn/' %s/src/layers.txt > %s/layers.txt", KITH_SOURCE_DIR, testing_folder()));
-    assert_int_not_equal(run("%s/scripts/check-symbols.sh $(dirname %s) %s/layers.txt", KITH_SOURCE_DIR,
+        run("sed 's/^net .*/net nn/' %s/src/layers.txt > %s/layers.txt", testing_source(), testing_folder()));
+    assert_int_not_equal(run("%s/scripts/check-symbols.sh \"$(dirname %s)\" %s/layers.txt", testing_source(),
                              testing_program(), testing_folder()),
                          0);
     assert_holds("net may not call kith_tensors_open of src/io/tensors_read.c");
@@ -107,7 +108,7 @@ static void test_layers_hold_in_symbols(void **state) {
 
 static void test_methods_are_named_in_their_layer_alone(void **state) {
     (void)state;
-    assert_runs(run("%s/scripts/check-names.sh", KITH_SOURCE_DIR));
+    assert_runs(run("%s/scripts/check-names.sh", testing_source()));
     assert_string_equal(output, "");
 }
 
@@ -129,7 +130,7 @@ static void test_names_of_methods_are_found(void **state) {
     const char *copy = make_copy("names");
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         assert_runs(run("cd %s && cat > src/train/new.c <<'END'\n%s\nEND\n", copy, rows[i].line));
-        const int status = run("%s/scripts/check-names.sh %s", KITH_SOURCE_DIR, copy);
+        const int status = run("%s/scripts/check-names.sh %s", testing_source(), copy);
         if (!rows[i].wanted) {
             assert_runs(status);
             continue;
@@ -141,7 +142,7 @@ static void test_names_of_methods_are_found(void **state) {
 
 static void test_no_banned_calls(void **state) {
     (void)state;
-    assert_runs(run("%s/scripts/check-banned.sh", KITH_SOURCE_DIR));
+    assert_runs(run("%s/scripts/check-banned.sh", testing_source()));
 }
 
 static void test_banned_calls_are_named(void **state) {
@@ -164,9 +165,9 @@ static void test_banned_calls_are_named(void **state) {
     };
     const char *copy = make_copy("banned");
     for (size_t i = 0; i < N_ROWS(rows); i++) {
-        assert_runs(run("cd %s && mkdir -p $(dirname %s) && cat > %s <<'END'\n%s\nEND\n", copy, rows[i].file,
-                        rows[i].file, rows[i].line));
-        assert_int_not_equal(run("%s/scripts/check-banned.sh %s", KITH_SOURCE_DIR, copy), 0);
+        assert_runs(run("cd %s && mkdir -p \"$(dirname %s)\" && cat > %s <<'END'\n%s\nEND\n", copy,
+                        rows[i].file, rows[i].file, rows[i].line));
+        assert_int_not_equal(run("%s/scripts/check-banned.sh %s", testing_source(), copy), 0);
         assert_holds(rows[i].wanted);
         assert_runs(run("rm %s/%s", copy, rows[i].file));
     }
@@ -187,13 +188,13 @@ static void test_what_only_looks_banned(void **state) {
     const char *copy = make_copy("looks");
     for (size_t i = 0; i < N_ROWS(lines); i++) {
         assert_runs(run("cd %s && cat > src/core/new.c <<'END'\n%s\nEND\n", copy, lines[i]));
-        assert_runs(run("%s/scripts/check-banned.sh %s", KITH_SOURCE_DIR, copy));
+        assert_runs(run("%s/scripts/check-banned.sh %s", testing_source(), copy));
     }
 }
 
 static void test_types_are_defined_once(void **state) {
     (void)state;
-    assert_runs(run("%s/scripts/check-types.sh", KITH_SOURCE_DIR));
+    assert_runs(run("%s/scripts/check-types.sh", testing_source()));
     assert_string_equal(output, "");
 }
 
@@ -232,7 +233,7 @@ static void test_types_defined_twice_are_named(void **state) {
         snprintf(wanted, sizeof wanted, "src/map/new.cuh: %s is also defined in src/core/base.h\n",
                  rows[i].name);
         assert_runs(run("cd %s && cat > src/map/new.cuh <<'END'\n%s\nEND\n", tree, rows[i].text));
-        assert_int_not_equal(run("%s/scripts/check-types.sh %s", KITH_SOURCE_DIR, tree), 0);
+        assert_int_not_equal(run("%s/scripts/check-types.sh %s", testing_source(), tree), 0);
         assert_string_equal(output, wanted);
     }
 }
@@ -248,13 +249,13 @@ static void test_what_only_looks_defined_twice(void **state) {
     const char *tree = make_types("one_type");
     for (size_t i = 0; i < N_ROWS(texts); i++) {
         assert_runs(run("cd %s && cat > src/map/new.c <<'END'\n%s\nEND\n", tree, texts[i]));
-        assert_runs(run("%s/scripts/check-types.sh %s", KITH_SOURCE_DIR, tree));
+        assert_runs(run("%s/scripts/check-types.sh %s", testing_source(), tree));
     }
 }
 
 static void test_sources_open_with_what_they_are_for(void **state) {
     (void)state;
-    assert_runs(run("%s/scripts/check-openings.sh", KITH_SOURCE_DIR));
+    assert_runs(run("%s/scripts/check-openings.sh", testing_source()));
     assert_string_equal(output, "");
 }
 
@@ -282,7 +283,7 @@ static void test_sources_that_do_not_are_named(void **state) {
         char wanted[128];
         snprintf(wanted, sizeof wanted, "%s:1: ", rows[i].file);
         assert_runs(run("cd %s && printf '%%s\\n' '%s' > %s", tree, rows[i].line, rows[i].file));
-        const int status = run("%s/scripts/check-openings.sh %s", KITH_SOURCE_DIR, tree);
+        const int status = run("%s/scripts/check-openings.sh %s", testing_source(), tree);
         if (rows[i].is_good != (status == 0)) fail_msg("status %d of %s: %s", status, rows[i].line, output);
         if (!rows[i].is_good) assert_holds(wanted);
         assert_runs(run("rm %s/%s", tree, rows[i].file));
@@ -333,10 +334,10 @@ static void test_counting(void **state) {
     char path[128];
     snprintf(path, sizeof path, "%s/report.xml", testing_folder());
     testing_write(path, report);
-    assert_int_equal(run("awk -f %s/scripts/count-tests.awk %s", KITH_SOURCE_DIR, path), 1);
+    assert_int_equal(run("awk -f %s/scripts/count-tests.awk %s", testing_source(), path), 1);
     assert_string_equal(output, "4 passed, 4 failed, 2 skipped\n");
     assert_runs(run("sed -n '/\"skipped\"/,/\"crash\"/{/crash/!p}' %s | awk -f %s/scripts/count-tests.awk",
-                    path, KITH_SOURCE_DIR));
+                    path, testing_source()));
     assert_string_equal(output, "1 passed, 0 failed, 1 skipped\n");
 }
 

@@ -47,7 +47,7 @@ static int install(void **state) {
     FILE *file = fopen(path, "w");
     if (!file || fputs(program, file) < 0 || fclose(file) != 0) return -1;
     const int status =
-        run("DESTDIR=%s cmake --install $(dirname %s) --prefix /opt/kith", root, testing_program());
+        run("DESTDIR=%s cmake --install \"$(dirname %s)\" --prefix /opt/kith", root, testing_program());
     if (status != 0) print_error("%s\n", output);
     return status;
 }
@@ -93,7 +93,8 @@ static void test_no_path_of_the_build_is_installed(void **state) {
 static void test_no_folder_of_the_build_is_searched(void **state) {
     (void)state;
     char find[512];
-    snprintf(find, sizeof find, "echo %s/opt/kith/bin/kith %s/opt/kith/lib/libkith.so", root, root);
+    snprintf(find, sizeof find, "printf '%%s\\n' %s/opt/kith/bin/kith %s/opt/kith/lib/libkith.so", root,
+             root);
     assert_runs(elf_bad_paths(output, sizeof output, find, KITH_SOURCE_DIR));
     assert_string_equal(output, "");
     assert_runs(run("ldd %s/opt/kith/bin/kith", root));
@@ -134,7 +135,7 @@ static void test_the_program_of_the_readme(void **state) {
         "for compiler in 'gcc -std=c99' 'g++ -x c++ -std=c++20'; do "
         "$compiler -Wall -Wextra -Wpedantic -Werror embed.c $(pkg-config --cflags --libs kith) && "
         "LD_LIBRARY_PATH=%s/opt/kith/lib ./a.out %s/docs/pictures/omniglot-neighbours.png || exit 1; done",
-        testing_folder(), KITH_SOURCE_DIR, root, root, KITH_SOURCE_DIR));
+        testing_folder(), testing_source(), root, root, testing_source()));
     float first = 0, second = 0;
     assert_int_equal(sscanf(output, "%f %f …", &first, &second), 2);
 }

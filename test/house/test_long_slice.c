@@ -9,12 +9,12 @@ static char output[1 << 16];
 /* `test/long/SCRIPT`, whose last line counts. */
 static void run(const char *script) {
     char build[4096];
-    snprintf(build, sizeof build, "%s", testing_program());
+    snprintf(build, sizeof build, "%s", testing_program_path());
     char *slash = strrchr(build, '/');
     if (!slash) skip();
     *slash = '\0';
-    const int status = testing_run(output, sizeof output, "export BUILD=%s; %s/test/long/%s", build,
-                                   KITH_SOURCE_DIR, script);
+    const int status = testing_run(output, sizeof output, "export BUILD='%s'; %s/test/long/%s", build,
+                                   testing_source(), script);
     if (status == 77) skip();
     if (status != 0) fail_msg("exit status %d: %s", status, output);
     print_message("%s", output);
@@ -22,17 +22,17 @@ static void run(const char *script) {
 
 static void test_file_calls_fail(void **state) {
     (void)state;
-    run("torture_io.sh $BUILD 1");
+    run("torture_io.sh \"$BUILD\" 1");
 }
 
 static void test_allocations_fail(void **state) {
     (void)state;
-    run("torture_alloc.sh $BUILD 1");
+    run("torture_alloc.sh \"$BUILD\" 1");
 }
 
 static void test_damaged_files(void **state) {
     (void)state;
-    run("fuzz_commands.sh 8 1 $BUILD");
+    run("fuzz_commands.sh 8 1 \"$BUILD\"");
 }
 
 int main(void) {

@@ -10,7 +10,7 @@ static char output[65536];
 static int run(const char *table, const char *slice, const char *parts) {
     return testing_run(output, sizeof output,
                        "LONG_TABLE='%s' SLICE='%s' LONG_FOLDER=%s/long %s/scripts/test-long.sh %s", table,
-                       slice, testing_folder(), KITH_SOURCE_DIR, parts);
+                       slice, testing_folder(), testing_source(), parts);
 }
 
 static void assert_holds(const char *text) {

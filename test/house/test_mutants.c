@@ -88,7 +88,7 @@ static void test_a_mutant_keeps_the_lines(void **state) {
 static void test_the_seed_decides_the_order(void **state) {
     (void)state;
     char listed[sizeof output], first[sizeof output];
-    const char *files = KITH_SOURCE_DIR "/src/objective/loss/contrastive.c";
+    const char *files = "'" KITH_SOURCE_DIR "'/src/objective/loss/contrastive.c";
     assert_int_equal(run("%s list %s | sort", mutants(), files), 0);
     strcpy(listed, output);
     assert_int_equal(run("%s shuffle 7 %s", mutants(), files), 0);

@@ -105,9 +105,10 @@ static int run_samples(const char *name) {
 
 static int make_folder(void **state) {
     (void)state;
-    return testing_run(output, sizeof output,
-                       "mkdir %s/sample && cd %s/sample && ln -s $(dirname %s) build && ln -s %s/recipes .",
-                       testing_folder(), testing_folder(), testing_program(), KITH_SOURCE_DIR);
+    return testing_run(
+        output, sizeof output,
+        "mkdir %s/sample && cd %s/sample && ln -s \"$(dirname %s)\" build && ln -s %s/recipes .",
+        testing_folder(), testing_folder(), testing_program(), testing_source());
 }
 
 static void test_readme(void **state) {
@@ -120,7 +121,7 @@ static void test_docs(void **state) {
     (void)state;
     char list[16384];
     assert_int_equal(
-        testing_run(list, sizeof list, "cd %s && find docs src -name '*.md' | sort", KITH_SOURCE_DIR), 0);
+        testing_run(list, sizeof list, "cd %s && find docs src -name '*.md' | sort", testing_source()), 0);
     for (char *name = strtok(list, "\n"); name; name = strtok(NULL, "\n")) run_samples(name);
 }
 
@@ -132,7 +133,7 @@ static void test_links(void **state) {
                     "cd %s && for f in README.md CONTRIBUTING.md $(find docs -name '*.md'); do "
                     "grep -o '](\\([^)#:]*\\))' $f | sed 's/^](//; s/)$//' | while read -r link; do "
                     "[ -e \"$(dirname $f)/$link\" ] || echo \"$f: $link\"; done; done",
-                    KITH_SOURCE_DIR),
+                    testing_source()),
         0);
     assert_string_equal(output, "");
 }

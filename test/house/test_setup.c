@@ -40,7 +40,7 @@ static const char *make_machine(const char *name, const char *absent, const char
 static void test_nothing_missing_does_nothing(void **state) {
     (void)state;
     const char *machine = make_machine("whole", "", "1000", "exit 1");
-    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh build check", machine, KITH_SOURCE_DIR), 0);
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh build check", machine, testing_source()), 0);
     assert_string_equal(output, "");
     assert_int_not_equal(run("cat %s/apt.log", machine), 0);
 }
@@ -48,7 +48,7 @@ static void test_nothing_missing_does_nothing(void **state) {
 static void test_root_installs_what_is_missing(void **state) {
     (void)state;
     const char *machine = make_machine("root", "cmake", "0", "exit 1");
-    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, KITH_SOURCE_DIR), 0);
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, testing_source()), 0);
     assert_string_equal(output, "kith needs packages, installing: cmake\n");
     assert_int_equal(run("cat %s/apt.log", machine), 0);
     assert_string_equal(output,
@@ -60,14 +60,14 @@ static void test_sudo_without_a_password_will_do(void **state) {
     (void)state;
     const char *machine =
         make_machine("sudo", "cmake", "1000", "[ \"$1\" = -n ] || exit 1; shift; exec \"$@\"");
-    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, KITH_SOURCE_DIR), 0);
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, testing_source()), 0);
     assert_int_equal(run("grep -c cmake %s/apt.log", machine), 0);
 }
 
 static void test_without_rights_one_line_says_what_to_do(void **state) {
     (void)state;
     const char *machine = make_machine("user", "cmake", "1000", "exit 1");
-    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, KITH_SOURCE_DIR), 1);
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, testing_source()), 1);
     assert_string_equal(output,
                         "kith needs packages: run  apt-get install --no-install-recommends cmake  as root\n");
     assert_int_not_equal(run("cat %s/apt.log", machine), 0);
@@ -77,7 +77,7 @@ static void test_a_failing_apt_is_a_failure(void **state) {
     (void)state;
     const char *machine = make_machine("offline", "cmake", "0", "exit 1");
     write_script(machine, "apt-get", "exit 100");
-    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, KITH_SOURCE_DIR), 1);
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh", machine, testing_source()), 1);
     assert_non_null(strstr(output, "the packages could not be installed: run  apt-get install"));
 }
 
@@ -88,7 +88,7 @@ static void test_other_systems_are_left_alone(void **state) {
     assert_int_equal(mkdir(folder, 0755), 0);
     assert_int_equal(
         run("for t in sh dirname awk; do ln -s $(command -v $t) %s/$t; done; PATH=%s %s/scripts/setup.sh",
-            folder, folder, KITH_SOURCE_DIR),
+            folder, folder, testing_source()),
         0);
     assert_string_equal(output, "");
 }

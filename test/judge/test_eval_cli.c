@@ -10,7 +10,9 @@
 
 static char output[65536];
 #define run(...) testing_run(output, sizeof output, __VA_ARGS__)
-#define GOLDEN KITH_SOURCE_DIR "/test/golden/judge/"
+/* The files of the reference, for commands and for calls. */
+#define GOLDEN "'" GOLDEN_FILES "'"
+#define GOLDEN_FILES KITH_SOURCE_DIR "/test/golden/judge/"
 
 static void assert_holds(const char *text) {
     if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
@@ -41,7 +43,7 @@ static void test_json_equals_the_reference(void **state) {
     (void)state;
     kith_array e;
     kith_error err;
-    assert_ok(kith_npy_read(GOLDEN "blobs_expected.npy", &e, &err), &err);
+    assert_ok(kith_npy_read(GOLDEN_FILES "blobs_expected.npy", &e, &err), &err);
     const double *wanted = e.data;
     kith_card *r = result_of(
         "-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --k 8,4,1000,2,1", "a.json");
@@ -70,7 +72,7 @@ static void test_query_and_gallery(void **state) {
     (void)state;
     kith_array e;
     kith_error err;
-    assert_ok(kith_npy_read(GOLDEN "split_expected.npy", &e, &err), &err);
+    assert_ok(kith_npy_read(GOLDEN_FILES "split_expected.npy", &e, &err), &err);
     kith_card *r = result_of("-e " GOLDEN "split_embedding.npy -y " GOLDEN "split_labels.npy --query " GOLDEN
                              "split_query.npy --gallery " GOLDEN "split_gallery.npy --metrics recall,map",
                              "b.json");
@@ -140,7 +142,7 @@ static void test_labels_may_be_names(void **state) {
     kith_array labels = {0};
     kith_error err;
     char path[512], arguments[2048];
-    assert_ok(kith_npy_read(GOLDEN "blobs_labels.npy", &labels, &err), &err);
+    assert_ok(kith_npy_read(GOLDEN_FILES "blobs_labels.npy", &labels, &err), &err);
     snprintf(path, sizeof path, "%s/names.txt", testing_folder());
     FILE *file = fopen(path, "w");
     assert_non_null(file);

@@ -14,7 +14,6 @@ most=${2:-0}
 only=" ${*:3} "
 # shellcheck source=test/long/tiny.sh
 . "$here/tiny.sh"
-shim=$build/test/libfault_io.so
 if grep -qE '__(asan|tsan)_init' "$build/kith"; then
     echo "$(basename "$0"): a sanitizer's library must be loaded before all others; use a build without" >&2
     exit 77
@@ -22,7 +21,8 @@ fi
 work=$(tiny_work_folder)
 trap 'rm -rf "$work"' EXIT
 cp "$build/kith" "$work/kith" || exit 1 # a build meanwhile changes nothing
-kith=$work/kith
+cp "$build/test/libfault_io.so" "$work/fault.so" || exit 1
+kith=$work/kith shim=$work/fault.so # the path of a preloaded library may have no blank in it
 n_runs=0 n_failed=0 n_findings=0
 
 finding() {

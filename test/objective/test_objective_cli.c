@@ -168,12 +168,12 @@ static void test_lists_and_benchmark(void **state) {
 static void test_example_learns(void **state) {
     (void)state;
     char *slash = NULL, program[1024];
-    snprintf(program, sizeof program, "%s", testing_program());
+    snprintf(program, sizeof program, "%s", testing_program_path());
     slash = strrchr(program, '/');
     assert_non_null(slash);
     snprintf(slash, sizeof program - (size_t)(slash - program), "/examples/train_projection");
     if (access(program, X_OK) != 0) skip();
-    assert_int_equal(testing_run(output, sizeof output, "%s", program), 0);
+    assert_int_equal(testing_run(output, sizeof output, "'%s'", program), 0);
     double before = -1, after = -1;
     const char *at = strstr(output, "trained on: ");
     assert_non_null(at);

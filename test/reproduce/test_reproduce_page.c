@@ -17,7 +17,7 @@
 static char output[1 << 16];
 
 static void assert_same_text(const char *found_path, const char *wanted_path) {
-    if (testing_run(output, sizeof output, "diff %s %s", wanted_path, found_path) != 0)
+    if (testing_run(output, sizeof output, "diff '%s' '%s'", wanted_path, found_path) != 0)
         fail_msg("%s differs: %s", found_path, output);
 }
 

@@ -102,7 +102,35 @@ bool testing_has_placeholder(const char *text) {
     return false;
 }
 
-const char *testing_program(void) {
+const char *testing_program_path(void) {
     const char *program = getenv("KITH_PROGRAM");
     return program ? program : "./kith";
+}
+
+/* In single quotes, unless there is nothing to quote. */
+static const char *quoted(const char *path, char *buf, size_t buf_bytes) {
+    const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._+-";
+    if (strspn(path, plain) == strlen(path)) return path;
+    size_t n = 0;
+    buf[n++] = '\'';
+    for (; *path && n + 8 < buf_bytes; path++) {
+        if (*path == '\'')
+            n += (size_t)snprintf(buf + n, buf_bytes - n, "'\\''");
+        else
+            buf[n++] = *path;
+    }
+    if (*path) abort();
+    buf[n++] = '\'';
+    buf[n] = '\0';
+    return buf;
+}
+
+const char *testing_program(void) {
+    static char buf[8192];
+    return quoted(testing_program_path(), buf, sizeof buf);
+}
+
+const char *testing_source(void) {
+    static char buf[8192];
+    return quoted(KITH_TESTING_SOURCE_DIR, buf, sizeof buf);
 }

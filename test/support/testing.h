@@ -45,7 +45,11 @@ int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) KITH_P
 /* Does the text hold a @NAME@ that configuring should have replaced? */
 bool testing_has_placeholder(const char *text);
 
-/* The program under test, from KITH_PROGRAM. */
+/* The program under test, from KITH_PROGRAM, and the folder of the sources: for a shell's command, quoted where the path
+ * has a blank or another character that a shell takes for its own. */
 const char *testing_program(void);
+const char *testing_source(void);
+/* The program as a plain path. */
+const char *testing_program_path(void);
 
 #endif

@@ -17,13 +17,13 @@ static const char *path_of(const char *name) {
 static void test_the_example_trains(void **state) {
     (void)state;
     char program[4096];
-    snprintf(program, sizeof program, "%s", testing_program());
+    snprintf(program, sizeof program, "%s", testing_program_path());
     char *slash = strrchr(program, '/');
     snprintf(slash, sizeof program - (size_t)(slash - program), "/examples/train");
     assert_int_equal(0,
                      testing_run(output, sizeof output, "%s synth %s/forty --classes 40 --images 8 --size 32",
                                  testing_program(), testing_folder()));
-    if (testing_run(output, sizeof output, "%s %s/forty %s/example", program, testing_folder(),
+    if (testing_run(output, sizeof output, "'%s' %s/forty %s/example", program, testing_folder(),
                     testing_folder()) != 0)
         fail_msg("%s", output);
     double after = 0, before = 0;
@@ -33,7 +33,7 @@ static void test_the_example_trains(void **state) {
     if (!(after > before)) fail_msg("R@1 from %g to %g", before, after);
     if (!strstr(output, "nearest to test image 0")) fail_msg("%s", output);
     /* Once more: it is done, and says the same. */
-    assert_int_equal(0, testing_run(output, sizeof output, "%s %s/forty %s/example", program,
+    assert_int_equal(0, testing_run(output, sizeof output, "'%s' %s/forty %s/example", program,
                                     testing_folder(), testing_folder()));
     double again = 0;
     line = strstr(output, "unseen classes: R@1 ");

@@ -86,8 +86,8 @@ static pid_t start_to(int fd, const char *out, const char *set, const char *more
     if (pid > 0) return pid;
     dup2(fd, STDOUT_FILENO);
     dup2(fd, STDERR_FILENO);
-    const char *arguments[] = {testing_program(), "train", recipe, "--out", path_of(out),
-                               "--no-report",     "--set", set,    more,    NULL};
+    const char *arguments[] = {testing_program_path(), "train", recipe, "--out", path_of(out),
+                               "--no-report",          "--set", set,    more,    NULL};
     execv(arguments[0], (char *const *)(void *)arguments);
     _exit(127);
 }

@@ -23,7 +23,7 @@ static double number_in(const char *path, const char *part, const char *key) {
 
 /* Train with these settings of the input, then eval: the card must have `words`. */
 static void check(const char *input, const char *const *words) {
-    const char *folder = testing_folder(), *kith = testing_program();
+    const char *folder = testing_folder(), *kith = testing_program_path();
     char result[400], card[400];
     if (run("rm -rf '%s'/* && '%s' synth '%s/glyphs' --classes 12 --images 8", folder, kith, folder) != 0)
         fail_msg("%s", output);
