@@ -132,6 +132,19 @@ int cli_misused(const char *name, const char *fmt, ...) KITH_PRINTF(2, 3);
 int cli_unknown(const char *name, const char *what, const char *word, const char *const *names,
                 size_t n_names);
 
+/* Columns of the terminal that fd is, or what COLUMNS says; 0: neither is known. */
+int cli_columns(int fd);
+/* Columns that (the first n bytes of) a UTF-8 text take. */
+int cli_text_columns(const char *text, size_t n);
+/* Where the explanations of a table of options begin. */
+int cli_help_column(void);
+/* Print a text wrapped at the terminal's width (84 where nobody says), with a newline at its end. Its first line stands at
+ * `column` already, the others begin there. */
+void cli_print_wrapped(FILE *to, const char *text, int column);
+/* The same on standard output for several paragraphs: an empty line ends one, other newlines are spaces, and an indented line stands
+ * alone. */
+void cli_print_paragraphs(const char *text);
+
 /* Seconds on the monotonic clock. */
 double cli_seconds_now(void);
 

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,9 +36,9 @@ static void print_run(const kith_train_event *e) {
 }
 
 /* Columns of the terminal; a line that wraps could not be redrawn. */
-static size_t terminal_width(void) {
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+static int terminal_width(void) {
+    const int columns = cli_columns(STDERR_FILENO);
+    return columns ? columns : 80;
 }
 
 static void append(char *line, size_t bytes, const char *fmt, ...) KITH_PRINTF(3, 4);
@@ -75,7 +74,7 @@ static void draw_step(display *d, const kith_train_event *e) {
         append(line, sizeof line, "  %s %.4g", e->terms[i].name, e->terms[i].value);
     clear_line(d);
     if (d->is_terminal)
-        fprintf(stderr, "%.*s", (int)terminal_width() - 1, line);
+        fprintf(stderr, "%.*s", terminal_width() - 1, line);
     else
         fprintf(stderr, "%s\n", line);
     fflush(stderr);

@@ -36,7 +36,7 @@ static const char *const rows[] = {
 
 static void test_help_lists_every_command(void **state) {
     (void)state;
-    assert_int_equal(run("%s --help", testing_program()), 0);
+    assert_int_equal(run("COLUMNS=200 %s --help", testing_program()), 0); /* no summary is wrapped */
     for (size_t i = 0; i < N_ROWS(rows); i++) assert_holds(rows[i]);
 }
 
@@ -46,12 +46,12 @@ static void test_every_command_explains_itself(void **state) {
     (void)state;
     static char first[OUTPUT_BYTES];
     for (size_t i = 0; i < N_ROWS(rows); i += 2) {
-        assert_int_equal(run("%s help %s", testing_program(), rows[i]), 0);
+        assert_int_equal(run("COLUMNS=200 %s help %s", testing_program(), rows[i]), 0);
         snprintf(first, sizeof first, "usage: kith %s ", rows[i]);
         assert_memory_equal(output, first, strlen(first));
         assert_holds(rows[i + 1]);
         snprintf(first, sizeof first, "%s", output);
-        assert_int_equal(run("%s %s --help", testing_program(), rows[i]), 0);
+        assert_int_equal(run("COLUMNS=200 %s %s --help", testing_program(), rows[i]), 0);
         assert_string_equal(output, first);
     }
 }
