@@ -219,7 +219,19 @@ static bool wants_help(int argc, char **argv) {
     return false;
 }
 
+static cli_usage_fn watcher;
+static void *watcher_user;
+
+void cli_watch_usage(cli_usage_fn fn, void *user) {
+    watcher = fn;
+    watcher_user = user;
+}
+
 int cli_parse(const cli_usage *usage, int *argc, char **argv) {
+    if (watcher) {
+        watcher(watcher_user, usage);
+        return CLI_OK;
+    }
     if (wants_help(*argc, argv)) return print_help(argv[0], usage);
     int n_kept = 1;
     bool options_end = false;

@@ -115,6 +115,11 @@ size_t cli_quote(const char *word, char *buf, size_t bytes);
  * CLI_RUN, or the exit status after one line that says why not. cli_parse asks this of every option that has one. */
 int cli_check_destination(const char *command, const cli_option *option, const char *path);
 
+/* From now on cli_parse hands its usage to fn and parses nothing: how a command tells its options without being run. NULL
+ * ends it. */
+typedef void (*cli_usage_fn)(void *user, const cli_usage *usage);
+void cli_watch_usage(cli_usage_fn fn, void *user);
+
 /* The command line as one string, as a shell reads it, for run.json; to be freed. NULL without memory. */
 char *cli_command_text(int argc, char **argv);
 
