@@ -33,7 +33,7 @@ static int print_help(FILE *to) {
         fprintf(to, "  %-12s ", commands[i].name);
         cli_print_wrapped(to, commands[i].summary, 15);
     }
-    fprintf(to, "\nkith -v COMMAND … also prints what the library has to say on its way.\n");
+    fprintf(to, "\nkith -v COMMAND … prints more about what it does.\n");
     return CLI_OK;
 }
 

@@ -98,8 +98,8 @@ static kith_status add_all_orders(ki_train_state *run, ki_train_result *result, 
     if (status == KITH_OK) return KITH_OK;
     result->orders = (ki_orders){0};
     if (status != KITH_ECANCELED)
-        return ki_train_say(run, KITH_TRAIN_WARNING, err, "there are no figures for all orders: %s",
-                            why.message);
+        return ki_train_say(run, KITH_TRAIN_WARNING, err,
+                            "the descriptors of all orders could not be scored: %s", why.message);
     if (err) *err = why;
     return status;
 }
