@@ -36,3 +36,16 @@ foreach(row IN LISTS rows)
 endforeach()
 configure_file(${CMAKE_SOURCE_DIR}/docs/kith.1 ${CMAKE_BINARY_DIR}/kith.1 @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/kith.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+
+# Completion scripts, made from the program's option tables.
+set(scripts bash/kith zsh/_kith fish/kith.fish)
+list(TRANSFORM scripts PREPEND ${CMAKE_BINARY_DIR}/completions/)
+add_custom_command(OUTPUT ${scripts}
+  COMMAND ${CMAKE_COMMAND} -DKITH=$<TARGET_FILE:kith_program> -DOUT=${CMAKE_BINARY_DIR}/completions
+          -P ${CMAKE_SOURCE_DIR}/cmake/kith_completions.cmake
+  DEPENDS kith_program ${CMAKE_SOURCE_DIR}/cmake/kith_completions.cmake
+  VERBATIM)
+add_custom_target(kith_completions ALL DEPENDS ${scripts})
+install(FILES ${CMAKE_BINARY_DIR}/completions/bash/kith DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${CMAKE_BINARY_DIR}/completions/zsh/_kith DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${CMAKE_BINARY_DIR}/completions/fish/kith.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

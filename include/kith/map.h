@@ -50,6 +50,7 @@ typedef struct kith_map_drawing {
     const kith_array *map;       /* float64 or float32 [n, 2] */
     const int64_t *labels;       /* [n], or NULL: one colour */
     const char *title;           /* may be NULL */
+    const char *const *names;    /* [n] what an SVG says of an item under the pointer, or NULL */
     int side;                    /* of the picture in pixels: 1600 */
     double radius;               /* of a dot, in pixels; 0: from n */
     const char *const *paths;    /* [n] images for thumbnails, or NULL for dots */

@@ -38,8 +38,9 @@ static kith_status read_recipe(const kith_train_options *o, ki_recipe **ret_reci
         *ret_recipe = NULL;
         ki_fail(err, KITH_EINVAL,
                 "the recipe chooses the best model on the test classes (eval.select: test)");
-        status = ki_hint(err, KITH_EINVAL,
-                         "its figures are then not those of unseen classes; --allow-test-selection lets it");
+        status = ki_hint(
+            err, KITH_EINVAL,
+            "figures of such a model are not those of unseen classes; --allow-test-selection allows it");
     }
 done:
     ki_free(sets);

@@ -126,7 +126,7 @@ static int bench_engine(int argc, char **argv, bool train) {
         CLI_TEXT("device", "NAME", &device, "what it runs on (see kith list devices); cuda:1 is the second"),
         CLI_TEXT("precision", "NAME", &precision, "float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &tf32, "cuda, float32: let products use TF32"),
-        CLI_FLAG("deterministic", &deterministic, "the same bits from run to run, also on cuda"),
+        CLI_FLAG("deterministic", &deterministic, "the same bits in every run, also on cuda"),
         CLI_TEXT("objective", "YAML", &objective, "train the step of a run: {loss: NAME, miner: NAME}"),
         CLI_TEXT("recipe", "FILE", &recipe,
                  "the same, with a recipe's network, batch, objective and optimizer"),

@@ -118,7 +118,7 @@ int bench_knn(int argc, char **argv) {
         CLI_TEXT("embedding|e", "E.npy", &embedding, "the gallery [n, dim]"),
         CLI_TEXT("query", "Q.npy", &query, "queries [m, dim]; without: every row searches all others"),
         CLI_INT("neighbors|k", "K", &k, 1, INT32_MAX, "neighbours per query"),
-        CLI_CHOICE("metric", "NAME", &metric, metrics, "what is near"),
+        CLI_CHOICE("metric", "NAME", &metric, metrics, "how similar two embeddings are"),
         CLI_FLAG("exact", &exact, "order by float64 scores"),
         CLI_INT("repeats", "N", &repeats, 1, 100, "searches to take the median of"),
         CLI_TEXT("device", "NAME", &device, "where products are made: cpu or cuda"),

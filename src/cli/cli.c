@@ -8,7 +8,7 @@
 
 #include "kith/text.h"
 
-enum { MOST_OPTIONS = 64, HELP_COLUMN = 26, HELP_WIDTH = 84 };
+enum { MOST_OPTIONS = 64 };
 
 kith_status cli_error(kith_error *err, kith_status status, const char *hint, const char *fmt, ...) {
     va_list ap;
@@ -158,25 +158,6 @@ static int take_option(const cli_usage *usage, int argc, char **argv, int *i) {
     return set_option(command, o, value);
 }
 
-/* Text wrapped between two columns; the first line already stands at `column`. */
-static void print_wrapped(const char *text, int column) {
-    int at = column;
-    for (const char *word = text; *word; word += strspn(word, " ")) {
-        const int length = (int)strcspn(word, " ");
-        if (at > column && at + 1 + length > HELP_WIDTH) {
-            printf("\n%*s", column, "");
-            at = column;
-        } else if (at > column) {
-            putchar(' ');
-            at++;
-        }
-        printf("%.*s", length, word);
-        at += length;
-        word += length;
-    }
-    putchar('\n');
-}
-
 static void describe(const cli_option *o, char *buf, size_t bytes) {
     char def[128] = "";
     if (o->ret_int) snprintf(def, sizeof def, " (default %lld)", (long long)*o->ret_int);
@@ -191,13 +172,6 @@ static void describe(const cli_option *o, char *buf, size_t bytes) {
     if (used < bytes) snprintf(buf + used, bytes - used, "%s", def);
 }
 
-/* Columns a text takes on a terminal: bytes that do not continue a UTF-8 letter. */
-static int n_columns(const char *text) {
-    int n = 0;
-    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
 static void print_option(const cli_option *o) {
     char left[80], help[512];
     const char letter = letter_of(o);
@@ -206,9 +180,9 @@ static void print_option(const cli_option *o) {
     snprintf(left, sizeof left, "  %s--%.*s%s%s", shorter, (int)name_length(o), o->name,
              o->argument ? " " : "", o->argument ? o->argument : "");
     describe(o, help, sizeof help);
-    const int n_left = HELP_COLUMN - n_columns(left);
-    printf("%s%s%*s", left, n_left < 2 ? "\n" : "", n_left < 2 ? HELP_COLUMN : n_left, "");
-    print_wrapped(help, HELP_COLUMN);
+    const int column = cli_help_column(), n_left = column - cli_text_columns(left, sizeof left);
+    printf("%s%s%*s", left, n_left < 2 ? "\n" : "", n_left < 2 ? column : n_left, "");
+    cli_print_wrapped(stdout, help, column);
 }
 
 static const char *summary_of(const char *command) {
@@ -220,10 +194,17 @@ static const char *summary_of(const char *command) {
 }
 
 static int print_help(const char *command, const cli_usage *usage) {
-    printf("usage: kith %s [options]%s%s\n\n", command, usage->operands ? " " : "",
-           usage->operands ? usage->operands : "");
-    printf("%s\n", summary_of(command));
-    if (usage->details) printf("\n%s\n", usage->details);
+    char line[256];
+    snprintf(line, sizeof line, "kith %s [options]%s%s", command, usage->operands ? " " : "",
+             usage->operands ? usage->operands : "");
+    printf("usage: ");
+    cli_print_wrapped(stdout, line, (int)strlen("usage: "));
+    putchar('\n');
+    cli_print_wrapped(stdout, summary_of(command), 0);
+    if (usage->details) {
+        putchar('\n');
+        cli_print_paragraphs(usage->details);
+    }
     printf("\noptions:\n");
     for (const cli_option *o = usage->options; o && o->name; o++) print_option(o);
     static const cli_option help = {.name = "help", .help = "show this text"};
@@ -238,7 +219,19 @@ static bool wants_help(int argc, char **argv) {
     return false;
 }
 
+static cli_usage_fn watcher;
+static void *watcher_user;
+
+void cli_watch_usage(cli_usage_fn fn, void *user) {
+    watcher = fn;
+    watcher_user = user;
+}
+
 int cli_parse(const cli_usage *usage, int *argc, char **argv) {
+    if (watcher) {
+        watcher(watcher_user, usage);
+        return CLI_OK;
+    }
     if (wants_help(*argc, argv)) return print_help(argv[0], usage);
     int n_kept = 1;
     bool options_end = false;

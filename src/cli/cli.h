@@ -115,6 +115,11 @@ size_t cli_quote(const char *word, char *buf, size_t bytes);
  * CLI_RUN, or the exit status after one line that says why not. cli_parse asks this of every option that has one. */
 int cli_check_destination(const char *command, const cli_option *option, const char *path);
 
+/* From now on cli_parse hands its usage to fn and parses nothing: how a command tells its options without being run. NULL
+ * ends it. */
+typedef void (*cli_usage_fn)(void *user, const cli_usage *usage);
+void cli_watch_usage(cli_usage_fn fn, void *user);
+
 /* The command line as one string, as a shell reads it, for run.json; to be freed. NULL without memory. */
 char *cli_command_text(int argc, char **argv);
 
@@ -131,6 +136,19 @@ int cli_misused(const char *name, const char *fmt, ...) KITH_PRINTF(2, 3);
 /* As cli_misused for a word that is none of the names, with the nearest one suggested. */
 int cli_unknown(const char *name, const char *what, const char *word, const char *const *names,
                 size_t n_names);
+
+/* Columns of the terminal that fd is, or what COLUMNS says; 0: neither is known. */
+int cli_columns(int fd);
+/* Columns that (the first n bytes of) a UTF-8 text take. */
+int cli_text_columns(const char *text, size_t n);
+/* Where the explanations of a table of options begin. */
+int cli_help_column(void);
+/* Print a text wrapped at the terminal's width (84 where nobody says), with a newline at its end. Its first line stands at
+ * `column` already, the others begin there. */
+void cli_print_wrapped(FILE *to, const char *text, int column);
+/* The same on standard output for several paragraphs: an empty line ends one, other newlines are spaces, and an indented line stands
+ * alone. */
+void cli_print_paragraphs(const char *text);
 
 /* Seconds on the monotonic clock. */
 double cli_seconds_now(void);

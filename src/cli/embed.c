@@ -282,7 +282,7 @@ int cmd_embed(int argc, char **argv) {
         CLI_TEXT("device", "NAME", &a.model.device, "what it runs on (see kith list devices)"),
         CLI_TEXT("precision", "NAME", &a.model.precision, "float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &a.model.tf32, "cuda, float32: let products use TF32"),
-        CLI_FLAG("deterministic", &a.model.deterministic, "the same bits from run to run, also on cuda"),
+        CLI_FLAG("deterministic", &a.model.deterministic, "the same bits in every run, also on cuda"),
         CLI_INT("generate", "N", &a.generate, 1, 65536, "embed N generated patterns instead of a file"),
         CLI_TEXT("resize", "HOW", &a.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &a.size, 0, 4096, "side of the model's input; 0: the model's"),

@@ -163,7 +163,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("metrics", "LIST", &a.metrics,
                  "all, retrieval, clustering, or any of recall, precision_at_1, map_at_r, r_precision, map, "
                  "mrr, nmi, ami, f1"),
-        CLI_CHOICE("metric", "NAME", &a.metric, metrics, "what is near"),
+        CLI_CHOICE("metric", "NAME", &a.metric, metrics, "how similar two embeddings are"),
         CLI_INT("bootstrap", "N", &a.bootstrap, 0, 1000000, "draws for the 95 % intervals; 0: none"),
         CLI_FLAG("by-class", &a.by_class, "draw classes instead of queries for the intervals"),
         CLI_INT("restarts", "N", &a.restarts, 1, 1000, "of k-means"),

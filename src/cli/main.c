@@ -27,10 +27,13 @@ static int print_help(FILE *to) {
             "usage: kith COMMAND [options] …\n"
             "       kith help COMMAND\n"
             "       kith --version\n\n"
-            "Train image embeddings, judge them fairly, search with them.\n\n"
+            "Train image embeddings and judge them fairly.\n\n"
             "commands:\n");
-    for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].summary);
-    fprintf(to, "\nkith -v COMMAND … also prints what the library has to say on its way.\n");
+    for (int i = 0; i < N_COMMANDS; i++) {
+        fprintf(to, "  %-12s ", commands[i].name);
+        cli_print_wrapped(to, commands[i].summary, 15);
+    }
+    fprintf(to, "\nkith -v COMMAND … prints more about what it does.\n");
     return CLI_OK;
 }
 

@@ -1,6 +1,7 @@
 /* kith map: a picture of embeddings in the plane. */
 #include "kith/map.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,11 +30,11 @@ static kith_status read_labels(const char *path, int64_t n, kith_array *ret_labe
                 (long long)n);
 }
 
-/* One path a line. The lines point into *ret_text. */
-static kith_status read_paths(const char *path, int64_t n, char **ret_text, const char ***ret_paths,
+/* The lines of a text file that are not empty. They point into *ret_text. */
+static kith_status read_lines(const char *path, char **ret_text, const char ***ret_lines, int64_t *ret_n,
                               kith_error *err) {
     FILE *file = fopen(path, "rb");
-    if (!file) return fail(err, KITH_EIO, "%s cannot be read (%lld of %lld paths)", path, 0, (long long)n);
+    if (!file) return cli_error(err, KITH_EIO, NULL, "%s cannot be read: %s", path, strerror(errno));
     size_t used = 0, room = 1 << 16;
     char *text = malloc(room);
     for (size_t got = 1; text && got > 0; used += got) {
@@ -46,33 +47,60 @@ static kith_status read_paths(const char *path, int64_t n, char **ret_text, cons
         got = fread(text + used, 1, room - used - 1, file);
     }
     fclose(file);
-    const char **paths = calloc((size_t)n + 1, sizeof *paths);
-    if (!text || !paths) {
+    size_t n_lines = 1;
+    for (size_t i = 0; text && i < used; i++) n_lines += text[i] == '\n';
+    const char **lines = calloc(n_lines + 1, sizeof *lines);
+    if (!text || !lines) {
         free(text);
-        free(paths);
-        return fail(err, KITH_ENOMEM, "no memory for the paths in %s (%lld of %lld)", path, 0, (long long)n);
+        free(lines);
+        return cli_error(err, KITH_ENOMEM, NULL, "no memory for the lines of %s", path);
     }
     text[used] = '\0';
-    int64_t n_found = 0;
+    int64_t n = 0;
     for (char *line = text; *line;) {
         char *end = line + strcspn(line, "\r\n");
         char *next = end + strspn(end, "\r\n");
         *end = '\0';
-        if (*line) {
-            if (n_found < n) paths[n_found] = line;
-            n_found++;
-        }
+        if (*line) lines[n++] = line;
         line = next;
     }
-    if (n_found != n) {
-        free(text);
-        free(paths);
-        return fail(err, KITH_ESHAPE, "%s holds %lld paths for %lld rows", path, (long long)n_found,
-                    (long long)n);
-    }
     *ret_text = text;
-    *ret_paths = paths;
+    *ret_lines = lines;
+    *ret_n = n;
     return KITH_OK;
+}
+
+/* One path for every row. */
+static kith_status read_paths(const char *path, int64_t n, char **ret_text, const char ***ret_paths,
+                              kith_error *err) {
+    int64_t n_found = 0;
+    const kith_status status = read_lines(path, ret_text, ret_paths, &n_found, err);
+    if (status != KITH_OK || n_found == n) return status;
+    return fail(err, KITH_ESHAPE, "%s holds %lld paths for %lld rows", path, (long long)n_found,
+                (long long)n);
+}
+
+/* The name of every row's class: line k of the file is label k, from 0. */
+static kith_status name_rows(const char *path, const kith_array *labels, char **ret_text,
+                             const char ***ret_names, kith_error *err) {
+    const char **names = NULL;
+    int64_t n = 0;
+    kith_status status = read_lines(path, ret_text, &names, &n, err);
+    if (status != KITH_OK) return status;
+    *ret_names = calloc((size_t)labels->dim[0] + 1, sizeof **ret_names);
+    if (!*ret_names)
+        status = cli_error(err, KITH_ENOMEM, NULL, "no memory for %lld names", (long long)labels->dim[0]);
+    for (int64_t i = 0; status == KITH_OK && i < labels->dim[0]; i++) {
+        const int64_t label = ((const int64_t *)labels->data)[i];
+        if (label < 0 || label >= n)
+            status = cli_error(err, KITH_EINVAL, "one name a line, for the labels 0, 1, …",
+                               "%s has %lld names; wanted one for label %lld", path, (long long)n,
+                               (long long)label);
+        else
+            (*ret_names)[i] = names[label];
+    }
+    free(names);
+    return status;
 }
 
 /* A kith_thumbnail_fn on the data layer's reader: fitted into the square, on white. */
@@ -101,18 +129,19 @@ static kith_status thumbnail(void *user, const char *path, int size, uint8_t *rg
 }
 
 typedef struct arguments {
-    const char *embedding, *labels, *images, *out, *save, *title;
+    const char *embedding, *labels, *names, *images, *out, *save, *title;
     int64_t size, thumbnail;
     kith_tsne_options tsne;
 } arguments;
 
 static kith_status run(arguments *a, kith_error *err) {
     kith_array rows = {0}, labels = {0}, map = {0};
-    char *text = NULL;
-    const char **paths = NULL;
+    char *text = NULL, *name_text = NULL;
+    const char **paths = NULL, **names = NULL;
     double divergence = 0;
     kith_status status = kith_npy_read(a->embedding, &rows, err);
     if (status == KITH_OK && a->labels) status = read_labels(a->labels, rows.dim[0], &labels, err);
+    if (status == KITH_OK && a->names) status = name_rows(a->names, &labels, &name_text, &names, err);
     if (status == KITH_OK && a->images) status = read_paths(a->images, rows.dim[0], &text, &paths, err);
     if (status == KITH_OK) {
         cli_progress progress;
@@ -128,6 +157,7 @@ static kith_status run(arguments *a, kith_error *err) {
                                           .map = &map,
                                           .labels = labels.data,
                                           .title = a->title,
+                                          .names = names,
                                           .side = (int)a->size,
                                           .paths = paths,
                                           .thumbnail = thumbnail,
@@ -147,6 +177,8 @@ static kith_status run(arguments *a, kith_error *err) {
     kith_array_release(&map);
     free(text);
     free(paths);
+    free(name_text);
+    free(names);
     return status;
 }
 
@@ -157,18 +189,23 @@ int cmd_map(int argc, char **argv) {
     int metric = 0;
     int64_t seed = 0;
     const cli_option options[] = {
-        CLI_TEXT("labels|y", "FILE", &a.labels, "classes, for colours: .npy, .txt or .csv"),
+        CLI_TEXT("labels|y", "FILE", &a.labels, "classes, which give the colours: .npy, .txt or .csv"),
+        CLI_TEXT("names", "FILE", &a.names,
+                 "names of the labels 0, 1, …, one a line, under the pointer (SVG); "
+                 "a run has them in test/classes.txt"),
         CLI_TEXT("images", "PATHS", &a.images, "a text file with one image path per row, for thumbnails"),
         CLI_OUT("out|o", "FILE", &a.out, ".svg or .png", "the picture: .svg or .png"),
-        CLI_OUT("save", "MAP.npy", &a.save, ".npy", "also keep the places, float64 [n, 2]"),
+        CLI_OUT("save", "MAP.npy", &a.save, ".npy", "also write the positions, float64 [n, 2]"),
         CLI_TEXT("title", "TEXT", &a.title, "above the picture (SVG)"),
-        CLI_REAL("perplexity", "N", &a.tsne.perplexity, 1, 10000, "neighbours that matter"),
-        CLI_INT("iterations", "N", &a.tsne.n_iterations, 1, 1000000, "of the descent"),
-        CLI_REAL("theta", "T", &a.tsne.theta, 0, 1, "how coarse far points may be seen; 0: not at all"),
-        CLI_REAL("exaggeration", "X", &a.tsne.exaggeration, 1, 100, "of attraction, in the first quarter"),
+        CLI_REAL("perplexity", "N", &a.tsne.perplexity, 1, 10000, "neighbours each point attends to"),
+        CLI_INT("iterations", "N", &a.tsne.n_iterations, 1, 1000000, "steps of the gradient descent"),
+        CLI_REAL("theta", "T", &a.tsne.theta, 0, 1,
+                 "how coarsely far points are grouped; 0: every pair is computed"),
+        CLI_REAL("exaggeration", "X", &a.tsne.exaggeration, 1, 100,
+                 "factor of the attraction in the first quarter of the iterations"),
         CLI_INT("components", "N", &a.tsne.n_components, 0, 65536,
                 "principal components to start from; 0: all values"),
-        CLI_CHOICE("metric", "NAME", &metric, metrics, "what is near"),
+        CLI_CHOICE("metric", "NAME", &metric, metrics, "how similar two embeddings are"),
         CLI_INT("seed", "N", &seed, 0, INT64_MAX, "the same seed gives the same map"),
         CLI_INT("size", "PIXELS", &a.size, 64, 20000, "side of the picture"),
         CLI_INT("thumbnail", "PIXELS", &a.thumbnail, 4, 1000, "side of a thumbnail"),
@@ -177,6 +214,7 @@ int cmd_map(int argc, char **argv) {
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     if (!a.out) return cli_misused("map", "wants --out FILE, ending in .svg or .png");
+    if (a.names && !a.labels) return cli_misused("map", "--names wants --labels too");
     a.embedding = argv[1];
     a.tsne.metric = metric ? KITH_SQEUCLIDEAN : KITH_COSINE;
     a.tsne.seed = (uint64_t)seed;

@@ -322,10 +322,10 @@ int cmd_objective(int argc, char **argv) {
         CLI_TEXT("state", "FILE.safetensors", &r.state, "what the terms have learned, by name"),
         CLI_OUT_FOLDER("out|o", "DIR", &r.out, "write gradients and pair weights there"),
         CLI_OUT("descriptor", "D.npy", &r.descriptor, ".npy",
-                "write what to search with at test time: the embedding and all of HORDE's orders"),
-        CLI_INT("pca", "N", &r.pca, 0, 65536, "bring the descriptor down to N components; 0: whole"),
+                "write the descriptors for test time: the embedding and all of HORDE's orders"),
+        CLI_INT("pca", "N", &r.pca, 0, 65536, "reduce the descriptors to N components by PCA; 0: do not"),
         CLI_OUT("plot", "FILE.svg", &r.plot, ".svg",
-                "draw pair weight against similarity; without --labels on made-up data"),
+                "draw pair weight against similarity; made-up data without --labels"),
         CLI_INT("step", "N", &r.step, 0, INT64_MAX, "training step, for warm-ups and random choices"),
         CLI_INT("seed", "N", &r.seed, 0, INT64_MAX, "for parameters that --state does not give"),
         CLI_TEXT("device", "NAME", &r.device, "where it is evaluated: cpu, or cuda"),
@@ -339,7 +339,7 @@ int cmd_objective(int argc, char **argv) {
         .details =
             "Evaluates the recipe's objective section on arrays and prints every term, unweighted,\n"
             "and their weighted total. --out receives grad_embedding.npy, grad_pooled.npy,\n"
-            "grad_map.npy, grad_state.safetensors and weights.npy, as far as there is such a thing."};
+            "grad_map.npy, grad_state.safetensors and weights.npy, those that the objective has."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     r.recipe = argv[1];

@@ -7,8 +7,8 @@ int cmd_report(int argc, char **argv) {
     KITH_OPTIONS(kith_report_options, o);
     const cli_option options[] = {
         CLI_OUT("out|o", "FILE", &o.out, "", "the page to write, instead of RUN/report.html"),
-        CLI_INT("queries", "N", &o.n_queries, 0, 100, "test images shown with their nearest ones"),
-        CLI_INT("neighbours", "N", &o.n_neighbors, 1, 32, "nearest ones of each"),
+        CLI_INT("queries", "N", &o.n_queries, 0, 100, "test images to show with their nearest neighbours"),
+        CLI_INT("neighbours", "N", &o.n_neighbors, 1, 32, "nearest neighbours of each"),
         CLI_INT("points", "N", &o.n_points, 0, 5000, "test images on the map; 0: no map"), CLI_END};
     const cli_usage usage = {
         .operands = "RUN",
@@ -18,7 +18,7 @@ int cmd_report(int argc, char **argv) {
         .details =
             "Curves, nearest neighbours, embedding map, pair histograms, result card and recipe of\n"
             "the run in folder RUN, in one file that needs nothing else. Works for a run that was\n"
-            "interrupted or is still going on: what is not there yet is left out."};
+            "interrupted or is still going on: the page then lacks what is not there yet."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     kith_error err = {0};

@@ -43,15 +43,16 @@ static int on_event(void *user, const kith_reproduce_event *e) {
         case KITH_REPRODUCE_DONE:
             fprintf(stderr, "R@1 %.2f in %.1f s, %s\n", 100 * e->recall_at_1, e->seconds, e->text);
             break;
-        case KITH_REPRODUCE_SKIPPED: fprintf(stderr, "R@1 %.2f is there\n", 100 * e->recall_at_1); break;
+        case KITH_REPRODUCE_SKIPPED: fprintf(stderr, "has a result, R@1 %.2f\n", 100 * e->recall_at_1); break;
         case KITH_REPRODUCE_STALE:
-            fprintf(stderr, "%s is of another version of the recipe; --renew runs it again\n", e->text);
+            fprintf(stderr, "%s is the result of another version of the recipe; --renew runs it again\n",
+                    e->text);
             break;
         case KITH_REPRODUCE_FAILED: fprintf(stderr, "failed: %s\n", e->text); break;
         case KITH_REPRODUCE_LATE:
-            fprintf(stderr, "left for later, it would take about %.0f s\n", e->seconds);
+            fprintf(stderr, "left for later: it would take about %.0f s\n", e->seconds);
             break;
-        case KITH_REPRODUCE_BUSY: fprintf(stderr, "another process is at it\n"); break;
+        case KITH_REPRODUCE_BUSY: fprintf(stderr, "another process runs it\n"); break;
         case KITH_REPRODUCE_TRAIN: break;
         }
     }
@@ -81,7 +82,7 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
         return cli_fail(&table_err);
     printf("%s\n", at.page);
     if (status == KITH_ECANCELED) {
-        fprintf(stderr, "kith: %s\nkith: the same command goes on with it\n", err.message);
+        fprintf(stderr, "kith: %s\nkith: the same command resumes it\n", err.message);
         return 128 + cli_stop_signal();
     }
     return s.n_failed > 0 ? CLI_FAILURE : CLI_OK;
@@ -93,7 +94,7 @@ int cmd_reproduce(int argc, char **argv) {
     display d = {0};
     bool only_table = false;
     const cli_option options[] = {
-        CLI_INT("seeds", "N", &o.seeds, 1, 64, "seeds of the rows that the list wants all of"),
+        CLI_INT("seeds", "N", &o.seeds, 1, 64, "seeds per row, where the list does not say how many"),
         CLI_INT("seed-from", "S", &o.seed_from, 0, 1e15, "the first seed"),
         CLI_TEXT("only", "PATTERNS", &o.only, "rows whose names match, as in '*-resnet50,cub-*'"),
         CLI_LIST("set|s", "KEY=VALUE", &sets,
@@ -102,13 +103,14 @@ int cmd_reproduce(int argc, char **argv) {
                  "results, one small JSON file per row and seed; results/LIST without it"),
         CLI_TEXT("runs", "FOLDER", &o.runs, "run folders; runs/LIST without it"),
         CLI_FLAG("keep-models", &o.keep_models, "leave models and checkpoints in the run folders"),
-        CLI_FLAG("renew", &o.renew, "run again what is there of another version of a recipe"),
-        CLI_REAL("minutes", "M", &o.minutes, 0, 1e6, "begin no run that would end later; 0: no limit"),
+        CLI_FLAG("renew", &o.renew, "run again what has a result of another version of the recipe"),
+        CLI_REAL("minutes", "M", &o.minutes, 0, 1e6,
+                 "begin no run that would end after this many minutes; 0: no limit"),
         CLI_FLAG("table", &only_table, "run nothing, only write the page"),
         CLI_TEXT("page", "FILE", &o.page, "the page of tables; OUT.md without it"),
         CLI_TEXT("notes", "FILE", &o.notes, "text for the page, in blocks; OUT-notes.md without it"),
         CLI_TEXT("pictures", "FOLDER", &o.pictures, "the page's drawings; OUT-pictures without it"),
-        CLI_FLAG("verbose|v", &d.is_verbose, "every evaluation"),
+        CLI_FLAG("verbose|v", &d.is_verbose, "print every evaluation"),
         CLI_FLAG("quiet|q", &d.is_quiet, "no progress, only failures"),
         CLI_END};
     const cli_usage usage = {.operands = "LIST.yaml",

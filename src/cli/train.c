@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,9 +36,9 @@ static void print_run(const kith_train_event *e) {
 }
 
 /* Columns of the terminal; a line that wraps could not be redrawn. */
-static size_t terminal_width(void) {
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+static int terminal_width(void) {
+    const int columns = cli_columns(STDERR_FILENO);
+    return columns ? columns : 80;
 }
 
 static void append(char *line, size_t bytes, const char *fmt, ...) KITH_PRINTF(3, 4);
@@ -75,7 +74,7 @@ static void draw_step(display *d, const kith_train_event *e) {
         append(line, sizeof line, "  %s %.4g", e->terms[i].name, e->terms[i].value);
     clear_line(d);
     if (d->is_terminal)
-        fprintf(stderr, "%.*s", (int)terminal_width() - 1, line);
+        fprintf(stderr, "%.*s", terminal_width() - 1, line);
     else
         fprintf(stderr, "%s\n", line);
     fflush(stderr);
@@ -99,7 +98,7 @@ static int on_event(void *user, const kith_train_event *e) {
     display *d = user;
     if (cli_stop_signal() && !d->has_said_stopping) {
         clear_line(d);
-        fputs("kith: stopping after this step; once more to stop at once\n", stderr);
+        fputs("kith: stopping after this step; press Ctrl-C again to stop at once\n", stderr);
         d->has_said_stopping = true;
     }
     if (d->is_quiet && e->kind != KITH_TRAIN_WARNING) return cli_stop_signal() != 0;
@@ -109,7 +108,7 @@ static int on_event(void *user, const kith_train_event *e) {
         clear_line(d);
         print_run(e);
         fprintf(stderr, "%s; %lld steps%s, in %s\n", e->text, (long long)e->n_steps,
-                e->step > 0 ? " (going on)" : "", e->run);
+                e->step > 0 ? " (resumed)" : "", e->run);
         d->drawn = cli_seconds_now();
         break;
     case KITH_TRAIN_EVAL:
@@ -173,7 +172,7 @@ static void print_result(const kith_train_result *r) {
         print_estimate("MAP@R", &r->validation.map_at_r, &(kith_estimate){0});
     }
     if (strcmp(r->selection, "test") == 0)
-        printf("the best step was chosen on these same classes: the figures flatter\n");
+        printf("the best step was chosen on these same classes, so these figures are too good\n");
     if (r->n_runs == 1)
         printf("%s: model of step %lld of %lld (%s), %s of training, %.0f img/s\n", r->run,
                (long long)r->step, (long long)r->n_steps,
@@ -204,7 +203,7 @@ static int train(const kith_train_options *options) {
     if (status == KITH_ECANCELED && cli_stop_signal()) {
         char run[4096];
         const size_t n = cli_quote(options->out, run, sizeof run);
-        fprintf(stderr, "kith: %s\nkith: go on with: kith train %s --resume\n", err.message,
+        fprintf(stderr, "kith: %s\nkith: resume it with: kith train %s --resume\n", err.message,
                 n < sizeof run ? run : "RUN");
         return 128 + cli_stop_signal();
     }
@@ -220,11 +219,11 @@ int cmd_train(int argc, char **argv) {
     const cli_option options[] = {
         CLI_TEXT("out|o", "RUN", &out, "the run folder; runs/RECIPE without it"),
         CLI_LIST("set|s", "KEY=VALUE", &sets, "override a key, as in optim.lr=1e-4; may be repeated"),
-        CLI_FLAG("resume", &resume, "go on with the run in the folder"),
-        CLI_FLAG("print-recipe", &prints, "print the whole effective recipe and stop"),
+        CLI_FLAG("resume", &resume, "resume the run in the folder"),
+        CLI_FLAG("print-recipe", &prints, "print the recipe with every default and stop"),
         CLI_TEXT("device", "NAME", &device, "cpu, cuda, cuda:1 …"),
         CLI_TEXT("precision", "NAME", &precision, "float32 or, on cuda, bf16"),
-        CLI_TEXT("seed", "N", &seed, "of all random choices but the split"),
+        CLI_TEXT("seed", "N", &seed, "seed of all random choices except the split"),
         CLI_FLAG("allow-test-selection", &allows_test,
                  "choose the best step on the test classes; the result says so"),
         CLI_FLAG("no-report", &no_report, "do not write report.html at the end"),
@@ -238,7 +237,9 @@ int cmd_train(int argc, char **argv) {
         .details =
             "Trains the network the recipe describes and leaves everything in the run folder: the model,\n"
             "checkpoints, a log (log.jsonl, TensorBoard events), the result card (result.json) and\n"
-            "report.html. An interrupted run goes on with `kith train RUN --resume` to the same bits."};
+            "report.html. Resume an interrupted run with `kith train RUN --resume`: the model will have the "
+            "same bits as without\n"
+            "the interruption."};
     char *command = cli_command_text(argc, argv);
     const int status = cli_parse(&usage, &argc, argv);
     if (status != CLI_RUN) {

@@ -51,6 +51,13 @@ static void put_png(void *user, const uint8_t *rgb, int size, ki_buffer *to) {
     ki_buffer_release(&png);
 }
 
+static void put_name(void *user, int64_t i, ki_buffer *to) {
+    const ki_drawing *d = user;
+    ki_buffer_put(to, "<title>");
+    ki_buffer_escaped(to, d->names[i]);
+    ki_buffer_put(to, "</title>");
+}
+
 void ki_drawing_svg(const ki_drawing *d, ki_buffer *to) {
     char size[64];
     snprintf(size, sizeof size, "width=\"%d\" height=\"%d\"", d->size, d->size);
@@ -59,6 +66,11 @@ void ki_drawing_svg(const ki_drawing *d, ki_buffer *to) {
     if (d->title)
         ki_svg_text(to, d->title, "x=\"%d\" y=\"%d\" font-family=\"sans-serif\" font-size=\"%d\"",
                     d->size / 50, d->size / 32, d->size / 60);
-    ki_drawing_marks(d, &(ki_drawing_style){.n_places = 2, .border = 1, .put_uri = put_png}, to);
+    const ki_drawing_style style = {.n_places = 2,
+                                    .border = 1,
+                                    .put_title = d->names ? put_name : NULL,
+                                    .put_uri = put_png,
+                                    .user = (void *)(uintptr_t)d};
+    ki_drawing_marks(d, &style, to);
     ki_svg_close(to);
 }

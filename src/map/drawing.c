@@ -112,6 +112,7 @@ kith_status ki_drawing_init(const kith_map_drawing *from, ki_drawing *ret_drawin
     ki_drawing d = {.size = from->side,
                     .thumbnail_size = from->thumbnail_size,
                     .title = from->title,
+                    .names = from->names,
                     .n_marks = from->map->dim[0]};
     d.radius = from->radius > 0 ? from->radius : fmin(6, fmax(1.2, 0.2 * d.size / sqrt((double)d.n_marks)));
     KI_CHECK(ki_alloc_or(&d.mark, (size_t)d.n_marks, sizeof *d.mark, "map marks", err));

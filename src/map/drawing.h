@@ -18,6 +18,7 @@ typedef struct ki_drawing {
     int size, thumbnail_size;
     double radius;
     const char *title;
+    const char *const *names; /* [n_marks], or NULL */
     int64_t n_marks;
     ki_drawing_mark *mark;
     int64_t n_thumbnails;

@@ -35,7 +35,7 @@ static void put_selection(ki_report *r) {
     if (on_test)
         ki_buffer_put(to,
                       "<b>on the test classes themselves</b>, the habit of many papers: these figures are "
-                      "the best of many looks, not what a new set of classes would give.");
+                      "the best of many evaluations, and too good for a new set of classes.");
     else if (selection && strcmp(selection, "validation") == 0)
         ki_buffer_put(to,
                       "on validation classes, which were held out of the training classes. The test classes "

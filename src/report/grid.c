@@ -82,7 +82,19 @@ static const char *path_tail(const char *path) {
     return tail;
 }
 
-static void put_picture(grid *g, int64_t row, const char *alt) {
+static const char *class_of(const grid *g, int64_t row, char buf[KI_CLASS_NUMBER]) {
+    return ki_material_class(g->report->detail, labels_of(g)[row], buf);
+}
+
+static void put_class(grid *g, int64_t row, const char *before, const char *after) {
+    char buf[KI_CLASS_NUMBER];
+    ki_buffer_put(g->report->to, "%s", before);
+    ki_buffer_escaped(g->report->to, class_of(g, row, buf));
+    ki_buffer_put(g->report->to, "%s", after);
+}
+
+/* `before`, the class and `after` say what it is to whoever cannot see it. */
+static void put_picture(grid *g, int64_t row, const char *before, const char *after) {
     ki_buffer *to = g->report->to;
     const ki_material *run = g->report->detail;
     kith_error why = {0};
@@ -99,7 +111,9 @@ static void put_picture(grid *g, int64_t row, const char *alt) {
         if (!*first) snprintf(first, sizeof g->report->why_unread, "%.199s", why.message);
         ki_buffer_put(to, "<span class=\"blank\">no picture</span>");
     } else {
-        ki_buffer_put(to, "<img width=\"%d\" height=\"%d\" alt=\"%s\" src=\"", (int)SIDE, (int)SIDE, alt);
+        ki_buffer_put(to, "<img width=\"%d\" height=\"%d\" alt=\"", (int)SIDE, (int)SIDE);
+        put_class(g, row, before, after);
+        ki_buffer_put(to, "\" src=\"");
         ki_thumbnail_uri(&g->thumbnails, g->rgb, SIDE, to);
         ki_buffer_put(to, "\">");
     }
@@ -113,16 +127,21 @@ static void put_title(grid *g, int64_t row, const char *before) {
     ki_buffer_put(to, "\">");
 }
 
+/* The line below a picture, and the end of its cell. */
+static void put_caption(grid *g, int64_t row, const char *before) {
+    ki_buffer_put(g->report->to, "<span>%s ", before);
+    put_class(g, row, "", "</span></div>\n");
+}
+
 static void put_row(grid *g, int64_t i) {
     ki_buffer *to = g->report->to;
     const int64_t *label = labels_of(g), row = g->row[i];
-    char alt[96], before[64];
+    char before[64], after[64];
     const int columns = g->k < 12 ? (int)g->k + 1 : 13;
     ki_buffer_put(to, "<div class=\"hits\" style=\"--k:%d\">\n<div class=\"query\"", columns);
     put_title(g, row, "query: ");
-    snprintf(alt, sizeof alt, "query of class %lld", (long long)label[row]);
-    put_picture(g, row, alt);
-    ki_buffer_put(to, "<span>query %lld</span></div>\n", (long long)label[row]);
+    put_picture(g, row, "query of class ", "");
+    put_caption(g, row, "query");
     for (int64_t k = 0; k < g->k && to->status == KITH_OK; k++) {
         const kith_neighbor hit = g->neighbor[i * g->k + k];
         if (hit.index < 0) break;
@@ -130,10 +149,9 @@ static void put_row(grid *g, int64_t i) {
         ki_buffer_put(to, "<div class=\"%s\"", is_right ? "right" : "wrong");
         snprintf(before, sizeof before, "similarity %.3f: ", (double)hit.score);
         put_title(g, hit.index, before);
-        snprintf(alt, sizeof alt, "%s, class %lld, similarity %.3f", is_right ? "right" : "wrong",
-                 (long long)label[hit.index], (double)hit.score);
-        put_picture(g, hit.index, alt);
-        ki_buffer_put(to, "<span>%s %lld</span></div>\n", is_right ? "✓" : "✗", (long long)label[hit.index]);
+        snprintf(after, sizeof after, ", similarity %.3f", (double)hit.score);
+        put_picture(g, hit.index, is_right ? "right, class " : "wrong, class ", after);
+        put_caption(g, hit.index, is_right ? "✓" : "✗");
     }
     ki_buffer_put(to, "</div>\n");
 }
@@ -157,8 +175,9 @@ static void put_grid(grid *g) {
         to,
         "<p class=\"about\">The nearest neighbour is right for %s %% of the %s test images looked at. "
         "The grid shows %lld of the wrong and %lld of the right ones, evenly spaced through the test set "
-        "of %s. A right neighbour has a solid frame and ✓, a wrong one a dashed frame and ✗; the number is "
-        "the class.</p>\n",
+        "of %s. A right neighbour has a solid frame and ✓, a wrong one a dashed frame and ✗; its class "
+        "stands "
+        "below it.</p>\n",
         ki_number_text(100 * part, 3, a), ki_count_text((double)(g->n_right + g->n_wrong), b),
         (long long)n_wrong, (long long)n_right, ki_count_text((double)g->report->detail->n_test, c));
     put_rows(g, "Nearest neighbour wrong", g->wrong, g->n_wrong, n_wrong);

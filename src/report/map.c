@@ -70,7 +70,9 @@ static kith_status make_map(map *m, kith_error *err) {
 
 static void put_title(void *user, int64_t i, ki_buffer *to) {
     const map *m = user;
-    ki_buffer_put(to, "<title>class %lld", (long long)m->label[i]);
+    char buf[KI_CLASS_NUMBER];
+    ki_buffer_put(to, "<title>class ");
+    ki_buffer_escaped(to, ki_material_class(m->report->detail, m->label[i], buf));
     if (m->path) {
         const char *slash = strrchr(m->path[i], '/');
         ki_buffer_put(to, ": ");

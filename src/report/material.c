@@ -117,26 +117,47 @@ static kith_status read_labels(ki_material *run, const char *path, int64_t n, ki
     return status;
 }
 
-/* One path a line. Without the file, or with another number of lines, there are no pictures. */
-static kith_status read_paths(ki_material *run, const char *path, int64_t n, kith_error *err) {
-    size_t bytes = 0;
-    KI_TRY(ki_file_read(path, MOST_PATHS, &run->path_text, &bytes, err));
-    KI_TRY(ki_alloc_or(&run->path, (size_t)n, sizeof *run->path, "image paths", err));
-    int64_t n_found = 0;
-    for (char *line = run->path_text; *line;) {
+/* A text file line by line: the lines point into *ret_text. Give both back with ki_free. */
+static kith_status read_lines(const char *path, char **ret_text, const char ***ret_line, int64_t *ret_n,
+                              kith_error *err) {
+    size_t bytes = 0, capacity = 0;
+    *ret_n = 0;
+    KI_TRY(ki_file_read(path, MOST_PATHS, ret_text, &bytes, err));
+    for (char *line = *ret_text; *line;) {
         char *end = line + strcspn(line, "\n");
         char *next = *end ? end + 1 : end;
         *end = '\0';
         if (end > line && end[-1] == '\r') end[-1] = '\0';
-        if (n_found < n) run->path[n_found] = line;
-        n_found++;
+        KI_TRY(ki_grow(ret_line, &capacity, (size_t)*ret_n + 1, sizeof **ret_line, "lines of text", err));
+        (*ret_line)[(*ret_n)++] = line;
         line = next;
     }
+    return KITH_OK;
+}
+
+/* One path a line. Without the file, or with another number of lines, there are no pictures. */
+static kith_status read_paths(ki_material *run, const char *path, int64_t n, kith_error *err) {
+    int64_t n_found = 0;
+    KI_TRY(read_lines(path, &run->path_text, &run->path, &n_found, err));
     if (n_found == n) return KITH_OK;
     ki_free(run->path);
     run->path = NULL;
     return ki_fail(err, KITH_ESHAPE, "%s holds %lld paths for %lld embeddings", path, (long long)n_found,
                    (long long)n);
+}
+
+/* Runs of kith 0.1 have no such file. */
+static kith_status read_classes(ki_material *run, kith_error *err) {
+    char path[LONGEST_PATH];
+    KI_TRY(path_of(run, "test/classes.txt", path, err));
+    return is_there(path) ? read_lines(path, &run->class_text, &run->class_name, &run->n_classes, err)
+                          : KITH_OK;
+}
+
+const char *ki_material_class(const ki_material *run, int64_t label, char buf[KI_CLASS_NUMBER]) {
+    if (label >= 0 && label < run->n_classes && *run->class_name[label]) return run->class_name[label];
+    snprintf(buf, KI_CLASS_NUMBER, "%lld", (long long)label);
+    return buf;
 }
 
 static kith_status read_test(ki_material *run, kith_error *err) {
@@ -156,6 +177,7 @@ static kith_status read_test(ki_material *run, kith_error *err) {
     run->n_test = n;
     KI_TRY(path_of(run, KI_RUN_PATHS_FILE, path, err));
     KI_TRY(note(run, KI_PART_TEST, ki_run_paths_beside(path, &run->paths, &why), &why, err));
+    KI_TRY(note(run, KI_PART_TEST, read_classes(run, &why), &why, err));
     KI_TRY(path_of(run, "test/paths.txt", path, err));
     return note(run, KI_PART_TEST, read_paths(run, path, n, &why), &why, err);
 }
@@ -272,6 +294,8 @@ void ki_material_release(ki_material *run) {
     kith_array_release(&run->labels);
     ki_free(run->path_text);
     ki_free(run->path);
+    ki_free(run->class_text);
+    ki_free(run->class_name);
     ki_arena_release(&run->arena);
     *run = (ki_material){0};
 }

@@ -37,7 +37,10 @@ typedef struct ki_material {
     kith_array embedding, labels;
     char *path_text;
     const char **path;
-    ki_run_paths paths;   /* what they are relative to */
+    ki_run_paths paths; /* what they are relative to */
+    int64_t n_classes;  /* names of the labels 0, 1 …; 0: there are none, as in runs of kith 0.1 */
+    char *class_text;
+    const char **class_name;
     const char **sub_run; /* folders seed-K, fold-K and fold-K/seed-L, by number; in the arena */
     size_t n_sub_runs;
 } ki_material;
@@ -45,6 +48,10 @@ typedef struct ki_material {
 /* `is_whole`: also the test embeddings and the pairs, which the rows of a table do not need. */
 kith_status ki_material_read(const char *folder, bool is_whole, ki_material *ret_run, kith_error *err);
 void ki_material_release(ki_material *run); /* fine on a zeroed struct */
+
+/* What to call the class of a test label: its name, or its number, printed into buf. */
+enum { KI_CLASS_NUMBER = 24 };
+const char *ki_material_class(const ki_material *run, int64_t label, char buf[KI_CLASS_NUMBER]);
 
 /* A scalar of a document by path, as in "test.recall.1": its text or NULL; as a finite number. Names that
  * result cards of 0.1 had stand for today's (judge/card.h). */

@@ -78,6 +78,7 @@ const char *const ki_report_style[] = {
     "12px}\n",
     ".hits div{min-width:0;border:3px solid transparent;border-radius:6px;padding:2px;font-size:.78rem;"
     "line-height:1.3;text-align:center}\n",
+    ".hits span:last-child{display:block;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}\n",
     ".hits img{display:block;width:100%;height:auto;aspect-ratio:1;border-radius:2px}\n",
     ".blank{display:grid;place-items:center;aspect-ratio:1;background:var(--line);color:var(--quiet)}\n",
     ".hits div.query{border-color:var(--line)}\n",

@@ -153,11 +153,12 @@ static kith_status hash_experiment(run *u, const char *path, kith_error *err) {
 
 static kith_status check_recipe(const ki_recipe *recipe, kith_error *err) {
     if (recipe->eval.select == KI_SELECT_TEST)
-        return ki_fail(err, KITH_EINVAL,
-                       "eval.select is test: a reproduction chooses nothing on test classes");
+        return ki_fail(
+            err, KITH_EINVAL,
+            "eval.select is test; wanted validation or last: a reproduction chooses nothing on test classes");
     if (recipe->folds > 1 || recipe->seeds > 1)
         return ki_fail(err, KITH_EINVAL,
-                       "the recipe has folds or seeds; wanted one run, seeds are the command's");
+                       "the recipe has folds or seeds; wanted a recipe of one run (--seeds repeats it)");
     return KITH_OK;
 }
 
@@ -193,7 +194,7 @@ static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
     KI_TRY(check_recipe(u->recipe, err));
     KI_TRY(kith_file_hash(path.s, u->origin.recipe_hash, err));
     KI_TRY(hash_experiment(u, path.s, err));
-    /* A folder of its own for every recipe: an interrupted run is gone on with only when it is this one. */
+    /* A folder of its own for every recipe: an interrupted run is resumed only when it is this one. */
     hash_text(ki_recipe_identity(u->recipe), whole);
     KI_TRY(ki_path_print(&u->folder, err, "%s/%s-seed%lld-%.8s", r->at.runs, row->name, seed, whole));
     return ki_path_print(&u->claim, err, "%s.claim", u->folder.s);
@@ -279,7 +280,7 @@ static kith_status train(reproduction *r, run *u, kith_error *err) {
     KI_TRY(ki_train(&options, &result, err));
     const ki_scores *scores = result.test.is_there ? &result.test : &result.validation;
     if (!scores->is_there)
-        return ki_fail(err, KITH_EINVAL, "there are neither test nor validation classes to judge by");
+        return ki_fail(err, KITH_EINVAL, "there are neither test nor validation classes to score");
     KI_TRY(ki_outcome_write(u->result.s, &u->origin, u->folder.s, err));
     unlink(u->failure.s);
     if (!r->options->keep_models) drop_models(u->folder.s);

@@ -65,12 +65,12 @@ static kith_status watch_drowned(ki_train_state *run, const ki_learner_values *v
     const bool is_drowned = largest && size_of(largest) > most_share * loss;
     if (!is_due(is_drowned, 1, LEAST_DROWNED, &run->at.n_drowned, &run->at.has_warned_drowned))
         return KITH_OK;
-    return ki_train_say(
-        run, KITH_TRAIN_WARNING, err,
-        "step %lld: %s drowns the loss (%.3g times weight %g, %s %.3g): little else is trained; "
-        "try a lower weight, or a bandwidth for its kernels if it has any",
-        (long long)run->at.step, largest->name, largest->value, largest->weight, values->term[0].name,
-        values->term[0].value);
+    return ki_train_say(run, KITH_TRAIN_WARNING, err,
+                        "step %lld: %s is far larger than the loss (%.3g times weight %g, %s %.3g), so that "
+                        "little else is trained; "
+                        "try a lower weight, or a bandwidth for its kernels if it has any",
+                        (long long)run->at.step, largest->name, largest->value, largest->weight,
+                        values->term[0].name, values->term[0].value);
 }
 
 kith_status ki_train_watch(ki_train_state *run, const ki_learner_values *values, int64_t n, kith_error *err) {

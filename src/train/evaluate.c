@@ -94,7 +94,7 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
     at->last_eval = at->step;
     if (at->is_stopped)
         KI_CHECK(ki_train_say(run, KITH_TRAIN_NOTE, err,
-                              "no better score in %lld evaluations: training stops at step %lld",
+                              "no better score in %lld evaluations; training stops at step %lld",
                               (long long)at->n_without_gain, (long long)at->step));
 done:
     /* An evaluation that was cut short has not been, in the log neither: the next one logs its splits again. */

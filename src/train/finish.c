@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/atomic.h"
+#include "core/buffer.h"
 #include "net/weights.h"
 #include "train/run.h"
 
@@ -56,6 +57,24 @@ done:
     return status;
 }
 
+/* The name of label k is line k, from 0: what a report shows instead of numbers. */
+static kith_status write_classes(const ki_train_state *run, kith_error *err) {
+    kith_status status;
+    ki_path path;
+    ki_buffer lines = {.err = err};
+    for (int32_t k = 0; k < kith_dataset_n_classes(run->set); k++) {
+        for (const char *c = kith_dataset_class_name(run->set, k); *c; c++)
+            ki_buffer_put(&lines, "%c", *c == '\n' || *c == '\r' ? ' ' : *c);
+        ki_buffer_put(&lines, "\n");
+    }
+    KI_CHECK(lines.status);
+    KI_CHECK(ki_folder_at(&run->folder, &path, err, "test/classes.txt"));
+    KI_CHECK(ki_file_write(path.s, lines.data, lines.n, err));
+done:
+    ki_buffer_release(&lines);
+    return status;
+}
+
 static kith_status write_test(const ki_train_state *run, ki_vectors *e, kith_error *err) {
     ki_path path;
     const float *rows = NULL;
@@ -68,6 +87,7 @@ static kith_status write_test(const ki_train_state *run, ki_vectors *e, kith_err
     KI_TRY(kith_npy_write(path.s, &x, err));
     KI_TRY(ki_folder_at(&run->folder, &path, err, "test/labels.npy"));
     KI_TRY(kith_npy_write(path.s, &labels, err));
+    KI_TRY(write_classes(run, err));
     return write_paths(run, e, err);
 }
 
@@ -78,8 +98,8 @@ static kith_status add_all_orders(ki_train_state *run, ki_train_result *result, 
     if (status == KITH_OK) return KITH_OK;
     result->orders = (ki_orders){0};
     if (status != KITH_ECANCELED)
-        return ki_train_say(run, KITH_TRAIN_WARNING, err, "there are no figures for all orders: %s",
-                            why.message);
+        return ki_train_say(run, KITH_TRAIN_WARNING, err,
+                            "the descriptors of all orders could not be scored: %s", why.message);
     if (err) *err = why;
     return status;
 }

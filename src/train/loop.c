@@ -106,7 +106,7 @@ static kith_status save(ki_train_state *run, kith_error *err) {
 
 static kith_status stop(ki_train_state *run, kith_error *err) {
     KI_TRY(save(run, err));
-    return ki_fail(err, KITH_ECANCELED, "stopped on request at step %lld of %lld; %s can be gone on with",
+    return ki_fail(err, KITH_ECANCELED, "stopped on request at step %lld of %lld; %s can be resumed",
                    (long long)run->at.step, (long long)run->n_steps, run->folder.path);
 }
 
@@ -119,7 +119,7 @@ static kith_status warn_of_few_classes(ki_train_state *run, kith_error *err) {
     }
     return ki_train_say(
         run, KITH_TRAIN_WARNING, err,
-        "one class alone is held out for validation, on which every model scores 100 %%; hold out "
+        "only one class is held out for validation, and every model scores 100 %% on it; hold out "
         "more with data.validation, or set eval.select=last");
 }
 
@@ -131,8 +131,8 @@ static kith_status note_threads(ki_train_state *run, kith_error *err) {
         return KITH_OK;
     return ki_train_say(
         run, KITH_TRAIN_NOTE, err,
-        "going on with %d threads instead of %lld: sums round otherwise, so the model will not be "
-        "the uninterrupted run's to the last bit",
+        "resuming with %d threads instead of %lld: sums round differently, so the model will differ from "
+        "an uninterrupted run's in its last bits",
         ki_threads(), (long long)before);
 }
 

@@ -143,7 +143,7 @@ static kith_status open_together(const ki_repeat_options *o, ki_folder *folder, 
     }
     if (!o->resume) {
         ki_fail(err, KITH_EINVAL, "%s already holds a run", o->folder);
-        return ki_hint(err, KITH_EINVAL, "--resume goes on with it; another --out begins a new one");
+        return ki_hint(err, KITH_EINVAL, "resume it with --resume, or begin a new run with another --out");
     }
     const ki_recipe_source source = {.path = path.s};
     KI_CHECK(ki_recipe_read(&source, &there, err));

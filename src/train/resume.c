@@ -12,7 +12,7 @@ kith_status ki_train_check_folder(ki_train_state *run, kith_error *err) {
     if (!ki_folder_has(&run->folder, "recipe.yaml")) return KITH_OK;
     if (!run->options->resume) {
         ki_fail(err, KITH_EINVAL, "%s already holds a run", run->folder.path);
-        return ki_hint(err, KITH_EINVAL, "--resume goes on with it; another --out begins a new one");
+        return ki_hint(err, KITH_EINVAL, "resume it with --resume, or begin a new run with another --out");
     }
     ki_path path;
     ki_recipe *there = NULL;
@@ -73,7 +73,7 @@ kith_status ki_train_find_checkpoint(const ki_train_state *run, ki_checkpoint *r
     if (n_damaged == 1)
         ki_fail(err, KITH_EFORMAT, "%s", newest.message);
     else
-        ki_fail(err, KITH_EFORMAT, "none of %d checkpoints is sound; the newest: %s", n_damaged,
+        ki_fail(err, KITH_EFORMAT, "none of the %d checkpoints is sound; the newest: %s", n_damaged,
                 newest.message);
     return ki_hint(err, KITH_EFORMAT,
                    "put a copy back, or remove the damaged and log.jsonl to begin the run again at step 0");
@@ -115,7 +115,7 @@ static kith_status set_aside(ki_train_state *run, kith_error *err) {
             return ki_fail(err, KITH_EIO, "cannot rename %s: %s", path.s, strerror(errno));
         KI_TRY(ki_train_say(
             run, KITH_TRAIN_WARNING, err,
-            "%s; it is set aside as step-%08lld.safetensors.damaged, and the run goes on from step %lld",
+            "%s; it was renamed to step-%08lld.safetensors.damaged; the run resumes from step %lld",
             why.message, (long long)step, (long long)run->from_step));
     }
 }

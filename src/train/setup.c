@@ -31,7 +31,8 @@ static kith_status number_classes(ki_train_state *run, kith_error *err) {
     if (run->n_classes >= 2) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "%s has %d classes to train on; wanted at least 2", run->set->root,
             run->n_classes);
-    return ki_hint(err, KITH_EINVAL, "look at it with `kith data`; data.validation holds some classes out");
+    return ki_hint(err, KITH_EINVAL,
+                   "`kith data` shows its classes; data.validation takes some of them for validation");
 }
 
 /* With one image in every class there is no pair of one class to learn from. */

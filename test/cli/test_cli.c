@@ -36,7 +36,7 @@ static const char *const rows[] = {
 
 static void test_help_lists_every_command(void **state) {
     (void)state;
-    assert_int_equal(run("%s --help", testing_program()), 0);
+    assert_int_equal(run("COLUMNS=200 %s --help", testing_program()), 0); /* no summary is wrapped */
     for (size_t i = 0; i < N_ROWS(rows); i++) assert_holds(rows[i]);
 }
 
@@ -46,12 +46,12 @@ static void test_every_command_explains_itself(void **state) {
     (void)state;
     static char first[OUTPUT_BYTES];
     for (size_t i = 0; i < N_ROWS(rows); i += 2) {
-        assert_int_equal(run("%s help %s", testing_program(), rows[i]), 0);
+        assert_int_equal(run("COLUMNS=200 %s help %s", testing_program(), rows[i]), 0);
         snprintf(first, sizeof first, "usage: kith %s ", rows[i]);
         assert_memory_equal(output, first, strlen(first));
         assert_holds(rows[i + 1]);
         snprintf(first, sizeof first, "%s", output);
-        assert_int_equal(run("%s %s --help", testing_program(), rows[i]), 0);
+        assert_int_equal(run("COLUMNS=200 %s %s --help", testing_program(), rows[i]), 0);
         assert_string_equal(output, first);
     }
 }
@@ -111,6 +111,23 @@ static void test_man_page_has_every_command(void **state) {
     assert_false(testing_has_placeholder(output));
 }
 
+/* Help, man page and pkg-config speak of searching when there is a command for it. */
+static void test_no_promises(void **state) {
+    (void)state;
+    static const char *const texts[] = {"%s --help", "cat $(dirname %s)/kith.1", "cat $(dirname %s)/kith.pc"};
+    for (size_t i = 0; i < N_ROWS(rows); i += 2) {
+        if (strcmp(rows[i], "search") == 0) return;
+    }
+    for (size_t i = 0; i < N_ROWS(texts); i++) {
+        char command[64];
+        snprintf(command, sizeof command, "%s", texts[i]);
+        char *at = strstr(command, "%s");
+        at[0] = '\0';
+        assert_int_equal(run("%s%s%s", command, testing_program(), at + 2), 0);
+        if (strstr(output, "search")) fail_msg("%s: %s", texts[i], output);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_version),
@@ -122,6 +139,7 @@ int main(void) {
         cmocka_unit_test(test_unknown_option_before_the_command),
         cmocka_unit_test(test_a_full_disk_is_a_failure),
         cmocka_unit_test(test_man_page_has_every_command),
+        cmocka_unit_test(test_no_promises),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "cli/destination.c"
 #include "cli/progress.c"
 #include "cli/signals.c"
+#include "cli/wrap.c"
 #include "support/testing.h"
 
 #include <stdlib.h>
@@ -201,7 +202,7 @@ static void test_help_is_made_from_the_rows(void **state) {
     }
 }
 
-static void wrap(void *context) { print_wrapped(context, HELP_COLUMN); }
+static void wrap(void *context) { cli_print_wrapped(stdout, context, 26); }
 
 static void test_long_help_is_wrapped(void **state) {
     (void)state;
@@ -211,6 +212,44 @@ static void test_long_help_is_wrapped(void **state) {
     assert_string_equal(output,
                         "one two three four five six seven eight nine ten eleven\n"
                         "                          twelve thirteen fourteen fifteen\n");
+}
+
+static int longest_line(const char *text) {
+    int most = 0;
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const int n = cli_text_columns(line, strcspn(line, "\n"));
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* Help fits the width that COLUMNS says, and uses it. */
+static void test_help_fits_columns(void **state) {
+    (void)state;
+    static const int widths[] = {40, 60, 84, 120};
+    int before = 0;
+    for (size_t i = 0; i < N_ROWS(widths); i++) {
+        assert_int_equal(
+            testing_run(output, sizeof output, "COLUMNS=%d %s help train", widths[i], testing_program()), 0);
+        const int longest = longest_line(output);
+        if (longest > widths[i] || longest <= before)
+            fail_msg("the longest line has %d columns, of COLUMNS=%d: %s", longest, widths[i], output);
+        before = longest;
+    }
+    /* Nonsense is not a width. */
+    assert_int_equal(testing_run(output, sizeof output, "COLUMNS=x %s help train", testing_program()), 0);
+    assert_true(longest_line(output) <= 84);
+    assert_int_equal(testing_run(output, sizeof output, "COLUMNS=1 %s help train", testing_program()), 0);
+    assert_true(longest_line(output) > 40);
+}
+
+static void paragraphs(void *context) { cli_print_paragraphs(context); }
+
+static void test_paragraphs(void **state) {
+    (void)state;
+    static char text[] = "one\ntwo\n\nthree:\n  four\n  five\nsix\n";
+    capture(paragraphs, text);
+    assert_string_equal(output, "one two\n\nthree:\n  four\n  five\nsix\n");
 }
 
 static void fail_twice(void *context) {
@@ -285,6 +324,8 @@ int main(void) {
         cmocka_unit_test(test_too_many_items),
         cmocka_unit_test(test_help_is_made_from_the_rows),
         cmocka_unit_test(test_long_help_is_wrapped),
+        cmocka_unit_test(test_help_fits_columns),
+        cmocka_unit_test(test_paragraphs),
         cmocka_unit_test(test_fail_prints_message_and_hint),
         cmocka_unit_test(test_progress_in_a_pipe),
         cmocka_unit_test(test_words_for_a_shell),

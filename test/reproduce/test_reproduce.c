@@ -152,7 +152,7 @@ static void test_order_and_results(void **state) {
         if (!found) fail_msg("no '%s' in its place: %s", lines[i], output);
         at = found;
     }
-    wants("6 runs: 6 done, 0 were there, 0 of other recipes, 0 failed, 0 left for later");
+    wants("6 runs: 6 done, 0 had a result, 0 have one of another recipe, 0 failed, 0 left for later");
     for (size_t i = 0; i < N_ROWS(files); i++) {
         if (!tiny_exists("whole", files[i])) fail_msg("no %s", files[i]);
     }
@@ -180,7 +180,7 @@ static void test_there_is_skipped(void **state) {
     if (reproduce("again", "--seeds 1") != 0) fail_msg("%s", output);
     char *before = tiny_read("again", "results/other-seed0.json"), *page = tiny_read("again", "page.md");
     if (reproduce("again", "--seeds 1") != 0) fail_msg("%s", output);
-    wants("3 runs: 0 done, 3 were there");
+    wants("3 runs: 0 done, 3 had a result");
     char *after = tiny_read("again", "results/other-seed0.json"), *page_after = tiny_read("again", "page.md");
     assert_string_equal(before, after);
     assert_string_equal(page, page_after);
@@ -212,7 +212,7 @@ static void test_stale_results(void **state) {
     /* Where files lie and how they are read changes no number: not another recipe. */
     if (reproduce("stale", "--seeds 1 --only plain -s optim.steps=8 -s loader.workers=2") != 0)
         fail_msg("%s", output);
-    wants("1 runs: 0 done, 1 were there");
+    wants("1 runs: 0 done, 1 had a result");
 }
 
 static void test_no_run_past_the_time(void **state) {
@@ -221,7 +221,7 @@ static void test_no_run_past_the_time(void **state) {
     /* By what the first run took, the next would end too late. */
     if (reproduce("late", "--seeds 1 -s optim.steps=6 --minutes 0.00001") != 0) fail_msg("%s", output);
     wants("left for later");
-    wants("3 runs: 0 done, 1 were there, 0 of other recipes, 0 failed, 2 left for later");
+    wants("3 runs: 0 done, 1 had a result, 0 have one of another recipe, 0 failed, 2 left for later");
     assert_false(tiny_exists("late", "results/other-seed0.json"));
 }
 
@@ -249,7 +249,7 @@ static void test_side_by_side(void **state) {
                     "cd %s/taken && rm results/*.json && for f in runs/plain-*; do flock $f.claim %s; done",
                     testing_folder(), command("taken", "--seeds 1 --only plain")) != 0)
         fail_msg("%s", output);
-    wants("another process is at it");
+    wants("another process runs it");
     wants("1 with another process");
     assert_false(tiny_exists("taken", "results/plain-seed0.json"));
 }
@@ -301,7 +301,7 @@ static void test_a_failing_run_is_recorded(void **state) {
     assert_int_equal(1, reproduce("failing", "--seeds 1"));
     wants("2/3 other seed 0: failed:");
     wants("unknown loss 'tripelt'");
-    wants("3 runs: 2 done, 0 were there, 0 of other recipes, 1 failed");
+    wants("3 runs: 2 done, 0 had a result, 0 have one of another recipe, 1 failed");
     assert_true(tiny_exists("failing", "results/other-seed0.failed.json"));
     assert_true(tiny_exists("failing", "results/short-seed0.json"));
     char *page = tiny_read("failing", "page.md");
@@ -311,7 +311,7 @@ static void test_a_failing_run_is_recorded(void **state) {
     assert_int_equal(
         0, testing_run(output, sizeof output, "cd %s/list && mv other.good other.yaml", testing_folder()));
     if (reproduce("failing", "--seeds 1") != 0) fail_msg("%s", output);
-    wants("3 runs: 1 done, 2 were there");
+    wants("3 runs: 1 done, 2 had a result");
     assert_false(tiny_exists("failing", "results/other-seed0.failed.json"));
 }
 

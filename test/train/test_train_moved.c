@@ -122,11 +122,39 @@ static void test_a_page_with_pictures_is_kept(void **state) {
         testing_program(), testing_program());
 }
 
+/* The report and the map call classes by their names. */
+static void test_classes_have_names(void **state) {
+    (void)state;
+    tiny_make();
+    shell("cp -r tiny named && mv named/glyph00012 'named/wren & <Owl>'");
+    shell("%s train tiny.yaml --out birds -s data.root=named -q", testing_program());
+    char *page = tiny_read("birds", "report.html");
+    static const char *const wanted[] = {"<title>class glyph00013: ", "<title>class wren &amp; &lt;Owl&gt;: ",
+                                         "alt=\"query of class glyph", "<span>✓ glyph"};
+    for (size_t i = 0; i < N_ROWS(wanted); i++) {
+        if (!strstr(page, wanted[i])) fail_msg("no '%s' in the page", wanted[i]);
+    }
+    free(page);
+    shell(
+        "%s map birds/test/embedding.npy -y birds/test/labels.npy --names birds/test/classes.txt "
+        "--perplexity 4 "
+        "--iterations 20 -o birds.svg",
+        testing_program());
+    char *svg = tiny_read(".", "birds.svg");
+    if (!strstr(svg, "<title>wren &amp; &lt;Owl&gt;</title>")) fail_msg("no name in the map: %.1000s", svg);
+    free(svg);
+    /* A run without the file has numbers. */
+    shell("rm birds/test/classes.txt birds/report.html && %s report birds", testing_program());
+    page = tiny_read("birds", "report.html");
+    if (strstr(page, "class glyph") || !strstr(page, "<title>class 1")) fail_msg("no numbers in the page");
+    free(page);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_from_another_folder),          cmocka_unit_test(test_moved_with_its_data),
         cmocka_unit_test(test_several_runs_moved),           cmocka_unit_test(test_moved_alone),
-        cmocka_unit_test(test_a_page_with_pictures_is_kept),
+        cmocka_unit_test(test_a_page_with_pictures_is_kept), cmocka_unit_test(test_classes_have_names),
     };
     return cmocka_run_group_tests_name("train/moved", tests, NULL, testing_tear_down);
 }

@@ -184,7 +184,7 @@ static void test_signals_finish_the_step_and_save(void **state) {
                                        testing_program(), tiny_make(), path_of(rows[i].out),
                                        path_of(rows[i].out), rows[i].signal);
         if (status != 128 + rows[i].signal) fail_msg("status %d: %s", status, output);
-        if (!strstr(output, "go on with: kith train ") || !strstr(output, "--resume"))
+        if (!strstr(output, "resume it with: kith train ") || !strstr(output, "--resume"))
             fail_msg("no word of how to go on: %s", output);
         const int64_t saved = kith_train_last_checkpoint(path_of(rows[i].out));
         char wanted[64];
@@ -204,7 +204,7 @@ static void test_how_to_go_on_with_an_odd_folder(void **state) {
                     "kill -TERM $pid; wait $pid",
                     testing_program(), tiny_make(), path_of("odd & run"), path_of("odd & run"));
     if (status != 128 + SIGTERM) fail_msg("status %d: %s", status, output);
-    snprintf(wanted, sizeof wanted, "go on with: kith train '%s' --resume", path_of("odd & run"));
+    snprintf(wanted, sizeof wanted, "resume it with: kith train '%s' --resume", path_of("odd & run"));
     if (!strstr(output, wanted)) fail_msg("no '%s' in: %s", wanted, output);
 }
 

@@ -57,8 +57,8 @@ typedef struct kith_reproduce_options {
     const char *runs; /* folder of run folders */
     bool
         keep_models; /* leave checkpoints and models in the run folders; else they go once the result is kept */
-    bool renew;      /* run again what is there of another version of a recipe */
-    double minutes;       /* begin no run that would end later; 0: no limit */
+    bool renew;      /* run again what has a result of another version of the recipe */
+    double minutes;       /* begin no run that would end after this many minutes; 0: no limit */
     const char *page;     /* the page of tables … */
     const char *notes;    /* … with the blocks of this file in it, when there is such a file */
     const char *pictures; /* folder of its drawings */
