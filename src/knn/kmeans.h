@@ -9,11 +9,11 @@ typedef struct ki_kmeans_data {
     int64_t n, dim;
     float *x; /* [n, dim] */
     ki_panels panels;
-    ki_knn_device device;   /* without a type: distances are made here */
+    ki_knn_device device;   /* without a type: the host computes distances */
     ki_device_rows *loaded; /* the panels, on the device */
 } ki_kmeans_data;
 
-/* kith_kmeans of rows that were checked; distances are made by the device (NULL: the one that the options name). */
+/* kith_kmeans of rows that were checked. The device computes distances (NULL: the device that the options name). */
 kith_status ki_kmeans_run(const ki_rows *rows, const ki_knn_device *device,
                           const kith_kmeans_options *options, kith_kmeans_result *ret_result,
                           kith_error *err);
