@@ -32,8 +32,8 @@ char *ki_strndup(const char *s, size_t n);
 kith_status ki_alloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err);
 kith_status ki_zalloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err);
 
-/* Could `bytes` more be had from the system now? For libraries that crash or hang when they get no memory:
- * asked just before them, with more than they will take. Takes nothing. */
+/* Would the system give `bytes` more now? For libraries that crash or hang when they get no memory: ask just
+ * before calling them, for more than they will take. Takes nothing itself. */
 kith_status ki_room_or(size_t bytes, const char *what, kith_error *err);
 
 /* Make room for one more element in a growing array: doubles *ptr (elements of `size` bytes). */

@@ -1,5 +1,5 @@
-/* Arena: many small objects that end together. Zero-initialise, take with ki_arena_alloc, give all
- * back with ki_arena_release (which also leaves the arena ready for use again). */
+/* Arena: many small objects that are freed together. Zero-initialise it, take memory with ki_arena_alloc, free all of
+ * it with ki_arena_release. The arena can then be used again. */
 #ifndef KI_ARENA_H
 #define KI_ARENA_H
 

@@ -5,8 +5,8 @@
 #include "core/error.h"
 #include "kith/array.h"
 
-/* Is this an array a writer can take: a known type, 0 … KITH_MAX_DIMS extents, none negative, data
- * where there are elements, bytes that fit? KITH_EINVAL says what is not; *ret_bytes is the size. */
+/* Check that a writer can take this array: a known type, 0 … KITH_MAX_DIMS extents, none negative, data if there are
+ * elements, and a size that fits. KITH_EINVAL says what is wrong; *ret_bytes is the size. */
 kith_status ki_array_check(const kith_array *array, size_t *ret_bytes, kith_error *err);
 
 /* kith_array_init without clearing: for readers that fill every byte. */

@@ -36,8 +36,8 @@ void ki_atomic_discard(ki_atomic_file *file);
 /* Open, write, commit. */
 kith_status ki_file_write(const char *path, const void *bytes, size_t n, kith_error *err);
 
-/* Remove what killed processes left half written in a folder, of files whose names begin so ("": of all) and that
- * nobody has written to for `idle_s` seconds. 0 only where nobody else writes such files. */
+/* Remove half-written temporary files that killed processes left in a folder: those whose target's name begins with the
+ * prefix ("": all) and that nobody has written to for `idle_s` seconds. Pass 0 only where nobody else writes such files. */
 void ki_atomic_clear(const char *folder, const char *beginning, int64_t idle_s);
 
 #endif

@@ -3,12 +3,12 @@
  * A backend computes; it knows nothing of graphs. The planner (nn/plan.h) asks it for a kernel per
  * node, lays out all memory once, binds every kernel to its pointers, and from then on a step is a
  * fixed list of forward and backward calls: nothing is allocated, no pointer changes. That is what
- * a captured CUDA graph needs, and what oneDNN likes too.
+ * a captured CUDA graph needs, and it suits oneDNN as well.
  *
  * Layout. An activation is PLAIN (row-major [mb, c, h, w] or [mb, c]) or NATIVE, the backend's own
  * form of [mb, c, h, w] (ref: plain; cpu: blocks of 16 channels; cuda: NHWC). Everything [mb, c] is
- * plain, all maps are native but the input of convolutions, which is plain images; kernels may rely
- * on it. Nobody above the backend computes an address inside a tensor.
+ * plain. All maps are native, except that the input of a first convolution is plain images. Kernels may
+ * rely on this. No layer above the backend computes an address inside a tensor.
  *
  * Number type. `storage` is the type of activations; master parameters and their gradients are
  * always ki_real (float), plain, in one slab each. A kernel that wants weights in another form
@@ -35,7 +35,7 @@ enum { KI_BACKEND_VERSION = 3 };
 
 typedef enum ki_layout { KI_PLAIN, KI_NATIVE } ki_layout;
 
-/* One tensor between two kernels, or its gradient: both lie alike.
+/* One tensor between two kernels, or its gradient: both have the same layout.
  *
  * A map may be a slice of the channels of a wider one: `pitch` is then the wider one's channels, the
  * elements from one pixel to the next, and the pointer that goes with the edge is that of the slice's
@@ -44,8 +44,8 @@ typedef enum ki_layout { KI_PLAIN, KI_NATIVE } ki_layout;
 typedef struct ki_edge {
     ki_shape shape;
     ki_layout layout;
-    size_t bytes;  /* without what lies between the pixels of a slice */
-    int64_t pitch; /* 0: a tensor of its own, as good as dim[1] */
+    size_t bytes;  /* without the gaps between the pixels of a slice */
+    int64_t pitch; /* 0: not a slice; same as dim[1] */
 } ki_edge;
 
 enum { KI_SLICE_ALIGN = 8 };
@@ -77,7 +77,7 @@ typedef struct ki_kernel_spec {
 /* What the planner must provide and may assume. */
 typedef struct ki_kernel_info {
     size_t workspace_bytes; /* written by forward, read by backward */
-    size_t scratch_bytes;   /* contents mean nothing between calls; shared by all kernels */
+    size_t scratch_bytes;   /* not kept between calls; shared by all kernels */
     bool backward_reads_src, backward_reads_dst;
     bool mask_in_join; /* ReLU was fused; its backward is left to `join` with dst as the mask */
     bool joins;        /* backward takes several diff_dst parts and sums them itself */
@@ -117,7 +117,7 @@ typedef struct ki_kernel_type {
     kith_status (*pack)(ki_kernel *kernel, kith_error *err); /* optional: masters have changed */
     kith_status (*forward)(ki_kernel *kernel, kith_error *err);
     kith_status (*backward)(ki_kernel *kernel, kith_error *err); /* optional: inference only */
-    /* Of late kernels: what is queued from now on comes after all that this and earlier backwards left. */
+    /* Of late kernels: work queued from now on waits for all that this and earlier backwards left. */
     kith_status (*settle)(ki_kernel *kernel, kith_error *err);
     void (*free)(ki_kernel *kernel);
 } ki_kernel_type;
@@ -168,7 +168,7 @@ typedef struct ki_optim_run {
     double lr;           /* multiplier on the clock's */
     double decay;        /* L2: added to the gradient as decay * value */
     double decoupled;    /* AdamW: value shrinks by rate * decoupled */
-    int64_t start;       /* asleep, untouched, while clock->t <= start; its t is clock->t - start */
+    int64_t start;       /* not updated while clock->t <= start; then its t is clock->t - start */
 } ki_optim_run;
 
 typedef struct ki_optim_step {
@@ -193,7 +193,7 @@ double ki_optim_scale(const ki_optim_step *step);
 /* Images as a loader hands them out, to be cut, mirrored and normalised into a network's input: channel k
  * of the input is (pixel - mean[k]) * factor[k], the difference first, both in float. */
 typedef struct ki_image_step {
-    int64_t n, h, w, c;    /* n may be less than the input's images: the others stay as they are */
+    int64_t n, h, w, c;    /* n may be less than the input's images: the others are not changed */
     const uint8_t *pixels; /* backend memory [n, h, w, c], RGB where c is 3 */
     const int32_t *window; /* backend memory [n, 3]: x and y of the first pixel, and 1 to mirror the window
                               left to right; NULL: the images are as large as the input and shown as they are */
@@ -217,14 +217,14 @@ typedef struct ki_queue_type {
     void (*mark_free)(ki_backend *backend, ki_mark *mark); /* NULL is fine */
     /* The mark is passed when everything queued so far is done. */
     kith_status (*mark_set)(ki_backend *backend, ki_mark *mark, ki_queue queue, kith_error *err);
-    /* What is queued from now on begins when the mark is passed; the host goes on. */
+    /* Work queued from now on starts after the mark; the host does not wait. */
     kith_status (*mark_follow)(ki_backend *backend, const ki_mark *mark, ki_queue queue, kith_error *err);
     /* The host waits for the mark. A mark that was never set is passed. */
     kith_status (*mark_wait)(ki_backend *backend, const ki_mark *mark, kith_error *err);
     /* Seconds between two marks; the host waits for both. */
     kith_status (*mark_seconds)(ki_backend *backend, const ki_mark *from, const ki_mark *to,
                                 double *ret_seconds, kith_error *err);
-    /* Of the device, by everybody who uses it: bytes taken and bytes there. */
+    /* Of the whole device, counting all processes: bytes in use and bytes in total. */
     kith_status (*memory)(ki_backend *backend, size_t *ret_used, size_t *ret_all, kith_error *err);
 } ki_queue_type;
 
@@ -311,9 +311,9 @@ typedef struct ki_backend_type {
     void (*capture_free)(ki_backend *backend, void *step);
 } ki_backend_type;
 
-/* Somebody who wants to know what a step spends its time on: told after work was queued what it was, by
- * the planner after each kernel and by a kernel itself where it has several parts ("conv wgrad" in the
- * middle of a backward). `bytes` is what that work must at least read and write. */
+/* Measures what a step spends its time on. It is told what was queued, each time after it was queued: by the
+ * planner after each kernel, and by a kernel itself if it has several parts ("conv wgrad" in the middle of a
+ * backward). `bytes` is the least that this work must read and write. */
 typedef struct ki_probe ki_probe;
 struct ki_probe {
     void (*note)(ki_probe *probe, const char *what, double bytes);
@@ -325,7 +325,7 @@ struct ki_backend {
     const ki_backend_type *type;
     int64_t n_reorders; /* imports, exports and layout changes inside kernels, per call */
     ki_backend_options options;
-    ki_probe *probe; /* borrowed; NULL: nobody asks */
+    ki_probe *probe; /* borrowed; NULL: nothing is measured */
 };
 
 static inline void ki_backend_note(ki_backend *backend, const char *what, double bytes) {

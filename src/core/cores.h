@@ -7,8 +7,8 @@
  * "" outside tests. Reads cgroup v2's cpu.max and v1's cpu.cfs_quota_us. */
 int ki_cores_quota(const char *root);
 
-/* Threads that fit: what OMP_NUM_THREADS says, else the cores that the process may be scheduled on, or its
- * quota where that is less. At least 1. */
+/* How many threads to use: OMP_NUM_THREADS if it is set, else the number of cores that the process may be scheduled on, or
+ * its quota if that is less. At least 1. */
 int ki_cores_allowed(void);
 
 #endif

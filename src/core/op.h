@@ -1,7 +1,7 @@
 /* The ops: what a node of a network may be, and the attributes that say how.
  *
  * Shapes are logical: activations [mb, c, h, w] or [mb, c], weights [oc, ic, kh, kw] or [oc, ic].
- * How they lie in memory is the backend's affair. */
+ * The backend decides how they are laid out in memory. */
 #ifndef KI_OP_H
 #define KI_OP_H
 

@@ -88,7 +88,7 @@ typedef struct ki_option {
 void ki_options_default(const ki_option *table, void *settings);
 
 /* Defaults, then the entries of `map` (NULL or empty: defaults alone). Keys in `also` (NULL-ended,
- * may be NULL) belong to somebody else and are passed over. `where` names the section in errors,
+ * may be NULL) are read by others and are skipped here. `where` names the section in errors,
  * as in "objective.loss (triplet)". TEXT and TREE fields point into the document. */
 kith_status ki_options_parse(const ki_option *table, const ki_value *map, const char *const *also,
                              const char *where, void *settings, kith_error *err);

@@ -11,19 +11,19 @@
 
 #include "core/error.h"
 
-/* No more than this, whoever asks: what OpenBLAS as Debian builds it has buffers for. */
+/* The most threads allowed: Debian's OpenBLAS has buffers for this many. */
 enum { KI_MOST_THREADS = 256 };
 
 typedef void (*ki_range_fn)(void *context, int64_t begin, int64_t end);
 
 void ki_parallel_for(int64_t n, int64_t grain, ki_range_fn fn, void *context);
 
-/* Threads in use: the choice of the calling thread or its process, else those that fit (core/cores.h). As many
- * as the system really gives: OpenMP's runtime ends the process when it cannot make a thread, so they are tried
- * first, and where some cannot be made there are fewer (a warning says so). */
+/* Threads in use: what the calling thread or the process has set, else ki_cores' choice (core/cores.h). OpenMP's
+ * runtime ends the process when it cannot create a thread, so the threads are tried first. If some cannot be created,
+ * fewer are used and a warning says so. */
 int ki_threads(void);
 
-/* 0 = those that fit. */
+/* 0 = as core/cores.h chooses. */
 void ki_threads_set(int n);
 
 /* The same for a number that a user asked for: KITH_EINVAL above KI_MOST_THREADS or below 0, KITH_ENOMEM

@@ -1,4 +1,4 @@
-/* Paths in fixed buffers, and what lies at one. */
+/* Paths in fixed buffers, and what kind of file a path names. */
 #ifndef KI_PATH_H
 #define KI_PATH_H
 

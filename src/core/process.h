@@ -1,8 +1,8 @@
-/* What there is one of in a process: the counts of memory and where log lines go.
+/* State that exists once per process: the counts of memory and the log callback.
  *
  * A device's plugin is linked with its own copy of core's code. When it is loaded it adopts the record of the
- * library that loads it, so that memory is counted once, wherever it is taken and given back, and a log
- * line reaches the callback that the program has set. */
+ * library that loads it. So memory is counted in one place, whichever copy takes or frees it, and log lines reach the
+ * callback that the program has set. */
 #ifndef KI_PROCESS_H
 #define KI_PROCESS_H
 
@@ -26,7 +26,7 @@ typedef struct ki_process {
 
 /* The record in use: this copy's own until another one is adopted. */
 ki_process *ki_process_now(void);
-/* Only before this copy of the code has taken any memory; the record must stay for the process's life. */
+/* Call it before this copy of the code takes any memory. The record must live as long as the process. */
 void ki_process_adopt(ki_process *process);
 
 #endif

@@ -5,8 +5,8 @@
  *     ki_recording_release(&forward, backend);
  *
  * The first KI_RECORDING_WARM_UPS runs are queued kernel by kernel, while libraries load and choose what they run; the
- * next one is recorded. The work must queue the same kernels on the same memory every time. Where the backend cannot
- * record, or somebody measures it (backend->probe), every run is queued. */
+ * next one is recorded. The work must queue the same kernels on the same memory every time. If the backend cannot
+ * record, or a probe measures it (backend->probe), every run is queued. */
 #ifndef KI_RECORDING_H
 #define KI_RECORDING_H
 
@@ -23,11 +23,11 @@ typedef struct ki_recording {
 /* Queues the work; must be fit for capture (core/backend.h) from the third call on. */
 typedef kith_status (*ki_recording_fn)(void *user, kith_error *err);
 
-/* A run that was recorded or launched does only what is queued; what the function does on the host besides happens in
- * queued runs and in the one that is recorded. */
+/* A launched run repeats only the queued work. Anything else that the function does on the host happens in queued runs and in
+ * the run that is recorded, not in launched ones. */
 kith_status ki_recording_run(ki_recording *recording, ki_backend *backend, ki_recording_fn queue, void *user,
                              kith_error *err);
-/* Whether the next run will be recorded, and whether it will be launched from what was. */
+/* Whether the next run will be recorded, and whether it will be launched from the recording. */
 bool ki_recording_is_due(const ki_recording *recording, const ki_backend *backend);
 bool ki_recording_is_ready(const ki_recording *recording, const ki_backend *backend);
 

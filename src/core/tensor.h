@@ -1,5 +1,5 @@
-/* Shapes. A ki_shape is what an array is, never where it lies: memory belongs to a
- * backend, layout to the backend's choice (core/backend.h). Maps field by field onto DLPack. */
+/* Shapes. A ki_shape says nothing about memory: that belongs to a backend, which also chooses the layout
+ * (core/backend.h). Its fields correspond to DLPack's. */
 #ifndef KI_TENSOR_H
 #define KI_TENSOR_H
 

@@ -11,7 +11,7 @@
  * an upper bound when one is longer than 63 bytes. */
 int ki_edit_distance(const char *a, const char *b);
 
-/* The name nearest to `word` that is near enough to be worth suggesting, or NULL. */
+/* The name most similar to `word`, or NULL if none is similar enough to suggest. */
 const char *ki_nearest(const char *word, const char *const *names, size_t n_names);
 
 /* Whole-string parses: false (and *ret untouched) for anything but one number. Locale-free. */
@@ -21,8 +21,8 @@ bool ki_parse_int64(const char *text, int64_t *ret);
  * Exact: no digit passes through a double. */
 bool ki_parse_whole(const char *text, int64_t *ret);
 
-/* Bytes of the UTF-8 character at s (n bytes are there), or 0 when it is none: overlong forms,
- * surrogates and numbers beyond U+10FFFF are none. */
+/* Bytes of the UTF-8 character at s, which has n bytes, or 0 when there is none: overlong forms, surrogates and numbers
+ * beyond U+10FFFF are not characters. */
 size_t ki_utf8_next(const char *s, size_t n);
 
 enum { KI_NUMBER_TEXT = 32 };

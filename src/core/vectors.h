@@ -1,7 +1,7 @@
-/* Vectors: one row of float32 per image, which stay where they were made.
+/* Vectors: one row of float32 per image. Rows stay where they were made.
  *
- * Rows lie in the memory of the backend that made them, or in the host's; ki_vectors_host brings them to the host,
- * once, when somebody asks. Labels and items say what each row is of. */
+ * They are in the memory of the backend that made them, or in host memory. ki_vectors_host copies them to the host, the
+ * first time it is called. Labels and items say which image each row belongs to. */
 #ifndef KI_VECTORS_H
 #define KI_VECTORS_H
 
@@ -10,7 +10,7 @@
 typedef struct ki_vectors {
     int64_t n, dim;      /* rows that are there */
     int64_t n_room;      /* rows there is room for */
-    ki_backend *backend; /* that made them, borrowed: who works on them may do it there. NULL: none */
+    ki_backend *backend; /* that made them, borrowed, so that others can work on them there. NULL: none */
     float *device;       /* [n_room, dim] in the backend's memory; NULL: the rows are on the host */
     float *host;         /* [n_room, dim]; with `device` NULL until ki_vectors_host */
     int64_t *label;      /* [n_room]; of the data set, -1: none */
@@ -18,7 +18,7 @@ typedef struct ki_vectors {
     uint8_t *role;       /* [n_room] of kith_role (kith/data.h); NULL: every row is query and gallery */
 } ki_vectors;
 
-/* Room for rows, none of them there yet: in the memory of the backend, or of the host. */
+/* Memory for rows, none of which is filled yet: on the backend, or on the host. */
 kith_status ki_vectors_init(ki_backend *backend, bool on_device, int64_t n_room, int64_t dim,
                             ki_vectors *ret_vectors, kith_error *err);
 void ki_vectors_release(ki_vectors *vectors); /* fine on a zeroed struct; before its backend is closed */

@@ -1,12 +1,12 @@
-/* Embedder: images to vectors on one backend. The one road: training's evaluations, kith embed, kith eval and the
- * public API all come this way.
+/* Embedder: images to vectors on one backend. Evaluations during training, kith embed, kith eval and the public API all
+ * use it.
  *
  *     items of a data set ─ loader (decodes ahead) ─┐
  *     decoded images ──── transform ────────────────┼─► forward (embed/forward.h) ─► ki_vectors, where they were made
  *     ready-made floats ────────────────────────────┘
  *
- * An embedder keeps the plan of what it was asked for last. It sees the parameters as they are at each call, so it may
- * be asked between any two steps of training. Used by one thread at a time. */
+ * An embedder keeps the plan of its last call. Each call uses the parameters as they are then, so it can be called between
+ * any two training steps. Use it from one thread at a time. */
 #ifndef KI_EMBEDDER_H
 #define KI_EMBEDDER_H
 
@@ -30,8 +30,8 @@ kith_status ki_embedder_new(const ki_embedder_settings *settings, ki_embedder **
                             kith_error *err);
 void ki_embedder_free(ki_embedder *embedder);           /* NULL is fine */
 int64_t ki_embedder_batch(const ki_embedder *embedder); /* images per pass */
-/* Give the plan and its memory back; the next call makes a new one. A describer that was asked for must stay until
- * this, or until another thing is asked for. */
+/* Free the plan and its memory; the next call makes a new one. A describer that was used must stay valid until this, or
+ * until a call with another tap or describer. */
 void ki_embedder_drop_plan(ki_embedder *embedder);
 
 /* What to make of which images. */
@@ -39,9 +39,9 @@ typedef struct ki_embed_request {
     const kith_dataset *set;
     const int64_t *items; /* [n] of the set */
     int64_t n;
-    const char *tap;               /* a row is what lies here … */
-    const ki_describer *describer; /* … unless this says it */
-    bool on_host;                  /* the rows are wanted on the host: they come back beside the next batch */
+    const char *tap;               /* a row is the value of this tap … */
+    const ki_describer *describer; /* … unless there is a describer, which makes it */
+    bool on_host;              /* rows are wanted on the host: they are copied while the next batch runs */
     int64_t most_bad;          /* unreadable images tolerated; the next is an error. Negative: any number */
     int64_t most_pixels;       /* an image with more is refused; 0: the decoder's limit */
     kith_progress_fn progress; /* between batches, in images tried; non-zero: KITH_ECANCELED. May be NULL */
@@ -49,7 +49,7 @@ typedef struct ki_embed_request {
 } ki_embed_request;
 
 /* Vectors of the images that could be read, in the order of the items, with labels, items and, where the set has
- * them, roles. They stay on the backend where it can keep them and has memory to spare. KITH_ENUMERIC names the first
+ * them, roles. They stay on the backend if it has queues and enough memory. KITH_ENUMERIC names the first
  * image whose row is not finite; KITH_EFORMAT when no image could be read. */
 kith_status ki_embedder_items(ki_embedder *embedder, const ki_embed_request *request, ki_vectors *ret_vectors,
                               kith_error *err);

@@ -1,7 +1,7 @@
-/* Feed: batches from the host's memory to where a device's step reads them.
+/* Feed: batches from host memory to where a device's step reads them.
  *
- * A batch is copied to staging memory beside whatever the device is doing; from there, in the order of the
- * main queue, its images become the input of a plan and its small things (labels, crop windows, two numbers)
+ * A batch is copied to staging memory while the device does other work. From there, in the order of the
+ * main queue, its images become the input of a plan, and labels, crop windows and two numbers
  * go where recorded work expects them. All addresses stay the same for the life of the feed. */
 #ifndef KI_FEED_H
 #define KI_FEED_H
@@ -13,7 +13,7 @@
 typedef struct ki_feed ki_feed;
 
 /* What a loader should hand out for this backend, and where it should put it. On the host: floats on the
- * heap. On a device: bytes in memory that copies by itself, whole images where the transform allows it. */
+ * heap. On a device: bytes in pinned memory, whole images where the transform allows it. */
 ki_batch_format ki_feed_format(const ki_backend *backend, const kith_transform *transform);
 ki_batch_memory ki_feed_memory(ki_backend *backend);
 
@@ -44,7 +44,7 @@ typedef struct ki_feed_batch {
  * change before ki_feed_wait. */
 kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_edge *input_edge, void *input,
                           kith_error *err);
-/* The host waits until the batch brought last has left its memory. */
+/* The host waits until the last batch has been copied out of its memory. */
 kith_status ki_feed_wait(ki_feed *feed, kith_error *err);
 
 #endif

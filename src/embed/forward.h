@@ -1,12 +1,12 @@
-/* Forward: batches of images through an inference plan, one row per image out. A row is what lies at a tap, or what a
- * describer makes of several.
+/* Forward: batches of images through an inference plan, with one row per image as the result. A row is the value of a tap,
+ * or what a describer makes of several taps.
  *
  *     for each batch: ki_forward_add(forward, &batch, &vectors, err);
  *     ki_forward_finish(forward, err);           // now all rows are there
  *
  * On a device the next batch is copied while one is computed, the forward is recorded once and launched again, and
- * rows stay on the device or come back beside the next batch, as the vectors want. The parameters are seen as they are
- * at each add. */
+ * rows stay on the device or are copied back while the next batch runs, as the vectors ask. Each add uses the parameters as
+ * they are then. */
 #ifndef KI_FORWARD_H
 #define KI_FORWARD_H
 
@@ -14,8 +14,8 @@
 #include "embed/feed.h"
 #include "nn/plan.h"
 
-/* What makes rows of the taps it names: descriptors that a term of an objective has for test time. Its functions are
- * called with `user`, between making and freeing of one forward. */
+/* A describer makes rows from the taps it names: descriptors that a term of an objective offers at test time. Its functions
+ * are called with `user`, while one forward exists. */
 typedef struct ki_describer {
     int64_t dim;                   /* numbers of a row */
     const char *taps[KI_MAX_TAPS]; /* of the plan; NULL-terminated */
@@ -28,7 +28,7 @@ typedef struct ki_describer {
     kith_status (*queue)(void *user, kith_error *err);
     /* Rows [n, dim] on the host, of the n first images of the forward queued last; waits for them. */
     kith_status (*rows)(void *user, ki_plan *plan, int64_t n, float *ret_rows, kith_error *err);
-    /* Undoes open, a failed one too. */
+    /* Undoes open, also one that failed. */
     void (*close)(void *user);
 } ki_describer;
 
@@ -37,8 +37,8 @@ typedef struct ki_forward_settings {
     ki_backend *backend;
     const ki_net *net;
     ki_params *params;
-    const char *tap;               /* what a row is … */
-    const ki_describer *describer; /* … unless this says it */
+    const char *tap;               /* a row is the value of this tap … */
+    const ki_describer *describer; /* … unless there is a describer */
     int64_t batch;                 /* most images at once, and what memory is planned for */
     ki_batch_format format;        /* ki_feed_format says what suits the backend */
     const kith_transform *transform;
@@ -65,7 +65,7 @@ bool ki_forward_can_stay(const ki_forward *forward);
 kith_status ki_forward_add(ki_forward *forward, const ki_forward_batch *batch, ki_vectors *to,
                            kith_error *err);
 kith_status ki_forward_finish(ki_forward *forward, kith_error *err);
-/* Forget rows that are on their way: what they were added to may go. */
+/* Forget rows that were added and are not finished. Their vectors may then be freed. */
 void ki_forward_abandon(ki_forward *forward);
 
 #endif

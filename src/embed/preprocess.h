@@ -1,4 +1,4 @@
-/* From what a model says of its input to the transform that makes images into it. */
+/* The transform that turns images into the input that a model asks for. */
 #ifndef KI_PREPROCESS_H
 #define KI_PREPROCESS_H
 
@@ -24,7 +24,7 @@ kith_status ki_preprocess_transform(const ki_net *net, const char *resize, kith_
  * are not the usual ones: for result cards. Into buf, which is returned. */
 const char *ki_preprocess_text(const ki_net *net, char *buf, size_t buf_bytes);
 
-/* The tap that is meant when none is named: the embedding, or what a network without one pools. */
+/* The tap to use when none is named: the embedding, or `pooled` for a network without one. */
 const char *ki_preprocess_tap(const ki_net *net, const char *given);
 
 #endif

@@ -30,8 +30,8 @@ kith_status ki_file_read_some(int fd, const char *path, void *dst, size_t n, siz
 /* Exactly n bytes from offset; KITH_EIO when the file ends before. */
 kith_status ki_file_read_at(int fd, const char *path, void *dst, size_t n, long long offset, kith_error *err);
 
-/* The next name in a folder, but "." and ".."; NULL at its end. *ret_why is then 0, or the errno of a folder that could
- * not be read to its end, which looks the same to a plain loop over readdir. */
+/* The next name in a folder, except "." and ".."; NULL at its end. *ret_why is then 0, or the errno if the folder could
+ * not be read to its end. A plain loop over readdir cannot tell the two apart. */
 const char *ki_dir_next(DIR *dir, int *ret_why);
 
 #endif

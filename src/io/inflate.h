@@ -1,8 +1,8 @@
 /* Unpacking what deflate packed (zlib and gzip streams, gzip members one after another), piece by piece from
  * memory, so that a header can be looked at before the rest is unpacked.
  *
- * A few bytes can unpack to a thousand times as many. Whoever knows from a header how many bytes are wanted asks
- * ki_inflate_can_make first: a size that the packed bytes cannot make is a lie, and no memory is taken for it. */
+ * A few bytes can unpack to a thousand times as many. A caller that knows from a header how many bytes to expect calls
+ * ki_inflate_can_make first. If the packed bytes cannot give that size, the header is wrong and no memory is taken. */
 #ifndef KI_INFLATE_H
 #define KI_INFLATE_H
 

@@ -16,8 +16,8 @@ kith_status ki_json_parse(const char *text, size_t n, const char *name_for_error
                           ki_value **ret_root, kith_error *err);
 kith_status ki_json_read(const char *path, ki_arena *arena, ki_value **ret_root, kith_error *err);
 
-/* For who calls jansson: KITH_ENOMEM with a line when what json_load… failed for is memory, else KITH_OK: then the text is
- * wrong, and `why` says how. */
+/* For callers of jansson, after json_load… failed: KITH_ENOMEM with a line if memory ran out, else KITH_OK. In that case the
+ * text is wrong, and `why` says how. */
 struct json_error_t;
 kith_status ki_json_check_memory(const struct json_error_t *why, const char *name_for_errors,
                                  kith_error *err);

@@ -7,9 +7,9 @@
  *     KI_CHECK(ki_mat_find(mat, "annotations", &cars, &is_there, err));
  *     for (size_t i = 0; i < cars.n_parts; i++) KI_CHECK(ki_mat_next(&cars, &field, err));
  *
- * An array is a view of the file's bytes (unpacked ones where the variable is packed) and costs no memory of its
- * own. Its parts are arrays too and come one after another; a part that nobody looks into is skipped unread, so
- * nesting costs nothing. */
+ * An array is a view of the file's bytes (of unpacked bytes if the variable is packed) and takes no memory. Its parts
+ * are arrays, too, and come one after another. A part that is not looked into is skipped, so nesting costs
+ * nothing. */
 #ifndef KI_MAT_H
 #define KI_MAT_H
 
@@ -54,7 +54,7 @@ kith_status ki_mat_next(ki_mat_array *array, ki_mat_array *ret_part, kith_error 
 /* Which of a struct's fields has this name; n_fields when none has. */
 size_t ki_mat_field(const ki_mat_array *array, const char *name);
 
-/* The first number; false for anything that is no real number, or empty. */
+/* The first number; false if the array is empty or does not hold real numbers. */
 bool ki_mat_number(const ki_mat_array *array, double *ret);
 /* Text as UTF-8, up to a NUL; false for anything that is no text, is empty, does not fit, or has characters
  * beyond U+07FF stored as 16 bits. */

@@ -1,14 +1,14 @@
 /* SVG written into a buffer: the drawing, its elements, and axes with round numbers.
  *
- * Attributes are written by the caller as they stand in the file ("class=\"dot\" r=\"%.1f\""), and hold nothing that
- * came from outside; texts may, and are escaped here. Numbers follow the thread's locale, as a buffer's do. */
+ * The caller writes attributes as they appear in the file ("class=\"dot\" r=\"%.1f\""); they must not contain data from
+ * outside. Texts may, and are escaped here. Numbers follow the thread's locale, as a buffer's do. */
 #ifndef KI_SVG_H
 #define KI_SVG_H
 
 #include "core/buffer.h"
 
 /* A drawing of w by h units: a file of its own, with its namespace and more attributes (NULL: none), or part of a page,
- * with a class for its style sheet and a label for those who do not see it. */
+ * with a class for its style sheet and a label for screen readers. */
 void ki_svg_open_file(ki_buffer *to, int w, int h, const char *attributes);
 void ki_svg_open_in_page(ki_buffer *to, const char *class_, int w, int h, const char *label);
 void ki_svg_close(ki_buffer *to);
@@ -23,7 +23,7 @@ void ki_svg_list_open(ki_buffer *to, const char *name, const char *list, const c
 void ki_svg_point(ki_buffer *to, double x, double y);
 void ki_svg_list_close(ki_buffer *to);
 
-/* A frame in a drawing, and the ranges that lie along its sides. */
+/* A frame in a drawing, and the ranges of its axes. */
 typedef struct ki_axes {
     int w, h, left, right, top, bottom; /* the drawing, and the margins around the frame */
     double x0, x1, y0, y1;              /* ranges; already log10 where is_log_y, is_log_x */

@@ -1,8 +1,8 @@
-/* All pairs of two matrices on a device: what is asked of it, and who answers.
+/* All pairs of two matrices on a device: the interface that a device fills in.
  *
- * A device makes float32 scores of the same panels as the host, in an order of its own, within
- * ki_panels_bound of panels that ki_panels_any_order was called on. It keeps what cannot be ruled out; what
- * its rounding cannot decide is decided on the host in float64, so that results are the host's. */
+ * A device computes float32 scores of the same panels as the host, but sums in another order. They are within
+ * ki_panels_bound of panels that ki_panels_any_order was called on. The device keeps every candidate that it cannot
+ * rule out. What its rounding cannot decide, the host decides in float64, so results are the same as the host's. */
 #ifndef KI_KNN_DEVICE_H
 #define KI_KNN_DEVICE_H
 
@@ -12,7 +12,7 @@
 /* A matrix in device memory, row-major. */
 typedef struct ki_device_rows ki_device_rows;
 
-/* Scores are made for so many rows and columns at a time; 0: as suits the device. */
+/* How many rows and columns are scored at a time; 0: the device chooses. */
 typedef struct ki_device_tile {
     int64_t n_rows, n_cols;
 } ki_device_tile;
@@ -96,14 +96,14 @@ typedef struct ki_knn_device_type {
                            int64_t n_by, float *ret, kith_error *err);
 } ki_knn_device_type;
 
-/* NULL: this backend leaves it to the host. */
+/* NULL: this backend cannot do it; the host does. */
 const ki_knn_device_type *ki_knn_device_of(const ki_backend *backend);
 
 /* A device in use; `type` is NULL when the host does the work, and nothing is open. */
 typedef struct ki_knn_device {
     ki_backend *backend;
     const ki_knn_device_type *type;
-    bool is_borrowed; /* the backend is somebody else's */
+    bool is_borrowed; /* the backend belongs to the caller */
 } ki_knn_device;
 
 /* `name` as in kith_knn_options; NULL, "cpu" and "ref" mean the host. */

@@ -9,7 +9,7 @@ enum {
     KI_STRIPE = 8,  /* rows on the left of one product */
     KI_GROUP = 48,  /* columns made at a time: three panels */
     KI_BLOCK = 384, /* rows of a block: the right side stays in the second-level cache */
-    KI_CHUNK = 128, /* terms summed on their own before they join the sum: bounds the rounding */
+    KI_CHUNK = 128, /* terms summed separately before they are added to the sum: bounds the rounding */
     KI_MASK_WORDS = KI_BLOCK / 64,
 };
 

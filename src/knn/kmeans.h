@@ -14,7 +14,8 @@ typedef struct ki_kmeans_data {
     ki_device_rows *loaded; /* the panels, on the device */
 } ki_kmeans_data;
 
-/* kith_kmeans of rows that were checked; distances and centroids are made by the device (NULL: the one that the options name). */
+/* kith_kmeans of rows that were checked. The device computes distances and centroids (NULL: the device that
+ * the options name). */
 kith_status ki_kmeans_run(const ki_rows *rows, const ki_knn_device *device,
                           const kith_kmeans_options *options, kith_kmeans_result *ret_result,
                           kith_error *err);

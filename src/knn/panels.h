@@ -1,4 +1,4 @@
-/* The float32 copy of a matrix that the product kernel reads: rows 16 p … 16 p + 15 lie side by side,
+/* The float32 copy of a matrix that the product kernel reads. Rows 16 p … 16 p + 15 are interleaved:
  * value k of row i at data[(i / 16) * dim * 16 + k * 16 + i % 16]. Rows are normalised (cosine) or
  * centred (Euclidean) in float64 first. Padded with zero rows to whole groups.
  *
@@ -16,20 +16,20 @@
 typedef struct ki_panels {
     ki_rows rows; /* the matrix itself, borrowed */
     kith_metric metric;
-    float *data;    /* NULL where a device has the rows (rows.there): nobody multiplies them here */
+    float *data;    /* NULL where a device has the rows (rows.there): the host does not multiply them */
     double *center; /* Euclidean: [dim], what was subtracted; owned */
     double *norm;   /* [n]: cosine |x|, inner |x|, Euclidean |x - center|^2 / 2 */
     float *half;    /* Euclidean: norm as float, padded to whole blocks with 0; else NULL */
     double most_norm;
     int64_t n_blocks;
     int64_t n_zero;     /* rows of norm 0 before centring */
-    double n_roundings; /* a product of these rows errs by at most so many half units in the last place */
+    double n_roundings; /* the error of a product of these rows, in half units in the last place, at most */
 } ki_panels;
 
-/* Rows no longer than this count as this long: a zero row becomes zeros, not NaN. */
+/* Shorter rows are treated as this long, so that a zero row becomes zeros, not NaN. */
 #define KI_LEAST_NORM 1e-12
 
-/* `like` (may be NULL) gives the centre, so that queries and gallery are moved alike. */
+/* `like` (may be NULL) gives the centre, so that queries and gallery are moved by the same vector. */
 kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_panels *like,
                            ki_panels *ret_panels, kith_error *err);
 void ki_panels_release(ki_panels *panels);

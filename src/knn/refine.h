@@ -1,4 +1,4 @@
-/* The float64 second look: lists made in float32 become lists in the order of float64 scores. */
+/* Decide in float64: lists made with float32 scores become lists in the order of float64 scores. */
 #ifndef KI_REFINE_H
 #define KI_REFINE_H
 
@@ -18,8 +18,8 @@ typedef struct ki_refine {
 static inline int64_t ki_refine_spare(int64_t k) { return 16 + k / 8; }
 
 /* keys [n_keys] best first, the float32 list of query row i; self is the gallery row to leave out, or
- * -1. ret_list has room for all gallery rows when it must fall back to scoring each of them, which
- * happens when more rows than the spare ones are too close to call. Returns the number of valid
+ * -1. ret_list has room for all gallery rows, because all of them are scored when more rows than the spare ones
+ * are too close to call. Returns the number of valid
  * entries, at most k. */
 int64_t ki_refine_row(const ki_refine *refine, int64_t i, int64_t self, const ki_key *keys, int64_t n_keys,
                       int64_t k, ki_ranked *ret_list);

@@ -11,7 +11,7 @@ typedef struct ki_rows {
     kith_dtype dtype;
     int64_t n, dim;
     const void *data;
-    const float *there; /* float32: the same rows in the memory of a device, for who works there; else NULL */
+    const float *there; /* float32: the same rows in a device's memory, for work on the device; else NULL */
 } ki_rows;
 
 /* Check shape (two dimensions, dim >= 1, n below 2^31), type and that every value is finite and no
@@ -21,8 +21,8 @@ kith_status ki_rows_init(const kith_array *array, const char *what, ki_rows *ret
 /* Row i as doubles, exactly. */
 void ki_rows_get(const ki_rows *rows, int64_t i, double *ret_row);
 
-/* sum x_k y_k and sum (x_k - y_k)^2 in float64, in one fixed order: symmetric in its rows, the same
- * for equal rows wherever they lie. */
+/* sum x_k y_k and sum (x_k - y_k)^2 in float64, in one fixed order. The result is symmetric in the two rows
+ * and the same for equal rows at any place. */
 double ki_rows_dot(const ki_rows *a, int64_t i, const ki_rows *b, int64_t j);
 double ki_rows_sqdist(const ki_rows *a, int64_t i, const ki_rows *b, int64_t j);
 

@@ -1,4 +1,4 @@
-/* Which blocks of rows meet when. Stripes of the scores go to a consumer as they are made. */
+/* Which blocks of rows are compared when. Stripes of scores go to a consumer as soon as they are computed. */
 #ifndef KI_TILES_H
 #define KI_TILES_H
 
@@ -8,12 +8,12 @@
 #include "knn/panels.h"
 
 /* Scores of rows row … row + n_rows - 1 (at most KI_STRIPE) with columns col … col + n_cols - 1 (at most
- * KI_BLOCK), s[r * KI_BLOCK + c]; what lies beyond n_cols is junk but readable. */
+ * KI_BLOCK), s[r * KI_BLOCK + c]; values beyond n_cols are undefined but readable. */
 typedef struct ki_stripe {
     const float *s;
     int64_t row, col;
     int n_rows, n_cols;
-    bool both; /* the pair of blocks will not come again: serve the columns from this stripe too */
+    bool both; /* this pair of blocks comes only once: use the stripe for its columns, too */
     int slot;  /* which of ki_tiles_slots() workers this is */
 } ki_stripe;
 

@@ -9,7 +9,8 @@
 
 #include "knn/tiles.h"
 
-/* Score above, complemented index below: larger is nearer, equal scores go to the lower index. */
+/* The score in the upper half, the complemented index in the lower: larger is nearer, and of equal scores the lower
+ * index comes first. */
 typedef uint64_t ki_key;
 
 static inline ki_key ki_key_make(float score, int64_t index) {

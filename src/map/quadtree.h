@@ -1,5 +1,5 @@
-/* A quadtree over points in the plane, in preorder: a walk is one loop over an array, and leaving a
- * subtree out is one jump. Built from points sorted along a Z-order curve, so that its shape depends on
+/* A quadtree over points in the plane, in preorder. A walk is one loop over an array, and skipping a
+ * subtree is one jump. Built from points sorted along a Z-order curve, so that its shape depends on
  * the points alone. */
 #ifndef KI_QUADTREE_H
 #define KI_QUADTREE_H
@@ -12,7 +12,7 @@ typedef struct ki_quadnode {
     double x, y;   /* centre of mass */
     double n;      /* points below */
     double side2;  /* squared side of the cell; 0 for a leaf, which is always used whole */
-    int32_t after; /* the next node when this one is used whole or left out */
+    int32_t after; /* the next node when this one is used as a whole or skipped */
 } ki_quadnode;
 
 typedef struct ki_quadtree {

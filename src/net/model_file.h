@@ -1,5 +1,5 @@
-/* Model files: from the options people give and what a safetensors file says of itself to a net with
- * its weights. docs/model-files.md lists the metadata. */
+/* Model files: make a net with its weights from the given options and the metadata of a safetensors
+ * file. docs/model-files.md lists the metadata. */
 #ifndef KI_MODEL_FILE_H
 #define KI_MODEL_FILE_H
 

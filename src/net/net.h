@@ -3,7 +3,7 @@
  *     input ─ backbone ─ "map" ─ global pool ─ "pooled" ┬ linear `embedding` ─ "embedding"
  *                                                       └ dropout ─ linear `fc` ─ "logits"
  *
- * The names in quotes are taps. A head that was not asked for is not there. */
+ * The names in quotes are taps. A net has only the heads that were asked for. */
 #ifndef KI_NET_H
 #define KI_NET_H
 

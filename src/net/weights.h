@@ -6,10 +6,10 @@
 #include "nn/params.h"
 
 /* Set every parameter of the net from the tensor of its name: float32, float16, bfloat16 or float64,
- * of the same shape or with leading axes of 1 more. Not errors: a head that the file has and the net
- * has not, a head of the net of which the file has nothing (it keeps its values), and counters of
- * batches that PyTorch keeps. All else that is missing, extra or misshapen is listed in one line,
- * and then nothing has been changed. */
+ * of the same shape or with additional leading axes of 1. These are not errors: a head in the file that
+ * the net does not have, a head of the net that the file does not have (it keeps its values), and the
+ * counters of batches that PyTorch keeps. Anything else that is missing, extra or misshapen is listed in
+ * one line, and then nothing has been changed. */
 kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki_params *params,
                               kith_error *err);
 

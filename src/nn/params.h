@@ -16,14 +16,14 @@ typedef struct ki_param {
     int64_t n;
     bool trained;
     ki_real *value; /* device memory */
-    ki_real *diff;  /* device memory; NULL when not trained, or nobody trains yet */
+    ki_real *diff;  /* device memory; NULL when not trained, or before the first plan that trains */
 } ki_param;
 
 typedef struct ki_params ki_params;
 
 /* Take every parameter the graph declares; values are those of ki_params_init with seed 0. On a backend that
- * CAN_MERGE_CONVS the weights of 1x1 convolutions of one source lie one behind the other, and so do their
- * biases, and the parameters of the batch norms before one concat. */
+ * CAN_MERGE_CONVS the weights of 1x1 convolutions of one source are adjacent in memory. So are their biases,
+ * and the parameters of the batch norms before one concat. */
 kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params **ret_params,
                           kith_error *err);
 void ki_params_free(ki_params *params); /* NULL is fine */
@@ -41,7 +41,7 @@ int64_t ki_params_trained_n(const ki_params *params);
 ki_real *ki_params_values(ki_params *params);
 ki_real *ki_params_diffs(ki_params *params);
 
-/* Gradients are there, as zeros, from the first plan that trains, or this, on; before they are NULL. */
+/* Allocate the gradients, as zeros. The first plan that trains does so, too; before that they are NULL. */
 kith_status ki_params_make_diffs(ki_params *params, kith_error *err);
 kith_status ki_params_zero_diffs(ki_params *params, kith_error *err);
 /* Host copies of one parameter or its gradient, plain. */

@@ -48,7 +48,7 @@ void ki_plan_free(ki_plan *plan); /* NULL is fine */
 kith_status ki_plan_set_input(ki_plan *plan, const ki_real *host, kith_error *err);
 /* [mb] classes for softmax_xent. */
 kith_status ki_plan_set_labels(ki_plan *plan, const int32_t *host, kith_error *err);
-/* Where input and labels lie, for who fills them in backend memory; no labels: NULL. */
+/* The backend memory of the input and the labels, for callers that fill it there; NULL without labels. */
 kith_status ki_plan_input_memory(ki_plan *plan, ki_edge *ret_edge, void **ret_ptr, kith_error *err);
 int32_t *ki_plan_labels_memory(ki_plan *plan);
 kith_status ki_plan_forward(ki_plan *plan, kith_error *err);
@@ -58,16 +58,16 @@ kith_status ki_plan_read(ki_plan *plan, const char *tap, ki_real *host, kith_err
 /* The gradient of the objective at a tap named in grad_taps, for the next backward only (taps not
  * set count as zero). */
 kith_status ki_plan_set_grad(ki_plan *plan, const char *tap, const ki_real *host, kith_error *err);
-/* Where a tap's values lie. */
+/* The backend memory of a tap's values. */
 kith_status ki_plan_tap_memory(const ki_plan *plan, const char *tap, ki_edge *ret_edge, void **ret_ptr,
                                kith_error *err);
-/* Where its gradient goes: from now on every backward takes what lies there, to be written between
- * forward and backward. NULL when nothing upstream is trained: nobody wants it. */
+/* The backend memory of a tap's gradient. From now on every backward reads it; write it between forward and
+ * backward. NULL when nothing upstream is trained, because then it is not needed. */
 kith_status ki_plan_grad_memory(ki_plan *plan, const char *tap, ki_edge *ret_edge, void **ret_ptr,
                                 kith_error *err);
 kith_status ki_plan_backward(ki_plan *plan, kith_error *err);
-/* The number of the next forward, from 0: names dropout's random numbers. A run that goes on where
- * another stopped sets it; each forward adds one. Without effect where options.step is given. */
+/* The number of the next forward, from 0: it names dropout's random numbers. A resumed run sets it; each
+ * forward adds one. Has no effect if options.step is given. */
 void ki_plan_set_step(ki_plan *plan, uint64_t step);
 /* With input_grad: the gradient at the input, plain. */
 kith_status ki_plan_read_input_grad(ki_plan *plan, ki_real *host, kith_error *err);

@@ -7,9 +7,9 @@
  * Groups. A network's parameter is of the backbone or of the embedding layer, an objective's one of
  * its proxies or of the rest, its regularizers; "bias" cuts across the network. Rules of
  * the recipe name a group or a layer and multiply the learning rate or the weight decay; all rules
- * that hold are multiplied together. Neighbours with the same numbers that lie one behind the other
- * in memory (padding to KI_ALIGN between them is fine; it must hold zeros) become one run, so a
- * network without rules is updated in a single pass. */
+ * that apply are multiplied together. Parameters with the same numbers that are adjacent in memory
+ * (padding to KI_ALIGN between them is allowed and must hold zeros) become one run. So a network
+ * without rules is updated in a single pass. */
 #ifndef KI_OPTIM_H
 #define KI_OPTIM_H
 
@@ -56,7 +56,7 @@ const ki_optim_method *ki_optim_method_at(int i); /* NULL past the end */
 /* A rule's key is a group, "bias", a layer ("embedding", "inception_3a", "horde") or a parameter. */
 typedef struct ki_optim_rule {
     const char *key;
-    double lr, decay; /* multipliers; lr 0 leaves parameters as they are */
+    double lr, decay; /* multipliers; lr 0 never changes the parameters */
 } ki_optim_rule;
 
 enum { KI_OPTIM_MOST_RULES = 64 };
@@ -68,7 +68,7 @@ struct ki_optim_settings {
     double lr, weight_decay, clip;
     int64_t accumulate; /* micro-batches of a step, whose gradients are averaged */
     const ki_value *multipliers, *decay_multipliers;
-    /* Each as it needs. */
+    /* Not every optimizer uses these. */
     double beta1, beta2, eps, momentum, alpha;
     bool nesterov;
     ki_schedule_settings schedule; /* with steps or epochs */
@@ -84,8 +84,8 @@ kith_status ki_optim_parse(const ki_value *section, ki_optim_settings *ret_setti
 
 typedef struct ki_optim ki_optim;
 
-/* Borrows the backend and the parameters' memory for its life. A rule that holds for no parameter is an
- * error: it is a misspelt name. */
+/* Borrows the backend and the parameters' memory for its life. A rule that applies to no parameter is an
+ * error: its name is misspelt. */
 kith_status ki_optim_new(ki_backend *backend, const ki_optim_param *params, int n_params,
                          const ki_optim_settings *settings, ki_optim **ret_optim, kith_error *err);
 void ki_optim_free(ki_optim *optim); /* NULL is fine */
@@ -94,8 +94,8 @@ void ki_optim_free(ki_optim *optim); /* NULL is fine */
 kith_status ki_optim_update(ki_optim *optim, double lr, kith_error *err);
 /* Move the clock on and write it to backend memory. */
 kith_status ki_optim_tick(ki_optim *optim, double lr, kith_error *err);
-/* The backend calls alone: always the same, so they may be captured. Sums of squares of the gradients are
- * made here also when nothing is clipped. */
+/* Only the backend calls. They are the same every time, so they can be captured. Sums of squares of the
+ * gradients are computed here even when nothing is clipped. */
 kith_status ki_optim_launch(ki_optim *optim, kith_error *err);
 
 /* Gradient norms by group of the last update, before clipping and without weight decay; groups that have

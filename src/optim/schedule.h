@@ -1,5 +1,5 @@
-/* The learning rate of every step, as a function of the step alone: nothing is remembered, so a run that
- * resumes at step k goes on as if it had never stopped.
+/* The learning rate of every step. It depends on the step alone and nothing is remembered, so a run that is
+ * resumed at step k continues as if it had never stopped.
  *
  *     optim: {lr: 1e-4, epochs: 50, warmup: 500, head_only: 200, schedule: {name: step, at: [20, 40], factor: 0.1}} */
 #ifndef KI_SCHEDULE_H
@@ -19,7 +19,7 @@ typedef struct ki_schedule_settings {
     /* How long: one of the two is given, or neither (a default of the reader's). */
     int64_t steps, epochs; /* 0: not given */
     int64_t warmup;        /* steps over which lr grows linearly: lr * (step + 1) / warmup */
-    int64_t head_only;     /* steps in which the backbone is left alone */
+    int64_t head_only;     /* steps in which the backbone does not learn */
     int name;              /* ki_schedule_name */
     double factor;         /* step: on lr, at each of `at` */
     double final;          /* cosine: the last rate as a part of lr */
@@ -37,7 +37,7 @@ typedef struct ki_schedule_point {
     bool head_only; /* only the embedding layer and the objective learn */
 } ki_schedule_point;
 
-/* Of step `step` (from 0) of a run of n_steps. With `epochs` given, n_steps is what they came to. */
+/* For step `step` (from 0) of a run of n_steps. With `epochs` given, n_steps is their number of steps. */
 ki_schedule_point ki_schedule_at(const ki_schedule_settings *settings, int64_t step, int64_t n_steps);
 
 #endif

@@ -138,6 +138,16 @@ static void test_links(void **state) {
     assert_string_equal(output, "");
 }
 
+/* The bar chart is what the results in docs/ give. */
+static void test_the_picture_of_results(void **state) {
+    (void)state;
+    assert_int_equal(
+        testing_run(output, sizeof output,
+                    "cd %s && scripts/draw-results.sh | diff - docs/pictures/results.svg", KITH_SOURCE_DIR),
+        0);
+    assert_string_equal(output, "");
+}
+
 static void test_the_comparison_itself(void **state) {
     (void)state;
     static const struct {
@@ -169,6 +179,7 @@ int main(void) {
         cmocka_unit_test(test_readme),
         cmocka_unit_test(test_docs),
         cmocka_unit_test(test_links),
+        cmocka_unit_test(test_the_picture_of_results),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);
 }

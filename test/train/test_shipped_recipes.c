@@ -69,7 +69,7 @@ static void test_every_paper_is_there(void **state) {
         "horde/cub-",   "horde/cars-", "horde/sop-",   "horde/inshop-", "jrd/cub",      "jrd/cars",
         "jrd/sop",      "ecaml/cub-",  "ecaml/cars-",  "ecaml/sop-",    "ecaml/inshop", "dml-da/cub-",
         "dml-da/cars-", "dml-da/sop-", "raw-vthm/cub", "raw-vthm/cars", "raw-vthm/sop", "raw-vthm/inshop",
-        "omniglot/",    "quickstart",  "demo"};
+        "omniglot/",    "photos",      "quickstart",   "demo"};
     for (size_t k = 0; k < N_ROWS(names); k++) {
         kith_list_entry entry;
         bool is_there = false;

@@ -1,0 +1,37 @@
+/* recipes/photos.yaml on a small folder, from a weights file: it holds classes out, trains and scores them. */
+#include <string.h>
+
+#include "support/testing.h"
+
+static char output[65536];
+
+/* GoogLeNet with random weights stands in for a pretrained one: what is tested is that the recipe runs as
+ * documented, not what it reaches. Batches need 8 training classes, so the folder has 16. */
+static void test_a_folder_of_images(void **state) {
+    (void)state;
+    const char *folder = testing_folder(), *program = testing_program();
+    assert_int_equal(
+        testing_run(output, sizeof output,
+                    "cd %s && '%s' synth photos --classes 16 --images 4 && "
+                    "'%s' embed --backbone googlenet --generate 1 --save weights.safetensors -o x.npy",
+                    folder, program, program),
+        0);
+    const int status =
+        testing_run(output, sizeof output,
+                    "cd %s && '%s' train %s/recipes/photos.yaml --set data.root=photos --set "
+                    "model.weights=weights.safetensors "
+                    "--set input.crop=64 --set input.resize=squash72 --set optim.steps=2 --out run",
+                    folder, program, KITH_SOURCE_DIR);
+    if (status != 0) fail_msg("%s", output);
+    static const char *const parts[] = {"unseen classes (test)", "untrained"};
+    for (size_t i = 0; i < N_ROWS(parts); i++) {
+        if (!strstr(output, parts[i])) fail_msg("no '%s' in: %s", parts[i], output);
+    }
+    assert_int_equal(testing_run(output, sizeof output, "cd %s && grep -c ',test$' run/data.csv", folder), 0);
+    assert_string_equal(output, "32\n"); /* 8 of the 16 classes, 4 images each */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_folder_of_images)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
