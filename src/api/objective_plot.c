@@ -5,6 +5,7 @@
 
 #include "api/objective_handle.h"
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/atomic.h"
 #include "core/buffer.h"
 #include "io/svg.h"
@@ -111,6 +112,7 @@ static void find_kinds(const kith_batch *batch, int64_t n_columns, int64_t n_cen
 
 kith_status kith_objective_plot(kith_objective *objective, const kith_batch *batch, const char *path,
                                 kith_error *err) {
+    KI_NEED(err, objective, batch, path);
     kith_array weight = {0}, similarity = {0};
     uint8_t *kind = NULL;
     ki_buffer t = {.err = err};

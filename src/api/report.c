@@ -26,6 +26,7 @@ static kith_status check(const kith_report_options *o, kith_error *err) {
 }
 
 kith_status kith_report_write(const char *run, const kith_report_options *options, kith_error *err) {
+    KI_NEED(err, run);
     KI_OPTIONS_TAKE(kith_report_options, o, options, err);
     kith_status status = KITH_OK;
     ki_buffer page = {.err = err};

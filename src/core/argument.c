@@ -41,6 +41,16 @@ static void name_at(const char *names, size_t i, char *ret, size_t n) {
     snprintf(ret, n, "%.*s", (int)length, names);
 }
 
+kith_status ki_need_strings(const char *const *strings, int64_t n, const char *name, kith_error *err) {
+    if (n < 0 || (n > 0 && !strings))
+        return ki_fail(err, KITH_EINVAL, "%s: %s, %lld of them; wanted a list of 0 or more strings", name,
+                       strings ? "strings" : "NULL", (long long)n);
+    for (int64_t i = 0; i < n; i++) {
+        if (!strings[i]) return ki_fail(err, KITH_EINVAL, "%s[%lld] is NULL", name, (long long)i);
+    }
+    return KITH_OK;
+}
+
 kith_status ki_need_count(int64_t n, const char *function, const char *name, kith_error *err) {
     if (n >= 0) return KITH_OK;
     return ki_fail(err, KITH_EINVAL, "%s: %s is %lld; wanted at least 0", function, name, (long long)n);

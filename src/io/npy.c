@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/array.h"
 #include "core/atomic.h"
 #include "core/tensor.h"
@@ -246,6 +247,7 @@ static kith_status read_whole(int fd, const char *path, kith_array *ret_array, k
 }
 
 kith_status kith_npy_read(const char *path, kith_array *ret_array, kith_error *err) {
+    KI_NEED(err, path, ret_array);
     int fd = -1;
     long long file_bytes = 0;
     KI_TRY(ki_file_open(path, &fd, &file_bytes, err));
@@ -294,6 +296,7 @@ static size_t make_header(const kith_array *array, char kind, char digit, char *
 }
 
 kith_status kith_npy_write(const char *path, const kith_array *array, kith_error *err) {
+    KI_NEED(err, path, array);
     size_t bytes = 0;
     const kith_status checked = ki_array_check(array, &bytes, err);
     if (checked != KITH_OK) return ki_prefix(err, checked, "%s", path);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "judge/card.h"
 
 /* A score and its interval: a number, or what folds and seeds have, {"mean": …, "low": …, "high": …}. */
@@ -161,6 +162,7 @@ static kith_status check_scores(const kith_card_comparison *c, const kith_card *
 
 kith_status kith_card_compare(const kith_card *a, const kith_card *b, kith_card_comparison *ret,
                               kith_error *err) {
+    KI_NEED(err, a, b, ret);
     const kith_card *const both[2] = {a, b};
     kith_card_comparison c = {0};
     kith_status status = add_rows(&c, both, err);
@@ -174,6 +176,7 @@ kith_status kith_card_compare(const kith_card *a, const kith_card *b, kith_card_
 }
 
 void kith_card_comparison_release(kith_card_comparison *c) {
+    if (!c) return;
     ki_free(c->row);
     ki_free(c->difference);
     *c = (kith_card_comparison){0};

@@ -23,6 +23,7 @@ kith_status ki_judge_options_take(const kith_judge_options *given, ki_judge_opti
 }
 
 void kith_judgement_release(kith_judgement *judgement) {
+    if (!judgement) return;
     kith_retrieval_release(&judgement->retrieval);
     *judgement = (kith_judgement){0};
 }
@@ -141,6 +142,7 @@ kith_status ki_judge_run(const ki_judge_input *input, const ki_judge_options *op
 
 kith_status kith_judge_run(const kith_retrieval_input *in, const kith_judge_options *options,
                            kith_judgement *ret, kith_error *err) {
+    KI_NEED(err, in, ret);
     ki_judge_input input = {.labels = in->labels,
                             .n_labels = in->n_labels,
                             .query = in->query,

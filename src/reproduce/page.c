@@ -439,6 +439,7 @@ kith_status kith_reproduce_table(const kith_reproduce_options *options, kith_err
     kith_status status;
     ki_buffer to = {.err = err};
     KI_OPTIONS_TAKE(kith_reproduce_options, o, options, err);
+    KI_TRY(ki_reproduce_check(&o, err));
     page p = {.options = &o, .to = &to};
     /* Numbers with a point, whatever the thread's locale. */
     const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);

@@ -23,6 +23,18 @@ enum { MOST_SETS = 128 };
 KI_OPTIONS_INIT(kith_reproduce_options, .seeds = 3, .out = "docs/results", .runs = "runs/reproduce",
                 .page = "docs/results.md", .notes = "docs/results-notes.md", .pictures = "docs/pictures")
 
+kith_status ki_reproduce_check(const kith_reproduce_options *o, kith_error *err) {
+    const struct {
+        const char *name, *value;
+    } needed[] = {
+        {"list", o->list}, {"out", o->out}, {"runs", o->runs}, {"page", o->page}, {"pictures", o->pictures}};
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        if (!needed[i].value)
+            return ki_fail(err, KITH_EINVAL, "kith_reproduce_options: %s is NULL", needed[i].name);
+    }
+    return ki_need_strings(o->sets, o->n_sets, "sets", err);
+}
+
 /* ---- which runs, in which order ---- */
 
 typedef struct job {
@@ -375,6 +387,7 @@ kith_status kith_reproduce_run(const kith_reproduce_options *options, kith_repro
     kith_status status;
     kith_reproduce_summary summary = {0};
     KI_OPTIONS_TAKE(kith_reproduce_options, o, options, err);
+    KI_TRY(ki_reproduce_check(&o, err));
     reproduction r = {.options = &o, .summary = &summary, .began = ki_seconds_now()};
     KI_CHECK(ki_list_read(o.list, &r.list, err));
     KI_CHECK(ki_outcomes_read(o.out, &r.there, err));
