@@ -6,6 +6,7 @@
 #include "api/model_handle.h"
 #include "core/alloc.h"
 #include "core/argument.h"
+#include "core/text.h"
 #include "embed/preprocess.h"
 #include "judge/judge.h"
 
@@ -42,7 +43,7 @@ static kith_status need_embedder(kith_model *model, int64_t n, const kith_embed_
     KI_TRY(ki_embedder_new(&settings, &model->embedder, err));
     model->batch = settings.batch;
     model->n_workers = settings.n_workers;
-    snprintf(model->resize, sizeof model->resize, "%s", resize);
+    ki_snprintf(model->resize, sizeof model->resize, "%s", resize);
     return KITH_OK;
 }
 
@@ -179,8 +180,8 @@ static kith_status note(const kith_model *model, const kith_embed_options *o, ki
         v->bad[i] = ki_strdup(ki_embedder_bad(model->embedder, i));
         if (!v->bad[i]) return ki_fail_memory(err, 1, "a file's name");
     }
-    snprintf(v->tap, sizeof v->tap, "%s", kith_model_tap(model, o));
-    snprintf(v->resize, sizeof v->resize, "%s", ki_preprocess_resize(net, o->resize));
+    ki_snprintf(v->tap, sizeof v->tap, "%s", kith_model_tap(model, o));
+    ki_snprintf(v->resize, sizeof v->resize, "%s", ki_preprocess_resize(net, o->resize));
     ki_preprocess_text(net, v->preprocessing, sizeof v->preprocessing);
     v->backbone = net->backbone->name;
     v->pool = ki_global_pool_names[net->pool];

@@ -7,6 +7,7 @@
 #include "api/objective_handle.h"
 #include "core/alloc.h"
 #include "core/argument.h"
+#include "core/text.h"
 #include "io/yaml.h"
 #include "objective/check.h"
 
@@ -103,7 +104,7 @@ kith_status kith_objective_place(kith_objective *objective, const char *device, 
         return ki_fail(err, KITH_EINVAL, "no device is called '%.40s'", device);
     ki_placed_free(objective->placed);
     objective->placed = NULL;
-    snprintf(objective->device, sizeof objective->device, "%s", strcmp(device, "cpu") == 0 ? "" : device);
+    ki_snprintf(objective->device, sizeof objective->device, "%s", strcmp(device, "cpu") == 0 ? "" : device);
     return KITH_OK;
 }
 

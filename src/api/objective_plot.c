@@ -8,6 +8,7 @@
 #include "core/argument.h"
 #include "core/atomic.h"
 #include "core/buffer.h"
+#include "core/text.h"
 #include "io/svg.h"
 
 enum {
@@ -23,7 +24,7 @@ enum {
 
 static void put_axes(ki_buffer *t, const ki_axes *a, const char *loss) {
     char title[128];
-    snprintf(title, sizeof title, "%s: weight of a pair against its similarity", loss);
+    ki_snprintf(title, sizeof title, "%s: weight of a pair against its similarity", loss);
     ki_svg_open_file(t, WIDTH, HEIGHT,
                      "width=\"720\" height=\"440\" font-family=\"sans-serif\" font-size=\"12\"");
     ki_buffer_put(t,

@@ -6,6 +6,7 @@
 #include "core/argument.h"
 #include "core/atomic.h"
 #include "core/buffer.h"
+#include "core/text.h"
 #include "report/report.h"
 
 KI_OPTIONS_INIT(kith_report_options, .n_queries = 12, .n_neighbors = 8, .n_points = 1500)
@@ -32,7 +33,7 @@ kith_status kith_report_write(const char *run, const kith_report_options *option
     ki_buffer page = {.err = err};
     char path[4096];
     KI_TRY(check(&o, err));
-    const int n = snprintf(path, sizeof path, "%s/report.html", run);
+    const int n = ki_snprintf(path, sizeof path, "%s/report.html", run);
     if (!o.out && (n < 0 || (size_t)n >= sizeof path))
         return ki_fail(err, KITH_EINVAL, "the run folder's name is longer than %zu letters",
                        sizeof path - sizeof "/report.html");

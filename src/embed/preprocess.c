@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "core/text.h"
 #include "data/input.h"
 
 void ki_preprocess_take(const ki_net *net, kith_transform *t) {
@@ -37,8 +38,8 @@ kith_status ki_preprocess_transform(const ki_net *net, const char *resize, kith_
 
 const char *ki_preprocess_text(const ki_net *net, char *buf, size_t buf_bytes) {
     const kith_preprocess *p = &net->preprocess;
-    snprintf(buf, buf_bytes, "%s, (pixel * %.6g - (%g, %g, %g)) / (%g, %g, %g)", p->bgr ? "bgr" : "rgb",
-             p->scale, p->mean[0], p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2]);
+    ki_snprintf(buf, buf_bytes, "%s, (pixel * %.6g - (%g, %g, %g)) / (%g, %g, %g)", p->bgr ? "bgr" : "rgb",
+                p->scale, p->mean[0], p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2]);
     return buf;
 }
 

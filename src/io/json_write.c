@@ -1,5 +1,4 @@
 /* JSON text, token by token. */
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +70,7 @@ static void put_escaped(kith_json *json, const char *s) {
             escape[1] = (char)byte;
             put(json, escape, 2);
         } else if (byte < 0x20 || byte == 0x7f) {
-            snprintf(escape, sizeof escape, "\\u%04x", byte);
+            ki_snprintf(escape, sizeof escape, "\\u%04x", byte);
             put(json, escape, 6);
         } else {
             n = ki_utf8_next(s, left);
@@ -157,17 +156,6 @@ static void put_word(kith_json *json, const char *word) {
     if (begin_value(json)) put(json, word, strlen(word));
 }
 
-/* printf writes the locale's decimal point, which may be several bytes. */
-static void put_number(kith_json *json, char *text) {
-    const char *point = localeconv()->decimal_point;
-    char *at = strcmp(point, ".") != 0 ? strstr(text, point) : NULL;
-    if (at) {
-        *at = '.';
-        memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
-    }
-    put_word(json, text);
-}
-
 void kith_json_real(kith_json *json, double value) {
     if (!json) return;
     char text[NUMBER_BYTES];
@@ -176,10 +164,11 @@ void kith_json_real(kith_json *json, double value) {
         return;
     }
     for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
+        ki_snprintf(text, sizeof text, "%.*g", digits, value);
+        double back;
+        if (ki_parse_double(text, &back) && back == value) break;
     }
-    put_number(json, text);
+    put_word(json, text);
 }
 
 void kith_json_real32(kith_json *json, float value) {
@@ -190,16 +179,17 @@ void kith_json_real32(kith_json *json, float value) {
         return;
     }
     for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, (double)value);
-        if (strtof(text, NULL) == value) break;
+        ki_snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        float back;
+        if (ki_parse_float(text, &back) && back == value) break;
     }
-    put_number(json, text);
+    put_word(json, text);
 }
 
 void kith_json_int(kith_json *json, int64_t value) {
     if (!json) return;
     char text[NUMBER_BYTES];
-    snprintf(text, sizeof text, "%lld", (long long)value);
+    ki_snprintf(text, sizeof text, "%lld", (long long)value);
     put_word(json, text);
 }
 

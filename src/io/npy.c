@@ -15,6 +15,7 @@
 #include "core/array.h"
 #include "core/atomic.h"
 #include "core/tensor.h"
+#include "core/text.h"
 #include "io/file.h"
 
 enum { MOST_HEADER_BYTES = 65536, PREFIX_BYTES = 12, ALIGN_BYTES = 64, DESCR_BYTES = 16 };
@@ -280,12 +281,12 @@ done:
 static size_t make_header(const kith_array *array, char kind, char digit, char *buf, size_t buf_bytes) {
     const char order = kith_dtype_bytes(array->dtype) == 1 ? '|' : native_order;
     size_t n = 10;
-    n += (size_t)snprintf(buf + n, buf_bytes - n, "{'descr': '%c%c%c', 'fortran_order': False, 'shape': (",
-                          order, kind, digit);
+    n += (size_t)ki_snprintf(buf + n, buf_bytes - n, "{'descr': '%c%c%c', 'fortran_order': False, 'shape': (",
+                             order, kind, digit);
     for (int i = 0; i < array->n_dims; i++)
-        n += (size_t)snprintf(buf + n, buf_bytes - n, "%s%lld%s", i ? " " : "", (long long)array->dim[i],
-                              i + 1 < array->n_dims || array->n_dims == 1 ? "," : "");
-    n += (size_t)snprintf(buf + n, buf_bytes - n, "), }");
+        n += (size_t)ki_snprintf(buf + n, buf_bytes - n, "%s%lld%s", i ? " " : "", (long long)array->dim[i],
+                                 i + 1 < array->n_dims || array->n_dims == 1 ? "," : "");
+    n += (size_t)ki_snprintf(buf + n, buf_bytes - n, "), }");
     const size_t total = ki_round_up(n + 1, ALIGN_BYTES);
     memset(buf + n, ' ', total - n);
     buf[total - 1] = '\n';

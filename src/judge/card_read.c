@@ -136,7 +136,7 @@ ki_scores ki_card_scores(const kith_card *card, const char *block, const int64_t
                    .n_lone = int_at(map, "lone_queries")};
     for (int64_t i = 0; i < n_k; i++) {
         char name[32];
-        snprintf(name, sizeof name, "%lld", (long long)k[i]);
+        ki_snprintf(name, sizeof name, "%lld", (long long)k[i]);
         s.recall[i] = real_at(recall, name);
     }
     return s;

@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/argument.h"
+#include "core/text.h"
 #include "judge/card.h"
 #include "kith/version.h"
 
@@ -79,7 +80,7 @@ static void put_interval(kith_json *json, const char *key, kith_interval v) {
 }
 
 static const char *k_text(int64_t k, char buf[24]) {
-    snprintf(buf, 24, "%lld", (long long)k);
+    ki_snprintf(buf, 24, "%lld", (long long)k);
     return buf;
 }
 

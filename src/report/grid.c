@@ -95,7 +95,7 @@ static void put_picture(grid *g, int64_t row, const char *alt) {
     if (status == KITH_ENOMEM) {
         to->status = ki_fail(to->err, status, "%s", why.message);
     } else if (status != KITH_OK) {
-        if (g->n_failed++ == 0) snprintf(g->why, sizeof g->why, "%.199s", why.message);
+        if (g->n_failed++ == 0) ki_snprintf(g->why, sizeof g->why, "%.199s", why.message);
         ki_buffer_put(to, "<span class=\"blank\">no picture</span>");
     } else {
         ki_buffer_put(to, "<img width=\"%d\" height=\"%d\" alt=\"%s\" src=\"", (int)SIDE, (int)SIDE, alt);
@@ -119,7 +119,7 @@ static void put_row(grid *g, int64_t i) {
     const int columns = g->k < 12 ? (int)g->k + 1 : 13;
     ki_buffer_put(to, "<div class=\"hits\" style=\"--k:%d\">\n<div class=\"query\"", columns);
     put_title(g, row, "query: ");
-    snprintf(alt, sizeof alt, "query of class %lld", (long long)label[row]);
+    ki_snprintf(alt, sizeof alt, "query of class %lld", (long long)label[row]);
     put_picture(g, row, alt);
     ki_buffer_put(to, "<span>query %lld</span></div>\n", (long long)label[row]);
     for (int64_t k = 0; k < g->k && to->status == KITH_OK; k++) {
@@ -127,10 +127,10 @@ static void put_row(grid *g, int64_t i) {
         if (hit.index < 0) break;
         const bool is_right = label[hit.index] == label[row];
         ki_buffer_put(to, "<div class=\"%s\"", is_right ? "right" : "wrong");
-        snprintf(before, sizeof before, "similarity %.3f: ", (double)hit.score);
+        ki_snprintf(before, sizeof before, "similarity %.3f: ", (double)hit.score);
         put_title(g, hit.index, before);
-        snprintf(alt, sizeof alt, "%s, class %lld, similarity %.3f", is_right ? "right" : "wrong",
-                 (long long)label[hit.index], (double)hit.score);
+        ki_snprintf(alt, sizeof alt, "%s, class %lld, similarity %.3f", is_right ? "right" : "wrong",
+                    (long long)label[hit.index], (double)hit.score);
         put_picture(g, hit.index, alt);
         ki_buffer_put(to, "<span>%s %lld</span></div>\n", is_right ? "✓" : "✗", (long long)label[hit.index]);
     }
@@ -164,8 +164,8 @@ static void put_grid(grid *g) {
     put_rows(g, "Nearest neighbour right", g->right, g->n_right, n_right);
     if (g->n_failed == 0) return;
     char line[320];
-    snprintf(line, sizeof line, "%lld pictures could not be read; the first: %s", (long long)g->n_failed,
-             g->why);
+    ki_snprintf(line, sizeof line, "%lld pictures could not be read; the first: %s", (long long)g->n_failed,
+                g->why);
     ki_report_left_out(g->report, line);
 }
 
@@ -195,7 +195,7 @@ kith_status ki_report_grid(ki_report *r) {
     ki_report_part(r, r->detail, KI_PART_TEST);
     if (r->detail->n_test > 0) {
         kith_error why = {0};
-        const int n = snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->detail->folder);
+        const int n = ki_snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->detail->folder);
         if (r->detail->recipe && n > 0 && (size_t)n < sizeof recipe) g.thumbnails.recipe = recipe;
         status = make_grid(&g, &why);
         if (status == KITH_OK) {

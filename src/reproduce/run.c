@@ -61,7 +61,7 @@ static bool name_matches(const char *patterns, const char *name) {
     while (*patterns) {
         char one[128];
         const size_t n = strcspn(patterns, ",");
-        snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : sizeof one - 1), patterns);
+        ki_snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : sizeof one - 1), patterns);
         if (fnmatch(one, name, 0) == 0) return true;
         patterns += n + (patterns[n] == ',');
     }
@@ -197,7 +197,7 @@ static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
     for (const ki_value *v = row->set ? row->set->first : NULL; v; v = v->next)
         KI_TRY(add_set(u, v->text, err));
     for (int64_t i = 0; i < o->n_sets; i++) KI_TRY(add_set(u, o->sets[i], err));
-    snprintf(u->seed_text, sizeof u->seed_text, "seed=%lld", seed);
+    ki_snprintf(u->seed_text, sizeof u->seed_text, "seed=%lld", seed);
     u->set[u->n_sets++] = u->seed_text;
     KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path.s, .sets = u->set, .n_sets = u->n_sets},
                           &u->recipe, err));
@@ -355,7 +355,7 @@ static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
         tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_BUSY});
         goto done;
     }
-    snprintf(stem, sizeof stem, "%s-seed%lld.", j->row->name, (long long)j->seed);
+    ki_snprintf(stem, sizeof stem, "%s-seed%lld.", j->row->name, (long long)j->seed);
     ki_atomic_clear(r->options->out, stem, 0);
     KI_CHECK(look(r, &u, &is_over, err));
     if (is_over) goto done;

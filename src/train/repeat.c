@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/atomic.h"
+#include "core/text.h"
 #include "kith/experimental/json.h"
 #include "kith/version.h"
 
@@ -75,13 +76,13 @@ static kith_status sub_recipe(const ki_recipe *recipe, bool is_fold, int64_t k, 
                               kith_error *err) {
     char sets[3][64];
     if (is_fold) {
-        snprintf(sets[0], sizeof sets[0], "folds=1");
-        snprintf(sets[1], sizeof sets[1], "data.folds=%lld", (long long)recipe->folds);
-        snprintf(sets[2], sizeof sets[2], "data.fold=%lld", (long long)k);
+        ki_snprintf(sets[0], sizeof sets[0], "folds=1");
+        ki_snprintf(sets[1], sizeof sets[1], "data.folds=%lld", (long long)recipe->folds);
+        ki_snprintf(sets[2], sizeof sets[2], "data.fold=%lld", (long long)k);
     } else {
-        snprintf(sets[0], sizeof sets[0], "seeds=1");
-        snprintf(sets[1], sizeof sets[1], "seed=%lld", (long long)(recipe->seed + k));
-        snprintf(sets[2], sizeof sets[2], "folds=1");
+        ki_snprintf(sets[0], sizeof sets[0], "seeds=1");
+        ki_snprintf(sets[1], sizeof sets[1], "seed=%lld", (long long)(recipe->seed + k));
+        ki_snprintf(sets[2], sizeof sets[2], "folds=1");
     }
     const char *const list[] = {sets[0], sets[1], sets[2]};
     const ki_recipe_source source = {.text = recipe->text, .sets = list, .n_sets = 3};
@@ -173,7 +174,7 @@ static kith_status write_together(const repeat *r, double *values, const char *s
         kith_json_object_begin(json);
         for (int64_t i = 0; i < recipe->n_k; i++) {
             char name[32];
-            snprintf(name, sizeof name, "%lld", (long long)recipe->k[i]);
+            ki_snprintf(name, sizeof name, "%lld", (long long)recipe->k[i]);
             put_estimate(json, name, gather(r, p, recall_at, i, values));
         }
         kith_json_object_end(json);
@@ -223,8 +224,8 @@ done:
 static void fill_result(const repeat *r, double *values, const char *selection, kith_train_result *ret) {
     const ki_train_result *last = &r->result[r->n_done - 1];
     kith_train_result result = {.n_runs = r->n_done, .step = last->step, .n_steps = last->n_steps};
-    snprintf(result.run, sizeof result.run, "%s", r->options->folder);
-    snprintf(result.selection, sizeof result.selection, "%s", selection);
+    ki_snprintf(result.run, sizeof result.run, "%s", r->options->folder);
+    ki_snprintf(result.selection, sizeof result.selection, "%s", selection);
     kith_train_scores *const to[] = {&result.test, &result.untrained, &result.validation, &result.seen};
     for (int p = 0; p < N_PARTS; p++) {
         to[p]->recall_at_1 = gather(r, p, recall_at, 0, values);
