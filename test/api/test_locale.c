@@ -88,7 +88,9 @@ static char *recipe_text(void) {
     kith_error err;
     char *text = NULL;
     KITH_OPTIONS(kith_train_options, options);
-    options.recipe_text = "data: {root: x}\nmodel: {backbone: convnet4}\nobjective: {loss: {name: binomial}}\noptim: {lr: 0.00025, steps: 10}\n";
+    options.recipe_text =
+        "data: {root: x}\nmodel: {backbone: convnet4}\nobjective: {loss: {name: binomial}}\noptim: {lr: "
+        "0.00025, steps: 10}\n";
     assert_ok(kith_train_recipe(&options, &text, &err), &err);
     return text;
 }
