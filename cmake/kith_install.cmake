@@ -1,4 +1,4 @@
-# make install: program, libraries, headers, recipes, pkg-config file, man page.
+# make install: program, libraries, headers, recipes, pkg-config file, CMake package, man page.
 install(TARGETS kith_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS kith_shared kith_static LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
                                         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -19,11 +19,20 @@ foreach(library IN LISTS linked)
     list(APPEND pc_libs ${${CMAKE_MATCH_1}_LDFLAGS})
   endif()
 endforeach()
+set(cmake_libs "${pc_libs}")
 list(JOIN pc_libs " " pc_libs)
 # The file finds its prefix from where it lies: --prefix at install time and DESTDIR both work.
 string(REGEX REPLACE "[^/]+" ".." pc_up "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 configure_file(${CMAKE_SOURCE_DIR}/cmake/kith.pc.in ${CMAKE_BINARY_DIR}/kith.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/kith.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# find_package(kith). Before 1.0 another minor version is another library.
+string(REGEX REPLACE "[^/]+" ".." cmake_up "${CMAKE_INSTALL_LIBDIR}/cmake/kith")
+include(CMakePackageConfigHelpers)
+configure_file(${CMAKE_SOURCE_DIR}/cmake/kith-config.cmake.in ${CMAKE_BINARY_DIR}/kith-config.cmake @ONLY)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/kith-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/kith-config.cmake ${CMAKE_BINARY_DIR}/kith-config-version.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kith)
 
 # The man page's list of commands is src/cli/table.def.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/table.def)

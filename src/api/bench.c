@@ -180,6 +180,7 @@ KI_OPTIONS_INIT(kith_bench_options, 0)
 
 kith_status kith_bench_run(const kith_bench_options *options, kith_bench_result *ret_result,
                            kith_error *err) {
+    KI_NEED(err, ret_result);
     KI_OPTIONS_TAKE(kith_bench_options, o, options, err);
     KI_OPTIONS_TAKE(kith_model_options, model, o.model, err);
     o.model = &model;

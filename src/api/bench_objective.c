@@ -60,6 +60,7 @@ KI_OPTIONS_INIT(kith_bench_objective_options, 0)
 
 kith_status kith_bench_objective_run(const kith_bench_objective_options *options,
                                      kith_bench_objective_result *ret_result, kith_error *err) {
+    KI_NEED(err, ret_result);
     KI_OPTIONS_TAKE(kith_bench_objective_options, o, options, err);
     const int64_t n = o.batch, dim = o.dim, images = o.images;
     kith_objective *objective = NULL;

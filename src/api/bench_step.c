@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/parallel.h"
 #include "core/rng.h"
+#include "core/text.h"
 #include "embed/forward.h"
 #include "io/yaml.h"
 #include "kith/log.h"
@@ -78,8 +79,8 @@ static kith_status read_recipe(bench *b, kith_error *err) {
     m->deterministic |= r->deterministic;
     for (const ki_value *v = r->model.settings ? r->model.settings->first : NULL; v && !m->settings;
          v = v->next) {
-        const int n = snprintf(b->settings + used, sizeof b->settings - used, "%s%s=%s", used ? "," : "",
-                               v->key, v->kind == KI_VALUE_SCALAR ? v->text : "");
+        const int n = ki_snprintf(b->settings + used, sizeof b->settings - used, "%s%s=%s", used ? "," : "",
+                                  v->key, v->kind == KI_VALUE_SCALAR ? v->text : "");
         if (n < 0 || (size_t)n >= sizeof b->settings - used)
             return ki_fail(err, KITH_EINVAL, "model.settings is too long");
         used += (size_t)n;

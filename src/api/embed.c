@@ -7,12 +7,14 @@
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "core/clock.h"
+#include "core/text.h"
 #include "embed/preprocess.h"
 #include "judge/judge.h"
 
 KI_OPTIONS_INIT(kith_embed_options, 0)
 
 const char *kith_model_tap(const kith_model *model, const kith_embed_options *options) {
+    if (!model) return NULL;
     KITH_OPTIONS(kith_embed_options, o);
     if (ki_options_take(options, &o, sizeof o, "kith_embed_options", NULL) != KITH_OK) return NULL;
     return ki_preprocess_tap(&model->net, o.tap);
@@ -26,6 +28,9 @@ static kith_status need_embedder(kith_model *model, int64_t n, const kith_embed_
                                      .params = model->params,
                                      .batch = n < model->most_batch ? n : model->most_batch};
     kith_transform_init(&settings.transform, sizeof settings.transform);
+    if (options && (options->n_workers < 0 || options->most_pixels < 0))
+        return ki_fail(err, KITH_EINVAL, "n_workers is %lld and most_pixels %lld; wanted 0 or more of each",
+                       (long long)options->n_workers, (long long)options->most_pixels);
     const char *resize = options ? ki_preprocess_resize(&model->net, options->resize) : "";
     if (options) {
         settings.n_workers = options->n_workers;
@@ -39,7 +44,7 @@ static kith_status need_embedder(kith_model *model, int64_t n, const kith_embed_
     KI_TRY(ki_embedder_new(&settings, &model->embedder, err));
     model->batch = settings.batch;
     model->n_workers = settings.n_workers;
-    snprintf(model->resize, sizeof model->resize, "%s", resize);
+    ki_snprintf(model->resize, sizeof model->resize, "%s", resize);
     return KITH_OK;
 }
 
@@ -52,15 +57,11 @@ static kith_status tap_count(const kith_model *model, const char *tap, int64_t *
     return KITH_OK;
 }
 
-static kith_status check_count(int64_t n, kith_error *err) {
-    if (n >= 0) return KITH_OK;
-    return ki_fail(err, KITH_EINVAL, "number of images is %lld; wanted at least 0", (long long)n);
-}
-
 kith_status kith_model_embed(kith_model *model, const float *images, int64_t n, const char *tap,
                              float *ret_values, kith_error *err) {
+    KI_NEED(err, model, images, tap, ret_values);
+    KI_NEED_COUNT(err, n);
     int64_t n_each = 0;
-    KI_TRY(check_count(n, err));
     KI_TRY(tap_count(model, tap, &n_each, err));
     if (n == 0) return KITH_OK;
     KI_TRY(need_embedder(model, n, NULL, err));
@@ -69,11 +70,12 @@ kith_status kith_model_embed(kith_model *model, const float *images, int64_t n, 
 
 kith_status kith_model_embed_pixels(kith_model *model, const kith_pixels *images, int64_t n,
                                     const kith_embed_options *options, float *ret_values, kith_error *err) {
+    KI_NEED(err, model, images, ret_values);
+    KI_NEED_COUNT(err, n);
     kith_status status;
     ki_image *decoded = NULL;
     KI_OPTIONS_TAKE(kith_embed_options, taken, options, err);
     const kith_embed_options *o = &taken;
-    KI_TRY(check_count(n, err));
     if (n == 0) return KITH_OK;
     KI_CHECK(ki_zalloc_or(&decoded, (size_t)n, sizeof *decoded, "images", err));
     for (int64_t i = 0; i < n; i++) {
@@ -126,6 +128,8 @@ static void spread(const ki_vectors *v, int64_t n, float *ret_values) {
 kith_status kith_model_embed_files(kith_model *model, const char *const *paths, int64_t n,
                                    const kith_embed_options *options, float *ret_values,
                                    kith_status *ret_status, kith_error *err) {
+    KI_NEED(err, model, paths, ret_values);
+    KI_NEED_COUNT(err, n);
     kith_status status;
     KI_OPTIONS_TAKE(kith_embed_options, taken, options, err);
     const kith_embed_options *o = &taken;
@@ -134,6 +138,7 @@ kith_status kith_model_embed_files(kith_model *model, const char *const *paths, 
     ki_vectors v = {0};
     KI_TRY(tap_count(model, kith_model_tap(model, o), &n_each, err));
     if (n == 0) return KITH_OK;
+    KI_TRY(ki_need_strings(paths, n, "paths", err));
     KI_CHECK(ki_dataset_of_paths(paths, (size_t)n, &set, err));
     KI_CHECK(ki_alloc_or(&items, (size_t)n, sizeof *items, "items", err));
     for (int64_t i = 0; i < n; i++) items[i] = i;
@@ -177,8 +182,8 @@ static kith_status note(const kith_model *model, const kith_embed_options *o, ki
         v->bad[i] = ki_strdup(ki_embedder_bad(model->embedder, i));
         if (!v->bad[i]) return ki_fail_memory(err, 1, "a file's name");
     }
-    snprintf(v->tap, sizeof v->tap, "%s", kith_model_tap(model, o));
-    snprintf(v->resize, sizeof v->resize, "%s", ki_preprocess_resize(net, o->resize));
+    ki_snprintf(v->tap, sizeof v->tap, "%s", kith_model_tap(model, o));
+    ki_snprintf(v->resize, sizeof v->resize, "%s", ki_preprocess_resize(net, o->resize));
     ki_preprocess_text(net, v->preprocessing, sizeof v->preprocessing);
     v->backbone = net->backbone->name;
     v->pool = ki_global_pool_names[net->pool];
@@ -190,6 +195,7 @@ static kith_status note(const kith_model *model, const kith_embed_options *o, ki
 kith_status kith_model_embed_dataset(kith_model *model, const kith_dataset *dataset, kith_split split,
                                      const kith_embed_options *options, kith_vectors **ret_vectors,
                                      kith_error *err) {
+    KI_NEED(err, model, dataset, ret_vectors);
     kith_status status;
     KI_OPTIONS_TAKE(kith_embed_options, taken, options, err);
     const kith_embed_options *o = &taken;
@@ -222,16 +228,30 @@ void kith_vectors_free(kith_vectors *v) {
     ki_free(v);
 }
 
-int64_t kith_vectors_count(const kith_vectors *v) { return v->core.n; }
-const int64_t *kith_vectors_items(const kith_vectors *v) { return v->core.item; }
-const int64_t *kith_vectors_labels(const kith_vectors *v) { return v->core.label; }
-int64_t kith_vectors_n_bad(const kith_vectors *v) { return v->n_bad; }
+int64_t kith_vectors_count(const kith_vectors *v) {
+    if (!v) return 0;
+    return v->core.n;
+}
+const int64_t *kith_vectors_items(const kith_vectors *v) {
+    if (!v) return NULL;
+    return v->core.item;
+}
+const int64_t *kith_vectors_labels(const kith_vectors *v) {
+    if (!v) return NULL;
+    return v->core.label;
+}
+int64_t kith_vectors_n_bad(const kith_vectors *v) {
+    if (!v) return 0;
+    return v->n_bad;
+}
 
 const char *kith_vectors_bad(const kith_vectors *v, int64_t i) {
+    if (!v) return NULL;
     return i >= 0 && i < KI_MOST_BAD_NAMED ? v->bad[i] : NULL;
 }
 
 kith_status kith_vectors_array(kith_vectors *v, kith_array *ret_array, kith_error *err) {
+    KI_NEED(err, v, ret_array);
     const float *x = NULL;
     KI_TRY(ki_vectors_host(&v->core, &x, err));
     kith_array array = {KITH_F32, v->n_dims + 1, {v->core.n}, (void *)(uintptr_t)x};
@@ -242,12 +262,14 @@ kith_status kith_vectors_array(kith_vectors *v, kith_array *ret_array, kith_erro
 
 kith_status kith_vectors_judge(kith_vectors *v, const kith_judge_options *options,
                                kith_judgement *ret_judgement, kith_error *err) {
+    KI_NEED(err, v, ret_judgement);
     ki_judge_options o;
     KI_TRY(ki_judge_options_take(options, &o, err));
     return ki_judge_vectors(&v->core, &o, ret_judgement, err);
 }
 
 void kith_vectors_facts(const kith_vectors *v, kith_card_facts *facts) {
+    if (!v || !facts) return;
     KITH_OPTIONS(kith_card_facts, all);
     if (ki_options_take(facts, &all, sizeof all, "kith_card_facts", NULL) != KITH_OK) return;
     const size_t size = facts->size;

@@ -8,6 +8,7 @@
 
 #include "core/backend.h"
 #include "core/option.h"
+#include "core/text.h"
 #include "kith/data.h"
 #include "net/backbone.h"
 #include "objective/objective.h"
@@ -39,7 +40,7 @@ static bool device_at(int i, entry *ret) {
         ret->summary = type->summary;
         if (!type->describe || type->describe(ret->note, sizeof ret->note, &err) == KITH_OK) return true;
     }
-    snprintf(ret->note, sizeof ret->note, "not here: %s", err.message);
+    ki_snprintf(ret->note, sizeof ret->note, "not here: %s", err.message);
     return true;
 }
 

@@ -12,6 +12,7 @@ KI_OPTIONS_INIT(kith_map_drawing, .side = 1600, .thumbnail_size = 32)
 
 kith_status kith_map_draw(const kith_map_drawing *drawn, const char *path, kith_map_report *ret_report,
                           kith_error *err) {
+    KI_NEED(err, path);
     KI_OPTIONS_TAKE(kith_map_drawing, from, drawn, err);
     const char *end = strrchr(path, '.');
     const bool is_svg = end && strcasecmp(end, ".svg") == 0, is_png = end && strcasecmp(end, ".png") == 0;

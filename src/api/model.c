@@ -12,11 +12,27 @@ enum { HOST_BATCH = 32, DEVICE_BATCH = 128 };
 
 KI_OPTIONS_INIT(kith_model_options, 0)
 
+static kith_status check_sizes(const kith_model_options *o, kith_error *err) {
+    const struct {
+        const char *name;
+        int64_t value, least;
+    } sizes[] = {
+        {"batch", o->batch, 0}, {"channels", o->channels, 0},           {"height", o->height, 0},
+        {"width", o->width, 0}, {"embedding", o->embedding, KITH_NONE}, {"classes", o->classes, KITH_NONE}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        if (sizes[i].value < sizes[i].least)
+            return ki_fail(err, KITH_EINVAL, "%s is %lld; wanted at least %lld", sizes[i].name,
+                           (long long)sizes[i].value, (long long)sizes[i].least);
+    }
+    return KITH_OK;
+}
+
 kith_status kith_model_open(const kith_model_options *options, kith_model **ret_model, kith_error *err) {
+    KI_NEED(err, ret_model);
     kith_status status;
     kith_model *model = NULL;
     KI_OPTIONS_TAKE(kith_model_options, o, options, err);
-    if (o.batch < 0) return ki_fail(err, KITH_EINVAL, "batch is %lld; wanted at least 1", (long long)o.batch);
+    KI_TRY(check_sizes(&o, err));
     KI_CHECK(ki_zalloc_or(&model, 1, sizeof *model, "a model", err));
     KI_CHECK(ki_device_open(&o, &model->backend, err));
     model->most_batch = o.batch ? o.batch : model->backend->type->queues ? DEVICE_BATCH : HOST_BATCH;
@@ -47,6 +63,7 @@ static int64_t count_trained(const ki_params *params) {
 }
 
 void kith_model_info_get(const kith_model *model, kith_model_info *ret_info) {
+    if (!model || !ret_info) return;
     const ki_net *net = &model->net;
     *ret_info = (kith_model_info){.backbone = net->backbone->name,
                                   .pool = ki_global_pool_names[net->pool],
@@ -63,6 +80,7 @@ void kith_model_info_get(const kith_model *model, kith_model_info *ret_info) {
 
 kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *ret_n_dims, int64_t *ret_dim,
                                  kith_error *err) {
+    KI_NEED(err, model, tap, ret_n_dims, ret_dim);
     int node = 0;
     KI_TRY(ki_graph_find_tap(model->net.graph, tap, &node, err));
     const ki_shape *shape = &ki_graph_node(model->net.graph, node)->shape;
@@ -72,6 +90,7 @@ kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *
 }
 
 kith_status kith_model_save(const kith_model *model, const char *path, kith_error *err) {
+    KI_NEED(err, model, path);
     return ki_weights_save(&model->net, model->params, NULL, path, err);
 }
 
@@ -94,12 +113,14 @@ static kith_status check_index(const kith_model *model, int64_t i, kith_error *e
 
 kith_status kith_model_param_get(const kith_model *model, int64_t i, float *ret_values, kith_error *err) {
     KI_NEED(err, model, ret_values);
+    KI_NEED_COUNT(err, i);
     KI_TRY(check_index(model, i, err));
     return ki_params_get(model->params, ki_params_at(model->params, (int)i), ret_values, err);
 }
 
 kith_status kith_model_param_set(kith_model *model, int64_t i, const float *values, kith_error *err) {
     KI_NEED(err, model, values);
+    KI_NEED_COUNT(err, i);
     KI_TRY(check_index(model, i, err));
     return ki_params_set(model->params, ki_params_at(model->params, (int)i), values, err);
 }

@@ -6,6 +6,8 @@
 
 #include "api/objective_handle.h"
 #include "core/alloc.h"
+#include "core/argument.h"
+#include "core/text.h"
 #include "io/yaml.h"
 #include "objective/check.h"
 
@@ -31,6 +33,7 @@ static kith_status make(kith_objective *o, const ki_value *root, const kith_obje
 
 kith_status kith_objective_new(const char *recipe, const kith_objective_sizes *sizes, uint64_t seed,
                                kith_objective **ret_objective, kith_error *err) {
+    KI_NEED(err, recipe, sizes, ret_objective);
     kith_objective *o = NULL;
     ki_value *root = NULL;
     kith_status status = KITH_OK;
@@ -65,6 +68,7 @@ done:
 
 kith_status kith_objective_open(const char *path, const kith_objective_sizes *sizes, uint64_t seed,
                                 kith_objective **ret_objective, kith_error *err) {
+    KI_NEED(err, path, sizes, ret_objective);
     return open_file(path, sizes, NULL, seed, ret_objective, err);
 }
 
@@ -78,6 +82,7 @@ static bool shape_in_file(const void *user, const char *name, ki_shape *ret_shap
 
 kith_status kith_objective_restore(const char *path, const char *state, const kith_objective_sizes *sizes,
                                    uint64_t seed, kith_objective **ret_objective, kith_error *err) {
+    KI_NEED(err, path, state, sizes, ret_objective);
     kith_tensors *file = NULL;
     kith_objective *o = NULL;
     kith_status status = KITH_OK;
@@ -94,11 +99,12 @@ done:
 }
 
 kith_status kith_objective_place(kith_objective *objective, const char *device, kith_error *err) {
+    KI_NEED(err, objective, device);
     if (strlen(device) >= sizeof objective->device)
         return ki_fail(err, KITH_EINVAL, "no device is called '%.40s'", device);
     ki_placed_free(objective->placed);
     objective->placed = NULL;
-    snprintf(objective->device, sizeof objective->device, "%s", strcmp(device, "cpu") == 0 ? "" : device);
+    ki_snprintf(objective->device, sizeof objective->device, "%s", strcmp(device, "cpu") == 0 ? "" : device);
     return KITH_OK;
 }
 
@@ -114,10 +120,12 @@ void kith_objective_free(kith_objective *objective) {
 }
 
 bool kith_objective_reads(const kith_objective *objective, kith_tap tap) {
+    if (!objective) return false;
     return (ki_objective_taps(objective->core) & KI_TAP_BIT(taps[tap])) != 0;
 }
 
 bool kith_objective_has_loss(const kith_objective *objective) {
+    if (!objective) return false;
     return ki_objective_loss(objective->core) != NULL;
 }
 
@@ -159,6 +167,7 @@ static kith_status evaluate(kith_objective *o, const ki_batch *batch, ki_result 
 
 kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch *batch,
                                     kith_objective_result *ret_result, kith_error *err) {
+    KI_NEED(err, objective, batch, ret_result);
     kith_objective *o = objective;
     ki_batch core;
     ki_result result;
@@ -188,6 +197,7 @@ kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch 
 
 kith_status kith_objective_weights(kith_objective *objective, const kith_batch *batch, kith_array *ret_weight,
                                    kith_array *ret_similarity, kith_error *err) {
+    KI_NEED(err, objective, batch, ret_weight);
     ki_batch core;
     float *weight = NULL, *similarity = NULL;
     int64_t n = 0;
@@ -203,6 +213,7 @@ kith_status kith_objective_weights(kith_objective *objective, const kith_batch *
 
 kith_status kith_objective_describe(kith_objective *objective, const kith_batch *batch,
                                     kith_array *ret_descriptor, kith_error *err) {
+    KI_NEED(err, objective, batch, ret_descriptor);
     ki_batch core;
     float *descriptor = NULL;
     int64_t dim = 0;
@@ -226,7 +237,10 @@ bool kith_objective_param_at(kith_objective *objective, int64_t i, kith_objectiv
     return true;
 }
 
-void kith_objective_clear_gradients(kith_objective *objective) { ki_objective_clear_diffs(objective->core); }
+void kith_objective_clear_gradients(kith_objective *objective) {
+    if (!objective) return;
+    ki_objective_clear_diffs(objective->core);
+}
 
 static kith_status load_one(ki_objective *core, const kith_tensors *file, const char *name, kith_error *err) {
     kith_array view, values;
@@ -255,6 +269,7 @@ static kith_status load_one(ki_objective *core, const kith_tensors *file, const 
 }
 
 kith_status kith_objective_load(kith_objective *objective, const char *path, kith_error *err) {
+    KI_NEED(err, objective, path);
     kith_tensors *file = NULL;
     kith_status status = KITH_OK;
     KI_TRY(kith_tensors_open(path, &file, err));
@@ -269,6 +284,7 @@ kith_status kith_objective_load(kith_objective *objective, const char *path, kit
 }
 
 kith_status kith_objective_save(const kith_objective *objective, const char *path, kith_error *err) {
+    KI_NEED(err, objective, path);
     kith_tensors_writer *writer = NULL;
     kith_status status = KITH_OK;
     KI_TRY(kith_tensors_writer_new(&writer, err));
@@ -286,5 +302,6 @@ done:
 }
 
 size_t kith_objective_work_bytes(const kith_objective *objective) {
+    if (!objective) return 0;
     return ki_objective_work_bytes(objective->core);
 }

@@ -5,8 +5,10 @@
 
 #include "api/objective_handle.h"
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/atomic.h"
 #include "core/buffer.h"
+#include "core/text.h"
 #include "io/svg.h"
 
 enum {
@@ -22,7 +24,7 @@ enum {
 
 static void put_axes(ki_buffer *t, const ki_axes *a, const char *loss) {
     char title[128];
-    snprintf(title, sizeof title, "%s: weight of a pair against its similarity", loss);
+    ki_snprintf(title, sizeof title, "%s: weight of a pair against its similarity", loss);
     ki_svg_open_file(t, WIDTH, HEIGHT,
                      "width=\"720\" height=\"440\" font-family=\"sans-serif\" font-size=\"12\"");
     ki_buffer_put(t,
@@ -111,6 +113,7 @@ static void find_kinds(const kith_batch *batch, int64_t n_columns, int64_t n_cen
 
 kith_status kith_objective_plot(kith_objective *objective, const kith_batch *batch, const char *path,
                                 kith_error *err) {
+    KI_NEED(err, objective, batch, path);
     kith_array weight = {0}, similarity = {0};
     uint8_t *kind = NULL;
     ki_buffer t = {.err = err};

@@ -10,6 +10,7 @@
 #include "core/buffer.h"
 #include "core/path.h"
 #include "io/file.h"
+#include "core/text.h"
 #include "report/report.h"
 
 KI_OPTIONS_INIT(kith_report_options, .n_queries = 12, .n_neighbors = 8, .n_points = 1500)
@@ -56,12 +57,13 @@ static kith_status check_loss(const char *path, const ki_buffer *page, const cha
 }
 
 kith_status kith_report_write(const char *run, const kith_report_options *options, kith_error *err) {
+    KI_NEED(err, run);
     KI_OPTIONS_TAKE(kith_report_options, o, options, err);
     kith_status status = KITH_OK;
     ki_buffer page = {.err = err};
     char path[4096], why[200] = "";
     KI_TRY(check(&o, err));
-    const int n = snprintf(path, sizeof path, "%s/report.html", run);
+    const int n = ki_snprintf(path, sizeof path, "%s/report.html", run);
     if (!o.out && (n < 0 || (size_t)n >= sizeof path))
         return ki_fail(err, KITH_EINVAL, "the run folder's name is longer than %zu letters",
                        sizeof path - sizeof "/report.html");

@@ -2,6 +2,7 @@
 #include "kith/text.h"
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/atomic.h"
 #include "core/text.h"
 
@@ -9,10 +10,17 @@ const char *kith_nearest(const char *word, const char *const *names, int64_t n_n
     return word && names && n_names > 0 ? ki_nearest(word, names, (size_t)n_names) : NULL;
 }
 
-bool kith_parse_real(const char *text, double *ret) { return ki_parse_double(text, ret); }
-bool kith_parse_int(const char *text, int64_t *ret) { return ki_parse_int64(text, ret); }
+bool kith_parse_real(const char *text, double *ret) {
+    if (!text || !ret) return false;
+    return ki_parse_double(text, ret);
+}
+bool kith_parse_int(const char *text, int64_t *ret) {
+    if (!text || !ret) return false;
+    return ki_parse_int64(text, ret);
+}
 
 kith_status kith_text_write(const char *path, const char *text, size_t n, kith_error *err) {
+    KI_NEED(err, path, text);
     return ki_file_write(path, text, n, err);
 }
 

@@ -27,6 +27,7 @@ static kith_status read_recipe(const kith_train_options *o, ki_recipe **ret_reci
     ki_path path;
     const char **sets = NULL;
     size_t n = 0;
+    KI_CHECK(ki_need_strings(o->sets, o->n_sets, "sets", err));
     KI_CHECK(find_recipe(o, &path, ret_out, err));
     KI_CHECK(ki_alloc_or(&sets, (size_t)o->n_sets + 1, sizeof *sets, "overrides", err));
     if (o->allow_test_selection) sets[n++] = "eval.select=test";
@@ -83,6 +84,7 @@ done:
 }
 
 kith_status kith_train_recipe(const kith_train_options *options, char **ret_text, kith_error *err) {
+    KI_NEED(err, ret_text);
     ki_recipe *recipe = NULL;
     const char *out = NULL;
     KI_OPTIONS_TAKE(kith_train_options, o, options, err);
@@ -96,6 +98,7 @@ kith_status kith_train_recipe(const kith_train_options *options, char **ret_text
 }
 
 int64_t kith_train_last_checkpoint(const char *run) {
+    if (!run) return -1;
     int64_t step = -1;
     kith_error ignored;
     const ki_folder folder = {.path = (char *)run, .lock = -1};

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "core/path.h"
+#include "core/text.h"
 
 /* Linked in (tests do that), it is taken as it is and no file is looked for. */
 extern const ki_plugin ki_plugin_cuda __attribute__((weak));
@@ -70,11 +71,11 @@ static kith_status fail_missing(const char *name, const ki_path *place, int n, k
     char words[sizeof err->message] = "";
     for (int i = 0; i < n; i++) {
         const size_t at = strlen(words);
-        snprintf(words + at, sizeof words - at, "%s%.200s",
-                 i == 0      ? ""
-                 : i + 1 < n ? ", "
-                             : " or ",
-                 place[i].s);
+        ki_snprintf(words + at, sizeof words - at, "%s%.200s",
+                    i == 0      ? ""
+                    : i + 1 < n ? ", "
+                                : " or ",
+                    place[i].s);
     }
     ki_fail(err, KITH_EUNSUPPORTED, "device %s: there is no plugin %s", name, words);
     return ki_hint(

@@ -130,6 +130,7 @@ kith_status ki_grow(void *ptr_to_array, size_t *capacity, size_t needed, size_t 
 }
 
 void kith_memory_stats_get(kith_memory_stats *ret_stats) {
+    if (!ret_stats) return;
     ki_process *process = ki_process_now();
     ret_stats->n_allocations = atomic_load(&process->n_allocations);
     ret_stats->live_bytes = atomic_load(&process->live_bytes);

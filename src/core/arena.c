@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 
 struct ki_arena_block {
     ki_arena_block *before;
@@ -44,10 +45,10 @@ char *ki_arena_printf(ki_arena *arena, const char *fmt, ...) {
     va_list ap, again;
     va_start(ap, fmt);
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = ki_vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
     char *text = n < 0 ? NULL : ki_arena_alloc(arena, (size_t)n + 1, 1);
-    if (text) vsnprintf(text, (size_t)n + 1, fmt, again);
+    if (text) ki_vsnprintf(text, (size_t)n + 1, fmt, again);
     va_end(again);
     return text;
 }

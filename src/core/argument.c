@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "kith/version.h"
 
 void ki_options_init(void *options, size_t size, const void *defaults, size_t bytes) {
@@ -38,7 +39,17 @@ static void name_at(const char *names, size_t i, char *ret, size_t n) {
     for (; i > 0; i--) names += strcspn(names, ",") + 1;
     names += strspn(names, " ");
     const size_t length = strcspn(names, ",");
-    snprintf(ret, n, "%.*s", (int)length, names);
+    ki_snprintf(ret, n, "%.*s", (int)length, names);
+}
+
+kith_status ki_need_strings(const char *const *strings, int64_t n, const char *name, kith_error *err) {
+    if (n < 0 || (n > 0 && !strings))
+        return ki_fail(err, KITH_EINVAL, "%s: %s, %lld of them; wanted a list of 0 or more strings", name,
+                       strings ? "strings" : "NULL", (long long)n);
+    for (int64_t i = 0; i < n; i++) {
+        if (!strings[i]) return ki_fail(err, KITH_EINVAL, "%s[%lld] is NULL", name, (long long)i);
+    }
+    return KITH_OK;
 }
 
 kith_status ki_need_count(int64_t n, const char *function, const char *name, kith_error *err) {

@@ -34,6 +34,9 @@ kith_status ki_options_take(const void *given, void *options, size_t bytes, cons
 kith_status ki_need(const void *const *pointers, size_t n, const char *function, const char *names,
                     kith_error *err);
 
+/* A list of n strings, none of them NULL. */
+kith_status ki_need_strings(const char *const *strings, int64_t n, const char *name, kith_error *err);
+
 /* The same for numbers of things that are negative. */
 #define KI_NEED_COUNT(err, n) KI_TRY(ki_need_count((n), __func__, #n, err))
 kith_status ki_need_count(int64_t n, const char *function, const char *name, kith_error *err);

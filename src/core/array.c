@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/tensor.h"
 
 int64_t kith_array_count(const kith_array *array) {
+    if (!array) return -1;
     int64_t n = 1;
     bool is_empty = false;
     for (int i = 0; i < array->n_dims; i++) {
@@ -61,12 +63,14 @@ kith_status ki_array_alloc(kith_dtype dtype, int n_dims, const int64_t *dim, kit
 
 kith_status kith_array_init(kith_dtype dtype, int n_dims, const int64_t *dim, kith_array *ret_array,
                             kith_error *err) {
+    KI_NEED(err, dim, ret_array);
     KI_TRY(ki_array_alloc(dtype, n_dims, dim, ret_array, err));
     memset(ret_array->data, 0, (size_t)kith_array_count(ret_array) * kith_dtype_bytes(dtype));
     return KITH_OK;
 }
 
 void kith_array_release(kith_array *array) {
+    if (!array) return;
     ki_free(array->data);
     *array = (kith_array){0};
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 
 enum { CHUNK_BYTES = 1 << 30, MOST_TRIES = 1000, SUFFIX_BYTES = 40 };
 
@@ -25,7 +26,7 @@ static kith_status open_temporary(ki_atomic_file *file, kith_error *err) {
     const size_t bytes = strlen(file->target) + SUFFIX_BYTES;
     KI_TRY(ki_alloc_or(&file->temporary, bytes, 1, "a file name", err));
     for (int i = 0; i < MOST_TRIES; i++) {
-        snprintf(file->temporary, bytes, "%s.tmp-%ld-%d", file->target, (long)getpid(), i);
+        ki_snprintf(file->temporary, bytes, "%s.tmp-%ld-%d", file->target, (long)getpid(), i);
         file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file->fd >= 0) {
             file->is_open = true;

@@ -33,13 +33,13 @@ void ki_buffer_vput(ki_buffer *b, const char *fmt, va_list ap) {
     char line[512];
     va_list again;
     va_copy(again, ap);
-    const int n = vsnprintf(line, sizeof line, fmt, ap);
+    const int n = ki_vsnprintf(line, sizeof line, fmt, ap);
     if (n >= 0 && (size_t)n < sizeof line) {
         ki_buffer_add(b, line, (size_t)n);
     } else if (n >= 0) {
         char *to = make_room(b, (size_t)n + 1);
         if (to) {
-            vsnprintf(to, (size_t)n + 1, fmt, again);
+            ki_vsnprintf(to, (size_t)n + 1, fmt, again);
             b->n += (size_t)n;
         }
     }

@@ -34,7 +34,7 @@ static int cores_of(const char *quota, const char *period) {
 
 static int quota_v2(const char *folder) {
     char path[MOST_PATH + 32], line[128];
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    ki_snprintf(path, sizeof path, "%s/cpu.max", folder);
     if (!read_line(path, line, sizeof line)) return 0;
     char *period = strchr(line, ' ');
     if (!period) return 0;
@@ -44,16 +44,16 @@ static int quota_v2(const char *folder) {
 
 static int quota_v1(const char *folder) {
     char path[MOST_PATH + 32], quota[64], period[64];
-    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+    ki_snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
     if (!read_line(path, quota, sizeof quota)) return 0;
-    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    ki_snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
     return read_line(path, period, sizeof period) ? cores_of(quota, period) : 0;
 }
 
 /* The least quota from the folder of the group up to its mount: a group has no more than those above it. */
 static int least_quota(const char *mount, const char *group, int (*read_quota)(const char *folder)) {
     char folder[MOST_PATH];
-    const int n = snprintf(folder, sizeof folder, "%s%s", mount, group);
+    const int n = ki_snprintf(folder, sizeof folder, "%s%s", mount, group);
     if (n < 0 || (size_t)n >= sizeof folder) return 0;
     const size_t top = strlen(mount);
     int least = 0;
@@ -77,7 +77,7 @@ static bool has_word(const char *list, const char *word) {
 
 int ki_cores_quota(const char *root) {
     char path[MOST_PATH], line[MOST_PATH], mount[MOST_PATH];
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    ki_snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *file = fopen(path, "re");
     if (!file) return 0;
     int least = 0;
@@ -89,7 +89,7 @@ int ki_cores_quota(const char *root) {
         controllers++;
         const bool is_v2 = *controllers == '\0';
         if (!is_v2 && !has_word(controllers, "cpu")) continue;
-        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s", root, is_v2 ? "" : "/cpu");
+        ki_snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s", root, is_v2 ? "" : "/cpu");
         const int found = least_quota(mount, group, is_v2 ? quota_v2 : quota_v1);
         if (found > 0 && (least == 0 || found < least)) least = found;
     }

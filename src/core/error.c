@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
+
 const char *kith_status_name(kith_status status) {
     switch (status) {
 #define KI_STATUS_NAME(name, value, text) \
@@ -36,7 +38,7 @@ kith_status ki_fail(kith_error *err, kith_status status, const char *fmt, ...) {
     if (!err) return status;
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(err->message, sizeof err->message, fmt, ap);
+    ki_vsnprintf(err->message, sizeof err->message, fmt, ap);
     va_end(ap);
     make_one_line(err->message);
     err->status = status;
@@ -48,7 +50,7 @@ kith_status ki_hint(kith_error *err, kith_status status, const char *fmt, ...) {
     if (!err) return status;
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(err->hint, sizeof err->hint, fmt, ap);
+    ki_vsnprintf(err->hint, sizeof err->hint, fmt, ap);
     va_end(ap);
     make_one_line(err->hint);
     return status;
@@ -59,10 +61,11 @@ kith_status ki_prefix(kith_error *err, kith_status status, const char *fmt, ...)
     char line[sizeof err->message];
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(line, sizeof line, fmt, ap);
+    int n = ki_vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
     if (n < 0 || (size_t)n + 3 >= sizeof line) return status;
-    snprintf(line + n, sizeof line - (size_t)n, ": %.*s", (int)(sizeof line - (size_t)n - 3), err->message);
+    ki_snprintf(line + n, sizeof line - (size_t)n, ": %.*s", (int)(sizeof line - (size_t)n - 3),
+                err->message);
     memcpy(err->message, line, sizeof line);
     make_one_line(err->message);
     return status;

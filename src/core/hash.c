@@ -58,6 +58,7 @@ static void begin(kith_hash *hash) {
 }
 
 void kith_hash_add(kith_hash *hash, const void *bytes, size_t n) {
+    if (!hash || !bytes) return;
     const uint8_t *from = bytes;
     begin(hash);
     while (n > 0) {
@@ -69,6 +70,7 @@ void kith_hash_add(kith_hash *hash, const void *bytes, size_t n) {
 }
 
 void kith_hash_finish(kith_hash *hash, char ret_hex[65]) {
+    if (!hash || !ret_hex) return;
     static const uint8_t padding[64] = {0x80};
     static const char digits[] = "0123456789abcdef";
     uint8_t length[8];

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/process.h"
+#include "core/text.h"
 
 void kith_log_set(kith_log_fn fn, void *user, kith_log_level least) {
     ki_process *process = ki_process_now();
@@ -19,7 +20,7 @@ void ki_log(kith_log_level level, const char *fmt, ...) {
     char line[1024];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
+    ki_vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
     pthread_mutex_lock(&process->log_lock);
     process->log_fn(process->log_user, level, line);

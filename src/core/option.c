@@ -36,7 +36,7 @@ kith_status ki_fail_unknown(kith_error *err, const char *what, const char *found
     char list[200] = "";
     size_t used = 0;
     for (size_t i = 0; i < n_names; i++) {
-        const int n = snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+        const int n = ki_snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
         if (n < 0 || (size_t)n >= sizeof list - used) {
             list[used] = '\0';
             break;
@@ -49,21 +49,23 @@ kith_status ki_fail_unknown(kith_error *err, const char *what, const char *found
 const char *ki_option_default_text(const ki_option *option, char *buf, size_t buf_bytes) {
     switch (option->type) {
     case KI_OPTION_T_REAL:
-    case KI_OPTION_T_INT: snprintf(buf, buf_bytes, "%.10g", option->def); break;
-    case KI_OPTION_T_BOOL: snprintf(buf, buf_bytes, "%s", option->def != 0 ? "true" : "false"); break;
-    case KI_OPTION_T_CHOICE: snprintf(buf, buf_bytes, "%s", option->choices[(int)option->def]); break;
+    case KI_OPTION_T_INT: ki_snprintf(buf, buf_bytes, "%.10g", option->def); break;
+    case KI_OPTION_T_BOOL: ki_snprintf(buf, buf_bytes, "%s", option->def != 0 ? "true" : "false"); break;
+    case KI_OPTION_T_CHOICE: ki_snprintf(buf, buf_bytes, "%s", option->choices[(int)option->def]); break;
     case KI_OPTION_T_TEXT:
     case KI_OPTION_T_TREE:
-    case KI_OPTION_T_END: snprintf(buf, buf_bytes, "%s", option->def_text ? option->def_text : "none"); break;
+    case KI_OPTION_T_END:
+        ki_snprintf(buf, buf_bytes, "%s", option->def_text ? option->def_text : "none");
+        break;
     }
     return buf;
 }
 
 static const char *end_text(double end, char *buf, size_t buf_bytes) {
     if (isinf(end))
-        snprintf(buf, buf_bytes, "%s", end < 0 ? "-inf" : "inf");
+        ki_snprintf(buf, buf_bytes, "%s", end < 0 ? "-inf" : "inf");
     else
-        snprintf(buf, buf_bytes, "%.10g", end);
+        ki_snprintf(buf, buf_bytes, "%.10g", end);
     return buf;
 }
 
@@ -73,21 +75,21 @@ const char *ki_option_range_text(const ki_option *option, char *buf, size_t buf_
     switch (option->type) {
     case KI_OPTION_T_REAL:
     case KI_OPTION_T_INT:
-        snprintf(buf, buf_bytes, "%s … %s", end_text(option->least, least, sizeof least),
-                 end_text(option->most, most, sizeof most));
+        ki_snprintf(buf, buf_bytes, "%s … %s", end_text(option->least, least, sizeof least),
+                    end_text(option->most, most, sizeof most));
         break;
-    case KI_OPTION_T_BOOL: snprintf(buf, buf_bytes, "true|false"); break;
+    case KI_OPTION_T_BOOL: ki_snprintf(buf, buf_bytes, "true|false"); break;
     case KI_OPTION_T_CHOICE:
         buf[0] = '\0';
         for (int i = 0; option->choices[i]; i++) {
-            const int n = snprintf(buf + used, buf_bytes - used, "%s%s", i ? "|" : "", option->choices[i]);
+            const int n = ki_snprintf(buf + used, buf_bytes - used, "%s%s", i ? "|" : "", option->choices[i]);
             if (n < 0 || (size_t)n >= buf_bytes - used) break;
             used += (size_t)n;
         }
         break;
-    case KI_OPTION_T_TEXT: snprintf(buf, buf_bytes, "text"); break;
+    case KI_OPTION_T_TEXT: ki_snprintf(buf, buf_bytes, "text"); break;
     case KI_OPTION_T_TREE:
-    case KI_OPTION_T_END: snprintf(buf, buf_bytes, "see help"); break;
+    case KI_OPTION_T_END: ki_snprintf(buf, buf_bytes, "see help"); break;
     }
     return buf;
 }

@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "core/text.h"
+
 kith_status ki_path_print(ki_path *ret_path, kith_error *err, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    const int n = vsnprintf(ret_path->s, sizeof ret_path->s, fmt, ap);
+    const int n = ki_vsnprintf(ret_path->s, sizeof ret_path->s, fmt, ap);
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof ret_path->s) return KITH_OK;
     return ki_fail(err, KITH_EINVAL, "a path is longer than %zu bytes: %.200s", sizeof ret_path->s - 1,
@@ -18,7 +20,7 @@ kith_status ki_path_print(ki_path *ret_path, kith_error *err, const char *fmt, .
 static bool has_mode(mode_t mode, const char *fmt, va_list ap) {
     ki_path path;
     struct stat info;
-    const int n = vsnprintf(path.s, sizeof path.s, fmt, ap);
+    const int n = ki_vsnprintf(path.s, sizeof path.s, fmt, ap);
     return n > 0 && (size_t)n < sizeof path.s && stat(path.s, &info) == 0 && (info.st_mode & S_IFMT) == mode;
 }
 

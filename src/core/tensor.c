@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
+
 static const struct {
     size_t bytes;
     const char *name;
@@ -37,11 +39,11 @@ bool ki_shape_equal(const ki_shape *a, const ki_shape *b) {
 }
 
 const char *ki_shape_text(const ki_shape *shape, char *buf, size_t buf_bytes) {
-    size_t used = (size_t)snprintf(buf, buf_bytes, "[");
+    size_t used = (size_t)ki_snprintf(buf, buf_bytes, "[");
     for (int i = 0; i < shape->n_dims && used < buf_bytes; i++)
-        used +=
-            (size_t)snprintf(buf + used, buf_bytes - used, "%s%lld", i ? ", " : "", (long long)shape->dim[i]);
-    if (used < buf_bytes) snprintf(buf + used, buf_bytes - used, "]");
+        used += (size_t)ki_snprintf(buf + used, buf_bytes - used, "%s%lld", i ? ", " : "",
+                                    (long long)shape->dim[i]);
+    if (used < buf_bytes) ki_snprintf(buf + used, buf_bytes - used, "]");
     return buf;
 }
 

@@ -10,6 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+static locale_t c_locale;
+static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
+static void make_c_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+int ki_vsnprintf(char *buf, size_t bytes, const char *fmt, va_list ap) {
+    pthread_once(&c_locale_once, make_c_locale);
+    const locale_t before = c_locale ? uselocale(c_locale) : (locale_t)0;
+    const int n = vsnprintf(buf, bytes, fmt, ap);
+    if (c_locale) uselocale(before);
+    return n;
+}
+
+int ki_snprintf(char *buf, size_t bytes, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = ki_vsnprintf(buf, bytes, fmt, ap);
+    va_end(ap);
+    return n;
+}
+
 enum { LONGEST = 63 };
 
 static int min3(int a, int b, int c) {
@@ -54,10 +74,6 @@ const char *ki_nearest(const char *word, const char *const *names, size_t n_name
     return best;
 }
 
-static locale_t c_locale;
-static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
-static void make_c_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
-
 bool ki_parse_double(const char *text, double *ret) {
     char *end = NULL;
     if (!*text || isspace((unsigned char)*text)) return false;
@@ -67,6 +83,27 @@ bool ki_parse_double(const char *text, double *ret) {
     if (end == text || *end) return false;
     *ret = value;
     return true;
+}
+
+bool ki_parse_float(const char *text, float *ret) {
+    char *end = NULL;
+    if (!*text || isspace((unsigned char)*text)) return false;
+    pthread_once(&c_locale_once, make_c_locale);
+    if (!c_locale) return false;
+    const float value = strtof_l(text, &end, c_locale);
+    if (end == text || *end) return false;
+    *ret = value;
+    return true;
+}
+
+double ki_parse_begin(const char *text, const char **ret_end) {
+    char *end = NULL;
+    *ret_end = text;
+    pthread_once(&c_locale_once, make_c_locale);
+    if (!c_locale) return 0;
+    const double value = strtod_l(text, &end, c_locale);
+    *ret_end = end;
+    return value;
 }
 
 bool ki_parse_int64(const char *text, int64_t *ret) {
@@ -151,26 +188,26 @@ size_t ki_utf8_next(const char *s, size_t n) {
 
 const char *ki_number_text(double value, int digits, char buf[KI_NUMBER_TEXT]) {
     const double size = fabs(value);
-    if (size == 0) return snprintf(buf, KI_NUMBER_TEXT, "0"), buf;
+    if (size == 0) return ki_snprintf(buf, KI_NUMBER_TEXT, "0"), buf;
     if (size >= 1e7 || size < 1e-3) {
-        snprintf(buf, KI_NUMBER_TEXT, "%.*e", digits - 1, value);
+        ki_snprintf(buf, KI_NUMBER_TEXT, "%.*e", digits - 1, value);
         char *e = strchr(buf, 'e'), *from = e ? e + 1 : NULL; /* 1.0e-05 becomes 1e-5 */
         if (!e) return buf;
         char sign = *from == '-' ? '-' : '\0';
         from += *from == '-' || *from == '+';
         from += strspn(from, "0");
         char exponent[8];
-        snprintf(exponent, sizeof exponent, "%.6s", from);
+        ki_snprintf(exponent, sizeof exponent, "%.6s", from);
         char *end = e;
         while (memchr(buf, '.', (size_t)(end - buf)) && (end[-1] == '0' || end[-1] == '.')) {
             const bool was_point = *--end == '.';
             if (was_point) break;
         }
-        snprintf(end, KI_NUMBER_TEXT - (size_t)(end - buf), sign ? "e-%s" : "e%s", exponent);
+        ki_snprintf(end, KI_NUMBER_TEXT - (size_t)(end - buf), sign ? "e-%s" : "e%s", exponent);
         return buf;
     }
     const int places = digits - 1 - (int)floor(log10(size));
-    snprintf(buf, KI_NUMBER_TEXT, "%.*f", places > 0 ? places : 0, value);
+    ki_snprintf(buf, KI_NUMBER_TEXT, "%.*f", places > 0 ? places : 0, value);
     if (strchr(buf, '.')) {
         size_t n = strlen(buf);
         while (buf[n - 1] == '0') n--;
@@ -183,7 +220,7 @@ const char *ki_number_text(double value, int digits, char buf[KI_NUMBER_TEXT]) {
 const char *ki_count_text(double value, char buf[KI_NUMBER_TEXT]) {
     char digits[KI_NUMBER_TEXT];
     if (!(fabs(value) < 1e15)) return ki_number_text(value, 4, buf);
-    const int n = snprintf(digits, sizeof digits, "%.0f", value);
+    const int n = ki_snprintf(digits, sizeof digits, "%.0f", value);
     int at = 0;
     for (int i = 0; i < n; i++) {
         const bool is_third = i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-';

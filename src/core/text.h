@@ -3,9 +3,17 @@
 #ifndef KI_TEXT_H
 #define KI_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "kith/status.h"
+
+/* snprintf and vsnprintf as in the C locale, whatever the host program has set: everything the library formats goes
+ * through these (scripts/check-banned.sh), since a number with a comma in a file cannot be read again. */
+int ki_snprintf(char *buf, size_t bytes, const char *fmt, ...) KITH_PRINTF(3, 4);
+int ki_vsnprintf(char *buf, size_t bytes, const char *fmt, va_list ap) KITH_PRINTF(3, 0);
 
 /* Number of single-letter edits (insert, delete, replace, swap of neighbours) between the strings;
  * an upper bound when one is longer than 63 bytes. */
@@ -16,6 +24,9 @@ const char *ki_nearest(const char *word, const char *const *names, size_t n_name
 
 /* Whole-string parses: false (and *ret untouched) for anything but one number. Locale-free. */
 bool ki_parse_double(const char *text, double *ret);
+/* The number a text begins with, and where it ends (text when there is none). */
+double ki_parse_begin(const char *text, const char **ret_end);
+bool ki_parse_float(const char *text, float *ret); /* rounded once, from the digits */
 bool ki_parse_int64(const char *text, int64_t *ret);
 /* As ki_parse_int64 for numbers that people write: also 1e3, 1.5e3, 2.0 and 1_000, when the value is whole and fits.
  * Exact: no digit passes through a double. */
@@ -26,7 +37,7 @@ bool ki_parse_whole(const char *text, int64_t *ret);
 size_t ki_utf8_next(const char *s, size_t n);
 
 enum { KI_NUMBER_TEXT = 32 };
-/* Up to `digits` significant digits, without an exponent where that is readable. Returns buf. Follows the locale. */
+/* Up to `digits` significant digits, without an exponent where that is readable. Returns buf. */
 const char *ki_number_text(double value, int digits, char buf[KI_NUMBER_TEXT]);
 /* 12,345. */
 const char *ki_count_text(double value, char buf[KI_NUMBER_TEXT]);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
+
 const ki_value *ki_value_get(const ki_value *map, const char *key) {
     if (!map || map->kind != KI_VALUE_MAP) return NULL;
     for (const ki_value *v = map->first; v; v = v->next) {
@@ -20,10 +22,10 @@ const ki_value *ki_value_at(const ki_value *list, size_t i) {
 
 const char *ki_value_describe(const ki_value *value, char *buf, size_t buf_bytes) {
     switch (value ? value->kind : KI_VALUE_NULL) {
-    case KI_VALUE_NULL: snprintf(buf, buf_bytes, "nothing"); break;
-    case KI_VALUE_SCALAR: snprintf(buf, buf_bytes, "'%.60s'", value->text); break;
-    case KI_VALUE_LIST: snprintf(buf, buf_bytes, "a list of %zu", value->n_items); break;
-    case KI_VALUE_MAP: snprintf(buf, buf_bytes, "a map of %zu", value->n_items); break;
+    case KI_VALUE_NULL: ki_snprintf(buf, buf_bytes, "nothing"); break;
+    case KI_VALUE_SCALAR: ki_snprintf(buf, buf_bytes, "'%.60s'", value->text); break;
+    case KI_VALUE_LIST: ki_snprintf(buf, buf_bytes, "a list of %zu", value->n_items); break;
+    case KI_VALUE_MAP: ki_snprintf(buf, buf_bytes, "a map of %zu", value->n_items); break;
     }
     return buf;
 }

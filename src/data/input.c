@@ -80,9 +80,9 @@ const char *ki_resize_text(const kith_transform *transform, char *buf, size_t bu
                                         [KITH_RESIZE_AT_MOST] = "atmost",
                                         [KITH_RESIZE_PAD] = "pad"};
     if (transform->resize == KITH_RESIZE_NONE)
-        snprintf(buf, buf_bytes, "none");
+        ki_snprintf(buf, buf_bytes, "none");
     else
-        snprintf(buf, buf_bytes, "%s%d", words[transform->resize], transform->resize_to);
+        ki_snprintf(buf, buf_bytes, "%s%d", words[transform->resize], transform->resize_to);
     return buf;
 }
 

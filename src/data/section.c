@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "core/arena.h"
+#include "core/argument.h"
 #include "io/run_paths.h"
 #include "io/yaml.h"
 
@@ -75,6 +76,7 @@ kith_status ki_data_open(const ki_value *section, kith_dataset **ret_set, kith_e
 }
 
 kith_status kith_dataset_open_recipe(const char *recipe_path, kith_dataset **ret_set, kith_error *err) {
+    KI_NEED(err, recipe_path, ret_set);
     kith_status status = KITH_OK;
     ki_arena arena = {0};
     ki_value *root = NULL;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "data/input.h"
 
 void ki_preprocess_take(const ki_net *net, kith_transform *t) {

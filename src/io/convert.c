@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/array.h"
 #include "core/tensor.h"
 
@@ -116,6 +117,7 @@ static kith_status fail_element(kith_error *err, const kith_array *array, int64_
 
 kith_status kith_array_convert(const kith_array *array, kith_dtype dtype, kith_array *ret_array,
                                kith_error *err) {
+    KI_NEED(err, array, ret_array);
     size_t bytes = 0;
     KI_TRY(ki_array_check(array, &bytes, err));
     kith_array converted = {0};

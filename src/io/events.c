@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 
 enum { HEAD_BYTES = 12, TAIL_BYTES = 4, MOST_TRIES = 1000 };
 
@@ -141,8 +142,8 @@ static kith_status open_file(ki_events *e, const char *folder, double wall_time,
     const size_t bytes = strlen(folder) + 160;
     KI_TRY(ki_alloc_or(&e->path, bytes, 1, "a file name", err));
     for (int i = 0; i < MOST_TRIES; i++) {
-        snprintf(e->path, bytes, "%s/events.out.tfevents.%010lld.%s.%ld.%d", folder, (long long)wall_time,
-                 host, (long)getpid(), i);
+        ki_snprintf(e->path, bytes, "%s/events.out.tfevents.%010lld.%s.%ld.%d", folder, (long long)wall_time,
+                    host, (long)getpid(), i);
         e->fd = open(e->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
         if (e->fd >= 0) return KITH_OK;
         if (errno != EEXIST) break;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "kith/eval.h"
 
 /* Linux moves at most about 2 GiB per call. */
@@ -121,6 +122,7 @@ const char *ki_dir_next(DIR *dir, int *ret_why) {
 }
 
 kith_status kith_file_hash(const char *path, char ret_hex[65], kith_error *err) {
+    KI_NEED(err, path, ret_hex);
     enum { PIECE_BYTES = 1 << 20 };
     kith_status status = KITH_OK;
     int fd = -1;

@@ -1,11 +1,11 @@
 /* JSON text, token by token. */
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/atomic.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -27,6 +27,7 @@ struct kith_json {
 };
 
 kith_status kith_json_new(kith_json **ret_json, kith_error *err) {
+    KI_NEED(err, ret_json);
     return ki_zalloc_or(ret_json, 1, sizeof **ret_json, "JSON text", err);
 }
 
@@ -36,7 +37,10 @@ void kith_json_free(kith_json *json) {
     ki_free(json);
 }
 
-void kith_json_reset(kith_json *json) { *json = (kith_json){.text = json->text, .capacity = json->capacity}; }
+void kith_json_reset(kith_json *json) {
+    if (!json) return;
+    *json = (kith_json){.text = json->text, .capacity = json->capacity};
+}
 
 static void go_wrong(kith_json *json, kith_status status, const char *why) {
     if (json->status != KITH_OK) return;
@@ -66,7 +70,7 @@ static void put_escaped(kith_json *json, const char *s) {
             escape[1] = (char)byte;
             put(json, escape, 2);
         } else if (byte < 0x20 || byte == 0x7f) {
-            snprintf(escape, sizeof escape, "\\u%04x", byte);
+            ki_snprintf(escape, sizeof escape, "\\u%04x", byte);
             put(json, escape, 6);
         } else {
             n = ki_utf8_next(s, left);
@@ -118,12 +122,25 @@ static void close_level(kith_json *json, bool is_object) {
     put(json, is_object ? "}" : "]", 1);
 }
 
-void kith_json_object_begin(kith_json *json) { open_level(json, true); }
-void kith_json_object_end(kith_json *json) { close_level(json, true); }
-void kith_json_array_begin(kith_json *json) { open_level(json, false); }
-void kith_json_array_end(kith_json *json) { close_level(json, false); }
+void kith_json_object_begin(kith_json *json) {
+    if (!json) return;
+    open_level(json, true);
+}
+void kith_json_object_end(kith_json *json) {
+    if (!json) return;
+    close_level(json, true);
+}
+void kith_json_array_begin(kith_json *json) {
+    if (!json) return;
+    open_level(json, false);
+}
+void kith_json_array_end(kith_json *json) {
+    if (!json) return;
+    close_level(json, false);
+}
 
 void kith_json_key(kith_json *json, const char *key) {
+    if (!json || !key) return;
     if (json->depth == 0 || !json->is_object[json->depth - 1] || json->has_key) {
         go_wrong(json, KITH_EINVAL, "a key where none belongs");
         return;
@@ -139,53 +156,54 @@ static void put_word(kith_json *json, const char *word) {
     if (begin_value(json)) put(json, word, strlen(word));
 }
 
-/* printf writes the locale's decimal point, which may be several bytes. */
-static void put_number(kith_json *json, char *text) {
-    const char *point = localeconv()->decimal_point;
-    char *at = strcmp(point, ".") != 0 ? strstr(text, point) : NULL;
-    if (at) {
-        *at = '.';
-        memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
-    }
-    put_word(json, text);
-}
-
 void kith_json_real(kith_json *json, double value) {
+    if (!json) return;
     char text[NUMBER_BYTES];
     if (!isfinite(value)) {
         put_word(json, "null");
         return;
     }
     for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
+        ki_snprintf(text, sizeof text, "%.*g", digits, value);
+        double back;
+        if (ki_parse_double(text, &back) && back == value) break;
     }
-    put_number(json, text);
+    put_word(json, text);
 }
 
 void kith_json_real32(kith_json *json, float value) {
+    if (!json) return;
     char text[NUMBER_BYTES];
     if (!isfinite(value)) {
         put_word(json, "null");
         return;
     }
     for (int digits = 6; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, (double)value);
-        if (strtof(text, NULL) == value) break;
+        ki_snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        float back;
+        if (ki_parse_float(text, &back) && back == value) break;
     }
-    put_number(json, text);
-}
-
-void kith_json_int(kith_json *json, int64_t value) {
-    char text[NUMBER_BYTES];
-    snprintf(text, sizeof text, "%lld", (long long)value);
     put_word(json, text);
 }
 
-void kith_json_bool(kith_json *json, bool value) { put_word(json, value ? "true" : "false"); }
-void kith_json_null(kith_json *json) { put_word(json, "null"); }
+void kith_json_int(kith_json *json, int64_t value) {
+    if (!json) return;
+    char text[NUMBER_BYTES];
+    ki_snprintf(text, sizeof text, "%lld", (long long)value);
+    put_word(json, text);
+}
+
+void kith_json_bool(kith_json *json, bool value) {
+    if (!json) return;
+    put_word(json, value ? "true" : "false");
+}
+void kith_json_null(kith_json *json) {
+    if (!json) return;
+    put_word(json, "null");
+}
 
 void kith_json_string(kith_json *json, const char *value) {
+    if (!json) return;
     if (!value)
         put_word(json, "null");
     else if (begin_value(json))
@@ -193,6 +211,7 @@ void kith_json_string(kith_json *json, const char *value) {
 }
 
 kith_status kith_json_finish(kith_json *json, const char **ret_text, kith_error *err) {
+    KI_NEED(err, json, ret_text);
     if (json->status == KITH_OK && (!json->has_root || json->depth > 0))
         go_wrong(json, KITH_EINVAL, "the value is not complete");
     if (json->status != KITH_OK) return ki_fail(err, json->status, "cannot make JSON text: %s", json->why);

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/array.h"
 #include "core/atomic.h"
+#include "core/text.h"
 #include "io/file.h"
 #include "io/npy_header.h"
 
@@ -159,6 +161,7 @@ static kith_status read_whole(int fd, const char *path, kith_array *ret_array, k
 }
 
 kith_status kith_npy_read(const char *path, kith_array *ret_array, kith_error *err) {
+    KI_NEED(err, path, ret_array);
     int fd = -1;
     long long file_bytes = 0;
     KI_TRY(ki_file_open(path, KI_FILE_OR_PIPE, &fd, &file_bytes, err));
@@ -201,9 +204,9 @@ static size_t make_header(const kith_array *array, char kind, char *buf, size_t 
     n += (size_t)snprintf(buf + n, buf_bytes - n, "{'descr': '%c%c%zu', 'fortran_order': False, 'shape': (",
                           order, kind, kith_dtype_bytes(array->dtype));
     for (int i = 0; i < array->n_dims; i++)
-        n += (size_t)snprintf(buf + n, buf_bytes - n, "%s%lld%s", i ? " " : "", (long long)array->dim[i],
-                              i + 1 < array->n_dims || array->n_dims == 1 ? "," : "");
-    n += (size_t)snprintf(buf + n, buf_bytes - n, "), }");
+        n += (size_t)ki_snprintf(buf + n, buf_bytes - n, "%s%lld%s", i ? " " : "", (long long)array->dim[i],
+                                 i + 1 < array->n_dims || array->n_dims == 1 ? "," : "");
+    n += (size_t)ki_snprintf(buf + n, buf_bytes - n, "), }");
     const size_t total = ki_round_up(n + 1, ALIGN_BYTES);
     memset(buf + n, ' ', total - n);
     buf[total - 1] = '\n';
@@ -214,6 +217,7 @@ static size_t make_header(const kith_array *array, char kind, char *buf, size_t 
 }
 
 kith_status kith_npy_write(const char *path, const kith_array *array, kith_error *err) {
+    KI_NEED(err, path, array);
     size_t bytes = 0;
     const kith_status checked = ki_array_check(array, &bytes, err);
     if (checked != KITH_OK) return ki_prefix(err, checked, "%s", path);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/option.h"
 #include "core/tensor.h"
 #include "core/text.h"
@@ -355,6 +356,7 @@ done:
 }
 
 kith_status kith_tensors_open(const char *path, kith_tensors **ret_tensors, kith_error *err) {
+    KI_NEED(err, path, ret_tensors);
     kith_status status = KITH_OK;
     kith_tensors *tensors = NULL;
     int fd = -1;
@@ -381,9 +383,13 @@ void kith_tensors_free(kith_tensors *tensors) {
     ki_free(tensors);
 }
 
-int64_t kith_tensors_count(const kith_tensors *tensors) { return (int64_t)tensors->n_entries; }
+int64_t kith_tensors_count(const kith_tensors *tensors) {
+    if (!tensors) return 0;
+    return (int64_t)tensors->n_entries;
+}
 
 const char *kith_tensors_name(const kith_tensors *tensors, int64_t i) {
+    if (!tensors) return NULL;
     return i >= 0 && (uint64_t)i < tensors->n_entries ? tensors->entries[i].name : NULL;
 }
 
@@ -399,6 +405,7 @@ static kith_status fail_name(const kith_tensors *tensors, const char *name, kith
 
 kith_status kith_tensors_get(const kith_tensors *tensors, const char *name, kith_array *ret_view,
                              kith_error *err) {
+    KI_NEED(err, tensors, name, ret_view);
     const entry *const *found =
         bsearch(name, tensors->by_name, tensors->n_entries, sizeof *tensors->by_name, compare_to_name);
     if (!found) return fail_name(tensors, name, err);
@@ -407,6 +414,7 @@ kith_status kith_tensors_get(const kith_tensors *tensors, const char *name, kith
 }
 
 const char *kith_tensors_metadata(const kith_tensors *tensors, const char *key) {
+    if (!tensors || !key) return NULL;
     return json_string_value(json_object_get(json_object_get(tensors->header, KI_TENSORS_METADATA), key));
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/checksum.h"
+#include "core/text.h"
 #include "io/tensors.h"
 
 uint64_t ki_tensors_sum_array(const char *name, const kith_array *array) {
@@ -19,5 +20,5 @@ uint64_t ki_tensors_sum_metadata(const char *key, const char *value) {
 }
 
 void ki_tensors_seal_text(uint64_t sum, char ret_text[17]) {
-    snprintf(ret_text, 17, "%016llx", (unsigned long long)sum);
+    ki_snprintf(ret_text, 17, "%016llx", (unsigned long long)sum);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/array.h"
 #include "core/atomic.h"
 #include "core/text.h"
@@ -30,6 +31,7 @@ struct kith_tensors_writer {
 };
 
 kith_status kith_tensors_writer_new(kith_tensors_writer **ret_writer, kith_error *err) {
+    KI_NEED(err, ret_writer);
     return ki_zalloc_or(ret_writer, 1, sizeof **ret_writer, "a safetensors writer", err);
 }
 
@@ -57,6 +59,7 @@ static kith_status check_text(const char *text, const char *what, kith_error *er
 
 kith_status kith_tensors_writer_add(kith_tensors_writer *writer, const char *name, const kith_array *array,
                                     kith_error *err) {
+    KI_NEED(err, writer, name, array);
     size_t bytes = 0;
     const kith_status status = ki_array_check(array, &bytes, err);
     if (status != KITH_OK) return ki_prefix(err, status, "tensor '%.100s'", name);
@@ -77,6 +80,7 @@ kith_status kith_tensors_writer_add(kith_tensors_writer *writer, const char *nam
 
 kith_status kith_tensors_writer_metadata(kith_tensors_writer *writer, const char *key, const char *value,
                                          kith_error *err) {
+    KI_NEED(err, writer, key, value);
     KI_TRY(check_text(key, "a metadata key", err));
     KI_TRY(check_text(value, "a metadata value", err));
     for (size_t i = 0; i < writer->n_pairs; i++) {
@@ -169,6 +173,7 @@ static kith_status make_header(const kith_tensors_writer *writer, kith_json *jso
 }
 
 kith_status kith_tensors_writer_save(const kith_tensors_writer *writer, const char *path, kith_error *err) {
+    KI_NEED(err, writer, path);
     kith_status status = KITH_OK;
     ki_atomic_file file = {0};
     kith_json *json = NULL;

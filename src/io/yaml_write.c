@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "io/yaml.h"
 
 enum { LINE_WIDTH = 96, INDENT = 2 };
@@ -56,7 +57,7 @@ static void put_scalar(text *t, const char *s) {
         if (*c == '"' || *c == '\\') {
             put_bytes(t, (const char[]){'\\', *c}, 2);
         } else if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-            snprintf(code, sizeof code, "\\x%02x", (unsigned)(unsigned char)*c);
+            ki_snprintf(code, sizeof code, "\\x%02x", (unsigned)(unsigned char)*c);
             put(t, code);
         } else {
             put_bytes(t, c, 1);

@@ -89,6 +89,7 @@ static int64_t fill_units(const kith_retrieval *r, bool by_class, double *sum, d
 
 kith_status kith_retrieval_bootstrap(const kith_retrieval *r, const kith_bootstrap_options *options,
                                      kith_intervals *ret_intervals, kith_error *err) {
+    KI_NEED(err, r, ret_intervals);
     kith_status status = KITH_OK;
     KI_OPTIONS_TAKE(kith_bootstrap_options, o, options, err);
     if (o.n_draws < 2 || o.n_draws > INT32_MAX)

@@ -3,22 +3,24 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
+#include "core/text.h"
 #include "judge/card.h"
 
 /* A score and its interval: a number, or what folds and seeds have, {"mean": …, "low": …, "high": …}. */
 static bool score_at(const kith_card *card, const char *block, const char *path, struct kith_card_side *ret) {
     char at[224];
     struct kith_card_side side = {0};
-    snprintf(at, sizeof at, "%s%s", block, path);
+    ki_snprintf(at, sizeof at, "%s%s", block, path);
     side.has_value = kith_card_real(card, at, &side.value);
     const bool is_mean = !side.has_value;
     if (is_mean) {
-        snprintf(at, sizeof at, "%s%s.mean", block, path);
+        ki_snprintf(at, sizeof at, "%s%s.mean", block, path);
         side.has_value = kith_card_real(card, at, &side.value);
     }
-    snprintf(at, sizeof at, is_mean ? "%s%s.low" : "%sintervals.%s.0", block, path);
+    ki_snprintf(at, sizeof at, is_mean ? "%s%s.low" : "%sintervals.%s.0", block, path);
     side.has_interval = side.has_value && kith_card_real(card, at, &side.interval.low);
-    snprintf(at, sizeof at, is_mean ? "%s%s.high" : "%sintervals.%s.1", block, path);
+    ki_snprintf(at, sizeof at, is_mean ? "%s%s.high" : "%sintervals.%s.1", block, path);
     side.has_interval = side.has_interval && kith_card_real(card, at, &side.interval.high);
     *ret = side;
     return side.has_value;
@@ -37,7 +39,7 @@ static const char *block_of(const kith_card *card) {
 static kith_status add_row(kith_card_comparison *c, size_t *capacity, const kith_card *const card[2],
                            const char *name, const char *path, kith_error *err) {
     kith_card_row row = {0};
-    snprintf(row.name, sizeof row.name, "%s", name);
+    ki_snprintf(row.name, sizeof row.name, "%s", name);
     for (int i = 0; i < 2; i++) score_at(card[i], block_of(card[i]), path, &row.side[i]);
     if (!row.side[0].has_value && !row.side[1].has_value) return KITH_OK;
     KI_TRY(ki_grow(&c->row, capacity, (size_t)c->n_rows + 1, sizeof *c->row, "a comparison", err));
@@ -57,11 +59,11 @@ static kith_status add_recalls(kith_card_comparison *c, size_t *capacity, const 
                                kith_error *err) {
     char recall[64], path[160], name[72];
     for (int side = 0; side < 2; side++) {
-        snprintf(recall, sizeof recall, "%srecall", block_of(card[side]));
+        ki_snprintf(recall, sizeof recall, "%srecall", block_of(card[side]));
         for (int64_t i = 0; kith_card_key(card[side], recall, i); i++) {
             const char *key = kith_card_key(card[side], recall, i);
-            snprintf(path, sizeof path, "recall.%.60s", key);
-            snprintf(name, sizeof name, "R@%.60s", key);
+            ki_snprintf(path, sizeof path, "recall.%.60s", key);
+            ki_snprintf(name, sizeof name, "R@%.60s", key);
             if (!has_row(c, name)) KI_TRY(add_row(c, capacity, card, name, path, err));
         }
     }
@@ -117,7 +119,7 @@ static bool is_run(const kith_card *card) { return *block_of(card) != '\0'; }
 
 static const char *value_of(const kith_card *card, const char *name) {
     char path[96];
-    snprintf(path, sizeof path, "%s%s", block_of(card), name);
+    ki_snprintf(path, sizeof path, "%s%s", block_of(card), name);
     return kith_card_text(card, path);
 }
 
@@ -192,6 +194,7 @@ static kith_status check_scores(const kith_card_comparison *c, const kith_card *
 
 kith_status kith_card_compare(const kith_card *a, const kith_card *b, kith_card_comparison *ret,
                               kith_error *err) {
+    KI_NEED(err, a, b, ret);
     const kith_card *const both[2] = {a, b};
     kith_card_comparison c = {0};
     kith_status status = add_rows(&c, both, err);
@@ -205,6 +208,7 @@ kith_status kith_card_compare(const kith_card *a, const kith_card *b, kith_card_
 }
 
 void kith_card_comparison_release(kith_card_comparison *c) {
+    if (!c) return;
     ki_free(c->row);
     ki_free(c->difference);
     *c = (kith_card_comparison){0};

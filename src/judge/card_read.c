@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/text.h"
 #include "io/json.h"
 #include "judge/card.h"
@@ -15,6 +16,7 @@ struct kith_card {
 };
 
 kith_status kith_card_read(const char *path, kith_card **ret_card, kith_error *err) {
+    KI_NEED(err, path, ret_card);
     kith_card *card = NULL;
     KI_TRY(ki_zalloc_or(&card, 1, sizeof *card, "a result card", err));
     kith_status status = ki_json_read(path, &card->arena, &card->root, err);
@@ -80,10 +82,12 @@ static const char *text_of(const ki_value *value) {
 }
 
 const char *kith_card_text(const kith_card *card, const char *path) {
+    if (!card || !path) return NULL;
     return text_of(ki_card_find(card->root, path));
 }
 
 bool kith_card_real(const kith_card *card, const char *path, double *ret_value) {
+    if (!card || !path || !ret_value) return false;
     const char *text = kith_card_text(card, path);
     return text && ki_parse_double(text, ret_value);
 }
@@ -97,6 +101,7 @@ const char *kith_card_key(const kith_card *card, const char *path, int64_t i) {
 
 /* kith eval has its facts apart, a run beside its blocks. A run judges embeddings. */
 const char *kith_card_fact(const kith_card *card, const char *name) {
+    if (!card || !name) return NULL;
     const ki_value *apart = ki_value_get(card->root, "card");
     const char *text = text_of(apart ? get(apart, name) : ki_value_get(card->root, name));
     if (!text && !apart && strcmp(name, "tap") == 0 && ki_value_get(card->root, "selection"))
@@ -131,7 +136,7 @@ ki_scores ki_card_scores(const kith_card *card, const char *block, const int64_t
                    .n_lone = int_at(map, "lone_queries")};
     for (int64_t i = 0; i < n_k; i++) {
         char name[32];
-        snprintf(name, sizeof name, "%lld", (long long)k[i]);
+        ki_snprintf(name, sizeof name, "%lld", (long long)k[i]);
         s.recall[i] = real_at(recall, name);
     }
     return s;

@@ -27,6 +27,7 @@ const char *kith_score_title(kith_score score) {
 }
 
 double kith_score_value(const kith_scores *s, kith_score score) {
+    if (!s) return NAN;
     switch (score) {
     case KITH_SCORE_PRECISION_AT_1: return s->precision_at_1;
     case KITH_SCORE_MAP_AT_R: return s->map_at_r;
@@ -38,6 +39,7 @@ double kith_score_value(const kith_scores *s, kith_score score) {
 }
 
 kith_interval kith_score_interval(const kith_intervals *v, kith_score score) {
+    if (!v) return (kith_interval){NAN, NAN};
     switch (score) {
     case KITH_SCORE_PRECISION_AT_1: return v->precision_at_1;
     case KITH_SCORE_MAP_AT_R: return v->map_at_r;
@@ -80,7 +82,7 @@ static void put_interval(kith_json *json, const char *key, kith_interval v) {
 }
 
 static const char *k_text(int64_t k, char buf[24]) {
-    snprintf(buf, 24, "%lld", (long long)k);
+    ki_snprintf(buf, 24, "%lld", (long long)k);
     return buf;
 }
 
@@ -261,6 +263,7 @@ _Static_assert(KITH_N_SCORES == 9, "a score is missing above");
 
 kith_status kith_card_make(const kith_judgement *j, const kith_card_facts *facts,
                            const kith_card_options *options, char **ret_text, kith_error *err) {
+    KI_NEED(err, j, ret_text);
     kith_json *json = NULL;
     const char *line = NULL;
     KI_OPTIONS_TAKE(kith_card_facts, f, facts, err);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "kith/eval.h"
 
 typedef struct item {
@@ -126,6 +127,8 @@ static int64_t find_size(const int64_t *label, const int64_t *size, int64_t n, i
 
 kith_status kith_clustering_compare(const int64_t *cluster, const int64_t *labels, int64_t n,
                                     kith_clustering *ret_clustering, kith_error *err) {
+    KI_NEED(err, cluster, labels, ret_clustering);
+    KI_NEED_COUNT(err, n);
     kith_status status = KITH_OK;
     if (n < 1) return ki_fail(err, KITH_EINVAL, "there are no items to compare");
     item *items = NULL;

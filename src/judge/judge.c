@@ -23,6 +23,7 @@ kith_status ki_judge_options_take(const kith_judge_options *given, ki_judge_opti
 }
 
 void kith_judgement_release(kith_judgement *judgement) {
+    if (!judgement) return;
     kith_retrieval_release(&judgement->retrieval);
     *judgement = (kith_judgement){0};
 }
@@ -157,6 +158,7 @@ kith_status ki_judge_input_of(const kith_retrieval_input *given, ki_judge_input 
 
 kith_status kith_judge_run(const kith_retrieval_input *in, const kith_judge_options *options,
                            kith_judgement *ret, kith_error *err) {
+    KI_NEED(err, in, ret);
     ki_judge_input input;
     ki_judge_options o;
     KI_TRY(ki_judge_options_take(options, &o, err));

@@ -247,6 +247,7 @@ done:
 
 kith_status kith_retrieval_run(const kith_retrieval_input *in, const kith_retrieval_options *options,
                                kith_retrieval *ret_retrieval, kith_error *err) {
+    KI_NEED(err, in, ret_retrieval);
     ki_judge_input input;
     KI_OPTIONS_TAKE(kith_retrieval_options, o, options, err);
     KI_TRY(check_options(&o, err));
@@ -255,6 +256,7 @@ kith_status kith_retrieval_run(const kith_retrieval_input *in, const kith_retrie
 }
 
 void kith_retrieval_release(kith_retrieval *r) {
+    if (!r) return;
     ki_free(r->query);
     ki_free(r->query_label);
     ki_free(r->per_class);

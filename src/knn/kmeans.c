@@ -434,6 +434,7 @@ done:
 
 kith_status kith_kmeans(const kith_array *rows, const kith_kmeans_options *options,
                         kith_kmeans_result *ret_result, kith_error *err) {
+    KI_NEED(err, rows, ret_result);
     ki_rows all;
     KI_OPTIONS_TAKE(kith_kmeans_options, o, options, err);
     KI_TRY(ki_rows_init(rows, "rows", &all, err));
@@ -441,6 +442,7 @@ kith_status kith_kmeans(const kith_array *rows, const kith_kmeans_options *optio
 }
 
 void kith_kmeans_result_release(kith_kmeans_result *result) {
+    if (!result) return;
     kith_array_release(&result->centroids);
     ki_free(result->cluster);
     ki_free(result->size);

@@ -377,6 +377,7 @@ KI_OPTIONS_INIT(kith_pca_options, 0)
 
 kith_status kith_pca_fit(const kith_array *array, const kith_pca_options *options, kith_pca *ret_pca,
                          kith_error *err) {
+    KI_NEED(err, array, ret_pca);
     ki_rows rows;
     KI_OPTIONS_TAKE(kith_pca_options, o, options, err);
     KI_TRY(ki_rows_init(array, "rows", &rows, err));
@@ -385,12 +386,14 @@ kith_status kith_pca_fit(const kith_array *array, const kith_pca_options *option
 
 kith_status kith_pca_apply(const kith_pca *pca, const kith_array *array, kith_array *ret_projected,
                            kith_error *err) {
+    KI_NEED(err, pca, array, ret_projected);
     ki_rows rows;
     KI_TRY(ki_rows_init(array, "rows", &rows, err));
     return ki_pca_apply(pca, &rows, NULL, ret_projected, err);
 }
 
 void kith_pca_release(kith_pca *pca) {
+    if (!pca) return;
     kith_array_release(&pca->mean);
     kith_array_release(&pca->components);
     kith_array_release(&pca->variance);

@@ -23,6 +23,7 @@ static const char *const metric_names[] = {"cosine", "inner", "sqeuclidean"};
 const char *kith_metric_name(kith_metric metric) { return (unsigned)metric < 3 ? metric_names[metric] : "?"; }
 
 kith_status kith_metric_parse(const char *name, kith_metric *ret_metric, kith_error *err) {
+    KI_NEED(err, name, ret_metric);
     for (int i = 0; i < 3; i++) {
         if (strcmp(name, metric_names[i]) != 0) continue;
         *ret_metric = (kith_metric)i;
@@ -48,6 +49,7 @@ KI_OPTIONS_INIT(kith_knn_options, 0)
 
 kith_status kith_gallery_new(const kith_array *rows, const kith_knn_options *options,
                              kith_gallery **ret_gallery, kith_error *err) {
+    KI_NEED(err, rows, ret_gallery);
     KI_OPTIONS_TAKE(kith_knn_options, o, options, err);
     if ((unsigned)o.metric > KITH_SQEUCLIDEAN)
         return ki_fail(err, KITH_EINVAL, "metric %d is none", (int)o.metric);
@@ -227,6 +229,7 @@ done:
 
 kith_status kith_gallery_self(const kith_gallery *gallery, int64_t k, kith_neighbor *ret_neighbors,
                               kith_error *err) {
+    KI_NEED(err, gallery, ret_neighbors);
     KI_TRY(check_k(k, err));
     return run(gallery, &gallery->panels, NULL, k, ret_neighbors, err);
 }

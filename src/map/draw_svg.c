@@ -1,6 +1,7 @@
 /* A drawing as SVG with everything inside: pictures are data in the file. Dots first, pictures above them. */
 #include <stdio.h>
 
+#include "core/text.h"
 #include "io/svg.h"
 #include "map/drawing.h"
 
@@ -60,7 +61,7 @@ static void put_name(void *user, int64_t i, ki_buffer *to) {
 
 void ki_drawing_svg(const ki_drawing *d, ki_buffer *to) {
     char size[64];
-    snprintf(size, sizeof size, "width=\"%d\" height=\"%d\"", d->size, d->size);
+    ki_snprintf(size, sizeof size, "width=\"%d\" height=\"%d\"", d->size, d->size);
     ki_svg_open_file(to, d->size, d->size, size);
     ki_buffer_put(to, "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n");
     if (d->title)

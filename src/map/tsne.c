@@ -312,6 +312,7 @@ static kith_status check(const kith_tsne_options *o, int64_t n, kith_error *err)
 
 kith_status kith_tsne(const kith_array *array, const kith_tsne_options *options, kith_array *ret_map,
                       double *ret_divergence, kith_error *err) {
+    KI_NEED(err, array, ret_map);
     kith_status status = KITH_OK;
     ki_rows rows;
     KI_OPTIONS_TAKE(kith_tsne_options, o, options, err);

@@ -9,6 +9,7 @@
  * 32 k - 1 to 32 k + 6 do (223 to 230, for instance). */
 #include <stdio.h>
 
+#include "core/text.h"
 #include "net/backbone.h"
 
 typedef struct settings {
@@ -45,8 +46,8 @@ static const block blocks[] = {
 static int conv(ki_graph *graph, const char *prefix, const char *suffix, int src, int64_t oc, int64_t k,
                 int64_t s) {
     char name[64], bn[72];
-    snprintf(name, sizeof name, "%s%s", prefix, suffix);
-    snprintf(bn, sizeof bn, "%s_bn", name);
+    ki_snprintf(name, sizeof name, "%s%s", prefix, suffix);
+    ki_snprintf(bn, sizeof bn, "%s_bn", name);
     return ki_conv_bn_add(graph, name, bn, src,
                           (ki_conv_bn){.oc = oc, .k = k, .s = s, .p = k / 2, .bias = true, .relu = true});
 }
@@ -61,7 +62,7 @@ static int add_block(ki_graph *graph, const block *b, int src) {
     x = conv(graph, b->name, "_double_3x3_1", x, b->double_mid, 3, 1);
     branch[n++] = conv(graph, b->name, "_double_3x3_2", x, b->double_out, 3, stride);
     char name[64];
-    snprintf(name, sizeof name, "%s_pool", b->name);
+    ki_snprintf(name, sizeof name, "%s_pool", b->name);
     const ki_pool_attr pool = {.average = !b->max_pool,
                                .k = 3,
                                .s = stride,
@@ -70,7 +71,7 @@ static int add_block(ki_graph *graph, const block *b, int src) {
                                .count_pad = true};
     x = ki_graph_pool(graph, name, src, pool);
     branch[n++] = b->pool > 0 ? conv(graph, b->name, "_pool_proj", x, b->pool, 1, 1) : x;
-    snprintf(name, sizeof name, "%s_output", b->name);
+    ki_snprintf(name, sizeof name, "%s_output", b->name);
     return ki_graph_concat(graph, name, n, branch);
 }
 

@@ -3,6 +3,7 @@
  * images of 28 to 105 pixels, grey or colour. */
 #include <stdio.h>
 
+#include "core/text.h"
 #include "net/backbone.h"
 
 typedef struct settings {
@@ -32,9 +33,9 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
     int x = input;
     for (int i = 1; i <= 4; i++) {
         char conv[16], bn[16], pool[16];
-        snprintf(conv, sizeof conv, "conv%d", i);
-        snprintf(bn, sizeof bn, "bn%d", i);
-        snprintf(pool, sizeof pool, "pool%d", i);
+        ki_snprintf(conv, sizeof conv, "conv%d", i);
+        ki_snprintf(bn, sizeof bn, "bn%d", i);
+        ki_snprintf(pool, sizeof pool, "pool%d", i);
         x = ki_conv_bn_add(graph, conv, bn, x,
                            (ki_conv_bn){.oc = set->width, .k = 3, .s = 1, .p = 1, .relu = true});
         x = ki_graph_pool(graph, pool, x, (ki_pool_attr){.k = 2, .s = 2});

@@ -6,6 +6,7 @@
  * A block joins four branches: 1x1; 1x1 then 3x3; 1x1 then 5x5; 3x3 max pool then 1x1. */
 #include <stdio.h>
 
+#include "core/text.h"
 #include "net/backbone.h"
 
 typedef struct settings {
@@ -32,7 +33,7 @@ static const block blocks[] = {
 };
 
 static const char *join(char *buf, size_t buf_bytes, const char *a, const char *b) {
-    snprintf(buf, buf_bytes, "%s.%s", a, b);
+    ki_snprintf(buf, buf_bytes, "%s.%s", a, b);
     return buf;
 }
 
@@ -67,7 +68,7 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
         x = add_block(graph, &blocks[i], x);
         if (!blocks[i].is_last) continue;
         char name[32];
-        snprintf(name, sizeof name, "maxpool%d", ++n_pools);
+        ki_snprintf(name, sizeof name, "maxpool%d", ++n_pools);
         x = ki_max_pool_3x3_s2(graph, name, x);
     }
     ret_body->map = x;

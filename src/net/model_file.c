@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "net/numbers.h"
 #include "net/weights.h"
 
@@ -22,7 +23,7 @@ typedef struct source {
 /* The tensor, when there is one. */
 static bool find(const source *from, const char *name, kith_array *ret_view) {
     char full[160];
-    const int n = snprintf(full, sizeof full, "%s%s", from->prefix, name);
+    const int n = ki_snprintf(full, sizeof full, "%s%s", from->prefix, name);
     return n > 0 && (size_t)n < sizeof full &&
            kith_tensors_get(from->tensors, full, ret_view, NULL) == KITH_OK;
 }
@@ -37,7 +38,7 @@ static kith_status read_heads(const source *from, const kith_model_options *give
         options->embedding = view.dim[view.n_dims - 2];
     if (options->embedding > 0 && find(from, "embedding.weight", &view))
         options->no_embedding_bias = !find(from, "embedding.bias", &view);
-    snprintf(name, sizeof name, "%s.weight", backbone->classifier);
+    ki_snprintf(name, sizeof name, "%s.weight", backbone->classifier);
     if (given->classes == 0 && find(from, name, &view) && view.n_dims >= 2)
         options->classes = view.dim[view.n_dims - 2];
     return KITH_OK;
@@ -215,7 +216,8 @@ bool ki_model_file_has_metadata(const kith_tensors *tensors) {
 kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err) {
     char settings[512], input[64], scale[64], mean[256], std[256];
     const kith_preprocess *p = &net->preprocess;
-    snprintf(input, sizeof input, "%lld,%lld,%lld", (long long)net->c, (long long)net->h, (long long)net->w);
+    ki_snprintf(input, sizeof input, "%lld,%lld,%lld", (long long)net->c, (long long)net->h,
+                (long long)net->w);
     const struct {
         const char *key, *value;
     } rows[] = {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "net/numbers.h"
 
 enum { MOST_EXTENT = 1 << 14, MOST_UNITS = 1 << 24 };
@@ -110,15 +111,15 @@ static void value_text(const ki_option *o, const void *settings, char *buf, size
         return;
     case KI_OPTION_T_INT:
         memcpy(&whole, field, sizeof whole);
-        snprintf(buf, buf_bytes, "%lld", (long long)whole);
+        ki_snprintf(buf, buf_bytes, "%lld", (long long)whole);
         return;
     case KI_OPTION_T_BOOL:
         memcpy(&yes, field, sizeof yes);
-        snprintf(buf, buf_bytes, "%s", yes ? "true" : "false");
+        ki_snprintf(buf, buf_bytes, "%s", yes ? "true" : "false");
         return;
     case KI_OPTION_T_CHOICE:
         memcpy(&choice, field, sizeof choice);
-        snprintf(buf, buf_bytes, "%s", o->choices[choice]);
+        ki_snprintf(buf, buf_bytes, "%s", o->choices[choice]);
         return;
     case KI_OPTION_T_TEXT:
     case KI_OPTION_T_TREE:
@@ -133,7 +134,7 @@ const char *ki_net_settings_text(const ki_net *net, char *buf, size_t buf_bytes)
     for (const ki_option *o = net->backbone->options; o->type != KI_OPTION_T_END; o++) {
         char value[64];
         value_text(o, net->settings, value, sizeof value);
-        const int n = snprintf(buf + used, buf_bytes - used, "%s%s=%s", used ? "," : "", o->name, value);
+        const int n = ki_snprintf(buf + used, buf_bytes - used, "%s%s=%s", used ? "," : "", o->name, value);
         if (n < 0 || (size_t)n >= buf_bytes - used) break;
         used += (size_t)n;
     }

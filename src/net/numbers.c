@@ -29,7 +29,7 @@ kith_status ki_numbers_parse(const char *text, int n, double *ret, const char *w
 static int number_text(double number, char *buf, size_t buf_bytes) {
     int n = 0;
     for (int digits = 6; digits <= 17; digits++) {
-        n = snprintf(buf, buf_bytes, "%.*g", digits, number);
+        n = ki_snprintf(buf, buf_bytes, "%.*g", digits, number);
         double back;
         if (ki_parse_double(buf, &back) && back == number) break;
     }
@@ -43,7 +43,7 @@ const char *ki_numbers_text(const double *numbers, int n, char *buf, size_t buf_
         char one[40];
         const int length = number_text(numbers[i], one, sizeof one);
         if (used + (size_t)length + 2 > buf_bytes) break;
-        used += (size_t)snprintf(buf + used, buf_bytes - used, "%s%s", i ? "," : "", one);
+        used += (size_t)ki_snprintf(buf + used, buf_bytes - used, "%s%s", i ? "," : "", one);
     }
     return buf;
 }

@@ -7,6 +7,7 @@
  * model file carries it. */
 #include <stdio.h>
 
+#include "core/text.h"
 #include "net/backbone.h"
 
 enum { STRIDE_3X3, STRIDE_1X1 };
@@ -31,7 +32,7 @@ static const ki_option options[] = {
 static int add_bottleneck(ki_graph *graph, const char *name, int src, int64_t width, int64_t stride,
                           bool project, int which) {
     char conv[64], bn[64];
-#define NAMES(c, b) (snprintf(conv, sizeof conv, "%s." c, name), snprintf(bn, sizeof bn, "%s." b, name))
+#define NAMES(c, b) (ki_snprintf(conv, sizeof conv, "%s." c, name), ki_snprintf(bn, sizeof bn, "%s." b, name))
     const int64_t first = which == STRIDE_1X1 ? stride : 1, second = which == STRIDE_1X1 ? 1 : stride;
     NAMES("conv1", "bn1");
     int x = ki_conv_bn_add(graph, conv, bn, src, (ki_conv_bn){.oc = width, .k = 1, .s = first, .relu = true});
@@ -45,7 +46,7 @@ static int add_bottleneck(ki_graph *graph, const char *name, int src, int64_t wi
         src = ki_conv_bn_add(graph, conv, bn, src, (ki_conv_bn){.oc = 4 * width, .k = 1, .s = stride});
     }
 #undef NAMES
-    snprintf(conv, sizeof conv, "%s.add", name);
+    ki_snprintf(conv, sizeof conv, "%s.add", name);
     return ki_graph_relu(graph, ki_graph_add(graph, conv, x, src));
 }
 
@@ -58,7 +59,7 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
     for (int stage = 0; stage < 4; stage++) {
         for (int i = 0; i < n_blocks[stage]; i++) {
             char name[32];
-            snprintf(name, sizeof name, "layer%d.%d", stage + 1, i);
+            ki_snprintf(name, sizeof name, "layer%d.%d", stage + 1, i);
             const int64_t stride = i == 0 && stage > 0 ? 2 : 1;
             x = add_bottleneck(graph, name, x, (int64_t)64 << stage, stride, i == 0, set->stride);
         }

@@ -20,8 +20,8 @@ static void list_add(name_list *list, const char *entry) {
     const size_t length = strlen(entry), comma = list->n_shown ? 2 : 0;
     const bool fits = list->n_shown == list->n && list->used + comma + length < sizeof list->text;
     if (list->n++ > 0 && !fits) return;
-    list->used += (size_t)snprintf(list->text + list->used, sizeof list->text - list->used, "%s%s",
-                                   comma ? ", " : "", entry);
+    list->used += (size_t)ki_snprintf(list->text + list->used, sizeof list->text - list->used, "%s%s",
+                                      comma ? ", " : "", entry);
     if (list->used >= sizeof list->text) list->used = sizeof list->text - 1;
     list->n_shown++;
 }
@@ -31,8 +31,8 @@ static void list_text(const name_list *list, const char *what, char *buf, size_t
     if (list->n == 0) return;
     char more[40] = "";
     if (list->n > list->n_shown)
-        snprintf(more, sizeof more, " … and %lld more", (long long)(list->n - list->n_shown));
-    snprintf(buf, buf_bytes, "%lld %s (%s%s)", (long long)list->n, what, list->text, more);
+        ki_snprintf(more, sizeof more, " … and %lld more", (long long)(list->n - list->n_shown));
+    ki_snprintf(buf, buf_bytes, "%lld %s (%s%s)", (long long)list->n, what, list->text, more);
 }
 
 static bool has_prefix(const char *name, const char *layer) {
@@ -94,8 +94,8 @@ static void check_param(const kith_tensors *tensors, const ki_net *net, const ki
     ki_shape found = {.n_dims = view.n_dims};
     memcpy(found.dim, view.dim, sizeof found.dim);
     char entry[256], a[80], b[80];
-    snprintf(entry, sizeof entry, "%s is %s %s, wanted %s", param->name, kith_dtype_name(view.dtype),
-             ki_shape_text(&found, a, sizeof a), ki_shape_text(&param->shape, b, sizeof b));
+    ki_snprintf(entry, sizeof entry, "%s is %s %s, wanted %s", param->name, kith_dtype_name(view.dtype),
+                ki_shape_text(&found, a, sizeof a), ki_shape_text(&param->shape, b, sizeof b));
     list_add(misshapen, entry);
 }
 

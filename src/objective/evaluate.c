@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/log.h"
 #include "core/parallel.h"
+#include "core/text.h"
 #include "objective/check.h"
 #include "objective/gemm.h"
 #include "objective/state.h"
@@ -399,8 +400,8 @@ kith_status ki_objective_fail_describe(kith_error *err) {
     for (size_t i = 0; ki_reg_at(i); i++) {
         const ki_reg *reg = ki_reg_at(i);
         if (reg->describe && used < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
-                                     reg->method.name);
+            used += (size_t)ki_snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                        reg->method.name);
     }
     return ki_fail(err, KITH_EINVAL, "no term of the objective has descriptors of its own (%s has)", names);
 }

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
+#include "core/text.h"
 #include "objective/proxy/proxies.h"
 #include "objective/state.h"
 
@@ -23,8 +24,8 @@ static kith_status append(ki_state ***items, size_t *n, size_t *capacity, ki_sta
 kith_status ki_state_add(ki_state_list *list, const char *plain_name, ki_shape shape, ki_init init, double a,
                          double lr_multiplier, kith_error *err) {
     char found[64], wanted[64], name[sizeof(((ki_state *)NULL)->name) + 1];
-    snprintf(name, sizeof name, "%s%s%s", list->prefix ? list->prefix : "", list->prefix ? "." : "",
-             plain_name);
+    ki_snprintf(name, sizeof name, "%s%s%s", list->prefix ? list->prefix : "", list->prefix ? "." : "",
+                plain_name);
     for (size_t i = 0; i < list->n; i++) {
         ki_state *there = list->item[i];
         if (strcmp(there->name, name) != 0) continue;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "objective/gemm.h"
 #include "objective/state.h"
 
@@ -43,7 +44,7 @@ static kith_status settings_parse(ki_objective *o, const ki_method *method, cons
                                   const char *const *also, const char *section, void **ret_settings,
                                   kith_error *err) {
     char where[96];
-    snprintf(where, sizeof where, "%s (%s)", section, method->name);
+    ki_snprintf(where, sizeof where, "%s (%s)", section, method->name);
     *ret_settings = ki_arena_alloc(&o->arena, 1, method->settings_bytes);
     if (!*ret_settings) return ki_fail_memory(err, method->settings_bytes, "settings");
     return ki_options_parse(method->options, options_of(v), also, where, *ret_settings, err);

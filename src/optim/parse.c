@@ -101,7 +101,7 @@ static kith_status parse_rules(ki_optim_settings *s, const ki_value *map, const 
 static kith_status parse_tables(const ki_value *map, ki_optim_settings *s, section *common, kith_error *err) {
     const char *names[MOST_KEYS] = {"name"};
     char where[40];
-    snprintf(where, sizeof where, "optim (%s)", s->method->name);
+    ki_snprintf(where, sizeof where, "optim (%s)", s->method->name);
     add_names(ki_optim_options, names, 1);
     KI_TRY(ki_options_parse(s->method->options, map, names, where, s, err));
     add_names(s->method->options, names, 1);

@@ -144,7 +144,7 @@ static void put_fact_name(ki_buffer *to, const char *key) {
     for (size_t i = 0; i < sizeof fact_names / sizeof fact_names[0]; i++) {
         if (strcmp(key, fact_names[i][0]) == 0) key = fact_names[i][1];
     }
-    snprintf(name, sizeof name, "%s", key);
+    ki_snprintf(name, sizeof name, "%s", key);
     for (char *c = name; *c; c++) {
         if (*c == '_') *c = ' ';
     }

@@ -17,7 +17,7 @@ static int put_each(ki_report *r, const char *prefix, const char *before, const 
     int n = 0;
     for (const ki_series *s; (s = ki_log_next(&r->detail->log, prefix, &at)); n++) {
         char title[200];
-        snprintf(title, sizeof title, "%s%s", before, last_name(s->name));
+        ki_snprintf(title, sizeof title, "%s%s", before, last_name(s->name));
         const ki_chart chart = {.title = title,
                                 .caption = caption,
                                 .n_lines = 1,
@@ -116,19 +116,19 @@ static int put_seen(ki_report *r, const char *key, const char *title) {
     for (int i = 0; i < N; i++) {
         char name[96], path[40], a[KI_NUMBER_TEXT], b[KI_NUMBER_TEXT];
         double n_classes = 0, n_images = 0;
-        snprintf(name, sizeof name, "eval/%s/%s", splits[i][0], key);
+        ki_snprintf(name, sizeof name, "eval/%s/%s", splits[i][0], key);
         const ki_series *s = ki_log_series(&r->detail->log, name);
         if (!s) continue;
-        snprintf(path, sizeof path, "%s.classes", splits[i][0]);
+        ki_snprintf(path, sizeof path, "%s.classes", splits[i][0]);
         bool has_size = ki_document_real(r->detail->result, path, &n_classes);
-        snprintf(path, sizeof path, "%s.queries", splits[i][0]);
+        ki_snprintf(path, sizeof path, "%s.queries", splits[i][0]);
         has_size = ki_document_real(r->detail->result, path, &n_images) && has_size;
         const char *which = i == 1 ? "training" : splits[i][0];
         if (has_size)
-            snprintf(names[i], sizeof names[i], "%s: %s %s classes, %s images", splits[i][1],
-                     ki_count_text(n_classes, a), which, ki_count_text(n_images, b));
+            ki_snprintf(names[i], sizeof names[i], "%s: %s %s classes, %s images", splits[i][1],
+                        ki_count_text(n_classes, a), which, ki_count_text(n_images, b));
         else
-            snprintf(names[i], sizeof names[i], "%s: %s classes", splits[i][1], which);
+            ki_snprintf(names[i], sizeof names[i], "%s: %s classes", splits[i][1], which);
         chart.line[chart.n_lines++] = (ki_chart_line){.name = names[i], .series = s};
     }
     if (chart.n_lines == 0) return 0;

@@ -147,7 +147,7 @@ static void put_row(grid *g, int64_t i) {
         if (hit.index < 0) break;
         const bool is_right = label[hit.index] == label[row];
         ki_buffer_put(to, "<div class=\"%s\"", is_right ? "right" : "wrong");
-        snprintf(before, sizeof before, "similarity %.3f: ", (double)hit.score);
+        ki_snprintf(before, sizeof before, "similarity %.3f: ", (double)hit.score);
         put_title(g, hit.index, before);
         snprintf(after, sizeof after, ", similarity %.3f", (double)hit.score);
         put_picture(g, hit.index, is_right ? "right, class " : "wrong, class ", after);
@@ -215,7 +215,7 @@ kith_status ki_report_grid(ki_report *r) {
     ki_report_part(r, r->detail, KI_PART_TEST);
     if (r->detail->n_test > 0) {
         kith_error why = {0};
-        const int n = snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->detail->folder);
+        const int n = ki_snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->detail->folder);
         if (r->detail->recipe && n > 0 && (size_t)n < sizeof recipe) g.thumbnails.recipe = recipe;
         g.thumbnails.paths = &r->detail->paths;
         status = make_grid(&g, &why);

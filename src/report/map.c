@@ -107,7 +107,7 @@ kith_status ki_report_map(ki_report *r) {
         ki_report_section_end(r);
         return r->to->status;
     }
-    const int n = snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->detail->folder);
+    const int n = ki_snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->detail->folder);
     if (r->detail->recipe && n > 0 && (size_t)n < sizeof recipe) m.thumbnails.recipe = recipe;
     m.thumbnails.paths = &r->detail->paths;
     status = make_map(&m, &why);
@@ -115,10 +115,10 @@ kith_status ki_report_map(ki_report *r) {
         char a[KI_NUMBER_TEXT], b[KI_NUMBER_TEXT];
         char which[2 * KI_NUMBER_TEXT + 40];
         if (m.n == r->detail->n_test)
-            snprintf(which, sizeof which, "all %s test images", ki_count_text((double)m.n, a));
+            ki_snprintf(which, sizeof which, "all %s test images", ki_count_text((double)m.n, a));
         else
-            snprintf(which, sizeof which, "%s of the %s test images, evenly spaced",
-                     ki_count_text((double)m.n, a), ki_count_text((double)r->detail->n_test, b));
+            ki_snprintf(which, sizeof which, "%s of the %s test images, evenly spaced",
+                        ki_count_text((double)m.n, a), ki_count_text((double)r->detail->n_test, b));
         ki_buffer_put(
             r->to,
             "<p class=\"about\">t-SNE of %s: classes the network never saw. The colour is the class (with "

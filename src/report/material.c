@@ -40,7 +40,7 @@ bool ki_document_real(const ki_value *document, const char *path, double *ret) {
 
 static kith_status path_of(const ki_material *run, const char *name, char ret[LONGEST_PATH],
                            kith_error *err) {
-    const int n = snprintf(ret, LONGEST_PATH, "%s/%s", run->folder, name);
+    const int n = ki_snprintf(ret, LONGEST_PATH, "%s/%s", run->folder, name);
     if (n < 0 || n >= LONGEST_PATH)
         return ki_fail(err, KITH_EINVAL, "the run folder's name has %zu letters; wanted at most %d",
                        strlen(run->folder), LONGEST_PATH - 64);

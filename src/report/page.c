@@ -1,10 +1,10 @@
 /* The page: its sections in order, and what sections share. */
-#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "kith/version.h"
 #include "report/report.h"
 
@@ -39,7 +39,7 @@ static void put_name(ki_buffer *to, const char *folder) {
     size_t begin = n;
     while (begin > 0 && folder[begin - 1] != '/') begin--;
     char name[256];
-    snprintf(name, sizeof name, "%.*s", (int)(n - begin), folder + begin);
+    ki_snprintf(name, sizeof name, "%.*s", (int)(n - begin), folder + begin);
     ki_buffer_escaped(to, name);
 }
 
@@ -126,7 +126,7 @@ static kith_status read_runs(ki_report *r, const char *folder) {
     r->detail = &r->run;
     if (r->run.n_sub_runs > 0 && r->run.note[KI_PART_LOG]) {
         char path[4096];
-        const int n = snprintf(path, sizeof path, "%s/%s", folder, r->run.sub_run[0]);
+        const int n = ki_snprintf(path, sizeof path, "%s/%s", folder, r->run.sub_run[0]);
         if (n < 0 || (size_t)n >= sizeof path)
             return ki_fail(r->err, KITH_EINVAL, "%s: the name is too long", folder);
         kith_error why = {0};
@@ -158,9 +158,6 @@ static kith_status put_page(ki_report *r) {
 kith_status ki_report_make(const char *run, const kith_report_options *options, ki_buffer *to,
                            char ret_why[200], kith_error *err) {
     ki_report report = {.options = options, .to = to, .err = err};
-    const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    if (!plain) return ki_fail_memory(err, 1, "a locale");
-    const locale_t before = uselocale(plain);
     kith_status status = KITH_OK;
     KI_CHECK(read_runs(&report, run));
     KI_CHECK(put_page(&report));
@@ -168,7 +165,5 @@ kith_status ki_report_make(const char *run, const kith_report_options *options, 
 done:
     ki_material_release(&report.run);
     ki_material_release(&report.first);
-    uselocale(before);
-    freelocale(plain);
     return status;
 }

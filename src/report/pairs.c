@@ -39,7 +39,7 @@ static kith_status put_histogram(ki_report *r, const char *key, ki_histogram h) 
     const ki_value *from = ki_value_get(r->detail->pairs, key), *edges = ki_value_get(from, "edges");
     char line[120];
     if (!from) {
-        snprintf(line, sizeof line, "pairs.json has no '%s'", key);
+        ki_snprintf(line, sizeof line, "pairs.json has no '%s'", key);
         ki_report_left_out(r, line);
         return KITH_OK;
     }
@@ -60,8 +60,8 @@ static kith_status put_histogram(ki_report *r, const char *key, ki_histogram h) 
     if (is_good) {
         ki_histogram_put(r->to, &h);
     } else {
-        snprintf(line, sizeof line, "'%s' in pairs.json is not n counts of each kind and n + 1 rising edges",
-                 key);
+        ki_snprintf(line, sizeof line,
+                    "'%s' in pairs.json is not n counts of each kind and n + 1 rising edges", key);
         ki_report_left_out(r, line);
     }
     ki_free(numbers);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "report/report.h"
 
 static const ki_metric_name metrics[] = {{"recall.1", "R@1"},
@@ -49,17 +50,17 @@ bool ki_estimate_of(const ki_value *from, const ki_value *intervals, const char 
     char path[96];
     ki_estimate e = {.value = NAN, .low = NAN, .high = NAN};
     if (!ki_document_real(from, key, &e.value)) {
-        snprintf(path, sizeof path, "%s.mean", key);
+        ki_snprintf(path, sizeof path, "%s.mean", key);
         if (!ki_document_real(from, path, &e.value)) return false;
-        snprintf(path, sizeof path, "%s.low", key);
+        ki_snprintf(path, sizeof path, "%s.low", key);
         ki_document_real(from, path, &e.low);
-        snprintf(path, sizeof path, "%s.high", key);
+        ki_snprintf(path, sizeof path, "%s.high", key);
         ki_document_real(from, path, &e.high);
     }
     if (isnan(e.low) || isnan(e.high)) {
-        snprintf(path, sizeof path, "%s.0", key);
+        ki_snprintf(path, sizeof path, "%s.0", key);
         ki_document_real(intervals, path, &e.low);
-        snprintf(path, sizeof path, "%s.1", key);
+        ki_snprintf(path, sizeof path, "%s.1", key);
         ki_document_real(intervals, path, &e.high);
     }
     *ret = e;

@@ -70,7 +70,7 @@ static kith_status add_point(reader *r, const ki_value *v) {
 /* Numbers at `map` and one level below; n characters of r->name are the prefix. */
 static kith_status add_numbers(reader *r, const ki_value *map, size_t n, int levels) {
     for (const ki_value *v = map->first; v; v = v->next) {
-        const int more = snprintf(r->name + n, sizeof r->name - n, "/%s", v->key);
+        const int more = ki_snprintf(r->name + n, sizeof r->name - n, "/%s", v->key);
         if (more < 0 || (size_t)more >= sizeof r->name - n) continue; /* no name of ours */
         if (v->kind == KI_VALUE_MAP && levels > 0)
             KI_TRY(add_numbers(r, v, n + (size_t)more, levels - 1));
@@ -117,12 +117,12 @@ static kith_status add_line(reader *r, const ki_value *line, bool *ret_is_good) 
     *ret_is_good = has_step;
     if (!has_step) return KITH_OK;
     const char *which = is_eval && split && split->kind == KI_VALUE_SCALAR ? split->text : NULL;
-    const int n = is_eval ? snprintf(r->name, sizeof r->name, "eval/%.64s", which ? which : "validation")
-                          : snprintf(r->name, sizeof r->name, "step");
+    const int n = is_eval ? ki_snprintf(r->name, sizeof r->name, "eval/%.64s", which ? which : "validation")
+                          : ki_snprintf(r->name, sizeof r->name, "step");
     double seconds;
     if (number_of(ki_value_get(line, "seconds"), &seconds) && !is_eval) r->log->seconds = seconds;
     char prefix[LONGEST_NAME + 2];
-    snprintf(prefix, sizeof prefix, "%s/", r->name);
+    ki_snprintf(prefix, sizeof prefix, "%s/", r->name);
     forget_from(r->log, prefix, r->step);
     if (!is_eval && r->step < r->log->last_step) forget_from(r->log, "eval/", r->step + 0.5);
     if (!is_eval || r->step > r->log->last_step) r->log->last_step = r->step;

@@ -28,7 +28,7 @@ static kith_status put_row(ki_report *r, const char *name, column *columns) {
     ki_material run = {0};
     kith_error why = {0};
     ki_buffer *to = r->to;
-    const int n = snprintf(path, sizeof path, "%s/%s", r->run.folder, name);
+    const int n = ki_snprintf(path, sizeof path, "%s/%s", r->run.folder, name);
     if (n < 0 || (size_t)n >= sizeof path)
         return ki_fail(r->err, KITH_EINVAL, "%s: the name is too long", path);
     const kith_status status = ki_material_read(path, false, &run, &why);
@@ -86,10 +86,10 @@ kith_status ki_report_sub_runs(ki_report *r) {
     if (r->run.n_sub_runs == 0) return KITH_OK;
     column columns[N_COLUMNS] = {0};
     char about[200];
-    snprintf(about, sizeof about,
-             "Percent on the test classes; ± is the 95 %% interval of the mean (Student's t). %s%s%s",
-             r->detail == &r->first ? "Curves and pictures below are of " : "",
-             r->detail == &r->first ? r->run.sub_run[0] : "", r->detail == &r->first ? "." : "");
+    ki_snprintf(about, sizeof about,
+                "Percent on the test classes; ± is the 95 %% interval of the mean (Student's t). %s%s%s",
+                r->detail == &r->first ? "Curves and pictures below are of " : "",
+                r->detail == &r->first ? r->run.sub_run[0] : "", r->detail == &r->first ? "." : "");
     ki_report_section(r, "runs", "Repeated runs", about);
     ki_buffer_put(r->to, "<div class=\"scroll\"><table>\n<thead><tr><th>run</th><th>step</th>");
     for (int c = 0; c < N_COLUMNS; c++) {

@@ -69,13 +69,13 @@ static void put_frame(ki_buffer *to, const ki_axes *a, const char *title) {
     int n = ki_axes_ticks(a->y0, a->y1, false, 5, tick);
     for (int i = 0; i < n; i++) {
         const double y = ki_axes_y(a, tick[i]);
-        snprintf(text, sizeof text, "%.0f", 100 * tick[i]);
+        ki_snprintf(text, sizeof text, "%.0f", 100 * tick[i]);
         ki_svg_element(to, "path", "class=\"g\" d=\"M%.1f %.1fh%d\"", left, y, (int)PANEL);
         ki_svg_text(to, text, "x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\"", left - 6, y + 4);
     }
     n = ki_axes_ticks(a->x0, a->x1, false, 5, tick);
     for (int i = 0; i < n; i++) {
-        snprintf(text, sizeof text, "%.0f", tick[i]);
+        ki_snprintf(text, sizeof text, "%.0f", tick[i]);
         ki_svg_text(to, text, "x=\"%.1f\" y=\"%d\" text-anchor=\"middle\"", ki_axes_x(a, tick[i]),
                     HEIGHT - BOTTOM + 18);
     }

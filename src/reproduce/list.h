@@ -9,6 +9,7 @@
 #include "core/arena.h"
 #include "core/error.h"
 #include "core/value.h"
+#include "kith/experimental/reproduce.h"
 
 /* Percentages are R@1; NaN: none. */
 typedef struct ki_list_row {
@@ -60,5 +61,8 @@ void ki_list_release(ki_list *list); /* fine on a zeroed struct */
 const ki_list_row *ki_list_find(const ki_list *list, const char *name); /* NULL: none */
 /* The row whose runs this row's figures come from. */
 const ki_list_row *ki_list_source(const ki_list *list, const ki_list_row *row);
+
+/* run.c: what cannot be left out of the options is there. */
+kith_status ki_reproduce_check(const kith_reproduce_options *options, kith_error *err);
 
 #endif

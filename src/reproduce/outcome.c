@@ -251,7 +251,7 @@ void ki_outcomes_release(ki_outcomes *all) {
 double ki_outcome_real(const ki_outcome *o, const char *block, const char *path) {
     char at[200];
     double value = NAN;
-    snprintf(at, sizeof at, "%s%s%s", block, *block ? "." : "", path);
+    ki_snprintf(at, sizeof at, "%s%s%s", block, *block ? "." : "", path);
     if (!o->result || !ki_document_real(o->result, at, &value)) return NAN;
     return value;
 }

@@ -1,7 +1,6 @@
 /* The page: tables, orders and curves from the list and the results alone. */
 #include "reproduce/page.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -263,7 +262,7 @@ static bool put_by_order(const page *p, const ki_list_row *row) {
     if (whole.n == 0) return false;
     ki_buffer_put(p->to, "* %s: R@1 by one order alone, from order 1:", row->name);
     for (int k = 1;; k++) {
-        snprintf(path, sizeof path, "order_recall_at_1.%d", k);
+        ki_snprintf(path, sizeof path, "order_recall_at_1.%d", k);
         const ki_sample one = ki_sample_of(&p->list, &p->all, row, path);
         if (one.n == 0) break;
         ki_buffer_put(p->to, "%s %.1f", k > 1 ? "," : "", 100 * one.estimate.mean);
@@ -453,10 +452,8 @@ kith_status kith_reproduce_table(const kith_reproduce_options *options, kith_err
     kith_status status;
     ki_buffer to = {.err = err};
     KI_OPTIONS_TAKE(kith_reproduce_options, o, options, err);
+    KI_TRY(ki_reproduce_check(&o, err));
     page p = {.to = &to};
-    /* Numbers with a point, whatever the thread's locale. */
-    const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    const locale_t before = plain ? uselocale(plain) : (locale_t)0;
     KI_CHECK(kith_reproduce_places(&o, &p.at, err));
     KI_CHECK(ki_list_read(o.list, &p.list, err));
     KI_CHECK(ki_outcomes_read(p.at.out, &p.all, err));
@@ -467,10 +464,6 @@ kith_status kith_reproduce_table(const kith_reproduce_options *options, kith_err
     while (to.n > 1 && to.data[to.n - 1] == '\n' && to.data[to.n - 2] == '\n') to.n--;
     KI_CHECK(ki_file_write(p.at.page, to.data, to.n, err));
 done:
-    if (plain) {
-        uselocale(before);
-        freelocale(plain);
-    }
     ki_buffer_release(&to);
     ki_notes_release(&p.notes);
     ki_outcomes_release(&p.all);

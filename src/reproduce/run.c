@@ -23,6 +23,11 @@ enum { MOST_SETS = 128 };
 
 KI_OPTIONS_INIT(kith_reproduce_options, .seeds = 3)
 
+kith_status ki_reproduce_check(const kith_reproduce_options *o, kith_error *err) {
+    if (!o->list) return ki_fail(err, KITH_EINVAL, "kith_reproduce_options: list is NULL");
+    return ki_need_strings(o->sets, o->n_sets, "sets", err);
+}
+
 /* ---- which runs, in which order ---- */
 
 typedef struct job {
@@ -50,7 +55,7 @@ static bool name_matches(const char *patterns, const char *name) {
     while (*patterns) {
         char one[128];
         const size_t n = strcspn(patterns, ",");
-        snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : sizeof one - 1), patterns);
+        ki_snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : sizeof one - 1), patterns);
         if (fnmatch(one, name, 0) == 0) return true;
         patterns += n + (patterns[n] == ',');
     }
@@ -187,7 +192,7 @@ static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
     for (const ki_value *v = row->set ? row->set->first : NULL; v; v = v->next)
         KI_TRY(add_set(u, v->text, err));
     for (int64_t i = 0; i < o->n_sets; i++) KI_TRY(add_set(u, o->sets[i], err));
-    snprintf(u->seed_text, sizeof u->seed_text, "seed=%lld", seed);
+    ki_snprintf(u->seed_text, sizeof u->seed_text, "seed=%lld", seed);
     u->set[u->n_sets++] = u->seed_text;
     KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path.s, .sets = u->set, .n_sets = u->n_sets},
                           &u->recipe, err));
@@ -377,6 +382,7 @@ kith_status kith_reproduce_run(const kith_reproduce_options *options, kith_repro
     kith_status status;
     kith_reproduce_summary summary = {0};
     KI_OPTIONS_TAKE(kith_reproduce_options, o, options, err);
+    KI_TRY(ki_reproduce_check(&o, err));
     reproduction r = {.options = &o, .summary = &summary, .began = ki_seconds_now()};
     KI_CHECK(kith_reproduce_places(&o, &r.at, err));
     KI_CHECK(ki_list_read(o.list, &r.list, err));

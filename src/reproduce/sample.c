@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "train/repeat.h"
 
 /* Half the width of the interval at BLOCK.intervals.METRIC. */
 static double half_width(const ki_outcome *o, const char *block, const char *metric) {
     char low[128], high[128];
-    snprintf(low, sizeof low, "intervals.%s.0", metric);
-    snprintf(high, sizeof high, "intervals.%s.1", metric);
+    ki_snprintf(low, sizeof low, "intervals.%s.0", metric);
+    ki_snprintf(high, sizeof high, "intervals.%s.1", metric);
     return (ki_outcome_real(o, block, high) - ki_outcome_real(o, block, low)) / 2;
 }
 

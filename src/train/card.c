@@ -83,10 +83,10 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
     kith_json *json = NULL;
     kith_dataset_hash(run->set, KITH_SPLIT_TEST, test);
     kith_dataset_hash(run->set, KITH_SPLIT_VALIDATION, validation);
-    snprintf(all, sizeof all,
-             "the embedding and all orders side by side, %lld numbers, after a PCA to %lld fitted on "
-             "training images",
-             (long long)orders->dim[0], (long long)orders->dim[1]);
+    ki_snprintf(all, sizeof all,
+                "the embedding and all orders side by side, %lld numbers, after a PCA to %lld fitted on "
+                "training images",
+                (long long)orders->dim[0], (long long)orders->dim[1]);
     const struct {
         const char *key;
         ki_card_block block;
@@ -169,8 +169,8 @@ kith_status ki_train_read_run(const char *folder, ki_beginning *ret, kith_error 
         *ret = (ki_beginning){.n_train = int_of(card, "n_train_images"),
                               .n_validation = int_of(card, "n_validation_images"),
                               .n_test = int_of(card, "n_test_images")};
-        snprintf(ret->data_hash, sizeof ret->data_hash, "%s", data);
-        snprintf(ret->weights_hash, sizeof ret->weights_hash, "%s", weights ? weights : "");
+        ki_snprintf(ret->data_hash, sizeof ret->data_hash, "%s", data);
+        ki_snprintf(ret->weights_hash, sizeof ret->weights_hash, "%s", weights ? weights : "");
     } else {
         status =
             ki_fail(err, KITH_EFORMAT, "%s does not say which data the run began with (data_sha256)", path.s);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "io/tensors.h"
 #include "net/model_file.h"
 
@@ -97,7 +98,7 @@ kith_status ki_checkpoint_save(const char *path, ki_learner *learner, const ki_n
     ki_standing copy = *standing;
     numbers n = {0};
     char step[32];
-    snprintf(step, sizeof step, "%lld", (long long)standing->step);
+    ki_snprintf(step, sizeof step, "%lld", (long long)standing->step);
     walk(&n, &copy);
     const kith_array counts = {KITH_I64, 1, {n.n_counts}, n.count},
                      reals = {KITH_F64, 1, {n.n_reals}, n.real};

@@ -12,6 +12,7 @@
 
 #include "core/alloc.h"
 #include "core/atomic.h"
+#include "core/text.h"
 #include "io/file.h"
 #include "io/lock.h"
 
@@ -19,7 +20,7 @@ kith_status ki_folder_at(const ki_folder *folder, ki_path *ret_path, kith_error 
     char name[1024];
     va_list ap;
     va_start(ap, fmt);
-    const int n = vsnprintf(name, sizeof name, fmt, ap);
+    const int n = ki_vsnprintf(name, sizeof name, fmt, ap);
     va_end(ap);
     if (n < 0 || (size_t)n >= sizeof name) return ki_fail(err, KITH_EINVAL, "a file name is too long");
     return ki_path_print(ret_path, err, "%s/%s", folder->path, name);
@@ -56,7 +57,7 @@ static kith_status take_lock(ki_folder *folder, kith_error *err) {
     KI_TRY(ki_lock_try(path.s, &folder->lock, &is_mine, err));
     if (is_mine) {
         /* Only for people. */
-        const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+        const int n = ki_snprintf(text, sizeof text, "%ld\n", (long)getpid());
         if (ftruncate(folder->lock, 0) != 0 || write(folder->lock, text, (size_t)n) != n) errno = 0;
         return KITH_OK;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "train/learner.h"
 
 enum { MOST_NAME = 256 };
@@ -17,7 +18,7 @@ static kith_array array_of(const ki_shape *shape, ki_real *data) {
 static kith_status add(kith_tensors_writer *writer, const char *prefix, const char *name,
                        const ki_shape *shape, ki_real *data, kith_error *err) {
     char full[MOST_NAME];
-    snprintf(full, sizeof full, "%s/%s", prefix, name);
+    ki_snprintf(full, sizeof full, "%s/%s", prefix, name);
     const kith_array array = array_of(shape, data);
     return kith_tensors_writer_add(writer, full, &array, err);
 }
@@ -26,7 +27,7 @@ static kith_status add(kith_tensors_writer *writer, const char *prefix, const ch
 static kith_status get(const kith_tensors *tensors, const char *prefix, const char *name,
                        const ki_shape *shape, const ki_real **ret_data, kith_error *err) {
     char full[MOST_NAME], found_text[96], wanted_text[96];
-    snprintf(full, sizeof full, "%s/%s", prefix, name);
+    ki_snprintf(full, sizeof full, "%s/%s", prefix, name);
     kith_array view;
     KI_TRY(kith_tensors_get(tensors, full, &view, err));
     ki_shape found = {.n_dims = view.n_dims};

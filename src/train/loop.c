@@ -8,13 +8,14 @@
 
 #include "core/clock.h"
 #include "core/parallel.h"
+#include "core/text.h"
 #include "train/run.h"
 
 /* A failed step: one that is not about numbers is passed on as it is. */
 static kith_status check_numbers(ki_train_state *run, kith_status status, kith_error *err) {
     if (status != KITH_ENUMERIC) return status;
     char what[200];
-    snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, err ? err->message : "");
+    ki_snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, err ? err->message : "");
     return ki_train_fail_numeric(run, run->at.step, what, err);
 }
 
@@ -138,9 +139,9 @@ static kith_status note_threads(ki_train_state *run, kith_error *err) {
 
 kith_status ki_train_loop(ki_train_state *run, kith_error *err) {
     char text[400];
-    snprintf(text, sizeof text, "%s on %s: %lld images of %d classes, batches of %lld",
-             run->net.backbone->name, run->set->root, (long long)run->train.n, run->n_classes,
-             (long long)run->batch);
+    ki_snprintf(text, sizeof text, "%s on %s: %lld images of %d classes, batches of %lld",
+                run->net.backbone->name, run->set->root, (long long)run->train.n, run->n_classes,
+                (long long)run->batch);
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
     if (run->at.step == 0) KI_TRY(warn_of_few_classes(run, err));
     KI_TRY(note_threads(run, err));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "train/run.h"
 
 enum { MOST_STEPS = 256 };
@@ -58,9 +59,9 @@ static void list_names(const char *const *images, int64_t n, char *ret, size_t b
         for (int n_slashes = 0; name > images[i]; name--) {
             if (name[-1] == '/' && ++n_slashes == 2) break;
         }
-        const int k = snprintf(ret + used, bytes - used, "%s%s", i ? ", " : "", name);
+        const int k = ki_snprintf(ret + used, bytes - used, "%s%s", i ? ", " : "", name);
         if (k < 0 || (size_t)k + sizeof ", …" >= bytes - used) {
-            snprintf(ret + used, bytes - used, "%s…", i ? ", " : "");
+            ki_snprintf(ret + used, bytes - used, "%s…", i ? ", " : "");
             return;
         }
         used += (size_t)k;
@@ -71,10 +72,10 @@ kith_status ki_train_fail_numeric(ki_train_state *run, int64_t step, const char 
     char why[200], names[170], text[320];
     int64_t n = 0;
     kith_error ignored;
-    snprintf(why, sizeof why, "%.*s", (int)sizeof why - 1, what);
+    ki_snprintf(why, sizeof why, "%.*s", (int)sizeof why - 1, what);
     const char **images = images_of(run, step, &n);
     list_names(images, n, names, sizeof names);
-    snprintf(text, sizeof text, "stopped at step %lld: %s", (long long)step + 1, why);
+    ki_snprintf(text, sizeof text, "stopped at step %lld: %s", (long long)step + 1, why);
     if (images && ki_record_add_text(run->record, "note", step, text, images, n, &ignored) != KITH_OK)
         ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_WARNING, .text = ignored.message});
     ki_free(images);

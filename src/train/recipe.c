@@ -496,9 +496,9 @@ static bool find_difference(const ki_value *a, const ki_value *b, char *path, si
         const ki_value *other = a->kind == KI_VALUE_MAP ? ki_value_get(b, v->key) : ki_value_at(b, i);
         int n;
         if (a->kind == KI_VALUE_MAP)
-            n = snprintf(path + used, bytes - used, "%s%s", used ? "." : "", v->key);
+            n = ki_snprintf(path + used, bytes - used, "%s%s", used ? "." : "", v->key);
         else
-            n = snprintf(path + used, bytes - used, "%s%zu", used ? "." : "", i);
+            n = ki_snprintf(path + used, bytes - used, "%s%zu", used ? "." : "", i);
         if (n < 0 || (size_t)n >= bytes - used) n = 0;
         if (find_difference(v, other, path, used + (size_t)n, bytes, ret_a, ret_b)) return true;
         path[used] = '\0';
@@ -507,7 +507,7 @@ static bool find_difference(const ki_value *a, const ki_value *b, char *path, si
     /* Something only b has. */
     for (const ki_value *v = b->first; v; v = v->next) {
         if (a->kind == KI_VALUE_MAP && ki_value_get(a, v->key)) continue;
-        snprintf(path + used, bytes - used, "%s%s", used ? "." : "", v->key ? v->key : "");
+        ki_snprintf(path + used, bytes - used, "%s%s", used ? "." : "", v->key ? v->key : "");
         *ret_a = NULL;
         *ret_b = v;
         return true;
@@ -520,7 +520,7 @@ kith_status ki_recipe_same(const ki_recipe *a, const ki_recipe *b, const char *f
         if (changes_nothing(o->name)) continue;
         char path[256], found[80], wanted[80];
         const ki_value *in_a = NULL, *in_b = NULL;
-        const int n = snprintf(path, sizeof path, "%s", o->name);
+        const int n = ki_snprintf(path, sizeof path, "%s", o->name);
         if (!find_difference(ki_value_get(a->root, o->name), ki_value_get(b->root, o->name), path, (size_t)n,
                              sizeof path, &in_a, &in_b))
             continue;

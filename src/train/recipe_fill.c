@@ -36,7 +36,7 @@ static kith_status append_text(ki_arena *arena, ki_value *to, const char *key, c
 static const char *real_text(double value, char *buf, size_t buf_bytes) {
     double back = 0;
     for (int digits = 15; digits <= 17; digits += 2) {
-        snprintf(buf, buf_bytes, "%.*g", digits, value);
+        ki_snprintf(buf, buf_bytes, "%.*g", digits, value);
         char *comma = strchr(buf, ',');
         if (comma) *comma = '.';
         if (ki_parse_double(buf, &back) && back == value) break;

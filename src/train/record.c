@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/path.h"
+#include "core/text.h"
 #include "io/events.h"
 #include "io/file.h"
 #include "kith/experimental/json.h"
@@ -45,7 +46,7 @@ kith_status ki_record_open(const char *folder, int64_t keep_bytes, int64_t step,
     r->fd = -1;
     const size_t bytes = strlen(folder) + sizeof "/log.jsonl";
     KI_CHECK(ki_alloc_or(&r->path, bytes, 1, "a path", err));
-    snprintf(r->path, bytes, "%s/log.jsonl", folder);
+    ki_snprintf(r->path, bytes, "%s/log.jsonl", folder);
     KI_CHECK(ki_events_open(folder, (double)time(NULL), step, &r->events, err));
     KI_CHECK(kith_json_new(&r->json, err));
     r->fd = open(r->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -115,7 +116,7 @@ static void key_int(kith_json *json, const char *key, int64_t value) {
 static void chart(ki_record *r, const char *prefix, const char *name, double value) {
     if (r->n_scalars == MOST_SCALARS) return;
     const int i = r->n_scalars++;
-    snprintf(r->tag[i], TAG_BYTES, "%s%s%s", prefix, *prefix ? "/" : "", name);
+    ki_snprintf(r->tag[i], TAG_BYTES, "%s%s%s", prefix, *prefix ? "/" : "", name);
     r->scalar[i] = (ki_events_scalar){r->tag[i], (float)value};
 }
 
@@ -177,7 +178,7 @@ kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, in
     kith_json_object_begin(json);
     for (int64_t i = 0; i < n_k; i++) {
         char name[32];
-        snprintf(name, sizeof name, "%lld", (long long)k[i]);
+        ki_snprintf(name, sizeof name, "%lld", (long long)k[i]);
         key_real(json, name, scores->recall[i]);
     }
     kith_json_object_end(json);
@@ -187,10 +188,10 @@ kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, in
     kith_json_object_end(json);
     KI_TRY(put_line(r, err));
     char prefix[48];
-    snprintf(prefix, sizeof prefix, "eval/%s", split);
+    ki_snprintf(prefix, sizeof prefix, "eval/%s", split);
     for (int64_t i = 0; i < n_k; i++) {
         char name[32];
-        snprintf(name, sizeof name, "recall_%lld", (long long)k[i]);
+        ki_snprintf(name, sizeof name, "recall_%lld", (long long)k[i]);
         chart(r, prefix, name, scores->recall[i]);
     }
     chart(r, prefix, "map_at_r", scores->map_at_r);

@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/atomic.h"
+#include "core/text.h"
 #include "io/json.h"
 #include "judge/card.h"
 #include "judge/estimate.h"
@@ -48,13 +49,13 @@ static kith_status sub_recipe(const ki_recipe *recipe, bool is_fold, int64_t k, 
                               kith_error *err) {
     char sets[3][64];
     if (is_fold) {
-        snprintf(sets[0], sizeof sets[0], "folds=1");
-        snprintf(sets[1], sizeof sets[1], "data.folds=%lld", (long long)recipe->folds);
-        snprintf(sets[2], sizeof sets[2], "data.fold=%lld", (long long)k);
+        ki_snprintf(sets[0], sizeof sets[0], "folds=1");
+        ki_snprintf(sets[1], sizeof sets[1], "data.folds=%lld", (long long)recipe->folds);
+        ki_snprintf(sets[2], sizeof sets[2], "data.fold=%lld", (long long)k);
     } else {
-        snprintf(sets[0], sizeof sets[0], "seeds=1");
-        snprintf(sets[1], sizeof sets[1], "seed=%lld", (long long)(recipe->seed + k));
-        snprintf(sets[2], sizeof sets[2], "folds=1");
+        ki_snprintf(sets[0], sizeof sets[0], "seeds=1");
+        ki_snprintf(sets[1], sizeof sets[1], "seed=%lld", (long long)(recipe->seed + k));
+        ki_snprintf(sets[2], sizeof sets[2], "folds=1");
     }
     const char *const list[] = {sets[0], sets[1], sets[2]};
     const ki_recipe_source source = {
@@ -116,6 +117,7 @@ static kith_status write_together(const repeat *r, const char *selection, kith_e
     for (int k = 0; k < r->n_done; k++) seconds += r->result[k].seconds;
     KI_CHECK(kith_json_new(&json, err));
     kith_json_object_begin(json);
+#include "core/text.h"
     ki_card_put_text(json, "selection", selection);
     ki_card_put_int(json, "n_runs", r->n_done);
     ki_card_put_int(json, "folds", recipe->folds);
@@ -162,8 +164,8 @@ static void set_interval(kith_estimate *e, kith_interval interval) {
 static void fill_result(const repeat *r, double *values, const char *selection, kith_train_result *ret) {
     const ki_train_result *last = &r->result[r->n_done - 1];
     kith_train_result result = {.n_runs = r->n_done, .step = last->step, .n_steps = last->n_steps};
-    snprintf(result.run, sizeof result.run, "%s", r->options->folder);
-    snprintf(result.selection, sizeof result.selection, "%s", selection);
+    ki_snprintf(result.run, sizeof result.run, "%s", r->options->folder);
+    ki_snprintf(result.selection, sizeof result.selection, "%s", selection);
     kith_train_scores *const to[] = {&result.test, &result.untrained, &result.validation, &result.seen};
     for (int p = 0; p < N_PARTS; p++) {
         to[p]->recall_at_1 = gather(r, p, recall_at, 0, values);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/text.h"
 #include "net/model_file.h"
 #include "train/run.h"
 
@@ -109,7 +110,7 @@ static kith_status set_aside(ki_train_state *run, kith_error *err) {
         KI_TRY(ki_path_print(&aside, err, "%s.damaged", path.s));
         if (open_checkpoint(run, step, &unused, &why) == KITH_OK) {
             ki_checkpoint_release(&unused);
-            snprintf(why.message, sizeof why.message, "%.400s could not be read", path.s);
+            ki_snprintf(why.message, sizeof why.message, "%.400s could not be read", path.s);
         }
         if (rename(path.s, aside.s) != 0)
             return ki_fail(err, KITH_EIO, "cannot rename %s: %s", path.s, strerror(errno));

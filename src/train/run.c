@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/parallel.h"
+#include "core/text.h"
 
 double ki_train_wall(const ki_train_state *run) { return run->wall_seconds + ki_seconds_now() - run->began; }
 
@@ -40,7 +41,7 @@ kith_status ki_train_say(ki_train_state *run, kith_train_event_kind kind, kith_e
     char text[1024];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    ki_vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     ki_train_notify(run, &(kith_train_event){.kind = kind, .text = text});
     if (!run->record) return KITH_OK;

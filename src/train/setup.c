@@ -7,6 +7,7 @@
 #include "core/atomic.h"
 #include "core/parallel.h"
 #include "core/rng.h"
+#include "core/text.h"
 #include "data/input.h"
 #include "data/section.h"
 #include "embed/preprocess.h"
@@ -103,8 +104,8 @@ static kith_status settings_text(const ki_value *map, char *ret, size_t bytes, k
     size_t used = 0;
     ret[0] = '\0';
     for (const ki_value *v = map ? map->first : NULL; v; v = v->next) {
-        const int n = snprintf(ret + used, bytes - used, "%s%s=%s", used ? "," : "", v->key,
-                               v->kind == KI_VALUE_SCALAR ? v->text : "");
+        const int n = ki_snprintf(ret + used, bytes - used, "%s%s=%s", used ? "," : "", v->key,
+                                  v->kind == KI_VALUE_SCALAR ? v->text : "");
         if (n < 0 || (size_t)n >= bytes - used)
             return ki_fail(err, KITH_EINVAL, "model.settings is too long");
         used += (size_t)n;

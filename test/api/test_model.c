@@ -219,6 +219,27 @@ static void test_every_allocation_may_fail(void **state) {
     assert_true(n_failed > 20);
 }
 
+/* With a real model: what crashed was the copy of images that are not there. */
+static void test_arguments_are_refused(void **state) {
+    (void)state;
+    kith_error err;
+    float out[64];
+    kith_model *model = open_ok(&small);
+    const char *tap = kith_model_tap(model, NULL), *paths[] = {"a.png", NULL};
+    assert_int_equal(kith_model_embed(model, NULL, 1, tap, out, &err), KITH_EINVAL);
+    assert_string_equal(err.message, "kith_model_embed: images is NULL");
+    assert_int_equal(kith_model_embed_files(model, paths, 2, NULL, out, NULL, &err), KITH_EINVAL);
+    assert_string_equal(err.message, "paths[1] is NULL");
+    KITH_OPTIONS(kith_embed_options, options);
+    options.n_workers = -1;
+    assert_int_equal(kith_model_embed_files(model, paths, 1, &options, out, NULL, &err), KITH_EINVAL);
+    kith_model_free(model);
+    kith_model_options negative = small;
+    negative.height = -1;
+    assert_int_equal(kith_model_open(&negative, &model, &err), KITH_EINVAL);
+    assert_string_equal(err.message, "height is -1; wanted at least 0");
+}
+
 static void test_bench(void **state) {
     (void)state;
     kith_error err = {0};
@@ -243,10 +264,15 @@ static void test_bench(void **state) {
 int main(void) {
     hashed_fill("images", images, N * N_IN, -1, 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batches),    cmocka_unit_test(test_embedding_allocates_nothing_after_the_first),
-        cmocka_unit_test(test_taps),       cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_save_and_open),
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_every_allocation_may_fail),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_embedding_allocates_nothing_after_the_first),
+        cmocka_unit_test(test_taps),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_save_and_open),
+        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_every_allocation_may_fail),
+        cmocka_unit_test(test_arguments_are_refused),
         cmocka_unit_test(test_bench),
     };
     return cmocka_run_group_tests_name("api/model", tests, NULL, NULL);

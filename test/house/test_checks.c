@@ -158,6 +158,8 @@ static void test_banned_calls_are_named(void **state) {
         {"src/io/new.c", "    /* x */ printf (\"y\");", "src/io/new.c:1: printf prints"},
         {"src/io/new.c", "    fprintf(stderr, 0);", "src/io/new.c:1: stderr prints"},
         {"src/io/new.c", "    if (x) exit(1);", "src/io/new.c:1: exit ends the process"},
+        {"src/io/new.c", "    snprintf(s, n, \"%g\", x);", "src/io/new.c:1: snprintf follows the locale"},
+        {"src/io/new.c", "    x = strtod(s, &end);", "src/io/new.c:1: strtod follows the locale"},
         {"src/data/new.c", "    return rand() % 6;", "src/data/new.c:1: rand is hidden state"},
         {"src/knn/cuda/new.cu", "    printf(\"%d\", i);", "src/knn/cuda/new.cu:1: printf prints"},
         {"src/backend/cuda/new.cuh", "    assert(i < n);",
@@ -182,7 +184,7 @@ static void test_what_only_looks_banned(void **state) {
         "t->free(t);",
         "ki_free(p), json_free(q), my_printf(1);",
         "char quote = '\"'; ki_free(p); /* free(p) */",
-        "snprintf(buf, sizeof buf, \"%d\", 1);",
+        "ki_snprintf(buf, sizeof buf, \"%d\", 1);",
         "// exit(1)",
     };
     const char *copy = make_copy("looks");

@@ -88,7 +88,10 @@ static void test_soname(void **state) {
 
 static void test_no_path_of_the_build_is_installed(void **state) {
     (void)state;
-    assert_runs(run("cat %s/opt/kith/lib/pkgconfig/kith.pc %s/opt/kith/share/man/man1/kith.1", root, root));
+    assert_runs(
+        run("cat %s/opt/kith/lib/pkgconfig/kith.pc %s/opt/kith/share/man/man1/kith.1 "
+            "%s/opt/kith/lib/cmake/kith/*",
+            root, root, root));
     assert_null(strstr(output, KITH_SOURCE_DIR));
     assert_false(testing_has_placeholder(output));
 }
@@ -128,6 +131,46 @@ static void test_static(void **state) {
     assert_null(strstr(output, "libkith"));
 }
 
+/* A project of somebody else's, by find_package. */
+static void build_project(const char *target) {
+    if (KI_ASAN || KI_TSAN) skip();
+    assert_runs(
+        run("cd %s && mkdir -p %s && cp user.c %s && printf '%%s\\n' 'cmake_minimum_required(VERSION 3.20)' "
+            "'project(user C)' 'find_package(kith 0.2 REQUIRED)' 'add_executable(user user.c)' "
+            "'target_link_libraries(user kith::%s)' > %s/CMakeLists.txt && "
+            "cmake -S %s -B %s/build -DCMAKE_PREFIX_PATH=%s/opt/kith > /dev/null && cmake --build %s/build > "
+            "/dev/null",
+            testing_folder(), target, target, target, target, target, target, root, target));
+    assert_runs(run("%s/%s/build/user", testing_folder(), target));
+    assert_string_equal(output, KITH_VERSION " differ\n");
+    assert_runs(run("ldd %s/%s/build/user", testing_folder(), target));
+}
+
+static void test_cmake_shared(void **state) {
+    (void)state;
+    build_project("kith");
+    assert_non_null(strstr(output, "libkith.so.0.2"));
+}
+
+static void test_cmake_static(void **state) {
+    (void)state;
+    build_project("static");
+    assert_null(strstr(output, "libkith"));
+}
+
+/* Another minor version is another library. */
+static void test_cmake_refuses_another_version(void **state) {
+    (void)state;
+    assert_runs(
+        run("mkdir -p %s/other && printf 'cmake_minimum_required(VERSION 3.20)\\nproject(user C)\\n"
+            "find_package(kith 0.1 REQUIRED)\\n' > %s/other/CMakeLists.txt",
+            testing_folder(), testing_folder()));
+    assert_int_not_equal(run("cmake -S %s/other -B %s/other/build -DCMAKE_PREFIX_PATH=%s/opt/kith",
+                             testing_folder(), testing_folder(), root),
+                         0);
+    assert_non_null(strstr(output, "not accepted"));
+}
+
 /* The program in README.md, as it stands there. */
 static void test_the_program_of_the_readme(void **state) {
     (void)state;
@@ -151,6 +194,9 @@ int main(void) {
         cmocka_unit_test(test_no_folder_of_the_build_is_searched),
         cmocka_unit_test(test_shared),
         cmocka_unit_test(test_static),
+        cmocka_unit_test(test_cmake_shared),
+        cmocka_unit_test(test_cmake_static),
+        cmocka_unit_test(test_cmake_refuses_another_version),
         cmocka_unit_test(test_the_program_of_the_readme),
     };
     return cmocka_run_group_tests(tests, install, NULL);

@@ -7,6 +7,7 @@
 #include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/layout/map.h"
 #include "backend/cuda/rows/linear.h"
+#include "core/text.h"
 
 static void cuda_close(ki_backend *backend) {
     cuda_backend *cuda = ki_cuda_of(backend);
@@ -55,8 +56,8 @@ static kith_status cuda_describe(char *ret_text, size_t bytes, kith_error *err) 
     for (int i = 0; i < n && used < bytes; i++) {
         struct cudaDeviceProp device;
         KI_CUDA(cudaGetDeviceProperties(&device, i));
-        const int wrote = snprintf(ret_text + used, bytes - used, "%s%s, %.1f GiB", i ? "; " : "",
-                                   device.name, (double)device.totalGlobalMem / (1 << 30));
+        const int wrote = ki_snprintf(ret_text + used, bytes - used, "%s%s, %.1f GiB", i ? "; " : "",
+                                      device.name, (double)device.totalGlobalMem / (1 << 30));
         used += wrote > 0 ? (size_t)wrote : 0;
     }
     return KITH_OK;

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/conv/cudnn_graph.h"
 #include "backend/cuda/gemm/lt.h"
+#include "core/text.h"
 
 enum { GEMM_WORKSPACE = 32 << 20 }; /* what cuBLAS recommends for this kind of device */
 
@@ -28,8 +29,8 @@ static kith_status open_remembered(cuda_backend *cuda, ki_cuda_libraries *librar
     struct cudaDeviceProp device;
     char name[sizeof device.name + 48];
     KI_CUDA(cudaGetDeviceProperties(&device, cuda->device));
-    snprintf(name, sizeof name, "%s, cudnn %zu, cublas %zu", device.name, cudnnGetVersion(),
-             cublasLtGetVersion());
+    ki_snprintf(name, sizeof name, "%s, cudnn %zu, cublas %zu", device.name, cudnnGetVersion(),
+                cublasLtGetVersion());
     return ki_remembered_open(cuda->base.options.cache, name, &libraries->remembered, err);
 }
 

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "core/text.h"
+
 kith_status ki_cuda_op_new(const ki_kernel_type *type, ki_backend *backend, const ki_kernel_spec *spec,
                            ki_cuda_op_queue *queue, ki_kernel **ret_kernel, kith_error *err) {
     cuda_op *op = NULL;
@@ -29,7 +31,7 @@ static kith_status run(const cuda_op *op, bool is_backward, kith_error *err) {
     const cudaError_t error = op->queue(op, ki_cuda_op_stream(op), is_backward);
     if (error == cudaSuccess) return KITH_OK;
     char what[64];
-    snprintf(what, sizeof what, "%s %s", ki_op_name(op->spec.kind), is_backward ? "backward" : "forward");
+    ki_snprintf(what, sizeof what, "%s %s", ki_op_name(op->spec.kind), is_backward ? "backward" : "forward");
     return ki_cuda_fail(err, error, what);
 }
 

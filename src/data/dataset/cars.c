@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "data/dataset/dataset.h"
 #include "io/file.h"
 #include "io/mat.h"
@@ -19,7 +20,7 @@ enum { PATH, CLASS, X1, Y1, X2, Y2, N_FIELDS };
 
 static kith_status class_of(kith_dataset *set, int64_t id, int32_t *ret_label, kith_error *err) {
     char key[24];
-    const int n = snprintf(key, sizeof key, "%jd", (intmax_t)id);
+    const int n = ki_snprintf(key, sizeof key, "%jd", (intmax_t)id);
     return ki_dataset_class(set, key, (size_t)n, ret_label, err);
 }
 

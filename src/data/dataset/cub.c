@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/lines.h"
 
@@ -99,7 +100,7 @@ static kith_status parse_boxes(const char *text, size_t n, rows *all, kith_error
 
 static kith_status class_of(kith_dataset *set, int64_t id, int32_t *ret_label, kith_error *err) {
     char key[24];
-    const int length = snprintf(key, sizeof key, "%jd", (intmax_t)id);
+    const int length = ki_snprintf(key, sizeof key, "%jd", (intmax_t)id);
     return ki_dataset_class(set, key, (size_t)length, ret_label, err);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/log.h"
 #include "core/option.h"
 
@@ -119,6 +120,7 @@ static kith_status choose_kind(const char *name, const char *root, const ki_data
 
 kith_status kith_dataset_open(const char *kind_name, const char *root, kith_dataset **ret_set,
                               kith_error *err) {
+    KI_NEED(err, root, ret_set);
     kith_status status = KITH_OK;
     kith_dataset *set = NULL;
     const ki_dataset_kind *kind = NULL;
@@ -284,6 +286,7 @@ static int compare_counts(const void *a, const void *b) {
 
 kith_status kith_dataset_summary(const kith_dataset *set, kith_split split, kith_split_summary *ret,
                                  kith_error *err) {
+    KI_NEED(err, set, ret);
     int64_t *count = NULL;
     KI_TRY(ki_zalloc_or(&count, set->n_classes, sizeof *count, "class counts", err));
     kith_split_summary sum = {0};

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/buffer.h"
+#include "core/text.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
 
@@ -132,8 +133,8 @@ static const char *splits_text(uint8_t splits, char *buf, size_t bytes) {
     int used = 0;
     for (int s = 0; s < KITH_N_SPLITS; s++) {
         if (splits >> s & 1)
-            used += snprintf(buf + used, bytes - (size_t)used, "%s%s", used ? " and " : "",
-                             kith_split_name((kith_split)s));
+            used += ki_snprintf(buf + used, bytes - (size_t)used, "%s%s", used ? " and " : "",
+                                kith_split_name((kith_split)s));
     }
     return buf;
 }
@@ -146,7 +147,7 @@ static char *note(change *c, ki_text name) {
     const bool is_long = name.n > NAME_BYTES;
     if (is_long) from = end - (NAME_BYTES - 3);
     while (is_long && from < end && ((unsigned char)*from & 0xc0) == 0x80) from++;
-    const int n = snprintf(to, sizeof c->name[0], "%s%.*s", is_long ? "…" : "", (int)(end - from), from);
+    const int n = ki_snprintf(to, sizeof c->name[0], "%s%.*s", is_long ? "…" : "", (int)(end - from), from);
     return to + n;
 }
 
@@ -154,8 +155,8 @@ static void note_moved(change *c, const group *then, const group *now) {
     char from[40], to[40];
     char *at = note(c, then->name);
     if (at)
-        snprintf(at, (size_t)(c->name[c->n - 1] + sizeof c->name[0] - at), " from %s to %s",
-                 splits_text(then->splits, from, sizeof from), splits_text(now->splits, to, sizeof to));
+        ki_snprintf(at, (size_t)(c->name[c->n - 1] + sizeof c->name[0] - at), " from %s to %s",
+                    splits_text(then->splits, from, sizeof from), splits_text(now->splits, to, sizeof to));
 }
 
 enum { CLASS_REMOVED, CLASS_ADDED, CLASS_MOVED, IMAGE_REMOVED, IMAGE_ADDED, IMAGE_MOVED, N_CHANGES };

@@ -15,6 +15,7 @@ static const char *below_root(const kith_dataset *set, const ki_item *item) {
 
 /* With one split alone the split is the same for all, and not part of the hash. */
 void kith_dataset_hash(const kith_dataset *set, int split, char ret_hex[65]) {
+    if (!set || !ret_hex) return;
     kith_hash hash = {0};
     for (size_t i = 0; i < set->n_items; i++) {
         const ki_item *item = &set->item[i];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "data/dataset/dataset.h"
 #include "io/file.h"
 #include "io/inflate.h"
@@ -72,7 +73,7 @@ kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *ima
     for (uint32_t i = 0; i < n_rows; i++) {
         char key[8];
         ki_path path;
-        const int key_length = snprintf(key, sizeof key, "%d", labels[8 + i]);
+        const int key_length = ki_snprintf(key, sizeof key, "%d", labels[8 + i]);
         KI_TRY(ki_path_print(&path, err, "%s#%u", name, i));
         int32_t label = 0;
         ki_item *item = NULL;

@@ -78,10 +78,7 @@ static kith_status make(const char *const *paths, size_t n_paths, bool walks, ki
 kith_status kith_dataset_open_files(const char *const *paths, int64_t n_paths, kith_dataset **ret_dataset,
                                     kith_error *err) {
     KI_NEED(err, paths, ret_dataset);
-    KI_NEED_COUNT(err, n_paths);
-    for (int64_t i = 0; i < n_paths; i++) {
-        if (!paths[i]) return ki_fail(err, KITH_EINVAL, "path %lld is NULL", (long long)i);
-    }
+    KI_TRY(ki_need_strings(paths, n_paths, "paths", err));
     const ki_dataset_kind *kind = n_paths == 1 ? ki_dataset_kind_at(paths[0]) : NULL;
     if (kind && kind != &ki_dataset_folder) return kith_dataset_open(kind->name, paths[0], ret_dataset, err);
     return make(paths, (size_t)n_paths, true, ret_dataset, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "data/dataset/dataset.h"
 
 typedef struct context {
@@ -26,7 +27,7 @@ static kith_status read_alphabet(context *c, const char *part, const char *alpha
     KI_CHECK(ki_path_print(&folder, err, "%s/%s", part, alphabet));
     KI_CHECK(ki_list_folders(folder.s, &arena, &names, &n, err));
     for (size_t i = 0; i < n; i++) {
-        const int length = snprintf(key, sizeof key, "%.240s/%.240s", alphabet, names[i]);
+        const int length = ki_snprintf(key, sizeof key, "%.240s/%.240s", alphabet, names[i]);
         KI_CHECK(ki_path_print(&path, err, "%s/%s", folder.s, names[i]));
         KI_CHECK(ki_dataset_class(c->set, key, (size_t)length, &c->label, err));
         KI_CHECK(ki_walk_images(path.s, c->set, add_image, c, err));

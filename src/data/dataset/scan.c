@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/parallel.h"
 #include "data/dataset/dataset.h"
 
@@ -102,6 +103,7 @@ static void release_round(finding *found, int64_t n) {
 
 kith_status kith_dataset_scan(const kith_dataset *set, bool decode, kith_progress_fn progress, void *user,
                               kith_scan *ret_scan, kith_error *err) {
+    KI_NEED(err, set, ret_scan);
     kith_status status = KITH_OK;
     kith_scan out = {0};
     int32_t *w = NULL, *h = NULL;
@@ -137,6 +139,7 @@ done:
 }
 
 void kith_scan_release(kith_scan *found) {
+    if (!found) return;
     for (int64_t i = 0; i < found->n_named; i++) {
         ki_free(found->bad[i]);
         ki_free(found->why[i]);

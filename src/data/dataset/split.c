@@ -108,6 +108,7 @@ static kith_status class_splits(const kith_dataset *set, int8_t **ret, kith_erro
 }
 
 kith_status kith_dataset_split_write(const kith_dataset *set, const char *path, kith_error *err) {
+    KI_NEED(err, set, path);
     kith_status status = KITH_OK;
     int8_t *split = NULL;
     ki_buffer text = {.err = err};
@@ -164,6 +165,7 @@ done:
 }
 
 kith_status kith_dataset_split_read(kith_dataset *set, const char *path, kith_error *err) {
+    KI_NEED(err, set, path);
     kith_status status = KITH_OK;
     ki_bytes bytes = {0};
     int8_t *split = NULL;

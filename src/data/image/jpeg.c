@@ -10,6 +10,7 @@
 #include <jpeglib.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "data/image/image.h"
 
 /* A progressive file may ask for thousands of passes over all pixels. No encoder writes more than a few
@@ -55,7 +56,7 @@ static void count_scans(j_common_ptr info) {
     if (!info->is_decompressor) return;
     failure *f = (failure *)(void *)info->err;
     if (((j_decompress_ptr)info)->input_scan_number > MOST_SCANS) {
-        snprintf(f->text, sizeof f->text, "more than %d scans", MOST_SCANS);
+        ki_snprintf(f->text, sizeof f->text, "more than %d scans", MOST_SCANS);
         longjmp(f->out, 1);
     }
 }

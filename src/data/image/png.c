@@ -10,6 +10,7 @@
 #include <png.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "data/image/image.h"
 
 typedef struct decoder {
@@ -40,7 +41,7 @@ static void give_memory_back(png_structp png, void *ptr) {
 
 static void leave(png_structp png, png_const_charp text) {
     decoder *d = png_get_error_ptr(png);
-    snprintf(d->text, sizeof d->text, "%s", text);
+    ki_snprintf(d->text, sizeof d->text, "%s", text);
     longjmp(d->out, 1);
 }
 
@@ -184,7 +185,7 @@ typedef struct encoder {
 
 static void leave_writing(png_structp png, png_const_charp text) {
     encoder *e = png_get_error_ptr(png);
-    snprintf(e->text, sizeof e->text, "%s", text);
+    ki_snprintf(e->text, sizeof e->text, "%s", text);
     longjmp(e->out, 1);
 }
 

@@ -18,6 +18,13 @@ static kith_status start(kith_image_reader *reader, kith_split split, const kith
                          const kith_image_reader_options *options, kith_error *err) {
     kith_status status = KITH_OK;
     int64_t *items = NULL;
+    if (options->batch < 0 || options->n_workers < 0 || options->most_pixels < 0 || options->most_bad < -1)
+        return ki_fail(
+            err, KITH_EINVAL,
+            "an image reader with batch %lld, n_workers %lld, most_pixels %lld, most_bad %lld; wanted 0 "
+            "or more (most_bad: -1)",
+            (long long)options->batch, (long long)options->n_workers, (long long)options->most_pixels,
+            (long long)options->most_bad);
     if (ki_transform_is_random(transform))
         return ki_fail(err, KITH_EINVAL, "the transform is random; wanted a centre crop without mirroring");
     KI_CHECK(ki_dataset_select(reader->set, split, &items, &reader->n, err));
@@ -43,6 +50,7 @@ KI_OPTIONS_INIT(kith_image_reader_options, .most_bad = -1)
 kith_status kith_image_reader_new(const char *const *paths, int64_t n_paths, const kith_transform *transform,
                                   const kith_image_reader_options *options, kith_image_reader **ret_reader,
                                   kith_error *err) {
+    KI_NEED(err, paths, ret_reader);
     kith_status status = KITH_OK;
     kith_image_reader *reader = NULL;
     KI_OPTIONS_TAKE(kith_transform, t, transform, err);
@@ -62,6 +70,7 @@ kith_status kith_image_reader_dataset(const kith_dataset *set, kith_split split,
                                       const kith_transform *transform,
                                       const kith_image_reader_options *options,
                                       kith_image_reader **ret_reader, kith_error *err) {
+    KI_NEED(err, set, ret_reader);
     kith_status status = KITH_OK;
     kith_image_reader *reader = NULL;
     KI_OPTIONS_TAKE(kith_transform, t, transform, err);
@@ -84,9 +93,13 @@ void kith_image_reader_free(kith_image_reader *reader) {
     ki_free(reader);
 }
 
-int64_t kith_image_reader_count(const kith_image_reader *reader) { return reader->n; }
+int64_t kith_image_reader_count(const kith_image_reader *reader) {
+    if (!reader) return 0;
+    return reader->n;
+}
 
 kith_status kith_image_reader_next(kith_image_reader *reader, kith_image_batch *ret_batch, kith_error *err) {
+    KI_NEED(err, reader, ret_batch);
     ki_loader_batch batch;
     KI_TRY(ki_loader_next(reader->loader, &batch, err));
     for (int64_t i = 0; i < batch.n; i++) reader->path[i] = reader->set->item[batch.item[i]].path;
@@ -100,8 +113,12 @@ int64_t kith_image_reader_label(const kith_image_reader *reader, int64_t i) {
     return reader && i >= 0 && i < reader->batch.n ? reader->batch.label[i] : -1;
 }
 
-int64_t kith_image_reader_n_bad(const kith_image_reader *reader) { return ki_loader_n_bad(reader->loader); }
+int64_t kith_image_reader_n_bad(const kith_image_reader *reader) {
+    if (!reader) return 0;
+    return ki_loader_n_bad(reader->loader);
+}
 
 const char *kith_image_reader_bad(const kith_image_reader *reader, int64_t i) {
+    if (!reader || i < 0) return NULL;
     return ki_loader_bad(reader->loader, i);
 }

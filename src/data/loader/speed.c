@@ -1,6 +1,7 @@
 /* How many images per second the loader gives: once decoding everything, once from a warm cache. */
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/clock.h"
 #include "core/parallel.h"
 #include "data/loader/loader.h"
@@ -44,17 +45,19 @@ static kith_status take(ki_loader *loader, int64_t n, double *ret_seconds, int64
 kith_status kith_data_speed_measure(const kith_dataset *set, kith_split split,
                                     const kith_transform *transform, int64_t n_workers, int64_t n_images,
                                     kith_data_speed *ret_speed, kith_error *err) {
+    KI_NEED(err, set, ret_speed);
+    KI_NEED_COUNT(err, n_workers);
+    KI_NEED_COUNT(err, n_images);
+    KI_OPTIONS_TAKE(kith_transform, t, transform, err);
     kith_status status = KITH_OK;
     ki_loader *loader = NULL;
     double seconds = 0;
     int64_t taken = 0;
     kith_data_speed out = {.n_workers = n_workers > 0 ? n_workers : ki_threads()};
-    work w = {.set = set,
-              .settings = {.transform = *transform,
-                           .bad = KI_BAD_REPLACE,
-                           .seed = 1,
-                           .n_workers = out.n_workers,
-                           .most_bad = -1}};
+    work w = {
+        .set = set,
+        .settings = {
+            .transform = t, .bad = KI_BAD_REPLACE, .seed = 1, .n_workers = out.n_workers, .most_bad = -1}};
     KI_CHECK(ki_dataset_select(set, split, &w.items, &w.n, err));
     if (n_images > 0 && n_images < w.n) w.n = n_images;
     if (w.n == 0) {

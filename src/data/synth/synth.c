@@ -107,6 +107,7 @@ static kith_status check_free(const char *dir, kith_error *err) {
 
 kith_status kith_synth_write(const char *dir, const kith_synth_options *options, kith_progress_fn progress,
                              void *user, kith_error *err) {
+    KI_NEED(err, dir);
     kith_status status = KITH_OK;
     ki_path target, aside;
     bool is_made = false;

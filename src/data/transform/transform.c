@@ -14,7 +14,9 @@ KI_OPTIONS_INIT(kith_transform, .resize = KITH_RESIZE_SQUASH, .resize_to = 256, 
                 .ratio = {3.0 / 4.0, 4.0 / 3.0}, .channels = 3, .pixel_scale = 1.0 / 255.0,
                 .std = {1, 1, 1}, )
 
-kith_status kith_transform_check(const kith_transform *t, kith_error *err) {
+kith_status kith_transform_check(const kith_transform *transform, kith_error *err) {
+    KI_OPTIONS_TAKE(kith_transform, taken, transform, err);
+    const kith_transform *t = &taken;
     if (t->crop_to < 1 || t->crop_to > MOST_CROP)
         return ki_fail(err, KITH_EINVAL, "crop is %d; wanted 1 … %d", t->crop_to, MOST_CROP);
     if (t->resize != KITH_RESIZE_NONE && (t->resize_to < 1 || t->resize_to > MOST_RESIZE))

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "nn/plan/planned.h"
 
 static kith_status find_input(const ki_plan *plan, const ki_step **ret_step, kith_error *err) {
@@ -61,7 +62,7 @@ static int64_t notes_so_far(const ki_plan *plan) {
 static void note_forward(ki_plan *plan, const ki_step *step, int64_t before) {
     if (notes_so_far(plan) != before || !plan->backend->probe) return;
     char what[64];
-    snprintf(what, sizeof what, "%s forward", ki_op_name(step->node->kind));
+    ki_snprintf(what, sizeof what, "%s forward", ki_op_name(step->node->kind));
     ki_backend_note(plan->backend, what, src_bytes(plan, step) + bytes_of(step) + param_bytes(step));
 }
 
@@ -69,7 +70,7 @@ static void note_backward(ki_plan *plan, const ki_step *step, int64_t before) {
     if (notes_so_far(plan) != before || !plan->backend->probe) return;
     char what[64];
     double n = bytes_of(step) + param_bytes(step);
-    snprintf(what, sizeof what, "%s backward", ki_op_name(step->node->kind));
+    ki_snprintf(what, sizeof what, "%s backward", ki_op_name(step->node->kind));
     for (int k = 0; k < step->n_src; k++) {
         if (step->diff_src[k].buffer >= 0) n += bytes_of(&plan->steps.step[step->src[k]]);
     }

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "objective/gemm.h"
 #include "objective/objective.h"
 #include "objective/pair/pairs.h"
@@ -52,7 +53,7 @@ static void complete(void *settings, const ki_saved *saved) {
     ki_shape shape;
     char name[32];
     for (int k = 1;; k++) {
-        snprintf(name, sizeof name, "horde.w%d", k);
+        ki_snprintf(name, sizeof name, "horde.w%d", k);
         if (!ki_saved_shape(saved, name, 2, &shape)) break;
         orders = k;
         dimension = shape.dim[1];
@@ -94,19 +95,19 @@ static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_
     for (int k = o->cascaded ? 1 : 2; k <= (int)o->orders; k++) {
         for (int t = 1; t <= (o->cascaded ? 1 : k); t++) {
             if (o->cascaded)
-                snprintf(name, sizeof name, "horde.w%d", k);
+                ki_snprintf(name, sizeof name, "horde.w%d", k);
             else
-                snprintf(name, sizeof name, "horde.w%d_%d", k, t);
+                ki_snprintf(name, sizeof name, "horde.w%d_%d", k, t);
             KI_TRY(add_projection(o, sizes->map, name, list, err));
         }
     }
     for (int k = 2; k <= (int)o->orders && o->embedding; k++) {
-        snprintf(name, sizeof name, "horde.e%d", k);
+        ki_snprintf(name, sizeof name, "horde.e%d", k);
         KI_TRY(ki_state_add(list, name, KI_SHAPE2(o->dimension, o->embedding), KI_INIT_GLOROT, 1,
                             o->lr_multiplier, err));
     }
     for (int k = 2; k <= (int)o->orders; k++) {
-        snprintf(name, sizeof name, "horde.%d", k);
+        ki_snprintf(name, sizeof name, "horde.%d", k);
         KI_TRY(ki_state_add_loss(list, "horde", name, z_dim(o), err));
     }
     return KITH_OK;

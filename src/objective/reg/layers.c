@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "objective/reg/kernels.h"
 
 static const char *const kinds[] = {"gaussian", "laplace", "poly", "mgf", "exp", NULL};
@@ -28,13 +29,13 @@ static kith_status read_layer(const ki_value *v, const char *method, ki_tap *ret
     for (int i = 0; i < KI_MOST_LAYERS; i++) {
         if (strcmp(v->text, names[i]) == 0) return *ret_tap = layer_taps[i], KITH_OK;
     }
-    snprintf(what, sizeof what, "layer of %s", method);
+    ki_snprintf(what, sizeof what, "layer of %s", method);
     return ki_fail_unknown(err, what, v->text, names, KI_MOST_LAYERS);
 }
 
 static kith_status read_kernel(const ki_value *v, const char *method, ki_layer_kernel *ret, kith_error *err) {
     char where[96], found[80];
-    snprintf(where, sizeof where, "kernels of %s", method);
+    ki_snprintf(where, sizeof where, "kernels of %s", method);
     ki_options_default(kernel_options, ret);
     if (v->kind == KI_VALUE_MAP) {
         KI_TRY(ki_options_parse(kernel_options, v, NULL, where, ret, err));

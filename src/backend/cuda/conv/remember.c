@@ -14,6 +14,7 @@
 #include "core/atomic.h"
 #include "core/buffer.h"
 #include "core/log.h"
+#include "core/text.h"
 
 #define HEADER "kith choices 1"
 enum { MAX_LINE = 1024 };
@@ -91,7 +92,7 @@ static const char *read_pairs(FILE *file, ki_remembered *into) {
         char *tab = strchr(line, '\t');
         if (!tab) {
             char wanted[32];
-            snprintf(wanted, sizeof wanted, "end %ld", n);
+            ki_snprintf(wanted, sizeof wanted, "end %ld", n);
             return strcmp(line, wanted) == 0 ? NULL : "broken";
         }
         *tab = '\0';
@@ -175,7 +176,7 @@ done:
 static void clear_left_over(const char *path) {
     enum { IDLE_SECONDS = 600 };
     char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", path);
+    ki_snprintf(folder, sizeof folder, "%s", path);
     char *slash = strrchr(folder, '/');
     if (!slash) return;
     *slash = '\0';
@@ -185,7 +186,7 @@ static void clear_left_over(const char *path) {
 /* Every folder on the way to the file. */
 static void make_folders(const char *path) {
     char part[PATH_MAX];
-    snprintf(part, sizeof part, "%s", path);
+    ki_snprintf(part, sizeof part, "%s", path);
     for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         (void)mkdir(part, 0777);
@@ -211,7 +212,7 @@ void ki_remembered_refresh(ki_remembered *all) {
 bool ki_remembered_is_kept(const ki_remembered *all) {
     if (!all->path) return false;
     char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", all->path);
+    ki_snprintf(folder, sizeof folder, "%s", all->path);
     char *end = strrchr(folder, '/');
     if (!end) return false;
     make_folders(all->path);
@@ -225,11 +226,11 @@ static kith_status make_path(const char *folder, const char *made_for, char **re
     const char *home = getenv("HOME"), *cache = getenv("XDG_CACHE_HOME");
     int n = -1;
     if (folder && folder[0])
-        n = snprintf(path, sizeof path, "%s/cuda-", folder);
+        n = ki_snprintf(path, sizeof path, "%s/cuda-", folder);
     else if (cache && cache[0])
-        n = snprintf(path, sizeof path, "%s/kith/cuda-", cache);
+        n = ki_snprintf(path, sizeof path, "%s/kith/cuda-", cache);
     else if (home && home[0])
-        n = snprintf(path, sizeof path, "%s/.cache/kith/cuda-", home);
+        n = ki_snprintf(path, sizeof path, "%s/.cache/kith/cuda-", home);
     if (n < 0 || (size_t)n + strlen(made_for) + 8 > sizeof path) return KITH_OK; /* nowhere */
     for (const char *c = made_for; *c; c++) {
         const bool is_plain =
@@ -248,7 +249,7 @@ kith_status ki_remembered_open(const char *folder, const char *made_for, ki_reme
                                kith_error *err) {
     ki_remembered *all = NULL;
     KI_TRY(ki_zalloc_or(&all, 1, sizeof *all, "remembered ways", err));
-    snprintf(all->made_for, sizeof all->made_for, "%s", made_for);
+    ki_snprintf(all->made_for, sizeof all->made_for, "%s", made_for);
     const kith_status status = make_path(folder, all->made_for, &all->path, err);
     if (status != KITH_OK) {
         ki_remembered_free(all);

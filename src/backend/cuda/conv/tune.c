@@ -7,22 +7,23 @@
 
 #include "backend/cuda/conv/tune.h"
 #include "core/log.h"
+#include "core/text.h"
 
 static void write_key(const ki_backend *backend, const ki_conv_problem *p, char *key, size_t key_bytes) {
     static const char *const names[KI_N_CONV_PASSES] = {"forward", "diff_src", "diff_weights"};
     const ki_conv_strides *s = &p->src, *d = &p->dst;
-    snprintf(key, key_bytes,
-             "%s %s mb%lld ic%lld ih%lld iw%lld oc%lld oh%lld ow%lld kh%lld kw%lld sh%lld sw%lld "
-             "p%lld,%lld,%lld,%lld "
-             "src%lld,%lld,%lld dst%lld,%lld,%lld%s%s%s%s%s%s",
-             names[p->pass], p->type == KI_NUMBER_BF16 ? "bf16" : "float32", (long long)p->mb,
-             (long long)p->ic, (long long)p->ih, (long long)p->iw, (long long)p->oc, (long long)p->oh,
-             (long long)p->ow, (long long)p->kh, (long long)p->kw, (long long)p->sh, (long long)p->sw,
-             (long long)p->ph, (long long)p->pw, (long long)p->ph_end, (long long)p->pw_end,
-             (long long)s->image, (long long)s->row, (long long)s->pixel, (long long)d->image,
-             (long long)d->row, (long long)d->pixel, p->has_bias ? " bias" : "", p->has_relu ? " relu" : "",
-             p->adds ? " adds" : "", p->plain_weights ? " plain" : "", backend->options.tf32 ? " tf32" : "",
-             backend->options.deterministic ? " repeatable" : "");
+    ki_snprintf(key, key_bytes,
+                "%s %s mb%lld ic%lld ih%lld iw%lld oc%lld oh%lld ow%lld kh%lld kw%lld sh%lld sw%lld "
+                "p%lld,%lld,%lld,%lld "
+                "src%lld,%lld,%lld dst%lld,%lld,%lld%s%s%s%s%s%s",
+                names[p->pass], p->type == KI_NUMBER_BF16 ? "bf16" : "float32", (long long)p->mb,
+                (long long)p->ic, (long long)p->ih, (long long)p->iw, (long long)p->oc, (long long)p->oh,
+                (long long)p->ow, (long long)p->kh, (long long)p->kw, (long long)p->sh, (long long)p->sw,
+                (long long)p->ph, (long long)p->pw, (long long)p->ph_end, (long long)p->pw_end,
+                (long long)s->image, (long long)s->row, (long long)s->pixel, (long long)d->image,
+                (long long)d->row, (long long)d->pixel, p->has_bias ? " bias" : "",
+                p->has_relu ? " relu" : "", p->adds ? " adds" : "", p->plain_weights ? " plain" : "",
+                backend->options.tf32 ? " tf32" : "", backend->options.deterministic ? " repeatable" : "");
 }
 
 static kith_status pick(ki_tune *t, ki_conv_way **ret_way, kith_error *err) {
@@ -48,8 +49,8 @@ static kith_status pick(ki_tune *t, ki_conv_way **ret_way, kith_error *err) {
 /* What was remembered for the key, if it can be had; else *ret_way stays NULL. */
 static void recall(ki_tune *t, const char *key, ki_conv_way **ret_way) {
     const char *known = ki_remembered_get(t->libraries->remembered, key);
-    char *text = NULL;
-    const double seconds = known ? strtod(known, &text) : 0; /* "SECONDS TEXT" */
+    const char *text = NULL;
+    const double seconds = known ? ki_parse_begin(known, &text) : 0; /* "SECONDS TEXT" */
     if (known && *text == ' ' &&
         ki_conv_way_parse(t->backend, t->problem, text + 1, ret_way, &t->why) == KITH_OK) {
         (*ret_way)->seconds = seconds;
@@ -62,7 +63,7 @@ static void recall(ki_tune *t, const char *key, ki_conv_way **ret_way) {
 
 static kith_status remember(const ki_tune *t, const char *key, const ki_conv_way *way, kith_error *err) {
     char value[KI_CONV_TEXT + 32];
-    snprintf(value, sizeof value, "%.4g %s", way->seconds, way->text);
+    ki_snprintf(value, sizeof value, "%.4g %s", way->seconds, way->text);
     return ki_remembered_set(t->libraries->remembered, key, value, err);
 }
 

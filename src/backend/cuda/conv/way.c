@@ -8,6 +8,7 @@
 
 #include "backend/cuda/conv/kernels.h"
 #include "backend/cuda/conv/way_parts.h"
+#include "core/text.h"
 
 static const char *const form_names[KI_N_CUDNN_FORMS] = {"bare", "fused"};
 
@@ -61,7 +62,7 @@ static kith_status way_new(ki_backend *backend, const ki_conv_problem *problem, 
 kith_status ki_conv_way_plain(ki_backend *backend, const ki_conv_problem *problem, ki_conv_way **ret_way,
                               kith_error *err) {
     KI_TRY(way_new(backend, problem, KI_WAY_PLAIN, ret_way, err));
-    snprintf((*ret_way)->text, sizeof(*ret_way)->text, "plain");
+    ki_snprintf((*ret_way)->text, sizeof(*ret_way)->text, "plain");
     return KITH_OK;
 }
 
@@ -121,9 +122,9 @@ kith_status ki_conv_way_lt(ki_backend *backend, const ki_conv_problem *problem,
                          cublasLtGetStatusString(checked));
         goto done;
     }
-    int n = snprintf(w->text, sizeof w->text, "lt %zu", workspace_bytes);
+    int n = ki_snprintf(w->text, sizeof w->text, "lt %zu", workspace_bytes);
     for (size_t i = 0; i < sizeof algo->data / sizeof algo->data[0]; i++)
-        n += snprintf(w->text + n, sizeof w->text - (size_t)n, " %" PRIx64, (uint64_t)algo->data[i]);
+        n += ki_snprintf(w->text + n, sizeof w->text - (size_t)n, " %" PRIx64, (uint64_t)algo->data[i]);
     *ret_way = w;
     w = NULL;
 done:
@@ -133,15 +134,15 @@ done:
 
 static void write_cudnn(ki_conv_way *w) {
     if (w->setting.by_place) {
-        snprintf(w->text, sizeof w->text, "cudnn %s %s place %d %d", form_names[w->form],
-                 w->packs_dst ? "packed" : "direct", w->setting.mode, w->setting.place);
+        ki_snprintf(w->text, sizeof w->text, "cudnn %s %s place %d %d", form_names[w->form],
+                    w->packs_dst ? "packed" : "direct", w->setting.mode, w->setting.place);
         return;
     }
-    int n = snprintf(w->text, sizeof w->text, "cudnn %s %s %" PRId64, form_names[w->form],
-                     w->packs_dst ? "packed" : "direct", w->setting.engine);
+    int n = ki_snprintf(w->text, sizeof w->text, "cudnn %s %s %" PRId64, form_names[w->form],
+                        w->packs_dst ? "packed" : "direct", w->setting.engine);
     for (int i = 0; i < w->setting.n_knobs && n > 0 && (size_t)n < sizeof w->text; i++)
-        n += snprintf(w->text + n, sizeof w->text - (size_t)n, " %" PRId64 "=%" PRId64, w->setting.knob[i],
-                      w->setting.value[i]);
+        n += ki_snprintf(w->text + n, sizeof w->text - (size_t)n, " %" PRId64 "=%" PRId64, w->setting.knob[i],
+                         w->setting.value[i]);
 }
 
 kith_status ki_conv_way_cudnn(ki_backend *backend, const ki_conv_problem *problem, ki_cudnn_form form,
