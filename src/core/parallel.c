@@ -78,6 +78,12 @@ kith_status ki_threads_ask(int64_t n, kith_error *err) {
                 strerror(why));
         return ki_hint(err, KITH_ENOMEM, "ask for fewer threads, or raise the limits (ulimit -u, ulimit -v)");
     }
+    if (wanted > ki_cores_allowed())
+        ki_log(
+            KITH_LOG_WARNING,
+            "%d threads were asked for, and %d fit: more are many times slower, because those that run wait "
+            "for those that do not",
+            wanted, ki_cores_allowed());
     use(wanted);
     return KITH_OK;
 }

@@ -21,6 +21,7 @@ typedef struct map {
     kith_array some, map; /* [n, dim], [n, 2] */
     ki_drawing drawing;
     ki_thumbnails thumbnails;
+    kith_map_report drawn;
 } map;
 
 static kith_status read_thumbnail(void *user, const char *path, int size, uint8_t *rgb, kith_error *err) {
@@ -64,8 +65,7 @@ static kith_status make_map(map *m, kith_error *err) {
                                    .thumbnail = read_thumbnail,
                                    .user = &m->thumbnails,
                                    .thumbnail_size = SIDE};
-    kith_map_report ignored = {0};
-    return ki_drawing_init(&from, &m->drawing, &ignored, err);
+    return ki_drawing_init(&from, &m->drawing, &m->drawn, err);
 }
 
 static void put_title(void *user, int64_t i, ki_buffer *to) {
@@ -93,6 +93,11 @@ static void put_map(map *m) {
     ki_svg_open_in_page(to, "map", m->drawing.size, m->drawing.size, "map of test embeddings");
     ki_drawing_marks(&m->drawing, &style, to);
     ki_svg_close(to);
+    if (m->drawn.n_failed == 0) return;
+    char line[96];
+    snprintf(line, sizeof line, "pictures of the map that could not be read, and are dots: %lld",
+             (long long)m->drawn.n_failed);
+    ki_report_left_out(m->report, line);
 }
 
 kith_status ki_report_map(ki_report *r) {

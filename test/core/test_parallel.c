@@ -8,7 +8,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/cores.h"
 #include "core/sanitizer.h"
+#include "kith/log.h"
 #include "support/testing.h"
 
 enum { MOST_ITEMS = 1000 };
@@ -108,6 +110,28 @@ static void test_a_number_that_is_not_sane(void **state) {
 }
 
 /* Threads need stacks. The runtime would end the process here, with a message of its own. */
+static void keep_line(void *user, kith_log_level level, const char *line) {
+    if (level == KITH_LOG_WARNING) snprintf(user, 256, "%s", line);
+}
+
+/* They are given, and a line says what that costs. */
+static void test_more_threads_than_cores(void **state) {
+    (void)state;
+    char line[256] = "", wanted[64];
+    kith_error err = {0};
+    const int before = ki_threads();
+    kith_log_set(keep_line, line, KITH_LOG_WARNING);
+    for (int more = 0; more < 2; more++) {
+        assert_ok(ki_threads_ask(ki_cores_allowed() + more, &err), &err);
+        assert_int_equal(ki_threads(), ki_cores_allowed() + more);
+        snprintf(wanted, sizeof wanted, "%d threads were asked for, and %d fit", ki_cores_allowed() + more,
+                 ki_cores_allowed());
+        if ((strstr(line, wanted) != NULL) != more) fail_msg("%d more: '%s'", more, line);
+    }
+    kith_log_set(NULL, NULL, KITH_LOG_WARNING);
+    ki_threads_set(before);
+}
+
 static void test_threads_that_cannot_be_made(void **state) {
     (void)state;
     if (KI_ASAN || KI_TSAN) skip(); /* they take terabytes of addresses */
@@ -144,6 +168,7 @@ int main(void) {
         cmocka_unit_test(test_thread_count),
         cmocka_unit_test(test_zero_is_what_the_environment_says),
         cmocka_unit_test(test_a_number_that_is_not_sane),
+        cmocka_unit_test(test_more_threads_than_cores),
         cmocka_unit_test(test_threads_that_cannot_be_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,16 +1,17 @@
 # shellcheck shell=bash
 # What the long tests share; sourced, not run. Sets: kith (the program, from KITH_PROGRAM or build/kith), work (a folder
-# of the test's own, removed at the end).
-set -euo pipefail
+# of the test's own, removed at the end; in memory where that is possible, for runs sync their files).
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 kith=$(realpath "${KITH_PROGRAM:-$root/build/kith}")
 [ -x "$kith" ] || {
     echo "there is no program at $kith: run make, or set KITH_PROGRAM" >&2
     exit 1
 }
-work=$(mktemp -d "${TMPDIR:-/tmp}/kith-long-XXXXXX")
+in=${TMPDIR:-/dev/shm}
+[ -w "$in" ] || in=/tmp
+work=$(mktemp -d "$in/kith-long-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
-cp "$kith" "$work/kith" # a build meanwhile changes nothing
+cp "$kith" "$work/kith" || exit 1 # a build meanwhile changes nothing
 kith=$work/kith
 # Tests share the cores: threads that wait must not spin.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"

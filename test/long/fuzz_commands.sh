@@ -11,13 +11,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 seconds=${1:-60}
 seed=${2:-1}
 build=$(cd "${3:-$here/../../build}" && pwd)
+KITH_PROGRAM=$build/kith
+# shellcheck source=test/long/common.sh
+. "$here/common.sh"
 # shellcheck source=test/long/tiny.sh
 . "$here/tiny.sh"
 found=${FOUND:-$build/found}
-work=$(tiny_work_folder)
-trap 'rm -rf "$work"' EXIT
-cp "$build/kith" "$work/kith" || exit 1 # a build meanwhile changes nothing
-kith=$work/kith
 export ASAN_OPTIONS=exitcode=99:detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:exitcode=99
 # Sanitizers reserve terabytes of addresses; theirs is the limit on what is used.
 if grep -qE '__(asan|tsan)_init' "$kith"; then

@@ -3,6 +3,7 @@
 # gets to its end with one that was never killed, byte for byte: kills.sh [N]
 # The last line is "kills N, resumed N, different 0"; the exit status is 0 only for that.
 # KITH_KILLS_SEED chooses the moments (default: the clock; it is printed), KITH_KILLS_SECONDS the most time (1800).
+set -euo pipefail
 # shellcheck source=test/long/common.sh
 source "$(dirname "$0")/common.sh"
 n=${1:-100}

@@ -3,6 +3,7 @@
 # One long training run is watched (memory and open files, from /proc) while short ones are begun, stopped, resumed, evaluated
 # and embedded beside it, and compared with the first of them. The last line counts; the exit status is 0 only when all
 # was the same and flat.
+set -euo pipefail
 # shellcheck source=test/long/common.sh
 source "$(dirname "$0")/common.sh"
 seconds=${1:-600}

@@ -10,13 +10,6 @@ export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1
 export TINY_SECONDS=300
 tiny_limits() { ulimit -t 60; }
 
-# A new folder to work in; in memory where that is possible, for runs sync their files.
-tiny_work_folder() {
-    local in=${TMPDIR:-/dev/shm}
-    [ -w "$in" ] || in=/tmp
-    mktemp -d "$in/kith-long.XXXXXX"
-}
-
 tiny_recipe() {
     cat <<'EOF'
 data: {root: tiny, validation: 0.3}

@@ -8,28 +8,9 @@
 # faults, or a line that says what was left out; after a short or interrupted call the former only. A training run
 # that failed must go on to the same bits. Prints the counts and exits 1 when there was a finding.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
-build=$(cd "${1:-$here/../../build}" && pwd)
-most=${2:-0}
-only=" ${*:3} "
-# shellcheck source=test/long/tiny.sh
-. "$here/tiny.sh"
-if grep -qE '__(asan|tsan)_init' "$build/kith"; then
-    echo "$(basename "$0"): a sanitizer's library must be loaded before all others; use a build without" >&2
-    exit 77
-fi
-work=$(tiny_work_folder)
-trap 'rm -rf "$work"' EXIT
-cp "$build/kith" "$work/kith" || exit 1 # a build meanwhile changes nothing
-cp "$build/test/libfault_io.so" "$work/fault.so" || exit 1
-kith=$work/kith shim=$work/fault.so # the path of a preloaded library may have no blank in it
-n_runs=0 n_failed=0 n_findings=0
-
-finding() {
-    n_findings=$((n_findings + 1))
-    printf 'FINDING %s, %s, call %s (%s): %s\n' "$name" "$kind" "$n" "$(grep -m1 '^failed' "$work/log" 2>/dev/null)" "$1"
-    sed 's/^/    /' "$work/err" | tail -5
-}
+fault=io
+# shellcheck source=test/long/torture.sh
+. "$(dirname "$0")/torture.sh"
 
 # A fresh copy of the folder, with an old file wherever one will be written.
 prepare() {
@@ -43,36 +24,25 @@ prepare() {
     done
 }
 
-# go KIND AT: the command with that fault; its exit status.
-go() {
-    rm -f "$work/log"
-    (
-        cd "$work/run" || exit 99
-        tiny_limits
-        # shellcheck disable=SC2086
-        exec timeout -s KILL "$TINY_SECONDS" env LD_PRELOAD="$shim" FAULT_ROOT="$work/run" FAULT_KIND="$1" FAULT_AT="$2" \
-            FAULT_LOG="$work/log" "$kith" $arguments
-    ) >"$work/out" 2>"$work/err" </dev/null
-}
-
 # Times and speeds differ from run to run.
 steady() { sed -E 's/[0-9:.,]+ (s|min|img\/s|of training)//g; s/[0-9.]+ images\/s//g' "$1"; }
 
-same_as_reference() {
-    for file in $files; do
-        case $file in *.md) continue ;; esac # dated
-        cmp -s "$work/reference/$file" "$work/run/$file" || return 1
-    done
-    case $name in train | resume | reproduce | synth) return 0 ;; esac
-    [ "$(steady "$work/out")" = "$(steady "$work/reference.out")" ]
+same_as_reference() { same_files && [ "$(steady "$work/out")" = "$(steady "$work/reference.out")" ]; }
+
+# What was left out stands on stderr, in the page or, as a number, on stdout. (Which kind of data set a folder is, is asked
+# by looking for its files: one that cannot be looked at is not there, and the first line on stdout names the kind.)
+says_so() {
+    case $name in data*) [ "$(head -1 "$work/out")" = "$(head -1 "$work/reference.out")" ] || return 0 ;; esac
+    [ -s "$work/err" ] || page_says_so || grep -qE '(unreadable|missing) +[1-9]|[1-9][0-9]* could not be read' "$work/out"
 }
 
 old_or_complete() {
     for file in $files; do
-        case $file in *.md) continue ;; esac
         [ -e "$work/run/$file" ] || { case $file in */*) continue ;; *) finding "$file is gone" && return ;; esac; }
         [ "$(head -c 4 "$work/run/$file" | tr -d '\0')" = old ] && continue
-        cmp -s "$work/reference/$file" "$work/run/$file" || finding "$file is neither the old one nor complete"
+        # A page of tables is about the runs that are there.
+        case $file in *.md) [ "$(head -1 "$work/run/$file")" = "$(head -1 "$work/reference/$file")" ] && continue ;; esac
+        same_file "$file" || finding "$file is neither the old one nor complete"
     done
 }
 
@@ -88,29 +58,19 @@ goes_on() {
 
 check() {
     local status=$1
-    if [ "$status" -gt 2 ]; then
-        finding "exit status $status"
-        return
-    fi
-    # "embedding 15/15", "1/3 NAME seed 0: …": progress
-    grep -vE '^kith: |[0-9]+/[0-9]+' "$work/err" >"$work/odd" && finding "stderr holds '$(head -1 "$work/odd")'"
+    check_end "$status" || return
     if [ "$status" -eq 0 ]; then
         if ! same_as_reference; then
             case $kind in
             eintr | short) finding "the result is another one" ;;
-            *) [ -s "$work/err" ] || case $name in data* | map_images | report) ;; *) finding "another result without a line" ;; esac ;; # on stdout or in the page
+            *) says_so || finding "another result without a line" ;;
             esac
         fi
     else
-        n_failed=$((n_failed + 1))
         case $kind in eintr | short) finding "it failed" ;; esac
-        tail -1 "$work/err" | grep -qE '^kith: |^[0-9]+/[0-9]+ .*: failed: ' || case $name in data) ;; *) finding "no line that says why" ;; esac
         old_or_complete
     fi
-    if ! grep -q '^failed unlink' "$work/log"; then
-        left=$(cd "$work/run" && find . -name '*.tmp-*' -o -name '*.partial' | head -1)
-        [ -z "$left" ] || finding "$left is left"
-    fi
+    grep -q '^failed unlink' "$work/log" || nothing_half_written
     case $name in train | resume) [ "$status" -eq 0 ] || goes_on ;; esac
 }
 
@@ -128,10 +88,7 @@ while IFS='|' read -r name files arguments; do
     rm -rf "$work/reference"
     mv "$work/run" "$work/reference"
     for kind in eio emfile enospc eintr short; do
-        calls=$(sed -n "s/^calls $kind //p" "$work/counts" | tail -1)
-        step=1
-        [ "$most" -gt 0 ] && [ "$calls" -gt "$most" ] && step=$(((calls + most - 1) / most))
-        for ((n = 1 + step / 2; n <= calls; n += step)); do
+        for n in $(each_n "$(sed -n "s/^calls $kind //p" "$work/counts" | tail -1)"); do
             prepare
             go "$kind" "$n"
             check $?
@@ -139,5 +96,4 @@ while IFS='|' read -r name files arguments; do
         done
     done
 done < <(tiny_commands)
-echo "torture_io: $n_runs runs with a fault, $n_failed failed as they should, $n_findings findings"
-[ "$n_findings" -eq 0 ]
+summary fault

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A short training run, its resumption from the checkpoint before a damaged one, and an evaluation under valgrind: any invalid access, any
 # use of undefined values and any memory definitely lost fails. No error is suppressed; none of the libraries needs it.
+set -euo pipefail
 # shellcheck source=test/long/common.sh
 source "$(dirname "$0")/common.sh"
 command -v valgrind >/dev/null || {

@@ -218,6 +218,7 @@ static void test_images_that_are_gone(void **state) {
     char *page = page_of(&o);
     assert_lacks(page, "data:image/");
     assert_holds(page, "16 pictures could not be read; the first: ");
+    assert_holds(page, "pictures of the map that could not be read, and are dots: ");
     assert_int_equal(count_of(page, ">no picture<"), 16);
     assert_holds(page, "<circle cx=");
     ki_free(page);
