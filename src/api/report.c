@@ -9,8 +9,8 @@
 #include "core/atomic.h"
 #include "core/buffer.h"
 #include "core/path.h"
-#include "io/file.h"
 #include "core/text.h"
+#include "io/file.h"
 #include "report/report.h"
 
 KI_OPTIONS_INIT(kith_report_options, .n_queries = 12, .n_neighbors = 8, .n_points = 1500)

@@ -19,8 +19,8 @@ void ki_preprocess_take(const ki_net *net, kith_transform *t) {
 void ki_preprocess_tell(const kith_transform *t, ki_net *net) {
     kith_preprocess *p = &net->preprocess;
     ki_resize_text(t, p->resize, sizeof p->resize);
-    snprintf(p->filter, sizeof p->filter, "%s",
-             t->filter == KITH_FILTER_BILINEAR ? "" : ki_filter_name(t->filter));
+    ki_snprintf(p->filter, sizeof p->filter, "%s",
+                t->filter == KITH_FILTER_BILINEAR ? "" : ki_filter_name(t->filter));
     memcpy(p->background, t->background, sizeof p->background);
 }
 
@@ -51,11 +51,11 @@ const char *ki_preprocess_text(const ki_net *net, char *buf, size_t buf_bytes) {
     const kith_preprocess *p = &net->preprocess;
     char ground[40] = "";
     if (p->background[0] || p->background[1] || p->background[2])
-        snprintf(ground, sizeof ground, ", background (%d, %d, %d)", p->background[0], p->background[1],
-                 p->background[2]);
-    snprintf(buf, buf_bytes, "%s, (pixel * %.6g - (%g, %g, %g)) / (%g, %g, %g)%s%s%s", p->bgr ? "bgr" : "rgb",
-             p->scale, p->mean[0], p->mean[1], p->mean[2], p->std[0], p->std[1], p->std[2],
-             *p->filter ? ", " : "", p->filter, ground);
+        ki_snprintf(ground, sizeof ground, ", background (%d, %d, %d)", p->background[0], p->background[1],
+                    p->background[2]);
+    ki_snprintf(buf, buf_bytes, "%s, (pixel * %.6g - (%g, %g, %g)) / (%g, %g, %g)%s%s%s",
+                p->bgr ? "bgr" : "rgb", p->scale, p->mean[0], p->mean[1], p->mean[2], p->std[0], p->std[1],
+                p->std[2], *p->filter ? ", " : "", p->filter, ground);
     return buf;
 }
 

@@ -201,8 +201,9 @@ static char kind_of(kith_dtype dtype) {
 static size_t make_header(const kith_array *array, char kind, char *buf, size_t buf_bytes) {
     const char order = kith_dtype_bytes(array->dtype) == 1 ? '|' : native_order;
     size_t n = 10;
-    n += (size_t)snprintf(buf + n, buf_bytes - n, "{'descr': '%c%c%zu', 'fortran_order': False, 'shape': (",
-                          order, kind, kith_dtype_bytes(array->dtype));
+    n +=
+        (size_t)ki_snprintf(buf + n, buf_bytes - n, "{'descr': '%c%c%zu', 'fortran_order': False, 'shape': (",
+                            order, kind, kith_dtype_bytes(array->dtype));
     for (int i = 0; i < array->n_dims; i++)
         n += (size_t)ki_snprintf(buf + n, buf_bytes - n, "%s%lld%s", i ? " " : "", (long long)array->dim[i],
                                  i + 1 < array->n_dims || array->n_dims == 1 ? "," : "");

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/text.h"
+
 #include "io/json.h"
 
 static kith_status working_folder(ki_path *ret, kith_error *err) {
@@ -123,7 +125,8 @@ static kith_status move(const ki_run_paths *p, const char *path, ki_path *ret, k
         if (was.s[i] != tidied.s[i] || !was.s[i]) break;
     }
     for (const char *c = was.s + common; *c; c++) {
-        if (*c == '/' && used + 4 < sizeof up) used += (size_t)snprintf(up + used, sizeof up - used, "/..");
+        if (*c == '/' && used + 4 < sizeof up)
+            used += (size_t)ki_snprintf(up + used, sizeof up - used, "/..");
     }
     KI_TRY(ki_path_print(ret, err, "%s%s%s", p->now.s, up, tidied.s + common));
     tidy(ret->s);

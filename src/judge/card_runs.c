@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "judge/card.h"
 
 typedef struct runs {
@@ -55,7 +56,7 @@ static ki_scores common_counts(const runs *r) {
 
 static const char *common_text(const runs *r, const char *block, const char *key) {
     char path[160];
-    snprintf(path, sizeof path, "%s.%s", block, key);
+    ki_snprintf(path, sizeof path, "%s.%s", block, key);
     const char *text = kith_card_text(r->card[0], path);
     for (int i = 1; text && i < r->n; i++) {
         const char *other = kith_card_text(r->card[i], path);

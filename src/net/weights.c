@@ -167,7 +167,7 @@ static const char recipe_key[] = "kith.recipe_sha256", step_key[] = "kith.step";
 static kith_status write_origin(const ki_weights_origin *origin, kith_tensors_writer *writer,
                                 kith_error *err) {
     char step[32];
-    snprintf(step, sizeof step, "%lld", (long long)origin->step);
+    ki_snprintf(step, sizeof step, "%lld", (long long)origin->step);
     KI_TRY(kith_tensors_writer_metadata(writer, recipe_key, origin->recipe_hash, err));
     return kith_tensors_writer_metadata(writer, step_key, step, err);
 }

@@ -108,7 +108,7 @@ static void put_picture(grid *g, int64_t row, const char *before, const char *af
     } else if (status != KITH_OK) {
         char *first = g->report->why_unread;
         g->n_failed++;
-        if (!*first) snprintf(first, sizeof g->report->why_unread, "%.199s", why.message);
+        if (!*first) ki_snprintf(first, sizeof g->report->why_unread, "%.199s", why.message);
         ki_buffer_put(to, "<span class=\"blank\">no picture</span>");
     } else {
         ki_buffer_put(to, "<img width=\"%d\" height=\"%d\" alt=\"", (int)SIDE, (int)SIDE);
@@ -149,7 +149,7 @@ static void put_row(grid *g, int64_t i) {
         ki_buffer_put(to, "<div class=\"%s\"", is_right ? "right" : "wrong");
         ki_snprintf(before, sizeof before, "similarity %.3f: ", (double)hit.score);
         put_title(g, hit.index, before);
-        snprintf(after, sizeof after, ", similarity %.3f", (double)hit.score);
+        ki_snprintf(after, sizeof after, ", similarity %.3f", (double)hit.score);
         put_picture(g, hit.index, is_right ? "right, class " : "wrong, class ", after);
         put_caption(g, hit.index, is_right ? "✓" : "✗");
     }
@@ -184,8 +184,8 @@ static void put_grid(grid *g) {
     put_rows(g, "Nearest neighbour right", g->right, g->n_right, n_right);
     if (g->n_failed == 0) return;
     char line[320];
-    snprintf(line, sizeof line, "%lld pictures could not be read; the first: %s", (long long)g->n_failed,
-             g->report->why_unread);
+    ki_snprintf(line, sizeof line, "%lld pictures could not be read; the first: %s", (long long)g->n_failed,
+                g->report->why_unread);
     ki_report_left_out(g->report, line);
 }
 

@@ -95,8 +95,8 @@ static void put_map(map *m) {
     ki_svg_close(to);
     if (m->drawn.n_failed == 0) return;
     char line[96];
-    snprintf(line, sizeof line, "pictures of the map that could not be read, and are dots: %lld",
-             (long long)m->drawn.n_failed);
+    ki_snprintf(line, sizeof line, "pictures of the map that could not be read, and are dots: %lld",
+                (long long)m->drawn.n_failed);
     ki_report_left_out(m->report, line);
 }
 

@@ -156,7 +156,7 @@ static kith_status read_classes(ki_material *run, kith_error *err) {
 
 const char *ki_material_class(const ki_material *run, int64_t label, char buf[KI_CLASS_NUMBER]) {
     if (label >= 0 && label < run->n_classes && *run->class_name[label]) return run->class_name[label];
-    snprintf(buf, KI_CLASS_NUMBER, "%lld", (long long)label);
+    ki_snprintf(buf, KI_CLASS_NUMBER, "%lld", (long long)label);
     return buf;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/atomic.h"
 #include "core/path.h"
+#include "core/text.h"
 #include "kith/experimental/reproduce.h"
 #include "reproduce/page.h"
 #include "train/folder.h"
@@ -22,14 +23,14 @@ static void name_list(const char *path, char *ret, size_t bytes) {
     }
     const size_t n = (size_t)(end - begin);
     const bool is_name = n > 0 && *begin != '.';
-    snprintf(ret, bytes, "%.*s", is_name ? (int)n : 4, is_name ? begin : "list");
+    ki_snprintf(ret, bytes, "%.*s", is_name ? (int)n : 4, is_name ? begin : "list");
 }
 
 /* What was given, else the two parts together. */
 static kith_status choose(char (*ret)[KITH_REPRODUCE_PATH], const char *given, const char *begin,
                           const char *end, kith_error *err) {
-    const int n =
-        given ? snprintf(*ret, sizeof *ret, "%s", given) : snprintf(*ret, sizeof *ret, "%s%s", begin, end);
+    const int n = given ? ki_snprintf(*ret, sizeof *ret, "%s", given)
+                        : ki_snprintf(*ret, sizeof *ret, "%s%s", begin, end);
     if (n >= 0 && (size_t)n < sizeof *ret) return KITH_OK;
     return ki_fail(err, KITH_EINVAL, "a path has %d letters; wanted at most %zu", n, sizeof *ret - 1);
 }

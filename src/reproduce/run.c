@@ -350,7 +350,7 @@ static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
         tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_BUSY});
         goto done;
     }
-    snprintf(stem, sizeof stem, "%s-seed%lld.", j->row->name, (long long)j->seed);
+    ki_snprintf(stem, sizeof stem, "%s-seed%lld.", j->row->name, (long long)j->seed);
     ki_atomic_clear(r->at.out, stem, 0);
     KI_CHECK(look(r, &u, &is_over, err));
     if (is_over) goto done;

@@ -181,8 +181,8 @@ kith_status ki_train_read_run(const char *folder, ki_beginning *ret, kith_error 
 
 static kith_interval interval_of(const kith_card *card, const char *score) {
     char low[64], high[64];
-    snprintf(low, sizeof low, "test.intervals.%s.0", score);
-    snprintf(high, sizeof high, "test.intervals.%s.1", score);
+    ki_snprintf(low, sizeof low, "test.intervals.%s.0", score);
+    ki_snprintf(high, sizeof high, "test.intervals.%s.1", score);
     return (kith_interval){.low = real_of(card, low), .high = real_of(card, high)};
 }
 

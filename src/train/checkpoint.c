@@ -137,7 +137,7 @@ static kith_status read_standing(const kith_tensors *tensors, ki_standing *ret, 
     if (standing.step < 0 || standing.sampler.number < 0 || standing.n_images < 0 || standing.log_bytes < 0)
         return ki_fail(err, KITH_EFORMAT, "run/counts holds a negative step or count");
     const char *best = kith_tensors_metadata(tensors, best_key);
-    if (best) snprintf(standing.best_hash, sizeof standing.best_hash, "%s", best);
+    if (best) ki_snprintf(standing.best_hash, sizeof standing.best_hash, "%s", best);
     *ret = standing;
     return KITH_OK;
 }

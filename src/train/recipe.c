@@ -197,7 +197,7 @@ static kith_status anchor_set(ki_recipe *r, const char *set, kith_error *err) {
     for (size_t i = 0; i < N_PLACES; i++) {
         char key[64];
         ki_path path;
-        const int n = snprintf(key, sizeof key, "%s.%s=", places[i].section, places[i].key);
+        const int n = ki_snprintf(key, sizeof key, "%s.%s=", places[i].section, places[i].key);
         if (strncmp(set, key, (size_t)n) != 0) continue;
         const ki_value *map = ki_value_get(r->root, places[i].section);
         ki_value *v = map ? (ki_value *)ki_value_get(map, places[i].key) : NULL;

@@ -16,6 +16,8 @@ KITH_PROGRAM=$build/kith
 . "$here/common.sh"
 # shellcheck source=test/long/tiny.sh
 . "$here/tiny.sh"
+cp "$shim" "$work/fault.so" || exit 1
+shim=$work/fault.so # the path of a preloaded library may have no blank in it
 n_runs=0 n_failed=0 n_findings=0
 
 finding() {
