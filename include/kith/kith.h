@@ -12,6 +12,7 @@
 #include "kith/data.h"
 #include "kith/eval.h"
 #include "kith/knn.h"
+#include "kith/labels.h"
 #include "kith/log.h"
 #include "kith/map.h"
 #include "kith/model.h"
