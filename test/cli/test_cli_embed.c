@@ -25,9 +25,9 @@ static void assert_refused(int found, int wanted, const char *text) {
 }
 
 static const char *in_folder(const char *name) {
-    static char path[8][256];
+    static char path[16][256];
     static int turn;
-    turn = (turn + 1) % 8;
+    turn = (turn + 1) % 16;
     snprintf(path[turn], sizeof path[turn], "%s/%s", testing_folder(), name);
     return path[turn];
 }

@@ -14,7 +14,7 @@ static char output[262144];
 static void assert_same_names(const char *ours, const char *theirs) {
     const int status =
         run("cd %s && export LC_ALL=C && { %s; } | sort > %s/a && { %s; } | sort > %s/b && diff %s/a %s/b",
-            KITH_SOURCE_DIR, ours, testing_folder(), theirs, testing_folder(), testing_folder(),
+            testing_source(), ours, testing_folder(), theirs, testing_folder(), testing_folder(),
             testing_folder());
     if (status != 0) fail_msg("'%s' and '%s' differ:\n%s", ours, theirs, output);
     assert_int_equal(run("wc -l < %s/a", testing_folder()), 0);
@@ -28,7 +28,7 @@ static void test_the_library_exports_what_headers_declare(void **state) {
     (void)state;
     char library[4096];
     snprintf(library, sizeof library,
-             "nm -D --defined-only --with-symbol-versions $(dirname %s)/src/libkith.so | "
+             "nm -D --defined-only --with-symbol-versions \"$(dirname %s)\"/src/libkith.so | "
              "awk '$2 != \"A\" { sub(/@@/, \" \", $3); print $3 }'",
              testing_program());
     assert_same_names(
@@ -43,7 +43,7 @@ static void test_kith_h_includes_every_header(void **state) {
     assert_int_equal(
         run("cd %s/include && for h in kith/*.h kith/experimental/*.h; do "
             "[ $h = kith/kith.h ] || grep -q \"#include \\\"$h\\\"\" kith/kith.h || echo $h; done",
-            KITH_SOURCE_DIR),
+            testing_source()),
         0);
     assert_string_equal(output, "");
 }
@@ -60,7 +60,7 @@ static void test_headers_compile_alone(void **state) {
                     "echo \"#include \\\"$h\\\"\" | %s -x %s -Wall -Wextra -Wpedantic -Werror "
                     "-DKITH_EXPERIMENTAL "
                     "-I. -fsyntax-only - || exit 1; done",
-                    KITH_SOURCE_DIR, compilers[c], languages[i]);
+                    testing_source(), compilers[c], languages[i]);
             if (status != 0) fail_msg("%s -x %s: %s", compilers[c], languages[i], output);
         }
     }

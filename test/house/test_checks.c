@@ -303,17 +303,17 @@ static void test_tidy_reads_kernels(void **state) {
     char tree[128], path[160], text[2048];
     if (run("command -v clang-tidy") != 0) skip();
     snprintf(tree, sizeof tree, "%s/tidy", testing_folder());
-    assert_runs(run("mkdir -p %s && cp %s/.clang-tidy %s", tree, KITH_SOURCE_DIR, tree));
+    assert_runs(run("mkdir -p %s && cp %s/.clang-tidy %s", tree, testing_source(), tree));
     snprintf(path, sizeof path, "%s/compile_commands.json", tree);
     snprintf(text, sizeof text, database, tree, tree, tree, tree, tree, tree);
     testing_write(path, text);
     snprintf(path, sizeof path, "%s/new.cu", tree);
     testing_write(path, "static int pick(bool b) { return b ? 1 : 2; }\nint picked = pick(true);\n");
-    assert_runs(run("BUILD=%s %s/scripts/check-tidy.sh %s", tree, KITH_SOURCE_DIR, path));
+    assert_runs(run("BUILD=%s %s/scripts/check-tidy.sh %s", tree, testing_source(), path));
     testing_write(path, "static int pick(bool b) { return b ? 1 : 1; }\nint picked = pick(true);\n");
-    assert_int_not_equal(run("BUILD=%s %s/scripts/check-tidy.sh %s", tree, KITH_SOURCE_DIR, path), 0);
+    assert_int_not_equal(run("BUILD=%s %s/scripts/check-tidy.sh %s", tree, testing_source(), path), 0);
     assert_holds("bugprone-branch-clone");
-    assert_runs(run("BUILD=%s %s/scripts/check-tidy.sh %s/other.cu", tree, KITH_SOURCE_DIR, tree));
+    assert_runs(run("BUILD=%s %s/scripts/check-tidy.sh %s/other.cu", tree, testing_source(), tree));
     assert_holds("other.cu is not compiled here");
 }
 

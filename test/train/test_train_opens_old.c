@@ -30,7 +30,7 @@ static const char *at(const char *name) {
 
 static int set_up(void **state) {
     (void)state;
-    run("'%s' synth tiny --classes 12 --images 6 --size 24", testing_program());
+    run("'%s' synth tiny --classes 12 --images 6 --size 24", testing_program_path());
     run("cp -r '%s/test/golden/run-0.1' old", KITH_SOURCE_DIR);
     return 0;
 }
@@ -55,7 +55,7 @@ static void test_model(void **state) {
     (void)state;
     kith_array old = {0}, now = {0};
     kith_error err = {0};
-    run("'%s' eval old/run --data tiny --save-embedding now.npy --json > now.json", testing_program());
+    run("'%s' eval old/run --data tiny --save-embedding now.npy --json > now.json", testing_program_path());
     assert_ok(kith_npy_read(at("old/run/test/embedding.npy"), &old, &err), &err);
     assert_ok(kith_npy_read(at("now.npy"), &now, &err), &err);
     assert_int_equal(kith_array_count(&old), kith_array_count(&now));
@@ -71,10 +71,10 @@ static void test_model(void **state) {
 /* A run that was finished says its result; its folder still makes a report. */
 static void test_finished_run(void **state) {
     (void)state;
-    run("'%s' train old/run --resume --no-report", testing_program());
+    run("'%s' train old/run --resume --no-report", testing_program_path());
     assert_non_null(strstr(output, "R@1     16.67  (95 % interval: 5.56 to 27.78)  untrained 16.67"));
     assert_non_null(strstr(output, "model of step 8 of 8"));
-    run("'%s' report old/run", testing_program());
+    run("'%s' report old/run", testing_program_path());
     char *page = testing_read(at("old/run/report.html"));
     assert_non_null(strstr(page, "16.67")); /* R@1 */
     assert_non_null(strstr(page, "36"));    /* test images */
@@ -85,7 +85,7 @@ static void test_finished_run(void **state) {
 static void test_interrupted_run(void **state) {
     (void)state;
     run("cp -r old/run cut && rm cut/result.json cut/model.safetensors cut/pairs.json && rm -r cut/test");
-    run("'%s' train cut --resume --no-report", testing_program());
+    run("'%s' train cut --resume --no-report", testing_program_path());
     assert_same("cut/result.json", "test.map_at_r", "old/run/result.json", "test.map_at_r");
     assert_same("cut/result.json", "untrained.recall.1", "old/run/result.json", "untrained.recall.1");
     assert_same("cut/result.json", "test.nmi", "old/run/result.json", "test.nmi");
