@@ -50,8 +50,13 @@ static void add_choices(completion_value *v, const char *section, const char *na
         if (strcmp(entry.name, section) != 0) continue;
         for (int k = 0; kith_list_option_at("sections", i, k, &option); k++) {
             if (strcmp(option.name, name) != 0 || !strchr(option.range, '|')) continue;
-            for (char *word = strtok(option.range, "|"); word; word = strtok(NULL, "|"))
-                add_word(v, word, "");
+            for (const char *word = option.range; *word;) {
+                char one[sizeof option.range];
+                const size_t n = strcspn(word, "|");
+                snprintf(one, sizeof one, "%.*s", (int)n, word);
+                add_word(v, one, "");
+                word += n + (word[n] == '|');
+            }
         }
     }
 }

@@ -168,8 +168,7 @@ int cmd_list(int argc, char **argv) {
         .options = options,
         .details =
             "Without a KIND: the kinds there are. With one: every method of it, its options with default and "
-            "range, and where they come from. With a NAME: that method alone, as in kith list losses "
-            "circle."};
+            "range, and where they come from. With a NAME: that method alone."};
     const int status = cli_parse(&usage, &argc, argv);
     if (status != CLI_RUN) return status;
     if (argc >= 2) return list(argv[1], argc > 2 ? argv[2] : NULL, json);

@@ -69,8 +69,9 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
         status = kith_reproduce_run(o, &s, &err);
         if (s.n > 0) /* else the error says all there is to say */
             printf(
-                "%lld runs: %lld done, %lld were there, %lld of other recipes, %lld failed, %lld left for "
-                "later, %lld with another process\n",
+                "%lld runs: %lld done, %lld had a result, %lld have one of another recipe, %lld failed, %lld "
+                "left "
+                "for later, %lld run by another process\n",
                 (long long)s.n, (long long)s.n_done, (long long)s.n_skipped, (long long)s.n_stale,
                 (long long)s.n_failed, (long long)s.n_late, (long long)s.n_busy);
     }

@@ -41,7 +41,7 @@ static void test_bash(void **state) {
         {"train -s batch.cl", "batch.classes=\n"},
         {"train \"\"", "deep\nr.yaml\n"},
         {"report \"\"", "deep\n"},
-        {"map --labels \"\"", "deep\nx.npy\ny z.npy\n"},
+        {"map --save \"\"", "deep\nx.npy\ny z.npy\n"},
         {"map -y x", "x.npy\n"},
         {"objective r.yaml --state \"\"", "deep\nm.safetensors\n"},
         {"map --seed \"\"", "\n"},

@@ -205,7 +205,7 @@ static void test_stale_results(void **state) {
     if (reproduce("stale", "--seeds 1 --only plain") != 0) fail_msg("%s", output);
     const double before = number("stale", "plain-seed0", "result.steps");
     if (reproduce("stale", "--seeds 1 --only plain -s optim.steps=8") != 0) fail_msg("%s", output);
-    wants("is of another version of the recipe; --renew runs it again");
+    wants("is the result of another version of the recipe; --renew runs it again");
     assert_true(number("stale", "plain-seed0", "result.steps") == before);
     if (reproduce("stale", "--seeds 1 --only plain -s optim.steps=8 --renew") != 0) fail_msg("%s", output);
     assert_true(number("stale", "plain-seed0", "result.steps") == 8);
@@ -250,7 +250,7 @@ static void test_side_by_side(void **state) {
                     testing_folder(), command("taken", "--seeds 1 --only plain")) != 0)
         fail_msg("%s", output);
     wants("another process runs it");
-    wants("1 with another process");
+    wants("1 run by another process");
     assert_false(tiny_exists("taken", "results/plain-seed0.json"));
 }
 

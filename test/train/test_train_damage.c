@@ -125,7 +125,8 @@ static void test_no_sound_one_is_an_error(void **state) {
     make_stopped("none");
     flip("none", last, -1);
     shell("none", "truncate -s 0 $before");
-    if (resume("none", "") != 1 || !strstr(output, "none of the 2 checkpoints is sound") || !strstr(output, last))
+    if (resume("none", "") != 1 || !strstr(output, "none of the 2 checkpoints is sound") ||
+        !strstr(output, last))
         fail_msg("%s", output);
     assert_int_equal(tiny_count_lines(output), 1);
     /* Nothing was touched. */
