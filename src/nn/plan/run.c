@@ -37,7 +37,7 @@ kith_status ki_plan_set_labels(ki_plan *plan, const int32_t *host, kith_error *e
 
 int32_t *ki_plan_labels_memory(ki_plan *plan) { return plan->labels; }
 
-/* ---- for who measures: what each call was and the bytes it had to move ---- */
+/* ---- for measuring: what each call was and the bytes it had to move ---- */
 
 static double bytes_of(const ki_step *step) { return (double)step->edge.bytes; }
 

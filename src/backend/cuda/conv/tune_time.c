@@ -102,7 +102,7 @@ static kith_status time_way(ki_conv_way *w, const ki_conv_io *io, double best, d
     return KITH_OK;
 }
 
-/* The same with several times the runs, to tell near ones apart. */
+/* The same with more runs, to tell algorithms of similar speed apart. */
 static kith_status time_closely(ki_conv_way *w, const ki_conv_io *io, double *ret_seconds, kith_error *err) {
     KI_TRY(ki_conv_way_bind(w, io, err));
     if (w->seconds > LONG_SECONDS) return time_runs(w, 1, LAUNCHES, ret_seconds, err);
