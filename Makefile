@@ -8,7 +8,7 @@ T ?=
 # make test-long P=fuzz runs one part of the long tests (scripts/test-long.sh lists them).
 P ?=
 
-.PHONY: all configure setup test test-long test-device coverage demo bench install asan tsan clang cuda format check clean
+.PHONY: all configure setup test test-long test-device coverage demo bench docs install asan tsan clang cuda format check clean
 
 all: configure
 	@cmake --build build --target kith_product
@@ -48,6 +48,11 @@ demo: all
 bench: all
 	@scripts/bench.sh
 
+# The reference, from the headers, with the manual's pages: build/docs/html/index.html.
+docs:
+	@scripts/setup.sh docs
+	@scripts/docs.sh build/docs
+
 install: all
 	@cmake --install build --prefix "$(PREFIX)"
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
@@ -81,6 +86,7 @@ check: configure
 	@scripts/check-layers.sh
 	@cmake --build build --target kith_product
 	@scripts/check-symbols.sh
+	@scripts/check-abi.sh
 	@scripts/check-banned.sh
 	@scripts/check-names.sh
 	@scripts/check-types.sh

@@ -67,6 +67,7 @@ KITH_API kith_status kith_npy_write(const char *path, const kith_array *array, k
  * threads is fine. */
 typedef struct kith_tensors kith_tensors;
 
+/* Read a file whole and check it. KITH_EIO; KITH_EFORMAT names the tensor or the byte that is wrong. */
 KITH_API kith_status kith_tensors_open(const char *path, kith_tensors **ret_tensors, kith_error *err);
 KITH_API void kith_tensors_free(kith_tensors *tensors); /* NULL is fine */
 KITH_API int64_t kith_tensors_count(const kith_tensors *tensors);
@@ -83,6 +84,7 @@ KITH_API const char *kith_tensors_metadata(const kith_tensors *tensors, const ch
  * names and metadata are copied. Names are UTF-8 and used once. */
 typedef struct kith_tensors_writer kith_tensors_writer;
 
+/* One without tensors. It is used by one thread at a time. */
 KITH_API kith_status kith_tensors_writer_new(kith_tensors_writer **ret_writer, kith_error *err);
 KITH_API void kith_tensors_writer_free(kith_tensors_writer *writer); /* NULL is fine */
 KITH_API kith_status kith_tensors_writer_add(kith_tensors_writer *writer, const char *name,

@@ -65,6 +65,8 @@ KITH_API kith_status kith_dataset_open_files(const char *const *paths, int64_t n
                                              kith_dataset **ret_dataset, kith_error *err);
 KITH_API void kith_dataset_free(kith_dataset *dataset); /* NULL is fine */
 
+/* The layout and the root it was opened with, and how many items and classes it has. An item that is not there has path
+ * NULL and label -1; a class that is not there has the name NULL. */
 KITH_API const char *kith_dataset_kind(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_root(const kith_dataset *dataset);
 KITH_API int64_t kith_dataset_count(const kith_dataset *dataset);
@@ -111,6 +113,7 @@ typedef struct kith_split_summary {
     int64_t n_query, n_gallery; /* items with such a role */
 } kith_split_summary;
 
+/* Count one split. */
 KITH_API kith_status kith_dataset_summary(const kith_dataset *dataset, kith_split split,
                                           kith_split_summary *ret_summary, kith_error *err);
 
@@ -169,6 +172,7 @@ typedef struct kith_transform {
     uint8_t background[3]; /* under alpha and around small images, RGB */
 } kith_transform;
 
+/* The defaults above. */
 KITH_API void kith_transform_init(kith_transform *transform, size_t size);
 KITH_API kith_status kith_transform_check(const kith_transform *transform, kith_error *err);
 

@@ -187,6 +187,7 @@ typedef struct kith_hash {
     uint64_t n_bytes;
     uint8_t block[64];
 } kith_hash;
+/* Add n bytes; end, and write 64 hex digits and a 0. The hash is then as new. */
 KITH_API void kith_hash_add(kith_hash *hash, const void *bytes, size_t n);
 KITH_API void kith_hash_finish(kith_hash *hash, char ret_hex[65]);
 

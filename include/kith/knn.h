@@ -59,6 +59,7 @@ KITH_API void kith_knn_options_init(kith_knn_options *options, size_t size);
  * outlive the gallery (exact order reads it again). */
 typedef struct kith_gallery kith_gallery;
 
+/* KITH_EINVAL for no rows, KITH_ENUMERIC for values that are not finite, KITH_ENOTFOUND for an unknown device. */
 KITH_API kith_status kith_gallery_new(const kith_array *rows, const kith_knn_options *options,
                                       kith_gallery **ret_gallery, kith_error *err);
 KITH_API void kith_gallery_free(kith_gallery *gallery); /* NULL is fine */

@@ -30,6 +30,7 @@ typedef struct kith_memory_stats {
     uint64_t peak_bytes;    /* the most live_bytes has been */
 } kith_memory_stats;
 
+/* As it is now. Any thread may ask. */
 KITH_API void kith_memory_stats_get(kith_memory_stats *ret_stats);
 
 #ifdef __cplusplus

@@ -83,6 +83,7 @@ typedef struct kith_model_info {
     kith_preprocess preprocess;
 } kith_model_info;
 
+/* What the model is; nothing is written for a NULL model. */
 KITH_API void kith_model_info_get(const kith_model *model, kith_model_info *ret_info);
 
 /* The shape of a tap for one image; ret_dim has room for KITH_MAX_DIMS. KITH_ENOTFOUND lists the
@@ -160,6 +161,7 @@ typedef struct kith_model_param {
     bool trained;
 } kith_model_param;
 
+/* How many there are. */
 KITH_API int64_t kith_model_param_count(const kith_model *model);
 /* False when there is no i-th parameter. */
 KITH_API bool kith_model_param_at(const kith_model *model, int64_t i, kith_model_param *ret_param);

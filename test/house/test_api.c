@@ -37,6 +37,28 @@ static void test_the_library_exports_what_headers_declare(void **state) {
         library);
 }
 
+/* A comment above, or above the functions it stands together with. Read as doxygen reads it. */
+static void test_every_function_is_documented(void **state) {
+    (void)state;
+    assert_int_equal(
+        run("cd %s && for h in include/kith/*.h include/kith/experimental/*.h; do "
+            "awk -f scripts/docs-filter.awk $h | awk -v h=$h '/^KITH_API/ && before !~ /\\*\\/ *$/ && "
+            "$0 !~ /\\/\\*\\*</ { print h \": \" $0 } { before = $0 }'; done",
+            KITH_SOURCE_DIR),
+        0);
+    assert_string_equal(output, "");
+}
+
+static void test_the_reference_has_no_warnings(void **state) {
+    (void)state;
+    if (run("command -v doxygen") != 0) skip();
+    const int status = run("%s/scripts/docs.sh %s/docs", KITH_SOURCE_DIR, testing_folder());
+    if (status != 0) fail_msg("%s", output);
+    assert_int_equal(run("test -s %s/docs/html/model_8h.html && test -s %s/docs/html/page_training_md.html",
+                         testing_folder(), testing_folder()),
+                     0);
+}
+
 /* One header for everything that lies in include/kith. */
 static void test_kith_h_includes_every_header(void **state) {
     (void)state;
@@ -63,6 +85,41 @@ static void test_headers_compile_alone(void **state) {
                     testing_source(), compilers[c], languages[i]);
             if (status != 0) fail_msg("%s -x %s: %s", compilers[c], languages[i], output);
         }
+    }
+}
+
+/* A copy of the headers as an old release: changed by a sed command, may programs compiled with it still run? */
+static void test_the_abi_is_compared(void **state) {
+    (void)state;
+    static const struct {
+        const char *what, *change;
+        bool is_fine;
+    } rows[] = {
+        {"the same", "true", true},
+        {"an option was added at the end",
+         "sed -i '/int64_t batch; .*most images per pass/d' include/kith/model.h", true},
+        {"an option was added in the middle",
+         "sed -i '/const char .pool; .*their sum/d' include/kith/model.h", false},
+        {"a result grew", "sed -i 's/^    double seconds;$//' include/kith/eval.h", false},
+        {"a function went",
+         "sed -i 's/^KITH_API const char .kith_commit(void);/&\\nKITH_API int kith_gone(void);/' "
+         "include/kith/version.h && sed -i 's/kith_commit;/& kith_gone;/' cmake/kith.map",
+         false},
+        {"a function came", "sed -i '/kith_commit(void)/d' include/kith/version.h", true},
+        {"another minor version",
+         "sed -i 's/_VERSION \"0.2.0\"/_VERSION \"0.1.0\"/; /kith_commit/d' include/kith/version.h", true},
+    };
+    if (run("command -v abidiff") != 0) skip();
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        const int made =
+            run("cd %s && rm -rf old && mkdir -p old/cmake && cp -r %s/include old && cp %s/cmake/kith.map "
+                "old/cmake && cd old && %s",
+                testing_folder(), KITH_SOURCE_DIR, KITH_SOURCE_DIR, rows[i].change);
+        if (made != 0) fail_msg("%s: %s", rows[i].change, output);
+        if (i > 0 && run("diff -r %s/include %s/old/include", KITH_SOURCE_DIR, testing_folder()) == 0)
+            fail_msg("'%s' changes nothing", rows[i].change);
+        const int status = run("%s/scripts/check-abi.sh %s/old", KITH_SOURCE_DIR, testing_folder());
+        if ((status == 0) != rows[i].is_fine) fail_msg("%s: status %d\n%s", rows[i].what, status, output);
     }
 }
 
@@ -105,8 +162,11 @@ static void test_threads(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_library_exports_what_headers_declare),
+        cmocka_unit_test(test_every_function_is_documented),
+        cmocka_unit_test(test_the_reference_has_no_warnings),
         cmocka_unit_test(test_kith_h_includes_every_header),
         cmocka_unit_test(test_headers_compile_alone),
+        cmocka_unit_test(test_the_abi_is_compared),
         cmocka_unit_test(test_the_version_is_one),
         cmocka_unit_test(test_a_program_of_another_version_is_told),
         cmocka_unit_test(test_threads),

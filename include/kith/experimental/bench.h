@@ -69,6 +69,7 @@ typedef struct kith_bench_result {
     kith_bench_row row[KITH_BENCH_ROWS];
 } kith_bench_result;
 
+/* Build, warm up and time. KITH_EINVAL for negative numbers; otherwise the errors of opening a model and of training. */
 KITH_API kith_status kith_bench_run(const kith_bench_options *options, kith_bench_result *ret_result,
                                     kith_error *err);
 
@@ -102,6 +103,7 @@ typedef struct kith_bench_objective_result {
 /* What is timed when nobody says: "LOSS" or "LOSS+MINER"; NULL past the end. */
 KITH_API const char *kith_bench_objective_name(int64_t i);
 
+/* Time it. KITH_EINVAL for a batch, dimension or number of images below 1. */
 KITH_API kith_status kith_bench_objective_run(const kith_bench_objective_options *options,
                                               kith_bench_objective_result *ret_result, kith_error *err);
 

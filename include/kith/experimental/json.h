@@ -25,11 +25,13 @@ extern "C" {
 
 typedef struct kith_json kith_json;
 
+/* An empty text. It is used by one thread at a time. */
 KITH_API kith_status kith_json_new(kith_json **ret_json, kith_error *err);
 KITH_API void kith_json_free(kith_json *json); /* NULL is fine */
 /* Begin anew, keeping the memory: a log line per step takes none after the first. */
 KITH_API void kith_json_reset(kith_json *json);
 
+/* { } [ ] */
 KITH_API void kith_json_object_begin(kith_json *json);
 KITH_API void kith_json_object_end(kith_json *json);
 KITH_API void kith_json_array_begin(kith_json *json);
