@@ -49,7 +49,7 @@ static void test_the_one_before_is_used(void **state) {
         shell(out, damages[i]);
         const int status = resume(out, "");
         if (status != 0) fail_msg("%s: status %d: %s", damages[i], status, output);
-        if (!strstr(output, "warning: ") || !strstr(output, last) || !strstr(output, "goes on from step 8"))
+        if (!strstr(output, "warning: ") || !strstr(output, last) || !strstr(output, "the run resumes from step 8"))
             fail_msg("%s: %s", damages[i], output);
         assert_same_end("whole", out);
         assert_same_log("whole", out);
@@ -125,7 +125,7 @@ static void test_no_sound_one_is_an_error(void **state) {
     make_stopped("none");
     flip("none", last, -1);
     shell("none", "truncate -s 0 $before");
-    if (resume("none", "") != 1 || !strstr(output, "none of 2 checkpoints is sound") || !strstr(output, last))
+    if (resume("none", "") != 1 || !strstr(output, "none of the 2 checkpoints is sound") || !strstr(output, last))
         fail_msg("%s", output);
     assert_int_equal(tiny_count_lines(output), 1);
     /* Nothing was touched. */
@@ -218,7 +218,8 @@ static kith_status train_and_swap(const char *out, const char *from, kith_error 
     char to[4200];
     snprintf(to, sizeof to, "%s/best.safetensors", path_of(out));
     swapper s = {from, to};
-    const kith_train_options options = {.recipe = tiny_make(),
+    const kith_train_options options = {.size = sizeof(kith_train_options),
+                                        .recipe = tiny_make(),
                                         .out = path_of(out),
                                         .resume = true,
                                         .no_report = true,
@@ -308,7 +309,7 @@ static void test_checkpoints_without_a_checksum(void **state) {
     make_stopped("unsealed-cut");
     make_unsealed("unsealed-cut", last);
     shell("unsealed-cut", "truncate -s -100 $last");
-    if (resume("unsealed-cut", "") != 0 || !strstr(output, "goes on from step 8")) fail_msg("%s", output);
+    if (resume("unsealed-cut", "") != 0 || !strstr(output, "the run resumes from step 8")) fail_msg("%s", output);
     assert_same_end("whole", "unsealed-cut");
 }
 
@@ -317,7 +318,7 @@ static void test_a_checkpoint_under_another_name(void **state) {
     make_stopped("renamed");
     shell("renamed", "cp $before $last");
     if (resume("renamed", "") != 0 || !strstr(output, "it is the checkpoint of step 8") ||
-        !strstr(output, "goes on from step 8"))
+        !strstr(output, "the run resumes from step 8"))
         fail_msg("%s", output);
     assert_same_end("whole", "renamed");
     assert_same_log("whole", "renamed");
