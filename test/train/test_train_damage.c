@@ -49,7 +49,8 @@ static void test_the_one_before_is_used(void **state) {
         shell(out, damages[i]);
         const int status = resume(out, "");
         if (status != 0) fail_msg("%s: status %d: %s", damages[i], status, output);
-        if (!strstr(output, "warning: ") || !strstr(output, last) || !strstr(output, "the run resumes from step 8"))
+        if (!strstr(output, "warning: ") || !strstr(output, last) ||
+            !strstr(output, "the run resumes from step 8"))
             fail_msg("%s: %s", damages[i], output);
         assert_same_end("whole", out);
         assert_same_log("whole", out);
@@ -125,7 +126,8 @@ static void test_no_sound_one_is_an_error(void **state) {
     make_stopped("none");
     flip("none", last, -1);
     shell("none", "truncate -s 0 $before");
-    if (resume("none", "") != 1 || !strstr(output, "none of the 2 checkpoints is sound") || !strstr(output, last))
+    if (resume("none", "") != 1 || !strstr(output, "none of the 2 checkpoints is sound") ||
+        !strstr(output, last))
         fail_msg("%s", output);
     assert_int_equal(tiny_count_lines(output), 1);
     /* Nothing was touched. */
@@ -309,7 +311,8 @@ static void test_checkpoints_without_a_checksum(void **state) {
     make_stopped("unsealed-cut");
     make_unsealed("unsealed-cut", last);
     shell("unsealed-cut", "truncate -s -100 $last");
-    if (resume("unsealed-cut", "") != 0 || !strstr(output, "the run resumes from step 8")) fail_msg("%s", output);
+    if (resume("unsealed-cut", "") != 0 || !strstr(output, "the run resumes from step 8"))
+        fail_msg("%s", output);
     assert_same_end("whole", "unsealed-cut");
 }
 
