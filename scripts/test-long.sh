@@ -19,13 +19,13 @@ table=${LONG_TABLE:-"
 fuzz          | 5400 | test/long/fuzz.sh 120               | 600 | test/long/fuzz.sh 5
 commands      | 1200 | test/long/fuzz_commands.sh 300 $SEED | 120 | test/long/fuzz_commands.sh 20 $SEED
 kills         | 1800 | test/long/kills.sh 100              | 180 | test/long/kills.sh 5
-soak          | 1200 | test/long/soak.sh 300               | 120 | test/long/soak.sh 25
+soak          | 1200 | test/long/soak.sh 300               | 240 | test/long/soak.sh 45
 valgrind      | 1800 | test/long/valgrind.sh               | 300 | test/long/valgrind.sh
 torture_io    | 3600 | test/long/torture_io.sh build       | 300 | test/long/torture_io.sh build 2
 torture_alloc | 3600 | test/long/torture_alloc.sh build    | 300 | test/long/torture_alloc.sh build 2
 scale         | 2400 | test/long/scale.sh                  | 300 | test/long/scale.sh 50
 paths         | 5400 | test/long/paths.sh                  | 2400 | test/long/paths.sh house
-tsan          | 5400 | make tsan                           | 900 | test/long/tsan.sh test_parallel test_loader test_knn
+tsan          | 5400 | make tsan                           | 900 | test/long/tsan.sh test_parallel test_loader test_learner test_knn test_objective_run
 device        | 3600 | scripts/test-device.sh              | 900 | scripts/test-device.sh tests
 "}
 

@@ -15,6 +15,7 @@ typedef enum ki_value_kind { KI_VALUE_NULL, KI_VALUE_SCALAR, KI_VALUE_LIST, KI_V
 typedef struct ki_value ki_value;
 struct ki_value {
     ki_value_kind kind;
+    bool is_quoted;   /* a scalar of a JSON file: it is a string */
     const char *text; /* scalar */
     const char *key;  /* when this value is an entry of a map */
     int line;         /* in the file, from 1; 0 when unknown */

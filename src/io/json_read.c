@@ -1,95 +1,251 @@
-/* jansson parses; the tree is copied into the caller's arena. jansson's own memory does not come
- * from core/alloc.h: its allocator hook is one for the whole process, which a library must not take. */
-#include <jansson.h>
+/* JSON (RFC 8259) into a tree, in one pass over the text. All memory is the arena's, so that a lack of it is an error and
+ * nothing else (docs/adr/0005). The text is a stranger's: nesting is bounded, strings must be UTF-8 without control
+ * characters, and what is made stays in proportion to the text. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "io/file.h"
 #include "io/json.h"
 
-enum { MOST_BYTES = 64 << 20, MOST_LEVELS = 64 };
+enum { MOST_BYTES = 64 << 20, MOST_LEVELS = 64, FEW_KEYS = 16 };
 
-static kith_status fail_memory(kith_error *err) {
-    return ki_fail(err, KITH_ENOMEM, "no memory for a JSON document");
+typedef struct parser {
+    const char *name, *text;
+    size_t n, at;
+    int level;
+    ki_arena *arena;
+    kith_error *err;
+} parser;
+
+static kith_status fail_memory(const parser *p) {
+    return ki_fail(p->err, KITH_ENOMEM, "%s: no memory for the document", p->name);
 }
 
-/* Bounds the recursion below, and jansson's own. */
-static bool is_too_deep(const char *text, size_t n) {
-    int depth = 0;
-    bool in_string = false;
-    for (size_t i = 0; i < n; i++) {
-        if (in_string) {
-            if (text[i] == '\\')
-                i++;
-            else if (text[i] == '"')
-                in_string = false;
-        } else if (text[i] == '"')
-            in_string = true;
-        else if (text[i] == '{' || text[i] == '[') {
-            if (++depth > MOST_LEVELS) return true;
-        } else if (text[i] == '}' || text[i] == ']')
-            depth--;
-    }
-    return false;
+static kith_status fail(const parser *p, const char *what) {
+    int line = 1;
+    for (size_t i = 0; i < p->at && i < p->n; i++) line += p->text[i] == '\n';
+    return ki_fail(p->err, KITH_EFORMAT, "%s:%d: not JSON: %s (byte %zu)", p->name, line, what, p->at);
 }
 
-static kith_status copy_value(const json_t *json, ki_arena *arena, ki_value **ret_value, kith_error *err) {
-    ki_value *value = NULL, *item = NULL;
-    if (json_is_object(json)) {
-        if (!(value = ki_value_new(arena, KI_VALUE_MAP, NULL))) return fail_memory(err);
-        json_t *object = (json_t *)(uintptr_t)json;
-        for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
-            KI_TRY(copy_value(json_object_iter_value(at), arena, &item, err));
-            const char *key = ki_arena_strdup(arena, json_object_iter_key(at));
-            if (!key) return fail_memory(err);
-            ki_value_append(value, key, item);
-        }
-    } else if (json_is_array(json)) {
-        if (!(value = ki_value_new(arena, KI_VALUE_LIST, NULL))) return fail_memory(err);
-        for (size_t i = 0; i < json_array_size(json); i++) {
-            KI_TRY(copy_value(json_array_get(json, i), arena, &item, err));
-            ki_value_append(value, NULL, item);
-        }
-    } else if (json_is_null(json)) {
-        if (!(value = ki_value_new(arena, KI_VALUE_NULL, NULL))) return fail_memory(err);
-    } else if (json_is_string(json)) {
-        if (!(value = ki_value_new(arena, KI_VALUE_SCALAR, json_string_value(json)))) return fail_memory(err);
-    } else {
-        char number[64];
-        const size_t n = json_dumpb(json, number, sizeof number - 1, JSON_ENCODE_ANY);
-        if (n == 0) return fail_memory(err); /* jansson's: a number always has letters */
-        if (n >= sizeof number) return ki_fail(err, KITH_EINTERNAL, "a JSON number of %zu letters", n);
-        number[n] = '\0';
-        if (!(value = ki_value_new(arena, KI_VALUE_SCALAR, number))) return fail_memory(err);
+/* The next byte, or 0 at the end: no JSON outside strings has a byte 0, so that both are refused alike. */
+static char peek(const parser *p) { return p->at < p->n ? p->text[p->at] : '\0'; }
+
+static void skip_space(parser *p) {
+    while (p->at < p->n && memchr(" \t\r\n", p->text[p->at], 4)) p->at++;
+}
+
+static bool skip_letter(parser *p, char letter) {
+    skip_space(p);
+    const bool is_there = peek(p) == letter && p->at < p->n;
+    p->at += is_there;
+    return is_there;
+}
+
+/* ---- strings ---- */
+
+/* Four hexadecimal digits; -1 when they are not. */
+static int32_t hex4(parser *p) {
+    int32_t value = 0;
+    for (int i = 0; i < 4; i++, p->at++) {
+        const char c = peek(p);
+        const int digit = c >= '0' && c <= '9'   ? c - '0'
+                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                 : -1;
+        if (digit < 0) return -1;
+        value = 16 * value + digit;
     }
-    *ret_value = value;
+    return value;
+}
+
+static size_t put_utf8(int32_t c, char *to) {
+    const int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned char first[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
+    for (int i = n - 1; i > 0; i--, c >>= 6) to[i] = (char)(0x80 | (c & 0x3f));
+    to[0] = (char)(first[n] | c);
+    return (size_t)n;
+}
+
+/* Behind "\u". Characters beyond 16 bits come as two, a surrogate pair; a NUL has no place in a C string. */
+static kith_status take_unicode(parser *p, char *to, size_t *n) {
+    int32_t c = hex4(p);
+    if (c < 0) return fail(p, "\\u wants four hexadecimal digits");
+    if (c >= 0xd800 && c < 0xdc00 && p->n - p->at >= 2 && p->text[p->at] == '\\' &&
+        p->text[p->at + 1] == 'u') {
+        p->at += 2;
+        const int32_t low = hex4(p);
+        if (low < 0xdc00 || low >= 0xe000) return fail(p, "half of a surrogate pair");
+        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+    }
+    if (c >= 0xd800 && c < 0xe000) return fail(p, "half of a surrogate pair");
+    if (c == 0) return fail(p, "\\u0000 in a string");
+    *n += put_utf8(c, to + *n);
     return KITH_OK;
 }
 
-/* jansson has a code for it, but sets it in few places: where an allocation fails it mostly returns without a text, which
- * every error in the JSON itself has. Where it fails for the letters of a string, jansson calls the string wrong. */
-kith_status ki_json_check_memory(const json_error_t *why, const char *name_for_errors, kith_error *err) {
-    if (json_error_code(why) != json_error_out_of_memory && why->text[0] != '\0') return KITH_OK;
-    return ki_fail(err, KITH_ENOMEM, "%s: no memory for the document", name_for_errors);
+static kith_status take_escape(parser *p, char *to, size_t *n) {
+    static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    const char c = peek(p);
+    const char *found = c ? strchr(letters, c) : NULL;
+    if (c != 'u' && !found) return fail(p, "an unknown escape in a string");
+    p->at++;
+    if (c == 'u') return take_unicode(p, to, n);
+    to[(*n)++] = meant[found - letters];
+    return KITH_OK;
+}
+
+/* Where the string that begins at the quote ends: its closing quote, or the end of the text. */
+static size_t end_of_string(const parser *p) {
+    size_t i = p->at + 1;
+    while (i < p->n && p->text[i] != '"') i += p->text[i] == '\\' ? 2 : 1;
+    return i < p->n ? i : p->n;
+}
+
+static kith_status take_string(parser *p, const char **ret) {
+    const size_t end = end_of_string(p);
+    size_t n = 0;
+    char *to = ki_arena_alloc(p->arena, end - p->at, 1); /* decoded, it is no longer than the text */
+    if (!to) return fail_memory(p);
+    for (p->at++; p->at < end;) {
+        const unsigned char c = (unsigned char)p->text[p->at];
+        if (c == '\\') {
+            p->at++;
+            KI_TRY(take_escape(p, to, &n));
+            continue;
+        }
+        const size_t length = ki_utf8_next(p->text + p->at, end - p->at);
+        if (c < 0x20) return fail(p, "a control character in a string");
+        if (length == 0) return fail(p, "a string that is not UTF-8");
+        memcpy(to + n, p->text + p->at, length);
+        n += length;
+        p->at += length;
+    }
+    if (p->at >= p->n) return fail(p, "a string without an end");
+    p->at++;
+    *ret = to; /* the arena's memory is cleared: a NUL follows */
+    return KITH_OK;
+}
+
+/* ---- values ---- */
+
+static kith_status take_value(parser *p, ki_value **ret);
+
+static kith_status new_value(const parser *p, ki_value_kind kind, ki_value **ret) {
+    *ret = ki_value_new(p->arena, kind, NULL);
+    return *ret ? KITH_OK : fail_memory(p);
+}
+
+static size_t skip_digits(parser *p) {
+    const size_t begin = p->at;
+    while (peek(p) >= '0' && peek(p) <= '9') p->at++;
+    return p->at - begin;
+}
+
+static kith_status take_number(parser *p, ki_value **ret) {
+    const size_t begin = p->at;
+    double value = 0;
+    p->at += peek(p) == '-';
+    const bool begins_with_0 = peek(p) == '0';
+    const size_t n_whole = skip_digits(p);
+    if (n_whole == 0 || (begins_with_0 && n_whole > 1)) return fail(p, "no value JSON knows");
+    if (peek(p) == '.') {
+        p->at++;
+        if (skip_digits(p) == 0) return fail(p, "a number without digits behind its point");
+    }
+    if (peek(p) == 'e' || peek(p) == 'E') {
+        p->at++;
+        p->at += peek(p) == '+' || peek(p) == '-';
+        if (skip_digits(p) == 0) return fail(p, "a number without digits in its exponent");
+    }
+    KI_TRY(new_value(p, KI_VALUE_SCALAR, ret));
+    (*ret)->text = ki_arena_strndup(p->arena, p->text + begin, p->at - begin);
+    if (!(*ret)->text) return fail_memory(p);
+    if (!ki_parse_double((*ret)->text, &value) || !isfinite(value))
+        return fail(p, "a number beyond all bounds");
+    return KITH_OK;
+}
+
+static kith_status take_word(parser *p, ki_value **ret) {
+    static const char *const words[] = {"null", "true", "false"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const size_t n = strlen(words[i]);
+        if (p->n - p->at < n || memcmp(p->text + p->at, words[i], n) != 0) continue;
+        p->at += n;
+        KI_TRY(new_value(p, i == 0 ? KI_VALUE_NULL : KI_VALUE_SCALAR, ret));
+        if (i > 0) (*ret)->text = words[i];
+        return KITH_OK;
+    }
+    return take_number(p, ret);
+}
+
+static int compare_keys(const void *left, const void *right) {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* Few keys are compared with each other, many are sorted. */
+static kith_status check_keys(const parser *p, const ki_value *map) {
+    const char *few[FEW_KEYS], **keys = few;
+    size_t n = 0;
+    bool is_double = false;
+    if (map->n_items > FEW_KEYS) KI_TRY(ki_alloc_or(&keys, map->n_items, sizeof *keys, "keys", p->err));
+    for (const ki_value *v = map->first; v; v = v->next) keys[n++] = v->key;
+    qsort(keys, n, sizeof *keys, compare_keys);
+    for (size_t i = 1; i < n; i++) is_double |= strcmp(keys[i - 1], keys[i]) == 0;
+    if (keys != few) ki_free(keys);
+    return is_double ? fail(p, "a key is given twice") : KITH_OK;
+}
+
+/* Items of a list (`close` is ']'), or keys and values of a map ('}'). */
+static kith_status take_items(parser *p, char close, ki_value *parent) {
+    p->at++;
+    if (skip_letter(p, close)) return KITH_OK;
+    do {
+        const char *key = NULL;
+        ki_value *item = NULL;
+        skip_space(p);
+        if (close == '}') {
+            if (peek(p) != '"') return fail(p, "a key wants quotes");
+            KI_TRY(take_string(p, &key));
+            if (!skip_letter(p, ':')) return fail(p, "a key wants ':' behind it");
+        }
+        KI_TRY(take_value(p, &item));
+        ki_value_append(parent, key, item);
+    } while (skip_letter(p, ','));
+    if (!skip_letter(p, close))
+        return fail(p, close == ']' ? "a list wants ',' or ']'" : "a map wants ',' or '}'");
+    return close == '}' ? check_keys(p, parent) : KITH_OK;
+}
+
+static kith_status take_value(parser *p, ki_value **ret) {
+    skip_space(p);
+    const char c = peek(p);
+    if (c == '{' || c == '[') {
+        if (++p->level > MOST_LEVELS)
+            return ki_fail(p->err, KITH_EFORMAT, "%s: JSON nested deeper than %d levels", p->name,
+                           MOST_LEVELS);
+        KI_TRY(new_value(p, c == '{' ? KI_VALUE_MAP : KI_VALUE_LIST, ret));
+        KI_TRY(take_items(p, c == '{' ? '}' : ']', *ret));
+        p->level--;
+        return KITH_OK;
+    }
+    if (c != '"') return take_word(p, ret);
+    KI_TRY(new_value(p, KI_VALUE_SCALAR, ret));
+    (*ret)->is_quoted = true;
+    return take_string(p, &(*ret)->text);
 }
 
 kith_status ki_json_parse(const char *text, size_t n, const char *name_for_errors, ki_arena *arena,
                           ki_value **ret_root, kith_error *err) {
-    if (n > MOST_BYTES)
-        return ki_fail(err, KITH_EFORMAT, "%s: %zu bytes of JSON; wanted at most %d", name_for_errors, n,
-                       MOST_BYTES);
-    if (is_too_deep(text, n))
-        return ki_fail(err, KITH_EFORMAT, "%s: JSON nested deeper than %d levels", name_for_errors,
-                       MOST_LEVELS);
-    json_error_t why;
-    json_t *json = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
-    if (!json) {
-        KI_TRY(ki_json_check_memory(&why, name_for_errors, err));
-        return ki_fail(err, KITH_EFORMAT, "%s:%d: not JSON: %s", name_for_errors, why.line, why.text);
-    }
-    const kith_status status = copy_value(json, arena, ret_root, err);
-    json_decref(json);
-    return status;
+    parser p = {.name = name_for_errors, .text = text, .n = n, .arena = arena, .err = err};
+    ki_value *root = NULL;
+    KI_TRY(take_value(&p, &root));
+    skip_space(&p);
+    if (p.at < n) return fail(&p, "something behind the value");
+    *ret_root = root;
+    return KITH_OK;
 }
 
 kith_status ki_json_read(const char *path, ki_arena *arena, ki_value **ret_root, kith_error *err) {

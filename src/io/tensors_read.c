@@ -4,10 +4,9 @@
  * not let a data file do that. The header is read and checked before memory is taken for the elements.
  *
  * The header is a stranger's: before the JSON parser sees it, one pass bounds its nesting and its
- * lists, so that what the parser builds stays in proportion to the header; afterwards every entry is
+ * lists, so that what is wrong is said of a tensor by its name; afterwards every entry is
  * checked against the file. The tensors must cover the data exactly, without holes or overlap, as
  * the format says. Names and metadata stay in the parsed JSON, which lives as long as the file. */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,11 +38,12 @@ typedef struct entry {
 } entry;
 
 struct kith_tensors {
-    char *path; /* for error lines */
-    char *own;  /* the file's data, or a pipe's everything; NULL when the bytes are the caller's */
-    json_t *header;
-    entry *entries;        /* by place in the file */
-    const entry **by_name; /* sorted */
+    char *path;               /* for error lines */
+    char *own;                /* the file's data; NULL when the bytes are the caller's */
+    ki_arena arena;           /* of the header */
+    const ki_value *metadata; /* NULL: none */
+    entry *entries;           /* by place in the file */
+    const entry **by_name;    /* sorted */
     size_t n_entries;
 };
 
@@ -100,9 +100,9 @@ static kith_status fail_tensor(const reader *r, const char *tensor, kith_status 
     return ki_fail(r->err, status, "%s: tensor '%.100s': %s", r->name, tensor, what);
 }
 
-static kith_status parse_dtype(const reader *r, const char *tensor, const json_t *value,
+static kith_status parse_dtype(const reader *r, const char *tensor, const ki_value *value,
                                kith_dtype *ret_dtype) {
-    const char *text = json_string_value(value);
+    const char *text = value->is_quoted ? value->text : NULL;
     if (!text) return fail_tensor(r, tensor, KITH_EFORMAT, "dtype is not a string");
     for (const ki_tensor_type *t = ki_tensor_types; t->name; t++) {
         if (strcmp(t->name, text) == 0) {
@@ -115,26 +115,29 @@ static kith_status parse_dtype(const reader *r, const char *tensor, const json_t
                    tensor, text);
 }
 
-static kith_status parse_shape(const reader *r, const char *tensor, const json_t *value, kith_array *view) {
-    if (!json_is_array(value)) return fail_tensor(r, tensor, KITH_EFORMAT, "shape is not a list");
-    const size_t n = json_array_size(value);
-    if (n > KITH_MAX_DIMS) return fail_tensor(r, tensor, KITH_EUNSUPPORTED, "shape has more than 8 extents");
-    for (size_t i = 0; i < n; i++) {
-        const json_t *extent = json_array_get(value, i);
-        if (!json_is_integer(extent) || json_integer_value(extent) < 0)
+/* A number without a point or an exponent, as the format writes extents and offsets. */
+static bool is_whole(const ki_value *value, int64_t *ret) {
+    return value->kind == KI_VALUE_SCALAR && !value->is_quoted && ki_parse_int64(value->text, ret);
+}
+
+static kith_status parse_shape(const reader *r, const char *tensor, const ki_value *value, kith_array *view) {
+    if (value->kind != KI_VALUE_LIST) return fail_tensor(r, tensor, KITH_EFORMAT, "shape is not a list");
+    if (value->n_items > KITH_MAX_DIMS)
+        return fail_tensor(r, tensor, KITH_EUNSUPPORTED, "shape has more than 8 extents");
+    for (const ki_value *extent = value->first; extent; extent = extent->next) {
+        int64_t *dim = &view->dim[view->n_dims++];
+        if (!is_whole(extent, dim) || *dim < 0)
             return fail_tensor(r, tensor, KITH_EFORMAT,
                                "shape has an extent that is not a whole number from 0");
-        view->dim[i] = json_integer_value(extent);
     }
-    view->n_dims = (int)n;
     return KITH_OK;
 }
 
-static kith_status parse_offsets(const reader *r, const char *tensor, const json_t *value, entry *e) {
-    const json_t *begin = json_array_get(value, 0), *end = json_array_get(value, 1);
-    if (json_array_size(value) != 2 || !json_is_integer(begin) || !json_is_integer(end))
+static kith_status parse_offsets(const reader *r, const char *tensor, const ki_value *value, entry *e) {
+    int64_t from = 0, to = 0;
+    if (value->kind != KI_VALUE_LIST || value->n_items != 2 || !is_whole(value->first, &from) ||
+        !is_whole(value->last, &to))
         return fail_tensor(r, tensor, KITH_EFORMAT, "data_offsets is not a list of two whole numbers");
-    const json_int_t from = json_integer_value(begin), to = json_integer_value(end);
     if (from < 0 || to < from || (uint64_t)to > r->data_bytes)
         return ki_fail(
             r->err, KITH_EFORMAT,
@@ -145,13 +148,12 @@ static kith_status parse_offsets(const reader *r, const char *tensor, const json
     return KITH_OK;
 }
 
-static kith_status parse_entry(const reader *r, const char *tensor, json_t *info, entry *e) {
-    if (!json_is_object(info)) return fail_tensor(r, tensor, KITH_EFORMAT, "its entry is not an object");
+static kith_status parse_entry(const reader *r, const char *tensor, const ki_value *info, entry *e) {
+    if (info->kind != KI_VALUE_MAP) return fail_tensor(r, tensor, KITH_EFORMAT, "its entry is not an object");
     e->name = tensor;
     bool has_dtype = false, has_shape = false, has_offsets = false;
-    for (void *at = json_object_iter(info); at; at = json_object_iter_next(info, at)) {
-        const char *key = json_object_iter_key(at);
-        const json_t *value = json_object_iter_value(at);
+    for (const ki_value *value = info->first; value; value = value->next) {
+        const char *key = value->key;
         if (strcmp(key, "dtype") == 0) {
             KI_TRY(parse_dtype(r, tensor, value, &e->view.dtype));
             has_dtype = true;
@@ -183,13 +185,13 @@ static kith_status parse_entry(const reader *r, const char *tensor, json_t *info
     return KITH_OK;
 }
 
-static kith_status check_metadata(const reader *r, json_t *metadata) {
-    if (!json_is_object(metadata))
+static kith_status check_metadata(const reader *r, const ki_value *metadata) {
+    if (metadata->kind != KI_VALUE_MAP)
         return ki_fail(r->err, KITH_EFORMAT, "%s: __metadata__ is not an object", r->name);
-    for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at)) {
-        if (!json_is_string(json_object_iter_value(at)))
+    for (const ki_value *v = metadata->first; v; v = v->next) {
+        if (!v->is_quoted)
             return ki_fail(r->err, KITH_EFORMAT, "%s: __metadata__: the value of '%.100s' is not a string",
-                           r->name, json_object_iter_key(at));
+                           r->name, v->key);
     }
     return KITH_OK;
 }
@@ -245,25 +247,20 @@ static kith_status place_data(const reader *r, kith_tensors *tensors, const unsi
 }
 
 static kith_status parse_json(const reader *r, const char *text, size_t n, kith_tensors *tensors) {
-    json_error_t why;
-    tensors->header = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-    if (!tensors->header) {
-        KI_TRY(ki_json_check_memory(&why, r->name, r->err));
-        return ki_fail(r->err, KITH_EFORMAT, "%s: the header is not JSON: %s (byte %d)", r->name, why.text,
-                       why.position);
-    }
-    if (!json_is_object(tensors->header))
+    ki_value *header = NULL;
+    KI_TRY(ki_json_parse(text, n, r->name, &tensors->arena, &header, r->err));
+    if (header->kind != KI_VALUE_MAP)
         return ki_fail(r->err, KITH_EFORMAT, "%s: the header is not an object", r->name);
-    const size_t most = json_object_size(tensors->header);
+    const size_t most = header->n_items;
     KI_TRY(ki_zalloc_or(&tensors->entries, most, sizeof *tensors->entries, "a file's tensors", r->err));
     KI_TRY(ki_zalloc_or(&tensors->by_name, most, sizeof *tensors->by_name, "a file's tensors", r->err));
-    for (void *at = json_object_iter(tensors->header); at; at = json_object_iter_next(tensors->header, at)) {
-        const char *key = json_object_iter_key(at);
-        json_t *value = json_object_iter_value(at);
-        if (strcmp(key, KI_TENSORS_METADATA) == 0)
-            KI_TRY(check_metadata(r, value));
-        else
-            KI_TRY(parse_entry(r, key, value, &tensors->entries[tensors->n_entries++]));
+    for (const ki_value *v = header->first; v; v = v->next) {
+        if (strcmp(v->key, KI_TENSORS_METADATA) == 0) {
+            KI_TRY(check_metadata(r, v));
+            tensors->metadata = v;
+        } else {
+            KI_TRY(parse_entry(r, v->key, v, &tensors->entries[tensors->n_entries++]));
+        }
     }
     return KITH_OK;
 }
@@ -378,7 +375,7 @@ void kith_tensors_free(kith_tensors *tensors) {
     ki_free(tensors->path);
     ki_free(tensors->entries);
     ki_free(tensors->by_name);
-    json_decref(tensors->header);
+    ki_arena_release(&tensors->arena);
     ki_free(tensors->own);
     ki_free(tensors);
 }
@@ -414,8 +411,8 @@ kith_status kith_tensors_get(const kith_tensors *tensors, const char *name, kith
 }
 
 const char *kith_tensors_metadata(const kith_tensors *tensors, const char *key) {
-    if (!tensors || !key) return NULL;
-    return json_string_value(json_object_get(json_object_get(tensors->header, KI_TENSORS_METADATA), key));
+    const ki_value *found = tensors && key ? ki_value_get(tensors->metadata, key) : NULL;
+    return found ? found->text : NULL;
 }
 
 ki_seal ki_tensors_seal(const kith_tensors *tensors, const char *key) {
@@ -425,11 +422,8 @@ ki_seal ki_tensors_seal(const kith_tensors *tensors, const char *key) {
     if (!found) return KI_SEAL_NONE;
     for (size_t i = 0; i < tensors->n_entries; i++)
         sum += ki_tensors_sum_array(tensors->entries[i].name, &tensors->entries[i].view);
-    json_t *metadata = json_object_get(tensors->header, KI_TENSORS_METADATA);
-    for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at)) {
-        if (strcmp(json_object_iter_key(at), key) != 0)
-            sum += ki_tensors_sum_metadata(json_object_iter_key(at),
-                                           json_string_value(json_object_iter_value(at)));
+    for (const ki_value *v = tensors->metadata ? tensors->metadata->first : NULL; v; v = v->next) {
+        if (strcmp(v->key, key) != 0) sum += ki_tensors_sum_metadata(v->key, v->text);
     }
     ki_tensors_seal_text(sum, wanted);
     return strcmp(found, wanted) == 0 ? KI_SEAL_GOOD : KI_SEAL_BROKEN;

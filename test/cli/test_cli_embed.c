@@ -204,15 +204,16 @@ static void test_images(void **state) {
     assert_int_equal(run("sed 's|/[^/]*$||; s|.*/||' %s | diff - %s", in_folder("images.paths.txt"),
                          in_folder("images.labels.txt")),
                      0);
-    assert_int_equal(
-        run("%s eval -e %s -y %s --metrics recall", testing_program(), out, in_folder("images.labels.txt")),
-        0);
+    assert_int_equal(run("%s eval -e %s -y %s --metrics recall", testing_program(), in_folder("images.npy"),
+                         in_folder("images.labels.txt")),
+                     0);
     assert_holds("12 queries, 12 in the gallery, 3 classes");
     assert_refused(run("%s embed --backbone convnet4 %s -o %s 2>&1 | tail -1; exit 1", testing_program(),
                        in_folder("set/broken.png"), in_folder("none.npy")),
                    1, "no image of 1 could be read");
     assert_int_not_equal(access(in_folder("none.npy"), F_OK), 0);
-    assert_refused(run("%s embed --backbone convnet4 %s -o %s", testing_program(), in_folder("absent"), out),
+    assert_refused(run("%s embed --backbone convnet4 %s -o %s", testing_program(), in_folder("absent"),
+                       in_folder("images.npy")),
                    1, "there is no such file or folder");
 }
 

@@ -1,7 +1,6 @@
 /* safetensors: round trips, equal bytes, cut files, refusals. */
 #include "io/tensors.h"
 
-#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,32 +231,6 @@ static void test_allocation_failures(void **state) {
     assert_int_equal(after.live_bytes, before.live_bytes);
 }
 
-static int n_until_failure;
-static void *malloc_for_a_while(size_t bytes) { return n_until_failure-- == 0 ? NULL : malloc(bytes); }
-
-/* The header is jansson's to parse, with memory of its own (test_json.c says what it tells when that fails). A file of short
- * strings: jansson 2.14 drops a letter where its buffer for a longer one cannot grow, and reads on. */
-static void test_header_without_memory(void **state) {
-    (void)state;
-    kith_error err = {0};
-    bool passed = false;
-    int n = 0, n_told = 0;
-    const char *path = KITH_SOURCE_DIR "/test/corpus/safetensors/ok_unaligned.safetensors";
-    for (; !passed && n < 500; n++) {
-        kith_tensors *tensors = NULL;
-        n_until_failure = n;
-        json_set_alloc_funcs(malloc_for_a_while, free);
-        const kith_status status = kith_tensors_open(path, &tensors, &err);
-        passed = n_until_failure >= 0;
-        kith_tensors_free(tensors);
-        json_set_alloc_funcs(malloc, free);
-        assert_int_equal(status == KITH_OK, passed);
-        if (status == KITH_EFORMAT) assert_non_null(strstr(err.message, " near "));
-        n_told += status == KITH_ENOMEM;
-    }
-    assert_true(passed && n_told > n / 2);
-}
-
 /* ---- seals ---- */
 
 static kith_status seal_file(const char *path, bool reversed, kith_error *err) {
@@ -429,7 +402,6 @@ int main(void) {
         cmocka_unit_test(test_unknown_name),
         cmocka_unit_test(test_writer_refuses),
         cmocka_unit_test(test_allocation_failures),
-        cmocka_unit_test(test_header_without_memory),
         cmocka_unit_test(test_seals),
         cmocka_unit_test(test_googlenet),
         cmocka_unit_test(test_file_gone_after_opening),

@@ -5,4 +5,6 @@ cd "$(dirname "$0")/../.."
 [ $# -gt 0 ] || { sed -n 2p "$0" >&2; exit 2; }
 cmake --preset tsan
 cmake --build build/tsan --target kith_program "$@"
+# As make tsan: oneDNN and OpenBLAS are not instrumented.
+export TSAN_OPTIONS=ignore_noninstrumented_modules=1 TIMEOUT="${TIMEOUT:-600}"
 scripts/test.sh build/tsan "^($(echo "$*" | tr ' ' '|'))\$"

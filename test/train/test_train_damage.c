@@ -49,7 +49,8 @@ static void test_the_one_before_is_used(void **state) {
         shell(out, damages[i]);
         const int status = resume(out, "");
         if (status != 0) fail_msg("%s: status %d: %s", damages[i], status, output);
-        if (!strstr(output, "warning: ") || !strstr(output, last) || !strstr(output, "resumes from step 8"))
+        if (!strstr(output, "warning: ") || !strstr(output, last) ||
+            !strstr(output, "the run resumes from step 8"))
             fail_msg("%s: %s", damages[i], output);
         assert_same_end("whole", out);
         assert_same_log("whole", out);
@@ -310,7 +311,8 @@ static void test_checkpoints_without_a_checksum(void **state) {
     make_stopped("unsealed-cut");
     make_unsealed("unsealed-cut", last);
     shell("unsealed-cut", "truncate -s -100 $last");
-    if (resume("unsealed-cut", "") != 0 || !strstr(output, "resumes from step 8")) fail_msg("%s", output);
+    if (resume("unsealed-cut", "") != 0 || !strstr(output, "the run resumes from step 8"))
+        fail_msg("%s", output);
     assert_same_end("whole", "unsealed-cut");
 }
 
@@ -319,7 +321,7 @@ static void test_a_checkpoint_under_another_name(void **state) {
     make_stopped("renamed");
     shell("renamed", "cp $before $last");
     if (resume("renamed", "") != 0 || !strstr(output, "it is the checkpoint of step 8") ||
-        !strstr(output, "resumes from step 8"))
+        !strstr(output, "the run resumes from step 8"))
         fail_msg("%s", output);
     assert_same_end("whole", "renamed");
     assert_same_log("whole", "renamed");
