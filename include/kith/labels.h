@@ -13,6 +13,7 @@ extern "C" {
 
 typedef struct kith_labels kith_labels;
 
+/* None yet. Used by one thread at a time. */
 KITH_API kith_status kith_labels_new(kith_labels **ret_labels, kith_error *err);
 KITH_API void kith_labels_free(kith_labels *labels); /* NULL is fine */
 

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "core/alloc.h"
+#include "core/argument.h"
 #include "core/array.h"
 #include "core/text.h"
 #include "data/dataset/dataset.h"
@@ -31,6 +32,7 @@ typedef struct column {
 } column;
 
 kith_status kith_labels_new(kith_labels **ret_labels, kith_error *err) {
+    KI_NEED(err, ret_labels);
     kith_labels *labels = NULL;
     KI_TRY(ki_zalloc_or(&labels, 1, sizeof *labels, "labels", err));
     const kith_status status = ki_dataset_new(NULL, "", &labels->names, err);
@@ -201,6 +203,7 @@ done:
 }
 
 kith_status kith_labels_read(kith_labels *labels, const char *path, kith_array *ret_ids, kith_error *err) {
+    KI_NEED(err, path, ret_ids);
     static const size_t most_bytes = (size_t)4 << 30;
     kith_status status = KITH_OK;
     kith_labels *own = NULL;

@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/argument.h"
 #include "core/atomic.h"
 #include "core/path.h"
 #include "core/text.h"
 #include "kith/experimental/reproduce.h"
+#include "reproduce/list.h"
 #include "reproduce/page.h"
 #include "train/folder.h"
 
@@ -35,9 +37,13 @@ static kith_status choose(char (*ret)[KITH_REPRODUCE_PATH], const char *given, c
     return ki_fail(err, KITH_EINVAL, "a path has %d letters; wanted at most %zu", n, sizeof *ret - 1);
 }
 
-kith_status kith_reproduce_places(const kith_reproduce_options *o, kith_reproduce_paths *ret,
+kith_status kith_reproduce_places(const kith_reproduce_options *options, kith_reproduce_paths *ret,
                                   kith_error *err) {
     char name[256];
+    KI_NEED(err, ret);
+    KI_OPTIONS_TAKE(kith_reproduce_options, taken, options, err);
+    const kith_reproduce_options *o = &taken;
+    KI_TRY(ki_reproduce_check(o, err));
     name_list(o->list, name, sizeof name);
     KI_TRY(choose(&ret->out, o->out, "results/", name, err));
     KI_TRY(choose(&ret->runs, o->runs, "runs/", name, err));

@@ -100,7 +100,7 @@ static void test_the_abi_is_compared(void **state) {
          "sed -i '/int64_t batch; .*most images per pass/d' include/kith/model.h", true},
         {"an option was added in the middle",
          "sed -i '/const char .pool; .*their sum/d' include/kith/model.h", false},
-        {"a result grew", "sed -i 's/^    double seconds;$//' include/kith/eval.h", false},
+        {"a result grew", "sed -i '/^    double kmeans_objective;/d' include/kith/eval.h", false},
         {"a function went",
          "sed -i 's/^KITH_API const char .kith_commit(void);/&\\nKITH_API int kith_gone(void);/' "
          "include/kith/version.h && sed -i 's/kith_commit;/& kith_gone;/' cmake/kith.map",

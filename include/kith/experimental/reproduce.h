@@ -78,6 +78,7 @@ typedef struct kith_reproduce_paths {
     char out[KITH_REPRODUCE_PATH], runs[KITH_REPRODUCE_PATH], page[KITH_REPRODUCE_PATH],
         notes[KITH_REPRODUCE_PATH], pictures[KITH_REPRODUCE_PATH];
 } kith_reproduce_paths;
+/* Those places. */
 KITH_API kith_status kith_reproduce_places(const kith_reproduce_options *options,
                                            kith_reproduce_paths *ret_paths, kith_error *err);
 

@@ -45,9 +45,10 @@ const char *kith_dataset_missing(const kith_dataset *set, int64_t i) {
     return set && i >= 0 && i < set->n_missing && i < KI_MOST_MISSING_NAMED ? set->missing[i] : NULL;
 }
 
-int64_t kith_dataset_n_unread(const kith_dataset *set) { return set->n_unread; }
+int64_t kith_dataset_n_unread(const kith_dataset *set) { return set ? set->n_unread : 0; }
 
 const char *kith_dataset_unread(const kith_dataset *set, int64_t i) {
+    if (!set) return NULL;
     return i >= 0 && i < set->n_unread && i < KI_MOST_MISSING_NAMED ? set->unread[i] : NULL;
 }
 
