@@ -114,7 +114,8 @@ static void test_man_page_has_every_command(void **state) {
 /* Help, man page and pkg-config speak of searching when there is a command for it. */
 static void test_no_promises(void **state) {
     (void)state;
-    static const char *const texts[] = {"%s --help", "cat $(dirname %s)/kith.1", "cat $(dirname %s)/kith.pc"};
+    static const char *const texts[] = {"%s --help", "cat \"$(dirname %s)\"/kith.1",
+                                        "cat \"$(dirname %s)\"/kith.pc"};
     for (size_t i = 0; i < N_ROWS(rows); i += 2) {
         if (strcmp(rows[i], "search") == 0) return;
     }

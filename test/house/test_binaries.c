@@ -83,7 +83,7 @@ static void test_the_program_has_no_fixed_place(void **state) {
 static void test_copies_and_stacks_are_checked(void **state) {
     (void)state;
     if (KI_ASAN || KI_TSAN) skip(); /* the sanitizers check the same, and more */
-    static const char *const calls[] = {"__stack_chk_fail", "__snprintf_chk"};
+    static const char *const calls[] = {"__stack_chk_fail", "__vsnprintf_chk"};
     for (int i_file = 0; i_file < 2; i_file++) {
         for (size_t i = 0; i < N_ROWS(calls); i++) {
             char file[512];
