@@ -37,7 +37,7 @@ static void test_program(void **state) {
     (void)state;
     assert_runs(
         run("mkdir -p '%s/bin' && ln -s \"$(realpath %s)\" '%s/bin/kith'", odd(), testing_program(), odd()));
-    assert_runs(run("cp \"$(dirname %s)\"/kith.1 '%s/bin'", testing_program(), odd()));
+    assert_runs(run("cd \"$(dirname %s)\" && cp kith.1 kith.pc '%s/bin'", testing_program(), odd()));
     assert_runs(run("KITH_PROGRAM='%s/bin/kith' ./test_cli", odd()));
     assert_runs(run("KITH_PROGRAM='%s/bin/kith' ./test_cli_destination", odd()));
 }
