@@ -24,7 +24,7 @@ valgrind      | 1800 | test/long/valgrind.sh               | 300 | test/long/val
 torture_io    | 3600 | test/long/torture_io.sh build       | 300 | test/long/torture_io.sh build 2
 torture_alloc | 3600 | test/long/torture_alloc.sh build    | 300 | test/long/torture_alloc.sh build 2
 scale         | 2400 | test/long/scale.sh                  | 300 | test/long/scale.sh 50
-paths         | 5400 | test/long/paths.sh                  | 2400 | test/long/paths.sh house
+paths         | 5400 | test/long/paths.sh                  | 2400 | test/long/paths.sh paths|checks|cli
 tsan          | 5400 | make tsan                           | 900 | test/long/tsan.sh test_parallel test_loader test_learner test_knn test_objective_run
 device        | 3600 | scripts/test-device.sh              | 900 | scripts/test-device.sh tests
 "}
