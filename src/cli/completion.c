@@ -163,10 +163,10 @@ void completion_each(completion_fn fn) {
     }
 #include "cli/table.def"
 #undef X
-#define X(name_, summary_)                                                    \
-    {                                                                         \
-        char bench[] = "bench", name[] = #name_;                              \
-        ask(&(watch){fn, "bench " #name_, summary_}, cmd_bench, bench, name); \
+#define X(name_, summary_)                                                   \
+    {                                                                        \
+        char name[] = "bench", what[] = #name_;                              \
+        ask(&(watch){fn, "bench " #name_, summary_}, cmd_bench, name, what); \
     }
 #include "cli/bench.def"
 #undef X
