@@ -35,6 +35,22 @@ KITH_API void kith_report_options_init(kith_report_options *options, size_t size
  * kept. */
 KITH_API kith_status kith_report_write(const char *run, const kith_report_options *options, kith_error *err);
 
+typedef struct kith_views_options {
+    size_t size;             /* of the struct: set by kith_views_options_init */
+    const char *const *sets; /* "data.root=photos": overrides of the recipe's keys, in order */
+    int64_t n_sets;
+    int64_t n_images; /* training photos shown, evenly spaced: 6, at most 100 */
+    int64_t n_draws;  /* random views of each: 9, at most 100 */
+} kith_views_options;
+
+/* The numbers above, and no overrides. */
+KITH_API void kith_views_options_init(kith_views_options *options, size_t size);
+
+/* Write an HTML page of what a recipe shows the network: some training photos, each as it is, as tests see it and as
+ * training draws it. A photo that cannot be read is named in its place. The file is complete or as it was. */
+KITH_API kith_status kith_views_write(const char *recipe, const char *out, const kith_views_options *options,
+                                      kith_error *err);
+
 #ifdef __cplusplus
 }
 #endif

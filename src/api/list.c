@@ -84,8 +84,8 @@ static bool recipe_at(int i, entry *ret) {
 }
 
 static bool dataset_at(int i, entry *ret) {
-    const char *name = i < 0 ? NULL : kith_dataset_kind_name((size_t)i);
-    if (name) *ret = (entry){name, kith_dataset_kind_summary((size_t)i), NULL, NULL, false, ""};
+    const char *name = i < 0 ? NULL : kith_dataset_kind_name(i);
+    if (name) *ret = (entry){name, kith_dataset_kind_summary(i), NULL, NULL, false, ""};
     return name != NULL;
 }
 

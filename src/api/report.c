@@ -10,9 +10,13 @@
 #include "core/buffer.h"
 #include "core/path.h"
 #include "core/text.h"
+#include "data/section.h"
 #include "io/file.h"
 #include "report/report.h"
+#include "report/views.h"
+#include "train/recipe.h"
 
+KI_OPTIONS_INIT(kith_views_options, .n_images = 6, .n_draws = 9)
 KI_OPTIONS_INIT(kith_report_options, .n_queries = 12, .n_neighbors = 8, .n_points = 1500)
 
 static const size_t MOST_PAGE = (size_t)1 << 30;
@@ -72,5 +76,40 @@ kith_status kith_report_write(const char *run, const kith_report_options *option
     status = ki_file_write(o.out ? o.out : path, page.data, page.n, err);
 done:
     ki_buffer_release(&page);
+    return status;
+}
+
+static kith_status check_count(const char *name, int64_t n, kith_error *err) {
+    if (n >= 1 && n <= 100) return KITH_OK;
+    return ki_fail(err, KITH_EINVAL, "%s is %lld; wanted 1 to 100", name, (long long)n);
+}
+
+kith_status kith_views_write(const char *recipe, const char *out, const kith_views_options *options,
+                             kith_error *err) {
+    KI_NEED(err, recipe, out);
+    KI_OPTIONS_TAKE(kith_views_options, o, options, err);
+    KI_TRY(ki_need_strings(o.sets, o.n_sets, "sets", err));
+    KI_TRY(check_count("n_images", o.n_images, err));
+    KI_TRY(check_count("n_draws", o.n_draws, err));
+    kith_status status;
+    ki_recipe *r = NULL;
+    kith_dataset *set = NULL;
+    ki_buffer page = {.err = err};
+    const ki_recipe_source source = {.path = recipe, .sets = o.sets, .n_sets = (size_t)o.n_sets};
+    KI_CHECK(ki_recipe_read(&source, &r, err));
+    KI_CHECK(ki_data_open(r->data, &set, err));
+    const ki_views views = {.title = recipe,
+                            .set = set,
+                            .train = r->train,
+                            .test = r->test,
+                            .n_images = o.n_images,
+                            .n_draws = o.n_draws,
+                            .seed = (uint64_t)r->seed};
+    KI_CHECK(ki_views_make(&views, &page, err));
+    KI_CHECK(ki_file_write(out, page.data, page.n, err));
+done:
+    ki_buffer_release(&page);
+    kith_dataset_free(set);
+    ki_recipe_free(r);
     return status;
 }

@@ -5,9 +5,11 @@
 #include "cli/cli.h"
 #include "kith/data.h"
 #include "kith/experimental/json.h"
+#include "kith/report.h"
 
 typedef struct request {
-    const char *source, *kind, *out, *split;
+    const char *source, *kind, *out, *split, *views;
+    cli_list sets;
     bool check, json, speed;
     double validation;
     int64_t folds, fold, seed, train_classes, workers;
@@ -174,6 +176,18 @@ static kith_status print_json(const request *r, const kith_dataset *set, const f
     return status;
 }
 
+static int write_views(const request *r) {
+    kith_error err;
+    KITH_OPTIONS(kith_views_options, options);
+    options.sets = r->sets.item;
+    options.n_sets = r->sets.n_items;
+    if (!is_recipe(r->source))
+        return cli_misused("data", "--views wants a recipe (.yaml): it says what views are");
+    if (kith_views_write(r->source, r->views, &options, &err) != KITH_OK) return cli_fail(&err);
+    printf("%s: photos as %s shows them to the network\n", r->views, r->source);
+    return CLI_OK;
+}
+
 int cmd_data(int argc, char **argv) {
     request r = {0};
     const cli_option options[] = {
@@ -189,6 +203,9 @@ int cmd_data(int argc, char **argv) {
         CLI_TEXT("split", "FILE", &r.split, "take the held-out classes from a file"),
         CLI_OUT("out|o", "FILE", &r.out, "",
                 "write the training and validation classes to a file (class,split)"),
+        CLI_OUT("views", "FILE", &r.views, ".html",
+                "instead, write a page of what the recipe shows the network: photos and their views"),
+        CLI_LIST("set|s", "KEY=VALUE", &r.sets, "override a key of the recipe for --views; may be repeated"),
         CLI_FLAG("speed", &r.speed, "time the loader: squash 256, random crop 227, mirror"),
         CLI_INT("workers", "N", &r.workers, 0, 256, "threads for --speed; 0: one per core"),
         CLI_END};
@@ -204,6 +221,7 @@ int cmd_data(int argc, char **argv) {
     if (parsed != CLI_RUN) return parsed;
     r.source = argv[1];
     if (r.folds > 0 && r.validation > 0) return cli_misused("data", "give --validation or --folds, not both");
+    if (r.views) return write_views(&r);
     kith_error err;
     kith_dataset *set = NULL;
     findings f = {0};

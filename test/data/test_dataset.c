@@ -34,7 +34,7 @@ static void assert_split(const kith_dataset *set, kith_split split, int64_t n_im
     assert_ok(kith_dataset_summary(set, split, &s, &err), &err);
     if (s.n_images != n_images || s.n_classes != n_classes)
         fail_msg("%s: %d images of %d classes; wanted %d of %d", kith_split_name(split), (int)s.n_images,
-                 s.n_classes, (int)n_images, n_classes);
+                 (int)s.n_classes, (int)n_images, n_classes);
 }
 
 /* CRLF ends, a byte order mark, a name with a space, a missing file, a class without images. */

@@ -130,7 +130,7 @@ static void test_same_whatever_the_threads(void **state) {
                 ki_loader_free(loader);
                 if (round == 0) first = hash;
                 if (hash != first)
-                    fail_msg("%d workers, cache %d: other batches", s.n_workers, (int)s.cache_bytes);
+                    fail_msg("%d workers, cache %d: other batches", (int)s.n_workers, (int)s.cache_bytes);
             }
         }
     }

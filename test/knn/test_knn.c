@@ -81,14 +81,14 @@ static void check(const kith_array *q, const kith_array *g, const int64_t *self,
             const kith_neighbor f = found[i * k + j];
             if (j >= m) {
                 if (f.index != -1 || !isnan(f.score))
-                    fail_msg("row %lld: tail %lld is %d", (long long)i, (long long)j, f.index);
+                    fail_msg("row %lld: tail %lld is %d", (long long)i, (long long)j, (int)f.index);
                 continue;
             }
             const double score = metric == KITH_SQEUCLIDEAN ? -wanted[j].score : wanted[j].score;
             if (f.index != wanted[j].index || !(fabs(f.score - score) <= 2e-5 * fmax(1, fabs(score))))
                 fail_msg("%s k %lld row %lld place %lld: found %d (%.9g), wanted %d (%.9g)",
-                         kith_metric_name(metric), (long long)k, (long long)i, (long long)j, f.index,
-                         (double)f.score, wanted[j].index, score);
+                         kith_metric_name(metric), (long long)k, (long long)i, (long long)j, (int)f.index,
+                         (double)f.score, (int)wanted[j].index, score);
         }
     }
     free(found);

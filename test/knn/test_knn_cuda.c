@@ -64,8 +64,8 @@ static void assert_same_lists(const kith_neighbor *a, const kith_neighbor *b, in
                              (a[i].index < 0 || fabs((double)a[i].score - (double)b[i].score) <= bound);
         if (!is_same)
             fail_msg("%s: row %lld, place %lld: %d (%.9g) on the host, %d (%.9g) on the device; bound %.3g",
-                     what, (long long)(i / k), (long long)(i % k), a[i].index, (double)a[i].score, b[i].index,
-                     (double)b[i].score, bound);
+                     what, (long long)(i / k), (long long)(i % k), (int)a[i].index, (double)a[i].score,
+                     (int)b[i].index, (double)b[i].score, bound);
     }
 }
 
