@@ -25,17 +25,19 @@ typedef struct painter {
 static kith_status put_picture(painter *p, const char *words) {
     static const ki_rect whole = {0, 0, SIDE, SIDE};
     ki_image *small = &p->pictures.square;
-    KI_TRY(ki_resample(&p->pictures.scratch.resampler, &p->view, (ki_rect){0, 0, p->view.w, p->view.h}, SIDE, SIDE,
-                       whole, KITH_FILTER_BILINEAR, small, p->err));
+    KI_TRY(ki_resample(&p->pictures.scratch.resampler, &p->view, (ki_rect){0, 0, p->view.w, p->view.h}, SIDE,
+                       SIDE, whole, KITH_FILTER_BILINEAR, small, p->err));
     memcpy(p->small, small->data, (size_t)SIDE * SIDE * 3);
-    ki_buffer_put(p->to, "<figure><img width=\"%d\" height=\"%d\" alt=\"%s\" src=\"", (int)SIDE, (int)SIDE, words);
+    ki_buffer_put(p->to, "<figure><img width=\"%d\" height=\"%d\" alt=\"%s\" src=\"", (int)SIDE, (int)SIDE,
+                  words);
     ki_thumbnail_uri(&p->pictures, p->small, SIDE, p->to);
     ki_buffer_put(p->to, "\"><figcaption>%s</figcaption></figure>\n", words);
     return p->to->status;
 }
 
 /* What the transform makes of the item, drawn with this stream. */
-static kith_status put_view(painter *p, const kith_transform *given, int64_t item, ki_rng rng, const char *words) {
+static kith_status put_view(painter *p, const kith_transform *given, int64_t item, ki_rng rng,
+                            const char *words) {
     const ki_item *from = &p->views->set->item[item];
     ki_thumbnails *t = &p->pictures;
     kith_transform how = *given;
@@ -63,28 +65,33 @@ static kith_status put_photo(painter *p, int64_t item) {
     for (int64_t k = 0; k < v->n_draws; k++) {
         char words[32];
         ki_snprintf(words, sizeof words, "draw %lld", (long long)k + 1);
-        KI_TRY(put_view(p, &v->train, item, ki_rng_at(v->seed, KI_RNG_AUGMENT, (uint32_t)k, (uint32_t)item), words));
+        KI_TRY(put_view(p, &v->train, item, ki_rng_at(v->seed, KI_RNG_AUGMENT, (uint32_t)k, (uint32_t)item),
+                        words));
     }
     return KITH_OK;
 }
 
 static void put_head(const ki_views *v, ki_buffer *to) {
     char resize[32], test[32];
-    ki_buffer_put(to,
-                  "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                  "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
-                  "style-src 'unsafe-inline'\">\n"
-                  "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                  "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>");
+    ki_buffer_put(
+        to,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
+        "style-src 'unsafe-inline'\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>");
     ki_buffer_escaped(to, v->title);
     ki_buffer_put(to, " · kith views</title>\n<style>\n");
     for (const char *const *line = ki_report_style; *line; line++) ki_buffer_add(to, *line, strlen(*line));
-    ki_buffer_put(to, ".views{display:flex;flex-wrap:wrap;gap:8px}.views figure{margin:0}\n"
-                      "</style>\n</head>\n<body>\n<header>\n<h1>");
+    ki_buffer_put(
+        to,
+        ".views{display:flex;flex-wrap:wrap;gap:8px}.views figure{margin:0}h2{overflow-wrap:anywhere}\n"
+        "</style>\n</head>\n<body>\n<header>\n<h1>");
     ki_buffer_escaped(to, v->title);
     ki_buffer_put(to,
-                  "</h1>\n<p class=\"subtitle\">What the network sees: %d x %d pixels; training resizes by %s first, tests "
-                  "by %s</p>\n</header>\n<main>\n",
+                  "</h1>\n<p class=\"subtitle\">What the network sees: %d x %d pixels. Resizing before a "
+                  "view is cut: %s in training, "
+                  "%s in tests.</p>\n</header>\n<main>\n",
                   v->train.crop_to, v->train.crop_to, ki_resize_text(&v->train, resize, sizeof resize),
                   ki_resize_text(&v->test, test, sizeof test));
 }
