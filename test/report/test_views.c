@@ -26,10 +26,12 @@ static void make(void) {
     if (testing_run(output, sizeof output, "cd %s && rm -rf glyphs && %s synth glyphs --classes 4 --images 3",
                     testing_folder(), testing_program()) != 0)
         fail_msg("%s", output);
-    testing_write(in_folder("recipe.yaml"),
-                  "data: {root: none, validation: 0}\neval: {select: last}\ninput: {resize: none, augment: multiscale, crop: 32, channels: 1}\n"
-                  "model: {backbone: convnet4, embedding: 8}\nobjective: {loss: triplet}\nbatch: {classes: 2}\n"
-                  "optim: {steps: 1}\n");
+    testing_write(
+        in_folder("recipe.yaml"),
+        "data: {root: none, validation: 0}\neval: {select: last}\ninput: {resize: none, augment: multiscale, "
+        "crop: 32, channels: 1}\n"
+        "model: {backbone: convnet4, embedding: 8}\nobjective: {loss: triplet}\nbatch: {classes: 2}\n"
+        "optim: {steps: 1}\n");
 }
 
 static char *write_page(const kith_views_options *options) {
@@ -58,8 +60,9 @@ static void test_pictures(void **state) {
     free(page);
     free(again);
     /* A photo that is none, and more photos than there are. */
-    assert_int_equal(0, testing_run(output, sizeof output, "cd %s/glyphs && for f in */*0.png; do echo no > $f; done",
-                                    testing_folder()));
+    assert_int_equal(
+        0, testing_run(output, sizeof output, "cd %s/glyphs && for f in */*0.png; do echo no > $f; done",
+                       testing_folder()));
     options.n_images = 100;
     page = write_page(&options);
     assert_int_equal(count(page, "<section>"), 6); /* half of the classes train */
@@ -73,12 +76,14 @@ static void test_refusals(void **state) {
     make();
     KITH_OPTIONS(kith_views_options, options);
     options.n_draws = 0;
-    assert_int_equal(kith_views_write(in_folder("recipe.yaml"), in_folder("no.html"), &options, &err), KITH_EINVAL);
+    assert_int_equal(kith_views_write(in_folder("recipe.yaml"), in_folder("no.html"), &options, &err),
+                     KITH_EINVAL);
     assert_string_equal(err.message, "n_draws is 0; wanted 1 to 100");
-    assert_int_not_equal(kith_views_write(in_folder("recipe.yaml"), in_folder("no.html"), NULL, &err), KITH_OK);
+    assert_int_not_equal(kith_views_write(in_folder("recipe.yaml"), in_folder("no.html"), NULL, &err),
+                         KITH_OK);
     assert_int_not_equal(testing_run(output, sizeof output, "test -e %s", in_folder("no.html")), 0);
-    assert_int_equal(testing_run(output, sizeof output, "%s data %s --views %s", testing_program(), in_folder("glyphs"),
-                                 in_folder("no.html")),
+    assert_int_equal(testing_run(output, sizeof output, "%s data %s --views %s", testing_program(),
+                                 in_folder("glyphs"), in_folder("no.html")),
                      2);
     if (!strstr(output, "--views wants a recipe")) fail_msg("%s", output);
 }
