@@ -31,7 +31,7 @@ check train "$work/recipe.yaml" --out "$work/run" "${more[@]}"
 rm "$work/run/result.json"
 truncate -s -1 "$work/run/checkpoints/step-00000003.safetensors"
 check train "$work/run" --resume --no-report -q
-grep -q "goes on from step 2" "$work/output.txt" || {
+grep -q "resumes from step 2" "$work/output.txt" || {
     cat "$work/output.txt" >&2
     exit 1
 }
