@@ -79,17 +79,26 @@ static void put_subtitle(ki_report *r) {
     ki_buffer_put(r->to, "</p>\n");
 }
 
-static void put_head(ki_report *r) {
-    ki_buffer_put(r->to,
+void ki_page_begin(ki_buffer *to) {
+    ki_buffer_put(to,
                   "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
                   "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                   "<meta name=\"color-scheme\" content=\"light dark\">\n"
                   "<link rel=\"icon\" href=\"data:,\">\n<title>");
+}
+
+void ki_page_style(ki_buffer *to) {
+    ki_buffer_put(to, "</title>\n<style>\n");
+    for (const char *const *line = ki_report_style; *line; line++) ki_buffer_add(to, *line, strlen(*line));
+}
+
+static void put_head(ki_report *r) {
+    ki_page_begin(r->to);
     put_name(r->to, r->run.folder);
-    ki_buffer_put(r->to, " · kith report</title>\n<style>\n");
-    for (const char *const *line = ki_report_style; *line; line++) ki_buffer_add(r->to, *line, strlen(*line));
+    ki_buffer_put(r->to, " · kith report");
+    ki_page_style(r->to);
     ki_buffer_put(r->to, "</style>\n</head>\n<body>\n<header>\n<h1>");
     put_name(r->to, r->run.folder);
     ki_buffer_put(r->to, "</h1>\n");

@@ -66,6 +66,10 @@ const ki_value *ki_result_untrained(const ki_value *result);
 const ki_value *ki_result_seen(const ki_value *result);
 const ki_value *ki_result_intervals(const ki_value *result);
 
+/* The head of a page up to its title, and from the title into its style, which more may follow. */
+void ki_page_begin(ki_buffer *to);
+void ki_page_style(ki_buffer *to);
+
 /* Lines, NULL-ended. */
 extern const char *const ki_report_style[], *const ki_report_script[];
 

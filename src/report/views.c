@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
 #include "core/text.h"
 #include "data/dataset/dataset.h"
 #include "data/input.h"
@@ -15,38 +14,39 @@ enum { SIDE = 160 }; /* of a picture on the page */
 typedef struct painter {
     const ki_views *views;
     ki_thumbnails pictures; /* its memory and its encoder */
-    ki_image view;
-    uint8_t *small; /* RGB [SIDE, SIDE, 3] */
+    ki_image view, small;
     ki_buffer *to;
     kith_error *err;
 } painter;
 
-/* RGB [side, side, 3] as a picture of SIDE with its words. */
+/* The view as a picture of SIDE with its words. */
 static kith_status put_picture(painter *p, const char *words) {
     static const ki_rect whole = {0, 0, SIDE, SIDE};
-    ki_image *small = &p->pictures.square;
     KI_TRY(ki_resample(&p->pictures.scratch.resampler, &p->view, (ki_rect){0, 0, p->view.w, p->view.h}, SIDE,
-                       SIDE, whole, KITH_FILTER_BILINEAR, small, p->err));
-    memcpy(p->small, small->data, (size_t)SIDE * SIDE * 3);
+                       SIDE, whole, KITH_FILTER_BILINEAR, &p->small, p->err));
     ki_buffer_put(p->to, "<figure><img width=\"%d\" height=\"%d\" alt=\"%s\" src=\"", (int)SIDE, (int)SIDE,
                   words);
-    ki_thumbnail_uri(&p->pictures, p->small, SIDE, p->to);
+    ki_thumbnail_uri(&p->pictures, p->small.data, SIDE, p->to);
     ki_buffer_put(p->to, "\"><figcaption>%s</figcaption></figure>\n", words);
     return p->to->status;
 }
 
-/* What the transform makes of the item, drawn with this stream. */
-static kith_status put_view(painter *p, const kith_transform *given, int64_t item, ki_rng rng,
-                            const char *words) {
+/* The item, read and resized as the transform wants it before it draws. */
+static kith_status prepare(painter *p, const kith_transform *how, int64_t item) {
     const ki_item *from = &p->views->set->item[item];
+    ki_thumbnails *t = &p->pictures;
+    ki_decode decode = {.least_side = ki_transform_least_side(how, from->has_box)};
+    memcpy(decode.background, how->background, sizeof decode.background);
+    KI_TRY(ki_dataset_pixels(p->views->set, item, &decode, &t->file, &t->image, p->err));
+    const double box[4] = {from->box[0], from->box[1], from->box[2], from->box[3]};
+    return ki_transform_base(how, from->has_box ? box : NULL, &t->image, &t->scratch, &t->base, p->err);
+}
+
+/* What the transform makes of the prepared item, drawn with this stream. */
+static kith_status put_draw(painter *p, const kith_transform *given, ki_rng rng, const char *words) {
     ki_thumbnails *t = &p->pictures;
     kith_transform how = *given;
     how.channels = 3;
-    ki_decode decode = {.least_side = ki_transform_least_side(&how, from->has_box)};
-    memcpy(decode.background, how.background, sizeof decode.background);
-    KI_TRY(ki_dataset_pixels(p->views->set, item, &decode, &t->file, &t->image, p->err));
-    const double box[4] = {from->box[0], from->box[1], from->box[2], from->box[3]};
-    KI_TRY(ki_transform_base(&how, from->has_box ? box : NULL, &t->image, &t->scratch, &t->base, p->err));
     const ki_draw draw = ki_transform_draw(&how, t->base.w, t->base.h, &rng);
     KI_TRY(ki_image_shape(&p->view, how.crop_to, how.crop_to, 3, p->err));
     KI_TRY(ki_transform_bytes(&how, &t->base, &draw, &t->scratch, p->view.data, p->err));
@@ -60,29 +60,26 @@ static kith_status put_photo(painter *p, int64_t item) {
     whole.resize_to = whole.crop_to = 2 * SIDE;
     memset(whole.background, 255, sizeof whole.background);
     const ki_rng fixed = ki_rng_at(v->seed, KI_RNG_AUGMENT, 0, 0);
-    KI_TRY(put_view(p, &whole, item, fixed, "the photo"));
-    KI_TRY(put_view(p, &v->test, item, fixed, "in tests"));
+    KI_TRY(prepare(p, &whole, item));
+    KI_TRY(put_draw(p, &whole, fixed, "the photo"));
+    KI_TRY(prepare(p, &v->test, item));
+    KI_TRY(put_draw(p, &v->test, fixed, "in tests"));
+    KI_TRY(prepare(p, &v->train, item));
     for (int64_t k = 0; k < v->n_draws; k++) {
         char words[32];
         ki_snprintf(words, sizeof words, "draw %lld", (long long)k + 1);
-        KI_TRY(put_view(p, &v->train, item, ki_rng_at(v->seed, KI_RNG_AUGMENT, (uint32_t)k, (uint32_t)item),
-                        words));
+        KI_TRY(
+            put_draw(p, &v->train, ki_rng_at(v->seed, KI_RNG_AUGMENT, (uint32_t)k, (uint32_t)item), words));
     }
     return KITH_OK;
 }
 
 static void put_head(const ki_views *v, ki_buffer *to) {
     char resize[32], test[32];
-    ki_buffer_put(
-        to,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
-        "style-src 'unsafe-inline'\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>");
+    ki_page_begin(to);
     ki_buffer_escaped(to, v->title);
-    ki_buffer_put(to, " · kith views</title>\n<style>\n");
-    for (const char *const *line = ki_report_style; *line; line++) ki_buffer_add(to, *line, strlen(*line));
+    ki_buffer_put(to, " · kith views");
+    ki_page_style(to);
     ki_buffer_put(
         to,
         ".views{display:flex;flex-wrap:wrap;gap:8px}.views figure{margin:0}h2{overflow-wrap:anywhere}\n"
@@ -90,8 +87,8 @@ static void put_head(const ki_views *v, ki_buffer *to) {
     ki_buffer_escaped(to, v->title);
     ki_buffer_put(to,
                   "</h1>\n<p class=\"subtitle\">What the network sees: %d x %d pixels. Resizing before a "
-                  "view is cut: %s in training, "
-                  "%s in tests.</p>\n</header>\n<main>\n",
+                  "view is cut: %s in "
+                  "training, %s in tests.</p>\n</header>\n<main>\n",
                   v->train.crop_to, v->train.crop_to, ki_resize_text(&v->train, resize, sizeof resize),
                   ki_resize_text(&v->test, test, sizeof test));
 }
@@ -111,7 +108,6 @@ kith_status ki_views_make(const ki_views *v, ki_buffer *to, kith_error *err) {
     int64_t n = 0;
     for (size_t i = 0; i < v->set->n_items; i++) n += v->set->item[i].split == KITH_SPLIT_TRAIN;
     if (n == 0) return ki_fail(err, KITH_EINVAL, "there is no training image to show");
-    KI_CHECK(ki_alloc_or(&p.small, (size_t)SIDE * SIDE * 3, 1, "a picture", err));
     put_head(v, to);
     const int64_t n_shown = v->n_images < n ? v->n_images : n;
     for (int64_t k = 0; k < n_shown; k++) {
@@ -136,7 +132,7 @@ kith_status ki_views_make(const ki_views *v, ki_buffer *to, kith_error *err) {
     ki_buffer_put(to, "</main>\n</body>\n</html>\n");
     status = to->status;
 done:
-    ki_free(p.small);
+    ki_image_release(&p.small);
     ki_image_release(&p.view);
     ki_thumbnails_release(&p.pictures);
     return status;
