@@ -130,10 +130,6 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
         result.recall_at_1 = intervals.recall[0];
         result.map_at_r = intervals.map_at_r;
         result.r_precision = intervals.r_precision;
-        /* Where the test classes are watched, the log has had this step's line. */
-        if (!run->recipe->eval.watch_test)
-            KI_CHECK(ki_record_add_eval(run->record, result.step, "test", run->recipe->n_k, run->recipe->k,
-                                        &result.test, err));
         ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_EVAL,
                                                  .split = "test",
                                                  .recall_at_1 = result.test.recall[0],
@@ -142,6 +138,10 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
         if (run->recipe->eval.clustering) KI_CHECK(ki_judge_cluster(&test, &result.clustered, err));
     }
     KI_CHECK(add_all_orders(run, &result, err));
+    /* Where the test classes are watched, the log has had this step's line. */
+    if (run->test.n > 0 && !run->recipe->eval.watch_test)
+        KI_CHECK(ki_record_add_eval(run->record, result.step, "test", run->recipe->n_k, run->recipe->k,
+                                    &result.test, &result.orders.alone, err));
     KI_CHECK(ki_train_write_pairs(run, test.n ? &test : NULL, err));
     result.wall_seconds = ki_train_wall(run);
     KI_CHECK(ki_train_write_result(run, &result, test.n ? &intervals : NULL, err));

@@ -169,9 +169,29 @@ kith_status ki_record_add_step(ki_record *r, const ki_record_step *s, kith_error
     return put_charts(r, s->step, err);
 }
 
+static void put_alone(ki_record *r, const ki_order_recall *alone) {
+    kith_json_key(r->json, "order_recall_at_1");
+    kith_json_object_begin(r->json);
+    for (int64_t i = 0; i < alone->n; i++) {
+        char name[32];
+        ki_snprintf(name, sizeof name, "%lld", (long long)(i + 1));
+        key_real(r->json, name, alone->at_1[i]);
+    }
+    kith_json_object_end(r->json);
+}
+
+static void chart_alone(ki_record *r, const char *prefix, const ki_order_recall *alone) {
+    for (int64_t i = 0; i < alone->n; i++) {
+        char name[40];
+        ki_snprintf(name, sizeof name, "recall_1_order_%lld", (long long)(i + 1));
+        chart(r, prefix, name, alone->at_1[i]);
+    }
+}
+
 kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, int64_t n_k, const int64_t *k,
-                               const ki_scores *scores, kith_error *err) {
+                               const ki_scores *scores, const ki_order_recall *alone, kith_error *err) {
     kith_json *json = begin(r, "eval", step);
+    const bool has_orders = alone && alone->n > 0;
     kith_json_key(json, "split");
     kith_json_string(json, split);
     kith_json_key(json, "recall");
@@ -184,6 +204,7 @@ kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, in
     kith_json_object_end(json);
     key_real(json, "map_at_r", scores->map_at_r);
     key_real(json, "r_precision", scores->r_precision);
+    if (has_orders) put_alone(r, alone);
     key_real(json, "seconds", scores->seconds);
     kith_json_object_end(json);
     KI_TRY(put_line(r, err));
@@ -196,6 +217,7 @@ kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, in
     }
     chart(r, prefix, "map_at_r", scores->map_at_r);
     chart(r, prefix, "r_precision", scores->r_precision);
+    if (has_orders) chart_alone(r, prefix, alone);
     return put_charts(r, step, err);
 }
 

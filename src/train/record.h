@@ -3,7 +3,7 @@
 #ifndef KI_RECORD_H
 #define KI_RECORD_H
 
-#include "judge/judge.h"
+#include "judge/orders.h"
 #include "train/learner.h"
 
 typedef struct ki_record ki_record;
@@ -21,8 +21,10 @@ typedef struct ki_record_step {
 } ki_record_step;
 
 kith_status ki_record_add_step(ki_record *record, const ki_record_step *step, kith_error *err);
+/* alone (may be NULL, or have none): R@1 by each order. */
 kith_status ki_record_add_eval(ki_record *record, int64_t step, const char *split, int64_t n_k,
-                               const int64_t *k, const ki_scores *scores, kith_error *err);
+                               const int64_t *k, const ki_scores *scores, const ki_order_recall *alone,
+                               kith_error *err);
 /* kind "warning" or "note"; `images` (may be NULL) are n paths. */
 kith_status ki_record_add_text(ki_record *record, const char *kind, int64_t step, const char *text,
                                const char *const *images, int64_t n_images, kith_error *err);

@@ -4,8 +4,10 @@
 
 #include "embed/embedder.h"
 #include "judge/orders.h"
+#include "kith/experimental/json.h"
 #include "kith/train.h"
 #include "train/checkpoint.h"
+#include "train/describe.h"
 #include "train/folder.h"
 #include "train/recipe.h"
 #include "train/record.h"
@@ -88,6 +90,8 @@ typedef struct ki_train_state {
     ki_objective *objective;
     ki_learner *learner;
     ki_embedder *embedder;
+    ki_description *orders; /* during an evaluation that scores every order; NULL: none does */
+    bool orders_failed;     /* there was no memory for that */
     kith_transform train_transform, test_transform;
     ki_loader *loader;
     ki_record *record;
@@ -191,8 +195,19 @@ kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval
 
 /* finish.c: the chosen model, test classes, result card. */
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err);
-/* orders.c: fills the result's orders, where the objective has such a thing. */
+/* orders.c: an evaluation that scores every order (HORDE) on its own, where the objective has such things and the recipe
+ * wants them: run->orders is there from begin to end. */
+kith_status ki_train_orders_begin(ki_train_state *run, kith_error *err);
+void ki_train_orders_end(ki_train_state *run);
+/* Of a split: scores by the embedding, and R@1 by each order alone. Where memory lacks it says so, ends the orders and
+ * leaves *ret_scores as it was. */
+kith_status ki_train_orders_judge(ki_train_state *run, const ki_items *items, ki_scores *ret_scores,
+                                  ki_order_recall *ret_alone, kith_error *err);
+/* Fills the result's orders, at the end. */
 kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err);
+/* order_curves.c: what the log says of every order alone, by split, into the object that is open; nothing when it says
+ * nothing. */
+kith_status ki_train_put_order_curves(const ki_train_state *run, kith_json *json, kith_error *err);
 /* card.c */
 kith_status ki_train_write_run(const ki_train_state *run, kith_error *err);
 kith_status ki_train_read_run(const char *folder, ki_beginning *ret_beginning, kith_error *err);
