@@ -104,7 +104,6 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
                               "no better score in %lld evaluations; training stops at step %lld",
                               (long long)at->n_without_gain, (long long)at->step));
 done:
-    ki_train_orders_end(run);
     /* An evaluation that was cut short has not been, in the log neither: the next one logs its splits again. */
     if (status != KITH_OK) run->at = before;
     if (status == KITH_ECANCELED && ki_record_cut(run->record, log_bytes, err) != KITH_OK) status = KITH_EIO;

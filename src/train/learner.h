@@ -21,6 +21,7 @@
 #include "data/loader/loader.h"
 #include "net/net.h"
 #include "nn/plan.h"
+#include "objective/engine.h"
 #include "objective/objective.h"
 #include "optim/optim.h"
 
@@ -106,6 +107,10 @@ const ki_plan *ki_learner_plan(const ki_learner *learner);
 kith_status ki_learner_pull(ki_learner *learner, kith_error *err);
 kith_status ki_learner_push(ki_learner *learner, kith_error *err);
 
+/* The engine whose parameters the learner works on, for others beside it (objective/engine.h); NULL where the objective is
+ * evaluated on the host. */
+ki_engine *ki_learner_engine(const ki_learner *learner);
+
 /* ---- how a learner is made; for the files of this folder ---- */
 
 /* One row per way of doing it. The struct behind ki_learner begins with ki_learner. Functions are as the
@@ -124,6 +129,7 @@ typedef struct ki_learner_type {
     const ki_plan *(*plan)(const ki_learner *learner);
     kith_status (*pull)(ki_learner *learner, kith_error *err); /* both may be NULL */
     kith_status (*push)(ki_learner *learner, kith_error *err);
+    ki_engine *(*engine)(const ki_learner *learner); /* NULL: it has none */
 } ki_learner_type;
 
 struct ki_learner {

@@ -390,6 +390,10 @@ static kith_status device_push(ki_learner *learner, kith_error *err) {
     return d->engine_type->push(d->course[0].engine, err);
 }
 
+static ki_engine *device_engine(const ki_learner *learner) {
+    return ((const device *)learner)->course[0].engine;
+}
+
 const ki_learner_type ki_learner_device = {.name = "device",
                                            .make = device_make,
                                            .free = device_free,
@@ -401,4 +405,5 @@ const ki_learner_type ki_learner_device = {.name = "device",
                                            .load = device_load,
                                            .plan = device_plan,
                                            .pull = device_pull,
-                                           .push = device_push};
+                                           .push = device_push,
+                                           .engine = device_engine};

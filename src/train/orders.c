@@ -28,14 +28,13 @@ static bool is_watched(const ki_train_state *run) {
 }
 
 kith_status ki_train_orders_begin(ki_train_state *run, kith_error *err) {
-    if (!is_watched(run)) return KITH_OK;
-    KI_TRY(ki_learner_pull(run->learner, err));
-    return ki_description_new(run->backend, &run->net, run->params, run->objective, &run->orders, err);
+    if (run->orders || !is_watched(run)) return KITH_OK;
+    return ki_description_new(run->learner, &run->orders, err);
 }
 
 void ki_train_orders_end(ki_train_state *run) {
     if (!run->orders) return;
-    ki_embedder_drop_plan(run->embedder); /* it uses the description */
+    ki_embedder_drop_plan(run->embedder); /* it may use the description */
     ki_description_free(run->orders);
     run->orders = NULL;
 }
@@ -91,8 +90,7 @@ static kith_status judge_all(ki_train_state *run, ki_vectors *fitted, ki_vectors
 }
 
 kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err) {
-    kith_status status;
-    ki_description *description = NULL;
+    kith_status status = KITH_OK;
     ki_items chosen = {0};
     ki_vectors fitted = {0}, test = {0};
     const double began = ki_seconds_now();
@@ -100,9 +98,8 @@ kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, ki
     if (!run->recipe->eval.all_orders || ki_objective_describe_dim(run->objective) == 0 || run->test.n == 0 ||
         result->step != run->at.step)
         return KITH_OK;
-    KI_CHECK(ki_learner_pull(run->learner, err));
-    KI_CHECK(ki_description_new(run->backend, &run->net, run->params, run->objective, &description, err));
-    const ki_describer *describer = ki_description_describer(description);
+    if (!run->orders) KI_CHECK(ki_description_new(run->learner, &run->orders, err));
+    const ki_describer *describer = ki_description_describer(run->orders);
     KI_CHECK(choose_fitted(run, &chosen, err));
     KI_CHECK(ki_train_embed(run, chosen.item, chosen.n, NULL, describer, &fitted, err));
     KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, NULL, describer, &test, err));
@@ -115,8 +112,7 @@ kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, ki
                                              .recall_at_1 = scores->recall[0],
                                              .map_at_r = scores->map_at_r});
 done:
-    ki_embedder_drop_plan(run->embedder);
-    ki_description_free(description);
+    ki_train_orders_end(run);
     ki_free(chosen.item);
     ki_vectors_release(&fitted);
     ki_vectors_release(&test);

@@ -90,7 +90,7 @@ typedef struct ki_train_state {
     ki_objective *objective;
     ki_learner *learner;
     ki_embedder *embedder;
-    ki_description *orders; /* during an evaluation that scores every order; NULL: none does */
+    ki_description *orders; /* from the first evaluation that scores every order; NULL: none does */
     bool orders_failed;     /* there was no memory for that */
     kith_transform train_transform, test_transform;
     ki_loader *loader;
@@ -195,10 +195,10 @@ kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval
 
 /* finish.c: the chosen model, test classes, result card. */
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err);
-/* orders.c: an evaluation that scores every order (HORDE) on its own, where the objective has such things and the recipe
- * wants them: run->orders is there from begin to end. */
+/* orders.c: every order (HORDE) on its own at an evaluation, where the objective has such things and the recipe wants
+ * them: begin makes run->orders unless it is there. */
 kith_status ki_train_orders_begin(ki_train_state *run, kith_error *err);
-void ki_train_orders_end(ki_train_state *run);
+void ki_train_orders_end(ki_train_state *run); /* before the learner goes */
 /* Of a split: scores by the embedding, and R@1 by each order alone. Where memory lacks it says so, ends the orders and
  * leaves *ret_scores as it was. */
 kith_status ki_train_orders_judge(ki_train_state *run, const ki_items *items, ki_scores *ret_scores,

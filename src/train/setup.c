@@ -317,6 +317,7 @@ void ki_train_release(ki_train_state *run) {
     ki_checkpoint_release(&run->from);
     ki_loader_free(run->loader);
     ki_record_close(run->record);
+    ki_train_orders_end(run);
     ki_embedder_free(run->embedder);
     ki_learner_free(run->learner);
     ki_objective_free(run->objective);
