@@ -412,6 +412,41 @@ static void test_distance_weighted_draws(void **state) {
     if (!(sums[1] > sums[0] + 1)) fail_msg("drawn %.4g, all %.4g", sums[1] / 20, sums[0] / 20);
 }
 
+/* A seed gives the same beginning and the same draws each time, another seed others. */
+static void test_seed(void **state) {
+    (void)state;
+    enum { M = 24, D = 8, N_SEEDS = 4 };
+    static ki_real x[M * D];
+    static int32_t label[M];
+    static const uint64_t seeds[N_SEEDS] = {0, 5, 6, 5};
+    static const char *const recipes[] = {
+        "loss: {name: amsoftmax}", "loss: {name: triplet, margin: 4}\nminer: distance_weighted",
+        "loss: {name: npair}\nminer: tuples",
+        "loss: {name: none}\nregularizers: [{name: energy_confusion, pairs: 3}]"};
+    const ki_sizes sizes = {.n_classes = 12, .embedding = D};
+    fill(x, label, M, D, 3, 1);
+    const ki_batch batch = batch_of(x, label, M, D);
+    for (size_t r = 0; r < N_ROWS(recipes); r++) {
+        ki_arena arena = {0};
+        ki_value *root = NULL;
+        kith_error err = {0};
+        double total[N_SEEDS];
+        assert_ok(ki_yaml_parse(recipes[r], strlen(recipes[r]), "recipe", &arena, &root, &err), &err);
+        for (int i = 0; i < N_SEEDS; i++) {
+            ki_objective *objective = NULL;
+            ki_result result;
+            assert_ok(ki_objective_new(root, &sizes, seeds[i], &objective, &err), &err);
+            assert_ok(ki_objective_evaluate(objective, &batch, &result, &err), &err);
+            total[i] = result.total;
+            ki_objective_free(objective);
+        }
+        if (total[1] != total[3] || total[0] == total[1] || total[1] == total[2] || total[0] == total[2])
+            fail_msg("%s: seeds 0, 5, 6 and 5 again give %.9g, %.9g, %.9g and %.9g", recipes[r], total[0],
+                     total[1], total[2], total[3]);
+        ki_arena_release(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recipe_errors),
@@ -425,6 +460,7 @@ int main(void) {
         cmocka_unit_test(test_warm_up_and_weights),
         cmocka_unit_test(test_large_batch_of_triplets),
         cmocka_unit_test(test_distance_weighted_draws),
+        cmocka_unit_test(test_seed),
     };
     return cmocka_run_group_tests_name("objective/run", tests, NULL, NULL);
 }
