@@ -1,13 +1,26 @@
 /* Working memory between fences, for the tests that objective/fenced.cmake names: the linker puts these functions before
- * those of objective/work.c. Every piece is NaN when it is taken, as are the 64 bytes before and behind it, and who wrote
- * there is known by the time the piece is given back. So a test sees what reads memory that nobody wrote, or writes one
- * number too many, where the stack itself has room for it. */
+ * those of objective/work.c. Every piece is NaN when it is taken, as are the 64 bytes before and behind it, which are looked
+ * at when the piece is given back. So a test sees what reads memory that nobody wrote, or writes one number too many,
+ * where the stack itself has room for it. */
 #include <string.h>
 
 #include "objective/work.h"
 #include "support/testing.h"
 
-enum { FENCE = 64, NOBODY = 0xff, MOST_PIECES = 4096 };
+enum { FENCE = 64, MOST_PIECES = 4096 };
+
+/* A signalling NaN: a sum that is written back is a quiet one. */
+static const uint32_t post = 0x7fa07fa0;
+
+static void build_fence(unsigned char *at) {
+    for (size_t i = 0; i < FENCE; i += sizeof post) memcpy(at + i, &post, sizeof post);
+}
+
+static bool is_whole(const unsigned char *at) {
+    unsigned char wanted[FENCE];
+    build_fence(wanted);
+    return memcmp(at, wanted, FENCE) == 0;
+}
 
 typedef struct piece {
     const ki_work *work;
@@ -36,8 +49,10 @@ kith_status __wrap_ki_work_take(ki_work *work, size_t n, size_t size, const char
                                 kith_error *err) {
     unsigned char *all = NULL, *data = NULL;
     KI_TRY(__real_ki_work_take(work, n * size + 2 * (size_t)FENCE, 1, what, &all, err));
-    memset(all, NOBODY, n * size + 2 * (size_t)FENCE);
     data = all + FENCE;
+    memset(data, 0xff, n * size);
+    build_fence(all);
+    build_fence(data + n * size);
     assert_true(n_pieces < MOST_PIECES);
     pieces[n_pieces++] = (piece){work, ki_work_here(work), data, n * size, what};
     memcpy(ret_ptr, &data, sizeof data);
@@ -45,11 +60,9 @@ kith_status __wrap_ki_work_take(ki_work *work, size_t n, size_t size, const char
 }
 
 static void check(const piece *p) {
-    for (size_t i = 0; i < FENCE; i++) {
-        if (p->data[-1 - (ptrdiff_t)i] != NOBODY) fail_msg("written before the beginning of '%s'", p->what);
-        if (p->data[p->bytes + i] != NOBODY)
-            fail_msg("written behind the end of '%s' of %zu bytes", p->what, p->bytes);
-    }
+    if (!is_whole(p->data - FENCE)) fail_msg("written before the beginning of '%s'", p->what);
+    if (!is_whole(p->data + p->bytes))
+        fail_msg("written behind the end of '%s' of %zu bytes", p->what, p->bytes);
 }
 
 /* Look at the fences of all pieces of `work`, and forget those that were taken after the mark. */
