@@ -127,6 +127,40 @@ static void test_no_pair_is_zero_and_counted(void **state) {
     made_free(&m);
 }
 
+/* Where no pair is, or none is left, the value and every gradient are 0 to the last bit: nothing moves. */
+static void test_no_pair_moves_nothing(void **state) {
+    (void)state;
+    enum { M = 6, D = 4 };
+    static ki_real x[M * D];
+    static int32_t label[M], apart[M];
+    const ki_sizes sizes = {.n_classes = M, .embedding = D};
+    fill(x, label, M, D, 2, 1);
+    for (int i = 0; i < M; i++) apart[i] = i;
+    kith_log_set(count_line, NULL, KITH_LOG_WARNING);
+    for (size_t l = 0; ki_loss_at(l); l++) {
+        if (ki_loss_at(l)->is_proxy) continue;
+        for (int hard = 0; hard <= 1; hard++) { /* one item; all classes apart, which leaves `hard` nothing */
+            char recipe[128];
+            ki_result result;
+            kith_error err = {0};
+            snprintf(recipe, sizeof recipe, "loss: {name: %s}\nminer: %s", ki_loss_at(l)->method.name,
+                     hard ? "hard" : "all");
+            made m = made_of(recipe, &sizes);
+            const ki_batch batch = batch_of(x, apart, hard ? M : 1, D);
+            assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+            assert_int_equal(result.n_pos + result.n_neg, 0);
+            if (result.total != 0) fail_msg("%s: value %g", recipe, result.total);
+            for (int64_t i = 0; i < batch.m * D; i++) {
+                if (result.diff[KI_TAP_EMBEDDING][i] != 0)
+                    fail_msg("%s: gradient[%d] is %g", recipe, (int)i,
+                             (double)result.diff[KI_TAP_EMBEDDING][i]);
+            }
+            made_free(&m);
+        }
+    }
+    kith_log_set(NULL, NULL, KITH_LOG_WARNING);
+}
+
 static const char *const heavy =
     "loss: {name: margin}\nminer: {name: distance_weighted}\nmemory: {size: 48, warmup: 1}\n"
     "regularizers: [{name: energy_confusion, weight: 0.5, warmup: 10}]";
@@ -452,6 +486,7 @@ int main(void) {
         cmocka_unit_test(test_recipe_errors),
         cmocka_unit_test(test_batch_errors),
         cmocka_unit_test(test_no_pair_is_zero_and_counted),
+        cmocka_unit_test(test_no_pair_moves_nothing),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_steps_allocate_nothing),
         cmocka_unit_test(test_threads_do_not_matter),
