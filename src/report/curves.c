@@ -54,7 +54,7 @@ static int put_pair(ki_report *r) {
     return 1;
 }
 
-/* What the log itself has to say: lines that could not be read, warnings, notes. */
+/* What the log contains besides numbers: lines that could not be read, warnings, notes. */
 static void put_remarks(ki_report *r) {
     const ki_log_file *log = &r->detail->log;
     char text[KI_NUMBER_TEXT];
@@ -103,7 +103,7 @@ kith_status ki_report_curves(ki_report *r) {
 }
 
 /* R@1 (and the metric next to it) on seen against unseen classes, as in Figure 2 of "Energy Confused
- * Adversarial Metric Learning": the gap is what did not carry over. */
+ * Adversarial Metric Learning": the gap shows what did not generalise. */
 static int put_seen(ki_report *r, const char *key, const char *title) {
     static const char *const splits[][2] = {{"validation", "unseen"}, {"seen", "seen"}, {"test", "unseen"}};
     enum { N = sizeof splits / sizeof splits[0] };

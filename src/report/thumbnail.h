@@ -23,7 +23,7 @@ void ki_thumbnails_release(ki_thumbnails *thumbnails);
 kith_status ki_thumbnail_read(ki_thumbnails *thumbnails, const char *path, int size, uint8_t *ret_rgb,
                               kith_error *err);
 
-/* RGB as a data: URI, of whatever is shorter: JPEG or PNG, grey where there is no colour. */
+/* RGB as a data: URI, as JPEG or PNG, whichever is shorter; grey if there is no colour. */
 void ki_thumbnail_uri(ki_thumbnails *thumbnails, const uint8_t *rgb, int size, ki_buffer *to);
 
 #endif

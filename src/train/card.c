@@ -1,4 +1,4 @@
-/* run.json and result.json: what was run, and what came out. The schema of both is judge/card.h's. */
+/* run.json and result.json: what was run, and what the result is. judge/card.h defines the schema of both. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void time_text(int64_t seconds, char *buf, size_t bytes) {
     if (!gmtime_r(&t, &parts) || strftime(buf, bytes, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) buf[0] = '\0';
 }
 
-/* What both files say. */
+/* What both files contain. */
 static void put_origin(kith_json *json, const ki_train_state *run) {
     const ki_recipe *r = run->recipe;
     static const char *const precisions[] = {"float32", "bf16"};

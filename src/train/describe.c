@@ -58,7 +58,7 @@ static void close(void *user) {
     d->host = (ki_host_taps){0};
 }
 
-/* What the rest of a batch that is not full holds is lost. */
+/* If a batch is not full, the results of its other places are dropped. */
 static kith_status queue(void *user, kith_error *err) {
     ki_description *d = user;
     return d->engine_type->describe(d->engine, d->there, err);

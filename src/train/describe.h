@@ -1,5 +1,5 @@
-/* What a term of the objective has for test time (HORDE: all orders), behind the normalised embedding, as a describer of
- * the embedder (embed/forward.h): evaluated where the network runs. */
+/* The descriptors that a term of the objective makes at test time (HORDE: all orders), after the normalised embedding,
+ * as a describer for the embedder (embed/forward.h). They are computed where the network runs. */
 #ifndef KI_DESCRIBE_H
 #define KI_DESCRIBE_H
 
@@ -13,7 +13,7 @@ typedef struct ki_description ki_description;
 kith_status ki_description_new(ki_learner *learner, ki_description **ret_description, kith_error *err);
 void ki_description_free(ki_description *description); /* NULL is fine */
 
-/* As long as the description. */
+/* Valid as long as the description. */
 const ki_describer *ki_description_describer(const ki_description *description);
 
 #endif

@@ -58,7 +58,7 @@ static kith_status choose(ki_train_state *run, const ki_scores *scores, bool *re
     at->n_without_gain = is_gain ? 0 : at->n_without_gain + 1;
     if (run->recipe->eval.patience > 0 && at->n_without_gain >= run->recipe->eval.patience)
         at->is_stopped = true;
-    /* Of models that score the same, the one that has learnt longest. */
+    /* Of models with the same score, keep the one that was trained longest. */
     *ret_is_best = is_gain || score == at->best_score;
     if (!*ret_is_best) return KITH_OK;
     KI_TRY(ki_best_save(run, err));
@@ -104,7 +104,8 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
                               "no better score in %lld evaluations; training stops at step %lld",
                               (long long)at->n_without_gain, (long long)at->step));
 done:
-    /* An evaluation that was cut short has not been, in the log neither: the next one logs its splits again. */
+    /* An evaluation that was interrupted leaves nothing behind, not even in the log: the next one logs its
+     * splits again. */
     if (status != KITH_OK) run->at = before;
     if (status == KITH_ECANCELED && ki_record_cut(run->record, log_bytes, err) != KITH_OK) status = KITH_EIO;
     return status;

@@ -10,9 +10,9 @@
 
 /* Put the chosen model's weights into the network.
  *
- * A process that was killed may have left the model of an evaluation which no checkpoint knows of. Where that evaluation,
- * made again, had other bits (another number of threads) and was no longer the best, the chosen model is lost: then the
- * last one is the result, and a line says so. */
+ * A process that was killed may have left the model of an evaluation that no checkpoint knows about. If that evaluation
+ * is repeated with other bits (another number of threads) and is no longer the best, the chosen model is lost. Then the
+ * last model is the result, and a line says so. */
 static kith_status take_best(ki_train_state *run, kith_error *err) {
     if (run->selection == KI_SELECT_LAST) return KITH_OK;
     ki_best_found found;
@@ -91,7 +91,7 @@ static kith_status write_test(const ki_train_state *run, ki_vectors *e, kith_err
     return write_paths(run, e, err);
 }
 
-/* An extra: without it the run still has its result, and a warning says why. */
+/* This is an extra: if it fails, the run still has its result, and a warning says why. */
 static kith_status add_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err) {
     kith_error why = {0};
     const kith_status status = ki_train_all_orders(run, result, &why);

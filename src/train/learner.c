@@ -1,4 +1,4 @@
-/* Which way a learner takes, and what both ways check. */
+/* Chooses between the two implementations of a learner, and makes the checks they share. */
 #include "train/learner.h"
 #include "embed/feed.h"
 #include "objective/engine.h"

@@ -16,7 +16,7 @@
 #include "io/file.h"
 #include "kith/experimental/json.h"
 
-/* How ki_record_add_step's lines begin. */
+/* How the lines of ki_record_add_step begin. */
 static const char step_line[] = "{\"kind\": \"step\", \"step\": ";
 
 enum { MOST_SCALARS = 128, TAG_BYTES = 96 };
@@ -54,7 +54,7 @@ kith_status ki_record_open(const char *folder, int64_t keep_bytes, int64_t step,
         status = fail_write(r, err);
         goto done;
     }
-    /* After a loss of power the file may be shorter than the checkpoint remembers. */
+    /* After a power failure the file may be shorter than the checkpoint says. */
     r->n_bytes = info.st_size < keep_bytes ? info.st_size : keep_bytes;
     if (ftruncate(r->fd, r->n_bytes) != 0) {
         status = fail_write(r, err);
@@ -76,7 +76,7 @@ void ki_record_close(ki_record *r) {
     ki_free(r);
 }
 
-/* One write per line: a reader sees whole lines. A line that does not fit is taken back. */
+/* One write per line: a reader sees whole lines. A line that does not fit is removed again. */
 static kith_status put_line(ki_record *r, kith_error *err) {
     const char *text = NULL;
     KI_TRY(kith_json_finish(r->json, &text, err));
@@ -245,7 +245,7 @@ kith_status ki_record_cut(ki_record *r, int64_t bytes, kith_error *err) {
 }
 
 kith_status ki_record_last_step(const char *folder, int64_t *ret_step, kith_error *err) {
-    enum { TAIL_BYTES = 1 << 16 }; /* lines about other things may stand behind it */
+    enum { TAIL_BYTES = 1 << 16 }; /* lines about other things may follow it */
     kith_status status;
     ki_path path;
     int fd = -1;
