@@ -43,9 +43,10 @@ static const ki_option pass_options[] = {
     KI_OPTION_TREE(ki_list_pass, groups, "[]", "of rows", "ours"),
     KI_OPTION_TEXT(ki_list_pass, seeds, "all", "a number, or all", "ours"), KI_OPTION_END};
 
-static const ki_option table_options[] = {KI_OPTION_TEXT(ki_list_table, name, "", "as rows name it", "ours"),
-                                          KI_OPTION_TEXT(ki_list_table, title, "", "its heading", "ours"),
-                                          KI_OPTION_END};
+static const ki_option table_options[] = {
+    KI_OPTION_TEXT(ki_list_table, name, "", "as rows name it", "ours"),
+    KI_OPTION_TEXT(ki_list_table, title, "", "its heading", "ours"),
+    KI_OPTION_TREE(ki_list_table, set, "[]", "overrides of its rows", "ours"), KI_OPTION_END};
 
 static const ki_option order_options[] = {
     KI_OPTION_TEXT(ki_list_order, title, "", "paper and table", "ours"),
@@ -89,6 +90,13 @@ const ki_list_row *ki_list_find(const ki_list *list, const char *name) {
 
 const ki_list_row *ki_list_source(const ki_list *list, const ki_list_row *row) {
     return *row->of ? ki_list_find(list, row->of) : row;
+}
+
+const ki_list_table *ki_list_table_of(const ki_list *list, const ki_list_row *row) {
+    for (size_t i = 0; i < list->n_tables; i++) {
+        if (strcmp(list->table[i].name, row->table) == 0) return &list->table[i];
+    }
+    return NULL;
 }
 
 /* ---- checks ---- */
@@ -149,9 +157,8 @@ static kith_status check_row(const ki_list *list, size_t i, kith_error *err) {
                        "%s: `of` names a row with runs of its own, and goes without "
                        "recipe and set",
                        r->name);
-    bool has_table = !*r->table;
-    for (size_t t = 0; t < list->n_tables; t++) has_table |= strcmp(list->table[t].name, r->table) == 0;
-    if (!has_table) return ki_fail(err, KITH_EFORMAT, "%s: there is no table %s", r->name, r->table);
+    if (*r->table && !ki_list_table_of(list, r))
+        return ki_fail(err, KITH_EFORMAT, "%s: there is no table %s", r->name, r->table);
     KI_TRY(check_texts(r->set, "set", r->name, err));
     return check_numbers(r->paper, "paper", r->name, err);
 }
@@ -173,6 +180,8 @@ static kith_status check_pass(const ki_list *list, const ki_list_pass *pass, kit
 static kith_status check(const ki_list *list, kith_error *err) {
     if (list->n_rows == 0) return ki_fail(err, KITH_EFORMAT, "there are no rows");
     for (size_t i = 0; i < list->n_rows; i++) KI_TRY(check_row(list, i, err));
+    for (size_t i = 0; i < list->n_tables; i++)
+        KI_TRY(check_texts(list->table[i].set, "set", list->table[i].name, err));
     for (size_t i = 0; i < list->n_passes; i++) KI_TRY(check_pass(list, &list->pass[i], err));
     for (size_t i = 0; i < list->n_orders; i++) {
         const ki_list_order *o = &list->order[i];

@@ -29,6 +29,7 @@ typedef struct ki_list_pass {
 
 typedef struct ki_list_table {
     const char *name, *title;
+    const ki_value *set; /* overrides of its rows, before their own; or NULL */
 } ki_list_table;
 
 typedef struct ki_list_order {
@@ -61,6 +62,7 @@ void ki_list_release(ki_list *list); /* fine on a zeroed struct */
 const ki_list_row *ki_list_find(const ki_list *list, const char *name); /* NULL: none */
 /* The row whose runs this row's figures come from. */
 const ki_list_row *ki_list_source(const ki_list *list, const ki_list_row *row);
+const ki_list_table *ki_list_table_of(const ki_list *list, const ki_list_row *row); /* NULL: none */
 
 /* run.c: what cannot be left out of the options is there. */
 kith_status ki_reproduce_check(const kith_reproduce_options *options, kith_error *err);

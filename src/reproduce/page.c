@@ -288,7 +288,11 @@ static void put_table(const page *p, const ki_list_table *table) {
         const ki_list_row *row = &p->list.row[i];
         if (!is_in(row, table)) continue;
         const bool mixed = is_mixed(p, row);
-        has_notes |= *row->note || mixed;
+        const bool transductive = has_run(p, row) && strncmp(row->block, "transductive", 12) == 0;
+        has_notes |= *row->note || mixed || transductive;
+        if (transductive)
+            ki_buffer_put(to, "* %s: transductive: its PCA is fitted on the test images, not comparable.\n",
+                          row->name);
         if (*row->note) ki_buffer_put(to, "* %s: %s.\n", row->name, row->note);
         if (mixed) ki_buffer_put(to, "* %s: its seeds are of different versions of the recipe.\n", row->name);
         has_notes |= put_by_order(p, row);
