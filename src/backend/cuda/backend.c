@@ -135,7 +135,7 @@ static size_t cuda_edge_bytes(const ki_backend *backend, const ki_shape *shape, 
     return (size_t)(m.mb * m.h * m.row * m.pitch) * m.element_bytes;
 }
 
-/* Room for an edge in plain float on the device; kept for the next one. */
+/* Memory for an edge in plain float on the device; kept for the next one. */
 static kith_status staging(cuda_backend *cuda, size_t bytes, float **ret_room, kith_error *err) {
     if (cuda->staging_bytes < bytes) {
         KI_CUDA(cudaStreamSynchronize(cuda->stream));
