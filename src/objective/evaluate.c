@@ -1,7 +1,7 @@
 /* One evaluation: every term's value, and gradients at the taps and parameters.
  *
- * Terms that read the normalised embedding and terms that read it as it is gather their gradients
- * apart; the normalisation's own chain rule is applied once, to the sum. Parameters and the memory
+ * Gradients of terms that read the normalised embedding and of terms that read it as it is are summed
+ * separately. The chain rule of the normalisation is applied once, to the sum. Parameters and the memory
  * change only at the end, when nothing can fail any more. */
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +14,13 @@
 #include "objective/gemm.h"
 #include "objective/state.h"
 
-/* Everything of one evaluation; all memory is from the objective's work stack. */
+/* Everything that one evaluation needs; all memory is from the objective's work stack. */
 typedef struct step {
     ki_objective *o;
     const ki_batch *batch;
     int64_t m, dim;
     ki_real *unit, *norm;     /* the normalised embedding and its norms, when a term reads it */
-    ki_real *diff[KI_N_TAPS]; /* gathered so far; EMBEDDING: from terms that read it as it is */
+    ki_real *diff[KI_N_TAPS]; /* the sum so far; EMBEDDING: from terms that read it as it is */
     ki_real *diff_unit;       /* from terms that read the normalised one */
     ki_real *diff_stopped, *diff_unit_stopped;
     ki_real **diff_param; /* for each parameter of the objective */
@@ -48,7 +48,7 @@ static size_t param_index(const ki_objective *o, const ki_state *param) {
     return i;
 }
 
-/* Cleared buffers for the gradients of a method's parameters; NULL for those that are only kept, unless
+/* Cleared buffers for the gradients of a method's parameters; NULL for buffers that are not learned, unless
  * has_all says that the method writes every one. */
 static kith_status take_param_diffs(step *s, ki_state *const *param, size_t n, bool has_all, ki_real ***ret,
                                     kith_error *err) {
@@ -104,7 +104,7 @@ static kith_status make_pairs(step *s, const ki_real *x, int64_t dim, ki_state *
 }
 
 /* Loss and miner on embeddings x, used as they are, with parameters `param`; diff_x is assigned, diff_param
- * (NULL entries are passed over) is added to. */
+ * is added to (NULL entries are skipped). */
 static kith_status loss_on(step *s, const ki_real *x, int64_t dim, ki_state *const *param,
                            ki_real *const *diff_param, bool is_main, double *ret_value, ki_real *diff_x,
                            kith_error *err) {
@@ -143,7 +143,7 @@ done:
     return status;
 }
 
-/* The loss comes first, and writes its gradient where those of the others are added. */
+/* The loss comes first, and assigns its gradient; the other terms add theirs to it. */
 static kith_status eval_loss(step *s, kith_error *err) {
     ki_objective *o = s->o;
     const ki_work_mark mark = ki_work_here(&o->work);
@@ -173,8 +173,8 @@ static double weight_at(const ki_reg_use *reg, uint64_t at) {
     return reg->weight * (double)at / (double)reg->warmup;
 }
 
-/* Where a term's parameter gradients go: straight to the sums when its weight is 1, which spares a copy of
- * what may be the largest arrays of all; else to buffers of their own. */
+/* Where a term's parameter gradients go: directly to the sums if its weight is 1, which saves a copy of what
+ * may be the largest arrays; otherwise to separate buffers. */
 static kith_status take_reg_diffs(step *s, const ki_reg_use *reg, double weight, ki_real ***ret,
                                   kith_error *err) {
     if (weight != 1) return take_param_diffs(s, reg->param, reg->n_params, false, ret, err);
@@ -285,7 +285,7 @@ static kith_status embedding_begin(step *s, kith_error *err) {
     }
     if (has_stop) KI_TRY(take_zeros(&o->work, n, "tap gradients", &s->diff_stopped, err));
     if (has_unit_stop) KI_TRY(take_zeros(&o->work, n, "tap gradients", &s->diff_unit_stopped, err));
-    /* Cleared unless the loss is going to assign there, or the normalisation's chain rule at the end. */
+    /* Clear it, unless the loss assigns to it, or the normalisation's chain rule at the end. */
     KI_TRY(ki_work_reals(&o->work, n, "tap gradients", &s->diff_unit, err));
     KI_TRY(ki_work_reals(&o->work, n, "tap gradients", &s->diff[KI_TAP_EMBEDDING], err));
     if (!(is_first && o->loss.normalize)) memset(s->diff_unit, 0, (size_t)n * sizeof *s->diff_unit);

@@ -11,7 +11,7 @@ static const char *const loss_keys[] = {"name", "normalize", NULL};
 static const char *const miner_keys[] = {"name", NULL};
 static const char *const reg_keys[] = {"name", "weight", "warmup", "normalize", "stops_at_embedding", NULL};
 
-/* What every term may say beside its own options. */
+/* What every term may have besides its own options. */
 typedef struct common {
     double weight;
     int64_t warmup;
@@ -125,7 +125,7 @@ static kith_status parse_regs(ki_objective *o, const ki_value *list, kith_error 
     return KITH_OK;
 }
 
-/* Terms are called by their method; the second of the same name is name_2. */
+/* Terms are named after their method; the second of the same name is name_2. */
 static kith_status name_terms(ki_objective *o, kith_error *err) {
     const size_t n_loss = o->loss.record ? 1 : 0;
     o->n_terms = n_loss + o->n_regs;

@@ -3,8 +3,8 @@
  * the form compilers turn into masked vector code. */
 
 #ifdef KITH_REAL_IS_FLOAT
-/* e^x to about 1 ulp: x = k ln 2 + r, |r| <= ln(2)/2, a degree-6 polynomial for e^r (coefficients of
- * Cephes' expf), 2^k in two factors so that subnormal results come out right. */
+/* e^x to about 1 ulp: x = k ln 2 + r, |r| <= ln(2)/2, a degree-6 polynomial for e^r (coefficients of Cephes'
+ * expf), 2^k in two factors, so that subnormal results are right. */
 KI_VEC_INLINE float KI_VEC(fast_exp)(float x) {
     x = x > -104.0f ? x : -104.0f;
     x = x < 88.72f ? x : 88.72f;
@@ -60,7 +60,7 @@ static int64_t KI_VEC(count)(const uint8_t *pair, int kind, int64_t n) {
     return total;
 }
 
-/* Positives are few and often stand together: stretches without an entry of the kind are passed over. */
+/* Positives are few and often adjacent: stretches without an entry of the kind are skipped. */
 KI_VEC_INLINE int KI_VEC(has)(const uint8_t *pair, int kind, int64_t n) {
     int found = 0;
     const uint8_t wanted = (uint8_t)kind;

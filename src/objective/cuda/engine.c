@@ -1,7 +1,7 @@
 /* The engine: what evaluate.c does on the host, queued on the device's stream.
  *
- * Terms that read the normalised embedding and terms that read it as it is gather their gradients apart; the
- * normalisation's own chain rule is applied once, to the sum. */
+ * Gradients of terms that read the normalised embedding and of terms that read it as it is are summed
+ * separately. The chain rule of the normalisation is applied once, to the sum. */
 #include <string.h>
 
 #include "backend/cuda/gemm/gemm.h"
@@ -153,7 +153,7 @@ static kith_status open_loss(ki_engine *e, kith_error *err) {
     return status;
 }
 
-/* The taps of a term, and where its gradients go: as reg_in and eval_reg of evaluate.c have it. */
+/* The taps of a term, and where its gradients go: as in reg_in and eval_reg of evaluate.c. */
 static ki_cuda_tap reg_tap(const ki_engine *e, const ki_reg_use *reg, ki_tap tap) {
     const ki_edge *edge = &e->batch.tap_edge[tap];
     ki_cuda_tap to = {.data = e->batch.tap[tap], .diff = e->batch.diff[tap]};
@@ -296,7 +296,7 @@ static kith_status begin(ki_engine *e, kith_error *err) {
                                    e->stream));
     if (e->unit && o->loss.record && !loss_reads_unit)
         KI_CUDA(ki_cuda_rows_normalize(x, e->m, e->dim, NULL, NULL, e->loss_sq, NULL, e->stream));
-    /* Cleared unless the loss is going to assign there, or the normalisation's chain rule at the end. */
+    /* Clear it, unless the loss assigns to it, or the normalisation's chain rule at the end. */
     if (e->writes_unit && !loss_reads_unit) KI_TRY(zero(e, e->diff_unit, n, err));
     const bool loss_assigns_raw = o->loss.record && !o->loss.normalize;
     if (!loss_assigns_raw && (e->writes_raw || !e->writes_unit))

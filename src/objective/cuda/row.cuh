@@ -64,7 +64,7 @@ static __device__ __forceinline__ void ki_block_maxima(T (&x)[N], double *room_)
     __syncthreads();
 }
 
-/* How many threads before this one say yes, and how many in all. `room`: shared memory of 32 int. */
+/* How many threads before this one pass true, and how many in all. `room`: shared memory of 32 int. */
 static __device__ __forceinline__ int ki_block_rank(bool yes, int *room, int *ret_count) {
     const int lane = (int)threadIdx.x & 31, warp = (int)threadIdx.x >> 5, n_warps = (int)blockDim.x >> 5;
     const unsigned ballot = __ballot_sync(0xffffffffu, yes);
@@ -80,7 +80,7 @@ static __device__ __forceinline__ int ki_block_rank(bool yes, int *room, int *re
     return before;
 }
 
-/* How many columns take part: those of the memory from its warm-up on, as far as it is filled. */
+/* How many columns take part: columns of the memory count after its warm-up, as far as it is filled. */
 static __device__ __forceinline__ int ki_view_columns(const ki_cuda_view &v) {
     if (v.n_centers || !v.memory_state) return v.n;
     if (*v.step < v.memory_warmup) return v.m;
@@ -164,7 +164,7 @@ static __device__ __forceinline__ float ki_view_sqdist(const ki_cuda_view &v, in
     return d > 0 ? d : 0;
 }
 
-/* What windows compare: the squared distance, from s as it is measured now. */
+/* What windows compare: the squared distance, computed from s as it is now. */
 static __device__ __forceinline__ float ki_view_key(const ki_cuda_view &v, int i, int j, float s) {
     if (v.measure == KI_SQEUCLIDEAN) return s;
     if (v.measure == KI_EUCLIDEAN) return s * s;

@@ -1,5 +1,5 @@
 /* One run of the loss: inner products, mining, the loss's rows, the sums, and the chain rule back to the
- * embeddings and proxies. What evaluate.c's loss_on and pair/chain.c do on the host. */
+ * embeddings and proxies. This is what loss_on of evaluate.c and pair/chain.c do on the host. */
 #include <string.h>
 
 #include "backend/cuda/gemm/gemm.h"
@@ -15,7 +15,7 @@ static kith_status take(ki_engine *engine, int64_t n, size_t size, const char *w
     return ki_engine_take(engine, bytes, what, ret, err);
 }
 
-/* The view's memory: shared with the runs before when it fits. */
+/* The view's memory, shared with earlier runs if it fits. */
 static kith_status open_room(ki_cuda_site *l, int64_t n_tallies, kith_error *err) {
     ki_engine *e = l->engine;
     ki_cuda_view *v = &l->view;
@@ -65,7 +65,7 @@ static kith_status open_proxies(ki_cuda_site *l, const ki_cuda_param *param, kit
     return KITH_OK;
 }
 
-/* As for speed: a warp more for a few columns costs more than it brings. */
+/* For speed: one more warp for a few columns costs more than it gains. */
 static int32_t threads_for(int64_t n) {
     return n <= 32 ? 32 : n <= 64 ? 64 : n <= 512 ? 128 : n <= 4096 ? 256 : 512;
 }
@@ -154,8 +154,8 @@ kith_status ki_cuda_site_open(ki_engine *e, const ki_cuda_param *param, int64_t 
     return KITH_OK;
 }
 
-/* s = x y^T, exact also where the network's products may be TF32: similarities stand in exponents, where the
- * 11 bits of TF32 would be errors of percents. */
+/* s = x y^T, in exact float32 even if the network's products may be TF32: similarities appear in exponents,
+ * where the 11 bits of TF32 would cause errors of several percent. */
 static kith_status similarities(ki_cuda_site *l, const float *x, const float *y, int64_t n, float *s,
                                 kith_error *err) {
     ki_backend *backend = l->engine->backend;

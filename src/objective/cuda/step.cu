@@ -27,7 +27,7 @@ __global__ void step_begin(ki_cuda_begin b, ki_cuda_values *values) {
     }
 }
 
-/* The state may have come from a file: nothing in it is believed beyond the ring's size. */
+/* The state may have come from a file, so its numbers are limited to the size of the ring. */
 __device__ int64_t within(float value, int64_t most) {
     return value > 0 ? (value < (float)most ? (int64_t)value : most) : 0;
 }

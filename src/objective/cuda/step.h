@@ -12,7 +12,7 @@ extern "C" {
 
 enum { KI_CUDA_MOST_TERMS = 32 };
 
-/* Lies on the device, and a copy of it in pinned memory. */
+/* On the device, with a copy in pinned memory. */
 typedef struct ki_cuda_values {
     uint64_t step;
     double total;
@@ -21,7 +21,7 @@ typedef struct ki_cuda_values {
     int32_t bad_label; /* 1: some label so far was outside the classes */
     double value[KI_CUDA_MOST_TERMS];
     double weight[KI_CUDA_MOST_TERMS];
-    float term_weight[KI_CUDA_MOST_TERMS]; /* weight again, as the gradients use it */
+    float term_weight[KI_CUDA_MOST_TERMS]; /* the weights again, as the gradients use them */
 } ki_cuda_values;
 
 typedef struct ki_cuda_begin {

@@ -8,8 +8,9 @@
  *   mean        mean of all t_p + mean of all t_n (ECAML's code)
  *   sum         of every unordered pair once
  *
- * A mean over the few hard negatives of an anchor weighs them far above its positives (beta is 50, alpha 2):
- * with a miner, anchor_all keeps each pair's weight of Eq. 13, which is how we read unified view's Table 1.
+ * A mean over the few hard negatives of an anchor gives them far more weight than its positives (beta is 50,
+ * alpha 2). With a miner, anchor_all keeps each pair's weight of Eq. 13, which is how we read Table 1 of the
+ * unified view.
  *
  * Sources: unified view Eq. 12 (alpha 2, beta 50, gamma 0.5); ECAML Eq. 10; Yi et al., ICPR 2014. */
 #include "objective/loss/binomial.h"

@@ -1,4 +1,4 @@
-/* Building the pair view, and walking its rows. */
+/* Building the pair view, and looping over its rows. */
 #include "objective/pair/pairs.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static void count_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Rows that are worth a thread of their own when each pair costs next to nothing. */
+/* How many rows are worth a thread when each pair costs very little. */
 static int64_t grain_of(const ki_pairs *p) { return 1 + 4 * PAIRS_PER_RUN / p->ld; }
 
 void ki_pairs_count(ki_pairs *pairs) {
@@ -135,7 +135,7 @@ kith_status ki_pairs_rows(const ki_pairs *pairs, ki_real *g, ki_row_fn fn, const
     kith_status status = KITH_OK;
     walk w = {
         .pairs = pairs, .g = g, .fn = fn, .context = context, .value = rows_ret, .n_runs = ki_threads()};
-    /* A few thousand pairs are done before a second thread has woken up. */
+    /* A few thousand pairs are finished before a second thread wakes up. */
     const int64_t most = 1 + pairs->m * pairs->ld / PAIRS_PER_RUN;
     if (w.n_runs > most) w.n_runs = most;
     if (w.n_runs > pairs->m) w.n_runs = pairs->m;
