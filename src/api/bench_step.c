@@ -1,6 +1,6 @@
-/* The step of a run, timed: batches in the form a loader hands out, through the learner that training uses or
- * the forward that embedding uses. On a device steps are queued one after the other as in a run, with a mark
- * after each. The time of a step is the time between two marks. */
+/* The step of a run, timed: batches in the form that a loader delivers, through the learner that training
+ * uses or the forward that embedding uses. On a device steps are queued one after the other as in a run, with
+ * a mark after each. The time of a step is the time between two marks. */
 #include <stdio.h>
 #include <string.h>
 

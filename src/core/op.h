@@ -33,8 +33,8 @@ typedef enum ki_op_kind {
         KI_N_OPS
 } ki_op_kind;
 
-/* Parameters by place: KI_W of conv2d and linear, gamma and beta of batch norm in KI_W and KI_B,
- * its running statistics behind them. A conv2d with a folded batch norm has all six. */
+/* Parameters by place: KI_W of conv2d and linear, gamma and beta of batch norm in KI_W and KI_B, its running
+ * statistics after them. A conv2d with a folded batch norm has all six. */
 enum { KI_W, KI_B, KI_MEAN, KI_VAR, KI_GAMMA, KI_BETA, KI_MAX_PARAMS };
 
 enum { KI_MAX_SRC = 8 };

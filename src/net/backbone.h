@@ -13,7 +13,7 @@
 
 enum { KI_MOST_BACKBONE_SETTINGS = 64 }; /* bytes of a settings struct */
 
-/* What a build hands to the heads. */
+/* What the heads need to know about a built backbone. */
 typedef struct ki_body {
     int map;                    /* node of the last feature map */
     double dropout;             /* before the classifier; 0: none */

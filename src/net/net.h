@@ -38,8 +38,8 @@ void ki_net_release(ki_net *net); /* fine on a zeroed struct */
 
 /* The backbone's options as "stride=1x1,preprocess=caffe": read back by ki_settings_parse. */
 const char *ki_net_settings_text(const ki_net *net, char *buf, size_t buf_bytes);
-/* "key=value,key=value" (NULL or "": an empty map) as a map in the arena. Entries of `base` (may be
- * NULL) that the text does not name are taken over. */
+/* "key=value,key=value" (NULL or "": an empty map) as a map in the arena. Entries of `base` (may be NULL)
+ * that the text does not name are copied. */
 kith_status ki_settings_parse(ki_arena *arena, const char *text, const ki_value *base,
                               const ki_value **ret_map, kith_error *err);
 

@@ -217,7 +217,7 @@ static kith_status start_terms(ki_train_state *run, kith_error *err) {
     return taps ? ki_learner_push(run->learner, err) : KITH_OK;
 }
 
-/* ---- where it stands ---- */
+/* ---- the standing ---- */
 
 kith_status ki_train_make_sampler(ki_train_state *run, ki_sampler **ret, kith_error *err) {
     const ki_recipe *r = run->recipe;

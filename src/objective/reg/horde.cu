@@ -128,7 +128,7 @@ kith_status embed(const horde *o, const ki_cuda_reg_in *in, const places *at, ki
 }
 
 /* One product for each order: c[k] = op(a[k]) op(b[k]) + beta c[k], all at once if the matrices are equally
- * spaced, which they are unless one of them belongs to somebody else. */
+ * spaced, which they are unless one of them has another owner. */
 struct product {
     bool ta, tb;
     int64_t m, n, k, lda, ldb, ldc;

@@ -8,7 +8,7 @@
 struct ki_conv_group {
     ki_conv_member **member; /* a member that left is NULL */
     size_t n, n_left;
-    const ki_conv_member *last_backward; /* NULL: nobody is trained */
+    const ki_conv_member *last_backward; /* NULL: no member is trained */
     int n_pack_blocks, n_unpack, n_unpack_blocks;
     ki_pack_item *pack; /* device memory; unpack follows it */
     ki_unpack_item *unpack;
