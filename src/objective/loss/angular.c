@@ -6,8 +6,8 @@
  * With q_n = e^(f_n) / (1 + sum e^f): dL/ds_an and dL/ds_pn get 4 tan^2 q_n, dL/ds_ap gets -2 (1 + tan^2) sum
  * q. The entry (p, n) is in another row than the anchor's. So a row collects its gradient as a positive by
  * visiting the anchors that have it as a positive: each row is written only by its own thread. Positives from
- * the cross-batch memory are skipped: their row of S is not known. Source: Wang et al., Deep Metric Learning
- * with Angular Loss, ICCV 2017, Eq. 7 and 8. */
+ * the cross-batch memory are skipped: their row of S is not known.
+ * Source: Wang et al., Deep Metric Learning with Angular Loss, ICCV 2017, Eq. 7 and 8. */
 #include "objective/loss/angular.h"
 
 #include <math.h>

@@ -5,8 +5,8 @@
  *
  * Anchors without a positive or without a negative contribute 0 and still count in the mean. The paper's
  * gradient (its Eq. 9 and 10) and the authors' code treat the weights a_p, a_n as constants, which is not the
- * derivative of L; `detach: false` gives the derivative. Source: Sun et al., CVPR 2020 (m 0.25, gamma 256 for
- * faces, 128 for persons; 0.4 and 80 for CUB). */
+ * derivative of L; `detach: false` gives the derivative.
+ * Source: Sun et al., CVPR 2020 (m 0.25, gamma 256 for faces, 128 for persons; 0.4 and 80 for CUB). */
 #include "objective/loss/circle.h"
 
 #include <string.h>

@@ -6,8 +6,8 @@
  *
  *   dL/dh-_r = H+_r,  dL/dh+_q = sum_{r >= q} h-_r; then the slope of the two nodes beside s.
  *
- * Similarities beyond [-1, 1] count at the end, without a gradient. Source: Ustinova and Lempitsky, NIPS
- * 2016. */
+ * Similarities beyond [-1, 1] count at the end, without a gradient.
+ * Source: Ustinova and Lempitsky, NIPS 2016. */
 #include "objective/loss/histogram.h"
 
 #include <string.h>

@@ -7,8 +7,8 @@
  *
  * Where theta + margin passes pi the cosine would rise again; there own = s - margin sin(margin), as in the
  * authors' code. At s = 1 the slope is infinite, so 1 - s^2 is kept at 1e-6 or above: cosines nearer to +-1
- * than 5e-7 are rounding errors in float32. Source: Deng et al., ArcFace, CVPR 2019, Eq. 3: scale 64, margin
- * 0.5. */
+ * than 5e-7 are rounding errors in float32.
+ * Source: Deng et al., ArcFace, CVPR 2019, Eq. 3: scale 64, margin 0.5. */
 #include "objective/proxy/arcface.h"
 
 #include "objective/loss/rows.h"

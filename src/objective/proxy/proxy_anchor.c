@@ -7,8 +7,8 @@
  * exponential of an entry and Z = 1 + the sum of its column: dL/ds = -alpha e / (Z |P+|) for positives,
  * alpha e / (Z |P|) for negatives.
  *
- * The sums run along the columns of the pair matrix, so it is transposed once and read by rows. Source: Kim
- * et al., Proxy Anchor Loss, CVPR 2020, Eq. 4: alpha 32, delta 0.1, proxies learned at x100. */
+ * The sums run along the columns of the pair matrix, so it is transposed once and read by rows.
+ * Source: Kim et al., Proxy Anchor Loss, CVPR 2020, Eq. 4: alpha 32, delta 0.1, proxies learned at x100. */
 #include "objective/proxy/proxy_anchor.h"
 
 #include <string.h>

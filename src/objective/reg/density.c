@@ -14,8 +14,8 @@
  *
  * Eq. 8 grows with r^2, and r with the features of the starting network, which may be far from 1. Then only the
  * second line moves the targets, and it holds them where they began. relative: r_c is divided by its mean over the C
- * classes, so that only proportions count. Source: DML-DA, Li et al., IEEE TMM 2019: eta 0.5, targets start at 0.5,
- * weight 10. */
+ * classes, so that only proportions count.
+ * Source: DML-DA, Li et al., IEEE TMM 2019: eta 0.5, targets start at 0.5, weight 10. */
 #include "objective/reg/density.h"
 
 #include "core/alloc.h"

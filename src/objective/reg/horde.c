@@ -11,8 +11,8 @@
  * If the loss itself has parameters (proxies, a boundary), each order k has its own copy: horde.K.NAME.
  * trained: glorot-uniform; else projections are +-1 and stay (random Maclaurin). embedding 0: no E, z_k is g_k
  * normalised. At test time only the network's embedding is used, or all orders side by side and a PCA
- * (ki_objective_describe). Source: HORDE, Jacob et al., ICCV 2019, Alg. 1 and Eq. 7 to 9: K 5, D 8192, e 512,
- * learning rates alike. */
+ * (ki_objective_describe).
+ * Source: HORDE, Jacob et al., ICCV 2019, Alg. 1 and Eq. 7 to 9: K 5, D 8192, e 512, learning rates alike. */
 #include "objective/reg/horde.h"
 
 #include <stdio.h>
