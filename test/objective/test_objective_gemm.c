@@ -1,4 +1,4 @@
-/* Matrix products beside plain sums in double, at inner dimensions on both sides of every cut. */
+/* Matrix products beside plain sums in double, at inner dimensions on both sides of every cut; of none, too. */
 #include <math.h>
 
 #include "core/alloc.h"
@@ -64,7 +64,7 @@ static void check(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
 
 static void test_products(void **state) {
     (void)state;
-    static const int64_t inner[] = {1,   2,   31,  255, 256, 257, 287,  288,  289,  480,  511,
+    static const int64_t inner[] = {0,   1,   2,   31,  255, 256, 257,  287,  288,  289,  480, 511,
                                     512, 513, 543, 544, 767, 768, 1023, 1024, 1025, 1300, 1536};
     static const double scales[][2] = {{1, 0}, {1, 1}, {-2, 0}, {0.5, 3}};
     for (size_t i = 0; i < N_ROWS(inner); i++) {
