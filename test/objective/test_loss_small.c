@@ -155,18 +155,21 @@ static double angular(const small *b) {
     return n_pairs ? sum / n_pairs : 0;
 }
 
-static double raw(const small *b) {
+static double raw_by(const small *b, double alpha, double beta) {
     double value = 0;
     for (int i = 0; i < M; i++) {
         double pos = 0, neg = 0;
         for (int j = 0; j < M; j++) {
-            pos += is_positive(b, i, j) ? exp(-2 * (b->s[i][j] - 0.5)) : 0;
-            neg += is_negative(b, i, j) ? exp(5 * (b->s[i][j] - 0.5)) : 0;
+            pos += is_positive(b, i, j) ? exp(-alpha * (b->s[i][j] - 0.5)) : 0;
+            neg += is_negative(b, i, j) ? exp(beta * (b->s[i][j] - 0.5)) : 0;
         }
-        value += (log1p(pos) / 2 + log1p(neg) / 5) / M;
+        value += (log1p(pos) / alpha + log1p(neg) / beta) / M;
     }
     return value;
 }
+
+static double raw(const small *b) { return raw_by(b, 2, 5); }
+static double raw_flat(const small *b) { return raw_by(b, 0.25, 0.5); }
 
 /* Five intervals from 0 to 4; an item is shared by the two nodes beside it. */
 static double fastap(const small *b) {
@@ -232,6 +235,7 @@ static void test_values(void **state) {
          false},
         {"loss: {name: angular, angle: 40}", angular, false},
         {"loss: {name: raw, alpha: 2, beta: 5}", raw, false},
+        {"loss: {name: raw, alpha: 0.25, beta: 0.5}", raw_flat, false},
         {"loss: {name: fastap, bins: 5}", fastap, false},
     };
     const double step = 1e-5;
