@@ -202,10 +202,13 @@ static void test_initial_values(void **state) {
         &taps_sizes);
     w = ki_objective_param_named(m.objective, "horde.w1");
     int64_t n_up = 0;
+    char first[17] = "";
     for (int64_t i = 0; i < w->count; i++) {
         assert_true(fabs((double)w->value[i]) == 1);
         n_up += w->value[i] > 0;
+        if (i < 16) first[i] = w->value[i] > 0 ? '+' : '-';
     }
+    assert_string_equal(first, "--+-+++-------++"); /* what a seed gives stays: a run can be repeated later */
     assert_true(w->lr_multiplier == 0 && !w->diff);
     assert_true(llabs(2 * n_up - w->count) < w->count / 5);
     assert_null(ki_objective_param_named(m.objective, "horde.e2"));
