@@ -2,6 +2,7 @@
  * or none of a kind, where a count that is off by one leaves a whole row out; and pairs at the very end of a range.
  * Gradients are the formulas' own slopes, as each point moves along the circle that all lie on. */
 #include "objective/cases.h"
+#include "objective/loss/bins.h"
 
 enum { M = 4, DIM = 2 };
 
@@ -284,6 +285,27 @@ static void test_the_end_of_a_histogram_has_a_slope(void **state) {
     made_free(&m);
 }
 
+/* Five nodes: between two, on one, at both ends and beyond them. */
+static void test_places_in_a_histogram(void **state) {
+    (void)state;
+    static const struct {
+        double at;
+        int64_t node;
+        double past;
+        bool has_gradient;
+    } rows[] = {{-2, 0, 0, false}, {-0.25, 0, 0, false},  {0, 0, 0, true}, {0.25, 0, 0.25, true},
+                {1, 1, 0, true},   {2.75, 2, 0.75, true}, {3, 3, 0, true}, {3.5, 3, 0.5, true},
+                {4, 3, 1, true},   {4.25, 3, 1, false},   {9, 3, 1, false}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        int64_t node = -1;
+        double past = -1;
+        const bool has_gradient = ki_bins_place(rows[i].at, 5, &node, &past);
+        if (node != rows[i].node || past != rows[i].past || has_gradient != rows[i].has_gradient)
+            fail_msg("%g lies %g past node %d, gradient %d; wanted %g past %d, %d", rows[i].at, past,
+                     (int)node, has_gradient, rows[i].past, (int)rows[i].node, rows[i].has_gradient);
+    }
+}
+
 /* Proxies begin within 0.1 of 0 on both sides. */
 static void test_proxies_begin_about_zero(void **state) {
     (void)state;
@@ -327,6 +349,7 @@ int main(void) {
         cmocka_unit_test(test_near_points_far_away),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_the_end_of_a_histogram_has_a_slope),
+        cmocka_unit_test(test_places_in_a_histogram),
         cmocka_unit_test(test_proxies_begin_about_zero),
     };
     return cmocka_run_group_tests_name("objective/loss_small", tests, NULL, NULL);
