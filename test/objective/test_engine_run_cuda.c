@@ -358,6 +358,9 @@ static void test_refused(void **state) {
     none.tap[KI_TAP_EMBEDDING].data = NULL;
     expect_refused("loss: {name: raw}", none, KITH_EINVAL, "reads embedding");
     expect_refused("loss: {name: raw}", wide, KITH_ESHAPE, "9 columns");
+    none = batch;
+    none.m = 0;
+    expect_refused("loss: {name: raw}", none, KITH_ESHAPE, "the batch has 0 items; wanted at least 1");
 
     /* A loss that the host has and the device has not. */
     const ki_sizes sizes = sizes_of(8);

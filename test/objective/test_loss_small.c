@@ -172,29 +172,46 @@ static double raw_by(const small *b, double alpha, double beta) {
 static double raw(const small *b) { return raw_by(b, 2, 5); }
 static double raw_flat(const small *b) { return raw_by(b, 0.25, 0.5); }
 
-/* Five intervals from 0 to 4; an item is shared by the two nodes beside it. */
-static double fastap(const small *b) {
-    enum { BINS = 5 };
+/* Intervals from 0 to 4; an item is shared by the two nodes beside it. */
+enum { MOST_BINS = 256 };
+static double fastap_by(const small *b, int bins) {
     double value = 0;
     int n_anchors = 0;
     for (int i = 0; i < M; i++) {
-        double pos[BINS + 1] = {0}, all[BINS + 1] = {0}, sum_pos = 0, sum_all = 0, precision = 0;
+        double pos[MOST_BINS + 1] = {0}, all[MOST_BINS + 1] = {0}, sum_pos = 0, sum_all = 0, precision = 0;
         int n_pos = 0;
         for (int j = 0; j < M; j++) {
-            for (int l = 0; l <= BINS && j != i; l++) {
-                const double share = fmax(0, 1 - fabs(distance2(b, i, j) / 4 * BINS - l));
+            for (int l = 0; l <= bins && j != i; l++) {
+                const double share = fmax(0, 1 - fabs(distance2(b, i, j) / 4 * bins - l));
                 all[l] += share, pos[l] += is_positive(b, i, j) ? share : 0;
             }
             n_pos += is_positive(b, i, j);
         }
         if (!n_pos) continue;
-        for (int l = 0; l <= BINS; l++) {
+        for (int l = 0; l <= bins; l++) {
             sum_pos += pos[l], sum_all += all[l];
             if (sum_all > 0) precision += pos[l] * sum_pos / sum_all / n_pos;
         }
         value += 1 - precision, n_anchors++;
     }
     return n_anchors ? value / n_anchors : 0;
+}
+
+static double fastap(const small *b) { return fastap_by(b, 5); }
+static double fastap_fine(const small *b) { return fastap_by(b, MOST_BINS); }
+
+/* Positives are -s without a floor; those that count for the mean are below 0. Negatives above 0.4. */
+static double contrastive_cosine(const small *b) {
+    double pos = 0, neg = 0;
+    int n_pos = 0, n_neg = 0;
+    for (int i = 0; i < M; i++) {
+        for (int j = 0; j < M; j++) {
+            const double s = b->s[i][j];
+            if (is_positive(b, i, j)) pos -= s, n_pos += s < 0;
+            if (is_negative(b, i, j) && s > 0.4) neg += s - 0.4, n_neg++;
+        }
+    }
+    return (n_pos ? pos / n_pos : 0) + (n_neg ? neg / n_neg : 0);
 }
 
 /* by_angle: the slope of the value as each point moves along the circle. */
@@ -222,7 +239,7 @@ static void test_values(void **state) {
     static const struct {
         const char *recipe;
         double (*value)(const small *);
-        bool is_detached; /* the gradient holds a factor constant */
+        bool has_no_slope; /* a factor is held constant, or a pair lies at a corner */
     } rows[] = {
         {"loss: {name: lifted, margin: 1}", lifted, false},
         {"loss: {name: lifted, margin: 0.25}", lifted_little, false},
@@ -238,6 +255,9 @@ static void test_values(void **state) {
         {"loss: {name: raw, alpha: 2, beta: 5}", raw, false},
         {"loss: {name: raw, alpha: 0.25, beta: 0.5}", raw_flat, false},
         {"loss: {name: fastap, bins: 5}", fastap, false},
+        {"loss: {name: fastap, bins: 256}", fastap_fine, true}, /* points 90 degrees apart lie on a node */
+        {"loss: {name: contrastive, distance: cosine, neg_margin: 0.4, reduction: nonzero}",
+         contrastive_cosine, true},
     };
     const double step = 1e-5;
     for (size_t i = 0; i < N_ROWS(rows); i++) {
@@ -248,7 +268,7 @@ static void test_values(void **state) {
             if (!(fabs(found - wanted) <= 1e-5 * fmax(1, wanted)))
                 fail_msg("%s on labels %d %d %d %d: found %.7g, wanted %.7g", rows[i].recipe, labels[k][0],
                          labels[k][1], labels[k][2], labels[k][3], found, wanted);
-            for (int turned = 0; turned < M && !rows[i].is_detached; turned++) {
+            for (int turned = 0; turned < M && !rows[i].has_no_slope; turned++) {
                 const small up = small_of(labels[k], turned, step), down = small_of(labels[k], turned, -step);
                 const double by = (rows[i].value(&up) - rows[i].value(&down)) / (2 * step);
                 if (!(fabs(slope[turned] - by) <= 1e-5 * fmax(1, fabs(by))))
