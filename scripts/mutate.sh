@@ -183,7 +183,7 @@ prepare() { # WORKER
     local tree=$scratch/worker$1/kith
     # A mutant is linked once for each test it is run against; gold takes a third of the time.
     [ -e "$tree/build/build.ninja" ] ||
-        (cd "$tree" && cmake --preset release ${gold:+-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=gold}) >"$out/configure$1.log" 2>&1 ||
+        (cd "$tree" && cmake --preset release -DKITH_CUDA=OFF ${gold:+-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=gold}) >"$out/configure$1.log" 2>&1 ||
         { tail -5 "$out/configure$1.log" >&2; return 1; }
     if [ -n "$going_on" ] || [ "$1" != 1 ]; then
         cut -d ' ' -f 2- "$out/tests.txt" | xargs ninja -C "$tree/build" >"$out/build$1.log" 2>&1
