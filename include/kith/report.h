@@ -47,7 +47,8 @@ typedef struct kith_views_options {
 KITH_API void kith_views_options_init(kith_views_options *options, size_t size);
 
 /* Write an HTML page of what a recipe shows the network: some training photos, each as it is, as tests see it and as
- * training draws it. A photo that cannot be read is named in its place. The file is complete or as it was. */
+ * training draws it. A photo that cannot be read is named in its place. If `out` ends in .png or .jpg it is one small picture
+ * instead, a row for each photo. The file is complete or as it was. */
 KITH_API kith_status kith_views_write(const char *recipe, const char *out, const kith_views_options *options,
                                       kith_error *err);
 
