@@ -46,8 +46,8 @@ typedef struct kith_views_options {
 KITH_API void kith_views_options_init(kith_views_options *options, size_t size);
 
 /* Write an HTML page of what a recipe shows the network: some training photos, each as it is, as tests see it and as
- * training draws it. If a photo cannot be read, its place shows its name. After a failure the file is as it was
- * before. */
+ * training draws it. If a photo cannot be read, its place shows its name. If `out` ends in .png or .jpg, it is one small
+ * picture instead, with a row for each photo. After a failure the file is as it was before. */
 KITH_API kith_status kith_views_write(const char *recipe, const char *out, const kith_views_options *options,
                                       kith_error *err);
 

@@ -41,7 +41,7 @@ static void test_page_is_the_stored_one(void **state) {
     char path[8192];
     assert_ok(kith_reproduce_table(&o, &err), &err);
     assert_same_text(o.page, GOLDEN "/page.md");
-    static const char *const pictures[] = {"plain-better", "summary", "gains"};
+    static const char *const pictures[] = {"plain-better", "better-orders", "summary", "gains"};
     for (size_t i = 0; i < N_ROWS(pictures); i++) {
         char wanted[4096];
         snprintf(path, sizeof path, "%s/%s.svg", o.pictures, pictures[i]);
@@ -50,6 +50,8 @@ static void test_page_is_the_stored_one(void **state) {
     }
     /* Nothing to draw, no file. */
     snprintf(path, sizeof path, "%s/nothing.svg", o.pictures);
+    assert_null(fopen(path, "r"));
+    snprintf(path, sizeof path, "%s/no-orders.svg", o.pictures);
     assert_null(fopen(path, "r"));
 }
 
@@ -161,6 +163,7 @@ static void test_overviews_are_checked(void **state) {
          "gains: row a has no baseline to gain over"},
         {"gains: {series: [{title: A, rows: [c]}]}\n", "gains is called ''; wanted a name for a file"},
         {"gains: {name: g, series: [{title: A, rows: c}]}\n", "gains: rows is"},
+        {"curves: [{name: g, orders: b}]\n", "g: unknown row 'b'"},
     };
     char path[4096], text[1024];
     snprintf(path, sizeof path, "%s/overview.yaml", testing_folder());
