@@ -8,6 +8,7 @@
 #define KITH_KITH_H
 
 #include "kith/array.h"
+#include "kith/calibration.h"
 #include "kith/card.h"
 #include "kith/data.h"
 #include "kith/eval.h"

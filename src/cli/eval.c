@@ -32,16 +32,20 @@ static int parse_k(const char *list, kith_retrieval_options *options) {
     return CLI_RUN;
 }
 
-static int parse_metrics(const char *list, bool wants[KITH_N_SCORES]) {
-    static const char *const names[] = {"all",      "retrieval",   "clustering", "recall", "precision_at_1",
-                                        "map_at_r", "r_precision", "map",        "mrr",    "nmi",
-                                        "ami",      "f1"};
+static int parse_metrics(const char *list, bool wants[KITH_N_SCORES], bool *ret_verification) {
+    static const char *const names[] = {
+        "all",      "retrieval",   "clustering", "verification", "recall", "precision_at_1",
+        "map_at_r", "r_precision", "map",        "mrr",          "nmi",    "ami",
+        "f1"};
     for (const char *at = list; *at;) {
         char word[32];
         const size_t n = strcspn(at, ",");
         snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), at);
         const bool all = strcmp(word, "all") == 0;
-        bool is_known = all || strcmp(word, "retrieval") == 0 || strcmp(word, "clustering") == 0;
+        const bool is_verification = strcmp(word, "verification") == 0;
+        bool is_known =
+            all || is_verification || strcmp(word, "retrieval") == 0 || strcmp(word, "clustering") == 0;
+        *ret_verification |= is_verification;
         for (int m = 0; m < KITH_N_SCORES; m++) {
             const bool is_group = all || strcmp(word, m < KITH_SCORE_NMI ? "retrieval" : "clustering") == 0;
             const bool is_this = strcmp(word, kith_score_name((kith_score)m)) == 0;
@@ -54,15 +58,20 @@ static int parse_metrics(const char *list, bool wants[KITH_N_SCORES]) {
     return CLI_RUN;
 }
 
-/* k-means comes after the ranking and has its own progress line. */
-static int show_kmeans(void *user, int64_t done, int64_t all) {
-    cli_progress *progress = user;
-    if (strcmp(progress->what, "k-means") != 0) {
+/* Each part after the ranking has its own progress line. */
+static int show_part(cli_progress *progress, const char *what, int64_t done, int64_t all) {
+    if (strcmp(progress->what, what) != 0) {
         cli_progress_end(progress);
-        cli_progress_begin(progress, "k-means", 0);
+        cli_progress_begin(progress, what, 0);
     }
-    return cli_show_progress(user, done, all);
+    return cli_show_progress(progress, done, all);
 }
+
+static int show_kmeans(void *user, int64_t done, int64_t all) {
+    return show_part(user, "k-means", done, all);
+}
+
+static int show_pairs(void *user, int64_t done, int64_t all) { return show_part(user, "pairs", done, all); }
 
 /* All parts of the request. */
 typedef struct judging {
@@ -70,6 +79,7 @@ typedef struct judging {
     kith_retrieval_options retrieval;
     kith_bootstrap_options bootstrap;
     kith_kmeans_options kmeans;
+    kith_verification_options verification;
 } judging;
 
 static void judging_init(judging *j) {
@@ -80,13 +90,17 @@ static void judging_init(judging *j) {
     j->all.retrieval = &j->retrieval;
     j->all.bootstrap = &j->bootstrap;
     j->all.kmeans = &j->kmeans;
+    kith_verification_options_init(&j->verification, sizeof j->verification);
+    j->verification.bootstrap = &j->bootstrap;
+    j->all.verification = &j->verification;
 }
 
 static kith_status judge(eval_set *set, judging *how, kith_judgement *ret, kith_error *err) {
     cli_progress progress;
     how->retrieval.progress = cli_show_progress;
     how->kmeans.progress = show_kmeans;
-    how->retrieval.user = how->kmeans.user = &progress;
+    how->verification.progress = show_pairs;
+    how->retrieval.user = how->kmeans.user = how->verification.user = &progress;
     cli_progress_begin(&progress, "ranking", 0);
     const kith_retrieval_input input = {.embedding = &set->embedding,
                                         .labels = set->labels,
@@ -104,7 +118,7 @@ static kith_status judge(eval_set *set, judging *how, kith_judgement *ret, kith_
 typedef struct arguments {
     eval_files files;
     eval_model model;
-    const char *k, *metrics;
+    const char *k, *metrics, *roc;
     int metric;
     int64_t restarts, iterations, seed, bootstrap;
     bool by_class, classes, json, compare;
@@ -119,6 +133,7 @@ static int run(const arguments *a, judging *how, const kith_card_options *shown)
                                                           : eval_set_read(&a->files, &set, &err);
     if (status != KITH_OK) return cli_fail(&err);
     status = judge(&set, how, &found, &err);
+    if (status == KITH_OK && a->roc) status = kith_verification_draw(&found.verification, a->roc, &err);
     if (status == KITH_OK && a->json) status = kith_card_make(&found, &set.facts, shown, &card, &err);
     if (status == KITH_OK && a->json) puts(card);
     if (status == KITH_OK && !a->json) eval_print(&found, &set.facts, shown);
@@ -161,8 +176,8 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("gallery-labels", "FILE", &a.files.gallery_labels, "when --gallery holds embeddings"),
         CLI_TEXT("k", "LIST", &a.k, "K of R@K"),
         CLI_TEXT("metrics", "LIST", &a.metrics,
-                 "all, retrieval, clustering, or any of recall, precision_at_1, map_at_r, r_precision, map, "
-                 "mrr, nmi, ami, f1"),
+                 "all (retrieval and clustering), retrieval, clustering, verification, or any of recall, "
+                 "precision_at_1, map_at_r, r_precision, map, mrr, nmi, ami, f1"),
         CLI_CHOICE("metric", "NAME", &a.metric, metrics, "how similar two embeddings are"),
         CLI_INT("bootstrap", "N", &a.bootstrap, 0, 1000000, "draws for the 95 % intervals; 0: none"),
         CLI_FLAG("by-class", &a.by_class, "draw classes instead of queries for the intervals"),
@@ -186,6 +201,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),
         CLI_OUT("save-embedding", "E.npy", &a.model.save_embedding, ".npy", "keep what the model made"),
         CLI_OUT("save-labels", "Y.npy", &a.model.save_labels, ".npy", "and its labels"),
+        CLI_OUT("roc", "OUT.svg", &a.roc, ".svg", "draw the ROC curve of verification"),
         CLI_FLAG("compare", &a.compare, "print two results of --json side by side: --compare A.json B.json"),
         CLI_FLAG("json", &a.json, "print the result as JSON, in fractions"),
         CLI_END};
@@ -215,17 +231,18 @@ int cmd_eval(int argc, char **argv) {
     judging how;
     judging_init(&how);
     kith_card_options shown = {.size = sizeof(kith_card_options), .per_class = a.classes};
-    how.retrieval.metric = (kith_metric)a.metric;
+    how.retrieval.metric = how.verification.metric = (kith_metric)a.metric;
     how.retrieval.device = how.kmeans.device = a.model.device;
     if (status == CLI_RUN) status = parse_k(a.k, &how.retrieval);
-    if (status == CLI_RUN) status = parse_metrics(a.metrics, shown.scores);
+    if (status == CLI_RUN) status = parse_metrics(a.metrics, shown.scores, &how.all.has_verification);
     if (status != CLI_RUN) return status;
     how.all.has_retrieval = how.all.has_clustering = false;
     for (kith_score m = 0; m < KITH_N_SCORES; m++) {
         how.all.has_retrieval |= shown.scores[m] && m < KITH_SCORE_NMI;
         how.all.has_clustering |= shown.scores[m] && m >= KITH_SCORE_NMI;
     }
-    how.all.has_intervals = a.bootstrap > 0;
+    how.all.has_verification |= a.roc != NULL;
+    how.all.has_intervals = how.verification.has_intervals = a.bootstrap > 0;
     if (a.bootstrap > 0) how.bootstrap.n_draws = a.bootstrap;
     how.bootstrap.by_class = a.by_class;
     how.bootstrap.seed = how.kmeans.seed = (uint64_t)a.seed;

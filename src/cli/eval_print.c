@@ -53,6 +53,37 @@ static void print_clustering(const kith_judgement *j, const kith_card_options *s
         if (shown->scores[m]) row(kith_score_title(m), values[m], NULL, NAN);
 }
 
+/* Scores that are told apart by their third digit. */
+static void print_threshold(double threshold) {
+    if (isfinite(threshold))
+        printf("   %10.6g", threshold);
+    else
+        printf("   %10s", "none");
+}
+
+static void print_verification(const kith_verification *v) {
+    const kith_interval *intervals[] = {&v->auc_interval, &v->eer_interval};
+    printf("same or different: %lld pairs of one class, %lld of two, %lld classes, %s\n",
+           (long long)v->n_same, (long long)v->n_different, (long long)v->n_classes,
+           kith_metric_name(v->metric));
+    printf("  %-14s %7s%s   %10s   %s\n", "percent", "", v->has_intervals ? "      95 % interval" : "",
+           "threshold", "false accepts");
+    row("AUC", v->auc, v->has_intervals ? intervals[0] : NULL, NAN);
+    printf("  %-14s %7.2f", "EER", 100 * v->eer);
+    if (v->has_intervals) printf("   %6.2f to %6.2f", 100 * intervals[1]->low, 100 * intervals[1]->high);
+    print_threshold(v->eer_threshold);
+    putchar('\n');
+    for (int i = 0; i < KITH_N_FAR; i++) {
+        const kith_accept_rate *at = &v->at[i];
+        char name[32];
+        snprintf(name, sizeof name, "TAR@FAR %g", at->far_wanted);
+        printf("  %-14s %7.2f", name, 100 * at->tar);
+        if (v->has_intervals) printf("   %6.2f to %6.2f", 100 * at->interval.low, 100 * at->interval.high);
+        print_threshold(at->threshold);
+        printf("   %lld\n", (long long)at->n_false);
+    }
+}
+
 static void print_classes(const kith_retrieval *v) {
     printf("\n  %10s %8s %8s %8s %8s %8s\n", "label", "queries", "gallery", "P@1", "MAP@R", "MAP");
     for (int64_t c = 0; c < v->n_classes; c++) {
@@ -69,5 +100,6 @@ void eval_print(const kith_judgement *j, const kith_card_facts *f, const kith_ca
                (long long)f->embedding_size, f->resize, (long long)f->crop, f->dataset, f->data, f->split);
     if (j->has_retrieval) print_retrieval(j, shown);
     if (j->has_clustering) print_clustering(j, shown);
+    if (j->has_verification) print_verification(&j->verification);
     if (j->has_retrieval && shown->per_class) print_classes(&j->retrieval);
 }

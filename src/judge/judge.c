@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "core/clock.h"
+#include "judge/verification.h"
 #include "kith/data.h"
 #include "knn/kmeans.h"
 
@@ -17,8 +18,15 @@ kith_status ki_judge_options_take(const kith_judge_options *given, ki_judge_opti
     KI_OPTIONS_TAKE(kith_retrieval_options, retrieval, o.retrieval, err);
     KI_OPTIONS_TAKE(kith_bootstrap_options, bootstrap, o.bootstrap, err);
     KI_OPTIONS_TAKE(kith_kmeans_options, kmeans, o.kmeans, err);
-    *ret =
-        (ki_judge_options){o.has_retrieval, o.has_intervals, o.has_clustering, retrieval, bootstrap, kmeans};
+    KI_OPTIONS_TAKE(kith_verification_options, verification, o.verification, err);
+    *ret = (ki_judge_options){.has_retrieval = o.has_retrieval,
+                              .has_intervals = o.has_intervals,
+                              .has_clustering = o.has_clustering,
+                              .retrieval = retrieval,
+                              .bootstrap = bootstrap,
+                              .kmeans = kmeans,
+                              .has_verification = o.has_verification,
+                              .verification = verification};
     return KITH_OK;
 }
 
@@ -119,6 +127,12 @@ static kith_status judge(const ki_judge_input *in, const ki_judge_options *o, ki
                                                  o->bootstrap.by_class};
     }
     if (j->has_intervals) KI_TRY(kith_retrieval_bootstrap(&j->retrieval, &o->bootstrap, &j->intervals, err));
+    if (o->has_verification) {
+        began = ki_seconds_now();
+        KI_TRY(ki_verification_run(in, &o->verification, 0, &j->verification, err));
+        j->verify_seconds = ki_seconds_now() - began;
+        j->has_verification = true;
+    }
     if (!o->has_clustering) return KITH_OK;
     began = ki_seconds_now();
     KI_TRY(cluster(in, &kmeans, j, err));

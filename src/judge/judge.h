@@ -23,6 +23,8 @@ typedef struct ki_judge_options {
     kith_retrieval_options retrieval;
     kith_bootstrap_options bootstrap;
     kith_kmeans_options kmeans;
+    bool has_verification;
+    kith_verification_options verification; /* its bootstrap is the caller's */
 } ki_judge_options;
 
 /* From what a caller gives; NULL: everything, with the defaults of each part. */
@@ -77,5 +79,8 @@ kith_status ki_judge_input_of(const kith_retrieval_input *given, ki_judge_input 
 /* retrieval.c: kith_retrieval_run on rows wherever they lie. device as above. */
 kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_options *options,
                              kith_retrieval *ret_retrieval, kith_error *err);
+/* bootstrap.c: the values' percentile interval, which sorts them. */
+kith_interval ki_bootstrap_interval(double *values, int64_t n, double level);
+kith_status ki_bootstrap_check(const kith_bootstrap_options *options, kith_error *err);
 
 #endif
