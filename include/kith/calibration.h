@@ -18,11 +18,11 @@ extern "C" {
 #define KITH_CALIBRATION_POINTS 256
 
 typedef struct kith_calibration {
-    kith_metric metric;            /* of the scores; squared distances are thresholds from above */
-    char source[32];               /* which items: "validation"; ends with a 0 */
-    int64_t n_classes;             /* that the pairs come from */
-    int64_t n_same, n_different;   /* pairs of one class, and of two */
-    int64_t n;                     /* points; 0: there is no curve */
+    kith_metric metric;          /* of the scores; squared distances are thresholds from above */
+    char source[32];             /* which items: "validation"; ends with a 0 */
+    int64_t n_classes;           /* that the pairs come from */
+    int64_t n_same, n_different; /* pairs of one class, and of two */
+    int64_t n;                   /* points; 0: there is no curve */
     /* From the loosest threshold to the strictest; a score that equals the threshold is a match. */
     double threshold[KITH_CALIBRATION_POINTS];
     double fmr[KITH_CALIBRATION_POINTS]; /* false match rate at it, falling */

@@ -19,9 +19,7 @@ static double least_rate(const kith_calibration *c) {
 
 static double told_rate(const kith_calibration *c, int64_t i) { return fmax(c->fmr[i], least_rate(c)); }
 
-static bool has_curve(const kith_calibration *c) {
-    return c && c->n > 0 && c->n <= KITH_CALIBRATION_POINTS;
-}
+static bool has_curve(const kith_calibration *c) { return c && c->n > 0 && c->n <= KITH_CALIBRATION_POINTS; }
 
 double kith_calibration_threshold(const kith_calibration *c, double fmr) {
     /* A rate that was printed and read again may be a little less than 1 / n_different. */

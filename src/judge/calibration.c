@@ -4,7 +4,8 @@
 
 #include "judge/verification.h"
 
-void ki_calibration_make(const ki_pair_counts *p, kith_metric metric, int64_t n_classes, kith_calibration *ret) {
+void ki_calibration_make(const ki_pair_counts *p, kith_metric metric, int64_t n_classes,
+                         kith_calibration *ret) {
     enum { MOST = KITH_CALIBRATION_POINTS };
     *ret = (kith_calibration){
         .metric = metric, .n_classes = n_classes, .n_same = p->n_same, .n_different = p->n_different};

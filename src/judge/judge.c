@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "core/clock.h"
+#include "core/text.h"
 #include "judge/verification.h"
 #include "kith/data.h"
 #include "knn/kmeans.h"
@@ -285,5 +286,21 @@ kith_status ki_judge_cluster(ki_vectors *v, ki_clustered *ret, kith_error *err) 
     *ret =
         (ki_clustered){.is_there = true, .settings = j.kmeans, .scores = j.clustering, .seconds = j.seconds};
     kith_judgement_release(&j);
+    return KITH_OK;
+}
+
+kith_status ki_judge_calibrate(ki_vectors *v, const char *source, kith_calibration *ret, kith_error *err) {
+    kith_judgement j = {0};
+    ki_judge_options options;
+    *ret = (kith_calibration){0};
+    KI_TRY(ki_judge_options_take(NULL, &options, err));
+    options.has_retrieval = options.has_clustering = false;
+    options.has_verification = true;
+    options.verification.has_intervals = false;
+    const kith_status status = ki_judge_vectors(v, &options, &j, err);
+    if (status == KITH_EINVAL) return KITH_OK; /* no pairs: there is nothing to tell */
+    KI_TRY(status);
+    *ret = j.verification.curve;
+    ki_snprintf(ret->source, sizeof ret->source, "%s", source);
     return KITH_OK;
 }

@@ -66,6 +66,11 @@ typedef struct ki_clustered {
 
 kith_status ki_judge_cluster(ki_vectors *vectors, ki_clustered *ret_clustered, kith_error *err);
 
+/* The curve of verification by cosine, for the model that made the vectors; without points when they are all of one class, or
+ * no two of the same. */
+kith_status ki_judge_calibrate(ki_vectors *vectors, const char *source, kith_calibration *ret_calibration,
+                               kith_error *err);
+
 /* |mean of x / |x||^2 over the rows. */
 double ki_alike(const float *x, int64_t n, int64_t dim);
 

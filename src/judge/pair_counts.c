@@ -193,8 +193,8 @@ static bool is_reached(const ki_pair_counts *all, double far, int64_t n_same, in
     return accepted + (double)n_same / (double)all->n_same >= 1;
 }
 
-void ki_pair_counts_cross(const ki_pair_counts *all, const ki_pair_step *step, int64_t n_steps, const int64_t base[2],
-                    ki_crossing *x) {
+void ki_pair_counts_cross(const ki_pair_counts *all, const ki_pair_step *step, int64_t n_steps,
+                          const int64_t base[2], ki_crossing *x) {
     x->n_same[0] = x->n_same[1] = base[0];
     x->n_different[0] = x->n_different[1] = base[1];
     x->above = x->score = INFINITY;
@@ -295,7 +295,8 @@ static void want(walk *w, const window *v) {
 }
 
 /* The lowest score above the crossing, in a pass of its own: it may be far above. */
-static kith_status find_above(walk *w, const ki_pair_counts *p, const window *v, ki_crossing *x, kith_error *err) {
+static kith_status find_above(walk *w, const ki_pair_counts *p, const window *v, ki_crossing *x,
+                              kith_error *err) {
     window reach = *v;
     for (int64_t i = 0; i < p->n_steps && p->step[i].score > edge_of(w, v->last) + 0.5 * w->width; i++)
         reach.last = (int64_t)((p->step[i].score - (double)w->low) / w->width + 0.5) + w->reach;
@@ -321,7 +322,8 @@ static kith_status cross_held(walk *w, const ki_pair_counts *p, const window *v,
 }
 
 /* Keys in a window of their own, which is narrowed until the pairs in it can be held or have one score. */
-static kith_status cross_many(walk *w, const ki_pair_counts *p, const window *v, ki_crossing *x, kith_error *err) {
+static kith_status cross_many(walk *w, const ki_pair_counts *p, const window *v, ki_crossing *x,
+                              kith_error *err) {
     kith_status status = KITH_OK;
     ki_pair_step *step = NULL;
     int64_t n_steps = 0, n[2] = {v->n[0], v->n[1]}, base[2] = {v->above[0], v->above[1]};
@@ -358,7 +360,8 @@ done:
 }
 
 /* All windows in one pass, when what lies in them can be held. */
-static kith_status cross_all(walk *w, const ki_pair_counts *p, ki_crossing *x, int n_crossings, kith_error *err) {
+static kith_status cross_all(walk *w, const ki_pair_counts *p, ki_crossing *x, int n_crossings,
+                             kith_error *err) {
     kith_status status = KITH_OK;
     ki_pair_step *step = NULL;
     int64_t n_steps = 0, n[2] = {0, 0};
@@ -437,8 +440,8 @@ static void walk_release(walk *w) {
     ki_free(w->group);
 }
 
-kith_status ki_pair_counts_run(const ki_pair_input *in, ki_crossing *crossings, int n_crossings, ki_pair_counts *ret,
-                         kith_error *err) {
+kith_status ki_pair_counts_run(const ki_pair_input *in, ki_crossing *crossings, int n_crossings,
+                               ki_pair_counts *ret, kith_error *err) {
     kith_status status;
     ki_pair_counts p = {0};
     walk w = {.in = in,
@@ -471,7 +474,7 @@ void ki_pair_counts_release(ki_pair_counts *pairs) {
 }
 
 kith_status ki_pair_counts_by_row(const ki_pair_input *in, const double *edge, uint32_t *ret_query,
-                            uint32_t *ret_gallery, kith_error *err) {
+                                  uint32_t *ret_gallery, kith_error *err) {
     walk w = {.in = in,
               .is_square = in->query == in->gallery,
               .query_counts = ret_query,

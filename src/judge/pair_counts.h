@@ -13,8 +13,9 @@ typedef struct ki_pair_input {
                                          row of the gallery */
     const int32_t *query_class, *gallery_class; /* from 0 to n_classes - 1 */
     int32_t n_classes;
-    const int32_t *self; /* [n_query]: the query's row in the gallery, or -1; NULL and for the same pointer: none */
-    int64_t most_held;   /* scores in memory at a time; 0: the default */
+    const int32_t
+        *self; /* [n_query]: the query's row in the gallery, or -1; NULL and for the same pointer: none */
+    int64_t most_held;         /* scores in memory at a time; 0: the default */
     kith_progress_fn progress; /* per pass over the pairs */
     void *user;
 } ki_pair_input;
@@ -31,10 +32,10 @@ typedef struct ki_pair_step {
 /* Going down from the best score: the first score with which more than the part `far` of the different pairs would be
  * accepted; or, for KI_EQUAL_ERROR, with which n_different / all + n_same / all is at least 1. In float64, exactly. */
 typedef struct ki_crossing {
-    double far;                         /* asked for */
-    double score;                       /* the first one that is too low */
-    double above;                       /* the lowest score above it; INFINITY: there is none */
-    int64_t n_same[2], n_different[2];  /* pairs above `score`, and pairs at it or above */
+    double far;                        /* asked for */
+    double score;                      /* the first one that is too low */
+    double above;                      /* the lowest score above it; INFINITY: there is none */
+    int64_t n_same[2], n_different[2]; /* pairs above `score`, and pairs at it or above */
 } ki_crossing;
 
 typedef struct ki_pair_counts {
@@ -46,12 +47,12 @@ typedef struct ki_pair_counts {
 
 /* The crossings are given with `far` and filled. KITH_EINVAL when there is no pair of one kind. */
 kith_status ki_pair_counts_run(const ki_pair_input *input, ki_crossing *crossings, int n_crossings,
-                         ki_pair_counts *ret_pairs, kith_error *err);
+                               ki_pair_counts *ret_pairs, kith_error *err);
 void ki_pair_counts_release(ki_pair_counts *pairs); /* fine on a zeroed struct */
 
 /* The first crossing on a list of steps, of pairs of which base[0] same and base[1] different ones lie above all of it. */
-void ki_pair_counts_cross(const ki_pair_counts *all, const ki_pair_step *step, int64_t n_steps, const int64_t base[2],
-                    ki_crossing *crossing);
+void ki_pair_counts_cross(const ki_pair_counts *all, const ki_pair_step *step, int64_t n_steps,
+                          const int64_t base[2], ki_crossing *crossing);
 
 enum { KI_PAIR_GROUPS = 64 };
 
@@ -59,6 +60,6 @@ enum { KI_PAIR_GROUPS = 64 };
  * edge[KI_PAIR_GROUPS - 1] falls. By float32 scores, and edges as fine as the histogram. ret_gallery is NULL when the queries
  * are the gallery, each pair then counts for both of its rows. Both are zeroed by the caller. */
 kith_status ki_pair_counts_by_row(const ki_pair_input *input, const double *edge, uint32_t *ret_query,
-                            uint32_t *ret_gallery, kith_error *err);
+                                  uint32_t *ret_gallery, kith_error *err);
 
 #endif

@@ -65,8 +65,8 @@ kith_status ki_sides_init(const ki_judge_input *in, ki_sides *s, kith_error *err
     const ki_rows *all = &in->rows;
     const int64_t n = all->n;
     if (in->n_labels != n)
-        return ki_fail(err, KITH_ESHAPE, "%lld labels for %lld rows of the embedding", (long long)in->n_labels,
-                       (long long)n);
+        return ki_fail(err, KITH_ESHAPE, "%lld labels for %lld rows of the embedding",
+                       (long long)in->n_labels, (long long)n);
     s->n_query = in->query ? in->n_query : n;
     s->n_gallery = in->gallery ? in->n_gallery : n;
     if (s->n_query < 1) return ki_fail(err, KITH_EINVAL, "there are no queries; wanted at least 1");

@@ -31,7 +31,8 @@ static void equal_error(const ki_pair_counts *p, const ki_crossing *x, kith_veri
     v->eer_threshold = ki_score_shown(v->metric, score);
 }
 
-static void accept_rate(const ki_pair_counts *p, const ki_crossing *x, kith_metric metric, kith_accept_rate *ret) {
+static void accept_rate(const ki_pair_counts *p, const ki_crossing *x, kith_metric metric,
+                        kith_accept_rate *ret) {
     *ret = (kith_accept_rate){.far_wanted = x->far,
                               .threshold = ki_score_shown(metric, x->above),
                               .far = (double)x->n_different[0] / (double)p->n_different,
@@ -76,14 +77,14 @@ kith_status ki_verification_run(const ki_judge_input *input, const kith_verifica
     KI_CHECK(ki_panels_init(&s.gallery, o->metric, NULL, &gallery, err));
     if (!is_square) KI_CHECK(ki_panels_init(&s.query, o->metric, &gallery, &query, err));
     const ki_pair_input pairs = {.query = is_square ? &gallery : &query,
-                                  .gallery = &gallery,
-                                  .query_class = s.query_class,
-                                  .gallery_class = s.gallery_class,
-                                  .n_classes = (int32_t)s.n_classes,
-                                  .self = s.self,
-                                  .most_held = most_held,
-                                  .progress = o->progress,
-                                  .user = o->user};
+                                 .gallery = &gallery,
+                                 .query_class = s.query_class,
+                                 .gallery_class = s.gallery_class,
+                                 .n_classes = (int32_t)s.n_classes,
+                                 .self = s.self,
+                                 .most_held = most_held,
+                                 .progress = o->progress,
+                                 .user = o->user};
     kith_verification v = {.metric = o->metric, .n_classes = s.n_classes};
     KI_CHECK(verify(&pairs, o, &v, err));
     *ret = v;

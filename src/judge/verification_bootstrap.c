@@ -46,8 +46,8 @@ static double read_rate(const double *far, const double *tar, double wanted) {
     int g = 1;
     while (g < G && far[g] <= wanted) g++;
     if (far[g] <= far[g - 1]) return tar[g];
-    const double part = far[g - 1] > 0 ? log(wanted / far[g - 1]) / log(far[g] / far[g - 1])
-                                       : wanted / far[g];
+    const double part =
+        far[g - 1] > 0 ? log(wanted / far[g - 1]) / log(far[g] / far[g - 1]) : wanted / far[g];
     return tar[g - 1] + part * (tar[g] - tar[g - 1]);
 }
 
@@ -141,7 +141,8 @@ kith_status ki_verification_bootstrap(const ki_pair_input *in, const ki_pair_cou
     double edge[N_EDGES], *by_class = NULL;
     drawing d = {.n_classes = in->n_classes, .seed = o->seed, .n_draws = o->n_draws};
     find_edges(pairs, edge);
-    KI_CHECK(ki_zalloc_or(&by_class, (size_t)in->n_classes, 2 * G * sizeof *by_class, "pairs of classes", err));
+    KI_CHECK(
+        ki_zalloc_or(&by_class, (size_t)in->n_classes, 2 * G * sizeof *by_class, "pairs of classes", err));
     KI_CHECK(ki_alloc_or(&d.value, (size_t)o->n_draws, N_VALUES * sizeof *d.value, "bootstrap values", err));
     KI_CHECK(count_classes(in, edge, by_class, err));
     d.by_class = by_class;
@@ -152,7 +153,7 @@ kith_status ki_verification_bootstrap(const ki_pair_input *in, const ki_pair_cou
     d.exact[1] = v->eer;
     for (int i = 0; i < KITH_N_FAR; i++) d.exact[2 + i] = v->at[i].tar;
     ki_parallel_for(o->n_draws, 1, draw, &d);
-    kith_interval *const to[N_VALUES] = {&v->auc_interval,     &v->eer_interval,     &v->at[0].interval,
+    kith_interval *const to[N_VALUES] = {&v->auc_interval,   &v->eer_interval,   &v->at[0].interval,
                                          &v->at[1].interval, &v->at[2].interval, &v->at[3].interval};
     for (int i = 0; i < N_VALUES; i++)
         *to[i] = ki_bootstrap_interval(d.value + i * o->n_draws, o->n_draws, o->level);

@@ -22,7 +22,8 @@ static kith_array golden(const char *name, const char *part) {
 
 static void check(const char *name, const char *what, double found, double wanted, double tolerance) {
     if (found == wanted) return; /* infinite thresholds, too */
-    if (!(fabs(found - wanted) <= tolerance)) fail_msg("%s %s: %.15g, wanted %.15g", name, what, found, wanted);
+    if (!(fabs(found - wanted) <= tolerance))
+        fail_msg("%s %s: %.15g, wanted %.15g", name, what, found, wanted);
 }
 
 static kith_verification verify(const kith_retrieval_input *in, kith_metric metric, int64_t most_held,
@@ -147,7 +148,8 @@ static void fill(float *x, int64_t *label, double offset, double step) {
         ki_rng rng = ki_rng_at(3, KI_RNG_TEST, 0, (uint32_t)i);
         label[i] = 100 - i % CLASSES;
         for (int k = 0; k < DIM; k++)
-            x[i * DIM + k] = (float)(offset + step * (double)((int)ki_rng_below(&rng, 5) + (i % CLASSES == k)));
+            x[i * DIM + k] =
+                (float)(offset + step * (double)((int)ki_rng_below(&rng, 5) + (i % CLASSES == k)));
     }
 }
 
