@@ -14,6 +14,7 @@
 #include "kith/array.h"
 #include "kith/calibration.h"
 #include "kith/knn.h"
+#include "kith/rerank.h"
 #include "kith/status.h"
 
 #ifdef __cplusplus
@@ -174,6 +175,37 @@ KITH_API kith_status kith_verification_run(const kith_retrieval_input *input,
 KITH_API kith_status kith_verification_draw(const kith_verification *verification, const char *path,
                                             kith_error *err);
 
+/* ---- re-ranking ---- */
+
+typedef enum kith_rerank_method {
+    KITH_RERANK_EXPANSION,  /* query expansion, and another search */
+    KITH_RERANK_RECIPROCAL, /* k-reciprocal re-ranking of the candidates */
+} kith_rerank_method;
+
+typedef struct kith_rerank_options {
+    size_t size; /* of the struct: set by kith_rerank_options_init */
+    kith_rerank_method method;
+    const kith_expansion_options *expansion; /* NULL: the defaults (kith/rerank.h) */
+    const kith_reciprocal_options *reciprocal;
+    int64_t
+        n_candidates; /* k-reciprocal: nearest rows that are put into a new order; the others stay behind them */
+} kith_rerank_options;
+
+/* k-reciprocal, of 200 candidates. */
+KITH_API void kith_rerank_options_init(kith_rerank_options *options, size_t size);
+
+/* What re-ranking does to the scores of retrieval, and how it was made. */
+typedef struct kith_reranking {
+    kith_rerank_method method;
+    int64_t k; /* of expansion */
+    double alpha;
+    int64_t k1, k2; /* of k-reciprocal */
+    double lambda;
+    int64_t n_candidates;
+    kith_scores before, after; /* means over the queries that are not lone */
+    double seconds;
+} kith_reranking;
+
 /* ---- clustering ---- */
 
 typedef struct kith_clustering {
@@ -199,6 +231,8 @@ typedef struct kith_judge_options {
     const kith_kmeans_options *kmeans; /* n_clusters 0: as many as there are classes */
     bool has_verification;
     const kith_verification_options *verification; /* NULL: the defaults */
+    bool has_rerank;                               /* by cosine, with retrieval */
+    const kith_rerank_options *rerank;             /* NULL: the defaults */
 } kith_judge_options;
 
 /* Retrieval with intervals and clustering, with the defaults of each part. */
@@ -227,9 +261,11 @@ typedef struct kith_judgement {
     double verify_seconds;                /* and verification */
     bool has_verification;
     kith_verification verification;
+    bool has_rerank;
+    kith_reranking rerank;
 } kith_judgement;
 
-/* Retrieval, its intervals, clustering and verification of one embedding. Clustering is of the rows that are query or gallery, each
+/* Retrieval, its intervals, clustering, verification and re-ranking of one embedding. Clustering is of the rows that are query or gallery, each
  * once. Errors as of kith_retrieval_run and kith_kmeans. */
 KITH_API kith_status kith_judge_run(const kith_retrieval_input *input, const kith_judge_options *options,
                                     kith_judgement *ret_judgement, kith_error *err);

@@ -19,6 +19,7 @@
 #include "kith/model.h"
 #include "kith/objective.h"
 #include "kith/report.h"
+#include "kith/rerank.h"
 #include "kith/status.h"
 #include "kith/text.h"
 #include "kith/threads.h"

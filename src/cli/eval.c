@@ -80,6 +80,7 @@ typedef struct judging {
     kith_bootstrap_options bootstrap;
     kith_kmeans_options kmeans;
     kith_verification_options verification;
+    kith_rerank_options rerank;
 } judging;
 
 static void judging_init(judging *j) {
@@ -93,6 +94,8 @@ static void judging_init(judging *j) {
     kith_verification_options_init(&j->verification, sizeof j->verification);
     j->verification.bootstrap = &j->bootstrap;
     j->all.verification = &j->verification;
+    kith_rerank_options_init(&j->rerank, sizeof j->rerank);
+    j->all.rerank = &j->rerank;
 }
 
 static kith_status judge(eval_set *set, judging *how, kith_judgement *ret, kith_error *err) {
@@ -119,7 +122,7 @@ typedef struct arguments {
     eval_files files;
     eval_model model;
     const char *k, *metrics, *roc;
-    int metric;
+    int metric, rerank;
     int64_t restarts, iterations, seed, bootstrap;
     bool by_class, classes, json, compare;
 } arguments;
@@ -160,6 +163,7 @@ static int check_sources(const arguments *a, int argc) {
 
 int cmd_eval(int argc, char **argv) {
     static const char *const metrics[] = {"cosine", "inner", "sqeuclidean", NULL};
+    static const char *const reranks[] = {"none", "qe", "kr", NULL};
     static const char *const splits[] = {"train", "validation", "test", "all", NULL};
     arguments a = {.k = "1,2,4,8", .metrics = "all", .restarts = 1, .iterations = 25, .bootstrap = 1000};
     int split = KITH_SPLIT_TEST;
@@ -179,6 +183,8 @@ int cmd_eval(int argc, char **argv) {
                  "all (retrieval and clustering), retrieval, clustering, verification, or any of recall, "
                  "precision_at_1, map_at_r, r_precision, map, mrr, nmi, ami, f1"),
         CLI_CHOICE("metric", "NAME", &a.metric, metrics, "how similar two embeddings are"),
+        CLI_CHOICE("rerank", "HOW", &a.rerank, reranks,
+                   "R@K and MAP@R after re-ranking, too: qe (query expansion) or kr (k-reciprocal)"),
         CLI_INT("bootstrap", "N", &a.bootstrap, 0, 1000000, "draws for the 95 % intervals; 0: none"),
         CLI_FLAG("by-class", &a.by_class, "draw classes instead of queries for the intervals"),
         CLI_INT("restarts", "N", &a.restarts, 1, 1000, "of k-means"),
@@ -242,6 +248,9 @@ int cmd_eval(int argc, char **argv) {
         how.all.has_clustering |= shown.scores[m] && m >= KITH_SCORE_NMI;
     }
     how.all.has_verification |= a.roc != NULL;
+    how.all.has_rerank = a.rerank > 0;
+    how.all.has_retrieval |= how.all.has_rerank;
+    how.rerank.method = a.rerank == 1 ? KITH_RERANK_EXPANSION : KITH_RERANK_RECIPROCAL;
     how.all.has_intervals = how.verification.has_intervals = a.bootstrap > 0;
     if (a.bootstrap > 0) how.bootstrap.n_draws = a.bootstrap;
     how.bootstrap.by_class = a.by_class;

@@ -53,6 +53,26 @@ static void print_clustering(const kith_judgement *j, const kith_card_options *s
         if (shown->scores[m]) row(kith_score_title(m), values[m], NULL, NAN);
 }
 
+static void print_gain(const char *name, double before, double after) {
+    printf("  %-14s %7.2f   %7.2f   %+7.2f\n", name, 100 * before, 100 * after, 100 * (after - before));
+}
+
+static void print_rerank(const kith_judgement *j) {
+    const kith_reranking *r = &j->rerank;
+    char name[32];
+    if (r->method == KITH_RERANK_EXPANSION)
+        printf("query expansion by %lld neighbours (alpha %g)\n", (long long)r->k, r->alpha);
+    else
+        printf("k-reciprocal re-ranking of the %lld nearest (k1 %lld, k2 %lld, lambda %g)\n",
+               (long long)r->n_candidates, (long long)r->k1, (long long)r->k2, r->lambda);
+    printf("  %-14s %7s   %7s   %7s\n", "percent", "before", "after", "gain");
+    for (int i = 0; i < j->retrieval.n_k && i < 1; i++) {
+        snprintf(name, sizeof name, "R@%lld", (long long)j->retrieval.k[i]);
+        print_gain(name, r->before.recall[i], r->after.recall[i]);
+    }
+    print_gain("MAP@R", r->before.map_at_r, r->after.map_at_r);
+}
+
 /* Scores that are told apart by their third digit. */
 static void print_threshold(double threshold) {
     if (isfinite(threshold))
@@ -99,6 +119,7 @@ void eval_print(const kith_judgement *j, const kith_card_facts *f, const kith_ca
         printf("%s, %s of %lld values, %s, crop %lld, on %s %s (%s)\n", f->backbone, f->tap,
                (long long)f->embedding_size, f->resize, (long long)f->crop, f->dataset, f->data, f->split);
     if (j->has_retrieval) print_retrieval(j, shown);
+    if (j->has_rerank) print_rerank(j);
     if (j->has_clustering) print_clustering(j, shown);
     if (j->has_verification) print_verification(&j->verification);
     if (j->has_retrieval && shown->per_class) print_classes(&j->retrieval);

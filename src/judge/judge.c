@@ -8,6 +8,7 @@
 #include "core/argument.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "judge/rerank.h"
 #include "judge/verification.h"
 #include "kith/data.h"
 #include "knn/kmeans.h"
@@ -20,6 +21,7 @@ kith_status ki_judge_options_take(const kith_judge_options *given, ki_judge_opti
     KI_OPTIONS_TAKE(kith_bootstrap_options, bootstrap, o.bootstrap, err);
     KI_OPTIONS_TAKE(kith_kmeans_options, kmeans, o.kmeans, err);
     KI_OPTIONS_TAKE(kith_verification_options, verification, o.verification, err);
+    KI_OPTIONS_TAKE(kith_rerank_options, rerank, o.rerank, err);
     *ret = (ki_judge_options){.has_retrieval = o.has_retrieval,
                               .has_intervals = o.has_intervals,
                               .has_clustering = o.has_clustering,
@@ -27,7 +29,9 @@ kith_status ki_judge_options_take(const kith_judge_options *given, ki_judge_opti
                               .bootstrap = bootstrap,
                               .kmeans = kmeans,
                               .has_verification = o.has_verification,
-                              .verification = verification};
+                              .verification = verification,
+                              .has_rerank = o.has_rerank,
+                              .rerank = rerank};
     return KITH_OK;
 }
 
@@ -128,6 +132,10 @@ static kith_status judge(const ki_judge_input *in, const ki_judge_options *o, ki
                                                  o->bootstrap.by_class};
     }
     if (j->has_intervals) KI_TRY(kith_retrieval_bootstrap(&j->retrieval, &o->bootstrap, &j->intervals, err));
+    if (o->has_rerank && j->has_retrieval) {
+        KI_TRY(ki_rerank_judge(in, &o->retrieval, &o->rerank, &j->retrieval.mean, &j->rerank, err));
+        j->has_rerank = true;
+    }
     if (o->has_verification) {
         began = ki_seconds_now();
         KI_TRY(ki_verification_run(in, &o->verification, 0, &j->verification, err));

@@ -15,6 +15,11 @@ typedef struct ki_judge_input {
     const int64_t *query, *gallery; /* row numbers; NULL: all rows */
     int64_t n_query, n_gallery;
     const ki_knn_device *device; /* NULL: the one that the options name */
+    /* Re-ranking, or NULL: what queries look for instead of their own rows, and their first neighbours [queries, list_size]
+     * in another order, -1 at the end. */
+    const ki_rows *moved_queries;
+    const kith_neighbor *lists;
+    int64_t list_size;
 } ki_judge_input;
 
 /* kith_judge_options, resolved. */
@@ -25,6 +30,8 @@ typedef struct ki_judge_options {
     kith_kmeans_options kmeans;
     bool has_verification;
     kith_verification_options verification; /* its bootstrap is the caller's */
+    bool has_rerank;
+    kith_rerank_options rerank; /* its parts are the caller's */
 } ki_judge_options;
 
 /* From what a caller gives; NULL: everything, with the defaults of each part. */

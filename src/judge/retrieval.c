@@ -53,6 +53,25 @@ static void score_query(void *context, int64_t query, const int64_t *rank, int64
     r->query[query] = s;
 }
 
+/* Ranks after re-ranking: those of the list first, and what lies behind it as it was. */
+typedef struct relisted {
+    kith_retrieval *retrieval;
+    const ki_judge_input *in;
+    const ki_sides *sides;
+    int64_t *rank; /* [n_gallery] */
+} relisted;
+
+static void score_relisted(void *context, int64_t query, const int64_t *rank, int64_t n, bool is_tied) {
+    const relisted *r = context;
+    const kith_neighbor *list = r->in->lists + query * r->in->list_size;
+    int64_t n_found = 0;
+    for (int64_t p = 0; p < r->in->list_size && list[p].index >= 0; p++) {
+        if (r->sides->gallery_class[list[p].index] == r->sides->query_class[query]) r->rank[n_found++] = p;
+    }
+    for (; n_found < n; n_found++) r->rank[n_found] = rank[n_found];
+    score_query(r->retrieval, query, r->rank, n, is_tied);
+}
+
 static kith_status check_options(const kith_retrieval_options *options, kith_error *err) {
     if (options->n_k < 0 || options->n_k > KITH_MOST_K)
         return ki_fail(err, KITH_EINVAL, "%lld values of K; wanted 0 to %d", (long long)options->n_k,
@@ -100,11 +119,13 @@ kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_o
     ki_sides s = {0};
     ki_panels query = {0}, gallery = {0};
     ki_knn_device opened = {0};
+    int64_t *order = NULL;
     const ki_knn_device *device = input->device ? input->device : &opened;
     KI_TRY(check_options(options, err));
     memcpy(r.k, options->k, sizeof r.k);
     KI_CHECK(ki_sides_init(input, &s, err));
-    const bool is_square = !input->query && !input->gallery;
+    const bool is_square = !input->query && !input->gallery && !input->moved_queries;
+    if (input->moved_queries) s.query = *input->moved_queries;
     KI_CHECK(ki_panels_init(&s.gallery, options->metric, NULL, &gallery, err));
     if (!is_square) KI_CHECK(ki_panels_init(&s.query, options->metric, &gallery, &query, err));
     if (!input->device) KI_CHECK(ki_knn_device_open(options->device, &opened, err));
@@ -128,7 +149,13 @@ kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_o
                                   .device = device,
                                   .progress = options->progress,
                                   .user = options->user};
-    KI_CHECK(ki_ranks_run(&ranks, score_query, &r, err));
+    relisted again = {&r, input, &s, NULL};
+    if (input->lists) KI_CHECK(ki_alloc_or(&order, (size_t)r.n_gallery, sizeof *order, "ranks", err));
+    again.rank = order;
+    if (input->lists)
+        KI_CHECK(ki_ranks_run(&ranks, score_relisted, &again, err));
+    else
+        KI_CHECK(ki_ranks_run(&ranks, score_query, &r, err));
     average(&r, &s);
     if (r.n_lone == r.n_query) {
         status = ki_fail(err, KITH_EINVAL, "none of the %lld queries has another item of its class to find",
@@ -139,6 +166,7 @@ kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_o
     *ret_retrieval = r;
     memset(&r, 0, sizeof r);
 done:
+    ki_free(order);
     kith_retrieval_release(&r);
     ki_panels_release(&query);
     ki_panels_release(&gallery);

@@ -10,8 +10,8 @@
 
 enum { MOST = KITH_CALIBRATION_POINTS, TEXT_BYTES = MOST * 26 };
 
-static const char source_key[] = "kith.calibration.source",
-                  pairs_key[] = "kith.calibration.pairs", threshold_key[] = "kith.calibration.threshold",
+static const char source_key[] = "kith.calibration.source", pairs_key[] = "kith.calibration.pairs",
+                  threshold_key[] = "kith.calibration.threshold",
                   false_key[] = "kith.calibration.false_matches",
                   true_key[] = "kith.calibration.true_matches";
 
@@ -30,9 +30,10 @@ kith_status ki_calibration_write(const kith_calibration *c, kith_tensors_writer 
         return ki_fail(err, KITH_EINVAL, "the calibration is not of cosines, which scores of a model are");
     KI_TRY(kith_tensors_writer_metadata(writer, source_key, c->source, err));
     const double pairs[] = {(double)c->n_classes, (double)c->n_same, (double)c->n_different};
-    KI_TRY(kith_tensors_writer_metadata(writer, pairs_key, ki_numbers_text(pairs, 3, text, sizeof text), err));
-    KI_TRY(kith_tensors_writer_metadata(
-        writer, threshold_key, ki_numbers_text(c->threshold, (int)c->n, text, sizeof text), err));
+    KI_TRY(
+        kith_tensors_writer_metadata(writer, pairs_key, ki_numbers_text(pairs, 3, text, sizeof text), err));
+    KI_TRY(kith_tensors_writer_metadata(writer, threshold_key,
+                                        ki_numbers_text(c->threshold, (int)c->n, text, sizeof text), err));
     KI_TRY(write_rates(writer, false_key, c->fmr, c->n, c->n_different, err));
     return write_rates(writer, true_key, c->tmr, c->n, c->n_same, err);
 }

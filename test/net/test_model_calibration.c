@@ -97,9 +97,8 @@ static void test_comes_back(void **state) {
 static void test_not_for_another_model(void **state) {
     (void)state;
     const kith_calibration curve = make_curve();
-    static const kith_model_options others[] = {{.pool = "max"},
-                                                {.height = 32, .width = 32},
-                                                {.embedding = KITH_NONE}};
+    static const kith_model_options others[] = {
+        {.pool = "max"}, {.height = 32, .width = 32}, {.embedding = KITH_NONE}};
     kith_calibration found;
     kith_error err;
     save(file_path(), &curve);
@@ -155,8 +154,8 @@ static void test_damage_is_refused(void **state) {
         {"threshold", "0.25"},     {"threshold", "0.5,0.25"},  {"threshold", "0.25,x"},
         {"threshold", ""},         {"false_matches", "20"},    {"false_matches", "1,20"},
         {"false_matches", "30,1"}, {"true_matches", "10,nan"}, {"true_matches", NULL},
-        {"source", NULL},          {"pairs", "2,10"},         {"pairs", "2,0,20"},        {"pairs", "2,10,1e300"},
-        {"pairs", "-2,10,20"}};
+        {"source", NULL},          {"pairs", "2,10"},          {"pairs", "2,0,20"},
+        {"pairs", "2,10,1e300"},   {"pairs", "-2,10,20"}};
     kith_error err;
     assert_ok(read_with("", NULL, &err), &err);
     for (size_t i = 0; i < N_ROWS(bad); i++) {
