@@ -101,7 +101,7 @@ KITH_API kith_status kith_index_expect(const kith_index *index, const char *mode
 
 /* ---- changing (a handle that writes) ---- */
 
-/* What is known of an item. Strings that are handed out live until the handle is freed or commits. */
+/* What is known of an item. */
 typedef struct kith_index_item {
     int64_t id;       /* handed out; not read by kith_index_add */
     const char *path; /* NULL: none */
@@ -114,7 +114,7 @@ typedef struct kith_index_item {
 
 /* Add n items: rows [n, dim] of any float type, stored as float32, finite. items [n]; NULL: nothing is known of them.
  * ret_ids [n] receives the ids, ascending; may be NULL. Vectors go to disk at once; the rest stays in memory until the
- * commit. A path may be there twice. */
+ * commit. A path may be there twice. After KITH_EIO and KITH_ENOMEM the handle can only be freed. */
 KITH_API kith_status kith_index_add(kith_index *index, const kith_array *rows, const kith_index_item *items,
                                     int64_t *ret_ids, kith_error *err);
 
@@ -147,8 +147,8 @@ typedef struct kith_work_options {
 /* All 0. */
 KITH_API void kith_work_options_init(kith_work_options *options, size_t size);
 
-/* Make what was changed the state of the index. On failure, also when stopped by progress, the folder is as it was and the
- * changes are still pending. Small segments at the end are merged, so that there are never many. */
+/* Make what was changed the state of the index. On failure, also when stopped by progress, the index is as it was at the last
+ * commit, the changes are lost, and the handle can only be freed. Small segments are merged, so that there are never many. */
 KITH_API kith_status kith_index_commit(kith_index *index, const kith_work_options *options, kith_error *err);
 
 /* Commit, and write everything anew without what was removed. Needs room for a second copy meanwhile. Ids stay. */
@@ -250,7 +250,7 @@ KITH_API kith_status kith_index_search(const kith_index *index, const kith_array
                                        kith_error *err);
 KITH_API void kith_hits_release(kith_hits *hits); /* fine on a zeroed struct */
 
-/* The ids of all items that `where` (NULL: all) holds for, ascending. Give *ret_ids back with kith_ids_free. */
+/* The ids of all items of the last commit that `where` (NULL: all) holds for, ascending. Give *ret_ids back with kith_ids_free. */
 KITH_API kith_status kith_index_ids(const kith_index *index, const char *where, int64_t **ret_ids,
                                     int64_t *ret_n, kith_error *err);
 KITH_API void kith_ids_free(int64_t *ids); /* NULL is fine */
@@ -277,7 +277,7 @@ typedef struct kith_file_stamp {
     int64_t bytes, mtime_ns;
 } kith_file_stamp;
 
-/* Compare files with the items of the index: ret_states [n], and ret_ids [n] with the item of each file or -1.
+/* Compare files with the items of the last commit: ret_states [n], and ret_ids [n] with the item of each file or -1.
  * *ret_gone receives the ids of items that have a path, which is none of these; *ret_n_gone how many (kith_ids_free). An
  * item whose path is there twice is gone but for its last. */
 KITH_API kith_status kith_index_compare(const kith_index *index, const kith_file_stamp *files, int64_t n,
