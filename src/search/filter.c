@@ -32,7 +32,7 @@ bool ki_like(const char *text, const char *pattern) {
             continue;
         }
         if (!again_pattern || !*again_text) return false;
-        text = ++again_text;
+        text = again_text += step_of(again_text);
         pattern = again_pattern;
     }
 }
