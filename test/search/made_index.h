@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/checksum.h"
 #include "core/rng.h"
 #include "kith/kith.h"
 #include "support/testing.h"
@@ -51,8 +52,7 @@ static inline void made_known(int64_t i, made_item *ret_made) {
 }
 
 /* Add made rows first … first + n - 1; they get ids from `first` when they are added in order to a new index. */
-static inline void made_add(kith_index *index, int64_t first, int64_t n) {
-    kith_error err;
+static inline kith_status made_try_add(kith_index *index, int64_t first, int64_t n, kith_error *err) {
     float *rows = malloc((size_t)(n * MADE_DIM) * sizeof *rows + 1);
     made_item *made = malloc((size_t)n * sizeof *made + 1);
     kith_index_item *items = malloc((size_t)n * sizeof *items + 1);
@@ -63,15 +63,20 @@ static inline void made_add(kith_index *index, int64_t first, int64_t n) {
         items[i].values = made[i].values;
     }
     const kith_array array = {KITH_F32, 2, {n, MADE_DIM}, rows};
-    assert_ok(kith_index_add(index, &array, items, NULL, &err), &err);
+    const kith_status status = kith_index_add(index, &array, items, NULL, err);
     free(items);
     free(made);
     free(rows);
+    return status;
 }
 
-static inline kith_index *made_create(const char *path, kith_metric metric) {
+static inline void made_add(kith_index *index, int64_t first, int64_t n) {
     kith_error err;
-    kith_index *index = NULL;
+    assert_ok(made_try_add(index, first, n, &err), &err);
+}
+
+static inline kith_status made_try_create(const char *path, kith_metric metric, kith_index **ret_index,
+                                          kith_error *err) {
     KITH_OPTIONS(kith_index_options, options);
     options.dim = MADE_DIM;
     options.metric = metric;
@@ -79,7 +84,13 @@ static inline kith_index *made_create(const char *path, kith_metric metric) {
     options.preprocess = "squash256";
     options.columns = made_columns;
     options.n_columns = 3;
-    assert_ok(kith_index_create(path, &options, &index, &err), &err);
+    return kith_index_create(path, &options, ret_index, err);
+}
+
+static inline kith_index *made_create(const char *path, kith_metric metric) {
+    kith_error err;
+    kith_index *index = NULL;
+    assert_ok(made_try_create(path, metric, &index, &err), &err);
     return index;
 }
 
@@ -94,6 +105,40 @@ static inline kith_index_info made_info(const kith_index *index) {
     kith_index_info info = {0};
     kith_index_info_get(index, &info);
     return info;
+}
+
+/* One number for all that can be asked of an index: what is known of every item, its vector, and the hits of a few queries. */
+static inline kith_status made_digest(const kith_index *index, uint64_t *ret_digest, kith_error *err) {
+    kith_status status = KITH_OK;
+    uint64_t sum = 0;
+    int64_t *ids = NULL, n = 0;
+    float row[MADE_DIM], query[3 * MADE_DIM];
+    kith_hits hits = {0};
+    status = kith_index_ids(index, "not label = gull or id >= 0", &ids, &n, err);
+    for (int64_t i = 0; i < n && status == KITH_OK; i++) {
+        kith_index_item item = {0};
+        status = kith_index_item_get(index, ids[i], &item, err);
+        if (status != KITH_OK) break;
+        sum = ki_checksum(&item.id, sizeof item.id, sum);
+        sum = ki_checksum(&item.bytes, sizeof item.bytes, sum);
+        if (item.path) sum = ki_checksum(item.path, strlen(item.path), sum);
+        if (item.label) sum = ki_checksum(item.label, strlen(item.label), sum);
+        sum = ki_checksum(&item.values[0].integer, sizeof(int64_t), sum);
+        if (item.values[2].type == KITH_VALUE_TEXT)
+            sum = ki_checksum(item.values[2].text, strlen(item.values[2].text), sum);
+        kith_index_item_release(&item);
+        status = kith_index_vectors(index, &ids[i], 1, row, err);
+        sum = ki_checksum(row, sizeof row, sum);
+    }
+    for (int i = 0; i < 3; i++) made_row(i * 17, query + i * MADE_DIM);
+    const kith_array asked = {KITH_F32, 2, {3, MADE_DIM}, query};
+    if (status == KITH_OK) status = kith_index_search(index, &asked, NULL, &hits, err);
+    if (status == KITH_OK && hits.begin[3] > 0)
+        sum = ki_checksum(hits.hits, (size_t)hits.begin[3] * sizeof *hits.hits, sum);
+    kith_hits_release(&hits);
+    kith_ids_free(ids);
+    *ret_digest = sum;
+    return status;
 }
 
 /* A path in the test's folder, that nothing is at. */
