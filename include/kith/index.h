@@ -69,9 +69,10 @@ typedef struct kith_index_options {
     double recall;          /* wanted of searches that are not exact, above 0 and below 1 */
     const kith_column *columns;
     int64_t n_columns;
+    int64_t exact_numbers; /* rows times dim up to which every search compares every vector */
 } kith_index_options;
 
-/* Cosine, recall 0.99, no columns. */
+/* Cosine, recall 0.99, no columns, exact up to 25 million numbers. */
 KITH_API void kith_index_options_init(kith_index_options *options, size_t size);
 
 /* Make a folder with an empty index, and open it for writing. KITH_EINVAL when something is there already, unless it is an
