@@ -8,9 +8,6 @@
 #include "search/filter.h"
 #include "search/index_handle.h"
 
-static const char *const type_names[] = {"none", "integer", "real", "text"};
-const char *kith_value_type_name(kith_value_type type) { return (unsigned)type < 4 ? type_names[type] : "?"; }
-
 static const char *const tier_names[] = {"exact", "scan", "lists"};
 const char *kith_index_tier_name(kith_index_tier tier) { return (unsigned)tier < 3 ? tier_names[tier] : "?"; }
 
