@@ -12,6 +12,7 @@
 #include "kith/card.h"
 #include "kith/data.h"
 #include "kith/eval.h"
+#include "kith/index.h"
 #include "kith/knn.h"
 #include "kith/labels.h"
 #include "kith/log.h"

@@ -54,7 +54,11 @@ static kith_status measure(const ki_kmeans_data *data, const int64_t *row, int n
     if (data->device.type) {
         KI_CHECK(measure_there(data, &panels, b, err));
     } else {
-        const ki_tiles tiles = {&data->panels, &panels, ki_knn_kernel_best(), keep_distances, b, NULL, NULL};
+        const ki_tiles tiles = {.rows = &data->panels,
+                                .cols = &panels,
+                                .kernel = ki_knn_kernel_best(),
+                                .consume = keep_distances,
+                                .context = b};
         KI_CHECK(ki_tiles_run(&tiles, err));
     }
     for (int i = 0; i < n_rows; i++) b->distance[i * b->n + row[i]] = 0; /* exactly, without rounding error */

@@ -26,10 +26,14 @@ static void settle_runs(const ki_refine *f, int64_t i, double bound, ki_ranked *
     }
 }
 
+static bool is_allowed(const ki_refine *f, int64_t j) {
+    return !f->allowed || (f->allowed[j / 64] >> j % 64 & 1);
+}
+
 static int64_t score_all(const ki_refine *f, int64_t i, int64_t self, ki_ranked *ret_list) {
     int64_t n = 0;
     for (int64_t j = 0; j < f->gallery->rows.n; j++) {
-        if (j == self) continue;
+        if (j == self || !is_allowed(f, j)) continue;
         ret_list[n] = (ki_ranked){0, (int32_t)j, false};
         make_exact(f, i, ret_list + n++);
     }
@@ -45,7 +49,7 @@ int64_t ki_refine_row(const ki_refine *f, int64_t i, int64_t self, const ki_key 
     const double last = n_keys > 0 ? list[n_keys - 1].score : 0;
     settle_runs(f, i, bound, list, n_keys, k);
     qsort(list, (size_t)n_keys, sizeof *list, ki_ranked_compare);
-    const int64_t n_others = f->gallery->rows.n - (self >= 0);
+    const int64_t n_others = f->n_allowed - (self >= 0 && is_allowed(f, self));
     if (n_keys < n_others && k <= n_keys) {
         /* Rows that were not kept score at most `last` in float32. */
         const double kth = list[k - 1].score - (list[k - 1].is_exact ? 0 : bound);

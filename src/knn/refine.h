@@ -12,6 +12,8 @@ typedef struct ki_ranked {
 
 typedef struct ki_refine {
     const ki_panels *query, *gallery;
+    const uint64_t *allowed; /* as ki_topk's */
+    int64_t n_allowed;       /* gallery rows that may be found */
 } ki_refine;
 
 /* Candidates to keep beyond k, so that the k best in float64 are nearly always among them. */

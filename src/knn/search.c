@@ -5,9 +5,9 @@
 
 #include "core/alloc.h"
 #include "core/argument.h"
-#include "core/option.h"
 #include "core/parallel.h"
 #include "knn/device.h"
+#include "knn/gallery.h"
 #include "knn/refine.h"
 
 struct kith_gallery {
@@ -17,20 +17,6 @@ struct kith_gallery {
     ki_device_rows *loaded;
     pthread_mutex_t *lock; /* of the device, which serves one thread at a time */
 };
-
-static const char *const metric_names[] = {"cosine", "inner", "sqeuclidean"};
-
-const char *kith_metric_name(kith_metric metric) { return (unsigned)metric < 3 ? metric_names[metric] : "?"; }
-
-kith_status kith_metric_parse(const char *name, kith_metric *ret_metric, kith_error *err) {
-    KI_NEED(err, name, ret_metric);
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(name, metric_names[i]) != 0) continue;
-        *ret_metric = (kith_metric)i;
-        return KITH_OK;
-    }
-    return ki_fail_unknown(err, "metric", name, metric_names, 3);
-}
 
 static kith_status open_device(kith_gallery *g, kith_error *err) {
     KI_TRY(ki_knn_device_open(g->options.device, &g->device, err));
@@ -82,6 +68,7 @@ void kith_gallery_free(kith_gallery *g) {
 typedef struct search {
     const ki_panels *query, *gallery;
     const int32_t *self;
+    const ki_gallery_ask *ask;
     ki_topk topk;
     ki_key *keys; /* [queries, k_list] from a device, instead of topk */
     int64_t k_list;
@@ -125,21 +112,72 @@ static void finish_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
+static kith_status begin_lists(const search *s, void *lists, ki_topk *ret_topk, kith_error *err) {
+    KI_TRY(
+        ki_topk_init(s->query->rows.n, s->k_list, lists, (size_t)s->k * sizeof *s->neighbors, ret_topk, err));
+    ret_topk->self = s->self;
+    ret_topk->is_square = s->query == s->gallery;
+    ret_topk->allowed = s->ask->allowed;
+    return KITH_OK;
+}
+
 /* The lists of all queries, from the host's tiles … */
-static kith_status list_here(const kith_gallery *g, search *s, kith_error *err) {
+static kith_status list_here(search *s, kith_error *err) {
     const bool in_place = s->k_list == s->k && !s->refines;
-    KI_TRY(ki_topk_init(s->query->rows.n, s->k_list, in_place ? s->neighbors : NULL,
-                        (size_t)s->k * sizeof *s->neighbors, &s->topk, err));
-    s->topk.self = s->self;
-    s->topk.is_square = s->query == s->gallery;
+    KI_TRY(begin_lists(s, in_place ? s->neighbors : NULL, &s->topk, err));
     const ki_tiles tiles = {.rows = s->query,
                             .cols = s->gallery,
                             .kernel = ki_knn_kernel_best(),
                             .consume = ki_topk_consume,
                             .context = &s->topk,
-                            .progress = g->options.progress,
-                            .user = g->options.user};
+                            .progress = s->ask->progress,
+                            .user = s->ask->user};
     return ki_tiles_run(&tiles, err);
+}
+
+/* Few queries for the threads there are: every worker has lists of its own, of the columns it came to. The k best of
+ * them all do not depend on who came to what. */
+enum { FEW_MOST_K = 1024 };
+
+static bool is_few(const search *s) {
+    return s->query != s->gallery && ki_tiles_slots() > 1 && s->k_list <= FEW_MOST_K &&
+           s->query->rows.n <= (int64_t)KI_STRIPE * (ki_tiles_slots() - 1) &&
+           s->gallery->n_blocks >= 2 * (int64_t)ki_tiles_slots();
+}
+
+static void consume_by_slot(void *context, const ki_stripe *stripe) {
+    ki_topk *lists = context;
+    ki_topk_consume(&lists[stripe->slot], stripe);
+}
+
+static kith_status list_few(search *s, kith_error *err) {
+    kith_status status = KITH_OK;
+    const int n_slots = ki_tiles_slots();
+    ki_topk *lists = NULL;
+    KI_TRY(ki_zalloc_or(&lists, (size_t)n_slots, sizeof *lists, "neighbour lists", err));
+    for (int i = 0; i < n_slots; i++) KI_CHECK(begin_lists(s, NULL, &lists[i], err));
+    const ki_tiles tiles = {.rows = s->query,
+                            .cols = s->gallery,
+                            .kernel = ki_knn_kernel_best(),
+                            .consume = consume_by_slot,
+                            .context = lists,
+                            .progress = s->ask->progress,
+                            .user = s->ask->user,
+                            .by_cols = true};
+    KI_CHECK(ki_tiles_run(&tiles, err));
+    for (int l = 1; l < n_slots; l++) {
+        for (int64_t i = 0; i < s->query->rows.n; i++) {
+            int64_t n = 0;
+            const ki_key *keys = ki_topk_finish(&lists[l], i, 0, &n);
+            for (int64_t j = 0; j < n; j++) ki_topk_offer(&lists[0], i, keys[j], 0);
+        }
+    }
+    s->topk = lists[0];
+    lists[0] = (ki_topk){0};
+done:
+    for (int i = 0; i < n_slots; i++) ki_topk_release(&lists[i]);
+    ki_free(lists);
+    return status;
 }
 
 /* … or from a device. */
@@ -160,8 +198,8 @@ static kith_status list_there(const kith_gallery *g, search *s, kith_error *err)
                                 .is_square = is_square,
                                 .k = s->k_list,
                                 .ret_keys = s->keys,
-                                .progress = g->options.progress,
-                                .user = g->options.user};
+                                .progress = s->ask->progress,
+                                .user = s->ask->user};
     status = d->type->best(d->backend, &ask, err);
 done:
     d->type->unload(d->backend, query);
@@ -170,15 +208,16 @@ done:
 }
 
 static kith_status run(const kith_gallery *g, const ki_panels *query, const int32_t *self, int64_t k,
-                       kith_neighbor *ret_neighbors, kith_error *err) {
+                       const ki_gallery_ask *ask, kith_neighbor *ret_neighbors, kith_error *err) {
     kith_status status = KITH_OK;
-    search s = {.query = query, .gallery = &g->panels, .self = self, .k = k, .neighbors = ret_neighbors};
+    search s = {
+        .query = query, .gallery = &g->panels, .self = self, .ask = ask, .k = k, .neighbors = ret_neighbors};
     s.refines = g->options.exact || g->options.metric == KITH_SQEUCLIDEAN;
-    s.refine = (ki_refine){query, &g->panels};
     const int64_t n_gallery = g->panels.rows.n;
+    s.refine = (ki_refine){query, &g->panels, ask->allowed, ask->allowed ? ask->n_allowed : n_gallery};
     s.k_list = s.refines && k < n_gallery ? k + ki_refine_spare(k) : k;
     if (s.k_list > n_gallery) s.k_list = n_gallery;
-    KI_CHECK(g->device.type ? list_there(g, &s, err) : list_here(g, &s, err));
+    KI_CHECK(g->device.type ? list_there(g, &s, err) : is_few(&s) ? list_few(&s, err) : list_here(&s, err));
     if (s.refines) {
         s.ranked_stride = (size_t)n_gallery;
         size_t row_bytes = 0;
@@ -199,10 +238,12 @@ static kith_status check_k(int64_t k, kith_error *err) {
     return KITH_OK;
 }
 
-kith_status kith_gallery_search(const kith_gallery *gallery, const kith_array *query, const int64_t *self,
-                                int64_t k, kith_neighbor *ret_neighbors, kith_error *err) {
-    KI_NEED(err, gallery, query, ret_neighbors);
+kith_status ki_gallery_search(const kith_gallery *gallery, const kith_array *query, int64_t k,
+                              const ki_gallery_ask *ask, kith_neighbor *ret_neighbors, kith_error *err) {
+    const int64_t *self = ask->self;
     KI_TRY(check_k(k, err));
+    if (ask->allowed && gallery->device.type)
+        return ki_fail(err, KITH_EUNSUPPORTED, "only the host searches some rows of a gallery");
     ki_rows rows;
     KI_TRY(ki_rows_init(query, "query", &rows, err));
     if (rows.dim != gallery->panels.rows.dim)
@@ -220,16 +261,25 @@ kith_status kith_gallery_search(const kith_gallery *gallery, const kith_array *q
     for (int64_t i = 0; self && i < rows.n; i++) own[i] = (int32_t)self[i];
     KI_CHECK(ki_panels_init(&rows, gallery->options.metric, &gallery->panels, &panels, err));
     if (gallery->device.type) ki_panels_any_order(&panels);
-    status = run(gallery, &panels, own, k, ret_neighbors, err);
+    status = run(gallery, &panels, own, k, ask, ret_neighbors, err);
 done:
     ki_panels_release(&panels);
     ki_free(own);
     return status;
 }
 
+kith_status kith_gallery_search(const kith_gallery *gallery, const kith_array *query, const int64_t *self,
+                                int64_t k, kith_neighbor *ret_neighbors, kith_error *err) {
+    KI_NEED(err, gallery, query, ret_neighbors);
+    const ki_gallery_ask ask = {
+        .self = self, .progress = gallery->options.progress, .user = gallery->options.user};
+    return ki_gallery_search(gallery, query, k, &ask, ret_neighbors, err);
+}
+
 kith_status kith_gallery_self(const kith_gallery *gallery, int64_t k, kith_neighbor *ret_neighbors,
                               kith_error *err) {
     KI_NEED(err, gallery, ret_neighbors);
     KI_TRY(check_k(k, err));
-    return run(gallery, &gallery->panels, NULL, k, ret_neighbors, err);
+    const ki_gallery_ask ask = {.progress = gallery->options.progress, .user = gallery->options.user};
+    return run(gallery, &gallery->panels, NULL, k, &ask, ret_neighbors, err);
 }

@@ -4,7 +4,8 @@
  * the previous round, a worker waits for that block, not for the round.
  *
  * Query != gallery: a worker compares a block of queries with a run of the gallery's blocks. The lists of
- * different queries are independent. */
+ * different queries are independent. If there are few queries, a worker compares all of them with a block of
+ * the gallery, and each worker has lists of its own. */
 #include "knn/tiles.h"
 
 #include <sched.h>
@@ -77,6 +78,10 @@ static void game(const job *j, int slot, int64_t i) {
     if (high != low) leave(j->at_play + high);
 }
 
+static void gallery_block(const job *j, int slot, int64_t i) {
+    tile(j, slot, 0, j->tiles->rows->rows.n, j->col_begin + i, false);
+}
+
 static void query_block(const job *j, int slot, int64_t i) {
     const int64_t begin = i * j->row_block, n = j->tiles->rows->rows.n;
     const int64_t end = begin + j->row_block < n ? begin + j->row_block : n;
@@ -93,7 +98,7 @@ static void work(void *context, int64_t begin, int64_t end) {
         const int64_t i = atomic_fetch_add(&j->next, 1);
         if (i >= j->n_items) return;
         if (t->rows != t->cols) {
-            query_block(j, (int)begin, i);
+            (t->by_cols ? gallery_block : query_block)(j, (int)begin, i);
             continue;
         }
         game(j, (int)begin, i);
@@ -134,9 +139,9 @@ static kith_status apart(job *j, kith_error *err) {
     if (j->row_block > KI_BLOCK) j->row_block = KI_BLOCK;
     const int64_t n_items = (t->rows->rows.n + j->row_block - 1) / j->row_block;
     for (j->col_begin = 0; j->col_begin < t->cols->n_blocks; j->col_begin = j->col_end) {
-        j->col_end = j->col_begin + RUN_BLOCKS;
+        j->col_end = j->col_begin + (t->by_cols ? RUN_BLOCKS * ki_tiles_slots() : RUN_BLOCKS);
         if (j->col_end > t->cols->n_blocks) j->col_end = t->cols->n_blocks;
-        run_items(j, n_items);
+        run_items(j, t->by_cols ? j->col_end - j->col_begin : n_items);
         if (t->progress && t->progress(t->user, j->col_end, t->cols->n_blocks) != 0)
             return stopped(j->col_end, t->cols->n_blocks, err);
     }

@@ -23,10 +23,13 @@ typedef struct ki_tiles {
     const ki_panels *rows,
         *cols; /* the same pointer: each pair of blocks once, with `both` set off the diagonal */
     const ki_knn_kernel *kernel;
-    ki_stripe_fn consume; /* never at the same time for two stripes with a block in common */
+    /* Never at the same time for two stripes with a block in common; with by_cols, for two of one slot. */
+    ki_stripe_fn consume;
     void *context;
     kith_progress_fn progress;
     void *user;
+    /* Queries apart from the gallery only: workers share the columns, not the rows, which pays when there are few rows. */
+    bool by_cols;
 } ki_tiles;
 
 int ki_tiles_slots(void);

@@ -69,9 +69,16 @@ static __attribute__((noinline)) void merge(ki_topk *t, int64_t i, int slot) {
     t->n_list[i] = (int32_t)n;
 }
 
-static inline void push(ki_topk *t, int64_t i, int64_t j, float score, int slot) {
-    t->buffers[i * t->buffer + t->n_wait[i]++] = ki_key_make(score, j);
+static inline void push_key(ki_topk *t, int64_t i, ki_key key, int slot) {
+    t->buffers[i * t->buffer + t->n_wait[i]++] = key;
     if (t->n_wait[i] == t->buffer) merge(t, i, slot);
+}
+static inline void push(ki_topk *t, int64_t i, int64_t j, float score, int slot) {
+    push_key(t, i, ki_key_make(score, j), slot);
+}
+
+void ki_topk_offer(ki_topk *t, int64_t i, ki_key key, int slot) {
+    if (ki_key_score(key) >= t->least[i]) push_key(t, i, key, slot);
 }
 
 void ki_topk_consume(void *context, const ki_stripe *stripe) {
@@ -88,7 +95,8 @@ void ki_topk_consume(void *context, const ki_stripe *stripe) {
             t->kernel->compare_row(s, t->least[i], row_mask);
         const int64_t self = t->is_square ? i : t->self ? t->self[i] : -1;
         for (int w = 0; w < n_words; w++) {
-            const uint64_t valid = w == n_words - 1 ? last : UINT64_MAX;
+            uint64_t valid = w == n_words - 1 ? last : UINT64_MAX;
+            if (t->allowed) valid &= t->allowed[stripe->col / 64 + w];
             for (uint64_t bits = row_mask[w] & valid; bits; bits &= bits - 1) {
                 const int c = w * 64 + __builtin_ctzll(bits);
                 if (stripe->col + c != self) push(t, i, stripe->col + c, s[c], stripe->slot);

@@ -42,6 +42,8 @@ typedef struct ki_topk {
     ki_key *scratch;     /* [slots, 2 (k + buffer)] */
     const int32_t *self; /* [n] or NULL */
     bool is_square;      /* row i and column i are the same thing */
+    /* Columns that may be found: bit c % 64 of word c / 64, for whole blocks. NULL: all. Not with is_square */
+    const uint64_t *allowed;
     const ki_knn_kernel *kernel;
 } ki_topk;
 
@@ -52,6 +54,9 @@ void ki_topk_release(ki_topk *topk);
 
 /* A ki_stripe_fn; context is the ki_topk. */
 void ki_topk_consume(void *context, const ki_stripe *stripe);
+
+/* Offer a candidate to the list of row i; from one thread at a time. */
+void ki_topk_offer(ki_topk *topk, int64_t i, ki_key key, int slot);
 
 /* The list of row i, best first, in the slot's scratch; *ret_n says how many there are. */
 const ki_key *ki_topk_finish(ki_topk *topk, int64_t i, int slot, int64_t *ret_n);

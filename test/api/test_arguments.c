@@ -16,12 +16,24 @@ typedef enum kind { NULL_POINTER, NEGATIVE, ALL_WRONG } kind;
 
 /* What a call may be given that others may not, and says so in its header. */
 static const char *const fine[] = {
-    "kith_array_release.array",          "kith_dataset_open.kind",
-    "kith_gallery_search.self",          "kith_json_int.value",
-    "kith_labels_read.labels",           "kith_map_draw.ret_report",
-    "kith_model_embed_files.ret_status", "kith_objective_weights.ret_similarity",
-    "kith_reproduce_run.ret_summary",    "kith_train_run.ret_result",
-    "kith_transform_check.all_of_them",  "kith_tsne.ret_divergence",
+    "kith_array_release.array",
+    "kith_dataset_open.kind",
+    "kith_gallery_search.self",
+    "kith_index_add.items",
+    "kith_index_add.ret_ids",
+    "kith_index_expect.model",
+    "kith_index_expect.preprocess",
+    "kith_index_ids.where",
+    "kith_index_restamp.mtime_ns",
+    "kith_json_int.value",
+    "kith_labels_read.labels",
+    "kith_map_draw.ret_report",
+    "kith_model_embed_files.ret_status",
+    "kith_objective_weights.ret_similarity",
+    "kith_reproduce_run.ret_summary",
+    "kith_train_run.ret_result",
+    "kith_transform_check.all_of_them",
+    "kith_tsne.ret_divergence",
 };
 
 typedef struct call {

@@ -1,0 +1,308 @@
+/* An index: vectors on disk with what is known of each item, kept up to date, searched, filtered.
+ *
+ *     KITH_OPTIONS(kith_index_options, options);
+ *     options.dim = 128;
+ *     kith_index *index = NULL;
+ *     kith_index_create("birds.kith", &options, &index, &err);
+ *     kith_index_add(index, &rows, items, NULL, &err);
+ *     kith_index_commit(index, NULL, &err);
+ *     kith_index_search(index, &query, NULL, &hits, &err);
+ *
+ * An index is a folder. An item is one vector with an id, a path, a label and values of typed columns. Ids count up from
+ * 0 and are never given twice. What is added and removed counts from the next commit on; after a crash at any moment the
+ * folder holds the last commit. One process writes at a time, and any number read. A reader sees the commit it opened
+ * until it is freed, whatever a writer does meanwhile.
+ *
+ * A handle opened for reading may be used by several threads at once. One that writes belongs to one thread. */
+#ifndef KITH_INDEX_H
+#define KITH_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/array.h"
+#include "kith/knn.h"
+#include "kith/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kith_index kith_index;
+
+/* ---- columns and their values ---- */
+
+typedef enum kith_value_type {
+    KITH_VALUE_NONE, /* an item without a value in this column; no comparison with it is true */
+    KITH_VALUE_INT,
+    KITH_VALUE_REAL,
+    KITH_VALUE_TEXT,
+} kith_value_type;
+
+/* "none", "integer", "real", "text". */
+KITH_API const char *kith_value_type_name(kith_value_type type);
+
+/* The field that `type` names is the value; the others mean nothing. */
+typedef struct kith_value {
+    kith_value_type type;
+    int64_t integer;
+    double real; /* finite */
+    const char *text;
+} kith_value;
+
+typedef struct kith_column {
+    const char *
+        name; /* letters, digits and _, not beginning with a digit; not one of id, path, label, bytes, mtime */
+    kith_value_type type;
+} kith_column;
+
+/* ---- making and opening ---- */
+
+/* Strings are borrowed for the call. */
+typedef struct kith_index_options {
+    size_t size; /* of the struct: set by kith_index_options_init */
+    int64_t dim; /* of the vectors, 1 to 65536; yours to set */
+    kith_metric metric;
+    const char *model;      /* hash of the model that made the vectors; NULL: not known */
+    const char *preprocess; /* what was done to images before, as text; NULL: not known */
+    double recall;          /* wanted of searches that are not exact, above 0 and below 1 */
+    const kith_column *columns;
+    int64_t n_columns;
+    int64_t exact_numbers; /* rows times dim up to which every search compares every vector */
+} kith_index_options;
+
+/* Cosine, recall 0.99, no columns, exact up to 25 million numbers. */
+KITH_API void kith_index_options_init(kith_index_options *options, size_t size);
+
+/* Make a folder with an empty index, and open it for writing. KITH_EINVAL when something is there already, unless it is an
+ * empty folder. */
+KITH_API kith_status kith_index_create(const char *path, const kith_index_options *options,
+                                       kith_index **ret_index, kith_error *err);
+
+typedef enum kith_index_mode {
+    KITH_INDEX_READ,
+    KITH_INDEX_WRITE, /* also removes what a killed writer left behind */
+} kith_index_mode;
+
+/* Open the last commit. KITH_EINVAL: another process writes (KITH_INDEX_WRITE only). KITH_EFORMAT: not an index, or a damaged
+ * one. KITH_EUNSUPPORTED: an index of another format; the hint says what to do. Vectors are not read yet. */
+KITH_API kith_status kith_index_open(const char *path, kith_index_mode mode, kith_index **ret_index,
+                                     kith_error *err);
+/* What was not committed is dropped. NULL is fine. */
+KITH_API void kith_index_free(kith_index *index);
+
+/* Is the commit this handle sees still the last one? For servers: open anew when it is not. */
+KITH_API kith_status kith_index_is_current(const kith_index *index, bool *ret_is_current, kith_error *err);
+
+/* KITH_EINVAL, with both named, unless the index was made with this model and preprocessing; NULL: not asked. Vectors of
+ * another model cannot be compared: ask before adding and searching. */
+KITH_API kith_status kith_index_expect(const kith_index *index, const char *model, const char *preprocess,
+                                       kith_error *err);
+
+/* ---- changing (a handle that writes) ---- */
+
+/* What is known of an item. */
+typedef struct kith_index_item {
+    int64_t id;       /* handed out; not read by kith_index_add */
+    const char *path; /* NULL: none */
+    const char *label;
+    const char *hash;         /* SHA-256 of the file in hex (kith_file_hash) */
+    int64_t bytes;            /* of the file; -1: not known */
+    int64_t mtime_ns;         /* of the file, nanoseconds since 1970; -1: not known */
+    const kith_value *values; /* one per column of the index; NULL: no values */
+} kith_index_item;
+
+/* Add n items: rows [n, dim] of any float type, stored as float32, finite. items [n]; NULL: nothing is known of them.
+ * ret_ids [n] receives the ids, ascending; may be NULL. Vectors go to disk at once; the rest stays in memory until the
+ * commit. A path may be there twice. After KITH_EIO and KITH_ENOMEM the handle can only be freed. */
+KITH_API kith_status kith_index_add(kith_index *index, const kith_array *rows, const kith_index_item *items,
+                                    int64_t *ret_ids, kith_error *err);
+
+/* Remove the items with these ids. KITH_ENOTFOUND names the first that is not there; then none is removed. */
+KITH_API kith_status kith_index_remove(kith_index *index, const int64_t *ids, int64_t n, kith_error *err);
+
+/* A file has another date or size, and the same contents: remember that. */
+KITH_API kith_status kith_index_restamp(kith_index *index, int64_t id, int64_t bytes, int64_t mtime_ns,
+                                        kith_error *err);
+
+/* A new column; the items there are have no value in it. KITH_EINVAL for a bad name, and for a name that is there with
+ * another type; the same again is fine. */
+KITH_API kith_status kith_index_column_add(kith_index *index, const char *name, kith_value_type type,
+                                           kith_error *err);
+
+/* A note: text under a name, kept with the index, for whoever uses it (where the pictures are, which model file). */
+KITH_API kith_status kith_index_note_set(kith_index *index, const char *name, const char *text,
+                                         kith_error *err);
+/* NULL when there is none. Lives until the handle is freed or sets a note. */
+KITH_API const char *kith_index_note(const kith_index *index, const char *name);
+
+/* How long work is done. */
+typedef struct kith_work_options {
+    size_t size;               /* of the struct: set by kith_work_options_init */
+    int64_t n_threads;         /* 0: kith_threads() */
+    kith_progress_fn progress; /* may be NULL; in units of rows, or of bytes for kith_index_check */
+    void *user;
+} kith_work_options;
+
+/* All 0. */
+KITH_API void kith_work_options_init(kith_work_options *options, size_t size);
+
+/* Make what was changed the state of the index. On failure, also when stopped by progress, the index is as it was at the last
+ * commit, the changes are lost, and the handle can only be freed. Small segments are merged, so that there are never many. */
+KITH_API kith_status kith_index_commit(kith_index *index, const kith_work_options *options, kith_error *err);
+
+/* Commit, and write everything anew without what was removed. Needs room for a second copy meanwhile. Ids stay. */
+KITH_API kith_status kith_index_compact(kith_index *index, const kith_work_options *options, kith_error *err);
+
+/* ---- calibration: how often different things look this similar ---- */
+
+typedef struct kith_index_rate {
+    double score; /* a threshold: pairs at least as near are called the same */
+    double rate;  /* the part of pairs of different things that are called the same, 0 to 1 */
+} kith_index_rate;
+
+/* Store the curve (n 0: none), from the strictest threshold to the loosest: nearer scores first, rates that do not fall.
+ * Counts from the next commit on. */
+KITH_API kith_status kith_index_calibrate(kith_index *index, const kith_index_rate *rates, int64_t n,
+                                          kith_error *err);
+/* The rate of a score, and the score of a rate, linear between the points; NaN without a curve, and where a score is
+ * looser than the last point. A score stricter than the first point has the first point's rate, a rate below it its score. */
+KITH_API double kith_index_rate_at(const kith_index *index, double score);
+KITH_API double kith_index_score_at(const kith_index *index, double rate);
+
+/* ---- asking ---- */
+
+typedef enum kith_index_tier {
+    KITH_TIER_EXACT, /* every vector is compared */
+    KITH_TIER_SCAN,  /* every code is compared, and the vectors of the best */
+    KITH_TIER_LISTS, /* the codes of the nearest lists are compared, and the vectors of the best */
+} kith_index_tier;
+
+/* "exact", "scan", "lists". */
+KITH_API const char *kith_index_tier_name(kith_index_tier tier);
+
+typedef struct kith_index_info {
+    int64_t format;     /* of the files */
+    int64_t generation; /* counts commits */
+    int64_t n_items;
+    int64_t n_removed; /* still on disk, until compacted */
+    int64_t n_segments;
+    int64_t n_columns;
+    int64_t dim;
+    kith_metric metric;
+    const char *model, *preprocess; /* "" when not known; live as long as the handle */
+    int64_t file_bytes;             /* of all files of the index */
+    int64_t memory_bytes;           /* what searching keeps in memory, about */
+    kith_index_tier tier;
+    int64_t bits;         /* of a code per dimension; 0: exact */
+    int64_t n_lists;      /* 0: none */
+    double bytes_per_row; /* of codes; 0: exact */
+    double recall_wanted;
+    double recall; /* measured on rows of the index; 1: exact */
+    int64_t n_rates;
+} kith_index_info;
+
+/* What the index is, as of the last commit this handle sees; nothing is written for a NULL index. */
+KITH_API void kith_index_info_get(const kith_index *index, kith_index_info *ret_info);
+/* The i-th column; the name is NULL past the end. */
+KITH_API kith_column kith_index_column(const kith_index *index, int64_t i);
+
+/* Which items may be found is an expression:
+ *
+ *     label = tern and year >= 2020
+ *     (path like '2021/%' or weight > 0.5) and not label in (tern, "black tern")
+ *
+ * Columns are id, path, label and those of the index. Comparisons are = != < <= > >=, `in` and `not in` with a list, `like` and
+ * `not like` with a pattern, where % stands for any text, _ for one character and \ before either for itself. They are joined by
+ * `and`, `or`, `not` and parentheses; `and` binds tighter than `or`. Values are numbers, words, or anything in single or double
+ * quotes. Text is compared byte by byte. An item without a value in a column is not found by any comparison with it, nor by !=,
+ * `not in` and `not like`.
+ *
+ * Strings and arrays are borrowed for the call. */
+typedef struct kith_search_options {
+    size_t size;       /* of the struct: set by kith_search_options_init */
+    int64_t k;         /* hits for each query, at most; INT64_MAX: all */
+    int64_t offset;    /* leave out this many of the nearest: pages */
+    bool has_limit;    /* only hits at least as near as … */
+    double limit;      /* … this score */
+    const char *where; /* only items that this expression holds for; NULL: all */
+    const int64_t
+        *self;     /* [queries]: the id of the item that is the query itself and must not be found, or -1 */
+    bool exact;    /* compare every vector, whatever the tier */
+    double recall; /* wanted; 0: as the index was made for */
+    int64_t n_threads;         /* 0: kith_threads() */
+    kith_progress_fn progress; /* may be NULL */
+    void *user;
+} kith_search_options;
+
+/* k 10, the rest 0. */
+KITH_API void kith_search_options_init(kith_search_options *options, size_t size);
+
+typedef struct kith_hit {
+    int64_t id;
+    double score; /* as kith_neighbor's */
+} kith_hit;
+
+typedef struct kith_hits {
+    int64_t n_queries;
+    int64_t
+        *begin; /* [n_queries + 1]: hits begin[i] … begin[i + 1] - 1 are those of query i, nearest first */
+    kith_hit *hits;    /* ties by lower id */
+    int64_t n_allowed; /* items that may be found: all, or those `where` holds for */
+    bool is_exact;     /* every vector was compared */
+} kith_hits;
+
+/* Search with query [n, dim] of any float type. options NULL: the 10 nearest. There are always k hits where k items may be
+ * found. An exact search gives the lists of kith_gallery_search over the same rows. The first search reads what it keeps
+ * in memory. KITH_EINVAL for an expression that cannot be read says at which character, and suggests a column. */
+KITH_API kith_status kith_index_search(const kith_index *index, const kith_array *query,
+                                       const kith_search_options *options, kith_hits *ret_hits,
+                                       kith_error *err);
+KITH_API void kith_hits_release(kith_hits *hits); /* fine on a zeroed struct */
+
+/* The ids of all items of the last commit that `where` (NULL: all) holds for, ascending. Give *ret_ids back with kith_ids_free. */
+KITH_API kith_status kith_index_ids(const kith_index *index, const char *where, int64_t **ret_ids,
+                                    int64_t *ret_n, kith_error *err);
+KITH_API void kith_ids_free(int64_t *ids); /* NULL is fine */
+
+/* What is known of one item. KITH_ENOTFOUND: never there, or removed. Give it back with kith_index_item_release. */
+KITH_API kith_status kith_index_item_get(const kith_index *index, int64_t id, kith_index_item *ret_item,
+                                         kith_error *err);
+KITH_API void kith_index_item_release(kith_index_item *item); /* fine on a zeroed struct */
+
+/* The vectors of n items: ret_rows [n, dim]. KITH_ENOTFOUND names the first id that is not there. */
+KITH_API kith_status kith_index_vectors(const kith_index *index, const int64_t *ids, int64_t n,
+                                        float *ret_rows, kith_error *err);
+
+/* ---- keeping up with files ---- */
+
+typedef enum kith_file_state {
+    KITH_FILE_SAME,    /* in the index, with this size and date */
+    KITH_FILE_NEW,     /* not in the index */
+    KITH_FILE_CHANGED, /* in the index with another size, or another date: look at the contents */
+} kith_file_state;
+
+typedef struct kith_file_stamp {
+    const char *path;
+    int64_t bytes, mtime_ns;
+} kith_file_stamp;
+
+/* Compare files with the items of the last commit: ret_states [n], and ret_ids [n] with the item of each file or -1.
+ * *ret_gone receives the ids of items that have a path, which is none of these; *ret_n_gone how many (kith_ids_free). An
+ * item whose path is there twice is gone but for its last. */
+KITH_API kith_status kith_index_compare(const kith_index *index, const kith_file_stamp *files, int64_t n,
+                                        kith_file_state *ret_states, int64_t *ret_ids, int64_t **ret_gone,
+                                        int64_t *ret_n_gone, kith_error *err);
+
+/* ---- looking after it ---- */
+
+/* Read everything and check it: checksums, sizes, order, numbers. The first thing that is wrong is KITH_EFORMAT and names the
+ * file. *ret_bytes: what was read. */
+KITH_API kith_status kith_index_check(const kith_index *index, const kith_work_options *options,
+                                      int64_t *ret_bytes, kith_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,219 @@
+/* Handles: opening, closing, what an index is. */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/argument.h"
+#include "core/parallel.h"
+#include "search/filter.h"
+#include "search/index_handle.h"
+
+static const char *const tier_names[] = {"exact", "scan", "lists"};
+const char *kith_index_tier_name(kith_index_tier tier) { return (unsigned)tier < 3 ? tier_names[tier] : "?"; }
+
+KI_OPTIONS_INIT(kith_index_options, .recall = 0.99, .exact_numbers = KI_EXACT_NUMBERS)
+KI_OPTIONS_INIT(kith_work_options, 0)
+KI_OPTIONS_INIT(kith_search_options, .k = 10)
+
+/* ---- views ---- */
+
+kith_status ki_view_new(const ki_snapshot *snapshot, ki_view **ret_view, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_view *view = NULL;
+    KI_CHECK(ki_zalloc_or(&view, 1, sizeof *view, "an index", err));
+    view->snapshot = snapshot;
+    KI_CHECK(ki_columns_init(&view->columns, snapshot, err));
+    KI_CHECK(ki_exact_init(&view->exact, snapshot, err));
+    KI_CHECK(ki_coded_init(&view->coded, snapshot, err));
+    *ret_view = view;
+    view = NULL;
+done:
+    ki_view_free(view);
+    return status;
+}
+
+void ki_view_free(ki_view *view) {
+    if (!view) return;
+    ki_columns_release(&view->columns);
+    ki_exact_release(&view->exact);
+    ki_coded_release(&view->coded);
+    ki_free(view);
+}
+
+kith_status ki_view_allowed(ki_view *view, const char *where, uint64_t **ret_bits, int64_t *ret_n,
+                            kith_error *err) {
+    kith_status status = KITH_OK;
+    const ki_snapshot *s = view->snapshot;
+    ki_where *filter = NULL;
+    uint64_t *bits = NULL;
+    const int64_t n_words = ki_bit_words(s->n_rows);
+    if (where) KI_CHECK(ki_where_parse(where, s->manifest.columns, s->manifest.n_columns, &filter, err));
+    KI_CHECK(ki_zalloc_or(&bits, (size_t)ki_exact_words(s), sizeof *bits, "rows", err));
+    if (filter) KI_CHECK(ki_where_run(filter, &view->columns, bits, err));
+    int64_t n = 0;
+    for (int64_t i = 0; i < n_words; i++) {
+        bits[i] = filter ? bits[i] & s->alive[i] : s->alive[i];
+        n += __builtin_popcountll(bits[i]);
+    }
+    *ret_bits = bits;
+    *ret_n = n;
+    bits = NULL;
+done:
+    ki_free(bits);
+    ki_where_free(filter);
+    return status;
+}
+
+/* ---- handles ---- */
+
+kith_status kith_index_open(const char *path, kith_index_mode mode, kith_index **ret_index, kith_error *err) {
+    KI_NEED(err, path, ret_index);
+    kith_status status = KITH_OK;
+    kith_index *index = NULL;
+    KI_CHECK(ki_zalloc_or(&index, 1, sizeof *index, "an index", err));
+    if (mode == KITH_INDEX_WRITE)
+        KI_CHECK(ki_store_open(path, &index->store, err));
+    else
+        KI_CHECK(ki_snapshot_open(path, &index->own, err));
+    KI_CHECK(ki_view_new(index->store ? index->store->now : index->own, &index->view, err));
+    *ret_index = index;
+    index = NULL;
+done:
+    kith_index_free(index);
+    return status;
+}
+
+void kith_index_free(kith_index *index) {
+    if (!index) return;
+    ki_view_free(index->view);
+    ki_store_free(index->store);
+    ki_snapshot_free(index->own);
+    ki_free(index);
+}
+
+const ki_manifest *ki_index_manifest(const kith_index *index) {
+    return index->store ? &index->store->next : &index->own->manifest;
+}
+
+kith_status kith_index_is_current(const kith_index *index, bool *ret_is_current, kith_error *err) {
+    KI_NEED(err, index, ret_is_current);
+    const ki_snapshot *s = index->view->snapshot;
+    ki_manifest now = {0};
+    KI_TRY(ki_manifest_read(s->folder, &now, err));
+    *ret_is_current = now.generation == s->manifest.generation && now.sum == s->manifest.sum;
+    ki_manifest_release(&now);
+    return KITH_OK;
+}
+
+static kith_status expect_same(const char *what, const char *found, const char *wanted, const char *folder,
+                               kith_error *err) {
+    if (!wanted || strcmp(found, wanted) == 0) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "%s was made with %s %.64s; this one is %.64s", folder, what,
+            *found ? found : "that is not known", *wanted ? wanted : "not known");
+    return ki_hint(err, KITH_EINVAL, "use the %s the index was made with, or make the index again", what);
+}
+
+kith_status kith_index_expect(const kith_index *index, const char *model, const char *preprocess,
+                              kith_error *err) {
+    KI_NEED(err, index);
+    const ki_snapshot *s = index->view->snapshot;
+    KI_TRY(expect_same("model", s->manifest.model, model, s->folder, err));
+    return expect_same("preprocessing", s->manifest.preprocess, preprocess, s->folder, err);
+}
+
+const char *kith_index_note(const kith_index *index, const char *name) {
+    if (!index || !name) return NULL;
+    const ki_manifest *m = ki_index_manifest(index);
+    for (int64_t i = 0; i < m->n_notes; i++) {
+        if (strcmp(m->notes[i].name, name) == 0) return m->notes[i].text;
+    }
+    return NULL;
+}
+
+kith_column kith_index_column(const kith_index *index, int64_t i) {
+    if (!index || i < 0 || i >= ki_index_manifest(index)->n_columns) return (kith_column){0};
+    return ki_index_manifest(index)->columns[i];
+}
+
+void kith_index_info_get(const kith_index *index, kith_index_info *ret_info) {
+    if (!index || !ret_info) return;
+    const ki_snapshot *s = index->view->snapshot;
+    const ki_manifest *m = &s->manifest;
+    *ret_info = (kith_index_info){
+        .format = KI_INDEX_FORMAT,
+        .generation = m->generation,
+        .n_items = s->n_live,
+        .n_removed = s->n_rows - s->n_live,
+        .n_segments = m->n_segments,
+        .n_columns = m->n_columns,
+        .dim = m->dim,
+        .metric = m->metric,
+        .model = m->model,
+        .preprocess = m->preprocess,
+        .file_bytes = ki_snapshot_file_bytes(s),
+        .memory_bytes = ki_exact_memory(s) + s->n_rows * (int64_t)sizeof *s->ids,
+        .tier = KITH_TIER_EXACT,
+        .recall_wanted = m->recall,
+        .recall = 1,
+        .n_rates = m->n_rates,
+    };
+    if (!ki_coded_is_there(s)) return;
+    ret_info->tier = m->coding.n_lists > 1 ? KITH_TIER_LISTS : KITH_TIER_SCAN;
+    ret_info->bits = m->coding.bits;
+    ret_info->n_lists = m->coding.n_lists > 1 ? m->coding.n_lists : 0;
+    ret_info->bytes_per_row = s->n_rows > 0 ? (double)ki_coded_bytes(s) / (double)s->n_rows : 0;
+    ret_info->recall = m->coding.recall;
+    ret_info->memory_bytes =
+        ki_coded_bytes(s) + s->coder.bytes + s->n_rows * (int64_t)(sizeof *s->ids + sizeof *s->alive / 64);
+}
+
+/* ---- calibration ---- */
+
+/* Larger is nearer. */
+static double nearness(const ki_manifest *m, double score) {
+    return m->metric == KITH_SQEUCLIDEAN ? -score : score;
+}
+
+static double between(double x, double x0, double x1, double y0, double y1) {
+    return x1 == x0 ? y1 : y0 + (y1 - y0) * ((x - x0) / (x1 - x0));
+}
+
+double kith_index_rate_at(const kith_index *index, double score) {
+    if (!index) return NAN;
+    const ki_manifest *m = ki_index_manifest(index);
+    const double x = nearness(m, score);
+    for (int64_t i = 0; i < m->n_rates; i++) {
+        if (!(x >= nearness(m, m->rates[i].score))) continue;
+        if (i == 0) return m->rates[0].rate;
+        return between(score, m->rates[i - 1].score, m->rates[i].score, m->rates[i - 1].rate,
+                       m->rates[i].rate);
+    }
+    return NAN;
+}
+
+double kith_index_score_at(const kith_index *index, double rate) {
+    if (!index) return NAN;
+    const ki_manifest *m = ki_index_manifest(index);
+    for (int64_t i = 0; i < m->n_rates; i++) {
+        if (!(rate <= m->rates[i].rate)) continue;
+        if (i == 0) return m->rates[0].score;
+        return between(rate, m->rates[i - 1].rate, m->rates[i].rate, m->rates[i - 1].score,
+                       m->rates[i].score);
+    }
+    return NAN;
+}
+
+/* ---- threads ---- */
+
+kith_status ki_threads_for(int64_t n, ki_threads_before *ret_before, kith_error *err) {
+    *ret_before = (ki_threads_before){0};
+    if (n == 0) return KITH_OK;
+    const int before = ki_threads();
+    KI_TRY(ki_threads_ask(n, err));
+    ret_before->n = before;
+    return KITH_OK;
+}
+
+void ki_threads_back(ki_threads_before before) {
+    if (before.n > 0) ki_threads_set(before.n);
+}

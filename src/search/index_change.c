@@ -1,0 +1,221 @@
+/* Making an index and changing it. */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/argument.h"
+#include "knn/rows.h"
+#include "search/encode.h"
+#include "search/index_handle.h"
+
+static kith_status check_options(const kith_index_options *o, kith_error *err) {
+    if (o->dim < 1 || o->dim > KI_MOST_DIM)
+        return ki_fail(err, KITH_EINVAL, "dim is %lld; wanted 1 to %d", (long long)o->dim, KI_MOST_DIM);
+    if ((unsigned)o->metric > KITH_SQEUCLIDEAN)
+        return ki_fail(err, KITH_EINVAL, "metric %d is none", (int)o->metric);
+    if (!(o->recall > 0 && o->recall < 1))
+        return ki_fail(err, KITH_EINVAL, "recall is %g; wanted more than 0 and less than 1", o->recall);
+    if (o->exact_numbers < 0)
+        return ki_fail(err, KITH_EINVAL, "exact_numbers is %lld; wanted 0 or more",
+                       (long long)o->exact_numbers);
+    if (o->n_columns < 0 || (o->n_columns > 0 && !o->columns))
+        return ki_fail(err, KITH_EINVAL, "columns is NULL and n_columns %lld", (long long)o->n_columns);
+    return KITH_OK;
+}
+
+kith_status kith_index_create(const char *path, const kith_index_options *options, kith_index **ret_index,
+                              kith_error *err) {
+    KI_NEED(err, path, ret_index);
+    KI_OPTIONS_TAKE(kith_index_options, o, options, err);
+    KI_TRY(check_options(&o, err));
+    kith_status status = KITH_OK;
+    ki_manifest m = {.generation = 1,
+                     .dim = o.dim,
+                     .next_file = 1,
+                     .metric = o.metric,
+                     .model = o.model ? o.model : "",
+                     .preprocess = o.preprocess ? o.preprocess : "",
+                     .recall = o.recall,
+                     .exact_numbers = o.exact_numbers};
+    for (int64_t i = 0; i < o.n_columns; i++) {
+        if (!o.columns[i].name) {
+            status = ki_fail(err, KITH_EINVAL, "column %lld has no name", (long long)i);
+            goto done;
+        }
+        KI_CHECK(ki_manifest_column_add(&m, o.columns[i].name, o.columns[i].type, err));
+    }
+    KI_CHECK(ki_store_create(path, &m, err));
+    KI_CHECK(kith_index_open(path, KITH_INDEX_WRITE, ret_index, err));
+done:
+    ki_manifest_release(&m);
+    return status;
+}
+
+kith_status ki_index_writable(const kith_index *index, kith_error *err) {
+    if (!index->store)
+        return ki_fail(err, KITH_EINVAL, "%s was opened for reading", index->view->snapshot->folder);
+    if (!index->store->is_broken) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "an earlier change of %s failed", index->view->snapshot->folder);
+    return ki_hint(err, KITH_EINVAL, "close the index and open it again: it is as it was at the last commit");
+}
+
+/* ---- adding ---- */
+
+static kith_status check_value(const kith_column *column, const kith_value *value, int64_t item,
+                               kith_error *err) {
+    if (value->type == KITH_VALUE_NONE) return KITH_OK;
+    if (value->type != column->type)
+        return ki_fail(err, KITH_EINVAL, "item %lld: column '%s' holds values of type %s; found %s",
+                       (long long)item, column->name, kith_value_type_name(column->type),
+                       kith_value_type_name(value->type));
+    const bool is_bad = (value->type == KITH_VALUE_REAL && !isfinite(value->real)) ||
+                        (value->type == KITH_VALUE_INT && value->integer == KI_NO_INTEGER) ||
+                        (value->type == KITH_VALUE_TEXT && !value->text);
+    if (!is_bad) return KITH_OK;
+    return ki_fail(err, KITH_EINVAL, "item %lld: column '%s' has a value that cannot be stored",
+                   (long long)item, column->name);
+}
+
+static kith_status check_items(const ki_manifest *m, const kith_index_item *items, int64_t n,
+                               kith_error *err) {
+    for (int64_t i = 0; items && i < n; i++) {
+        if (items[i].bytes < -1 || items[i].mtime_ns == KI_NO_INTEGER)
+            return ki_fail(err, KITH_EINVAL, "item %lld: %lld bytes; wanted -1 or more", (long long)i,
+                           (long long)items[i].bytes);
+        for (int64_t j = 0; items[i].values && j < m->n_columns; j++)
+            KI_TRY(check_value(&m->columns[j], &items[i].values[j], i, err));
+    }
+    return KITH_OK;
+}
+
+kith_status kith_index_add(kith_index *index, const kith_array *rows, const kith_index_item *items,
+                           int64_t *ret_ids, kith_error *err) {
+    KI_NEED(err, index, rows);
+    kith_status status = KITH_OK;
+    kith_array converted = {0};
+    ki_rows checked;
+    int64_t first = 0;
+    KI_TRY(ki_index_writable(index, err));
+    KI_TRY(ki_rows_init(rows, "rows", &checked, err));
+    const ki_manifest *m = ki_index_manifest(index);
+    if (checked.dim != m->dim)
+        return ki_fail(err, KITH_ESHAPE, "rows have %lld values; the index has %lld", (long long)checked.dim,
+                       (long long)m->dim);
+    KI_TRY(check_items(m, items, checked.n, err));
+    if (rows->dtype != KITH_F32) KI_CHECK(kith_array_convert(rows, KITH_F32, &converted, err));
+    KI_CHECK(ki_store_add(index->store, rows->dtype == KITH_F32 ? rows->data : converted.data, checked.n,
+                          items, &first, err));
+    for (int64_t i = 0; ret_ids && i < checked.n; i++) ret_ids[i] = first + i;
+done:
+    kith_array_release(&converted);
+    return status;
+}
+
+/* ---- removing and the rest ---- */
+
+static kith_status fail_id(const kith_index *index, int64_t id, kith_error *err) {
+    return ki_fail(err, KITH_ENOTFOUND, "%s has no item with id %lld", index->view->snapshot->folder,
+                   (long long)id);
+}
+
+kith_status kith_index_remove(kith_index *index, const int64_t *ids, int64_t n, kith_error *err) {
+    KI_NEED(err, index, ids);
+    KI_NEED_COUNT(err, n);
+    KI_TRY(ki_index_writable(index, err));
+    for (int64_t i = 0; i < n; i++) {
+        if (ki_store_row(index->store, ids[i]) < 0) return fail_id(index, ids[i], err);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = ki_store_row(index->store, ids[i]); /* -1: the id is in the list twice */
+        if (row >= 0) ki_store_remove(index->store, row);
+    }
+    return KITH_OK;
+}
+
+kith_status kith_index_restamp(kith_index *index, int64_t id, int64_t bytes, int64_t mtime_ns,
+                               kith_error *err) {
+    KI_NEED(err, index);
+    KI_NEED_COUNT(err, id);
+    KI_NEED_COUNT(err, bytes);
+    KI_TRY(ki_index_writable(index, err));
+    if (mtime_ns == KI_NO_INTEGER) return ki_fail(err, KITH_EINVAL, "mtime_ns is out of range");
+    const int64_t row = ki_store_row(index->store, id);
+    if (row < 0) return fail_id(index, id, err);
+    return ki_store_stamp(index->store, &(ki_stamp){row, bytes, mtime_ns}, err);
+}
+
+kith_status kith_index_column_add(kith_index *index, const char *name, kith_value_type type,
+                                  kith_error *err) {
+    KI_NEED(err, index, name);
+    KI_TRY(ki_index_writable(index, err));
+    return ki_store_column_add(index->store, name, type, err);
+}
+
+kith_status kith_index_note_set(kith_index *index, const char *name, const char *text, kith_error *err) {
+    KI_NEED(err, index, name, text);
+    KI_TRY(ki_index_writable(index, err));
+    KI_TRY(ki_manifest_note_set(&index->store->next, name, text, err));
+    index->store->is_changed = true;
+    return KITH_OK;
+}
+
+kith_status kith_index_calibrate(kith_index *index, const kith_index_rate *rates, int64_t n,
+                                 kith_error *err) {
+    KI_NEED(err, index, rates);
+    KI_NEED_COUNT(err, n);
+    KI_TRY(ki_index_writable(index, err));
+    ki_manifest *m = &index->store->next;
+    const double sign = m->metric == KITH_SQEUCLIDEAN ? -1 : 1;
+    for (int64_t i = 0; i < n; i++) {
+        const bool is_number = isfinite(rates[i].score) && rates[i].rate >= 0 && rates[i].rate <= 1;
+        const bool is_next = i == 0 || (sign * rates[i].score < sign * rates[i - 1].score &&
+                                        rates[i].rate >= rates[i - 1].rate);
+        if (!is_number || !is_next)
+            return ki_fail(err, KITH_EINVAL,
+                           "point %lld (score %g, rate %g); wanted looser scores with rates that do not fall",
+                           (long long)i, rates[i].score, rates[i].rate);
+    }
+    kith_index_rate *copy = ki_arena_alloc(&m->arena, (size_t)n + 1, sizeof *copy);
+    if (!copy) return ki_fail_memory(err, (size_t)n * sizeof *copy, "a curve");
+    if (n > 0) memcpy(copy, rates, (size_t)n * sizeof *copy);
+    m->rates = copy;
+    m->n_rates = n;
+    index->store->is_changed = true;
+    return KITH_OK;
+}
+
+/* ---- commits ---- */
+
+static kith_status commit(kith_index *index, bool compact, const kith_work_options *o, kith_error *err) {
+    KI_TRY(ki_index_writable(index, err));
+    ki_threads_before before;
+    KI_TRY(ki_threads_for(o->n_threads, &before, err));
+    const ki_store_hook hook = {.encode = ki_encode, .progress = o->progress, .progress_user = o->user};
+    ki_view *view = NULL;
+    ki_snapshot *old = NULL;
+    kith_status status = ki_store_commit(index->store, compact, &hook, &old, err);
+    ki_threads_back(before);
+    if (!old) return status;
+    if (status == KITH_OK) status = ki_view_new(index->store->now, &view, err);
+    if (status == KITH_OK) {
+        ki_view_free(index->view);
+        ki_snapshot_free(old);
+        index->view = view;
+    } else {
+        index->store->is_broken = true;
+        index->own = old; /* what the view is of */
+    }
+    return status;
+}
+
+kith_status kith_index_commit(kith_index *index, const kith_work_options *options, kith_error *err) {
+    KI_NEED(err, index);
+    KI_OPTIONS_TAKE(kith_work_options, o, options, err);
+    return commit(index, false, &o, err);
+}
+
+kith_status kith_index_compact(kith_index *index, const kith_work_options *options, kith_error *err) {
+    KI_NEED(err, index);
+    KI_OPTIONS_TAKE(kith_work_options, o, options, err);
+    return commit(index, true, &o, err);
+}

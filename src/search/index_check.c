@@ -1,0 +1,89 @@
+/* Reading everything, to find what is damaged. */
+#include "core/alloc.h"
+#include "core/argument.h"
+#include "knn/rows.h"
+#include "search/index_handle.h"
+
+enum { PIECE_NUMBERS = 1 << 18 };
+
+static kith_status check_vectors(const ki_snapshot *s, int64_t first, int64_t n, float *piece,
+                                 kith_error *err) {
+    const int64_t dim = s->manifest.dim, step = PIECE_NUMBERS / dim;
+    for (int64_t i = first; i < first + n; i += step) {
+        const int64_t take = first + n - i < step ? first + n - i : step;
+        KI_TRY(ki_snapshot_span(s, i, take, piece, err));
+        const kith_array array = {KITH_F32, 2, {take, dim}, piece};
+        ki_rows rows;
+        if (ki_rows_init(&array, "segment", &rows, err) != KITH_OK)
+            return ki_fail(err, KITH_EFORMAT, "%s: rows %lld to %lld have a number that is not finite",
+                           s->folder, (long long)i, (long long)(i + take - 1));
+    }
+    return KITH_OK;
+}
+
+static kith_status check_columns(const ki_segment *segment, int64_t n_columns, kith_error *err) {
+    for (int64_t i = 0; i < n_columns; i++) {
+        ki_cells cells = {0};
+        KI_TRY(ki_segment_column(segment, i, &cells, err));
+        ki_cells_release(&cells);
+    }
+    return KITH_OK;
+}
+
+/* The bytes anew, and then that a search can use them. */
+static kith_status check_codes(ki_view *view, const kith_work_options *o, int64_t *done, int64_t all,
+                               kith_error *err) {
+    const ki_snapshot *s = view->snapshot;
+    if (!ki_coded_is_there(s)) return KITH_OK;
+    KI_TRY(ki_blocks_check(&s->coder, o->progress, o->user, *done, all, err));
+    *done += ki_blocks_file_bytes(s->coder.bytes);
+    for (int64_t i = 0; i < s->manifest.n_segments; i++) {
+        if (!s->codes[i].is_open) continue;
+        KI_TRY(ki_blocks_check(&s->codes[i], o->progress, o->user, *done, all, err));
+        *done += ki_blocks_file_bytes(s->codes[i].bytes);
+    }
+    ki_scan_set set;
+    ki_scan_effort effort;
+    return ki_coded_set(&view->coded, &set, &effort, err);
+}
+
+static kith_status check_all(ki_view *view, const kith_work_options *o, int64_t *ret_bytes, kith_error *err) {
+    kith_status status = KITH_OK;
+    const ki_snapshot *s = view->snapshot;
+    float *piece = NULL;
+    ki_changes changes = {0};
+    ki_path path;
+    int64_t done = 0;
+    const int64_t all = ki_snapshot_file_bytes(s);
+    KI_CHECK(ki_alloc_or(&piece, PIECE_NUMBERS, sizeof *piece, "rows", err));
+    for (int64_t i = 0; i < s->manifest.n_segments; i++) {
+        const ki_segment *segment = &s->segments[i];
+        KI_CHECK(ki_blocks_check(&segment->blocks, o->progress, o->user, done, all, err));
+        done += ki_blocks_file_bytes(segment->blocks.bytes);
+        KI_CHECK(check_vectors(s, s->first[i], segment->n, piece, err));
+        KI_CHECK(check_columns(segment, KI_COLUMN_FIRST + s->manifest.n_columns, err));
+    }
+    KI_CHECK(check_codes(view, o, &done, all, err));
+    const ki_manifest_file *file = &s->manifest.changes;
+    if (file->number) {
+        KI_CHECK(ki_store_path(s->folder, file->number, KI_KIND_CHANGES, &path, err));
+        KI_CHECK(ki_changes_read(path.s, file->seal, s->n_rows, &changes, err));
+        done += ki_blocks_file_bytes(file->seal.bytes);
+    }
+    *ret_bytes = done;
+done:
+    ki_changes_release(&changes);
+    ki_free(piece);
+    return status;
+}
+
+kith_status kith_index_check(const kith_index *index, const kith_work_options *options, int64_t *ret_bytes,
+                             kith_error *err) {
+    KI_NEED(err, index, ret_bytes);
+    KI_OPTIONS_TAKE(kith_work_options, o, options, err);
+    ki_threads_before before;
+    KI_TRY(ki_threads_for(o.n_threads, &before, err));
+    const kith_status status = check_all(index->view, &o, ret_bytes, err);
+    ki_threads_back(before);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* What a kith_index is. */
+#ifndef KI_SEARCH_INDEX_HANDLE_H
+#define KI_SEARCH_INDEX_HANDLE_H
+
+#include "kith/index.h"
+#include "search/coded.h"
+#include "search/exact.h"
+#include "search/store/columns.h"
+#include "search/store/store.h"
+
+/* What belongs to one commit: made anew by the next. The lazy parts lock themselves. */
+typedef struct ki_view {
+    const ki_snapshot *snapshot;
+    ki_columns columns;
+    ki_exact exact;
+    ki_coded coded;
+} ki_view;
+
+struct kith_index {
+    ki_snapshot *own; /* of a reader; a writer has its store's */
+    ki_store *store;  /* NULL: a reader */
+    ki_view *view;
+};
+
+kith_status ki_view_new(const ki_snapshot *snapshot, ki_view **ret_view, kith_error *err);
+void ki_view_free(ki_view *view); /* NULL is fine */
+
+/* The manifest as the handle sees it, with what is pending. */
+const ki_manifest *ki_index_manifest(const kith_index *index);
+/* KITH_EINVAL for a reader, and for a writer whose change has failed. */
+kith_status ki_index_writable(const kith_index *index, kith_error *err);
+
+/* Threads for one call: n (0: as many as before) until ki_threads_back. */
+typedef struct ki_threads_before {
+    int n; /* 0: nothing was changed */
+} ki_threads_before;
+kith_status ki_threads_for(int64_t n, ki_threads_before *ret_before, kith_error *err);
+void ki_threads_back(ki_threads_before before);
+
+/* Rows that are there and that `where` (NULL: all) holds for, as a bitmap of ki_exact_words; *ret_n how many. The caller frees
+ * it with ki_free. */
+kith_status ki_view_allowed(ki_view *view, const char *where, uint64_t **ret_bits, int64_t *ret_n,
+                            kith_error *err);
+
+#endif

@@ -1,0 +1,66 @@
+/* The writer of an index: what is pending, and how it becomes the next commit.
+ *
+ * A commit writes new files first, each whole and synced, and then replaces the manifest, which is the one moment that counts.
+ * Files that no manifest names any more, or none yet, are swept away by whoever holds the lock. */
+#ifndef KI_SEARCH_STORE_H
+#define KI_SEARCH_STORE_H
+
+#include "search/store/snapshot.h"
+
+typedef struct ki_store {
+    int lock;
+    ki_snapshot *now;         /* the last commit */
+    ki_manifest next;         /* what will be committed, but for the lists of files */
+    ki_segment_writer writer; /* of the rows that were added, when is_writing */
+    bool is_writing;
+    ki_manifest_file pending; /* the writer's file */
+    uint64_t *alive;          /* rows of `now` and then the pending ones; bits beyond them are 0 */
+    int64_t n_removed;        /* pending removals */
+    size_t alive_capacity;    /* words */
+    ki_stamp *stamps;         /* pending, by when they came */
+    size_t n_stamps, stamp_capacity;
+    bool is_changed; /* something is pending */
+    bool is_broken;  /* a commit or an addition failed: only free it */
+} ki_store;
+
+/* What a commit asks of others. */
+typedef struct ki_store_hook {
+    /* Makes the codes that are missing, before the manifest is written: sets the files of codes and coder in it, with numbers
+     * from next_file. to_be: the rows of the manifest, readable. May be NULL. */
+    kith_status (*encode)(void *user, const ki_snapshot *to_be, ki_manifest *manifest, bool anew,
+                          kith_error *err);
+    void *user;
+    kith_progress_fn progress; /* in rows; may be NULL */
+    void *progress_user;
+} ki_store_hook;
+
+/* A new folder with the empty commit of this manifest. */
+kith_status ki_store_create(const char *folder, const ki_manifest *manifest, kith_error *err);
+/* Takes the lock; KITH_EINVAL when another process has it. */
+kith_status ki_store_open(const char *folder, ki_store **ret_store, kith_error *err);
+void ki_store_free(ki_store *store); /* NULL is fine */
+
+/* items [n] or NULL; their values have been checked. ret_first_id: the ids count up from it. */
+kith_status ki_store_add(ki_store *store, const float *rows, int64_t n, const kith_index_item *items,
+                         int64_t *ret_first_id, kith_error *err);
+/* The row, counted on from the rows of `now` for pending ones, that has the id; -1 when it is not there. */
+int64_t ki_store_row(const ki_store *store, int64_t id);
+void ki_store_remove(ki_store *store, int64_t row);
+kith_status ki_store_stamp(ki_store *store, const ki_stamp *stamp, kith_error *err);
+kith_status ki_store_column_add(ki_store *store, const char *name, kith_value_type type, kith_error *err);
+
+/* Nothing is pending: as after opening. */
+kith_status ki_store_begin(ki_store *store, kith_error *err);
+
+/* *ret_before: the commit before, which the caller frees, also after a failure; NULL when there is no new one. */
+kith_status ki_store_commit(ki_store *store, bool compact, const ki_store_hook *hook,
+                            ki_snapshot **ret_before, kith_error *err);
+
+/* A segment from several (merge.c): the rows of `segments` that are alive, in order, with these stamps. alive and stamps count
+ * rows from the first of the segments. */
+kith_status ki_segments_merge(const ki_segment *const *segments, int64_t n_segments, const uint64_t *alive,
+                              int64_t first_bit, const ki_stamp *stamps, int64_t n_stamps, const char *path,
+                              const ki_manifest *manifest, const ki_store_hook *hook,
+                              ki_manifest_segment *ret_merged, kith_error *err);
+
+#endif
