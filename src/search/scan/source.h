@@ -1,0 +1,28 @@
+/* Where the float rows of a search are: in memory, or wherever a function reads them from. */
+#ifndef KI_SEARCH_SOURCE_H
+#define KI_SEARCH_SOURCE_H
+
+#include <stdint.h>
+
+#include "core/error.h"
+
+/* Rows 0 … n - 1 of dim float32 values each, borrowed. Values are finite and at most 1e18 in magnitude; whoever lets rows
+ * in has checked that (knn/rows.h). */
+typedef struct ki_row_source {
+    int64_t n, dim;
+    const float *data; /* [n, dim] when all rows are in memory, else NULL */
+    /* Without data: copy n rows of the given numbers, in that order, to dst [n, dim]. Numbers are in range, may repeat
+     * and come in any order, though rows that follow each other are asked for in one call where that is known.
+     * Called from several threads at a time. */
+    kith_status (*read)(void *user, const int64_t *row, int64_t n, float *dst, kith_error *err);
+    void *user;
+} ki_row_source;
+
+/* Rows by number: copied or read to dst [n, dim]. */
+kith_status ki_source_read(const ki_row_source *rows, const int64_t *row, int64_t n, float *dst,
+                           kith_error *err);
+/* Rows first … first + n - 1: a pointer into the data, or dst [n, dim] after reading. */
+kith_status ki_source_span(const ki_row_source *rows, int64_t first, int64_t n, float *dst,
+                           const float **ret_rows, kith_error *err);
+
+#endif
