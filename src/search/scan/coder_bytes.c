@@ -64,6 +64,9 @@ static kith_status check(const coder_header *h, size_t n_bytes, kith_error *err)
     if (h->n_lists < 1 || h->n_lists > KI_CODER_MOST_LISTS)
         return ki_fail(err, KITH_EFORMAT, "a coder with %u lists; wanted 1 to %d", h->n_lists,
                        KI_CODER_MOST_LISTS);
+    if (h->unused || h->zero[0] || h->zero[1])
+        return ki_fail(err, KITH_EFORMAT,
+                       "a coder with numbers in its header that this program does not know");
     const size_t wanted = sizeof *h + h->n_lists * ki_round_up(h->dim, 16) * sizeof(float);
     if (n_bytes != wanted)
         return ki_fail(err, KITH_EFORMAT, "a coder of %zu bytes; its header says %zu", n_bytes, wanted);

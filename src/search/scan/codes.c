@@ -273,6 +273,9 @@ static kith_status check_header(const ki_coder *c, const codes_header *h, size_t
     if (h->n > INT32_MAX)
         return ki_fail(err, KITH_EFORMAT, "codes of %llu rows; wanted at most %d", (unsigned long long)h->n,
                        INT32_MAX);
+    if (h->zero[0] || h->zero[1] || h->zero[2])
+        return ki_fail(err, KITH_EFORMAT,
+                       "codes with numbers in their header that this program does not know");
     const size_t wanted = ki_codes_bytes(c, (int64_t)h->n);
     if (n_bytes != wanted)
         return ki_fail(err, KITH_EFORMAT, "codes of %zu bytes; their header says %zu", n_bytes, wanted);

@@ -3,18 +3,18 @@
 
 #include "core/alloc.h"
 
-kith_status ki_prober_init(ki_prober *p, const ki_scan_set *set, const uint64_t *allowed, int64_t n_probes,
-                           int64_t n_wanted, int64_t n_together, kith_error *err) {
+enum { FAR = 8 }; /* times as many rows for a query that is far from the allowed ones */
+
+kith_status ki_prober_init(ki_prober *p, const ki_scan_set *set, const ki_probes *probes, int64_t n_together,
+                           kith_error *err) {
     const ki_coder *c = set->coder;
     const size_t lists = (size_t)c->n_lists;
-    *p = (ki_prober){.set = set, .allowed = allowed, .n_wanted = n_wanted};
-    p->n_probes = n_probes < c->n_lists ? n_probes : c->n_lists;
-    p->most = allowed ? c->n_lists : p->n_probes;
+    *p = (ki_prober){.set = set, .probes = *probes, .most = probes->allowed ? c->n_lists : probes->n_lists};
     KI_TRY(ki_coder_ranker_init(&p->ranker, c, n_together, err));
     KI_TRY(ki_zalloc_or(&p->score, (size_t)(n_together * c->n_panels), KI_LIST_PANEL * sizeof(float),
                         "scratch", err));
     KI_TRY(ki_alloc_or(&p->keys, 2 * lists, sizeof *p->keys, "scratch", err));
-    if (!allowed) return KITH_OK;
+    if (!probes->allowed) return KITH_OK;
     KI_TRY(ki_alloc_or(&p->n_allowed, lists, sizeof *p->n_allowed, "scratch", err));
     for (int64_t l = 0; l < c->n_lists; l++) p->n_allowed[l] = -1;
     return KITH_OK;
@@ -71,7 +71,7 @@ static int64_t count_allowed(ki_prober *p, int64_t l) {
         const ki_scan_segment *segment = p->set->segments + s;
         if (!segment->codes) continue;
         for (uint32_t at = segment->codes->begin[l]; at < segment->codes->begin[l + 1]; at++)
-            n += ki_scan_is_allowed(p->allowed, segment->first + segment->codes->row[at]);
+            n += ki_scan_is_allowed(p->probes.allowed, segment->first + segment->codes->row[at]);
     }
     p->n_allowed[l] = (int32_t)n;
     return n;
@@ -80,9 +80,12 @@ static int64_t count_allowed(ki_prober *p, int64_t l) {
 /* The lists until enough allowed rows are met. Sorting all lists is seldom needed: try few first. */
 static int64_t visit_until(ki_prober *p, const float *score, uint32_t *ret_lists) {
     const int64_t lists = p->ranker.coder->n_lists;
-    int64_t n_sorted = p->n_probes, n_met = 0, n_visits = 0;
+    int64_t n_sorted = p->probes.n_lists, n_met = 0, n_visits = 0, n_wanted = p->probes.n_wanted;
     best_lists(p, score, n_sorted);
-    for (int64_t i = 0; i < lists && (i < p->n_probes || n_met < p->n_wanted); i++) {
+    for (int64_t i = 0; i < lists && (i < p->probes.n_lists || n_met < n_wanted); i++) {
+        /* Allowed rows are rare near this query: they lie in a corner of their own, and from afar the order of lists says
+         * less. */
+        if (i == p->probes.n_lists && 2 * n_met < p->probes.n_expected) n_wanted *= FAR;
         if (i == n_sorted) {
             n_sorted = 4 * n_sorted < lists ? 4 * n_sorted : lists;
             best_lists(p, score, n_sorted);
@@ -100,12 +103,12 @@ void ki_prober_choose(ki_prober *p, const float *turned, int64_t n, uint32_t *re
     for (int64_t q = 0; q < n; q++) {
         const float *score = p->score + q * stride;
         uint32_t *lists = ret_lists + q * p->most;
-        if (p->allowed) {
+        if (p->probes.allowed) {
             ret_n[q] = visit_until(p, score, lists);
             continue;
         }
-        best_lists(p, score, p->n_probes);
-        for (int64_t i = 0; i < p->n_probes; i++) lists[i] = (uint32_t)ki_key_index(p->keys[i]);
-        ret_n[q] = p->n_probes;
+        best_lists(p, score, p->probes.n_lists);
+        for (int64_t i = 0; i < p->probes.n_lists; i++) lists[i] = (uint32_t)ki_key_index(p->keys[i]);
+        ret_n[q] = p->probes.n_lists;
     }
 }

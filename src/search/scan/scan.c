@@ -17,6 +17,8 @@ enum {
     GROUP_LISTS = 1 << 20, /* visits of a group at most */
     GRAIN = 16,            /* queries that are worth a thread */
     LOOK_COST = 24,        /* a look takes as long as the estimates of so many rows, from memory … */
+    SPARE_LOOKS = 16,      /* beyond k, at least: an estimate errs */
+    FAR_LOOKS = 8,         /* times as many looks with a bitmap */
     READ_COST = 200,       /* … and through a function */
 };
 
@@ -25,7 +27,8 @@ typedef struct search {
     const ki_scan_options *options;
     const float *query;
     int64_t k;
-    int64_t n_probes, n_looks, n_wanted;
+    int64_t n_looks;
+    ki_probes probes;
     bool is_exact; /* few rows are allowed: look at each */
     kith_neighbor *neighbors;
     ki_failure failure;
@@ -60,10 +63,9 @@ static void worker_release(worker *w) {
 
 static kith_status worker_init(worker *w, const search *s, int64_t n, kith_error *err) {
     const ki_coder *c = s->set->coder;
-    const uint64_t *allowed = s->is_exact ? NULL : s->options->allowed;
     *w = (worker){.s = s, .kernel = ki_scan_kernel_best()};
     KI_TRY(ki_looker_init(&w->looker, c, &s->set->rows, err));
-    KI_TRY(ki_prober_init(&w->prober, s->set, allowed, s->n_probes, s->n_wanted, n < 4 ? n : 4, err));
+    KI_TRY(ki_prober_init(&w->prober, s->set, &s->probes, n < 4 ? n : 4, err));
     int64_t room = GROUP_LISTS / w->prober.most;
     room = room < 1 ? 1 : room < GROUP ? room : GROUP;
     w->room = room < n ? room : n;
@@ -243,26 +245,31 @@ static void settle(search *s) {
     const int64_t lists = set->coder->n_lists;
     int64_t n_coded = 0;
     for (int64_t i = 0; i < set->n_segments; i++) n_coded += set->segments[i].codes ? set->segments[i].n : 0;
-    s->n_probes = e->n_probes > 0 ? e->n_probes : lists / 32 + 8;
+    s->probes.n_lists = e->n_probes > 0 ? e->n_probes : lists / 32 + 8;
     s->n_looks = e->n_looks > 0 ? e->n_looks : 8 * s->k + 64;
     if (e->k > 0 && s->k > e->k) {
         const double more = (double)s->k / (double)e->k;
-        s->n_probes = (int64_t)fmin(ceil((double)s->n_probes * more), (double)lists);
+        s->probes.n_lists = (int64_t)fmin(ceil((double)s->probes.n_lists * more), (double)lists);
         s->n_looks = (int64_t)fmin(ceil((double)s->n_looks * more), (double)INT32_MAX);
     }
-    if (s->n_probes > lists) s->n_probes = lists;
-    if (s->n_looks < s->k) s->n_looks = s->k;
+    if (s->probes.n_lists > lists) s->probes.n_lists = lists;
+    if (s->n_looks < s->k + SPARE_LOOKS) s->n_looks = s->k + SPARE_LOOKS;
     if (s->n_looks > n_coded) s->n_looks = n_coded > 0 ? n_coded : 1;
-    const double met = (double)n_coded / (double)lists * (double)s->n_probes;
-    s->n_wanted = (int64_t)ceil(fmax(met, (double)s->n_looks));
+    const double met = (double)n_coded / (double)lists * (double)s->probes.n_lists;
+    s->probes.n_wanted = (int64_t)ceil(fmax(met, (double)s->n_looks));
     if (n_coded <= s->n_looks) s->is_exact = true;
     if (!s->options->allowed) return;
     const int64_t n_allowed =
         s->options->n_allowed >= 0 ? s->options->n_allowed : count_bits(s->options->allowed, set->rows.n);
     const double look = set->rows.data ? LOOK_COST : READ_COST;
     const double part = n_coded > 0 ? (double)n_allowed / (double)n_coded : 0;
-    const double scanned = part > 0 ? fmin((double)s->n_wanted / part, (double)n_coded) : 0;
-    if ((double)n_allowed * look <= scanned + (double)s->n_looks * look) s->is_exact = true;
+    const double scanned = part > 0 ? fmin((double)s->probes.n_wanted / part, (double)n_coded) : 0;
+    s->is_exact |= (double)n_allowed * look <= scanned + (double)s->n_looks * look;
+    if (s->is_exact) return;
+    s->probes.allowed = s->options->allowed;
+    s->probes.n_expected = (int64_t)((double)s->probes.n_lists * (double)n_allowed / (double)lists);
+    /* Allowed rows may all be far from the query, where estimates err more. Looks that are not needed are not taken. */
+    s->n_looks = s->n_looks * FAR_LOOKS < n_coded ? s->n_looks * FAR_LOOKS : n_coded;
 }
 
 kith_status ki_scan_search(const ki_scan_set *set, const float *query, int64_t n, int64_t k,
