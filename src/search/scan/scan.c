@@ -138,7 +138,7 @@ static void scan_list(worker *w, ki_scan_query *q, int64_t list) {
 static void expect(const ki_scan_set *set, int64_t list) {
     enum { LINES = 16 };
     const ki_coder *c = set->coder;
-    const int64_t bytes = ki_scan_block_bytes(c->padded / KI_SCAN_GROUP, c->bits);
+    const int64_t bytes = ki_scan_block_bytes(c->coded / KI_SCAN_GROUP, c->bits);
     for (int64_t s = 0; s < set->n_segments; s++) {
         const ki_codes *codes = set->segments[s].codes;
         if (!codes || codes->begin[list] == codes->begin[list + 1]) continue;
