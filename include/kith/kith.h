@@ -10,6 +10,7 @@
 #include "kith/array.h"
 #include "kith/card.h"
 #include "kith/data.h"
+#include "kith/duplicates.h"
 #include "kith/embedder.h"
 #include "kith/eval.h"
 #include "kith/index.h"

@@ -188,7 +188,6 @@ static kith_status note(const kith_model *model, const kith_embed_options *o, ki
     v->backbone = net->backbone->name;
     v->pool = ki_global_pool_names[net->pool];
     v->crop = net->h;
-    kith_dataset_hash(v->set, (int)v->split, v->data_hash);
     return kith_model_tap_shape(model, v->tap, &v->n_dims, v->dim, err);
 }
 
@@ -222,6 +221,7 @@ kith_status kith_model_embed_dataset(kith_model *model, const kith_dataset *data
     const kith_status status =
         n > 0 ? make_vectors(model, dataset, split, items, n, &o, ret_vectors, err)
               : ki_fail(err, KITH_EINVAL, "%s has no %s images", dataset->root, kith_split_name(split));
+    if (status == KITH_OK) kith_dataset_hash(dataset, (int)split, (*ret_vectors)->data_hash);
     ki_free(items);
     return status;
 }
@@ -321,7 +321,7 @@ void kith_vectors_facts(const kith_vectors *v, kith_card_facts *facts) {
     all.embedding_size = v->core.dim;
     all.dataset = v->set->kind->name;
     all.data = v->set->root;
-    all.data_sha256 = v->data_hash;
+    if (*v->data_hash) all.data_sha256 = v->data_hash;
     all.split = kith_split_name(v->split);
     all.embed_seconds = v->seconds;
     memcpy(facts, &all, size < sizeof all ? size : sizeof all);

@@ -12,6 +12,7 @@ typedef struct arguments {
     double same, min_score; /* NaN: not given */
     int64_t k, page;
     const char *crop;
+    bool duplicates;
 } arguments;
 
 /* "x,y,w,h" in pixels. */
@@ -78,6 +79,9 @@ static int check(const arguments *a) {
     const search_request *r = &a->r;
     const char *dot = r->n_operands > 0 ? strrchr(r->operands[0], '.') : NULL;
     const bool are_rows = r->n_operands == 1 && dot && strcmp(dot, ".npy") == 0;
+    if (a->duplicates && (r->n_operands > 0 || r->csv || r->out))
+        return cli_misused("search", "--duplicates takes no query, and writes a table, JSON or a page");
+    if (a->duplicates) return CLI_RUN;
     if (r->n_operands == 0) return cli_misused("search", "wants a query: an image, a folder or Q.npy");
     if (are_rows && (a->crop || r->flips || r->also.n_items || r->unlike.n_items))
         return cli_misused("search", "--crop, --views, --and and --not are for images, not for vectors");
@@ -107,6 +111,9 @@ int cmd_search(int argc, char **argv) {
         CLI_LIST("and", "IMAGE", &r->also, "something that also looks like this; may be repeated"),
         CLI_LIST("not", "IMAGE", &r->unlike, "and unlike this; may be repeated"),
         CLI_CHOICE("views", "HOW", &view, views, "flips: the mean of the image and its mirror image"),
+        CLI_FLAG(
+            "duplicates", &a.duplicates,
+            "instead, groups of the same picture: copied, resized, saved again, mirrored or slightly cut"),
         CLI_FLAG("exact", &r->search.exact, "compare every vector, whatever the size of the index"),
         CLI_TEXT("model|m", "RUN|MODEL", &model, "where the index's model lies now, if it was moved"),
         CLI_TEXT("device", "NAME", &r->embedder.device, "what the model runs on (see kith list devices)"),
@@ -143,5 +150,6 @@ int cmd_search(int argc, char **argv) {
     }
     kith_error err = {0};
     if (status != CLI_RUN) return status;
+    if (a.duplicates) return search_duplicates(r, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
     return ask(&a, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
 }

@@ -50,6 +50,9 @@ kith_status search_print(const search_request *request, const kith_index *index,
 /* --html: the hits as a page of pictures. */
 kith_status search_write_page(const search_request *request, const kith_index *index,
                               const search_queries *queries, const search_found *found, kith_error *err);
+/* --duplicates: groups of the same picture; where, json and html of the request count. */
+kith_status search_duplicates(const search_request *request, kith_error *err);
+
 /* As people are shown a path: below the folder that they are in, from there on. */
 const char *search_shown_path(const char *path);
 /* Where the image of an item lies: its path, from the folder that the index notes. In buf, or the path itself. */
