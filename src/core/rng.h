@@ -24,6 +24,7 @@ typedef enum ki_rng_purpose {
     KI_RNG_SYNTH,
     KI_RNG_MAP,
     KI_RNG_TEST,
+    KI_RNG_SEARCH, /* rotations and samples of search */
 } ki_rng_purpose;
 
 typedef struct ki_rng {

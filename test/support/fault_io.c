@@ -6,6 +6,8 @@
  *               enospc  from the n-th call on, all that write or make something fail with ENOSPC
  *               eintr   the n-th read or write fails with EINTR
  *               short   the n-th read or write moves half of its bytes
+ *               kill    the process is killed before the n-th call that writes, makes or removes something; a write has
+ *                       moved half of its bytes by then
  *   FAULT_AT    n, from 1; without it nothing fails
  *   FAULT_LOG   a file that gets a line "failed CALL PATH", and at exit a line "calls KIND N" per kind: how many calls
  *               there were that it can fail
@@ -17,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,18 +33,19 @@
 
 enum { MOST_FDS = 4096 };
 /* What a call does; a kind of fault fails some of these. */
-enum { OPENS = 1, MAKES = 2, WRITES = 4, MOVES_BYTES = 8, OTHER = 16 };
+enum { OPENS = 1, MAKES = 2, WRITES = 4, MOVES_BYTES = 8, OTHER = 16, REMOVES = 32 };
 
 static const struct {
     const char *name;
     int mask, why;
-    bool is_short, is_lasting;
+    bool is_short, is_lasting, is_deadly;
 } kinds[] = {
-    {"eio", OPENS | MAKES | WRITES | MOVES_BYTES | OTHER, EIO, false, false},
-    {"emfile", OPENS, EMFILE, false, false},
-    {"enospc", MAKES | WRITES, ENOSPC, false, true},
-    {"eintr", MOVES_BYTES, EINTR, false, false},
-    {"short", MOVES_BYTES, 0, true, false},
+    {"eio", OPENS | MAKES | WRITES | REMOVES | MOVES_BYTES | OTHER, EIO, false, false, false},
+    {"emfile", OPENS, EMFILE, false, false, false},
+    {"enospc", MAKES | WRITES, ENOSPC, false, true, false},
+    {"eintr", MOVES_BYTES, EINTR, false, false, false},
+    {"short", MOVES_BYTES, 0, true, false, false},
+    {"kill", MAKES | WRITES | REMOVES, 0, true, false, true},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -104,6 +108,7 @@ static verdict judge(int what, const char *call, const char *path) {
         const long n = atomic_fetch_add(&n_calls[i], 1) + 1;
         if (i != active || fail_at <= 0 || n < fail_at || (n > fail_at && !kinds[i].is_lasting)) continue;
         if (n == fail_at) say("failed %s %s\n", call, path ? path : "");
+        if (kinds[i].is_deadly && !(what & MOVES_BYTES)) kill(getpid(), SIGKILL);
         found = kinds[i].is_short ? IS_SHORT : FAILS;
         if (found == FAILS) errno = kinds[i].why;
     }
@@ -193,7 +198,11 @@ ssize_t __pread64_chk(int fd, void *buf, size_t n, off_t at, size_t room) {
 }
 
 ssize_t write(int fd, const void *buf, size_t n) {
-    return may_move(MOVES_BYTES | WRITES, "write", fd, &n) ? NEXT(write)(fd, buf, n) : -1;
+    const size_t all = n;
+    if (!may_move(MOVES_BYTES | WRITES, "write", fd, &n)) return -1;
+    const ssize_t moved = NEXT(write)(fd, buf, n);
+    if (n < all && kinds[active].is_deadly) kill(getpid(), SIGKILL);
+    return moved;
 }
 
 /* A stream's short and interrupted calls are the C library's to mend. */
@@ -259,22 +268,22 @@ int mkdir(const char *path, mode_t mode) {
 }
 
 int unlink(const char *path) {
-    if (fails_path(OTHER, "unlink", path)) return -1;
+    if (fails_path(REMOVES, "unlink", path)) return -1;
     return NEXT(unlink)(path);
 }
 
 int unlinkat(int fd, const char *path, int flags) {
-    if (fails_fd(OTHER, "unlink", fd)) return -1;
+    if (fails_fd(REMOVES, "unlink", fd)) return -1;
     return NEXT(unlinkat)(fd, path, flags);
 }
 
 int rmdir(const char *path) {
-    if (fails_path(OTHER, "unlink", path)) return -1;
+    if (fails_path(REMOVES, "unlink", path)) return -1;
     return NEXT(rmdir)(path);
 }
 
 int remove(const char *path) {
-    if (fails_path(OTHER, "unlink", path)) return -1;
+    if (fails_path(REMOVES, "unlink", path)) return -1;
     return NEXT(remove)(path);
 }
 

@@ -1,0 +1,52 @@
+/* What is inside a coder, for the files of this folder. */
+#ifndef KI_SEARCH_CODER_PARTS_H
+#define KI_SEARCH_CODER_PARTS_H
+
+#include "search/scan/coder.h"
+#include "search/scan/kernel.h"
+#include "search/scan/rotation.h"
+
+struct ki_coder {
+    kith_metric metric;
+    int bits;
+    int64_t dim;    /* of rows */
+    int64_t padded; /* of rotated rows and codes: dim rounded up to 16 */
+    int64_t n_lists, n_panels;
+    uint64_t seed, mark;
+    ki_rotation rotation;
+    float *centroid; /* [n_lists, padded], rotated */
+    float *half;     /* [n_panels * 64]: |centroid|^2 / 2 */
+    /* Centroids in bytes, for finding the nearest: value * scale + 128. */
+    float *scale;    /* [n_panels * 64] */
+    uint8_t *panels; /* as ki_scan_kernel.lists reads them */
+};
+
+/* Room for the lists; the centroids are to be filled in, then ki_coder_finish makes the rest from them. */
+kith_status ki_coder_init(ki_coder *coder, kith_error *err);
+void ki_coder_finish(ki_coder *coder);
+/* The mark, when all is in place. */
+void ki_coder_seal(ki_coder *coder);
+
+/* A row as the coder sees it: normalised for the cosine, padded, rotated. ret [padded]. */
+void ki_coder_turn(const ki_coder *coder, const float *x, float *ret);
+
+/* For lists, larger is nearer: minus half the squared distance to the centroid, up to what all lists of a row have in common;
+ * for a query by inner product, that product. Rounded to bytes on both sides, the same way for rows that are encoded and
+ * for queries, so that a row as a query has its own list as the nearest. */
+typedef struct ki_coder_ranker {
+    const ki_coder *coder;
+    const ki_scan_kernel *kernel;
+    int8_t *bytes; /* [n_together, padded] */
+    int32_t *dots; /* [n_together, n_panels * 64] */
+} ki_coder_ranker;
+
+kith_status ki_coder_ranker_init(ki_coder_ranker *ranker, const ki_coder *coder, int64_t n_together,
+                                 kith_error *err);
+void ki_coder_ranker_release(ki_coder_ranker *ranker); /* fine on a zeroed struct */
+/* turned [n, padded], n at most 4 and n_together; ret_scores [n, n_panels * 64], of which n_lists mean something. */
+void ki_coder_rank(ki_coder_ranker *ranker, const float *turned, int64_t n, bool is_query, float *ret_scores);
+
+/* n_drawn different numbers below n at random, in rising order. */
+void ki_coder_draw(int64_t n, int64_t n_drawn, uint64_t seed, int64_t *ret_rows);
+
+#endif

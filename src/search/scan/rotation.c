@@ -1,0 +1,73 @@
+/* Rounds of signs and Hadamard transforms. One transform covers a power of two values. For other dims, rounds take the first
+ * and the last values in turn, and a step between them mixes the two halves, as the FHT-Kac rotation of the RaBitQ
+ * library does. Every step is orthogonal. */
+#include "search/scan/rotation.h"
+
+#include <math.h>
+
+#include "core/alloc.h"
+#include "core/rng.h"
+
+enum { ROUNDS = 4 };
+
+kith_status ki_rotation_init(ki_rotation *rotation, int64_t dim, uint64_t seed, kith_error *err) {
+    *rotation = (ki_rotation){.dim = dim, .width = 1};
+    while (rotation->width * 2 <= dim) rotation->width *= 2;
+    KI_TRY(ki_alloc_or(&rotation->sign, (size_t)dim, ROUNDS * sizeof(float), "rotation", err));
+    const float scale = 1 / sqrtf((float)rotation->width);
+    for (int r = 0; r < ROUNDS; r++) {
+        ki_rng rng = ki_rng_at(seed, KI_RNG_SEARCH, 0, (uint32_t)r);
+        const int64_t begin = r % 2 ? dim - rotation->width : 0;
+        for (int64_t k = 0; k < dim; k++) {
+            const bool is_inside = k >= begin && k < begin + rotation->width;
+            rotation->sign[r * dim + k] = (ki_rng_u32(&rng) & 1 ? 1 : -1) * (is_inside ? scale : 1);
+        }
+    }
+    return KITH_OK;
+}
+
+void ki_rotation_release(ki_rotation *rotation) {
+    ki_free(rotation->sign);
+    *rotation = (ki_rotation){0};
+}
+
+static void hadamard(float *x, int64_t n) {
+    for (int64_t h = 1; h < 4; h *= 2) { /* too narrow for vectors */
+        for (int64_t i = 0; i < n; i += 2 * h) {
+            for (int64_t j = i; j < i + h; j++) {
+                const float a = x[j], b = x[j + h];
+                x[j] = a + b;
+                x[j + h] = a - b;
+            }
+        }
+    }
+    for (int64_t h = 4; h < n; h *= 2) {
+        for (int64_t i = 0; i < n; i += 2 * h) {
+            float *low = x + i, *high = low + h;
+            for (int64_t j = 0; j < h; j++) {
+                const float a = low[j], b = high[j];
+                low[j] = a + b;
+                high[j] = a - b;
+            }
+        }
+    }
+}
+
+static void mix_halves(float *x, int64_t dim) {
+    const float scale = 0.70710678F;
+    for (int64_t j = 0; j < dim / 2; j++) {
+        const float a = x[j], b = x[j + dim / 2];
+        x[j] = (a + b) * scale;
+        x[j + dim / 2] = (a - b) * scale;
+    }
+}
+
+void ki_rotation_apply(const ki_rotation *rotation, float *x) {
+    const int64_t dim = rotation->dim, width = rotation->width;
+    for (int r = 0; r < ROUNDS; r++) {
+        const float *sign = rotation->sign + r * dim;
+        for (int64_t k = 0; k < dim; k++) x[k] *= sign[k];
+        hadamard(x + (r % 2 ? dim - width : 0), width);
+        if (width < dim) mix_halves(x, dim);
+    }
+}
