@@ -11,13 +11,13 @@ enum { KI_BENCH_MOST_STEPS = 200, KI_BENCH_BATCH = 32, KI_BENCH_EMBEDDING = 512 
 
 double ki_bench_median(double *values, int64_t n); /* sorts them */
 uint64_t ki_bench_peak_rss(void);                  /* 0 where the system does not say */
-/* How many steps to time, from what one took. */
+/* How many steps to time, given the seconds that one took. */
 int64_t ki_bench_n_steps(const kith_bench_options *options, double seconds);
 /* Figures of a plan and of sorted step times. */
 void ki_bench_fill(const kith_bench_options *options, const ki_plan *plan, int64_t batch, double *seconds,
                    int64_t n, kith_bench_result *result);
 
-/* bench_step.c: whether it is the one to ask, and its answer. result has batch and n_threads filled in. */
+/* bench_step.c: whether it handles these options, and its result. result has batch and n_threads filled in. */
 bool ki_bench_is_step(const kith_bench_options *options);
 kith_status ki_bench_step_run(const kith_bench_options *options, kith_bench_result *result, kith_error *err);
 
@@ -25,7 +25,7 @@ kith_status ki_bench_step_run(const kith_bench_options *options, kith_bench_resu
  * finish divides by n_steps and sorts them. */
 typedef struct ki_bench_profile ki_bench_profile;
 kith_status ki_bench_profile_new(ki_backend *backend, ki_bench_profile **ret_profile, kith_error *err);
-void ki_bench_profile_free(ki_bench_profile *profile); /* NULL is fine; the backend has no probe after it */
+void ki_bench_profile_free(ki_bench_profile *profile); /* NULL is fine; the backend has no probe afterwards */
 kith_status ki_bench_profile_begin(ki_bench_profile *profile, kith_error *err);
 kith_status ki_bench_profile_end(ki_bench_profile *profile, kith_error *err);
 void ki_bench_profile_finish(const ki_bench_profile *profile, int64_t n_steps, kith_bench_result *result);

@@ -1,6 +1,6 @@
-/* Where a step's time goes: a mark (on the host: a clock) after every piece of work, and the time from the
- * one before counted for the kind of work it was. On a device the marks are queued between the kernels and
- * read when all is done. */
+/* Where a step's time goes. A mark (on the host: a clock) follows every piece of work, and the time since the
+ * mark before it is added to that kind of work. On a device the marks are queued between the kernels and read
+ * when all is done. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The step of a run, timed: batches in the form a loader hands out, through the learner that training uses or
- * the forward that embedding uses. On a device steps are queued one behind the other as in a run, with a mark
- * after each; the time of a step is that between two marks. */
+ * the forward that embedding uses. On a device steps are queued one after the other as in a run, with a mark
+ * after each. The time of a step is the time between two marks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@
 #include "train/learner.h"
 #include "train/recipe.h"
 
-/* Batches take turns, so that none is found in a cache. Steps before the clock starts: enough for a device's
- * to be recorded. */
+/* Several batches are used in turn, so that none is still in a cache. The warm-up steps are not timed; on a
+ * device there are enough of them for the step to be recorded. */
 enum { N_BATCHES = 4, WARM_UPS = 2, DEVICE_WARM_UPS = 8, PROFILED = 5, LEAST_CLASSES = 100 };
 
 typedef struct batch {
@@ -58,7 +58,7 @@ bool ki_bench_is_step(const kith_bench_options *o) {
 
 /* ---- making ---- */
 
-/* What the recipe says where the options are silent. */
+/* Take from the recipe what the options leave open. */
 static kith_status read_recipe(bench *b, kith_error *err) {
     const ki_recipe_source source = {.path = b->options->recipe};
     if (!b->options->recipe) return KITH_OK;
@@ -190,7 +190,7 @@ static kith_status prepare(bench *b, kith_error *err) {
     const kith_bench_options *o = b->options;
     size_t all = 0;
     KI_TRY(ki_optim_parse(NULL, &b->optim, err));
-    b->optim.lr = 1e-5; /* so that the few batches are not learned by heart */
+    b->optim.lr = 1e-5; /* so that the network does not memorise the few batches */
     KI_TRY(read_recipe(b, err));
     if (o->images_per_class) b->images = o->images_per_class;
     if (b->images < 1) b->images = 4;
@@ -265,7 +265,7 @@ static kith_status make_marks(bench *b, int64_t n, kith_error *err) {
     return KITH_OK;
 }
 
-/* n steps one behind the other; the seconds of each. */
+/* n steps one after the other; the seconds of each. */
 static kith_status time_steps(bench *b, int64_t n, double *seconds, kith_error *err) {
     const ki_queue_type *queues = b->backend->type->queues;
     KI_TRY(make_marks(b, n, err));

@@ -20,7 +20,7 @@ const char *kith_model_tap(const kith_model *model, const kith_embed_options *op
     return ki_preprocess_tap(&model->net, o.tap);
 }
 
-/* For n images, of which no more than one batch is run at a time. options NULL: they are the network's input already. */
+/* For n images, at most one batch of them at a time. options NULL: they are the network's input already. */
 static kith_status need_embedder(kith_model *model, int64_t n, const kith_embed_options *options,
                                  kith_error *err) {
     ki_embedder_settings settings = {.backend = model->backend,
@@ -118,7 +118,7 @@ static kith_status embed_items(kith_model *model, const kith_dataset *set, const
     return ki_embedder_items(model->embedder, &request, ret, err);
 }
 
-/* Rows to the places of their files; what was not read is 0. */
+/* Move each row to the place of its file. Rows of files that were not read are 0. */
 static void spread(const ki_vectors *v, int64_t n, float *ret_values) {
     memset(ret_values, 0, (size_t)(n * v->dim) * sizeof *ret_values);
     for (int64_t i = 0; i < v->n; i++)
@@ -143,7 +143,7 @@ kith_status kith_model_embed_files(kith_model *model, const char *const *paths, 
     KI_CHECK(ki_alloc_or(&items, (size_t)n, sizeof *items, "items", err));
     for (int64_t i = 0; i < n; i++) items[i] = i;
     status = embed_items(model, set, items, n, o, ret_status ? -1 : 0, true, &v, err);
-    /* That none could be read is said of each. */
+    /* If no image could be read, the status of each says so. */
     const bool is_nothing = status == KITH_EFORMAT && ret_status && ki_embedder_n_bad(model->embedder) == n;
     if (status != KITH_OK && !is_nothing) goto done;
     status = KITH_OK;

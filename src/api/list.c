@@ -28,7 +28,7 @@ static bool backbone_at(int i, entry *ret) {
     return b != NULL;
 }
 
-/* A device that cannot be used is in the list too, with the reason. */
+/* A device that cannot be used is in the list too, with a reason. */
 static bool device_at(int i, entry *ret) {
     const char *name = ki_backend_name_at(i);
     const ki_backend_type *type = NULL;

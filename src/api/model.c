@@ -1,4 +1,4 @@
-/* kith_model: a net and its parameters on a backend; embed.c is what it does with images. */
+/* kith_model: a net and its parameters on a backend. embed.c turns images into vectors with it. */
 #include <string.h>
 
 #include "api/device.h"

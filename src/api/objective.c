@@ -1,4 +1,4 @@
-/* The public face of src/objective: recipes in, float32 arrays in and out. */
+/* The public interface of src/objective: recipes in, float32 arrays in and out. */
 #include "kith/objective.h"
 
 #include <stdio.h>
@@ -275,7 +275,7 @@ kith_status kith_objective_load(kith_objective *objective, const char *path, kit
     KI_TRY(kith_tensors_open(path, &file, err));
     for (int64_t i = 0; i < kith_tensors_count(file) && status == KITH_OK; i++) {
         const char *name = kith_tensors_name(file, i);
-        /* The embedding layer's weights are a tap (KITH_TAP_WEIGHT), and may lie in the same file. */
+        /* The embedding layer's weights are a tap (KITH_TAP_WEIGHT), and may be in the same file. */
         if (strcmp(name, "embedding.weight") == 0) continue;
         status = load_one(objective->core, file, name, err);
     }

@@ -100,7 +100,7 @@ static ki_axes axes_of(const kith_array *weight, const kith_array *similarity, c
     return a;
 }
 
-/* Columns beyond the batch do not occur here: the weights are of the batch or of proxies. */
+/* The columns here are the batch or the proxies, never a memory of earlier batches. */
 static void find_kinds(const kith_batch *batch, int64_t n_columns, int64_t n_centers, uint8_t *kind) {
     for (int64_t i = 0; i < batch->n; i++) {
         for (int64_t j = 0; j < n_columns; j++) {

@@ -41,7 +41,7 @@ void ki_placed_free(ki_placed *p) {
     ki_free(p);
 }
 
-/* [m, cols], or a map as [m, c, 1, hw]: how its positions are laid out is nobody's business here. */
+/* [m, cols], or a map as [m, c, 1, hw]: the layout of its positions does not matter here. */
 static ki_edge edge_of(const ki_placed *p, ki_tap tap, const ki_tap_data *data) {
     ki_edge edge = {.layout = tap == KI_TAP_MAP ? KI_NATIVE : KI_PLAIN,
                     .shape = KI_SHAPE2(data->rows, data->cols)};
@@ -125,7 +125,7 @@ static kith_status fill(ki_placed *p, const ki_batch *batch, kith_error *err) {
         if (p->tap[tap])
             KI_TRY(type->import(p->backend, &p->batch.tap_edge[tap], p->tap[tap], batch->tap[tap].data, err));
     }
-    if (p->batch.diff[KI_TAP_WEIGHT]) /* added to, not assigned */
+    if (p->batch.diff[KI_TAP_WEIGHT]) /* gradients are added to it, not assigned */
         KI_TRY(type->zero(p->backend, p->batch.diff[KI_TAP_WEIGHT], p->batch.tap_edge[KI_TAP_WEIGHT].bytes,
                           err));
     return type->sync(p->backend, err);
@@ -182,7 +182,7 @@ static kith_status queue_evaluation(void *user, kith_error *err) {
     return p->type->evaluate(p->engine, err);
 }
 
-/* Seconds of one of n_steps evaluations in a row. */
+/* Mean seconds of an evaluation, over n_steps in a row. */
 static kith_status run(ki_placed *p, ki_recording *step, int64_t n_steps, double *ret_seconds,
                        kith_error *err) {
     const double from = ki_seconds_now();
@@ -200,7 +200,7 @@ kith_status ki_placed_time(ki_placed *p, const ki_batch *batch, int64_t n_steps,
     double seconds[RUNS];
     ki_engine_values values;
     KI_TRY(fill(p, batch, err));
-    KI_CHECK(run(p, &step, KI_RECORDING_WARM_UPS + 1, &seconds[0], err)); /* and record it */
+    KI_CHECK(run(p, &step, KI_RECORDING_WARM_UPS + 1, &seconds[0], err)); /* the last of these is recorded */
     KI_CHECK(run(p, &step, 2, &seconds[0], err));
     if (n_steps == 0) n_steps = seconds[0] > 0.01 ? 3 : seconds[0] > 0.001 ? 20 : 100;
     for (int i = 0; i < RUNS; i++) KI_CHECK(run(p, &step, n_steps, &seconds[i], err));

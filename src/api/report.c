@@ -38,7 +38,7 @@ static kith_status check(const kith_report_options *o, kith_error *err) {
     return KITH_OK;
 }
 
-/* Of a page: pictures of images, not drawings. */
+/* How many pictures of images, not drawings, a page has. */
 static size_t count_pictures(const char *page, size_t n) {
     static const char mark[] = "src=\"data:image/";
     size_t count = 0;
@@ -47,7 +47,7 @@ static size_t count_pictures(const char *page, size_t n) {
     return count;
 }
 
-/* A page with pictures is not given up for one without: the images may be gone for good. */
+/* Do not replace a page with pictures by a page without: the images may be lost. */
 static kith_status check_loss(const char *path, const ki_buffer *page, const char *why, kith_error *err) {
     char *old = NULL;
     size_t n = 0;

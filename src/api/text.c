@@ -1,4 +1,4 @@
-/* kith/text.h: near names, numbers from text, text files. */
+/* kith/text.h: the nearest name, numbers from text, text files. */
 #include "kith/text.h"
 
 #include "core/alloc.h"

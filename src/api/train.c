@@ -10,7 +10,7 @@
 #include "kith/report.h"
 #include "train/repeat.h"
 
-/* Where the recipe is: a file, or the one of a run folder. */
+/* Where the recipe is: a file, or the recipe of a run folder. */
 static kith_status find_recipe(const kith_train_options *o, ki_path *path, const char **ret_out,
                                kith_error *err) {
     *ret_out = o->out;
@@ -48,7 +48,7 @@ done:
     return status;
 }
 
-/* A report that cannot be written costs nobody the run: a warning says so. */
+/* If the report cannot be written, the run still succeeds, with a warning. */
 static kith_status write_report(void *user, const char *folder, kith_error *err) {
     kith_error why;
     (void)user, (void)err;
@@ -88,7 +88,7 @@ kith_status kith_train_recipe(const kith_train_options *options, char **ret_text
     ki_recipe *recipe = NULL;
     const char *out = NULL;
     KI_OPTIONS_TAKE(kith_train_options, o, options, err);
-    o.resume = true; /* printing promises nothing */
+    o.resume = true; /* a recipe that chooses on test classes may be printed */
     KI_TRY(read_recipe(&o, &recipe, &out, err));
     char *text = ki_strdup(recipe->text);
     ki_recipe_free(recipe);

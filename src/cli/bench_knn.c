@@ -15,7 +15,7 @@ typedef struct measured {
     double prepare_seconds; /* the gallery, once */
     double seconds;         /* median search */
     double fastest;
-    double gflops; /* as if every product were made: 2 n_query n dim */
+    double gflops; /* as if every product were computed: 2 n_query n dim */
     double peak_bytes;
 } measured;
 

@@ -139,7 +139,7 @@ static int set_option(const char *command, const cli_option *o, const char *valu
     return CLI_RUN;
 }
 
-/* One option at argv[*i], its value behind "=", glued to the letter, or in the next word. */
+/* One option at argv[*i]. Its value is after "=", right after the letter, or the next word. */
 static int take_option(const cli_usage *usage, int argc, char **argv, int *i) {
     const char *command = argv[0], *word = argv[*i];
     const bool is_long = word[1] == '-';
@@ -265,7 +265,7 @@ static void put_text(const char *text, size_t length, char *buf, size_t bytes, s
     }
 }
 
-/* A quote ends the quoted part, stands for itself, and begins the next. */
+/* A quote closes the quoted part, is written escaped, and opens the next part. */
 size_t cli_quote(const char *word, char *buf, size_t bytes) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
     const bool is_plain = *word && word[strspn(word, plain)] == '\0';

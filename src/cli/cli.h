@@ -42,7 +42,7 @@ typedef struct cli_list {
     const char *item[CLI_MOST_ITEMS];
 } cli_list;
 
-/* Of an option that says where results go: what is to be written there. */
+/* What an option that names a destination makes the command write there. */
 typedef enum cli_destination { CLI_NO_DESTINATION, CLI_FILE, CLI_FOLDER } cli_destination;
 
 /* A row points at one variable of the type its macro wants; the variable's value before parsing is
@@ -60,7 +60,7 @@ typedef struct cli_option {
     const char *const *choices; /* NULL-terminated */
     double least, most;         /* int and real: the range allowed, both ends included */
     cli_destination destination;
-    const char *endings; /* of a file: the names allowed end so; several with " or " between them; "": any */
+    const char *endings; /* of a file: endings its name may have, " or " between them; "": any */
 } cli_option;
 
 #define CLI_FLAG(name_, ret_, help_) \
@@ -77,7 +77,7 @@ typedef struct cli_option {
     }
 #define CLI_TEXT(name_, argument_, ret_, help_) \
     { .name = (name_), .argument = (argument_), .ret_text = (ret_), .help = (help_) }
-/* A file or a folder that the command writes; cli_parse looks whether it can be written. */
+/* A file or a folder that the command writes; cli_parse checks that it can be written. */
 #define CLI_OUT(name_, argument_, ret_, endings_, help_)                                       \
     {                                                                                          \
         .name = (name_), .argument = (argument_), .ret_text = (ret_), .destination = CLI_FILE, \
@@ -108,19 +108,21 @@ typedef struct cli_usage {
  * cannot be written. */
 int cli_parse(const cli_usage *usage, int *argc, char **argv);
 
-/* A word as a shell would read it, in quotes where it needs them, as snprintf does: the letters it has, or would have. */
+/* Quotes a word for a shell, if it needs quotes. Returns the length of the result like snprintf, also if it did not
+ * fit. */
 size_t cli_quote(const char *word, char *buf, size_t bytes);
 
-/* Can a destination's option be obeyed? The ending, the folder it lies in, and whether that can be written to. Returns
- * CLI_RUN, or the exit status after one line that says why not. cli_parse asks this of every option that has one. */
+/* Can this destination be written? Checks the ending of the name, the folder, and whether the folder can be written
+ * to. Returns CLI_RUN, or prints one line that says why not and returns the exit status. cli_parse calls this for
+ * every destination. */
 int cli_check_destination(const char *command, const cli_option *option, const char *path);
 
-/* From now on cli_parse hands its usage to fn and parses nothing: how a command tells its options without being run. NULL
- * ends it. */
+/* From now on cli_parse passes its usage to fn and parses nothing. This gives the options of a command without running
+ * it. NULL ends this. */
 typedef void (*cli_usage_fn)(void *user, const cli_usage *usage);
 void cli_watch_usage(cli_usage_fn fn, void *user);
 
-/* The command line as one string, as a shell reads it, for run.json; to be freed. NULL without memory. */
+/* The command line as one string that a shell can read, for run.json. Free it. NULL when there is no memory. */
 char *cli_command_text(int argc, char **argv);
 
 /* Fill err as the library does (hint may be NULL) and return status. */
@@ -133,39 +135,39 @@ int cli_fail(const kith_error *err);
 int cli_failf(const char *fmt, ...) KITH_PRINTF(1, 2);
 /* Print "kith: NAME: message (see kith help NAME)" to standard error; returns 2. */
 int cli_misused(const char *name, const char *fmt, ...) KITH_PRINTF(2, 3);
-/* As cli_misused for a word that is none of the names, with the nearest one suggested. */
+/* As cli_misused, for a word that is not one of the names; suggests the nearest one. */
 int cli_unknown(const char *name, const char *what, const char *word, const char *const *names,
                 size_t n_names);
 
-/* Columns of the terminal that fd is, or what COLUMNS says; 0: neither is known. */
+/* Width of the terminal at fd in columns, or the value of COLUMNS; 0: neither is known. */
 int cli_columns(int fd);
-/* Columns that (the first n bytes of) a UTF-8 text take. */
+/* Width in columns of (the first n bytes of) a UTF-8 text. */
 int cli_text_columns(const char *text, size_t n);
 /* Where the explanations of a table of options begin. */
 int cli_help_column(void);
-/* Print a text wrapped at the terminal's width (84 where nobody says), with a newline at its end. Its first line stands at
- * `column` already, the others begin there. */
+/* Print a text wrapped at the terminal's width (84 if that is unknown), with a newline at its end. The cursor is at
+ * `column` already; the other lines begin there, too. */
 void cli_print_wrapped(FILE *to, const char *text, int column);
-/* The same on standard output for several paragraphs: an empty line ends one, other newlines are spaces, and an indented line stands
- * alone. */
+/* The same on standard output for several paragraphs: an empty line ends one, other newlines are spaces, and an
+ * indented line is kept as a line. */
 void cli_print_paragraphs(const char *text);
 
 /* Seconds on the monotonic clock. */
 double cli_seconds_now(void);
 
-/* Start the program anew with threads that wait without much spinning, unless the environment says how they
- * wait (OMP_WAIT_POLICY, GOMP_SPINCOUNT). Returns where it is so already. */
+/* Start the program again with threads that spin only briefly when they wait, unless the environment says how
+ * they wait (OMP_WAIT_POLICY, GOMP_SPINCOUNT). Returns if this is the case already. */
 void cli_wait_shortly(char **argv);
 
-/* For commands that can stop and save: from now on the first SIGINT, SIGTERM, SIGHUP or SIGPIPE is only kept, a second
- * SIGINT or SIGTERM ends the process at once, and a file that reaches its size limit is an error of the write.
+/* For commands that can stop and save. From now on the first SIGINT, SIGTERM, SIGHUP or SIGPIPE is only noted, a
+ * second SIGINT or SIGTERM ends the process at once, and writing beyond a file's size limit is an error of the write.
  * SIGHUP and SIGPIPE stay ignored where they were (nohup). */
 void cli_catch_signals(void);
 /* The signal that asked for a stop; 0: none. */
 int cli_stop_signal(void);
 
-/* Progress of a long run, on standard error: a bar that redraws on a terminal, now and then a plain
- * line in a pipe or a file. Nothing at all for runs shorter than a second. */
+/* Progress of a long run, on standard error: on a terminal a bar that is redrawn, in a pipe or a file a plain
+ * line now and then. Nothing is printed for runs shorter than a second. */
 typedef struct cli_progress {
     const char *what; /* "embedding" */
     int64_t total, done;

@@ -6,12 +6,12 @@
 
 enum { COMPLETION_WORDS = 16384, COMPLETION_ENDINGS = 4 };
 
-/* What may stand somewhere: one of some words, a folder, a file (with one of the endings; none given: any), or nothing
- * that a shell could know. */
+/* What can be completed at a place: one of some words, a folder, a file (with one of the endings; none given: any), or
+ * nothing that a shell could know. */
 typedef struct completion_value {
     enum { COMPLETE_NOTHING, COMPLETE_WORDS, COMPLETE_FOLDERS, COMPLETE_FILES } kind;
     char words[COMPLETION_WORDS]; /* with spaces between them */
-    bool ends_open;               /* words that go on: "optim.lr=" */
+    bool ends_open;               /* a word is continued, as in "optim.lr=" */
     char ending[COMPLETION_ENDINGS][16];
     int n_endings;
 } completion_value;

@@ -4,7 +4,8 @@
 #include "cli/completion.h"
 #include "kith/experimental/list.h"
 
-/* Of a single-quoted string: a quote ends it, is said, and begins it again; `also` get a backslash. */
+/* Inside a single-quoted string: a quote closes it, is written escaped, and opens it again. The letters of
+ * `also` get a backslash. */
 static void put_quoted(const char *text, const char *quote, const char *also) {
     for (; *text; text++) {
         if (*text == '\'')

@@ -1,4 +1,4 @@
-/* kith data: what a data set holds, and whether its files can be read. */
+/* kith data: what a data set contains, and whether its files can be read. */
 #include <string.h>
 #include <strings.h>
 
@@ -54,7 +54,7 @@ static kith_status look(const request *r, const kith_dataset *set, findings *f, 
     if (status != KITH_OK) return status;
     f->n_empty = kith_dataset_n_classes(set);
     const int64_t n = kith_dataset_count(set);
-    /* A class may lie in two splits (idx files): count those that have an image anywhere. */
+    /* A class may be in two splits (idx files): count each class that has an image in any split once. */
     int64_t n_used = 0;
     for (int64_t label = 0; label < kith_dataset_n_classes(set); label++)
         n_used += kith_dataset_class_count(set, label) > 0;

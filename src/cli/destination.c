@@ -1,5 +1,5 @@
-/* Where a command's results go, looked at before the work begins: an hour of computing must not end with a name that
- * cannot be written. What is checked can change meanwhile; the writer then says so as well. */
+/* Destinations are checked before the work begins, so that an hour of computing does not end with a file that cannot
+ * be written. Things can change in the meantime; then the writer reports the error. */
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
-/* kith embed: image files, or a batch of preprocessed images, through a network; one tap's values out. */
+/* kith embed: runs image files, or a batch of preprocessed images, through a network and writes the values of
+ * one tap. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static kith_status make_values(const kith_model *model, const char *tap, int64_t
     return status == KITH_OK ? kith_array_init(KITH_F32, n_dims + 1, dim, values, err) : status;
 }
 
-/* What was made; `values` is `own` or belongs to the vectors. */
+/* The result; `values` is `own` or belongs to the vectors. */
 typedef struct made {
     kith_array own, values;
     kith_dataset *files;
@@ -121,7 +122,7 @@ static void made_release(made *m) {
     kith_array_release(&m->own);
 }
 
-/* The images are in `batch`, or are made here when there are none. */
+/* The images are in `batch`; if there are none, they are made here. */
 static kith_status embed(const arguments *a, kith_model *model, kith_array *batch, made *m, kith_error *err) {
     const char *tap =
         kith_model_tap(model, &(kith_embed_options){.size = sizeof(kith_embed_options), .tap = a->tap});
@@ -138,7 +139,7 @@ static kith_status embed(const arguments *a, kith_model *model, kith_array *batc
     return kith_model_embed(model, batch->data, batch->dim[0], tap, m->own.data, err);
 }
 
-/* Something of every image that was read, one to a line. */
+/* One line of text for every image that was read. */
 typedef struct line_list {
     char *text;
     size_t n, capacity;
@@ -212,7 +213,7 @@ static kith_status write_list(const char *out, const char *ending, const line_li
     return status;
 }
 
-/* Beside a pipe or a device there is no place for a list. */
+/* There is no place for a list beside a pipe or a device. */
 static bool is_file(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);

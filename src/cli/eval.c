@@ -54,7 +54,7 @@ static int parse_metrics(const char *list, bool wants[KITH_N_SCORES]) {
     return CLI_RUN;
 }
 
-/* k-means comes behind the ranking, with a line of its own. */
+/* k-means comes after the ranking and has its own progress line. */
 static int show_kmeans(void *user, int64_t done, int64_t all) {
     cli_progress *progress = user;
     if (strcmp(progress->what, "k-means") != 0) {
@@ -64,7 +64,7 @@ static int show_kmeans(void *user, int64_t done, int64_t all) {
     return cli_show_progress(user, done, all);
 }
 
-/* What is asked, in all parts. */
+/* All parts of the request. */
 typedef struct judging {
     kith_judge_options all; /* points to the parts below */
     kith_retrieval_options retrieval;

@@ -13,7 +13,7 @@ static void print_side(const struct kith_card_side *side) {
     printf("  %-26s", shown);
 }
 
-/* Intervals that do not meet: a difference worth the name. */
+/* A result is better if the intervals do not overlap. */
 static const char *verdict(const struct kith_card_side *a, const struct kith_card_side *b) {
     if (!a->has_interval || !b->has_interval) return "";
     if (b->interval.low > a->interval.high) return "  B is better";
@@ -38,7 +38,8 @@ static void print_differences(const kith_card_comparison *c) {
     }
 }
 
-/* One line for what only A lacks, only B lacks, and both lack. Returns how many facts that are. */
+/* One line each for the facts that only A lacks, only B lacks, and both lack. Returns how many facts there
+ * are. */
 static int64_t print_missing(const kith_card_comparison *c) {
     static const struct {
         const char *where;

@@ -26,7 +26,7 @@ static bool is_integer(kith_dtype dtype) {
     return dtype == KITH_I32 || dtype == KITH_I64 || dtype == KITH_U8;
 }
 
-/* Room for n numbers, at least for one; NULL also when their bytes cannot be counted. */
+/* Memory for n numbers, at least for one; NULL also when the number of bytes overflows. */
 static int64_t *make_numbers(int64_t n) {
     if (n < 0 || n > PTRDIFF_MAX / (int64_t)sizeof(int64_t) - 1) return NULL;
     return malloc(((size_t)n + 1) * sizeof(int64_t));
@@ -92,7 +92,7 @@ static void note_embedding(const char *path, eval_set *set) {
     set->facts.embedding_sha256 = hash_file(path, set->embedding_hash);
 }
 
-/* Queries and gallery as matrices of their own become one matrix, queries first. */
+/* Queries and gallery in two matrices become one matrix, queries first. */
 static kith_status join(const eval_files *f, const kith_array *query, const kith_array *gallery,
                         eval_set *set, kith_error *err) {
     if (!f->query_labels || !f->gallery_labels)
@@ -112,7 +112,7 @@ static kith_status join(const eval_files *f, const kith_array *query, const kith
     memcpy(set->embedding.data, query->data, (size_t)nq * row);
     memcpy((char *)set->embedding.data + (size_t)nq * row, gallery->data, (size_t)ng * row);
     int64_t *more = NULL, n_more = 0, n_first = 0;
-    kith_labels *names = NULL; /* one for both files: a name is the same class in each */
+    kith_labels *names = NULL; /* one map for both files: a name is the same class in each */
     status = kith_labels_new(&names, err);
     if (status == KITH_OK) status = read_labels(names, f->query_labels, &set->labels, &n_first, err);
     if (status == KITH_OK) status = read_labels(names, f->gallery_labels, &more, &n_more, err);

@@ -10,8 +10,8 @@
     "before the centre crop: squashN, padN, shorterN, atmostN or none; default: as the model says, else " \
     "squash256"
 
-/* The model file that a name means: of the folder of a run its model.safetensors, else best.safetensors, written
- * into buf; any other name as it is. */
+/* The model file that a name stands for: for a run folder its model.safetensors, else its best.safetensors,
+ * written into buf; any other name as it is. */
 const char *cli_model_path(const char *name, char *buf, size_t buf_bytes);
 
 /* A kith_progress_fn; user is the cli_progress. */

@@ -27,7 +27,7 @@ static void print_entries(const char *kind) {
     }
 }
 
-/* Losses, miners and regularizers run on the host and, most of them, on a device. */
+/* Losses, miners and regularizers run on the host; most of them also run on a device. */
 static bool has_device(const char *kind) {
     static const char *const kinds[] = {"losses", "miners", "regularizers"};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {

@@ -68,7 +68,7 @@ int cmd_help(int argc, char **argv) {
 
 static void print_log(void *user, kith_log_level level, const char *line) {
     (void)user;
-    /* The line may come from any thread while a bar stands on the terminal: it takes the bar's place. */
+    /* The line may come from any thread while the terminal shows a bar: it replaces the bar. */
     fprintf(stderr, "%skith: %s%s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "",
             level == KITH_LOG_WARNING ? "warning: " : "", line);
 }
@@ -97,8 +97,9 @@ static int run(int argc, char **argv) {
     return found ? found->run(argc - 1, argv + 1) : unknown_command(name);
 }
 
-/* Started with a standard stream closed (2>&-), the next file opened would get its number, and messages would be
- * written into it. What is opened here cannot be written: a result for a closed stdout is still a failure. */
+/* If the program is started with a closed standard stream (2>&-), the next file that is opened gets that
+ * stream's number, and messages would be written into it. So /dev/null is opened in its place. It is read-only:
+ * writing a result to a closed stdout is still a failure. */
 static void fill_standard_streams(void) {
     int fd;
     do fd = open("/dev/null", O_RDONLY);
@@ -110,8 +111,8 @@ int main(int argc, char **argv) {
     fill_standard_streams();
     if (argc > 1) cli_wait_shortly(argv);
     const int status = run(argc, argv);
-    /* A result that did not reach its reader is a failure, as on a full disk. Of a reader that has gone there is nothing
-     * to say: most commands have died of it already. */
+    /* A result that could not be written is a failure, as on a full disk. If the reader of a pipe has gone, no
+     * message is needed: most commands have been ended by the signal already. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (cli_stop_signal() == SIGPIPE) return 128 + SIGPIPE;
         perror("kith: standard output");

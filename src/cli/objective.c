@@ -66,7 +66,8 @@ static kith_status read_tap(const char *path, kith_tap tap, inputs *in, kith_err
                 (intmax_t)in->batch.n);
 }
 
-/* As many classes as the labels name; a state that says otherwise is believed (kith_objective_restore). */
+/* As many classes as the labels have. If a saved state has another number, that one counts
+ * (kith_objective_restore). */
 static void count_classes(inputs *in) {
     const int64_t *labels = in->labels.data;
     for (int64_t i = 0; i < in->batch.n; i++) {
@@ -137,8 +138,8 @@ static kith_status make_inputs(inputs *in, kith_error *err) {
     return KITH_OK;
 }
 
-/* What the terms read must have been given. Asked of an objective of made-up sizes: the right one cannot be made without
- * the arrays. A recipe that is wrong in another way is refused when it is opened for good. */
+/* The arrays that the terms read must have been given. This is checked with an objective of made-up sizes, because the
+ * real one cannot be made without the arrays. Other mistakes in a recipe are reported when the real one is made. */
 static kith_status check_taps(const request *r, const inputs *in, kith_error *err) {
     static const char *const wanted[KITH_N_TAPS] = {
         [KITH_TAP_MAP] = "give feature maps [m, c, h, w] with --map M.npy",
@@ -171,7 +172,7 @@ static kith_status write_gradient(const char *folder, kith_tap tap, const kith_a
     if (!gradient || !names[tap]) return KITH_OK;
     snprintf(path, sizeof path, "%s/%s", folder, names[tap]);
     kith_array array = *like;
-    array.data = (void *)(uintptr_t)gradient; /* written to the file, not written to */
+    array.data = (void *)(uintptr_t)gradient; /* the array is only read */
     return kith_npy_write(path, &array, err);
 }
 
@@ -213,7 +214,7 @@ static kith_status write_weights(const char *folder, kith_objective *objective, 
     return status;
 }
 
-/* The test-time descriptor, brought down to r->pca components when asked. */
+/* The test-time descriptor, reduced to r->pca components if asked for. */
 static kith_status write_descriptor(const request *r, kith_objective *objective, const inputs *in,
                                     kith_error *err) {
     kith_array whole = {0}, projected = {0};
@@ -239,7 +240,7 @@ static kith_status write_all(const request *r, kith_objective *objective, const 
     for (int t = 0; t < KITH_N_TAPS && status == KITH_OK; t++)
         status = write_gradient(r->out, (kith_tap)t, &in->tap[t], result->gradient[t], err);
     if (status == KITH_OK) status = write_state(r->out, objective, in, result, err);
-    /* Last, because it evaluates again and so takes the gradients' memory back. */
+    /* Last, because it evaluates again, which reuses the memory of the gradients. */
     if (status == KITH_OK && has_loss) status = write_weights(r->out, objective, in, err);
     return status;
 }

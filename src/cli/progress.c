@@ -17,7 +17,7 @@ static void print_time(double seconds) {
 
 static void draw(cli_progress *p, double now, const char *note) {
     const double part = p->total > 0 ? (double)p->done / (double)p->total : 0;
-    flockfile(stderr); /* no other thread's line inside this one */
+    flockfile(stderr); /* so that no other thread prints in the middle of this line */
     if (p->is_terminal) {
         const int n_full = (int)(part * BAR_WIDTH);
         fprintf(stderr, "\r%s [", p->what);

@@ -1,4 +1,4 @@
-/* kith report: what came of a training run, as one HTML file. */
+/* kith report: the result of a training run as one HTML file. */
 #include "kith/report.h"
 
 #include "cli/cli.h"

@@ -67,7 +67,7 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
     if (!only_table) {
         cli_catch_signals();
         status = kith_reproduce_run(o, &s, &err);
-        if (s.n > 0) /* else the error says all there is to say */
+        if (s.n > 0) /* otherwise the error says everything */
             printf(
                 "%lld runs: %lld done, %lld had a result, %lld have one of another recipe, %lld failed, %lld "
                 "left "

@@ -1,4 +1,4 @@
-/* Signals of commands that work long, and the clock they tell time by. */
+/* Signals and the clock of commands that run for a long time. */
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 
 static volatile sig_atomic_t stop_signal, n_asked;
 
-/* Whoever asks a second time does not want to wait. SIGHUP and SIGPIPE are nobody's asking: a terminal that closes may send
- * several, as does every line for a reader that is gone. */
+/* A user who asks a second time does not want to wait. SIGHUP and SIGPIPE do not come from a user: a terminal that
+ * closes may send several, and every line written to a reader that has gone sends one. */
 static void on_signal(int signal_number) {
     const bool is_asked = signal_number == SIGINT || signal_number == SIGTERM;
     if (is_asked && n_asked) _exit(128 + signal_number);
@@ -16,7 +16,7 @@ static void on_signal(int signal_number) {
     if (!stop_signal) stop_signal = signal_number;
 }
 
-/* A parent that ignores a signal means its children too: nohup. */
+/* A signal that the parent ignores stays ignored, as nohup wants. */
 static bool is_ignored(int signal_number) {
     struct sigaction action;
     return sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -29,7 +29,7 @@ void cli_catch_signals(void) {
     sigaction(SIGTERM, &action, NULL);
     if (!is_ignored(SIGHUP)) sigaction(SIGHUP, &action, NULL);
     if (!is_ignored(SIGPIPE)) sigaction(SIGPIPE, &action, NULL);
-    /* A file that reaches its size limit is an error to report, not a reason to die. */
+    /* A file that reaches its size limit is an error to report; it must not end the process. */
     signal(SIGXFSZ, SIG_IGN);
 }
 

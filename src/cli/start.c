@@ -1,12 +1,13 @@
-/* What has to happen before the libraries that kith stands on set themselves up, or in place of it.
+/* What has to happen before the libraries that kith uses are initialised, or instead of it.
  *
- * OpenBLAS takes a buffer for every core while it is loaded and tries for ever when it gets none, even under
- * `kith --version`. The program's own first function runs before that of any library (.preinit_array), so it looks
- * whether the buffers can be had. Nothing is set up then: no environ, no stdio, only calls to the system.
+ * OpenBLAS allocates a buffer for every core while it is loaded, and tries for ever if it gets none, even under
+ * `kith --version`. A function of the program itself runs before those of all libraries (.preinit_array). It
+ * checks whether there is memory for the buffers. At that time nothing is set up: no environ, no stdio, only
+ * system calls.
  *
- * OpenMP's runtime of gcc lets a thread that waits spin for milliseconds. Where other programs want the core, the
- * thread that it waits for is not running meanwhile. How long it spins is read from the environment when the
- * runtime is loaded, so the program starts itself once more with another value (docs/adr/0008). */
+ * In gcc's OpenMP runtime a thread that waits spins for milliseconds. If other programs want the core, the thread
+ * that it waits for cannot run in the meantime. The runtime reads from the environment how long to spin when it
+ * is loaded, so the program starts itself again with another value (docs/adr/0008). */
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 
 #include "cli/cli.h"
 
-/* The number a variable of the environment begins with; 0 without one. */
+/* The number at the beginning of an environment variable; 0 if there is none. */
 static long number_in(char **environment, const char *name) {
     const size_t n = strlen(name);
     for (; *environment; environment++) {
@@ -48,14 +49,15 @@ static long blas_threads(char **environment) {
     return n;
 }
 
-/* System calls by number: a sanitizer's versions of the functions are not ready yet either. */
+/* System calls by number, because a sanitizer's versions of the functions are not ready yet. */
 __attribute__((no_sanitize("address", "thread", "undefined"))) static void look_for_memory(
     int argc, char **argv, char **environment) {
     static const char line[] =
         "kith: no memory to start with: BLAS wants 128 MiB of addresses for every core (raise the limit, "
         "ulimit -v, or set OMP_NUM_THREADS=1)\n";
     (void)argc, (void)argv;
-    /* Not reserved: only whether there are addresses for so much is asked, not whether memory would do. */
+    /* Without reserving memory: this asks only whether there are enough addresses, not whether there is
+     * enough memory. */
     const size_t bytes = (size_t)blas_threads(environment) * ((size_t)129 << 20);
     const long room = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -76,5 +78,5 @@ void cli_wait_shortly(char **argv) {
     const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n <= 0 || setenv("GOMP_SPINCOUNT", "10000", 1) != 0) return;
     path[n] = '\0';
-    execv(path, argv); /* returns only where it cannot be done: then threads wait as they do by default */
+    execv(path, argv); /* returns only if it fails: then threads wait as they do by default */
 }

@@ -82,7 +82,7 @@ static void draw_step(display *d, const kith_train_event *e) {
     d->drawn = now;
 }
 
-/* Between steps there is a word on a terminal, so that nobody thinks it hangs. */
+/* Work between steps is named on a terminal, so that nobody thinks the program hangs. */
 static void draw_busy(display *d, const kith_train_event *e) {
     const double now = cli_seconds_now();
     if (!d->is_terminal || now - d->drawn < 5 * BAR_SECONDS) return;
@@ -135,7 +135,7 @@ static int on_event(void *user, const kith_train_event *e) {
     return cli_stop_signal() != 0;
 }
 
-/* runs/NAME, or runs/NAME-2 … when that is there. */
+/* runs/NAME, or runs/NAME-2 … if that exists. */
 static void name_run(const char *recipe, char *ret, size_t bytes) {
     const char *slash = strrchr(recipe, '/');
     const char *name = slash ? slash + 1 : recipe;

@@ -31,7 +31,7 @@ int cli_text_columns(const char *text, size_t n) {
 
 int cli_help_column(void) { return width(stdout) < 60 ? 8 : 26; }
 
-/* The words of one paragraph; *at is where the line stands. */
+/* The words of one paragraph; *at is the current column. */
 static void put_words(FILE *to, const char *text, size_t n, int column, int *at) {
     const int most = width(to);
     const char *end = text + n;
@@ -68,7 +68,7 @@ static size_t paragraph_length(const char *text) {
     for (;;) {
         n += strcspn(text + n, "\n");
         if (!text[n] || text[n + 1] == '\n' || text[n + 1] == ' ' || !text[n + 1]) return n;
-        if (*text == ' ') return n; /* an indented line stands alone */
+        if (*text == ' ') return n; /* an indented line is kept as a line */
         n++;
     }
 }

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* NULL on overflow, on a failing system or when a test asked for failure. n * size == 0 gives a
+/* NULL on overflow, when the system has no memory, or when a test asked for a failure. n * size == 0 gives a
  * valid pointer that may be freed. */
 void *ki_alloc(size_t n, size_t size);
 void *ki_zalloc(size_t n, size_t size);
@@ -28,12 +28,12 @@ void ki_free(void *ptr);
 char *ki_strdup(const char *s);
 char *ki_strndup(const char *s, size_t n);
 
-/* As ki_alloc / ki_zalloc, but an error line on failure: `what` names the thing. */
+/* As ki_alloc / ki_zalloc, but fills in an error on failure: `what` names what the memory is for. */
 kith_status ki_alloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err);
 kith_status ki_zalloc_or(void *ret_ptr, size_t n, size_t size, const char *what, kith_error *err);
 
-/* Would the system give `bytes` more now? For libraries that crash or hang when they get no memory: ask just
- * before calling them, for more than they will take. Takes nothing itself. */
+/* Would the system give `bytes` more now? This is for libraries that crash or hang when they get no memory:
+ * ask just before calling them, for more than they will need. The call itself keeps no memory. */
 kith_status ki_room_or(size_t bytes, const char *what, kith_error *err);
 
 /* Make room for one more element in a growing array: doubles *ptr (elements of `size` bytes). */

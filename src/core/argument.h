@@ -18,8 +18,8 @@
     }
 void ki_options_init(void *options, size_t size, const void *defaults, size_t bytes);
 
-/* Declares `name`, a whole struct with what `given` (NULL: the defaults) says; returns KITH_EINVAL from the function when
- * that cannot be read. */
+/* Declares `name`, a complete struct with the values of `given` (NULL: the defaults). Returns KITH_EINVAL from the
+ * function when `given` cannot be read. */
 #define KI_OPTIONS_TAKE(type, name, given, err) \
     KITH_OPTIONS(type, name);                   \
     KI_TRY(ki_options_take((given), &name, sizeof name, #type, err))
@@ -37,7 +37,7 @@ kith_status ki_need(const void *const *pointers, size_t n, const char *function,
 /* A list of n strings, none of them NULL. */
 kith_status ki_need_strings(const char *const *strings, int64_t n, const char *name, kith_error *err);
 
-/* The same for numbers of things that are negative. */
+/* The same for a count that is negative. */
 #define KI_NEED_COUNT(err, n) KI_TRY(ki_need_count((n), __func__, #n, err))
 kith_status ki_need_count(int64_t n, const char *function, const char *name, kith_error *err);
 

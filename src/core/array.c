@@ -18,7 +18,8 @@ int64_t kith_array_count(const kith_array *array) {
         else if (n >= 0 && __builtin_mul_overflow(n, array->dim[i], &n))
             n = -1;
     }
-    /* [0, 2^62, 2^62] holds nothing, but no file means it: the other extents must still multiply. */
+    /* [0, 2^62, 2^62] has no elements, but no real file has that shape: the product of the other extents must
+     * still fit. */
     return n < 0 ? -1 : is_empty ? 0 : n;
 }
 

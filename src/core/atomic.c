@@ -46,7 +46,7 @@ kith_status ki_atomic_open(ki_atomic_file *file, const char *path, kith_error *e
     const bool exists = stat(path, &info) == 0;
     if (!exists && errno != ENOENT) return fail_write(err, path, errno);
     const bool is_file = exists && S_ISREG(info.st_mode);
-    /* stat, not realpath, decides what is there: /dev/stdout may be a link to "pipe:[123]". */
+    /* Use stat, not realpath, to see what is there: /dev/stdout may be a link to "pipe:[123]". */
     char resolved[PATH_MAX];
     if (is_file && !realpath(path, resolved)) return fail_write(err, path, errno);
     if (exists && S_ISDIR(info.st_mode))
@@ -61,7 +61,7 @@ kith_status ki_atomic_open(ki_atomic_file *file, const char *path, kith_error *e
         return KITH_OK;
     }
     KI_TRY(open_temporary(file, err));
-    /* Not being allowed to hand the old permissions on is no reason to lose the new contents. */
+    /* If the old permissions cannot be copied, keep the new contents all the same. */
     if (is_file && fchmod(file->fd, info.st_mode & 07777) != 0) errno = 0;
     return KITH_OK;
 }
@@ -78,7 +78,8 @@ kith_status ki_atomic_write(ki_atomic_file *file, const void *bytes, size_t n, k
     return KITH_OK;
 }
 
-/* A rename is only on the disk once its folder is. Some file systems cannot sync a folder (EINVAL). */
+/* A rename is on the disk only after its folder has been synced. Some file systems cannot sync a folder
+ * (EINVAL). */
 static int sync_folder(char *target) {
     char *slash = strrchr(target, '/');
     const char *folder = ".";

@@ -74,16 +74,16 @@ typedef struct ki_kernel_spec {
     uint32_t node;
 } ki_kernel_spec;
 
-/* What the planner must provide and may assume. */
+/* What the planner must provide for a kernel, and what it may assume. */
 typedef struct ki_kernel_info {
     size_t workspace_bytes; /* written by forward, read by backward */
     size_t scratch_bytes;   /* not kept between calls; shared by all kernels */
     bool backward_reads_src, backward_reads_dst;
     bool mask_in_join; /* ReLU was fused; its backward is left to `join` with dst as the mask */
     bool joins;        /* backward takes several diff_dst parts and sums them itself */
-    bool shares_diff;  /* backward is the identity to every source: no call, diff_dst is passed on */
-    /* Backward leaves work beside the queue, which goes on until `settle`: it reads every src, where
-     * late_reads_diff_dst the gradient too, and late_bytes of memory of its own. */
+    bool shares_diff;  /* backward is the identity for every source: diff_dst is passed on, without a call */
+    /* Backward leaves work that runs beside the queue until `settle`. This work reads every src, the gradient
+     * too if late_reads_diff_dst is set, and uses late_bytes of its own memory. */
     bool is_late, late_reads_diff_dst;
     size_t late_bytes;
 } ki_kernel_info;
@@ -109,15 +109,15 @@ typedef struct ki_binding {
 typedef struct ki_backend ki_backend;
 typedef struct ki_kernel ki_kernel; /* each backend's kernels begin with this struct */
 
-/* One op on one backend. Every function but pack, backward and settle must be there. */
+/* One op on one backend. Every function except pack, backward and settle is required. */
 typedef struct ki_kernel_type {
     kith_status (*create)(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                           ki_kernel **ret_kernel, kith_error *err);
     kith_status (*bind)(ki_kernel *kernel, const ki_binding *binding, kith_error *err);
-    kith_status (*pack)(ki_kernel *kernel, kith_error *err); /* optional: masters have changed */
+    kith_status (*pack)(ki_kernel *kernel, kith_error *err); /* optional: called after the masters changed */
     kith_status (*forward)(ki_kernel *kernel, kith_error *err);
-    kith_status (*backward)(ki_kernel *kernel, kith_error *err); /* optional: inference only */
-    /* Of late kernels: work queued from now on waits for all that this and earlier backwards left. */
+    kith_status (*backward)(ki_kernel *kernel, kith_error *err); /* optional: NULL for inference only */
+    /* Of late kernels: work queued from now on waits for everything that this backward and earlier ones left. */
     kith_status (*settle)(ki_kernel *kernel, kith_error *err);
     void (*free)(ki_kernel *kernel);
 } ki_kernel_type;
@@ -127,7 +127,8 @@ struct ki_kernel {
     ki_backend *backend;
 };
 
-/* For backends: a zeroed kernel of so many bytes, whose struct begins with ki_kernel; ret_kernel points to a pointer. */
+/* For backends: make a zeroed kernel of that many bytes, whose struct begins with ki_kernel; ret_kernel points to a
+ * pointer. */
 kith_status ki_kernel_new(ki_backend *backend, const ki_kernel_type *type, size_t bytes, void *ret_kernel,
                           kith_error *err);
 
@@ -138,7 +139,7 @@ typedef struct ki_backend_options {
     int device;
     ki_precision precision; /* of activations and matrix products */
     bool tf32;              /* float32 products may use TF32 where the device has it */
-    bool deterministic;     /* same bits from run to run */
+    bool deterministic;     /* every run gives the same bits */
     bool plain_plan;        /* plans without slices and merged convolutions, to compare with */
     const char *cache;      /* folder for algorithm choices, borrowed for the backend's life; NULL:
                                $XDG_CACHE_HOME/kith, else ~/.cache/kith */
@@ -193,7 +194,7 @@ double ki_optim_scale(const ki_optim_step *step);
 /* Images as a loader hands them out, to be cut, mirrored and normalised into a network's input: channel k
  * of the input is (pixel - mean[k]) * factor[k], the difference first, both in float. */
 typedef struct ki_image_step {
-    int64_t n, h, w, c;    /* n may be less than the input's images: the others are not changed */
+    int64_t n, h, w, c;    /* n may be less than the input's number of images: the others are not changed */
     const uint8_t *pixels; /* backend memory [n, h, w, c], RGB where c is 3 */
     const int32_t *window; /* backend memory [n, 3]: x and y of the first pixel, and 1 to mirror the window
                               left to right; NULL: the images are as large as the input and shown as they are */
@@ -234,11 +235,11 @@ typedef struct ki_backend_type {
 
     bool has_bf16; /* takes KI_BF16 */
 
-    /* The devices there are, in words ("NVIDIA H200, 139.8 GiB"), or why there is none. NULL: it is always
-     * there. */
+    /* The devices found, in words ("NVIDIA H200, 139.8 GiB"), or why there is none. NULL: the backend always
+     * works. */
     kith_status (*describe)(char *ret_text, size_t bytes, kith_error *err);
 
-    /* The options are never NULL here and are what the device can do: ki_backend_open looks. */
+    /* The options are never NULL here, and the device can do what they ask: ki_backend_open checks this. */
     kith_status (*open)(const ki_backend_options *options, ki_backend **ret_backend, kith_error *err);
     void (*close)(ki_backend *backend);
 
@@ -258,10 +259,10 @@ typedef struct ki_backend_type {
     kith_status (*export)(ki_backend *backend, const ki_edge *edge, const void *src, ki_real *host,
                           kith_error *err);
 
-    /* Fill the input of a plan from images; NULL where the backend has no need of it. */
+    /* Fill the input of a plan from images; NULL if the backend does not need this. */
     kith_status (*images)(ki_backend *backend, const ki_image_step *step, const ki_edge *edge, void *dst,
                           kith_error *err);
-    const ki_queue_type *queues; /* NULL: host memory, and calls are done when they return */
+    const ki_queue_type *queues; /* NULL: host memory, and a call is finished when it returns */
 
     /* Kernels: NULL where the backend has none for the op. */
     const ki_kernel_type *kernels[KI_N_OPS];
@@ -272,18 +273,18 @@ typedef struct ki_backend_type {
      * planner then lets the sources of a concat write into its buffer and takes their gradients out of
      * the concat's, and neither needs a kernel. */
     bool can_slice_concat;
-    /* 1x1 convolutions of one source may become one whose output their consumers read in slices, and the
-     * batch norms before a concat one behind it; their parameters then lie one behind the other
-     * (ki_params_new sees to it). */
+    /* Several 1x1 convolutions of one source may become one, whose output their consumers read in slices. The
+     * batch norms before a concat may become one after it. Their parameters must then be adjacent in memory
+     * (ki_params_new places them so). */
     bool can_merge_convs;
-    /* `pool` takes averages over a padding of param[KI_B] [c], where that is bound, instead of zeros. The planner
-     * then lets an average pool and the 1x1 convolution behind it change places (nn/plan/swap.c). */
+    /* If param[KI_B] [c] is bound, `pool` pads with it instead of with zeros when it takes averages. The
+     * planner may then swap an average pool and the 1x1 convolution after it (nn/plan/swap.c). */
     bool can_pad_pools;
     /* A 1x1 convolution of multiples of KI_SLICE_ALIGN channels can add its source's gradient to that of another
      * consumer: the two need not be joined. */
     bool can_add_diffs;
-    /* A bias before a batch norm that takes its batch's statistics changes nothing and has no gradient but
-     * rounding: its sums are left out, the gradient stays what it was. */
+    /* A bias before a batch norm with batch statistics changes nothing, and its gradient is only rounding
+     * error. So its sums are not computed, and the gradient stays as it was. */
     bool skips_lost_biases;
 
     /* dst = (sum of parts) * [mask > 0]; mask may be NULL; dst may be any one of the parts. */
@@ -323,7 +324,7 @@ struct ki_probe {
 /* Each backend's own struct begins with this one. */
 struct ki_backend {
     const ki_backend_type *type;
-    int64_t n_reorders; /* imports, exports and layout changes inside kernels, per call */
+    int64_t n_reorders; /* imports, exports and layout changes inside kernels; counted per call */
     ki_backend_options options;
     ki_probe *probe; /* borrowed; NULL: nothing is measured */
 };
@@ -334,8 +335,8 @@ static inline void ki_backend_note(ki_backend *backend, const char *what, double
     backend->probe->note(backend->probe, what, bytes);
 }
 
-/* The registration table (backend/table.c). Backends of libkith are always there; others come as plugins, and are
- * loaded when one is asked for. */
+/* The registration table (backend/table.c). Backends of libkith are always available; others are plugins, which
+ * are loaded when one is asked for. */
 
 /* `name` may end in a number, as in "cuda:1", which is then options.device. options NULL: all zero. KITH_EUNSUPPORTED
  * when the backend cannot do what they ask, or cannot be loaded. */
@@ -343,7 +344,8 @@ kith_status ki_backend_open(const char *name, const ki_backend_options *options,
                             kith_error *err);
 /* Whether `name` is one that ki_backend_open knows, without loading or opening anything. */
 kith_status ki_backend_check_name(const char *name, kith_error *err);
-/* The record of a backend, loaded if need be, and the number in its name (else *number stays). */
+/* The record of a backend, loaded if necessary, and the number in its name (without one, *number is
+ * unchanged). */
 kith_status ki_backend_find(const char *name, const ki_backend_type **ret_type, int *number, kith_error *err);
 /* The i-th backend's name, whether it can be loaded or not; NULL past the end. */
 const char *ki_backend_name_at(int i);

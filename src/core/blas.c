@@ -1,4 +1,4 @@
-/* Asking for OpenBLAS's buffers before a call does, so that a lack of memory is an error and no hang. */
+/* Takes OpenBLAS's buffers before a call needs them, so that a lack of memory is an error and not a hang. */
 #include "core/blas.h"
 
 #include <pthread.h>
@@ -7,13 +7,14 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 
-/* The pool of buffers, from OpenBLAS's own header; absent from other libraries, which is why they are weak. */
+/* The pool of buffers, declared as in OpenBLAS's own header. The symbols are weak because other libraries do
+ * not have them. */
 extern void *blas_memory_alloc(int unused) __attribute__((weak));
 extern void blas_memory_free(void *buffer) __attribute__((weak));
 extern int openblas_get_num_threads(void) __attribute__((weak));
 
-/* One buffer is 128 MiB of addresses on x86-64, of which only what is used becomes memory. A little is left
- * over, for what else the process is about to take. */
+/* One buffer is 128 MiB of addresses on x86-64; only the part that is used takes memory. A little more is
+ * asked for, because the process will need other memory soon. */
 static const size_t buffer_bytes = (size_t)(128 + 16) << 20;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -34,7 +35,8 @@ static kith_status hold(int n, kith_error *err) {
 kith_status ki_blas_prepare(int64_t n_callers, kith_error *err) {
     if (!blas_memory_alloc || !blas_memory_free || !openblas_get_num_threads) return KITH_OK;
     const int n_threads = ki_threads(), n_now = openblas_get_num_threads();
-    /* Threads of its own hold a buffer each; those it has not met yet take theirs from the same pool. */
+    /* Each of OpenBLAS's own threads holds a buffer; threads that it has not started yet will take theirs
+     * from the same pool. */
     int n = n_callers < n_threads ? (int)n_callers : n_threads;
     if (n < 1) n = 1;
     if (n_threads > n_now) n += n_threads - n_now;

@@ -1,6 +1,7 @@
-/* Four lanes side by side, so that a core multiplies without waiting for the product before. In each the next 8 bytes
- * are mixed in by steps that can be undone (xor, an odd factor, xor with the upper half): two states, or two
- * groups of bytes, never meet in one. That is why a change in one lane cannot be lost. */
+/* Four lanes side by side, so that a core can multiply without waiting for the previous product. Each lane mixes in
+ * its next 8 bytes by steps that can be undone (xor, an odd factor, xor with the upper half), so two different
+ * states, or two different groups of bytes, never give the same result. That is why a change in one lane cannot be
+ * lost. */
 #include "core/checksum.h"
 
 #include <string.h>

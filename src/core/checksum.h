@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 64 bits. `before` is the checksum of what came before these bytes, 0 when nothing did. A change inside
- * one aligned group of 8 bytes, or of `before` alone, always changes the result; any other change goes
- * unnoticed once in 2^64. The same on every machine. */
+/* 64 bits. `before` is the checksum of what came before these bytes, 0 when nothing did. A change inside one
+ * aligned group of 8 bytes, or of `before` alone, always changes the result; any other change goes unnoticed
+ * with a probability of 1 in 2^64. The same on every machine. */
 uint64_t ki_checksum(const void *bytes, size_t n, uint64_t before);
 
 #endif

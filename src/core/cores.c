@@ -1,5 +1,6 @@
 /* A container that may use half a core still sees every core of the machine: its limit is a share of time in
- * its control group. More threads than that share are stopped in turn, each with the others waiting for it. */
+ * its control group. If there are more threads than that share allows, they are stopped in turn, while the
+ * others wait for the stopped one. */
 #include "core/cores.h"
 
 #include <limits.h>
@@ -24,7 +25,7 @@ static bool read_line(const char *path, char *ret_line, size_t ret_bytes) {
     return has_line;
 }
 
-/* Cores of a quota of microseconds in each period; 0 where there is no limit or no sense in it. */
+/* How many cores a quota of microseconds per period is worth; 0 if there is no limit or it makes no sense. */
 static int cores_of(const char *quota, const char *period) {
     int64_t used = 0, each = 0;
     if (!ki_parse_int64(quota, &used) || !ki_parse_int64(period, &each) || used <= 0 || each <= 0) return 0;
@@ -50,7 +51,8 @@ static int quota_v1(const char *folder) {
     return read_line(path, period, sizeof period) ? cores_of(quota, period) : 0;
 }
 
-/* The least quota from the folder of the group up to its mount: a group has no more than those above it. */
+/* The smallest quota from the folder of the group up to its mount: a group cannot have more than the groups
+ * above it. */
 static int least_quota(const char *mount, const char *group, int (*read_quota)(const char *folder)) {
     char folder[MOST_PATH];
     const int n = ki_snprintf(folder, sizeof folder, "%s%s", mount, group);

@@ -1,10 +1,10 @@
 /* Which values a dropout keeps. Every backend draws this same mask.
  *
- * The mask is a pure function of (seed, step, node, element), where `element` is the index in the
- * plain [mb, c, h, w] or [mb, c] order, whatever the backend's layout: words 4b to 4b + 3 of the
- * stream are ki_philox at counter {b, KI_RNG_DROPOUT, step, node} with the seed as key, low half
- * first, and element i is kept when word i >= p * 2^32 (rounded). Of step its low 32 bits count; the
- * block number has 32 bits, enough for 2^34 elements. */
+ * The mask is a pure function of (seed, step, node, element), where `element` is the index in the plain [mb,
+ * c, h, w] or [mb, c] order, whatever the backend's layout: words 4b to 4b + 3 of the stream are ki_philox at
+ * counter {b, KI_RNG_DROPOUT, step, node} with the seed as key, low half first, and element i is kept when
+ * word i >= p * 2^32 (rounded). Only the low 32 bits of the step count. The block number has 32 bits, enough
+ * for 2^34 elements. */
 #ifndef KI_DROPOUT_H
 #define KI_DROPOUT_H
 

@@ -27,7 +27,7 @@ const char *kith_status_text(kith_status status) {
     return "unknown status";
 }
 
-/* Messages are one line whatever a file name or a hostile header holds. */
+/* A message is one line, whatever a file name or a hostile header contains. */
 static void make_one_line(char *s) {
     for (; *s; s++) {
         if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';

@@ -15,8 +15,8 @@ static const uint32_t K[64] = {
 
 static uint32_t rotate(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
-/* One round. The letters move on by one place with every round: the caller names them in turn, so that nothing is
- * copied. */
+/* One round. The letters shift by one place in every round. The caller passes them in shifted order, so nothing
+ * is copied. */
 static inline void turn(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f, uint32_t g,
                         uint32_t *h, uint32_t k_and_w) {
     const uint32_t one = *h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + k_and_w;

@@ -9,7 +9,8 @@
 
 enum { MOST_OPTIONS = 64 };
 
-/* A default is converted to its field's type only: a REAL's may be one that no integer holds, as NAN is. */
+/* A default is converted to the type of its field and to no other: the default of a REAL may be a value that
+ * no integer has, such as NAN. */
 static void set_default(const ki_option *o, void *field) {
     const ki_value *none = NULL;
     switch (o->type) {

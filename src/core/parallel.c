@@ -11,7 +11,7 @@
 #include "core/log.h"
 #include "kith/threads.h"
 
-static atomic_int most_made = 1; /* threads that were alive together, so that they can be had again */
+static atomic_int most_made = 1; /* so many ran at the same time before, so they can be created again */
 static _Thread_local bool is_settled;
 
 static void *pass_through(void *gate) {
@@ -20,7 +20,8 @@ static void *pass_through(void *gate) {
     return NULL;
 }
 
-/* How many of n threads, the caller's among them, can live together; *ret_why is the system's reason. */
+/* How many of n threads, including the caller's, can exist at the same time; *ret_why is the system's reason
+ * if fewer. */
 static int try_threads(int n, int *ret_why) {
     pthread_t thread[KI_MOST_THREADS];
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
@@ -35,7 +36,7 @@ static int try_threads(int n, int *ret_why) {
     return n_made;
 }
 
-/* Up to n threads that can be had. */
+/* How many of n threads the system can create. */
 static int threads_given(int n, int *ret_why) {
     *ret_why = 0;
     int most = atomic_load(&most_made);
@@ -59,7 +60,7 @@ int ki_threads(void) {
         const int now = omp_get_max_threads(), all = omp_get_num_procs();
         use(now == all ? ki_cores_allowed() : now);
     } else if (omp_get_max_threads() > atomic_load(&most_made) && !omp_in_parallel()) {
-        use(omp_get_max_threads()); /* the process has chosen anew */
+        use(omp_get_max_threads()); /* the process has set another number */
     }
     return omp_get_max_threads();
 }

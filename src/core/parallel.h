@@ -26,9 +26,9 @@ int ki_threads(void);
 /* 0 = as core/cores.h chooses. */
 void ki_threads_set(int n);
 
-/* The same for a number that a user asked for: KITH_EINVAL above KI_MOST_THREADS or below 0, KITH_ENOMEM
- * when the system does not give that many. Nothing is changed then. More than fit are given, as another number would
- * change the bits of a training run, with a warning that they are slow (docs/adr/0008). */
+/* The same for a number that a user asked for: KITH_EINVAL above KI_MOST_THREADS or below 0, KITH_ENOMEM when the
+ * system cannot create that many. Nothing is changed then. A number above that of the cores is used, because another
+ * number would change the bits of a training run; a warning says that it is slow (docs/adr/0008). */
 kith_status ki_threads_ask(int64_t n, kith_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Paths in fixed buffers, and what lies at one. */
+/* Paths in fixed buffers, and what kind of file a path names. */
 #include "core/path.h"
 
 #include <stdarg.h>

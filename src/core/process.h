@@ -1,4 +1,4 @@
-/* State that exists once per process: the counts of memory and the log callback.
+/* State that exists once per process: the memory counts and the log callback.
  *
  * A device's plugin is linked with its own copy of core's code. When it is loaded it adopts the record of the
  * library that loads it. So memory is counted in one place, whichever copy takes or frees it, and log lines reach the
@@ -26,7 +26,7 @@ typedef struct ki_process {
 
 /* The record in use: this copy's own until another one is adopted. */
 ki_process *ki_process_now(void);
-/* Call it before this copy of the code takes any memory. The record must live as long as the process. */
+/* Call it before this copy of the code allocates memory. The record must live as long as the process. */
 void ki_process_adopt(ki_process *process);
 
 #endif

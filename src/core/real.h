@@ -1,8 +1,8 @@
 /* ki_real: the number type of reference kernels and objectives.
  *
  * The library is built with float. The gradient checks build the same files a second time with
- * KITH_REAL=double (target kith64), because central differences in float cannot see a bug of 0.4 %.
- * Use the KI_ functions below instead of expf and friends so that one source serves both. */
+ * KITH_REAL=double (target kith64), because central differences in float cannot detect an error of 0.4 %. Use
+ * the KI_ functions below instead of expf and the like, so that one source works for both. */
 #ifndef KI_REAL_H
 #define KI_REAL_H
 

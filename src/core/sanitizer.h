@@ -1,8 +1,8 @@
 /* Which sanitizer this is compiled with: gcc and clang say it in different ways.
  *
- * KI_CLONES(...) before a function: compiled once for each of the named instruction sets and once for the
- * plain machine, and chosen when the program is loaded. The choice is made before a sanitizer's runtime is
- * set up and would end the program there, so under a sanitizer there is the plain one alone. */
+ * KI_CLONES(...) before a function compiles it once for each of the named instruction sets and once for the
+ * baseline. One of them is chosen when the program is loaded. That is before the runtime of a sanitizer is
+ * set up, and would end the program there, so under a sanitizer there is only the baseline version. */
 #ifndef KI_SANITIZER_H
 #define KI_SANITIZER_H
 

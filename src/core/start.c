@@ -1,4 +1,4 @@
-/* Bounds of the usual starts. */
+/* The bounds of the usual rules for new weights. */
 #include "core/start.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@ typedef enum ki_start {
     KI_START_HE,     /* sqrt(6 / fan_in) */
     KI_START_GLOROT, /* sqrt(6 / (fan_in + fan_out)) */
     KI_START_CAFFE,  /* sqrt(3 / fan_in): Caffe's xavier; rows start at norm 1 */
-    KI_START_TORCH,  /* sqrt(1 / fan_in): torch.nn.Linear, whose biases start so too */
+    KI_START_TORCH,  /* sqrt(1 / fan_in): torch.nn.Linear, which uses it for biases too */
 } ki_start;
 
 /* "he", "glorot", "caffe", "torch", NULL. */

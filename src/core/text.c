@@ -1,4 +1,4 @@
-/* Names that are near, numbers from and to text, UTF-8. */
+/* The nearest name, numbers from and to text, UTF-8. */
 #include "core/text.h"
 
 #include <ctype.h>

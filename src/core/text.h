@@ -1,5 +1,5 @@
-/* Small text helpers: the nearest name for a misspelt one, numbers from text without the locale and to text
- * for people, UTF-8. */
+/* Small text helpers: the nearest name for a misspelt one, numbers from text in any locale and to text for
+ * people, UTF-8. */
 #ifndef KI_TEXT_H
 #define KI_TEXT_H
 
@@ -28,12 +28,12 @@ bool ki_parse_double(const char *text, double *ret);
 double ki_parse_begin(const char *text, const char **ret_end);
 bool ki_parse_float(const char *text, float *ret); /* rounded once, from the digits */
 bool ki_parse_int64(const char *text, int64_t *ret);
-/* As ki_parse_int64 for numbers that people write: also 1e3, 1.5e3, 2.0 and 1_000, when the value is whole and fits.
- * Exact: no digit passes through a double. */
+/* As ki_parse_int64, for numbers that people write: also 1e3, 1.5e3, 2.0 and 1_000, if the value is whole and fits.
+ * The result is exact: no digit goes through a double. */
 bool ki_parse_whole(const char *text, int64_t *ret);
 
-/* Bytes of the UTF-8 character at s, which has n bytes, or 0 when there is none: overlong forms, surrogates and numbers
- * beyond U+10FFFF are not characters. */
+/* Length in bytes of the UTF-8 character at s, of which n bytes can be read; 0 when there is none. Overlong forms,
+ * surrogates and numbers beyond U+10FFFF are not characters. */
 size_t ki_utf8_next(const char *s, size_t n);
 
 enum { KI_NUMBER_TEXT = 32 };

@@ -1,7 +1,7 @@
 /* ki_value: a parsed document (a recipe, a JSON file) as a tree.
  *
- * Scalars keep their text: what it means is decided by the option that reads it. All nodes of a
- * document live in one arena, given by whoever parses it. */
+ * Scalars keep their text; the option that reads one decides what it means. All nodes of a document live in
+ * one arena, which the caller of the parser provides. */
 #ifndef KI_VALUE_H
 #define KI_VALUE_H
 
@@ -20,7 +20,7 @@ struct ki_value {
     const char *key;  /* when this value is an entry of a map */
     int line;         /* in the file, from 1; 0 when unknown */
     ki_value *first;  /* list items or map entries, in file order */
-    ki_value *last;   /* the last of them, so that appending does not walk */
+    ki_value *last;   /* the last of them, so that appending needs no loop */
     ki_value *next;   /* sibling */
     size_t n_items;
 };

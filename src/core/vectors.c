@@ -1,4 +1,4 @@
-/* Room for vectors on a device or the host, and the copy between the two. */
+/* Memory for vectors on a device or the host, and the copy between the two. */
 #include "core/vectors.h"
 
 #include "core/alloc.h"

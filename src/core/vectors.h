@@ -8,9 +8,9 @@
 #include "core/backend.h"
 
 typedef struct ki_vectors {
-    int64_t n, dim;      /* rows that are there */
+    int64_t n, dim;      /* rows filled so far */
     int64_t n_room;      /* rows there is room for */
-    ki_backend *backend; /* that made them, borrowed, so that others can work on them there. NULL: none */
+    ki_backend *backend; /* the one that made them, borrowed, so that others can work there. NULL: none */
     float *device;       /* [n_room, dim] in the backend's memory; NULL: the rows are on the host */
     float *host;         /* [n_room, dim]; with `device` NULL until ki_vectors_host */
     int64_t *label;      /* [n_room]; of the data set, -1: none */

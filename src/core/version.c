@@ -1,4 +1,4 @@
-/* Which version and which commit this is, and which programs it suits. */
+/* Which version and which commit this is, and which programs can use it. */
 #include "kith/version.h"
 
 #include "core/error.h"

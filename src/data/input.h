@@ -4,7 +4,7 @@
  *     input: {resize: none, augment: resized, scale: [0.16, 1], crop: 227, test_resize: shorter256}
  *     input: {resize: none, augment: multiscale, scale: [0.8, 1.8], crop: 256, test_resize: squash293}
  *
- * Channel order, mean and std are no part of it: they belong to the model (kith_preprocess). */
+ * Channel order, mean and std are not part of it: they belong to the model (kith_preprocess). */
 #ifndef KI_INPUT_H
 #define KI_INPUT_H
 

@@ -1,7 +1,7 @@
 /* Class labels from .npy, .csv and text files.
  *
- * The names are the classes of a data set without items: its table of names is what is wanted here. Text is taken in
- * as names first; when every one of them is a whole number, the numbers are what counts. */
+ * The names are stored as the classes of a data set without items, because it has a table of names. Text is first
+ * read as names. If every one of them is a whole number, the numbers are used instead. */
 #include "data/labels.h"
 
 #include <string.h>
@@ -71,7 +71,7 @@ static kith_status add_field(column *c, const ki_table *t, ki_text field, kith_e
     return add_text(c, field.s, field.n, err);
 }
 
-/* A table of one column may do without a header: its first line is one only when it says `label`. */
+/* A table with one column needs no header: its first line is a header only if it says `label`. */
 static kith_status read_csv(const char *name, const char *text, size_t n, column *c, kith_error *err) {
     kith_status status = KITH_OK;
     ki_table t = ki_table_of(name, text, n);
@@ -121,7 +121,7 @@ static kith_status settle_kind(kith_labels *labels, label_kind kind, const char 
                    kind == NAMES ? "names" : "numbers", kind == NAMES ? "numbers" : "names");
 }
 
-/* From text to ids. Of a .npy file text is always names: whoever wanted numbers would have saved numbers. */
+/* From text to ids. Text in a .npy file is always names: numbers would have been saved as numbers. */
 static kith_status settle(kith_labels *labels, const column *c, bool may_be_numbers, const char *name,
                           kith_array *ret_ids, kith_error *err) {
     kith_status status = KITH_OK;
@@ -187,7 +187,7 @@ kith_status ki_labels_parse(kith_labels *labels, const char *bytes, size_t n, co
         status = parse_npy(labels, bytes, n, name, &c, ret_ids, err);
         goto done;
     }
-    if (dot && strcasecmp(dot, ".npy") == 0) { /* it says so itself: text would be a surprise */
+    if (dot && strcasecmp(dot, ".npy") == 0) { /* the name says .npy: do not read it as text */
         status = ki_npy_parse(bytes, n, name, ret_ids, err);
         goto done;
     }

@@ -10,8 +10,8 @@
 
 extern const ki_option ki_data_options[];
 
-/* Can the section be meant? Nothing is opened. `n_folds` are those of the whole recipe: 1, or so many runs that each hold
- * out another part of the training classes. */
+/* Does the section make sense? Nothing is opened. `n_folds` is that of the whole recipe: 1, or the number of runs that
+ * each hold out another part of the training classes. */
 kith_status ki_data_check(const ki_value *section, int64_t n_folds, kith_error *err);
 
 /* Open the data set of the section and apply its splits. */

@@ -10,14 +10,14 @@
 
 struct ki_embedder {
     ki_embedder_settings settings;
-    ki_batch_format format; /* of what a loader hands out */
+    ki_batch_format format; /* of the batches from the loader */
 
     ki_forward *forward; /* NULL, or for the four below */
     const char *tap;
     const ki_describer *describer;
     ki_batch_format forward_format;
 
-    /* Of the last items. */
+    /* About the items of the last call. */
     int64_t n_bad, n_items;
     char *bad[KI_MOST_BAD_NAMED];
     unsigned char *status; /* [n_items] of kith_status */
@@ -68,7 +68,7 @@ void ki_embedder_drop_plan(ki_embedder *e) {
     e->forward = NULL;
 }
 
-/* The forward for a tap or a describer; the one at hand is kept when it is that. */
+/* The forward for a tap or a describer. The present one is kept if it is the same. */
 static kith_status make_forward(ki_embedder *e, const char *tap, const ki_describer *describer,
                                 ki_batch_format format, kith_error *err) {
     const ki_embedder_settings *s = &e->settings;
@@ -109,7 +109,7 @@ static kith_status start_loader(const ki_embedder *e, const ki_embed_request *q,
     return ki_loader_new_once(q->set, q->items, q->n, s->batch, &loading, ret, err);
 }
 
-/* Vectors stay on the backend when they take no more than half of what it has left. */
+/* Vectors stay on the backend if they take at most half of its free memory. */
 static bool can_stay(const ki_embedder *e, const ki_embed_request *q, int64_t dim) {
     ki_backend *backend = e->settings.backend;
     size_t used = 0, all = 0, row, bytes;
@@ -155,7 +155,7 @@ static kith_status embed_all(ki_embedder *e, const ki_embed_request *q, ki_loade
     return ki_forward_finish(e->forward, err);
 }
 
-/* What the loader knows of images it could not read, before it goes. */
+/* Keep what the loader knows about images it could not read, before it is freed. */
 static kith_status note_bad(ki_embedder *e, const ki_embed_request *q, ki_loader *loader, kith_error *err) {
     KI_TRY(ki_alloc_or(&e->status, (size_t)q->n, sizeof *e->status, "statuses", err));
     e->n_items = q->n;
@@ -169,7 +169,7 @@ static kith_status note_bad(ki_embedder *e, const ki_embed_request *q, ki_loader
     return KITH_OK;
 }
 
-/* On a device the sum of squares says whether there is anything to look for. */
+/* On a device the sum of squares says whether any value is not finite. */
 static kith_status is_sound(ki_vectors *v, bool *ret_sound, kith_error *err) {
     ki_backend *backend = v->backend;
     kith_status status;
@@ -282,7 +282,7 @@ static kith_status prepare(const preparing *p, int64_t i, kith_error *err) {
     ki_transform_scratch scratch = {0};
     ki_image copy = {0}, base = {0};
     const ki_image *from = &p->images[i];
-    ki_rng rng = ki_rng_at(0, KI_RNG_AUGMENT, 0, 0); /* nothing is drawn from it */
+    ki_rng rng = ki_rng_at(0, KI_RNG_AUGMENT, 0, 0); /* no random number is drawn from it */
     KI_CHECK(ki_image_shape(&copy, from->w, from->h, from->channels, err));
     memcpy(copy.data, from->data, (size_t)from->w * (size_t)from->h * (size_t)from->channels);
     copy.full_w = from->w, copy.full_h = from->h;

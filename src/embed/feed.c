@@ -5,7 +5,7 @@
 
 #include "core/alloc.h"
 
-/* The small things of a batch, one copy: this, then [batch] labels, then [batch, 3] windows. */
+/* The small parts of a batch, copied at once: this struct, then [batch] labels, then [batch, 3] windows. */
 typedef struct header {
     uint64_t number[2];
 } header;
@@ -123,7 +123,7 @@ static kith_status make(ki_feed *feed, const ki_net *net, const kith_transform *
     KI_TRY(feed->queues->mark_new(backend, &feed->copied, err));
     KI_TRY(feed->queues->mark_new(backend, &feed->consumed, err));
     if (has_bytes) describe_images(feed, transform, side, net->c);
-    /* What was zeroed on the main queue must be so before the other writes to it. */
+    /* The main queue must have zeroed the memory before the other queue writes to it. */
     return backend->type->sync(backend, err);
 }
 

@@ -1,4 +1,4 @@
-/* The inference plan of an embedder, and the way of its rows back to the host. */
+/* The inference plan of an embedder, and how its rows get back to the host. */
 #include "embed/forward.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ enum { N_SLOTS = 2 };
 typedef struct slot {
     float *host; /* pinned [batch, dim] */
     ki_mark *back;
-    float *rows; /* where they go; NULL: nothing under way */
+    float *rows; /* where they go; NULL: no rows are being copied */
     int64_t n;
 } slot;
 
@@ -20,15 +20,15 @@ struct ki_forward {
     ki_forward_settings settings;
     ki_plan *plan;
     int64_t dim;
-    bool is_open;  /* the describer */
-    float *input;  /* floats: one batch, for one that is not full */
-    float *output; /* rows that are read: the same */
+    bool is_open;  /* whether the describer is open */
+    float *input;  /* one batch of floats, for a batch that is not full */
+    float *output; /* the same for rows that are read */
 
     const ki_queue_type *queues; /* NULL: the host computes */
     ki_feed *feed;
     ki_edge input_edge;
     void *input_at;
-    float *rows_at; /* where the device has them; NULL: they are asked for */
+    float *rows_at; /* where the device has the rows; NULL: they have to be read */
     slot slot[N_SLOTS];
     int64_t n_added;
     ki_recording recording;
@@ -53,7 +53,8 @@ static kith_status make_plan(ki_forward *f, kith_error *err) {
     return ki_plan_new(s->net->graph, s->params, s->backend, &options, &f->plan, err);
 }
 
-/* Where a device has the rows: at the tap, unless that is a map, which the backend turns, one at a time. */
+/* Where a device has the rows: at the tap. The values of a map have to be reordered by the backend when they
+ * are read. */
 static kith_status find_rows(ki_forward *f, kith_error *err) {
     ki_edge edge;
     void *at = NULL;
@@ -141,7 +142,7 @@ static kith_status bring(ki_forward *f, const ki_forward_batch *batch, kith_erro
     const ki_net *net = f->settings.net;
     const void *data = batch->data;
     if (batch->n < f->settings.batch && f->input) {
-        /* Images do not see each other in inference: what the rest of the batch holds is lost. */
+        /* In inference images do not influence each other: the results of the rest of the batch are dropped. */
         memcpy(f->input, data, (size_t)(batch->n * net->c * net->h * net->w) * sizeof(float));
         data = f->input;
     }
@@ -157,8 +158,8 @@ static kith_status queue_forward(void *user, kith_error *err) {
     return d && f->rows_at ? d->queue(d->user, err) : KITH_OK;
 }
 
-/* A recording holds the kernels alone, not the refreshing of their copies of weights: when the parameters have
- * changed, one forward is queued kernel by kernel, which does that. */
+/* A recording contains only the kernels; it does not refresh their copies of the weights. So after the
+ * parameters have changed, one forward pass is queued kernel by kernel, which refreshes them. */
 static kith_status run(ki_forward *f, kith_error *err) {
     const uint64_t version = ki_params_version(f->settings.params);
     const bool is_fresh = f->version == version && f->recording.n_queued > 0;

@@ -32,14 +32,14 @@ typedef struct ki_describer {
     void (*close)(void *user);
 } ki_describer;
 
-/* Everything named by a pointer is borrowed and must outlive the forward, but for the transform. */
+/* Everything behind a pointer is borrowed and must outlive the forward, except the transform. */
 typedef struct ki_forward_settings {
     ki_backend *backend;
     const ki_net *net;
     ki_params *params;
     const char *tap;               /* a row is the value of this tap … */
     const ki_describer *describer; /* … unless there is a describer */
-    int64_t batch;                 /* most images at once, and what memory is planned for */
+    int64_t batch;                 /* the most images at once; memory is planned for so many */
     ki_batch_format format;        /* ki_feed_format says what suits the backend */
     const kith_transform *transform;
 } ki_forward_settings;

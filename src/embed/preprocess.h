@@ -8,11 +8,11 @@
 /* Channel order, scale, mean and std as the network wants them; the rest of the transform stays. */
 void ki_preprocess_take(const ki_net *net, kith_transform *transform);
 
-/* The reverse for what a model's file keeps of the transform of its test images: resizing, filter, background. */
+/* The reverse, for the part of the test images' transform that a model file keeps: resizing, filter, background. */
 void ki_preprocess_tell(const kith_transform *transform, ki_net *net);
 
-/* How images are resized before the centre crop: as `given` ("squash256"; NULL: not), as the model says, or
- * squash256. */
+/* How images are resized before the centre crop: as `given` ("squash256") says; if that is NULL, as the model
+ * says; otherwise squash256. */
 const char *ki_preprocess_resize(const ki_net *net, const char *given);
 
 /* The whole transform for the network's input, resized as ki_preprocess_resize says. KITH_EUNSUPPORTED for networks

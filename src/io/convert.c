@@ -1,5 +1,5 @@
-/* kith_array_convert: one element at a time through int64 or double, whichever holds the source
- * exactly. Plain rather than fast: conversion happens when a file is read, not in a step. */
+/* kith_array_convert: one element at a time through int64 or double, whichever holds the source exactly. It
+ * is simple rather than fast, because conversion happens when a file is read, not in a step. */
 #include <math.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ static uint16_t half_bits(double value) {
     return (uint16_t)(sign | (exponent + 15) << 10 | (int)((ldexp(size, -exponent) - 1) * 1024));
 }
 
-/* false: the number has no place in the type. */
+/* false: the type cannot hold the number. */
 static bool put_float(const kith_array *array, int64_t i, number x) {
     const double value = x.is_int ? (double)x.whole : x.real;
     switch (array->dtype) {

@@ -38,7 +38,7 @@ uint32_t ki_crc32c(const void *bytes, size_t n) {
     return ~crc;
 }
 
-/* A CRC of bytes that hold CRCs is weak; TFRecords turn and shift theirs. */
+/* A CRC of bytes that contain CRCs is weak, so TFRecords rotate theirs and add a constant. */
 static uint32_t masked_crc(const void *bytes, size_t n) {
     const uint32_t crc = ki_crc32c(bytes, n);
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
@@ -98,7 +98,7 @@ static unsigned char *put_summary(unsigned char *p, const ki_events_scalar *scal
     return p;
 }
 
-/* Room for an event whose body takes `bytes` beside its time and step; where the body begins. */
+/* Make room for an event with `bytes` of body after its time and step; returns where the body begins. */
 static kith_status begin(ki_events *e, double wall_time, int64_t step, size_t bytes, unsigned char **ret,
                          kith_error *err) {
     enum { MOST_OTHER = HEAD_BYTES + TAIL_BYTES + 2 * 11 };
@@ -127,7 +127,7 @@ static kith_status finish(ki_events *e, unsigned char *end, kith_error *err) {
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
             const int why = errno;
-            if (ftruncate(e->fd, e->n_bytes) != 0) errno = 0; /* the first failure is the one to tell */
+            if (ftruncate(e->fd, e->n_bytes) != 0) errno = 0; /* report the first failure */
             return fail_write(e, why, err);
         }
         done += (size_t)got;

@@ -14,7 +14,7 @@
 /* Linux moves at most about 2 GiB per call. */
 enum { CHUNK_BYTES = 1 << 30, FIRST_BYTES = 1 << 16 };
 
-/* What it is, when it is not what is wanted; else NULL. */
+/* What it is, if it is not what the caller wants; else NULL. */
 static const char *unwanted(mode_t mode, ki_file_wanted wanted) {
     if (S_ISREG(mode)) return NULL;
     if (S_ISDIR(mode)) return "a folder";
@@ -24,7 +24,7 @@ static const char *unwanted(mode_t mode, ki_file_wanted wanted) {
 
 kith_status ki_file_open(const char *path, ki_file_wanted wanted, int *ret_fd, long long *ret_bytes,
                          kith_error *err) {
-    /* A pipe's opening would wait for a writer; on files the flag has no effect. */
+    /* Opening a pipe would wait for a writer; the flag has no effect on files. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | (wanted == KI_FILE_ONLY ? O_NONBLOCK : 0));
     if (fd < 0) return ki_fail(err, KITH_EIO, "cannot open %s: %s", path, strerror(errno));
     struct stat info;
@@ -79,7 +79,8 @@ kith_status ki_file_read_rest(int fd, long long file_bytes, const char *path, si
         status = fail_limit(err, path, limit);
         goto done;
     }
-    /* As much as the file has and not twice that: room for the NUL, and for the byte that shows it has grown. */
+    /* As much as the file has, not twice that: with room for the NUL, and for a byte that shows that the file
+     * has grown. */
     capacity = file_bytes >= 0 ? (size_t)file_bytes + 2 : FIRST_BYTES;
     KI_CHECK(ki_alloc_or(&bytes, capacity, 1, path, err));
     for (;;) {

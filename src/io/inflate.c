@@ -15,7 +15,7 @@ struct ki_inflate {
     bool is_begun, is_at_end;
 };
 
-/* zlib's own memory is counted, and fails on demand, as all other. */
+/* zlib's own memory is counted and can fail on demand, like all other memory. */
 static void *take(void *opaque, unsigned n, unsigned size) {
     (void)opaque;
     return ki_alloc(n, size);
@@ -62,7 +62,7 @@ static void feed(ki_inflate *in) {
     in->n_left -= in->z.avail_in;
 }
 
-/* Another gzip member may follow; anything else behind the end is not ours, as gunzip holds it. */
+/* Another gzip member may follow; anything else after the end is ignored, as gunzip does. */
 static void end_member(ki_inflate *in) {
     feed(in);
     in->is_at_end = !ki_inflate_is_gzip(in->z.next_in, in->z.avail_in) || inflateReset(&in->z) != Z_OK;

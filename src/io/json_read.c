@@ -1,6 +1,6 @@
-/* JSON (RFC 8259) into a tree, in one pass over the text. All memory is the arena's, so that a lack of it is an error and
- * nothing else (docs/adr/0005). The text is a stranger's: nesting is bounded, strings must be UTF-8 without control
- * characters, and what is made stays in proportion to the text. */
+/* JSON (RFC 8259) into a tree, in one pass over the text. All memory comes from the arena, so that a lack of memory is
+ * an error and has no other effect (docs/adr/0005). The text comes from strangers: nesting is limited, strings must be
+ * UTF-8 without control characters, and the memory used stays in proportion to the text. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static kith_status fail(const parser *p, const char *what) {
     return ki_fail(p->err, KITH_EFORMAT, "%s:%d: not JSON: %s (byte %zu)", p->name, line, what, p->at);
 }
 
-/* The next byte, or 0 at the end: no JSON outside strings has a byte 0, so that both are refused alike. */
+/* The next byte, or 0 at the end. Outside strings JSON has no byte 0, so both are refused in the same way. */
 static char peek(const parser *p) { return p->at < p->n ? p->text[p->at] : '\0'; }
 
 static void skip_space(parser *p) {
@@ -69,7 +69,8 @@ static size_t put_utf8(int32_t c, char *to) {
     return (size_t)n;
 }
 
-/* Behind "\u". Characters beyond 16 bits come as two, a surrogate pair; a NUL has no place in a C string. */
+/* What follows "\u". Characters beyond 16 bits are written as a surrogate pair. A NUL is refused, because a C
+ * string cannot contain it. */
 static kith_status take_unicode(parser *p, char *to, size_t *n) {
     int32_t c = hex4(p);
     if (c < 0) return fail(p, "\\u wants four hexadecimal digits");

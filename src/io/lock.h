@@ -1,4 +1,4 @@
-/* A file that one process at a time can hold. It is released when it is closed or when the process ends, in whatever way. */
+/* A file that one process at a time can hold. It is released when it is closed or when the process ends for any reason. */
 #ifndef KI_IO_LOCK_H
 #define KI_IO_LOCK_H
 

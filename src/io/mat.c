@@ -1,12 +1,12 @@
-/* Version 5: a header of 128 bytes, then elements. An element is a tag (type and length, 4 bytes each; both in
- * the first 4 when the data is at most 4 bytes, which then fill the tag), its data, and padding to 8 bytes. A
- * variable is an element of type MATRIX, whose data are elements again: flags, extents, name, then what its class
- * asks for. A COMPRESSED element is one such variable behind zlib.
- * (MATLAB's "MAT-File Format" describes it.)
+/* Version 5: a header of 128 bytes, then elements. An element is a tag (type and length, 4 bytes each), its data,
+ * and padding to 8 bytes. If the data has at most 4 bytes, type and length share the first 4 bytes of the tag,
+ * and the data is in the other 4. A variable is an element of type MATRIX, whose data are elements again: flags,
+ * extents, name, then what its class needs. A COMPRESSED element is one such variable, packed by zlib. (MATLAB's
+ * "MAT-File Format" describes it.)
  *
  * Every length is checked against what is left of the element around it. The number of parts is checked against
- * the bytes that so many tags take, so that no loop is longer than the file. A packed variable says its length in
- * its first 8 unpacked bytes: that is held against what deflate can make before memory is taken. */
+ * the bytes that so many tags take, so that no loop is longer than the file. A packed variable has its length in
+ * its first 8 unpacked bytes. The length is checked against what deflate can produce before memory is allocated. */
 #include "io/mat.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ static uint64_t read64(const ki_mat *mat, const uint8_t *p) {
     return mat->is_swapped ? __builtin_bswap64(v) : v;
 }
 
-/* Take the element at *at; some writers leave the last one's padding out. */
+/* Take the element at *at; some writers leave out the padding of the last one. */
 static kith_status take_element(const ki_mat *mat, const uint8_t **at, const uint8_t *end, element *ret,
                                 kith_error *err) {
     const size_t left = (size_t)(end - *at);
@@ -176,7 +176,7 @@ kith_status ki_mat_parse(const void *bytes, size_t n, const char *name, ki_mat *
     const uint8_t *b = bytes;
     static const uint8_t hdf[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     const bool has_header = n >= HEADER_BYTES;
-    /* A file of version 7.3 is HDF5, behind 512 bytes that begin with the same header. */
+    /* A file of version 7.3 is HDF5, after 512 bytes that begin with the same header. */
     if ((n >= sizeof hdf && memcmp(b, hdf, sizeof hdf) == 0) ||
         (n >= 512 + sizeof hdf && memcmp(b + 512, hdf, sizeof hdf) == 0)) {
         ki_fail(err, KITH_EUNSUPPORTED, "%s is a MATLAB file of version 7.3 (HDF5); wanted version 5 to 7",

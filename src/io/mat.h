@@ -38,7 +38,7 @@ typedef struct ki_mat_array {
     const ki_mat *mat;
     const uint8_t *names, *at, *end;
     size_t name_bytes; /* per field name, padded with zeros */
-    uint32_t type;     /* as which the values are stored */
+    uint32_t type;     /* the type that the values are stored as */
 } ki_mat_array;
 
 /* The bytes and the name (for errors) are borrowed and must outlive *ret. KITH_EFORMAT: not such a file;
@@ -56,8 +56,8 @@ size_t ki_mat_field(const ki_mat_array *array, const char *name);
 
 /* The first number; false if the array is empty or does not hold real numbers. */
 bool ki_mat_number(const ki_mat_array *array, double *ret);
-/* Text as UTF-8, up to a NUL; false for anything that is no text, is empty, does not fit, or has characters
- * beyond U+07FF stored as 16 bits. */
+/* Text as UTF-8, up to a NUL; false if it is not text, is empty, does not fit, or has characters beyond
+ * U+07FF stored as 16 bits. */
 bool ki_mat_text(const ki_mat_array *array, char *buf, size_t buf_bytes);
 
 #endif

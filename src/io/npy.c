@@ -1,7 +1,7 @@
-/* .npy: the elements behind the header (npy_header.c), and writing.
+/* .npy: the elements after the header (npy_header.c), and writing.
  *
- * An array is read straight into its memory. Elements in Fortran order, or of an integer type that is not one of ours,
- * are read aside first and then put in place one by one. */
+ * An array is read straight into its memory. Elements in Fortran order, or of an integer type that kith does not have,
+ * are read into a buffer first and then put in place one by one. */
 #include "io/npy.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ static void swap_bytes(void *data, int64_t n, size_t width) {
     }
 }
 
-/* The i-th element of a C-order array lies where in Fortran order? Advances *at from i to i + 1. */
+/* Where the i-th element of a C-order array is in Fortran order. Advances *at from i to i + 1. */
 typedef struct place {
     int n_dims;
     int64_t dim[KITH_MAX_DIMS], index[KITH_MAX_DIMS], stride[KITH_MAX_DIMS];
@@ -88,7 +88,7 @@ static bool is_as_in_file(const ki_npy_header *h) {
            (h->kind != 'u' || h->width == 1);
 }
 
-/* `raw` holds the file's elements, aligned for any type, and is spoiled. */
+/* `raw` holds the file's elements, aligned for any type. Its contents are changed. */
 static kith_status put_in_place(const ki_npy_header *h, void *raw, kith_array *array, const char *name,
                                 kith_error *err) {
     const int64_t n = kith_array_count(array);

@@ -1,9 +1,8 @@
 /* The head of a .npy file: "\x93NUMPY", version, header length, a Python dict as text.
  *
- * The dict is read by a small strict parser: exactly the keys descr, fortran_order and shape, each
- * once, in any order, Python string, bool and tuple literals. Format: numpy.lib.format (versions 1.0,
- * 2.0: 4-byte header length, 3.0: UTF-8 header). What follows the header must be exactly the shape's
- * bytes. */
+ * The dict is read by a small strict parser: exactly the keys descr, fortran_order and shape, each once, in
+ * any order, Python string, bool and tuple literals. Format: numpy.lib.format (versions 1.0, 2.0: 4-byte
+ * header length, 3.0: UTF-8 header). The rest of the file must have exactly as many bytes as the shape needs. */
 #include "io/npy_header.h"
 
 #include <string.h>
@@ -14,8 +13,8 @@
 
 enum { PREFIX_BYTES = 12, MOST_HEADER_BYTES = KI_NPY_HEAD_BYTES - PREFIX_BYTES, DESCR_BYTES = 16 };
 
-/* Integers without a type of ours are read into the next wider one that has all their values; uint64 into int64,
- * where they fit. */
+/* Integer types that kith does not have are read into the next wider type that holds all their values; uint64
+ * into int64, if the values fit. */
 static const struct {
     char kind;
     char digit;

@@ -1,5 +1,4 @@
-/* What a .npy file says of itself, before its elements: for the readers of numbers (npy.c) and of text
- * (npy_text.c). */
+/* The header of a .npy file, for the readers of numbers (npy.c) and of text (npy_text.c). */
 #ifndef KI_NPY_HEADER_H
 #define KI_NPY_HEADER_H
 
@@ -8,7 +7,7 @@
 #include "core/error.h"
 #include "kith/array.h"
 
-/* A beginning of this many bytes, or the whole of a shorter file, is enough for the header. */
+/* The first bytes of a file, this many or all of a shorter file, are enough for the header. */
 enum { KI_NPY_HEAD_BYTES = 65536 + 12 };
 
 typedef struct ki_npy_header {
@@ -16,7 +15,7 @@ typedef struct ki_npy_header {
     char kind;        /* numpy's letter: f, i, u, b; U and S are text */
     size_t width;     /* bytes of an element in the file */
     size_t offset;    /* of the elements */
-    size_t bytes;     /* of all elements, in the file; what follows the header is exactly this */
+    size_t bytes;     /* of all elements, in the file; exactly this many follow the header */
     bool is_swapped;  /* not in this machine's byte order */
     bool is_fortran;  /* the first index runs fastest */
 } ki_npy_header;

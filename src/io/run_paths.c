@@ -93,7 +93,7 @@ done:
     return status;
 }
 
-/* "a/./b/../c" is a/c, by the letters alone. */
+/* "a/./b/../c" is a/c; only the text is looked at, not the file system. */
 static void tidy(char *path) {
     char *to = path;
     for (const char *from = path; *from;) {
@@ -111,7 +111,8 @@ static void tidy(char *path) {
     *to = '\0';
 }
 
-/* Where `path` lies now if it moved together with the run folder: the same way up and down from there. */
+/* Where `path` is now if it moved together with the run folder: the relative path between the two stays the
+ * same. */
 static kith_status move(const ki_run_paths *p, const char *path, ki_path *ret, kith_error *err) {
     ki_path was = p->was, tidied;
     char up[2048] = "";

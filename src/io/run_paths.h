@@ -1,12 +1,12 @@
-/* Where the paths in a run folder's files lead, wherever the folder is now and whoever reads it from where.
+/* Where the paths in a run folder's files lead, wherever the folder is now and from wherever it is read.
  *
  * A recipe names files from the folder that the command was started in. A run keeps that folder, and its own, in
  * RUN/paths.json: {"folder": "/srv/me/runs/x", "relative_to": "/srv/me"}. Readers of the run find a file
  *
- *   1. where it lies as seen from the run folder, when the folder was moved together with its data;
+ *   1. at the same place relative to the run folder, if the folder was moved together with its data;
  *   2. where it was.
  *
- * A path that was given absolute is looked for in the other order. */
+ * For an absolute path the order is reversed. */
 #ifndef KI_RUN_PATHS_H
 #define KI_RUN_PATHS_H
 
@@ -21,27 +21,28 @@
 /* All zero: of no run; paths are then relative to the working folder. */
 typedef struct ki_run_paths {
     bool is_there;
-    bool is_here;     /* nothing has moved, and the working folder is `from`: paths are good as they stand */
+    bool is_here;     /* nothing has moved, and the working folder is `from`: paths are used as they are */
     ki_path now, was; /* the run folder, absolute */
     ki_path from;     /* what relative paths are relative to */
 } ki_run_paths;
 
-/* Keep for a run in `folder`, which exists, that its paths are relative to those of `origin` or, when that is NULL or of
- * no run, to the working folder. */
+/* Record for a run in `folder`, which exists, that its paths are relative to the same folder as those of `origin`, or
+ * to the working folder when `origin` is NULL or belongs to no run. */
 kith_status ki_run_paths_write(const char *folder, const ki_run_paths *origin, kith_error *err);
 
-/* Of the folder that the file at `path` lies in. Folders without a paths.json have none: no error. */
+/* For the folder of the file at `path`. A folder without a paths.json gives an empty result, not an error. */
 kith_status ki_run_paths_beside(const char *path, ki_run_paths *ret_paths, kith_error *err);
 
-/* The path to open. "FILE#17" is an image inside FILE. What is nowhere stays where it was, for an error line. */
+/* The path to open. "FILE#17" is an image inside FILE. A path that is found nowhere is returned as it was, for
+ * an error message. */
 kith_status ki_run_paths_find(const ki_run_paths *paths, const char *path, ki_path *ret_path,
                               kith_error *err);
 
-/* The same for the text at `key` of a map, in place. Nothing where there is none or it is empty. */
+/* The same for the text at `key` of a map, in place. Does nothing if there is no text or it is empty. */
 kith_status ki_run_paths_resolve(const ki_run_paths *paths, ki_arena *arena, const ki_value *map,
                                  const char *key, kith_error *err);
 
-/* `path` from the root; one that is relative begins in the working folder. */
+/* `path` as an absolute path; a relative one begins in the working folder. */
 kith_status ki_path_absolute(const char *path, ki_path *ret_path, kith_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* SVG's elements as text; axes: ranges to places, and ticks at round numbers. */
+/* SVG elements as text; axes: from values to places, and ticks at round numbers. */
 #include "io/svg.h"
 
 #include <math.h>

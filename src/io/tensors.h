@@ -23,8 +23,8 @@ kith_status ki_tensors_parse(const void *bytes, size_t n, const char *name, kith
 
 /* ---- seals: a checksum of the whole file (core/checksum.h) in its own metadata ---- */
 
-/* Add metadata `key` with the checksum of all that was added before: names, types, shapes and elements of the
- * tensors, and the other metadata. Add it last. */
+/* Add metadata `key` with the checksum of everything that was added before: names, types, shapes and elements
+ * of the tensors, and the other metadata. Add it last. */
 kith_status ki_tensors_writer_seal(kith_tensors_writer *writer, const char *key, kith_error *err);
 
 typedef enum ki_seal {
@@ -35,7 +35,7 @@ typedef enum ki_seal {
 /* Reads every element. */
 ki_seal ki_tensors_seal(const kith_tensors *tensors, const char *key);
 
-/* What the writer and the reader add up, in any order: a tensor, and a metadata entry. */
+/* What the writer and the reader add up, in any order: the sum of a tensor, and of a metadata entry. */
 uint64_t ki_tensors_sum_array(const char *name, const kith_array *array);
 uint64_t ki_tensors_sum_metadata(const char *key, const char *value);
 /* The sum as text, 16 hexadecimal digits and a NUL. */

@@ -1,12 +1,12 @@
 /* safetensors: an 8-byte little-endian header length, the header (JSON), the elements.
  *
- * A file is read, not mapped: whoever shortens a mapped file kills the programs that read it, and a library must
- * not let a data file do that. The header is read and checked before memory is taken for the elements.
+ * A file is read, not mapped: if a mapped file is shortened, the programs that read it are killed, and a library
+ * must not let a data file do that. The header is read and checked before memory is allocated for the elements.
  *
- * The header is a stranger's: before the JSON parser sees it, one pass bounds its nesting and its
- * lists, so that what is wrong is said of a tensor by its name; afterwards every entry is
- * checked against the file. The tensors must cover the data exactly, without holes or overlap, as
- * the format says. Names and metadata stay in the parsed JSON, which lives as long as the file. */
+ * The header comes from strangers. Before the JSON parser sees it, one pass limits its nesting and its lists, so
+ * that an error can name the tensor. Afterwards every entry is checked against the file. The tensors must cover
+ * the data exactly, without holes or overlap, as the format says. Names and metadata stay in the parsed JSON,
+ * which lives as long as the file. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -196,7 +196,7 @@ static kith_status check_metadata(const reader *r, const ki_value *metadata) {
     return KITH_OK;
 }
 
-/* Empty tensors come before the one that begins where they lie. */
+/* Empty tensors come before the one that begins at the same offset. */
 static int compare_places(const void *left, const void *right) {
     const entry *a = left, *b = right;
     if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
@@ -229,8 +229,8 @@ static kith_status check_cover(const reader *r, const kith_tensors *tensors) {
     return KITH_OK;
 }
 
-/* The format does not align: a float after three bytes is legal, but no place a float can be read
- * from. Such tensors are copied. */
+/* The format does not align tensors: a float may follow three bytes, but cannot be read from there. Such
+ * tensors are copied. */
 static kith_status place_data(const reader *r, kith_tensors *tensors, const unsigned char *data) {
     for (size_t i = 0; i < tensors->n_entries; i++) {
         entry *e = &tensors->entries[i];
@@ -390,7 +390,7 @@ const char *kith_tensors_name(const kith_tensors *tensors, int64_t i) {
     return i >= 0 && (uint64_t)i < tensors->n_entries ? tensors->entries[i].name : NULL;
 }
 
-/* Without memory for the list of names, the line comes without a suggestion. */
+/* If there is no memory for the list of names, the error has no suggestion. */
 static kith_status fail_name(const kith_tensors *tensors, const char *name, kith_error *err) {
     const char **names = ki_alloc(tensors->n_entries, sizeof *names);
     const size_t n = names ? tensors->n_entries : 0;

@@ -1,5 +1,6 @@
-/* What a seal is a checksum of. The sums of the entries are added, so that the order of metadata in the JSON, which no
- * reader promises, does not count; each sum holds the entry's name, so that two cannot change places. */
+/* What the checksum of a seal covers. The sums of the entries are added, so that the order of metadata in the JSON
+ * does not count, because no reader guarantees it. Each sum includes the entry's name, so that two entries cannot be
+ * exchanged unnoticed. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Writing safetensors. Tensors lie by descending element size and, within one size, in the order
- * they were added: each is then aligned for its type, and the same calls make the same bytes. */
+/* Writing safetensors. Tensors are sorted by descending element size and, within one size, by the order in
+ * which they were added. So each is aligned for its type, and the same calls make the same bytes. */
 #include <string.h>
 
 #include "core/alloc.h"

@@ -17,7 +17,7 @@ typedef struct builder {
     kith_error *err;
     ki_value *root;
     ki_value *open[MOST_LEVELS];  /* lists and maps not yet ended */
-    const char *key[MOST_LEVELS]; /* a map's key that waits for its value */
+    const char *key[MOST_LEVELS]; /* a map's key whose value has not come yet */
     int key_line[MOST_LEVELS];
     int depth;
     int n_nodes;
@@ -33,7 +33,7 @@ static kith_status fail_memory(builder *b) {
     return ki_fail(b->err, KITH_ENOMEM, "%s: no memory for the document", b->name);
 }
 
-/* libyaml says what it was doing and what it met. */
+/* libyaml says what it was doing and what it found. */
 static kith_status fail_parser(builder *b, const yaml_parser_t *parser) {
     if (parser->error == YAML_MEMORY_ERROR) return fail_memory(b);
     const char *problem = parser->problem ? parser->problem : "not YAML";
@@ -62,7 +62,7 @@ static kith_status place(builder *b, ki_value *value) {
     if (b->open[level]->kind == KI_VALUE_MAP && !b->key[level])
         return fail_at(b, value->line, "a list or a map as a key; wanted a word");
     ki_value_append(b->open[level], b->key[level], value);
-    /* an entry is where its key stands */
+    /* the line of an entry is that of its key */
     if (b->key[level]) value->line = b->key_line[level];
     b->key[level] = NULL;
     return KITH_OK;

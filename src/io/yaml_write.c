@@ -97,11 +97,11 @@ static bool has_notes(const ki_value *v) {
 
 static void put_block(text *t, const ki_value *v, int indent);
 
-/* What stands behind "key:" or "-". */
+/* What follows "key:" or "-". */
 static void put_after(text *t, const ki_value *v, int indent, bool is_item) {
     const bool is_leaf = v->kind == KI_VALUE_SCALAR || v->kind == KI_VALUE_NULL || !v->first;
     if (!is_leaf && indent > 0) {
-        /* Short enough for the line? Written, measured, and taken back when not. */
+        /* Is it short enough for the line? It is written, measured, and removed again if not. */
         const size_t before = t->n;
         put(t, " ");
         put_flow(t, v);
@@ -124,7 +124,7 @@ static void put_after(text *t, const ki_value *v, int indent, bool is_item) {
         return;
     }
     if (is_item && v->kind == KI_VALUE_MAP) {
-        /* "- key: …": the first entry stands on the dash's line. */
+        /* "- key: …": the first entry is on the line of the dash. */
         bool is_first = true;
         for (const ki_value *item = v->first; item; item = item->next, is_first = false) {
             if (is_first)

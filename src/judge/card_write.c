@@ -293,7 +293,8 @@ kith_status kith_card_make(const kith_judgement *j, const kith_card_facts *facts
 static void put_orders(kith_json *json, const ki_orders *orders) {
     char buf[24];
     begin(json, "order_recall_at_1");
-    for (int64_t i = 0; i < orders->n; i++) ki_card_put_real(json, k_text(i + 1, buf), orders->recall[i]);
+    for (int64_t i = 0; i < orders->alone.n; i++)
+        ki_card_put_real(json, k_text(i + 1, buf), orders->alone.at_1[i]);
     kith_json_object_end(json);
     ki_card_put_real(json, "side_by_side_recall_at_1", orders->side_by_side);
 }

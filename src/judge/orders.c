@@ -15,38 +15,63 @@ static ki_vectors rows_like(const ki_vectors *of, int64_t dim, float *rows) {
     return v;
 }
 
-/* R@1 by the part of every row that begins at `from`. */
-static kith_status score_part(const ki_vectors *all, const float *x, int64_t from, const ki_orders_options *o,
-                              double *ret_recall, kith_error *err) {
-    const int64_t width = o->width;
-    float *part = NULL;
-    ki_scores scores = {0};
-    KI_TRY(ki_alloc_or(&part, (size_t)all->n, (size_t)width * sizeof *part, "an order's rows", err));
+/* Numbers of every row. */
+typedef struct part {
+    int64_t from, width;
+} part;
+
+static kith_status score_part(ki_vectors *all, part p, const ki_orders_options *o, ki_scores *ret,
+                              kith_error *err) {
+    const float *x = NULL;
+    float *rows = NULL;
+    KI_TRY(ki_vectors_host(all, &x, err));
+    KI_TRY(ki_alloc_or(&rows, (size_t)all->n, (size_t)p.width * sizeof *rows, "an order's rows", err));
     for (int64_t i = 0; i < all->n; i++)
-        memcpy(part + i * width, x + i * all->dim + from, (size_t)width * sizeof *part);
-    ki_vectors v = rows_like(all, width, part);
-    const kith_status status = ki_judge_scores(&v, o->k, o->n_k, &scores, NULL, err);
-    *ret_recall = scores.recall[0];
-    ki_free(part);
+        memcpy(rows + i * p.width, x + i * all->dim + p.from, (size_t)p.width * sizeof *rows);
+    ki_vectors v = rows_like(all, p.width, rows);
+    const kith_status status = ki_judge_scores(&v, o->k, o->n_k, ret, NULL, err);
+    ki_free(rows);
     return status;
 }
 
-static kith_status score_each(ki_vectors *test, const ki_orders_options *o, ki_orders *r, kith_error *err) {
-    const int64_t first = test->dim - o->n * o->width;
-    const float *x = NULL;
-    ki_scores whole = {0};
-    KI_TRY(ki_vectors_host(test, &x, err));
-    r->recall[0] = o->recall;
-    for (int64_t k = 0; k < o->n; k++)
-        KI_TRY(score_part(test, x, first + k * o->width, o, &r->recall[1 + k], err));
-    r->n = 1 + o->n;
-    KI_TRY(ki_judge_scores(test, o->k, o->n_k, &whole, NULL, err));
-    r->side_by_side = whole.recall[0];
+static kith_status check(const ki_vectors *v, const ki_orders_options *o, kith_error *err) {
+    if (o->n > KI_MOST_ORDERS)
+        return ki_fail(err, KITH_EINVAL, "%lld vectors side by side; at most %d are possible",
+                       (long long)o->n, KI_MOST_ORDERS);
+    if (o->n * o->width > v->dim)
+        return ki_fail(err, KITH_EINTERNAL, "%lld vectors of %lld numbers do not fit into rows of %lld",
+                       (long long)o->n, (long long)o->width, (long long)v->dim);
+    return KITH_OK;
+}
+
+/* The vectors behind the embedding, whose R@1 is known. */
+static kith_status score_orders(ki_vectors *v, const ki_orders_options *o, double embedding,
+                                ki_order_recall *ret, kith_error *err) {
+    const int64_t first = v->dim - o->n * o->width;
+    ki_order_recall r = {.n = 1 + o->n, .at_1 = {embedding}};
+    for (int64_t k = 0; k < o->n; k++) {
+        ki_scores scores = {0};
+        KI_TRY(score_part(v, (part){first + k * o->width, o->width}, o, &scores, err));
+        r.at_1[1 + k] = scores.recall[0];
+    }
+    *ret = r;
+    return KITH_OK;
+}
+
+kith_status ki_judge_each_order(ki_vectors *v, const ki_orders_options *o, ki_scores *ret_embedding,
+                                ki_order_recall *ret_alone, kith_error *err) {
+    ki_scores embedding = {0};
+    KI_TRY(check(v, o, err));
+    const int64_t first = v->dim - o->n * o->width;
+    if (first == 0) return ki_fail(err, KITH_EINTERNAL, "the rows do not begin with an embedding");
+    KI_TRY(score_part(v, (part){0, first}, o, &embedding, err));
+    KI_TRY(score_orders(v, o, embedding.recall[0], ret_alone, err));
+    *ret_embedding = embedding;
     return KITH_OK;
 }
 
 static kith_status score_projected(ki_vectors *fitted, ki_vectors *test, const ki_orders_options *o,
-                                   ki_orders *r, kith_error *err) {
+                                   bool has_clustering, ki_projected *r, kith_error *err) {
     kith_status status;
     kith_pca pca = {0};
     kith_array projected = {0}, white = {0};
@@ -68,8 +93,8 @@ static kith_status score_projected(ki_vectors *fitted, ki_vectors *test, const k
     ki_vectors v = rows_like(test, n, white.data);
     KI_CHECK(ki_judge_scores(&v, o->k, o->n_k, &r->white, NULL, err));
     v.host = projected.data;
-    KI_CHECK(ki_judge_scores(&v, o->k, o->n_k, &r->scores, &r->intervals, err));
-    if (o->has_clustering) KI_CHECK(ki_judge_cluster(&v, &r->clustered, err));
+    KI_CHECK(ki_judge_scores(&v, o->k, o->n_k, &r->plain, &r->intervals, err));
+    if (has_clustering) KI_CHECK(ki_judge_cluster(&v, &r->clustered, err));
 done:
     kith_pca_release(&pca);
     kith_array_release(&projected);
@@ -78,14 +103,16 @@ done:
     return status;
 }
 
-kith_status ki_judge_orders(ki_vectors *fitted, ki_vectors *test, const ki_orders_options *options,
+kith_status ki_judge_orders(ki_vectors *fitted, ki_vectors *test, const ki_orders_options *o,
                             ki_orders *ret_orders, kith_error *err) {
     ki_orders r = {0};
-    if (options->n > KI_MOST_ORDERS)
-        return ki_fail(err, KITH_EINVAL, "%lld vectors side by side; at most %d are possible",
-                       (long long)options->n, KI_MOST_ORDERS);
-    KI_TRY(score_each(test, options, &r, err));
-    KI_TRY(score_projected(fitted, test, options, &r, err));
+    ki_scores whole = {0};
+    KI_TRY(check(test, o, err));
+    KI_TRY(score_orders(test, o, o->recall, &r.alone, err));
+    KI_TRY(ki_judge_scores(test, o->k, o->n_k, &whole, NULL, err));
+    r.side_by_side = whole.recall[0];
+    KI_TRY(score_projected(fitted, test, o, o->has_clustering, &r.fair, err));
+    KI_TRY(score_projected(test, test, o, false, &r.transductive, err));
     *ret_orders = r;
     return KITH_OK;
 }

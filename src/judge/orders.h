@@ -1,5 +1,5 @@
 /* Rows that are several vectors side by side (HORDE Table 1, dagger: the normalised embedding and every order's): how
- * good each is alone, all of them together, and a PCA of them, fitted on other vectors. */
+ * good each is alone, all of them together, and a PCA of them. */
 #ifndef KI_ORDERS_H
 #define KI_ORDERS_H
 
@@ -16,18 +16,36 @@ typedef struct ki_orders_options {
     bool has_clustering;
 } ki_orders_options;
 
-typedef struct ki_orders {
-    ki_scores scores; /* after the PCA */
-    kith_intervals intervals;
+/* R@1 by each vector alone, from the embedding, order 1. */
+typedef struct ki_order_recall {
+    int64_t n; /* 0: not scored */
+    double at_1[1 + KI_MOST_ORDERS];
+} ki_order_recall;
+
+/* After a PCA, and after one that divides every component by its standard deviation. */
+typedef struct ki_projected {
+    ki_scores plain, white;
+    kith_intervals intervals; /* of the plain one, as is */
     ki_clustered clustered;
-    ki_scores white;                   /* after a whitening PCA */
-    int64_t dim[2];                    /* before and after the PCA */
-    double recall[1 + KI_MOST_ORDERS]; /* R@1 by each alone, from the embedding, order 1 */
-    int64_t n;
-    double side_by_side; /* R@1 by all of them without the PCA */
+    int64_t dim[2]; /* before and after */
+} ki_projected;
+
+typedef struct ki_orders {
+    ki_order_recall alone;
+    double side_by_side; /* R@1 by all of them without a PCA */
+    ki_projected fair;   /* the PCA saw other vectors than those it is judged on */
+    /* The PCA was fitted on the very vectors it is judged on. Papers have done so; it is not comparable with the rest,
+     * because a query's projection then depends on all other test images. Without clustering. */
+    ki_projected transductive;
 } ki_orders;
 
-/* The PCA's products are made by the backend that made the vectors, where it can. */
+/* Scores by the embedding that begins each row, and R@1 by each of the vectors behind it: one pass of the network serves
+ * all. options: k, n, width. */
+kith_status ki_judge_each_order(ki_vectors *vectors, const ki_orders_options *options,
+                                ki_scores *ret_embedding, ki_order_recall *ret_alone, kith_error *err);
+
+/* All of it; `fitted` are the vectors that the fair PCA is fitted on. The PCAs' products are made by the backend that made
+ * the vectors, where it can. */
 kith_status ki_judge_orders(ki_vectors *fitted, ki_vectors *test, const ki_orders_options *options,
                             ki_orders *ret_orders, kith_error *err);
 

@@ -27,16 +27,16 @@ typedef struct ki_device_best {
     void *user;
 } ki_device_best;
 
-/* Where irrelevant columns fall among the scores of each row's relevant ones (eval/ranks.h): for every pair
- * of different classes whose score is at least least[row], the first place of the row's list whose score is
- * below the pair's gets one more in n_before; nothing when there is none. Pairs whose score is within the
- * bound of the list's score at that place are not counted but handed to `unsettled`. */
+/* Where irrelevant columns fall among the scores of each row's relevant ones (judge/ranks.h). For every pair
+ * of different classes whose score is at least least[row], find the first place of the row's list whose score
+ * is below the pair's, and add one to n_before there; if there is no such place, do nothing. Pairs whose
+ * score is within the bound of the list's score at that place are not counted but passed to `unsettled`. */
 typedef struct ki_device_places {
     const ki_device_rows *rows, *cols;
     const int32_t *row_class, *col_class;
     const float *least;   /* [rows]; INFINITY: the row has no list */
     const int64_t *begin; /* [rows + 1] places in score and n_before */
-    const double *score;  /* falling within each list */
+    const double *score;  /* descending within each list */
     int32_t *ret_n_before;
     /* n pairs (row << 32 | column), in no order; called from the calling thread. */
     void (*unsettled)(void *context, const uint64_t *pair, int64_t n);
@@ -45,8 +45,8 @@ typedef struct ki_device_places {
     void *user;
 } ki_device_places;
 
-/* Means that move: mean c = which[0 … n - 1] becomes the mean of rows member[begin[c]] … member[begin[c + 1] - 1], at
- * least one, summed in float64 in this order and rounded to float32. All host memory. */
+/* Means to recompute: each mean c in which[0 … n - 1] becomes the mean of rows member[begin[c]] … member[begin[c + 1]
+ * - 1], at least one, summed in float64 in this order and rounded to float32. All host memory. */
 typedef struct ki_device_move {
     int64_t n;
     const int32_t *which;  /* [n] */
@@ -56,8 +56,9 @@ typedef struct ki_device_move {
 
 typedef struct ki_knn_device_type {
     int64_t most_k;
-    /* The panels must outlive the rows. Where the device has the panels' matrix already (rows.there) the rows are made
-     * from that, to the same bits, and nothing is copied. When two matrices meet, the tile of the columns counts. */
+    /* The panels must outlive the rows. If the device has the panels' matrix already (rows.there), the rows are made
+     * from it, with the same bits, and nothing is copied. When two matrices are compared, the tile of the columns is
+     * used. */
     kith_status (*load)(ki_backend *backend, const ki_panels *panels, ki_device_tile tile,
                         ki_device_rows **ret_rows, kith_error *err);
     void (*unload)(ki_backend *backend, ki_device_rows *rows); /* NULL is fine */
@@ -71,8 +72,9 @@ typedef struct ki_knn_device_type {
      * is not NULL; freed with backend->type->free. */
     kith_status (*hold)(ki_backend *backend, const ki_rows *rows, const double *norm, float **ret_there,
                         kith_error *err);
-    /* n columns for `best` that are means of loaded rows (squared distances, with rows.there), to the bits that the host
-     * would have made. Nothing is in them before they move. Unloaded as rows are, before those they are means of. */
+    /* n columns for `best` that are means of loaded rows (squared distances, with rows.there), with the same bits as
+     * on the host. They are undefined until they are moved for the first time. Unload them like rows, before the
+     * rows they are means of. */
     kith_status (*means)(ki_backend *backend, const ki_device_rows *of, int64_t n, ki_device_rows **ret_means,
                          kith_error *err);
     kith_status (*move)(ki_backend *backend, ki_device_rows *means, const ki_device_move *move,

@@ -143,7 +143,7 @@ AVX512 static int64_t partition_avx512(uint64_t *keys, int64_t n, uint64_t pivot
         const __m512i v = _mm512_maskz_loadu_epi64(valid, keys + i);
         const __mmask8 above = _mm512_mask_cmpgt_epu64_mask(valid, v, at);
         const __mmask8 rest = (__mmask8)(valid & ~above);
-        _mm512_mask_compressstoreu_epi64(keys + n_above, above, v); /* never beyond what was read */
+        _mm512_mask_compressstoreu_epi64(keys + n_above, above, v); /* never writes beyond what was read */
         _mm512_mask_compressstoreu_epi64(scratch + n_rest, rest, v);
         n_above += __builtin_popcount(above);
         n_rest += __builtin_popcount(rest);

@@ -7,7 +7,7 @@
 enum {
     KI_PANEL = 16,  /* rows side by side in a panel */
     KI_STRIPE = 8,  /* rows on the left of one product */
-    KI_GROUP = 48,  /* columns made at a time: three panels */
+    KI_GROUP = 48,  /* columns computed at a time: three panels */
     KI_BLOCK = 384, /* rows of a block: the right side stays in the second-level cache */
     KI_CHUNK = 128, /* terms summed separately before they are added to the sum: bounds the rounding */
     KI_MASK_WORDS = KI_BLOCK / 64,
@@ -24,7 +24,7 @@ typedef struct ki_knn_kernel {
                     uint64_t *ret_col);
     /* As compare without the columns. */
     void (*compare_row)(const float *s, float row_least, uint64_t *ret_row);
-    /* Keys above the pivot to the front, the others behind them; the order within each part is kept.
+    /* Move keys above the pivot to the front and the others after them; the order within each part is kept.
      * scratch [n]. Returns how many are above. */
     int64_t (*partition)(uint64_t *keys, int64_t n, uint64_t pivot, uint64_t *scratch);
 } ki_knn_kernel;

@@ -2,15 +2,15 @@
  *
  * A score of a row and a centroid has the same bits whenever it is computed, so a comparison made once
  * stays valid while the centroid stays. Every iteration:
- *   1. all rows meet the centroids that moved;
- *   2. a row whose own centroid moved away from it also meets those that did not move (they were no
+ *   1. all rows are compared with the centroids that moved;
+ *   2. a row whose own centroid moved away from it is also compared with those that did not move (they were no
  *      better than its own was; if its own is no worse now, they still are not).
- * The assignments are those of comparing everything with everything. Centroids whose members are the same
- * do not move, so the work falls with the number of changes.
+ * The assignments are the same as if everything were compared with everything. Centroids whose members are the same do
+ * not move, so the work shrinks with the number of changes.
  *
- * A device compares everything with everything: that costs it less than finding out what to leave out, and
- * products of one shape have the same bits every time there too. It has rows and centroids, and makes the means to the
- * bits that this file would; the host has who belongs to whom, decides on empty clusters and when to stop. */
+ * A device compares everything with everything. That costs it less than finding out what to leave out, and there, too,
+ * products of one shape have the same bits every time. The device holds rows and centroids, and computes the means
+ * with the same bits as this file. The host holds the assignments, and decides about empty clusters and when to stop. */
 #include "knn/kmeans.h"
 
 #include <math.h>
@@ -34,8 +34,8 @@ typedef struct lloyd {
     bool *has_moved;       /* [n_clusters] */
     bool *has_changed;     /* [n_clusters]: members differ from those of its centroid */
     best *own;             /* [n] */
-    best *found;           /* [n]: in the pass at hand */
-    float *own_now;        /* [n]: the score of the row's own centroid, when it was met in the pass */
+    best *found;           /* [n]: in the present pass */
+    float *own_now;        /* [n]: the score of the row's own centroid, if this pass compared them */
     int32_t *columns;      /* [n_clusters]: centroids of the pass */
     int32_t *rows;         /* [n]: rows of the pass, for passes over some */
     int32_t *place;        /* [n] members by cluster */
@@ -43,7 +43,7 @@ typedef struct lloyd {
     int64_t *size;         /* [n_clusters] */
     ki_key *keys;          /* [n]: from a device */
     ki_device_rows *means; /* the centroids, on a device */
-    bool is_partial;       /* stripe rows are places in rows */
+    bool is_partial;       /* the rows of a stripe are indices into `rows` */
     int64_t n_refilled;
 } lloyd;
 
@@ -82,7 +82,7 @@ static void meet(void *context, const ki_stripe *stripe) {
     }
 }
 
-/* Rows (all, or n_rows of l->rows) meet the centroids listed in l->columns. */
+/* Compare rows (all, or n_rows of l->rows) with the centroids listed in l->columns. */
 static kith_status pass(lloyd *l, int64_t n_rows, int64_t n_columns, kith_error *err) {
     kith_status status = KITH_OK;
     const int64_t dim = l->data->dim;
@@ -152,7 +152,7 @@ static kith_status find_there(lloyd *l, kith_error *err) {
     return KITH_OK;
 }
 
-/* Assign every row to its nearest centroid; *ret_changes counts rows that went elsewhere. */
+/* Assign every row to its nearest centroid; *ret_changes counts the rows that changed their cluster. */
 static kith_status assign(lloyd *l, int64_t *ret_changes, kith_error *err) {
     KI_TRY(l->data->device.type ? find_there(l, err) : find_here(l, err));
     int64_t n_changes = 0;
@@ -184,7 +184,8 @@ static int farthest_first(const void *a, const void *b) {
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* Each empty cluster takes the row farthest from its own centroid, from clusters that keep some. */
+/* Each empty cluster takes the row that is farthest from its own centroid, from clusters that keep other
+ * rows. */
 static kith_status refill(lloyd *l, int64_t *changes, kith_error *err) {
     int64_t n_empty = 0;
     for (int64_t c = 0; c < l->n_clusters; c++) n_empty += l->size[c] == 0;
@@ -236,7 +237,7 @@ static void move_centroids(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* The same on a device, which does not ask what has moved. */
+/* The same on a device, which compares all, whatever has moved. */
 static kith_status move_there(lloyd *l, kith_error *err) {
     const ki_knn_device *d = &l->data->device;
     ki_device_move move = {.which = l->columns, .begin = l->begin, .member = l->place};
@@ -252,7 +253,7 @@ static kith_status move_there(lloyd *l, kith_error *err) {
 static kith_status update(lloyd *l, kith_error *err) {
     l->begin[0] = 0;
     for (int64_t c = 0; c < l->n_clusters; c++) l->begin[c + 1] = l->begin[c] + l->size[c];
-    for (int64_t i = l->data->n - 1; i >= 0; i--) { /* from the back: begin moves to its place */
+    for (int64_t i = l->data->n - 1; i >= 0; i--) { /* from the back, so that begin ends at its right place */
         int64_t *end = l->begin + l->own[i].cluster + 1;
         l->place[--*end] = (int32_t)i;
     }
@@ -263,7 +264,7 @@ static kith_status update(lloyd *l, kith_error *err) {
     return KITH_OK;
 }
 
-/* A row for each centroid, which is what it begins as. */
+/* Each centroid begins as one of the rows. */
 static kith_status begin_at(lloyd *l, const int64_t *row, kith_error *err) {
     const int64_t dim = l->data->dim;
     for (int64_t k = 0; k < l->n_clusters; k++) {
@@ -366,7 +367,7 @@ static kith_status run(lloyd *l, course *c, kith_error *err) {
         if (before - now < o->tolerance * before) break;
         before = now;
     }
-    KI_CHECK(assign(l, &n_changes, err)); /* to the centroids that are handed out */
+    KI_CHECK(assign(l, &n_changes, err)); /* to the centroids that are returned */
     count_members(l);
     if (d->type) KI_CHECK(d->type->means_read(d->backend, l->means, l->centroid, err));
     KI_CHECK(report(c, o->n_iterations + 1, err));

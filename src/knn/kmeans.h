@@ -9,8 +9,8 @@ typedef struct ki_kmeans_data {
     int64_t n, dim;
     float *x; /* [n, dim] */
     ki_panels panels;
-    ki_knn_device device;   /* without a type: everything is done here */
-    float *there;           /* x on the device; x stays for what the host draws and decides */
+    ki_knn_device device;   /* without a type: the host does everything */
+    float *there;           /* x on the device; the host keeps x for what it draws and decides */
     ki_device_rows *loaded; /* the panels, on the device */
 } ki_kmeans_data;
 
@@ -20,7 +20,8 @@ kith_status ki_kmeans_run(const ki_rows *rows, const ki_knn_device *device,
                           const kith_kmeans_options *options, kith_kmeans_result *ret_result,
                           kith_error *err);
 
-/* Of {0} but for the device, which is in use from then on. Released after failure too. */
+/* Start from {0} with only the device set; the data owns the device from then on. Release it after a failure,
+ * too. */
 kith_status ki_kmeans_data_init(ki_kmeans_data *data, const ki_rows *rows, bool normalize, kith_error *err);
 void ki_kmeans_data_release(ki_kmeans_data *data); /* closes the device */
 

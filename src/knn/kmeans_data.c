@@ -1,4 +1,4 @@
-/* The rows of a k-means run: normalised here, and on the device from what it has of them. */
+/* The rows of a k-means run: normalised on the host, and on the device from the rows it has. */
 #include <math.h>
 
 #include "core/alloc.h"
@@ -29,7 +29,7 @@ static void copy_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Normalised rows on the device: of what it has already, divided there, or of the host's. */
+/* Normalised rows on the device: from rows that it has already, divided there, or from the host's. */
 static kith_status hold_rows(const ki_rows *all, const double *norm, ki_kmeans_data *data, kith_error *err) {
     const ki_rows here = {KITH_F32, data->n, data->dim, data->x, NULL};
     const ki_knn_device *d = &data->device;

@@ -1,10 +1,10 @@
 /* k-means++ in batches, without changing its distribution.
  *
- * Drawn one at a time, every new centre costs a pass over all rows that no matrix product can serve.
- * Here a batch of candidates is drawn from the weights as they were when the batch began, their distances
- * to all rows are made by one product, and then they are taken in turn: candidate c is kept with
- * probability (its weight now) / (its weight when the batch began). Weights only fall, so this is
- * rejection sampling from the weights of the moment: exactly k-means++. */
+ * If centres are drawn one at a time, each costs a pass over all rows that cannot use a matrix product. Here
+ * a batch of candidates is drawn from the weights as they were when the batch began, and one product gives
+ * their distances to all rows. Then they are considered in turn: candidate c is kept with probability (its
+ * weight now) / (its weight when the batch began). Weights only fall, so this is rejection sampling from the
+ * present weights: exactly k-means++. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static kith_status measure(const ki_kmeans_data *data, const int64_t *row, int n
                                 .context = b};
         KI_CHECK(ki_tiles_run(&tiles, err));
     }
-    for (int i = 0; i < n_rows; i++) b->distance[i * b->n + row[i]] = 0; /* not its rounding */
+    for (int i = 0; i < n_rows; i++) b->distance[i * b->n + row[i]] = 0; /* exactly, without rounding error */
 done:
     ki_free(picked);
     ki_panels_release(&panels);

@@ -8,7 +8,7 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 
-/* Rows are turned into doubles a stretch at a time, on the stack. */
+/* Rows are converted to doubles piece by piece, on the stack. */
 enum { STRETCH = 256 };
 
 static void stretch_get(const ki_rows *rows, int64_t i, int64_t k, int64_t n, double *ret_values) {
@@ -41,8 +41,8 @@ static void fill(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Any point near the middle serves; the mean over rows, one thread per stretch of columns so that
- * the sum has one order. */
+/* Any point near the middle would do. This is the mean over rows, with one thread per group of columns, so
+ * that the sum has one order. */
 static void find_center(void *context, int64_t begin, int64_t end) {
     ki_panels *p = context;
     const int64_t dim = p->rows.dim, n = p->rows.n;
@@ -126,10 +126,10 @@ double ki_panels_score(const ki_panels *a, int64_t i, const ki_panels *b, int64_
     return dot / (fmax(a->norm[i], KI_LEAST_NORM) * fmax(b->norm[j], KI_LEAST_NORM));
 }
 
-/* With u = 2^-24: a chunk of c terms summed one after the other errs by at most c u sum |x_k y_k|,
- * joining the chunks adds one u each, rounding the rows to float32 two. Cauchy-Schwarz bounds the sum by
- * |x||y|. Euclidean: |x||y| <= |x|^2 / 2 + |y|^2 / 2, and the rest (rounding of the centred rows, of the
- * half norms and of the two subtractions) is below 16 u of the same. */
+/* With u = 2^-24: a chunk of c terms summed one after the other errs by at most c u sum |x_k y_k|, joining
+ * the chunks adds one u each, and rounding the rows to float32 adds two. Cauchy-Schwarz bounds the sum by
+ * |x||y|. Euclidean: |x||y| <= |x|^2 / 2 + |y|^2 / 2, and the rest (rounding of the centred rows, of the half
+ * norms and of the two subtractions) is below 16 u of the same. */
 ki_bound ki_panels_bound_of(const ki_panels *a) {
     const double u = 0x1p-24, more = a->metric == KITH_SQEUCLIDEAN ? 16 : 0;
     return (ki_bound){.factor = 1.01 * (a->n_roundings + more) * u, .tiny = (double)a->rows.dim * FLT_MIN};

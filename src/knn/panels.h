@@ -23,7 +23,7 @@ typedef struct ki_panels {
     double most_norm;
     int64_t n_blocks;
     int64_t n_zero;     /* rows of norm 0 before centring */
-    double n_roundings; /* the error of a product of these rows, in half units in the last place, at most */
+    double n_roundings; /* most error of a product of these rows, in half units in the last place */
 } ki_panels;
 
 /* Shorter rows are treated as this long, so that a zero row becomes zeros, not NaN. */
@@ -34,7 +34,8 @@ kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_pan
                            ki_panels *ret_panels, kith_error *err);
 void ki_panels_release(ki_panels *panels);
 
-/* Rows begin … begin + n - 1 of p, begin a multiple of KI_PANEL: borrows everything, is not released. */
+/* A view of rows begin … begin + n - 1 of p, where begin is a multiple of KI_PANEL. It borrows everything; do
+ * not release it. */
 ki_panels ki_panels_view(const ki_panels *p, int64_t begin, int64_t n);
 
 /* Rows of block b. */
@@ -49,8 +50,8 @@ void ki_panels_any_order(ki_panels *panels);
 /* A score in float64 from the given values. */
 double ki_panels_score(const ki_panels *a, int64_t i, const ki_panels *b, int64_t j);
 
-/* |float32 score - float64 score| never exceeds this for row i of a and row j of b; with j < 0, for no
- * row of b. */
+/* |float32 score - float64 score| never exceeds this for row i of a and row j of b; with j < 0, for row i and
+ * any row of b. */
 double ki_panels_bound(const ki_panels *a, int64_t i, const ki_panels *b, int64_t j);
 
 /* The same in parts: factor * (1, |x_i||y_j|, or the sum of the two half squares) + tiny. */

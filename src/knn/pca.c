@@ -2,8 +2,8 @@
  * or, for many columns, subspace iteration (Halko, Martinsson and Tropp, "Finding structure with
  * randomness", SIAM Review 2011), which never forms that matrix.
  *
- * BLAS is called on fixed stripes, one thread each, and LAPACK on one thread: how these libraries
- * split work must not show in the bits. */
+ * BLAS is called on fixed stripes, one thread each, and LAPACK on one thread: how these libraries split their
+ * work must not change the bits. */
 #include "knn/pca.h"
 
 #include <cblas.h>
@@ -173,7 +173,7 @@ static void apply_here(const ki_rows *rows, const double *mean, const double *q,
 
 typedef struct applying {
     const ki_rows *rows;
-    const ki_knn_device *device; /* NULL, or one that lacked the memory: the host does it */
+    const ki_knn_device *device; /* NULL, or one that lacked the memory: the host does the work */
     const double *mean;
     int64_t l;
     double *block, *z; /* of the host */

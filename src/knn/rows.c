@@ -7,7 +7,8 @@
 #include "core/parallel.h"
 #include "core/tensor.h"
 
-/* Products of two rows must stay finite in float32 after summing; far beyond any embedding. */
+/* The sums of products of two rows must stay finite in float32. This limit is far above the values of any
+ * embedding. */
 static const double MOST = 1e18;
 
 typedef struct find_bad {

@@ -1,4 +1,4 @@
-/* The public search: panels, tiles, lists, and the float64 look where it is wanted. */
+/* The public search: panels, tiles, lists, and the float64 check if it is asked for. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -32,7 +32,7 @@ void ki_keys_select(const ki_knn_kernel *kernel, ki_key *keys, int64_t n, int64_
         if (k <= n_above) {
             n = n_above;
         } else if (n_above == 0) {
-            /* The pivot is the largest: it comes first, and the rest goes on without it. */
+            /* The pivot is the largest key: put it first and continue without it. */
             ki_key *best = keys;
             for (int64_t i = 1; i < n; i++) best = keys[i] > *best ? keys + i : best;
             const ki_key key = *best;

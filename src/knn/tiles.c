@@ -1,11 +1,11 @@
-/* Query = gallery: the blocks play a round-robin tournament (circle method). With m players there are
- * m - 1 rounds of m / 2 games, everybody meets everybody once and nobody plays twice in a round. Workers
- * take games in this order, so the blocks of neighbouring games differ. Rounds run into each other: a
- * worker that meets a block still at play in the round before waits for that block, not for the round.
+/* Query = gallery: the blocks play a round-robin tournament (circle method). With m players there are m - 1
+ * rounds of m / 2 games, everybody meets everybody once and nobody plays twice in a round. Workers take games
+ * in this order, so the blocks of neighbouring games differ. Rounds overlap: if a block is still in a game of
+ * the previous round, a worker waits for that block, not for the round.
  *
- * Query != gallery: a worker takes a block of queries through a run of the gallery's blocks; lists of
- * different queries have nothing to do with each other. Or, when there are few, all queries through a block of the gallery;
- * then each worker has lists of its own. */
+ * Query != gallery: a worker compares a block of queries with a run of the gallery's blocks. The lists of
+ * different queries are independent. With few queries a worker compares all of them with a block of the
+ * gallery; then each worker has lists of its own. */
 #include "knn/tiles.h"
 
 #include <sched.h>
@@ -70,7 +70,7 @@ static void game(const job *j, int slot, int64_t i) {
         if (a >= n || b >= n) return; /* an odd number: one block rests */
     }
     const int64_t low = a < b ? a : b, high = a < b ? b : a;
-    take(j->at_play + low); /* the lower first, always: no two workers can wait for each other */
+    take(j->at_play + low); /* always the lower first, so that no two workers wait for each other */
     if (high != low) take(j->at_play + high);
     const int64_t begin = a * KI_BLOCK;
     tile(j, slot, begin, begin + ki_panels_block_rows(j->tiles->rows, a), b, a != b);
@@ -125,7 +125,7 @@ static kith_status tournament(job *j, kith_error *err) {
     const int64_t n_rounds = n > 1 ? j->n_players - 1 : 0;
     run_items(j, n + n_rounds * (j->n_players / 2));
     ki_free(j->at_play);
-    /* The calling thread may have come to no game at all: the end is always reported. */
+    /* The calling thread may have had no game at all, so the end is always reported here. */
     const ki_tiles *t = j->tiles;
     if (!j->is_stopped && t->progress && t->progress(t->user, j->n_items, j->n_items) != 0)
         j->is_stopped = true;

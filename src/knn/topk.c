@@ -44,7 +44,7 @@ static ki_key *slot_scratch(const ki_topk *t, int slot) {
     return t->scratch + (size_t)slot * 2 * (size_t)(t->k + t->buffer);
 }
 
-/* Join list and buffer of row i in scratch; returns how many. */
+/* Copy list and buffer of row i to scratch; returns how many keys there are. */
 static int64_t gather(ki_topk *t, int64_t i, ki_key *keys) {
     const int64_t n_list = t->n_list[i], n_wait = t->n_wait[i];
     memcpy(keys, t->lists + (size_t)i * t->stride, (size_t)n_list * sizeof(ki_key));

@@ -1,4 +1,4 @@
-/* A drawing as SVG with everything inside: pictures are data in the file. Dots first, pictures above them. */
+/* A drawing as one SVG file: pictures are data inside it. Dots first, pictures above them. */
 #include <stdio.h>
 
 #include "core/text.h"

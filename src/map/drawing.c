@@ -61,7 +61,8 @@ static void place_marks(const kith_map_drawing *from, ki_drawing *d) {
     }
 }
 
-/* Items in an order that jumps about, each with a thumbnail unless it would touch one already there. */
+/* Visit the items in a scattered order. Each gets a thumbnail unless it would touch one that is already
+ * there. */
 static kith_status choose_thumbnails(const kith_map_drawing *from, ki_drawing *d, kith_map_report *report,
                                      kith_error *err) {
     kith_status status = KITH_OK;
@@ -91,7 +92,7 @@ static kith_status choose_thumbnails(const kith_map_drawing *from, ki_drawing *d
         const kith_status read =
             from->thumbnail(from->user, from->paths[i], cell, d->rgb + (size_t)d->n_thumbnails * bytes, &why);
         if (read == KITH_ENOMEM)
-            KI_CHECK(ki_fail(err, read, "%s", why.message)); /* no fault of the image's */
+            KI_CHECK(ki_fail(err, read, "%s", why.message)); /* not the fault of the image */
         if (read != KITH_OK) {
             report->n_failed++;
             continue;

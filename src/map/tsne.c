@@ -3,9 +3,9 @@
  *   p_ij  = (p_j|i + p_i|j) / 2 n,   q_ij = w_ij / Z,  w_ij = 1 / (1 + |y_i - y_j|^2),  Z = sum w
  *   dKL / dy_i = 4 sum_j (p_ij - q_ij) w_ij (y_i - y_j)
  * The first part of the gradient runs over neighbours, the second over a quadtree. Descent with momentum
- * (0.5, then 0.8), gains per coordinate, and exaggerated p at first, from the first two principal
- * components at standard deviation 1e-4 (Kobak and Berens, Nature Communications 2019). Exaggeration fades
- * instead of ending at once: on Omniglot that ends at a lower divergence for every seed tried. */
+ * (0.5, then 0.8), gains per coordinate, and exaggerated p at first, from the first two principal components
+ * at standard deviation 1e-4 (Kobak and Berens, Nature Communications 2019). Exaggeration fades out instead
+ * of ending at once: on Omniglot this reaches a lower divergence for every seed tried. */
 #include <math.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static void fit_rows(void *context, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
         const kith_neighbor *near = f->neighbor + i * f->k;
         double *p = f->p + i * f->k, b = 1, low = 0, high = INFINITY, sum = 0;
-        const double nearest = (double)near[0].score; /* a shift of the exponents that changes nothing */
+        const double nearest = (double)near[0].score; /* shifts all exponents, which changes no p */
         for (int step = 0; step < 200; step++) {
             double weighted = 0;
             sum = 0;
@@ -91,7 +91,7 @@ static int64_t find_in(const kith_neighbor *near, int64_t k, int64_t wanted) {
     return -1;
 }
 
-/* (P + P') / 2 n: an edge of i, and for each edge that is not answered, one of the other end. */
+/* (P + P') / 2 n. Row i has its own edges, and one more for each edge to i that it does not have itself. */
 static kith_status symmetrize(const fitting *f, int64_t n, graph *g, kith_error *err) {
     kith_status status = KITH_OK;
     const int64_t k = f->k;
@@ -272,7 +272,7 @@ static kith_status reduce(kith_array *x, int64_t n_components, uint64_t seed, ki
     return status;
 }
 
-/* Two principal components at standard deviation 1e-4; a whisper of noise parts equal rows. */
+/* Two principal components at standard deviation 1e-4; a little noise separates equal rows. */
 static kith_status start(kith_array *x, uint64_t seed, double *y, kith_error *err) {
     const int64_t n = x->dim[0], m = x->dim[1] < 2 ? 1 : 2;
     kith_array plane = {0};

@@ -3,10 +3,10 @@
  * metric learning. Every convolution has a bias and a batch norm, then ReLU; pools are in ceil mode
  * and average pools count the padding. Names are those of Cadene's PyTorch port.
  *
- * A block joins four branches: 1x1; 1x1 then 3x3; 1x1 then two 3x3; pool then 1x1. A stride-2 block
- * has no 1x1 branch, strides on the last 3x3 of the others and passes its max pool on as it is. There
- * the pool has no padding and the convolutions have, so both must come out the same: image sizes from
- * 32 k - 1 to 32 k + 6 do (223 to 230, for instance). */
+ * A block joins four branches: 1x1; 1x1 then 3x3; 1x1 then two 3x3; pool then 1x1. A stride-2 block has no
+ * 1x1 branch, strides on the last 3x3 of the others and passes its max pool on as it is. There the pool has
+ * no padding but the convolutions have, and their outputs must have the same size: this holds for image sizes
+ * from 32 k - 1 to 32 k + 6 (223 to 230, for instance). */
 #include <stdio.h>
 
 #include "core/text.h"

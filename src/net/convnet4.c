@@ -18,7 +18,7 @@ static const ki_option options[] = {
                   "ours; few-shot papers flatten the map"),
     KI_OPTION_END};
 
-/* One position that sees every place of the map with weights of its own. */
+/* One output position, with its own weights for every place of the map. */
 static int add_features(ki_graph *graph, int map, int64_t features) {
     if (map < 0) return map; /* the graph keeps the error */
     const ki_shape *shape = &ki_graph_node(graph, map)->shape;

@@ -1,4 +1,4 @@
-/* Opening a model file: its metadata, options over it, the net with its weights. */
+/* Opening a model file: its metadata, options that override it, the net with its weights. */
 #include "net/model_file.h"
 
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include "net/numbers.h"
 #include "net/weights.h"
 
-/* Written to files, read from them; a file of a higher number is refused. */
 /* Bytes of the words in kith_preprocess. */
 enum { PREPROCESS_WORD = sizeof(((kith_preprocess *)NULL)->resize) };
 
+/* The format version, written to files; a file with a higher number is refused. */
 static const char format_key[] = "kith.format", format_version[] = "1";
 
 /* A file that says what a model is. */
@@ -70,7 +70,7 @@ static kith_status read_format(const kith_tensors *tensors, kith_error *err) {
     return KITH_OK;
 }
 
-/* The file's word where the options are silent; a backbone given twice must agree. */
+/* The file fills in what the options leave open. If both name a backbone, they must agree. */
 static kith_status merge_options(const source *from, const kith_model_options *given, ki_arena *arena,
                                  ki_net_options *options, kith_error *err) {
     const kith_tensors *tensors = from->tensors;
@@ -235,8 +235,8 @@ kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writ
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         KI_TRY(kith_tensors_writer_metadata(writer, rows[i].key, rows[i].value, err));
-    /* Files of networks that were never told how to resize, and those with the usual filter and background, stay
-     * as they were before these keys. */
+    /* A key is written only if the network was told otherwise, so that files without such a setting are the same
+     * as before the key existed. */
     if (*p->resize) KI_TRY(kith_tensors_writer_metadata(writer, "kith.preprocess.resize", p->resize, err));
     if (*p->filter) KI_TRY(kith_tensors_writer_metadata(writer, "kith.preprocess.filter", p->filter, err));
     if (!p->background[0] && !p->background[1] && !p->background[2]) return KITH_OK;

@@ -6,9 +6,9 @@
 #include "net/net.h"
 #include "nn/params.h"
 
-/* Build the net the options and the weights file (when one is named) agree on, make its parameters
- * on the backend, and read the weights. *ret_net is given back with ki_net_release, *ret_params with
- * ki_params_free, the parameters first. */
+/* Build the net that the options and the weights file (if one is named) describe, make its parameters on the
+ * backend, and read the weights. Free *ret_params with ki_params_free first, then *ret_net with
+ * ki_net_release. */
 kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,
                                ki_params **ret_params, kith_error *err);
 

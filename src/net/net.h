@@ -31,8 +31,8 @@ typedef struct ki_net {
     _Alignas(16) unsigned char settings[KI_MOST_BACKBONE_SETTINGS];
 } ki_net;
 
-/* Fill *ret_net, to be given back with ki_net_release. Sizes out of range, unknown options and
- * images too small for the network are errors that say so. */
+/* Fill *ret_net; release it with ki_net_release. Sizes out of range, unknown options and images too small for
+ * the network are errors that say so. */
 kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_error *err);
 void ki_net_release(ki_net *net); /* fine on a zeroed struct */
 

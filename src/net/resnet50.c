@@ -1,10 +1,9 @@
-/* ResNet-50: He, Zhang, Ren and Sun, "Deep residual learning for image recognition", CVPR 2016,
- * with torchvision's names. Bottlenecks 1x1, 3x3, 1x1 with a batch norm behind each and a shortcut
- * around; stages of 3, 4, 6 and 3.
+/* ResNet-50: He, Zhang, Ren and Sun, "Deep residual learning for image recognition", CVPR 2016, with
+ * torchvision's names. Bottlenecks of 1x1, 3x3 and 1x1 convolutions, each with a batch norm after it, and a
+ * shortcut around them; stages of 3, 4, 6 and 3.
  *
- * The paper and its Caffe and Keras weights stride on the first 1x1 of a stage, torchvision's on
- * the 3x3. Both have the same parameters, so nothing but the option `stride` tells them apart: a
- * model file carries it. */
+ * The paper and its Caffe and Keras weights stride on the first 1x1 of a stage, torchvision's on the 3x3.
+ * Both have the same parameters, so only the option `stride` tells them apart. A model file contains it. */
 #include <stdio.h>
 
 #include "core/text.h"

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "net/model_file.h"
 
-/* Names of one kind of trouble, cut when there are too many for a line. */
+/* Names of tensors with one kind of problem, cut off when there are too many for a line. */
 typedef struct name_list {
     int64_t n, n_shown;
     size_t used;

@@ -13,7 +13,7 @@
 kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki_params *params,
                               kith_error *err);
 
-/* Of which run a model is, and of which step. */
+/* Which run and which step a model comes from. */
 typedef struct ki_weights_origin {
     char recipe_hash[65];
     int64_t step;

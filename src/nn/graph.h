@@ -1,9 +1,9 @@
 /* Graph: a network as a list of nodes, each after its sources, built by one call per op.
  *
- * Nodes are numbered in the order they are added. A builder returns the node's number, or -1 once
- * something has gone wrong: the first error is kept and every later call is harmless, so a backbone
- * is written straight down and ki_graph_check is asked once at the end. Shapes are inferred as nodes
- * are added, for one image; the batch size comes with the plan.
+ * Nodes are numbered in the order they are added. A builder returns the node's number, or -1 after an error.
+ * The first error is kept and every later call is harmless, so the code of a backbone checks nothing until it
+ * calls ki_graph_check at the end. Shapes are inferred as nodes are added, for one image; the batch size
+ * comes with the plan.
  *
  * A node's parameters are named NODE.weight, NODE.bias, NODE.running_mean, NODE.running_var. */
 #ifndef KI_GRAPH_H
@@ -45,7 +45,7 @@ static inline bool ki_node_is_1x1(const ki_node *node) {
 
 typedef struct ki_graph ki_graph;
 
-/* One op's rules: what it makes of its sources and which parameters it has. */
+/* One op's rules: the shape of its output and which parameters it has. */
 typedef struct ki_op {
     int least_src, most_src;
     /* Fill node->shape and node->param from the sources' shapes; an error line without the node's
@@ -83,7 +83,7 @@ kith_status ki_graph_check(const ki_graph *graph, kith_error *err);
 
 int ki_graph_count(const ki_graph *graph);
 const ki_node *ki_graph_node(const ki_graph *graph, int i);
-/* The node of a tap; KITH_ENOTFOUND lists the taps there are. */
+/* The node of a tap; the error of KITH_ENOTFOUND lists the taps that exist. */
 kith_status ki_graph_find_tap(const ki_graph *graph, const char *tap, int *ret_node, kith_error *err);
 /* Forward flops for one image of the nodes that `tap` depends on (NULL: all nodes). */
 double ki_graph_flops(const ki_graph *graph, const char *tap);

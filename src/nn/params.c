@@ -22,7 +22,7 @@ struct ki_params {
 /* Slab offsets keep every parameter on a 64-byte line. */
 static int64_t padded(int64_t n) { return (int64_t)ki_round_up((size_t)n, KI_ALIGN / sizeof(ki_real)); }
 
-/* Declarations in the order they are taken. */
+/* The declarations in the order in which they get memory. */
 typedef struct decl_list {
     ki_params *params;
     ki_param_decl *decl;
@@ -45,7 +45,7 @@ static kith_status take_decl(decl_list *list, const ki_param_decl *decl, kith_er
     return KITH_OK;
 }
 
-/* What a convolution reads, or would if it changed places with an average pool before it (swap.c). */
+/* What a convolution reads, or would read if it were swapped with an average pool before it (swap.c). */
 static int source_of(const ki_graph *graph, const ki_node *conv) {
     const ki_node *src = ki_graph_node(graph, conv->src[0]);
     return src->kind == KI_OP_POOL && src->attr.pool.average ? src->src[0] : conv->src[0];
@@ -57,8 +57,8 @@ static bool are_siblings(const ki_graph *graph, const ki_node *a, const ki_node 
            a->n_params == b->n_params;
 }
 
-/* The batch norms that feed one concat, alone or with a ReLU behind, in its order: all of its sources, node i
- * among them. 0: there is no such concat. */
+/* The batch norms that feed one concat, each directly or through a ReLU, in the concat's order: they are all
+ * of its sources, and node i is one of them. 0: there is no such concat. */
 static int norms_of_concat(const ki_graph *graph, int i, int *ret_member) {
     for (int c = 0; c < ki_graph_count(graph); c++) {
         const ki_node *concat = ki_graph_node(graph, c);
@@ -75,7 +75,7 @@ static int norms_of_concat(const ki_graph *graph, int i, int *ret_member) {
     return 0;
 }
 
-/* Nodes whose parameters lie together, in order; at least node i alone. */
+/* Nodes whose parameters are adjacent in memory, in order; at least node i. */
 static int group_of(const ki_graph *graph, int i, bool groups, int *ret_member) {
     const ki_node *node = ki_graph_node(graph, i);
     int n = 0;
@@ -87,14 +87,15 @@ static int group_of(const ki_graph *graph, int i, bool groups, int *ret_member) 
     return n;
 }
 
-/* Parameters of node i; of its group, parameter by parameter, when it is the first of them. */
+/* Take the parameters of node i. If node i is the first of a group, take those of the whole group, parameter
+ * by parameter. */
 static kith_status take_node(decl_list *list, const ki_graph *graph, int i, bool trained, bool groups,
                              kith_error *err) {
     const ki_node *node = ki_graph_node(graph, i);
     int member[KI_MAX_SRC];
     const int n = group_of(graph, i, groups, member);
     for (int j = 0; j < n; j++) {
-        if (member[j] < i) return KITH_OK; /* taken with the first */
+        if (member[j] < i) return KITH_OK; /* was taken with the first */
     }
     for (int p = 0; p < node->n_params; p++) {
         if (node->param[p].trained != trained) continue;

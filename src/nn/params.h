@@ -1,10 +1,10 @@
 /* Parameters: the master copies, on a backend, in one slab of values and one of gradients.
  *
- * A store outlives plans: the training plan, the inference plan and plans for other image sizes all
- * bind to it by name. Trained parameters lie first, in the order they were declared, so that an
- * optimizer walks one contiguous run; running statistics follow. Every change made through this
- * interface, and ki_params_touch after changing values in place, moves `version`, which tells plans
- * to refresh the copies their kernels keep. */
+ * A store outlives plans: the training plan, the inference plan and plans for other image sizes all bind to
+ * it by name. Trained parameters come first, in the order they were declared, so that an optimizer goes
+ * through one contiguous run; running statistics follow. Every change made through this interface increases
+ * `version`, and so does ki_params_touch, which is called after changing values in place. It tells plans to
+ * refresh the copies that their kernels keep. */
 #ifndef KI_PARAMS_H
 #define KI_PARAMS_H
 
@@ -21,9 +21,9 @@ typedef struct ki_param {
 
 typedef struct ki_params ki_params;
 
-/* Take every parameter the graph declares; values are those of ki_params_init with seed 0. On a backend that
- * CAN_MERGE_CONVS the weights of 1x1 convolutions of one source are adjacent in memory. So are their biases,
- * and the parameters of the batch norms before one concat. */
+/* Make every parameter that the graph declares, with the values of ki_params_init with seed 0. On a backend
+ * that CAN_MERGE_CONVS the weights of 1x1 convolutions of one source are adjacent in memory. So are their
+ * biases, and the parameters of the batch norms before one concat. */
 kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params **ret_params,
                           kith_error *err);
 void ki_params_free(ki_params *params); /* NULL is fine */

@@ -1,17 +1,17 @@
 /* Plan: a graph made ready to run on one backend for one batch size.
  *
- * Planning drops what no asked-for tap needs, fuses ReLU into its producer and batch norm into the
- * convolution (inference), asks the backend for a kernel per node, and lays every buffer out in one
- * block by lifetime: inference reuses memory as soon as it is free, training keeps only what some
- * backward reads. After ki_plan_new a step allocates nothing.
+ * Planning drops nodes that no requested tap needs, fuses ReLU into its producer and (for inference) batch
+ * norm into the convolution, and asks the backend for a kernel per node. It places every buffer in one block,
+ * by lifetime: inference reuses memory as soon as it is free, training keeps only what some backward reads.
+ * After ki_plan_new a step allocates nothing.
  *
  * A training step: ki_plan_set_input, ki_plan_forward, read taps, ki_plan_set_grad at taps,
  * ki_plan_backward (parameter gradients accumulate: several of these make micro-batches), then the
  * optimizer.
  *
- * On a device a step leaves the host out: input, labels and step number are written to backend memory,
- * taps are read and gradients written where the plan keeps them. All these addresses hold for the life
- * of the plan, so such a step can be captured and launched again. */
+ * On a device a step does not involve the host: input, labels and step number are written to backend memory,
+ * and taps are read and gradients written where the plan keeps them. All these addresses stay the same for
+ * the life of the plan, so such a step can be captured and launched again. */
 #ifndef KI_PLAN_H
 #define KI_PLAN_H
 
@@ -25,7 +25,7 @@ typedef struct ki_plan_options {
     bool frozen_bn;                     /* training: batch norms use and keep their running statistics */
     bool input_grad;                    /* training: also compute the gradient at the input */
     const char *taps[KI_MAX_TAPS];      /* read after forward; NULL-terminated */
-    const char *grad_taps[KI_MAX_TAPS]; /* take a gradient; these can be read too */
+    const char *grad_taps[KI_MAX_TAPS]; /* these take a gradient, and can be read too */
     uint64_t seed;                      /* dropout, with the step number */
     const uint64_t *step;               /* backend memory; NULL: the plan counts its forwards from 0 */
 } ki_plan_options;

@@ -31,8 +31,8 @@ struct ki_optim {
 
 enum { ALIGN = KI_ALIGN / sizeof(ki_real) };
 
-/* Values between the end of one parameter and the start of the next, when both its arrays have the
- * same few there: padding, that is. Negative when they do not. */
+/* How many values are between the end of one parameter and the start of the next, if this is padding: the
+ * same small number in both arrays. Negative otherwise. */
 static int64_t padding_between(const ki_optim_param *a, const ki_optim_param *b) {
     const uintptr_t value_end = (uintptr_t)(a->value + a->n), diff_end = (uintptr_t)(a->diff + a->n);
     const uintptr_t value = (uintptr_t)b->value, diff = (uintptr_t)b->diff;
@@ -45,7 +45,7 @@ static bool same_numbers(const ki_optim_run *a, const ki_optim_run *b) {
     return a->lr == b->lr && a->decay == b->decay && a->decoupled == b->decoupled && a->start == b->start;
 }
 
-/* Fill runs, groups and sizes; ret_at[i] is where parameter i's moments lie, -1: it has none. */
+/* Fill runs, groups and sizes; ret_at[i] is where the moments of parameter i begin; -1: it has none. */
 static void make_runs(ki_optim *optim, const ki_optim_param *params, int n_params,
                       const ki_optim_settings *settings, int64_t *ret_at) {
     int n = 0, before = -1; /* `before`: the parameter at the end of the last run */

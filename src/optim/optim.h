@@ -4,11 +4,11 @@
  *     KI_TRY(ki_optim_new(backend, params, n_params, &settings, &optim, err));
  *     each step:  ki_optim_update(optim, ki_schedule_at(&settings.schedule, step, n_steps).lr, err);
  *
- * Groups. A network's parameter is of the backbone or of the embedding layer, an objective's one of
- * its proxies or of the rest, its regularizers; "bias" cuts across the network. Rules of
- * the recipe name a group or a layer and multiply the learning rate or the weight decay; all rules
- * that apply are multiplied together. Parameters with the same numbers that are adjacent in memory
- * (padding to KI_ALIGN between them is allowed and must hold zeros) become one run. So a network
+ * Groups. A parameter of the network belongs to the backbone or to the embedding layer. A parameter of the
+ * objective belongs to its proxies or to its regularizers, which is everything else. "bias" is all biases of
+ * the network. Rules of the recipe name a group or a layer and multiply the learning rate or the weight
+ * decay; all rules that apply are multiplied together. Parameters with the same numbers that are adjacent in
+ * memory (padding to KI_ALIGN between them is allowed and must hold zeros) become one run. So a network
  * without rules is updated in a single pass. */
 #ifndef KI_OPTIM_H
 #define KI_OPTIM_H
@@ -102,8 +102,8 @@ kith_status ki_optim_launch(ki_optim *optim, kith_error *err);
  * no parameter, or whose parameters are all left alone, have 0. Waits for the backend. */
 kith_status ki_optim_norms(const ki_optim *optim, double ret_norm[KI_OPTIM_N_GROUPS], kith_error *err);
 
-/* The same in two parts, for a device whose queue must not be waited for: where the last launch left the sums
- * (backend memory, [ki_optim_n_runs]), and the norms from a copy of them on the host. */
+/* The same in two parts, for a device whose queue the host must not wait for: where the last launch left the
+ * sums (backend memory, [ki_optim_n_runs]), and the norms from a copy of them on the host. */
 const double *ki_optim_sums(const ki_optim *optim);
 void ki_optim_norms_of(const ki_optim *optim, const double *sums, double ret_norm[KI_OPTIM_N_GROUPS]);
 

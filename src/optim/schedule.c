@@ -72,7 +72,7 @@ kith_status ki_schedule_parse(const ki_value *map, ki_schedule_settings *setting
 }
 
 static double falls(const ki_schedule_settings *s, int64_t step, int64_t n_steps) {
-    /* In epochs when the length is: a step's place among n_steps is its place among the epochs. */
+    /* `at` is in epochs if the length is, and is converted to steps. */
     const double per = s->epochs > 0 ? (double)n_steps / (double)s->epochs : 1;
     double factor = 1;
     for (int i = 0; i < s->n_at; i++) {

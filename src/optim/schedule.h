@@ -16,13 +16,13 @@ enum { KI_SCHEDULE_MOST_AT = 32 };
 
 typedef struct ki_schedule_settings {
     double lr; /* the highest */
-    /* How long: one of the two is given, or neither (a default of the reader's). */
+    /* The length: one of the two is given, or neither (the caller then has a default). */
     int64_t steps, epochs; /* 0: not given */
     int64_t warmup;        /* steps over which lr grows linearly: lr * (step + 1) / warmup */
     int64_t head_only;     /* steps in which the backbone does not learn */
     int name;              /* ki_schedule_name */
     double factor;         /* step: on lr, at each of `at` */
-    double final;          /* cosine: the last rate as a part of lr */
+    double final;          /* cosine: the last rate as a fraction of lr */
     const ki_value *at;    /* as given */
     int n_at;
     double at_value[KI_SCHEDULE_MOST_AT]; /* step: in epochs when `epochs` is given, else in steps; rising */

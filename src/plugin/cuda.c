@@ -1,4 +1,4 @@
-/* The CUDA device as a plugin: its records, and the two symbols that libkith-cuda.so shows. */
+/* The CUDA device as a plugin: its records, and the two symbols that libkith-cuda.so exports. */
 #include "backend/plugin.h"
 #include "knn/device.h"
 #include "objective/engine.h"

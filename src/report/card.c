@@ -1,4 +1,4 @@
-/* The result card: what was reached, from where, how the model was chosen, and what it was made of. */
+/* The result card: the scores, those before training, how the model was chosen, and the facts of the run. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -177,7 +177,8 @@ static void put_facts_of(ki_report *r, const ki_value *document, const char *con
     }
 }
 
-/* What the result says is not said again from run.json. Of a repeated run, what all its parts share. */
+/* Facts that the result contains are not repeated from run.json. For a repeated run, the facts that all its
+ * parts share. */
 static void put_facts(ki_report *r) {
     enum { MOST = 64 };
     static const char *const said[] = {"selection", "selection_metric", "step", "n_test_images", NULL};

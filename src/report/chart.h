@@ -1,8 +1,8 @@
 /* Small charts as figures of the page: lines over steps, and histograms of two kinds of pairs.
  *
- * Colours and dashes are classes of the style sheet (style.c), so that a chart follows the page into the
- * dark; no line is told from another by colour alone. Titles and legends are HTML beside the SVG, so
- * that they keep their size when the drawing shrinks. */
+ * Colours and dashes are classes of the style sheet (style.c), so that a chart follows the page's dark mode.
+ * Lines differ in more than their colour. Titles and legends are HTML beside the SVG, so that they keep their
+ * size when the drawing shrinks. */
 #ifndef KI_CHART_H
 #define KI_CHART_H
 
@@ -27,8 +27,8 @@ typedef struct ki_chart {
     const char *mark;
 } ki_chart;
 
-/* Curves of more than a few hundred points are drawn as the mean over runs of points, in a band from
- * the least to the most of each run. */
+/* Curves of more than a few hundred points are drawn as the mean over runs of points, in a band from the
+ * minimum to the maximum of each run. */
 void ki_chart_put(ki_buffer *to, const ki_chart *chart);
 
 typedef struct ki_histogram {
@@ -38,7 +38,7 @@ typedef struct ki_histogram {
     const double *count[2]; /* positive and negative pairs, [n_bins] each, not below 0; NULL: none */
 } ki_histogram;
 
-/* Each kind by its share of all its own pairs. */
+/* Each bar is a share of all pairs of its kind. */
 void ki_histogram_put(ki_buffer *to, const ki_histogram *histogram);
 
 /* A short piece of line i for legends. */

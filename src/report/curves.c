@@ -54,7 +54,7 @@ static int put_pair(ki_report *r) {
     return 1;
 }
 
-/* What the log itself has to say: lines that could not be read, warnings, notes. */
+/* What the log contains besides numbers: lines that could not be read, warnings, notes. */
 static void put_remarks(ki_report *r) {
     const ki_log_file *log = &r->detail->log;
     char text[KI_NUMBER_TEXT];
@@ -103,7 +103,7 @@ kith_status ki_report_curves(ki_report *r) {
 }
 
 /* R@1 (and the metric next to it) on seen against unseen classes, as in Figure 2 of "Energy Confused
- * Adversarial Metric Learning": the gap is what did not carry over. */
+ * Adversarial Metric Learning": the gap shows what did not generalise. */
 static int put_seen(ki_report *r, const char *key, const char *title) {
     static const char *const splits[][2] = {{"validation", "unseen"}, {"seen", "seen"}, {"test", "unseen"}};
     enum { N = sizeof splits / sizeof splits[0] };
@@ -136,6 +136,28 @@ static int put_seen(ki_report *r, const char *key, const char *title) {
     return 1;
 }
 
+/* R@1 by each of HORDE's orders alone, a line for each, for one split. */
+static int put_orders(ki_report *r, const char *split, const char *title) {
+    char prefix[64], names[KI_MOST_LINES][48];
+    size_t at = 0;
+    ki_chart chart = {.title = title,
+                      .is_share = true,
+                      .is_wide = true,
+                      .mark_step = r->chosen_step,
+                      .mark = "chosen step"};
+    ki_snprintf(prefix, sizeof prefix, "eval/%s/order_recall_at_1/", split);
+    for (const ki_series *s;
+         chart.n_lines < KI_MOST_LINES && (s = ki_log_next(&r->detail->log, prefix, &at));) {
+        const int i = chart.n_lines++;
+        ki_snprintf(names[i], sizeof names[i], "order %.20s%s", last_name(s->name),
+                    strcmp(last_name(s->name), "1") == 0 ? ", the embedding" : "");
+        chart.line[i] = (ki_chart_line){.name = names[i], .series = s};
+    }
+    if (chart.n_lines == 0) return 0;
+    ki_chart_put(r->to, &chart);
+    return 1;
+}
+
 kith_status ki_report_seen(ki_report *r) {
     ki_report_section(r, "seen", "Seen against unseen classes",
                       "Retrieval on classes the network was trained on and on classes it never saw. A seen "
@@ -145,6 +167,9 @@ kith_status ki_report_seen(ki_report *r) {
                       "so look at how each curve moves.");
     ki_buffer_put(r->to, "<div class=\"pair\">\n");
     const int n = put_seen(r, "recall/1", "R@1") + put_seen(r, "map_at_r", "MAP@R");
+    put_orders(r, "validation", "R@1 by each order alone, validation classes");
+    put_orders(r, "test", "R@1 by each order alone, test classes");
+    put_orders(r, "seen", "R@1 by each order alone, seen classes");
     ki_buffer_put(r->to, "</div>\n");
     if (n == 0 && r->detail->note[KI_PART_LOG])
         ki_report_part(r, r->detail, KI_PART_LOG);

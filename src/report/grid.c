@@ -1,9 +1,8 @@
 /* Test images with their nearest neighbours, as in Figure 3 of HORDE.
  *
- * Which ones is a rule, not a choice: of the queries looked at (all, or evenly spaced ones of a large
- * set), half are from those whose nearest neighbour is of another class, half from the others, evenly
- * spaced through the list. So the grid shows failures however rare they are; the sentence above it says
- * how rare. */
+ * A rule chooses which ones are shown. Of the queries looked at (all, or evenly spaced ones of a large set),
+ * half are from those whose nearest neighbour is of another class, half from the others, evenly spaced
+ * through the list. So the grid shows failures even if they are rare; the sentence above it says how rare. */
 #include <stdio.h>
 #include <string.h>
 
@@ -73,7 +72,7 @@ static void sort_out(grid *g) {
     }
 }
 
-/* "folder/file.jpg": enough to find the image, without where the data set lies. */
+/* "folder/file.jpg": enough to find the image, without the location of the data set. */
 static const char *path_tail(const char *path) {
     const char *tail = path + strlen(path);
     for (int n_slashes = 0; tail > path; tail--) {
@@ -93,7 +92,7 @@ static void put_class(grid *g, int64_t row, const char *before, const char *afte
     ki_buffer_put(g->report->to, "%s", after);
 }
 
-/* `before`, the class and `after` say what it is to whoever cannot see it. */
+/* `before`, the class and `after` are the text for people who cannot see the picture. */
 static void put_picture(grid *g, int64_t row, const char *before, const char *after) {
     ki_buffer *to = g->report->to;
     const ki_material *run = g->report->detail;

@@ -1,4 +1,4 @@
-/* Reading what a run left in its folder; what is damaged is noted and left out. */
+/* Reads what a run left in its folder. Damaged parts are noted and left out. */
 #include "report/material.h"
 
 #include <dirent.h>
@@ -52,7 +52,7 @@ static bool is_there(const char *path) {
     return stat(path, &info) == 0;
 }
 
-/* Turn a failure into a note; no memory stays a failure. */
+/* Turn a failure into a note; a lack of memory stays a failure. */
 static kith_status note(ki_material *run, ki_material_part part, kith_status status, kith_error *why,
                         kith_error *err) {
     if (status == KITH_OK) return KITH_OK;
@@ -88,7 +88,7 @@ static kith_status read_recipe(ki_material *run, const char *path, kith_error *e
     ki_value *root = NULL;
     kith_status status = ki_file_read(path, MOST_RECIPE, &run->recipe_text, &n, &why);
     if (status != KITH_OK) return note(run, KI_PART_RECIPE, status, &why, err);
-    /* The text is shown whatever it holds; facts are taken from it where it can be parsed. */
+    /* The text is shown whatever it contains; facts are taken from it if it can be parsed. */
     status = ki_yaml_parse(run->recipe_text, n, path, &run->arena, &root, &why);
     if (status == KITH_ENOMEM) return note(run, KI_PART_RECIPE, status, &why, err);
     if (status == KITH_OK && root->kind == KI_VALUE_MAP) run->recipe = root;
@@ -117,7 +117,7 @@ static kith_status read_labels(ki_material *run, const char *path, int64_t n, ki
     return status;
 }
 
-/* A text file line by line: the lines point into *ret_text. Give both back with ki_free. */
+/* A text file line by line: the lines point into *ret_text. Free both with ki_free. */
 static kith_status read_lines(const char *path, char **ret_text, const char ***ret_line, int64_t *ret_n,
                               kith_error *err) {
     size_t bytes = 0, capacity = 0;
@@ -224,7 +224,7 @@ done:
     return status;
 }
 
-/* Folds may hold seeds: then those are the runs. */
+/* Folds may contain seeds: then the seeds are the runs. */
 static kith_status find_sub_runs(ki_material *run, kith_error *err) {
     const char *top[MOST_SUB_RUNS];
     run->sub_run = ki_arena_alloc(&run->arena, MOST_SUB_RUNS, sizeof *run->sub_run);

@@ -1,8 +1,7 @@
-/* What a training run left in its folder, as far as it is there.
+/* What a training run left in its folder, as far as it exists.
  *
- * Every part may be absent (the run was interrupted, or its files were moved away) or damaged; `note`
- * then says so in one line and the part is empty. Only a folder that holds nothing of a run is an
- * error. */
+ * Every part may be absent (the run was interrupted, or its files were moved away) or damaged; `note` then
+ * says so in one line and the part is empty. Only a folder that contains no part of a run is an error. */
 #ifndef KI_MATERIAL_H
 #define KI_MATERIAL_H
 
@@ -25,7 +24,7 @@ typedef enum ki_material_part {
 typedef struct ki_material {
     char *folder;
     ki_arena arena;               /* of the documents */
-    const char *note[KI_N_PARTS]; /* why a part is not there; NULL when it is */
+    const char *note[KI_N_PARTS]; /* why a part is missing; NULL when it is not */
     bool is_absent[KI_N_PARTS];   /* … because there is no such file: no damage */
     ki_log_file log;
     const ki_value *result, *card, *pairs; /* maps, or NULL */
@@ -53,8 +52,8 @@ void ki_material_release(ki_material *run); /* fine on a zeroed struct */
 enum { KI_CLASS_NUMBER = 24 };
 const char *ki_material_class(const ki_material *run, int64_t label, char buf[KI_CLASS_NUMBER]);
 
-/* A scalar of a document by path, as in "test.recall.1": its text or NULL; as a finite number. Names that
- * result cards of 0.1 had stand for today's (judge/card.h). */
+/* A scalar of a document by path, as in "test.recall.1": its text or NULL; as a finite number. Names from
+ * result cards of 0.1 are understood as today's (judge/card.h). */
 const char *ki_document_text(const ki_value *document, const char *path);
 bool ki_document_real(const ki_value *document, const char *path, double *ret);
 const ki_value *ki_document_at(const ki_value *document, const char *path);

@@ -32,7 +32,7 @@ void ki_report_part(ki_report *r, const ki_material *material, ki_material_part 
         put_left_out(r, material->is_absent[part] ? KITH_LOG_DEBUG : KITH_LOG_WARNING, material->note[part]);
 }
 
-/* A folder's own name: what is behind the last slash. */
+/* A folder's own name: what follows the last slash. */
 static void put_name(ki_buffer *to, const char *folder) {
     size_t n = strlen(folder);
     while (n > 1 && folder[n - 1] == '/') n--;

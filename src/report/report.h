@@ -22,7 +22,7 @@ typedef struct ki_report {
 kith_status ki_report_make(const char *run, const kith_report_options *options, ki_buffer *to,
                            char ret_why[200], kith_error *err);
 
-/* ---- sections; they fail only for want of memory or inside a library ---- */
+/* ---- sections; they fail only for lack of memory or inside a library ---- */
 
 kith_status ki_report_card(ki_report *report);
 kith_status ki_report_sub_runs(ki_report *report);
@@ -40,8 +40,8 @@ void ki_report_section(ki_report *report, const char *id, const char *title, con
 void ki_report_section_end(ki_report *report);
 /* A line that says why something is not shown; also a warning to the log. `text` is plain. */
 void ki_report_left_out(ki_report *report, const char *text);
-/* The same for a part of the folder with a note; nothing without one. What is merely absent is no reason to
- * warn. */
+/* The same for a part of the folder with a note; nothing without one. A part that is merely absent gives no
+ * warning. */
 void ki_report_part(ki_report *report, const ki_material *material, ki_material_part part);
 
 /* Metrics by their place in a result ("recall.1") and as people write them ("R@1"); the order they are
@@ -66,7 +66,7 @@ const ki_value *ki_result_untrained(const ki_value *result);
 const ki_value *ki_result_seen(const ki_value *result);
 const ki_value *ki_result_intervals(const ki_value *result);
 
-/* The head of a page up to its title, and from the title into its style, which more may follow. */
+/* The head of a page up to its title, and from the title into its style sheet, to which more may be added. */
 void ki_page_begin(ki_buffer *to);
 void ki_page_style(ki_buffer *to);
 

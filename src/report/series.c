@@ -12,7 +12,7 @@
 
 enum { LONGEST_NAME = 160, LONGEST_TEXT = 600 };
 static const size_t MOST_BYTES = (size_t)512 << 20;
-static const double MOST_VALUE = 1e100; /* no number of a run; keeps the arithmetic of axes finite */
+static const double MOST_VALUE = 1e100; /* beyond any number of a run; keeps axes finite */
 
 typedef struct reader {
     ki_log_file *log;
@@ -21,7 +21,7 @@ typedef struct reader {
     kith_error *err;
 } reader;
 
-/* A name is new once per curve, so a plain walk is fast enough for the few there are. */
+/* A name is new once per curve, so a linear search is fast enough for the few curves. */
 static ki_series *find(ki_log_file *log, const char *name) {
     for (size_t i = 0; i < log->n_series; i++) {
         if (strcmp(log->series[i].name, name) == 0) return log->series + i;
@@ -71,7 +71,7 @@ static kith_status add_point(reader *r, const ki_value *v) {
 static kith_status add_numbers(reader *r, const ki_value *map, size_t n, int levels) {
     for (const ki_value *v = map->first; v; v = v->next) {
         const int more = ki_snprintf(r->name + n, sizeof r->name - n, "/%s", v->key);
-        if (more < 0 || (size_t)more >= sizeof r->name - n) continue; /* no name of ours */
+        if (more < 0 || (size_t)more >= sizeof r->name - n) continue; /* not a name that kith writes */
         if (v->kind == KI_VALUE_MAP && levels > 0)
             KI_TRY(add_numbers(r, v, n + (size_t)more, levels - 1));
         else
@@ -104,7 +104,7 @@ static void forget_from(ki_log_file *log, const char *prefix, double step) {
     }
 }
 
-/* false: the line is no object with a kind. */
+/* false: the line is not an object with a kind. */
 static kith_status add_line(reader *r, const ki_value *line, bool *ret_is_good) {
     const ki_value *kind = ki_value_get(line, "kind"), *split = ki_value_get(line, "split");
     *ret_is_good = kind && kind->kind == KI_VALUE_SCALAR;

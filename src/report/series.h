@@ -1,8 +1,8 @@
 /* Curves from a run's log: one JSON object a line, every number in it a point of a curve.
  *
- * A curve is named by where its numbers stand: "step/total", "step/terms/binomial", "eval/seen/recall/1"
- * (kind, the split for evaluations, then keys). When the step goes back, as after a resume, what was
- * logged from that step on is forgotten: the later line is the one that led to the model. */
+ * A curve is named after the place of its numbers: "step/total", "step/terms/binomial", "eval/seen/recall/1"
+ * (kind, the split for evaluations, then keys). When the step goes back, as after a resume, everything logged
+ * from that step on is dropped: the later line is the one that led to the model. */
 #ifndef KI_SERIES_H
 #define KI_SERIES_H
 
@@ -38,14 +38,14 @@ typedef struct ki_log_file {
     ki_remark remark[KI_MOST_REMARKS];
     int n_remarks;
     int64_t n_remarks_left; /* beyond those kept */
-    int64_t n_lines, n_bad; /* lines in all, lines that are no object with a kind */
+    int64_t n_lines, n_bad; /* all lines, and lines that are not an object with a kind */
     int64_t first_bad;      /* line number */
     int64_t n_left_out;     /* curves beyond KI_MOST_SERIES, counted per point */
     double last_step, seconds;
 } ki_log_file;
 
-/* A bad line is counted and passed over (the last one of a run that was killed is often cut);
- * failures are a file that cannot be read and no memory. */
+/* A bad line is counted and skipped (the last line of a run that was killed is often incomplete). Errors are
+ * a file that cannot be read and a lack of memory. */
 kith_status ki_log_read(const char *path, ki_log_file *ret_log, kith_error *err);
 kith_status ki_log_parse(const char *text, size_t n, ki_log_file *ret_log, kith_error *err);
 void ki_log_release(ki_log_file *log); /* fine on a zeroed struct */

@@ -1,4 +1,5 @@
-/* How the page looks, and the read-outs under the pointer: the only script, which the page can do without. */
+/* How the page looks, and the values shown under the pointer. That is the only script, and the page works
+ * without it. */
 #include "report/report.h"
 
 const char *const ki_report_style[] = {

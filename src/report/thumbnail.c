@@ -39,7 +39,7 @@ static kith_status read_inside(ki_thumbnails *t, const char *path, const ki_deco
     return ki_fail(err, KITH_ENOTFOUND, "%s: no such image", path);
 }
 
-/* Where the image of a run that may have been moved lies now. */
+/* Where an image is now, if its run may have been moved. */
 static kith_status find_image(const ki_thumbnails *t, const char *path, ki_path *ret, kith_error *err) {
     return t->paths ? ki_run_paths_find(t->paths, path, ret, err) : ki_path_print(ret, err, "%s", path);
 }

@@ -27,7 +27,7 @@ kith_status ki_thumbnail_read(ki_thumbnails *thumbnails, const char *path, int s
 kith_status ki_thumbnail_fit(ki_thumbnails *thumbnails, const char *path, int side,
                              const ki_image **ret_image, kith_error *err);
 
-/* RGB as a data: URI, of whatever is shorter: JPEG or PNG, grey where there is no colour. */
+/* RGB as a data: URI, as JPEG or PNG, whichever is shorter; grey if there is no colour. */
 void ki_thumbnail_uri(ki_thumbnails *thumbnails, const uint8_t *rgb, int size, ki_buffer *to);
 /* The same for an image of any size. */
 void ki_thumbnail_image_uri(ki_thumbnails *thumbnails, const ki_image *image, ki_buffer *to);

@@ -19,7 +19,7 @@ typedef struct painter {
     kith_error *err;
 } painter;
 
-/* The view as a picture of SIDE with its words. */
+/* The view as a picture of SIDE, with its caption. */
 static kith_status put_picture(painter *p, const char *words) {
     static const ki_rect whole = {0, 0, SIDE, SIDE};
     KI_TRY(ki_resample(&p->pictures.scratch.resampler, &p->view, (ki_rect){0, 0, p->view.w, p->view.h}, SIDE,

@@ -8,7 +8,7 @@
 typedef struct ki_views {
     const char *title;          /* of the page */
     const kith_dataset *set;    /* whose training images are shown, evenly spaced */
-    kith_transform train, test; /* order, mean and std play no part */
+    kith_transform train, test; /* order, mean and std are ignored */
     int64_t n_images, n_draws;
     uint64_t seed;
 } ki_views;

@@ -8,7 +8,7 @@
 #include "reproduce/page.h"
 
 enum {
-    MOST_LINES = 6,
+    MOST_LINES = KI_DRAWING_COLOURS,
     MOST_POINTS = 128,
     WIDTH = 760,
     HEIGHT = 300,
@@ -23,9 +23,18 @@ typedef struct line {
     double step[MOST_POINTS], value[MOST_POINTS];
 } line;
 
-static const char *const colours[MOST_LINES] = {"#3b6fb6", "#c8553d", "#3f8f5b",
-                                                "#8a5fb0", "#b8862b", "#777777"};
+const char *const ki_drawing_colour[KI_DRAWING_COLOURS] = {"#3b6fb6", "#c8553d", "#3f8f5b",
+                                                           "#8a5fb0", "#b8862b", "#777777"};
 static const char *const dashes[MOST_LINES] = {"none", "7 3", "2 3", "9 3 2 3", "4 2", "1 2"};
+
+void ki_drawing_open(ki_buffer *to, int w, int h, const char *title) {
+    ki_svg_open_file(to, w, h, "font-family=\"sans-serif\" font-size=\"12\"");
+    ki_buffer_put(to,
+                  "<style>text{fill:#555}.b{font-weight:bold}.q{fill:#888}.g{stroke:#8884}@media "
+                  "(prefers-color-scheme:dark){text{fill:#bbb}.q{fill:#888}}</style>\n<title>");
+    ki_buffer_escaped(to, title);
+    ki_buffer_put(to, "</title>\n");
+}
 
 static double number_at(const ki_value *list, size_t i) {
     const ki_value *v = ki_value_at(list, i);
@@ -92,8 +101,8 @@ static void widen(ki_axes *f, const line *l) {
 static void put_line(ki_buffer *to, const ki_axes *a, const line *l, int i) {
     if (l->n == 0) return;
     ki_svg_list_open(to, "path", "d",
-                     "fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"", colours[i],
-                     dashes[i]);
+                     "fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"",
+                     ki_drawing_colour[i], dashes[i]);
     for (int k = 0; k < l->n; k++)
         ki_buffer_put(to, "%s%.1f %.1f", k ? "L" : "M", ki_axes_x(a, l->step[k]), ki_axes_y(a, l->value[k]));
     ki_svg_list_close(to);
@@ -127,12 +136,7 @@ bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_c
         for (int i = 0; i < n; i++) widen(&frames[p], &lines[p][i]);
         if (frames[p].y1 <= frames[p].y0) frames[p].y0 = frames[p].y1 - 0.01;
     }
-    ki_svg_open_file(to, WIDTH, HEIGHT + 20 * ((n + 2) / 3), "font-family=\"sans-serif\" font-size=\"12\"");
-    ki_buffer_put(to,
-                  "<style>text{fill:#555}.b{font-weight:bold}.g{stroke:#8884}@media "
-                  "(prefers-color-scheme:dark){text{fill:#bbb}}</style>\n<title>");
-    ki_buffer_escaped(to, curve->title);
-    ki_buffer_put(to, "</title>\n");
+    ki_drawing_open(to, WIDTH, HEIGHT + 20 * ((n + 2) / 3), curve->title);
     for (int p = 0; p < 2; p++) {
         put_frame(to, &frames[p], titles[p]);
         for (int i = 0; i < n; i++) put_line(to, &frames[p], &lines[p][i], i);
@@ -142,7 +146,7 @@ bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_c
         ki_svg_element(
             to, "path",
             "fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\" d=\"M%d %dh28\"",
-            colours[i], dashes[i], x, y - 4);
+            ki_drawing_colour[i], dashes[i], x, y - 4);
         ki_svg_text(to, names[i], "x=\"%d\" y=\"%d\"", x + 34, y);
     }
     ki_svg_close(to);

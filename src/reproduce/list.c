@@ -11,7 +11,7 @@
 
 typedef struct top {
     const char *title;
-    const ki_value *set, *order, *tables, *rows, *orders, *curves;
+    const ki_value *set, *order, *tables, *rows, *orders, *curves, *summary, *gains;
 } top;
 
 static const ki_option top_options[] = {
@@ -22,6 +22,8 @@ static const ki_option top_options[] = {
     KI_OPTION_TREE(top, rows, "[]", "what is run", "ours"),
     KI_OPTION_TREE(top, orders, "[]", "which row beats which in a paper", "ours"),
     KI_OPTION_TREE(top, curves, "[]", "drawings", "ours"),
+    KI_OPTION_TREE(top, summary, "{}", "what the page begins with", "ours"),
+    KI_OPTION_TREE(top, gains, "{}", "a drawing of gains over overfitting", "ours"),
     KI_OPTION_END};
 
 static const ki_option row_options[] = {
@@ -43,9 +45,10 @@ static const ki_option pass_options[] = {
     KI_OPTION_TREE(ki_list_pass, groups, "[]", "of rows", "ours"),
     KI_OPTION_TEXT(ki_list_pass, seeds, "all", "a number, or all", "ours"), KI_OPTION_END};
 
-static const ki_option table_options[] = {KI_OPTION_TEXT(ki_list_table, name, "", "as rows name it", "ours"),
-                                          KI_OPTION_TEXT(ki_list_table, title, "", "its heading", "ours"),
-                                          KI_OPTION_END};
+static const ki_option table_options[] = {
+    KI_OPTION_TEXT(ki_list_table, name, "", "as rows name it", "ours"),
+    KI_OPTION_TEXT(ki_list_table, title, "", "its heading", "ours"),
+    KI_OPTION_TREE(ki_list_table, set, "[]", "overrides of its rows", "ours"), KI_OPTION_END};
 
 static const ki_option order_options[] = {
     KI_OPTION_TEXT(ki_list_order, title, "", "paper and table", "ours"),
@@ -56,6 +59,24 @@ static const ki_option curve_options[] = {KI_OPTION_TEXT(ki_list_curve, name, ""
                                           KI_OPTION_TEXT(ki_list_curve, title, "", "of the drawing", "ours"),
                                           KI_OPTION_TREE(ki_list_curve, rows, "[]", "lines", "ours"),
                                           KI_OPTION_END};
+
+static const ki_option summary_options[] = {
+    KI_OPTION_TEXT(ki_list_summary, name, "", "of the drawing's file", "ours"),
+    KI_OPTION_TEXT(ki_list_summary, title, "", "of the drawing", "ours"),
+    KI_OPTION_TREE(ki_list_summary, rows, "[]", "methods", "ours"), KI_OPTION_END};
+
+static const ki_option method_options[] = {
+    KI_OPTION_TEXT(ki_list_method, method, "", "what it is called", "ours"),
+    KI_OPTION_TEXT(ki_list_method, row, "", "whose gain is shown", "ours"), KI_OPTION_END};
+
+static const ki_option gains_options[] = {
+    KI_OPTION_TEXT(ki_list_gains, name, "", "of the drawing's file", "ours"),
+    KI_OPTION_TEXT(ki_list_gains, title, "", "of the drawing", "ours"),
+    KI_OPTION_TREE(ki_list_gains, series, "[]", "series of rows", "ours"), KI_OPTION_END};
+
+static const ki_option series_options[] = {KI_OPTION_TEXT(ki_list_series, title, "", "in the legend", "ours"),
+                                           KI_OPTION_TREE(ki_list_series, rows, "[]", "names", "ours"),
+                                           KI_OPTION_END};
 
 /* A list of maps as an array of structs of `size` bytes. */
 static kith_status read_items(ki_list *list, const ki_value *items, const char *what,
@@ -89,6 +110,13 @@ const ki_list_row *ki_list_find(const ki_list *list, const char *name) {
 
 const ki_list_row *ki_list_source(const ki_list *list, const ki_list_row *row) {
     return *row->of ? ki_list_find(list, row->of) : row;
+}
+
+const ki_list_table *ki_list_table_of(const ki_list *list, const ki_list_row *row) {
+    for (size_t i = 0; i < list->n_tables; i++) {
+        if (strcmp(list->table[i].name, row->table) == 0) return &list->table[i];
+    }
+    return NULL;
 }
 
 /* ---- checks ---- */
@@ -149,9 +177,8 @@ static kith_status check_row(const ki_list *list, size_t i, kith_error *err) {
                        "%s: `of` names a row with runs of its own, and goes without "
                        "recipe and set",
                        r->name);
-    bool has_table = !*r->table;
-    for (size_t t = 0; t < list->n_tables; t++) has_table |= strcmp(list->table[t].name, r->table) == 0;
-    if (!has_table) return ki_fail(err, KITH_EFORMAT, "%s: there is no table %s", r->name, r->table);
+    if (*r->table && !ki_list_table_of(list, r))
+        return ki_fail(err, KITH_EFORMAT, "%s: there is no table %s", r->name, r->table);
     KI_TRY(check_texts(r->set, "set", r->name, err));
     return check_numbers(r->paper, "paper", r->name, err);
 }
@@ -170,9 +197,37 @@ static kith_status check_pass(const ki_list *list, const ki_list_pass *pass, kit
     return KITH_OK;
 }
 
+/* A row whose gain can be shown. */
+static kith_status need_gain(const ki_list *list, const char *name, const char *where, kith_error *err) {
+    KI_TRY(need_row(list, name, where, err));
+    if (*ki_list_find(list, name)->baseline) return KITH_OK;
+    return ki_fail(err, KITH_EFORMAT, "%s: row %s has no baseline to gain over", where, name);
+}
+
+static kith_status check_drawing_name(const char *name, const char *where, kith_error *err) {
+    if (is_name(name)) return KITH_OK;
+    return ki_fail(err, KITH_EFORMAT, "%s is called '%.60s'; wanted a name for a file", where, name);
+}
+
+static kith_status check_overviews(const ki_list *list, kith_error *err) {
+    if (list->summary.n) KI_TRY(check_drawing_name(list->summary.name, "summary", err));
+    for (size_t i = 0; i < list->summary.n; i++)
+        KI_TRY(need_gain(list, list->summary.method[i].row, "summary", err));
+    if (list->gains.n) KI_TRY(check_drawing_name(list->gains.name, "gains", err));
+    for (size_t i = 0; i < list->gains.n; i++) {
+        const ki_list_series *s = &list->gains.item[i];
+        KI_TRY(check_texts(s->rows, "rows", "gains", err));
+        for (const ki_value *v = s->rows ? s->rows->first : NULL; v; v = v->next)
+            KI_TRY(need_gain(list, v->text, "gains", err));
+    }
+    return KITH_OK;
+}
+
 static kith_status check(const ki_list *list, kith_error *err) {
     if (list->n_rows == 0) return ki_fail(err, KITH_EFORMAT, "there are no rows");
     for (size_t i = 0; i < list->n_rows; i++) KI_TRY(check_row(list, i, err));
+    for (size_t i = 0; i < list->n_tables; i++)
+        KI_TRY(check_texts(list->table[i].set, "set", list->table[i].name, err));
     for (size_t i = 0; i < list->n_passes; i++) KI_TRY(check_pass(list, &list->pass[i], err));
     for (size_t i = 0; i < list->n_orders; i++) {
         const ki_list_order *o = &list->order[i];
@@ -188,7 +243,17 @@ static kith_status check(const ki_list *list, kith_error *err) {
         for (const ki_value *v = c->rows ? c->rows->first : NULL; v; v = v->next)
             KI_TRY(need_row(list, v->text, c->name, err));
     }
-    return KITH_OK;
+    return check_overviews(list, err);
+}
+
+/* A map of the top level, where it is given. */
+static kith_status read_map(const ki_value *v, const char *what, const ki_option *options, void *ret,
+                            kith_error *err) {
+    char found[80];
+    if (v && v->kind != KI_VALUE_MAP)
+        return ki_fail(err, KITH_EFORMAT, "%s is %s; wanted a map", what,
+                       ki_value_describe(v, found, sizeof found));
+    return ki_options_parse(options, v, NULL, what, ret, err);
 }
 
 static kith_status read_all(ki_list *list, const ki_value *root, kith_error *err) {
@@ -210,6 +275,14 @@ static kith_status read_all(ki_list *list, const ki_value *root, kith_error *err
                       &list->n_orders, err));
     KI_TRY(read_items(list, t.curves, "curves", curve_options, sizeof *list->curve, &list->curve,
                       &list->n_curves, err));
+    ki_list_summary *summary = &list->summary;
+    KI_TRY(read_map(t.summary, "summary", summary_options, summary, err));
+    KI_TRY(read_items(list, summary->rows, "summary", method_options, sizeof *summary->method,
+                      &summary->method, &summary->n, err));
+    ki_list_gains *gains = &list->gains;
+    KI_TRY(read_map(t.gains, "gains", gains_options, gains, err));
+    KI_TRY(read_items(list, gains->series, "gains", series_options, sizeof *gains->item, &gains->item,
+                      &gains->n, err));
     return check(list, err);
 }
 

@@ -29,6 +29,7 @@ typedef struct ki_list_pass {
 
 typedef struct ki_list_table {
     const char *name, *title;
+    const ki_value *set; /* overrides of its rows, before their own; or NULL */
 } ki_list_table;
 
 typedef struct ki_list_order {
@@ -41,6 +42,31 @@ typedef struct ki_list_curve {
     const ki_value *rows; /* list of names */
 } ki_list_curve;
 
+/* What the page begins with: a drawing and a short table of methods, each beside its row's baseline. */
+typedef struct ki_list_method {
+    const char *method, *row;
+} ki_list_method;
+
+typedef struct ki_list_summary {
+    const char *name, *title; /* name "": there is none */
+    const ki_value *rows;
+    ki_list_method *method;
+    size_t n;
+} ki_list_summary;
+
+/* A drawing of gains over how much the baselines overfit, a colour for each series of rows. */
+typedef struct ki_list_series {
+    const char *title;
+    const ki_value *rows; /* list of names, each with a baseline */
+} ki_list_series;
+
+typedef struct ki_list_gains {
+    const char *name, *title; /* name "": there is none */
+    const ki_value *series;
+    ki_list_series *item;
+    size_t n;
+} ki_list_gains;
+
 /* Everything lives in the arena. */
 typedef struct ki_list {
     ki_arena arena;
@@ -51,6 +77,8 @@ typedef struct ki_list {
     ki_list_table *table;
     ki_list_order *order;
     ki_list_curve *curve;
+    ki_list_summary summary;
+    ki_list_gains gains;
     size_t n_rows, n_passes, n_tables, n_orders, n_curves;
 } ki_list;
 
@@ -61,6 +89,7 @@ void ki_list_release(ki_list *list); /* fine on a zeroed struct */
 const ki_list_row *ki_list_find(const ki_list *list, const char *name); /* NULL: none */
 /* The row whose runs this row's figures come from. */
 const ki_list_row *ki_list_source(const ki_list *list, const ki_list_row *row);
+const ki_list_table *ki_list_table_of(const ki_list *list, const ki_list_row *row); /* NULL: none */
 
 /* run.c: what cannot be left out of the options is there. */
 kith_status ki_reproduce_check(const kith_reproduce_options *options, kith_error *err);

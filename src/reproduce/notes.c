@@ -20,7 +20,7 @@ static const char *block_name(const char *line, size_t n, size_t *ret_n) {
 }
 
 static bool has_place(const ki_list *list, const char *name) {
-    static const char *const fixed[] = {"top", "orders", "curves", "end"};
+    static const char *const fixed[] = {"top", "gains", "orders", "curves", "end"};
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
         if (strcmp(fixed[i], name) == 0) return true;
     }
@@ -41,7 +41,7 @@ static kith_status add_block(ki_notes *notes, const ki_list *list, const char *n
     }
     if (!has_place(list, copy)) {
         ki_fail(err, KITH_EFORMAT, "the page has no place for block %.60s", copy);
-        return ki_hint(err, KITH_EFORMAT, "wanted top, the name of a table, orders, curves or end");
+        return ki_hint(err, KITH_EFORMAT, "wanted top, the name of a table, gains, orders, curves or end");
     }
     notes->name[notes->n++] = copy;
     return KITH_OK;

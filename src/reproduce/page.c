@@ -69,13 +69,59 @@ static void put_distinct(const page *p, const char *label, const char *path, int
     ki_buffer_put(p->to, "\n");
 }
 
-static void put_head(const page *p) {
+/* `path` as seen from the page's folder, when it lies below that. */
+static const char *from_page(const char *page_path, const char *path) {
+    const char *slash = strrchr(page_path, '/');
+    const size_t n = slash ? (size_t)(slash - page_path) + 1 : 0;
+    return strncmp(path, page_path, n) == 0 ? path + n : path;
+}
+
+/* Write a drawing as NAME.svg and show it on the page. */
+static kith_status put_picture(const page *p, const char *name, const char *title, ki_buffer *drawing,
+                               kith_error *err) {
+    ki_path path;
+    KI_TRY(drawing->status);
+    KI_TRY(ki_path_print(&path, err, "%s/%s.svg", p->at.pictures, name));
+    KI_TRY(ki_file_write(path.s, drawing->data, drawing->n, err));
+    ki_buffer_put(p->to, "![%s](%s)\n\n", title, from_page(p->at.page, path.s));
+    return KITH_OK;
+}
+
+/* What a reader wants first: which method gains how much. */
+static kith_status put_summary(const page *p, kith_error *err) {
+    ki_buffer drawing = {.err = err};
+    const ki_list_summary *s = &p->list.summary;
+    kith_status status = KITH_OK;
+    if (s->n > 0 && ki_summary_draw(&p->list, &p->all, &p->noise, &drawing)) {
+        status = put_picture(p, s->name, s->title, &drawing, err);
+        ki_summary_put(&p->list, &p->all, &p->noise, p->to);
+    }
+    ki_buffer_release(&drawing);
+    return status;
+}
+
+static kith_status put_gains(const page *p, kith_error *err) {
+    ki_buffer drawing = {.err = err};
+    const ki_list_gains *g = &p->list.gains;
+    kith_status status = KITH_OK;
+    if (g->n > 0 && ki_gains_draw(&p->list, &p->all, &p->noise, &drawing)) {
+        ki_buffer_put(p->to, "## %s\n\n", g->title);
+        status = put_picture(p, g->name, g->title, &drawing, err);
+        ki_notes_put(&p->notes, "gains", p->to);
+        ki_gains_put(&p->list, &p->all, &p->noise, p->to);
+    }
+    ki_buffer_release(&drawing);
+    return status;
+}
+
+static kith_status put_head(const page *p, kith_error *err) {
     ki_buffer *to = p->to;
     ki_buffer_put(to, "# Reproduction: %s\n\n", p->list.title);
     ki_buffer_put(to,
                   "<!-- Made by kith reproduce from %s and the results beside this page. Text is kept in the "
                   "notes file. -->\n\n",
                   strrchr(p->list.path, '/') ? strrchr(p->list.path, '/') + 1 : p->list.path);
+    KI_TRY(put_summary(p, err));
     ki_notes_put(&p->notes, "top", to);
     const bool has_test = n_results(p) == 0 || n_with_test(p) > 0;
     ki_buffer_put(to, "%d runs. All figures are percent on ", n_results(p));
@@ -107,6 +153,7 @@ static void put_head(const page *p) {
             "* no row has several seeds yet: gains and orders are judged by bootstrap intervals over "
             "queries\n");
     ki_buffer_put(to, "\n");
+    return KITH_OK;
 }
 
 /* ---- tables ---- */
@@ -121,17 +168,15 @@ static void put_estimate(ki_buffer *to, const ki_sample *s, int digits) {
                       100 * (s->estimate.high - s->estimate.mean));
 }
 
-static void put_gain(const page *p, const ki_list_row *row, const ki_sample *own) {
-    const ki_list_row *baseline = ki_list_find(&p->list, row->baseline);
-    const ki_sample base = baseline ? ki_sample_of(&p->list, &p->all, baseline, "recall.1") : (ki_sample){0};
-    if (!baseline || base.n == 0) {
+static void put_gain(const page *p, const ki_list_row *row) {
+    ki_gain g;
+    if (!ki_gain_of(&p->list, &p->all, &p->noise, row->name, &g)) {
         ki_buffer_put(p->to, " – |");
         return;
     }
-    const double half = ki_difference_half(&p->noise, own, &base);
-    ki_buffer_put(p->to, " %+.1f", 100 * (own->estimate.mean - base.estimate.mean));
-    if (!isnan(half)) ki_buffer_put(p->to, " ± %.1f", 100 * half);
-    ki_buffer_put(p->to, " over %s |", baseline->name);
+    ki_buffer_put(p->to, " %+.1f", 100 * g.gain);
+    if (!isnan(g.half)) ki_buffer_put(p->to, " ± %.1f", 100 * g.half);
+    ki_buffer_put(p->to, " over %s |", g.baseline->name);
 }
 
 static void put_paper(ki_buffer *to, const ki_value *paper) {
@@ -215,7 +260,7 @@ static void put_row(const page *p, const columns *c, const ki_list_row *row) {
     const ki_sample own = ki_sample_of(&p->list, &p->all, row, "recall.1");
     ki_buffer_put(to, "| %s | %d |", row->name, own.n);
     put_estimate(to, &own, 1);
-    if (c->gain) put_gain(p, row, &own);
+    if (c->gain) put_gain(p, row);
     if (c->paper) put_paper(to, row->paper);
     if (c->pytorch) put_number(to, row->pytorch, "");
     if (c->target) put_target(to, row->target, &own);
@@ -288,7 +333,11 @@ static void put_table(const page *p, const ki_list_table *table) {
         const ki_list_row *row = &p->list.row[i];
         if (!is_in(row, table)) continue;
         const bool mixed = is_mixed(p, row);
-        has_notes |= *row->note || mixed;
+        const bool transductive = has_run(p, row) && strncmp(row->block, "transductive", 12) == 0;
+        has_notes |= *row->note || mixed || transductive;
+        if (transductive)
+            ki_buffer_put(to, "* %s: transductive: its PCA is fitted on the test images, not comparable.\n",
+                          row->name);
         if (*row->note) ki_buffer_put(to, "* %s: %s.\n", row->name, row->note);
         if (mixed) ki_buffer_put(to, "* %s: its seeds are of different versions of the recipe.\n", row->name);
         has_notes |= put_by_order(p, row);
@@ -372,19 +421,11 @@ static void put_orders(const page *p) {
 
 /* ---- curves, runs, failures ---- */
 
-/* `path` as seen from the page's folder, when it lies below that. */
-static const char *from_page(const char *page_path, const char *path) {
-    const char *slash = strrchr(page_path, '/');
-    const size_t n = slash ? (size_t)(slash - page_path) + 1 : 0;
-    return strncmp(path, page_path, n) == 0 ? path + n : path;
-}
-
 static kith_status put_curves(const page *p, kith_error *err) {
     bool has_any = false;
     for (size_t i = 0; i < p->list.n_curves; i++) {
         const ki_list_curve *curve = &p->list.curve[i];
         ki_buffer drawing = {.err = err};
-        ki_path path;
         kith_status status = KITH_OK;
         if (ki_curves_draw(&p->list, &p->all, curve, &drawing)) {
             if (!has_any) {
@@ -392,12 +433,7 @@ static kith_status put_curves(const page *p, kith_error *err) {
                 ki_notes_put(&p->notes, "curves", p->to);
             }
             has_any = true;
-            status = drawing.status;
-            if (status == KITH_OK)
-                status = ki_path_print(&path, err, "%s/%s.svg", p->at.pictures, curve->name);
-            if (status == KITH_OK) status = ki_file_write(path.s, drawing.data, drawing.n, err);
-            if (status == KITH_OK)
-                ki_buffer_put(p->to, "![%s](%s)\n\n", curve->title, from_page(p->at.page, path.s));
+            status = put_picture(p, curve->name, curve->title, &drawing, err);
         }
         ki_buffer_release(&drawing);
         KI_TRY(status);
@@ -437,9 +473,10 @@ static void put_failures(const page *p) {
 }
 
 static kith_status put_page(const page *p, kith_error *err) {
-    put_head(p);
+    KI_TRY(put_head(p, err));
     for (size_t i = 0; i < p->list.n_tables; i++) put_table(p, &p->list.table[i]);
     put_habit(p);
+    KI_TRY(put_gains(p, err));
     put_orders(p);
     KI_TRY(put_curves(p, err));
     put_failures(p);

@@ -68,17 +68,21 @@ static kith_status make_parent(const char *path, kith_error *err) {
     return ki_make_folders(folder.s, err);
 }
 
+static kith_status check_picture(const kith_reproduce_paths *at, const char *name, kith_error *err) {
+    ki_path path;
+    KI_TRY(ki_path_print(&path, err, "%s/%s.svg", at->pictures, name));
+    return check_file(path.s, err);
+}
+
 kith_status ki_page_check(const ki_list *list, const kith_reproduce_paths *at, kith_error *err) {
     ki_notes notes = {0};
     KI_TRY(ki_notes_read(at->notes, list, &notes, err));
     ki_notes_release(&notes);
     KI_TRY(make_parent(at->page, err));
     KI_TRY(check_file(at->page, err));
-    if (list->n_curves > 0) KI_TRY(ki_make_folders(at->pictures, err));
-    for (size_t i = 0; i < list->n_curves; i++) {
-        ki_path path;
-        KI_TRY(ki_path_print(&path, err, "%s/%s.svg", at->pictures, list->curve[i].name));
-        KI_TRY(check_file(path.s, err));
-    }
-    return KITH_OK;
+    const bool has_overview = *list->summary.name || *list->gains.name;
+    if (list->n_curves > 0 || has_overview) KI_TRY(ki_make_folders(at->pictures, err));
+    for (size_t i = 0; i < list->n_curves; i++) KI_TRY(check_picture(at, list->curve[i].name, err));
+    if (*list->summary.name) KI_TRY(check_picture(at, list->summary.name, err));
+    return *list->gains.name ? check_picture(at, list->gains.name, err) : KITH_OK;
 }

@@ -187,10 +187,12 @@ static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
     KI_TRY(ki_path_print(&u->result, err, "%s/%s-seed%lld.json", r->at.out, row->name, seed));
     KI_TRY(ki_path_print(&u->failure, err, "%s/%s-seed%lld.failed.json", r->at.out, row->name, seed));
     KI_TRY(ki_path_print(&path, err, "%s/%s.yaml", r->list.folder, u->origin.recipe));
-    for (const ki_value *v = r->list.set ? r->list.set->first : NULL; v; v = v->next)
-        KI_TRY(add_set(u, v->text, err));
-    for (const ki_value *v = row->set ? row->set->first : NULL; v; v = v->next)
-        KI_TRY(add_set(u, v->text, err));
+    const ki_list_table *table = ki_list_table_of(&r->list, row);
+    const ki_value *const sets[] = {r->list.set, table ? table->set : NULL, row->set};
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        for (const ki_value *v = sets[i] ? sets[i]->first : NULL; v; v = v->next)
+            KI_TRY(add_set(u, v->text, err));
+    }
     for (int64_t i = 0; i < o->n_sets; i++) KI_TRY(add_set(u, o->sets[i], err));
     ki_snprintf(u->seed_text, sizeof u->seed_text, "seed=%lld", seed);
     u->set[u->n_sets++] = u->seed_text;

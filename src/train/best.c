@@ -1,6 +1,6 @@
-/* best.safetensors: the model with the best score so far. A checkpoint knows the file by its hash. The file may be ahead of
- * the checkpoint, when a process was killed between an evaluation and the next checkpoint; so it says itself of which run
- * and step it is. */
+/* best.safetensors: the model with the best score so far. A checkpoint contains the hash of the file. The file may be
+ * newer than the checkpoint, if a process was killed between an evaluation and the next checkpoint. So the file itself
+ * says which run and step it belongs to. */
 #include <string.h>
 
 #include "kith/eval.h"

@@ -1,4 +1,4 @@
-/* run.json and result.json: what was run, and what came out. The schema of both is judge/card.h's. */
+/* run.json and result.json: what was run, and what the result is. judge/card.h defines the schema of both. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void time_text(int64_t seconds, char *buf, size_t bytes) {
     if (!gmtime_r(&t, &parts) || strftime(buf, bytes, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) buf[0] = '\0';
 }
 
-/* What both files say. */
+/* What both files contain. */
 static void put_origin(kith_json *json, const ki_train_state *run) {
     const ki_recipe *r = run->recipe;
     static const char *const precisions[] = {"float32", "bf16"};
@@ -79,14 +79,18 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
                                   const kith_intervals *intervals, kith_error *err) {
     const ki_recipe *r = run->recipe;
     const ki_orders *orders = &result->orders;
-    char all[160], test[65], validation[65];
+    char all[160], on_test[240], test[65], validation[65];
     kith_json *json = NULL;
     kith_dataset_hash(run->set, KITH_SPLIT_TEST, test);
     kith_dataset_hash(run->set, KITH_SPLIT_VALIDATION, validation);
     ki_snprintf(all, sizeof all,
                 "the embedding and all orders side by side, %lld numbers, after a PCA to %lld fitted on "
                 "training images",
-                (long long)orders->dim[0], (long long)orders->dim[1]);
+                (long long)orders->fair.dim[0], (long long)orders->fair.dim[1]);
+    ki_snprintf(on_test, sizeof on_test,
+                "transductive: the embedding and all orders side by side, %lld numbers, after a PCA to %lld "
+                "fitted on the test images themselves; not comparable with the other blocks",
+                (long long)orders->transductive.dim[0], (long long)orders->transductive.dim[1]);
     const struct {
         const char *key;
         ki_card_block block;
@@ -96,15 +100,23 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
                     .intervals = intervals,
                     .clustered = &result->clustered}},
                   {"all_orders",
-                   {.scores = &orders->scores,
+                   {.scores = &orders->fair.plain,
                     .data_sha256 = test,
-                    .intervals = &orders->intervals,
-                    .clustered = &orders->clustered,
+                    .intervals = &orders->fair.intervals,
+                    .clustered = &orders->fair.clustered,
                     .note = all,
                     .orders = orders}},
                   {"all_orders_white",
-                   {.scores = &orders->white,
+                   {.scores = &orders->fair.white,
                     .note = "as all_orders, every component of the PCA over its standard deviation"}},
+                  {"transductive",
+                   {.scores = &orders->transductive.plain,
+                    .data_sha256 = test,
+                    .intervals = &orders->transductive.intervals,
+                    .note = on_test}},
+                  {"transductive_white",
+                   {.scores = &orders->transductive.white,
+                    .note = "as transductive, every component of the PCA over its standard deviation"}},
                   {"best_on_test",
                    {.scores = &result->best_on_test,
                     .note = "the best R@1 of all evaluations on the test classes themselves: the papers' "
@@ -113,6 +125,7 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
                   {"validation", {.scores = &result->validation, .data_sha256 = validation}},
                   {"untrained_validation", {.scores = &run->at.untrained_validation}},
                   {"seen", {.scores = &result->seen}}};
+    kith_status status;
     KI_TRY(kith_json_new(&json, err));
     kith_json_object_begin(json);
     ki_card_put_text(json, "selection", selection_names[result->selection]);
@@ -128,6 +141,7 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
         block.n_k = r->n_k;
         ki_card_put_block(json, blocks[i].key, &block);
     }
+    KI_CHECK(ki_train_put_order_curves(run, json, err));
     ki_card_put_int(json, "n_train_classes", run->n_classes);
     ki_card_put_int(json, "n_train_images", run->train.n);
     ki_card_put_int(json, "n_validation_images", run->validation.n);
@@ -139,7 +153,8 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
     ki_card_put_real(json, "img_per_s", result->images_per_second);
     put_origin(json, run);
     kith_json_object_end(json);
-    const kith_status status = write_json(run, "result.json", json, err);
+    KI_CHECK(write_json(run, "result.json", json, err));
+done:
     kith_json_free(json);
     return status;
 }
@@ -194,7 +209,7 @@ static ki_train_result result_of(const kith_card *card, const ki_recipe *r) {
                              .validation = ki_card_scores(card, "validation", r->k, r->n_k),
                              .seen = ki_card_scores(card, "seen", r->k, r->n_k),
                              .best_on_test = ki_card_scores(card, "best_on_test", r->k, r->n_k),
-                             .orders = {.scores = ki_card_scores(card, "all_orders", r->k, r->n_k)},
+                             .orders = {.fair.plain = ki_card_scores(card, "all_orders", r->k, r->n_k)},
                              .clustered = ki_card_clustered(card, "test"),
                              .recall_at_1 = interval_of(card, "recall.1"),
                              .map_at_r = interval_of(card, "map_at_r"),

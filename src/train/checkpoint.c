@@ -8,12 +8,12 @@
 #include "io/tensors.h"
 #include "net/model_file.h"
 
-/* Format 3, of kith 0.1, had no checksum and no word of the network. */
+/* Format 3, of kith 0.1, had no checksum and no description of the network. */
 static const char format_key[] = "kith.checkpoint", format_version[] = "4", format_unsealed[] = "3",
                   recipe_key[] = "kith.recipe_sha256", best_key[] = "kith.best_sha256",
                   seal_key[] = "kith.checksum";
 
-/* The standing as two lists of numbers, both ways by the same walk. */
+/* The standing as two lists of numbers. The same code writes and reads them. */
 enum { MOST_COUNTS = 64, MOST_REALS = 7 * (KITH_MOST_K + 4) + 3 };
 
 typedef struct numbers {
@@ -142,7 +142,7 @@ static kith_status read_standing(const kith_tensors *tensors, ki_standing *ret, 
     return KITH_OK;
 }
 
-/* A seal that does not hold comes first: then nothing else in the file can be believed, its format neither. */
+/* A broken seal is reported first: then nothing else in the file can be trusted, not even its format. */
 static kith_status check(const kith_tensors *tensors, const char *recipe_hash, kith_error *err) {
     const char *version = kith_tensors_metadata(tensors, format_key);
     const char *hash = kith_tensors_metadata(tensors, recipe_key);

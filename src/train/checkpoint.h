@@ -1,14 +1,15 @@
-/* Checkpoints: everything a run needs to go on to the same bits, in one safetensors file.
+/* Checkpoints: everything a run needs to resume with the same bits, in one safetensors file.
  *
- * Tensors "model/…", "objective/…", "optim/…" are the learner's; "run/…" and the metadata say where the run
- * stands, what the network is (net/model_file.h) and what the checksum of all that is. Random numbers are functions of (seed, step), so the step is their position. */
+ * Tensors "model/…", "objective/…", "optim/…" belong to the learner. "run/…" and the metadata contain the run's
+ * standing, the network (net/model_file.h) and the checksum of everything. Random numbers are functions of (seed,
+ * step), so the step is their position. */
 #ifndef KI_CHECKPOINT_H
 #define KI_CHECKPOINT_H
 
 #include "judge/judge.h"
 #include "train/learner.h"
 
-/* Where a run stands. */
+/* The standing of a run: how far it has come. */
 typedef struct ki_standing {
     int64_t step; /* updates done */
     ki_sampler_state sampler;
@@ -25,35 +26,35 @@ typedef struct ki_standing {
     int64_t log_bytes;      /* of log.jsonl that belong to this state */
     /* Signs of a collapse (collapse.c). */
     bool has_warned_alike, has_warned_margin, has_warned_drowned;
-    int64_t n_alike, n_margin, n_drowned; /* looks in a row */
-    /* What the result card needs of the past. */
+    int64_t n_alike, n_margin, n_drowned; /* times in a row */
+    /* What the result card needs to know about earlier steps. */
     ki_scores untrained, untrained_validation; /* test and validation classes at step 0 */
     ki_scores best_validation, best_seen;      /* at best_step */
     ki_scores last_validation, last_seen;
-    ki_scores best_test; /* the best R@1 on the test classes, where they are watched: never chosen by */
+    ki_scores best_test; /* the best R@1 on the test classes, if they are watched; never used to choose */
 } ki_standing;
 
-/* `recipe_hash` tells runs apart: 64 hex digits. `net` is the learner's: its metadata go along, so that the weights
- * file the run began with is not needed again. The file is complete or as it was. */
+/* `recipe_hash` tells runs apart: 64 hex digits. `net` is the learner's. Its metadata are saved, too, so that the
+ * weights file the run began with is not needed again. After a failure the file is as it was before. */
 kith_status ki_checkpoint_save(const char *path, ki_learner *learner, const ki_net *net,
                                const ki_standing *standing, const char *recipe_hash, kith_error *err);
 
-/* A checkpoint that was read and found sound; {0} is none. */
+/* A checkpoint that was read and is intact; {0} is none. */
 typedef struct ki_checkpoint {
     kith_tensors *tensors;
     ki_standing at;
 } ki_checkpoint;
 
-/* Every byte is looked at (io/tensors.h, seals). KITH_EFORMAT, with the path and in one line, for a file that is cut
- * short, was changed, is no checkpoint, or belongs to another recipe; KITH_EUNSUPPORTED for one of a newer
- * kith. Checkpoints of kith 0.1 have no checksum and are taken as they are. */
+/* Every byte is checked (io/tensors.h, seals). KITH_EFORMAT, with the path and in one line, for a file that is cut
+ * short, was changed, is not a checkpoint, or belongs to another recipe; KITH_EUNSUPPORTED for one of a newer kith.
+ * Checkpoints of kith 0.1 have no checksum and are accepted as they are. */
 kith_status ki_checkpoint_open(const char *path, const char *recipe_hash, ki_checkpoint *ret_checkpoint,
                                kith_error *err);
 void ki_checkpoint_release(ki_checkpoint *checkpoint); /* fine on a zeroed struct */
 /* After a failure the learner must not be used further. */
 kith_status ki_checkpoint_restore(const ki_checkpoint *checkpoint, ki_learner *learner, kith_error *err);
 
-/* Of the tensors' names that make the model. */
+/* What the names of the model's tensors begin with. */
 #define KI_CHECKPOINT_MODEL "model/"
 
 #endif

@@ -1,5 +1,5 @@
-/* Three ways in which training goes wrong without an error: all embeddings become alike, a margin loss sits at
- * its margin, which is its value when distances no longer differ, and a regularizer drowns the loss. */
+/* Three ways in which training goes wrong without an error: all embeddings become alike; a margin loss stays
+ * at its margin, which is its value when distances no longer differ; a regularizer outweighs the loss. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,10 +8,11 @@
 #include "train/run.h"
 
 static const double most_alike = 0.99, near_margin = 0.01, most_share = 1000, least_loss = 0.1;
-/* Looks in a row before it is said: a fresh network's embeddings are often alike for a while. */
+/* A sign must be seen so many times in a row before the warning: the embeddings of a new network are often
+ * alike for a while. */
 enum { LEAST_MARGIN = 20, LEAST_ALIKE = 10, LEAST_DROWNED = 5, EVAL_COUNTS = 5 };
 
-/* A sign is due when it was seen in so many looks in a row, and only once. */
+/* A warning is given when its sign was seen so many times in a row, and only once. */
 static bool is_due(bool is_seen, int counts, int least, int64_t *n, bool *has_warned) {
     *n = is_seen ? *n + counts : 0;
     *has_warned = *n >= least;
@@ -30,7 +31,7 @@ kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval
         (long long)run->at.step, alike, is_eval ? "validation images" : "the batch", ki_advice_easier_pairs);
 }
 
-/* The loss's margin, when it has one. */
+/* The loss's margin, if it has one. */
 static bool margin_of(const ki_train_state *run, double *ret) {
     const ki_value *loss = ki_value_get(run->recipe->objective, "loss");
     const ki_value *margin = ki_value_get(loss, "margin");
@@ -53,8 +54,8 @@ static kith_status watch_margin(ki_train_state *run, const ki_learner_values *va
 
 static double size_of(const ki_term *term) { return fabs(term->weight * term->value); }
 
-/* Values of terms do not compare as gradients do, but a thousandfold is beyond any use. A loss that is near 0
- * has been learned, and is not drowned. */
+/* Values of terms cannot be compared as gradients can, but a factor of a thousand is never useful. A loss
+ * near 0 has been learned; that is no reason to warn. */
 static kith_status watch_drowned(ki_train_state *run, const ki_learner_values *values, kith_error *err) {
     const ki_term *largest = NULL;
     if (run->at.has_warned_drowned || values->n_terms == 0) return KITH_OK;

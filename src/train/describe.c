@@ -14,7 +14,8 @@ struct ki_description {
     const ki_param *weight; /* of the embedding layer */
     ki_host_taps host;      /* without an engine */
 
-    const ki_engine_type *engine_type; /* NULL: the host computes */
+    ki_engine *first;                  /* of the learner, with what it has learnt; NULL: the host computes */
+    const ki_engine_type *engine_type; /* NULL: not open, or the host computes */
     ki_engine *engine;
     ki_real *stopped; /* device memory that the engine asks for; nothing is written there */
     ki_real *there;   /* device memory [batch, dim]: the rows */
@@ -30,7 +31,7 @@ static kith_status open_engine(ki_description *d, ki_plan *plan, const ki_feed *
     KI_TRY(d->backend->type->alloc(d->backend, (size_t)(batch * d->describer.dim) * sizeof *d->there, &there,
                                    err));
     d->there = there;
-    KI_TRY(d->engine_type->open(d->backend, d->objective, &at, batch, &d->engine, err));
+    KI_TRY(d->engine_type->open_beside(d->first, &at, batch, &d->engine, err));
     *ret_there = d->there;
     return KITH_OK;
 }
@@ -38,7 +39,7 @@ static kith_status open_engine(ki_description *d, ki_plan *plan, const ki_feed *
 static kith_status open(void *user, ki_plan *plan, const ki_feed *feed, int64_t batch, float **ret_there,
                         kith_error *err) {
     ki_description *d = user;
-    d->engine_type = feed ? ki_engine_of(d->backend) : NULL;
+    d->engine_type = d->first ? ki_engine_of(d->backend) : NULL;
     if (d->engine_type) return open_engine(d, plan, feed, batch, ret_there, err);
     return ki_host_taps_init(&d->host, plan, ki_objective_taps(d->objective), err);
 }
@@ -57,7 +58,7 @@ static void close(void *user) {
     d->host = (ki_host_taps){0};
 }
 
-/* What the rest of a batch that is not full holds is lost. */
+/* If a batch is not full, the results of its other places are dropped. */
 static kith_status queue(void *user, kith_error *err) {
     ki_description *d = user;
     return d->engine_type->describe(d->engine, d->there, err);
@@ -77,21 +78,22 @@ static kith_status rows(void *user, ki_plan *plan, int64_t n, float *ret_rows, k
     return KITH_OK;
 }
 
-kith_status ki_description_new(ki_backend *backend, const ki_net *net, const ki_params *params,
-                               ki_objective *objective, ki_description **ret, kith_error *err) {
+kith_status ki_description_new(ki_learner *learner, ki_description **ret, kith_error *err) {
+    const ki_learner_settings *s = &learner->settings;
     ki_description *d = NULL;
     const ki_param *weight = NULL;
-    const int64_t dim = ki_objective_describe_dim(objective);
+    const int64_t dim = ki_objective_describe_dim(s->objective);
     if (dim == 0) return ki_objective_fail_describe(err);
-    KI_TRY(ki_taps_weight(params, &weight, err));
+    KI_TRY(ki_taps_weight(s->params, &weight, err));
     KI_TRY(ki_zalloc_or(&d, 1, sizeof *d, "a description", err));
     *d = (ki_description){
         .describer = {.dim = dim, .user = d, .open = open, .queue = queue, .rows = rows, .close = close},
-        .backend = backend,
-        .net = net,
-        .objective = objective,
-        .weight = weight};
-    ki_taps_list(ki_objective_taps(objective), d->describer.taps);
+        .backend = s->backend,
+        .net = s->net,
+        .objective = s->objective,
+        .weight = weight,
+        .first = ki_learner_engine(learner)};
+    ki_taps_list(ki_objective_taps(s->objective), d->describer.taps);
     *ret = d;
     return KITH_OK;
 }

@@ -22,15 +22,21 @@ kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n,
 
 static kith_status judge(ki_train_state *run, const ki_items *items, const char *split, ki_scores *ret_scores,
                          kith_error *err) {
-    kith_status status;
+    kith_status status = KITH_OK;
     ki_vectors v = {0};
+    ki_scores scores = {0};
+    ki_order_recall alone = {0};
     const ki_recipe *r = run->recipe;
     const double began = ki_seconds_now();
-    KI_CHECK(ki_train_embed(run, items->item, items->n, "embedding", NULL, &v, err));
-    KI_CHECK(ki_judge_scores(&v, r->k, r->n_k, ret_scores, NULL, err));
-    ret_scores->step = run->at.step;
-    ret_scores->seconds = ki_seconds_now() - began;
-    KI_CHECK(ki_record_add_eval(run->record, run->at.step, split, r->n_k, r->k, ret_scores, err));
+    if (run->orders) KI_CHECK(ki_train_orders_judge(run, items, &scores, &alone, err));
+    if (!scores.is_there) {
+        KI_CHECK(ki_train_embed(run, items->item, items->n, "embedding", NULL, &v, err));
+        KI_CHECK(ki_judge_scores(&v, r->k, r->n_k, &scores, NULL, err));
+    }
+    scores.step = run->at.step;
+    scores.seconds = ki_seconds_now() - began;
+    KI_CHECK(ki_record_add_eval(run->record, run->at.step, split, r->n_k, r->k, &scores, &alone, err));
+    *ret_scores = scores;
 done:
     ki_vectors_release(&v);
     return status;
@@ -52,7 +58,7 @@ static kith_status choose(ki_train_state *run, const ki_scores *scores, bool *re
     at->n_without_gain = is_gain ? 0 : at->n_without_gain + 1;
     if (run->recipe->eval.patience > 0 && at->n_without_gain >= run->recipe->eval.patience)
         at->is_stopped = true;
-    /* Of models that score the same, the one that has learnt longest. */
+    /* Of models with the same score, keep the one that was trained longest. */
     *ret_is_best = is_gain || score == at->best_score;
     if (!*ret_is_best) return KITH_OK;
     KI_TRY(ki_best_save(run, err));
@@ -71,6 +77,7 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
     kith_status status = KITH_OK;
     bool is_best = false;
     const bool on_test = run->selection == KI_SELECT_TEST;
+    KI_CHECK(ki_train_orders_begin(run, err));
     if (run->seen.n > 0) {
         KI_CHECK(judge(run, &run->seen, "seen", &at->last_seen, err));
         tell(run, "seen", &at->last_seen, false);
@@ -97,7 +104,8 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
                               "no better score in %lld evaluations; training stops at step %lld",
                               (long long)at->n_without_gain, (long long)at->step));
 done:
-    /* An evaluation that was cut short has not been, in the log neither: the next one logs its splits again. */
+    /* An evaluation that was interrupted leaves nothing behind, not even in the log: the next one logs its
+     * splits again. */
     if (status != KITH_OK) run->at = before;
     if (status == KITH_ECANCELED && ki_record_cut(run->record, log_bytes, err) != KITH_OK) status = KITH_EIO;
     return status;

@@ -10,9 +10,9 @@
 
 /* Put the chosen model's weights into the network.
  *
- * A process that was killed may have left the model of an evaluation which no checkpoint knows of. Where that evaluation,
- * made again, had other bits (another number of threads) and was no longer the best, the chosen model is lost: then the
- * last one is the result, and a line says so. */
+ * A process that was killed may have left the model of an evaluation that no checkpoint knows about. If that evaluation
+ * is repeated with other bits (another number of threads) and is no longer the best, the chosen model is lost. Then the
+ * last model is the result, and a line says so. */
 static kith_status take_best(ki_train_state *run, kith_error *err) {
     if (run->selection == KI_SELECT_LAST) return KITH_OK;
     ki_best_found found;
@@ -91,7 +91,7 @@ static kith_status write_test(const ki_train_state *run, ki_vectors *e, kith_err
     return write_paths(run, e, err);
 }
 
-/* An extra: without it the run still has its result, and a warning says why. */
+/* This is an extra: if it fails, the run still has its result, and a warning says why. */
 static kith_status add_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err) {
     kith_error why = {0};
     const kith_status status = ki_train_all_orders(run, result, &why);
@@ -130,10 +130,6 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
         result.recall_at_1 = intervals.recall[0];
         result.map_at_r = intervals.map_at_r;
         result.r_precision = intervals.r_precision;
-        /* Where the test classes are watched, the log has had this step's line. */
-        if (!run->recipe->eval.watch_test)
-            KI_CHECK(ki_record_add_eval(run->record, result.step, "test", run->recipe->n_k, run->recipe->k,
-                                        &result.test, err));
         ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_EVAL,
                                                  .split = "test",
                                                  .recall_at_1 = result.test.recall[0],
@@ -142,6 +138,10 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
         if (run->recipe->eval.clustering) KI_CHECK(ki_judge_cluster(&test, &result.clustered, err));
     }
     KI_CHECK(add_all_orders(run, &result, err));
+    /* Where the test classes are watched, the log has had this step's line. */
+    if (run->test.n > 0 && !run->recipe->eval.watch_test)
+        KI_CHECK(ki_record_add_eval(run->record, result.step, "test", run->recipe->n_k, run->recipe->k,
+                                    &result.test, &result.orders.alone, err));
     KI_CHECK(ki_train_write_pairs(run, test.n ? &test : NULL, err));
     result.wall_seconds = ki_train_wall(run);
     KI_CHECK(ki_train_write_result(run, &result, test.n ? &intervals : NULL, err));

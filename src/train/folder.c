@@ -1,4 +1,4 @@
-/* The run folder: opening, claiming, what lies in it. */
+/* The run folder: opening it, its lock, the files in it. */
 #include "train/folder.h"
 
 #include <dirent.h>
@@ -67,7 +67,7 @@ static kith_status take_lock(ki_folder *folder, kith_error *err) {
     return ki_hint(err, KITH_EIO, "wait for it, stop it, or name another folder with --out");
 }
 
-/* Whoever made them no longer works here. */
+/* The process that made them no longer works here. */
 static kith_status clear_half_written(const ki_folder *folder, kith_error *err) {
     static const char *const subs[] = {".", "checkpoints", "test"};
     for (size_t i = 0; i < sizeof subs / sizeof subs[0]; i++) {

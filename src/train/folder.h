@@ -1,4 +1,4 @@
-/* The run folder: who works in it, and where things lie. README.md lists the files. */
+/* The run folder: its lock, and the places of its files. README.md lists them. */
 #ifndef KI_FOLDER_H
 #define KI_FOLDER_H
 
@@ -14,12 +14,12 @@ typedef struct ki_folder {
     bool is_new; /* ki_folder_open made it */
 } ki_folder;
 
-/* Make the folder (and those above it) if need be, take its lock and clear away what a killed process
+/* Make the folder (and those above it) if necessary, take its lock and remove files that a killed process
  * left half-written. KITH_EIO: another process works in it, or it cannot be written. */
 kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *err);
 void ki_folder_release(ki_folder *folder); /* fine on a zeroed struct whose lock is -1 */
 
-/* Take back what ki_folder_open made, when nothing has been put in it since. */
+/* Remove what ki_folder_open made, if nothing has been put in it since. */
 void ki_folder_undo(const ki_folder *folder);
 
 /* FOLDER/… as a path. */

@@ -1,4 +1,4 @@
-/* Which way a learner takes, and what both ways check. */
+/* Chooses between the two implementations of a learner, and makes the checks they share. */
 #include "train/learner.h"
 #include "embed/feed.h"
 #include "objective/engine.h"
@@ -67,6 +67,10 @@ kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, ki
 }
 
 const ki_plan *ki_learner_plan(const ki_learner *learner) { return learner->type->plan(learner); }
+
+ki_engine *ki_learner_engine(const ki_learner *learner) {
+    return learner->type->engine ? learner->type->engine(learner) : NULL;
+}
 
 kith_status ki_learner_pull(ki_learner *learner, kith_error *err) {
     return learner->type->pull ? learner->type->pull(learner, err) : KITH_OK;

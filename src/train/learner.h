@@ -5,13 +5,13 @@
  *         ki_learner_update(learner, lr, …)                           optimizer
  *         now and then: ki_learner_read(learner, &values, …)
  *
- * Calls may be queued on a device and return before they are done; ki_learner_read waits for the last
- * update queued. Where the backend has an engine for objectives (objective/engine.h) everything stays on
- * the device; otherwise the network's taps come to the host, the objective is evaluated there and its
- * gradients go back.
+ * Calls may be queued on a device and return before they are done; ki_learner_read waits for the last update
+ * that was queued. If the backend has an engine for objectives (objective/engine.h), everything stays on the
+ * device. Otherwise the network's taps are copied to the host, the objective is evaluated there, and its
+ * gradients are copied back.
  *
  * Gradients of the micro-batches of a step are averaged: a step of k micro-batches equals one of a batch k
- * times as large wherever the objective is a mean over items and items do not see each other (no batch
+ * times as large if the objective is a mean over items and items do not influence each other (no batch
  * statistics, no pairs across micro-batches).
  *
  * A learner is used by one thread at a time. After the first step of a batch size nothing is allocated. */
@@ -21,18 +21,19 @@
 #include "data/loader/loader.h"
 #include "net/net.h"
 #include "nn/plan.h"
+#include "objective/engine.h"
 #include "objective/objective.h"
 #include "optim/optim.h"
 
 typedef struct ki_learner ki_learner;
 
-/* Everything named by a pointer is borrowed and must outlive the learner. */
+/* Everything behind a pointer is borrowed and must outlive the learner. */
 typedef struct ki_learner_settings {
     ki_backend *backend;
     const ki_net *net;       /* with an embedding layer */
     ki_params *params;       /* of the net, on the backend; inference plans may share them */
     ki_objective *objective; /* made with the net's sizes; its values are where training starts */
-    int64_t batch;           /* most images of a micro-batch, and what memory is planned for */
+    int64_t batch;           /* the most images of a micro-batch; memory is planned for so many */
     int n_micro;             /* micro-batches of a step */
     ki_batch_format format;
     const kith_transform *transform; /* bytes: order, scale, mean and std; borrowed for the call */
@@ -42,7 +43,7 @@ typedef struct ki_learner_settings {
     const ki_optim_settings *optim;  /* borrowed for the call; its `accumulate` is n_micro */
 } ki_learner_settings;
 
-/* What the loader hands out, with labels counted over the training classes. */
+/* A batch from the loader, with labels that count the training classes. */
 typedef struct ki_learner_batch {
     int64_t n;             /* 1 … settings.batch */
     const void *data;      /* in settings.format */
@@ -79,12 +80,12 @@ kith_status ki_learner_new(const ki_learner_settings *settings, ki_learner **ret
 void ki_learner_free(ki_learner *learner); /* NULL is fine */
 
 /* Forward, objective and backward of the next micro-batch of step `step` (from 0). The batch is borrowed
- * until the call returns. KITH_ENUMERIC, from paths that evaluate at once: a value is not finite; nothing
- * has been updated. */
+ * until the call returns. KITH_ENUMERIC, from implementations that evaluate at once: a value is not finite;
+ * nothing has been updated. */
 kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step,
                            kith_error *err);
-/* The optimizer's step with learning rate lr from what was added since the last one. KITH_ENUMERIC, from paths
- * that run at once: a gradient was not finite, and the values are worthless now. */
+/* The optimizer's step with learning rate lr, from the gradients added since the last one. KITH_ENUMERIC, from
+ * implementations that run at once: a gradient was not finite, and the parameters are now useless. */
 kith_status ki_learner_update(ki_learner *learner, double lr, kith_error *err);
 kith_status ki_learner_read(ki_learner *learner, ki_learner_values *ret_values, kith_error *err);
 
@@ -92,24 +93,28 @@ kith_status ki_learner_read(ki_learner *learner, ki_learner_values *ret_values, 
 kith_status ki_learner_embedding(ki_learner *learner, ki_real *ret_embedding, kith_error *err);
 
 /* Checkpoints. save: the network's parameters as "model/NAME", the objective's as "objective/NAME", the
- * optimizer's state as "optim/…"; waits for the device first. The arrays handed to the writer belong to
- * the learner and stay as they are until the next call with it. load: the reverse; a tensor that is missing
- * or misshapen is an error that names it, and then the learner must not be used further. */
+ * optimizer's state as "optim/…"; waits for the device first. The arrays passed to the writer belong to the
+ * learner and stay unchanged until the next call with it. load: the reverse; a tensor that is missing or
+ * misshapen is an error that names it, and then the learner must not be used further. */
 kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
 kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
 
 /* The plan of a full batch, for its figures. */
 const ki_plan *ki_learner_plan(const ki_learner *learner);
 
-/* The objective's values on the host: fetched from where the learner works on them, and handed back after a
- * change. Without effect where the learner works on the host's own. */
+/* Copy the objective's values to the host, from where the learner works on them, and back after a change. No
+ * effect if the learner works on the host's values directly. */
 kith_status ki_learner_pull(ki_learner *learner, kith_error *err);
 kith_status ki_learner_push(ki_learner *learner, kith_error *err);
 
+/* The engine whose parameters the learner works on, for others beside it (objective/engine.h); NULL where the objective is
+ * evaluated on the host. */
+ki_engine *ki_learner_engine(const ki_learner *learner);
+
 /* ---- how a learner is made; for the files of this folder ---- */
 
-/* One row per way of doing it. The struct behind ki_learner begins with ki_learner. Functions are as the
- * ones above; `update` is called with the number of micro-batches added. */
+/* One record per implementation. Its own struct begins with ki_learner. The functions are like the ones
+ * above; `update` is called with the number of micro-batches added. */
 typedef struct ki_learner_type {
     const char *name; /* "host", "device" */
     kith_status (*make)(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err);
@@ -124,6 +129,7 @@ typedef struct ki_learner_type {
     const ki_plan *(*plan)(const ki_learner *learner);
     kith_status (*pull)(ki_learner *learner, kith_error *err); /* both may be NULL */
     kith_status (*push)(ki_learner *learner, kith_error *err);
+    ki_engine *(*engine)(const ki_learner *learner); /* NULL: it has none */
 } ki_learner_type;
 
 struct ki_learner {
@@ -144,13 +150,13 @@ typedef struct ki_learner_copies {
 } ki_learner_copies;
 
 void ki_learner_copies_release(ki_learner_copies *copies);
-/* Parameters, the objective's host values and the optimizer's state, to and from files. The backend must have done
- * what it was asked. */
+/* Parameters, the objective's host values and the optimizer's state, to and from files. The backend must have
+ * finished all queued work. */
 kith_status ki_learner_state_save(const ki_learner *learner, const ki_optim *optim, ki_learner_copies *copies,
                                   kith_tensors_writer *writer, kith_error *err);
 kith_status ki_learner_state_load(ki_learner *learner, ki_optim *optim, const kith_tensors *tensors,
                                   kith_error *err);
 
-/* Norms by the optimizer's groups as norms by the learner's. */
+/* Converts norms by the optimizer's groups to norms by the learner's groups. */
 void ki_learner_norms(const double norm[KI_OPTIM_N_GROUPS], double ret_norm[KI_N_GROUPS]);
 #endif

@@ -4,11 +4,11 @@
  *     device    ── images ─ forward ─ objective ─ backward ─ optimizer ─┬─ images ─ …  │
  *                   step t                                              └──────────────┘
  *
- * The loader's bytes are copied beside the step that runs. What changes from step to step (labels, crop
- * windows, step numbers, the optimizer's clock) lies in device memory, so that after a few steps done kernel
- * by kernel the work is recorded once and launched again as a whole: one recording of forward, objective
- * and backward, one of the optimizer. The host waits only for the copy out of the caller's memory and for
- * values of the step before the one just queued: the device always has work.
+ * The loader's bytes are copied while a step runs. What changes from step to step (labels, crop windows, step
+ * numbers, the optimizer's clock) is in device memory. So after a few steps that are queued kernel by kernel, the
+ * work is recorded once and launched again as a whole: one recording of forward, objective and backward, one of the
+ * optimizer. The host waits only for the copy out of the caller's memory, and for values of the step before the one
+ * just queued. So the device always has work.
  *
  * Batches smaller than the full size (the last of an epoch, whole classes) get a plan, an engine and a recording of
  * their own; a few are kept. */
@@ -28,7 +28,7 @@ enum { MOST_TERMS = 64 };
 /* The numbers of a batch: micro-batches so far, which name dropout's random numbers, and the step. */
 enum { FORWARD, STEP };
 
-/* What batches of one size run through. */
+/* What batches of one size need. */
 typedef struct course {
     ki_plan *plan;
     ki_engine *engine;
@@ -44,7 +44,7 @@ typedef struct device {
     ki_sized sized;
     course course
         [KI_N_SIZED];  /* by place of `sized`; the first is for full batches, and has what engines learn */
-    course *now, *due; /* of the last micro-batch; whose engine has values that nobody has read, or NULL */
+    course *now, *due; /* of the last micro-batch; the one whose engine has unread values, or NULL */
     ki_optim *optim;
     ki_recording update;
     const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
@@ -55,7 +55,7 @@ typedef struct device {
 
     ki_learner_copies copies;
 
-    /* Of the step being added up, and of the one updated last. */
+    /* Of the step that is being added, and of the one updated last. */
     struct values {
         double total, value[MOST_TERMS];
         int64_t n_pos, n_neg;
@@ -71,7 +71,7 @@ typedef struct device {
 
 /* ---- making ---- */
 
-/* The device must have done what it was asked. */
+/* The device must have finished all queued work. */
 static void course_release(const device *d, course *c) {
     ki_recording_release(&c->recording, d->base.settings.backend);
     if (d->engine_type) d->engine_type->close(c->engine);
@@ -166,7 +166,7 @@ done:
     return status;
 }
 
-/* Add the values of the micro-batch before, which the device has long finished or is about to. */
+/* Add the values of the previous micro-batch, which the device has finished or is about to finish. */
 static kith_status collect(device *d, kith_error *err) {
     if (!d->due) return KITH_OK;
     ki_engine_values v;
@@ -189,7 +189,8 @@ static kith_status collect(device *d, kith_error *err) {
     return KITH_OK;
 }
 
-/* What a batch of mb images runs through from now on, made if need be in the place of what was used longest ago. */
+/* From now on use what batches of mb images need. If it does not exist, it is made in the place that was used
+ * longest ago. */
 static kith_status course_for(device *d, int64_t mb, kith_error *err) {
     ki_backend *backend = d->base.settings.backend;
     bool is_new = false;
@@ -301,7 +302,7 @@ static kith_status device_add(ki_learner *learner, const ki_learner_batch *batch
         .number = {[FORWARD] = step * (uint64_t)s->n_micro + (uint64_t)micro, [STEP] = step}};
     KI_TRY(ki_feed_bring(d->feed, &feed, &d->now->input_edge, d->now->input, err));
     KI_TRY(run(d, &d->now->recording, queue_batch, err));
-    /* The device has this batch to work on: now there is time to look at the one before. */
+    /* The device now works on this batch, so there is time to look at the one before. */
     KI_TRY(collect(d, err));
     if (micro == 0) {
         d->last = d->sum;
@@ -328,7 +329,7 @@ static kith_status device_update(ki_learner *learner, int n_micro, double lr, ki
 
 static kith_status device_read(ki_learner *learner, ki_learner_values *ret, kith_error *err) {
     device *d = (device *)learner;
-    /* Between add and update the step updated last is the one before the one being added up. */
+    /* Between add and update, the step updated last is the one before the step that is being added. */
     if (learner->n_added == 0) KI_TRY(collect(d, err));
     const struct values *of = learner->n_added == 0 ? &d->sum : &d->last;
     const double share = 1.0 / (of->n_micro ? of->n_micro : 1);
@@ -390,6 +391,10 @@ static kith_status device_push(ki_learner *learner, kith_error *err) {
     return d->engine_type->push(d->course[0].engine, err);
 }
 
+static ki_engine *device_engine(const ki_learner *learner) {
+    return ((const device *)learner)->course[0].engine;
+}
+
 const ki_learner_type ki_learner_device = {.name = "device",
                                            .make = device_make,
                                            .free = device_free,
@@ -401,4 +406,5 @@ const ki_learner_type ki_learner_device = {.name = "device",
                                            .load = device_load,
                                            .plan = device_plan,
                                            .pull = device_pull,
-                                           .push = device_push};
+                                           .push = device_push,
+                                           .engine = device_engine};

@@ -58,7 +58,7 @@ static kith_status make_plan(const host *h, int64_t mb, ki_plan **ret_plan, kith
     return ki_plan_new(s->net->graph, s->params, s->backend, &options, ret_plan, err);
 }
 
-/* The plan for a batch of mb images, made if need be. */
+/* The plan for a batch of mb images, made if necessary. */
 static kith_status plan_for(host *h, int64_t mb, ki_plan **ret_plan, kith_error *err) {
     bool is_new = false;
     const int at = ki_sized_place(&h->sized, mb, &is_new);
@@ -203,7 +203,7 @@ static kith_status host_add(ki_learner *learner, const ki_learner_batch *batch, 
     return KITH_OK;
 }
 
-/* The optimizer has made the sums already; this waits for them. */
+/* The optimizer has computed the sums already; this waits for them. */
 static kith_status read_norms(host *h, kith_error *err) {
     double norm[KI_OPTIM_N_GROUPS];
     KI_TRY(ki_optim_norms(h->optim, norm, err));
@@ -219,7 +219,7 @@ static kith_status host_update(ki_learner *learner, int n_micro, double lr, kith
     h->last_n_micro = n_micro;
     KI_TRY(read_norms(h, err));
     for (int g = 0; g < KI_N_GROUPS; g++) {
-        /* ReLUs turn NaN into 0 on the way forward: a value may look sound when its gradient is not. */
+        /* In the forward pass ReLUs turn NaN into 0: a value may be finite when its gradient is not. */
         if (!isfinite(h->last.grad_norm[g]))
             return ki_fail(err, KITH_ENUMERIC, "the gradient of the %s is not a finite number",
                            ki_learner_group_name((ki_learner_group)g));

@@ -1,8 +1,8 @@
 /* The loop: judge when it is due, save when it is due, take a step.
  *
- * At the top of a turn the run stands after `at.step` updates. What is due there (an evaluation, a checkpoint)
- * depends on the standing alone, so a run that was stopped anywhere and goes on from a checkpoint does the
- * same things in the same order. */
+ * At the top of the loop, `at.step` updates are done. What is due there (an evaluation, a checkpoint) depends
+ * on the standing alone. So a run that was stopped anywhere and resumes from a checkpoint does the same things
+ * in the same order. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "train/run.h"
 
-/* A failed step: one that is not about numbers is passed on as it is. */
+/* A failed step. An error that is not about numbers is passed on as it is. */
 static kith_status check_numbers(ki_train_state *run, kith_status status, kith_error *err) {
     if (status != KITH_ENUMERIC) return status;
     char what[200];
@@ -53,12 +53,12 @@ static kith_status fail_values(ki_train_state *run, const ki_learner_values *val
     return ki_train_fail_numeric(run, (int64_t)values->bad_step, "a value is not a finite number", err);
 }
 
-/* What the last step did: for the log, for the caller, and to see whether it still makes sense. */
+/* What the last step did: for the log, for the caller, and to check that its numbers are finite. */
 static kith_status look(ki_train_state *run, kith_error *err) {
     ki_learner_values values;
     const double began = ki_seconds_now();
     KI_TRY(ki_learner_read(run->learner, &values, err));
-    const double seconds = ki_seconds_now() - began; /* a device may still have been at work */
+    const double seconds = ki_seconds_now() - began; /* includes waiting for a device */
     run->at.seconds += seconds;
     run->window_seconds += seconds;
     if (!values.is_finite) return fail_values(run, &values, err);
@@ -85,7 +85,7 @@ static bool is_eval_due(const ki_train_state *run) {
     return at == 0 || at >= run->n_steps || (every > 0 && at % every == 0);
 }
 
-/* Where a checkpoint is made changes nothing in the run: the clock may decide it. */
+/* Checkpoints do not change the run, so the clock may decide when to make one. */
 static bool is_save_due(const ki_train_state *run) {
     const ki_recipe *r = run->recipe;
     if (run->at.step == 0 || run->saved_step == run->at.step) return false;
@@ -93,7 +93,7 @@ static bool is_save_due(const ki_train_state *run) {
     return r->checkpoint_minutes > 0 && ki_seconds_now() - run->saved_time > 60 * r->checkpoint_minutes;
 }
 
-/* Numbers that are none are not saved. */
+/* Never save parameters that are not finite. */
 static kith_status save(ki_train_state *run, kith_error *err) {
     ki_learner_values values;
     if (run->last_n > 0) { /* a step was taken */
@@ -111,7 +111,7 @@ static kith_status stop(ki_train_state *run, kith_error *err) {
                    (long long)run->at.step, (long long)run->n_steps, run->folder.path);
 }
 
-/* With one class every answer is right. */
+/* With only one class every model scores 100 %. */
 static kith_status warn_of_few_classes(ki_train_state *run, kith_error *err) {
     if (run->selection != KI_SELECT_VALIDATION) return KITH_OK;
     const int32_t first = run->set->item[run->validation.item[0]].label;
@@ -124,7 +124,7 @@ static kith_status warn_of_few_classes(ki_train_state *run, kith_error *err) {
         "more with data.validation, or set eval.select=last");
 }
 
-/* oneDNN's convolutions and batch norms may sum per thread: with another number of threads they round otherwise. */
+/* oneDNN's convolutions and batch norms may sum per thread: with another number of threads they round differently. */
 static kith_status note_threads(ki_train_state *run, kith_error *err) {
     const int64_t before = run->at.n_threads;
     run->at.n_threads = ki_threads();

@@ -1,7 +1,7 @@
-/* When the loss is no longer a number: which images it was computed from.
+/* When the loss is no longer a finite number: the images it was computed from.
  *
- * A device reports late, so the items of the last steps are remembered, as many as there may be between two
- * looks at its values. */
+ * A device reports late, so the items of the last steps are kept, for as many steps as there may be between
+ * two reads of its values. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ void ki_train_recent_add(ki_train_state *run, const ki_loader_batch *batch) {
     memcpy(r->item + slot * run->batch, batch->item, (size_t)batch->n * sizeof *r->item);
 }
 
-/* Paths of the images of a step, to be given back with ki_free. */
+/* Paths of the images of a step; free them with ki_free. */
 static const char **images_of(const ki_train_state *run, int64_t step, int64_t *ret_n) {
     const ki_recent *r = &run->recent;
     int64_t n = 0;
@@ -81,7 +81,7 @@ kith_status ki_train_fail_numeric(ki_train_state *run, int64_t step, const char 
     ki_free(images);
     ki_fail(err, KITH_ENUMERIC, "step %lld: %s; the batch: %s (all %lld in log.jsonl)", (long long)step + 1,
             why, names, (long long)n);
-    /* Not by memory: the disk may have changed its mind since. */
+    /* Look at the disk again, because a file may have been damaged since it was written. */
     ki_checkpoint good = {0};
     int64_t good_step = -1;
     const bool is_sound =

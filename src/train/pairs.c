@@ -1,4 +1,4 @@
-/* pairs.json: how far apart pairs of test images lie, and how hard the loss works on pairs of training
+/* pairs.json: the distances of pairs of test images, and the weights that the loss gives to pairs of training
  * images. */
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void count_in(ki_pair_histogram *h, bool is_positive, double value) {
 
 /* ---- weights ---- */
 
-/* Loss and miner alone: regularizers may read taps that are not at hand. */
+/* Only loss and miner: regularizers may read taps that are not available here. */
 static kith_status loss_alone(const ki_train_state *run, ki_arena *arena, ki_objective **ret,
                               kith_error *err) {
     ki_value *section = ki_value_new(arena, KI_VALUE_MAP, NULL);
@@ -121,7 +121,7 @@ static void count_distances(ki_pair_histogram *h, const ki_vectors *e, const flo
         if (e->label[i] != e->label[j])
             count_in(h, false, cosine_distance(x + i * e->dim, x + j * e->dim, e->dim));
     }
-    /* Items of a class stand together in every layout; where they do not, fewer pairs are found. */
+    /* In every layout the items of a class are next to each other; if they are not, fewer pairs are found. */
     for (int64_t t = 0; t < n_tries; t++) {
         const uint32_t i = ki_rng_below(&rng, n);
         uint32_t first = i, last = i;

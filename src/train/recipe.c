@@ -108,10 +108,9 @@ static const ki_option eval_options[] = {
                    "the papers' figures are of the best step on test"),
     KI_OPTION_BOOL(ki_recipe_eval, clustering, 1, "NMI, AMI and F1 of the test classes, at the end",
                    "ECAML, DML-DA"),
-    KI_OPTION_BOOL(
-        ki_recipe_eval, all_orders, 1,
-        "also score the test classes by a term's descriptors, after a PCA fitted on training images",
-        "HORDE Table 1"),
+    KI_OPTION_BOOL(ki_recipe_eval, all_orders, 1,
+                   "horde: each order alone at every evaluation, and at the end all together, after a PCA",
+                   "HORDE Table 1"),
     KI_OPTION_INT(ki_recipe_eval, batch, 0, 0, 65536, "images per pass; 0: as in training", "ours"),
     KI_OPTION_END};
 
@@ -158,7 +157,7 @@ const ki_recipe_section *ki_recipe_section_at(size_t i) {
 
 /* ---- the tree ---- */
 
-/* `key:` with nothing behind it is the same as no key. */
+/* `key:` with nothing after it is the same as no key. */
 static void drop_nothings(ki_value *v) {
     ki_value **link = &v->first;
     v->last = NULL;
@@ -176,7 +175,7 @@ static void drop_nothings(ki_value *v) {
     }
 }
 
-/* The keys that name files. They say where things lie, not what they are. */
+/* The keys that name files. They say where things are, not what they are. */
 static const struct place {
     const char *section, *key;
 } places[] = {{"data", "root"}, {"data", "split"}, {"model", "weights"}};
@@ -192,7 +191,7 @@ static bool is_place(const char *path) {
     return false;
 }
 
-/* What --set says is relative to the working folder, what the run's recipe says may be to another. */
+/* Paths from --set are relative to the working folder; paths in the run's recipe may be relative to another. */
 static kith_status anchor_set(ki_recipe *r, const char *set, kith_error *err) {
     for (size_t i = 0; i < N_PLACES; i++) {
         char key[64];
@@ -237,7 +236,7 @@ static kith_status read_tree(const ki_recipe_source *source, ki_recipe *r, kith_
     return KITH_OK;
 }
 
-/* Replace the section by one that says everything. */
+/* Replace the section by one with every key. */
 static kith_status fill_section(ki_recipe *r, const ki_recipe_section *section, kith_error *err) {
     ki_value *filled = NULL;
     const ki_value *given = ki_value_get(r->root, section->name);
@@ -268,7 +267,7 @@ static kith_status fill(ki_recipe *r, kith_error *err) {
     return KITH_OK;
 }
 
-/* Fair by default: without a word about validation, part of the training classes is held out. */
+/* Fair by default: if the recipe does not mention validation, part of the training classes is held out. */
 static kith_status hold_out(ki_recipe *r, kith_error *err) {
     ki_value *data = (ki_value *)ki_value_get(r->root, "data");
     const ki_value *eval = ki_value_get(r->root, "eval"), *select = ki_value_get(eval, "select");
@@ -293,7 +292,7 @@ static kith_status read_model(ki_recipe *r, kith_error *err) {
         return ki_hint(err, KITH_EINVAL, "write model: {backbone: …}; `kith list backbones` prints them");
     }
     if (!*m->backbone) return KITH_OK;
-    /* The graph alone: sizes that do not fit and unknown options show here. */
+    /* Only the graph is built: sizes that do not fit and unknown options are found here. */
     ki_net net = {0};
     const ki_net_options options = {.backbone = m->backbone,
                                     .settings = m->settings,
@@ -435,7 +434,7 @@ static kith_status make_identity(ki_recipe *r, kith_error *err) {
     return r->identity ? KITH_OK : ki_fail_memory(err, 1, "a recipe");
 }
 
-/* What is printed is what runs: the filled tree goes through its text. */
+/* The filled tree is written as text and read again, so that what is printed is what runs. */
 static kith_status read_again(ki_recipe *r, kith_error *err) {
     char *text = NULL;
     KI_TRY(ki_yaml_text(r->root, &text, err));
@@ -504,7 +503,7 @@ static bool find_difference(const ki_value *a, const ki_value *b, char *path, si
         path[used] = '\0';
     }
     if (b->n_items <= a->n_items) return false;
-    /* Something only b has. */
+    /* Something that only b has. */
     for (const ki_value *v = b->first; v; v = v->next) {
         if (a->kind == KI_VALUE_MAP && ki_value_get(a, v->key)) continue;
         ki_snprintf(path + used, bytes - used, "%s%s", used ? "." : "", v->key ? v->key : "");

@@ -8,8 +8,8 @@
  *     optim:     {name: adam, lr: 1e-3, steps: 1000}
  *     eval:      {every: 200}
  *
- * Reading one checks every key and value of every section before any other file is opened, and fills in
- * every default: `root` then says the whole of it, and reading that text again gives the same run. */
+ * Reading one checks every key and value of every section before any other file is opened, and fills in every
+ * default. `root` then contains every key, and reading its text again gives the same run. */
 #ifndef KI_RECIPE_H
 #define KI_RECIPE_H
 
@@ -47,13 +47,13 @@ typedef struct ki_recipe_eval {
     bool test;         /* score the test classes at all */
     bool watch_test;   /* … and at every evaluation, for the record */
     bool clustering;   /* cluster the test images at the end */
-    bool all_orders;   /* score what a term has for test time, too */
+    bool all_orders;   /* also score the descriptors that a term makes at test time */
     int64_t batch;     /* images per pass; 0: as in training */
 } ki_recipe_eval;
 
 typedef struct ki_recipe {
     ki_arena arena;
-    ki_value *root;   /* every key there is, defaults filled in; paths as they are to be opened */
+    ki_value *root;   /* every key, with defaults filled in; paths as they must be opened */
     const char *text; /* the same as YAML, with paths as they were written */
     const char *identity;
     ki_run_paths paths; /* what the paths of `text` are relative to */
@@ -86,18 +86,20 @@ typedef struct ki_recipe_source {
     const ki_run_paths *paths; /* of the text; NULL: relative to the working folder */
 } ki_recipe_source;
 
-/* Paths in a run's own recipe.yaml are found wherever the run was started (io/run_paths.h); those of `sets` are relative
- * to the working folder. *ret_recipe is given back with ki_recipe_free. Errors name the section and the key; an unknown one
- * suggests the nearest. */
+/* Paths in a run's own recipe.yaml are found wherever the run was started (io/run_paths.h); those of `sets` are
+ * relative to the working folder. Free *ret_recipe with ki_recipe_free. Errors name the section and the key; for an
+ * unknown key the nearest one is suggested. */
 kith_status ki_recipe_read(const ki_recipe_source *source, ki_recipe **ret_recipe, kith_error *err);
 void ki_recipe_free(ki_recipe *recipe); /* NULL is fine */
 
-/* KITH_EINVAL, naming the first key that differs, unless both describe the same run. Keys that change no
- * number but by rounding (threads, loader, checkpoint, log_every) may differ, and so may the places of files (data.root,
- * data.split, model.weights): a run knows the data and the weights themselves. `a` is what is in the folder. */
+/* KITH_EINVAL, naming the first key that differs, unless both describe the same run. Keys that change numbers at most
+ * by rounding (threads, loader, checkpoint, log_every) may differ, and so may the places of files (data.root,
+ * data.split, model.weights), because a run checks the data and the weights themselves. `a` is the recipe in the
+ * folder. */
 kith_status ki_recipe_same(const ki_recipe *a, const ki_recipe *b, const char *folder, kith_error *err);
 
-/* YAML of the keys that decide numbers: recipes that are the same have the same. Lives as long as the recipe. */
+/* YAML of the keys that decide numbers: two recipes of the same run have the same text. Valid as long as the
+ * recipe. */
 const char *ki_recipe_identity(const ki_recipe *recipe);
 
 /* The tables of the sections that belong to this folder, for documentation; NULL past the end. */

@@ -1,4 +1,4 @@
-/* Defaults written out: a recipe that says everything. */
+/* Defaults written out: a recipe with every key. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static kith_status append_text(ki_arena *arena, ki_value *to, const char *key, c
     return KITH_OK;
 }
 
-/* Digits enough to read the same number back, whatever the locale. */
+/* Enough digits to read the same number back, whatever the locale. */
 static const char *real_text(double value, char *buf, size_t buf_bytes) {
     double back = 0;
     for (int digits = 15; digits <= 17; digits += 2) {
@@ -60,7 +60,7 @@ static bool is_default(const ki_option *o, const ki_value *given) {
            (ki_parse_double(given->text, &a) && ki_parse_double(def, &b) && a == b);
 }
 
-/* What is nothing, or must be as if it were not there, is shown as a comment alone. */
+/* A default that is nothing, or that must not count as a key, is shown only as a comment. */
 static kith_status append_default(ki_arena *arena, ki_value *to, const ki_option *o, kith_error *err) {
     char buf[96];
     const char *text = default_text(o, buf, sizeof buf);

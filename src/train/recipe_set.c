@@ -27,7 +27,7 @@ static kith_status make_map(ki_arena *arena, ki_value *at, kith_error *err) {
     return KITH_OK;
 }
 
-/* The entry `key` of a map or list, made (as nothing) when it is not there. */
+/* The entry `key` of a map or list; if it does not exist, it is made, without a value. */
 static kith_status enter(ki_arena *arena, ki_value *at, const char *key, const char *text, ki_value **ret,
                          kith_error *err) {
     int64_t number = 0;

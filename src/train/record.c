@@ -16,7 +16,7 @@
 #include "io/file.h"
 #include "kith/experimental/json.h"
 
-/* How ki_record_add_step's lines begin. */
+/* How the lines of ki_record_add_step begin. */
 static const char step_line[] = "{\"kind\": \"step\", \"step\": ";
 
 enum { MOST_SCALARS = 128, TAG_BYTES = 96 };
@@ -54,7 +54,7 @@ kith_status ki_record_open(const char *folder, int64_t keep_bytes, int64_t step,
         status = fail_write(r, err);
         goto done;
     }
-    /* After a loss of power the file may be shorter than the checkpoint remembers. */
+    /* After a power failure the file may be shorter than the checkpoint says. */
     r->n_bytes = info.st_size < keep_bytes ? info.st_size : keep_bytes;
     if (ftruncate(r->fd, r->n_bytes) != 0) {
         status = fail_write(r, err);
@@ -76,7 +76,7 @@ void ki_record_close(ki_record *r) {
     ki_free(r);
 }
 
-/* One write per line: a reader sees whole lines. A line that does not fit is taken back. */
+/* One write per line: a reader sees whole lines. A line that does not fit is removed again. */
 static kith_status put_line(ki_record *r, kith_error *err) {
     const char *text = NULL;
     KI_TRY(kith_json_finish(r->json, &text, err));
@@ -169,9 +169,29 @@ kith_status ki_record_add_step(ki_record *r, const ki_record_step *s, kith_error
     return put_charts(r, s->step, err);
 }
 
+static void put_alone(ki_record *r, const ki_order_recall *alone) {
+    kith_json_key(r->json, "order_recall_at_1");
+    kith_json_object_begin(r->json);
+    for (int64_t i = 0; i < alone->n; i++) {
+        char name[32];
+        ki_snprintf(name, sizeof name, "%lld", (long long)(i + 1));
+        key_real(r->json, name, alone->at_1[i]);
+    }
+    kith_json_object_end(r->json);
+}
+
+static void chart_alone(ki_record *r, const char *prefix, const ki_order_recall *alone) {
+    for (int64_t i = 0; i < alone->n; i++) {
+        char name[40];
+        ki_snprintf(name, sizeof name, "recall_1_order_%lld", (long long)(i + 1));
+        chart(r, prefix, name, alone->at_1[i]);
+    }
+}
+
 kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, int64_t n_k, const int64_t *k,
-                               const ki_scores *scores, kith_error *err) {
+                               const ki_scores *scores, const ki_order_recall *alone, kith_error *err) {
     kith_json *json = begin(r, "eval", step);
+    const bool has_orders = alone && alone->n > 0;
     kith_json_key(json, "split");
     kith_json_string(json, split);
     kith_json_key(json, "recall");
@@ -184,6 +204,7 @@ kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, in
     kith_json_object_end(json);
     key_real(json, "map_at_r", scores->map_at_r);
     key_real(json, "r_precision", scores->r_precision);
+    if (has_orders) put_alone(r, alone);
     key_real(json, "seconds", scores->seconds);
     kith_json_object_end(json);
     KI_TRY(put_line(r, err));
@@ -196,6 +217,7 @@ kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, in
     }
     chart(r, prefix, "map_at_r", scores->map_at_r);
     chart(r, prefix, "r_precision", scores->r_precision);
+    if (has_orders) chart_alone(r, prefix, alone);
     return put_charts(r, step, err);
 }
 
@@ -223,7 +245,7 @@ kith_status ki_record_cut(ki_record *r, int64_t bytes, kith_error *err) {
 }
 
 kith_status ki_record_last_step(const char *folder, int64_t *ret_step, kith_error *err) {
-    enum { TAIL_BYTES = 1 << 16 }; /* lines about other things may stand behind it */
+    enum { TAIL_BYTES = 1 << 16 }; /* lines about other things may follow it */
     kith_status status;
     ki_path path;
     int fd = -1;

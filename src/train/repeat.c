@@ -155,7 +155,7 @@ done:
     return status;
 }
 
-/* One run has no spread over runs; its queries have one. */
+/* One run has no spread over runs, so the interval over its queries is used. */
 static void set_interval(kith_estimate *e, kith_interval interval) {
     e->low = interval.low;
     e->high = interval.high;

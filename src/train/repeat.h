@@ -1,10 +1,10 @@
-/* Folds and seeds: the runs a recipe asks for, one after the other, and what they come to together. */
+/* Folds and seeds: the runs that a recipe asks for, one after the other, and their combined result. */
 #ifndef KI_REPEAT_H
 #define KI_REPEAT_H
 
 #include "train/run.h"
 
-/* Called with the folder of each run that has a result, the whole one last; for the report. */
+/* Called with the folder of each run that has a result, and last with the folder of all runs; for the report. */
 typedef kith_status (*ki_finished_fn)(void *user, const char *folder, kith_error *err);
 
 typedef struct ki_repeat_options {
@@ -14,7 +14,7 @@ typedef struct ki_repeat_options {
     const char *command;  /* may be NULL */
     kith_train_fn notify; /* may be NULL */
     void *user;
-    ki_finished_fn finished; /* may be NULL; failures are its own affair unless it returns them */
+    ki_finished_fn finished; /* may be NULL; a failure counts only if it is returned */
     void *finished_user;
 } ki_repeat_options;
 

@@ -1,5 +1,5 @@
-/* Going on with a run: is it this recipe's, are data and weights those it began with, and which of its checkpoints is
- * sound. Nothing in the folder is changed before all of that is known. */
+/* Resuming a run: does it belong to this recipe, did it begin with this data and these weights, and which of its
+ * checkpoints is intact? Nothing in the folder is changed before all of that is known. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,8 +24,8 @@ kith_status ki_train_check_folder(ki_train_state *run, kith_error *err) {
     if (status == KITH_OK) {
         const int64_t then = there->checkpoint_every, now = run->recipe->checkpoint_every;
         run->first_checkpoint = then > now ? then : now; /* either may have been in use */
-        /* The same run, though its files may be named in another way: its checkpoints know it by the recipe it
-         * began with. */
+        /* The same run, though the paths of its files may have changed: its checkpoints have the hash of the
+         * recipe it began with. */
         ki_train_hash_recipe(there, run->recipe_hash);
     }
     ki_recipe_free(there);
@@ -48,7 +48,7 @@ static kith_status open_checkpoint(const ki_train_state *run, int64_t step, ki_c
                    (long long)found);
 }
 
-/* Lack of memory, or a newer kith's file, says nothing against the checkpoint. */
+/* A lack of memory, or a file of a newer kith, does not mean that the checkpoint is damaged. */
 static bool is_damage(kith_status status) { return status == KITH_EFORMAT || status == KITH_EIO; }
 
 kith_status ki_train_find_checkpoint(const ki_train_state *run, ki_checkpoint *ret, int64_t *ret_step,
@@ -96,8 +96,8 @@ kith_status ki_train_check_fresh(ki_train_state *run, kith_error *err) {
                    "put the checkpoints back, or remove log.jsonl to begin the run again at step 0");
 }
 
-/* What is newer than the checkpoint in use is damaged. It is moved aside: under its name it would count as one of those to
- * keep, and push out good ones. */
+/* Checkpoints newer than the one in use are damaged. They are renamed: under their names they would count among those
+ * to keep, and good ones would be removed. */
 static kith_status set_aside(ki_train_state *run, kith_error *err) {
     int64_t step = INT64_MAX;
     for (;;) {
@@ -121,14 +121,15 @@ static kith_status set_aside(ki_train_state *run, kith_error *err) {
     }
 }
 
-/* The end of the run needs the best model so far, unless a later one is better. That it is gone, or another, is said now
- * and not after hours. */
+/* The end of the run needs the best model so far, unless a later one is better. If it is missing or was replaced, say
+ * so now and not after hours. */
 static kith_status check_best(const ki_train_state *run, kith_error *err) {
     ki_best_found found;
     const ki_standing *at = &run->from.at;
     if (at->best_step < 0) return KITH_OK;
     kith_status status = ki_best_look(run, at, &found, NULL, err);
-    /* Of an evaluation after the checkpoint: that will be made again, and write it again. */
+    /* A file from an evaluation after the checkpoint is fine: that evaluation is repeated and writes it
+     * again. */
     if (status == KITH_OK && found.is_other && (!found.is_ours || found.step <= at->last_eval))
         status = ki_best_fail_other(run, at, err);
     if (status != KITH_OK)
@@ -152,7 +153,8 @@ kith_status ki_train_restore(ki_train_state *run, kith_error *err) {
 
 /* ---- data and weights ---- */
 
-/* By what runs of kith 0.1 left: numbers of images, and which classes were on the training side. */
+/* By the little that runs of kith 0.1 left: the numbers of images, and which classes were training or
+ * validation classes. */
 static void put_counts(const ki_train_state *run, const ki_beginning *then, bool folds_differ,
                        const char *split, ki_buffer *words) {
     const int64_t held_then = folds_differ ? then->n_validation : 0,
@@ -175,7 +177,8 @@ static void put_counts(const ki_train_state *run, const ki_beginning *then, bool
     ki_buffer_release(&classes);
 }
 
-/* How the data differs from what a run in `folder` saw. A list that cannot be read is no reason to say nothing. */
+/* How the data differs from what a run in `folder` saw. If the list cannot be read, counts and training classes
+ * are compared instead. */
 static kith_status put_difference(const ki_train_state *run, const char *folder, const ki_beginning *then,
                                   bool folds_differ, ki_buffer *words, kith_error *err) {
     ki_path path;

@@ -4,8 +4,10 @@
 
 #include "embed/embedder.h"
 #include "judge/orders.h"
+#include "kith/experimental/json.h"
 #include "kith/train.h"
 #include "train/checkpoint.h"
+#include "train/describe.h"
 #include "train/folder.h"
 #include "train/recipe.h"
 #include "train/record.h"
@@ -15,7 +17,7 @@ typedef struct ki_train_options {
     const char *folder;
     bool resume;
     const char *sibling;    /* folder of another run whose data this one must have too; NULL: none */
-    bool folds_differ;      /* … but for which training classes are held out */
+    bool folds_differ;      /* … except for which training classes are held out */
     const char *command;    /* may be NULL */
     int run_number, n_runs; /* from 1 */
     kith_train_fn notify;   /* may be NULL */
@@ -24,14 +26,14 @@ typedef struct ki_train_options {
 
 /* What a result card says in numbers. */
 typedef struct ki_train_result {
-    ki_select selection; /* as it was in the end: `last` when nothing was held out */
+    ki_select selection; /* as it was used: `last` if nothing was held out */
     int64_t step, n_steps;
     ki_scores test, untrained, validation, seen;
     ki_scores best_on_test; /* where the test classes were watched */
     /* Of `test`, over queries; NaN where a result that was read back has none. */
     kith_interval recall_at_1, map_at_r, r_precision;
     ki_clustered clustered; /* of the test classes */
-    ki_orders orders; /* of the test classes by all that a term has for test time; read back: scores alone */
+    ki_orders orders; /* of the test classes by a term's descriptors for test time; read back: only scores */
     double seconds, wall_seconds, images_per_second;
 } ki_train_result;
 
@@ -60,7 +62,7 @@ typedef struct ki_recent {
     int64_t *n, *step;
 } ki_recent;
 
-/* What run.json says of a run's beginning. */
+/* What run.json says about the beginning of a run. */
 typedef struct ki_beginning {
     char data_hash[65], weights_hash[65];  /* "": no weights */
     int64_t n_train, n_validation, n_test; /* images */
@@ -70,9 +72,9 @@ typedef struct ki_train_state {
     const ki_train_options *options;
     const ki_recipe *recipe;
     ki_folder folder;
-    bool has_begun;           /* before this process; then */
+    bool has_begun;           /* whether another process began the run; then */
     ki_beginning beginning;   /* … its run.json, */
-    ki_checkpoint from;       /* … until it is restored, what to go on from, if there is any, */
+    ki_checkpoint from;       /* … until it is restored, the checkpoint to resume from, if there is one, */
     int64_t from_step;        /* … and its file's step */
     int64_t first_checkpoint; /* … and after how many steps there must have been one */
     char recipe_hash[65], data_hash[65], weights_hash[65];
@@ -88,6 +90,8 @@ typedef struct ki_train_state {
     ki_objective *objective;
     ki_learner *learner;
     ki_embedder *embedder;
+    ki_description *orders; /* from the first evaluation that scores every order; NULL: none does */
+    bool orders_failed;     /* there was no memory for that */
     kith_transform train_transform, test_transform;
     ki_loader *loader;
     ki_record *record;
@@ -120,7 +124,7 @@ typedef struct ki_train_state {
     ki_pair_histogram weights; /* of pairs of a training batch */
 } ki_train_state;
 
-/* Tell the caller; true when it wants a stop (which is remembered). */
+/* Notify the caller; true when it wants to stop (this is remembered). */
 bool ki_train_notify(ki_train_state *run, const kith_train_event *event);
 bool ki_train_asked_to_stop(void *run); /* between batches of an evaluation */
 /* A line for the log and for the caller. */
@@ -131,27 +135,27 @@ double ki_train_wall(const ki_train_state *run); /* seconds the run has taken, a
 
 /* setup.c */
 kith_status ki_train_setup(ki_train_state *run, kith_error *err);
-/* What a run's checkpoints and card know its recipe by. */
+/* The hash of the recipe, for a run's checkpoints and card. */
 void ki_train_hash_recipe(const ki_recipe *recipe, char ret_hash[65]);
 void ki_train_release(ki_train_state *run);
-/* From the first batch of the first epoch on. */
+/* Starts at the first batch of the first epoch. */
 kith_status ki_train_make_sampler(ki_train_state *run, ki_sampler **ret_sampler, kith_error *err);
 kith_status ki_train_save(ki_train_state *run, kith_error *err);
 
-/* resume.c. The folder is new, or holds this very run. */
+/* resume.c. Check that the folder is new or contains this same run. */
 kith_status ki_train_check_folder(ki_train_state *run, kith_error *err);
-/* The newest sound checkpoint and the step in its name; -1 when there is none at all, an error when none of those
- * there is sound. */
+/* The newest intact checkpoint and the step in its name; -1 when there is no checkpoint at all, an error when
+ * there are some but none is intact. */
 kith_status ki_train_find_checkpoint(const ki_train_state *run, ki_checkpoint *ret_checkpoint,
                                      int64_t *ret_step, kith_error *err);
-/* Where there is no checkpoint: refuse a run whose log shows that there have been some. */
+/* If there is no checkpoint: refuse a run whose log shows that there were some. */
 kith_status ki_train_check_fresh(ki_train_state *run, kith_error *err);
-/* Refuse data that is not what the run, or its sibling, began with, and say what changed. */
+/* Refuse data that differs from what the run, or its sibling, began with, and say what changed. */
 kith_status ki_train_check_data(ki_train_state *run, kith_error *err);
-/* Hash the weights file, and refuse one that is not what the run began with. One that is gone is not needed, where
- * there is a checkpoint. */
+/* Hash the weights file, and refuse one that the run did not begin with. If there is a checkpoint, the file is not
+ * needed and may be missing. */
 kith_status ki_train_check_weights(ki_train_state *run, bool *ret_are_there, kith_error *err);
-/* Go on from run->from; damaged checkpoints that are newer are set aside, with a warning. */
+/* Resume from run->from; newer checkpoints, which are damaged, are renamed, with a warning. */
 kith_status ki_train_restore(ki_train_state *run, kith_error *err);
 
 /* loop.c: steps until the end, a stop or a failure. */
@@ -159,15 +163,16 @@ kith_status ki_train_loop(ki_train_state *run, kith_error *err);
 
 /* evaluate.c: judge the splits that are due at this step, and remember the best. */
 kith_status ki_train_evaluate(ki_train_state *run, kith_error *err);
-/* What lies at a tap, or what the describer makes (NULL: the tap), for the images of a list that can be read. A stop
- * that was asked for is KITH_ECANCELED. */
+/* The values of a tap, or what the describer makes (NULL: the tap), for those images of a list that can be read.
+ * KITH_ECANCELED if the caller asked to stop. */
 kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
                            const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err);
 
-/* best.c: the best model so far. Save it as that, and remember the step and the file's hash. */
+/* best.c: the best model so far. Save the present model as the best one, and remember the step and the file's
+ * hash. */
 kith_status ki_best_save(ki_train_state *run, kith_error *err);
 
-/* What best.safetensors is, beside the one that a standing remembers. */
+/* What best.safetensors is, compared with the one that a standing remembers. */
 typedef struct ki_best_found {
     bool is_other; /* not the same bytes */
     bool is_ours;  /* a run of this recipe wrote it, at */
@@ -179,20 +184,31 @@ kith_status ki_best_look(const ki_train_state *run, const ki_standing *at, ki_be
                          kith_tensors **ret_tensors, kith_error *err);
 kith_status ki_best_fail_other(const ki_train_state *run, const ki_standing *at, kith_error *err);
 
-/* numeric.c: the error line when the loss of step `step` (from 0) is no number. */
+/* numeric.c: the error when the loss of step `step` (from 0) is not a finite number. */
 kith_status ki_train_fail_numeric(ki_train_state *run, int64_t step, const char *what, kith_error *err);
 kith_status ki_train_recent_make(ki_train_state *run, kith_error *err);
 void ki_train_recent_release(ki_train_state *run);
 void ki_train_recent_add(ki_train_state *run, const ki_loader_batch *batch);
 
-/* collapse.c: warn, once, when the embeddings have become alike or the loss sits at its margin. */
+/* collapse.c: warn, once, when the embeddings have become alike or the loss stays at its margin. */
 kith_status ki_train_watch(ki_train_state *run, const ki_learner_values *values, int64_t n, kith_error *err);
 kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval, kith_error *err);
 
 /* finish.c: the chosen model, test classes, result card. */
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err);
-/* orders.c: fills the result's orders, where the objective has such a thing. */
+/* orders.c: every order (HORDE) on its own at an evaluation, where the objective has such things and the recipe wants
+ * them: begin makes run->orders unless it is there. */
+kith_status ki_train_orders_begin(ki_train_state *run, kith_error *err);
+void ki_train_orders_end(ki_train_state *run); /* before the learner goes */
+/* Of a split: scores by the embedding, and R@1 by each order alone. Where memory lacks it says so, ends the orders and
+ * leaves *ret_scores as it was. */
+kith_status ki_train_orders_judge(ki_train_state *run, const ki_items *items, ki_scores *ret_scores,
+                                  ki_order_recall *ret_alone, kith_error *err);
+/* Fills the result's orders, at the end. */
 kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err);
+/* order_curves.c: what the log says of every order alone, by split, into the object that is open; nothing when it says
+ * nothing. */
+kith_status ki_train_put_order_curves(const ki_train_state *run, kith_json *json, kith_error *err);
 /* card.c */
 kith_status ki_train_write_run(const ki_train_state *run, kith_error *err);
 kith_status ki_train_read_run(const char *folder, ki_beginning *ret_beginning, kith_error *err);
@@ -200,8 +216,8 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
                                   const kith_intervals *intervals, kith_error *err);
 kith_status ki_train_read_result(const char *folder, const ki_recipe *recipe, ki_train_result *ret_result,
                                  kith_error *err);
-/* pairs.c: how the loss weighs the pairs of a training batch under the network as it is (kept for the next),
- * and pairs.json. */
+/* pairs.c: the weights that the loss gives to the pairs of a training batch with the present network (kept
+ * until pairs.json is written), and pairs.json. */
 kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err);
 kith_status ki_train_write_pairs(ki_train_state *run, ki_vectors *test, kith_error *err);
 

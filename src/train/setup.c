@@ -1,4 +1,4 @@
-/* Everything a run needs before its first step: data, network, objective, learner, where it stands. */
+/* Everything a run needs before its first step: data, network, objective, learner, standing. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -135,7 +135,7 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
                                       .no_embedding_bias = !r->model.embedding_bias,
                                       .embedding_init = ki_start_names[r->model.embedding_init],
                                       .classes = KITH_NONE};
-    /* A checkpoint knows the network; those of kith 0.1 did not. */
+    /* A checkpoint describes the network; checkpoints of kith 0.1 did not. */
     if (run->from.tensors && ki_model_file_has_metadata(run->from.tensors))
         KI_TRY(ki_model_file_describe(&model, run->from.tensors, KI_CHECKPOINT_MODEL, run->backend, &run->net,
                                       &run->params, err));
@@ -145,7 +145,7 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
     run->test_transform = r->test;
     ki_preprocess_take(&run->net, &run->train_transform);
     ki_preprocess_take(&run->net, &run->test_transform);
-    /* The model's file says how images are made ready for it. */
+    /* The model's file says how images are prepared for it. */
     ki_preprocess_tell(&r->test, &run->net);
     return KITH_OK;
 }
@@ -191,7 +191,7 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                        "a batch's embeddings", err);
 }
 
-/* What the starting network makes of the training images, for terms that begin with it. */
+/* The starting network's values for the training images, for terms that need them to begin. */
 static kith_status start_from(ki_train_state *run, ki_tap tap, kith_error *err) {
     kith_status status;
     ki_vectors features = {0};
@@ -317,6 +317,7 @@ void ki_train_release(ki_train_state *run) {
     ki_checkpoint_release(&run->from);
     ki_loader_free(run->loader);
     ki_record_close(run->record);
+    ki_train_orders_end(run);
     ki_embedder_free(run->embedder);
     ki_learner_free(run->learner);
     ki_objective_free(run->objective);

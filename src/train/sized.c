@@ -1,4 +1,4 @@
-/* Which place holds what was made for a batch size; the one used longest ago gives way. */
+/* Which place holds what was made for a batch size. A new size replaces the one used longest ago. */
 #include "train/sized.h"
 
 int ki_sized_place(ki_sized *s, int64_t mb, bool *ret_is_new) {

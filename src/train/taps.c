@@ -1,4 +1,4 @@
-/* Taps: what plans are asked for, and where their values lie. */
+/* Taps: what plans are asked for, and where their values are. */
 #include "train/taps.h"
 
 #include "core/alloc.h"

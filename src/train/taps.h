@@ -1,16 +1,16 @@
-/* Taps: where an objective sees a network. What learners and the describer share: what a plan is asked for, copies
- * of its values on the host, places in its memory for an engine. */
+/* Taps: where an objective reads a network. Learners and the describer share this: the taps that a plan is asked
+ * for, copies of their values on the host, and their addresses for an engine. */
 #ifndef KI_TAPS_H
 #define KI_TAPS_H
 
 #include "nn/plan.h"
 #include "objective/engine.h"
 
-/* Those that the network has; the weight's is a parameter. */
+/* Taps that the network has; the tap of the weight is a parameter. */
 enum { KI_N_NET_TAPS = 3 };
 extern const ki_tap ki_net_taps[KI_N_NET_TAPS];
 
-/* Write the names of the network's taps in the set `taps` (KI_TAP_BIT of each) one behind the other; the rest of
+/* Write the names of the network's taps in the set `taps` (KI_TAP_BIT of each) one after the other; the rest of
  * ret_names, a list of ki_plan_options, is left as it is. */
 void ki_taps_list(unsigned taps, const char **ret_names);
 /* The master weights of the embedding layer. */
@@ -23,7 +23,7 @@ typedef struct ki_host_taps {
     ki_real *value[KI_N_TAPS]; /* plain; NULL: not read */
 } ki_host_taps;
 
-/* `taps` must be {0} before; released after failure too. */
+/* `taps` must be {0} before. Release it after a failure, too. */
 kith_status ki_host_taps_init(ki_host_taps *taps, const ki_plan *plan, unsigned set, kith_error *err);
 void ki_host_taps_release(ki_host_taps *taps);
 /* Copy the values of a plan whose batch is not larger. */
@@ -33,11 +33,11 @@ void ki_host_taps_show(const ki_host_taps *taps, const ki_param *weight, ki_batc
 
 /* ---- on a device ---- */
 
-/* Where the plan has the objective's taps and takes their gradients. Not for training: a tap's own place stands for
- * its gradient's, as an engine that evaluates nothing writes nothing there. */
+/* Where the plan has the objective's taps and reads their gradients. Without training, a tap's own address is given
+ * for its gradient, because an engine that evaluates nothing writes nothing there. */
 kith_status ki_taps_engine(ki_plan *plan, const ki_objective *objective, const ki_param *weight, bool trains,
                            ki_engine_batch *batch, kith_error *err);
-/* Zeroed backend memory [batch, dim] for what stops at the embedding; NULL when nothing does. */
+/* Zeroed backend memory [batch, dim] for the gradient that stops at the embedding; NULL when there is none. */
 kith_status ki_taps_stopped(ki_backend *backend, const ki_objective *objective, int64_t batch, int64_t dim,
                             ki_real **ret_stopped, kith_error *err);
 

@@ -133,6 +133,19 @@ static void test_inshop(void **state) {
     put_text(in_folder("inshop/Eval/list_eval_partition.txt"),
              "1\nimage_name item_id evaluation_status\nimg/a.jpg id_1 tarin\n");
     assert_refused("inshop", in_folder("inshop"), KITH_EFORMAT, "line 3");
+    /* Without the number of images the head stands in the first line; further down it is an image like any other. */
+    put_text(in_folder("inshop/Eval/list_eval_partition.txt"),
+             "image_name item_id evaluation_status\n"
+             "img/WOMEN/Dresses/id_00000002/02_1_front.jpg id_00000002 train\n"
+             "img/WOMEN/Dresses/id_00000007/01_1_front.jpg id_00000007 query\n"
+             "img/WOMEN/Dresses/id_00000007/01_2_side.jpg id_00000007 gallery\n");
+    set = open_set("inshop", in_folder("inshop"));
+    assert_split(set, KITH_SPLIT_TRAIN, 1, 1);
+    assert_split(set, KITH_SPLIT_TEST, 2, 1);
+    kith_dataset_free(set);
+    put_text(in_folder("inshop/Eval/list_eval_partition.txt"),
+             "1\nimage_name item_id evaluation_status\nimage_name item_id evaluation_status\n");
+    assert_refused("inshop", in_folder("inshop"), KITH_EFORMAT, "line 3");
 }
 
 static void test_omniglot(void **state) {
@@ -552,6 +565,9 @@ static void test_folds(void **state) {
     }
     assert_int_equal(kith_dataset_hold_out_fold(set, 24, 0, 1, &err), KITH_EINVAL);
     assert_int_equal(kith_dataset_hold_out_fold(set, 5, 5, 1, &err), KITH_EINVAL);
+    assert_int_equal(kith_dataset_hold_out_fold(set, 5, -1, 1, &err), KITH_EINVAL);
+    assert_int_equal(kith_dataset_hold_out_fold(set, 1, 0, 1, &err), KITH_EINVAL);
+    assert_non_null(strstr(err.message, "fold 0 of 1; wanted at least 2 folds"));
     kith_dataset_free(set);
 }
 
@@ -564,6 +580,8 @@ static void test_scan(void **state) {
     kith_dataset *set = open_set(NULL, in_folder("mixed"));
     kith_error err = {0};
     kith_scan scan = {0};
+    kith_memory_stats before, after;
+    kith_memory_stats_get(&before);
     assert_ok(kith_dataset_scan(set, false, NULL, NULL, &scan, &err), &err);
     assert_int_equal(scan.n_bad, 1); /* the cut file's header is sound */
     assert_int_equal(scan.width[0], 18);
@@ -575,6 +593,8 @@ static void test_scan(void **state) {
     assert_non_null(strstr(scan.bad[0], "a/3.jpg"));
     assert_non_null(strstr(scan.why[0], "the file ends before the image does"));
     kith_scan_release(&scan);
+    kith_memory_stats_get(&after);
+    assert_int_equal(after.live_bytes, before.live_bytes);
     kith_dataset_free(set);
 }
 

@@ -56,6 +56,22 @@ cudaError_t fail(cudaError_t error) {
     return error;
 }
 
+/* Memory lies between fences of signalling NaNs: a number read from one shows, and one written there is known when the
+ * memory is given back (a sum written back, too: it is a quiet NaN). */
+enum { FENCE = 256 };
+
+char fence_byte(size_t at) { return "\xa0\x7f\xa0\x7f"[at % 4]; }
+
+void check_fences(const char *block, size_t bytes) {
+    for (size_t i = 0; i < FENCE; i++) {
+        const bool before = block[-FENCE + (ptrdiff_t)i] != fence_byte(i);
+        if (!before && block[bytes + i] == fence_byte(bytes + i)) continue;
+        fprintf(stderr, "emulated kernel: written %s %zu bytes of device memory\n", before ? "before" : "behind",
+                bytes);
+        abort();
+    }
+}
+
 bool is_device(const void *ptr, size_t bytes) {
     auto it = blocks.upper_bound((const char *)ptr);
     if (it == blocks.begin()) return false;
@@ -215,8 +231,10 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 cudaError_t cudaMalloc(void **ptr, size_t bytes) {
     guard g(lock);
     if (bytes > memory_bytes - used_bytes) return fail(cudaErrorMemoryAllocation);
-    char *block = (char *)aligned_alloc(256, (bytes + 255) / 256 * 256 + (bytes == 0 ? 256 : 0));
-    if (!block) return fail(cudaErrorMemoryAllocation);
+    char *all = (char *)aligned_alloc(256, FENCE + (bytes + 255) / 256 * 256 + FENCE);
+    if (!all) return fail(cudaErrorMemoryAllocation);
+    char *block = all + FENCE;
+    for (size_t i = 0; i < FENCE; i++) all[i] = fence_byte(i), block[bytes + i] = fence_byte(bytes + i);
     memset(block, 0xff, bytes);
     blocks[block] = bytes;
     used_bytes += bytes;
@@ -228,9 +246,10 @@ cudaError_t cudaFree(void *ptr) {
     if (!ptr) return cudaSuccess;
     auto it = blocks.find((const char *)ptr);
     if (it == blocks.end()) return fail(cudaErrorInvalidValue);
+    check_fences(it->first, it->second);
     used_bytes -= it->second;
     blocks.erase(it);
-    free(ptr);
+    free((char *)ptr - FENCE);
     return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void **ptr, size_t bytes, unsigned flags) {

@@ -166,6 +166,30 @@ static void test_divergence_stops(void **state) {
     ki_cuda_free(backend, room);
 }
 
+static cudaError_t run_writes_beside(void) {
+    float *const dst = device(3 * sizeof *dst);
+    const cudaError_t error = sample_reverse(ki_cuda_of(backend)->stream, room, dst, 4);
+    ki_cuda_free(backend, dst);
+    return error;
+}
+
+static cudaError_t run_writes_before(void) {
+    float *const dst = device(4 * sizeof *dst);
+    const cudaError_t error = sample_reverse(ki_cuda_of(backend)->stream, room, dst - 1, 4);
+    ki_cuda_free(backend, dst);
+    return error;
+}
+
+static void test_writing_beside_memory_stops(void **state) {
+    (void)state;
+    static const float zeros[4];
+    room = device(sizeof zeros);
+    up(room, zeros, sizeof zeros);
+    assert_stops(run_writes_beside);
+    assert_stops(run_writes_before);
+    ki_cuda_free(backend, room);
+}
+
 static void test_unwritten_shared_memory_is_nan(void **state) {
     (void)state;
     float got[64];
@@ -201,6 +225,7 @@ int main(void) {
         cmocka_unit_test(test_blocks_wait_for_each_other),
 #ifdef KI_EMULATE_HEADERS
         cmocka_unit_test(test_divergence_stops),
+        cmocka_unit_test(test_writing_beside_memory_stops),
         cmocka_unit_test(test_unwritten_shared_memory_is_nan),
         cmocka_unit_test(test_too_many_blocks_together_are_refused),
         cmocka_unit_test(test_a_stream_of_another_device_is_refused),

@@ -282,6 +282,75 @@ static void test_written_and_read(void **state) {
     kith_judgement_release(&j);
 }
 
+/* Every number of a judgement stands in its card, the classes' and the intervals', too. */
+static void test_everything_is_there(void **state) {
+    (void)state;
+    float x[] = {1, 0, 0.9F, 0.1F, 0, 1, 0.1F, 0.8F, 0.7F, 0.6F, 0.2F, 0.3F};
+    const int64_t labels[] = {0, 0, 1, 1, 1, 2};
+    const kith_array rows = {KITH_F32, 2, {6, 2}, x};
+    const kith_retrieval_input input = {.embedding = &rows, .labels = labels, .n_labels = 6};
+    KITH_OPTIONS(kith_judge_options, options);
+    KITH_OPTIONS(kith_card_options, shown);
+    KITH_OPTIONS(kith_card_facts, facts);
+    kith_judgement j;
+    kith_error err = {0};
+    char *text = NULL, path[64];
+    shown.per_class = true;
+    assert_ok(kith_judge_run(&input, &options, &j, &err), &err);
+    assert_ok(kith_card_make(&j, &facts, &shown, &text, &err), &err);
+    kith_card *card = write_and_read("all.json", text);
+    const kith_retrieval *r = &j.retrieval;
+    for (int64_t i = 0; i < r->n_k; i++) {
+        snprintf(path, sizeof path, "recall.%d", (int)r->k[i]);
+        assert_real(card, path, r->mean.recall[i]);
+        snprintf(path, sizeof path, "class_mean.recall.%d", (int)r->k[i]);
+        assert_real(card, path, r->class_mean.recall[i]);
+        snprintf(path, sizeof path, "per_class.1.recall.%d", (int)r->k[i]);
+        assert_real(card, path, r->per_class[1].mean.recall[i]);
+        snprintf(path, sizeof path, "intervals.recall.%d.0", (int)r->k[i]);
+        assert_real(card, path, j.intervals.recall[i].low);
+        snprintf(path, sizeof path, "intervals.recall.%d.1", (int)r->k[i]);
+        assert_real(card, path, j.intervals.recall[i].high);
+    }
+    assert_true(j.has_intervals);
+    assert_string_equal(kith_card_text(card, "metric"), kith_metric_name(j.metric));
+    const struct {
+        const char *path;
+        double wanted;
+    } numbers[] = {
+        {"queries", (double)r->n_query},
+        {"gallery", (double)r->n_gallery},
+        {"classes", 3},
+        {"lone_queries", 1},
+        {"tied_queries", (double)r->n_tied},
+        {"zero_rows", 0},
+        {"per_class.0.label", 0},
+        {"per_class.2.label", 2},
+        {"per_class.1.queries", 3},
+        {"per_class.1.gallery", 3},
+        {"per_class.1.lone_queries", 0},
+        {"per_class.2.lone_queries", 1},
+        {"map_at_r", r->mean.map_at_r},
+        {"class_mean.map_at_r", r->class_mean.map_at_r},
+        {"per_class.0.map_at_r", r->per_class[0].mean.map_at_r},
+        {"intervals.map_at_r.0", j.intervals.map_at_r.low},
+        {"mrr", r->mean.mrr},
+        {"nmi", j.clustering.nmi},
+        {"nmi_geometric", j.clustering.nmi_geometric},
+        {"ami", j.clustering.ami},
+        {"f1", j.clustering.f1},
+        {"kmeans.objective", j.kmeans_objective},
+        {"seconds", j.seconds},
+        {"rank_seconds", j.rank_seconds},
+        {"cluster_seconds", j.cluster_seconds},
+    };
+    for (size_t i = 0; i < N_ROWS(numbers); i++) assert_real(card, numbers[i].path, numbers[i].wanted);
+    assert_null(kith_card_text(card, "embed_seconds")); /* nothing was embedded */
+    kith_card_free(card);
+    kith_string_free(text);
+    kith_judgement_release(&j);
+}
+
 static void test_no_card(void **state) {
     (void)state;
     char path[1024];
@@ -305,6 +374,7 @@ int main(void) {
                                        cmocka_unit_test(test_folds_beside_a_run),
                                        cmocka_unit_test(test_a_card_without_scores),
                                        cmocka_unit_test(test_written_and_read),
+                                       cmocka_unit_test(test_everything_is_there),
                                        cmocka_unit_test(test_no_card)};
     return cmocka_run_group_tests_name("judge/card", tests, NULL, testing_tear_down);
 }

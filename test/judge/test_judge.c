@@ -217,14 +217,14 @@ static void test_orders(void **state) {
         .k = k, .n_k = 2, .n = 2, .width = WIDTH, .recall = 0.125, .n_components = 4, .has_clustering = true};
     assert_ok(ki_judge_orders(&fitted, &test, &options, &found, &err), &err);
     assert_ok(ki_judge_scores(&part, k, 2, &alone, NULL, &err), &err);
-    assert_int_equal(found.n, 3);
-    assert_true(found.recall[0] == 0.125);
-    assert_true(found.recall[2] == alone.recall[0]);
+    assert_int_equal(found.alone.n, 3);
+    assert_true(found.alone.at_1[0] == 0.125);
+    assert_true(found.alone.at_1[2] == alone.recall[0]);
     assert_ok(ki_judge_scores(&test, k, 2, &alone, NULL, &err), &err);
     assert_true(found.side_by_side == alone.recall[0]);
-    assert_int_equal(found.dim[0], WIDE);
-    assert_int_equal(found.dim[1], 4);
-    assert_true(found.scores.is_there && found.white.is_there && found.clustered.is_there);
+    assert_int_equal(found.fair.dim[0], WIDE);
+    assert_int_equal(found.fair.dim[1], 4);
+    assert_true(found.fair.plain.is_there && found.fair.white.is_there && found.fair.clustered.is_there);
     /* The PCA by hand. */
     kith_pca pca;
     kith_array projected;
@@ -238,7 +238,21 @@ static void test_orders(void **state) {
     v.dim = 4;
     v.host = projected.data;
     assert_ok(ki_judge_scores(&v, k, 2, &alone, NULL, &err), &err);
-    assert_true(found.scores.map_at_r == alone.map_at_r);
+    assert_true(found.fair.plain.map_at_r == alone.map_at_r);
+    kith_pca_release(&pca);
+    kith_array_release(&projected);
+    /* The same, fitted on what it is judged on. */
+    assert_ok(kith_pca_fit(&wanted, &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = 4},
+                           &pca, &err),
+              &err);
+    pca.whiten = true;
+    assert_ok(kith_pca_apply(&pca, &wanted, &projected, &err), &err);
+    v.host = projected.data;
+    assert_ok(ki_judge_scores(&v, k, 2, &alone, NULL, &err), &err);
+    assert_true(found.transductive.white.map_at_r == alone.map_at_r);
+    assert_true(found.transductive.plain.is_there && !found.transductive.clustered.is_there);
+    if (found.transductive.white.map_at_r == found.fair.white.map_at_r)
+        fail_msg("MAP@R is %g whether the PCA is fitted on the test rows or on others", alone.map_at_r);
     kith_pca_release(&pca);
     kith_array_release(&projected);
     ki_vectors_release(&fitted);
@@ -246,9 +260,37 @@ static void test_orders(void **state) {
     ki_vectors_release(&part);
 }
 
+/* One row for all: the embedding that begins it has the scores that it would have alone. */
+static void test_each_order(void **state) {
+    (void)state;
+    enum { WIDE = 8, WIDTH = 3, EMBEDDING = 2 };
+    ki_vectors test = vectors_of(6, WIDE), part = vectors_of(6, EMBEDDING);
+    const int64_t k[] = {1, 2};
+    kith_error err = {0};
+    ki_scores embedding, alone;
+    ki_order_recall found;
+    ki_orders_options options = {.k = k, .n_k = 2, .n = 2, .width = WIDTH};
+    for (int64_t i = 0; i < N; i++)
+        memcpy(part.host + i * EMBEDDING, test.host + i * WIDE, EMBEDDING * sizeof(float));
+    assert_ok(ki_judge_each_order(&test, &options, &embedding, &found, &err), &err);
+    assert_ok(ki_judge_scores(&part, k, 2, &alone, NULL, &err), &err);
+    assert_true(embedding.map_at_r == alone.map_at_r && embedding.recall[1] == alone.recall[1]);
+    assert_true(embedding.n_query == alone.n_query && embedding.alike == alone.alike);
+    assert_int_equal(found.n, 3);
+    assert_true(found.at_1[0] == alone.recall[0]);
+    /* Rows without room for an embedding, and rows that are too short. */
+    options.width = WIDE / 2;
+    assert_int_equal(ki_judge_each_order(&test, &options, &embedding, &found, &err), KITH_EINTERNAL);
+    options.width = WIDE;
+    assert_int_equal(ki_judge_each_order(&test, &options, &embedding, &found, &err), KITH_EINTERNAL);
+    ki_vectors_release(&test);
+    ki_vectors_release(&part);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_roles), cmocka_unit_test(test_clusters_of_some_rows),
-        cmocka_unit_test(test_orders), cmocka_unit_test(test_a_device_without_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_roles),
+                                       cmocka_unit_test(test_clusters_of_some_rows),
+                                       cmocka_unit_test(test_orders), cmocka_unit_test(test_each_order),
+                                       cmocka_unit_test(test_a_device_without_memory)};
     return cmocka_run_group_tests_name("judge/judge", tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* The device's objective over several steps and in odd sizes, against the host's: cross-batch memory, warm-ups,
  * mixed terms, random miners, captured evaluations, copies of parameters, faults. */
+#include <malloc.h>
+
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "core/rng.h"
@@ -426,6 +428,34 @@ static void test_out_of_memory(void **state) {
     made_free(&m);
 }
 
+/* Engines opened and closed again and again: neither the device nor the heap holds more than after the first ones. */
+static void test_closing_gives_back(void **state) {
+    (void)state;
+    enum { N_FIRST = 32, N_ROUNDS = 64, MOST_BYTES = 16 }; /* a round: less than anything that is kept */
+    const ki_sizes sizes = sizes_of(8);
+    const ki_batch batch = batch_of(10, 8, 2, 1);
+    made m = made_of(
+        "loss: {name: amsoftmax}\nregularizers: [{name: energy_confusion, stops_at_embedding: true}, "
+        "norm_l2]",
+        &sizes);
+    size_t free_first = 0, free_now = 0, all = 0, used_first = 0, used_now = 0;
+    for (int round = 0; round < N_FIRST + N_ROUNDS; round++) {
+        device_run run;
+        kith_error err = {0};
+        assert_ok(device_run_try(&run, m.objective, &batch, &err), &err);
+        device_run_evaluate(&run, &batch);
+        device_run_close(&run);
+        assert_int_equal(cudaMemGetInfo(&free_now, &all), cudaSuccess);
+        const struct mallinfo2 heap = mallinfo2();
+        used_now = heap.uordblks + heap.hblkhd;
+        if (round < N_FIRST) free_first = free_now, used_first = used_now;
+    }
+    made_free(&m);
+    if (free_now < free_first) fail_msg("the device has %zu bytes free, had %zu", free_now, free_first);
+    if (used_now > used_first + N_ROUNDS * MOST_BYTES)
+        fail_msg("%zu bytes in use after %d rounds, %zu before", used_now, N_ROUNDS, used_first);
+}
+
 int main(void) {
     ki_threads_set(1);
     const struct CMUnitTest tests[] = {
@@ -441,6 +471,7 @@ int main(void) {
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_closing_gives_back),
     };
     return cmocka_run_group_tests_name("objective/engine/run", tests, device_open, device_close);
 }

@@ -1,5 +1,6 @@
 /* Losses on the smallest batches there are, beside their formulas written out: anchors with one positive, one negative,
- * or none of a kind, where a count that is off by one leaves a whole row out; and pairs at the very end of a range. */
+ * or none of a kind, where a count that is off by one leaves a whole row out; and pairs at the very end of a range.
+ * Gradients are the formulas' own slopes, as each point moves along the circle that all lie on. */
 #include "objective/cases.h"
 
 enum { M = 4, DIM = 2 };
@@ -13,13 +14,15 @@ typedef struct small {
     ki_real x[M * DIM];
 } small;
 
-static small small_of(const int32_t *label) {
+/* Point `turned` stands `by` (radians) further along the circle. */
+static small small_of(const int32_t *label, int turned, double by) {
     small b;
-    const double degree = acos(-1) / 180;
+    double at[M];
+    for (int i = 0; i < M; i++) at[i] = angle[i] * acos(-1) / 180 + (i == turned ? by : 0);
     for (int i = 0; i < M; i++) {
         b.label[i] = label[i];
-        b.x[i * DIM] = (ki_real)cos(angle[i] * degree), b.x[i * DIM + 1] = (ki_real)sin(angle[i] * degree);
-        for (int j = 0; j < M; j++) b.s[i][j] = cos((angle[i] - angle[j]) * degree);
+        b.x[i * DIM] = (ki_real)cos(at[i]), b.x[i * DIM + 1] = (ki_real)sin(at[i]);
+        for (int j = 0; j < M; j++) b.s[i][j] = cos(at[i] - at[j]);
     }
     return b;
 }
@@ -27,18 +30,26 @@ static small small_of(const int32_t *label) {
 static bool is_positive(const small *b, int i, int j) { return i != j && b->label[i] == b->label[j]; }
 static bool is_negative(const small *b, int i, int j) { return b->label[i] != b->label[j]; }
 
-static double lifted(const small *b) {
+static double distance2(const small *b, int i, int j) { return 2 - 2 * b->s[i][j]; }
+static double distance(const small *b, int i, int j) { return sqrt(distance2(b, i, j)); }
+
+static double lifted_by(const small *b, double margin) {
     double value = 0;
     for (int i = 0; i < M; i++) {
         double pos = 0, neg = 0;
         for (int j = 0; j < M; j++) {
             pos += is_positive(b, i, j) ? exp(-b->s[i][j]) : 0;
-            neg += is_negative(b, i, j) ? exp(1 + b->s[i][j]) : 0;
+            neg += is_negative(b, i, j) ? exp(margin + b->s[i][j]) : 0;
         }
         if (pos > 0 && neg > 0) value += fmax(0, log(pos) + log(neg)) / M;
     }
     return value;
 }
+
+static double lifted(const small *b) { return lifted_by(b, 1); }
+static double lifted_little(const small *b) {
+    return lifted_by(b, 0.25);
+} /* some rows are off, by less than 1 */
 
 static double circle(const small *b) {
     const double m = 0.25, gamma = 4;
@@ -82,7 +93,108 @@ static double supcon(const small *b) {
     return n_anchors ? value / n_anchors : 0;
 }
 
-static double value_of(const char *recipe, const small *b) {
+/* Positives with d > 0.3, negatives with d < 2.5 (squared distances), the mean of each. */
+static double contrastive(const small *b) {
+    double pos = 0, neg = 0;
+    int n_pos = 0, n_neg = 0;
+    for (int i = 0; i < M; i++) {
+        for (int j = 0; j < M; j++) {
+            const double d = distance2(b, i, j);
+            if (is_positive(b, i, j)) pos += fmax(0, d - 0.3), n_pos++;
+            if (is_negative(b, i, j)) neg += fmax(0, 2.5 - d), n_neg++;
+        }
+    }
+    return (n_pos ? pos / n_pos : 0) + (n_neg ? neg / n_neg : 0);
+}
+
+/* The mean of the pairs that break their bound: positives beyond 0.6, negatives within 1. */
+static double margin(const small *b) {
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < M; i++) {
+        for (int j = 0; j < M; j++) {
+            const double past = distance(b, i, j) - 0.8,
+                         term = is_positive(b, i, j) ? 0.2 + past : 0.2 - past;
+            if ((is_positive(b, i, j) || is_negative(b, i, j)) && term > 0) sum += term, n++;
+        }
+    }
+    return n ? sum / n : 0;
+}
+
+static double ranked_list(const small *b) {
+    const double alpha = 1.3, gap = 0.5, temperature = 2, lambda = 0.25;
+    double value = 0;
+    for (int i = 0; i < M; i++) {
+        double pos = 0, sum_w = 0, sum_wl = 0;
+        int n_pos = 0;
+        for (int j = 0; j < M; j++) {
+            const double d = distance(b, i, j), w = exp(temperature * (alpha - d));
+            if (is_positive(b, i, j) && d > alpha - gap) pos += d - alpha + gap, n_pos++;
+            if (is_negative(b, i, j) && d < alpha) sum_w += w, sum_wl += w * (alpha - d);
+        }
+        value += (n_pos ? (1 - lambda) * pos / n_pos : 0) + (sum_w > 0 ? lambda * sum_wl / sum_w : 0);
+    }
+    return value / M;
+}
+
+static double angular(const small *b) {
+    const double square = pow(tan(40 * acos(-1) / 180), 2);
+    double sum = 0;
+    int n_pairs = 0;
+    for (int a = 0; a < M; a++) {
+        for (int p = 0; p < M; p++) {
+            if (!is_positive(b, a, p)) continue;
+            double others = 0;
+            for (int n = 0; n < M; n++) {
+                if (is_negative(b, a, n))
+                    others += exp(4 * square * (b->s[a][n] + b->s[p][n]) - 2 * (1 + square) * b->s[a][p]);
+            }
+            sum += log1p(others), n_pairs++;
+        }
+    }
+    return n_pairs ? sum / n_pairs : 0;
+}
+
+static double raw(const small *b) {
+    double value = 0;
+    for (int i = 0; i < M; i++) {
+        double pos = 0, neg = 0;
+        for (int j = 0; j < M; j++) {
+            pos += is_positive(b, i, j) ? exp(-2 * (b->s[i][j] - 0.5)) : 0;
+            neg += is_negative(b, i, j) ? exp(5 * (b->s[i][j] - 0.5)) : 0;
+        }
+        value += (log1p(pos) / 2 + log1p(neg) / 5) / M;
+    }
+    return value;
+}
+
+/* Five intervals from 0 to 4; an item is shared by the two nodes beside it. */
+static double fastap(const small *b) {
+    enum { BINS = 5 };
+    double value = 0;
+    int n_anchors = 0;
+    for (int i = 0; i < M; i++) {
+        double pos[BINS + 1] = {0}, all[BINS + 1] = {0}, sum_pos = 0, sum_all = 0, precision = 0;
+        int n_pos = 0;
+        for (int j = 0; j < M; j++) {
+            for (int l = 0; l <= BINS && j != i; l++) {
+                const double share = fmax(0, 1 - fabs(distance2(b, i, j) / 4 * BINS - l));
+                all[l] += share, pos[l] += is_positive(b, i, j) ? share : 0;
+            }
+            n_pos += is_positive(b, i, j);
+        }
+        if (!n_pos) continue;
+        for (int l = 0; l <= BINS; l++) {
+            sum_pos += pos[l], sum_all += all[l];
+            if (sum_all > 0) precision += pos[l] * sum_pos / sum_all / n_pos;
+        }
+        value += 1 - precision, n_anchors++;
+    }
+    return n_anchors ? value / n_anchors : 0;
+}
+
+/* by_angle: the slope of the value as each point moves along the circle. */
+static double value_of(const char *recipe, const small *b, double *by_angle) {
     const ki_sizes sizes = {.embedding = DIM};
     made m = made_of(recipe, &sizes);
     const ki_batch batch = {
@@ -90,7 +202,10 @@ static double value_of(const char *recipe, const small *b) {
     ki_result result;
     kith_error err = {0};
     assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
-    for (int i = 0; i < M * DIM; i++) assert_true(isfinite(result.diff[KI_TAP_EMBEDDING][i]));
+    const ki_real *g = result.diff[KI_TAP_EMBEDDING];
+    for (int i = 0; i < M; i++)
+        by_angle[i] =
+            (double)g[i * DIM + 1] * (double)b->x[i * DIM] - (double)g[i * DIM] * (double)b->x[i * DIM + 1];
     const double value = result.total;
     made_free(&m);
     return value;
@@ -103,19 +218,39 @@ static void test_values(void **state) {
     static const struct {
         const char *recipe;
         double (*value)(const small *);
+        bool is_detached; /* the gradient holds a factor constant */
     } rows[] = {
-        {"loss: {name: lifted, margin: 1}", lifted},
-        {"loss: {name: circle, margin: 0.25, gamma: 4}", circle},
-        {"loss: {name: triplet, margin: 1, distance: cosine, reduction: sum}", triplet},
-        {"loss: {name: supcon, temperature: 0.5}", supcon},
+        {"loss: {name: lifted, margin: 1}", lifted, false},
+        {"loss: {name: lifted, margin: 0.25}", lifted_little, false},
+        {"loss: {name: circle, margin: 0.25, gamma: 4}", circle, true},
+        {"loss: {name: circle, margin: 0.25, gamma: 4, detach: false}", circle, false},
+        {"loss: {name: triplet, margin: 1, distance: cosine, reduction: sum}", triplet, false},
+        {"loss: {name: supcon, temperature: 0.5}", supcon, false},
+        {"loss: {name: contrastive, pos_margin: 0.3, neg_margin: 2.5}", contrastive, false},
+        {"loss: {name: margin, beta: 0.8, alpha: 0.2}", margin, false},
+        {"loss: {name: ranked_list, alpha: 1.3, margin: 0.5, temperature: 2, lambda: 0.25}", ranked_list,
+         false},
+        {"loss: {name: angular, angle: 40}", angular, false},
+        {"loss: {name: raw, alpha: 2, beta: 5}", raw, false},
+        {"loss: {name: fastap, bins: 5}", fastap, false},
     };
+    const double step = 1e-5;
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         for (size_t k = 0; k < N_ROWS(labels); k++) {
-            const small b = small_of(labels[k]);
-            const double found = value_of(rows[i].recipe, &b), wanted = rows[i].value(&b);
-            if (fabs(found - wanted) > 1e-5 * fmax(1, wanted))
+            const small b = small_of(labels[k], 0, 0);
+            double slope[M];
+            const double found = value_of(rows[i].recipe, &b, slope), wanted = rows[i].value(&b);
+            if (!(fabs(found - wanted) <= 1e-5 * fmax(1, wanted)))
                 fail_msg("%s on labels %d %d %d %d: found %.7g, wanted %.7g", rows[i].recipe, labels[k][0],
                          labels[k][1], labels[k][2], labels[k][3], found, wanted);
+            for (int turned = 0; turned < M && !rows[i].is_detached; turned++) {
+                const small up = small_of(labels[k], turned, step), down = small_of(labels[k], turned, -step);
+                const double by = (rows[i].value(&up) - rows[i].value(&down)) / (2 * step);
+                if (!(fabs(slope[turned] - by) <= 1e-5 * fmax(1, fabs(by))))
+                    fail_msg("%s on labels %d %d %d %d: slope of point %d %.7g, wanted %.7g", rows[i].recipe,
+                             labels[k][0], labels[k][1], labels[k][2], labels[k][3], turned, slope[turned],
+                             by);
+            }
         }
     }
 }

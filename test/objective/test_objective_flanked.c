@@ -1,4 +1,8 @@
-/* Nothing reads beside its batch: every golden case with taps that lie between NaNs gives the same bits as without. */
+/* Nothing reads beside its batch: every golden case with taps that lie between NaNs gives the same bits as without, and
+ * one with taps between pages that may not be touched gives anything at all. */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "core/parallel.h"
 #include "objective/taps.h"
 
@@ -56,6 +60,50 @@ static void test_between_nans(void **state) {
     assert_true(cases_walk(check_case) > 200);
 }
 
+/* A copy of n numbers that begins, or ends, where a page begins that may not be touched: reading one number too many ends
+ * the program, used or not. */
+typedef struct fenced {
+    char *all;
+    size_t bytes;
+    ki_real *data;
+} fenced;
+
+static fenced between_fences(const ki_real *src, int64_t n, bool at_end) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (size_t)n * sizeof *src;
+    const size_t inside = (bytes + page - 1) / page * page;
+    fenced f = {.bytes = inside + 2 * page};
+    f.all = mmap(NULL, f.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(f.all != MAP_FAILED);
+    assert_int_equal(mprotect(f.all + page, inside, PROT_READ | PROT_WRITE), 0);
+    f.data = (ki_real *)(void *)(f.all + page + (at_end ? inside - bytes : 0));
+    memcpy(f.data, src, bytes);
+    return f;
+}
+
+static void check_fenced_case(golden_case *c) {
+    for (int at_end = 0; at_end <= 1; at_end++) {
+        fenced f[KI_N_TAPS] = {0};
+        double gradients = 0;
+        for (int tap = 0; tap < KI_N_TAPS; tap++) {
+            ki_tap_data *data = &c->batch.tap[tap];
+            if (!data->data) continue;
+            f[tap] = between_fences(c->tap[tap], data->rows * data->cols, at_end);
+            data->data = f[tap].data;
+        }
+        const double found = total_of(c, &gradients);
+        if (!isfinite(found) || !isfinite(gradients))
+            fail_msg("%s: %g, gradients %g", c->key, found, gradients);
+        for (int tap = 0; tap < KI_N_TAPS; tap++) {
+            if (f[tap].all) munmap(f[tap].all, f[tap].bytes);
+        }
+    }
+}
+
+static void test_between_fences(void **state) {
+    (void)state;
+    assert_true(cases_walk(check_fenced_case) > 200);
+}
+
 /* Most terms see the normalised embedding, which is a copy. */
 static void test_embedding_as_it_is(void **state) {
     (void)state;
@@ -64,24 +112,32 @@ static void test_embedding_as_it_is(void **state) {
     taps t;
     taps_fill(&t, 2);
     ki_real *flanked = between_nans(t.x, TAPS_M * TAPS_D);
-    t.batch.tap[KI_TAP_EMBEDDING].data = flanked + FLANK;
-    for (size_t i = 0; i < N_ROWS(terms); i++) {
+    fenced f[2] = {between_fences(t.x, TAPS_M * TAPS_D, false), between_fences(t.x, TAPS_M * TAPS_D, true)};
+    const ki_real *const places[] = {flanked + FLANK, f[0].data, f[1].data};
+    for (size_t i = 0; i < N_ROWS(terms) * N_ROWS(places); i++) {
+        const char *term = terms[i / N_ROWS(places)];
         char recipe[256];
         kith_error err = {0};
         ki_result result;
-        snprintf(recipe, sizeof recipe, "loss: {name: none}\nregularizers: [{name: %s, normalize: false}]",
-                 terms[i]);
+        t.batch.tap[KI_TAP_EMBEDDING].data = places[i % N_ROWS(places)];
+        snprintf(recipe, sizeof recipe,
+                 "loss: {name: contrastive, distance: euclidean, normalize: false}\n"
+                 "regularizers: [{name: %s, normalize: false}]",
+                 term);
         made m = made_of(recipe, &taps_sizes);
         assert_ok(ki_objective_evaluate(m.objective, &t.batch, &result, &err), &err);
-        if (!isfinite(result.total)) fail_msg("%s is %g between NaNs", terms[i], result.total);
+        if (!isfinite(result.total))
+            fail_msg("%s is %g in place %zu", term, result.total, i % N_ROWS(places));
         made_free(&m);
     }
+    for (int i = 0; i < 2; i++) munmap(f[i].all, f[i].bytes);
     ki_free(flanked);
 }
 
 int main(void) {
     ki_threads_set(1); /* the batches are small: threads would only wait for each other */
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_between_nans),
+                                       cmocka_unit_test(test_between_fences),
                                        cmocka_unit_test(test_embedding_as_it_is)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

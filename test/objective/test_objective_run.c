@@ -127,6 +127,40 @@ static void test_no_pair_is_zero_and_counted(void **state) {
     made_free(&m);
 }
 
+/* Where no pair is, or none is left, the value and every gradient are 0 to the last bit: nothing moves. */
+static void test_no_pair_moves_nothing(void **state) {
+    (void)state;
+    enum { M = 6, D = 4 };
+    static ki_real x[M * D];
+    static int32_t label[M], apart[M];
+    const ki_sizes sizes = {.n_classes = M, .embedding = D};
+    fill(x, label, M, D, 2, 1);
+    for (int i = 0; i < M; i++) apart[i] = i;
+    kith_log_set(count_line, NULL, KITH_LOG_WARNING);
+    for (size_t l = 0; ki_loss_at(l); l++) {
+        if (ki_loss_at(l)->is_proxy) continue;
+        for (int hard = 0; hard <= 1; hard++) { /* one item; all classes apart, which leaves `hard` nothing */
+            char recipe[128];
+            ki_result result;
+            kith_error err = {0};
+            snprintf(recipe, sizeof recipe, "loss: {name: %s}\nminer: %s", ki_loss_at(l)->method.name,
+                     hard ? "hard" : "all");
+            made m = made_of(recipe, &sizes);
+            const ki_batch batch = batch_of(x, apart, hard ? M : 1, D);
+            assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+            assert_int_equal(result.n_pos + result.n_neg, 0);
+            if (result.total != 0) fail_msg("%s: value %g", recipe, result.total);
+            for (int64_t i = 0; i < batch.m * D; i++) {
+                if (result.diff[KI_TAP_EMBEDDING][i] != 0)
+                    fail_msg("%s: gradient[%d] is %g", recipe, (int)i,
+                             (double)result.diff[KI_TAP_EMBEDDING][i]);
+            }
+            made_free(&m);
+        }
+    }
+    kith_log_set(NULL, NULL, KITH_LOG_WARNING);
+}
+
 static const char *const heavy =
     "loss: {name: margin}\nminer: {name: distance_weighted}\nmemory: {size: 48, warmup: 1}\n"
     "regularizers: [{name: energy_confusion, weight: 0.5, warmup: 10}]";
@@ -412,11 +446,47 @@ static void test_distance_weighted_draws(void **state) {
     if (!(sums[1] > sums[0] + 1)) fail_msg("drawn %.4g, all %.4g", sums[1] / 20, sums[0] / 20);
 }
 
+/* A seed gives the same beginning and the same draws each time, another seed others. */
+static void test_seed(void **state) {
+    (void)state;
+    enum { M = 24, D = 8, N_SEEDS = 4 };
+    static ki_real x[M * D];
+    static int32_t label[M];
+    static const uint64_t seeds[N_SEEDS] = {0, 5, 6, 5};
+    static const char *const recipes[] = {
+        "loss: {name: amsoftmax}", "loss: {name: triplet, margin: 4}\nminer: distance_weighted",
+        "loss: {name: npair}\nminer: tuples",
+        "loss: {name: none}\nregularizers: [{name: energy_confusion, pairs: 3}]"};
+    const ki_sizes sizes = {.n_classes = 12, .embedding = D};
+    fill(x, label, M, D, 3, 1);
+    const ki_batch batch = batch_of(x, label, M, D);
+    for (size_t r = 0; r < N_ROWS(recipes); r++) {
+        ki_arena arena = {0};
+        ki_value *root = NULL;
+        kith_error err = {0};
+        double total[N_SEEDS];
+        assert_ok(ki_yaml_parse(recipes[r], strlen(recipes[r]), "recipe", &arena, &root, &err), &err);
+        for (int i = 0; i < N_SEEDS; i++) {
+            ki_objective *objective = NULL;
+            ki_result result;
+            assert_ok(ki_objective_new(root, &sizes, seeds[i], &objective, &err), &err);
+            assert_ok(ki_objective_evaluate(objective, &batch, &result, &err), &err);
+            total[i] = result.total;
+            ki_objective_free(objective);
+        }
+        if (total[1] != total[3] || total[0] == total[1] || total[1] == total[2] || total[0] == total[2])
+            fail_msg("%s: seeds 0, 5, 6 and 5 again give %.9g, %.9g, %.9g and %.9g", recipes[r], total[0],
+                     total[1], total[2], total[3]);
+        ki_arena_release(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recipe_errors),
         cmocka_unit_test(test_batch_errors),
         cmocka_unit_test(test_no_pair_is_zero_and_counted),
+        cmocka_unit_test(test_no_pair_moves_nothing),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_steps_allocate_nothing),
         cmocka_unit_test(test_threads_do_not_matter),
@@ -425,6 +495,7 @@ int main(void) {
         cmocka_unit_test(test_warm_up_and_weights),
         cmocka_unit_test(test_large_batch_of_triplets),
         cmocka_unit_test(test_distance_weighted_draws),
+        cmocka_unit_test(test_seed),
     };
     return cmocka_run_group_tests_name("objective/run", tests, NULL, NULL);
 }

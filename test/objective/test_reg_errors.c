@@ -23,6 +23,8 @@ static void test_recipes(void **state) {
          "one kernel for each layer"},
         {"joint_similarity, kernels: gausian", "unknown kernel 'gausian'", "'gaussian'"},
         {"joint_similarity, kernels: {kind: gausian}", "kind is 'gausian'", "gaussian|laplace|poly|mgf"},
+        {"joint_similarity, layers: [pooled, embedding], kernels: [poly, [mgf]]",
+         "kernels of joint_similarity: one is a list", ""},
         {"joint_mmd, kernels: {widht: 2}", "kernels of joint_mmd: unknown option 'widht'", ""},
         {"joint_mmd, kernels: {n: 0}", "n is '0'", "1 …"},
         {"horde, orders: 9", "orders is '9'", "0 … 8"},

@@ -47,10 +47,13 @@ static void test_descriptors(void **state) {
         &taps_sizes);
     kith_error err = {0};
     ki_real *found = NULL;
-    int64_t dim = 0;
+    int64_t dim = 0, width = 0;
     t.batch.label = NULL; /* not read */
     assert_ok(ki_objective_describe(m.objective, &t.batch, &found, &dim, &err), &err);
     assert_int_equal(dim, ALL);
+    assert_int_equal(ki_objective_describe_dim(m.objective), ALL);
+    assert_int_equal(ki_objective_describe_n(m.objective, &width), K - 1);
+    assert_int_equal(width, E);
     for (int i = 0; i < TAPS_M; i++) {
         double wanted[ALL], norm = 0;
         for (int k = 0; k < TAPS_D; k++) norm += (double)t.x[i * TAPS_D + k] * (double)t.x[i * TAPS_D + k];
@@ -65,7 +68,10 @@ static void test_descriptors(void **state) {
     }
     ki_free(found);
     made_free(&m);
-    made none = made_of("loss: {name: binomial}", &taps_sizes);
+    made none = made_of("loss: {name: binomial}\nregularizers: [entropy]", &taps_sizes);
+    assert_int_equal(ki_objective_describe_dim(none.objective), 0);
+    assert_int_equal(ki_objective_describe_n(none.objective, &width), 0);
+    assert_int_equal(width, 0);
     assert_int_equal(ki_objective_describe(none.objective, &t.batch, &found, &dim, &err), KITH_EINVAL);
     assert_non_null(strstr(err.message, "no term of the objective has descriptors of its own (horde has)"));
     made_free(&none);

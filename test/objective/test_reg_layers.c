@@ -19,6 +19,8 @@ static void test_layers(void **state) {
         {"{layers: [pooled, logits], kernels: [mgf, {kind: poly, n: 4, bandwidth: 2.5, degree: 3}]}",
          P | L,
          {KI_LAYER_POLY, 4, 2.5, 3}},
+        {"{layers: [embedding, pooled], kernels: [poly, ~]}", P | E, {KI_LAYER_GAUSSIAN, 3, 0, 2}},
+        {"{layers: [embedding, pooled], kernels: [~, laplace]}", P | E, {KI_LAYER_LAPLACE, 3, 0, 2}},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         ki_arena arena = {0};

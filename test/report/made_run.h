@@ -64,11 +64,12 @@ static inline void made_log(const made_run *run) {
             fprintf(
                 f,
                 "{\"kind\":\"eval\",\"step\":%d,\"split\":\"validation\",\"recall\":{\"1\":%.5f,\"2\":%.5f},"
-                "\"map_at_r\":%.5f,\"r_precision\":%.5f,\"seconds\":1.2}\n"
+                "\"map_at_r\":%.5f,\"r_precision\":%.5f,\"order_recall_at_1\":{\"1\":%.5f,\"2\":%.5f},"
+                "\"seconds\":1.2}\n"
                 "{\"kind\":\"eval\",\"step\":%d,\"split\":\"seen\",\"recall\":{\"1\":%.5f,\"2\":%.5f},"
                 "\"map_at_r\":%.5f,\"r_precision\":%.5f,\"seconds\":1.9}\n",
-                step, unseen, unseen + 0.1, 0.5 * unseen, 0.6 * unseen, step, seen, seen + 0.03, 0.7 * seen,
-                0.8 * seen);
+                step, unseen, unseen + 0.1, 0.5 * unseen, 0.6 * unseen, unseen, unseen - 0.02, step, seen,
+                seen + 0.03, 0.7 * seen, 0.8 * seen);
         }
     }
     fputs("{\"kind\":\"warning\",\"step\":40,\"text\":\"3 images could not be read & were replaced\"}\n", f);

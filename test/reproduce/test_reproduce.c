@@ -76,6 +76,35 @@ static void wants(const char *text) {
     if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
 }
 
+/* Overrides of the list, of the table and of the row, and --set: the later wins. */
+static void test_overrides_in_order(void **state) {
+    (void)state;
+    char path[4096];
+    make_list();
+    snprintf(path, sizeof path, "%s/list/sets.yaml", testing_folder());
+    testing_write(path,
+                  "title: Sets\n"
+                  "set: [optim.steps=3, batch.classes=2]\n"
+                  "tables: [{name: a, title: A, set: [optim.steps=4, seed=5]}, {name: b, title: B}]\n"
+                  "rows:\n"
+                  "  - {name: in-a, recipe: plain, table: a}\n"
+                  "  - {name: own-steps, recipe: plain, table: a, set: [optim.steps=5]}\n"
+                  "  - {name: in-b, recipe: plain, table: b}\n");
+    if (testing_run(output, sizeof output,
+                    "cd %s && %s reproduce list/sets.yaml --seeds 1 --out sets/results -q -s eval.every=0 "
+                    "-s eval.select=last",
+                    testing_folder(), testing_program()) != 0)
+        fail_msg("%s", output);
+    assert_true(number("sets", "in-a-seed0", "result.steps") == 4);
+    assert_true(number("sets", "own-steps-seed0", "result.steps") == 5);
+    assert_true(number("sets", "in-b-seed0", "result.steps") == 3);
+    /* A table's overrides are checked as a row's are. */
+    testing_write(path, "tables: [{name: a, title: A, set: 3}]\nrows: [{name: plain, table: a}]\n");
+    assert_int_not_equal(0, testing_run(output, sizeof output, "cd %s && %s reproduce list/sets.yaml --table",
+                                        testing_folder(), testing_program()));
+    wants("a: set is ");
+}
+
 /* ---- where files go ---- */
 
 /* A list of one's own beside docs/results of others: its files are named after it, and nothing of theirs is touched. */
@@ -485,6 +514,7 @@ static void test_stopped_and_gone_on_with(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_overrides_in_order),
         cmocka_unit_test(test_files_are_named_after_the_list),
         cmocka_unit_test(test_the_page_is_checked_before_training),
         cmocka_unit_test(test_order_and_results),

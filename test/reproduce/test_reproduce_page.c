@@ -41,8 +41,13 @@ static void test_page_is_the_stored_one(void **state) {
     char path[8192];
     assert_ok(kith_reproduce_table(&o, &err), &err);
     assert_same_text(o.page, GOLDEN "/page.md");
-    snprintf(path, sizeof path, "%s/plain-better.svg", o.pictures);
-    assert_same_text(path, GOLDEN "/pictures/plain-better.svg");
+    static const char *const pictures[] = {"plain-better", "summary", "gains"};
+    for (size_t i = 0; i < N_ROWS(pictures); i++) {
+        char wanted[4096];
+        snprintf(path, sizeof path, "%s/%s.svg", o.pictures, pictures[i]);
+        snprintf(wanted, sizeof wanted, GOLDEN "/pictures/%s.svg", pictures[i]);
+        assert_same_text(path, wanted);
+    }
     /* Nothing to draw, no file. */
     snprintf(path, sizeof path, "%s/nothing.svg", o.pictures);
     assert_null(fopen(path, "r"));
@@ -142,6 +147,34 @@ static void test_notes_are_checked(void **state) {
     free(page);
 }
 
+/* What an overview shows is the gain of a row over its baseline. */
+static void test_overviews_are_checked(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *wanted;
+    } rows[] = {
+        {"summary: {name: s, rows: [{method: A, row: b}]}\n", "summary: unknown row 'b'"},
+        {"summary: {name: s, rows: [{method: A, row: a}]}\n", "summary: row a has no baseline to gain over"},
+        {"summary: {name: ../s, rows: [{method: A, row: c}]}\n", "wanted a name for a file"},
+        {"summary: [a]\n", "wanted a map"},
+        {"gains: {name: g, series: [{title: A, rows: [c, a]}]}\n",
+         "gains: row a has no baseline to gain over"},
+        {"gains: {series: [{title: A, rows: [c]}]}\n", "gains is called ''; wanted a name for a file"},
+        {"gains: {name: g, series: [{title: A, rows: c}]}\n", "gains: rows is"},
+    };
+    char path[4096], text[1024];
+    snprintf(path, sizeof path, "%s/overview.yaml", testing_folder());
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_error err = {0};
+        ki_list list = {0};
+        snprintf(text, sizeof text, "rows: [{name: a}, {name: c, baseline: a}]\n%s", rows[i].text);
+        testing_write(path, text);
+        assert_int_not_equal(ki_list_read(path, &list, &err), KITH_OK);
+        if (!strstr(err.message, rows[i].wanted)) fail_msg("'%s', wanted '%s'", err.message, rows[i].wanted);
+        ki_list_release(&list);
+    }
+}
+
 static void test_nothing_yet(void **state) {
     (void)state;
     kith_error err = {0};
@@ -151,6 +184,8 @@ static void test_nothing_yet(void **state) {
     assert_ok(kith_reproduce_table(&o, &err), &err);
     char *page = testing_read(o.page);
     assert_non_null(strstr(page, "0 runs."));
+    /* No results, no overview. */
+    assert_null(strstr(page, "| method |"));
     assert_non_null(strstr(page, "## Losses\n\nNot run yet: plain, worse.\n"));
     assert_non_null(strstr(page, "| better > plain | +3.0 | – | not known yet |"));
     free(page);
@@ -273,6 +308,7 @@ int main(void) {
         cmocka_unit_test(test_how_models_were_chosen),
         cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_notes_are_checked),
+        cmocka_unit_test(test_overviews_are_checked),
         cmocka_unit_test(test_nothing_yet),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_odd_curves),

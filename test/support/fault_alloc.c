@@ -6,7 +6,7 @@
  *   FAULT_AT    n, from 1; without it nothing fails
  *   FAULT_LOG   a file that gets "failed CALL", and at exit "calls N"
  *
- * OpenMP, BLAS and oneDNN are left alone: what they do without memory is theirs. */
+ * OpenMP, BLAS and oneDNN are left alone: what they do without memory is not ours to decide. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ static bool is_hit(void) {
     return hit;
 }
 
-/* Does the caller lie in a library that parses or decodes? */
+/* Is the caller in a library that parses or decodes? */
 static bool is_parser(const void *caller) {
     static const char *const names[] = {"libyaml", "libpng", "libjpeg", "libwebp", "libz."};
     Dl_info info;

@@ -12,7 +12,7 @@
  *   FAULT_LOG   a file that gets a line "failed CALL PATH", and at exit a line "calls KIND N" per kind: how many calls
  *               there were that it can fail
  *
- * Failing close and fclose close nevertheless, as Linux does. */
+ * A close or fclose that fails still closes the file, as on Linux. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -100,7 +100,7 @@ static void track(int fd, bool yes) {
 
 typedef enum verdict { FINE, FAILS, IS_SHORT } verdict;
 
-/* Count a call on our files, and say whether it is the one. */
+/* Count a call on our files, and say whether it is the one that fails. */
 static verdict judge(int what, const char *call, const char *path) {
     verdict found = FINE;
     for (int i = 0; i < N_KINDS; i++) {
@@ -205,7 +205,7 @@ ssize_t write(int fd, const void *buf, size_t n) {
     return moved;
 }
 
-/* A stream's short and interrupted calls are the C library's to mend. */
+/* The C library itself repairs short and interrupted calls of a stream. */
 size_t fread(void *buf, size_t size, size_t n, FILE *file) {
     if (!fails_fd(OTHER, "fread", fileno(file))) return NEXT(fread)(buf, size, n, file);
     file->_flags |= 0x20; /* what ferror asks for */

@@ -16,16 +16,17 @@ typedef struct net_side {
     ki_real *buffer; /* [NET_SIDE_MOST] */
 } net_side;
 
-/* Takes over backend and graph. Parameters are moved off their initial values by `span` (small_net_shake). */
+/* Owns backend and graph from now on. Parameters are moved away from their initial values by `span`
+ * (small_net_shake). */
 void net_side_init(net_side *side, ki_backend *backend, ki_graph *graph, double span,
                    const ki_plan_options *options);
 void net_side_release(net_side *side);
 
 int64_t net_side_input_count(const net_side *side);
-/* With the batch; as all counts here, checked to fit the buffer. */
+/* With the batch. Like all counts here, it is checked to fit the buffer. */
 int64_t net_side_tap_count(const net_side *side, const char *tap);
 
-/* Forward of images drawn from `stream`, with the labels 0, 1, 2, … where the plan takes some; waits. */
+/* Forward of images drawn from `stream`, with the labels 0, 1, 2, … if the plan takes labels; waits. */
 void net_side_forward(net_side *side, uint32_t stream);
 /* Backward of gradients drawn from `stream` at the taps, a list that ends with NULL; waits. */
 void net_side_backward(net_side *side, const char *const *taps, uint32_t stream);
@@ -37,7 +38,7 @@ int64_t net_side_read_param(net_side *side, const char *name);
 
 /* The buffers of a and b are alike: |a - b| <= tolerance |b| over n numbers. Returns how far off they are. */
 double net_side_near(const char *what, const net_side *a, const net_side *b, int64_t n, double tolerance);
-/* The same of what lies at each of the taps. Returns the worst. */
+/* The same for the values at each of the taps. Returns the worst. */
 double net_side_taps_near(net_side *a, net_side *b, const char *const *taps, double tolerance);
 
 #endif

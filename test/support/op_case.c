@@ -10,7 +10,7 @@
 #include "core/rng.h"
 #include "support/testing.h"
 
-/* The words of a line. A word asked for is struck off, so that one nobody asks for is a mistake. */
+/* The words of a line. A word that was asked for is crossed off; a word that is left at the end is a mistake. */
 typedef struct words {
     const char *line;
     int n;
@@ -265,7 +265,7 @@ static ki_edge edge_of(const op_run *run, ki_shape shape, bool is_plain) {
     return edge;
 }
 
-/* What a tensor of the edge takes, with the gaps of a slice. */
+/* The memory that a tensor of the edge takes, including the gaps of a slice. */
 static size_t room_of(const ki_edge *edge) {
     return edge->pitch ? edge->bytes / (size_t)edge->shape.dim[1] * (size_t)edge->pitch : edge->bytes;
 }
@@ -405,7 +405,7 @@ kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backen
     run->fused_mask = c->masked && backend->type->can_mask_concat;
     run->fused_add = c->added && backend->type->can_fuse_add;
     run->folded_bn = c->folded && backend->type->can_fold_bn;
-    /* What is added must come before ReLU. */
+    /* The sum must come before ReLU. */
     if (c->added && !run->fused_add) run->fused_relu = false;
     ki_kernel_spec *spec = &run->spec;
     *spec = (ki_kernel_spec){
@@ -476,7 +476,7 @@ static const op_param *param_at(const op_run *run, int slot) {
     return NULL;
 }
 
-/* What a kernel that fuses less leaves to the host. */
+/* What the host does if the kernel fuses less. */
 static void host_after_forward(op_run *run) {
     if (run->c->folded && !run->folded_bn) {
         const ki_shape *s = &run->spec.dst.shape;
@@ -513,7 +513,7 @@ kith_status op_run_forward(op_run *run, kith_error *err) {
     if (run->kernel->type->pack) KI_TRY(run->kernel->type->pack(run->kernel, err));
     KI_TRY(run->kernel->type->forward(run->kernel, err));
     KI_TRY(type->export(run->backend, &spec->dst, run->device_dst, run->dst, err));
-    for (int i = 0; i < run->n_params; i++) { /* running statistics move */
+    for (int i = 0; i < run->n_params; i++) { /* running statistics change */
         op_param *p = &run->param[i];
         if (!p->trained)
             KI_TRY(type->download(run->backend, p->device_value, p->value, (size_t)p->n * sizeof *p->value,
@@ -552,7 +552,7 @@ kith_status op_run_backward(op_run *run, kith_error *err) {
     const ki_backend_type *type = run->backend->type;
     const ki_kernel_spec *spec = &run->spec;
     KI_TRY(import_diff_dst(run, err));
-    const uint64_t next_step = run->step + 1; /* the planner counts on before backward runs */
+    const uint64_t next_step = run->step + 1; /* the planner increases it before backward runs */
     KI_TRY(type->upload(run->backend, run->device_step, &next_step, sizeof next_step, err));
     if (!run->info.backward_reads_dst) KI_TRY(device_poison(run, run->device_dst, room_of(&spec->dst), err));
     for (int i = 0; i < spec->n_src; i++) {

@@ -2,10 +2,10 @@
  *
  * A case is one line of test/cases/NAME.txt: the op, then words made of a name and a number:
  *   conv2d mb4 ic16 ih14 oc32 kh3 sh1 ph1 bias
- * Widths are as heights unless given (iw, kw, sw, pw). '#' starts a comment. See op_case.c for the
- * words of each op. Flags for all: `infer` (no backward), `relu` (with a ReLU behind, fused where
- * the backend can), `plain` (the source is the network's input: row-major), `diff` (and its gradient
- * is wanted all the same), `ties` (source values are whole numbers, so that maxima are often equal).
+ * Widths are as heights unless given (iw, kw, sw, pw). '#' starts a comment. See op_case.c for the words of
+ * each op. Flags for all: `infer` (no backward), `relu` (followed by a ReLU, fused if the backend can),
+ * `plain` (the source is the network's input: row-major), `diff` (its gradient is computed all the same),
+ * `ties` (source values are whole numbers, so that maxima are often equal).
  *
  * Built in float and in double. Mistakes in a case file fail the running test. */
 #ifndef KITH_OP_CASE_H

@@ -1,15 +1,15 @@
-/* What is checked of kernels on more than one backend (support/op_case.h runs them). A check that does not hold
- * fails the test with the case's line; `how` says which backend or setting it was. */
+/* Checks of kernels on more than one backend (support/op_case.h runs them). A check that fails ends the test
+ * with the case's line; `how` says which backend or setting it was. */
 #ifndef KITH_OP_CHECK_H
 #define KITH_OP_CHECK_H
 
 #include "support/op_case.h"
 
-/* A device's backend, NULL options for its defaults. Where this machine has no such device the program ends as
- * skipped (77). */
+/* The backend of a device; NULL options for its defaults. If this machine has no such device, the program ends
+ * as skipped (77). */
 ki_backend *op_backend(const char *device, const ki_backend_options *options);
 
-/* Forward and, unless the case is one of inference, backward. */
+/* Forward and, unless the case is for inference, backward. */
 void op_run_step(op_run *run);
 
 /* Output, running statistics and gradients of a are those of b to within `tolerance`, relative L2. The worst so far

@@ -12,9 +12,9 @@ enum { SMALL_NET_C = 3, SMALL_NET_H = 13, SMALL_NET_W = 12, SMALL_NET_CLASSES = 
 void small_net_build(ki_graph *graph, bool dropout);
 ki_graph *small_net_graph(bool dropout); /* the same in a new graph */
 
-/* Move every parameter off its initial value, at which a batch norm's folding would hardly show, by up to half of
- * `span`. What is drawn depends on the parameter's name: backends keep them in orders of their own. `buffer` has
- * room for any parameter. */
+/* Move every parameter away from its initial value, by up to half of `span`; at the initial values a mistake in
+ * the folding of a batch norm would hardly show. The random numbers depend on the parameter's name, because each
+ * backend has its own order of parameters. `buffer` has room for any parameter. */
 void small_net_shake(ki_params *params, double span, ki_real *buffer);
 
 #endif

@@ -42,11 +42,11 @@ void testing_write(const char *path, const char *text);
  * ret_bytes - 1) in ret_output. */
 int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) KITH_PRINTF(3, 4);
 
-/* Does the text hold a @NAME@ that configuring should have replaced? */
+/* Does the text contain a @NAME@ that configuring should have replaced? */
 bool testing_has_placeholder(const char *text);
 
-/* The program under test, from KITH_PROGRAM, and the folder of the sources: for a shell's command, quoted where the path
- * has a blank or another character that a shell takes for its own. */
+/* The program under test, from KITH_PROGRAM, and the folder of the sources: for a shell command, quoted if the path has
+ * a space or another character that means something to a shell. */
 const char *testing_program(void);
 const char *testing_source(void);
 /* The program as a plain path. */

@@ -22,7 +22,7 @@ static void check(kith_status status) {
     exit(1);
 }
 
-/* Arrays are borrowed by the writer until the file is saved: they end with the process. */
+/* The writer borrows arrays until the file is saved, so they are freed only when the process ends. */
 static float *add(const char *prefix, const char *name, const ki_shape *shape) {
     char full[256];
     kith_array *array = calloc(1, sizeof *array);

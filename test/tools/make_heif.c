@@ -1,5 +1,6 @@
 /* Makes the HEIC and AVIF files of test/corpus/image from a PNG file there: make_heif IN.png OUT {heic|avif} {0|90}.
- * Within two grey levels, what the conversion of colours costs, so that the pixels are known; 90 says in the file that the image is to be turned a quarter to the right. */
+ * Pixels differ from the PNG by at most two grey levels, because of the colour conversion, so tests know them. 90 adds
+ * a property that the image must be rotated by 90 degrees to the right. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  *   mutants apply FILE NUMBER   FILE with that mutant, on standard output; the lines stay where they were
  *
  * Only the bodies of functions are changed: no comment, string, character, preprocessor line (so no macro's body),
- * table or declaration outside of a function. It leans on the project's layout (.clang-format) to tell a product from
- * a pointer: a binary operator has a space on both sides. What does not compile is for the caller to find.
- * scripts/mutate.sh runs the tests against them. */
+ * table or declaration outside of a function. It relies on the project's layout (.clang-format) to tell a product
+ * from a pointer: a binary operator has a space on both sides. The caller has to find out which mutants do not
+ * compile. scripts/mutate.sh runs the tests against them. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -165,7 +165,7 @@ static void match_brackets(source *s) {
     free(open);
 }
 
-/* A block of statements, as against a list of values or members. */
+/* A block of statements, not a list of values or members. */
 static bool is_block(const source *s, size_t brace) {
     static const char *const before[] = {"else", "do", ";", "{", "}", ":", NULL};
     if (is(s, brace - 1, ")")) return s->text[s->tokens[brace].at - 1] == ' '; /* (type){…} has no space */
@@ -191,7 +191,7 @@ static void mark_statements(source *s, size_t from, size_t to) {
         } else if (is(s, i, "{")) {
             if (is_block(s, i)) mark_block(s, i);
             i = s->tokens[i].partner;
-            s->tokens[i + 1].begins = true; /* after a list of values comes no statement that could go */
+            s->tokens[i + 1].begins = true; /* no statement that could be removed follows a list of values */
         } else if (is(s, i, ";") || is(s, i, "else") || is(s, i, "do")) {
             s->tokens[i + 1].begins = true;
         } else if (is(s, i, "case") || is(s, i, "default")) {
@@ -277,7 +277,7 @@ static void swap_operators(mutants *all, const source *s, size_t i) {
     }
     if (s->tokens[i].is_spaced && is(s, i, "%")) add_mutant(all, s, i, i, "remainder", "/");
     if (!s->tokens[i].is_spaced && is(s, i, "!")) add_mutant(all, s, i, i, "not", "");
-    /* A sign, not a difference: nothing it could be subtracted from comes before it. */
+    /* A sign, not a difference: there is no operand before it. */
     const token *before = &s->tokens[i - 1];
     const bool has_left =
         before->kind == WORD || before->kind == NUMBER || is(s, i - 1, ")") || is(s, i - 1, "]");
@@ -285,7 +285,7 @@ static void swap_operators(mutants *all, const source *s, size_t i) {
         add_mutant(all, s, i, i, "sign", "");
 }
 
-/* name[3] after a type: one more changes nothing, one less is a fault of the mutant, not of the program. */
+/* name[3] after a type: one element more changes nothing, and one less is a mistake that only the mutant has. */
 static bool is_declared_length(const source *s, size_t i) {
     return i >= 3 && is(s, i - 1, "[") && is(s, i + 1, "]") && s->tokens[i - 2].kind == WORD &&
            (s->tokens[i - 3].kind == WORD || is(s, i - 3, "*") || is(s, i - 3, ",")) &&
@@ -298,7 +298,7 @@ static void change_constant(mutants *all, const source *s, size_t i) {
     if (t->length >= sizeof digits || is_declared_length(s, i)) return;
     snprintf(digits, sizeof digits, "%.*s", (int)t->length, s->text + t->at);
     if (digits[0] == '0' && t->length > 1 && digits[1] != '.')
-        return; /* hexadecimal and octal: bits, no quantity */
+        return; /* hexadecimal and octal: bits, not a quantity */
     const bool is_real = strpbrk(digits, ".eE") != NULL;
     char *end;
     const double real = strtod(digits, &end);
@@ -328,7 +328,7 @@ static void negate_condition(mutants *all, const source *s, size_t i) {
     free(new);
 }
 
-/* A call, an assignment or a jump, gone. */
+/* Remove a call, an assignment or a jump. */
 static void remove_statement(mutants *all, const source *s, size_t i) {
     static const char *const jumps[] = {"break", "continue", "goto", NULL};
     static const char *const keywords[] = {"if", "for",    "while", "switch", "return",

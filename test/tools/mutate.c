@@ -1,6 +1,6 @@
 /* Damage a file as a fuzzer would: mutate SEED IN OUT. The same seed makes the same file. One to four changes, each a
  * flipped bit, another byte, a part cut out, repeated, moved or filled in, an end cut off, or a number in text replaced
- * by one that programs stumble over. */
+ * by one that programs often handle wrongly. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -332,28 +332,44 @@ static void test_forward(void **state) {
     release(stays);
 }
 
-/* Descriptors of 19 images in batches of 8, the last one not full, of what the learner has come to; where they were made,
- * or brought to the host batch by batch. Often enough that a device has recorded it. */
-static void describe_all(setup *s, int64_t dim, bool stays, float *rows) {
-    enum { N = 19, BATCH = 8 };
+enum { DESCRIBED = 19, DESCRIBED_BATCH = 8 };
+
+typedef struct described {
+    ki_description *description;
+    ki_forward *forward;
+} described;
+
+static described describe_open(setup *s) {
     kith_error err;
-    ki_description *description = NULL;
-    ki_forward *forward = NULL;
-    ki_vectors v = {0};
-    const float *found = NULL;
+    described d = {0};
     const kith_transform t = transform_of();
-    assert_ok(ki_learner_pull(s->learner, &err), &err);
-    assert_int_equal(ki_objective_describe_dim(s->objective), dim);
-    assert_ok(ki_description_new(s->backend, &s->net, s->params, s->objective, &description, &err), &err);
+    assert_ok(ki_description_new(s->learner, &d.description, &err), &err);
     const ki_forward_settings settings = {.backend = s->backend,
                                           .net = &s->net,
                                           .params = s->params,
-                                          .describer = ki_description_describer(description),
-                                          .batch = BATCH,
+                                          .describer = ki_description_describer(d.description),
+                                          .batch = DESCRIBED_BATCH,
                                           .format = format_of(s),
                                           .transform = &t};
-    assert_ok(ki_forward_new(&settings, &forward, &err), &err);
-    assert_int_equal(ki_forward_can_stay(forward), s->pinned != NULL);
+    assert_ok(ki_forward_new(&settings, &d.forward, &err), &err);
+    assert_int_equal(ki_forward_can_stay(d.forward), s->pinned != NULL);
+    return d;
+}
+
+static void describe_close(described *d) {
+    ki_forward_free(d->forward);
+    ki_description_free(d->description);
+}
+
+/* Descriptors of 19 images in batches of 8, the last one not full, of what the learner has come to; where they were made,
+ * or brought to the host batch by batch. Often enough that a device has recorded it. */
+static void describe_by(described *d, setup *s, int64_t dim, bool stays, float *rows) {
+    enum { N = DESCRIBED, BATCH = DESCRIBED_BATCH };
+    kith_error err;
+    ki_forward *forward = d->forward;
+    ki_vectors v = {0};
+    const float *found = NULL;
+    assert_int_equal(ki_objective_describe_dim(s->objective), dim);
     assert_ok(ki_vectors_init(s->backend, stays, N, dim, &v, &err), &err);
     for (int round = 0; round < 2; round++) {
         v.n = 0;
@@ -368,12 +384,17 @@ static void describe_all(setup *s, int64_t dim, bool stays, float *rows) {
     assert_ok(ki_vectors_host(&v, &found, &err), &err);
     memcpy(rows, found, (size_t)(N * dim) * sizeof *rows);
     ki_vectors_release(&v);
-    ki_forward_free(forward);
-    ki_description_free(description);
+}
+
+static void describe_all(setup *s, int64_t dim, bool stays, float *rows) {
+    described d = describe_open(s);
+    describe_by(&d, s, dim, stays, rows);
+    describe_close(&d);
 }
 
 /* All orders on the device as on the host, after training, with terms that stop at the embedding and read its
- * weights; and training goes on as if nobody had asked. */
+ * weights; and training goes on as if nobody had asked. A description that is kept from step to step shows what the learner
+ * has come to since. */
 static void test_descriptors(void **state) {
     (void)state;
     enum { ORDERS = 3, E = 6, ALL = DIM + (ORDERS - 1) * E };
@@ -381,7 +402,9 @@ static void test_descriptors(void **state) {
         "{loss: binomial, regularizers: [{name: horde, orders: 3, dimension: 20, embedding: 6},"
         " {name: energy_confusion, weight: 0.1, form: log}, row_norm_penalty]}";
     static const char optim[] = "{lr: 1e-2, steps: 5}";
-    static float on_host[MOST_IMAGES * ALL], on_device[MOST_IMAGES * ALL], brought[MOST_IMAGES * ALL];
+    static float on_host[MOST_IMAGES * ALL], on_device[MOST_IMAGES * ALL], brought[MOST_IMAGES * ALL],
+        before[MOST_IMAGES * ALL], kept[MOST_IMAGES * ALL];
+    described standing = {0};
     draw_images();
     setup *host = make("cpu", objective, optim, 8, false), *device = make("cuda", objective, optim, 8, false),
           *unasked = make("cuda", objective, optim, 8, false);
@@ -391,12 +414,20 @@ static void test_descriptors(void **state) {
             add(all[i], 8 * (int)(step % 3), 8, step);
             update(all[i], 1e-2);
         }
+        if (step == 1) {
+            standing = describe_open(device);
+            describe_by(&standing, device, ALL, true, before);
+        }
         if (step != 3) continue;
+        describe_by(&standing, device, ALL, true, kept);
         describe_all(device, ALL, true, on_device);
         describe_all(device, ALL, false, brought);
         describe_all(host, ALL, false, on_host);
     }
+    describe_close(&standing);
     assert_memory_equal(on_device, brought, 19 * ALL * sizeof *brought);
+    assert_memory_equal(on_device, kept, 19 * ALL * sizeof *kept);
+    if (memcmp(before, kept, 19 * ALL * sizeof *kept) == 0) fail_msg("two steps have changed no descriptor");
     const double off = testing_relative_l2(on_device, on_host, 19 * ALL);
     if (!(off < 2e-3)) fail_msg("descriptors differ by %g", off);
     /* Each part of a row has length 1. */
@@ -433,7 +464,7 @@ static void test_describer_out_of_memory(void **state) {
         ki_description *description = NULL;
         ki_forward *forward = NULL;
         ki_alloc_fail_after(n);
-        status = ki_description_new(s->backend, &s->net, s->params, s->objective, &description, &err);
+        status = ki_description_new(s->learner, &description, &err);
         if (status == KITH_OK) {
             settings.describer = ki_description_describer(description);
             status = ki_forward_new(&settings, &forward, &err);

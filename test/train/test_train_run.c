@@ -344,12 +344,80 @@ static void test_all_orders(void **state) {
     assert_true(number("orders", "all_orders.side_by_side_recall_at_1") > 0);
     assert_true(number("orders", "all_orders_white.recall.1") > 0);
     assert_true(number("orders", "all_orders_white.queries") == number("orders", "test.queries"));
+    assert_true(number("orders", "transductive.recall.1") > 0 &&
+                number("orders", "transductive_white.recall.1") > 0);
+    assert_non_null(
+        strstr(word("orders", "transductive.note"), "fitted on the test images themselves; not comparable"));
     snprintf(text, sizeof text, "%s -s eval.all_orders=false", horde);
     if (tiny_train(output, "no-orders", text) != 0) fail_msg("%s", output);
     assert_string_equal(word("no-orders", "all_orders.recall.1"), "");
+    assert_string_equal(word("no-orders", "transductive.recall.1"), "");
     /* The figures of the run itself are the same with and without. */
     tiny_assert_same("orders", "no-orders", "model.safetensors");
     assert_true(number("orders", "test.recall.1") == number("no-orders", "test.recall.1"));
+}
+
+/* The numbers of a log line about an evaluation, from its `recall` on, without the seconds. */
+static char *scores_of(const char *out, int step, const char *split) {
+    char begin[128];
+    char *log = tiny_read(out, "log.jsonl");
+    snprintf(begin, sizeof begin, "{\"kind\": \"eval\", \"step\": %d, \"split\": \"%s\", ", step, split);
+    char *line = strstr(log, begin);
+    if (!line) fail_msg("%s has no evaluation of %s at step %d:\n%s", out, split, step, log);
+    line += strlen(begin);
+    line[strcspn(line, "\n")] = '\0';
+    *strstr(line, ", \"seconds\"") = '\0';
+    memmove(log, line, strlen(line) + 1);
+    return log;
+}
+
+/* Every order alone, at every evaluation of every split, in the log and in the card; a stop in between changes nothing. */
+static void test_orders_over_the_steps(void **state) {
+    (void)state;
+    static const char horde[] =
+        "-q -s optim.steps=6 -s eval.every=2 -s eval.watch_test=true -s checkpoint.every=3 "
+        "-s 'objective.regularizers=[{name: horde, orders: 3, dimension: 32, embedding: 8}]'";
+    static const char *const splits[] = {"seen", "validation", "test"};
+    char text[512], path[64];
+    if (tiny_train(output, "each", horde) != 0) fail_msg("%s", output);
+    snprintf(text, sizeof text, "%s -s eval.all_orders=false", horde);
+    if (tiny_train(output, "each-off", text) != 0) fail_msg("%s", output);
+    tiny_assert_same("each", "each-off", "model.safetensors");
+    for (size_t s = 0; s < N_ROWS(splits); s++) {
+        for (int step = 0; step <= 6; step += 2) {
+            char *with = scores_of("each", step, splits[s]),
+                 *without = scores_of("each-off", step, splits[s]);
+            char *orders = strstr(with, ", \"order_recall_at_1\": {\"1\": ");
+            if (!orders) fail_msg("no orders of %s at step %d: %s", splits[s], step, with);
+            assert_non_null(strstr(orders, "\"3\": "));
+            assert_null(strstr(orders, "\"4\": "));
+            assert_null(strstr(without, "order_recall_at_1"));
+            /* The embedding is scored as if it were alone. */
+            *orders = '\0';
+            assert_string_equal(with, without);
+            free(with);
+            free(without);
+        }
+        snprintf(path, sizeof path, "order_curves.%s.step.3", splits[s]);
+        assert_true(number("each", path) == 6);
+        snprintf(path, sizeof path, "order_curves.%s.1.3", splits[s]);
+        const double last = number("each", path);
+        assert_true(last >= 0 && last <= 1);
+    }
+    assert_string_equal(word("each-off", "order_curves.test.step.0"), "");
+    /* Cut the run back to the checkpoint of step 3 and go on: the card has the whole curve. */
+    if (testing_run(output, sizeof output,
+                    "cd %s && cp -r each each-on && rm each-on/result.json "
+                    "each-on/checkpoints/step-00000006.safetensors",
+                    testing_folder()) != 0)
+        fail_msg("%s", output);
+    if (testing_run(output, sizeof output, "%s train %s/each-on --resume -q --no-report", testing_program(),
+                    testing_folder()) != 0)
+        fail_msg("%s", output);
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "order_curves.test.3.%d", i);
+        assert_true(number("each", path) == number("each-on", path));
+    }
 }
 
 static void test_test_classes_left_alone(void **state) {
@@ -523,6 +591,7 @@ int main(void) {
         cmocka_unit_test(test_watching_without_validation),
         cmocka_unit_test(test_clustering_is_eval_s),
         cmocka_unit_test(test_all_orders),
+        cmocka_unit_test(test_orders_over_the_steps),
         cmocka_unit_test(test_test_classes_left_alone),
         cmocka_unit_test(test_folds_and_seeds),
         cmocka_unit_test(test_several_runs_can_be_compared),

@@ -15,7 +15,7 @@
 enum { LAST_TRAINING_CLASS = 98, MOST_CLASSES = 100000 };
 static const size_t most_list_bytes = (size_t)256 << 20;
 
-/* What is read of an annotation. */
+/* The parts of an annotation that are read. */
 enum { PATH, CLASS, X1, Y1, X2, Y2, N_FIELDS };
 
 static kith_status class_of(kith_dataset *set, int64_t id, int32_t *ret_label, kith_error *err) {
@@ -141,7 +141,7 @@ static kith_status read_devkit(kith_dataset *set, const char *root, kith_error *
     return read_list(set, root, has(root, &test[1]) ? &test[1] : &test[0], err);
 }
 
-/* A root may hold the lists of both layouts, and the images of one. */
+/* A root may contain the lists of both layouts, but the images of only one. */
 static kith_status read_cars(kith_dataset *set, const char *root, kith_error *err) {
     if (!has(root, &one)) return read_devkit(set, root, err);
     if (!has(root, &train)) return read_list(set, root, &one, err);

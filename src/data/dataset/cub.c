@@ -13,7 +13,7 @@ enum { LAST_TRAINING_CLASS = 100 };
 
 typedef struct row {
     int64_t id;
-    int64_t place; /* line order decides between equal numbers */
+    int64_t place; /* of equal numbers the earlier line comes first */
     ki_text path;
     int64_t class_id; /* 0: no line in the labels file */
     double box[4];

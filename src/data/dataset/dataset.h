@@ -47,13 +47,13 @@ struct kith_dataset {
     size_t pixel_bytes;
     int32_t pixels_w, pixels_h;
     atomic_uchar
-        *told; /* [n_items]: somebody has warned of the item's file; NULL until the items are settled */
+        *told; /* [n_items]: a warning about the item's file was given; NULL until the items are settled */
 };
 
 struct ki_dataset_kind {
     const char *name;
     const char *summary;
-    /* Does this layout lie at root? */
+    /* Does the folder `root` have this layout? */
     bool (*found)(const char *root);
     kith_status (*read)(kith_dataset *set, const char *root, kith_error *err);
 };
@@ -66,10 +66,11 @@ struct ki_dataset_kind {
 
 kith_status ki_dataset_new(const ki_dataset_kind *kind, const char *root, kith_dataset **ret_set,
                            kith_error *err);
-/* The layout that lies at root, the first in the table's order; NULL: none. */
+/* The layout of the folder `root`, the first one in the table's order that fits; NULL: none. */
 const ki_dataset_kind *ki_dataset_kind_at(const char *root);
-/* Where the class begins in a path below the root of a folder per class, "rook" in "train/rook/1.jpg"; its length in
- * *ret_n. NULL: the image lies in no class. has_parts: the classes are in train/, test/ … */
+/* In the layout with a folder per class: where the class begins in a path below the root, "rook" in
+ * "train/rook/1.jpg", and its length in *ret_n. NULL: the image is in no class. has_parts: the classes are in
+ * train/, test/ … */
 const char *ki_folder_class(const char *below_root, bool has_parts, size_t *ret_n);
 bool ki_folder_has_parts(const char *root);
 /* The class with this key, made (and named after the key) when it is new. */
@@ -77,14 +78,14 @@ kith_status ki_dataset_class(kith_dataset *set, const char *key, size_t key_leng
                              kith_error *err);
 kith_status ki_dataset_name_class(kith_dataset *set, int32_t label, const char *name, size_t length,
                                   kith_error *err);
-/* Add an item that lies at folder/path (path alone when folder is NULL or path is absolute); the rest of
- * the item is to be filled in by the caller through *ret_item, valid until the next call. */
+/* Add an item with the file folder/path (path alone when folder is NULL or path is absolute). The caller
+ * fills in the rest of the item through *ret_item, which is valid until the next call. */
 kith_status ki_dataset_add(kith_dataset *set, const char *folder, const char *path, size_t path_length,
                            int32_t label, kith_split split, ki_item **ret_item, kith_error *err);
-/* One item per path, whether or not there is such a file: without a class, in the test split. */
+/* One item per path, whether or not the file exists: without a class, in the test split. */
 kith_status ki_dataset_of_paths(const char *const *paths, size_t n_paths, kith_dataset **ret_set,
                                 kith_error *err);
-/* Take out items whose file is not there; KITH_EIO when none is left. */
+/* Remove items whose file does not exist; KITH_EIO when none is left. */
 kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err);
 /* Classes [0, n_train) train, the others test. */
 void ki_dataset_split_at(kith_dataset *set, int32_t n_train);
@@ -94,8 +95,8 @@ kith_status ki_dataset_settle(kith_dataset *set, kith_error *err);
 
 /* ---- reading ---- */
 
-/* Is this the first time that somebody wants to warn of the item's file? Several readers of a set, at once or one after
- * the other, then warn of it once. Of a set that was not settled: always. */
+/* Is this the first time that a reader wants to warn about the item's file? So several readers of a set, at once or one
+ * after the other, warn about it once. Always true for a set that was not settled. */
 bool ki_dataset_tell_once(const kith_dataset *set, int64_t item);
 
 /* Pixels of an item into ret_image: decoded from its file or copied from memory. `bytes` is scratch.
@@ -106,16 +107,16 @@ kith_status ki_dataset_pixels(const kith_dataset *set, int64_t item, const ki_de
 kith_status ki_dataset_select(const kith_dataset *set, kith_split split, int64_t **ret_items, int64_t *ret_n,
                               kith_error *err);
 
-/* ---- what the set is, and was (kith_dataset_hash tells whether that is the same) ---- */
+/* ---- what the set is now and what it was (kith_dataset_hash says whether the two are the same) ---- */
 
-/* The item's path, from below the root on where it lies there. */
+/* The item's path, relative to the root if it is below the root. */
 const char *ki_dataset_item_name(const kith_dataset *set, size_t i);
 /* Every item as a row of a CSV file: path,label,split. */
 kith_status ki_dataset_list_write(const kith_dataset *set, const char *path, kith_error *err);
 /* How the set differs from the list in the file, as words for an error line: "2 classes removed (a, b), 1 image
- * added (c/7.png)". Nothing is put when there is no difference but the order. The file is one of
- * ki_dataset_list_write, or of kith_dataset_split_write, which tells of training classes only.
- * folds_differ: which of the training classes are held out does not count. */
+ * added (c/7.png)". Nothing is written when only the order differs. The file was written by
+ * ki_dataset_list_write, or by kith_dataset_split_write, which lists only training classes. folds_differ: it
+ * does not matter which of the training classes are held out. */
 kith_status ki_dataset_compare(const kith_dataset *set, const char *path, bool folds_differ,
                                ki_buffer *ret_words, kith_error *err);
 
@@ -133,8 +134,8 @@ kith_status ki_csv_parse(kith_dataset *set, const char *folder, const char *text
  * file has only class names. */
 kith_status ki_cars_parse(kith_dataset *set, const char *folder, const char *name, const void *bytes,
                           size_t n, const char *path_field, kith_error *err);
-/* A gzipped idx file of n_dims axes into `bytes`; `what` ("images") is for errors. Memory is taken only for what
- * the header promises and the packed bytes can hold. */
+/* A gzipped idx file of n_dims axes into `bytes`; `what` ("images") is for errors. Memory is allocated only if
+ * the packed bytes can contain what the header promises. */
 kith_status ki_idx_unpack(const void *packed, size_t n_packed, const char *name, const char *what, int n_dims,
                           ki_bytes *bytes, kith_error *err);
 /* One pair of idx files, already unpacked. Images of all calls must have one size. */
@@ -144,7 +145,7 @@ kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *ima
 /* ---- walking folders ---- */
 
 /* Called for each regular file with one of KI_IMAGE_ENDINGS, in any case, under `folder`, in byte order of the names at
- * every level. `path` is whole. Files with one of KI_IMAGE_FOREIGN are noted in the set as not read. */
+ * every level. `path` is the whole path. Files with one of KI_IMAGE_FOREIGN are counted in the set as not read. */
 typedef kith_status (*ki_walk_fn)(void *context, const char *path, kith_error *err);
 kith_status ki_walk_images(const char *folder, kith_dataset *set, ki_walk_fn fn, void *context,
                            kith_error *err);

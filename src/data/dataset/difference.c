@@ -1,7 +1,8 @@
 /* How a data set differs from what it was, in words that name classes and images.
  *
- * Both sides become rows (path, class, split). Rows sorted by class tell which classes came, went or are in
- * other splits; rows sorted by path tell the same of images, where their class does not explain it already. */
+ * Both sides become rows (path, class, split). Rows sorted by class show which classes were added, were
+ * removed or are in other splits. Rows sorted by path show the same for images, unless their class explains it
+ * already. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +18,12 @@ typedef struct row {
     uint8_t split;
 } row;
 
-/* What happened to a class as a whole; then it need not be said of each of its images. */
+/* What happened to a class as a whole. Then it is not repeated for each of its images. */
 typedef enum fate { STAYED, CAME_OR_WENT, MOVED } fate;
 
 typedef struct group { /* a class */
     ki_text name;
-    uint8_t splits; /* that its rows are in: one bit each */
+    uint8_t splits; /* the splits of its rows: one bit each */
     fate fate;
 } group;
 
@@ -35,7 +36,7 @@ typedef struct side {
 
 enum { MOST_NAMES = 3, NAME_BYTES = 48 };
 
-/* What happened, how often, and to whom first. */
+/* What happened, how often, and the first names. */
 typedef struct change {
     const char *what; /* "class", "image": the plural is made from it */
     const char *verb;
@@ -99,7 +100,7 @@ static kith_status read_then(ki_table *t, bool folds_differ, side *ret, bool *re
     }
 }
 
-/* A list of classes alone has none that only test. */
+/* A list of classes without paths does not contain classes that are only in the test split. */
 static kith_status read_now(const kith_dataset *set, bool folds_differ, bool has_paths, side *ret,
                             kith_error *err) {
     for (size_t i = 0; i < set->n_items; i++) {
@@ -139,7 +140,7 @@ static const char *splits_text(uint8_t splits, char *buf, size_t bytes) {
     return buf;
 }
 
-/* Of a long name the end tells more. */
+/* The end of a long name says more than its beginning. */
 static char *note(change *c, ki_text name) {
     if (c->n++ >= MOST_NAMES) return NULL;
     char *to = c->name[c->n - 1];
@@ -181,7 +182,8 @@ static void compare_classes(side *then, side *now, change *changes) {
     }
 }
 
-/* Leave the rows that the other side has not. An image may be listed more than once: each row meets one. */
+/* Keep only the rows that the other side lacks. An image may be listed more than once: each row cancels one
+ * row of the other side. */
 static void drop_equal(side *then, side *now) {
     size_t n_then = 0, n_now = 0;
     if (then->n) qsort(then->rows, then->n, sizeof *then->rows, by_path);

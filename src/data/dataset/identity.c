@@ -1,5 +1,5 @@
-/* Which items a data set has: as a hash to compare, and as a list to read. Paths count from the root on, so that a
- * set may be moved; pixels do not count. */
+/* Which items a data set has: as a hash to compare, and as a list to read. Paths are relative to the root, so that
+ * a set may be moved. Pixels do not count. */
 #include <string.h>
 
 #include "core/atomic.h"
@@ -13,7 +13,7 @@ static const char *below_root(const kith_dataset *set, const ki_item *item) {
     return strncmp(item->path, set->root, n) == 0 ? item->path + n : item->path;
 }
 
-/* With one split alone the split is the same for all, and not part of the hash. */
+/* For a single split, the split is the same for all items and not part of the hash. */
 void kith_dataset_hash(const kith_dataset *set, int split, char ret_hex[65]) {
     if (!set || !ret_hex) return;
     kith_hash hash = {0};

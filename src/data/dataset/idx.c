@@ -85,8 +85,8 @@ kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *ima
     return KITH_OK;
 }
 
-/* The header says how many bytes there must be, and is unpacked first: a file of a few bytes must not take
- * gigabytes before it is found out. */
+/* The header says how many bytes there must be, and is unpacked first. Otherwise a damaged file of a few
+ * bytes could take gigabytes before the damage is found. */
 kith_status ki_idx_unpack(const void *packed, size_t n_packed, const char *name, const char *what, int n_dims,
                           ki_bytes *bytes, kith_error *err) {
     kith_status status = KITH_OK;
@@ -118,7 +118,7 @@ kith_status ki_idx_unpack(const void *packed, size_t n_packed, const char *name,
     bytes->n = got;
     KI_CHECK(ki_inflate_read(in, bytes->data + bytes->n, count, &got, err));
     bytes->n += got;
-    KI_CHECK(ki_inflate_read(in, &extra, 1, &n_extra, err)); /* the end, and with it the checksum */
+    KI_CHECK(ki_inflate_read(in, &extra, 1, &n_extra, err)); /* the end, where the checksum is */
     if (got < count)
         status = ki_fail(err, KITH_EFORMAT, "%s promises %zu bytes of data and has %zu", name, count, got);
     else if (n_extra > 0)
@@ -128,7 +128,7 @@ done:
     return status;
 }
 
-/* Plain files are taken as they are, whatever they are called. */
+/* Files that are not packed are used as they are, whatever their names are. */
 static kith_status read_file(const char *path, const char *what, int n_dims, ki_bytes *bytes,
                              kith_error *err) {
     char *raw = NULL;

@@ -1,5 +1,5 @@
-/* Text lists, line by line and word by word, without copying: LF or CRLF, an optional UTF-8 byte order
- * mark, the last line with or without an end. */
+/* Text lists, line by line and word by word, without copying: LF or CRLF, an optional UTF-8 byte order mark,
+ * the last line with or without a newline. */
 #ifndef KI_LINES_H
 #define KI_LINES_H
 
@@ -16,7 +16,7 @@ typedef struct ki_text {
 
 typedef struct ki_lines {
     const char *at, *end;
-    int64_t number;   /* of the line last handed out, from 1 */
+    int64_t number;   /* of the last line that was returned, from 1 */
     const char *name; /* of the file, for errors */
 } ki_lines;
 

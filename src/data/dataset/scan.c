@@ -1,5 +1,5 @@
-/* A look at every image of a set: sizes, and files that cannot be read. Work is cut into rounds so that
- * progress is told from the calling thread. */
+/* Looks at every image of a set: sizes, and files that cannot be read. The work is done in rounds, so that
+ * the calling thread can report progress. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { ROUND = 512 };
 
 typedef struct finding {
     int32_t w, h; /* 0: unreadable */
-    char *why;    /* NULL also when no memory was left for it */
+    char *why;    /* also NULL when there was no memory for it */
     kith_status status;
 } finding;
 
@@ -68,7 +68,7 @@ static void order(int32_t *sizes, int64_t n, int32_t ret[3]) {
     ret[2] = sizes[n - 1];
 }
 
-/* Take the round's findings over into the result. */
+/* Add the round's findings to the result. */
 static kith_status collect(const scan *s, int64_t n, int32_t *w, int32_t *h, kith_scan *out,
                            kith_error *err) {
     for (int64_t i = 0; i < n; i++) {

@@ -94,8 +94,8 @@ done:
     return status;
 }
 
-/* The split of each class that is not all test; -1 for those. Classes may lie in test and training at
- * once (idx files): the training side counts. */
+/* The split of each class; -1 for a class that is only in test. A class may be in test and training at once
+ * (idx files): then training counts. */
 static kith_status class_splits(const kith_dataset *set, int8_t **ret, kith_error *err) {
     int8_t *split = NULL;
     KI_TRY(ki_alloc_or(&split, set->n_classes, sizeof *split, "classes", err));

@@ -13,14 +13,14 @@ void ki_table_release(ki_table *table) { ki_arena_release(&table->arena); }
 
 static bool is_end(const ki_table *t) { return t->lines.at >= t->lines.end; }
 
-/* A quoted field may hold commas, line ends and doubled quotes: it is copied without the doubling. */
+/* A quoted field may contain commas, line ends and doubled quotes; each pair is copied as one quote. */
 static kith_status take_quoted(ki_table *t, ki_text *ret, kith_error *err) {
     const char *begin = ++t->lines.at, *end = t->lines.end, *p = begin;
     const int64_t number = t->lines.number;
     size_t n_doubled = 0;
     for (;; p++) {
         if (p >= end) {
-            t->lines.number = number; /* the row's own line is the one to name */
+            t->lines.number = number; /* the error names the line where the row begins */
             return ki_lines_fail(&t->lines, t->line, "a closing quote before the end of the file", err);
         }
         if (*p == '\n') t->lines.number++;

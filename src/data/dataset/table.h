@@ -25,7 +25,7 @@ int ki_table_column(const ki_table *table, const char *name);
 /* A field of the row; empty when the row is short or column is -1. */
 ki_text ki_table_field(const ki_table *table, int column);
 
-/* The way back: one field, quoted. */
+/* The reverse: one field, quoted. */
 void ki_table_put(ki_buffer *text, const char *field);
 
 #endif

@@ -72,8 +72,8 @@ done:
     return status;
 }
 
-/* Of a name that was just listed. One that has gone since, or a link to nowhere, is none; one that cannot be looked at
- * is an error, or its images would be missing without a word. */
+/* What a name is that was just listed. A file that has been removed since, or a broken link, is ignored. One that
+ * cannot be examined is an error; otherwise its images would be missing without a message. */
 static kith_status look(const char *path, bool *ret_is_folder, kith_error *err) {
     struct stat info;
     *ret_is_folder = false;
@@ -111,7 +111,7 @@ static kith_status walk(const char *folder, int depth, kith_dataset *set, ki_wal
     ki_arena arena = {0};
     char **names = NULL;
     size_t n = 0;
-    if (depth > MOST_DEPTH) /* links may form a ring */
+    if (depth > MOST_DEPTH) /* links may form a cycle */
         return ki_fail(err, KITH_EINVAL, "%s: folders are nested more than %d deep", folder, MOST_DEPTH);
     KI_CHECK(list_names(folder, &arena, &names, &n, err));
     for (size_t i = 0; i < n; i++) {

@@ -1,8 +1,8 @@
-/* HEIC and AVIF, which phones write, through libheif: the still image that the file calls its primary one.
+/* HEIC and AVIF through libheif: the still image that the file calls its primary one.
  *
- * The file's own properties (irot, imir, clap) turn and cut the image, and libheif applies them. An EXIF block may say
- * the same again; by the format's rules it is then not to be applied, so the orientation is always 1 here. libheif is
- * C++ inside: its memory is not counted by core/alloc.h. */
+ * The file's own properties (irot, imir, clap) rotate, mirror and crop the image, and libheif applies them. An EXIF
+ * block may repeat them. By the rules of the format it must then be ignored, so the orientation is always 1 here.
+ * libheif is C++ inside: its memory is not counted by core/alloc.h. */
 #include <string.h>
 
 #include <libheif/heif.h>
@@ -22,7 +22,7 @@ static bool is_ours(const uint8_t *brand) {
     return false;
 }
 
-/* The first box: length, "ftyp", the main brand, a version, more brands. Films have such a box too. */
+/* The first box: length, "ftyp", the main brand, a version, more brands. Videos have such a box too. */
 static bool matches(const uint8_t *bytes, size_t n_bytes) {
     if (n_bytes < 16 || memcmp(bytes + 4, "ftyp", 4) != 0) return false;
     const size_t length = be32(bytes), end = length < n_bytes ? length : n_bytes;
@@ -33,7 +33,8 @@ static bool matches(const uint8_t *bytes, size_t n_bytes) {
     return false;
 }
 
-/* What libheif refuses is a fault of the file; a limit of its own counts as an image that is too big. */
+/* If libheif refuses a file, the file is at fault; if one of libheif's limits is exceeded, the image is too
+ * big. */
 static kith_status fail_heif(struct heif_error found, kith_error *err) {
     const char *why = found.message ? found.message : "no reason is given";
     if (found.subcode == heif_suberror_Unsupported_codec) {
@@ -57,7 +58,7 @@ static void opened_release(opened *o) {
     heif_context_free(o->context);
 }
 
-/* Both sizes in the header: of the whole image, which is decoded, and of what is cut out of it. */
+/* Both sizes in the header: of the whole image, which is decoded, and of the part that is cut out of it. */
 static kith_status check_sizes(const struct heif_image_handle *handle, int64_t most_pixels, kith_error *err) {
     const int w = heif_image_handle_get_width(handle), h = heif_image_handle_get_height(handle);
     const int whole_w = heif_image_handle_get_ispe_width(handle),
@@ -77,7 +78,7 @@ static kith_status open_primary(const uint8_t *bytes, size_t n_bytes, opened *o,
     return found.code == heif_error_Ok ? KITH_OK : fail_heif(found, err);
 }
 
-/* Rows of libheif's into rows of ours, which have no padding. */
+/* Copy libheif's rows into our rows, which have no padding. */
 static kith_status take_rows(const struct heif_image *from, int channels, const ki_decode *how,
                              ki_image *ret_image, kith_error *err) {
     int stride = 0;

@@ -1,4 +1,4 @@
-/* Images of any format: which it is, limits, decoding. */
+/* Images of any format: recognising the format, limits, decoding. */
 #include "data/image/image.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static const ki_image_format *const formats[] = {
 };
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 
-/* A file of an image no bigger than the pixel limit is never larger than this. */
+/* The file of an image within the pixel limit is never larger than this. */
 static const int64_t most_file_bytes = (int64_t)1 << 30;
 
 kith_status ki_image_shape(ki_image *image, int64_t w, int64_t h, int channels, kith_error *err) {
@@ -30,7 +30,7 @@ kith_status ki_image_shape(ki_image *image, int64_t w, int64_t h, int channels, 
         image->data = data;
         image->capacity = bytes;
     }
-    /* Reading the slack must not depend on what lay there before. */
+    /* The slack is read, so its contents must not depend on what the memory held before. */
     memset(image->data + bytes - KI_IMAGE_SLACK, 0, KI_IMAGE_SLACK);
     image->w = image->full_w = (int32_t)w;
     image->h = image->full_h = (int32_t)h;

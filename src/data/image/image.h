@@ -1,8 +1,8 @@
 /* Images in memory and the formats they come from: JPEG, PNG, WebP, and HEIC and AVIF (docs/adr/0015).
  *
- * Pixels are rows of interleaved bytes, one (grey) or three (RGB) channels, no padding between rows,
- * upright (EXIF orientation applied), alpha already laid over the background. Behind the last pixel lie
- * KI_IMAGE_SLACK bytes that may be read and written: loops may take a three-byte pixel as four bytes. */
+ * Pixels are rows of interleaved bytes, one (grey) or three (RGB) channels, no padding between rows, upright
+ * (EXIF orientation applied), alpha already blended with the background. After the last pixel come
+ * KI_IMAGE_SLACK bytes that may be read and written: loops may handle a three-byte pixel as four bytes. */
 #ifndef KI_IMAGE_H
 #define KI_IMAGE_H
 
@@ -23,7 +23,8 @@
 #define KI_IMAGE_FORMATS "JPEG, PNG, WebP"
 #define KI_IMAGE_ENDINGS ".jpg .jpeg .png .webp"
 #endif
-/* Endings of pictures that are not read. A folder of them would else look empty without a word. */
+/* Endings of image files that kith does not read. Without them a folder of such files would look empty,
+ * without a message. */
 #define KI_IMAGE_FOREIGN \
     ".gif .bmp .tif .tiff .heic .heif .avif .jp2 .jxl .ico .psd .dng .cr2 .cr3 .nef .arw .raf .orf .rw2"
 

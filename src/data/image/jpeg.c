@@ -40,8 +40,8 @@ static void leave(j_common_ptr info) {
     longjmp(f->out, 1);
 }
 
-/* Damage inside the data is filled in by libjpeg, as every viewer does. A file that ends too soon would
- * give a half-grey image: that is an error. */
+/* libjpeg fills in damaged data, as every viewer does. But a file that ends too soon would give a half-grey
+ * image: that is an error. */
 static void note_warning(j_common_ptr info, int level) {
     failure *f = (failure *)(void *)info->err;
     if (level >= 0) return;
@@ -85,7 +85,7 @@ static void cmyk_to_rgb(uint8_t *row, int32_t w, bool inverted) {
     }
 }
 
-/* The strongest of the fast scalings (1/8, 1/4, 1/2) that leaves both sides at least `least` long. */
+/* The smallest of the fast scales (1/8, 1/4, 1/2) that keeps both sides at least `least` long. */
 static unsigned scale_denominator(const struct jpeg_decompress_struct *info, int32_t least) {
     if (least <= 0) return 1;
     const unsigned shorter = info->image_width < info->image_height ? info->image_width : info->image_height;

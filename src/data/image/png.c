@@ -1,8 +1,8 @@
 /* PNG through libpng: every colour type and depth, interlaced or not; also the writer.
  *
- * Sixteen-bit samples are scaled to eight, palettes and low depths expanded, transparency laid over the
- * background. Colour-space chunks (gAMA, iCCP) are passed over, as the tools that made the published
- * models do. As in jpeg.c, the jump out of libpng's error function stays in this file. */
+ * Sixteen-bit samples are scaled to eight, palettes and low depths expanded, transparency is blended with the
+ * background. Colour-space chunks (gAMA, iCCP) are ignored, as in the tools that made the published models.
+ * As in jpeg.c, the jump out of libpng's error function stays in this file. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +23,9 @@ typedef struct decoder {
     char text[160];
 } decoder;
 
-/* libpng takes memory for what some chunks (eXIf) say they hold, before it looks for it. Nothing it needs is larger
- * than the file but a row and zlib's window, which are far below SPARE_BYTES: more is a lie, and is refused. */
+/* libpng allocates the size that some chunks (eXIf) claim before it has read them. Only a row and zlib's window may
+ * be larger than the file, and both are far below SPARE_BYTES. A larger request comes from a false size and is
+ * refused. */
 static void *take_memory(png_structp png, png_alloc_size_t n) {
     enum { SPARE_BYTES = 4 << 20 };
     decoder *d = png_get_mem_ptr(png);
@@ -69,7 +70,7 @@ static kith_status begin(decoder *d, const uint8_t *bytes, size_t n_bytes, kith_
     return KITH_OK;
 }
 
-/* Why libpng left, or went on without a part. */
+/* Why libpng jumped out, or continued without a part of the file. */
 static kith_status outcome(const decoder *d, bool has_left, kith_error *err) {
     if (d->is_out_of_memory) return ki_fail_memory(err, d->n_bytes, "a PNG decoder");
     return has_left ? ki_fail(err, KITH_EFORMAT, "%s", d->text) : KITH_OK;
@@ -82,18 +83,18 @@ static int orientation_of(decoder *d) {
     return 1;
 }
 
-/* Between setjmp and here only libpng. */
+/* Only libpng's functions are between setjmp and this function. */
 static void read_header(decoder *d) {
     png_set_read_fn(d->png, d, take);
     png_set_user_limits(d->png, KI_IMAGE_MOST_SIDE, KI_IMAGE_MOST_SIDE);
     png_set_chunk_malloc_max(d->png, 16 << 20);
     png_set_chunk_cache_max(d->png, 128);
-    /* Check sums: an image whose pixels are sound is worth reading whatever its comments hold. */
+    /* Checksums: if the pixels of an image are intact, it is read even if its comments are damaged. */
     png_set_crc_action(d->png, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
     png_read_info(d->png, d->info);
 }
 
-/* Ask for 8 bits, 1 to 4 channels; returns the channels that will come. */
+/* Ask for 8 bits and 1 to 4 channels; returns how many channels there will be. */
 static int ask_for_bytes(decoder *d) {
     png_set_scale_16(d->png);
     png_set_packing(d->png);

@@ -1,4 +1,4 @@
-/* EXIF orientation, and transparency laid over a colour. */
+/* EXIF orientation, and transparency blended with a colour. */
 #include <string.h>
 
 #include "core/alloc.h"
@@ -43,8 +43,8 @@ int ki_exif_orientation(const uint8_t *bytes, size_t n_bytes) {
     return 1;
 }
 
-/* Where pixel (x, y) of the upright image lies in the stored one. The tag says which corner of the
- * stored image is the upright image's top left, and whether the axes swap. */
+/* Where pixel (x, y) of the upright image is in the stored one. The tag says which corner of the stored image
+ * is the upright image's top left, and whether the axes swap. */
 typedef struct turn {
     bool swaps, from_right, from_bottom;
 } turn;

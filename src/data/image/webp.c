@@ -14,7 +14,7 @@ static uint32_t le32(const uint8_t *p) {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* libwebp leaves the container's EXIF chunk to others: walk the RIFF chunks. */
+/* libwebp does not read the container's EXIF chunk, so go through the RIFF chunks here. */
 static int orientation_of(const uint8_t *bytes, size_t n_bytes) {
     size_t at = 12;
     while (n_bytes - at >= 8) {

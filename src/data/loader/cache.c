@@ -44,7 +44,7 @@ const ki_image *ki_cache_get(const ki_cache *cache, int64_t item) {
     return cache->entry ? atomic_load_explicit(&cache->entry[item], memory_order_acquire) : NULL;
 }
 
-/* Take bytes out of the budget; false when they are not there. */
+/* Take bytes from the budget; false when not enough are left. */
 static bool reserve(ki_cache *cache, size_t bytes) {
     size_t used = atomic_load(&cache->used);
     do {
@@ -59,7 +59,7 @@ void ki_cache_put(ki_cache *cache, int64_t item, const ki_image *image) {
     const size_t head = ki_round_up(sizeof *image, KI_ALIGN), bytes = head + pixel_bytes + KI_IMAGE_SLACK;
     if (!reserve(cache, bytes)) return;
     uint8_t *block = ki_alloc(bytes, 1);
-    if (!block) { /* the cache is a help, not a need */
+    if (!block) { /* the loader works without the cache, too */
         atomic_fetch_sub(&cache->used, bytes);
         return;
     }

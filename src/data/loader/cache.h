@@ -1,8 +1,8 @@
 /* A cache of prepared images (decoded, boxed, resized) with a byte budget.
  *
- * Every epoch visits every image once, so throwing out the least recently used would throw out exactly
- * what comes next: images are kept as they come until the budget is spent, and never thrown out. Any
- * number of threads may look up and add at once. */
+ * Every epoch visits every image once, so evicting the least recently used image would evict exactly the one
+ * that comes next. So images are kept in the order they come until the budget is used up, and are never
+ * evicted. Any number of threads may look up and add at once. */
 #ifndef KI_CACHE_H
 #define KI_CACHE_H
 

@@ -30,7 +30,7 @@ typedef struct slot {
     int32_t *label, *window;
     int64_t *item;
     bool *left_out;
-    int64_t first; /* place of the batch's first image in its epoch */
+    int64_t first; /* position of the batch's first image in its epoch */
     int64_t n_taken, n_done;
 } slot;
 
@@ -89,8 +89,8 @@ static kith_status note_bad(ki_loader *l, int64_t item, kith_status found, const
     return status;
 }
 
-/* The prepared image of an item, from the cache or made. Foreign failures come back as the status of an
- * unreadable image; only KITH_ENOMEM is ours. */
+/* The prepared image of an item, from the cache or newly made. A fault of the file is returned as the status
+ * of an unreadable image; only KITH_ENOMEM is a failure of the loader. */
 static kith_status prepare(ki_loader *l, int64_t item, scratch *s, const ki_image **ret_base,
                            kith_error *err) {
     const ki_image *kept = ki_cache_get(l->cache, item);
@@ -111,7 +111,8 @@ static kith_status prepare(ki_loader *l, int64_t item, scratch *s, const ki_imag
     return KITH_OK;
 }
 
-/* The next item of the same class behind `item`, round the data set; `item` itself when there is none. */
+/* The next item of the same class after `item`, continuing at the beginning of the data set; `item` itself
+ * when there is none. */
 static int64_t next_of_class(const kith_dataset *set, int64_t item) {
     const int64_t n = (int64_t)set->n_items;
     const ki_item *own = &set->item[item];
@@ -219,7 +220,7 @@ static void plan_next(ki_loader *l) {
     pthread_cond_broadcast(&l->work);
 }
 
-/* A slot with images to take, planning one if need be; NULL when there is nothing to do now. */
+/* A slot with images to take; plans one if necessary. NULL when there is nothing to do now. */
 static slot *find_work(ki_loader *l) {
     if (l->n_planned > 0) {
         slot *newest = slot_of(l, l->n_planned - 1);
@@ -360,7 +361,7 @@ static kith_status start(ki_loader *l, int n_workers, kith_error *err) {
     KI_TRY(ki_alloc_or(&l->threads, (size_t)n_workers, sizeof *l->threads, "loader threads", err));
     for (; l->n_threads < n_workers; l->n_threads++) {
         if (pthread_create(&l->threads[l->n_threads], NULL, run_worker, l) != 0) {
-            if (l->n_threads > 0) break; /* fewer will do */
+            if (l->n_threads > 0) break; /* fewer threads are enough */
             ki_fail(err, KITH_ENOMEM, "no thread for reading images can be started; wanted at least one");
             return ki_hint(err, KITH_ENOMEM,
                            "end other processes, or raise the limits (ulimit -u, ulimit -v)");

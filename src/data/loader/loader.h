@@ -1,7 +1,7 @@
 /* The loader: worker threads that keep a bounded queue of finished batches.
  *
- * Batches come in the sampler's order whatever the number of workers, and workers go on into the next
- * epoch while the last batches of this one are used up. All buffers are taken when the loader is made. */
+ * Batches come in the sampler's order, whatever the number of workers. Workers continue with the next epoch
+ * while the last batches of this one are being used. All buffers are allocated when the loader is made. */
 #ifndef KI_LOADER_H
 #define KI_LOADER_H
 
@@ -23,7 +23,7 @@ typedef enum ki_bad_images {
     KI_BAD_SKIP,    /* the batch gets smaller */
 } ki_bad_images;
 
-/* Where batches lie; for pinned memory. take may return NULL. All NULL: the heap. */
+/* Where the memory of batches comes from; for pinned memory. take may return NULL. All NULL: the heap. */
 typedef struct ki_batch_memory {
     void *(*take)(void *user, size_t bytes);
     void (*give)(void *user, void *memory);
@@ -53,15 +53,15 @@ typedef struct ki_loader_batch {
     uint32_t epoch;
     int64_t number;         /* in the epoch */
     int64_t n_tried;        /* images the sampler asked for, with those left out */
-    ki_sampler_state after; /* restore the sampler to this to go on behind this batch */
+    ki_sampler_state after; /* restore the sampler to this to continue after this batch */
 } ki_loader_batch;
 
-/* The sampler is taken over (freed with the loader, and on failure too) and may have been restored to any
- * place; `batch_size` is the most it puts into a batch. The data set is borrowed and must not
- * change meanwhile. */
+/* The loader owns the sampler (it is freed with the loader, and on failure too). The sampler may have been
+ * restored to any position; `batch_size` is the most it puts into a batch. The data set is borrowed and must
+ * not change meanwhile. */
 kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t batch_size,
                           const ki_loader_settings *settings, ki_loader **ret_loader, kith_error *err);
-/* The listed items once, in order, `batch_size` at a time: for reading what is there, not for training. */
+/* The listed items once, in order, `batch_size` at a time: for reading them all, not for training. */
 kith_status ki_loader_new_once(const kith_dataset *set, const int64_t *items, int64_t n, int64_t batch_size,
                                const ki_loader_settings *settings, ki_loader **ret_loader, kith_error *err);
 /* Stops the workers wherever they are; NULL is fine. */

@@ -1,4 +1,4 @@
-/* kith_image_reader: any images, in order, through a loader that runs once over its list. */
+/* kith_image_reader: any images, in order, through a loader that goes through its list once. */
 #include <string.h>
 
 #include "core/alloc.h"

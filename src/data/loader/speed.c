@@ -1,4 +1,4 @@
-/* How many images per second the loader gives: once decoding everything, once from a warm cache. */
+/* How many images per second the loader delivers: once when it decodes everything, once from a warm cache. */
 
 #include "core/alloc.h"
 #include "core/argument.h"
@@ -76,7 +76,7 @@ kith_status kith_data_speed_measure(const kith_dataset *set, kith_split split,
     w.settings.n_epochs = 0;
     w.settings.cache_bytes = SIZE_MAX / 2;
     KI_CHECK(new_loader(&w, &loader, err));
-    KI_CHECK(take(loader, w.n + 4 * BATCH, &seconds, &taken, err)); /* past the batches made ahead */
+    KI_CHECK(take(loader, w.n + 4 * BATCH, &seconds, &taken, err)); /* past the batches made in advance */
     KI_CHECK(take(loader, w.n > LEAST_CACHED ? w.n : LEAST_CACHED, &seconds, &taken, err));
     out.cached_per_second = (double)taken / seconds;
     out.cache_bytes = ki_loader_stats_get(loader).cache_bytes;

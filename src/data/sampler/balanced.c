@@ -1,20 +1,19 @@
 /* Classes x images: every batch has P different classes and K images of each.
  *
- * The images of a class are handed out in one shuffled order per epoch, round and round: no image comes a
- * second time before all have come once, and the K images of a group differ when the class has that
- * many. A class of n images takes part in ceil(n / K) batches, so an epoch shows every image of every
- * class at least once; a class smaller than K repeats its images within the group (small: repeat) or
- * is left out (small: drop).
+ * The images of a class are used in one shuffled order per epoch, again and again: no image comes a second
+ * time before all have come once, and the K images of a group differ if the class has that many. A class of n
+ * images takes part in ceil(n / K) batches, so an epoch shows every image of every class at least once; a
+ * class smaller than K repeats its images within the group (small: repeat) or is left out (small: drop).
  *
- * With G groups in all, an epoch has B = max(ceil(G / P), largest number of groups of a class) batches;
- * what is missing to B * P groups is shared out among the classes. Laying the groups of one class after
- * another into batches 0, 1, … B-1, 0, 1, … puts no class twice into a batch (McNaughton's wrap-around
- * rule); random exchanges that keep this then mix the batches. */
+ * With G groups in all, an epoch has B = max(ceil(G / P), largest number of groups of a class) batches; the
+ * groups that are missing to B * P are distributed among the classes. Class by class, the groups are put into
+ * batches 0, 1, … B-1, 0, 1, …, so that no batch gets a class twice (McNaughton's wrap-around rule). Random
+ * exchanges that preserve this then mix the batches. */
 #include "core/alloc.h"
 #include "core/rng.h"
 #include "data/sampler/sampler.h"
 
-/* Exchanges tried per group: enough that a batch's classes say nothing about each other. */
+/* Exchanges tried per group: enough to make the classes of a batch independent of each other. */
 enum { MIXING = 8 };
 
 static int64_t class_size(const ki_sampler *s, int64_t c) {
@@ -39,7 +38,7 @@ typedef struct work {
     int64_t *order;    /* classes that take part, shuffled */
     int64_t n_order;
     int64_t *perm;  /* members of each class, shuffled; laid out as s->member */
-    int64_t *drawn; /* per class: images handed out */
+    int64_t *drawn; /* per class: images used so far */
     int32_t *slot;  /* [B, P] classes */
     int64_t n_batches;
 } work;

@@ -1,7 +1,7 @@
 /* Samplers: which items make up batch b of epoch e.
  *
- * The batches of an epoch are a pure function of (settings, seed, items, epoch), so that the state of a
- * sampler is three numbers and an interrupted run goes on with the very next batch. */
+ * The batches of an epoch are a pure function of (settings, seed, items, epoch), so the state of a sampler is
+ * three numbers, and an interrupted run continues with exactly the next batch. */
 #ifndef KI_SAMPLER_H
 #define KI_SAMPLER_H
 
@@ -28,7 +28,7 @@ typedef struct ki_sampler_settings {
     int64_t classes; /* balanced: classes per batch */
     int64_t images;  /* balanced: images of each */
     int64_t size;    /* the others: images per batch */
-    int small;       /* balanced: what becomes of classes with fewer than `images` images */
+    int small;       /* balanced: what to do with classes that have fewer than `images` images */
     bool partial;    /* shuffled: hand out the incomplete last batch too */
     bool cut;        /* whole_classes: fill every batch by cutting the last class in two */
 } ki_sampler_settings;
@@ -38,7 +38,7 @@ extern const ki_option ki_sampler_options[];
 /* The most images a batch can hold. */
 int64_t ki_sampler_batch_size(const ki_sampler_settings *settings);
 
-/* items[n] are handed out as they are; labels[n] are their classes (any numbers). Both are copied. */
+/* Batches consist of the numbers in items[n]; labels[n] are their classes (any numbers). Both are copied. */
 kith_status ki_sampler_new(const ki_sampler_settings *settings, uint64_t seed, const int64_t *items,
                            const int32_t *labels, int64_t n, ki_sampler **ret_sampler, kith_error *err);
 void ki_sampler_free(ki_sampler *sampler); /* NULL is fine */
@@ -64,7 +64,7 @@ typedef struct ki_sampler_state {
 } ki_sampler_state;
 
 ki_sampler_state ki_sampler_save(const ki_sampler *sampler);
-/* KITH_EINVAL when the seed is another or the epoch has no such batch. */
+/* KITH_EINVAL when the seed differs or the epoch has no such batch. */
 kith_status ki_sampler_restore(ki_sampler *sampler, const ki_sampler_state *state, kith_error *err);
 
 /* ---- between the files of this folder ---- */

@@ -1,4 +1,4 @@
-/* The items as they are, every epoch alike: for embedding and evaluation. */
+/* The items in their order, the same in every epoch: for embedding and evaluation. */
 #include "data/sampler/sampler.h"
 
 static kith_status plan_epoch(const ki_sampler *s, uint32_t epoch, ki_sampler_plan *plan, kith_error *err) {

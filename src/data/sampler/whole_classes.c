@@ -1,10 +1,10 @@
-/* Whole classes until the batch is full, as density adaptivity needs on Stanford Online Products: the
- * density of a class is only seen when all its images are there.
+/* Whole classes until the batch is full, as density adaptivity needs on Stanford Online Products: the density
+ * of a class is known only when all its images are in the batch.
  *
- * Classes come in a new order each epoch, their images shuffled. A class that no longer fits opens the
- * next batch, so batches vary in size and never exceed `size`; a class larger than a batch is cut into
- * batches of its own. With `cut` every batch is full: the class that no longer fits gives what fits, the
- * rest of it opens the next batch, and what is left at the end of the epoch is not shown. */
+ * Classes come in a new order each epoch, their images shuffled. A class that no longer fits begins the next
+ * batch, so batches vary in size and never exceed `size`. A class larger than a batch is split into batches
+ * of its own. With `cut` every batch is full: the part of a class that fits fills the batch, the rest begins
+ * the next batch, and what is left at the end of the epoch is not used. */
 #include "core/alloc.h"
 #include "core/rng.h"
 #include "data/sampler/sampler.h"

@@ -20,7 +20,7 @@ ki_glyph ki_glyph_make(uint64_t seed, uint32_t class_) {
         g.stroke[s].n_points = n;
         double x = 0, y = 0;
         for (int p = 0; p < n; p++) {
-            /* Strokes travel: each point lies well away from the one before. */
+            /* Strokes are long: each point is far from the one before. */
             double nx = 0, ny = 0;
             int tries = 0;
             do {
@@ -34,7 +34,7 @@ ki_glyph ki_glyph_make(uint64_t seed, uint32_t class_) {
     return g;
 }
 
-/* How one image departs from its class. */
+/* How one image differs from its class. */
 typedef struct hand {
     double a[4], dx, dy; /* affine: (a0 x + a1 y + dx, a2 x + a3 y + dy) */
     struct {

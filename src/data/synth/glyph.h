@@ -1,5 +1,5 @@
-/* Glyphs: characters of an alphabet nobody has seen. A class is a set of strokes; an image is those
- * strokes drawn by an unsteady hand. */
+/* Glyphs: characters of an invented alphabet. A class is a set of strokes; an image is those strokes drawn by
+ * an unsteady hand. */
 #ifndef KI_GLYPH_H
 #define KI_GLYPH_H
 

@@ -1,5 +1,5 @@
-/* Writing the built-in data set. Everything goes to a folder beside the target, which is renamed when the
- * last file is there: a run that stops half-way leaves nothing behind under the name asked for. */
+/* Writing the built-in data set. Everything is written to a folder beside the target, which is renamed after
+ * the last file. So a run that stops half-way leaves nothing behind under the target's name. */
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>

@@ -1,6 +1,6 @@
-/* The last step: a crop of bytes to one item of a batch. Each row is first spread to one 32-bit word per
- * output pixel (0x00BBGGRR), mirrored and padded on the way; the words then go out as planes of floats or
- * as packed bytes. */
+/* The last step: from a crop of bytes to one item of a batch. Each row is first expanded to one 32-bit word
+ * per output pixel (0x00BBGGRR), and mirrored and padded at the same time. The words are then written as
+ * planes of floats or as packed bytes. */
 #include <string.h>
 
 #include "core/alloc.h"
@@ -13,7 +13,8 @@ typedef struct part {
     ki_draw draw;
 } part;
 
-/* The pixels to show: of the base itself when no resizing is drawn, else of the resized window. */
+/* The pixels to show: those of the base itself if the draw asks for no resizing, otherwise those of the
+ * resized window. */
 static kith_status cut_part(const kith_transform *t, const ki_image *base, const ki_draw *draw,
                             ki_transform_scratch *scratch, part *ret, kith_error *err) {
     *ret = (part){
@@ -31,7 +32,7 @@ static uint32_t word_of(const uint8_t *pixel, int channels) {
     return (uint32_t)pixel[0] | (uint32_t)pixel[1] << 8 | (uint32_t)pixel[2] << 16;
 }
 
-/* Row y of the output as words. The fourth byte of a word is whatever lies behind the pixel: readers
+/* Row y of the output as words. The fourth byte of a word is whatever follows the pixel in memory: readers
  * mask it off. */
 static void spread_row(const part *p, int32_t crop, int32_t y, uint32_t ground, uint32_t *row) {
     const ki_draw *d = &p->draw;

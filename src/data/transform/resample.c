@@ -28,7 +28,7 @@ static double cubic(double x) {
     return 0.0;
 }
 
-/* A sinc under the middle hump of another, three times as wide. */
+/* A sinc, multiplied by the middle lobe of a sinc that is three times as wide. */
 static double lanczos(double x) {
     const double pi = 3.14159265358979323846, a = 3.0;
     x = fabs(x);
@@ -95,7 +95,7 @@ static inline uint8_t to_byte(int32_t sum) {
 typedef char bytes16 __attribute__((vector_size(16)));
 
 /* Two taps at a time: the channels of two neighbouring pixels become pairs of 16-bit numbers, which one
- * instruction multiplies and adds. Eight bytes are read for six; what lies behind has weight 0. */
+ * instruction multiplies and adds. Eight bytes are read for six; those after them have weight 0. */
 KI_SIMD static void pass_across_rgb(const uint8_t *src, size_t src_stride, const axis *ax, int32_t w,
                                     int32_t h, uint8_t *dst) {
     const bytes16 zero = {0};
@@ -114,7 +114,7 @@ KI_SIMD static void pass_across_rgb(const uint8_t *src, size_t src_stride, const
             }
             sum = _mm_packs_epi32(_mm_srai_epi32(sum, BITS), sum);
             const int32_t pixel = _mm_cvtsi128_si32(_mm_packus_epi16(sum, sum));
-            memcpy(dst, &pixel, sizeof pixel); /* the fourth byte is overwritten next, or lies in the slack */
+            memcpy(dst, &pixel, sizeof pixel); /* the fourth byte is overwritten next, or is in the slack */
         }
     }
 }

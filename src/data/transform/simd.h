@@ -1,5 +1,6 @@
-/* KI_SIMD before a function: compiled for AVX-512, AVX2 and the plain machine. Only for loops on integers
- * or on independent floats without contraction-sensitive sums: the three must agree to the bit. */
+/* KI_SIMD before a function: compiles it for AVX-512, AVX2 and the baseline. Use it only for loops over
+ * integers, or over independent floats without sums that change when the compiler fuses operations: all three
+ * must give the same bits. */
 #ifndef KI_SIMD_H
 #define KI_SIMD_H
 

@@ -54,8 +54,9 @@ void ki_transform_scratch_release(ki_transform_scratch *scratch) {
 
 int32_t ki_transform_least_side(const kith_transform *t, bool has_box) {
     if (t->resize == KITH_RESIZE_NONE || (t->use_box && has_box)) return 0;
-    /* Twice the size leaves most of the smoothing to our own filter: the mean difference to a full decode is
-     * then about one grey level, against two to three at the target size itself (bench/data_quality.py). */
+    /* With twice the size, our own filter does most of the smoothing: the mean difference from a full decode
+     * is then about one grey level, instead of two to three at the target size itself
+     * (bench/data_quality.py). */
     return 2 * t->resize_to;
 }
 
@@ -88,7 +89,7 @@ static void fit_shorter(int32_t *w, int32_t *h, int32_t to) {
     const bool is_tall = *w < *h;
     const int64_t shorter = is_tall ? *w : *h, longer = is_tall ? *h : *w;
     int64_t other = to * longer / shorter;
-    if (other > KI_IMAGE_MOST_SIDE) other = KI_IMAGE_MOST_SIDE; /* a thread-thin image */
+    if (other > KI_IMAGE_MOST_SIDE) other = KI_IMAGE_MOST_SIDE; /* a very narrow image */
     *w = is_tall ? to : (int32_t)other;
     *h = is_tall ? (int32_t)other : to;
 }
@@ -99,7 +100,7 @@ static void swap_images(ki_image *a, ki_image *b) {
     *b = t;
 }
 
-/* src in the middle of a square of background. A grey image on a coloured ground becomes a coloured one. */
+/* src in the middle of a square of background. A grey image on a coloured background becomes a coloured one. */
 static kith_status pad(const uint8_t ground[3], const ki_image *src, int32_t side, ki_image *dst,
                        kith_error *err) {
     const bool ground_is_grey = ground[0] == ground[1] && ground[1] == ground[2];
@@ -178,8 +179,8 @@ static ki_rect draw_part(const kith_transform *t, int32_t w, int32_t h, ki_rng *
     return (ki_rect){(w - part_w) / 2, (h - part_h) / 2, part_w, part_h};
 }
 
-/* Where a crop of length n meets an axis of length `have`: at a random place, in the middle, or, when
- * the axis is shorter, all of it laid in the middle of the output. */
+/* Where a crop of length n begins on an axis of length `have`: at a random place or in the middle. If the
+ * axis is shorter, all of it goes to the middle of the output. */
 static void place(int32_t have, int32_t n, bool at_random, ki_rng *rng, int32_t *ret_from, int32_t *ret_n,
                   int32_t *ret_to) {
     *ret_n = have < n ? have : n;

@@ -22,8 +22,8 @@ typedef struct ki_transform_scratch {
 
 void ki_transform_scratch_release(ki_transform_scratch *scratch);
 
-/* What ki_decode.least_side may be for this transform. A box is in pixels of the whole image, so the
- * image must come whole. */
+/* What ki_decode.least_side may be for this transform. A box is in pixels of the full-size image, so the
+ * image must be decoded at full size. */
 int32_t ki_transform_least_side(const kith_transform *transform, bool has_box);
 /* Does the transform draw random numbers? */
 bool ki_transform_is_random(const kith_transform *transform);
@@ -33,8 +33,8 @@ bool ki_transform_is_random(const kith_transform *transform);
 kith_status ki_transform_base(const kith_transform *transform, const double *box, ki_image *src,
                               ki_transform_scratch *scratch, ki_image *ret_base, kith_error *err);
 
-/* What one image gets: the part `from` of the base, resized to full_w x full_h; `window` of that is
- * laid at (x, y) of the output, the rest is background. */
+/* What one image gets: the part `from` of the base, resized to full_w x full_h; `window` of that is put at
+ * (x, y) of the output, and the rest is background. */
 typedef struct ki_draw {
     ki_rect from;
     int32_t full_w, full_h;
@@ -52,8 +52,8 @@ kith_status ki_transform_float(const kith_transform *transform, const ki_image *
 kith_status ki_transform_bytes(const kith_transform *transform, const ki_image *base, const ki_draw *draw,
                                ki_transform_scratch *scratch, uint8_t *ret_item, kith_error *err);
 
-/* The side of the base when it is a square of the same size for every image and what is shown of it is a
- * window, so that a device can cut it; 0 otherwise. */
+/* The side of the base if it is a square of the same size for every image and a window of it is shown, so
+ * that a device can cut the window; 0 otherwise. */
 int32_t ki_transform_window_side(const kith_transform *transform);
 /* The whole base as bytes [side, side, channels] with side as above: a base of another size is KITH_EINTERNAL. */
 kith_status ki_transform_whole(const kith_transform *transform, const ki_image *base, uint8_t *ret_item,

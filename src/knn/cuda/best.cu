@@ -1,7 +1,7 @@
-/* The k best of every row, tile by tile. A block holds one row's list in shared memory; columns that beat its
- * last entry wait behind it, and when there is no room for another round of columns list and waiting ones are
- * sorted together. Keys are those of knn/topk.h: all different, so the list does not depend on the order in
- * which they came. */
+/* The k best of every row, tile by tile. A block holds one row's list in shared memory. Columns that beat its
+ * last entry are appended to it and wait there. When there is no room for another round of columns, the list
+ * and the waiting columns are sorted together. Keys are those of knn/topk.h. They are all different, so the
+ * list does not depend on the order in which they came. */
 #include "backend/cuda/number.cuh"
 #include "knn/cuda/kernels.h"
 
@@ -47,7 +47,7 @@ __global__ void finish(ki_knn_tile t, float *s) {
     }
 }
 
-/* keys [size], a power of two, largest first; all threads of the block call. */
+/* Sort keys [size], largest first; size is a power of two. All threads of the block call this. */
 __device__ void sort_keys(uint64_t *keys, int size) {
     for (int run = 2; run <= size; run <<= 1) {
         for (int apart = run / 2; apart > 0; apart >>= 1) {
@@ -61,7 +61,7 @@ __device__ void sort_keys(uint64_t *keys, int size) {
     }
 }
 
-/* The k best of the list and the n_waiting keys behind it to the front. */
+/* Move the k best of the list and of the n_waiting keys after it to the front. */
 __device__ void merge(uint64_t *keys, int k, int n_waiting, int *count) {
     int size = 2;
     while (size < k + n_waiting) size *= 2;

@@ -1,5 +1,5 @@
-/* Pair scores on a CUDA device: matrices stay there, products come in tiles through the matrix product, and
- * kernels read each tile before the next one overwrites it. */
+/* Pair scores on a CUDA device: matrices stay there, products are computed in tiles by the matrix product,
+ * and kernels read each tile before the next one overwrites it. */
 #include <math.h>
 
 #include "backend/cuda/gemm/gemm.h"
@@ -122,7 +122,7 @@ typedef struct walk {
     ki_backend *backend;
     const ki_device_rows *rows, *cols;
     float *s;
-    ki_knn_tile tile; /* the one at hand */
+    ki_knn_tile tile; /* the present one */
     int64_t step_rows, step_cols;
     int64_t n_done, n_all;
 } walk;
@@ -143,7 +143,7 @@ static void walk_end(walk *w) {
     if (w->backend) ki_cuda_free(w->backend, w->s);
 }
 
-/* Queue the products of the next tile; columns go first. *ret_more is false past the last. */
+/* Queue the products of the next tile; the column advances first. *ret_more is false after the last tile. */
 static kith_status walk_next(walk *w, bool *ret_more, kith_error *err) {
     ki_knn_tile *t = &w->tile;
     t->col += w->step_cols;
@@ -258,7 +258,7 @@ static void placing_end(ki_backend *backend, placing *g) {
     ki_free(g->pairs);
 }
 
-/* One tile: counts stay on the device, what it could not decide comes to the host. */
+/* One tile: counts stay on the device; pairs that it could not decide are copied to the host. */
 static kith_status place_tile(ki_backend *backend, const ki_device_places *ask, placing *g, kith_error *err) {
     unsigned long long n_pairs = 0;
     KI_TRY(backend->type->zero(backend, g->p.n_pairs, sizeof n_pairs, err));

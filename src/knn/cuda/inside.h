@@ -8,7 +8,7 @@
 struct ki_device_rows {
     const ki_panels *panels; /* NULL: means of other rows, made here */
     int64_t n, dim;
-    float *x;     /* [n, dim] as scores are made of them: normalised or centred */
+    float *x;     /* [n, dim] in the form that scores need: normalised or centred */
     float *half;  /* [n], or NULL */
     double *norm; /* [n], or NULL for the cosine */
     ki_device_tile tile;
@@ -16,7 +16,7 @@ struct ki_device_rows {
     /* Means of other rows. */
     const ki_device_rows *of;
     float *mean;     /* [n, dim], not centred */
-    double *center;  /* [dim]: what `of` was centred by */
+    double *center;  /* [dim]: the centre that was subtracted from `of` */
     int32_t *member; /* [of->n] rows of `of` */
     int32_t *which;  /* [n] means that move */
     int64_t *begin;  /* [n + 1] places in member */

@@ -1,4 +1,4 @@
-/* The hand-written kernels of the pair scores, as C calls: queue and return what went wrong. */
+/* The hand-written kernels of the pair scores, as C calls that queue a kernel and return the error, if any. */
 #ifndef KI_KNN_CUDA_KERNELS_H
 #define KI_KNN_CUDA_KERNELS_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Inner products of some rows with some columns, and what makes them scores. All device memory. */
+/* Inner products of some rows with some columns, and what turns them into scores. All in device memory. */
 typedef struct ki_knn_tile {
     const float *s; /* [n_rows, n_cols], ld apart */
     int64_t ld, n_rows, n_cols;
@@ -31,8 +31,9 @@ cudaError_t ki_knn_center(cudaStream_t stream, const float *rows, const double *
                           int64_t dim);
 cudaError_t ki_knn_round(cudaStream_t stream, const double *from, float *out, int64_t n);
 
-/* Means which[0 … n - 1] of rows [., dim] become those of their members, member[begin[c]] … member[begin[c + 1] - 1] for
- * mean c, at least one; with them what scores are made of: the mean less the centre, and half its squared length. */
+/* Recompute the means which[0 … n - 1] of rows [., dim]. Mean c becomes the mean of its members, member[begin[c]] …
+ * member[begin[c + 1] - 1], at least one. Also computes what scores need: the mean minus the centre, and half its
+ * squared length. */
 typedef struct ki_knn_moving {
     const float *rows;
     int64_t dim, n;

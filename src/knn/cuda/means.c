@@ -1,4 +1,5 @@
-/* Means of rows that the device has, moved there: k-means hands in who belongs to whom, and no row leaves the device. */
+/* Means of rows that are on the device, updated there: k-means passes in the members of each cluster, and no row leaves
+ * the device. */
 #include "knn/cuda/inside.h"
 #include "knn/cuda/kernels.h"
 

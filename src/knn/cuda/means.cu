@@ -1,5 +1,5 @@
-/* Means of some rows, summed in float64 in the order of their list, one thread a column: the bits that the host would
- * have made (knn/kmeans.c), and what panels hold of them (knn/panels.c). */
+/* Means of some rows, summed in float64 in the order of their list, one thread a column, which gives the same bits as
+ * the host (knn/kmeans.c); and what panels store about them (knn/panels.c). */
 #include "backend/cuda/number.cuh"
 #include "knn/cuda/kernels.h"
 

@@ -1,5 +1,5 @@
-/* Rows go through in blocks: centred in float64, then into a product. Rows that the device has already are read where
- * they are. */
+/* Rows are handled in blocks: a block is centred in float64, then multiplied. Rows that are on the device already are
+ * read where they are. */
 #include "backend/cuda/gemm/gemm.h"
 #include "knn/cuda/inside.h"
 #include "knn/cuda/kernels.h"

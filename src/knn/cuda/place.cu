@@ -1,6 +1,6 @@
-/* Irrelevant columns among the relevant ones: counts that the bound on rounding decides, and the pairs that it
- * does not. A block takes one row and a stretch of columns, counts in shared memory and adds what it counted to
- * the row's list: sums of integers, the same in any order. */
+/* Where irrelevant columns fall among the relevant ones: counts, as far as the bound on rounding decides, and
+ * the pairs that it does not decide. A block takes one row and some consecutive columns, counts in shared
+ * memory and adds its counts to the row's list. These are sums of integers, the same in any order. */
 #include "backend/cuda/number.cuh"
 #include "knn/cuda/kernels.h"
 

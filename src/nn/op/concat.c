@@ -1,4 +1,4 @@
-/* concat: maps of one size behind each other along the channels. */
+/* concat: maps of one size, joined along the channels. */
 #include "nn/op/rules.h"
 
 #include <inttypes.h>

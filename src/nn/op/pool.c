@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-/* Floor mode leaves out a last window that would hang over; ceil mode takes it when it starts inside
- * the source or its left padding. Padding is smaller than the window, so no window is empty. */
+/* Floor mode leaves out a last window that would reach over the edge. Ceil mode includes it if it starts
+ * inside the source or its left padding. Padding is smaller than the window, so no window is empty. */
 static int64_t out_size(int64_t in, const ki_pool_attr *a) {
     const int64_t span = in + 2 * a->p - a->k;
     if (!a->ceil_mode) return span / a->s + 1;

@@ -16,10 +16,10 @@ kith_status ki_op_wants_vector(const ki_shape *src, kith_error *err);
 /* KITH_EINVAL unless least <= value <= 2^20, far above any network and far below overflow. */
 kith_status ki_op_wants_size(const char *what, int64_t value, int64_t least, kith_error *err);
 
-/* KITH_ESHAPE unless the elements of the shape can be counted in 2^40, room for a batch left. */
+/* KITH_ESHAPE if the shape has more than 2^40 elements; this leaves room for a batch. */
 kith_status ki_op_wants_countable(const char *what, const ki_shape *shape, kith_error *err);
 
-/* Declare NODE.suffix; the name is made in the arena. Slots and order of declaration go together. */
+/* Declare NODE.suffix; the name is made in the arena. Declare slots in their order. */
 kith_status ki_op_declare(ki_arena *arena, ki_node *node, const char *suffix, ki_param_decl decl,
                           kith_error *err);
 

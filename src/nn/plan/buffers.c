@@ -5,7 +5,7 @@
 static int backward_time(const ki_plan *plan, int s) { return 2 * plan->steps.n - 1 - s; }
 static int end_time(const ki_plan *plan) { return 2 * plan->steps.n; }
 
-/* Until when the work that step s left beside the queue may go on: ki_plan_backward settles it before the
+/* The last time at which the late work of step s may still run: ki_plan_backward settles it before the
  * KI_LATE_STEPS-th late step after it. */
 static int late_time(const ki_plan *plan, int s) {
     int n = 0;
@@ -75,8 +75,8 @@ static kith_status add_part(ki_step *step, ki_part part, kith_error *err) {
     return KITH_OK;
 }
 
-/* Whether every source of a sliced concat sums the parts of its gradient itself: then nobody need do it for
- * the whole. */
+/* Whether every source of a sliced concat sums the parts of its gradient itself: then the parts need not be
+ * summed for the concat. */
 static bool sources_join(const ki_plan *plan, const ki_step *concat) {
     bool all = concat->is_sliced && !concat->info.mask_in_join;
     for (int k = 0; all && k < concat->n_src; k++) {
@@ -86,8 +86,8 @@ static bool sources_join(const ki_plan *plan, const ki_step *concat) {
     return all;
 }
 
-/* The gradient at a step's output: one of its parts as it is, a part overwritten by the sum, or a
- * buffer of its own when all parts are read by others too. */
+/* Where the gradient at a step's output is: one of its parts as it is, a part that the sum overwrites, or a
+ * separate buffer if others also read all the parts. */
 static kith_status plan_join(ki_plan *plan, int s, kith_error *err) {
     ki_step *step = &plan->steps.step[s];
     const int back = backward_time(plan, s);
@@ -95,7 +95,7 @@ static kith_status plan_join(ki_plan *plan, int s, kith_error *err) {
     step->hands_parts = sources_join(plan, step);
     if (step->hands_parts) return KITH_OK;
     const bool masks = step->info.mask_in_join && !step->mask_done;
-    /* The sources of a sliced concat may mask their slices in place: nobody else may read them. */
+    /* The sources of a sliced concat may mask their slices in place, so nothing else may read them. */
     const bool copies = step->is_sliced && step->part[0].shared;
     step->joins = masks || copies || (step->n_parts > 1 && !step->info.joins);
     if (!step->joins) {

@@ -1,6 +1,7 @@
-/* From nodes to steps: drop what no tap needs, make ReLU part of its producer, a sum part of the batch norm
- * before it and, for inference, batch norm part of the convolution before it, then mark where gradients
- * flow. A node is only swallowed when its one consumer is the swallower and nobody asked to see it. */
+/* From nodes to steps. Drop what no tap needs. Make a ReLU part of its producer, a sum part of the batch norm
+ * before it and, for inference, a batch norm part of the convolution before it. Then mark where gradients
+ * flow. A node's output may disappear inside such a kernel only if the kernel is its only consumer and it is
+ * not a tap. */
 #include <string.h>
 
 #include "core/alloc.h"
@@ -46,8 +47,8 @@ static int only_consumer(const ki_graph *graph, const node_use *use, int i, ki_o
     return ki_graph_node(graph, use[i].consumer)->kind == kind ? use[i].consumer : -1;
 }
 
-/* The node that is added to node i by i's only consumer *ret_add, a sum of two, when its step is there already; else
- * -1. Of the two sources of a sum the later one takes it in. */
+/* If the only consumer of node i is a sum of two, *ret_add, then the other source of the sum, if it has a step
+ * already; else -1. So the sum becomes part of the later of its two sources. */
 static int added_to(const ki_graph *graph, const node_use *use, int i, int *ret_add) {
     *ret_add = only_consumer(graph, use, i, KI_OP_ADD);
     if (*ret_add < 0) return -1;

@@ -1,4 +1,4 @@
-/* Laying buffers into one block: the largest first, each at the lowest place that is free all its time. */
+/* Places buffers in one block: the largest first, each at the lowest offset that is free throughout its span. */
 #include "nn/plan/memory.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* One convolution instead of several: 1x1 convolutions that read the same tensor become one with all their
- * output channels. The source is then read once, its gradient written once, and a product of few channels is
- * no longer one of its own. The merged step writes one buffer; the steps it is made of stay as views, slices of
- * it without a kernel, so that their consumers need not know: they read their slice and leave their gradient
- * in the slice of the merged step's gradient.
+ * output channels. The source is then read once, its gradient is written once, and there is one large product
+ * instead of several small ones. The merged step writes one buffer. The steps it is made of stay as views:
+ * slices of this buffer, without a kernel. So their consumers need not know about it: they read their slice and
+ * write their gradient to the slice of the merged step's gradient.
  *
- * Which: those whose one consumer takes a slice as it is. A branch of a concat does not qualify, since it
- * writes into the concat's buffer. Parameters must lie one behind the other. */
+ * A convolution qualifies if its only consumer can read a slice. A branch of a concat does not qualify, since
+ * it writes into the concat's buffer. The parameters must be adjacent in memory. */
 #include "core/alloc.h"
 #include "nn/plan/planned.h"
 
@@ -109,7 +109,7 @@ kith_status ki_plan_merge(ki_plan *plan, kith_error *err) {
         steps[n_steps++] = plan->steps.step[s];
     }
     ki_steps_replace(&plan->steps, steps, n_steps, to);
-    /* A merged step stands just before the first of its views. */
+    /* A merged step is just before the first of its views. */
     for (int g = 0; g < n_groups; g++) {
         const int whole = to[groups[g].member[0]] - 1;
         int64_t at = 0;

@@ -1,7 +1,7 @@
 /* One batch norm instead of several: a batch norm works channel by channel, so those at the ends of a block's
- * branches become one behind the concat. The convolutions then write slices of the concat's buffer, and one
- * kernel normalises a map that is large enough to keep a device busy. Parameters and statistics must lie one
- * behind the other. */
+ * branches become one after the concat. The convolutions then write slices of the concat's buffer, and one
+ * kernel normalises a map that is large enough to keep a device busy. Parameters and statistics must be
+ * adjacent in memory. */
 #include "core/alloc.h"
 #include "nn/plan/planned.h"
 
@@ -29,7 +29,7 @@ static bool is_mergeable(const ki_plan *plan, const ki_step *concat) {
     return true;
 }
 
-/* The concat, of convolutions now, and the batch norm that takes its place for everybody behind it. */
+/* The concat, now of convolutions, and the batch norm that all its consumers read instead. */
 static void rewrite(const ki_plan *plan, const ki_step *concat, ki_node *node, ki_step *ret_concat,
                     ki_step *ret_norm) {
     const ki_step *first = &plan->steps.step[concat->src[0]];
@@ -74,7 +74,8 @@ kith_status ki_plan_merge_norms(ki_plan *plan, kith_error *err) {
         if (is_gone[s]) continue;
         if (is_mergeable(plan, step)) {
             rewrite(plan, step, &plan->merged_norms[n_groups++], &steps[n_steps], &steps[n_steps + 1]);
-            /* The one that reads the first of those gone is the merged one; it reads the concat. */
+            /* The merged batch norm is the one that reads the first of the removed steps; that number now
+             * means the concat. */
             to[step->src[0]] = n_steps++;
         } else {
             steps[n_steps] = *step;

@@ -6,7 +6,7 @@
 #include "core/alloc.h"
 #include "nn/plan/planned.h"
 
-/* Images go plain into convolutions, which read them as they are; any other op wants them native. */
+/* Convolutions read plain images as they are; any other op needs them native. */
 static bool input_is_plain(const ki_plan *plan, int s) {
     if (plan->steps.step[s].node->kind != KI_OP_INPUT) return false;
     for (int i = s + 1; i < plan->steps.n; i++) {
@@ -41,7 +41,7 @@ static void adopt_masks(ki_plan *plan, ki_step *concat) {
     for (int k = 0; all && k < concat->n_src; k++) plan->steps.step[concat->src[k]].mask_done = true;
 }
 
-/* Does a batch norm take its batch's statistics? */
+/* Does some batch norm use the statistics of its batch? */
 static bool uses_batch_statistics(const ki_plan *plan) {
     if (plan->options.mode != KI_TRAIN || plan->options.frozen_bn) return false;
     for (int s = 0; s < plan->steps.n; s++) {
@@ -50,8 +50,8 @@ static bool uses_batch_statistics(const ki_plan *plan) {
     return false;
 }
 
-/* Whether backward finds a part of its source's gradient that nobody else reads, and the source does not sum parts
- * itself: then step s, a 1x1 convolution, adds to it. */
+/* Whether step s, a 1x1 convolution, adds to its source's gradient in backward: there is already a part of that
+ * gradient that nothing else reads, and the source does not sum parts itself. */
 static bool adds_diff(const ki_plan *plan, int s) {
     const ki_step *step = &plan->steps.step[s];
     if (!plan->backend->type->can_add_diffs || plan->backend->options.plain_plan) return false;
@@ -100,8 +100,8 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
         .frozen_stats = plan->options.frozen_bn,
         .wants_diff_params = step->runs_backward,
         .adds_diff_src = step->adds_diff = adds_diff(plan, s),
-        /* Such batch norms read their maps twice, the second time out of the cache; work beside
-                            * them takes that away, and more than it brings. */
+        /* Batch norms with batch statistics read their maps twice, the second time from the cache. Late work
+         * beside them pushes the maps out of the cache, which costs more than it gains. */
         .may_be_late = !plan->updates_stats,
         .seed = plan->options.seed,
         .node = (uint32_t)step->node_number};
@@ -144,7 +144,7 @@ static kith_status bind_params(ki_plan *plan, const ki_node *node, bool is_folde
     return KITH_OK;
 }
 
-/* Whether all that becomes of a step's output is a batch norm that takes the mean away. */
+/* Whether the only reader of a step's output is a batch norm, which subtracts the mean. */
 static bool is_mean_lost(const ki_plan *plan, int number) {
     if (plan->steps.step[number].is_tap) return false;
     int n = 0;
@@ -217,8 +217,8 @@ static kith_status make_numbers(ki_plan *plan, kith_error *err) {
     return KITH_OK;
 }
 
-/* Choosing kernels can take a while: what a batch needs at the very least, the sources of all convolutions that
- * will want them in backward, is asked for first. */
+/* Choosing kernels can take a while. So memory is asked for first, for what a batch needs at the very least:
+ * the sources of all convolutions that will read them in backward. */
 static kith_status ask_for_memory(const ki_plan *plan, kith_error *err) {
     ki_backend *backend = plan->backend;
     size_t bytes = 0;

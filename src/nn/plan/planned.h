@@ -19,10 +19,10 @@ struct ki_plan {
     int n_swapped;
     ki_plan_buffer *buffer;
     size_t n_buffers, buffer_capacity;
-    char *block; /* device memory of all buffers and the scratchpad behind them */
+    char *block; /* device memory of all buffers, followed by the scratchpad */
     size_t block_bytes, scratch_bytes;
-    int32_t *labels; /* backend memory, [mb] */
-    uint64_t *step;  /* backend memory, one number; NULL: nobody reads it, or the caller's, options.step */
+    int32_t *labels;      /* backend memory, [mb] */
+    uint64_t *step;       /* backend memory, one number; NULL: not read, or the caller's, options.step */
     uint64_t step_number; /* what `step` is written from */
     uint64_t packed_version;
     bool is_packed, updates_stats, wants_labels, wants_step, has_run;
@@ -31,13 +31,13 @@ struct ki_plan {
 
 /* The parameters of step b begin where those of a end. */
 bool ki_plan_follows(const ki_plan *plan, const ki_step *a, const ki_step *b);
-/* The first step that reads what step s writes; NULL: nobody. */
+/* The first step that reads what step s writes; NULL: none. */
 const ki_step *ki_plan_consumer(const ki_plan *plan, int s);
-/* Average pools go behind the 1x1 convolution that follows them, where that is possible. */
+/* Move average pools after the 1x1 convolution that follows them, where that is possible. */
 kith_status ki_plan_swap_pools(ki_plan *plan, kith_error *err);
-/* Make the batch norms before a concat one behind it, where that is possible; steps are renumbered. */
+/* Replace the batch norms before a concat by one after it, where that is possible; steps are renumbered. */
 kith_status ki_plan_merge_norms(ki_plan *plan, kith_error *err);
-/* Make convolutions of one source one, where that is possible; steps are renumbered. */
+/* Merge convolutions of one source into one, where that is possible; steps are renumbered. */
 kith_status ki_plan_merge(ki_plan *plan, kith_error *err);
 /* Decide which concats are made of slices: their steps get slice_of, slice_at and a pitch. Edges must
  * have their shapes; kernels come after. */
@@ -45,7 +45,7 @@ void ki_plan_slice(ki_plan *plan);
 /* Give every step its buffers. */
 kith_status ki_plan_buffers(ki_plan *plan, kith_error *err);
 
-/* Late work of so many steps may be going on beside the steps after them. */
+/* The late work of so many steps may run beside the steps after them. */
 enum { KI_LATE_STEPS = 4 };
 
 static inline bool ki_step_is_late(const ki_step *step) {

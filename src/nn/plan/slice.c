@@ -1,7 +1,7 @@
 /* Concats without copies: where pixels hold their channels side by side, the sources of a concat write
  * straight into its buffer, each into its own channels, and read their gradients there too. A source
- * qualifies when the concat is all it is for (so that its gradient is the slice and nothing else) and
- * its kernel writes gradients of its own (an `add` would pass the slice on to tensors that are none). */
+ * qualifies if the concat is its only consumer (so that its gradient is exactly the slice) and its kernel
+ * writes gradients itself (an `add` would pass the slice on to tensors that are not slices). */
 #include "nn/plan/planned.h"
 
 static bool may_be_slice(const ki_step *src) {

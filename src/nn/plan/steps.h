@@ -6,7 +6,7 @@
 
 #include "nn/plan.h"
 
-/* A place in a plan's memory: bytes behind the start of a buffer. */
+/* A place in a plan's memory: an offset from the start of a buffer. */
 typedef struct ki_place {
     int buffer; /* -1: none */
     size_t offset;
@@ -14,7 +14,7 @@ typedef struct ki_place {
 
 #define KI_NOWHERE ((ki_place){-1, 0})
 
-/* A gradient part: where it lies, and whether somebody else reads it later. */
+/* A gradient part: where it is, and whether something else reads it later. */
 typedef struct ki_part {
     ki_place place;
     bool shared;
@@ -43,8 +43,8 @@ typedef struct ki_step {
 
     bool is_sliced;   /* a concat whose sources write into its buffer: no kernel */
     bool hands_parts; /* a sliced concat: its sources sum their slices of its gradient's parts themselves */
-    bool adds_diff;   /* a convolution that adds to the part of its source's gradient that is there already */
-    bool is_swapped;  /* a pool that has changed places with a convolution: padded with its bias */
+    bool adds_diff;   /* a convolution that adds to a part of its source's gradient that was written before */
+    bool is_swapped;  /* a pool that was swapped with a convolution: padded with its bias */
     bool is_view;     /* a convolution done as part of a merged one: no kernel */
     int slice_of; /* the sliced concat this step writes into, or the merged step it is part of; -1: none */
     int64_t slice_at; /* first channel there */
@@ -57,7 +57,7 @@ typedef struct ki_step {
     ki_place diff; /* the gradient at the output after joining */
     bool diff_shared;
     bool grad_is_set;                   /* for the next backward */
-    bool grad_is_lent;                  /* written by somebody who has its address: never zeroed */
+    bool grad_is_lent;                  /* written by a caller who has its address: never zeroed */
     const void *part_ptr[KI_MAX_PARTS]; /* bound addresses for join */
     const void *mask_ptr;
     void *diff_ptr;
@@ -71,8 +71,8 @@ typedef struct ki_steps {
 /* Prune, fuse and mark which steps take part in backward. ret_steps->step is allocated. */
 kith_status ki_steps_make(const ki_graph *graph, const ki_backend_type *backend,
                           const ki_plan_options *options, ki_steps *ret_steps, kith_error *err);
-/* Put the n allocated steps `step`, whose sources are still the old steps' numbers, in their place: sources that
- * were step s become to[s]. */
+/* Replace the steps by the n allocated steps `step`, whose sources still have the numbers of the old steps:
+ * sources that were step s become to[s]. */
 void ki_steps_replace(ki_steps *steps, ki_step *step, int n, const int *to);
 
 #endif

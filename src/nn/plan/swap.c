@@ -1,11 +1,11 @@
-/* An average pool and the 1x1 convolution behind it change places: both are linear, one mixes pixels, the other
- * channels. The convolution then reads what its neighbours in the block read, so that merge.c can make them one,
- * and the pool works on the few channels it puts out.
+/* Swaps an average pool and the 1x1 convolution after it. Both are linear; one mixes pixels, the other channels. The
+ * convolution then reads what its neighbours in the block read, so that merge.c can merge them, and the pool works on
+ * the few channels of the convolution's output.
  *
- * A convolution adds its bias to every pixel, so with zeros around it an average at the border would lose part of
- * the bias: the pool takes the bias itself for padding, and what comes out is the same up to rounding. The bias'
- * gradient would lose that part too; so this is done only where the bias has none, before a batch norm of the batch's
- * statistics. */
+ * A convolution adds its bias to every pixel, so if the pool padded with zeros, an average at the border would lose
+ * part of the bias. So the pool pads with the bias itself, and the result is the same up to rounding. The bias'
+ * gradient would lose that part too. So the swap is done only where the bias has no gradient: before a batch norm
+ * with batch statistics. */
 #include "core/alloc.h"
 #include "nn/plan/planned.h"
 
@@ -15,7 +15,7 @@ static bool is_same_size_average(const ki_step *step) {
            a->k == 2 * a->p + 1 && step->n_consumers == 1 && !step->is_tap;
 }
 
-/* Step s: the convolution. */
+/* Can step s, a convolution, be swapped with the pool before it? */
 static bool qualifies(const ki_plan *plan, int s) {
     const ki_step *conv = &plan->steps.step[s];
     if (!ki_node_is_1x1(conv->node) || conv->has_relu || conv->bn || conv->is_tap || conv->n_consumers != 1)
@@ -26,7 +26,7 @@ static bool qualifies(const ki_plan *plan, int s) {
     return oc < pool->node->shape.dim[1] && oc % KI_SLICE_ALIGN == 0;
 }
 
-/* The pool of what the convolution puts out. */
+/* The pool of the convolution's output. */
 static void make_node(const ki_node *pool, const ki_node *conv, ki_node *ret_node) {
     *ret_node = *pool;
     ret_node->shape = conv->shape;

@@ -17,7 +17,7 @@ static void set_chains(ki_cuda_moments *o) {
                                .hw = o->hw,
                                .dim = o->dim,
                                .scale = (float)(1 / sqrt((double)o->dim)),
-                               .is_bf16 = o->type == KI_NUMBER_BF16};
+                               .diff_is_bf16 = o->type == KI_NUMBER_BF16};
     o->n_w = ki_moments_projections(o->orders, o->cascaded);
     o->n_chains = 0;
     for (int k = o->cascaded ? o->orders : 2, first = 0; k <= o->orders; first += k, k++) {
@@ -33,7 +33,8 @@ void ki_cuda_moments_place(ki_cuda_moments *o, ki_cuda_scratch *room) {
     const size_t bytes = ki_number_bytes(o->type);
     set_chains(o);
     o->padded = round_up(o->dim, KI_CUDA_PAD);
-    const double column_bytes = (double)n_rows(o) * o->n_w * (double)bytes;
+    const bool is_float = o->type == KI_NUMBER_FLOAT;
+    const double column_bytes = (double)n_rows(o) * o->n_w * (double)(sizeof(float) + (is_float ? 0 : bytes));
     const double fitting = (double)o->most_bytes / column_bytes;
     o->block = o->padded;
     if (fitting < (double)o->padded) {
@@ -42,10 +43,11 @@ void ki_cuda_moments_place(ki_cuda_moments *o, ki_cuda_scratch *room) {
         o->block = round_up((o->padded + n - 1) / n, LEAST_BLOCK);
     }
     if (o->block > o->padded) o->block = o->padded;
-    o->p = ki_cuda_scratch_take(room, n_rows(o) * o->n_w * o->block, bytes);
+    const int64_t n_p = n_rows(o) * o->n_w * o->block;
+    o->p = ki_cuda_scratch_floats(room, n_p);
+    o->diff_p = is_float ? o->p : ki_cuda_scratch_take(room, n_p, bytes);
     o->packed = ki_cuda_scratch_take(room, o->c * o->n_w * o->padded, bytes);
-    for (int k = 2; k <= o->orders; k++)
-        o->g[k] = ki_cuda_scratch_take(room, o->m * o->padded, o->g_is_float ? sizeof(float) : bytes);
+    for (int k = 2; k <= o->orders; k++) o->g[k] = ki_cuda_scratch_floats(room, o->m * o->padded);
     o->diff_f = n_blocks(o) > 1 ? ki_cuda_scratch_floats(room, n_rows(o) * o->c) : NULL;
 }
 
@@ -72,12 +74,13 @@ static ki_cuda_chain chain_of(const ki_cuda_moments *o, int i, const span *s) {
     chain.width = s->width;
     chain.pitch = s->pitch;
     chain.p = o->p;
+    chain.diff_p = o->diff_p;
     return chain;
 }
 
 static kith_status project(const ki_cuda_moments *o, const span *s, kith_error *err) {
     return ki_cuda_gemm(o->backend, false, false, n_rows(o), s->pitch, o->c, 1, o->f, o->type, o->f_pitch,
-                        s->w, packed_pitch(o), 0, o->p, o->type, s->pitch, err);
+                        s->w, packed_pitch(o), 0, o->p, KI_NUMBER_FLOAT, s->pitch, err);
 }
 
 kith_status ki_cuda_moments_forward(const ki_cuda_moments *o, kith_error *err) {
@@ -91,19 +94,18 @@ kith_status ki_cuda_moments_forward(const ki_cuda_moments *o, kith_error *err) {
             ki_cuda_chain chain = chain_of(o, i, &s);
             for (int k = 2; k <= o->orders; k++) chain.g[k] = o->g[k];
             chain.g_pitch = o->padded;
-            chain.g_is_bf16 = !o->g_is_float && chain.is_bf16;
             KI_CUDA(ki_cuda_product_pool(&chain, o->stream));
         }
     }
     return KITH_OK;
 }
 
-/* What dL/dp, which stands in p, says of the projections. */
+/* What dL/dp says of the projections. */
 static kith_status weights_back(const ki_cuda_moments *o, const span *s, float *const *diff_w,
                                 kith_error *err) {
     const int64_t left = o->dim - s->begin, n = left < s->width ? left : s->width;
     for (int t = 0; t < o->n_w && n > 0; t++) {
-        const char *diff_p = (const char *)o->p + (size_t)(t * s->width) * ki_number_bytes(o->type);
+        const char *diff_p = (const char *)o->diff_p + (size_t)(t * s->width) * ki_number_bytes(o->type);
         if (diff_w[t])
             KI_TRY(ki_cuda_gemm(o->backend, true, false, o->c, n, n_rows(o), 1, o->f, o->type, o->f_pitch,
                                 diff_p, s->pitch, 1, diff_w[t] + s->begin, KI_NUMBER_FLOAT, o->dim, err));
@@ -127,8 +129,8 @@ kith_status ki_cuda_moments_backward(const ki_cuda_moments *o, float *const *dif
         KI_TRY(weights_back(o, &s, diff_w, err));
         void *dst = last > 0 ? o->diff_f : diff_f;
         const bool adds = last > 0 ? b < last : add;
-        KI_TRY(ki_cuda_gemm(o->backend, false, true, n_rows(o), o->c, s.pitch, 1, o->p, o->type, s.pitch, s.w,
-                            packed_pitch(o), adds ? 1 : 0, dst, last > 0 ? KI_NUMBER_FLOAT : o->type,
+        KI_TRY(ki_cuda_gemm(o->backend, false, true, n_rows(o), o->c, s.pitch, 1, o->diff_p, o->type, s.pitch,
+                            s.w, packed_pitch(o), adds ? 1 : 0, dst, last > 0 ? KI_NUMBER_FLOAT : o->type,
                             last > 0 ? o->c : diff_f_pitch, err));
     }
     if (last > 0)

@@ -2,9 +2,10 @@
  * the projections, one kernel that multiplies and pools, one for the way back.
  *
  * The projections are packed side by side in the precision of the map, so that one product makes all
- * factors of a block of columns. Blocks are as wide as most_bytes of projected positions allow; when there is
- * more than one, backward computes all but the last again. The projected positions are in memory in the
- * map's precision only. */
+ * factors of a block of columns. Only what goes into a matrix product is ever rounded to the map's precision: the map
+ * itself, the projections and, on the way back, dL/dp. Projected positions, their products, the sums over positions and
+ * the moments are float32. Blocks are as wide as most_bytes of projected positions allow; when there is more than one,
+ * backward computes all but the last again. */
 #ifndef KI_OBJECTIVE_CUDA_MOMENTS_H
 #define KI_OBJECTIVE_CUDA_MOMENTS_H
 
@@ -26,9 +27,8 @@ typedef struct ki_cuda_moments {
     bool cascaded;
     const void *f; /* [m * hw, f_pitch]: the map */
     int64_t f_pitch;
-    ki_number type; /* of the map and of all that is made from it */
+    ki_number type; /* of the map, and of what is multiplied with it */
     const float *w[KI_MOST_PROJECTIONS];
-    bool g_is_float; /* the moments, else they are of `type` */
     size_t most_bytes;
 
     /* The rest is filled in by ki_cuda_moments_place. */
@@ -36,9 +36,10 @@ typedef struct ki_cuda_moments {
     ki_cuda_chain chain[KI_MOST_ORDERS];
     int64_t padded; /* dim filled up: the pitch of g */
     int64_t block;
-    void *g[KI_MOST_ORDERS + 1]; /* [2] … [orders]: [m, padded] */
-    void *p, *packed;
-    float *diff_f; /* [m * hw, c], NULL with one block */
+    float *g[KI_MOST_ORDERS + 1]; /* [2] … [orders]: [m, padded] */
+    float *p;                     /* a block of projected positions */
+    void *diff_p, *packed;        /* in `type`; diff_p is p where that is float */
+    float *diff_f;                /* [m * hw, c], NULL with one block */
 } ki_cuda_moments;
 
 /* Sizes, and places in `room`. */

@@ -1,11 +1,11 @@
 /* Products of projections and their pooling over positions, and back: every number of p is read once going
- * up, and read and written once coming down, in 16-byte accesses that neighbouring threads take side by
- * side. The running products live in registers: the number of factors is a template argument. */
+ * up, and read once, with its derivative written, coming down, in 16-byte accesses that neighbouring threads take
+ * side by side. The running products and sums are float32 in registers: the number of factors is a template argument. */
 #include "objective/cuda/product.h"
 
 #include "backend/cuda/number.cuh"
 
-enum { THREADS = 128, RUN = 16 };
+enum { THREADS = 128, RUN = 16, V = ki_pack<float>::N /* columns of a thread */ };
 
 /* Everything a thread of the two kernels needs, by value. */
 template <int N>
@@ -13,8 +13,7 @@ struct chain_args {
     int64_t pitch, width, begin, dim, g_pitch;
     int hw;
     float scale, inverse;
-    bool g_is_float;
-    void *g[N + 1];
+    float *g[N + 1];
 };
 
 template <typename T>
@@ -24,20 +23,20 @@ static __device__ __forceinline__ void put(T *to, const float *v) {
     ki_pack_store(to, pack);
 }
 
-/* V values as float or as T, V = ki_pack<T>::N. */
-template <typename T>
-static __device__ __forceinline__ void put_either(void *to, int64_t at, bool is_float, const float *v) {
-    if (!is_float) {
-        put((T *)to + at, v);
-        return;
-    }
-    for (int k = 0; k < ki_pack<T>::N; k += 4) put((float *)to + at + k, v + k);
+/* V values. */
+static __device__ __forceinline__ void put_columns(float *to, const float *v) { put(to, v); }
+static __device__ __forceinline__ void put_columns(ki_bf16 *to, const float *v) {
+    struct alignas(8) columns {
+        ki_bf16 value[V];
+    } all;
+#pragma unroll
+    for (int k = 0; k < V; k++) all.value[k] = from_float<ki_bf16>(v[k]);
+    *reinterpret_cast<columns *>(to) = all;
 }
 
 /* Block: V columns for each thread, of item blockIdx.y. ALL: orders 2 … N, else N alone. */
-template <typename T, int N, bool ALL>
-static __global__ void pool(const T *p, chain_args<N> o) {
-    const int V = ki_pack<T>::N;
+template <int N, bool ALL>
+static __global__ void pool(const float *p, chain_args<N> o) {
     const int64_t column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V, item = blockIdx.y;
     if (column >= o.width) return;
     float sum[ALL ? N - 1 : 1][V];
@@ -46,10 +45,10 @@ static __global__ void pool(const T *p, chain_args<N> o) {
 #pragma unroll
         for (int v = 0; v < V; v++) sum[k][v] = 0;
     }
-    const T *from = p + item * o.hw * o.pitch + column;
+    const float *from = p + item * o.hw * o.pitch + column;
 #pragma unroll 2
     for (int at = 0; at < o.hw; at++, from += o.pitch) {
-        ki_pack<T> factor[N];
+        ki_pack<float> factor[N];
 #pragma unroll
         for (int t = 0; t < N; t++) factor[t] = ki_pack_load(from + t * o.width);
 #pragma unroll
@@ -67,30 +66,31 @@ static __global__ void pool(const T *p, chain_args<N> o) {
     for (int k = 0; k < (ALL ? N - 1 : 1); k++) {
 #pragma unroll
         for (int v = 0; v < V; v++) sum[k][v] *= o.inverse;
-        put_either<T>(o.g[ALL ? k + 2 : N], item * o.g_pitch + o.begin + column, o.g_is_float, sum[k]);
+        put(o.g[ALL ? k + 2 : N] + item * o.g_pitch + o.begin + column, sum[k]);
     }
 }
 
-/* The same threads, for RUN positions of an item from RUN * blockIdx.z on; every factor becomes its own
- * derivative. slope is dL/dphi_k, from the last order down. */
+/* The same threads, for RUN positions of an item from RUN * blockIdx.z on: the derivative of every factor, which may take
+ * its place. slope is dL/dphi_k, from the last order down. */
 template <typename T, int N, bool ALL>
-static __global__ void back(T *p, chain_args<N> o) {
-    const int V = ki_pack<T>::N;
+static __global__ void back(const float *p, T *diff_p, chain_args<N> o) {
     const int64_t column = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V, item = blockIdx.y;
     if (column >= o.width) return;
     float by_g[ALL ? N - 1 : 1][V];
 #pragma unroll
     for (int k = 0; k < (ALL ? N - 1 : 1); k++) {
-        const float *g = (const float *)o.g[ALL ? k + 2 : N] + item * o.g_pitch + o.begin + column;
+        const float *g = o.g[ALL ? k + 2 : N] + item * o.g_pitch + o.begin + column;
 #pragma unroll
         for (int v = 0; v < V; v++) by_g[k][v] = o.begin + column + v < o.dim ? o.inverse * g[v] : 0;
     }
     const int first = (int)blockIdx.z * RUN, end = first + RUN < o.hw ? first + RUN : o.hw;
-    T *at_p = p + (item * o.hw + first) * o.pitch + column;
-    for (int at = first; at < end; at++, at_p += o.pitch) {
-        ki_pack<T> factor[N];
+    const int64_t begin = (item * o.hw + first) * o.pitch + column;
+    const float *from = p + begin;
+    T *to = diff_p + begin;
+    for (int at = first; at < end; at++, from += o.pitch, to += o.pitch) {
+        ki_pack<float> factor[N];
 #pragma unroll
-        for (int t = 0; t < N; t++) factor[t] = ki_pack_load(at_p + t * o.width);
+        for (int t = 0; t < N; t++) factor[t] = ki_pack_load(from + t * o.width);
         float out[N][V];
 #pragma unroll
         for (int v = 0; v < V; v++) {
@@ -110,60 +110,60 @@ static __global__ void back(T *p, chain_args<N> o) {
             }
         }
 #pragma unroll
-        for (int t = 0; t < N; t++) put(at_p + t * o.width, out[t]);
+        for (int t = 0; t < N; t++) put_columns(to + t * o.width, out[t]);
     }
 }
 
-template <typename T, int N, bool ALL>
+template <int N, bool ALL>
 static cudaError_t launch(const ki_cuda_chain *o, bool is_back, cudaStream_t stream) {
-    const int64_t n_packs = o->width / ki_pack<T>::N;
+    const int64_t n_packs = o->width / V;
     const dim3 grid((unsigned)((n_packs + THREADS - 1) / THREADS), (unsigned)o->m);
     chain_args<N> args = {};
     args.pitch = o->pitch, args.width = o->width, args.begin = o->begin, args.dim = o->dim;
     args.g_pitch = o->g_pitch, args.hw = (int)o->hw, args.scale = o->scale;
-    args.inverse = 1 / (float)o->hw, args.g_is_float = !o->g_is_bf16;
+    args.inverse = 1 / (float)o->hw;
     for (int k = 2; k <= N; k++) args.g[k] = o->g[k];
-    T *p = (T *)o->p + o->first * o->width;
+    const int64_t first = o->first * o->width;
+    const float *p = o->p + first;
     const dim3 back_grid(grid.x, grid.y, (unsigned)((o->hw + RUN - 1) / RUN));
-    if (is_back) return KI_LAUNCH((back<T, N, ALL>), back_grid, THREADS, 0, stream, p, args);
-    return KI_LAUNCH((pool<T, N, ALL>), grid, THREADS, 0, stream, p, args);
+    if (!is_back) return KI_LAUNCH((pool<N, ALL>), grid, THREADS, 0, stream, p, args);
+    if (o->diff_is_bf16)
+        return KI_LAUNCH((back<ki_bf16, N, ALL>), back_grid, THREADS, 0, stream, p,
+                         (ki_bf16 *)o->diff_p + first, args);
+    return KI_LAUNCH((back<float, N, ALL>), back_grid, THREADS, 0, stream, p, (float *)o->diff_p + first,
+                     args);
 }
 
-template <typename T>
 static cudaError_t choose(const ki_cuda_chain *o, bool is_back, cudaStream_t stream) {
     if (o->least < o->n) {
         switch (o->n) {
-        case 3: return launch<T, 3, true>(o, is_back, stream);
-        case 4: return launch<T, 4, true>(o, is_back, stream);
-        case 5: return launch<T, 5, true>(o, is_back, stream);
-        case 6: return launch<T, 6, true>(o, is_back, stream);
-        case 7: return launch<T, 7, true>(o, is_back, stream);
-        case 8: return launch<T, 8, true>(o, is_back, stream);
+        case 3: return launch<3, true>(o, is_back, stream);
+        case 4: return launch<4, true>(o, is_back, stream);
+        case 5: return launch<5, true>(o, is_back, stream);
+        case 6: return launch<6, true>(o, is_back, stream);
+        case 7: return launch<7, true>(o, is_back, stream);
+        case 8: return launch<8, true>(o, is_back, stream);
         default: return cudaErrorInvalidValue;
         }
     }
     switch (o->n) {
-    case 2: return launch<T, 2, false>(o, is_back, stream);
-    case 3: return launch<T, 3, false>(o, is_back, stream);
-    case 4: return launch<T, 4, false>(o, is_back, stream);
-    case 5: return launch<T, 5, false>(o, is_back, stream);
-    case 6: return launch<T, 6, false>(o, is_back, stream);
-    case 7: return launch<T, 7, false>(o, is_back, stream);
-    case 8: return launch<T, 8, false>(o, is_back, stream);
+    case 2: return launch<2, false>(o, is_back, stream);
+    case 3: return launch<3, false>(o, is_back, stream);
+    case 4: return launch<4, false>(o, is_back, stream);
+    case 5: return launch<5, false>(o, is_back, stream);
+    case 6: return launch<6, false>(o, is_back, stream);
+    case 7: return launch<7, false>(o, is_back, stream);
+    case 8: return launch<8, false>(o, is_back, stream);
     default: return cudaErrorInvalidValue;
     }
 }
 
-static cudaError_t run(const ki_cuda_chain *o, bool is_back, cudaStream_t stream) {
-    return o->is_bf16 ? choose<ki_bf16>(o, is_back, stream) : choose<float>(o, is_back, stream);
-}
-
 extern "C" cudaError_t ki_cuda_product_pool(const ki_cuda_chain *chain, cudaStream_t stream) {
-    return run(chain, false, stream);
+    return choose(chain, false, stream);
 }
 
 extern "C" cudaError_t ki_cuda_product_back(const ki_cuda_chain *chain, cudaStream_t stream) {
-    return run(chain, true, stream);
+    return choose(chain, true, stream);
 }
 
 /* Eight columns for each thread, of matrix blockIdx.y. */

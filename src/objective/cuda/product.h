@@ -2,7 +2,8 @@
  *
  * A block of columns of the projected positions is p [m * hw, n_w * width]: for each position the `width`
  * columns of the first projection, then those of the second, and so on. `width` is a multiple of 8; what
- * stands past the last column of the projections (dim) is 0. Numbers are ki_bf16 or float. */
+ * stands past the last column of the projections (dim) is 0. Products and sums are float, whatever the network's
+ * precision; what a matrix product takes is ki_bf16 or float. */
 #ifndef KI_OBJECTIVE_CUDA_PRODUCT_H
 #define KI_OBJECTIVE_CUDA_PRODUCT_H
 
@@ -34,15 +35,15 @@ typedef struct ki_cuda_chain {
     int64_t m, hw, dim;          /* dim: columns of the projections that are really there */
     int64_t begin, width, pitch; /* columns of the block; elements between positions of p */
     float scale;                 /* 1 / sqrt(dim) */
-    bool is_bf16;                /* p; else float */
-    void *p;
-    /* [2] … [n], each [m, g_pitch]: pooling writes the moments; the way back reads dL/dg, float. */
-    void *g[KI_MOST_ORDERS + 1];
+    float *p;
+    void *diff_p; /* laid out as p; may be p when it is float */
+    bool diff_is_bf16;
+    /* [2] … [n], each [m, g_pitch]: pooling writes the moments; the way back reads dL/dg. */
+    float *g[KI_MOST_ORDERS + 1];
     int64_t g_pitch;
-    bool g_is_bf16;
 } ki_cuda_chain;
 cudaError_t ki_cuda_product_pool(const ki_cuda_chain *chain, cudaStream_t stream);
-/* p becomes dL/dp. */
+/* diff_p becomes dL/dp. */
 cudaError_t ki_cuda_product_back(const ki_cuda_chain *chain, cudaStream_t stream);
 
 /* dst [rows, dst_pitch] = src [rows, src_pitch] (or += with add), cols columns of each row. */

@@ -5,17 +5,18 @@
  *
  *   products   f W: 2 * 3,920 * 1,024 * 40,960 = 329 GFLOP, dL/dW and dL/df as much each: 986 GFLOP,
  *              1.0 ms at the 989 TFLOP/s of an H200 and about 1.5 ms at what large products reach.
- *              g E and its gradients: 12 products of 0.67 GFLOP, which take the time of reading E.
- *   memory     projected positions [3,920, 40,960] in bf16: 321 MB. Written by f W, read by the pooling (and
- *              never written in float), read and overwritten by their gradients, read by the two products:
- *              1.9 GB, of which the 1.0 GB outside of matrix products counts, 0.25 ms.
+ *              g E and its gradients: 12 products of 0.67 GFLOP in float32.
+ *   memory     projected positions [3,920, 40,960] in float32: 642 MB. Written by f W, read by the pooling and by
+ *              the way back, which writes their gradients in bf16 (321 MB), read by the two products: 2.9 GB,
+ *              of which the 1.6 GB outside of matrix products counts, 0.4 ms.
  *              W in float: 168 MB to pack (84 MB written), its gradient 168 MB read and written; E, 67 MB,
- *              the same: 0.15 ms, in part behind the products.
- *   held       321 MB positions, 118 MB packed W and E, 20 MB moments and their gradients.
+ *              is read three times and its gradient once: 0.15 ms, in part behind the products.
+ *   held       963 MB positions and their gradients, 84 MB packed W, 20 MB moments and their gradients.
  *
  * All orders are packed into one matrix, so that f W is one product, large enough to fill the device, and
- * dL/df is one too, summed over all orders inside. Products take bf16 and sum in float32; what comes out of
- * E, the losses on it and their gradients are float32. In float32 the same code takes float32 products. */
+ * dL/df is one too, summed over all orders inside. In bf16 the operands of these three products are bf16 (the map, W and
+ * dL/dp) and their sums float32. Everything else is float32: projected positions, because an order multiplies up to eight of
+ * them, their products and sums, the moments, the products with E, the losses and their gradients. */
 #include "objective/reg/horde.h"
 
 #include "core/alloc.h"
@@ -36,11 +37,8 @@ struct horde {
 
 struct places {
     ki_cuda_moments moments;
-    void *e;                   /* [dim, (orders - 1) * e_pitch] in the map's precision */
-    int64_t e_pitch;           /* columns of an order in e and diff_z */
     float *z, *unit, *norm;    /* [orders - 1, m, n]; norm [orders - 1, m] */
     float *diff_unit, *diff_z; /* [orders - 1, m, n] */
-    void *diff_packed;         /* bf16: diff_z as e has it, [orders - 1, m, e_pitch] */
     float *diff_g[KI_MOST_ORDERS + 1];
 };
 
@@ -60,7 +58,6 @@ places place(const horde *o, const ki_cuda_reg_in *in, ki_cuda_scratch *room) {
     moments.f = map.data;
     moments.f_pitch = map.pitch;
     moments.type = map.is_bf16 ? KI_NUMBER_BF16 : KI_NUMBER_FLOAT;
-    moments.g_is_float = o->embedding == 0;
     moments.most_bytes = MOST_BYTES;
     const int n_w = ki_moments_projections(o->orders, o->cascaded);
     for (int t = 0; t < n_w; t++) moments.w[t] = in->param[t].value;
@@ -74,12 +71,6 @@ places place(const horde *o, const ki_cuda_reg_in *in, ki_cuda_scratch *room) {
     if (o->embedding == 0) return at;
     for (int k = 2; k <= o->orders; k++)
         at.diff_g[k] = ki_cuda_scratch_floats(room, in->m * at.moments.padded);
-    at.e_pitch = o->embedding;
-    if (map.is_bf16) {
-        at.e_pitch = (o->embedding + KI_CUDA_PAD - 1) / KI_CUDA_PAD * KI_CUDA_PAD;
-        at.e = ki_cuda_scratch_take(room, o->dim * n_orders * at.e_pitch, ki_number_bytes(KI_NUMBER_BF16));
-        at.diff_packed = ki_cuda_scratch_take(room, rows * at.e_pitch, ki_number_bytes(KI_NUMBER_BF16));
-    }
     return at;
 }
 
@@ -119,40 +110,18 @@ const ki_cuda_param *embedding_param(const ki_cuda_reg_in *in, const places *at,
     return &in->param[at->moments.n_w + k - 2];
 }
 
-/* E of order k as the products take it. */
-struct matrix {
-    const void *data;
-    int64_t pitch;
-};
-
-matrix embedding_of(const horde *o, const ki_cuda_reg_in *in, const places *at, int k) {
-    if (!at->e) return {embedding_param(in, at, k)->value, o->embedding};
-    const size_t skip = (size_t)((k - 2) * at->e_pitch) * ki_number_bytes(KI_NUMBER_BF16);
-    return {(const char *)at->e + skip, (o->orders - 1) * at->e_pitch};
-}
-
 /* z of all orders from their moments. */
 kith_status embed(const horde *o, const ki_cuda_reg_in *in, const places *at, kith_error *err) {
     const ki_cuda_moments *moments = &at->moments;
-    if (at->e) {
-        ki_cuda_pack pack = {};
-        pack.n = o->orders - 1;
-        pack.rows = o->dim;
-        pack.dim = o->embedding;
-        pack.padded = pack.block = at->e_pitch;
-        for (int k = 2; k <= o->orders; k++) pack.src[k - 2] = embedding_param(in, at, k)->value;
-        KI_CUDA(ki_cuda_product_pack(&pack, true, at->e, in->stream));
-    }
     for (int k = 2; k <= o->orders; k++) {
         float *z = at->z + (k - 2) * in->m * o->n;
         if (o->embedding) {
-            const matrix e = embedding_of(o, in, at, k);
             KI_TRY(ki_cuda_gemm(in->backend, false, false, in->m, o->n, o->dim, 1, moments->g[k],
-                                moments->type, moments->padded, e.data, e.pitch, 0, z, KI_NUMBER_FLOAT, o->n,
-                                err));
+                                KI_NUMBER_FLOAT, moments->padded, embedding_param(in, at, k)->value,
+                                o->embedding, 0, z, KI_NUMBER_FLOAT, o->n, err));
         } else {
-            KI_CUDA(ki_cuda_product_store(static_cast<const float *>(moments->g[k]), in->m, o->dim,
-                                          moments->padded, false, false, z, o->dim, in->stream));
+            KI_CUDA(ki_cuda_product_store(moments->g[k], in->m, o->dim, moments->padded, false, false, z,
+                                          o->dim, in->stream));
         }
     }
     return KITH_OK;
@@ -164,9 +133,8 @@ struct product {
     bool ta, tb;
     int64_t m, n, k, lda, ldb, ldc;
     float beta;
-    ki_number type;
     int count;
-    const char *a[KI_MOST_ORDERS], *b[KI_MOST_ORDERS];
+    const float *a[KI_MOST_ORDERS], *b[KI_MOST_ORDERS];
     float *c[KI_MOST_ORDERS];
 };
 
@@ -175,16 +143,13 @@ kith_status run_products(ki_backend *backend, const product *p, kith_error *err)
     for (int i = 2; i < p->count; i++)
         is_even = is_even && p->a[i] - p->a[i - 1] == p->a[1] - p->a[0] &&
                   p->b[i] - p->b[i - 1] == p->b[1] - p->b[0] && p->c[i] - p->c[i - 1] == p->c[1] - p->c[0];
-    if (is_even) {
-        const int64_t bytes = (int64_t)ki_number_bytes(p->type);
-        return ki_cuda_gemm_batched(backend, p->ta, p->tb, p->m, p->n, p->k, 1, p->a[0], p->type, p->lda,
-                                    (p->a[1] - p->a[0]) / bytes, p->b[0], p->ldb, (p->b[1] - p->b[0]) / bytes,
-                                    p->beta, p->c[0], KI_NUMBER_FLOAT, p->ldc, p->c[1] - p->c[0], p->count,
-                                    err);
-    }
+    if (is_even)
+        return ki_cuda_gemm_batched(backend, p->ta, p->tb, p->m, p->n, p->k, 1, p->a[0], KI_NUMBER_FLOAT,
+                                    p->lda, p->a[1] - p->a[0], p->b[0], p->ldb, p->b[1] - p->b[0], p->beta,
+                                    p->c[0], KI_NUMBER_FLOAT, p->ldc, p->c[1] - p->c[0], p->count, err);
     for (int i = 0; i < p->count; i++)
-        KI_TRY(ki_cuda_gemm(backend, p->ta, p->tb, p->m, p->n, p->k, 1, p->a[i], p->type, p->lda, p->b[i],
-                            p->ldb, p->beta, p->c[i], KI_NUMBER_FLOAT, p->ldc, err));
+        KI_TRY(ki_cuda_gemm(backend, p->ta, p->tb, p->m, p->n, p->k, 1, p->a[i], KI_NUMBER_FLOAT, p->lda,
+                            p->b[i], p->ldb, p->beta, p->c[i], KI_NUMBER_FLOAT, p->ldc, err));
     return KITH_OK;
 }
 
@@ -192,29 +157,23 @@ kith_status run_products(ki_backend *backend, const product *p, kith_error *err)
 kith_status embed_back(const horde *o, const ki_cuda_reg_in *in, const places *at, kith_error *err) {
     const ki_cuda_moments *moments = &at->moments;
     if (o->embedding == 0) return KITH_OK; /* z is g */
-    if (at->e)
-        KI_CUDA(ki_cuda_product_store(at->diff_z, (o->orders - 1) * in->m, o->n, o->n, false, true,
-                                      at->diff_packed, at->e_pitch, in->stream));
-    const char *diff = static_cast<const char *>(at->e ? at->diff_packed : (const void *)at->diff_z);
-    const size_t step = (size_t)(in->m * at->e_pitch) * ki_number_bytes(moments->type);
+    const float *diff = at->diff_z;
     product by_e = {}, by_g = {};
     by_e.ta = true;
     by_e.m = o->dim, by_e.n = o->n, by_e.k = in->m;
-    by_e.lda = moments->padded, by_e.ldb = at->e_pitch, by_e.ldc = o->n;
+    by_e.lda = moments->padded, by_e.ldb = by_e.ldc = o->n;
     by_e.beta = 1;
     by_g.tb = true;
     by_g.m = in->m, by_g.n = o->dim, by_g.k = o->n;
-    by_g.lda = at->e_pitch, by_g.ldc = moments->padded;
-    by_e.type = by_g.type = moments->type;
-    for (int k = 2; k <= o->orders; k++, diff += step) {
-        const matrix e = embedding_of(o, in, at, k);
-        float *diff_e = embedding_param(in, at, k)->diff;
+    by_g.lda = by_g.ldb = o->n, by_g.ldc = moments->padded;
+    for (int k = 2; k <= o->orders; k++, diff += in->m * o->n) {
+        const ki_cuda_param *e = embedding_param(in, at, k);
+        float *diff_e = e->diff;
         by_g.a[by_g.count] = diff;
-        by_g.b[by_g.count] = static_cast<const char *>(e.data);
+        by_g.b[by_g.count] = e->value;
         by_g.c[by_g.count++] = at->diff_g[k];
-        by_g.ldb = e.pitch;
         if (!diff_e) continue;
-        by_e.a[by_e.count] = static_cast<const char *>(moments->g[k]);
+        by_e.a[by_e.count] = moments->g[k];
         by_e.b[by_e.count] = diff;
         by_e.c[by_e.count++] = diff_e;
     }

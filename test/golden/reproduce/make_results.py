@@ -16,7 +16,7 @@ def result(row, seed, recall, nmi, **more):
     block = {"recall": recalls, "map_at_r": recall / 2, "r_precision": recall / 1.5, "step": 1500,
              "nmi": nmi, "ami": nmi - 0.1, "f1": nmi / 2,
              "intervals": {"level": 0.95, "recall": {"1": [recall - 0.0125, recall + 0.0125]}}}
-    card = {"selection": "last", "step": 1500, "steps": 1500, "test": block,
+    card = {"selection": "last", "step": 1500, "steps": 1500, "test": block, "seen": {"recall": {"1": 0.9}},
             "best_on_test": {"recall": {k: v + 0.01 for k, v in recalls.items()}, "step": 1000},
             "wall_seconds": 14.5, "img_per_s": 15000, "commit": "0123456789abcdef", "kith": "0.1.0",
             "data_sha256": "d" * 64, "weights_sha256": "a" * 64, "device": "cuda", "precision": "bf16"}
@@ -34,7 +34,8 @@ for seed, recall in enumerate((0.575, 0.577, 0.579)):
     result("better", seed, recall, 0.62,
            card={"all_orders": {"recall": {"1": recall + 0.01}, "map_at_r": 0.3,
                                 "order_recall_at_1": {"1": recall, "2": recall - 0.02},
-                                "side_by_side_recall_at_1": recall + 0.005}} if seed < 2 else {})
+                                "side_by_side_recall_at_1": recall + 0.005},
+                 "transductive": {"recall": {"1": recall + 0.02}, "map_at_r": 0.3}} if seed < 2 else {})
 result("same", 0, 0.5545, 0.61, recipe="plain", set=["optim.steps=1500"])
 result("worse", 0, 0.52, 0.55)
 result("worse", 1, 0.53, 0.56, experiment="f")
