@@ -1,4 +1,4 @@
-/* How good an embedding is: retrieval and clustering metrics.
+/* How good an embedding is: retrieval, verification and clustering metrics.
  *
  * Retrieval metrics are functions of one thing: the rank of every relevant item (same label) of every
  * query. Ranks are exact: the order is that of float64 scores of the given values, ties by lower
@@ -12,7 +12,9 @@
 #include <stdint.h>
 
 #include "kith/array.h"
+#include "kith/calibration.h"
 #include "kith/knn.h"
+#include "kith/rerank.h"
 #include "kith/status.h"
 
 #ifdef __cplusplus
@@ -113,6 +115,97 @@ KITH_API kith_status kith_retrieval_bootstrap(const kith_retrieval *retrieval,
                                               const kith_bootstrap_options *options,
                                               kith_intervals *ret_intervals, kith_error *err);
 
+/* How intervals were made. */
+typedef struct kith_bootstrap_settings {
+    int64_t n_draws;
+    double level;
+    uint64_t seed;
+    bool by_class;
+} kith_bootstrap_settings;
+
+/* ---- verification ----
+ *
+ * "The same or not?": a pair is accepted when its score reaches a threshold. False accepts are pairs of two classes, false
+ * rejects pairs of one class that are not accepted. Rates are over all pairs of a query and a row of the gallery, a row
+ * never with itself; when every row is both, every two rows count once. */
+
+typedef struct kith_verification_options {
+    size_t size; /* of the struct: set by kith_verification_options_init */
+    kith_metric metric;
+    bool has_intervals;
+    const kith_bootstrap_options *bootstrap; /* NULL: the defaults. Always by class: see docs/evaluation.md */
+    kith_progress_fn progress;               /* may be NULL; for each pass over the pairs */
+    void *user;
+} kith_verification_options;
+
+/* Cosine, with intervals. */
+KITH_API void kith_verification_options_init(kith_verification_options *options, size_t size);
+
+/* False accept rates 1e-1 … 1e-4. */
+#define KITH_N_FAR 4
+
+typedef struct kith_accept_rate {
+    double far_wanted;
+    double threshold;       /* the lowest score that keeps to it; infinite when none does */
+    double far, tar;        /* false and true accept rate with that threshold */
+    int64_t n_false;        /* false accepts: with few of them the rate is not known well */
+    kith_interval interval; /* of tar */
+} kith_accept_rate;
+
+typedef struct kith_verification {
+    kith_metric metric;
+    int64_t n_classes, n_same, n_different; /* pairs of one class and of two */
+    double auc;                             /* area under the ROC curve; a tie counts half */
+    double eer, eer_threshold; /* where the ROC curve, linear between its points, has far = 1 - tar */
+    kith_accept_rate at[KITH_N_FAR];
+    bool has_intervals;
+    kith_interval auc_interval, eer_interval;
+    kith_bootstrap_settings bootstrap;
+    kith_calibration curve; /* the ROC curve at up to 256 thresholds; its source is empty */
+} kith_verification;
+
+/* Errors as of kith_retrieval_run; KITH_EINVAL when there are no pairs of one class, or of two. Memory is linear in the
+ * number of rows. Thresholds, eer, far and tar are exact: those of float64 scores of the given values. auc is exact for up to
+ * 4 million pairs; above, scores that differ by less than a millionth of their range may be taken for equal. */
+KITH_API kith_status kith_verification_run(const kith_retrieval_input *input,
+                                           const kith_verification_options *options,
+                                           kith_verification *ret_verification, kith_error *err);
+
+/* The ROC curve as an SVG file: true accept rate against false accept rate, on a logarithmic scale. */
+KITH_API kith_status kith_verification_draw(const kith_verification *verification, const char *path,
+                                            kith_error *err);
+
+/* ---- re-ranking ---- */
+
+typedef enum kith_rerank_method {
+    KITH_RERANK_EXPANSION,  /* query expansion, and another search */
+    KITH_RERANK_RECIPROCAL, /* k-reciprocal re-ranking of the candidates */
+} kith_rerank_method;
+
+typedef struct kith_rerank_options {
+    size_t size; /* of the struct: set by kith_rerank_options_init */
+    kith_rerank_method method;
+    const kith_expansion_options *expansion; /* NULL: the defaults (kith/rerank.h) */
+    const kith_reciprocal_options *reciprocal;
+    int64_t
+        n_candidates; /* k-reciprocal: nearest rows that are put into a new order; the others stay behind them */
+} kith_rerank_options;
+
+/* k-reciprocal, of 200 candidates. */
+KITH_API void kith_rerank_options_init(kith_rerank_options *options, size_t size);
+
+/* What re-ranking does to the scores of retrieval, and how it was made. */
+typedef struct kith_reranking {
+    kith_rerank_method method;
+    int64_t k; /* of expansion */
+    double alpha;
+    int64_t k1, k2; /* of k-reciprocal */
+    double lambda;
+    int64_t n_candidates;
+    kith_scores before, after; /* means over the queries that are not lone */
+    double seconds;
+} kith_reranking;
+
 /* ---- clustering ---- */
 
 typedef struct kith_clustering {
@@ -136,19 +229,16 @@ typedef struct kith_judge_options {
     const kith_retrieval_options *retrieval;
     const kith_bootstrap_options *bootstrap;
     const kith_kmeans_options *kmeans; /* n_clusters 0: as many as there are classes */
+    bool has_verification;
+    const kith_verification_options *verification; /* NULL: the defaults */
+    bool has_rerank;                               /* by cosine, with retrieval */
+    const kith_rerank_options *rerank;             /* NULL: the defaults */
 } kith_judge_options;
 
-/* Everything, with the defaults of each part. */
+/* Retrieval with intervals and clustering, with the defaults of each part. */
 KITH_API void kith_judge_options_init(kith_judge_options *options, size_t size);
 
-/* How intervals and clusters of a judgement were made. */
-typedef struct kith_bootstrap_settings {
-    int64_t n_draws;
-    double level;
-    uint64_t seed;
-    bool by_class;
-} kith_bootstrap_settings;
-
+/* How clusters were made. */
 typedef struct kith_kmeans_settings {
     int64_t n_clusters, n_iterations, n_restarts;
     uint64_t seed;
@@ -167,10 +257,15 @@ typedef struct kith_judgement {
     double kmeans_objective;
     kith_clustering clustering;
     double seconds;                       /* all of it, */
-    double rank_seconds, cluster_seconds; /* and of that the ranking and k-means */
+    double rank_seconds, cluster_seconds; /* and of that the ranking and k-means, */
+    double verify_seconds;                /* and verification */
+    bool has_verification;
+    kith_verification verification;
+    bool has_rerank;
+    kith_reranking rerank;
 } kith_judgement;
 
-/* Retrieval, its intervals and clustering of one embedding. Clustering is of the rows that are query or gallery, each
+/* Retrieval, its intervals, clustering, verification and re-ranking of one embedding. Clustering is of the rows that are query or gallery, each
  * once. Errors as of kith_retrieval_run and kith_kmeans. */
 KITH_API kith_status kith_judge_run(const kith_retrieval_input *input, const kith_judge_options *options,
                                     kith_judgement *ret_judgement, kith_error *err);

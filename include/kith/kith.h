@@ -8,6 +8,7 @@
 #define KITH_KITH_H
 
 #include "kith/array.h"
+#include "kith/calibration.h"
 #include "kith/card.h"
 #include "kith/data.h"
 #include "kith/duplicates.h"
@@ -22,6 +23,7 @@
 #include "kith/model.h"
 #include "kith/objective.h"
 #include "kith/report.h"
+#include "kith/rerank.h"
 #include "kith/status.h"
 #include "kith/sync.h"
 #include "kith/text.h"

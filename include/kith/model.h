@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "kith/array.h"
+#include "kith/calibration.h"
 #include "kith/data.h"
 #include "kith/status.h"
 #include "kith/vectors.h"
@@ -156,7 +157,13 @@ KITH_API kith_status kith_model_embed_pixels(kith_model *model, const kith_pixel
 KITH_API kith_status kith_model_embed(kith_model *model, const float *images, int64_t n, const char *tap,
                                       float *ret_values, kith_error *err);
 
-/* Write weights, settings and preprocessing as one safetensors file (docs/model-files.md). */
+/* What a cosine of two of its embeddings (tap "embedding") means, where the model's file says so: training writes the curve of
+ * the validation classes. KITH_ENOTFOUND where it does not, and where the options of opening or kith_model_param_set have
+ * made another model of it. */
+KITH_API kith_status kith_model_calibration(const kith_model *model, kith_calibration *ret_calibration,
+                                            kith_error *err);
+
+/* Write weights, settings, preprocessing and calibration as one safetensors file (docs/model-files.md). */
 KITH_API kith_status kith_model_save(const kith_model *model, const char *path, kith_error *err);
 
 /* The parameters, in the order they were declared; running statistics come last. */

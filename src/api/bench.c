@@ -84,7 +84,7 @@ static kith_status prepare(bench *b, kith_error *err) {
     if (!model.weights && o->train && model.embedding == 0 && model.classes <= 0)
         model.embedding = KI_BENCH_EMBEDDING;
     KI_TRY(ki_device_open(&model, &b->backend, err));
-    KI_TRY(ki_model_file_open(&model, b->backend, &b->net, &b->params, err));
+    KI_TRY(ki_model_file_open(&model, b->backend, &b->net, &b->params, NULL, err));
     b->tap = o->tap ? o->tap : b->net.embedding > 0 ? "embedding" : b->net.classes > 0 ? "logits" : "pooled";
     const ki_plan_options plan = {.mb = b->batch,
                                   .mode = o->train ? KI_TRAIN : KI_INFER,

@@ -200,7 +200,7 @@ static kith_status prepare(bench *b, kith_error *err) {
     b->backend->options.plain_plan = o->plain_plan;
     const ki_queue_type *queues = b->backend->type->queues;
     if (queues) KI_TRY(queues->memory(b->backend, &b->device_before, &all, err));
-    KI_TRY(ki_model_file_open(&b->model, b->backend, &b->net, &b->params, err));
+    KI_TRY(ki_model_file_open(&b->model, b->backend, &b->net, &b->params, NULL, err));
     make_transform(b);
     if (o->train)
         KI_TRY(make_learner(b, err));

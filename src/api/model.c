@@ -36,7 +36,7 @@ kith_status kith_model_open(const kith_model_options *options, kith_model **ret_
     KI_CHECK(ki_zalloc_or(&model, 1, sizeof *model, "a model", err));
     KI_CHECK(ki_device_open(&o, &model->backend, err));
     model->most_batch = o.batch ? o.batch : model->backend->type->queues ? DEVICE_BATCH : HOST_BATCH;
-    KI_CHECK(ki_model_file_open(&o, model->backend, &model->net, &model->params, err));
+    KI_CHECK(ki_model_file_open(&o, model->backend, &model->net, &model->params, &model->calibration, err));
     *ret_model = model;
     model = NULL;
 done:
@@ -91,7 +91,22 @@ kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *
 
 kith_status kith_model_save(const kith_model *model, const char *path, kith_error *err) {
     KI_NEED(err, model, path);
-    return ki_weights_save(&model->net, model->params, NULL, path, err);
+    const kith_calibration *calibration = model->calibration.n ? &model->calibration : NULL;
+    return ki_weights_save(&model->net, model->params, NULL, calibration, path, err);
+}
+
+kith_status kith_model_calibration(const kith_model *model, kith_calibration *ret_calibration,
+                                   kith_error *err) {
+    KI_NEED(err, model, ret_calibration);
+    if (model->calibration.n == 0) {
+        ki_fail(err, KITH_ENOTFOUND,
+                "the model has no calibration, so a score cannot be told as an error rate");
+        return ki_hint(
+            err, KITH_ENOTFOUND,
+            "train with validation classes (data.validation), and open the model as it was trained");
+    }
+    *ret_calibration = model->calibration;
+    return KITH_OK;
 }
 
 int64_t kith_model_param_count(const kith_model *model) { return model ? ki_params_count(model->params) : 0; }
@@ -122,5 +137,6 @@ kith_status kith_model_param_set(kith_model *model, int64_t i, const float *valu
     KI_NEED(err, model, values);
     KI_NEED_COUNT(err, i);
     KI_TRY(check_index(model, i, err));
+    model->calibration.n = 0; /* it was another model's */
     return ki_params_set(model->params, ki_params_at(model->params, (int)i), values, err);
 }

@@ -10,6 +10,7 @@ struct kith_model {
     ki_net net;
     ki_params *params;
     int64_t most_batch;
+    kith_calibration calibration; /* without points: none */
 
     ki_embedder *embedder; /* NULL, or for the batch, the resizing ("": any) and the workers below */
     int64_t batch;

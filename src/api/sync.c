@@ -15,7 +15,7 @@
 #include "data/dataset/dataset.h"
 #include "kith/eval.h"
 
-enum { PART = 512 }; /* images embedded and added at a time: what a stop loses at most */
+enum { PART = 512 };                      /* images embedded and added at a time: what a stop loses at most */
 static const double COMMIT_EVERY_S = 300; /* a killed program loses at most so much work */
 
 KI_OPTIONS_INIT(kith_sync_options, .split = KITH_SPLIT_ALL, .most_removed = 1)

@@ -32,16 +32,20 @@ static int parse_k(const char *list, kith_retrieval_options *options) {
     return CLI_RUN;
 }
 
-static int parse_metrics(const char *list, bool wants[KITH_N_SCORES]) {
-    static const char *const names[] = {"all",      "retrieval",   "clustering", "recall", "precision_at_1",
-                                        "map_at_r", "r_precision", "map",        "mrr",    "nmi",
-                                        "ami",      "f1"};
+static int parse_metrics(const char *list, bool wants[KITH_N_SCORES], bool *ret_verification) {
+    static const char *const names[] = {
+        "all",      "retrieval",   "clustering", "verification", "recall", "precision_at_1",
+        "map_at_r", "r_precision", "map",        "mrr",          "nmi",    "ami",
+        "f1"};
     for (const char *at = list; *at;) {
         char word[32];
         const size_t n = strcspn(at, ",");
         snprintf(word, sizeof word, "%.*s", (int)(n < sizeof word ? n : sizeof word - 1), at);
         const bool all = strcmp(word, "all") == 0;
-        bool is_known = all || strcmp(word, "retrieval") == 0 || strcmp(word, "clustering") == 0;
+        const bool is_verification = strcmp(word, "verification") == 0;
+        bool is_known =
+            all || is_verification || strcmp(word, "retrieval") == 0 || strcmp(word, "clustering") == 0;
+        *ret_verification |= is_verification;
         for (int m = 0; m < KITH_N_SCORES; m++) {
             const bool is_group = all || strcmp(word, m < KITH_SCORE_NMI ? "retrieval" : "clustering") == 0;
             const bool is_this = strcmp(word, kith_score_name((kith_score)m)) == 0;
@@ -54,15 +58,20 @@ static int parse_metrics(const char *list, bool wants[KITH_N_SCORES]) {
     return CLI_RUN;
 }
 
-/* k-means comes after the ranking and has its own progress line. */
-static int show_kmeans(void *user, int64_t done, int64_t all) {
-    cli_progress *progress = user;
-    if (strcmp(progress->what, "k-means") != 0) {
+/* Each part after the ranking has its own progress line. */
+static int show_part(cli_progress *progress, const char *what, int64_t done, int64_t all) {
+    if (strcmp(progress->what, what) != 0) {
         cli_progress_end(progress);
-        cli_progress_begin(progress, "k-means", 0);
+        cli_progress_begin(progress, what, 0);
     }
-    return cli_show_progress(user, done, all);
+    return cli_show_progress(progress, done, all);
 }
+
+static int show_kmeans(void *user, int64_t done, int64_t all) {
+    return show_part(user, "k-means", done, all);
+}
+
+static int show_pairs(void *user, int64_t done, int64_t all) { return show_part(user, "pairs", done, all); }
 
 /* All parts of the request. */
 typedef struct judging {
@@ -70,6 +79,8 @@ typedef struct judging {
     kith_retrieval_options retrieval;
     kith_bootstrap_options bootstrap;
     kith_kmeans_options kmeans;
+    kith_verification_options verification;
+    kith_rerank_options rerank;
 } judging;
 
 static void judging_init(judging *j) {
@@ -80,13 +91,19 @@ static void judging_init(judging *j) {
     j->all.retrieval = &j->retrieval;
     j->all.bootstrap = &j->bootstrap;
     j->all.kmeans = &j->kmeans;
+    kith_verification_options_init(&j->verification, sizeof j->verification);
+    j->verification.bootstrap = &j->bootstrap;
+    j->all.verification = &j->verification;
+    kith_rerank_options_init(&j->rerank, sizeof j->rerank);
+    j->all.rerank = &j->rerank;
 }
 
 static kith_status judge(eval_set *set, judging *how, kith_judgement *ret, kith_error *err) {
     cli_progress progress;
     how->retrieval.progress = cli_show_progress;
     how->kmeans.progress = show_kmeans;
-    how->retrieval.user = how->kmeans.user = &progress;
+    how->verification.progress = show_pairs;
+    how->retrieval.user = how->kmeans.user = how->verification.user = &progress;
     cli_progress_begin(&progress, "ranking", 0);
     const kith_retrieval_input input = {.embedding = &set->embedding,
                                         .labels = set->labels,
@@ -104,8 +121,8 @@ static kith_status judge(eval_set *set, judging *how, kith_judgement *ret, kith_
 typedef struct arguments {
     eval_files files;
     eval_model model;
-    const char *k, *metrics;
-    int metric;
+    const char *k, *metrics, *roc;
+    int metric, rerank;
     int64_t restarts, iterations, seed, bootstrap;
     bool by_class, classes, json, compare;
 } arguments;
@@ -119,6 +136,7 @@ static int run(const arguments *a, judging *how, const kith_card_options *shown)
                                                           : eval_set_read(&a->files, &set, &err);
     if (status != KITH_OK) return cli_fail(&err);
     status = judge(&set, how, &found, &err);
+    if (status == KITH_OK && a->roc) status = kith_verification_draw(&found.verification, a->roc, &err);
     if (status == KITH_OK && a->json) status = kith_card_make(&found, &set.facts, shown, &card, &err);
     if (status == KITH_OK && a->json) puts(card);
     if (status == KITH_OK && !a->json) eval_print(&found, &set.facts, shown);
@@ -145,6 +163,7 @@ static int check_sources(const arguments *a, int argc) {
 
 int cmd_eval(int argc, char **argv) {
     static const char *const metrics[] = {"cosine", "inner", "sqeuclidean", NULL};
+    static const char *const reranks[] = {"none", "qe", "kr", NULL};
     static const char *const splits[] = {"train", "validation", "test", "all", NULL};
     arguments a = {.k = "1,2,4,8", .metrics = "all", .restarts = 1, .iterations = 25, .bootstrap = 1000};
     int split = KITH_SPLIT_TEST;
@@ -161,9 +180,11 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("gallery-labels", "FILE", &a.files.gallery_labels, "when --gallery holds embeddings"),
         CLI_TEXT("k", "LIST", &a.k, "K of R@K"),
         CLI_TEXT("metrics", "LIST", &a.metrics,
-                 "all, retrieval, clustering, or any of recall, precision_at_1, map_at_r, r_precision, map, "
-                 "mrr, nmi, ami, f1"),
+                 "all (retrieval and clustering), retrieval, clustering, verification, or any of recall, "
+                 "precision_at_1, map_at_r, r_precision, map, mrr, nmi, ami, f1"),
         CLI_CHOICE("metric", "NAME", &a.metric, metrics, "how similar two embeddings are"),
+        CLI_CHOICE("rerank", "HOW", &a.rerank, reranks,
+                   "R@K and MAP@R after re-ranking, too: qe (query expansion) or kr (k-reciprocal)"),
         CLI_INT("bootstrap", "N", &a.bootstrap, 0, 1000000, "draws for the 95 % intervals; 0: none"),
         CLI_FLAG("by-class", &a.by_class, "draw classes instead of queries for the intervals"),
         CLI_INT("restarts", "N", &a.restarts, 1, 1000, "of k-means"),
@@ -186,6 +207,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),
         CLI_OUT("save-embedding", "E.npy", &a.model.save_embedding, ".npy", "keep what the model made"),
         CLI_OUT("save-labels", "Y.npy", &a.model.save_labels, ".npy", "and its labels"),
+        CLI_OUT("roc", "OUT.svg", &a.roc, ".svg", "draw the ROC curve of verification"),
         CLI_FLAG("compare", &a.compare, "print two results of --json side by side: --compare A.json B.json"),
         CLI_FLAG("json", &a.json, "print the result as JSON, in fractions"),
         CLI_END};
@@ -215,17 +237,21 @@ int cmd_eval(int argc, char **argv) {
     judging how;
     judging_init(&how);
     kith_card_options shown = {.size = sizeof(kith_card_options), .per_class = a.classes};
-    how.retrieval.metric = (kith_metric)a.metric;
+    how.retrieval.metric = how.verification.metric = (kith_metric)a.metric;
     how.retrieval.device = how.kmeans.device = a.model.device;
     if (status == CLI_RUN) status = parse_k(a.k, &how.retrieval);
-    if (status == CLI_RUN) status = parse_metrics(a.metrics, shown.scores);
+    if (status == CLI_RUN) status = parse_metrics(a.metrics, shown.scores, &how.all.has_verification);
     if (status != CLI_RUN) return status;
     how.all.has_retrieval = how.all.has_clustering = false;
     for (kith_score m = 0; m < KITH_N_SCORES; m++) {
         how.all.has_retrieval |= shown.scores[m] && m < KITH_SCORE_NMI;
         how.all.has_clustering |= shown.scores[m] && m >= KITH_SCORE_NMI;
     }
-    how.all.has_intervals = a.bootstrap > 0;
+    how.all.has_verification |= a.roc != NULL;
+    how.all.has_rerank = a.rerank > 0;
+    how.all.has_retrieval |= how.all.has_rerank;
+    how.rerank.method = a.rerank == 1 ? KITH_RERANK_EXPANSION : KITH_RERANK_RECIPROCAL;
+    how.all.has_intervals = how.verification.has_intervals = a.bootstrap > 0;
     if (a.bootstrap > 0) how.bootstrap.n_draws = a.bootstrap;
     how.bootstrap.by_class = a.by_class;
     how.bootstrap.seed = how.kmeans.seed = (uint64_t)a.seed;

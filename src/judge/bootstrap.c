@@ -7,7 +7,7 @@
 #include "core/argument.h"
 #include "core/parallel.h"
 #include "core/rng.h"
-#include "kith/eval.h"
+#include "judge/judge.h"
 
 KI_OPTIONS_INIT(kith_bootstrap_options, .n_draws = 1000, .level = 0.95)
 
@@ -52,6 +52,19 @@ static double quantile(const double *sorted, int64_t n, double part) {
     return sorted[low] + (at - (double)low) * (sorted[high] - sorted[low]);
 }
 
+kith_interval ki_bootstrap_interval(double *values, int64_t n, double level) {
+    qsort(values, (size_t)n, sizeof *values, compare_double);
+    return (kith_interval){quantile(values, n, (1 - level) / 2), quantile(values, n, (1 + level) / 2)};
+}
+
+kith_status ki_bootstrap_check(const kith_bootstrap_options *o, kith_error *err) {
+    if (o->n_draws < 2 || o->n_draws > INT32_MAX)
+        return ki_fail(err, KITH_EINVAL, "%lld bootstrap draws; wanted at least 2", (long long)o->n_draws);
+    if (!(o->level > 0 && o->level < 1))
+        return ki_fail(err, KITH_EINVAL, "level %g; wanted a number between 0 and 1", o->level);
+    return KITH_OK;
+}
+
 /* Values of queries that are not lone, summed over the unit they belong to. */
 static int64_t fill_units(const kith_retrieval *r, bool by_class, double *sum, double *weight) {
     const int n_values = (int)r->n_k + N_PLAIN;
@@ -92,10 +105,7 @@ kith_status kith_retrieval_bootstrap(const kith_retrieval *r, const kith_bootstr
     KI_NEED(err, r, ret_intervals);
     kith_status status = KITH_OK;
     KI_OPTIONS_TAKE(kith_bootstrap_options, o, options, err);
-    if (o.n_draws < 2 || o.n_draws > INT32_MAX)
-        return ki_fail(err, KITH_EINVAL, "%lld bootstrap draws; wanted at least 2", (long long)o.n_draws);
-    if (!(o.level > 0 && o.level < 1))
-        return ki_fail(err, KITH_EINVAL, "level %g; wanted a number between 0 and 1", o.level);
+    KI_TRY(ki_bootstrap_check(&o, err));
     double *sum = NULL, *weight = NULL, *mean = NULL;
     const int n_values = (int)r->n_k + N_PLAIN;
     const size_t units = (size_t)(o.by_class ? r->n_classes : r->n_query);
@@ -107,10 +117,7 @@ kith_status kith_retrieval_bootstrap(const kith_retrieval *r, const kith_bootstr
     ki_parallel_for(o.n_draws, 1, draw, &d);
     kith_interval found[KITH_MOST_K + N_PLAIN];
     for (int v = 0; v < n_values; v++) {
-        double *means = mean + v * o.n_draws;
-        qsort(means, (size_t)o.n_draws, sizeof *means, compare_double);
-        found[v].low = quantile(means, o.n_draws, (1 - o.level) / 2);
-        found[v].high = quantile(means, o.n_draws, (1 + o.level) / 2);
+        found[v] = ki_bootstrap_interval(mean + v * o.n_draws, o.n_draws, o.level);
     }
     memset(ret_intervals, 0, sizeof *ret_intervals);
     memcpy(ret_intervals->recall, found, (size_t)r->n_k * sizeof *found);

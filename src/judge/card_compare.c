@@ -36,15 +36,21 @@ static const char *block_of(const kith_card *card) {
     return "";
 }
 
-static kith_status add_row(kith_card_comparison *c, size_t *capacity, const kith_card *const card[2],
-                           const char *name, const char *path, kith_error *err) {
+/* block NULL: the one that counts. */
+static kith_status add_row_of(kith_card_comparison *c, size_t *capacity, const kith_card *const card[2],
+                              const char *name, const char *block, const char *path, kith_error *err) {
     kith_card_row row = {0};
     ki_snprintf(row.name, sizeof row.name, "%s", name);
-    for (int i = 0; i < 2; i++) score_at(card[i], block_of(card[i]), path, &row.side[i]);
+    for (int i = 0; i < 2; i++) score_at(card[i], block ? block : block_of(card[i]), path, &row.side[i]);
     if (!row.side[0].has_value && !row.side[1].has_value) return KITH_OK;
     KI_TRY(ki_grow(&c->row, capacity, (size_t)c->n_rows + 1, sizeof *c->row, "a comparison", err));
     c->row[c->n_rows++] = row;
     return KITH_OK;
+}
+
+static kith_status add_row(kith_card_comparison *c, size_t *capacity, const kith_card *const card[2],
+                           const char *name, const char *path, kith_error *err) {
+    return add_row_of(c, capacity, card, name, NULL, path, err);
 }
 
 static bool has_row(const kith_card_comparison *c, const char *name) {
@@ -83,7 +89,7 @@ static kith_status add_rows(kith_card_comparison *c, const kith_card *const card
                                       KITH_SCORE_F1};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         KI_TRY(add_row(c, &capacity, card, kith_score_title(rows[i]), kith_score_name(rows[i]), err));
-    return KITH_OK;
+    return add_row_of(c, &capacity, card, "ROC AUC", "verification.", "auc", err);
 }
 
 /* When it matters that a card does not say a fact. */

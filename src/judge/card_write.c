@@ -257,6 +257,64 @@ static void put_clustering(kith_json *json, const kith_judgement *j, const kith_
     kith_json_object_end(json);
 }
 
+static void put_verification(kith_json *json, const kith_verification *v) {
+    begin(json, "verification");
+    ki_card_put_real(json, "auc", v->auc);
+    ki_card_put_real(json, "eer", v->eer);
+    ki_card_put_real(json, "eer_threshold", v->eer_threshold);
+    kith_json_key(json, "tar_at_far");
+    kith_json_array_begin(json);
+    for (int i = 0; i < KITH_N_FAR; i++) {
+        const kith_accept_rate *at = &v->at[i];
+        kith_json_object_begin(json);
+        ki_card_put_real(json, "far", at->far_wanted);
+        ki_card_put_real(json, "tar", at->tar);
+        if (v->has_intervals) put_interval(json, "interval", at->interval);
+        if (isfinite(at->threshold)) ki_card_put_real(json, "threshold", at->threshold);
+        ki_card_put_int(json, "false_accepts", at->n_false);
+        kith_json_object_end(json);
+    }
+    kith_json_array_end(json);
+    ki_card_put_text(json, "metric", kith_metric_name(v->metric));
+    ki_card_put_int(json, "same_pairs", v->n_same);
+    ki_card_put_int(json, "different_pairs", v->n_different);
+    ki_card_put_int(json, "classes", v->n_classes);
+    if (v->has_intervals) {
+        begin_intervals(json, &v->bootstrap);
+        put_interval(json, "auc", v->auc_interval);
+        put_interval(json, "eer", v->eer_interval);
+        kith_json_object_end(json);
+    }
+    kith_json_object_end(json);
+}
+
+static void put_side(kith_json *json, const char *key, const kith_judgement *j, const kith_scores *s) {
+    begin(json, key);
+    put_recall(json, j->retrieval.k, j->retrieval.n_k, s->recall);
+    ki_card_put_real(json, names[KITH_SCORE_MAP_AT_R].name, s->map_at_r);
+    kith_json_object_end(json);
+}
+
+static void put_rerank(kith_json *json, const kith_judgement *j) {
+    const kith_reranking *r = &j->rerank;
+    begin(json, "rerank");
+    if (r->method == KITH_RERANK_EXPANSION) {
+        ki_card_put_text(json, "method", "qe");
+        ki_card_put_int(json, "k", r->k);
+        ki_card_put_real(json, "alpha", r->alpha);
+    } else {
+        ki_card_put_text(json, "method", "kr");
+        ki_card_put_int(json, "k1", r->k1);
+        ki_card_put_int(json, "k2", r->k2);
+        ki_card_put_real(json, "lambda", r->lambda);
+        ki_card_put_int(json, "candidates", r->n_candidates);
+    }
+    put_side(json, "before", j, &r->before);
+    put_side(json, "after", j, &r->after);
+    ki_card_put_real(json, "seconds", r->seconds);
+    kith_json_object_end(json);
+}
+
 KI_OPTIONS_INIT(kith_card_facts, 0)
 KI_OPTIONS_INIT(kith_card_options, .scores = {true, true, true, true, true, true, true, true, true})
 _Static_assert(KITH_N_SCORES == 9, "a score is missing above");
@@ -272,10 +330,13 @@ kith_status kith_card_make(const kith_judgement *j, const kith_card_facts *facts
     kith_json_object_begin(json);
     if (j->has_retrieval) put_retrieval(json, j, &o);
     if (j->has_clustering) put_clustering(json, j, &o);
+    if (j->has_rerank) put_rerank(json, j);
+    if (j->has_verification) put_verification(json, &j->verification);
     ki_card_put_real(json, "seconds", j->seconds);
     if (facts->embed_seconds > 0) ki_card_put_real(json, "embed_seconds", facts->embed_seconds);
     if (j->has_retrieval) ki_card_put_real(json, "rank_seconds", j->rank_seconds);
     if (j->has_clustering) ki_card_put_real(json, "cluster_seconds", j->cluster_seconds);
+    if (j->has_verification) ki_card_put_real(json, "verify_seconds", j->verify_seconds);
     begin(json, "card");
     ki_card_put_facts(json, &f);
     kith_json_object_end(json);

@@ -7,6 +7,9 @@
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "core/clock.h"
+#include "core/text.h"
+#include "judge/rerank.h"
+#include "judge/verification.h"
 #include "kith/data.h"
 #include "knn/kmeans.h"
 
@@ -17,8 +20,18 @@ kith_status ki_judge_options_take(const kith_judge_options *given, ki_judge_opti
     KI_OPTIONS_TAKE(kith_retrieval_options, retrieval, o.retrieval, err);
     KI_OPTIONS_TAKE(kith_bootstrap_options, bootstrap, o.bootstrap, err);
     KI_OPTIONS_TAKE(kith_kmeans_options, kmeans, o.kmeans, err);
-    *ret =
-        (ki_judge_options){o.has_retrieval, o.has_intervals, o.has_clustering, retrieval, bootstrap, kmeans};
+    KI_OPTIONS_TAKE(kith_verification_options, verification, o.verification, err);
+    KI_OPTIONS_TAKE(kith_rerank_options, rerank, o.rerank, err);
+    *ret = (ki_judge_options){.has_retrieval = o.has_retrieval,
+                              .has_intervals = o.has_intervals,
+                              .has_clustering = o.has_clustering,
+                              .retrieval = retrieval,
+                              .bootstrap = bootstrap,
+                              .kmeans = kmeans,
+                              .has_verification = o.has_verification,
+                              .verification = verification,
+                              .has_rerank = o.has_rerank,
+                              .rerank = rerank};
     return KITH_OK;
 }
 
@@ -119,6 +132,16 @@ static kith_status judge(const ki_judge_input *in, const ki_judge_options *o, ki
                                                  o->bootstrap.by_class};
     }
     if (j->has_intervals) KI_TRY(kith_retrieval_bootstrap(&j->retrieval, &o->bootstrap, &j->intervals, err));
+    if (o->has_rerank && j->has_retrieval) {
+        KI_TRY(ki_rerank_judge(in, &o->retrieval, &o->rerank, &j->retrieval.mean, &j->rerank, err));
+        j->has_rerank = true;
+    }
+    if (o->has_verification) {
+        began = ki_seconds_now();
+        KI_TRY(ki_verification_run(in, &o->verification, 0, &j->verification, err));
+        j->verify_seconds = ki_seconds_now() - began;
+        j->has_verification = true;
+    }
     if (!o->has_clustering) return KITH_OK;
     began = ki_seconds_now();
     KI_TRY(cluster(in, &kmeans, j, err));
@@ -271,5 +294,21 @@ kith_status ki_judge_cluster(ki_vectors *v, ki_clustered *ret, kith_error *err) 
     *ret =
         (ki_clustered){.is_there = true, .settings = j.kmeans, .scores = j.clustering, .seconds = j.seconds};
     kith_judgement_release(&j);
+    return KITH_OK;
+}
+
+kith_status ki_judge_calibrate(ki_vectors *v, const char *source, kith_calibration *ret, kith_error *err) {
+    kith_judgement j = {0};
+    ki_judge_options options;
+    *ret = (kith_calibration){0};
+    KI_TRY(ki_judge_options_take(NULL, &options, err));
+    options.has_retrieval = options.has_clustering = false;
+    options.has_verification = true;
+    options.verification.has_intervals = false;
+    const kith_status status = ki_judge_vectors(v, &options, &j, err);
+    if (status == KITH_EINVAL) return KITH_OK; /* no pairs: there is nothing to tell */
+    KI_TRY(status);
+    *ret = j.verification.curve;
+    ki_snprintf(ret->source, sizeof ret->source, "%s", source);
     return KITH_OK;
 }

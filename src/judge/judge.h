@@ -15,6 +15,11 @@ typedef struct ki_judge_input {
     const int64_t *query, *gallery; /* row numbers; NULL: all rows */
     int64_t n_query, n_gallery;
     const ki_knn_device *device; /* NULL: the one that the options name */
+    /* Re-ranking, or NULL: what queries look for instead of their own rows, and their first neighbours [queries, list_size]
+     * in another order, -1 at the end. */
+    const ki_rows *moved_queries;
+    const kith_neighbor *lists;
+    int64_t list_size;
 } ki_judge_input;
 
 /* kith_judge_options, resolved. */
@@ -23,6 +28,10 @@ typedef struct ki_judge_options {
     kith_retrieval_options retrieval;
     kith_bootstrap_options bootstrap;
     kith_kmeans_options kmeans;
+    bool has_verification;
+    kith_verification_options verification; /* its bootstrap is the caller's */
+    bool has_rerank;
+    kith_rerank_options rerank; /* its parts are the caller's */
 } ki_judge_options;
 
 /* From what a caller gives; NULL: everything, with the defaults of each part. */
@@ -64,6 +73,11 @@ typedef struct ki_clustered {
 
 kith_status ki_judge_cluster(ki_vectors *vectors, ki_clustered *ret_clustered, kith_error *err);
 
+/* The curve of verification by cosine, for the model that made the vectors; without points when they are all of one class, or
+ * no two of the same. */
+kith_status ki_judge_calibrate(ki_vectors *vectors, const char *source, kith_calibration *ret_calibration,
+                               kith_error *err);
+
 /* |mean of x / |x||^2 over the rows. */
 double ki_alike(const float *x, int64_t n, int64_t dim);
 
@@ -77,5 +91,8 @@ kith_status ki_judge_input_of(const kith_retrieval_input *given, ki_judge_input 
 /* retrieval.c: kith_retrieval_run on rows wherever they lie. device as above. */
 kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_options *options,
                              kith_retrieval *ret_retrieval, kith_error *err);
+/* bootstrap.c: the values' percentile interval, which sorts them. */
+kith_interval ki_bootstrap_interval(double *values, int64_t n, double level);
+kith_status ki_bootstrap_check(const kith_bootstrap_options *options, kith_error *err);
 
 #endif

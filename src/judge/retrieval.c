@@ -7,6 +7,7 @@
 #include "core/argument.h"
 #include "judge/judge.h"
 #include "judge/ranks.h"
+#include "judge/sides.h"
 
 KI_OPTIONS_INIT(kith_retrieval_options, .metric = KITH_COSINE, .n_k = 4, .k = {1, 2, 4, 8})
 
@@ -52,6 +53,25 @@ static void score_query(void *context, int64_t query, const int64_t *rank, int64
     r->query[query] = s;
 }
 
+/* Ranks after re-ranking: those of the list first, and what lies behind it as it was. */
+typedef struct relisted {
+    kith_retrieval *retrieval;
+    const ki_judge_input *in;
+    const ki_sides *sides;
+    int64_t *rank; /* [n_gallery] */
+} relisted;
+
+static void score_relisted(void *context, int64_t query, const int64_t *rank, int64_t n, bool is_tied) {
+    const relisted *r = context;
+    const kith_neighbor *list = r->in->lists + query * r->in->list_size;
+    int64_t n_found = 0;
+    for (int64_t p = 0; p < r->in->list_size && list[p].index >= 0; p++) {
+        if (r->sides->gallery_class[list[p].index] == r->sides->query_class[query]) r->rank[n_found++] = p;
+    }
+    for (; n_found < n; n_found++) r->rank[n_found] = rank[n_found];
+    score_query(r->retrieval, query, r->rank, n, is_tied);
+}
+
 static kith_status check_options(const kith_retrieval_options *options, kith_error *err) {
     if (options->n_k < 0 || options->n_k > KITH_MOST_K)
         return ki_fail(err, KITH_EINVAL, "%lld values of K; wanted 0 to %d", (long long)options->n_k,
@@ -66,103 +86,7 @@ static kith_status check_options(const kith_retrieval_options *options, kith_err
     return KITH_OK;
 }
 
-/* Row numbers of one side: in range, each at most once. place[row] receives the position, else -1. */
-static kith_status check_list(const char *what, const int64_t *list, int64_t n_list, int64_t n,
-                              int32_t *place, kith_error *err) {
-    for (int64_t i = 0; i < n; i++) place[i] = list ? -1 : (int32_t)i;
-    if (!list) return KITH_OK;
-    for (int64_t i = 0; i < n_list; i++) {
-        if (list[i] < 0 || list[i] >= n)
-            return ki_fail(err, KITH_EINVAL, "%s: entry %lld is row %lld; the embedding has rows 0 to %lld",
-                           what, (long long)i, (long long)list[i], (long long)n - 1);
-        if (place[list[i]] >= 0)
-            return ki_fail(err, KITH_EINVAL, "%s: row %lld is given twice (entries %d and %lld)", what,
-                           (long long)list[i], (int)place[list[i]], (long long)i);
-        place[list[i]] = (int32_t)i;
-    }
-    return KITH_OK;
-}
-
-/* The listed rows as a matrix of their own; the whole matrix itself when there is no list. */
-static kith_status pick(const ki_rows *all, const int64_t *list, int64_t n, void **ret_copy,
-                        ki_rows *ret_rows, kith_error *err) {
-    *ret_rows = *all;
-    if (!list) return KITH_OK;
-    const size_t bytes = (size_t)all->dim * kith_dtype_bytes(all->dtype);
-    KI_TRY(ki_alloc_or(ret_copy, (size_t)n, bytes, "picked rows", err));
-    for (int64_t i = 0; i < n; i++)
-        memcpy((char *)*ret_copy + (size_t)i * bytes, (const char *)all->data + (size_t)list[i] * bytes,
-               bytes);
-    ret_rows->n = n;
-    ret_rows->data = *ret_copy;
-    ret_rows->there = NULL; /* not in this order */
-    return KITH_OK;
-}
-
-static int compare_label(const void *a, const void *b) {
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static int32_t class_of(const int64_t *labels, int64_t n, int64_t label) {
-    const int64_t *found = bsearch(&label, labels, (size_t)n, sizeof *labels, compare_label);
-    return (int32_t)(found - labels);
-}
-
-typedef struct sides {
-    int64_t n_query, n_gallery, n_classes;
-    ki_rows query, gallery;
-    void *query_copy, *gallery_copy;
-    int64_t *label; /* [n_classes], rising */
-    int32_t *query_class, *gallery_class, *self, *place;
-} sides;
-
-static void sides_release(sides *s) {
-    ki_free(s->query_copy);
-    ki_free(s->gallery_copy);
-    ki_free(s->label);
-    ki_free(s->query_class);
-    ki_free(s->gallery_class);
-    ki_free(s->self);
-    ki_free(s->place);
-}
-
-static int64_t row_of(const int64_t *list, int64_t i) { return list ? list[i] : i; }
-
-static kith_status sides_init(const ki_judge_input *in, sides *s, kith_error *err) {
-    const ki_rows *all = &in->rows;
-    const int64_t n = all->n;
-    s->n_query = in->query ? in->n_query : n;
-    s->n_gallery = in->gallery ? in->n_gallery : n;
-    if (s->n_query < 1) return ki_fail(err, KITH_EINVAL, "there are no queries; wanted at least 1");
-    if (s->n_gallery < 1) return ki_fail(err, KITH_EINVAL, "the gallery is empty; wanted at least 1 row");
-    const size_t nq = (size_t)s->n_query, ng = (size_t)s->n_gallery;
-    KI_TRY(ki_alloc_or(&s->place, (size_t)n, sizeof *s->place, "row places", err));
-    KI_TRY(check_list("query", in->query, in->n_query, n, s->place, err));
-    KI_TRY(check_list("gallery", in->gallery, in->n_gallery, n, s->place, err));
-    KI_TRY(pick(all, in->query, s->n_query, &s->query_copy, &s->query, err));
-    KI_TRY(pick(all, in->gallery, s->n_gallery, &s->gallery_copy, &s->gallery, err));
-    KI_TRY(ki_alloc_or(&s->label, nq + ng, sizeof *s->label, "labels", err));
-    KI_TRY(ki_alloc_or(&s->query_class, nq, sizeof *s->query_class, "labels", err));
-    KI_TRY(ki_alloc_or(&s->gallery_class, ng, sizeof *s->gallery_class, "labels", err));
-    KI_TRY(ki_alloc_or(&s->self, nq, sizeof *s->self, "self matches", err));
-    for (int64_t i = 0; i < s->n_query; i++) s->label[i] = in->labels[row_of(in->query, i)];
-    for (int64_t i = 0; i < s->n_gallery; i++) s->label[s->n_query + i] = in->labels[row_of(in->gallery, i)];
-    qsort(s->label, nq + ng, sizeof *s->label, compare_label);
-    for (size_t i = 0; i < nq + ng; i++) {
-        if (i == 0 || s->label[i] != s->label[s->n_classes - 1]) s->label[s->n_classes++] = s->label[i];
-    }
-    for (int64_t i = 0; i < s->n_query; i++) {
-        const int64_t row = row_of(in->query, i);
-        s->query_class[i] = class_of(s->label, s->n_classes, in->labels[row]);
-        s->self[i] = s->place[row];
-    }
-    for (int64_t i = 0; i < s->n_gallery; i++)
-        s->gallery_class[i] = class_of(s->label, s->n_classes, in->labels[row_of(in->gallery, i)]);
-    return KITH_OK;
-}
-
-static void average(kith_retrieval *r, const sides *s) {
+static void average(kith_retrieval *r, const ki_sides *s) {
     for (int64_t c = 0; c < r->n_classes; c++) r->per_class[c].label = s->label[c];
     for (int64_t i = 0; i < s->n_gallery; i++) r->per_class[s->gallery_class[i]].n_gallery++;
     for (int64_t i = 0; i < r->n_query; i++) {
@@ -192,17 +116,16 @@ kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_o
                              kith_retrieval *ret_retrieval, kith_error *err) {
     kith_status status = KITH_OK;
     kith_retrieval r = {.n_k = options->n_k};
-    sides s = {0};
+    ki_sides s = {0};
     ki_panels query = {0}, gallery = {0};
     ki_knn_device opened = {0};
+    int64_t *order = NULL;
     const ki_knn_device *device = input->device ? input->device : &opened;
     KI_TRY(check_options(options, err));
-    if (input->n_labels != input->rows.n)
-        return ki_fail(err, KITH_ESHAPE, "%lld labels for %lld rows of the embedding",
-                       (long long)input->n_labels, (long long)input->rows.n);
     memcpy(r.k, options->k, sizeof r.k);
-    KI_CHECK(sides_init(input, &s, err));
-    const bool is_square = !input->query && !input->gallery;
+    KI_CHECK(ki_sides_init(input, &s, err));
+    const bool is_square = !input->query && !input->gallery && !input->moved_queries;
+    if (input->moved_queries) s.query = *input->moved_queries;
     KI_CHECK(ki_panels_init(&s.gallery, options->metric, NULL, &gallery, err));
     if (!is_square) KI_CHECK(ki_panels_init(&s.query, options->metric, &gallery, &query, err));
     if (!input->device) KI_CHECK(ki_knn_device_open(options->device, &opened, err));
@@ -226,7 +149,13 @@ kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_o
                                   .device = device,
                                   .progress = options->progress,
                                   .user = options->user};
-    KI_CHECK(ki_ranks_run(&ranks, score_query, &r, err));
+    relisted again = {&r, input, &s, NULL};
+    if (input->lists) KI_CHECK(ki_alloc_or(&order, (size_t)r.n_gallery, sizeof *order, "ranks", err));
+    again.rank = order;
+    if (input->lists)
+        KI_CHECK(ki_ranks_run(&ranks, score_relisted, &again, err));
+    else
+        KI_CHECK(ki_ranks_run(&ranks, score_query, &r, err));
     average(&r, &s);
     if (r.n_lone == r.n_query) {
         status = ki_fail(err, KITH_EINVAL, "none of the %lld queries has another item of its class to find",
@@ -237,11 +166,12 @@ kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_o
     *ret_retrieval = r;
     memset(&r, 0, sizeof r);
 done:
+    ki_free(order);
     kith_retrieval_release(&r);
     ki_panels_release(&query);
     ki_panels_release(&gallery);
     ki_knn_device_close(&opened);
-    sides_release(&s);
+    ki_sides_release(&s);
     return status;
 }
 

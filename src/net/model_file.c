@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "net/calibration.h"
 #include "net/numbers.h"
 #include "net/weights.h"
 
@@ -190,13 +191,38 @@ done:
     return status;
 }
 
+static const char *input_text(const ki_net *net, char *buf, size_t bytes) {
+    ki_snprintf(buf, bytes, "%lld,%lld,%lld", (long long)net->c, (long long)net->h, (long long)net->w);
+    return buf;
+}
+
+/* Does the file say the same of what decides an embedding? */
+static bool is_as_written(const ki_net *net, const kith_tensors *tensors) {
+    char settings[512], input[64];
+    const struct {
+        const char *key, *value;
+    } rows[] = {{"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
+                {"kith.input", input_text(net, input, sizeof input)},
+                {"kith.pool", ki_global_pool_names[net->pool]}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *written = kith_tensors_metadata(tensors, rows[i].key);
+        if (!written || strcmp(written, rows[i].value) != 0) return false;
+    }
+    return net->embedding > 0;
+}
+
 kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,
-                               ki_params **ret_params, kith_error *err) {
+                               ki_params **ret_params, kith_calibration *ret_calibration, kith_error *err) {
+    kith_calibration calibration = {0};
+    if (ret_calibration) *ret_calibration = calibration;
     if (!options->weights) return open_from(options, NULL, false, backend, ret_net, ret_params, err);
     kith_tensors *tensors = NULL;
     KI_TRY(kith_tensors_open(options->weights, &tensors, err));
     const source from = {.tensors = tensors, .prefix = ""};
-    const kith_status status = open_from(options, &from, true, backend, ret_net, ret_params, err);
+    kith_status status = ret_calibration ? ki_calibration_read(tensors, &calibration, err) : KITH_OK;
+    if (status == KITH_OK) status = open_from(options, &from, true, backend, ret_net, ret_params, err);
+    if (status == KITH_OK && ret_calibration && is_as_written(ret_net, tensors))
+        *ret_calibration = calibration;
     if (status != KITH_OK) ki_prefix(err, status, "%s", options->weights);
     kith_tensors_free(tensors);
     return status;
@@ -216,15 +242,13 @@ bool ki_model_file_has_metadata(const kith_tensors *tensors) {
 kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err) {
     char settings[512], input[64], scale[64], mean[256], std[256];
     const kith_preprocess *p = &net->preprocess;
-    ki_snprintf(input, sizeof input, "%lld,%lld,%lld", (long long)net->c, (long long)net->h,
-                (long long)net->w);
     const struct {
         const char *key, *value;
     } rows[] = {
         {format_key, format_version},
         {"kith.backbone", net->backbone->name},
         {"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
-        {"kith.input", input},
+        {"kith.input", input_text(net, input, sizeof input)},
         {"kith.pool", ki_global_pool_names[net->pool]},
         {"kith.preprocess.order", net->c < 3 ? "grey"
                                   : p->bgr   ? "BGR"

@@ -3,14 +3,16 @@
 #ifndef KI_MODEL_FILE_H
 #define KI_MODEL_FILE_H
 
+#include "kith/calibration.h"
 #include "net/net.h"
 #include "nn/params.h"
 
 /* Build the net that the options and the weights file (if one is named) describe, make its parameters on the
  * backend, and read the weights. Free *ret_params with ki_params_free first, then *ret_net with
- * ki_net_release. */
+ * ki_net_release. ret_calibration (may be NULL) receives the file's calibration. It has no points if the file has none, or if
+ * the options ask for another network or input than the file describes. */
 kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,
-                               ki_params **ret_params, kith_error *err);
+                               ki_params **ret_params, kith_calibration *ret_calibration, kith_error *err);
 
 /* The same from a file that is open and holds more than a model (a checkpoint), with the model's metadata and its
  * tensors under names that begin with `prefix`. The parameters are made, not read. */

@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/text.h"
+#include "net/calibration.h"
 #include "net/model_file.h"
 
 /* Names of tensors with one kind of problem, cut off when there are too many for a line. */
@@ -185,7 +186,7 @@ bool ki_weights_read_origin(const kith_tensors *tensors, ki_weights_origin *ret_
 }
 
 kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ki_weights_origin *origin,
-                            const char *path, kith_error *err) {
+                            const kith_calibration *calibration, const char *path, kith_error *err) {
     kith_status status;
     kith_tensors_writer *writer = NULL;
     const int n = ki_params_count(params);
@@ -194,6 +195,7 @@ kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ki
     KI_CHECK(kith_tensors_writer_new(&writer, err));
     KI_CHECK(ki_model_metadata_write(net, writer, err));
     if (origin) KI_CHECK(write_origin(origin, writer, err));
+    if (calibration) KI_CHECK(ki_calibration_write(calibration, writer, err));
     for (int i = 0; i < n; i++) {
         const ki_param *param = ki_params_at(params, i);
         KI_CHECK(kith_array_init(KITH_F32, param->shape.n_dims, param->shape.dim, &arrays[i], err));

@@ -19,9 +19,9 @@ typedef struct ki_weights_origin {
     int64_t step;
 } ki_weights_origin;
 
-/* Write all parameters and the net's metadata, with the origin's (NULL: none) beside them. */
+/* Write all parameters and the net's metadata, with the origin's and the calibration's (NULL: none) beside them. */
 kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ki_weights_origin *origin,
-                            const char *path, kith_error *err);
+                            const kith_calibration *calibration, const char *path, kith_error *err);
 /* false: the file does not say. */
 bool ki_weights_read_origin(const kith_tensors *tensors, ki_weights_origin *ret_origin);
 

@@ -91,6 +91,19 @@ static kith_status write_test(const ki_train_state *run, ki_vectors *e, kith_err
     return write_paths(run, e, err);
 }
 
+/* What the scores of the chosen model mean for classes that it has not learnt from. Only now, and once: nothing that a
+ * checkpoint holds depends on it. */
+static kith_status calibrate(ki_train_state *run, kith_calibration *ret, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_vectors v = {0};
+    if (run->validation.n == 0) return KITH_OK;
+    KI_CHECK(ki_train_embed(run, run->validation.item, run->validation.n, "embedding", NULL, &v, err));
+    KI_CHECK(ki_judge_calibrate(&v, "validation", ret, err));
+done:
+    ki_vectors_release(&v);
+    return status;
+}
+
 /* This is an extra: if it fails, the run still has its result, and a warning says why. */
 static kith_status add_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err) {
     kith_error why = {0};
@@ -109,6 +122,7 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
     ki_path path;
     ki_vectors test = {0};
     kith_intervals intervals;
+    kith_calibration calibration = {0};
     KI_CHECK(ki_train_weigh_pairs(run, err)); /* of the last step */
     KI_CHECK(take_best(run, err));
     const bool has_chosen = run->selection != KI_SELECT_LAST;
@@ -122,7 +136,8 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
                               .seconds = run->at.seconds};
     if (run->at.seconds > 0) result.images_per_second = (double)run->at.n_images / run->at.seconds;
     KI_CHECK(ki_folder_at(&run->folder, &path, err, "model.safetensors"));
-    KI_CHECK(ki_weights_save(&run->net, run->params, NULL, path.s, err));
+    KI_CHECK(calibrate(run, &calibration, err));
+    KI_CHECK(ki_weights_save(&run->net, run->params, NULL, calibration.n ? &calibration : NULL, path.s, err));
     if (run->test.n > 0) {
         KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, "embedding", NULL, &test, err));
         KI_CHECK(ki_judge_scores(&test, run->recipe->k, run->recipe->n_k, &result.test, &intervals, err));

@@ -140,7 +140,7 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
         KI_TRY(ki_model_file_describe(&model, run->from.tensors, KI_CHECKPOINT_MODEL, run->backend, &run->net,
                                       &run->params, err));
     else
-        KI_TRY(ki_model_file_open(&model, run->backend, &run->net, &run->params, err));
+        KI_TRY(ki_model_file_open(&model, run->backend, &run->net, &run->params, NULL, err));
     run->train_transform = r->train;
     run->test_transform = r->test;
     ki_preprocess_take(&run->net, &run->train_transform);

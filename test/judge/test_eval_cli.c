@@ -68,6 +68,87 @@ static void test_json_equals_the_reference(void **state) {
     kith_array_release(&e);
 }
 
+/* Rates in the card and in the table are those of the reference, and the picture is a whole file. */
+static void test_verification(void **state) {
+    (void)state;
+    kith_array e;
+    kith_error err;
+    char arguments[1024], path[600];
+    assert_ok(kith_npy_read(GOLDEN_FILES "blobs_verification.npy", &e, &err), &err);
+    const double *wanted = e.data;
+    snprintf(arguments, sizeof arguments,
+             "-e " GOLDEN "blobs_embedding.npy -y " GOLDEN
+             "blobs_labels.npy --metrics verification --roc "
+             "%s/roc.svg",
+             testing_folder());
+    kith_card *r = result_of(arguments, "v.json");
+    static const char *const keys[] = {"auc",
+                                       "eer",
+                                       "tar_at_far.0.tar",
+                                       "tar_at_far.1.tar",
+                                       "tar_at_far.2.tar",
+                                       "tar_at_far.3.tar",
+                                       "tar_at_far.0.threshold",
+                                       "tar_at_far.1.threshold",
+                                       "tar_at_far.2.threshold",
+                                       "tar_at_far.3.threshold",
+                                       "same_pairs",
+                                       "different_pairs"};
+    for (size_t i = 0; i < N_ROWS(keys); i++) {
+        snprintf(path, sizeof path, "verification.%s", keys[i]);
+        const double found = number(r, path);
+        if (fabs(found - wanted[i]) > 1e-9) fail_msg("%s: %.12g, wanted %.12g", path, found, wanted[i]);
+    }
+    assert_true(number(r, "verification.intervals.auc.0") < wanted[0]);
+    assert_true(number(r, "verification.intervals.auc.1") > wanted[0]);
+    assert_true(number(r, "verification.tar_at_far.1.interval.0") < wanted[3]);
+    assert_string_equal(kith_card_text(r, "verification.intervals.unit"), "class");
+    assert_null(kith_card_text(r, "recall.1"));
+    kith_card_free(r);
+    snprintf(path, sizeof path, "%s/roc.svg", testing_folder());
+    char *svg = testing_read(path);
+    assert_non_null(strstr(svg, "<polyline"));
+    assert_non_null(strstr(svg, "</svg>\n"));
+    free(svg);
+    assert_int_equal(run("%s eval -e " GOLDEN "blobs_embedding.npy -y " GOLDEN
+                         "blobs_labels.npy --metrics verification --bootstrap 0",
+                         testing_program()),
+                     0);
+    assert_holds("5167 pairs of one class, 95858 of two, 20 classes, cosine");
+    assert_holds("  TAR@FAR 0.01      6.25     0.465058   958\n");
+    snprintf(path, sizeof path, "%s/v.json", testing_folder());
+    assert_int_equal(run("%s eval --compare %s %s", testing_program(), path, path), 0);
+    assert_holds("ROC AUC");
+    assert_int_equal(
+        run("%s eval -e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --roc %s/roc.gif",
+            testing_program(), testing_folder()),
+        2);
+    assert_one_line();
+    kith_array_release(&e);
+}
+
+static void test_rerank(void **state) {
+    (void)state;
+    const char *const what = "-e " GOLDEN "blobs_embedding.npy -y " GOLDEN
+                             "blobs_labels.npy --metrics map_at_r --k 1 --bootstrap 0";
+    char arguments[1024];
+    for (int m = 0; m < 2; m++) {
+        snprintf(arguments, sizeof arguments, "%s --rerank %s", what, m ? "qe" : "kr");
+        kith_card *r = result_of(arguments, "r.json");
+        assert_string_equal(kith_card_text(r, "rerank.method"), m ? "qe" : "kr");
+        assert_true(number(r, "rerank.before.map_at_r") == number(r, "map_at_r"));
+        assert_true(number(r, "rerank.after.map_at_r") > number(r, "map_at_r"));
+        assert_true(number(r, "rerank.after.recall.1") > 0.2);
+        kith_card_free(r);
+        assert_int_equal(run("%s eval %s", testing_program(), arguments), 0);
+        assert_holds("before     after      gain");
+        assert_holds("  MAP@R             7.98      8.");
+    }
+    assert_int_equal(run("%s eval %s --rerank kr --metric inner", testing_program(), what), 1);
+    assert_holds("re-ranking goes by cosine; the metric is inner");
+    assert_one_line();
+}
+
 static void test_query_and_gallery(void **state) {
     (void)state;
     kith_array e;
@@ -309,6 +390,8 @@ static void test_map_draws(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_equals_the_reference),
+        cmocka_unit_test(test_verification),
+        cmocka_unit_test(test_rerank),
         cmocka_unit_test(test_query_and_gallery),
         cmocka_unit_test(test_compare_says_what_differs),
         cmocka_unit_test(test_device),

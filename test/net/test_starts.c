@@ -41,7 +41,7 @@ static void test_bounds(void **state) {
                                             .embedding = DIM,
                                             .embedding_init = rows[i].name,
                                             .seed = 3};
-        assert_ok(ki_model_file_open(&options, backend, &net, &params, &err), &err);
+        assert_ok(ki_model_file_open(&options, backend, &net, &params, NULL, &err), &err);
         const double bound = sqrt(rows[i].bound), weight = largest(params, "embedding.weight");
         const double bias = largest(params, "embedding.bias");
         if (!(weight <= bound && weight > 0.99 * bound))
@@ -54,7 +54,7 @@ static void test_bounds(void **state) {
     ki_net net = {0};
     ki_params *params = NULL;
     const kith_model_options wrong = {.backbone = "convnet4", .embedding = DIM, .embedding_init = "glorott"};
-    assert_int_equal(ki_model_file_open(&wrong, backend, &net, &params, &err), KITH_ENOTFOUND);
+    assert_int_equal(ki_model_file_open(&wrong, backend, &net, &params, NULL, &err), KITH_ENOTFOUND);
     assert_string_equal(err.message, "unknown embedding_init 'glorott'");
     assert_non_null(strstr(err.hint, "glorot"));
     ki_backend_close(backend);

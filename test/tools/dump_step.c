@@ -63,7 +63,7 @@ int main(int argc, char **argv) {
     ki_params *params = NULL;
     ki_plan *plan = NULL;
     check(ki_backend_open("cpu", NULL, &backend, &err));
-    check(ki_model_file_open(&options, backend, &net, &params, &err));
+    check(ki_model_file_open(&options, backend, &net, &params, NULL, &err));
     const ki_plan_options plan_options = {.mb = batch,
                                           .mode = KI_TRAIN,
                                           .frozen_bn = strcmp(argv[5], "frozen") == 0,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kith/card.h"
+#include "kith/model.h"
 #include "train/tiny.h"
 
 static char output[TINY_OUTPUT];
@@ -100,6 +101,43 @@ static void test_what_a_run_leaves(void **state) {
                                     "--metrics retrieval --json",
                                     testing_program(), testing_folder(), testing_folder()));
     if (!strstr(output, wanted)) fail_msg("kith eval: %s; wanted %s", output, wanted);
+}
+
+/* The model says what its scores mean for the validation classes: what judging them finds. */
+static void test_the_model_is_calibrated(void **state) {
+    (void)state;
+    if (!tiny_exists("leaves", "model.safetensors")) test_what_a_run_leaves(NULL);
+    char path[4096], recipe[4096];
+    kith_error err;
+    kith_model *model = NULL;
+    kith_dataset *set = NULL;
+    kith_vectors *vectors = NULL;
+    kith_calibration curve;
+    kith_judgement found;
+    snprintf(path, sizeof path, "%s/leaves/model.safetensors", testing_folder());
+    snprintf(recipe, sizeof recipe, "%s/leaves/recipe.yaml", testing_folder());
+    KITH_OPTIONS(kith_model_options, options);
+    options.weights = path;
+    assert_ok(kith_model_open(&options, &model, &err), &err);
+    assert_ok(kith_model_calibration(model, &curve, &err), &err);
+    assert_string_equal(curve.source, "validation");
+    assert_int_equal(curve.n_classes, 2);
+    assert_int_equal(curve.n_same, 2 * 8 * 7 / 2);
+    assert_int_equal(curve.n_different, 8 * 8);
+    assert_ok(kith_dataset_open_recipe(recipe, &set, &err), &err);
+    assert_ok(kith_model_embed_dataset(model, set, KITH_SPLIT_VALIDATION, NULL, &vectors, &err), &err);
+    const kith_judge_options judge = {.size = sizeof judge, .has_verification = true};
+    assert_ok(kith_vectors_judge(vectors, &judge, &found, &err), &err);
+    assert_int_equal(found.verification.curve.n, curve.n);
+    for (int64_t i = 0; i < curve.n; i++) {
+        /* kith train computes with one thread here, and oneDNN may round otherwise with more. */
+        assert_true(fabs(found.verification.curve.threshold[i] - curve.threshold[i]) < 1e-5);
+        assert_true(found.verification.curve.fmr[i] == curve.fmr[i]);
+        assert_true(found.verification.curve.tmr[i] == curve.tmr[i]);
+    }
+    kith_vectors_free(vectors);
+    kith_dataset_free(set);
+    kith_model_free(model);
 }
 
 static void test_the_printed_recipe_makes_the_same_model(void **state) {
@@ -577,6 +615,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_training_helps_on_unseen_classes),
         cmocka_unit_test(test_what_a_run_leaves),
+        cmocka_unit_test(test_the_model_is_calibrated),
         cmocka_unit_test(test_the_printed_recipe_makes_the_same_model),
         cmocka_unit_test(test_the_loader_changes_no_bit),
         cmocka_unit_test(test_refusals_take_one_line),
