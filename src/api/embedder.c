@@ -175,6 +175,19 @@ const char *kith_embedder_hash(const kith_embedder *e) { return e ? e->hash : NU
 const char *kith_embedder_preprocess(const kith_embedder *e) { return e ? e->preprocess : NULL; }
 kith_model *kith_embedder_model(kith_embedder *e) { return e ? e->model : NULL; }
 
+/* A curve of the model's own holds for its embedding by the metric that it was measured with. */
+static kith_status take_curve(const kith_embedder *e, kith_index *index, kith_error *err) {
+    kith_calibration curve;
+    kith_index_info info;
+    kith_error why;
+    const kith_embed_options o = ki_embedder_handle_options(e);
+    kith_index_info_get(index, &info);
+    if (kith_model_calibration(e->model, &curve, &why) != KITH_OK) return KITH_OK;
+    if (curve.metric != info.metric || o.resize || strcmp(kith_model_tap(e->model, &o), "embedding") != 0)
+        return KITH_OK;
+    return ki_index_take_calibration(index, &curve, err);
+}
+
 kith_status kith_embedder_remember(const kith_embedder *embedder, kith_index *index, kith_error *err) {
     KI_NEED(err, embedder, index);
     kith_embedder_options o = embedder->options;
@@ -184,9 +197,9 @@ kith_status kith_embedder_remember(const kith_embedder *embedder, kith_index *in
         const char *text = *text_at(&o, i);
         if (text) KI_TRY(kith_index_note_set(index, noted[i].note, text, err));
     }
-    if (o.side == 0) return KITH_OK;
     ki_snprintf(side, sizeof side, "%lld", (long long)o.side);
-    return kith_index_note_set(index, "side", side, err);
+    if (o.side > 0) KI_TRY(kith_index_note_set(index, "side", side, err));
+    return take_curve(embedder, index, err);
 }
 
 kith_status kith_embedder_items(kith_embedder *embedder, const kith_dataset *dataset, const int64_t *items,

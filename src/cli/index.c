@@ -18,11 +18,14 @@ static index_action choose(const index_request *r, const asked *a, const char *o
         const char *name;
         bool is_asked, takes_operands;
         index_action action;
-    } rows[] = {
-        {"-o INDEX", out != NULL, true, index_make}, {"--sync", a->sync, true, index_sync},
-        {"--add", a->add, true, index_add},          {"--remove", r->remove.n_items > 0, false, index_remove},
-        {"--info", a->info, false, index_show},      {"--compact", a->compact, false, index_compact},
-        {"--check", a->check, false, index_check}};
+    } rows[] = {{"-o INDEX", out != NULL, true, index_make},
+                {"--sync", a->sync, true, index_sync},
+                {"--add", a->add, true, index_add},
+                {"--remove", r->remove.n_items > 0, false, index_remove},
+                {"--info", a->info, false, index_show},
+                {"--compact", a->compact, false, index_compact},
+                {"--check", a->check, false, index_check},
+                {"--calibrate", r->calibrate != NULL, false, index_calibrate}};
     int found = -1;
     for (int i = 0; i < (int)(sizeof rows / sizeof rows[0]); i++) {
         if (!rows[i].is_asked) continue;
@@ -35,7 +38,7 @@ static index_action choose(const index_request *r, const asked *a, const char *o
     if (found < 0) {
         cli_misused("index",
                     "wants -o INDEX for a new one, or one of --sync, --add, --remove, --info, "
-                    "--compact and --check");
+                    "--calibrate, --compact and --check");
         return NULL;
     }
     if (!rows[found].takes_operands && r->n_operands > 0) {
@@ -74,11 +77,11 @@ static int run(index_action action, const index_request *r) {
 
 int cmd_index(int argc, char **argv) {
     static const char *const metrics[] = {"cosine", "inner", "sqeuclidean", NULL};
-    static const char *const splits[] = {"train", "validation", "test", "all", NULL};
+    static const char *const splits[] = {"auto", "train", "validation", "test", "all", NULL};
     index_request r = {.recall = 0.99};
     asked a = {0};
     const char *out = NULL, *model = NULL;
-    int metric = 0, split = KITH_N_SPLITS;
+    int metric = 0, split = 0;
     kith_embedder_options_init(&r.embedder, sizeof r.embedder);
     const cli_option options[] = {
         CLI_OUT_FOLDER("out|o", "INDEX", &out, "make a new index in this folder"),
@@ -92,6 +95,8 @@ int cmd_index(int argc, char **argv) {
         CLI_LIST("remove", "PATTERN", &r.remove,
                  "drop items by their path: 'oak/*.jpg', or a folder; may be repeated"),
         CLI_FLAG("info", &a.info, "say what the index is"),
+        CLI_TEXT("calibrate", "DATA", &r.calibrate,
+                 "measure on a data set with classes how often different things look alike: for --same"),
         CLI_FLAG("compact", &a.compact, "write the index anew, without what was removed"),
         CLI_FLAG("check", &a.check, "read everything and compare the checksums"),
         CLI_TEXT("labels|y", "FILE", &r.labels,
@@ -100,7 +105,8 @@ int cmd_index(int argc, char **argv) {
                  "a row for each vector: path, label, and any other columns for --where"),
         CLI_TEXT("dataset", "KIND", &r.kind,
                  "the images are a data set of this layout (see kith list datasets)"),
-        CLI_CHOICE("split", "NAME", &split, splits, "which part of a data set or of a recipe's"),
+        CLI_CHOICE("split", "NAME", &split, splits,
+                   "which part of a data set or of a recipe's; auto: all, and test for --calibrate"),
         CLI_CHOICE("metric", "NAME", &metric, metrics, "how similar two vectors are"),
         CLI_REAL("recall", "X", &r.recall, 0.5, 0.9999,
                  "the part of the true nearest neighbours that a search of a large index must find"),
@@ -139,7 +145,8 @@ int cmd_index(int argc, char **argv) {
     r.operands = (const char *const *)(argv + (out ? 1 : 2));
     r.n_operands = argc - (out ? 1 : 2);
     r.metric = (kith_metric)metric;
-    r.split = split < KITH_N_SPLITS ? (kith_split)split : KITH_SPLIT_ALL;
+    r.has_split = split > 0;
+    r.split = split > 0 && split <= KITH_N_SPLITS ? (kith_split)(split - 1) : KITH_SPLIT_ALL;
     const index_action action = choose(&r, &a, out);
     if (!action) return CLI_USAGE;
     if (action == index_add && r.n_operands == 0) return cli_misused("index", "--add wants files or folders");

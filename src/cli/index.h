@@ -16,12 +16,14 @@ typedef struct index_request {
     kith_embedder_options embedder;
     /* for a new one */
     const char *kind; /* of a data set */
-    kith_split split;
+    bool has_split;
+    kith_split split; /* all unless told otherwise */
     const char *labels, *meta;
     kith_metric metric;
     double recall;
     /* for one that is there */
     cli_list remove;
+    const char *calibrate; /* a data set */
     bool force, json;
 } index_request;
 
@@ -51,6 +53,7 @@ kith_status index_remove(const index_request *request, kith_error *err);
 kith_status index_show(const index_request *request, kith_error *err);
 kith_status index_compact(const index_request *request, kith_error *err);
 kith_status index_check(const index_request *request, kith_error *err);
+kith_status index_calibrate(const index_request *request, kith_error *err);
 
 /* ---- what is said (index_print.c) ---- */
 

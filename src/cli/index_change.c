@@ -1,4 +1,4 @@
-/* Changing an index that is there: --sync, --add, --remove, --compact, and --check. */
+/* Changing an index that is there: --sync, --add, --remove, --calibrate, --compact, and --check. */
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +204,43 @@ kith_status index_remove(const index_request *r, kith_error *err) {
     }
     kith_ids_free(ids);
     kith_index_free(index);
+    return status;
+}
+
+/* ---- --calibrate ---- */
+
+/* Classes that the model was not trained on: the test part, unless told otherwise. */
+static kith_status measure(const index_request *r, opened *o, kith_calibration *ret, kith_error *err) {
+    cli_progress progress;
+    const char *const path[] = {r->calibrate};
+    const index_request data = {.operands = path, .n_operands = 1, .kind = r->kind};
+    kith_status status = index_source_take(&data, o->index, &o->source, err);
+    if (status != KITH_OK) return status;
+    if (!o->source.kind) o->source.kind = "auto";
+    status = index_source_open(&o->source, &o->set, err);
+    cli_progress_begin(&progress, "embedding", 0);
+    if (status == KITH_OK)
+        status = kith_embedder_calibrate(o->embedder, o->set, r->has_split ? r->split : KITH_SPLIT_TEST,
+                                         o->index, index_show_progress, &progress, ret, err);
+    cli_progress_end(&progress);
+    return status;
+}
+
+kith_status index_calibrate(const index_request *r, kith_error *err) {
+    opened o = {0};
+    kith_calibration curve = {0};
+    kith_status status = open_both(r, &o, err);
+    if (status == KITH_OK) status = measure(r, &o, &curve, err);
+    if (status == KITH_OK) status = kith_index_commit(o.index, NULL, err);
+    if (status == KITH_OK && r->json) status = index_print(r, o.index, NULL, err);
+    if (status == KITH_OK && !r->json)
+        printf(
+            "%s: error rates from %lld pairs of the same and %lld pairs of different things, of %lld "
+            "classes; "
+            "--same 0.01 is a score of %.4f\n",
+            r->index, (long long)curve.n_same, (long long)curve.n_different, (long long)curve.n_classes,
+            kith_index_score_at(o.index, 0.01));
+    opened_release(&o);
     return status;
 }
 

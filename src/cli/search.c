@@ -45,6 +45,11 @@ static kith_status find_limit(const arguments *a, const kith_index *index, kith_
             err, KITH_EINVAL, NULL,
             "the index has no curve of false matches; make it with: kith index %s --calibrate DATA",
             n < sizeof name ? name : "INDEX");
+    const double least = kith_index_rate_at(index, info.metric == KITH_SQEUCLIDEAN ? -1 : 1e30);
+    if (a->same < least)
+        return cli_error(err, KITH_EINVAL, "calibrate it with more images of more classes",
+                         "--same is %g; the pairs that were measured tell rates from %.3g on", a->same,
+                         least);
     search->limit = kith_index_score_at(index, a->same);
     return KITH_OK;
 }

@@ -62,7 +62,7 @@ static void fill_cells(const search_found *f, int64_t i, int64_t rank, cells *c)
     if (isnan(f->error_rate[i]))
         snprintf(c->rate, sizeof c->rate, "%s", f->has_rates ? "high" : "");
     else
-        snprintf(c->rate, sizeof c->rate, "%.3g %%", 100 * f->error_rate[i]);
+        snprintf(c->rate, sizeof c->rate, "%.2g %%", 100 * f->error_rate[i]);
     const char *const text[N_COLUMNS] = {c->rank, c->score,
                                          c->rate, item->label ? item->label : "",
                                          c->id,   item->path ? search_shown_path(item->path) : ""};

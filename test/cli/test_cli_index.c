@@ -149,6 +149,31 @@ static void test_another_model(void **state) {
                 "1.0000");
 }
 
+/* Error rates, from classes of a data set; what was not measured is not promised. */
+static void test_calibration(void **state) {
+    (void)state;
+    assert_refused(kith("$K index p.kith --calibrate nowhere"), 1,
+                   "nowhere: there is no such file or folder");
+    assert_done(
+        kith("$K index p.kith --calibrate photos --split all"),
+        "p.kith: error rates from 18 pairs of the same and 48 pairs of different things, of 3 classes; "
+        "--same 0.01 is a score of ");
+    assert_done(kith("$K index p.kith --info"), "error rates known: --same works\n");
+    assert_done(kith("$K search p.kith photos/glyph00000/00000.png -k 12 --same 0.0209 --csv"),
+                ",1,0,1,0.0208333333,\"glyph00000\"");
+    /* The threshold of a rate finds hits up to that rate. */
+    assert_int_equal(
+        kith("$K search p.kith photos -k 12 --same 0.25 --csv | awk -F, 'NR > 1 && $5 > 0.2501 { n++ } "
+             "END { exit n > 0 }'"),
+        0);
+    assert_int_equal(kith("$K search p.kith photos -k 12 --same 0.25 --csv | awk -F, 'NR > 1 && $5 > 0.1 { "
+                          "n++ } END { exit !n }'"),
+                     0);
+    assert_refused(kith("$K search p.kith photos --same 0.001"), 1,
+                   "--same is 0.001; the pairs that were measured tell rates from 0.0208 on");
+    assert_done(kith("$K index p.kith --sync && $K index p.kith --info --json"), "\"calibrated\": true");
+}
+
 /* Vectors that were made elsewhere, with classes and a table. */
 static void test_vectors(void **state) {
     (void)state;
@@ -216,6 +241,7 @@ int main(void) {
                                        EACH(test_add_and_remove),
                                        EACH(test_missing_folders),
                                        EACH(test_another_model),
+                                       EACH(test_calibration),
                                        EACH(test_vectors),
                                        EACH(test_refusals)};
     const int n_failed = cmocka_run_group_tests_name("cli/index", tests, NULL, NULL);
