@@ -189,7 +189,8 @@ static void test_equals_the_reference(void **state) {
     assert_ok(kith_gallery_self(gallery, k, lists, &err), &err);
     assert_ok(kith_reciprocal_new(&embedding, lists, k, NULL, &r, &err), &err);
     assert_ok(kith_reciprocal_rerank(r, &embedding, self, lists, k, &err), &err);
-    for (int64_t i = 0; i < wanted.dim[0]; i++) check_list(i, lists + i * k, k, (double *)wanted.data + i * n);
+    for (int64_t i = 0; i < wanted.dim[0]; i++)
+        check_list(i, lists + i * k, k, (double *)wanted.data + i * n);
     kith_reciprocal_free(r);
     kith_gallery_free(gallery);
     kith_array_release(&embedding);
