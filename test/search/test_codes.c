@@ -1,5 +1,6 @@
 /* Codes: what they say of rows, the same bytes everywhere, and damaged bytes. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/parallel.h"
@@ -200,6 +201,33 @@ static void test_codes_of_another_coder_are_refused(void **state) {
     scan_index_release(&b);
 }
 
+/* What an earlier program wrote opens today. */
+static void test_files_of_the_corpus_open(void **state) {
+    (void)state;
+    for (int bits = 1; bits <= 5; bits += bits == 1 ? 1 : 3) {
+        char path[1000];
+        uint32_t n_coder = 0;
+        uint8_t coder_bytes[2048], *bytes = ki_alloc(1, 4096);
+        kith_error err;
+        ki_coder *coder = NULL;
+        ki_codes codes;
+        snprintf(path, sizeof path, "%s/test/corpus/codes/ok_%d_bits", KITH_SOURCE_DIR, bits);
+        FILE *file = fopen(path, "rb");
+        assert_non_null(file);
+        assert_int_equal(fread(&n_coder, sizeof n_coder, 1, file), 1);
+        assert_true(n_coder <= sizeof coder_bytes);
+        assert_int_equal(fread(coder_bytes, 1, n_coder, file), n_coder);
+        const size_t n_codes = fread(bytes, 1, 4096, file);
+        fclose(file);
+        assert_ok(ki_coder_from_bytes(coder_bytes, n_coder, &coder, &err), &err);
+        assert_int_equal(ki_coder_bits(coder), bits);
+        assert_ok(ki_codes_open(coder, bytes, n_codes, &codes, &err), &err);
+        assert_int_equal(codes.n, 40);
+        ki_coder_free(coder);
+        ki_free(bytes);
+    }
+}
+
 static kith_status refuse(void *user, const int64_t *row, int64_t n, float *dst, kith_error *err) {
     (void)user, (void)row, (void)n, (void)dst;
     return ki_fail(err, KITH_EIO, "the disk is gone");
@@ -235,6 +263,7 @@ int main(void) {
         cmocka_unit_test(test_empty_codes),
         cmocka_unit_test(test_damaged_bytes_are_one_error),
         cmocka_unit_test(test_codes_of_another_coder_are_refused),
+        cmocka_unit_test(test_files_of_the_corpus_open),
         cmocka_unit_test(test_errors_of_the_source_come_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

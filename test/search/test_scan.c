@@ -283,6 +283,25 @@ static void test_small_and_odd_sets(void **state) {
     }
 }
 
+/* Values so small that their inverses are no floats. */
+static void test_tiny_values(void **state) {
+    (void)state;
+    kith_error err;
+    for (int bits = 1; bits <= 4; bits += 3) {
+        for (int m = 0; m < 3; m++) {
+            scan_index s;
+            kith_neighbor found[8];
+            float *x = scan_rows(300, 7, 20, 34);
+            for (int i = 0; i < 300 * 7; i++) x[i] *= 1e-39F;
+            scan_index_init(&s, x, 300, 7,
+                            &(ki_coder_options){.metric = (kith_metric)m, .n_lists = 5, .bits = bits});
+            assert_ok(ki_scan_search(&s.set, x, 1, 8, NULL, found, &err), &err);
+            for (int i = 0; i < 8; i++) assert_true(found[i].index >= 0);
+            scan_index_release(&s);
+        }
+    }
+}
+
 static void test_wrong_arguments(void **state) {
     (void)state;
     kith_error err;
@@ -402,6 +421,7 @@ int main(void) {
         cmocka_unit_test(test_churn),
         cmocka_unit_test(test_a_row_is_not_its_own_neighbour),
         cmocka_unit_test(test_small_and_odd_sets),
+        cmocka_unit_test(test_tiny_values),
         cmocka_unit_test(test_wrong_arguments),
         cmocka_unit_test(test_tuning_says_what_cannot_be_reached),
         cmocka_unit_test(test_range_finds_all),

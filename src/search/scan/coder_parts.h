@@ -6,6 +6,9 @@
 #include "search/scan/kernel.h"
 #include "search/scan/rotation.h"
 
+/* Numbers that differ from 0 by less count as 0: their inverse is no float. */
+#define KI_CODER_LEAST 1e-30F
+
 struct ki_coder {
     kith_metric metric;
     int bits;

@@ -3,7 +3,7 @@
  * The block is written to a file as it is and used where it lies, read or mapped. It holds no pointers; numbers are
  * little-endian. A row takes bits * dim / 8 bytes (dim rounded up to 16) and 12 more; a list 8 bytes.
  *
- *   header     64 bytes (codes.c)
+ *   header     64 bytes (codes_parts.h)
  *   begin      uint32 [n_lists + 1]: the list l is places begin[l] … begin[l + 1] - 1
  *   radius     float32 [n_lists]: no row of the list is farther from its centroid
  *   row        uint32 [n, rounded up to 32]: which row of the segment is at a place

@@ -42,7 +42,7 @@ static void make_table(ki_scan_query *query, const ki_coder *c) {
         }
         widest = width > widest ? width : widest;
     }
-    const float step = widest / 255, inverse = widest > 0 ? 255 / widest : 0;
+    const float step = widest / 255, inverse = widest > KI_CODER_LEAST ? 255 / widest : 0;
     for (int64_t g = 0; g < n_groups; g++) {
         float of[16];
         sums_of(q + g * KI_SCAN_GROUP, of);
