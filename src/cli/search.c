@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/images.h"
+#include "kith/rerank.h"
 #include "kith/text.h"
 
 typedef struct arguments {
@@ -68,7 +69,11 @@ static kith_status ask(arguments *a, kith_error *err) {
         cli_progress_begin(&progress, "searching", 0);
         r->search.progress = cli_show_progress;
         r->search.user = &progress;
-        status = kith_index_search(index, &queries.rows, &r->search, &hits, err);
+        status = r->rerank == SEARCH_EXPANDED
+                     ? kith_index_search_expanded(index, &queries.rows, &r->search, NULL, &hits, err)
+                 : r->rerank == SEARCH_RECIPROCAL
+                     ? kith_index_search_reciprocal(index, &queries.rows, &r->search, NULL, &hits, err)
+                     : kith_index_search(index, &queries.rows, &r->search, &hits, err);
         cli_progress_end(&progress);
     }
     if (status == KITH_OK) status = search_found_take(index, &hits, &found, err);
@@ -97,11 +102,11 @@ static int check(const arguments *a) {
 }
 
 int cmd_search(int argc, char **argv) {
-    static const char *const views[] = {"one", "flips", NULL};
+    static const char *const views[] = {"one", "flips", NULL}, *const reranks[] = {"none", "qe", "kr", NULL};
     arguments a = {.same = NAN, .min_score = NAN, .k = 10, .page = 1};
     search_request *r = &a.r;
     const char *model = NULL;
-    int view = 0;
+    int view = 0, rerank = SEARCH_PLAIN;
     kith_embedder_options_init(&r->embedder, sizeof r->embedder);
     kith_search_options_init(&r->search, sizeof r->search);
     const cli_option options[] = {
@@ -116,6 +121,8 @@ int cmd_search(int argc, char **argv) {
         CLI_LIST("and", "IMAGE", &r->also, "something that also looks like this; may be repeated"),
         CLI_LIST("not", "IMAGE", &r->unlike, "and unlike this; may be repeated"),
         CLI_CHOICE("views", "HOW", &view, views, "flips: the mean of the image and its mirror image"),
+        CLI_CHOICE("rerank", "HOW", &rerank, reranks,
+                   "a better order: qe asks again with the first hits, kr counts shared neighbours (cosine)"),
         CLI_FLAG(
             "duplicates", &a.duplicates,
             "instead, groups of the same picture: copied, resized, saved again, mirrored or slightly cut"),
@@ -146,6 +153,7 @@ int cmd_search(int argc, char **argv) {
     r->operands = (const char *const *)(argv + 2);
     r->n_operands = argc - 2;
     r->flips = view == 1;
+    r->rerank = (unsigned)rerank;
     r->search.k = a.k;
     r->search.offset = (a.page - 1) * a.k;
     int status = check(&a);

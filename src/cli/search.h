@@ -17,6 +17,7 @@ typedef struct search_request {
     double crop[4];
     cli_list also, unlike;      /* --and, --not */
     kith_search_options search; /* where, k, offset, limit, exact */
+    enum { SEARCH_PLAIN, SEARCH_EXPANDED, SEARCH_RECIPROCAL } rerank;
     bool json, csv;
     const char *html, *out;
 } search_request;
