@@ -1,6 +1,6 @@
 #!/bin/sh
-# make demo: kith makes a data set, trains a small network on half of its classes, judges it on the other half
-# and writes a report. demo.sh [FOLDER [OPTION…]]: everything goes to FOLDER (build/demo), which is made anew;
+# make demo: kith makes a data set, trains a small network on half of its classes, judges it on the other half,
+# writes a report, and searches the other half with one of its images. demo.sh [FOLDER [OPTION…]]: everything goes to FOLDER (build/demo), which is made anew;
 # options are for kith train.
 set -eu
 cd "$(dirname "$0")/.."
@@ -30,4 +30,10 @@ echo "Images of classes never trained on whose nearest neighbour is of their cla
 echo "  by pixels            $(recall '' "$folder/pixels.json") %"
 echo "  untrained network    $(recall '"untrained": {' "$folder/run/result.json") %"
 echo "  trained network      $(recall '"test": {' "$folder/run/result.json") %"
-echo "That took $(($(date +%s) - began)) s. The report: $folder/run/report.html"
+echo
+echo "# An index of the images of those classes, and the ones most similar to one of them."
+say build/kith index "$folder/run/recipe.yaml" --split test --model "$folder/run" -o "$folder/glyphs.kith"
+query=$(find "$folder/glyphs" -name 00007.png | LC_ALL=C sort | tail -n 1)
+say build/kith search "$folder/glyphs.kith" "$query" -k 8 --html "$folder/hits.html"
+echo
+echo "That took $(($(date +%s) - began)) s. The report: $folder/run/report.html, the hits: $folder/hits.html"

@@ -132,6 +132,13 @@ KITH_API kith_status kith_model_embed_dataset(kith_model *model, const kith_data
                                               kith_split split, const kith_embed_options *options,
                                               kith_vectors **ret_vectors, kith_error *err);
 
+/* The same for n chosen items of a data set, in the order given; there may be none that can be read. kith_vectors_facts then
+ * has no hash of the data. */
+KITH_API kith_status kith_model_embed_items(kith_model *model, const kith_dataset *dataset,
+                                            const int64_t *items, int64_t n,
+                                            const kith_embed_options *options, kith_vectors **ret_vectors,
+                                            kith_error *err);
+
 /* A decoded image: rows of 1 (grey) or 3 (RGB) bytes per pixel, nothing between rows. */
 typedef struct kith_pixels {
     int32_t width, height;

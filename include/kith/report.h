@@ -51,6 +51,43 @@ KITH_API void kith_views_options_init(kith_views_options *options, size_t size);
 KITH_API kith_status kith_views_write(const char *recipe, const char *out, const kith_views_options *options,
                                       kith_error *err);
 
+/* ---- what a search found ---- */
+
+/* A picture with what is known of it. Strings are borrowed for the call. */
+typedef struct kith_page_hit {
+    const char *image;        /* the file; NULL: no picture */
+    const char *path;         /* as it is written below the picture; NULL: nothing */
+    const char *label, *note; /* NULL: none */
+    int64_t id;               /* -1: none */
+    double score, error_rate; /* NaN: none */
+} kith_page_hit;
+
+/* A question and its answers: of a query those that look like it, of a group its members. */
+typedef struct kith_page_part {
+    const char *title;
+    const char *const *images; /* the query's; may be NULL */
+    int64_t n_images;
+    const kith_page_hit *hits;
+    int64_t n_hits;
+} kith_page_part;
+
+typedef struct kith_hits_page {
+    size_t size;       /* of the struct: set by kith_hits_page_init */
+    const char *title; /* yours to set */
+    const char *about; /* a sentence below it; NULL: none */
+    const kith_page_part *parts;
+    int64_t n_parts;
+    int64_t most_parts; /* shown: 1000; the page says how many are not */
+} kith_hits_page;
+
+/* The numbers above, and no parts. */
+KITH_API void kith_hits_page_init(kith_hits_page *page, size_t size);
+
+/* Write an HTML page of pictures with their scores, which loads nothing from elsewhere: pictures are made small and are
+ * written into it without what cameras add (EXIF). An image that cannot be read is named in its place. The file is complete
+ * or as it was. */
+KITH_API kith_status kith_hits_page_write(const kith_hits_page *page, const char *out, kith_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "kith/array.h"
+#include "kith/index.h"
 #include "kith/knn.h"
 #include "kith/status.h"
 
@@ -27,6 +28,7 @@ typedef struct kith_expansion_options {
     double alpha; /* 3; 0: all alike, which is average query expansion */
 } kith_expansion_options;
 
+/* The numbers above. */
 KITH_API void kith_expansion_options_init(kith_expansion_options *options, size_t size);
 
 /* query [n, dim], gallery [m, dim]; lists [n, list_size] of the queries in the gallery, of which the first k count; entries
@@ -50,6 +52,7 @@ typedef struct kith_reciprocal_options {
     double lambda; /* 0.3, from 0 to 1: how much the cosine itself counts */
 } kith_reciprocal_options;
 
+/* The numbers above. */
 KITH_API void kith_reciprocal_options_init(kith_reciprocal_options *options, size_t size);
 
 /* The sets of all rows of a gallery. Re-ranking does not change it: several threads may use one. */
@@ -70,6 +73,21 @@ KITH_API void kith_reciprocal_free(kith_reciprocal *reciprocal); /* NULL is fine
 KITH_API kith_status kith_reciprocal_rerank(const kith_reciprocal *reciprocal, const kith_array *query,
                                             const int64_t *self, kith_neighbor *lists, int64_t list_size,
                                             kith_error *err);
+
+/* ---- of an index ---- */
+
+/* kith_index_search, with lists in a better order: expansion asks twice, k-reciprocal re-ranking orders at least the 100
+ * nearest candidates by the neighbours they share with the query. Scores stay cosines with the query that was asked, so lists
+ * are no longer in their order, and limits and error rates mean what they meant. Options NULL: the defaults. KITH_EUNSUPPORTED
+ * for an index that compares by anything but cosine. */
+KITH_API kith_status kith_index_search_expanded(const kith_index *index, const kith_array *query,
+                                                const kith_search_options *options,
+                                                const kith_expansion_options *expansion_options,
+                                                kith_hits *ret_hits, kith_error *err);
+KITH_API kith_status kith_index_search_reciprocal(const kith_index *index, const kith_array *query,
+                                                  const kith_search_options *options,
+                                                  const kith_reciprocal_options *reciprocal_options,
+                                                  kith_hits *ret_hits, kith_error *err);
 
 #ifdef __cplusplus
 }

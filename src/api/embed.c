@@ -188,37 +188,75 @@ static kith_status note(const kith_model *model, const kith_embed_options *o, ki
     v->backbone = net->backbone->name;
     v->pool = ki_global_pool_names[net->pool];
     v->crop = net->h;
-    kith_dataset_hash(v->set, (int)v->split, v->data_hash);
     return kith_model_tap_shape(model, v->tap, &v->n_dims, v->dim, err);
+}
+
+/* Vectors of items of a set, with what is to be said of them. */
+static kith_status make_vectors(kith_model *model, const kith_dataset *set, kith_split split,
+                                const int64_t *items, int64_t n, const kith_embed_options *o,
+                                kith_vectors **ret_vectors, kith_error *err) {
+    kith_status status;
+    kith_vectors *v = NULL;
+    KI_CHECK(ki_zalloc_or(&v, 1, sizeof *v, "vectors", err));
+    v->set = set;
+    v->split = split;
+    const double began = ki_seconds_now();
+    KI_CHECK(embed_items(model, set, items, n, o, o->most_bad, false, &v->core, err));
+    v->seconds = ki_seconds_now() - began;
+    KI_CHECK(note(model, o, v, err));
+    *ret_vectors = v;
+    v = NULL;
+done:
+    kith_vectors_free(v);
+    return status;
 }
 
 kith_status kith_model_embed_dataset(kith_model *model, const kith_dataset *dataset, kith_split split,
                                      const kith_embed_options *options, kith_vectors **ret_vectors,
                                      kith_error *err) {
     KI_NEED(err, model, dataset, ret_vectors);
-    kith_status status;
-    KI_OPTIONS_TAKE(kith_embed_options, taken, options, err);
-    const kith_embed_options *o = &taken;
-    kith_vectors *v = NULL;
+    KI_OPTIONS_TAKE(kith_embed_options, o, options, err);
     int64_t *items = NULL, n = 0;
-    KI_CHECK(ki_dataset_select(dataset, split, &items, &n, err));
-    if (n == 0) {
-        status = ki_fail(err, KITH_EINVAL, "%s has no %s images", dataset->root, kith_split_name(split));
-        goto done;
-    }
-    KI_CHECK(ki_zalloc_or(&v, 1, sizeof *v, "vectors", err));
-    v->set = dataset;
-    v->split = split;
-    const double began = ki_seconds_now();
-    KI_CHECK(embed_items(model, dataset, items, n, o, o->most_bad, false, &v->core, err));
-    v->seconds = ki_seconds_now() - began;
-    KI_CHECK(note(model, o, v, err));
-    *ret_vectors = v;
-    v = NULL;
-done:
+    KI_TRY(ki_dataset_select(dataset, split, &items, &n, err));
+    const kith_status status =
+        n > 0 ? make_vectors(model, dataset, split, items, n, &o, ret_vectors, err)
+              : ki_fail(err, KITH_EINVAL, "%s has no %s images", dataset->root, kith_split_name(split));
+    if (status == KITH_OK) kith_dataset_hash(dataset, (int)split, (*ret_vectors)->data_hash);
     ki_free(items);
-    kith_vectors_free(v);
     return status;
+}
+
+/* None of the items could be read: vectors without rows, which say why. */
+static kith_status make_none(const kith_model *model, const kith_dataset *set, const kith_embed_options *o,
+                             kith_vectors **ret_vectors, kith_error *err) {
+    kith_vectors *v = NULL;
+    KI_TRY(ki_zalloc_or(&v, 1, sizeof *v, "vectors", err));
+    v->set = set;
+    v->split = KITH_SPLIT_ALL;
+    const kith_status status = note(model, o, v, err);
+    if (status == KITH_OK)
+        *ret_vectors = v;
+    else
+        kith_vectors_free(v);
+    return status;
+}
+
+kith_status kith_model_embed_items(kith_model *model, const kith_dataset *dataset, const int64_t *items,
+                                   int64_t n, const kith_embed_options *options, kith_vectors **ret_vectors,
+                                   kith_error *err) {
+    KI_NEED(err, model, dataset, items, ret_vectors);
+    KI_NEED_COUNT(err, n);
+    KI_OPTIONS_TAKE(kith_embed_options, o, options, err);
+    const int64_t n_items = (int64_t)dataset->n_items;
+    for (int64_t i = 0; i < n; i++) {
+        if (items[i] < 0 || items[i] >= n_items)
+            return ki_fail(err, KITH_EINVAL, "item %lld of a data set of %lld; wanted 0 to %lld",
+                           (long long)items[i], (long long)n_items, (long long)n_items - 1);
+    }
+    if (n == 0) return ki_fail(err, KITH_EINVAL, "no items are named");
+    const kith_status status = make_vectors(model, dataset, KITH_SPLIT_ALL, items, n, &o, ret_vectors, err);
+    if (status != KITH_EFORMAT || !model->embedder || ki_embedder_n_bad(model->embedder) != n) return status;
+    return o.most_bad < 0 ? make_none(model, dataset, &o, ret_vectors, err) : status;
 }
 
 void kith_vectors_free(kith_vectors *v) {
@@ -283,7 +321,7 @@ void kith_vectors_facts(const kith_vectors *v, kith_card_facts *facts) {
     all.embedding_size = v->core.dim;
     all.dataset = v->set->kind->name;
     all.data = v->set->root;
-    all.data_sha256 = v->data_hash;
+    if (*v->data_hash) all.data_sha256 = v->data_hash;
     all.split = kith_split_name(v->split);
     all.embed_seconds = v->seconds;
     memcpy(facts, &all, size < sizeof all ? size : sizeof all);

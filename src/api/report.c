@@ -13,10 +13,12 @@
 #include "core/text.h"
 #include "data/section.h"
 #include "io/file.h"
+#include "report/hits.h"
 #include "report/report.h"
 #include "report/views.h"
 #include "train/recipe.h"
 
+KI_OPTIONS_INIT(kith_hits_page, .most_parts = 1000)
 KI_OPTIONS_INIT(kith_views_options, .n_images = 6, .n_draws = 9)
 KI_OPTIONS_INIT(kith_report_options, .n_queries = 12, .n_neighbors = 8, .n_points = 1500)
 
@@ -132,5 +134,20 @@ kith_status kith_views_write(const char *recipe, const char *out, const kith_vie
 done:
     kith_dataset_free(set);
     ki_recipe_free(r);
+    return status;
+}
+
+kith_status kith_hits_page_write(const kith_hits_page *page, const char *out, kith_error *err) {
+    KI_NEED(err, page, out);
+    KI_OPTIONS_TAKE(kith_hits_page, whole, page, err);
+    kith_status status;
+    ki_buffer text = {.err = err};
+    KI_NEED_COUNT(err, whole.n_parts);
+    if (!whole.title || (whole.n_parts > 0 && !whole.parts))
+        return ki_fail(err, KITH_EINVAL, "the page has no %s", whole.title ? "parts" : "title");
+    KI_CHECK(ki_hits_make(&whole, &text, err));
+    status = ki_file_write(out, text.data, text.n, err);
+done:
+    ki_buffer_release(&text);
     return status;
 }

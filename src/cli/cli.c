@@ -161,7 +161,7 @@ static int take_option(const cli_usage *usage, int argc, char **argv, int *i) {
 static void describe(const cli_option *o, char *buf, size_t bytes) {
     char def[128] = "";
     if (o->ret_int) snprintf(def, sizeof def, " (default %lld)", (long long)*o->ret_int);
-    if (o->ret_real) snprintf(def, sizeof def, " (default %.10g)", *o->ret_real);
+    if (o->ret_real && !isnan(*o->ret_real)) snprintf(def, sizeof def, " (default %.10g)", *o->ret_real);
     if (o->ret_text && *o->ret_text) snprintf(def, sizeof def, " (default %s)", *o->ret_text);
     if (o->ret_list) snprintf(def, sizeof def, " (may be repeated)");
     size_t used = (size_t)snprintf(buf, bytes, "%s", o->help);

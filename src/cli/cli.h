@@ -46,7 +46,7 @@ typedef struct cli_list {
 typedef enum cli_destination { CLI_NO_DESTINATION, CLI_FILE, CLI_FOLDER } cli_destination;
 
 /* A row points at one variable of the type its macro wants; the variable's value before parsing is
- * the default that --help shows. "out|o" is --out with the short form -o. */
+ * the default that --help shows (a NaN: none). "out|o" is --out with the short form -o. */
 typedef struct cli_option {
     const char *name;
     const char *argument; /* what --help calls the value; NULL for a flag */

@@ -68,24 +68,43 @@ kith_status ki_thumbnail_read(ki_thumbnails *t, const char *path, int size, uint
     return ki_transform_bytes(&how, &t->base, &draw, &t->scratch, ret_rgb, err);
 }
 
-static bool is_grey(const uint8_t *rgb, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
+kith_status ki_thumbnail_fit(ki_thumbnails *t, const char *path, int side, const ki_image **ret_image,
+                             kith_error *err) {
+    ki_path found;
+    KI_TRY(find_image(t, path, &found, err));
+    KI_TRY(read_image(t, found.s, side, err));
+    const ki_image *from = &t->image;
+    const int32_t longer = from->w > from->h ? from->w : from->h;
+    const double factor = longer > side ? (double)side / longer : 1;
+    const int32_t w = (int32_t)(from->w * factor + 0.5), h = (int32_t)(from->h * factor + 0.5);
+    const ki_rect whole = {0, 0, w > 0 ? w : 1, h > 0 ? h : 1};
+    KI_TRY(ki_resample(&t->scratch.resampler, from, (ki_rect){0, 0, from->w, from->h}, whole.w, whole.h,
+                       whole, KITH_FILTER_BILINEAR, &t->base, err));
+    *ret_image = &t->base;
+    return KITH_OK;
+}
+
+static bool is_grey(const ki_image *image) {
+    const int64_t n = (int64_t)image->w * image->h;
+    const uint8_t *rgb = image->data;
+    for (int64_t i = 0; image->channels == 3 && i < n; i++) {
         if (rgb[3 * i] != rgb[3 * i + 1] || rgb[3 * i] != rgb[3 * i + 2]) return false;
     }
     return true;
 }
 
-static kith_status encode(ki_thumbnails *t, const uint8_t *rgb, int size, kith_error *err) {
-    const int64_t n = (int64_t)size * size;
-    const int channels = is_grey(rgb, n) ? 1 : 3;
-    KI_TRY(ki_image_shape(&t->square, size, size, channels, err));
-    for (int64_t i = 0; i < n; i++) memcpy(t->square.data + i * channels, rgb + 3 * i, (size_t)channels);
+static kith_status encode(ki_thumbnails *t, const ki_image *image, kith_error *err) {
+    const int64_t n = (int64_t)image->w * image->h;
+    const int channels = is_grey(image) ? 1 : 3;
+    KI_TRY(ki_image_shape(&t->square, image->w, image->h, channels, err));
+    for (int64_t i = 0; i < n; i++)
+        memcpy(t->square.data + i * channels, image->data + i * image->channels, (size_t)channels);
     KI_TRY(ki_png_encode(&t->square, &t->png, err));
     return ki_jpeg_encode(&t->square, QUALITY, &t->jpeg, err);
 }
 
-void ki_thumbnail_uri(ki_thumbnails *t, const uint8_t *rgb, int size, ki_buffer *to) {
-    if (to->status == KITH_OK) to->status = encode(t, rgb, size, to->err);
+void ki_thumbnail_image_uri(ki_thumbnails *t, const ki_image *image, ki_buffer *to) {
+    if (to->status == KITH_OK) to->status = encode(t, image, to->err);
     if (to->status != KITH_OK) return;
     const bool is_png = t->png.n <= t->jpeg.n;
     ki_buffer_put(to, "data:image/%s;base64,", is_png ? "png" : "jpeg");
@@ -93,4 +112,9 @@ void ki_thumbnail_uri(ki_thumbnails *t, const uint8_t *rgb, int size, ki_buffer 
         ki_buffer_base64(to, t->png.data, t->png.n);
     else
         ki_buffer_base64(to, t->jpeg.data, t->jpeg.n);
+}
+
+void ki_thumbnail_uri(ki_thumbnails *t, const uint8_t *rgb, int size, ki_buffer *to) {
+    const ki_image image = {.w = size, .h = size, .channels = 3, .data = (uint8_t *)(uintptr_t)rgb};
+    ki_thumbnail_image_uri(t, &image, to);
 }

@@ -1,4 +1,4 @@
-/* Small square pictures of images, inside the page. */
+/* Small pictures of images, inside the page. */
 #ifndef KI_THUMBNAIL_H
 #define KI_THUMBNAIL_H
 
@@ -23,7 +23,13 @@ void ki_thumbnails_release(ki_thumbnails *thumbnails);
 kith_status ki_thumbnail_read(ki_thumbnails *thumbnails, const char *path, int size, uint8_t *ret_rgb,
                               kith_error *err);
 
+/* The whole image, its longer side at most `side`; it belongs to the thumbnails until the next call. */
+kith_status ki_thumbnail_fit(ki_thumbnails *thumbnails, const char *path, int side,
+                             const ki_image **ret_image, kith_error *err);
+
 /* RGB as a data: URI, as JPEG or PNG, whichever is shorter; grey if there is no colour. */
 void ki_thumbnail_uri(ki_thumbnails *thumbnails, const uint8_t *rgb, int size, ki_buffer *to);
+/* The same for an image of any size. */
+void ki_thumbnail_image_uri(ki_thumbnails *thumbnails, const ki_image *image, ki_buffer *to);
 
 #endif

@@ -1,0 +1,424 @@
+/* kith_index_sync: compare files with items, do what costs nothing first, then embed part by part.
+ *
+ * The order makes a stop harmless: dates, moves and removals come first and take no network; after that every part of files
+ * adds its items and removes those they replace. Whatever was done is a state that the next call goes on from. */
+#include "kith/sync.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/alloc.h"
+#include "core/argument.h"
+#include "core/clock.h"
+#include "core/parallel.h"
+#include "data/dataset/dataset.h"
+#include "kith/eval.h"
+
+enum { PART = 512 };                      /* images embedded and added at a time: what a stop loses at most */
+static const double COMMIT_EVERY_S = 300; /* a killed program loses at most so much work */
+
+KI_OPTIONS_INIT(kith_sync_options, .split = KITH_SPLIT_ALL, .most_removed = 1)
+
+/* One file of the data set. */
+typedef struct file {
+    int64_t item; /* of the data set */
+    int64_t old;  /* the item of the index that it replaces, or -1 */
+    int64_t from; /* the gone item whose contents it has, or -1 */
+    kith_file_state state;
+    bool is_hashed, is_touched;
+    char hash[65]; /* "": not read yet, or unreadable */
+} file;
+
+typedef struct sync {
+    kith_index *index;
+    kith_embedder *embedder;
+    const kith_dataset *set;
+    const kith_sync_options *options;
+    kith_sync_report *report;
+    kith_file_stamp *stamp; /* [n] */
+    file *file;             /* [n] */
+    int64_t n;
+    int64_t *gone, n_gone;
+    int64_t *todo, n_todo, n_done; /* files to embed */
+    double committed;              /* when */
+} sync;
+
+/* ---- what is there ---- */
+
+/* Items inside another file have no size and no date of their own. */
+static kith_file_stamp stamp_of(const char *path) {
+    struct stat info;
+    kith_file_stamp stamp = {path, -1, -1};
+    if (stat(path, &info) == 0) {
+        stamp.bytes = info.st_size;
+        stamp.mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+    }
+    return stamp;
+}
+
+static void stamp_some(void *context, int64_t begin, int64_t end) {
+    sync *s = context;
+    for (int64_t i = begin; i < end; i++) s->stamp[i] = stamp_of(s->set->item[s->file[i].item].path);
+}
+
+static kith_status select_items(sync *s, int64_t **ret_items, kith_error *err) {
+    const kith_sync_options *o = s->options;
+    if (!o->items) return ki_dataset_select(s->set, o->split, ret_items, &s->n, err);
+    for (int64_t i = 0; i < o->n_items; i++) {
+        if (o->items[i] < 0 || o->items[i] >= (int64_t)s->set->n_items)
+            return ki_fail(err, KITH_EINVAL, "item %lld of a data set of %zu", (long long)o->items[i],
+                           s->set->n_items);
+    }
+    KI_TRY(ki_alloc_or(ret_items, (size_t)o->n_items, sizeof **ret_items, "items", err));
+    if (o->n_items > 0) memcpy(*ret_items, o->items, (size_t)o->n_items * sizeof **ret_items);
+    s->n = o->n_items;
+    return KITH_OK;
+}
+
+typedef struct named {
+    const char *path;
+    int64_t item;
+} named;
+
+static int by_path(const void *a, const void *b) {
+    const named *x = a, *y = b;
+    const int order = strcmp(x->path, y->path);
+    return order ? order : (x->item > y->item) - (x->item < y->item);
+}
+
+/* A file that was named twice, alone and with its folder, counts once: the first time. */
+static kith_status drop_doubles(const kith_dataset *set, int64_t *items, int64_t *n, kith_error *err) {
+    named *list = NULL;
+    bool *is_double = NULL;
+    kith_status status;
+    KI_CHECK(ki_alloc_or(&list, (size_t)*n, sizeof *list, "files", err));
+    KI_CHECK(ki_zalloc_or(&is_double, set->n_items, sizeof *is_double, "files", err));
+    for (int64_t i = 0; i < *n; i++) list[i] = (named){set->item[items[i]].path, items[i]};
+    if (*n > 0) qsort(list, (size_t)*n, sizeof *list, by_path);
+    for (int64_t i = 1; i < *n; i++) is_double[list[i].item] = strcmp(list[i].path, list[i - 1].path) == 0;
+    int64_t n_kept = 0;
+    for (int64_t i = 0; i < *n; i++) {
+        if (!is_double[items[i]]) items[n_kept++] = items[i];
+    }
+    *n = n_kept;
+done:
+    ki_free(list);
+    ki_free(is_double);
+    return status;
+}
+
+static kith_status compare(sync *s, kith_error *err) {
+    kith_status status;
+    int64_t *items = NULL, *old = NULL;
+    kith_file_state *state = NULL;
+    KI_CHECK(select_items(s, &items, err));
+    KI_CHECK(drop_doubles(s->set, items, &s->n, err));
+    KI_CHECK(ki_zalloc_or(&s->file, (size_t)s->n, sizeof *s->file, "files", err));
+    KI_CHECK(ki_alloc_or(&s->stamp, (size_t)s->n, sizeof *s->stamp, "files", err));
+    KI_CHECK(ki_alloc_or(&s->todo, (size_t)s->n, sizeof *s->todo, "files", err));
+    KI_CHECK(ki_alloc_or(&state, (size_t)s->n, sizeof *state, "files", err));
+    KI_CHECK(ki_alloc_or(&old, (size_t)s->n, sizeof *old, "files", err));
+    for (int64_t i = 0; i < s->n; i++) s->file[i].item = items[i];
+    ki_parallel_for(s->n, 256, stamp_some, s);
+    KI_CHECK(kith_index_compare(s->index, s->stamp, s->n, state, old, &s->gone, &s->n_gone, err));
+    for (int64_t i = 0; i < s->n; i++) {
+        s->file[i].old = old[i];
+        s->file[i].from = -1;
+        s->file[i].state = state[i];
+        s->report->n_same += state[i] == KITH_FILE_SAME;
+    }
+    s->report->n_files = s->n;
+    if (s->options->only_adds) s->n_gone = 0;
+done:
+    ki_free(items);
+    ki_free(old);
+    ki_free(state);
+    return status;
+}
+
+/* ---- by contents ---- */
+
+/* Some of `todo`. */
+typedef struct hashing {
+    sync *sync;
+    const int64_t *part;
+} hashing;
+
+static void hash_some(void *context, int64_t begin, int64_t end) {
+    const hashing *h = context;
+    for (int64_t k = begin; k < end; k++) {
+        file *f = &h->sync->file[h->part[k]];
+        const kith_file_stamp *stamp = &h->sync->stamp[h->part[k]];
+        if (f->is_hashed) continue;
+        f->is_hashed = true;
+        if (stamp->bytes < 0 || kith_file_hash(stamp->path, f->hash, NULL) != KITH_OK) f->hash[0] = '\0';
+    }
+}
+
+static void hash(sync *s, const int64_t *part, int64_t n) {
+    hashing h = {s, part};
+    ki_parallel_for(n, 1, hash_some, &h);
+}
+
+static kith_status is_touched(const sync *s, const file *f, bool *ret, kith_error *err) {
+    kith_index_item item;
+    KI_TRY(kith_index_item_get(s->index, f->old, &item, err));
+    *ret = f->hash[0] && item.hash && strcmp(item.hash, f->hash) == 0;
+    kith_index_item_release(&item);
+    return KITH_OK;
+}
+
+/* A gone item, by the contents of its file. */
+typedef struct lost {
+    char hash[65];
+    int64_t id;
+    bool is_found;
+} lost;
+
+static int by_hash(const void *a, const void *b) {
+    const lost *x = a, *y = b;
+    const int order = strcmp(x->hash, y->hash);
+    return order ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+static kith_status list_lost(const sync *s, lost **ret_lost, kith_error *err) {
+    lost *list = NULL;
+    KI_TRY(ki_zalloc_or(&list, (size_t)s->n_gone, sizeof *list, "items that are gone", err));
+    for (int64_t i = 0; i < s->n_gone; i++) {
+        kith_index_item item;
+        const kith_status status = kith_index_item_get(s->index, s->gone[i], &item, err);
+        if (status != KITH_OK) {
+            ki_free(list);
+            return status;
+        }
+        list[i].id = s->gone[i];
+        if (item.hash && strlen(item.hash) == 64) memcpy(list[i].hash, item.hash, 65);
+        kith_index_item_release(&item);
+    }
+    if (s->n_gone > 0) qsort(list, (size_t)s->n_gone, sizeof *list, by_hash);
+    *ret_lost = list;
+    return KITH_OK;
+}
+
+/* The first gone item with these contents that no other file has taken. */
+static lost *find_lost(lost *list, int64_t n, const char *hash) {
+    int64_t low = 0, high = n;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (strcmp(list[middle].hash, hash) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; *hash && low < n && strcmp(list[low].hash, hash) == 0; low++) {
+        if (!list[low].is_found) return &list[low];
+    }
+    return NULL;
+}
+
+static kith_index_item item_of(const sync *s, int64_t i) {
+    const ki_item *from = &s->set->item[s->file[i].item];
+    return (kith_index_item){.path = from->path,
+                             .label = kith_dataset_class_name(s->set, from->label),
+                             .hash = s->file[i].hash[0] ? s->file[i].hash : NULL,
+                             .bytes = s->stamp[i].bytes,
+                             .mtime_ns = s->stamp[i].mtime_ns};
+}
+
+/* The vector and the values of the old item under the new path. The label comes from where the file lies now. */
+static kith_status move(sync *s, int64_t i, int64_t id, kith_error *err) {
+    kith_status status;
+    kith_index_item old = {0}, item = item_of(s, i);
+    const int64_t dim = kith_embedder_dim(s->embedder);
+    kith_array row = {0};
+    KI_CHECK(kith_array_init(KITH_F32, 2, (int64_t[]){1, dim}, &row, err));
+    KI_CHECK(kith_index_vectors(s->index, &id, 1, row.data, err));
+    KI_CHECK(kith_index_item_get(s->index, id, &old, err));
+    item.values = old.values;
+    KI_CHECK(kith_index_add(s->index, &row, &item, NULL, err));
+    KI_CHECK(kith_index_remove(s->index, &id, 1, err));
+    s->report->n_moved++;
+done:
+    kith_index_item_release(&old);
+    kith_array_release(&row);
+    return status;
+}
+
+/* What the contents say of files that are not as they were. Without gone items the contents of new files can wait until
+ * they are embedded. */
+static kith_status look_inside(sync *s, lost *list, kith_error *err) {
+    s->n_todo = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        if (s->file[i].state == KITH_FILE_CHANGED || (s->file[i].state == KITH_FILE_NEW && s->n_gone > 0))
+            s->todo[s->n_todo++] = i;
+    }
+    hash(s, s->todo, s->n_todo);
+    for (int64_t k = 0; k < s->n_todo; k++) {
+        file *f = &s->file[s->todo[k]];
+        lost *found = f->old < 0 ? find_lost(list, s->n_gone, f->hash) : NULL;
+        if (f->old >= 0) KI_TRY(is_touched(s, f, &f->is_touched, err));
+        if (!found) continue;
+        f->from = found->id;
+        found->is_found = true;
+    }
+    return KITH_OK;
+}
+
+static kith_status remove_lost(sync *s, const lost *list, kith_error *err) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < s->n_gone; i++) {
+        if (!list[i].is_found) s->gone[n++] = list[i].id;
+    }
+    kith_index_info info;
+    kith_index_info_get(s->index, &info);
+    if ((double)n > s->options->most_removed * (double)info.n_items) {
+        ki_fail(err, KITH_EINVAL, "%lld of the %lld items of the index are not in the folders any more",
+                (long long)n, (long long)info.n_items);
+        return ki_hint(err, KITH_EINVAL, "is a disk missing, or another folder meant?");
+    }
+    s->report->n_removed = n;
+    return n > 0 ? kith_index_remove(s->index, s->gone, n, err) : KITH_OK;
+}
+
+/* What takes no network; the rest is left in `todo`. */
+static kith_status settle(sync *s, kith_error *err) {
+    s->n_todo = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const file *f = &s->file[i];
+        if (f->state == KITH_FILE_SAME) continue;
+        if (f->is_touched) {
+            s->report->n_touched++;
+            KI_TRY(kith_index_restamp(s->index, f->old, s->stamp[i].bytes, s->stamp[i].mtime_ns, err));
+        } else if (f->from >= 0) {
+            KI_TRY(move(s, i, f->from, err));
+        } else {
+            s->todo[s->n_todo++] = i;
+        }
+    }
+    return KITH_OK;
+}
+
+/* ---- by the network ---- */
+
+static int show(void *user, int64_t n_done, int64_t n_all) {
+    const sync *s = user;
+    (void)n_all;
+    return s->options->progress ? s->options->progress(s->options->user, s->n_done + n_done, s->n_todo) : 0;
+}
+
+static kith_status name_bad(sync *s, const kith_vectors *vectors, kith_error *err) {
+    kith_sync_report *r = s->report;
+    r->n_bad += kith_vectors_n_bad(vectors);
+    for (int64_t i = 0; kith_vectors_bad(vectors, i) && r->n_named < KITH_SYNC_NAMED; i++) {
+        r->bad[r->n_named] = ki_strdup(kith_vectors_bad(vectors, i));
+        if (!r->bad[r->n_named]) return ki_fail_memory(err, 1, "a file's name");
+        r->n_named++;
+    }
+    return KITH_OK;
+}
+
+/* Add what could be read; what these files were before goes, also where one cannot be read any more. */
+static kith_status replace(sync *s, const int64_t *part, int64_t n, kith_vectors *vectors, kith_error *err) {
+    kith_status status = KITH_OK;
+    const int64_t n_read = kith_vectors_count(vectors), *number = kith_vectors_items(vectors);
+    kith_index_item *items = NULL;
+    kith_array rows;
+    KI_TRY(ki_alloc_or(&items, (size_t)n_read, sizeof *items, "items", err));
+    for (int64_t k = 0, at = 0; k < n_read; k++, at++) {
+        while (s->file[part[at]].item != number[k]) at++; /* those between could not be read */
+        items[k] = item_of(s, part[at]);
+        s->report->n_changed += s->file[part[at]].old >= 0;
+        s->report->n_added += s->file[part[at]].old < 0;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t old = s->file[part[k]].old;
+        if (old >= 0) KI_CHECK(kith_index_remove(s->index, &old, 1, err));
+    }
+    if (n_read == 0) goto done;
+    KI_CHECK(kith_vectors_array(vectors, &rows, err));
+    rows.dim[1] = kith_embedder_dim(s->embedder); /* of any tap's shape */
+    rows.n_dims = 2;
+    KI_CHECK(kith_index_add(s->index, &rows, items, NULL, err));
+done:
+    ki_free(items);
+    return status;
+}
+
+static kith_status embed_part(sync *s, const int64_t *part, int64_t n, kith_error *err) {
+    kith_status status;
+    int64_t *items = NULL;
+    kith_vectors *vectors = NULL;
+    KI_CHECK(ki_alloc_or(&items, (size_t)n, sizeof *items, "items", err));
+    for (int64_t k = 0; k < n; k++) items[k] = s->file[part[k]].item;
+    hash(s, part, n);
+    KI_CHECK(kith_embedder_items(s->embedder, s->set, items, n, show, s, &vectors, err));
+    KI_CHECK(replace(s, part, n, vectors, err));
+    KI_CHECK(name_bad(s, vectors, err));
+    s->n_done += n;
+done:
+    kith_vectors_free(vectors);
+    ki_free(items);
+    return status;
+}
+
+static kith_status embed(sync *s, kith_error *err) {
+    s->committed = ki_seconds_now();
+    while (s->n_done < s->n_todo) {
+        const int64_t left = s->n_todo - s->n_done;
+        KI_TRY(embed_part(s, s->todo + s->n_done, left < PART ? left : PART, err));
+        if (s->n_done == s->n_todo || ki_seconds_now() - s->committed < COMMIT_EVERY_S) continue;
+        KI_TRY(kith_index_commit(s->index, NULL, err));
+        s->committed = ki_seconds_now();
+    }
+    return KITH_OK;
+}
+
+static kith_status run(sync *s, kith_error *err) {
+    kith_status status;
+    lost *list = NULL;
+    KI_CHECK(compare(s, err));
+    KI_CHECK(list_lost(s, &list, err));
+    KI_CHECK(look_inside(s, list, err));
+    KI_CHECK(remove_lost(s, list, err));
+    KI_CHECK(settle(s, err));
+    status = embed(s, err);
+    if (status != KITH_OK && status != KITH_ECANCELED) goto done;
+    kith_error why = {0};
+    const kith_status committed = kith_index_commit(s->index, NULL, &why);
+    if (committed != KITH_OK) {
+        status = committed;
+        if (err) *err = why;
+    }
+done:
+    ki_free(list);
+    return status;
+}
+
+kith_status kith_index_sync(kith_index *index, kith_embedder *embedder, const kith_dataset *dataset,
+                            const kith_sync_options *options, kith_sync_report *ret_report, kith_error *err) {
+    KI_NEED(err, index, embedder, dataset, ret_report);
+    KI_OPTIONS_TAKE(kith_sync_options, o, options, err);
+    KI_NEED_COUNT(err, o.n_items);
+    kith_sync_report report = {0};
+    sync s = {.index = index, .embedder = embedder, .set = dataset, .options = &o, .report = &report};
+    KI_TRY(kith_index_expect(index, kith_embedder_hash(embedder), kith_embedder_preprocess(embedder), err));
+    KI_TRY(ki_zalloc_or(&report.bad, KITH_SYNC_NAMED, sizeof *report.bad, "files' names", err));
+    const kith_status status = run(&s, err);
+    kith_ids_free(s.gone);
+    ki_free(s.file);
+    ki_free(s.stamp);
+    ki_free(s.todo);
+    if (status == KITH_OK || status == KITH_ECANCELED)
+        *ret_report = report;
+    else
+        kith_sync_report_release(&report);
+    return status;
+}
+
+void kith_sync_report_release(kith_sync_report *report) {
+    if (!report) return;
+    for (int64_t i = 0; i < report->n_named; i++) ki_free(report->bad[i]);
+    ki_free(report->bad);
+    *report = (kith_sync_report){0};
+}

@@ -1,0 +1,155 @@
+/* kith index: make an index, keep it up to date, look after it. */
+#include "cli/index.h"
+
+#include <string.h>
+
+#include "cli/images.h"
+
+typedef kith_status (*index_action)(const index_request *request, kith_error *err);
+
+/* What can be done to an index that is there; one of them at a time. */
+typedef struct asked {
+    bool sync, add, info, compact, check;
+} asked;
+
+/* The action, or NULL when the usage was wrong and said so. */
+static index_action choose(const index_request *r, const asked *a, const char *out) {
+    const struct {
+        const char *name;
+        bool is_asked, takes_operands;
+        index_action action;
+    } rows[] = {{"-o INDEX", out != NULL, true, index_make},
+                {"--sync", a->sync, true, index_sync},
+                {"--add", a->add, true, index_add},
+                {"--remove", r->remove.n_items > 0, false, index_remove},
+                {"--info", a->info, false, index_show},
+                {"--compact", a->compact, false, index_compact},
+                {"--check", a->check, false, index_check},
+                {"--calibrate", r->calibrate != NULL, false, index_calibrate}};
+    int found = -1;
+    for (int i = 0; i < (int)(sizeof rows / sizeof rows[0]); i++) {
+        if (!rows[i].is_asked) continue;
+        if (found >= 0) {
+            cli_misused("index", "%s and %s are both given; wanted one", rows[found].name, rows[i].name);
+            return NULL;
+        }
+        found = i;
+    }
+    if (found < 0) {
+        cli_misused("index",
+                    "wants -o INDEX for a new one, or one of --sync, --add, --remove, --info, "
+                    "--calibrate, --compact and --check");
+        return NULL;
+    }
+    if (!rows[found].takes_operands && r->n_operands > 0) {
+        cli_misused("index", "'%.60s' is one too many; %s wants the index alone", r->operands[0],
+                    rows[found].name);
+        return NULL;
+    }
+    return rows[found].action;
+}
+
+static int check_making(const index_request *r) {
+    const char *dot = strrchr(r->operands[0], '.');
+    const bool are_vectors = r->n_operands == 1 && dot && strcmp(dot, ".npy") == 0;
+    if (!are_vectors && (r->labels || r->meta))
+        return cli_misused("index", "%s is for vectors (E.npy); images have the names of their folders",
+                           r->labels ? "--labels" : "--meta");
+    if (!are_vectors && !r->embedder.model)
+        return cli_misused("index", "wants --model RUN or --model MODEL.safetensors for the images");
+    return CLI_RUN;
+}
+
+static int run(index_action action, const index_request *r) {
+    kith_error err = {0};
+    cli_catch_signals();
+    const kith_status status = action(r, &err);
+    if (status == KITH_OK) return CLI_OK;
+    if (status != KITH_ECANCELED || !cli_stop_signal()) return cli_fail(&err);
+    if (action == index_make || action == index_sync || action == index_add) {
+        char index[4096];
+        const size_t n = cli_quote(r->index, index, sizeof index);
+        fprintf(stderr, "kith: stopped; go on with: kith index %s --sync\n",
+                n < sizeof index ? index : "INDEX");
+    }
+    return 128 + cli_stop_signal();
+}
+
+int cmd_index(int argc, char **argv) {
+    static const char *const metrics[] = {"cosine", "inner", "sqeuclidean", NULL};
+    static const char *const splits[] = {"auto", "train", "validation", "test", "all", NULL};
+    index_request r = {.recall = 0.99};
+    asked a = {0};
+    const char *out = NULL, *model = NULL;
+    int metric = 0, split = 0;
+    kith_embedder_options_init(&r.embedder, sizeof r.embedder);
+    const cli_option options[] = {
+        CLI_OUT_FOLDER("out|o", "INDEX", &out, "make a new index in this folder"),
+        CLI_TEXT("model|m", "RUN|MODEL", &model,
+                 "what embeds the images; of an index that is there: where its model lies now"),
+        CLI_FLAG("sync", &a.sync,
+                 "embed what is new or changed in its folders (or in those named, from now on), drop what is "
+                 "gone"),
+        CLI_FLAG("force", &r.force, "let --sync drop more than half of the items"),
+        CLI_FLAG("add", &a.add, "embed these files and folders too"),
+        CLI_LIST("remove", "PATTERN", &r.remove,
+                 "drop items by their path: 'oak/*.jpg', or a folder; may be repeated"),
+        CLI_FLAG("info", &a.info, "say what the index is"),
+        CLI_TEXT("calibrate", "DATA", &r.calibrate,
+                 "measure on a data set with classes how often different things look alike: for --same"),
+        CLI_FLAG("compact", &a.compact, "write the index anew, without what was removed"),
+        CLI_FLAG("check", &a.check, "read everything and compare the checksums"),
+        CLI_TEXT("labels|y", "FILE", &r.labels,
+                 "classes of the vectors: .npy, .txt or .csv; numbers or names"),
+        CLI_TEXT("meta", "ITEMS.csv", &r.meta,
+                 "a row for each vector: path, label, and any other columns for --where"),
+        CLI_TEXT("dataset", "KIND", &r.kind,
+                 "the images are a data set of this layout (see kith list datasets)"),
+        CLI_CHOICE("split", "NAME", &split, splits,
+                   "which part of a data set or of a recipe's; auto: all, and test for --calibrate"),
+        CLI_CHOICE("metric", "NAME", &metric, metrics, "how similar two vectors are"),
+        CLI_REAL("recall", "X", &r.recall, 0.5, 0.9999,
+                 "the part of the true nearest neighbours that a search of a large index must find"),
+        CLI_TEXT("tap", "NAME", &r.embedder.tap, "what to index; default: embedding, else pooled"),
+        CLI_TEXT("resize", "HOW", &r.embedder.resize, CLI_RESIZE_HELP),
+        CLI_INT("crop", "PIXELS", &r.embedder.side, 0, 4096, "side of the model's input; 0: the model's"),
+        CLI_TEXT("backbone", "NAME", &r.embedder.backbone, "where the model file does not say"),
+        CLI_TEXT("settings", "K=V,…", &r.embedder.settings, "the backbone's own options"),
+        CLI_TEXT("pool", "HOW", &r.embedder.pool, "global pooling: avg, max or both"),
+        CLI_TEXT("device", "NAME", &r.embedder.device, "what the model runs on (see kith list devices)"),
+        CLI_TEXT("precision", "NAME", &r.embedder.precision, "of the model: float32 or, on cuda, bf16"),
+        CLI_FLAG("tf32", &r.embedder.tf32, "cuda, float32: let the model's products use TF32"),
+        CLI_INT("batch", "N", &r.embedder.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),
+        CLI_FLAG("json", &r.json, "print the result as JSON"),
+        CLI_END};
+    const cli_usage usage = {
+        .operands = "PHOTOS… | E.npy | INDEX",
+        .least = 1,
+        .most = -1,
+        .options = options,
+        .details =
+            "Makes an index that kith search asks, and keeps it up to date:\n\n"
+            "  kith index PHOTOS/ -o INDEX --model RUN\n"
+            "  kith index E.npy -o INDEX --labels Y.npy --meta items.csv\n"
+            "  kith index INDEX --sync\n\n"
+            "Folders are walked to the bottom; an image in a folder has that folder's name as its class. A "
+            "data "
+            "set that kith knows, or a recipe (.yaml), will do too. Files that cannot be read are left out "
+            "and "
+            "named. An index is a folder: after a crash at any moment it holds the last commit."};
+    const int parsed = cli_parse(&usage, &argc, argv);
+    if (parsed != CLI_RUN) return parsed;
+    char path[4096];
+    if (model) r.embedder.model = cli_model_path(model, path, sizeof path);
+    r.index = out ? out : argv[1];
+    r.operands = (const char *const *)(argv + (out ? 1 : 2));
+    r.n_operands = argc - (out ? 1 : 2);
+    r.metric = (kith_metric)metric;
+    r.has_split = split > 0;
+    r.split = split > 0 && split <= KITH_N_SPLITS ? (kith_split)(split - 1) : KITH_SPLIT_ALL;
+    const index_action action = choose(&r, &a, out);
+    if (!action) return CLI_USAGE;
+    if (action == index_add && r.n_operands == 0) return cli_misused("index", "--add wants files or folders");
+    const int status = action == index_make ? check_making(&r) : CLI_RUN;
+    return status == CLI_RUN ? run(action, &r) : status;
+}

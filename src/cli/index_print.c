@@ -1,0 +1,192 @@
+/* What kith index says: one line about the index and what was done, or all of it as JSON. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/images.h"
+#include "cli/index.h"
+#include "kith/experimental/json.h"
+
+int index_show_progress(void *user, int64_t n_done, int64_t n_all) {
+    cli_show_progress(user, n_done, n_all);
+    return cli_stop_signal() != 0;
+}
+
+static void put_int(kith_json *json, const char *key, int64_t value) {
+    kith_json_key(json, key);
+    kith_json_int(json, value);
+}
+
+static void put_real(kith_json *json, const char *key, double value) {
+    kith_json_key(json, key);
+    kith_json_real(json, value);
+}
+
+/* What is not known is null. */
+static void put_text(kith_json *json, const char *key, const char *value) {
+    kith_json_key(json, key);
+    kith_json_string(json, value && *value ? value : NULL);
+}
+
+static void put_report(kith_json *json, const kith_sync_report *r) {
+    kith_json_key(json, "files");
+    kith_json_object_begin(json);
+    put_int(json, "looked_at", r->n_files);
+    put_int(json, "same", r->n_same);
+    put_int(json, "touched", r->n_touched);
+    put_int(json, "moved", r->n_moved);
+    put_int(json, "changed", r->n_changed);
+    put_int(json, "added", r->n_added);
+    put_int(json, "removed", r->n_removed);
+    put_int(json, "unreadable", r->n_bad);
+    kith_json_key(json, "unreadable_files");
+    kith_json_array_begin(json);
+    for (int64_t i = 0; i < r->n_named; i++) kith_json_string(json, r->bad[i]);
+    kith_json_array_end(json);
+    kith_json_object_end(json);
+}
+
+static void put_index(kith_json *json, const index_request *request, const kith_index *index) {
+    kith_index_info info;
+    kith_index_info_get(index, &info);
+    put_text(json, "index", request->index);
+    put_int(json, "items", info.n_items);
+    put_int(json, "removed", info.n_removed);
+    put_int(json, "dim", info.dim);
+    put_text(json, "metric", kith_metric_name(info.metric));
+    put_text(json, "model_sha256", info.model);
+    put_text(json, "model", kith_index_note(index, "model"));
+    put_text(json, "preprocess", info.preprocess);
+    put_text(json, "tier", kith_index_tier_name(info.tier));
+    put_int(json, "bits", info.bits);
+    put_int(json, "lists", info.n_lists);
+    put_real(json, "recall", info.recall);
+    put_real(json, "recall_wanted", info.recall_wanted);
+    put_int(json, "file_bytes", info.file_bytes);
+    put_int(json, "memory_bytes", info.memory_bytes);
+    put_int(json, "segments", info.n_segments);
+    put_int(json, "commit", info.generation);
+    put_int(json, "format", info.format);
+    kith_json_key(json, "calibrated");
+    kith_json_bool(json, info.n_rates > 0);
+    kith_json_key(json, "columns");
+    kith_json_object_begin(json);
+    for (int64_t i = 0; i < info.n_columns; i++) {
+        const kith_column column = kith_index_column(index, i);
+        kith_json_key(json, column.name);
+        kith_json_string(json, kith_value_type_name(column.type));
+    }
+    kith_json_object_end(json);
+}
+
+static kith_status print_json(const index_request *request, const kith_index *index,
+                              const kith_sync_report *report, kith_error *err) {
+    kith_json *json = NULL;
+    const char *text = NULL;
+    kith_status status = kith_json_new(&json, err);
+    if (status != KITH_OK) return status;
+    kith_json_object_begin(json);
+    put_index(json, request, index);
+    if (report) put_report(json, report);
+    kith_json_object_end(json);
+    status = kith_json_finish(json, &text, err);
+    if (status == KITH_OK) puts(text);
+    kith_json_free(json);
+    return status;
+}
+
+static void print_report(const kith_sync_report *r) {
+    const struct {
+        const char *word;
+        int64_t n;
+    } parts[] = {{"added", r->n_added},     {"changed", r->n_changed}, {"moved", r->n_moved},
+                 {"touched", r->n_touched}, {"removed", r->n_removed}, {"as before", r->n_same}};
+    const char *between = "; ";
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (parts[i].n == 0) continue;
+        printf("%s%lld %s", between, (long long)parts[i].n, parts[i].word);
+        between = ", ";
+    }
+}
+
+kith_status index_print(const index_request *request, const kith_index *index, const kith_sync_report *report,
+                        kith_error *err) {
+    kith_index_info info;
+    kith_index_info_get(index, &info);
+    if (report) cli_report_bad(report->n_bad, report->n_named > 0 ? report->bad[0] : "");
+    if (request->json) return print_json(request, index, report, err);
+    printf("%s: %lld item%s of %lld values", request->index, (long long)info.n_items,
+           info.n_items == 1 ? "" : "s", (long long)info.dim);
+    if (report) print_report(report);
+    putchar('\n');
+    return KITH_OK;
+}
+
+/* "12.3 MB". */
+static void print_bytes(const char *what, int64_t bytes) {
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 1000 && unit < 4) value /= 1000, unit++;
+    printf("%-12s%.*f %s\n", what, unit == 0 ? 0 : 1, value, units[unit]);
+}
+
+static void print_columns(const kith_index *index, int64_t n) {
+    printf("%-12s", "columns");
+    for (int64_t i = 0; i < n; i++) {
+        const kith_column column = kith_index_column(index, i);
+        printf("%s%s (%s)", i ? ", " : "", column.name, kith_value_type_name(column.type));
+    }
+    puts(n == 0 ? "none" : "");
+}
+
+static void print_sources(const kith_index *index) {
+    const char *paths = kith_index_note(index, "sources");
+    printf("%-12s", "images");
+    for (int i = 0; paths && *paths; i++) {
+        const size_t n = strcspn(paths, "\n");
+        printf("%*s%.*s\n", i ? 12 : 0, "", (int)n, paths);
+        paths += n + (paths[n] == '\n');
+        if (!*paths) return;
+    }
+    puts("not known: made from vectors");
+}
+
+static void print_tier(const kith_index_info *info) {
+    printf("%-12s%s", "search", kith_index_tier_name(info->tier));
+    if (info->tier == KITH_TIER_EXACT) {
+        puts(": every vector is compared");
+        return;
+    }
+    printf(": codes of %lld bit%s", (long long)info->bits, info->bits == 1 ? "" : "s");
+    if (info->n_lists > 0) printf(" in %lld lists", (long long)info->n_lists);
+    printf(", recall %.4f measured on own rows (wanted %.4g)\n", info->recall, info->recall_wanted);
+}
+
+kith_status index_show(const index_request *request, kith_error *err) {
+    kith_index *index = NULL;
+    kith_index_info info;
+    kith_status status = kith_index_open(request->index, KITH_INDEX_READ, &index, err);
+    if (status != KITH_OK) return status;
+    if (request->json) {
+        status = print_json(request, index, NULL, err);
+        kith_index_free(index);
+        return status;
+    }
+    kith_index_info_get(index, &info);
+    const char *model = kith_index_note(index, "model");
+    printf("%-12s%lld", "items", (long long)info.n_items);
+    if (info.n_removed > 0)
+        printf(", and %lld removed (--compact frees their space)", (long long)info.n_removed);
+    printf("\n%-12s%lld values, %s\n", "vectors", (long long)info.dim, kith_metric_name(info.metric));
+    printf("%-12s%s\n", "model", model ? model : *info.model ? info.model : "not known");
+    if (*info.preprocess) printf("%-12s%s\n", "input", info.preprocess);
+    print_sources(index);
+    print_columns(index, info.n_columns);
+    print_tier(&info);
+    printf("%-12s%s\n", "error rates",
+           info.n_rates > 0 ? "known: --same works" : "not known: see --calibrate");
+    print_bytes("on disk", info.file_bytes);
+    print_bytes("in memory", info.memory_bytes);
+    kith_index_free(index);
+    return KITH_OK;
+}

@@ -1,0 +1,250 @@
+/* kith index as a user types it: made from photos and from vectors, brought up to date, looked after. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/testing.h"
+
+enum { OUTPUT_BYTES = 65536 };
+static char output[OUTPUT_BYTES];
+
+#define run(...) testing_run(output, sizeof output, __VA_ARGS__)
+/* In the test's folder, with $K the program. */
+#define kith(...) run_here(__VA_ARGS__)
+
+static int run_here(const char *fmt, ...) KITH_PRINTF(1, 2);
+static int run_here(const char *fmt, ...) {
+    char command[4096];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(command, sizeof command, fmt, ap);
+    va_end(ap);
+    return run("cd %s && K=%s && %s", testing_folder(), testing_program(), command);
+}
+
+static void assert_holds(const char *text) {
+    if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
+}
+
+static void assert_done(int status, const char *text) {
+    if (status != 0) fail_msg("exit status %d: %s", status, output);
+    assert_holds(text);
+}
+
+/* One line, that text in it, that exit status. */
+static void assert_refused(int found, int wanted, const char *text) {
+    if (found != wanted) fail_msg("exit status %d, wanted %d: %s", found, wanted, output);
+    assert_holds(text);
+    const char *end = strchr(output, '\n');
+    if (!end || end[1]) fail_msg("not one line: %s", output);
+}
+
+/* Twelve photos of three classes, a model and an index of them. */
+static int set_up(void **state) {
+    (void)state;
+    assert_done(
+        kith("rm -rf * && $K synth photos --classes 3 --images 4 && "
+             "$K embed --backbone convnet4 --embedding 16 --seed 9 --generate 2 --save m.safetensors && "
+             "$K index photos -o p.kith --model m.safetensors"),
+        "p.kith: 12 items of 16 values; 12 added\n");
+    return 0;
+}
+
+static void test_info(void **state) {
+    (void)state;
+    assert_done(kith("$K index p.kith --info"), "items       12\n");
+    assert_holds("vectors     16 values, cosine\n");
+    assert_holds("/m.safetensors\n");
+    assert_holds("embedding of convnet4 (pool avg), squash256");
+    assert_holds("/photos\n");
+    assert_done(kith("$K index p.kith --info --json"), "\"items\": 12, ");
+    assert_holds("\"tier\": \"exact\"");
+    assert_done(kith("$K index p.kith --check"), "all sound\n");
+}
+
+static void test_sync(void **state) {
+    (void)state;
+    assert_done(kith("$K index p.kith --sync"), "p.kith: 12 items of 16 values; 12 as before\n");
+    /* Touched: the same contents. Moved into another class: not embedded again, and found there. */
+    assert_done(
+        kith("touch -d 2001-01-01 photos/glyph00000/00000.png && "
+             "mv photos/glyph00000/00001.png photos/glyph00001/moved.png && "
+             "cp photos/glyph00002/00000.png photos/glyph00000/00002.png && "
+             "rm photos/glyph00002/00001.png && cp photos/glyph00002/00003.png photos/glyph00001/new.png && "
+             "$K index p.kith --sync"),
+        "p.kith: 12 items of 16 values; 1 added, 1 changed, 1 moved, 1 touched, 1 removed, 8 as before\n");
+    assert_done(kith("$K search p.kith photos/glyph00001/moved.png -k 1 --json"),
+                "/photos/glyph00001/moved.png");
+    assert_holds("\"label\": \"glyph00001\"");
+    assert_done(kith("$K index p.kith --sync"), "12 as before\n");
+    /* A size that changes while the date does not. */
+    assert_done(kith("touch -r photos/glyph00002/00002.png t && cp photos/glyph00001/00003.png "
+                     "photos/glyph00002/00002.png && touch -r t photos/glyph00002/00002.png && "
+                     "$K index p.kith --sync --json"),
+                "\"changed\": 1, ");
+    assert_holds("\"same\": 11, ");
+}
+
+/* What cannot be read is named and left out; it goes when it was there before. */
+static void test_unreadable_files(void **state) {
+    (void)state;
+    assert_done(kith("echo no > photos/glyph00000/00000.png && $K index p.kith --sync"),
+                "1 image could not be read and is left out; the first: ");
+    assert_holds("/photos/glyph00000/00000.png: the file begins with byte 0x6e");
+    assert_holds("p.kith: 11 items of 16 values; 11 as before\n");
+    assert_done(kith("$K index p.kith --sync --json 2>/dev/null"),
+                "\"unreadable\": 1, \"unreadable_files\": [\"");
+    assert_refused(
+        kith(
+            "mkdir bad && echo no > bad/a.png && $K index bad -o b.kith --model m.safetensors 2>&1 | grep -v "
+            "warning; test ! -e b.kith || echo there"),
+        0, "no image of 1 could be read; the first: ");
+}
+
+static void test_add_and_remove(void **state) {
+    (void)state;
+    assert_done(kith("mkdir more more/owl && cp photos/glyph00000/00000.png more/owl/1.png && "
+                     "cp photos/glyph00000/00001.png photos/glyph00001/9.png && "
+                     "cp photos/glyph00000/00001.png photos/glyph00001/8.png && "
+                     "$K index p.kith --add more photos/glyph00001/9.png"),
+                "p.kith: 14 items of 16 values; 2 added\n");
+    assert_done(kith("$K search p.kith more/owl/1.png -k 20 --csv"), "\"owl\"");
+    assert_holds("\"glyph00001\",\"");
+    assert_holds("/glyph00001/9.png"); /* its class is its folder's, though it was named alone */
+    if (strstr(output, "8.png")) fail_msg("8.png was not named: %s", output);
+    assert_done(kith("$K index p.kith --sync"), "p.kith: 15 items of 16 values; 1 added, 14 as before\n");
+    assert_done(kith("$K index p.kith --remove 'owl' --remove '*/000?3.png'"), "; 4 removed\n");
+    assert_refused(kith("$K index p.kith --remove nothing"), 1, "no item's path is like 'nothing'");
+    assert_done(kith("$K index p.kith --compact && $K index p.kith --check"),
+                "p.kith: 11 items of 16 values\n");
+}
+
+/* A folder that is not there, or most of it gone, is no reason to empty an index. */
+static void test_missing_folders(void **state) {
+    (void)state;
+    assert_refused(kith("mv photos elsewhere && $K index p.kith --sync"), 1,
+                   "there is no such file or folder");
+    assert_holds("mount the disk, or name the folders");
+    assert_refused(
+        kith("mkdir photos && cp -r elsewhere/glyph00000 photos && touch -d 2001-01-01 photos/*/* && "
+             "$K index p.kith --sync"),
+        1, "8 of the 12 items of the index are not in the folders any more (mount the disk, or give --force");
+    assert_done(kith("$K index p.kith --sync elsewhere"), "p.kith: 12 items of 16 values; 12 moved\n");
+    assert_done(kith("$K index p.kith --info"), "/elsewhere\n");
+    assert_done(kith("$K index p.kith --sync photos --force"),
+                "p.kith: 4 items of 16 values; 4 moved, 8 removed\n");
+}
+
+static void test_another_model(void **state) {
+    (void)state;
+    assert_refused(kith("$K embed --backbone convnet4 --embedding 16 --seed 8 --generate 2 --save "
+                        "n.safetensors >/dev/null && "
+                        "$K index p.kith --sync --model n.safetensors"),
+                   1, "model");
+    assert_refused(kith("$K search p.kith photos/glyph00000/00000.png --model n.safetensors"), 1, "model");
+    assert_refused(kith("mv m.safetensors moved.safetensors && $K search p.kith photos/glyph00000/00000.png"),
+                   1, "m.safetensors");
+    assert_done(kith("$K search p.kith photos/glyph00000/00000.png --model moved.safetensors -k 1"),
+                "1.0000");
+}
+
+/* Error rates, from classes of a data set; what was not measured is not promised. */
+static void test_calibration(void **state) {
+    (void)state;
+    assert_refused(kith("$K index p.kith --calibrate nowhere"), 1,
+                   "nowhere: there is no such file or folder");
+    assert_done(
+        kith("$K index p.kith --calibrate photos --split all"),
+        "p.kith: error rates from 18 pairs of the same and 48 pairs of different things, of 3 classes; "
+        "--same 0.01 is a score of ");
+    assert_done(kith("$K index p.kith --info"), "error rates known: --same works\n");
+    assert_done(kith("$K search p.kith photos/glyph00000/00000.png -k 12 --same 0.0209 --csv"),
+                ",1,0,1,0.0208333333,\"glyph00000\"");
+    /* The threshold of a rate finds hits up to that rate. */
+    assert_int_equal(
+        kith("$K search p.kith photos -k 12 --same 0.25 --csv | awk -F, 'NR > 1 && $5 > 0.2501 { n++ } "
+             "END { exit n > 0 }'"),
+        0);
+    assert_int_equal(kith("$K search p.kith photos -k 12 --same 0.25 --csv | awk -F, 'NR > 1 && $5 > 0.1 { "
+                          "n++ } END { exit !n }'"),
+                     0);
+    assert_refused(kith("$K search p.kith photos --same 0.001"), 1,
+                   "--same is 0.001; the pairs that were measured tell rates from 0.0208 on");
+    assert_done(kith("$K index p.kith --sync && $K index p.kith --info --json"), "\"calibrated\": true");
+}
+
+/* Vectors that were made elsewhere, with classes and a table. */
+static void test_vectors(void **state) {
+    (void)state;
+    assert_done(
+        kith("$K embed m.safetensors photos -o e.npy && (echo path,year,note; awk '{ print $0 \",\" 2000 + "
+             "NR \",n\" NR }' "
+             "e.paths.txt) > items.csv && $K index e.npy -o e.kith --labels e.labels.txt --meta items.csv"),
+        "e.kith: 12 items of 16 values\n");
+    assert_done(kith("$K index e.kith --info"), "columns     year (integer), note (text)\n");
+    assert_holds("not known: made from vectors");
+    assert_done(kith("$K search e.kith e.npy -k 1 --json"),
+                "{\"queries\": [{\"query\": 0, \"hits\": [{\"id\": 0, \"score\": ");
+    assert_holds("{\"query\": 11, \"hits\": [{\"id\": 11, ");
+    assert_holds(
+        "\"path\": \"photos/glyph00002/00003.png\", \"label\": \"glyph00002\", \"error_rate\": null}]}]}");
+    assert_done(kith("$K search e.kith e.npy -k 1 --where 'year = 2003' --csv"), "11,1,2,");
+    assert_refused(kith("$K search e.kith photos/glyph00000/00000.png"), 1,
+                   "does not say which model made them");
+    assert_refused(kith("$K index e.kith --sync"), 1, "does not say which model made them");
+    /* Told which model it was, it takes images. */
+    assert_done(kith("$K index e.npy -o f.kith --model m.safetensors && $K search f.kith "
+                     "photos/glyph00002/00003.png -k 1"),
+                "  1  1.0000  11\n");
+    assert_refused(kith("head -3 items.csv > s.csv; $K index e.npy -o g.kith --meta s.csv"), 1,
+                   "s.csv holds 2 items for 12 rows");
+    assert_refused(kith("head -3 e.labels.txt > s.txt; $K index e.npy -o g.kith --labels s.txt"), 1,
+                   "s.txt holds 3 labels for 12 rows");
+    assert_int_not_equal(kith("test -e g.kith"), 0); /* nothing half-made */
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    static const struct {
+        const char *words;
+        int status;
+        const char *line;
+    } rows[] = {
+        {"photos -o n.kith", 2, "wants --model RUN"},
+        {"photos", 2, "wants -o INDEX for a new one, or one of --sync"},
+        {"p.kith --info --check", 2, "--info and --check are both given"},
+        {"p.kith --info photos", 2, "'photos' is one too many"},
+        {"p.kith --add", 2, "--add wants files or folders"},
+        {"photos -o n.kith --model m.safetensors --labels y.npy", 2, "--labels is for vectors"},
+        {"photos -o p.kith --model m.safetensors", 1, "p.kith"},
+        {"nowhere -o n.kith --model m.safetensors", 1, "nowhere: there is no such file or folder"},
+        {"photos -o n.kith --model none.safetensors", 1, "none.safetensors"},
+        {"photos -o none/n.kith --model m.safetensors", 1, "none: there is no such folder"},
+        {"photos --info", 1, "photos"},
+        {"m.safetensors --info", 1, "m.safetensors"},
+        {"nowhere --sync", 1, "nowhere"},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        print_message("kith index %s\n", rows[i].words);
+        assert_refused(kith("$K index %s", rows[i].words), rows[i].status, rows[i].line);
+    }
+    assert_int_not_equal(kith("test -e n.kith"), 0);
+    assert_done(kith("$K index p.kith --check"), "all sound");
+}
+
+int main(void) {
+#define EACH(test) cmocka_unit_test_setup(test, set_up)
+    const struct CMUnitTest tests[] = {EACH(test_info),
+                                       EACH(test_sync),
+                                       EACH(test_unreadable_files),
+                                       EACH(test_add_and_remove),
+                                       EACH(test_missing_folders),
+                                       EACH(test_another_model),
+                                       EACH(test_calibration),
+                                       EACH(test_vectors),
+                                       EACH(test_refusals)};
+    const int n_failed = cmocka_run_group_tests_name("cli/index", tests, NULL, NULL);
+    testing_clean_up();
+    return n_failed;
+}

@@ -1,0 +1,227 @@
+/* kith search as a user types it: queries of every kind, and what comes out. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kith/array.h"
+#include "support/testing.h"
+
+enum { OUTPUT_BYTES = 65536, N_ITEMS = 12 };
+static char output[OUTPUT_BYTES];
+
+#define run(...) testing_run(output, sizeof output, __VA_ARGS__)
+
+static int run_here(const char *fmt, ...) KITH_PRINTF(1, 2);
+static int run_here(const char *fmt, ...) {
+    char command[4096];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(command, sizeof command, fmt, ap);
+    va_end(ap);
+    return run("cd %s && K=%s && %s", testing_folder(), testing_program(), command);
+}
+
+/* With the index of the photos, in the test's folder. */
+#define search(...) run_here("$K search p.kith " __VA_ARGS__)
+
+static void assert_holds(const char *text) {
+    if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
+}
+
+static void assert_done(int status, const char *text) {
+    if (status != 0) fail_msg("exit status %d: %s", status, output);
+    assert_holds(text);
+}
+
+static void assert_refused(int found, int wanted, const char *text) {
+    if (found != wanted) fail_msg("exit status %d, wanted %d: %s", found, wanted, output);
+    assert_holds(text);
+    const char *end = strchr(output, '\n');
+    if (!end || end[1]) fail_msg("not one line: %s", output);
+}
+
+static int count(const char *what) {
+    int n = 0;
+    for (const char *at = output; (at = strstr(at, what)); at++) n++;
+    return n;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    assert_done(
+        run_here("$K synth photos --classes 3 --images 4 && "
+                 "$K embed --backbone convnet4 --embedding 16 --seed 9 --generate 2 --save m.safetensors && "
+                 "$K embed m.safetensors photos -o e.npy && "
+                 "$K index photos -o p.kith --model m.safetensors"),
+        "12 added");
+    return 0;
+}
+
+/* The scores of --csv, in the order of the lines; returns how many. */
+static int read_scores(double *score, int most) {
+    int n = 0;
+    for (const char *line = strchr(output, '\n'); line && line[1] && n < most;
+         line = strchr(line + 1, '\n')) {
+        const char *at = line + 1;
+        for (int comma = 0; comma < 3; comma++) at = strchr(at, ',') + 1;
+        score[n++] = strtod(at, NULL);
+    }
+    return n;
+}
+
+static void test_a_table(void **state) {
+    (void)state;
+    assert_done(search("photos/glyph00001/00002.png -k 3"),
+                "photos/glyph00001/00002.png\n      score  label");
+    assert_holds("  1  1.0000  glyph00001   6  photos/glyph00001/00002.png\n");
+    assert_int_equal(count("\n"), 5);
+    /* From elsewhere the whole path is shown. */
+    assert_done(run("cd / && %s search %s/p.kith %s/photos/glyph00001/00002.png -k 1", testing_program(),
+                    testing_folder(), testing_folder()),
+                "6  /");
+}
+
+/* The same lists as an exact search over the vectors that kith embed made; every item finds itself. */
+static void test_a_folder_and_vectors_agree(void **state) {
+    (void)state;
+    assert_done(search("photos -k 5 -o a.npy"), "a.npy: int64 [12, 5]\na.scores.npy: float32 [12, 5]\n");
+    assert_done(search("e.npy -k 5 -o b.npy --exact"), "b.npy: int64 [12, 5]");
+    assert_done(run_here("cmp a.npy b.npy && cmp a.scores.npy b.scores.npy"), "");
+    kith_error err = {0};
+    kith_array ids = {0};
+    char path[1024];
+    snprintf(path, sizeof path, "%s/a.npy", testing_folder());
+    assert_ok(kith_npy_read(path, &ids, &err), &err);
+    for (int64_t i = 0; i < N_ITEMS; i++) assert_int_equal(((const int64_t *)ids.data)[5 * i], i);
+    kith_array_release(&ids);
+}
+
+static void test_json(void **state) {
+    (void)state;
+    assert_done(
+        search("photos/glyph00000/00000.png photos/glyph00002/00001.png -k 1 --json"),
+        "{\"queries\": [{\"query\": \"photos/glyph00000/00000.png\", \"hits\": [{\"id\": 0, \"score\": ");
+    assert_holds("/photos/glyph00000/00000.png\", \"label\": \"glyph00000\", \"error_rate\": null}]}, ");
+    assert_holds("{\"query\": \"photos/glyph00002/00001.png\", \"hits\": [{\"id\": 9, ");
+    assert_int_equal(count("\n"), 1);
+    assert_done(search("photos/glyph00000/00000.png --where 'label = none' --json"), "\"hits\": []}]}");
+}
+
+static void test_pages_and_limits(void **state) {
+    (void)state;
+    double all[32], part[32];
+    assert_done(search("photos/glyph00000/00000.png -k 12 --csv"),
+                "query,rank,id,score,error_rate,label,path\n");
+    assert_int_equal(read_scores(all, 32), 12);
+    assert_done(search("photos/glyph00000/00000.png -k 5 --page 2 --csv"), ",6,");
+    assert_int_equal(read_scores(part, 32), 5);
+    assert_memory_equal(part, all + 5, 5 * sizeof *all);
+    assert_done(search("photos/glyph00000/00000.png -k 5 --page 3 --csv"), "");
+    assert_int_equal(read_scores(part, 32), 2);
+    assert_done(search("photos/glyph00000/00000.png -k 12 --min-score %.9g --csv", all[6]), "");
+    assert_int_equal(read_scores(part, 32), 7);
+    assert_done(search("photos/glyph00000/00000.png --where 'label != glyph00000' -k 12"), "");
+    assert_int_equal(count("\n"), 2 + 8);
+}
+
+/* A part is another query; two images are between them; the mirror image of the mirror image is the image. */
+static void test_parts_and_sums(void **state) {
+    (void)state;
+    double plain[1], cut[1], both[32], less[32];
+    const char *one = "photos/glyph00000/00000.png", *two = "photos/glyph00001/00000.png";
+    assert_done(search("%s -k 1 --crop 0,0,64,64 --csv", one), "");
+    assert_int_equal(read_scores(plain, 1), 1);
+    if (!(plain[0] > 0.999999)) fail_msg("the whole image as a part scores %.9g", plain[0]);
+    assert_done(search("%s -k 1 --crop 8,4,30,50 --csv", one), "");
+    assert_int_equal(read_scores(cut, 1), 1);
+    if (!(cut[0] < 0.9999)) fail_msg("a part scores %.9g", cut[0]);
+    /* Of two images together each is as near as the other. */
+    assert_done(
+        search("%s --and %s --where 'path like \"%%/00000.png\" and not label = glyph00002' -k 2 --csv", one,
+               two),
+        "glyph00000");
+    assert_int_equal(read_scores(both, 2), 2);
+    assert_holds("glyph00001/00000.png");
+    if (!(fabs(both[0] - both[1]) < 1e-5))
+        fail_msg("scores %.9g and %.9g of a sum's two parts", both[0], both[1]);
+    assert_done(
+        search("%s --not %s --where 'path like \"%%/00000.png\" and label = glyph00001' --csv", one, two),
+        "");
+    assert_int_equal(read_scores(less, 1), 1);
+    if (!(less[0] < both[1] - 0.1)) fail_msg("unlike it, it scores %.9g; like it, %.9g", less[0], both[1]);
+    assert_done(search("%s --views flips --csv -k 1", one), "glyph00000");
+    assert_refused(search("%s --not %s", one, one), 1, "cancel out");
+    assert_refused(search("%s --crop 64,0,5,5", one), 1, "lies outside the image of 64 x 64 pixels");
+}
+
+static void test_a_page(void **state) {
+    (void)state;
+    assert_done(search("photos/glyph00000/00000.png --and photos/glyph00001/00000.png -k 4 --html hits.html"),
+                "hits.html: the hits as pictures\n");
+    assert_done(
+        run_here("grep -o 'src=\"data:image' hits.html | wc -l && grep -c 'Found in p.kith' hits.html"),
+        "6\n");
+    assert_refused(search("photos/glyph00000/00000.png --html none/hits.html"), 1,
+                   "none: there is no such folder");
+}
+
+static void test_unreadable_queries(void **state) {
+    (void)state;
+    assert_done(
+        run_here("mkdir -p mixed && echo no > mixed/a.png && cp photos/glyph00000/00000.png mixed/b.png && "
+                 "$K search p.kith mixed -k 1 2>e && cat e"),
+        "1 image could not be read and is left out; the first: mixed/a.png");
+    assert_holds("mixed/b.png\n");
+    assert_int_equal(search("mixed/a.png 2>&1 >out | grep -v warning"), 0);
+    assert_holds("kith: mixed/a.png: the file begins with byte 0x6e");
+    assert_done(run_here("test ! -s out"), "");
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    static const struct {
+        const char *words;
+        int status;
+        const char *line;
+    } rows[] = {
+        {"", 2, "wants a query"},
+        {"x.png", 1, "x.png: there is no such file or folder"},
+        {"x.npy", 1, "x.npy"},
+        {"e.npy --crop 1,1,2,2", 2, "are for images"},
+        {"photos --crop 1,1,2", 2, "wanted x,y,width,height in pixels"},
+        {"photos --crop 1,1,2,2,3", 2, "wanted x,y,width,height in pixels"},
+        {"photos --crop 1,1,0,2", 2, "wanted x,y,width,height in pixels"},
+        {"photos --json --csv", 2, "both given"},
+        {"photos --same 0.1 --min-score 0.1", 2, "both given"},
+        {"photos --same 0.01", 1,
+         "no curve of false matches; make it with: kith index p.kith --calibrate DATA"},
+        {"photos --where 'lable = x'", 1, "did you mean 'label'?"},
+        {"photos --where 'label ='", 1, "character"},
+        {"photos -k 0", 2, "--hits"},
+        {"photos -o ids.txt", 2, ".npy"},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        print_message("kith search p.kith %s\n", rows[i].words);
+        assert_refused(search("%s", rows[i].words), rows[i].status, rows[i].line);
+    }
+    assert_refused(run_here("$K search nowhere e.npy"), 1, "nowhere");
+    assert_refused(
+        run_here("$K embed --backbone convnet4 --generate 2 -o w.npy >/dev/null && $K search p.kith w.npy"),
+        1, "wanted 2, the last of 16");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_table),
+                                       cmocka_unit_test(test_a_folder_and_vectors_agree),
+                                       cmocka_unit_test(test_json),
+                                       cmocka_unit_test(test_pages_and_limits),
+                                       cmocka_unit_test(test_parts_and_sums),
+                                       cmocka_unit_test(test_a_page),
+                                       cmocka_unit_test(test_unreadable_queries),
+                                       cmocka_unit_test(test_refusals)};
+    const int n_failed = cmocka_run_group_tests_name("cli/search", tests, set_up, NULL);
+    testing_clean_up();
+    return n_failed;
+}
