@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "core/fast_exp.h"
+
 #if defined(__clang__)
 /* clang leaves float min and max reductions scalar, and says so. */
 #pragma clang diagnostic ignored "-Wpass-failed"

@@ -17,6 +17,7 @@ typedef struct op_case {
     char line[200];
     ki_op_kind kind;
     ki_attr attr;
+    int64_t mb; /* images; each may be several rows */
     int n_src;
     ki_shape src[KI_MAX_SRC]; /* with the batch */
     bool infer, relu, plain, diff, ties;

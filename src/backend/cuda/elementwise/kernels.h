@@ -36,6 +36,24 @@ typedef struct ki_cuda_dropout_args {
 
 cudaError_t ki_cuda_dropout_mask(cudaStream_t stream, const ki_cuda_dropout_args *args);
 
+/* The heads of mb images, each c channels of hw pixels: `rows` has a row for each head [mb * heads], `all` the heads of
+ * an image side by side [mb, heads * c], `map` what they look at [mb, c]. */
+typedef struct ki_cuda_heads_args {
+    bool is_bf16;
+    int64_t mb, heads, c, hw, rows_pitch, all_pitch, map_pitch;
+    void *rows;
+    const void *all, *map;
+    void *diff_all, *diff_map; /* of the pitches of all and map */
+} ki_cuda_heads_args;
+
+/* rows = map * sigmoid(all). */
+cudaError_t ki_cuda_heads_attend(cudaStream_t stream, const ki_cuda_heads_args *args);
+/* diff_map and diff_all (each NULL: not wanted) from the gradient `rows`. */
+cudaError_t ki_cuda_heads_attend_diff(cudaStream_t stream, const ki_cuda_heads_args *args);
+/* diff_all = rows, and rows = all: a change of places. */
+cudaError_t ki_cuda_heads_unfold(cudaStream_t stream, const ki_cuda_heads_args *args);
+cudaError_t ki_cuda_heads_fold(cudaStream_t stream, const ki_cuda_heads_args *args);
+
 #ifdef __cplusplus
 }
 #endif
