@@ -106,6 +106,8 @@ static void test_text(void **state) {
             assert_int_equal(array.kind, KI_MAT_TEXT);
             assert_int_equal(ki_mat_text(&array, text, rows[i].room), rows[i].text != NULL);
             if (rows[i].text) assert_string_equal(text, rows[i].text);
+            if (rows[i].text)
+                assert_int_equal(text[strlen(rows[i].text) + 1], '?'); /* nothing behind the NUL */
             for (size_t k = rows[i].room; k < sizeof text; k++) assert_int_equal(text[k], '?');
         }
         ki_mat_free(mat);
