@@ -305,6 +305,25 @@ static void test_the_end_of_a_histogram_has_a_slope(void **state) {
     made_free(&m);
 }
 
+/* A positive and a negative, both opposite to the anchor, at the last node of FastAP's histogram with nothing before it:
+ * the precision is 1 / 2, and a negative that came nearer, into the interval before, would not change it yet. */
+static void test_the_end_of_fastap(void **state) {
+    (void)state;
+    static const ki_real x[] = {1, 0, -1, 0, -1, 0};
+    static const int32_t label[] = {0, 0, 1};
+    const ki_sizes sizes = {.embedding = DIM};
+    made m = made_of("loss: {name: fastap, bins: 4}", &sizes);
+    const ki_batch batch = {
+        .m = 3, .label = label, .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = 3, .cols = DIM}};
+    ki_real *weight = NULL;
+    int64_t n = 0;
+    kith_error err = {0};
+    assert_ok(ki_objective_weights(m.objective, &batch, &weight, NULL, &n, &err), &err);
+    if (weight[2] != 0) fail_msg("the negative weighs %g, wanted 0", (double)weight[2]);
+    ki_free(weight);
+    made_free(&m);
+}
+
 /* Five nodes: between two, on one, at both ends and beyond them. */
 static void test_places_in_a_histogram(void **state) {
     (void)state;
@@ -369,6 +388,7 @@ int main(void) {
         cmocka_unit_test(test_near_points_far_away),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_the_end_of_a_histogram_has_a_slope),
+        cmocka_unit_test(test_the_end_of_fastap),
         cmocka_unit_test(test_places_in_a_histogram),
         cmocka_unit_test(test_proxies_begin_about_zero),
     };

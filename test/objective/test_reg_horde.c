@@ -215,6 +215,21 @@ static void test_initial_values(void **state) {
     made_free(&m);
 }
 
+/* HORDE has a copy of what the loss learns under names of its own; the term after it has its plain names again. */
+static void test_names_of_a_copy(void **state) {
+    (void)state;
+    made m = made_of(
+        "loss: amsoftmax\nregularizers: [{name: horde, orders: 3, dimension: 5, embedding: 4}, density]",
+        &taps_sizes);
+    int n_proxies = 0;
+    for (size_t i = 0; ki_objective_param(m.objective, i); i++)
+        n_proxies += strstr(ki_objective_param(m.objective, i)->name, "proxies") != NULL;
+    assert_int_equal(n_proxies, 3); /* the loss's, and one for each order */
+    assert_non_null(ki_objective_param_named(m.objective, "proxies"));
+    assert_non_null(ki_objective_param_named(m.objective, "density.alpha"));
+    made_free(&m);
+}
+
 /* The state of three orders of 20 numbers, with or without embeddings of 7. */
 static bool saved_shape(const void *user, const char *name, ki_shape *ret_shape) {
     const bool *has_embedding = user;
@@ -264,9 +279,13 @@ static void test_sizes_of_a_saved_state(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_descriptors),       cmocka_unit_test(test_blocks_kept_or_computed_again),
-        cmocka_unit_test(test_memory_is_bounded), cmocka_unit_test(test_threads_do_not_matter),
-        cmocka_unit_test(test_initial_values),    cmocka_unit_test(test_sizes_of_a_saved_state),
+        cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_blocks_kept_or_computed_again),
+        cmocka_unit_test(test_memory_is_bounded),
+        cmocka_unit_test(test_threads_do_not_matter),
+        cmocka_unit_test(test_initial_values),
+        cmocka_unit_test(test_names_of_a_copy),
+        cmocka_unit_test(test_sizes_of_a_saved_state),
     };
     return cmocka_run_group_tests_name("objective/reg horde", tests, NULL, NULL);
 }
