@@ -63,6 +63,8 @@ typedef struct kith_model_options {
     bool tf32;             /* float32 products may use TF32 where the device has it */
     bool deterministic;    /* every run gives the same bits, also on a device */
     int64_t batch;         /* most images per pass; 0: 32, on a device 128 */
+    int64_t heads;         /* of an ensemble that shares the weights of its heads; 1: a plain network */
+    int64_t map_channels;  /* of a 1x1 convolution before the tap "map"; KITH_NONE: without */
 } kith_model_options;
 
 /* All 0 and NULL. */

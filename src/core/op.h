@@ -53,6 +53,8 @@ enum { KI_MAX_SRC = 8 };
 typedef struct ki_conv_attr {
     int64_t oc, kh, kw, sh, sw, ph, pw;
     bool bias;
+    ki_start start; /* of new weights */
+    int64_t layers; /* layers of one source that are one here: each starts as if it were alone; 0: one */
 } ki_conv_attr;
 
 /* batch_norm over [mb, h, w] per channel: gamma * (src - mean) / sqrt(var + eps) + beta.

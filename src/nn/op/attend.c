@@ -9,9 +9,10 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
     const int64_t c = src[0].dim[1], heads = src[1].dim[1] / c;
     const ki_shape wanted = KI_SHAPE4(src[0].dim[0], heads * c, src[0].dim[2], src[0].dim[3]);
     if (heads < 1 || !ki_shape_equal(&src[1], &wanted))
-        return ki_fail(err, KITH_ESHAPE,
-                       "the logits are %s, wanted as many pixels as the map %s and a multiple of its channels",
-                       ki_shape_text(&src[1], b, sizeof b), ki_shape_text(&src[0], a, sizeof a));
+        return ki_fail(
+            err, KITH_ESHAPE,
+            "the logits are %s, wanted as many pixels as the map %s and a multiple of its channels",
+            ki_shape_text(&src[1], b, sizeof b), ki_shape_text(&src[0], a, sizeof a));
     node->shape = KI_SHAPE4(src[0].dim[0] * heads, c, src[0].dim[2], src[0].dim[3]);
     return ki_op_wants_countable("the output", &node->shape, err);
 }

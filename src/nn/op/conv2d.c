@@ -27,7 +27,8 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
                                    .slot = KI_W,
                                    .trained = true,
                                    .fan_in = ic * a->kh * a->kw,
-                                   .fan_out = a->oc * a->kh * a->kw};
+                                   .fan_out = a->oc / (a->layers ? a->layers : 1) * a->kh * a->kw,
+                                   .start = a->start};
     KI_TRY(ki_op_declare(arena, node, "weight", weights, err));
     if (!a->bias) return KITH_OK;
     const ki_param_decl bias = {.shape = KI_SHAPE1(a->oc), .slot = KI_B, .trained = true};

@@ -83,7 +83,8 @@ __global__ void __launch_bounds__(THREADS) attend_diff(ki_cuda_heads_args a, uin
 }
 
 template <typename T, int V>
-__global__ void __launch_bounds__(THREADS) unfold(ki_cuda_heads_args a, uint32_t n_items, ruler by, bool back) {
+__global__ void __launch_bounds__(THREADS)
+    unfold(ki_cuda_heads_args a, uint32_t n_items, ruler by, bool back) {
     const uint32_t item = blockIdx.x * THREADS + threadIdx.x;
     if (item >= n_items) return;
     const place p = place_of<V>(item, by);
@@ -113,7 +114,8 @@ cudaError_t launch_wide(cudaStream_t stream, const ki_cuda_heads_args &a, work w
     bool is_wide = ki_fits_packs<T>(a.rows, a.rows_pitch, a.c) && ki_fits_packs<T>(a.all, a.all_pitch, a.c) &&
                    ki_fits_packs<T>(a.diff_all, a.all_pitch, a.c);
     if (what == ATTEND || what == ATTEND_DIFF)
-        is_wide &= ki_fits_packs<T>(a.map, a.map_pitch, a.c) && ki_fits_packs<T>(a.diff_map, a.map_pitch, a.c);
+        is_wide &=
+            ki_fits_packs<T>(a.map, a.map_pitch, a.c) && ki_fits_packs<T>(a.diff_map, a.map_pitch, a.c);
     return is_wide ? launch<T, ki_pack<T>::N>(stream, a, what) : launch<T, 1>(stream, a, what);
 }
 
