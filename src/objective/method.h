@@ -43,6 +43,9 @@ typedef struct ki_sizes {
     int64_t embedding; /* dim of the embedding */
     int64_t pooled;    /* dim of the pooled features */
     int64_t map;       /* channels of the map */
+    /* Of an ensemble: the embedding is so many vectors of embedding / heads numbers side by side. 0: nobody said; it is
+     * one. */
+    int64_t heads;
     /* A saved state that the parameters will be read from, for what a recipe and the sizes above leave open;
      * NULL: none. Used only while the objective is made. */
     const ki_saved *saved;

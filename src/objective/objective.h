@@ -88,7 +88,8 @@ kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch
 
 /* Pair weights of only the loss on this batch (unified view), and the similarities they belong to, [m, n]
  * with n = m, or the number of proxies; allocated with ki_alloc for the caller (ret_similarity may be NULL).
- * No change to memory or parameters. */
+ * With several heads: the sum of their weights and the mean of their similarities. No change to memory or
+ * parameters. */
 kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch, ki_real **ret_weight,
                                  ki_real **ret_similarity, int64_t *ret_n, kith_error *err);
 

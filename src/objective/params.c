@@ -131,7 +131,10 @@ kith_status ki_states_collect(ki_objective *o, kith_error *err) {
     list->arena = &o->arena;
     list->loss = &o->loss;
     list->sizes = &o->sizes;
-    if (loss && loss->params) KI_TRY(loss->params(o->loss.settings, &o->sizes, list, err));
+    /* The loss sees one head at a time, and what it learns is of that size. */
+    ki_sizes of_head = o->sizes;
+    if (of_head.heads > 1) of_head.embedding /= of_head.heads;
+    if (loss && loss->params) KI_TRY(loss->params(o->loss.settings, &of_head, list, err));
     KI_TRY(take_added(list, &o->loss.param, &o->loss.n_params, err));
     if (loss && loss->is_proxy) o->proxies = o->loss.param[0];
     if ((o->taps & KI_TAP_BIT(KI_TAP_LOGITS)) && !o->proxies) {

@@ -51,7 +51,7 @@ typedef struct ki_memory {
 
 struct ki_objective {
     ki_arena arena;
-    ki_sizes sizes;
+    ki_sizes sizes; /* heads: from 1 */
     uint64_t seed;
     ki_loss_use loss;
     const ki_miner *miner;

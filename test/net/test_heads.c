@@ -87,7 +87,8 @@ static void test_the_map_can_be_narrowed(void **state) {
     (void)state;
     kith_error err = {0};
     ki_net net = {0};
-    const ki_net_options options = {.backbone = "googlenet", .embedding = 512, .heads = 8, .map_channels = 1024};
+    const ki_net_options options = {
+        .backbone = "googlenet", .embedding = 512, .heads = 8, .map_channels = 1024};
     assert_ok(ki_net_init(&options, &net, &err), &err);
     const ki_shape found = shape_of(&net, "map"), wanted = KI_SHAPE4(1, 1024, 7, 7);
     assert_true(ki_shape_equal(&found, &wanted));
@@ -121,7 +122,8 @@ static void test_googlenet_of_eight_heads(void **state) {
                 {"embedding.weight", KI_SHAPE2(64, 1024)}};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         const ki_param *p = ki_params_find(s.params, rows[i].name);
-        if (!p || !ki_shape_equal(&p->shape, &rows[i].shape)) fail_msg("%s is not there or misshapen", rows[i].name);
+        if (!p || !ki_shape_equal(&p->shape, &rows[i].shape))
+            fail_msg("%s is not there or misshapen", rows[i].name);
     }
     assert_null(ki_params_find(s.params, "attention.inception5a.branch1.conv.weight"));
     assert_null(ki_params_find(s.params, "embedding.bias"));
@@ -198,10 +200,11 @@ static void check_masks(size_t i, ki_backend *backend) {
         double norm = 0, dim_norm = 0, apart = 0;
         for (int d = 0; d < EACH; d++) norm += pow((double)one[n * EACH + d], 2);
         for (int d = 0; d < EACH; d++) {
-            const double wanted = (double)one[n * EACH + d] / sqrt(norm), found = (double)all[n * HEADS * EACH + d];
+            const double wanted = (double)one[n * EACH + d] / sqrt(norm),
+                         found = (double)all[n * HEADS * EACH + d];
             if (!(fabs(found - wanted) <= 2e-5))
-                fail_msg("%s: head 0 of image %d has %.7g at %d, the plain network %.7g", backbones[i].name, n,
-                         found, d, wanted);
+                fail_msg("%s: head 0 of image %d has %.7g at %d, the plain network %.7g", backbones[i].name,
+                         n, found, d, wanted);
             dim_norm += pow((double)all[n * HEADS * EACH + EACH + d], 2);
             apart += fabs((double)all[n * HEADS * EACH + 2 * EACH + d] - wanted);
         }

@@ -27,7 +27,7 @@ static __device__ __forceinline__ void ki_mine_count(ki_cuda_row &row) {
 static __device__ __forceinline__ void ki_mine_kinds(const ki_cuda_view &v, ki_cuda_row &row) {
     const int live = ki_view_columns(v), mine = v.label[row.i];
     KI_COLUMNS(j, row.n) {
-        const bool is_none = j >= live || (!v.n_centers && j == row.i);
+        const bool is_none = j >= live || (!v.n_centers && j == row.i) || !ki_view_same_head(v, row.i, j);
         row.pair[j] = (uint8_t)(is_none                       ? KI_PAIR_NONE
                                 : ki_view_label(v, j) == mine ? KI_PAIR_POSITIVE
                                                               : KI_PAIR_NEGATIVE);

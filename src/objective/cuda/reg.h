@@ -49,7 +49,8 @@ typedef struct ki_cuda_reg_in {
     const int32_t *label; /* [m], each in 0 … n_classes - 1 when n_classes is known */
     uint64_t seed;
     const uint64_t *step; /* random choices: (seed, KI_RNG_REGULARIZER, *step, …) */
-    bool normalized;      /* the embedding tap is L2-normalised */
+    bool normalized;      /* the embedding tap is L2-normalised, head by head */
+    int64_t heads;        /* [m, dim] of the embedding is [m * heads, dim / heads] */
 
     /* ADD *weight * gradient to the taps' diffs; they have been cleared. Only MAP is special: it has not been
      * cleared. The term that has assigns_map set must assign it; later terms add. */

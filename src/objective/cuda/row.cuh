@@ -85,15 +85,20 @@ static __device__ __forceinline__ int ki_view_columns(const ki_cuda_view &v) {
     if (v.n_centers || !v.memory_state) return v.n;
     if (*v.step < v.memory_warmup) return v.m;
     const float filled = v.memory_state[0];
-    const int most = v.n - v.m;
-    return v.m + (filled > 0 ? (filled < (float)most ? (int)filled : most) : 0);
+    const int most = (v.n - v.m) / v.heads;
+    return v.m + v.heads * (filled > 0 ? (filled < (float)most ? (int)filled : most) : 0);
 }
 
 static __device__ __forceinline__ int ki_view_label(const ki_cuda_view &v, int j) {
     if (v.n_centers) return j / v.n_centers;
     if (j < v.m) return v.label[j];
-    const float label = v.memory_label[j - v.m];
+    const float label = v.memory_label[(j - v.m) / v.heads];
     return label > 0 ? (label < (float)(1 << 24) ? (int)label : 1 << 24) : 0;
+}
+
+/* Whether row i and column j are of one head. */
+static __device__ __forceinline__ bool ki_view_same_head(const ki_cuda_view &v, int i, int j) {
+    return v.n_centers || v.heads == 1 || i % v.heads == j % v.heads;
 }
 
 struct ki_cuda_row {

@@ -23,6 +23,7 @@ typedef struct ki_cuda_tally {
 typedef struct ki_cuda_view {
     int32_t m, n, ld, dim;
     int32_t n_centers;        /* proxies of a class; 0: columns are items */
+    int32_t heads;            /* rows, and columns that are items, are heads of images in turn */
     int32_t measure, rule;    /* ki_measure, ki_triplet_rule */
     float low, high;          /* of KI_TRIPLETS_WINDOW */
     const int32_t *label;     /* [m] */
@@ -34,7 +35,7 @@ typedef struct ki_cuda_view {
     int32_t *n_pos, *n_neg; /* kept pairs of each row [m] */
     ki_cuda_tally *tally;   /* [n_tallies] */
     int32_t n_tallies;
-    /* Cross-batch memory: how many are filled (memory_state[0]), and from which step they count. */
+    /* Cross-batch memory, of whole images: how many are filled (memory_state[0]), and from which step they count. */
     const float *memory_state, *memory_label;
     uint64_t memory_warmup;
     const uint64_t *step;

@@ -47,6 +47,24 @@ void ki_pairs_count(ki_pairs *pairs) {
     add_up(pairs);
 }
 
+static void split_rows(void *context, int64_t begin, int64_t end) {
+    ki_pairs *p = context;
+    for (int64_t i = begin; i < end; i++) {
+        uint8_t *pair = p->pair + i * p->ld;
+        memset(pair, KI_PAIR_NONE, (size_t)p->n);
+        for (int64_t j = i % p->heads; j < p->n; j += p->heads)
+            pair[j] = p->col_label[j] == p->row_label[i] ? KI_PAIR_POSITIVE : KI_PAIR_NEGATIVE;
+        pair[i] = KI_PAIR_NONE;
+    }
+}
+
+void ki_pairs_split(ki_pairs *pairs, int64_t heads) {
+    if (heads <= 1 || pairs->is_proxy) return;
+    pairs->heads = heads;
+    ki_parallel_for(pairs->m, grain_of(pairs), split_rows, pairs);
+    ki_pairs_count(pairs);
+}
+
 int64_t ki_pairs_anchors(const ki_pairs *pairs) {
     int64_t n = 0;
     for (int64_t i = 0; i < pairs->m; i++) n += pairs->n_pos[i] > 0;
@@ -68,6 +86,7 @@ kith_status ki_pairs_build(ki_pairs *pairs, const ki_real *x, int64_t m, int64_t
                         .n = n,
                         .ld = ld,
                         .is_proxy = is_proxy,
+                        .heads = 1,
                         .measure = KI_INNER,
                         .row_label = label,
                         .x = x,

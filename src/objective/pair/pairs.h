@@ -28,6 +28,7 @@
 typedef struct ki_pairs {
     int64_t m, n, ld;
     bool is_proxy; /* columns are learned vectors: no self column, columns get a gradient */
+    int64_t heads; /* rows are heads of images, in turn: row i is of head i % heads, and so are columns */
     ki_measure measure;
     const int32_t *row_label, *col_label; /* [m], [n] */
     const ki_real *row_sq, *col_sq;       /* squared norms [m], [ld]; the padding is 0 */
@@ -75,6 +76,13 @@ kith_status ki_pairs_rows(const ki_pairs *pairs, ki_real *g, ki_row_fn fn, const
 kith_status ki_pairs_build(ki_pairs *pairs, const ki_real *x, int64_t m, int64_t dim, const int32_t *label,
                            const ki_real *more, const int32_t *more_label, int64_t n_more, bool is_proxy,
                            const ki_vec *vec, ki_work *work, kith_error *err);
+/* Rows and columns are the heads of an ensemble in turn: a pair of two different heads does not count. All columns of
+ * proxies are every head's. */
+void ki_pairs_split(ki_pairs *pairs, int64_t heads);
+/* Whether row i and column j are of one head. */
+static inline bool ki_pairs_same_head(const ki_pairs *pairs, int64_t i, int64_t j) {
+    return pairs->is_proxy || (i - j) % pairs->heads == 0;
+}
 /* Count kept pairs again after a miner has cleared some. */
 void ki_pairs_count(ki_pairs *pairs);
 /* Rows with a kept positive. */

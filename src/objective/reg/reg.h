@@ -29,7 +29,8 @@ struct ki_reg_in {
     const int32_t *label; /* [m] */
     int64_t n_classes;    /* labels are below it; 0: not known */
     ki_tap_data tap[KI_N_TAPS];
-    bool normalized; /* the embedding tap is L2-normalised */
+    bool normalized; /* the embedding tap is L2-normalised, head by head */
+    int64_t heads; /* vectors side by side in a row of the embedding: [m, dim] is [m * heads, dim / heads] */
     ki_state *const *param;
     uint64_t seed, step; /* random choices: (seed, KI_RNG_REGULARIZER, step, …) */
     const ki_vec *vec;
