@@ -36,6 +36,7 @@ typedef struct kith_objective_sizes {
     int64_t embedding; /* columns of the embedding */
     int64_t pooled;    /* columns of the pooled features */
     int64_t map;       /* channels of the feature map */
+    int64_t heads; /* of an ensemble: the embedding is so many vectors of equal size side by side; 0: one */
 } kith_objective_sizes;
 
 /* `recipe` is YAML: a recipe with a key `objective`, or the section itself. Unknown methods and options

@@ -14,7 +14,8 @@ static void check_case(golden_case *c) {
     if (c->sizes.heads < 2) return;
     assert_ok(device_run_try(&run, c->made.objective, &c->batch, &err), &err);
     /* Where all points coincide weights cancel, to their rounding. */
-    device_check(c->key, &run, c->made.objective, &c->batch, 1e-5, strcmp(c->shape, "coincide") == 0 ? 1e-5 : 1e-7);
+    device_check(c->key, &run, c->made.objective, &c->batch, 1e-5,
+                 strcmp(c->shape, "coincide") == 0 ? 1e-5 : 1e-7);
     n_cases++;
     device_run_close(&run);
 }
@@ -79,17 +80,20 @@ static void test_every_loss(void **state) {
 
 static void test_every_miner_and_memory(void **state) {
     (void)state;
-    static const char *const losses[] = {"{name: triplet}", "{name: margin}", "{name: binomial, reduction: anchor_all}"};
+    static const char *const losses[] = {"{name: triplet}", "{name: margin}",
+                                         "{name: binomial, reduction: anchor_all}"};
     device_bad = 0;
     for (size_t i = 0; ki_miner_at(i); i++) {
         for (size_t k = 0; k < N_ROWS(losses); k++) {
             char recipe[160];
-            snprintf(recipe, sizeof recipe, "loss: %s\nminer: {name: %s}\nmemory: {size: 37, warmup: %d}", losses[k],
-                     ki_miner_at(i)->method.name, (int)k);
+            snprintf(recipe, sizeof recipe, "loss: %s\nminer: {name: %s}\nmemory: {size: 37, warmup: %d}",
+                     losses[k], ki_miner_at(i)->method.name, (int)k);
             follow(recipe);
         }
     }
-    follow("loss: {name: raw}\nmemory: {size: 15, warmup: 0}\nregularizers: [{name: head_divergence, weight: 0.5}]");
+    follow(
+        "loss: {name: raw}\nmemory: {size: 15, warmup: 0}\nregularizers: [{name: head_divergence, weight: "
+        "0.5}]");
     assert_int_equal(device_bad, 0);
 }
 
@@ -97,8 +101,9 @@ static void test_descriptors(void **state) {
     (void)state;
     enum { C = 4, HW = 4, ALL = DIM + 2 * 6 };
     const ki_sizes sizes = {.n_classes = N_CLASSES, .embedding = DIM, .map = C, .heads = HEADS};
-    made m = made_of("loss: {name: binomial}\nregularizers:\n  - {name: horde, orders: 3, dimension: 8, embedding: 6}",
-                     &sizes);
+    made m = made_of(
+        "loss: {name: binomial}\nregularizers:\n  - {name: horde, orders: 3, dimension: 8, embedding: 6}",
+        &sizes);
     kith_error err = {0};
     ki_batch batch = batch_of(1);
     ki_real map[M * C * HW], found[M * ALL], *wanted = NULL;

@@ -57,8 +57,8 @@ static void check_mean(const char *recipe) {
                 size += wanted * wanted;
             }
             if (!(sqrt(off) <= 2e-6 * sqrt(size) + 1e-9))
-                fail_msg("%s, step %u: the gradient of head %d is off by %.3g of %.3g", recipe, step, h, sqrt(off),
-                         sqrt(size));
+                fail_msg("%s, step %u: the gradient of head %d is off by %.3g of %.3g", recipe, step, h,
+                         sqrt(off), sqrt(size));
         }
         if (!(fabs(result.total - total) <= 1e-6 * fmax(1, fabs(total))))
             fail_msg("%s, step %u: %.9g, the mean of the heads is %.9g", recipe, step, result.total, total);
@@ -136,8 +136,9 @@ static void test_descriptors_begin_with_the_heads(void **state) {
     enum { C = 4, SIDE = 2 };
     ki_sizes sizes = sizes_whole;
     sizes.map = C;
-    made m = made_of("loss: {name: binomial}\nregularizers:\n  - {name: horde, orders: 3, dimension: 8, embedding: 6}",
-                     &sizes);
+    made m = made_of(
+        "loss: {name: binomial}\nregularizers:\n  - {name: horde, orders: 3, dimension: 8, embedding: 6}",
+        &sizes);
     ki_batch batch = batch_of(1);
     ki_real map[M * C * SIDE * SIDE], *rows = NULL;
     int64_t dim = 0;
@@ -154,7 +155,8 @@ static void test_descriptors_begin_with_the_heads(void **state) {
                 norm += pow((double)rows[i * dim + h * EACH + k], 2);
             }
             assert_true(fabs(norm - 1) < 1e-5);
-            assert_true(fabs((double)rows[i * dim + h * EACH] - (double)part[h][i * EACH] / sqrt(own)) < 1e-6);
+            assert_true(fabs((double)rows[i * dim + h * EACH] - (double)part[h][i * EACH] / sqrt(own)) <
+                        1e-6);
         }
     }
     ki_free(rows);
@@ -179,7 +181,8 @@ static void test_what_is_refused(void **state) {
          "head_divergence compares the heads of an ensemble, and the model has one"},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
-        const ki_sizes sizes = {.n_classes = N_CLASSES, .embedding = rows[i].embedding, .pooled = 8, .heads = rows[i].heads};
+        const ki_sizes sizes = {
+            .n_classes = N_CLASSES, .embedding = rows[i].embedding, .pooled = 8, .heads = rows[i].heads};
         kith_error err = {0};
         made m;
         assert_int_equal(made_try(rows[i].recipe, &sizes, &m, &err), KITH_EINVAL);

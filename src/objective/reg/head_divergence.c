@@ -16,10 +16,11 @@
 static const char *const pairs_names[] = {"all", "self", NULL};
 
 static const ki_option options[] = {
-    KI_OPTION_REAL(ki_head_divergence_settings, margin, 0.5, -4, 4, "heads less similar than this are left alone",
-                   "HORDE code"),
+    KI_OPTION_REAL(ki_head_divergence_settings, margin, 0.5, -4, 4,
+                   "heads less similar than this are left alone", "HORDE code"),
     KI_OPTION_CHOICE(ki_head_divergence_settings, pairs, KI_HEAD_PAIRS_ALL, pairs_names,
-                     "heads of any two images, or of an image and itself", "all: HORDE code; self: Kim et al. Eq. 6"),
+                     "heads of any two images, or of an image and itself",
+                     "all: HORDE code; self: Kim et al. Eq. 6"),
     KI_OPTION_END};
 
 /* A network that is known to have one head has nothing that could diverge. */
@@ -69,8 +70,8 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     if (in->heads == 1) return KITH_OK;
     KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *label, "labels", &label, err));
     for (int64_t i = 0; i < n; i++) label[i] = 0;
-    KI_TRY(ki_pairs_build(&pairs, x->data, n, x->cols / in->heads, label, NULL, NULL, 0, false, in->vec, in->work,
-                          err));
+    KI_TRY(ki_pairs_build(&pairs, x->data, n, x->cols / in->heads, label, NULL, NULL, 0, false, in->vec,
+                          in->work, err));
     KI_TRY(ki_work_reals(in->work, pairs.m * pairs.ld, "pair gradients", &g, err));
     KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *p.active, "counts", &p.active, err));
     KI_TRY(ki_pairs_rows(&pairs, g, row_terms, &p, NULL, &out->value, err));
