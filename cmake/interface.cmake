@@ -1,5 +1,5 @@
-# Written at every build, touched only when it changes: generated/kith_interface.h has a hash of every header, by
-# which the library and a plugin know that they come from the same ones.
+# Written at every build, touched only when it changes: generated/kith_interface.h has a hash of every header, which
+# shows the library and a plugin that both were built from the same headers.
 file(GLOB_RECURSE headers RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/src/*.h ${SOURCE_DIR}/src/*.def ${SOURCE_DIR}/include/*.h)
 list(SORT headers)
 set(all "")

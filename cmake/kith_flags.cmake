@@ -19,9 +19,9 @@ if(KITH_WERROR)
   target_compile_options(kith_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-Werror>)
 endif()
 
-# Hardening: a fault in the memory of a program that reads foreign files shall end it rather than be of use to
-# the file's author. What it costs is in docs/adr/0007; test/house/test_binaries.c looks at the results. It stays in
-# our own objects: whoever links libkith.a through pkg-config keeps their own flags.
+# Hardening: if a file from a stranger causes a memory error, the program should end, and the author of the file should
+# not be able to use the error. docs/adr/0007 has the costs; test/house/test_binaries.c checks the results. The flags apply
+# only to our own objects: programs that link libkith.a through pkg-config keep their own flags.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 include(CheckPIESupported)
 check_pie_supported(LANGUAGES C)
@@ -35,5 +35,5 @@ if(NOT kith_is_sanitized)
 endif()
 target_compile_options(kith_flags INTERFACE "$<$<COMPILE_LANGUAGE:C>:${hardening}>")
 target_link_options(kith_flags INTERFACE LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
-# A program with C++ in it, as the emulated device is, is linked by the C++ compiler, which has flags of its own.
+# A program with C++ in it, such as the emulated device, is linked by the C++ compiler, which has its own flags.
 target_link_options(kith_flags INTERFACE ${sanitizers})

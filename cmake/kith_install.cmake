@@ -21,7 +21,7 @@ foreach(library IN LISTS linked)
 endforeach()
 set(cmake_libs "${pc_libs}")
 list(JOIN pc_libs " " pc_libs)
-# The file finds its prefix from where it lies: --prefix at install time and DESTDIR both work.
+# The file finds its prefix from its own location: --prefix at install time and DESTDIR both work.
 string(REGEX REPLACE "[^/]+" ".." pc_up "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 configure_file(${CMAKE_SOURCE_DIR}/cmake/kith.pc.in ${CMAKE_BINARY_DIR}/kith.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/kith.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

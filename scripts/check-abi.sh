@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fail when a program compiled with the last release would not run with this library: check-abi.sh [OLD]
 # OLD is a tree with the headers of another version; without it, those of the last release tag (v0.2.0 …) are compared,
-# and while there is none, or its soname is another one, nothing is promised and this says so.
+# and if there is none, or its soname differs, nothing is promised and the script says so.
 #
 # The stable headers and cmake/kith.map are the whole interface (test/house/test_api.c holds the library to them), so two
 # libraries of empty functions made from them are compared by abidiff: seconds instead of two builds. A field may be added

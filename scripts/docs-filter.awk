@@ -1,5 +1,5 @@
-# What doxygen reads instead of a header: comments become documentation, before a declaration or behind a member, and
-# functions that share a comment each get it. `line` stays one line to each line of the header where it can.
+# What doxygen reads instead of a header: comments become documentation, before a declaration or after a member, and
+# functions that share a comment each get it. Each line of the header gives one `line` of output where possible.
 function is_comment_end(line) { return line ~ /\*\/[ \t]*$/ }
 {
     line = $0

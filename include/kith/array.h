@@ -1,9 +1,9 @@
 /* Arrays in host memory, and the files they come from and go to: .npy and safetensors.
  *
- * A kith_array is C order (row-major), in the machine's byte order. Arrays handed out by the
- * library own their data: give them back with kith_array_release. Arrays handed in are borrowed
- * for the call. All readers check every size against the file before they trust it; all writers
- * write aside, sync and rename, so that a reader never sees half a file. */
+ * A kith_array is C order (row-major), in the machine's byte order. Arrays that the library returns own their
+ * data: release them with kith_array_release. Arrays that you pass in are borrowed for the call. All readers
+ * check every size against the file before they trust it. All writers write to a temporary file, sync it and
+ * rename it, so that a reader never sees half a file. */
 #ifndef KITH_ARRAY_H
 #define KITH_ARRAY_H
 
@@ -45,26 +45,26 @@ KITH_API int64_t kith_array_count(const kith_array *array);
 /* Allocate cleared data for a shape. */
 KITH_API kith_status kith_array_init(kith_dtype dtype, int n_dims, const int64_t *dim, kith_array *ret_array,
                                      kith_error *err);
-/* Give the data back and zero the struct; fine on a zeroed struct. */
+/* Free the data and zero the struct; fine on a zeroed struct. */
 KITH_API void kith_array_release(kith_array *array);
 
-/* The same values as another type (a new array). To a floating type, values are rounded to the
- * nearest (ties to even), NaN and infinities stay. Numbers beyond the type's range, and to an integer
- * type also NaN and numbers that are not whole, are KITH_ENUMERIC with the place named. */
+/* The same values as another type (a new array). To a floating type, values are rounded to the nearest (ties
+ * to even), NaN and infinities stay. Numbers beyond the type's range, and to an integer type also NaN and
+ * numbers that are not whole, are KITH_ENUMERIC; the error names the place. */
 KITH_API kith_status kith_array_convert(const kith_array *array, kith_dtype dtype, kith_array *ret_array,
                                         kith_error *err);
 
 /* .npy, format versions 1 to 3: float32/64/16, every integer type and bool; little- or big-endian, C or Fortran
- * order. bool is read as uint8 of 0 and 1, int8/16 and uint16 as int32, uint32/64 as int64. Reading also takes a
- * pipe. KITH_EIO: the file cannot be read or written; KITH_EFORMAT: it is not what it claims; KITH_EUNSUPPORTED: a
- * type that is not ours, or a uint64 beyond int64. Writes version 1.0, the bytes numpy writes. */
+ * order. bool is read as uint8 of 0 and 1, int8/16 and uint16 as int32, uint32/64 as int64. A pipe can be read,
+ * too. KITH_EIO: the file cannot be read or written; KITH_EFORMAT: it is not a valid .npy file; KITH_EUNSUPPORTED:
+ * a type that kith does not have, or a uint64 beyond int64. Writes version 1.0, the bytes numpy writes. */
 KITH_API kith_status kith_npy_read(const char *path, kith_array *ret_array, kith_error *err);
 KITH_API kith_status kith_npy_write(const char *path, const kith_array *array, kith_error *err);
 
-/* A safetensors file, read into memory: float32/64/16, bfloat16, int32/64, uint8. Views stay valid
- * until it is freed, whatever happens to the file, and are aligned for their type. Refused with the
- * tensor named: anything whose offsets, shape and file size do not agree exactly. Reading from several
- * threads is fine. */
+/* A safetensors file, read into memory: float32/64/16, bfloat16, int32/64, uint8. Views stay valid until it
+ * is freed, whatever happens to the file, and are aligned for their type. If offsets, shape and file size do
+ * not agree exactly, the file is refused, and the error names the tensor. Reading from several threads is
+ * fine. */
 typedef struct kith_tensors kith_tensors;
 
 /* Read a file whole and check it. KITH_EIO; KITH_EFORMAT names the tensor or the byte that is wrong. */

@@ -1,9 +1,9 @@
 /* Data: labelled image sets in their original layouts, and images as network input.
  *
- * A kith_dataset is a list of items (where the image is, its class, its split) made from a folder or a
- * list on disk; no pixel is read until somebody asks. A kith_image_reader turns any images into
- * preprocessed batches. Strings handed out live as long as the object they came from. A data set may be
- * read by several threads at once; functions that change its splits may not run beside them. */
+ * A kith_dataset is a list of items (where the image is, its class, its split) made from a folder or a list
+ * on disk; no pixel is read until it is asked for. A kith_image_reader turns any images into preprocessed
+ * batches. Strings that functions return live as long as the object they came from. A data set may be read by
+ * several threads at once; functions that change its splits may not run beside them. */
 #ifndef KITH_DATA_H
 #define KITH_DATA_H
 
@@ -49,24 +49,25 @@ KITH_API const char *kith_split_name(kith_split split);
 KITH_API const char *kith_dataset_kind_name(int64_t i);
 KITH_API const char *kith_dataset_kind_summary(int64_t i);
 
-/* Open the data set at `root` (a folder, a list file or a recipe's root). `kind` is one of the names
- * above; NULL or "auto" finds out. Listed files that are not there are left out and counted;
- * KITH_EFORMAT when a list is malformed (with its line), KITH_EIO when nothing is there at all. */
+/* Open the data set at `root` (a folder, a list file or a recipe's root). `kind` is one of the names above;
+ * NULL or "auto" detects it. Listed files that do not exist are left out and counted; KITH_EFORMAT when a
+ * list is malformed (with its line), KITH_EIO when no file exists. */
 KITH_API kith_status kith_dataset_open(const char *kind, const char *root, kith_dataset **ret_dataset,
                                        kith_error *err);
 /* Open what the `data:` section of a recipe file says, splits included. */
 KITH_API kith_status kith_dataset_open_recipe(const char *recipe_path, kith_dataset **ret_dataset,
                                               kith_error *err);
-/* Images named one by one. Folders are walked to the bottom, in byte order of the names, for .jpg .jpeg .png .webp
- * .heic .heif .avif files. An image in a folder below a folder that was named has that folder as its class (below train/ and test/ where
- * there are such parts); any other has none (label -1). All are in the test split. One path alone that is a data set
- * of a known layout, or a .csv manifest, is opened as that. KITH_EIO names a path that is not there. */
+/* Images named one by one. Folders are searched at all levels, in byte order of the names, for .jpg .jpeg .png .webp
+ * .heic .heif .avif files. An image in a folder below a named folder has that inner folder as its class (below train/
+ * and test/ if there are such parts); any other image has none (label -1). All are in the test split. A single path
+ * that is a data set of a known layout, or a .csv manifest, is opened as that. The error of KITH_EIO names a path that
+ * does not exist. */
 KITH_API kith_status kith_dataset_open_files(const char *const *paths, int64_t n_paths,
                                              kith_dataset **ret_dataset, kith_error *err);
 KITH_API void kith_dataset_free(kith_dataset *dataset); /* NULL is fine */
 
-/* The layout and the root it was opened with, and how many items and classes it has. An item that is not there has path
- * NULL and label -1; a class that is not there has the name NULL. */
+/* The layout and the root it was opened with, and how many items and classes it has. An item number out of range gives
+ * path NULL and label -1; a class number out of range gives the name NULL. */
 KITH_API const char *kith_dataset_kind(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_root(const kith_dataset *dataset);
 KITH_API int64_t kith_dataset_count(const kith_dataset *dataset);
@@ -75,18 +76,18 @@ KITH_API int64_t kith_dataset_n_classes(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_class_name(const kith_dataset *dataset, int64_t label);
 /* Images of a class, all splits together; 0 for a class that was listed without any. */
 KITH_API int64_t kith_dataset_class_count(const kith_dataset *dataset, int64_t label);
-/* Listed files that were not there: how many, and the names of the first of them (NULL past the end). */
+/* Listed files that do not exist: how many, and the names of the first of them (NULL past the end). */
 KITH_API int64_t kith_dataset_n_missing(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_missing(const kith_dataset *dataset, int64_t i);
 
-/* Pictures of formats that are not read (GIF, BMP, TIFF …) in the folders of the set, which are no items: how many, and
- * the names of the first of them. */
+/* Pictures of formats that are not read (GIF, BMP, TIFF …) in the folders of the set, which are not items: how many,
+ * and the names of the first of them. */
 KITH_API int64_t kith_dataset_n_unread(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_unread(const kith_dataset *dataset, int64_t i);
 
 /* SHA-256, in lower-case hex, of which items the set has: their paths below the root and their labels, in order,
- * not their pixels. `split` is a kith_split for the items of that one alone, or KITH_SPLIT_ALL (-1), whose
- * splits then count too. */
+ * not their pixels. `split` is a kith_split for only the items of that split, or KITH_SPLIT_ALL (-1); then the
+ * splits count, too. */
 KITH_API void kith_dataset_hash(const kith_dataset *dataset, int split, char ret_hex[65]);
 
 /* Make the first n classes training and the others test, instead of the set's own split. */
@@ -117,9 +118,9 @@ typedef struct kith_split_summary {
 KITH_API kith_status kith_dataset_summary(const kith_dataset *dataset, kith_split split,
                                           kith_split_summary *ret_summary, kith_error *err);
 
-/* What a look at every file found. */
+/* The result of checking every file. */
 typedef struct kith_scan {
-    int64_t n_read;              /* images whose header (or all, when decoding) is sound */
+    int64_t n_read;              /* images whose header (or all, when decoding) is valid */
     int32_t width[3], height[3]; /* min, median, max */
     int64_t n_bad;
     int64_t n_named;   /* entries of bad and why */
@@ -198,8 +199,8 @@ typedef struct kith_image_reader_options {
 /* All 0, but most_bad -1. */
 KITH_API void kith_image_reader_options_init(kith_image_reader_options *options, size_t size);
 
-/* `paths` name images and folders; folders are walked to the bottom, in byte order of the names, for
- * .jpg .jpeg .png .webp .heic .heif .avif files. Random parts of the transform are not allowed here. */
+/* `paths` name images and folders; folders are searched at all levels, in byte order of the names, for .jpg
+ * .jpeg .png .webp .heic .heif .avif files. Random parts of the transform are not allowed here. */
 KITH_API kith_status kith_image_reader_new(const char *const *paths, int64_t n_paths,
                                            const kith_transform *transform,
                                            const kith_image_reader_options *options,
@@ -215,7 +216,7 @@ KITH_API int64_t kith_image_reader_count(const kith_image_reader *reader);
 /* The next batch, borrowed until the following call. Unreadable images are left out and counted. */
 KITH_API kith_status kith_image_reader_next(kith_image_reader *reader, kith_image_batch *ret_batch,
                                             kith_error *err);
-/* The label of the i-th image of the batch last handed out: its class in the data set, -1 without one. */
+/* The label of the i-th image of the last batch: its class in the data set, -1 without one. */
 KITH_API int64_t kith_image_reader_label(const kith_image_reader *reader, int64_t i);
 KITH_API int64_t kith_image_reader_n_bad(const kith_image_reader *reader);
 /* The i-th unreadable file so far, as "PATH: why"; NULL past the first hundred. */

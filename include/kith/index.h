@@ -69,9 +69,10 @@ typedef struct kith_index_options {
     double recall;          /* wanted of searches that are not exact, above 0 and below 1 */
     const kith_column *columns;
     int64_t n_columns;
+    int64_t exact_numbers; /* rows times dim up to which every search compares every vector */
 } kith_index_options;
 
-/* Cosine, recall 0.99, no columns. */
+/* Cosine, recall 0.99, no columns, exact up to 25 million numbers. */
 KITH_API void kith_index_options_init(kith_index_options *options, size_t size);
 
 /* Make a folder with an empty index, and open it for writing. KITH_EINVAL when something is there already, unless it is an
@@ -207,15 +208,25 @@ KITH_API void kith_index_info_get(const kith_index *index, kith_index_info *ret_
 /* The i-th column; the name is NULL past the end. */
 KITH_API kith_column kith_index_column(const kith_index *index, int64_t i);
 
-/* Strings and arrays are borrowed for the call. */
+/* Which items may be found is an expression:
+ *
+ *     label = tern and year >= 2020
+ *     (path like '2021/%' or weight > 0.5) and not label in (tern, "black tern")
+ *
+ * Columns are id, path, label and those of the index. Comparisons are = != < <= > >=, `in` and `not in` with a list, `like` and
+ * `not like` with a pattern, where % stands for any text, _ for one character and \ before either for itself. They are joined by
+ * `and`, `or`, `not` and parentheses; `and` binds tighter than `or`. Values are numbers, words, or anything in single or double
+ * quotes. Text is compared byte by byte. An item without a value in a column is not found by any comparison with it, nor by !=,
+ * `not in` and `not like`.
+ *
+ * Strings and arrays are borrowed for the call. */
 typedef struct kith_search_options {
-    size_t size;    /* of the struct: set by kith_search_options_init */
-    int64_t k;      /* hits for each query, at most; INT64_MAX: all */
-    int64_t offset; /* leave out this many of the nearest: pages */
-    bool has_limit; /* only hits at least as near as … */
-    double limit;   /* … this score */
-    const char
-        *where; /* only items that this expression holds for; NULL: all. docs/search.md has the language */
+    size_t size;       /* of the struct: set by kith_search_options_init */
+    int64_t k;         /* hits for each query, at most; INT64_MAX: all */
+    int64_t offset;    /* leave out this many of the nearest: pages */
+    bool has_limit;    /* only hits at least as near as … */
+    double limit;      /* … this score */
+    const char *where; /* only items that this expression holds for; NULL: all */
     const int64_t
         *self;     /* [queries]: the id of the item that is the query itself and must not be found, or -1 */
     bool exact;    /* compare every vector, whatever the tier */

@@ -2,8 +2,8 @@
  *
  *     #include <kith/kith.h>
  *
- * The headers in kith/experimental may change in any release; they come along when KITH_EXPERIMENTAL is defined before
- * this line. docs/api.md has the rules that all functions keep: errors, ownership, options, threads, versions. */
+ * The headers in kith/experimental may change in any release; they are included if KITH_EXPERIMENTAL is defined before
+ * this line. docs/api.md has the rules that all functions follow: errors, ownership, options, threads, versions. */
 #ifndef KITH_KITH_H
 #define KITH_KITH_H
 

@@ -40,10 +40,10 @@ typedef struct kith_neighbor {
 typedef struct kith_knn_options {
     size_t size; /* of the struct: set by kith_knn_options_init */
     kith_metric metric;
-    /* Order and membership of the lists. false: by float32 scores, whose rounding decides between
-     * neighbours that differ by less than about 1e-6 of |x||y|. true: by float64 scores of the given
-     * values; lists are re-ranked where float32 cannot tell, at some cost for long lists. Squared
-     * Euclidean distances, which cancel in float32, are always in float64 order. */
+    /* Order and membership of the lists. false: by float32 scores, whose rounding decides between neighbours
+     * that differ by less than about 1e-6 of |x||y|. true: by float64 scores of the given values; lists are
+     * re-ranked where float32 cannot decide, at some cost for long lists. Squared Euclidean distances, which
+     * cancel in float32, are always in float64 order. */
     bool exact;
     kith_progress_fn progress; /* may be NULL; in units of matrix tiles */
     void *user;
@@ -94,7 +94,7 @@ typedef struct kith_kmeans_options {
     const char *device; /* of the distances: "cpu" (default), "cuda" or "cuda:1" */
 } kith_kmeans_options;
 
-/* 25 iterations, 1 restart, tolerance 0, seed 0, normalised, k-means++; n_clusters is yours to set. */
+/* 25 iterations, 1 restart, tolerance 0, seed 0, normalised, k-means++; You must set n_clusters. */
 KITH_API void kith_kmeans_options_init(kith_kmeans_options *options, size_t size);
 
 typedef struct kith_kmeans_result {
@@ -107,9 +107,8 @@ typedef struct kith_kmeans_result {
     int64_t restart;      /* which one was kept */
 } kith_kmeans_result;
 
-/* Lloyd's iterations; a row is compared only with the centroids whose moves can have changed its
- * nearest one. An empty cluster takes the row that is farthest from its own centroid. n_clusters from
- * 1 to n. */
+/* Lloyd's iterations; a row is compared only with the centroids whose moves may have changed which one is
+ * nearest. An empty cluster takes the row that is farthest from its own centroid. n_clusters from 1 to n. */
 KITH_API kith_status kith_kmeans(const kith_array *rows, const kith_kmeans_options *options,
                                  kith_kmeans_result *ret_result, kith_error *err);
 KITH_API void kith_kmeans_result_release(kith_kmeans_result *result); /* fine on a zeroed struct */
@@ -130,7 +129,7 @@ typedef struct kith_pca_options {
     bool whiten;   /* projected rows have variance 1 in every component */
 } kith_pca_options;
 
-/* Automatic method, seed 0, not whitened; n_components is yours to set. */
+/* Automatic method, seed 0, not whitened; You must set n_components. */
 KITH_API void kith_pca_options_init(kith_pca_options *options, size_t size);
 
 typedef struct kith_pca {
@@ -145,8 +144,8 @@ typedef struct kith_pca {
 /* n_components from 1 to min(n - 1, dim); n >= 2. */
 KITH_API kith_status kith_pca_fit(const kith_array *rows, const kith_pca_options *options, kith_pca *ret_pca,
                                   kith_error *err);
-/* Centred rows times components: float32 [n, n_components], a new array. Whitened: over the components' standard
- * deviations; components without variance (under 1e-12 of the whole) are 0. */
+/* Centred rows times components: float32 [n, n_components], a new array. Whitened: divided by the components'
+ * standard deviations; components without variance (under 1e-12 of the whole) are 0. */
 KITH_API kith_status kith_pca_apply(const kith_pca *pca, const kith_array *rows, kith_array *ret_projected,
                                     kith_error *err);
 KITH_API void kith_pca_release(kith_pca *pca); /* fine on a zeroed struct */

@@ -1,6 +1,6 @@
 /* Class labels from a file, for embeddings that were made elsewhere.
  *
- * Numbers stay what they are. Names are numbered 0, 1, … in the order in which they first appear, over all the
+ * Numbers stay as they are. Names are numbered 0, 1, … in the order in which they first appear, over all the
  * files that one kith_labels reads: the labels of queries and of a gallery then agree. */
 #ifndef KITH_LABELS_H
 #define KITH_LABELS_H
@@ -17,14 +17,14 @@ typedef struct kith_labels kith_labels;
 KITH_API kith_status kith_labels_new(kith_labels **ret_labels, kith_error *err);
 KITH_API void kith_labels_free(kith_labels *labels); /* NULL is fine */
 
-/* One label per row of an embedding, as int64 [n]; give it back with kith_array_release. `labels` may be NULL when the
- * names are not asked for and no other file must agree. The file is
+/* One label per row of an embedding, as int64 [n]; release it with kith_array_release. `labels` may be NULL if the
+ * names are not needed and no other file must have the same numbers. The file is
  *   .npy  integers of any type, bool or text (numpy's U and S), of shape [n] or [n, 1];
  *   .csv  the column `label` of a table with a header line, or the only column of one without;
  *   else  text with one label per line; blank lines do not count.
- * Text that is a whole number on every line is numbers. A pipe will do. KITH_EFORMAT: the file is not what it
- * claims, or holds names where another file of these labels held numbers; KITH_EUNSUPPORTED and KITH_ESHAPE: an
- * array that cannot be labels. */
+ * If every line of a text is a whole number, the labels are numbers. A pipe can be read, too. KITH_EFORMAT: the
+ * file is not valid, or contains names where another file of these labels contained numbers; KITH_EUNSUPPORTED and
+ * KITH_ESHAPE: an array that cannot be labels. */
 KITH_API kith_status kith_labels_read(kith_labels *labels, const char *path, kith_array *ret_ids,
                                       kith_error *err);
 

@@ -1,7 +1,7 @@
 /* Log lines and process-wide counters.
  *
- * The library never prints. What it has to say beyond a result (a skipped file, a fallback that was
- * taken) goes to one callback for the process; without one the lines are dropped. */
+ * The library never prints. Messages beyond a result (a skipped file, a fallback that was used) go to one
+ * callback for the process; without a callback the lines are dropped. */
 #ifndef KITH_LOG_H
 #define KITH_LOG_H
 
@@ -19,14 +19,14 @@ typedef enum kith_log_level { KITH_LOG_DEBUG, KITH_LOG_INFO, KITH_LOG_WARNING } 
  * at a time. */
 typedef void (*kith_log_fn)(void *user, kith_log_level level, const char *line);
 
-/* Set the callback (NULL drops the lines) and the least level that reaches it. Not to be called
- * while other threads are inside the library. */
+/* Set the callback (NULL drops the lines) and the lowest level that reaches it. Do not call this while other
+ * threads are inside the library. */
 KITH_API void kith_log_set(kith_log_fn fn, void *user, kith_log_level least);
 
 /* Heap use of the library itself, all threads together. */
 typedef struct kith_memory_stats {
-    uint64_t n_allocations; /* calls that took memory since the process began */
-    uint64_t live_bytes;    /* taken and not yet given back */
+    uint64_t n_allocations; /* calls that allocated memory since the process began */
+    uint64_t live_bytes;    /* allocated and not yet freed */
     uint64_t peak_bytes;    /* the most live_bytes has been */
 } kith_memory_stats;
 

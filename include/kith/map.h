@@ -50,7 +50,7 @@ typedef struct kith_map_drawing {
     const kith_array *map;       /* float64 or float32 [n, 2] */
     const int64_t *labels;       /* [n], or NULL: one colour */
     const char *title;           /* may be NULL */
-    const char *const *names;    /* [n] what an SVG says of an item under the pointer, or NULL */
+    const char *const *names;    /* [n] what an SVG says about an item under the pointer, or NULL */
     int side;                    /* of the picture in pixels: 1600 */
     double radius;               /* of a dot, in pixels; 0: from n */
     const char *const *paths;    /* [n] images for thumbnails, or NULL for dots */
@@ -60,7 +60,7 @@ typedef struct kith_map_drawing {
     /* Thumbnails that would cover one already drawn are left out, so that pictures stay readable. */
 } kith_map_drawing;
 
-/* The numbers above; the map is yours to set. */
+/* The numbers above. You must set the map. */
 KITH_API void kith_map_drawing_init(kith_map_drawing *drawing, size_t size);
 
 typedef struct kith_map_report {

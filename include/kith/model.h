@@ -29,8 +29,8 @@ extern "C" {
 
 #define KITH_MOST_CHANNELS 4
 
-/* What a model wants done to pixels: input channel k = (pixel * scale - mean[k]) / std[k], pixels
- * being 0 to 255. mean and std are in the order of the input's channels: with bgr, [0] is blue. */
+/* How a model's input is made from pixels: input channel k = (pixel * scale - mean[k]) / std[k], pixels being
+ * 0 to 255. mean and std are in the order of the input's channels: with bgr, [0] is blue. */
 typedef struct kith_preprocess {
     bool bgr;
     double scale;
@@ -61,8 +61,10 @@ typedef struct kith_model_options {
     const char *device;    /* "cpu" (default), "cuda", "cuda:1", or "ref", the slow one that tests trust */
     const char *precision; /* "float32" (default) or "bf16", on devices that have it */
     bool tf32;             /* float32 products may use TF32 where the device has it */
-    bool deterministic;    /* same bits from run to run, also on a device */
+    bool deterministic;    /* every run gives the same bits, also on a device */
     int64_t batch;         /* most images per pass; 0: 32, on a device 128 */
+    int64_t heads;         /* of an ensemble that shares the weights of its heads; 1: a plain network */
+    int64_t map_channels;  /* of a 1x1 convolution before the tap "map"; KITH_NONE: without */
 } kith_model_options;
 
 /* All 0 and NULL. */
@@ -70,7 +72,7 @@ KITH_API void kith_model_options_init(kith_model_options *options, size_t size);
 
 typedef struct kith_model kith_model;
 
-/* Missing, extra and misshapen tensors of the weights file are listed in the one error line. */
+/* The error lists missing and extra tensors of the weights file, and those of a wrong shape. */
 KITH_API kith_status kith_model_open(const kith_model_options *options, kith_model **ret_model,
                                      kith_error *err);
 KITH_API void kith_model_free(kith_model *model); /* NULL is fine */
@@ -87,16 +89,16 @@ typedef struct kith_model_info {
 /* What the model is; nothing is written for a NULL model. */
 KITH_API void kith_model_info_get(const kith_model *model, kith_model_info *ret_info);
 
-/* The shape of a tap for one image; ret_dim has room for KITH_MAX_DIMS. KITH_ENOTFOUND lists the
- * taps there are. */
+/* The shape of a tap for one image; ret_dim has room for KITH_MAX_DIMS. The error of KITH_ENOTFOUND lists the
+ * taps of the model. */
 KITH_API kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *ret_n_dims,
                                           int64_t *ret_dim, kith_error *err);
 
 /* ---- images to vectors ----
  *
  * Images are resized, cropped, ordered and scaled as the model wants, by threads that decode ahead of the network; on a
- * device bytes are copied beside the computing. The first call for a tap and a number of images plans the network; later
- * ones like it do not. */
+ * device bytes are copied while it computes. The first call for a tap and a number of images plans the network; later
+ * calls with the same ones do not. */
 
 /* Strings are borrowed for the call. */
 typedef struct kith_embed_options {
@@ -126,7 +128,7 @@ KITH_API kith_status kith_model_embed_files(kith_model *model, const char *const
                                             kith_status *ret_status, kith_error *err);
 
 /* Embed one split of a data set. Images that cannot be read are left out and counted (kith_vectors_n_bad). The vectors
- * stay on the model's device where there is room and must be freed before the model; the data set must outlive them.
+ * stay on the model's device if there is room, and must be freed before the model; the data set must outlive them.
  * options may be NULL. */
 KITH_API kith_status kith_model_embed_dataset(kith_model *model, const kith_dataset *dataset,
                                               kith_split split, const kith_embed_options *options,

@@ -8,11 +8,11 @@
  *     kith_objective_evaluate(objective, &batch, &result, &err);
  *     … result.total, result.gradient[KITH_TAP_EMBEDDING] [n, 128] …
  *
- * A recipe's `objective:` section names a loss, a miner and regularizers (`kith list losses` and so on
- * print them with their options). An evaluation gives the value of every term, the gradient at every
- * tap that a term reads, and the gradient of every parameter that a term owns (proxies, a learned
- * margin, projections). All numbers are float32, row-major. An objective is used by one thread at a
- * time; it uses several by itself. */
+ * A recipe's `objective:` section names a loss, a miner and regularizers (`kith list losses` and so on print
+ * them with their options). An evaluation gives the value of every term, the gradient at every tap that a
+ * term reads, and the gradient of every parameter that a term owns (proxies, a learned margin, projections).
+ * All numbers are float32, row-major. An objective is used by one thread at a time; it uses several threads
+ * itself. */
 #ifndef KITH_OBJECTIVE_H
 #define KITH_OBJECTIVE_H
 
@@ -30,12 +30,13 @@ extern "C" {
 typedef struct kith_objective kith_objective;
 
 /* What the shapes of parameters depend on; 0 = not there. Methods that own one thing per class (proxies,
- * density targets) want n_classes and labels from 0 to n_classes - 1. */
+ * density targets) need n_classes and labels from 0 to n_classes - 1. */
 typedef struct kith_objective_sizes {
     int64_t n_classes;
     int64_t embedding; /* columns of the embedding */
     int64_t pooled;    /* columns of the pooled features */
     int64_t map;       /* channels of the feature map */
+    int64_t heads; /* of an ensemble: the embedding is so many vectors of equal size side by side; 0: one */
 } kith_objective_sizes;
 
 /* `recipe` is YAML: a recipe with a key `objective`, or the section itself. Unknown methods and options
@@ -46,14 +47,14 @@ KITH_API kith_status kith_objective_new(const char *recipe, const kith_objective
 KITH_API kith_status kith_objective_open(const char *path, const kith_objective_sizes *sizes, uint64_t seed,
                                          kith_objective **ret_objective, kith_error *err);
 /* The same from a file, with everything learned from `state`, a safetensors file (kith_objective_save writes one).
- * What the recipe leaves open and the state shows is taken from it, also the number of classes, whatever `sizes`
- * says. */
+ * What the recipe leaves open is taken from the state, if the state has it. This includes the number of classes,
+ * whatever `sizes` says. */
 KITH_API kith_status kith_objective_restore(const char *path, const char *state,
                                             const kith_objective_sizes *sizes, uint64_t seed,
                                             kith_objective **ret_objective, kith_error *err);
 KITH_API void kith_objective_free(kith_objective *objective); /* NULL is fine */
 
-/* Where gradients arise. */
+/* Where terms read the network and gradients are returned. */
 typedef enum kith_tap {
     KITH_TAP_MAP,       /* last feature map [n, c, h, w] */
     KITH_TAP_POOLED,    /* pooled features [n, c] */
@@ -103,16 +104,17 @@ typedef struct kith_objective_result {
     int64_t n_empty;                /* evaluations so far whose batch had no pair for the loss */
 } kith_objective_result;
 
-/* KITH_ESHAPE when rows do not fit labels or columns the sizes, KITH_EINVAL for a missing tap or a class
- * id outside the classes, KITH_ENUMERIC for NaN or infinity: each names the place. A failed evaluation
- * changes nothing. Parameter gradients accumulate until kith_objective_clear_gradients. The first
- * evaluations of a size take memory, later ones none. */
+/* KITH_ESHAPE when rows do not match the labels or columns do not match the sizes, KITH_EINVAL for a missing
+ * tap or a class id outside the classes, KITH_ENUMERIC for NaN or infinity: each names the place. A failed
+ * evaluation changes nothing. Parameter gradients accumulate until kith_objective_clear_gradients. The first
+ * evaluations of a size allocate memory, later ones do not. */
 KITH_API kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch *batch,
                                              kith_objective_result *ret_result, kith_error *err);
 
-/* Where it is evaluated from now on: "cpu" (the host, as at first) or "cuda". Batches are copied there and results
- * back: a way to compare devices, not to train. An unknown device, or a term that it does not have, is an error
- * of the next evaluation (KITH_ENOTFOUND, KITH_EUNSUPPORTED). Pair weights and descriptors stay with the host. */
+/* Where it is evaluated from now on: "cpu" (the host, the default) or "cuda". Batches are copied there and results
+ * back: a way to compare devices, not to train. An unknown device, or a term that it does not have, is an error of
+ * the next evaluation (KITH_ENOTFOUND, KITH_EUNSUPPORTED). Pair weights and descriptors are always computed on the
+ * host. */
 KITH_API kith_status kith_objective_place(kith_objective *objective, const char *device, kith_error *err);
 
 /* Pair weights of the loss (the unified view): w = -dL/dS for positive pairs, +dL/dS for negative ones,
@@ -122,14 +124,13 @@ KITH_API kith_status kith_objective_weights(kith_objective *objective, const kit
                                             kith_array *ret_weight, kith_array *ret_similarity,
                                             kith_error *err);
 
-/* What to search with at test time when a term has descriptors of its own (HORDE: all orders): the
- * normalised embedding and then those descriptors, float32 [n, dim], a new array. Meant for a PCA
- * afterwards (kith_pca_fit in kith/knn.h). Labels are checked but do not matter. KITH_EINVAL when no
- * term has any. */
+/* What to search with at test time if a term has its own descriptors (HORDE: all orders): the normalised
+ * embedding and then those descriptors, float32 [n, dim], a new array. Meant for a PCA afterwards
+ * (kith_pca_fit in kith/knn.h). Labels are checked but do not matter. KITH_EINVAL when no term has any. */
 KITH_API kith_status kith_objective_describe(kith_objective *objective, const kith_batch *batch,
                                              kith_array *ret_descriptor, kith_error *err);
 
-/* Draw weight against similarity, one dot per pair, positives and negatives apart, as an SVG file. */
+/* Draw weight over similarity, one dot per pair, positives and negatives separately, as an SVG file. */
 KITH_API kith_status kith_objective_plot(kith_objective *objective, const kith_batch *batch, const char *path,
                                          kith_error *err);
 
@@ -149,8 +150,9 @@ typedef struct kith_objective_param {
 KITH_API bool kith_objective_param_at(kith_objective *objective, int64_t i, kith_objective_param *ret_param);
 KITH_API void kith_objective_clear_gradients(kith_objective *objective);
 
-/* Take values from, and write them to, a safetensors file by name. Reading: parameters the file does not
- * have keep theirs; a shape that differs, or a tensor nobody owns, is an error that names it. */
+/* Take values from, and write them to, a safetensors file by name. Reading: parameters that the file does not
+ * have keep their values; a shape that differs, or a tensor that belongs to no parameter, is an error that
+ * names it. */
 KITH_API kith_status kith_objective_load(kith_objective *objective, const char *path, kith_error *err);
 KITH_API kith_status kith_objective_save(const kith_objective *objective, const char *path, kith_error *err);
 

@@ -1,9 +1,9 @@
 /* The report of a training run: one HTML file that holds everything it shows.
  *
- * Curves of every term, R@1 on seen against unseen classes, nearest neighbours of some test images, a
- * map of the test embeddings, histograms of pairs, the result card and the recipe, read from what
- * training left in the run folder. It loads nothing from anywhere else and needs no JavaScript (which
- * only adds read-outs under the pointer). The same folder gives the same bytes. */
+ * Curves of every term, R@1 on seen against unseen classes, nearest neighbours of some test images, a map of
+ * the test embeddings, histograms of pairs, the result card and the recipe, read from what training left in
+ * the run folder. It loads nothing from anywhere else and needs no JavaScript (which only shows values under
+ * the pointer). The same folder gives the same bytes. */
 #ifndef KITH_REPORT_H
 #define KITH_REPORT_H
 
@@ -27,12 +27,11 @@ typedef struct kith_report_options {
 /* The numbers above. */
 KITH_API void kith_report_options_init(kith_report_options *options, size_t size);
 
-/* Write the report of the run in folder `run`; options NULL: the defaults. A part of the run that is
- * absent or cannot be read is left out, with a line in the report and the log (a warning when it is damaged): a run
- * that was interrupted, or is still going on, has a report too. KITH_EIO when the folder is not there
- * or the file cannot be written; KITH_EFORMAT when the folder holds nothing of a run. The file is
- * complete or as it was. KITH_EIO, too, when images cannot be read and the page that is there has more pictures: it is
- * kept. */
+/* Write the report of the run in folder `run`; options NULL: the defaults. A part of the run that is absent or cannot
+ * be read is left out, with a line in the report and the log (a warning when it is damaged): a run that was
+ * interrupted, or is still running, has a report too. KITH_EIO when the folder does not exist or the file cannot be
+ * written; KITH_EFORMAT when the folder contains no part of a run. After a failure the file is as it was before.
+ * KITH_EIO also when images cannot be read and the existing page has more pictures: that page is kept. */
 KITH_API kith_status kith_report_write(const char *run, const kith_report_options *options, kith_error *err);
 
 typedef struct kith_views_options {
@@ -47,7 +46,8 @@ typedef struct kith_views_options {
 KITH_API void kith_views_options_init(kith_views_options *options, size_t size);
 
 /* Write an HTML page of what a recipe shows the network: some training photos, each as it is, as tests see it and as
- * training draws it. A photo that cannot be read is named in its place. The file is complete or as it was. */
+ * training draws it. If a photo cannot be read, its place shows its name. If `out` ends in .png or .jpg, it is one small
+ * picture instead, with a row for each photo. After a failure the file is as it was before. */
 KITH_API kith_status kith_views_write(const char *recipe, const char *out, const kith_views_options *options,
                                       kith_error *err);
 

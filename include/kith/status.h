@@ -1,9 +1,8 @@
 /* Status codes and error text.
  *
- * Every fallible function returns a kith_status and takes a caller-owned `kith_error *` as its last
- * argument (NULL is fine). On failure the error holds one factual line, and often a hint that says
- * what to do; on success it is left as it was. The library keeps no error of its own: no globals,
- * no printing, no exit. */
+ * Every fallible function returns a kith_status and takes a caller-owned `kith_error *` as its last argument
+ * (NULL is fine). On failure the error contains one factual line, and often a hint that says what to do; on
+ * success it is unchanged. The library has no global error state, does not print and does not exit. */
 #ifndef KITH_STATUS_H
 #define KITH_STATUS_H
 
@@ -49,7 +48,7 @@ typedef struct kith_error {
     char hint[256];    /* one sentence: what to do; may be empty */
 } kith_error;
 
-/* "KITH_EINVAL" for KITH_EINVAL; "KITH_?" for a value that is none. */
+/* "KITH_EINVAL" for KITH_EINVAL; "KITH_?" for a value that is not a status. */
 KITH_API const char *kith_status_name(kith_status status);
 /* The list's text for the status. */
 KITH_API const char *kith_status_text(kith_status status);
@@ -59,14 +58,14 @@ KITH_API const char *kith_status_text(kith_status status);
  *     KITH_OPTIONS(kith_model_options, options);
  *     options.weights = "birds.safetensors";
  *
- * It calls kith_model_options_init(&options, sizeof options), which is there for bindings too. The size tells the library
- * which fields a program knows, so that a library with more of them gives those their defaults. Options that no _init
- * has set up (size 0) are KITH_EINVAL. A NULL pointer to options means the defaults. */
+ * It calls kith_model_options_init(&options, sizeof options), which bindings can use, too. The size tells the library
+ * which fields a program knows; a newer library gives its additional fields their defaults. Options that no _init has
+ * set up (size 0) are KITH_EINVAL. A NULL pointer to options means the defaults. */
 #define KITH_OPTIONS(type, name) \
     type name;                   \
     type##_init(&name, sizeof(type))
 
-/* What long work calls now and then, from one thread; a non-zero result stops the work with KITH_ECANCELED. */
+/* Long work calls this now and then, from one thread; a non-zero result stops the work with KITH_ECANCELED. */
 typedef int (*kith_progress_fn)(void *user, int64_t n_done, int64_t n_all);
 
 #ifdef __cplusplus

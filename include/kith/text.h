@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* The name nearest to `word`, or NULL when none is near enough to be worth suggesting. */
+/* The name nearest to `word`, or NULL when none is similar enough to suggest. */
 KITH_API const char *kith_nearest(const char *word, const char *const *names, int64_t n_names);
 
 /* Whole-string parses, the same in every locale: false, and *ret untouched, for anything but one
@@ -21,10 +21,10 @@ KITH_API const char *kith_nearest(const char *word, const char *const *names, in
 KITH_API bool kith_parse_real(const char *text, double *ret);
 KITH_API bool kith_parse_int(const char *text, int64_t *ret);
 
-/* Write n bytes of text as a file: aside, synced, renamed. */
+/* Write n bytes of text as a file: to a temporary file, which is synced and renamed. */
 KITH_API kith_status kith_text_write(const char *path, const char *text, size_t n, kith_error *err);
 
-/* Give back a string that the library made. NULL is fine. */
+/* Free a string that the library made. NULL is fine. */
 KITH_API void kith_string_free(char *text);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Training: from a recipe to a model, in a run folder that can be gone on with after any interruption.
+/* Training: from a recipe to a model, in a run folder from which training can resume after any interruption.
  *
  *     KITH_OPTIONS(kith_train_options, options);
  *     options.recipe = "birds.yaml";
@@ -30,7 +30,7 @@ typedef enum kith_train_event_kind {
     KITH_TRAIN_SAVED,   /* a checkpoint: text is its path */
     KITH_TRAIN_WARNING, /* text */
     KITH_TRAIN_NOTE,    /* text */
-    KITH_TRAIN_BUSY,    /* still at it between steps (judging); text says with what. Only to ask for a stop */
+    KITH_TRAIN_BUSY,    /* busy between steps (judging); text says with what. Only to ask for a stop */
 } kith_train_event_kind;
 
 /* What happened. Strings and terms are valid during the call. */
@@ -49,7 +49,7 @@ typedef struct kith_train_event {
     double seconds_left;      /* of training this run; 0: not known yet */
     const char *split;        /* "validation", "seen", "test" */
     double recall_at_1, map_at_r;
-    bool is_best; /* KITH_TRAIN_EVAL: the best so far on the split that is chosen by */
+    bool is_best; /* KITH_TRAIN_EVAL: the best so far on the split that chooses the model */
     const char *text;
 } kith_train_event;
 
@@ -65,7 +65,7 @@ typedef struct kith_train_options {
     const char *const *sets; /* "optim.lr=1e-4": overrides, in order */
     int64_t n_sets;
     const char *out;           /* the run folder; not needed when `recipe` is one */
-    bool resume;               /* go on with the run in it; begins one when there is none */
+    bool resume;               /* resume the run in it; begins one when there is none */
     bool allow_test_selection; /* let the best model be chosen on the test classes (eval.select: test) */
     bool no_report;            /* do not write report.html at the end */
     const char *command;       /* recorded in run.json */
@@ -95,15 +95,15 @@ typedef struct kith_train_result {
     int64_t step, n_steps;        /* of the chosen model, and taken; of the last run when there are several */
     kith_train_scores test;       /* unseen classes, the chosen model */
     kith_train_scores untrained;  /* the same before the first step */
-    kith_train_scores validation; /* the chosen model on what it was chosen on */
+    kith_train_scores validation; /* the chosen model on the split that it was chosen on */
     kith_train_scores seen;       /* training classes */
     double seconds, images_per_second; /* of training, without judging and saving */
 } kith_train_result;
 
-/* Train. KITH_ECANCELED: stopped on request, and can be resumed. KITH_ENUMERIC: the loss is no longer a
- * number; the line names the batch's images, and the hint a checkpoint that was read and found good. A run folder
- * that another process works in, or that holds another recipe's run, is refused, and so is resuming with other data
- * or weights than the run began with; the line says what changed. `ret_result` may be NULL. */
+/* Train. KITH_ECANCELED: stopped on request, and can be resumed. KITH_ENUMERIC: the loss is no longer a number; the
+ * line names the batch's images, and the hint names a checkpoint that was read and is intact. A run folder that
+ * another process works in, or that contains a run of another recipe, is refused, and so is resuming with other
+ * data or weights than the run began with; the line says what changed. `ret_result` may be NULL. */
 KITH_API kith_status kith_train_run(const kith_train_options *options, kith_train_result *ret_result,
                                     kith_error *err);
 
@@ -111,8 +111,8 @@ KITH_API kith_status kith_train_run(const kith_train_options *options, kith_trai
  * recipe is opened. */
 KITH_API kith_status kith_train_recipe(const kith_train_options *options, char **ret_text, kith_error *err);
 
-/* Where training went and how to go on, for the line a program prints after KITH_ECANCELED: the last
- * checkpoint's step, or -1. */
+/* The step of the last checkpoint of a run, or -1: for the line that a program prints after KITH_ECANCELED to
+ * say how far the run came. */
 KITH_API int64_t kith_train_last_checkpoint(const char *run);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
-/* Vectors: embeddings of a data set's images, where they were made (kith/model.h), and what they are of.
+/* Vectors: embeddings of a data set's images, kept where they were made (kith/model.h), and which images they belong
+ * to.
  *
- * A kith_vectors is used by one thread at a time, and not beside its model. Strings and arrays handed out live as long as
- * the vectors. */
+ * A kith_vectors is used by one thread at a time, and not while another thread uses its model. Strings and arrays that
+ * functions return live as long as the vectors. */
 #ifndef KITH_VECTORS_H
 #define KITH_VECTORS_H
 
@@ -25,7 +26,7 @@ KITH_API int64_t kith_vectors_count(const kith_vectors *vectors);
 /* Of each: its number in the data set, and its class there (-1: none). */
 KITH_API const int64_t *kith_vectors_items(const kith_vectors *vectors);
 KITH_API const int64_t *kith_vectors_labels(const kith_vectors *vectors);
-/* The values as float32 [count, …] on the host, copied there the first time; the array is not to be released. */
+/* The values as float32 [count, …] on the host, copied there the first time; do not release the array. */
 KITH_API kith_status kith_vectors_array(kith_vectors *vectors, kith_array *ret_array, kith_error *err);
 
 /* Images that could not be read: how many, and the first hundred as "PATH: why" (NULL past them). */
@@ -35,7 +36,7 @@ KITH_API const char *kith_vectors_bad(const kith_vectors *vectors, int64_t i);
 /* kith_judge_run of the vectors, by their labels and the data set's roles: on the device that has them. */
 KITH_API kith_status kith_vectors_judge(kith_vectors *vectors, const kith_judge_options *options,
                                         kith_judgement *ret_judgement, kith_error *err);
-/* What a card says of the model, its input and the data; the rest of the facts stays as it is. */
+/* What a card says about the model, its input and the data; the other facts stay as they are. */
 KITH_API void kith_vectors_facts(const kith_vectors *vectors, kith_card_facts *facts);
 
 #ifdef __cplusplus

@@ -16,16 +16,16 @@ extern "C" {
 /* One number to compare: 200 for 0.2.0, 10203 for 1.2.3. */
 #define KITH_VERSION_NUMBER (KITH_VERSION_MAJOR * 10000 + KITH_VERSION_MINOR * 100 + KITH_VERSION_PATCH)
 
-/* The library that runs, in the same forms. It suits the headers when it is not older than they are and of the same
- * minor version (before 1.0; of the same major version from then on): kith_version_check. */
+/* The library that runs, in the same forms. It fits the headers if it is not older than they are and has the same
+ * minor version (before 1.0; from then on the same major version): kith_version_check. */
 KITH_API const char *kith_version(void);
 KITH_API int kith_version_number(void);
 
-/* Does the library suit a program compiled with `number`? kith_version_check(KITH_VERSION_NUMBER, &err) is
+/* Does the library fit a program compiled with `number`? kith_version_check(KITH_VERSION_NUMBER, &err) is
  * KITH_EUNSUPPORTED when it does not, and the error names both versions. */
 KITH_API kith_status kith_version_check(int number, kith_error *err);
 
-/* The commit it was built from, "-dirty" behind it when files had been changed; "" outside a checkout. */
+/* The commit it was built from, followed by "-dirty" if files had been changed; "" outside a checkout. */
 KITH_API const char *kith_commit(void);
 
 #ifdef __cplusplus

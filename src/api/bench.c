@@ -35,7 +35,7 @@ typedef struct bench {
     int64_t n_in, n_out; /* of the batch */
 } bench;
 
-/* The most memory the process has had; 0 where the system does not say. */
+/* The most memory that the process has used; 0 if the system does not say. */
 uint64_t ki_bench_peak_rss(void) {
     FILE *file = fopen("/proc/self/status", "r");
     if (!file) return 0;

@@ -17,7 +17,7 @@ struct ki_bench_profile {
     ki_mark *mark[MOST_MARKS];
     double at[MOST_MARKS]; /* the clock's */
     int row_of[MOST_MARKS];
-    int n_marks; /* of the step under way; the first is its beginning */
+    int n_marks; /* of the present step; the first is its beginning */
     bool is_on;
     kith_status status;
     kith_error error;

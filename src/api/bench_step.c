@@ -1,6 +1,6 @@
-/* The step of a run, timed: batches in the form a loader hands out, through the learner that training uses or
- * the forward that embedding uses. On a device steps are queued one after the other as in a run, with a mark
- * after each. The time of a step is the time between two marks. */
+/* The step of a run, timed: batches in the form that a loader delivers, through the learner that training
+ * uses or the forward that embedding uses. On a device steps are queued one after the other as in a run, with
+ * a mark after each. The time of a step is the time between two marks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -69,6 +69,8 @@ static kith_status read_recipe(bench *b, kith_error *err) {
     if (!m->backbone && *r->model.backbone) m->backbone = r->model.backbone;
     if (!m->weights && *r->model.weights) m->weights = r->model.weights;
     if (!m->embedding) m->embedding = r->model.embedding;
+    if (!m->heads) m->heads = r->model.heads;
+    if (!m->map_channels) m->map_channels = r->model.map_channels;
     if (!m->height) m->height = m->width = r->train.crop_to;
     if (!m->channels) m->channels = r->train.channels;
     if (!m->pool) m->pool = ki_global_pool_names[r->model.pool];
@@ -131,7 +133,8 @@ static kith_status make_learner(bench *b, kith_error *err) {
     const ki_sizes sizes = {.n_classes = (int32_t)(n_classes > LEAST_CLASSES ? n_classes : LEAST_CLASSES),
                             .embedding = b->net.embedding,
                             .pooled = tap_channels(&b->net, "pooled"),
-                            .map = tap_channels(&b->net, "map")};
+                            .map = tap_channels(&b->net, "map"),
+                            .heads = b->net.heads};
     KI_TRY(ki_objective_new(section, &sizes, b->model.seed, &b->objective, err));
     const ki_learner_settings settings = {.backend = b->backend,
                                           .net = &b->net,

@@ -27,6 +27,7 @@ static kith_status make(kith_objective *o, const ki_value *root, const kith_obje
                                  .embedding = sizes->embedding,
                                  .pooled = sizes->pooled,
                                  .map = sizes->map,
+                                 .heads = sizes->heads,
                                  .saved = saved};
     return ki_objective_new(section ? section : root, &core_sizes, seed, &o->core, err);
 }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/alloc.h"
 #include "core/argument.h"
@@ -86,6 +87,29 @@ static kith_status check_count(const char *name, int64_t n, kith_error *err) {
     return ki_fail(err, KITH_EINVAL, "%s is %lld; wanted 1 to 100", name, (long long)n);
 }
 
+/* As a page or, by the file's name, as one picture. */
+static kith_status write_views(const ki_views *views, const char *out, kith_error *err) {
+    kith_status status;
+    const char *end = strrchr(out, '.');
+    const bool is_png = end && strcasecmp(end, ".png") == 0, is_jpeg = end && strcasecmp(end, ".jpg") == 0;
+    ki_buffer page = {.err = err};
+    ki_image picture = {0};
+    ki_bytes file = {0};
+    if (is_png || is_jpeg) {
+        KI_CHECK(ki_views_picture(views, &picture, err));
+        KI_CHECK(is_png ? ki_png_encode(&picture, &file, err) : ki_jpeg_encode(&picture, 85, &file, err));
+        KI_CHECK(ki_file_write(out, file.data, file.n, err));
+    } else {
+        KI_CHECK(ki_views_make(views, &page, err));
+        KI_CHECK(ki_file_write(out, page.data, page.n, err));
+    }
+done:
+    ki_buffer_release(&page);
+    ki_image_release(&picture);
+    ki_bytes_release(&file);
+    return status;
+}
+
 kith_status kith_views_write(const char *recipe, const char *out, const kith_views_options *options,
                              kith_error *err) {
     KI_NEED(err, recipe, out);
@@ -96,7 +120,6 @@ kith_status kith_views_write(const char *recipe, const char *out, const kith_vie
     kith_status status;
     ki_recipe *r = NULL;
     kith_dataset *set = NULL;
-    ki_buffer page = {.err = err};
     const ki_recipe_source source = {.path = recipe, .sets = o.sets, .n_sets = (size_t)o.n_sets};
     KI_CHECK(ki_recipe_read(&source, &r, err));
     KI_CHECK(ki_data_open(r->data, &set, err));
@@ -107,10 +130,8 @@ kith_status kith_views_write(const char *recipe, const char *out, const kith_vie
                             .n_images = o.n_images,
                             .n_draws = o.n_draws,
                             .seed = (uint64_t)r->seed};
-    KI_CHECK(ki_views_make(&views, &page, err));
-    KI_CHECK(ki_file_write(out, page.data, page.n, err));
+    KI_CHECK(write_views(&views, out, err));
 done:
-    ki_buffer_release(&page);
     kith_dataset_free(set);
     ki_recipe_free(r);
     return status;

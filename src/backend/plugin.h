@@ -1,14 +1,13 @@
-/* A device that is not part of libkith: a shared object libkith-NAME.so, loaded when somebody asks for the
- * device (docs/adr/0040).
+/* A device that is not part of libkith: a shared object libkith-NAME.so, loaded when the device is asked for
+ * (docs/adr/0040).
  *
- * The object is self-contained: it holds its own copy of whatever code of kith it calls, and shows two
- * symbols. The structs that go between it and the library are kith's inner ones, so the two must come from the
- * same headers; the interface is a hash of them, and an object with another one is refused before anything
- * of it runs.
+ * The object is self-contained: it has its own copy of the code of kith that it calls, and exports two symbols.
+ * The structs passed between it and the library are internal to kith, so both must be built from the same headers.
+ * The interface is a hash of the headers, and an object with another hash is refused before any of its code runs.
  *
  *     const char kith_plugin_interface[];                          // KI_PLUGIN_INTERFACE
  *     const ki_plugin *kith_plugin(ki_process *process);           // adopts the process's record; NULL: no device
- */
+ * */
 #ifndef KI_PLUGIN_H
 #define KI_PLUGIN_H
 
@@ -35,9 +34,9 @@ typedef const ki_plugin *ki_plugin_fn(ki_process *process);
 /* Devices that may come as plugins, by name; NULL past the end. */
 const char *ki_plugin_name_at(int i);
 
-/* The plugin of that name, loaded if need be; it stays for the process's life. KITH_EUNSUPPORTED says where
- * it was looked for, or why it cannot be used; the answer does not change while the process lives. May
- * be called from several threads. */
+/* The plugin of that name, loaded if necessary; it stays loaded for the life of the process. The error of
+ * KITH_EUNSUPPORTED says where it was looked for, or why it cannot be used; the answer does not change while
+ * the process runs. May be called from several threads. */
 kith_status ki_plugin_load(const char *name, const ki_plugin **ret_plugin, kith_error *err);
 
 /* The plugin a backend came from; NULL: none. Loads nothing. */

@@ -1,8 +1,9 @@
 /* Looking for plugins, loading them, and keeping what was found.
  *
  * A plugin is looked for beside the code that loads it, never in the current folder and never by a bare name:
- * KITH_PLUGINS (a folder) where it is set; else, from the folder of libkith or of the program it is linked
- * into, kith/ (libkith is in lib/), ../LIB/kith/ (the program is in bin/) and LIB/kith/ (a build folder). */
+ * KITH_PLUGINS (a folder) if it is set; otherwise, starting from the folder of libkith or of the program it
+ * is linked into, kith/ (libkith is in lib/), ../LIB/kith/ (the program is in bin/) and LIB/kith/ (a build
+ * folder). */
 #include "backend/plugin.h"
 
 #include <dlfcn.h>
@@ -16,7 +17,7 @@
 #include "core/path.h"
 #include "core/text.h"
 
-/* Linked in (tests do that), it is taken as it is and no file is looked for. */
+/* If a plugin is linked in, as in tests, it is used as it is and no file is looked for. */
 extern const ki_plugin ki_plugin_cuda __attribute__((weak));
 
 typedef struct slot {
@@ -38,7 +39,7 @@ static bool own_folder(ki_path *ret) {
     Dl_info info;
     char resolved[sizeof ret->s];
     if (!dladdr((const void *)slots, &info) || !info.dli_fname) return false;
-    /* A program's own name is what it was called by; /proc knows where it is. */
+    /* For a program this is the name it was called by; /proc knows where it is. */
     const char *path = strchr(info.dli_fname, '/') && realpath(info.dli_fname, resolved) ? resolved : NULL;
     if (!path) path = realpath("/proc/self/exe", resolved);
     if (!path || !strrchr(path, '/')) return false;
@@ -83,8 +84,8 @@ static kith_status fail_missing(const char *name, const ki_path *place, int n, k
         "'make' builds it where nvcc and cuDNN are; KITH_PLUGINS names its folder; or use device cpu");
 }
 
-/* Is the file shorter than its own headers say, as a copy that was cut off is? The system's loader does not look: the
- * process would end when the missing part is touched. What is no ELF file is left to the loader. */
+/* Is the file shorter than its own headers say, for example an incomplete copy? The system's loader does not check
+ * this: the process would be killed when it touches the missing part. Files that are not ELF are left to the loader. */
 static bool is_cut(const char *path) {
     ElfW(Ehdr) head;
     ElfW(Phdr) part;

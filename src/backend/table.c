@@ -1,5 +1,5 @@
-/* The registration table: the only file that knows which backends there are. Those of libkith are rows
- * here, the others come as plugins. */
+/* The registration table: the only file that knows which backends exist. Those of libkith are rows here; the
+ * others are plugins. */
 #include "backend/plugin.h"
 #include "core/backend.h"
 #include "core/option.h"

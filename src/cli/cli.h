@@ -176,7 +176,7 @@ typedef struct cli_progress {
 } cli_progress;
 
 void cli_progress_begin(cli_progress *progress, const char *what, int64_t total);
-/* `note` (may be NULL) is shown behind the count: "loss 0.31". */
+/* `note` (may be NULL) is shown after the count: "loss 0.31". */
 void cli_progress_update(cli_progress *progress, int64_t done, const char *note);
 /* Finish the line, so that results start on a fresh one. */
 void cli_progress_end(cli_progress *progress);

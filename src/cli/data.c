@@ -203,8 +203,9 @@ int cmd_data(int argc, char **argv) {
         CLI_TEXT("split", "FILE", &r.split, "take the held-out classes from a file"),
         CLI_OUT("out|o", "FILE", &r.out, "",
                 "write the training and validation classes to a file (class,split)"),
-        CLI_OUT("views", "FILE", &r.views, ".html",
-                "instead, write a page of what the recipe shows the network: photos and their views"),
+        CLI_OUT("views", "FILE", &r.views, ".html or .jpg or .png",
+                "instead, write a page or a picture of what the recipe shows the network: photos and their "
+                "views"),
         CLI_LIST("set|s", "KEY=VALUE", &r.sets, "override a key of the recipe for --views; may be repeated"),
         CLI_FLAG("speed", &r.speed, "time the loader: squash 256, random crop 227, mirror"),
         CLI_INT("workers", "N", &r.workers, 0, 256, "threads for --speed; 0: one per core"),

@@ -20,7 +20,7 @@ static bool has_ending(const char *path, const char *endings) {
     return false;
 }
 
-/* "x.svg" lies in ".", "/x.svg" in "/". */
+/* "x.svg" is in ".", "/x.svg" in "/". */
 static bool parent_of(const char *path, char parent[PATH_BYTES]) {
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/') n--; /* of a folder */

@@ -14,7 +14,7 @@
 
 typedef struct request {
     const char *recipe, *labels, *embedding, *pooled, *map, *state, *out, *plot, *descriptor, *device;
-    int64_t step, seed, pca;
+    int64_t step, seed, pca, heads;
     bool json;
 } request;
 
@@ -104,6 +104,7 @@ static kith_status read_inputs(const request *r, inputs *in, kith_error *err) {
     in->sizes.embedding = in->batch.tap[KITH_TAP_EMBEDDING].cols;
     in->sizes.pooled = in->batch.tap[KITH_TAP_POOLED].cols;
     in->sizes.map = in->batch.tap[KITH_TAP_MAP].cols;
+    in->sizes.heads = r->heads;
     count_classes(in);
     return read_weight(r, in, err);
 }
@@ -327,6 +328,8 @@ int cmd_objective(int argc, char **argv) {
         CLI_INT("pca", "N", &r.pca, 0, 65536, "reduce the descriptors to N components by PCA; 0: do not"),
         CLI_OUT("plot", "FILE.svg", &r.plot, ".svg",
                 "draw pair weight against similarity; made-up data without --labels"),
+        CLI_INT("heads", "N", &r.heads, 0, 1024,
+                "the embedding is N vectors side by side, the heads of an ensemble; 0: it is one"),
         CLI_INT("step", "N", &r.step, 0, INT64_MAX, "training step, for warm-ups and random choices"),
         CLI_INT("seed", "N", &r.seed, 0, INT64_MAX, "for parameters that --state does not give"),
         CLI_TEXT("device", "NAME", &r.device, "where it is evaluated: cpu, or cuda"),

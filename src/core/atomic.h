@@ -37,7 +37,8 @@ void ki_atomic_discard(ki_atomic_file *file);
 kith_status ki_file_write(const char *path, const void *bytes, size_t n, kith_error *err);
 
 /* Remove half-written temporary files that killed processes left in a folder: those whose target's name begins with the
- * prefix ("": all) and that nobody has written to for `idle_s` seconds. Pass 0 only where nobody else writes such files. */
+ * prefix ("": all) and that were not written to for `idle_s` seconds. Pass 0 only if no other process writes such
+ * files. */
 void ki_atomic_clear(const char *folder, const char *beginning, int64_t idle_s);
 
 #endif

@@ -31,7 +31,7 @@
 #include "core/real.h"
 #include "core/tensor.h"
 
-enum { KI_BACKEND_VERSION = 3 };
+enum { KI_BACKEND_VERSION = 4 };
 
 typedef enum ki_layout { KI_PLAIN, KI_NATIVE } ki_layout;
 
@@ -191,8 +191,8 @@ typedef struct ki_optim_step {
 /* `scale` of a step whose clock and norms the host can read. */
 double ki_optim_scale(const ki_optim_step *step);
 
-/* Images as a loader hands them out, to be cut, mirrored and normalised into a network's input: channel k
- * of the input is (pixel - mean[k]) * factor[k], the difference first, both in float. */
+/* Images from a loader, to be cropped, mirrored and normalised into a network's input: channel k of the input
+ * is (pixel - mean[k]) * factor[k], the difference first, both in float. */
 typedef struct ki_image_step {
     int64_t n, h, w, c;    /* n may be less than the input's number of images: the others are not changed */
     const uint8_t *pixels; /* backend memory [n, h, w, c], RGB where c is 3 */
@@ -312,8 +312,8 @@ typedef struct ki_backend_type {
     void (*capture_free)(ki_backend *backend, void *step);
 } ki_backend_type;
 
-/* Measures what a step spends its time on. It is told what was queued, each time after it was queued: by the
- * planner after each kernel, and by a kernel itself if it has several parts ("conv wgrad" in the middle of a
+/* Measures what a step spends its time on. It is called after each piece of work was queued: by the planner
+ * after each kernel, and by a kernel itself if it has several parts ("conv wgrad" in the middle of a
  * backward). `bytes` is the least that this work must read and write. */
 typedef struct ki_probe ki_probe;
 struct ki_probe {

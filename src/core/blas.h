@@ -1,5 +1,5 @@
 /* OpenBLAS and memory. It packs matrices into buffers of its own, one for each thread that is inside a call, and
- * keeps them for good. If the system has no memory for a new one, OpenBLAS tries again for ever and returns no
+ * never frees them. If the system has no memory for a new one, OpenBLAS tries again for ever and returns no
  * error. So the buffers are taken beforehand, where an error can still be returned. */
 #ifndef KI_BLAS_H
 #define KI_BLAS_H

@@ -1,7 +1,15 @@
 /* The ops: what a node of a network may be, and the attributes that say how.
  *
  * Shapes are logical: activations [mb, c, h, w] or [mb, c], weights [oc, ic, kh, kw] or [oc, ic].
- * The backend decides how they are laid out in memory. */
+ * The backend decides how they are laid out in memory.
+ *
+ * mb counts rows. An image is one row, until `attend` makes one row for each head of an ensemble: from there to
+ * `unfold` an image is so many rows side by side, and the ops between know nothing of it (docs/adr/0060).
+ *
+ *   attend   src[0] [mb, c, h, w], src[1] [mb, heads * c, h, w] to [mb * heads, c, h, w]: row n * heads + k is
+ *            src[0][n] * sigmoid(src[1][n, k * c …])
+ *   unfold   [mb * heads, c, h, w] to [mb, heads * c, h, w], and vectors [mb * heads, c] to [mb, heads * c]: the heads
+ *            of an image side by side. How many there are the shapes say. */
 #ifndef KI_OP_H
 #define KI_OP_H
 
@@ -11,20 +19,22 @@
 #include "core/start.h"
 
 /* The one list. A backend has a row for each op it can run. */
-#define KI_OP_LIST(X)           \
-    X(INPUT, input)             \
-    X(CONV2D, conv2d)           \
-    X(BATCH_NORM, batch_norm)   \
-    X(RELU, relu)               \
-    X(POOL, pool)               \
-    X(LRN, lrn)                 \
-    X(CONCAT, concat)           \
-    X(ADD, add)                 \
-    X(LINEAR, linear)           \
-    X(DROPOUT, dropout)         \
-    X(GLOBAL_POOL, global_pool) \
-    X(L2_NORM, l2_norm)         \
-    X(SOFTMAX_XENT, softmax_xent)
+#define KI_OP_LIST(X)             \
+    X(INPUT, input)               \
+    X(CONV2D, conv2d)             \
+    X(BATCH_NORM, batch_norm)     \
+    X(RELU, relu)                 \
+    X(POOL, pool)                 \
+    X(LRN, lrn)                   \
+    X(CONCAT, concat)             \
+    X(ADD, add)                   \
+    X(LINEAR, linear)             \
+    X(DROPOUT, dropout)           \
+    X(GLOBAL_POOL, global_pool)   \
+    X(L2_NORM, l2_norm)           \
+    X(SOFTMAX_XENT, softmax_xent) \
+    X(ATTEND, attend)             \
+    X(UNFOLD, unfold)
 
 typedef enum ki_op_kind {
 #define KI_OP_ENUM(NAME, name) KI_OP_##NAME,
@@ -33,8 +43,8 @@ typedef enum ki_op_kind {
         KI_N_OPS
 } ki_op_kind;
 
-/* Parameters by place: KI_W of conv2d and linear, gamma and beta of batch norm in KI_W and KI_B,
- * its running statistics behind them. A conv2d with a folded batch norm has all six. */
+/* Parameters by place: KI_W of conv2d and linear, gamma and beta of batch norm in KI_W and KI_B, its running
+ * statistics after them. A conv2d with a folded batch norm has all six. */
 enum { KI_W, KI_B, KI_MEAN, KI_VAR, KI_GAMMA, KI_BETA, KI_MAX_PARAMS };
 
 enum { KI_MAX_SRC = 8 };
@@ -43,6 +53,8 @@ enum { KI_MAX_SRC = 8 };
 typedef struct ki_conv_attr {
     int64_t oc, kh, kw, sh, sw, ph, pw;
     bool bias;
+    ki_start start; /* of new weights */
+    int64_t layers; /* layers of one source that are one here: each starts as if it were alone; 0: one */
 } ki_conv_attr;
 
 /* batch_norm over [mb, h, w] per channel: gamma * (src - mean) / sqrt(var + eps) + beta.

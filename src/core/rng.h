@@ -31,7 +31,7 @@ typedef struct ki_rng {
     uint32_t key[2];
     uint32_t counter[4]; /* [0] block number, [1] purpose, [2] a, [3] b */
     uint32_t block[4];
-    int n_left; /* words of block not yet handed out */
+    int n_left; /* words of the block that are not used yet */
 } ki_rng;
 
 ki_rng ki_rng_at(uint64_t seed, ki_rng_purpose purpose, uint32_t a, uint32_t b);

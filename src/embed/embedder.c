@@ -1,4 +1,5 @@
-/* The embedder: readers in front, a forward pass behind, unreadable images reported in between. */
+/* The embedder: readers deliver images, a forward pass makes rows of them, and unreadable images are
+ * reported. */
 #include "embed/embedder.h"
 
 #include <math.h>

@@ -12,8 +12,8 @@
 
 typedef struct ki_feed ki_feed;
 
-/* What a loader should hand out for this backend, and where it should put it. On the host: floats on the
- * heap. On a device: bytes in pinned memory, whole images where the transform allows it. */
+/* The format that a loader should use for this backend, and where it should put batches. On the host: floats
+ * on the heap. On a device: bytes in pinned memory, whole images where the transform allows it. */
 ki_batch_format ki_feed_format(const ki_backend *backend, const kith_transform *transform);
 ki_batch_memory ki_feed_memory(ki_backend *backend);
 

@@ -171,7 +171,7 @@ static kith_status run(ki_forward *f, kith_error *err) {
 
 /* ---- out ---- */
 
-/* Hand out the rows of a slot, waiting for them if need be. */
+/* Copy the rows of a slot to their destination, waiting for them if necessary. */
 static kith_status hand_out(ki_forward *f, slot *s, kith_error *err) {
     if (!s->rows) return KITH_OK;
     KI_TRY(f->queues->mark_wait(f->settings.backend, s->back, err));

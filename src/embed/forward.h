@@ -24,7 +24,7 @@ typedef struct ki_describer {
      * memory of the backend [batch, dim] where `queue` makes the rows; left NULL when `rows` reads them. */
     kith_status (*open)(void *user, ki_plan *plan, const ki_feed *feed, int64_t batch, float **ret_there,
                         kith_error *err);
-    /* Queue the making of rows behind a forward that is queued; may be captured. */
+    /* Queue the work that makes the rows, after a forward pass that is queued; may be captured. */
     kith_status (*queue)(void *user, kith_error *err);
     /* Rows [n, dim] on the host, of the n first images of the forward queued last; waits for them. */
     kith_status (*rows)(void *user, ki_plan *plan, int64_t n, float *ret_rows, kith_error *err);
@@ -59,9 +59,9 @@ const ki_plan *ki_forward_plan(const ki_forward *forward); /* for its figures */
 /* Whether rows are made in the backend's memory and may stay there. */
 bool ki_forward_can_stay(const ki_forward *forward);
 
-/* Add n rows behind those of `to`, which has room for them: in its device memory where it has any
- * (ki_forward_can_stay), else in its host memory, written by the time of the next finish. The vectors must stay until
- * then. Labels and items are left alone. */
+/* Add n rows after those of `to`, which has room for them: in its device memory if it has any (ki_forward_can_stay),
+ * else in its host memory, written by the time of the next finish. The vectors must stay until then. Labels and items
+ * are left alone. */
 kith_status ki_forward_add(ki_forward *forward, const ki_forward_batch *batch, ki_vectors *to,
                            kith_error *err);
 kith_status ki_forward_finish(ki_forward *forward, kith_error *err);

@@ -1,4 +1,4 @@
-/* zlib behind a reader that stops where it is told to. */
+/* A reader on top of zlib that stops after any number of bytes. */
 #include "io/inflate.h"
 
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* Version 5: a header of 128 bytes, then elements. An element is a tag (type and length, 4 bytes each), its data,
  * and padding to 8 bytes. If the data has at most 4 bytes, type and length share the first 4 bytes of the tag,
  * and the data is in the other 4. A variable is an element of type MATRIX, whose data are elements again: flags,
- * extents, name, then what its class needs. A COMPRESSED element is one such variable, packed by zlib. (MATLAB's
- * "MAT-File Format" describes it.)
+ * extents, name, then what its class needs. A COMPRESSED element is one such variable, packed by zlib.
+ * (MATLAB's "MAT-File Format" describes it.)
  *
  * Every length is checked against what is left of the element around it. The number of parts is checked against
  * the bytes that so many tags take, so that no loop is longer than the file. A packed variable has its length in

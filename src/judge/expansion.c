@@ -34,8 +34,7 @@ static void expand(void *context, int slot, int64_t i) {
     add(&e->query, i, 1, sum, row);
     for (int64_t p = 0; p < e->k; p++) {
         const kith_neighbor *near = e->lists + i * e->list_size + p;
-        if (near->index >= 0)
-            add(&e->gallery, near->index, pow(fmax(near->score, 0), e->alpha), sum, row);
+        if (near->index >= 0) add(&e->gallery, near->index, pow(fmax(near->score, 0), e->alpha), sum, row);
     }
     for (int64_t k = 0; k < dim; k++) squares += sum[k] * sum[k];
     const double norm = fmax(sqrt(squares), KI_LEAST_NORM);

@@ -201,7 +201,8 @@ static kith_status build(kith_reciprocal *r, bench *benches, kith_error *err) {
 static void take_lists(kith_reciprocal *r, const kith_neighbor *lists, int64_t list_size) {
     for (int64_t i = 0; i < r->rows.n; i++) {
         const kith_neighbor *from = lists + i * list_size;
-        for (int64_t p = 0; p < r->k; p++) r->list[i * r->k + p] = p < list_size ? (int32_t)from[p].index : -1;
+        for (int64_t p = 0; p < r->k; p++)
+            r->list[i * r->k + p] = p < list_size ? (int32_t)from[p].index : -1;
         const bool is_full = r->options.k1 <= list_size && from[r->options.k1 - 1].index >= 0;
         r->last[i] = is_full ? from[r->options.k1 - 1].score : -INFINITY;
     }
@@ -387,8 +388,8 @@ kith_status kith_reciprocal_rerank(const kith_reciprocal *r, const kith_array *q
     KI_CHECK(ki_rerank_check_lists(lists, k.query.n, list_size, r->rows.n, err));
     for (int64_t i = 0; i < k.query.n; i++) {
         if (self && (self[i] < -1 || self[i] >= r->rows.n))
-            return ki_fail(err, KITH_EINVAL, "self[%lld] is %lld; wanted -1 or a row below %lld", (long long)i,
-                           (long long)self[i], (long long)r->rows.n);
+            return ki_fail(err, KITH_EINVAL, "self[%lld] is %lld; wanted -1 or a row below %lld",
+                           (long long)i, (long long)self[i], (long long)r->rows.n);
         if (!self || self[i] < 0) KI_CHECK(check_size(list_size, r->k, r->rows.n, err));
     }
     KI_CHECK(benches_new(r, &k.benches, err));

@@ -135,7 +135,8 @@ static kith_status reciprocate(task *t, const kith_reciprocal_options *o, int64_
         KI_CHECK(ki_alloc_or(&own, (size_t)t->sides.n_gallery, (size_t)wanted * sizeof *own, "lists", err));
         KI_CHECK(kith_gallery_self(t->search, wanted, own, err));
     }
-    KI_CHECK(kith_reciprocal_new(&t->gallery, own ? own : t->lists, own ? wanted : t->list_size, o, &sets, err));
+    KI_CHECK(
+        kith_reciprocal_new(&t->gallery, own ? own : t->lists, own ? wanted : t->list_size, o, &sets, err));
     KI_CHECK(kith_reciprocal_rerank(sets, &t->query, t->self, t->lists, t->list_size, err));
     ki_judge_input in = *t->in;
     in.lists = t->lists;

@@ -5,7 +5,6 @@
 
 #include "core/alloc.h"
 #include "core/argument.h"
-#include "core/option.h"
 #include "core/parallel.h"
 #include "knn/device.h"
 #include "knn/gallery.h"
@@ -18,20 +17,6 @@ struct kith_gallery {
     ki_device_rows *loaded;
     pthread_mutex_t *lock; /* of the device, which serves one thread at a time */
 };
-
-static const char *const metric_names[] = {"cosine", "inner", "sqeuclidean"};
-
-const char *kith_metric_name(kith_metric metric) { return (unsigned)metric < 3 ? metric_names[metric] : "?"; }
-
-kith_status kith_metric_parse(const char *name, kith_metric *ret_metric, kith_error *err) {
-    KI_NEED(err, name, ret_metric);
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(name, metric_names[i]) != 0) continue;
-        *ret_metric = (kith_metric)i;
-        return KITH_OK;
-    }
-    return ki_fail_unknown(err, "metric", name, metric_names, 3);
-}
 
 static kith_status open_device(kith_gallery *g, kith_error *err) {
     KI_TRY(ki_knn_device_open(g->options.device, &g->device, err));

@@ -4,8 +4,8 @@
  * the previous round, a worker waits for that block, not for the round.
  *
  * Query != gallery: a worker compares a block of queries with a run of the gallery's blocks. The lists of
- * different queries are independent. With few queries a worker compares all of them with a block of the
- * gallery; then each worker has lists of its own. */
+ * different queries are independent. If there are few queries, a worker compares all of them with a block of
+ * the gallery, and each worker has lists of its own. */
 #include "knn/tiles.h"
 
 #include <sched.h>

@@ -13,9 +13,10 @@
 
 enum { KI_MOST_BACKBONE_SETTINGS = 64 }; /* bytes of a settings struct */
 
-/* What a build hands to the heads. */
+/* What a build is told, and what it hands on. */
 typedef struct ki_body {
-    int map;                    /* node of the last feature map */
+    int64_t heads;              /* told: how many look at the map behind `split`; 0 and 1: nobody does */
+    int map;                    /* node of the last feature map, a row for each head */
     double dropout;             /* before the classifier; 0: none */
     kith_preprocess preprocess; /* what published weights of this network want */
 } ki_body;
@@ -27,6 +28,7 @@ typedef struct ki_backbone {
     int64_t size;           /* default height and width */
     int64_t least_size;     /* smallest height and width that work */
     const ki_option *options;
+    const char *split; /* the node behind which an ensemble's heads may begin (docs/adr/0060); NULL: none */
     /* Errors are kept by the graph. */
     void (*build)(ki_graph *graph, int input, const void *settings, ki_body *ret_body);
 } ki_backbone;
@@ -45,6 +47,14 @@ typedef struct ki_conv_bn {
 } ki_conv_bn;
 
 int ki_conv_bn_add(ki_graph *graph, const char *conv, const char *bn, int src, ki_conv_bn attr);
+
+/* Before the names of what an ensemble's attention looks with: copies of layers of the network itself, without strides
+ * and pools between, so that its masks lie on the pixels of the map. */
+#define KI_TOWER "attention"
+
+/* The map of the split as each of the heads sees it: times the sigmoid of a 1x1 convolution, of its own, of the tower's
+ * last map. */
+int ki_heads_attend(ki_graph *graph, int map, int tower, int64_t heads);
 
 /* 3x3 max pooling with stride 2 in ceil mode: the one both Inceptions use. */
 int ki_max_pool_3x3_s2(ki_graph *graph, const char *name, int src);

@@ -32,25 +32,36 @@ static const block blocks[] = {
     {"inception5b", 384, 192, 384, 48, 128, 128, false},
 };
 
-static const char *join(char *buf, size_t buf_bytes, const char *a, const char *b) {
-    ki_snprintf(buf, buf_bytes, "%s.%s", a, b);
+/* Of the attention's tower. */
+enum { FIRST_OF_TOWER = 2, LAST_OF_TOWER = 6 };
+
+static const char *join(char *buf, size_t buf_bytes, const char *prefix, const char *a, const char *b) {
+    ki_snprintf(buf, buf_bytes, "%s%s%s", prefix, a, b);
     return buf;
 }
 
-static int add_block(ki_graph *graph, const block *b, int src) {
+/* prefix: before all names. */
+static int add_block(ki_graph *graph, const char *prefix, const block *b, int src) {
     char name[64];
-#define NAME(suffix) join(name, sizeof name, b->name, suffix)
+#define NAME(suffix) join(name, sizeof name, prefix, b->name, suffix)
     int branch[4];
-    branch[0] = ki_conv_relu(graph, NAME("branch1.conv"), src, b->one, 1, 1, 0);
-    branch[1] = ki_conv_relu(graph, NAME("branch2.0.conv"), src, b->three_reduce, 1, 1, 0);
-    branch[1] = ki_conv_relu(graph, NAME("branch2.1.conv"), branch[1], b->three, 3, 1, 1);
-    branch[2] = ki_conv_relu(graph, NAME("branch3.0.conv"), src, b->five_reduce, 1, 1, 0);
-    branch[2] = ki_conv_relu(graph, NAME("branch3.1.conv"), branch[2], b->five, 5, 1, 2);
-    branch[3] = ki_graph_pool(graph, NAME("branch4.0"), src,
+    branch[0] = ki_conv_relu(graph, NAME(".branch1.conv"), src, b->one, 1, 1, 0);
+    branch[1] = ki_conv_relu(graph, NAME(".branch2.0.conv"), src, b->three_reduce, 1, 1, 0);
+    branch[1] = ki_conv_relu(graph, NAME(".branch2.1.conv"), branch[1], b->three, 3, 1, 1);
+    branch[2] = ki_conv_relu(graph, NAME(".branch3.0.conv"), src, b->five_reduce, 1, 1, 0);
+    branch[2] = ki_conv_relu(graph, NAME(".branch3.1.conv"), branch[2], b->five, 5, 1, 2);
+    branch[3] = ki_graph_pool(graph, NAME(".branch4.0"), src,
                               (ki_pool_attr){.k = 3, .s = 1, .p = 1, .ceil_mode = true});
-    branch[3] = ki_conv_relu(graph, NAME("branch4.1.conv"), branch[3], b->pool, 1, 1, 0);
+    branch[3] = ki_conv_relu(graph, NAME(".branch4.1.conv"), branch[3], b->pool, 1, 1, 0);
+    return ki_graph_concat(graph, NAME(""), 4, branch);
 #undef NAME
-    return ki_graph_concat(graph, b->name, 4, branch);
+}
+
+/* 4a to 4e once more: what an ensemble's attention looks with. */
+static int add_tower(ki_graph *graph, int src) {
+    for (int i = FIRST_OF_TOWER; i <= LAST_OF_TOWER; i++)
+        src = add_block(graph, KI_TOWER ".", &blocks[i], src);
+    return src;
 }
 
 static void build(ki_graph *graph, int input, const void *settings_, ki_body *ret_body) {
@@ -65,7 +76,9 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
     x = ki_max_pool_3x3_s2(graph, "maxpool2", x);
     int n_pools = 2;
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        x = add_block(graph, &blocks[i], x);
+        if (i == FIRST_OF_TOWER && ret_body->heads > 1)
+            x = ki_heads_attend(graph, x, add_tower(graph, x), ret_body->heads);
+        x = add_block(graph, "", &blocks[i], x);
         if (!blocks[i].is_last) continue;
         char name[32];
         ki_snprintf(name, sizeof name, "maxpool%d", ++n_pools);
@@ -86,5 +99,6 @@ const ki_backbone ki_backbone_googlenet = {
     .size = 224,
     .least_size = 47,
     .options = options,
+    .split = "maxpool3",
     .build = build,
 };

@@ -14,6 +14,7 @@ enum { PREPROCESS_WORD = sizeof(((kith_preprocess *)NULL)->resize) };
 
 /* The format version, written to files; a file with a higher number is refused. */
 static const char format_key[] = "kith.format", format_version[] = "1";
+static const char heads_key[] = "kith.heads";
 
 /* A file that says what a model is. */
 typedef struct source {
@@ -29,18 +30,37 @@ static bool find(const source *from, const char *name, kith_array *ret_view) {
            kith_tensors_get(from->tensors, full, ret_view, NULL) == KITH_OK;
 }
 
+/* A file that says how many heads its network has is of that network. One that does not may start any. */
+static kith_status read_ensemble(const source *from, const kith_model_options *given, ki_net_options *options,
+                                 kith_error *err) {
+    const char *text = kith_tensors_metadata(from->tensors, heads_key);
+    kith_array view;
+    int64_t heads = 0;
+    if (text && !(ki_parse_int64(text, &heads) && heads >= 1))
+        return ki_fail(err, KITH_EFORMAT, "metadata %s is '%.20s'; wanted a number of heads", heads_key,
+                       text);
+    if (heads > 0 && given->heads > 0 && given->heads != heads)
+        return ki_fail(err, KITH_EINVAL, "the file holds an ensemble of %lld heads, asked for was %lld",
+                       (long long)heads, (long long)given->heads);
+    if (heads > 0) options->heads = heads;
+    if (given->map_channels == 0 && find(from, "map.weight", &view) && view.n_dims >= 4)
+        options->map_channels = view.dim[view.n_dims - 4];
+    return KITH_OK;
+}
+
 static kith_status read_heads(const source *from, const kith_model_options *given, ki_net_options *options,
                               kith_error *err) {
     const ki_backbone *backbone = NULL;
     KI_TRY(ki_backbone_find(options->backbone, &backbone, err));
     char name[80];
     kith_array view;
+    KI_TRY(read_ensemble(from, given, options, err));
     if (given->embedding == 0 && find(from, "embedding.weight", &view) && view.n_dims >= 2)
-        options->embedding = view.dim[view.n_dims - 2];
+        options->embedding = view.dim[view.n_dims - 2] * (options->heads ? options->heads : 1);
     if (options->embedding > 0 && find(from, "embedding.weight", &view))
         options->no_embedding_bias = !find(from, "embedding.bias", &view);
     ki_snprintf(name, sizeof name, "%s.weight", backbone->classifier);
-    if (given->classes == 0 && find(from, name, &view) && view.n_dims >= 2)
+    if (given->classes == 0 && options->heads <= 1 && find(from, name, &view) && view.n_dims >= 2)
         options->classes = view.dim[view.n_dims - 2];
     return KITH_OK;
 }
@@ -157,7 +177,9 @@ static kith_status build(const kith_model_options *given, const source *from, ki
                               .w = given->width,
                               .embedding = given->embedding == KITH_NONE ? 0 : given->embedding,
                               .no_embedding_bias = given->no_embedding_bias,
-                              .classes = given->classes == KITH_NONE ? 0 : given->classes};
+                              .classes = given->classes == KITH_NONE ? 0 : given->classes,
+                              .heads = given->heads,
+                              .map_channels = given->map_channels == KITH_NONE ? 0 : given->map_channels};
     if (given->embedding_init) KI_TRY(ki_start_parse(given->embedding_init, &options.embedding_start, err));
     if (given->pool) KI_TRY(ki_global_pool_parse(given->pool, &options.pool, err));
     if (from)
@@ -261,6 +283,11 @@ kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writ
         KI_TRY(kith_tensors_writer_metadata(writer, rows[i].key, rows[i].value, err));
     /* A key is written only if the network was told otherwise, so that files without such a setting are the same
      * as before the key existed. */
+    if (net->heads > 1) {
+        char heads[32];
+        ki_snprintf(heads, sizeof heads, "%lld", (long long)net->heads);
+        KI_TRY(kith_tensors_writer_metadata(writer, heads_key, heads, err));
+    }
     if (*p->resize) KI_TRY(kith_tensors_writer_metadata(writer, "kith.preprocess.resize", p->resize, err));
     if (*p->filter) KI_TRY(kith_tensors_writer_metadata(writer, "kith.preprocess.filter", p->filter, err));
     if (!p->background[0] && !p->background[1] && !p->background[2]) return KITH_OK;

@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "net/numbers.h"
 
-enum { MOST_EXTENT = 1 << 14, MOST_UNITS = 1 << 24 };
+enum { MOST_EXTENT = 1 << 14, MOST_UNITS = 1 << 24, MOST_HEADS = 64 };
 
 const char *const ki_global_pool_names[] = {"avg", "max", "both", NULL};
 
@@ -41,15 +41,52 @@ static kith_status check_units(const char *what, int64_t n, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status check_heads(const ki_net *net, kith_error *err) {
+    if (net->heads < 1 || net->heads > MOST_HEADS)
+        return ki_fail(err, KITH_EINVAL, "number of heads is %lld; wanted 1 to %d", (long long)net->heads,
+                       MOST_HEADS);
+    if (net->heads == 1) return KITH_OK;
+    if (!net->backbone->split)
+        return ki_fail(err, KITH_EUNSUPPORTED,
+                       "%s names no place where heads could begin; wanted 1 head, found %lld",
+                       net->backbone->name, (long long)net->heads);
+    if (net->embedding % net->heads != 0)
+        return ki_fail(err, KITH_EINVAL, "embedding size is %lld; wanted a multiple of the %lld heads",
+                       (long long)net->embedding, (long long)net->heads);
+    if (net->classes > 0)
+        return ki_fail(err, KITH_EINVAL,
+                       "a classifier of %lld classes behind %lld heads; wanted one head, or none",
+                       (long long)net->classes, (long long)net->heads);
+    return KITH_OK;
+}
+
+/* The heads of an image in one row; a plain network's are. */
+static int side_by_side(const ki_net *net, const char *name, int src) {
+    return net->heads > 1 ? ki_graph_unfold(net->graph, name, src) : src;
+}
+
+static int add_map(const ki_net *net, int map) {
+    const ki_conv_attr attr = {
+        .oc = net->map_channels, .kh = 1, .kw = 1, .sh = 1, .sw = 1, .start = KI_START_GLOROT};
+    map = side_by_side(net, "map.heads", map);
+    return net->map_channels > 0 ? ki_graph_conv(net->graph, "map", map, attr) : map;
+}
+
+static int add_embedding(const ki_net *net, int pooled, ki_start start) {
+    const ki_linear_attr attr = {
+        .oc = net->embedding / net->heads, .bias = !net->no_embedding_bias, .start = start};
+    const int x = ki_graph_linear(net->graph, "embedding", pooled, attr);
+    if (net->heads == 1) return x;
+    const int unit = ki_graph_l2_norm(net->graph, "embedding.norm", x, (ki_l2_norm_attr){1e-12});
+    return side_by_side(net, "embedding.heads", unit);
+}
+
 static void add_heads(ki_net *net, const ki_body *body, ki_start start) {
     ki_graph *graph = net->graph;
-    ki_graph_tap(graph, body->map, "map");
+    ki_graph_tap(graph, add_map(net, body->map), "map");
     const int pooled = ki_graph_global_pool(graph, "pool", body->map, (ki_global_pool_attr){net->pool});
-    ki_graph_tap(graph, pooled, "pooled");
-    if (net->embedding > 0) {
-        const ki_linear_attr attr = {.oc = net->embedding, .bias = !net->no_embedding_bias, .start = start};
-        ki_graph_tap(graph, ki_graph_linear(graph, "embedding", pooled, attr), "embedding");
-    }
+    ki_graph_tap(graph, side_by_side(net, "pool.heads", pooled), "pooled");
+    if (net->embedding > 0) ki_graph_tap(graph, add_embedding(net, pooled, start), "embedding");
     if (net->classes > 0) {
         int x = pooled;
         if (body->dropout > 0) x = ki_graph_dropout(graph, "dropout", x, (ki_dropout_attr){body->dropout});
@@ -62,6 +99,8 @@ kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_err
     ki_net net = {.pool = options->pool,
                   .embedding = options->embedding,
                   .classes = options->classes,
+                  .heads = options->heads ? options->heads : 1,
+                  .map_channels = options->map_channels,
                   .no_embedding_bias = options->no_embedding_bias};
     KI_TRY(ki_backbone_find(options->backbone, &net.backbone, err));
     net.c = options->c ? options->c : net.backbone->channels ? net.backbone->channels : 3;
@@ -70,11 +109,13 @@ kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_err
     KI_TRY(check_input(net.backbone, net.c, net.h, net.w, err));
     KI_TRY(check_units("embedding size", net.embedding, err));
     KI_TRY(check_units("number of classes", net.classes, err));
+    KI_TRY(check_units("number of the map's channels", net.map_channels, err));
+    KI_TRY(check_heads(&net, err));
     KI_TRY(ki_options_parse(net.backbone->options, options->settings, NULL, net.backbone->name, net.settings,
                             err));
 
     kith_status status;
-    ki_body body = {0};
+    ki_body body = {.heads = net.heads};
     KI_CHECK(ki_graph_new(&net.graph, err));
     net.backbone->build(net.graph, ki_graph_input(net.graph, net.c, net.h, net.w), net.settings, &body);
     net.preprocess = body.preprocess;

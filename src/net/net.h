@@ -3,7 +3,10 @@
  *     input ─ backbone ─ "map" ─ global pool ─ "pooled" ┬ linear `embedding` ─ "embedding"
  *                                                       └ dropout ─ linear `fc` ─ "logits"
  *
- * The names in quotes are taps. A net has only the heads that were asked for. */
+ * The names in quotes are taps. A net has only the layers behind `pooled` that were asked for.
+ *
+ * An ensemble (`heads` above 1) looks at the map of the backbone's split through several masks and runs the rest on
+ * each (docs/adr/0060). Its taps hold the heads side by side, and each head of its embedding is L2-normalised. */
 #ifndef KI_NET_H
 #define KI_NET_H
 
@@ -18,6 +21,9 @@ typedef struct ki_net_options {
     bool no_embedding_bias;
     ki_start embedding_start;
     int64_t classes; /* of the classifier; 0: none */
+    int64_t heads;   /* of an ensemble; 0 and 1: a plain network */
+    int64_t
+        map_channels; /* of a 1x1 convolution `map` before the tap "map", which nothing else reads; 0: none */
 } ki_net_options;
 
 typedef struct ki_net {
@@ -25,6 +31,8 @@ typedef struct ki_net {
     int64_t c, h, w;
     ki_global_pool pool;
     int64_t embedding, classes;
+    int64_t heads; /* from 1; each has embedding / heads numbers */
+    int64_t map_channels;
     bool no_embedding_bias;
     kith_preprocess preprocess; /* the backbone's; a model file may say otherwise */
     ki_graph *graph;            /* owned */
@@ -38,8 +46,8 @@ void ki_net_release(ki_net *net); /* fine on a zeroed struct */
 
 /* The backbone's options as "stride=1x1,preprocess=caffe": read back by ki_settings_parse. */
 const char *ki_net_settings_text(const ki_net *net, char *buf, size_t buf_bytes);
-/* "key=value,key=value" (NULL or "": an empty map) as a map in the arena. Entries of `base` (may be
- * NULL) that the text does not name are taken over. */
+/* "key=value,key=value" (NULL or "": an empty map) as a map in the arena. Entries of `base` (may be NULL)
+ * that the text does not name are copied. */
 kith_status ki_settings_parse(ki_arena *arena, const char *text, const ki_value *base,
                               const ki_value **ret_map, kith_error *err);
 

@@ -48,7 +48,10 @@ static bool has_suffix(const char *name, const char *suffix) {
 
 /* The head a tensor belongs to, or NULL. */
 static const char *head_of(const ki_net *net, const char *name) {
-    if (has_prefix(name, "embedding")) return "embedding";
+    static const char *const heads[] = {"embedding", KI_TOWER, "map"};
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        if (has_prefix(name, heads[i])) return heads[i];
+    }
     if (has_prefix(name, net->backbone->classifier)) return net->backbone->classifier;
     return NULL;
 }
@@ -67,8 +70,12 @@ static bool params_have_layer(const ki_params *params, const char *layer) {
     return false;
 }
 
+/* The tensor that a parameter starts from. An attention's tower is a copy of layers of the network, and starts as
+ * these do in a file that has none. */
 static bool file_has(const kith_tensors *tensors, const char *name, kith_array *ret_view) {
-    return kith_tensors_get(tensors, name, ret_view, NULL) == KITH_OK;
+    if (kith_tensors_get(tensors, name, ret_view, NULL) == KITH_OK) return true;
+    return has_prefix(name, KI_TOWER) && !file_has_layer(tensors, KI_TOWER) &&
+           kith_tensors_get(tensors, name + strlen(KI_TOWER "."), ret_view, NULL) == KITH_OK;
 }
 
 /* Equal up to leading axes of 1 in the file. */

@@ -124,6 +124,12 @@ int ki_graph_l2_norm(ki_graph *graph, const char *name, int src, ki_l2_norm_attr
 int ki_graph_softmax_xent(ki_graph *graph, const char *name, int src) {
     return append1(graph, KI_OP_SOFTMAX_XENT, name, src, (ki_attr){0});
 }
+int ki_graph_attend(ki_graph *graph, const char *name, int src, int logits) {
+    return append(graph, KI_OP_ATTEND, name, 2, (int[]){src, logits}, (ki_attr){0}, NULL);
+}
+int ki_graph_unfold(ki_graph *graph, const char *name, int src) {
+    return append1(graph, KI_OP_UNFOLD, name, src, (ki_attr){0});
+}
 
 void ki_graph_tap(ki_graph *graph, int node, const char *tap) {
     kith_error *err = &graph->error;

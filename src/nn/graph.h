@@ -30,7 +30,7 @@ typedef struct ki_node {
     const char *name;
     ki_attr attr;
     int n_src, src[KI_MAX_SRC];
-    ki_shape shape; /* of the output for one image: dim[0] is 1 */
+    ki_shape shape; /* of the output for one image: dim[0] is its rows, 1 outside of heads (core/op.h) */
     int n_params;
     ki_param_decl param[KI_N_ROLES];
     const char *tap; /* NULL: not a tap */
@@ -73,6 +73,8 @@ int ki_graph_dropout(ki_graph *graph, const char *name, int src, ki_dropout_attr
 int ki_graph_global_pool(ki_graph *graph, const char *name, int src, ki_global_pool_attr attr);
 int ki_graph_l2_norm(ki_graph *graph, const char *name, int src, ki_l2_norm_attr attr);
 int ki_graph_softmax_xent(ki_graph *graph, const char *name, int src);
+int ki_graph_attend(ki_graph *graph, const char *name, int src, int logits);
+int ki_graph_unfold(ki_graph *graph, const char *name, int src);
 
 /* Name a node's output so that it can be read and take a gradient: "map", "pooled", "embedding",
  * "logits" by convention. The name must be new. */

@@ -1,4 +1,4 @@
-/* The part of engines that is the same on every device: who has one, and what an objective asks of it. */
+/* The part of engines that is the same on every device: which backend has one, and what an objective needs. */
 #include "objective/engine.h"
 
 #include "backend/plugin.h"

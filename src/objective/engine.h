@@ -1,6 +1,6 @@
-/* An objective evaluated where the network runs: everything of ki_objective_evaluate queued on a backend.
+/* An objective evaluated where the network runs: all of ki_objective_evaluate, queued on a backend.
  *
- * An engine belongs to one backend, one objective and one batch size. All its memory is taken by `open`;
+ * An engine belongs to one backend, one objective and one batch size. `open` allocates all its memory;
  * `evaluate` queues work on the backend's stream, allocates nothing, waits for nothing and copies nothing to
  * the host, so that it may be part of a captured step. Whatever changes from step to step (the step number,
  * warm-up weights, filled memory columns, random choices) is computed on the device from device memory.
@@ -17,8 +17,8 @@
  *     }
  *
  * The host objective is the definition: the same terms, the same gradients up to rounding, the same random
- * choices. Its parameters are copied to the device by open and by push, and back by pull; between the two
- * the device's are the ones that count. */
+ * choices. open and push copy its parameters to the device, and pull copies them back; between the two, the
+ * device's copies are the valid ones. */
 #ifndef KI_OBJECTIVE_ENGINE_H
 #define KI_OBJECTIVE_ENGINE_H
 
@@ -46,7 +46,8 @@ typedef struct ki_engine_batch {
 /* Whether some term of the objective stops at the embedding. */
 bool ki_engine_stops(const ki_objective *objective);
 
-/* KITH_EUNSUPPORTED names the first method of the objective whose row is marked HOST: no device has it. */
+/* The error of KITH_EUNSUPPORTED names the first method of the objective whose row is marked HOST: no device
+ * has it. */
 kith_status ki_engine_check(const ki_objective *objective, kith_error *err);
 
 typedef struct ki_engine_values {
@@ -56,10 +57,10 @@ typedef struct ki_engine_values {
     const ki_term *term; /* borrowed from the engine until its next read */
     int64_t n_pos, n_neg;
     int64_t n_empty; /* evaluations so far whose batch had no pair */
-    bool is_finite;  /* false: an embedding or a value was NaN or infinite, and the gradients are worthless */
+    bool is_finite;  /* false: an embedding or a value was NaN or infinite, and the gradients are useless */
 } ki_engine_values;
 
-/* Something learned (diff != NULL), or kept with the learned things (diff NULL, lr_multiplier 0). */
+/* A learned parameter (diff != NULL), or a buffer that is saved with them (diff NULL, lr_multiplier 0). */
 typedef struct ki_engine_param {
     const char *name; /* as ki_objective_param has it */
     int64_t n;
@@ -72,8 +73,8 @@ typedef struct ki_engine_type {
      * that are missing or do not fit; KITH_ENOMEM with the size. The objective must outlive the engine. */
     kith_status (*open)(ki_backend *backend, ki_objective *objective, const ki_engine_batch *batch, int64_t m,
                         ki_engine **ret_engine, kith_error *err);
-    /* Another engine for the objective of `first`, for batches of another size: what the two learn and keep is the
-     * same, in the memory of the first, which must outlive the other. */
+    /* Another engine for the objective of `first`, for batches of another size. The two share what they learn
+     * and keep, in the memory of `first`, which must outlive the other. */
     kith_status (*open_beside)(ki_engine *first, const ki_engine_batch *batch, int64_t m,
                                ki_engine **ret_engine, kith_error *err);
     void (*close)(ki_engine *engine); /* NULL is fine */
@@ -83,12 +84,12 @@ typedef struct ki_engine_type {
 
     /* Queue the copy of the last evaluation's values to the host. Not to be captured. */
     kith_status (*fetch)(ki_engine *engine, kith_error *err);
-    /* Wait for the copy queued by the last fetch, or fetch now when there was none since the last read.
+    /* Wait for the copy that the last fetch queued, or fetch now if there was none since the last read.
      * KITH_EINVAL when a label was outside the classes (it counted as class 0). */
     kith_status (*read)(ki_engine *engine, ki_engine_values *ret_values, kith_error *err);
 
-    /* Queue ki_objective_describe of what lies at the taps then: rows [m, ki_objective_describe_dim] of backend memory.
-     * Neither labels nor gradients are touched. May be captured. */
+    /* Queue ki_objective_describe of the values that the taps will have then: rows [m, ki_objective_describe_dim]
+     * in backend memory. Neither labels nor gradients are touched. May be captured. */
     kith_status (*describe)(ki_engine *engine, ki_real *rows, kith_error *err);
 
     /* In the order of ki_objective_param; false past the end. */

@@ -1,7 +1,7 @@
 /* One evaluation: every term's value, and gradients at the taps and parameters.
  *
- * Terms that read the normalised embedding and terms that read it as it is gather their gradients
- * apart; the normalisation's own chain rule is applied once, to the sum. Parameters and the memory
+ * Gradients of terms that read the normalised embedding and of terms that read it as it is are summed
+ * separately. The chain rule of the normalisation is applied once, to the sum. Parameters and the memory
  * change only at the end, when nothing can fail any more. */
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +14,15 @@
 #include "objective/gemm.h"
 #include "objective/state.h"
 
-/* Everything of one evaluation; all memory is from the objective's work stack. */
+/* Everything that one evaluation needs; all memory is from the objective's work stack. */
 typedef struct step {
     ki_objective *o;
     const ki_batch *batch;
     int64_t m, dim;
-    ki_real *unit, *norm;     /* the normalised embedding and its norms, when a term reads it */
-    ki_real *diff[KI_N_TAPS]; /* gathered so far; EMBEDDING: from terms that read it as it is */
+    int64_t n_rows, row_dim;  /* the embedding as the loss sees it: a row for each head of each image */
+    const int32_t *row_label; /* [n_rows] */
+    ki_real *unit, *norm;     /* the normalised embedding and its norms [n_rows], when a term reads it */
+    ki_real *diff[KI_N_TAPS]; /* the sum so far; EMBEDDING: from terms that read it as it is */
     ki_real *diff_unit;       /* from terms that read the normalised one */
     ki_real *diff_stopped, *diff_unit_stopped;
     ki_real **diff_param; /* for each parameter of the objective */
@@ -48,7 +50,7 @@ static size_t param_index(const ki_objective *o, const ki_state *param) {
     return i;
 }
 
-/* Cleared buffers for the gradients of a method's parameters; NULL for those that are only kept, unless
+/* Cleared buffers for the gradients of a method's parameters; NULL for buffers that are not learned, unless
  * has_all says that the method writes every one. */
 static kith_status take_param_diffs(step *s, ki_state *const *param, size_t n, bool has_all, ki_real ***ret,
                                     kith_error *err) {
@@ -69,10 +71,42 @@ static kith_status proxy_labels(step *s, int64_t n, int32_t **ret_label, kith_er
     return KITH_OK;
 }
 
+/* Embeddings that the loss looks at. */
+typedef struct rows {
+    const ki_real *x; /* [n, dim] */
+    int64_t n, dim;
+    const int32_t *label;
+    int64_t heads; /* whose rows come in turn */
+} rows;
+
+static rows rows_of_batch(const step *s) {
+    const bool is_unit = s->o->loss.normalize;
+    return (rows){.x = is_unit ? s->unit : s->batch->tap[KI_TAP_EMBEDDING].data,
+                  .n = s->n_rows,
+                  .dim = s->row_dim,
+                  .label = s->row_label,
+                  .heads = s->o->sizes.heads};
+}
+
+/* A label for each head of each of n images. */
+static kith_status repeat_labels(step *s, const int32_t *label, int64_t n, const int32_t **ret_label,
+                                 kith_error *err) {
+    const int64_t heads = s->o->sizes.heads;
+    int32_t *repeated = NULL;
+    *ret_label = label;
+    if (heads == 1) return KITH_OK;
+    KI_TRY(ki_work_take(&s->o->work, (size_t)(n * heads), sizeof *repeated, "labels", &repeated, err));
+    for (int64_t i = 0; i < n * heads; i++) repeated[i] = label[i / heads];
+    *ret_label = repeated;
+    return KITH_OK;
+}
+
 /* The view the loss sees: built, mined, measured. */
-static kith_status make_pairs(step *s, const ki_real *x, int64_t dim, ki_state *const *param, bool use_memory,
+static kith_status make_pairs(step *s, const rows *r, ki_state *const *param, bool use_memory,
                               ki_pairs *pairs, ki_real **ret_proxies, ki_real **ret_norms, kith_error *err) {
     ki_objective *o = s->o;
+    const int64_t dim = r->dim;
+    const int32_t *more_label = NULL;
     const ki_loss *loss = o->loss.record;
     int32_t *label = NULL;
     const ki_real *more = NULL;
@@ -84,15 +118,19 @@ static kith_status make_pairs(step *s, const ki_real *x, int64_t dim, ki_state *
         KI_TRY(ki_work_reals(&o->work, n_more, "proxy norms", ret_norms, err));
         ki_rows_normalize(proxies->value, n_more, dim, *ret_proxies, *ret_norms);
         KI_TRY(proxy_labels(s, n_more, &label, err));
+        more_label = label;
         more = *ret_proxies;
     } else if (use_memory) {
         n_more = ki_memory_columns(&o->memory, s->batch->step);
         KI_TRY(ki_work_take(&o->work, (size_t)n_more, sizeof *label, "labels in memory", &label, err));
         ki_memory_labels(&o->memory, n_more, label);
+        KI_TRY(repeat_labels(s, label, n_more, &more_label, err));
         if (n_more) more = o->memory.embedding->value;
+        n_more *= r->heads;
     }
-    KI_TRY(ki_pairs_build(pairs, x, s->m, dim, s->batch->label, more, label, n_more, loss->is_proxy, o->vec,
+    KI_TRY(ki_pairs_build(pairs, r->x, r->n, dim, r->label, more, more_label, n_more, loss->is_proxy, o->vec,
                           &o->work, err));
+    ki_pairs_split(pairs, r->heads);
     pairs->seed = o->seed;
     pairs->step = s->batch->step;
     if (o->miner->mine) {
@@ -103,19 +141,19 @@ static kith_status make_pairs(step *s, const ki_real *x, int64_t dim, ki_state *
     return KITH_OK;
 }
 
-/* Loss and miner on embeddings x, used as they are, with parameters `param`; diff_x is assigned, diff_param
- * (NULL entries are passed over) is added to. */
-static kith_status loss_on(step *s, const ki_real *x, int64_t dim, ki_state *const *param,
-                           ki_real *const *diff_param, bool is_main, double *ret_value, ki_real *diff_x,
-                           kith_error *err) {
+/* Loss and miner on embeddings, used as they are, with parameters `param`; diff_x is assigned, diff_param
+ * is added to (NULL entries are skipped). */
+static kith_status loss_on(step *s, const rows *r, ki_state *const *param, ki_real *const *diff_param,
+                           bool is_main, double *ret_value, ki_real *diff_x, kith_error *err) {
     ki_objective *o = s->o;
+    const int64_t dim = r->dim;
     const ki_loss *loss = o->loss.record;
     const ki_work_mark mark = ki_work_here(&o->work);
     kith_status status = KITH_OK;
     ki_pairs pairs;
     ki_real *proxies = NULL, *norms = NULL, *diff_w = NULL, *diff_straight = NULL, **diff = NULL;
     ki_loss_out out = {.g_scale = 1};
-    KI_CHECK(make_pairs(s, x, dim, param, is_main, &pairs, &proxies, &norms, err));
+    KI_CHECK(make_pairs(s, r, param, is_main, &pairs, &proxies, &norms, err));
     KI_CHECK(take_param_diffs(s, param, o->loss.n_params, true, &diff, err));
     KI_CHECK(ki_work_reals(&o->work, pairs.m * pairs.ld, "pair gradients", &out.g, err));
     if (loss->is_proxy) {
@@ -143,19 +181,20 @@ done:
     return status;
 }
 
-/* The loss comes first, and writes its gradient where those of the others are added. */
+/* The loss comes first, and assigns its gradient; the other terms add theirs to it. */
 static kith_status eval_loss(step *s, kith_error *err) {
     ki_objective *o = s->o;
     const ki_work_mark mark = ki_work_here(&o->work);
     kith_status status = KITH_OK;
     ki_real **diff_param = NULL;
-    const ki_real *x = o->loss.normalize ? s->unit : s->batch->tap[KI_TAP_EMBEDDING].data;
     ki_real *diff_x = o->loss.normalize ? s->diff_unit : s->diff[KI_TAP_EMBEDDING];
+    KI_CHECK(repeat_labels(s, s->batch->label, s->m, &s->row_label, err));
+    const rows r = rows_of_batch(s);
     KI_CHECK(ki_work_take(&o->work, o->loss.n_params + 1, sizeof *diff_param, "parameter gradients",
                           &diff_param, err));
     for (size_t i = 0; i < o->loss.n_params; i++)
         diff_param[i] = s->diff_param[param_index(o, o->loss.param[i])];
-    KI_CHECK(loss_on(s, x, s->dim, o->loss.param, diff_param, true, &o->term[0].value, diff_x, err));
+    KI_CHECK(loss_on(s, &r, o->loss.param, diff_param, true, &o->term[0].value, diff_x, err));
     s->total += o->term[0].value;
 done:
     ki_work_rewind(&o->work, mark);
@@ -164,8 +203,9 @@ done:
 
 static kith_status reg_repeat_loss(const ki_reg_in *in, const ki_reg_out *out, size_t first, const ki_real *x,
                                    int64_t dim, double *ret_value, ki_real *diff_x, kith_error *err) {
-    return loss_on(in->objective, x, dim, in->param + first, out->diff_param + first, false, ret_value,
-                   diff_x, err);
+    const rows r = {.x = x, .n = in->m, .dim = dim, .label = in->label, .heads = 1};
+    return loss_on(in->objective, &r, in->param + first, out->diff_param + first, false, ret_value, diff_x,
+                   err);
 }
 
 static double weight_at(const ki_reg_use *reg, uint64_t at) {
@@ -173,8 +213,8 @@ static double weight_at(const ki_reg_use *reg, uint64_t at) {
     return reg->weight * (double)at / (double)reg->warmup;
 }
 
-/* Where a term's parameter gradients go: straight to the sums when its weight is 1, which spares a copy of
- * what may be the largest arrays of all; else to buffers of their own. */
+/* Where a term's parameter gradients go: directly to the sums if its weight is 1, which saves a copy of what
+ * may be the largest arrays; otherwise to separate buffers. */
 static kith_status take_reg_diffs(step *s, const ki_reg_use *reg, double weight, ki_real ***ret,
                                   kith_error *err) {
     if (weight != 1) return take_param_diffs(s, reg->param, reg->n_params, false, ret, err);
@@ -190,6 +230,7 @@ static ki_reg_in reg_in(step *s, const ki_reg_use *reg) {
                     .label = s->batch->label,
                     .n_classes = o->sizes.n_classes,
                     .normalized = reg->normalize,
+                    .heads = o->sizes.heads,
                     .param = reg->param,
                     .seed = o->seed,
                     .step = s->batch->step,
@@ -285,15 +326,15 @@ static kith_status embedding_begin(step *s, kith_error *err) {
     }
     if (has_stop) KI_TRY(take_zeros(&o->work, n, "tap gradients", &s->diff_stopped, err));
     if (has_unit_stop) KI_TRY(take_zeros(&o->work, n, "tap gradients", &s->diff_unit_stopped, err));
-    /* Cleared unless the loss is going to assign there, or the normalisation's chain rule at the end. */
+    /* Clear it, unless the loss assigns to it, or the normalisation's chain rule at the end. */
     KI_TRY(ki_work_reals(&o->work, n, "tap gradients", &s->diff_unit, err));
     KI_TRY(ki_work_reals(&o->work, n, "tap gradients", &s->diff[KI_TAP_EMBEDDING], err));
     if (!(is_first && o->loss.normalize)) memset(s->diff_unit, 0, (size_t)n * sizeof *s->diff_unit);
     if (s->reads_raw && !(is_first && !o->loss.normalize))
         memset(s->diff[KI_TAP_EMBEDDING], 0, (size_t)n * sizeof *s->diff_unit);
     KI_TRY(ki_work_reals(&o->work, n, "normalised embeddings", &s->unit, err));
-    KI_TRY(ki_work_reals(&o->work, s->m, "norms", &s->norm, err));
-    ki_rows_normalize(s->batch->tap[KI_TAP_EMBEDDING].data, s->m, s->dim, s->unit, s->norm);
+    KI_TRY(ki_work_reals(&o->work, s->n_rows, "norms", &s->norm, err));
+    ki_rows_normalize(s->batch->tap[KI_TAP_EMBEDDING].data, s->n_rows, s->row_dim, s->unit, s->norm);
     return make_logits(s, err);
 }
 
@@ -304,13 +345,16 @@ static kith_status step_begin(step *s, kith_error *err) {
     ki_work_reset(&o->work);
     s->m = batch->m;
     s->dim = batch->tap[KI_TAP_EMBEDDING].cols;
+    s->n_rows = s->m * o->sizes.heads;
+    s->row_dim = s->dim / o->sizes.heads;
     KI_TRY(take_param_diffs(s, o->params.item, o->params.n, false, &s->diff_param, err));
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (tap == KI_TAP_LOGITS || tap == KI_TAP_EMBEDDING || !(o->taps & KI_TAP_BIT(tap))) continue;
         KI_TRY(take_zeros(&o->work, batch->tap[tap].rows * batch->tap[tap].cols, "tap gradients",
                           &s->diff[tap], err));
     }
-    return o->taps & KI_TAP_BIT(KI_TAP_EMBEDDING) ? embedding_begin(s, err) : KITH_OK;
+    if (!(o->taps & KI_TAP_BIT(KI_TAP_EMBEDDING))) return KITH_OK;
+    return embedding_begin(s, err);
 }
 
 static void step_end(step *s, ki_result *ret) {
@@ -318,11 +362,11 @@ static void step_end(step *s, ki_result *ret) {
     if (s->unit) {
         ki_real *diff = s->diff[KI_TAP_EMBEDDING];
         if (s->reads_raw)
-            ki_rows_normalize_backward(s->unit, s->norm, s->diff_unit, s->m, s->dim, 1, diff);
+            ki_rows_normalize_backward(s->unit, s->norm, s->diff_unit, s->n_rows, s->row_dim, 1, diff);
         else
-            ki_rows_normalize_assign(s->unit, s->norm, s->diff_unit, s->m, s->dim, diff);
+            ki_rows_normalize_assign(s->unit, s->norm, s->diff_unit, s->n_rows, s->row_dim, diff);
         if (s->diff_unit_stopped)
-            ki_rows_normalize_backward(s->unit, s->norm, s->diff_unit_stopped, s->m, s->dim, 1,
+            ki_rows_normalize_backward(s->unit, s->norm, s->diff_unit_stopped, s->n_rows, s->row_dim, 1,
                                        s->diff_stopped);
     }
     for (size_t i = 0; i < o->params.n; i++)
@@ -357,6 +401,25 @@ kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch
     return KITH_OK;
 }
 
+/* The pairs of rows as pairs of images, in place: the sum of the heads' weights and the mean of their similarities.
+ * Returns the columns. What is written lies before what is still to be read. */
+static int64_t join_heads(const ki_pairs *pairs, int64_t heads, ki_real *weight, ki_real *similarity) {
+    const int64_t own = pairs->is_proxy ? 1 : heads, n = pairs->n / own;
+    for (int64_t i = 0; heads > 1 && i < pairs->m / heads; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            ki_real sum = 0, mean = 0;
+            for (int64_t h = 0; h < heads; h++) {
+                const int64_t at = (i * heads + h) * pairs->n + j * own + (own > 1 ? h : 0);
+                sum += weight[at];
+                if (similarity) mean += similarity[at] / (ki_real)heads;
+            }
+            weight[i * n + j] = sum;
+            if (similarity) similarity[i * n + j] = mean;
+        }
+    }
+    return n;
+}
+
 kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch, ki_real **ret_weight,
                                  ki_real **ret_similarity, int64_t *ret_n, kith_error *err) {
     step s = {.o = objective, .batch = batch};
@@ -367,12 +430,13 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     if (!loss->record) return ki_fail(err, KITH_EINVAL, "pair weights are the loss's, and the loss is none");
     KI_TRY(ki_batch_check(objective, batch, err));
     KI_TRY(step_begin(&s, err));
-    KI_TRY(make_pairs(&s, loss->normalize ? s.unit : batch->tap[KI_TAP_EMBEDDING].data, s.dim, loss->param,
-                      false, &pairs, &proxies, &norms, err));
+    KI_TRY(repeat_labels(&s, batch->label, s.m, &s.row_label, err));
+    const rows r = rows_of_batch(&s);
+    KI_TRY(make_pairs(&s, &r, loss->param, false, &pairs, &proxies, &norms, err));
     KI_TRY(take_param_diffs(&s, loss->param, loss->n_params, true, &diff, err));
     KI_TRY(ki_work_reals(&objective->work, pairs.m * pairs.ld, "pair gradients", &out.g, err));
     if (loss->record->is_proxy)
-        KI_TRY(take_zeros(&objective->work, pairs.n * s.dim, "proxy gradients", &out.diff_proxies, err));
+        KI_TRY(take_zeros(&objective->work, pairs.n * s.row_dim, "proxy gradients", &out.diff_proxies, err));
     out.diff = diff;
     const ki_loss_in in = {
         .settings = loss->settings, .pairs = &pairs, .param = loss->param, .proxies = proxies};
@@ -389,8 +453,8 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
         *ret_similarity = similarity;
     }
     ki_pairs_weights(&pairs, out.g, out.g_scale, weight, similarity);
+    *ret_n = join_heads(&pairs, objective->sizes.heads, weight, similarity);
     *ret_weight = weight;
-    *ret_n = pairs.n;
     return KITH_OK;
 }
 

@@ -21,16 +21,16 @@ static void gemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int64_t m, in
 #endif
 }
 
-/* OpenBLAS cuts a long inner dimension into pieces, and cuts it elsewhere with threads than without, which
- * changes last bits. Pieces of at most 512 that are a multiple of 32 where they are over 256 are cut the
- * same way by both, so the cutting of anything longer is done here. */
+/* OpenBLAS splits a long inner dimension into pieces, at different places with threads than without, which
+ * changes the last bits. Pieces of at most 512, and a multiple of 32 if they are over 256, are split in the
+ * same way by both. So anything longer is split here. */
 static int64_t next_piece(int64_t k) {
     if (k >= 512) return 512;
     return k > 256 && k % 32 != 0 ? 256 : k;
 }
 
-/* oneDNN makes its kernel at the first product, and crashes where it has no memory for it: made here, when there is
- * room and before anybody counts on it. */
+/* oneDNN makes its kernel at the first product, and crashes if it has no memory for it. So the kernel is made here,
+ * before it is needed, after checking that there is memory. */
 kith_status ki_gemm_prepare(kith_error *err) {
     KI_TRY(ki_blas_prepare(1, err));
 #ifdef KITH_REAL_IS_FLOAT
@@ -59,13 +59,13 @@ void ki_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k
     } while (at < k);
 }
 
-/* oneDNN's kernel is about a fifth faster than OpenBLAS's on one core; it knows float alone. Both stay on
+/* oneDNN's kernel is about a fifth faster than OpenBLAS's on one core, but supports only float. Both stay on
  * the calling thread inside a parallel region. */
 void ki_gemm_one(bool transpose_b, int64_t m, int64_t n, int64_t k, ki_real alpha, const ki_real *a,
                  int64_t lda, const ki_real *b, int64_t ldb, ki_real beta, ki_real *c, int64_t ldc) {
     if (m <= 0 || n <= 0) return;
 #ifdef KITH_REAL_IS_FLOAT
-    /* Of an empty sum it says that all is well, and writes nothing. */
+    /* For an empty sum it returns success but writes nothing. */
     if (k > 0 && dnnl_sgemm('N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) ==
                      dnnl_success)
         return;

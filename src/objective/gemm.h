@@ -13,11 +13,11 @@ void ki_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k
              const ki_real *a, int64_t lda, const ki_real *b, int64_t ldb, ki_real beta, ki_real *c,
              int64_t ldc);
 
-/* The same, on the calling thread alone and for use inside parallel work: c = alpha * a op(b) + beta * c. */
+/* The same on the calling thread only, for use inside parallel work: c = alpha * a op(b) + beta * c. */
 void ki_gemm_one(bool transpose_b, int64_t m, int64_t n, int64_t k, ki_real alpha, const ki_real *a,
                  int64_t lda, const ki_real *b, int64_t ldb, ki_real beta, ki_real *c, int64_t ldc);
 
-/* Before the first product: memory that the libraries take for good, or KITH_ENOMEM. */
+/* Call this before the first product: the libraries take memory that they keep, or KITH_ENOMEM. */
 kith_status ki_gemm_prepare(kith_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Cross-batch memory: embeddings change slowly, so those of the last batches still serve as
- * negatives and positives. They are constants: no gradient reaches them.
+/* Cross-batch memory: embeddings change slowly, so those of the last batches can still be used as negatives
+ * and positives. They are constants: they get no gradient.
  *
  * Source: Wang et al., Cross-Batch Memory for Embedding Learning, CVPR 2020. */
 #include <string.h>
@@ -38,7 +38,7 @@ kith_status ki_memory_params(ki_memory *memory, const ki_sizes *sizes, ki_state_
     return KITH_OK;
 }
 
-/* The state may have come from a file: nothing in it is believed beyond the ring's size. */
+/* The state may have come from a file, so its numbers are limited to the size of the ring. */
 static int64_t within(ki_real value, int64_t most) {
     return value > 0 ? (value < (ki_real)most ? (int64_t)value : most) : 0;
 }

@@ -1,5 +1,5 @@
-/* What losses, miners and regularizers have in common: how a method introduces itself, and the
- * named parameters it may own. */
+/* What losses, miners and regularizers have in common: the record that describes a method, and the named
+ * parameters it may own. */
 #ifndef KI_OBJECTIVE_METHOD_H
 #define KI_OBJECTIVE_METHOD_H
 
@@ -11,7 +11,7 @@
 #include "core/real.h"
 #include "core/tensor.h"
 
-/* The head of every record. Its options table is the recipe's keys, `kith list` and the check. */
+/* The head of every record. Its options table gives the recipe's keys, `kith list` and the checks. */
 typedef struct ki_method {
     const char *name;    /* the recipe's word */
     const char *summary; /* one line */
@@ -23,11 +23,11 @@ typedef struct ki_method {
 /* The options of a method that has none. */
 extern const ki_option ki_no_options[];
 
-/* Whether the row of the loss, miner or regularizer (`what`) of that name says that a device can compute it, too. By
- * name: a plugin has its own copy of the tables, and records of the library are other ones. */
+/* Whether the row of the loss, miner or regularizer (`what`) of that name says that a device can compute it, too.
+ * Methods are compared by name, because a plugin has its own copy of the tables and of the records. */
 bool ki_method_has_device(const char *what, const char *name);
 
-/* The shapes of named tensors, wherever they lie. */
+/* The shapes of named tensors, wherever they are stored. */
 typedef struct ki_saved {
     bool (*shape)(const void *user, const char *name, ki_shape *ret_shape); /* false: no such tensor */
     const void *user;
@@ -43,8 +43,11 @@ typedef struct ki_sizes {
     int64_t embedding; /* dim of the embedding */
     int64_t pooled;    /* dim of the pooled features */
     int64_t map;       /* channels of the map */
-    /* A saved state that the parameters are going to be filled from, for what a recipe and the sizes above leave
-     * open; NULL: none. Asked while the objective is made, not later. */
+    /* Of an ensemble: the embedding is so many vectors of embedding / heads numbers side by side. 0: nobody said; it is
+     * one. */
+    int64_t heads;
+    /* A saved state that the parameters will be read from, for what a recipe and the sizes above leave open;
+     * NULL: none. Used only while the objective is made. */
     const ki_saved *saved;
 } ki_sizes;
 
@@ -75,13 +78,13 @@ typedef struct ki_state_list ki_state_list;
 kith_status ki_state_add(ki_state_list *list, const char *name, ki_shape shape, ki_init init, double a,
                          double lr_multiplier, kith_error *err);
 
-/* Everything that the objective's loss learns, once more, for a term that repeats the loss on embeddings of
- * dim numbers: the names are "PREFIX.NAME". Adds nothing when the loss learns nothing; KITH_EINVAL when the
- * objective has no loss (`method` is named in the line). */
+/* Another copy of everything that the objective's loss learns, for a term that repeats the loss on embeddings
+ * of dim numbers: the names are "PREFIX.NAME". Adds nothing when the loss learns nothing; KITH_EINVAL when
+ * the objective has no loss (`method` is named in the line). */
 kith_status ki_state_add_loss(ki_state_list *list, const char *method, const char *prefix, int64_t dim,
                               kith_error *err);
 
-/* A line for a parameter whose size is not known: "density needs the number of classes". */
+/* The error for a parameter whose size is not known: "density needs the number of classes". */
 kith_status ki_fail_size(kith_error *err, const char *method, const char *what);
 
 #endif

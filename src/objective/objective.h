@@ -7,8 +7,8 @@
  *       regularizers:
  *         - {name: energy_confusion, weight: 0.13, form: log, warmup: 500}
  *
- * Evaluated on a batch it gives every term's value, the gradient at every tap and at every parameter
- * it owns. It holds no network; who has one feeds the taps and takes the gradients. */
+ * Evaluating it on a batch gives the value of every term, and the gradient at every tap and at every
+ * parameter it owns. It contains no network; the caller passes in the taps and uses the gradients. */
 #ifndef KI_OBJECTIVE_H
 #define KI_OBJECTIVE_H
 
@@ -26,11 +26,11 @@ kith_status ki_objective_new(const ki_value *section, const ki_sizes *sizes, uin
                              ki_objective **ret_objective, kith_error *err);
 void ki_objective_free(ki_objective *objective); /* NULL is fine */
 
-/* What ki_objective_new would say of the section, without making anything: parameters may be large. */
+/* The checks of ki_objective_new, without making anything, because parameters may be large. */
 kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, kith_error *err);
 
-/* Does the loss of a section that was checked take its pairs from the batch alone? false: there is none, or it has proxies
- * or a memory to compare with. */
+/* Does the loss of a checked section take its pairs only from the batch? false: there is no loss, or it compares with
+ * proxies or a memory. */
 bool ki_objective_needs_pairs(const ki_value *section);
 
 /* Taps that the terms read, KI_TAP_BIT of each: those must be in every batch. */
@@ -48,8 +48,8 @@ ki_state *ki_objective_param(ki_objective *objective, size_t i);
 ki_state *ki_objective_param_named(ki_objective *objective, const char *name); /* NULL: none */
 void ki_objective_clear_diffs(ki_objective *objective);
 
-/* Taps, KI_TAP_BIT of each, that terms want to see of all training images before the first step (0: none), and what
- * they make of one: parameters change. KITH_EINVAL names a label outside the classes. */
+/* Taps, KI_TAP_BIT of each, that terms need from all training images before the first step (0: none), and passing
+ * one to the terms, which changes parameters. KITH_EINVAL names a label outside the classes. */
 unsigned ki_objective_start_taps(const ki_objective *objective);
 kith_status ki_objective_start(ki_objective *objective, ki_tap tap, const ki_features *features,
                                kith_error *err);
@@ -81,32 +81,33 @@ typedef struct ki_result {
     int64_t n_empty;      /* evaluations so far whose batch had no valid pair: value 0 and this warning */
 } ki_result;
 
-/* KITH_ESHAPE, KITH_EINVAL (a label outside the classes), KITH_ENUMERIC (says where). Parameter
+/* KITH_ESHAPE, KITH_EINVAL (a label outside the classes), KITH_ENUMERIC (the error says where). Parameter
  * gradients accumulate; tap gradients are assigned. On failure nothing has changed. */
 kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch, ki_result *ret_result,
                                   kith_error *err);
 
-/* Pair weights of the loss alone on this batch (unified view), and the similarities they belong to,
- * [m, n] with n = m, or the number of proxies; allocated with ki_alloc for the caller (ret_similarity may
- * be NULL). No change to memory or parameters. */
+/* Pair weights of only the loss on this batch (unified view), and the similarities they belong to, [m, n]
+ * with n = m, or the number of proxies; allocated with ki_alloc for the caller (ret_similarity may be NULL).
+ * With several heads: the sum of their weights and the mean of their similarities. No change to memory or
+ * parameters. */
 kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch, ki_real **ret_weight,
                                  ki_real **ret_similarity, int64_t *ret_n, kith_error *err);
 
-/* Descriptors for test time, [m, dim]: the normalised embedding (when a term reads it), then what the first
- * regularizer that has descriptors says (HORDE: all its orders). Meant for a PCA afterwards (kith_pca_fit).
+/* Descriptors for test time, [m, dim]: the normalised embedding (if a term reads it), then the descriptors of
+ * the first regularizer that has any (HORDE: all its orders). Meant for a PCA afterwards (kith_pca_fit).
  * Labels are not read. Allocated with ki_alloc for the caller. KITH_EINVAL when no term has any. */
 kith_status ki_objective_describe(ki_objective *objective, const ki_batch *batch, ki_real **ret_descriptor,
                                   int64_t *ret_dim, kith_error *err);
 
-/* What to say when no term has any: a line with the methods that have. */
+/* The error when no term has any; it names the methods that have. */
 kith_status ki_objective_fail_describe(kith_error *err);
 
 /* Their width, from the sizes the objective was made with; 0 when no term has any. */
 int64_t ki_objective_describe_dim(const ki_objective *objective);
 
 enum { KI_MOST_DESCRIPTORS = 8 };
-/* How many of them are the regularizer's, and how wide each is; they end the row. What is left before them is
- * the embedding. */
+/* How many of them belong to the regularizer, and how wide each is. They are at the end of the row; the
+ * embedding is before them. */
 int64_t ki_objective_describe_n(const ki_objective *objective, int64_t *ret_width);
 
 /* Most bytes of working memory in use at once so far. */

@@ -98,7 +98,7 @@ static void initialize(ki_state *param, uint64_t seed, uint32_t index) {
     }
 }
 
-/* The parameters just added become the method's own list. */
+/* The parameters that were just added become the method's own list. */
 static kith_status take_added(ki_state_list *list, ki_state ***ret_params, size_t *ret_n, kith_error *err) {
     *ret_n = list->n_added;
     *ret_params = ki_arena_alloc(list->arena, list->n_added + 1, sizeof **ret_params);
@@ -108,7 +108,7 @@ static kith_status take_added(ki_state_list *list, ki_state ***ret_params, size_
     return KITH_OK;
 }
 
-/* The classes that the saved state was made for, when a term can tell. */
+/* The number of classes that the saved state was made for, if a term knows it. */
 static int64_t saved_classes(const ki_objective *o) {
     const ki_saved *saved = o->sizes.saved;
     const ki_loss *loss = o->loss.record;
@@ -131,7 +131,10 @@ kith_status ki_states_collect(ki_objective *o, kith_error *err) {
     list->arena = &o->arena;
     list->loss = &o->loss;
     list->sizes = &o->sizes;
-    if (loss && loss->params) KI_TRY(loss->params(o->loss.settings, &o->sizes, list, err));
+    /* The loss sees one head at a time, and what it learns is of that size. */
+    ki_sizes of_head = o->sizes;
+    if (of_head.heads > 1) of_head.embedding /= of_head.heads;
+    if (loss && loss->params) KI_TRY(loss->params(o->loss.settings, &of_head, list, err));
     KI_TRY(take_added(list, &o->loss.param, &o->loss.n_params, err));
     if (loss && loss->is_proxy) o->proxies = o->loss.param[0];
     if ((o->taps & KI_TAP_BIT(KI_TAP_LOGITS)) && !o->proxies) {

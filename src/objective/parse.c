@@ -11,7 +11,7 @@ static const char *const loss_keys[] = {"name", "normalize", NULL};
 static const char *const miner_keys[] = {"name", NULL};
 static const char *const reg_keys[] = {"name", "weight", "warmup", "normalize", "stops_at_embedding", NULL};
 
-/* What every term may say beside its own options. */
+/* What every term may have besides its own options. */
 typedef struct common {
     double weight;
     int64_t warmup;
@@ -125,7 +125,7 @@ static kith_status parse_regs(ki_objective *o, const ki_value *list, kith_error 
     return KITH_OK;
 }
 
-/* Terms are called by their method; the second of the same name is name_2. */
+/* Terms are named after their method; the second of the same name is name_2. */
 static kith_status name_terms(ki_objective *o, kith_error *err) {
     const size_t n_loss = o->loss.record ? 1 : 0;
     o->n_terms = n_loss + o->n_regs;
@@ -158,6 +158,30 @@ static kith_status check_keys(const ki_value *section, kith_error *err) {
     return KITH_OK;
 }
 
+/* What an ensemble of heads cannot have. */
+static kith_status check_heads(const ki_objective *o, kith_error *err) {
+    const int64_t heads = o->sizes.heads;
+    if (heads == 1) return KITH_OK;
+    if (heads < 1 || o->sizes.embedding < heads || o->sizes.embedding % heads != 0)
+        return ki_fail(err, KITH_EINVAL, "an embedding of %lld numbers is no %lld heads side by side",
+                       (long long)o->sizes.embedding, (long long)heads);
+    for (size_t i = 0; i < o->n_regs; i++) {
+        const ki_reg_use *reg = &o->reg[i];
+        const char *name = reg->record->method.name;
+        if (reg->taps & KI_TAP_BIT(KI_TAP_LOGITS)) {
+            ki_fail(err, KITH_EINVAL, "%s reads logits, which an ensemble of %lld heads does not have", name,
+                    (long long)heads);
+            return ki_hint(err, KITH_EINVAL, "leave logits out of its layers, or train a model of one head");
+        }
+        if (reg->stops && (reg->taps & KI_TAP_BIT(KI_TAP_EMBEDDING))) {
+            ki_fail(err, KITH_EINVAL, "%s stops at the embedding layer, which %lld heads share", name,
+                    (long long)heads);
+            return ki_hint(err, KITH_EINVAL, "write stops_at_embedding: false, or train a model of one head");
+        }
+    }
+    return KITH_OK;
+}
+
 static kith_status build(ki_objective *o, const ki_value *section, kith_error *err) {
     KI_TRY(check_keys(section, err));
     KI_TRY(parse_loss(o, ki_value_get(section, "loss"), err));
@@ -172,7 +196,8 @@ static kith_status build(ki_objective *o, const ki_value *section, kith_error *e
     KI_TRY(name_terms(o, err));
     KI_TRY(ki_states_collect(o, err));
     o->sizes.saved = NULL; /* borrowed until now */
-    return KITH_OK;
+    if (o->sizes.heads == 0) o->sizes.heads = 1;
+    return check_heads(o, err);
 }
 
 kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, kith_error *err) {

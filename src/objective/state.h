@@ -1,4 +1,4 @@
-/* Inside of an objective; for the files of this folder alone. */
+/* The inside of an objective; only for the files of this folder. */
 #ifndef KI_OBJECTIVE_STATE_H
 #define KI_OBJECTIVE_STATE_H
 
@@ -16,10 +16,10 @@ struct ki_state_list {
     size_t n, capacity;
     ki_state **added; /* those of the method whose params function is running */
     size_t n_added, added_capacity;
-    bool is_for_check; /* shapes alone: no values */
+    bool is_for_check; /* only shapes, no values */
 };
 
-/* A method as it stands in a recipe: record, settings, its parameters. */
+/* A method as a recipe describes it: record, settings, its parameters. */
 struct ki_loss_use {
     const ki_loss *record; /* NULL: loss none */
     void *settings;
@@ -51,7 +51,7 @@ typedef struct ki_memory {
 
 struct ki_objective {
     ki_arena arena;
-    ki_sizes sizes;
+    ki_sizes sizes; /* heads: from 1 */
     uint64_t seed;
     ki_loss_use loss;
     const ki_miner *miner;
@@ -60,7 +60,7 @@ struct ki_objective {
     ki_reg_use *reg;
     size_t n_regs;
     ki_state_list params;
-    ki_state *proxies; /* where logits come from; NULL when nobody reads them */
+    ki_state *proxies; /* where logits come from; NULL when no term reads them */
     unsigned taps;
     size_t n_terms;
     ki_term *term;

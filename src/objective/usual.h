@@ -1,4 +1,4 @@
-/* What the layers above say of methods without knowing any by name: what is timed when nobody says, and what to try
+/* What the layers above need to know about methods without naming any: what to time by default, and what to try
  * when training goes wrong. */
 #ifndef KI_OBJECTIVE_USUAL_H
 #define KI_OBJECTIVE_USUAL_H

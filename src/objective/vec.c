@@ -1,9 +1,11 @@
-/* Three copies of the same loops: for any machine, for x86-64-v3 (AVX2, FMA) and for x86-64-v4
- * (AVX-512). target_clones would say this in one line, but gcc 12 does not vectorise an `omp simd`
- * reduction inside one. */
+/* Three copies of the same loops: for any machine, for x86-64-v3 (AVX2, FMA) and for x86-64-v4 (AVX-512).
+ * target_clones would do this in one line, but gcc 12 does not vectorise an `omp simd` reduction inside a
+ * clone. */
 #include "objective/vec.h"
 
 #include <string.h>
+
+#include "core/fast_exp.h"
 
 #if defined(__clang__)
 /* clang leaves float min and max reductions scalar, and says so. */

@@ -1,10 +1,10 @@
 /* Passes over one row of pairs: the inner loops of losses and miners, vectorised once.
  *
- * A row is n numbers `s` and n bytes `pair` (KI_PAIR_NONE, _POSITIVE, _NEGATIVE). Every pass touches
- * the entries of one kind and leaves the others as they were. The loops are compiled for several
- * instruction sets and the best one the machine has is taken; sums depend on that choice in the last
- * bits, never on threads. A row of 2,048 lies in the first-level cache, so that several simple
- * passes cost little more than one clever one. */
+ * A row is n numbers `s` and n bytes `pair` (KI_PAIR_NONE, _POSITIVE, _NEGATIVE). Every pass touches the
+ * entries of one kind and leaves the others as they were. The loops are compiled for several instruction sets
+ * and the best one the machine has is taken; sums depend on that choice in the last bits, never on threads. A
+ * row of 2,048 fits in the first-level cache, so several simple passes cost little more than one complex
+ * pass. */
 #ifndef KI_OBJECTIVE_VEC_H
 #define KI_OBJECTIVE_VEC_H
 
@@ -33,8 +33,8 @@ typedef struct ki_vec {
     void (*scale)(const uint8_t *pair, int kind, ki_real factor, ki_real *dst, int64_t n);
     /* Entries of the kind outside (low, high) become NONE; returns how many stay. */
     int64_t (*prune)(const ki_real *s, int kind, ki_real low, ki_real high, uint8_t *pair, int64_t n);
-    /* s = max(0, mine + sq - 2 s): squared distances from inner products, all entries. Returns the
-     * least of s / (mine + sq), which tells whether some are too near to be trusted. */
+    /* s = max(0, mine + sq - 2 s): squared distances from inner products, all entries. Returns the least of s
+     * / (mine + sq), which shows whether some points are so near that their distance is inexact. */
     ki_real (*distance)(ki_real *s, ki_real mine, const ki_real *sq, int64_t n);
     /* One positive of an anchor against its negatives: t_j = c - v_j; for keys inside (low, high) and
      * t_j > 0: count, sum of t, and add[j] += 1. v and key may be the same array. */

@@ -3,27 +3,7 @@
  * the form compilers turn into masked vector code. */
 
 #ifdef KITH_REAL_IS_FLOAT
-/* e^x to about 1 ulp: x = k ln 2 + r, |r| <= ln(2)/2, a degree-6 polynomial for e^r (coefficients of
- * Cephes' expf), 2^k in two factors so that subnormal results come out right. */
-KI_VEC_INLINE float KI_VEC(fast_exp)(float x) {
-    x = x > -104.0f ? x : -104.0f;
-    x = x < 88.72f ? x : 88.72f;
-    const float k = __builtin_rintf(x * 1.44269504088896341f);
-    const float r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    const int32_t whole = (int32_t)k, half = whole / 2;
-    const int32_t bits_1 = (half + 127) << 23, bits_2 = (whole - half + 127) << 23;
-    float scale_1, scale_2;
-    memcpy(&scale_1, &bits_1, sizeof scale_1);
-    memcpy(&scale_2, &bits_2, sizeof scale_2);
-    return p * scale_1 * scale_2;
-}
+KI_VEC_INLINE float KI_VEC(fast_exp)(float x) { return ki_fast_exp(x); }
 /* ln(1 + t) for 0 <= t <= 1, about 2 ulp: the series of 2 atanh(t / (2 + t)), |z| <= 1/3. */
 KI_VEC_INLINE float KI_VEC(fast_log1p)(float t) {
     /* Squares of tiny z would be subnormal, which costs a hundred cycles and changes nothing. */
@@ -60,7 +40,7 @@ static int64_t KI_VEC(count)(const uint8_t *pair, int kind, int64_t n) {
     return total;
 }
 
-/* Positives are few and often stand together: stretches without an entry of the kind are passed over. */
+/* Positives are few and often adjacent: stretches without an entry of the kind are skipped. */
 KI_VEC_INLINE int KI_VEC(has)(const uint8_t *pair, int kind, int64_t n) {
     int found = 0;
     const uint8_t wanted = (uint8_t)kind;

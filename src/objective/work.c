@@ -8,7 +8,7 @@
 struct ki_work_block {
     ki_work_block *older;
     size_t used, capacity;
-    size_t older_bytes; /* in use in the blocks behind this one */
+    size_t older_bytes; /* bytes in use in the older blocks */
     char *data;
 };
 
@@ -57,7 +57,7 @@ ki_work_mark ki_work_here(const ki_work *work) {
 }
 
 void ki_work_rewind(ki_work *work, ki_work_mark mark) {
-    /* A block newer than the mark is kept when it is the first of all: it will serve again. */
+    /* A block newer than the mark is kept if it is the first of all, because it will be used again. */
     while (work->block && work->block != mark.block) {
         if (!work->block->older) {
             work->block->used = 0;
@@ -78,7 +78,7 @@ void ki_work_reset(ki_work *work) {
         return;
     }
     ki_work_release(work);
-    /* Without memory for one block the step will ask again, piece by piece, and report. */
+    /* If there is no memory for one block, the step will ask again, piece by piece, and report the error. */
     if (peak) work->block = block_new(peak);
 }
 

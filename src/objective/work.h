@@ -1,8 +1,8 @@
 /* Working memory of one evaluation: a stack that keeps its memory between steps.
  *
- * Take what a step needs, in any sizes; give back to a mark what a part no longer needs. The first
- * steps may allocate; once a step has shown its size, later ones of that size allocate nothing.
- * What is taken is 64-byte aligned and not cleared. */
+ * Take what a step needs, in any sizes; release everything above a mark when a part no longer needs it. The
+ * first steps may allocate; once a step has shown its size, later ones of that size allocate nothing. What is
+ * taken is 64-byte aligned and not cleared. */
 #ifndef KI_OBJECTIVE_WORK_H
 #define KI_OBJECTIVE_WORK_H
 
@@ -15,7 +15,7 @@
 typedef struct ki_work_block ki_work_block;
 
 typedef struct ki_work {
-    ki_work_block *block; /* the newest; older ones hang behind it */
+    ki_work_block *block; /* the newest; older ones are linked after it */
     size_t peak_bytes;    /* the most that was in use at once since the last reset */
 } ki_work;
 
@@ -33,12 +33,12 @@ static inline kith_status ki_work_reals(ki_work *work, int64_t n, const char *wh
 }
 
 ki_work_mark ki_work_here(const ki_work *work);
-/* Everything taken after the mark is given back (to the stack, not to the system). */
+/* Everything taken after the mark is released (to the stack, not to the system). */
 void ki_work_rewind(ki_work *work, ki_work_mark mark);
 
-/* Start of a step: everything is given back, and several blocks become one. */
+/* Start of a step: everything is released, and several blocks become one. */
 void ki_work_reset(ki_work *work);
-/* To the system; leaves the struct ready for use again. */
+/* Return the memory to the system; the struct is then ready for use again. */
 void ki_work_release(ki_work *work);
 
 #endif

@@ -97,7 +97,7 @@ static kith_status parse_rules(ki_optim_settings *s, const ki_value *map, const 
     return KITH_OK;
 }
 
-/* Two tables share one section: each is told the other's keys. */
+/* Two tables share one section, so each must accept the other's keys. */
 static kith_status parse_tables(const ki_value *map, ki_optim_settings *s, section *common, kith_error *err) {
     const char *names[MOST_KEYS] = {"name"};
     char where[40];

@@ -151,8 +151,8 @@ static void put_fact_name(ki_buffer *to, const char *key) {
     ki_buffer_escaped(to, name);
 }
 
-/* Every plain value of the document, so that nothing it records is hidden; whole numbers with commas,
- * hashes short with the whole one behind. */
+/* Every plain value of the document, so that nothing it records is hidden. Whole numbers have commas; hashes
+ * are shown as code. */
 static void put_facts_of(ki_report *r, const ki_value *document, const char *const *skip) {
     for (const ki_value *v = document ? document->first : NULL; v; v = v->next) {
         if (v->kind != KI_VALUE_SCALAR || !v->text[0] || is_among(v->key, skip)) continue;

@@ -1,4 +1,4 @@
-/* The page of views: a row for each photo. */
+/* The page of views, and the picture: a row for each photo. */
 #include "report/views.h"
 
 #include <string.h>
@@ -9,26 +9,44 @@
 #include "report/report.h"
 #include "report/thumbnail.h"
 
-enum { SIDE = 160 }; /* of a picture on the page */
+enum { SIDE = 160, TILE = 72, GAP = 4 }; /* of a picture on the page, and in the one picture */
 
-typedef struct painter {
+/* Shows what is in `view`. */
+typedef struct painter painter;
+struct painter {
     const ki_views *views;
+    kith_status (*show)(painter *p, const char *words);
     ki_thumbnails pictures; /* its memory and its encoder */
     ki_image view, small;
-    ki_buffer *to;
+    ki_buffer *to; /* the page */
+    ki_image *picture;
+    int64_t row, column; /* of the next tile in it */
     kith_error *err;
-} painter;
+};
+
+static kith_status shrink(painter *p, int side) {
+    return ki_resample(&p->pictures.scratch.resampler, &p->view, (ki_rect){0, 0, p->view.w, p->view.h}, side,
+                       side, (ki_rect){0, 0, side, side}, KITH_FILTER_BILINEAR, &p->small, p->err);
+}
 
 /* The view as a picture of SIDE, with its caption. */
-static kith_status put_picture(painter *p, const char *words) {
-    static const ki_rect whole = {0, 0, SIDE, SIDE};
-    KI_TRY(ki_resample(&p->pictures.scratch.resampler, &p->view, (ki_rect){0, 0, p->view.w, p->view.h}, SIDE,
-                       SIDE, whole, KITH_FILTER_BILINEAR, &p->small, p->err));
+static kith_status show_on_page(painter *p, const char *words) {
+    KI_TRY(shrink(p, SIDE));
     ki_buffer_put(p->to, "<figure><img width=\"%d\" height=\"%d\" alt=\"%s\" src=\"", (int)SIDE, (int)SIDE,
                   words);
     ki_thumbnail_uri(&p->pictures, p->small.data, SIDE, p->to);
     ki_buffer_put(p->to, "\"><figcaption>%s</figcaption></figure>\n", words);
     return p->to->status;
+}
+
+/* The view as the next tile of the picture. */
+static kith_status show_in_picture(painter *p, const char *words) {
+    const int64_t x = GAP + p->column++ * (TILE + GAP), y = GAP + p->row * (TILE + GAP);
+    (void)words;
+    KI_TRY(shrink(p, TILE));
+    for (int64_t k = 0; k < TILE; k++)
+        memcpy(p->picture->data + ((y + k) * p->picture->w + x) * 3, p->small.data + k * TILE * 3, TILE * 3);
+    return KITH_OK;
 }
 
 /* The item, read and resized as the transform wants it before it draws. */
@@ -50,7 +68,7 @@ static kith_status put_draw(painter *p, const kith_transform *given, ki_rng rng,
     const ki_draw draw = ki_transform_draw(&how, t->base.w, t->base.h, &rng);
     KI_TRY(ki_image_shape(&p->view, how.crop_to, how.crop_to, 3, p->err));
     KI_TRY(ki_transform_bytes(&how, &t->base, &draw, &t->scratch, p->view.data, p->err));
-    return put_picture(p, words);
+    return p->show(p, words);
 }
 
 static kith_status put_photo(painter *p, int64_t item) {
@@ -102,12 +120,44 @@ static int64_t nth_training_item(const kith_dataset *set, int64_t wanted) {
     return -1;
 }
 
-kith_status ki_views_make(const ki_views *v, ki_buffer *to, kith_error *err) {
-    painter p = {.views = v, .to = to, .err = err};
-    kith_status status = KITH_OK;
+static void painter_release(painter *p) {
+    ki_image_release(&p->small);
+    ki_image_release(&p->view);
+    ki_thumbnails_release(&p->pictures);
+}
+
+static kith_status count_training(const ki_views *v, int64_t *ret_n, kith_error *err) {
     int64_t n = 0;
     for (size_t i = 0; i < v->set->n_items; i++) n += v->set->item[i].split == KITH_SPLIT_TRAIN;
     if (n == 0) return ki_fail(err, KITH_EINVAL, "there is no training image to show");
+    *ret_n = n;
+    return KITH_OK;
+}
+
+kith_status ki_views_picture(const ki_views *v, ki_image *ret, kith_error *err) {
+    painter p = {.views = v, .show = show_in_picture, .picture = ret};
+    kith_status status = KITH_OK;
+    int64_t n = 0;
+    KI_TRY(count_training(v, &n, err));
+    const int64_t n_shown = v->n_images < n ? v->n_images : n;
+    KI_TRY(ki_image_shape(ret, GAP + (2 + v->n_draws) * (TILE + GAP), GAP + n_shown * (TILE + GAP), 3, err));
+    memset(ret->data, 0xcc, (size_t)ret->w * (size_t)ret->h * 3);
+    for (; p.row < n_shown && status != KITH_ENOMEM; p.row++) {
+        kith_error why = {0};
+        p.err = &why;
+        p.column = 0;
+        status = put_photo(&p, nth_training_item(v->set, p.row * n / n_shown));
+        if (status == KITH_ENOMEM && err) *err = why;
+    }
+    painter_release(&p);
+    return status == KITH_ENOMEM ? status : KITH_OK;
+}
+
+kith_status ki_views_make(const ki_views *v, ki_buffer *to, kith_error *err) {
+    painter p = {.views = v, .show = show_on_page, .to = to, .err = err};
+    kith_status status = KITH_OK;
+    int64_t n = 0;
+    KI_TRY(count_training(v, &n, err));
     put_head(v, to);
     const int64_t n_shown = v->n_images < n ? v->n_images : n;
     for (int64_t k = 0; k < n_shown; k++) {
@@ -132,8 +182,6 @@ kith_status ki_views_make(const ki_views *v, ki_buffer *to, kith_error *err) {
     ki_buffer_put(to, "</main>\n</body>\n</html>\n");
     status = to->status;
 done:
-    ki_image_release(&p.small);
-    ki_image_release(&p.view);
-    ki_thumbnails_release(&p.pictures);
+    painter_release(&p);
     return status;
 }

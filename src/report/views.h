@@ -3,6 +3,7 @@
 #define KI_VIEWS_H
 
 #include "core/buffer.h"
+#include "data/image/image.h"
 #include "kith/data.h"
 
 typedef struct ki_views {
@@ -16,5 +17,9 @@ typedef struct ki_views {
 /* One HTML page that loads nothing from elsewhere. An image that cannot be read is named in its place. KITH_EINVAL when
  * there is no training image. */
 kith_status ki_views_make(const ki_views *views, ki_buffer *to, kith_error *err);
+
+/* The same as one small picture: a row for each photo, left to right the photo, its view in tests and the draws. The row of
+ * an image that cannot be read is empty. */
+kith_status ki_views_picture(const ki_views *views, ki_image *ret_picture, kith_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* R@1 of seen and unseen classes over the steps: two panels side by side, readable on light and dark pages. */
+/* R@1 of seen and unseen classes over the steps, of rows or of a row's orders: two panels side by side, readable on light and dark pages. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,19 +43,45 @@ static double number_at(const ki_value *list, size_t i) {
     return value;
 }
 
-/* The mean over seeds at the steps of the first; others count where they have the same step. */
-static line mean_curve(const ki_list *list, const ki_outcomes *all, const char *name, const char *split) {
+/* Points of a run's curve, as pairs of a step and a value, or as a list of each. */
+typedef struct source {
+    const ki_value *pairs, *steps, *values;
+} source;
+
+static source curve_in(const ki_outcome *o, const char *split) {
+    return (source){.pairs = o->curves ? ki_value_get(o->curves, split) : NULL};
+}
+
+static source order_in(const ki_outcome *o, const char *split, int order) {
+    char name[16];
+    const ki_value *curves = o->result ? ki_value_get(o->result, "order_curves") : NULL,
+                   *of = curves ? ki_value_get(curves, split) : NULL;
+    ki_snprintf(name, sizeof name, "%d", order);
+    return of ? (source){.steps = ki_value_get(of, "step"), .values = ki_value_get(of, name)} : (source){0};
+}
+
+static size_t n_points(const source *s) {
+    if (s->pairs) return s->pairs->n_items;
+    return s->steps && s->values ? s->values->n_items : 0;
+}
+
+/* The mean over seeds at the steps of the first; others count where they have the same step. Order 0: of the row's
+ * embedding. */
+static line mean_curve(const ki_list *list, const ki_outcomes *all, const char *name, const char *split,
+                       int order) {
     line mean = {0};
     int n_at[MOST_POINTS] = {0};
     const ki_list_row *row = ki_list_source(list, ki_list_find(list, name));
     for (size_t i = 0; i < all->n; i++) {
         const ki_outcome *o = &all->item[i];
         if (o->error || strcmp(o->row, row->name) != 0) continue;
-        const ki_value *curve = ki_value_get(o->curves, split);
+        const source from = order ? order_in(o, split, order) : curve_in(o, split);
         const bool is_first = mean.n == 0;
         int k = 0;
-        for (const ki_value *p = curve ? curve->first : NULL; p && k < MOST_POINTS; p = p->next) {
-            const double step = number_at(p, 0), value = number_at(p, 1);
+        for (size_t at = 0; at < n_points(&from) && k < MOST_POINTS; at++) {
+            const ki_value *pair = from.pairs ? ki_value_at(from.pairs, at) : NULL;
+            const double step = pair ? number_at(pair, 0) : number_at(from.steps, at),
+                         value = pair ? number_at(pair, 1) : number_at(from.values, at);
             /* Rising steps alone: the file may be anybody's. */
             if (!isfinite(step) || !isfinite(value)) continue;
             if (is_first && mean.n < MOST_POINTS && (mean.n == 0 || step > mean.step[mean.n - 1]))
@@ -115,11 +141,19 @@ bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_c
     line lines[2][MOST_LINES];
     ki_axes frames[2];
     const char *names[MOST_LINES];
+    char order_names[MOST_LINES][24];
     int n = 0;
     bool has_any = false;
     for (const ki_value *v = curve->rows ? curve->rows->first : NULL; v && n < MOST_LINES; v = v->next, n++) {
         names[n] = v->text;
-        for (int p = 0; p < 2; p++) lines[p][n] = mean_curve(list, all, v->text, splits[p]);
+        for (int p = 0; p < 2; p++) lines[p][n] = mean_curve(list, all, v->text, splits[p], 0);
+        has_any |= lines[0][n].n > 1 || lines[1][n].n > 1;
+    }
+    for (int order = 1; *curve->orders && n < MOST_LINES; order++, n++) {
+        for (int p = 0; p < 2; p++) lines[p][n] = mean_curve(list, all, curve->orders, splits[p], order);
+        if (lines[0][n].n == 0 && lines[1][n].n == 0) break;
+        ki_snprintf(order_names[n], sizeof order_names[n], "order %d", order);
+        names[n] = order_names[n];
         has_any |= lines[0][n].n > 1 || lines[1][n].n > 1;
     }
     if (!has_any) return false;

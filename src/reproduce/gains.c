@@ -83,9 +83,7 @@ static void put_mark(ki_buffer *to, size_t series, double x, double y) {
     const char *colour = ki_drawing_colour[series % KI_DRAWING_COLOURS];
     switch (series % 4) {
     case 0: ki_svg_element(to, "circle", "fill=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"", colour, x, y); break;
-    case 1:
-        ki_svg_element(to, "path", "fill=\"%s\" d=\"M%.1f %.1fl6 10h-12z\"", colour, x, y - 6);
-        break;
+    case 1: ki_svg_element(to, "path", "fill=\"%s\" d=\"M%.1f %.1fl6 10h-12z\"", colour, x, y - 6); break;
     case 2:
         ki_svg_element(to, "path", "fill=\"%s\" d=\"M%.1f %.1fl6 6l-6 6l-6 -6z\"", colour, x, y - 6);
         break;
@@ -101,8 +99,7 @@ static void put_point(ki_buffer *to, const ki_axes *a, const point *p) {
         ki_svg_element(to, "path",
                        "stroke=\"%s\" stroke-opacity=\"0.5\" stroke-width=\"1.5\" d=\"M%.1f %.1fV%.1f\"",
                        ki_drawing_colour[p->series % KI_DRAWING_COLOURS], x,
-                       ki_axes_y(a, 100 * (p->gain - p->half)),
-                       ki_axes_y(a, 100 * (p->gain + p->half)));
+                       ki_axes_y(a, 100 * (p->gain - p->half)), ki_axes_y(a, 100 * (p->gain + p->half)));
     ki_buffer_put(to, "<g>");
     put_mark(to, p->series, x, y);
     ki_buffer_put(to, "<title>");
@@ -152,9 +149,10 @@ bool ki_gains_draw(const ki_list *list, const ki_outcomes *all, const ki_noise *
 void ki_gains_put(const ki_list *list, const ki_outcomes *all, const ki_noise *noise, ki_buffer *to) {
     point points[MOST_POINTS];
     const int n = find_points(list, all, noise, points);
-    ki_buffer_put(to,
-                  "| method | row | baseline | its R@1, seen less unseen | its fall from the best step | gain |\n"
-                  "|---|---|---|---|---|---|\n");
+    ki_buffer_put(
+        to,
+        "| method | row | baseline | its R@1, seen less unseen | its fall from the best step | gain |\n"
+        "|---|---|---|---|---|---|\n");
     for (int i = 0; i < n; i++) {
         const point *p = &points[i];
         ki_buffer_put(to, "| %s | %s | %s | %.1f |", list->gains.item[p->series].title, p->row->name,

@@ -55,10 +55,11 @@ static const ki_option order_options[] = {
     KI_OPTION_TEXT(ki_list_order, metric, "recall.1", "what is compared", "ours"),
     KI_OPTION_TREE(ki_list_order, rows, "{}", "best first", "ours"), KI_OPTION_END};
 
-static const ki_option curve_options[] = {KI_OPTION_TEXT(ki_list_curve, name, "", "of the file", "ours"),
-                                          KI_OPTION_TEXT(ki_list_curve, title, "", "of the drawing", "ours"),
-                                          KI_OPTION_TREE(ki_list_curve, rows, "[]", "lines", "ours"),
-                                          KI_OPTION_END};
+static const ki_option curve_options[] = {
+    KI_OPTION_TEXT(ki_list_curve, name, "", "of the file", "ours"),
+    KI_OPTION_TEXT(ki_list_curve, title, "", "of the drawing", "ours"),
+    KI_OPTION_TREE(ki_list_curve, rows, "[]", "lines", "ours"),
+    KI_OPTION_TEXT(ki_list_curve, orders, "", "a row whose orders are the lines", "ours"), KI_OPTION_END};
 
 static const ki_option summary_options[] = {
     KI_OPTION_TEXT(ki_list_summary, name, "", "of the drawing's file", "ours"),
@@ -239,6 +240,7 @@ static kith_status check(const ki_list *list, kith_error *err) {
         const ki_list_curve *c = &list->curve[i];
         if (!is_name(c->name))
             return ki_fail(err, KITH_EFORMAT, "a curve is called '%.60s'; wanted a name for a file", c->name);
+        if (*c->orders) KI_TRY(need_row(list, c->orders, c->name, err));
         KI_TRY(check_texts(c->rows, "rows", c->name, err));
         for (const ki_value *v = c->rows ? c->rows->first : NULL; v; v = v->next)
             KI_TRY(need_row(list, v->text, c->name, err));

@@ -39,7 +39,8 @@ typedef struct ki_list_order {
 
 typedef struct ki_list_curve {
     const char *name, *title;
-    const ki_value *rows; /* list of names */
+    const ki_value *rows; /* list of names: a line for each … */
+    const char *orders;   /* … or a row with a line for each of its orders (HORDE); "": none */
 } ki_list_curve;
 
 /* What the page begins with: a drawing and a short table of methods, each beside its row's baseline. */

@@ -79,8 +79,8 @@ static void put_step(ki_buffer *to, const ki_axes *a, double y, double from, dou
     ki_svg_element(to, "path", "stroke=\"%s\" stroke-width=\"%.1f\" d=\"M%.1f %.1fH%.1f\"", colour, r / 2, x0,
                    y, x1);
     ki_svg_element(to, "circle",
-                   "fill=\"#fff\" stroke=\"%s\" stroke-width=\"1.5\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", colour,
-                   x0, y, r);
+                   "fill=\"#fff\" stroke=\"%s\" stroke-width=\"1.5\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"",
+                   colour, x0, y, r);
     ki_svg_element(to, "circle", "fill=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", colour, x1, y, r);
     ki_buffer_put(to, "\n");
 }

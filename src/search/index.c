@@ -8,13 +8,10 @@
 #include "search/filter.h"
 #include "search/index_handle.h"
 
-static const char *const type_names[] = {"none", "integer", "real", "text"};
-const char *kith_value_type_name(kith_value_type type) { return (unsigned)type < 4 ? type_names[type] : "?"; }
-
 static const char *const tier_names[] = {"exact", "scan", "lists"};
 const char *kith_index_tier_name(kith_index_tier tier) { return (unsigned)tier < 3 ? tier_names[tier] : "?"; }
 
-KI_OPTIONS_INIT(kith_index_options, .recall = 0.99)
+KI_OPTIONS_INIT(kith_index_options, .recall = 0.99, .exact_numbers = KI_EXACT_NUMBERS)
 KI_OPTIONS_INIT(kith_work_options, 0)
 KI_OPTIONS_INIT(kith_search_options, .k = 10)
 
@@ -27,6 +24,7 @@ kith_status ki_view_new(const ki_snapshot *snapshot, ki_view **ret_view, kith_er
     view->snapshot = snapshot;
     KI_CHECK(ki_columns_init(&view->columns, snapshot, err));
     KI_CHECK(ki_exact_init(&view->exact, snapshot, err));
+    KI_CHECK(ki_coded_init(&view->coded, snapshot, err));
     *ret_view = view;
     view = NULL;
 done:
@@ -38,6 +36,7 @@ void ki_view_free(ki_view *view) {
     if (!view) return;
     ki_columns_release(&view->columns);
     ki_exact_release(&view->exact);
+    ki_coded_release(&view->coded);
     ki_free(view);
 }
 
@@ -158,6 +157,14 @@ void kith_index_info_get(const kith_index *index, kith_index_info *ret_info) {
         .recall = 1,
         .n_rates = m->n_rates,
     };
+    if (!ki_coded_is_there(s)) return;
+    ret_info->tier = m->coding.n_lists > 1 ? KITH_TIER_LISTS : KITH_TIER_SCAN;
+    ret_info->bits = m->coding.bits;
+    ret_info->n_lists = m->coding.n_lists > 1 ? m->coding.n_lists : 0;
+    ret_info->bytes_per_row = s->n_rows > 0 ? (double)ki_coded_bytes(s) / (double)s->n_rows : 0;
+    ret_info->recall = m->coding.recall;
+    ret_info->memory_bytes =
+        ki_coded_bytes(s) + s->coder.bytes + s->n_rows * (int64_t)(sizeof *s->ids + sizeof *s->alive / 64);
 }
 
 /* ---- calibration ---- */

@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "knn/rows.h"
+#include "search/encode.h"
 #include "search/index_handle.h"
 
 static kith_status check_options(const kith_index_options *o, kith_error *err) {
@@ -14,6 +15,9 @@ static kith_status check_options(const kith_index_options *o, kith_error *err) {
         return ki_fail(err, KITH_EINVAL, "metric %d is none", (int)o->metric);
     if (!(o->recall > 0 && o->recall < 1))
         return ki_fail(err, KITH_EINVAL, "recall is %g; wanted more than 0 and less than 1", o->recall);
+    if (o->exact_numbers < 0)
+        return ki_fail(err, KITH_EINVAL, "exact_numbers is %lld; wanted 0 or more",
+                       (long long)o->exact_numbers);
     if (o->n_columns < 0 || (o->n_columns > 0 && !o->columns))
         return ki_fail(err, KITH_EINVAL, "columns is NULL and n_columns %lld", (long long)o->n_columns);
     return KITH_OK;
@@ -31,7 +35,8 @@ kith_status kith_index_create(const char *path, const kith_index_options *option
                      .metric = o.metric,
                      .model = o.model ? o.model : "",
                      .preprocess = o.preprocess ? o.preprocess : "",
-                     .recall = o.recall};
+                     .recall = o.recall,
+                     .exact_numbers = o.exact_numbers};
     for (int64_t i = 0; i < o.n_columns; i++) {
         if (!o.columns[i].name) {
             status = ki_fail(err, KITH_EINVAL, "column %lld has no name", (long long)i);
@@ -185,7 +190,7 @@ static kith_status commit(kith_index *index, bool compact, const kith_work_optio
     KI_TRY(ki_index_writable(index, err));
     ki_threads_before before;
     KI_TRY(ki_threads_for(o->n_threads, &before, err));
-    const ki_store_hook hook = {.progress = o->progress, .progress_user = o->user};
+    const ki_store_hook hook = {.encode = ki_encode, .progress = o->progress, .progress_user = o->user};
     ki_view *view = NULL;
     ki_snapshot *old = NULL;
     kith_status status = ki_store_commit(index->store, compact, &hook, &old, err);

@@ -30,9 +30,26 @@ static kith_status check_columns(const ki_segment *segment, int64_t n_columns, k
     return KITH_OK;
 }
 
-static kith_status check_all(const ki_snapshot *s, const kith_work_options *o, int64_t *ret_bytes,
-                             kith_error *err) {
+/* The bytes anew, and then that a search can use them. */
+static kith_status check_codes(ki_view *view, const kith_work_options *o, int64_t *done, int64_t all,
+                               kith_error *err) {
+    const ki_snapshot *s = view->snapshot;
+    if (!ki_coded_is_there(s)) return KITH_OK;
+    KI_TRY(ki_blocks_check(&s->coder, o->progress, o->user, *done, all, err));
+    *done += ki_blocks_file_bytes(s->coder.bytes);
+    for (int64_t i = 0; i < s->manifest.n_segments; i++) {
+        if (!s->codes[i].is_open) continue;
+        KI_TRY(ki_blocks_check(&s->codes[i], o->progress, o->user, *done, all, err));
+        *done += ki_blocks_file_bytes(s->codes[i].bytes);
+    }
+    ki_scan_set set;
+    ki_scan_effort effort;
+    return ki_coded_set(&view->coded, &set, &effort, err);
+}
+
+static kith_status check_all(ki_view *view, const kith_work_options *o, int64_t *ret_bytes, kith_error *err) {
     kith_status status = KITH_OK;
+    const ki_snapshot *s = view->snapshot;
     float *piece = NULL;
     ki_changes changes = {0};
     ki_path path;
@@ -46,6 +63,7 @@ static kith_status check_all(const ki_snapshot *s, const kith_work_options *o, i
         KI_CHECK(check_vectors(s, s->first[i], segment->n, piece, err));
         KI_CHECK(check_columns(segment, KI_COLUMN_FIRST + s->manifest.n_columns, err));
     }
+    KI_CHECK(check_codes(view, o, &done, all, err));
     const ki_manifest_file *file = &s->manifest.changes;
     if (file->number) {
         KI_CHECK(ki_store_path(s->folder, file->number, KI_KIND_CHANGES, &path, err));
@@ -65,7 +83,7 @@ kith_status kith_index_check(const kith_index *index, const kith_work_options *o
     KI_OPTIONS_TAKE(kith_work_options, o, options, err);
     ki_threads_before before;
     KI_TRY(ki_threads_for(o.n_threads, &before, err));
-    const kith_status status = check_all(index->view->snapshot, &o, ret_bytes, err);
+    const kith_status status = check_all(index->view, &o, ret_bytes, err);
     ki_threads_back(before);
     return status;
 }

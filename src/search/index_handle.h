@@ -3,6 +3,7 @@
 #define KI_SEARCH_INDEX_HANDLE_H
 
 #include "kith/index.h"
+#include "search/coded.h"
 #include "search/exact.h"
 #include "search/store/columns.h"
 #include "search/store/store.h"
@@ -12,6 +13,7 @@ typedef struct ki_view {
     const ki_snapshot *snapshot;
     ki_columns columns;
     ki_exact exact;
+    ki_coded coded;
 } ki_view;
 
 struct kith_index {

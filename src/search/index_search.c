@@ -5,12 +5,14 @@
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "knn/rows.h"
+#include "search/coded.h"
 #include "search/index_handle.h"
 
 enum {
     BATCH_NEIGHBORS = 1 << 22, /* neighbours in memory at a time */
     LIMIT_FIRST_K = 64,        /* with a limit: hits that are looked for first … */
     LIMIT_FACTOR = 8,          /* … and so many times as many when all of them are within it */
+    RANGE_LEAST_K = 1000, /* with a limit and codes: for more hits than this, codes are searched for all */
 };
 
 typedef struct asked {
@@ -33,14 +35,45 @@ static bool is_within(const asked *a, double score) {
                                                                   : score >= a->o->limit;
 }
 
-static kith_status search_tier(const asked *a, const kith_array *query, const int64_t *self, int64_t k,
-                               kith_neighbor *ret_neighbors, kith_error *err) {
+/* More recall than the index was made for is an exact search. */
+static bool is_exact(const ki_snapshot *s, const kith_search_options *o) {
+    return !ki_coded_is_there(s) || o->exact || o->recall > s->manifest.recall;
+}
+
+static kith_status search_exact(const asked *a, const kith_array *query, const int64_t *self, int64_t k,
+                                kith_neighbor *ret_neighbors, kith_error *err) {
     const ki_gallery_ask ask = {.self = self,
                                 .allowed = a->allowed,
                                 .n_allowed = a->n_allowed,
                                 .progress = a->o->progress,
                                 .user = a->o->user};
     return ki_exact_search(&a->view->exact, query, k, &ask, ret_neighbors, err);
+}
+
+static ki_scan_options scan_options(const asked *a, const ki_scan_effort *effort, const int64_t *self) {
+    const bool is_all = a->n_allowed == a->view->snapshot->n_rows;
+    return (ki_scan_options){
+        .effort = *effort, .allowed = is_all ? NULL : a->allowed, .n_allowed = a->n_allowed, .self = self};
+}
+
+static kith_status search_codes(const asked *a, const kith_array *query, const int64_t *self, int64_t k,
+                                kith_neighbor *ret_neighbors, kith_error *err) {
+    ki_scan_set set;
+    ki_scan_effort effort;
+    kith_array rows = {0};
+    KI_TRY(ki_coded_set(&a->view->coded, &set, &effort, err));
+    const ki_scan_options options = scan_options(a, &effort, self);
+    if (query->dtype != KITH_F32) KI_TRY(kith_array_convert(query, KITH_F32, &rows, err));
+    const kith_status status = ki_scan_search(&set, query->dtype == KITH_F32 ? query->data : rows.data,
+                                              query->dim[0], k, &options, ret_neighbors, err);
+    kith_array_release(&rows);
+    return status;
+}
+
+static kith_status search_tier(const asked *a, const kith_array *query, const int64_t *self, int64_t k,
+                               kith_neighbor *ret_neighbors, kith_error *err) {
+    return (is_exact(a->view->snapshot, a->o) ? search_exact : search_codes)(a, query, self, k, ret_neighbors,
+                                                                             err);
 }
 
 static kith_status collect(asked *a, int64_t query, const kith_neighbor *list, int64_t k, kith_error *err) {
@@ -82,8 +115,34 @@ done:
 
 /* ---- all of them ---- */
 
+/* All hits within a limit, from the codes. */
+static kith_status search_range(asked *a, const kith_array *query, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_scan_set set;
+    ki_scan_effort effort;
+    kith_array rows = {0};
+    kith_neighbor *list = NULL;
+    KI_CHECK(ki_coded_set(&a->view->coded, &set, &effort, err));
+    KI_CHECK(kith_array_convert(query, KITH_F32, &rows, err));
+    for (int64_t i = 0; i < query->dim[0]; i++) {
+        int64_t n = 0;
+        const ki_scan_options options = scan_options(a, &effort, a->self ? a->self + i : NULL);
+        ki_free(list);
+        list = NULL;
+        KI_CHECK(ki_scan_range(&set, (const float *)rows.data + i * rows.dim[1], a->o->limit, &options, &list,
+                               &n, err));
+        KI_CHECK(collect(a, i, list, n < a->most ? n : a->most, err));
+    }
+done:
+    ki_free(list);
+    kith_array_release(&rows);
+    return status;
+}
+
 static kith_status search_all(asked *a, const kith_array *query, kith_error *err) {
     const int64_t n = query->dim[0];
+    if (a->o->has_limit && a->most > RANGE_LEAST_K && !is_exact(a->view->snapshot, a->o))
+        return search_range(a, query, err);
     int64_t k = a->most;
     if (a->o->has_limit && k > LIMIT_FIRST_K + a->o->offset) k = LIMIT_FIRST_K + a->o->offset;
     for (int64_t first = 0; first < n;) {
@@ -141,7 +200,7 @@ kith_status kith_index_search(const kith_index *index, const kith_array *query,
     if (a.most > o.offset) KI_CHECK(search_all(&a, query, err));
     a.hits.n_queries = n;
     a.hits.n_allowed = a.n_allowed;
-    a.hits.is_exact = true;
+    a.hits.is_exact = is_exact(a.view->snapshot, &o);
     *ret_hits = a.hits;
     a.hits = (kith_hits){0};
 done:

@@ -36,7 +36,8 @@ static kith_status loss_alone(const ki_train_state *run, ki_arena *arena, ki_obj
         ki_value_append(section, keys[i], copy);
     }
     if (!section) return ki_fail_memory(err, sizeof *section, "a recipe");
-    const ki_sizes sizes = {.n_classes = run->n_classes, .embedding = run->net.embedding};
+    const ki_sizes sizes = {
+        .n_classes = run->n_classes, .embedding = run->net.embedding, .heads = run->net.heads};
     KI_TRY(ki_objective_new(section, &sizes, (uint64_t)run->recipe->seed, ret, err));
     ki_state *param;
     KI_TRY(ki_learner_pull(run->learner, err));

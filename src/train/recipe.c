@@ -68,6 +68,13 @@ static const ki_option model_options[] = {
         ki_recipe_model, bn, 0, bn_names,
         "batch norms use the batch's statistics, or (frozen) the running ones of the weights file",
         "JRD freezes them"),
+    KI_OPTION_LATER(INT, ki_recipe_model, heads, 1, 1, 64,
+                    "heads of an attention-based ensemble, which share all weights; 1: a plain network",
+                    "Kim et al. 2018 and HORDE: 8"),
+    KI_OPTION_LATER(
+        INT, ki_recipe_model, map_channels, 0, 0, 65536,
+        "channels of a 1x1 convolution between the last feature map and the terms that read it; 0: none",
+        "HORDE code with an ensemble: 1024"),
     KI_OPTION_TREE(ki_recipe_model, settings, "{}", "the backbone's own options", "ours"),
     KI_OPTION_END};
 
@@ -109,7 +116,7 @@ static const ki_option eval_options[] = {
     KI_OPTION_BOOL(ki_recipe_eval, clustering, 1, "NMI, AMI and F1 of the test classes, at the end",
                    "ECAML, DML-DA"),
     KI_OPTION_BOOL(ki_recipe_eval, all_orders, 1,
-                   "horde: each order alone at every evaluation, and at the end all together, after a PCA",
+                   "of moments: each order alone at every evaluation, and at the end all together, after a PCA",
                    "HORDE Table 1"),
     KI_OPTION_INT(ki_recipe_eval, batch, 0, 0, 65536, "images per pass; 0: as in training", "ours"),
     KI_OPTION_END};
@@ -299,7 +306,9 @@ static kith_status read_model(ki_recipe *r, kith_error *err) {
                                     .c = r->train.channels,
                                     .h = r->train.crop_to,
                                     .w = r->train.crop_to,
-                                    .embedding = m->embedding};
+                                    .embedding = m->embedding,
+                                    .heads = m->heads,
+                                    .map_channels = m->map_channels};
     const kith_status status = ki_net_init(&options, &net, err);
     ki_net_release(&net);
     return status == KITH_OK ? status : ki_prefix(err, status, "model");
@@ -337,7 +346,8 @@ static kith_status read_optim(ki_recipe *r, kith_error *err) {
 }
 
 static kith_status check_objective(const ki_recipe *r, kith_error *err) {
-    const ki_sizes sizes = {.n_classes = 4, .embedding = 16, .pooled = 16, .map = 16};
+    const int64_t heads = r->model.heads;
+    const ki_sizes sizes = {.n_classes = 4, .embedding = 16 * heads, .pooled = 16, .map = 16, .heads = heads};
     if (r->objective) return ki_objective_check(r->objective, &sizes, err);
     ki_fail(err, KITH_EINVAL, "there is no objective: section");
     return ki_hint(err, KITH_EINVAL, "write objective: {loss: {name: …}}; see `kith list losses`");

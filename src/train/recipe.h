@@ -32,6 +32,8 @@ typedef struct ki_recipe_model {
     int embedding_init;       /* a ki_start */
     int pool;                 /* a ki_global_pool */
     int bn;                   /* 1: frozen */
+    int64_t heads;            /* of an ensemble; 1: a plain network */
+    int64_t map_channels;     /* 0: the map as it is */
     const ki_value *settings; /* the backbone's own options, or NULL */
 } ki_recipe_model;
 

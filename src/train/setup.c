@@ -122,6 +122,7 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
     KI_TRY(settings_text(r->model.settings, settings, sizeof settings, err));
     bool has_weights = false;
     KI_TRY(ki_train_check_weights(run, &has_weights, err));
+    const int64_t map_channels = r->model.map_channels ? r->model.map_channels : KITH_NONE;
     const kith_model_options model = {.size = sizeof(kith_model_options),
                                       .backbone = *r->model.backbone ? r->model.backbone : NULL,
                                       .weights = has_weights ? r->model.weights : NULL,
@@ -134,7 +135,9 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
                                       .embedding = r->model.embedding,
                                       .no_embedding_bias = !r->model.embedding_bias,
                                       .embedding_init = ki_start_names[r->model.embedding_init],
-                                      .classes = KITH_NONE};
+                                      .classes = KITH_NONE,
+                                      .heads = r->model.heads,
+                                      .map_channels = map_channels};
     /* A checkpoint describes the network; checkpoints of kith 0.1 did not. */
     if (run->from.tensors && ki_model_file_has_metadata(run->from.tensors))
         KI_TRY(ki_model_file_describe(&model, run->from.tensors, KI_CHECKPOINT_MODEL, run->backend, &run->net,
@@ -162,7 +165,8 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
     const ki_sizes sizes = {.n_classes = run->n_classes,
                             .embedding = run->net.embedding,
                             .pooled = tap_channels(&run->net, "pooled"),
-                            .map = tap_channels(&run->net, "map")};
+                            .map = tap_channels(&run->net, "map"),
+                            .heads = run->net.heads};
     KI_TRY(ki_objective_new(r->objective, &sizes, (uint64_t)r->seed, &run->objective, err));
     const ki_learner_settings settings = {.backend = run->backend,
                                           .net = &run->net,
@@ -217,7 +221,7 @@ static kith_status start_terms(ki_train_state *run, kith_error *err) {
     return taps ? ki_learner_push(run->learner, err) : KITH_OK;
 }
 
-/* ---- where it stands ---- */
+/* ---- the standing ---- */
 
 kith_status ki_train_make_sampler(ki_train_state *run, ki_sampler **ret, kith_error *err) {
     const ki_recipe *r = run->recipe;

@@ -47,6 +47,7 @@ static const char *const split[] = {
     "global_pool mb4 ic256 ih7 both",
     "l2_norm mb200 ic256",
     "softmax_xent mb64 ic256",
+    "attend mb3 ic24 ih14 heads3",
 };
 
 static void test_same_bits_every_time(void **state) {

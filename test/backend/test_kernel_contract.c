@@ -62,6 +62,9 @@ static const char *const split[] = {
     "global_pool mb4 ic256 ih7 both",
     "l2_norm mb200 ic256",
     "softmax_xent mb64 ic256",
+    "attend mb4 ic24 ih14 heads3",
+    "attend mb4 ic32 ih14 heads3",
+    "unfold mb4 ic24 ih14 heads3",
 };
 
 static void test_threads_do_not_show(void **state) {

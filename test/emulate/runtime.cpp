@@ -66,8 +66,8 @@ void check_fences(const char *block, size_t bytes) {
     for (size_t i = 0; i < FENCE; i++) {
         const bool before = block[-FENCE + (ptrdiff_t)i] != fence_byte(i);
         if (!before && block[bytes + i] == fence_byte(bytes + i)) continue;
-        fprintf(stderr, "emulated kernel: written %s %zu bytes of device memory\n", before ? "before" : "behind",
-                bytes);
+        fprintf(stderr, "emulated kernel: written %s %zu bytes of device memory\n",
+                before ? "before" : "behind", bytes);
         abort();
     }
 }

@@ -106,6 +106,8 @@ static void test_text(void **state) {
             assert_int_equal(array.kind, KI_MAT_TEXT);
             assert_int_equal(ki_mat_text(&array, text, rows[i].room), rows[i].text != NULL);
             if (rows[i].text) assert_string_equal(text, rows[i].text);
+            if (rows[i].text)
+                assert_int_equal(text[strlen(rows[i].text) + 1], '?'); /* nothing behind the NUL */
             for (size_t k = rows[i].room; k < sizeof text; k++) assert_int_equal(text[k], '?');
         }
         ki_mat_free(mat);
@@ -170,6 +172,34 @@ static void test_structs(void **state) {
     }
 }
 
+static void test_cells(void **state) {
+    (void)state;
+    begin(false);
+    mat_names(&f, 3);
+    ki_mat *mat = parsed();
+    ki_mat_array names = found(mat, "class_names"), part;
+    kith_error err = {0};
+    assert_int_equal(names.kind, KI_MAT_CELL);
+    assert_int_equal(names.n_elements, 3);
+    assert_int_equal(names.n_parts, 3);
+    for (int i = 1; i <= 3; i++) {
+        char text[16], wanted[16];
+        snprintf(wanted, sizeof wanted, "Car %d", i);
+        assert_ok(ki_mat_next(&names, &part, &err), &err);
+        assert_true(ki_mat_text(&part, text, sizeof text));
+        assert_string_equal(text, wanted);
+    }
+    assert_int_equal(ki_mat_next(&names, &part, &err), KITH_EFORMAT);
+    ki_mat_free(mat);
+    begin(false);
+    mat_close(&f, mat_open(&f, MAT_CELL_CLASS, 1, "many")); /* no bytes for its one part */
+    mat = parsed();
+    bool is_there = false;
+    assert_int_equal(ki_mat_find(mat, "many", &part, &is_there, &err), KITH_EFORMAT);
+    assert_non_null(strstr(err.message, "an array has more parts than bytes for them"));
+    ki_mat_free(mat);
+}
+
 /* Cut anywhere: refused or found whole, and nothing is kept. */
 static void test_cut_off(void **state) {
     (void)state;
@@ -207,6 +237,7 @@ static void test_cut_off(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_text),
-                                       cmocka_unit_test(test_structs), cmocka_unit_test(test_cut_off)};
+                                       cmocka_unit_test(test_structs), cmocka_unit_test(test_cells),
+                                       cmocka_unit_test(test_cut_off)};
     return cmocka_run_group_tests_name("io/mat", tests, NULL, NULL);
 }

@@ -34,6 +34,15 @@ static void test_sizes(void **state) {
         {"linear mb1 ic1024 oc512 bias", "[1, 512]"},
         {"softmax_xent mb1 ic10", "[1, 1]"},
         {"dropout mb1 ic4 ih2 p0.5", "[1, 4, 2, 2]"},
+        {"attend mb1 ic480 ih14 heads8", "[8, 480, 14, 14]"},
+        {"unfold mb1 ic1024 ih7 heads8", "[1, 8192, 7, 7]"},
+        {"unfold mb1 ic64 heads8", "[1, 512]"},
+        /* An image of several rows stays one. */
+        {"conv2d mb8 ic3 ih5 oc4 kh3", "[8, 4, 3, 3]"},
+        {"pool mb8 ic3 ih6 max k2 s2", "[8, 3, 3, 3]"},
+        {"concat mb8 ih7 ca3 cb4", "[8, 7, 7, 7]"},
+        {"global_pool mb8 ic3 ih7 avg", "[8, 3]"},
+        {"linear mb8 ic3 oc4", "[8, 4]"},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         ki_arena arena = {0};
@@ -74,6 +83,11 @@ static void test_mistakes(void **state) {
         {"dropout mb1 ic3 p1", KITH_EINVAL, "p is 1, wanted at least 0 and below 1"},
         {"l2_norm mb1 ic3 eps0", KITH_EINVAL, "eps is 0, wanted above 0"},
         {"l2_norm mb1 ic3 ih2", KITH_ESHAPE, "the source is [1, 3, 2, 2], wanted vectors [mb, c]"},
+        {"softmax_xent mb8 ic3", KITH_ESHAPE,
+         "the source has 8 rows for an image and its one label, wanted 1"},
+        {"attend mb1 ic3 ih2 heads0", KITH_ESHAPE,
+         "the logits are [1, 0, 2, 2], wanted as many pixels as the map [1, 3, 2, 2] and a multiple of its "
+         "channels"},
         {"softmax_xent mb1 ic3 ih2", KITH_ESHAPE, "the source is [1, 3, 2, 2], wanted vectors [mb, c]"},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
@@ -99,6 +113,13 @@ static void test_sources_that_differ(void **state) {
     assert_string_equal(err.message, "source 1 is 7x6, wanted 7x7 as source 0");
     assert_int_equal(ki_op_at(KI_OP_ADD)->infer(&arena, &node, src, &err), KITH_ESHAPE);
     assert_string_equal(err.message, "source 1 is [1, 8, 7, 6], wanted [1, 8, 7, 7] as source 0");
+    assert_int_equal(ki_op_at(KI_OP_ATTEND)->infer(&arena, &node, src, &err), KITH_ESHAPE);
+    assert_string_equal(err.message,
+                        "the logits are [1, 8, 7, 6], wanted as many pixels as the map [1, 8, 7, 7] "
+                        "and a multiple of its channels");
+    const ki_shape folded[] = {KI_SHAPE4(1, 8, 7, 7), KI_SHAPE4(3, 8, 7, 7)};
+    assert_int_equal(ki_op_at(KI_OP_CONCAT)->infer(&arena, &node, folded, &err), KITH_ESHAPE);
+    assert_string_equal(err.message, "source 1 has 3 rows for an image, wanted 1 as source 0");
     const ki_shape vector = KI_SHAPE2(1, 8);
     node.attr.pool = (ki_pool_attr){.k = 2, .s = 2};
     assert_int_equal(ki_op_at(KI_OP_POOL)->infer(&arena, &node, &vector, &err), KITH_ESHAPE);
@@ -144,6 +165,8 @@ static void test_parameters(void **state) {
     assert_int_equal(node.n_params, 1);
     assert_int_equal(node.param[0].fan_in, 30);
     assert_true(ki_op_at(KI_OP_LINEAR)->flops(&node, &KI_SHAPE2(1, 30)) == 240);
+    assert_ok(infer("linear mb3 ic30 oc4", &arena, &node, &err), &err);
+    assert_true(ki_op_at(KI_OP_LINEAR)->flops(&node, &KI_SHAPE2(3, 30)) == 720);
     ki_arena_release(&arena);
 }
 

@@ -112,6 +112,8 @@ static inline bool case_open(const kith_tensors *file, const char *tensor, golde
                           .embedding = c->batch.tap[KI_TAP_EMBEDDING].cols,
                           .pooled = c->batch.tap[KI_TAP_POOLED].cols,
                           .map = c->batch.tap[KI_TAP_MAP].c};
+    const char *heads = strstr(c->recipe, "# heads ");
+    if (heads) c->sizes.heads = atoi(heads + strlen("# heads "));
     /* The embedding layer's weight matrix is an input like the taps, but is stored with the state. */
     snprintf(full, sizeof full, "%sstate/embedding.weight", c->key);
     c->tap[KI_TAP_WEIGHT] = golden_reals(file, full, &view);

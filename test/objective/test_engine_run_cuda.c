@@ -6,6 +6,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "kith/experimental/bench.h"
+#include "kith/log.h"
 #include "kith/objective.h"
 #include "objective/device.h"
 #include "objective/state.h"
@@ -341,6 +342,35 @@ static void test_faults(void **state) {
     made_free(&m);
 }
 
+static int n_warnings;
+static void count_warning(void *user, kith_log_level level, const char *line) {
+    (void)user;
+    n_warnings += level == KITH_LOG_WARNING && strstr(line, "a batch of 1 items has no pair for raw") != NULL;
+}
+
+/* One item has no pair: that is counted and said once. A batch that has pairs says nothing. */
+static void test_no_pair_is_said_once(void **state) {
+    (void)state;
+    const ki_sizes sizes = sizes_of(8);
+    made m = made_of("loss: {name: raw}", &sizes);
+    n_warnings = 0;
+    kith_log_set(count_warning, NULL, KITH_LOG_WARNING);
+    for (int64_t size = 6; size >= 1; size -= 5) {
+        const ki_batch batch = batch_of(size, 8, 2, 1);
+        device_run run;
+        kith_error err = {0};
+        assert_ok(device_run_try(&run, m.objective, &batch, &err), &err);
+        for (int i = 1; i <= 3; i++) {
+            const ki_engine_values values = device_run_evaluate(&run, &batch);
+            assert_int_equal(values.n_empty, size == 1 ? i : 0);
+            assert_int_equal(n_warnings, size == 1);
+        }
+        device_run_close(&run);
+    }
+    kith_log_set(NULL, NULL, KITH_LOG_WARNING);
+    made_free(&m);
+}
+
 static void expect_refused(const char *recipe, ki_batch batch, kith_status status, const char *text) {
     const ki_sizes sizes = sizes_of(8);
     kith_error err = {0};
@@ -358,6 +388,9 @@ static void test_refused(void **state) {
     none.tap[KI_TAP_EMBEDDING].data = NULL;
     expect_refused("loss: {name: raw}", none, KITH_EINVAL, "reads embedding");
     expect_refused("loss: {name: raw}", wide, KITH_ESHAPE, "9 columns");
+    none = batch;
+    none.m = 0;
+    expect_refused("loss: {name: raw}", none, KITH_ESHAPE, "the batch has 0 items; wanted at least 1");
 
     /* A loss that the host has and the device has not. */
     const ki_sizes sizes = sizes_of(8);
@@ -469,6 +502,7 @@ int main(void) {
         cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_placed),
         cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_no_pair_is_said_once),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_closing_gives_back),

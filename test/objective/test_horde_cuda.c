@@ -200,7 +200,7 @@ static void test_bf16_sums_in_float32(void **state) {
 }
 
 /* Moments and their gradients alone, with a budget for projected positions. */
-enum { M = 6, C = 10, HW = 6, DIMENSION = 701, K = 4, MOST_W = 9 };
+enum { M = 6, C = 10, HW = 6, DIMENSION = 701, K = 4, MOST_W = 9, PITCH = C + 3 };
 
 typedef struct result {
     ki_real g[K + 1][M * DIMENSION], diff_map[M * C * HW], diff_w[MOST_W][C * DIMENSION];
@@ -210,7 +210,8 @@ static ki_real map[M * C * HW], w[MOST_W][C * DIMENSION]; /* the map as position
 
 static ki_real slope_at(int k, int64_t i) { return (ki_real)(0.3 * k + (double)(i % 7) - 3); }
 
-static void moments_on_device(size_t most_bytes, bool cascaded, result *ret) {
+/* The map's gradient is written into rows of PITCH numbers; those behind C are to stay as they are. */
+static void moments_on_device(size_t most_bytes, int64_t block, bool cascaded, result *ret) {
     const int n_w = ki_moments_projections(K, cascaded);
     const ki_backend_type *type = backend->type;
     kith_error err = {0};
@@ -229,10 +230,13 @@ static void moments_on_device(size_t most_bytes, bool cascaded, result *ret) {
                          .type = KI_NUMBER_FLOAT,
                          .most_bytes = most_bytes};
     ki_cuda_scratch room = {0};
+    static float wide[M * HW * PITCH];
     ki_cuda_moments_place(&o, &room);
+    assert_int_equal(o.block, block);
     assert_ok(type->alloc(backend, room.used, &scratch, &err), &err);
     assert_ok(type->alloc(backend, sizeof map, &device_map, &err), &err);
-    assert_ok(type->alloc(backend, sizeof map, &device_diff, &err), &err);
+    assert_ok(type->alloc(backend, sizeof wide, &device_diff, &err), &err);
+    assert_ok(type->zero(backend, device_diff, sizeof wide, &err), &err);
     assert_ok(type->alloc(backend, sizeof w, &device_w, &err), &err);
     assert_ok(type->alloc(backend, sizeof w, &device_diff_w, &err), &err);
     assert_ok(type->alloc(backend, (K + 1) * M * DIMENSION * sizeof(float), &diff_g, &err), &err);
@@ -261,10 +265,15 @@ static void moments_on_device(size_t most_bytes, bool cascaded, result *ret) {
             memcpy(ret->g[k] + i * DIMENSION, g + i * o.padded, DIMENSION * sizeof *g);
         ki_free(g);
     }
-    assert_ok(ki_cuda_moments_backward(&o, diff_gs, DIMENSION, diff_w, false, device_diff, C, &err), &err);
-    assert_ok(type->download(backend, device_diff, ret->diff_map, sizeof map, &err), &err);
+    assert_ok(ki_cuda_moments_backward(&o, diff_gs, DIMENSION, diff_w, false, device_diff, PITCH, &err),
+              &err);
+    assert_ok(type->download(backend, device_diff, wide, sizeof wide, &err), &err);
     assert_ok(type->download(backend, device_diff_w, ret->diff_w, sizeof w, &err), &err);
     assert_ok(type->sync(backend, &err), &err);
+    for (int row = 0; row < M * HW; row++) {
+        memcpy(ret->diff_map + row * C, wide + row * PITCH, C * sizeof *wide);
+        for (int c = C; c < PITCH; c++) assert_true(wide[row * PITCH + c] == 0);
+    }
     void *all[] = {device_map, device_w, device_diff_w, device_diff, scratch, diff_g};
     for (size_t i = 0; i < N_ROWS(all); i++) type->free(backend, all[i]);
     ki_free(slopes);
@@ -294,11 +303,14 @@ static void moments_on_host(bool cascaded, result *ret) {
     ki_work_release(&work);
 }
 
-/* Dimension 701 is one block, or three. */
+/* Dimension 701, filled up to 704, is one block, two or three: as many columns as the budget allows, in steps of 256. */
 static void test_blocks(void **state) {
     (void)state;
     static result host, device;
-    static const size_t budgets[] = {(size_t)1 << 30, 1000};
+    static const struct {
+        size_t columns; /* that the budget has room for */
+        int64_t block;
+    } budgets[] = {{1000000, 704}, {704, 704}, {703, 512}, {352, 512}, {351, 256}, {1, 256}};
     ki_rng rng = ki_rng_at(5, KI_RNG_TEST, 0, 0);
     for (size_t i = 0; i < N_ROWS(map); i++) map[i] = (ki_real)ki_rng_normal(&rng);
     for (int t = 0; t < MOST_W; t++) {
@@ -308,8 +320,9 @@ static void test_blocks(void **state) {
         moments_on_host(cascaded, &host);
         for (size_t i = 0; i < N_ROWS(budgets); i++) {
             char where[64];
-            snprintf(where, sizeof where, "cascaded %d, %zu bytes", cascaded, budgets[i]);
-            moments_on_device(budgets[i], cascaded, &device);
+            const size_t column = sizeof(float) * M * HW * (size_t)ki_moments_projections(K, cascaded);
+            snprintf(where, sizeof where, "cascaded %d, room for %zu columns", cascaded, budgets[i].columns);
+            moments_on_device(budgets[i].columns * column, budgets[i].block, cascaded, &device);
             for (int k = 2; k <= K; k++) device_same("g", where, device.g[k], host.g[k], M * DIMENSION, 1e-5);
             device_same("the map", where, device.diff_map, host.diff_map, M * C * HW, 1e-5);
             for (int t = 0; t < ki_moments_projections(K, cascaded); t++)

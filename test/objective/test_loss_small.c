@@ -2,6 +2,7 @@
  * or none of a kind, where a count that is off by one leaves a whole row out; and pairs at the very end of a range.
  * Gradients are the formulas' own slopes, as each point moves along the circle that all lie on. */
 #include "objective/cases.h"
+#include "objective/loss/bins.h"
 
 enum { M = 4, DIM = 2 };
 
@@ -155,42 +156,62 @@ static double angular(const small *b) {
     return n_pairs ? sum / n_pairs : 0;
 }
 
-static double raw(const small *b) {
+static double raw_by(const small *b, double alpha, double beta) {
     double value = 0;
     for (int i = 0; i < M; i++) {
         double pos = 0, neg = 0;
         for (int j = 0; j < M; j++) {
-            pos += is_positive(b, i, j) ? exp(-2 * (b->s[i][j] - 0.5)) : 0;
-            neg += is_negative(b, i, j) ? exp(5 * (b->s[i][j] - 0.5)) : 0;
+            pos += is_positive(b, i, j) ? exp(-alpha * (b->s[i][j] - 0.5)) : 0;
+            neg += is_negative(b, i, j) ? exp(beta * (b->s[i][j] - 0.5)) : 0;
         }
-        value += (log1p(pos) / 2 + log1p(neg) / 5) / M;
+        value += (log1p(pos) / alpha + log1p(neg) / beta) / M;
     }
     return value;
 }
 
-/* Five intervals from 0 to 4; an item is shared by the two nodes beside it. */
-static double fastap(const small *b) {
-    enum { BINS = 5 };
+static double raw(const small *b) { return raw_by(b, 2, 5); }
+static double raw_flat(const small *b) { return raw_by(b, 0.25, 0.5); }
+
+/* Intervals from 0 to 4; an item is shared by the two nodes beside it. */
+enum { MOST_BINS = 256 };
+static double fastap_by(const small *b, int bins) {
     double value = 0;
     int n_anchors = 0;
     for (int i = 0; i < M; i++) {
-        double pos[BINS + 1] = {0}, all[BINS + 1] = {0}, sum_pos = 0, sum_all = 0, precision = 0;
+        double pos[MOST_BINS + 1] = {0}, all[MOST_BINS + 1] = {0}, sum_pos = 0, sum_all = 0, precision = 0;
         int n_pos = 0;
         for (int j = 0; j < M; j++) {
-            for (int l = 0; l <= BINS && j != i; l++) {
-                const double share = fmax(0, 1 - fabs(distance2(b, i, j) / 4 * BINS - l));
+            for (int l = 0; l <= bins && j != i; l++) {
+                const double share = fmax(0, 1 - fabs(distance2(b, i, j) / 4 * bins - l));
                 all[l] += share, pos[l] += is_positive(b, i, j) ? share : 0;
             }
             n_pos += is_positive(b, i, j);
         }
         if (!n_pos) continue;
-        for (int l = 0; l <= BINS; l++) {
+        for (int l = 0; l <= bins; l++) {
             sum_pos += pos[l], sum_all += all[l];
             if (sum_all > 0) precision += pos[l] * sum_pos / sum_all / n_pos;
         }
         value += 1 - precision, n_anchors++;
     }
     return n_anchors ? value / n_anchors : 0;
+}
+
+static double fastap(const small *b) { return fastap_by(b, 5); }
+static double fastap_fine(const small *b) { return fastap_by(b, MOST_BINS); }
+
+/* Positives are -s without a floor; those that count for the mean are below 0. Negatives above 0.4. */
+static double contrastive_cosine(const small *b) {
+    double pos = 0, neg = 0;
+    int n_pos = 0, n_neg = 0;
+    for (int i = 0; i < M; i++) {
+        for (int j = 0; j < M; j++) {
+            const double s = b->s[i][j];
+            if (is_positive(b, i, j)) pos -= s, n_pos += s < 0;
+            if (is_negative(b, i, j) && s > 0.4) neg += s - 0.4, n_neg++;
+        }
+    }
+    return (n_pos ? pos / n_pos : 0) + (n_neg ? neg / n_neg : 0);
 }
 
 /* by_angle: the slope of the value as each point moves along the circle. */
@@ -218,7 +239,7 @@ static void test_values(void **state) {
     static const struct {
         const char *recipe;
         double (*value)(const small *);
-        bool is_detached; /* the gradient holds a factor constant */
+        bool has_no_slope; /* a factor is held constant, or a pair lies at a corner */
     } rows[] = {
         {"loss: {name: lifted, margin: 1}", lifted, false},
         {"loss: {name: lifted, margin: 0.25}", lifted_little, false},
@@ -232,7 +253,11 @@ static void test_values(void **state) {
          false},
         {"loss: {name: angular, angle: 40}", angular, false},
         {"loss: {name: raw, alpha: 2, beta: 5}", raw, false},
+        {"loss: {name: raw, alpha: 0.25, beta: 0.5}", raw_flat, false},
         {"loss: {name: fastap, bins: 5}", fastap, false},
+        {"loss: {name: fastap, bins: 256}", fastap_fine, true}, /* points 90 degrees apart lie on a node */
+        {"loss: {name: contrastive, distance: cosine, neg_margin: 0.4, reduction: nonzero}",
+         contrastive_cosine, true},
     };
     const double step = 1e-5;
     for (size_t i = 0; i < N_ROWS(rows); i++) {
@@ -243,7 +268,7 @@ static void test_values(void **state) {
             if (!(fabs(found - wanted) <= 1e-5 * fmax(1, wanted)))
                 fail_msg("%s on labels %d %d %d %d: found %.7g, wanted %.7g", rows[i].recipe, labels[k][0],
                          labels[k][1], labels[k][2], labels[k][3], found, wanted);
-            for (int turned = 0; turned < M && !rows[i].is_detached; turned++) {
+            for (int turned = 0; turned < M && !rows[i].has_no_slope; turned++) {
                 const small up = small_of(labels[k], turned, step), down = small_of(labels[k], turned, -step);
                 const double by = (rows[i].value(&up) - rows[i].value(&down)) / (2 * step);
                 if (!(fabs(slope[turned] - by) <= 1e-5 * fmax(1, fabs(by))))
@@ -278,6 +303,46 @@ static void test_the_end_of_a_histogram_has_a_slope(void **state) {
     ki_free(weight);
     ki_free(similarity);
     made_free(&m);
+}
+
+/* A positive and a negative, both opposite to the anchor, at the last node of FastAP's histogram with nothing before it:
+ * the precision is 1 / 2, and a negative that came nearer, into the interval before, would not change it yet. */
+static void test_the_end_of_fastap(void **state) {
+    (void)state;
+    static const ki_real x[] = {1, 0, -1, 0, -1, 0};
+    static const int32_t label[] = {0, 0, 1};
+    const ki_sizes sizes = {.embedding = DIM};
+    made m = made_of("loss: {name: fastap, bins: 4}", &sizes);
+    const ki_batch batch = {
+        .m = 3, .label = label, .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = 3, .cols = DIM}};
+    ki_real *weight = NULL;
+    int64_t n = 0;
+    kith_error err = {0};
+    assert_ok(ki_objective_weights(m.objective, &batch, &weight, NULL, &n, &err), &err);
+    if (weight[2] != 0) fail_msg("the negative weighs %g, wanted 0", (double)weight[2]);
+    ki_free(weight);
+    made_free(&m);
+}
+
+/* Five nodes: between two, on one, at both ends and beyond them. */
+static void test_places_in_a_histogram(void **state) {
+    (void)state;
+    static const struct {
+        double at;
+        int64_t node;
+        double past;
+        bool has_gradient;
+    } rows[] = {{-2, 0, 0, false}, {-0.25, 0, 0, false},  {0, 0, 0, true}, {0.25, 0, 0.25, true},
+                {1, 1, 0, true},   {2.75, 2, 0.75, true}, {3, 3, 0, true}, {3.5, 3, 0.5, true},
+                {4, 3, 1, true},   {4.25, 3, 1, false},   {9, 3, 1, false}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        int64_t node = -1;
+        double past = -1;
+        const bool has_gradient = ki_bins_place(rows[i].at, 5, &node, &past);
+        if (node != rows[i].node || past != rows[i].past || has_gradient != rows[i].has_gradient)
+            fail_msg("%g lies %g past node %d, gradient %d; wanted %g past %d, %d", rows[i].at, past,
+                     (int)node, has_gradient, rows[i].past, (int)rows[i].node, rows[i].has_gradient);
+    }
 }
 
 /* Proxies begin within 0.1 of 0 on both sides. */
@@ -323,6 +388,8 @@ int main(void) {
         cmocka_unit_test(test_near_points_far_away),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_the_end_of_a_histogram_has_a_slope),
+        cmocka_unit_test(test_the_end_of_fastap),
+        cmocka_unit_test(test_places_in_a_histogram),
         cmocka_unit_test(test_proxies_begin_about_zero),
     };
     return cmocka_run_group_tests_name("objective/loss_small", tests, NULL, NULL);

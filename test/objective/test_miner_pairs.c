@@ -42,12 +42,12 @@ static bool hard_keeps(int i, int j) {
     return farthest >= 0 && nearest >= 0 && (j == farthest || j == nearest);
 }
 
-/* Margin 3: some triplet of anchor i with j in it has D_ap < D_an < D_ap + 3. */
+/* Margin 4: some triplet of anchor i with j in it has D_ap < D_an < D_ap + 4. */
 static bool semihard_keeps(int i, int j) {
     for (int k = 0; k < M; k++) {
         const int p = kind_of(i, j) == KI_PAIR_POSITIVE ? j : k, n = p == j ? k : j;
         if (kind_of(i, p) == KI_PAIR_POSITIVE && kind_of(i, n) == KI_PAIR_NEGATIVE &&
-            square(i, n) > square(i, p) && square(i, n) < square(i, p) + 3)
+            square(i, n) > square(i, p) && square(i, n) < square(i, p) + 4)
             return true;
     }
     return false;
@@ -96,11 +96,67 @@ static void test_kept_pairs(void **state) {
     check("all", all_keeps);
     check("{name: vthm, margin: 1}", vthm_keeps);
     check("hard", hard_keeps);
-    check("{name: semihard, margin: 3}", semihard_keeps);
+    check("{name: semihard, margin: 4}", semihard_keeps);
     check("{name: pair_margin, pos_margin: 1, neg_margin: 2}", pair_margin_keeps);
 }
 
+/* The triplets of a semi-hard window, which is open at both ends, in the two losses that see triplets. */
+static bool in_window(int a, int p, int n) {
+    return kind_of(a, p) == KI_PAIR_POSITIVE && kind_of(a, n) == KI_PAIR_NEGATIVE &&
+           square(a, n) > square(a, p) && square(a, n) < square(a, p) + 4;
+}
+
+static double triplet_sum(void) {
+    double sum = 0;
+    for (int i = 0; i < M * M * M; i++) {
+        const int a = i / M / M, p = i / M % M, n = i % M;
+        if (in_window(a, p, n)) sum += fmax(0, square(a, p) - square(a, n) + 2.5);
+    }
+    return sum;
+}
+
+static double angular_mean(void) {
+    const double tangent = tan(20 * acos(-1) / 180), t2 = tangent * tangent;
+    double sum = 0;
+    int n_pairs = 0;
+    for (int i = 0; i < M * M; i++) {
+        const int a = i / M, p = i % M;
+        double others = 0;
+        for (int n = 0; n < M; n++) {
+            if (in_window(a, p, n))
+                others += exp(4 * t2 * (inner(a, n) + inner(p, n)) - 2 * (1 + t2) * inner(a, p));
+        }
+        sum += log1p(others);
+        n_pairs += others > 0;
+    }
+    return sum / n_pairs;
+}
+
+static void test_triplets_of_a_window(void **state) {
+    (void)state;
+    const struct {
+        const char *loss;
+        double wanted;
+    } rows[] = {{"{name: triplet, margin: 2.5, reduction: sum, normalize: false}", triplet_sum()},
+                {"{name: angular, angle: 20, normalize: false}", angular_mean()}};
+    const ki_sizes sizes = {.embedding = DIM};
+    const ki_batch batch = {
+        .m = M, .label = label, .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = M, .cols = DIM}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        char recipe[256];
+        kith_error err = {0};
+        ki_result result;
+        snprintf(recipe, sizeof recipe, "loss: %s\nminer: {name: semihard, margin: 4}", rows[i].loss);
+        made m = made_of(recipe, &sizes);
+        assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+        if (!(fabs(result.total - rows[i].wanted) <= 1e-5 * rows[i].wanted))
+            fail_msg("%s: found %.7g, wanted %.7g", rows[i].loss, result.total, rows[i].wanted);
+        made_free(&m);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kept_pairs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kept_pairs),
+                                       cmocka_unit_test(test_triplets_of_a_window)};
     return cmocka_run_group_tests_name("objective/miner pairs", tests, NULL, NULL);
 }

@@ -1,7 +1,9 @@
-/* Matrix products beside plain sums in double, at inner dimensions on both sides of every cut. */
+/* Matrix products beside plain sums in double, at inner dimensions on both sides of every cut; of none, too. */
 #include <math.h>
+#include <string.h>
 
 #include "core/alloc.h"
+#include "core/parallel.h"
 #include "core/rng.h"
 #include "objective/gemm.h"
 #include "support/testing.h"
@@ -64,7 +66,7 @@ static void check(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
 
 static void test_products(void **state) {
     (void)state;
-    static const int64_t inner[] = {1,   2,   31,  255, 256, 257, 287,  288,  289,  480,  511,
+    static const int64_t inner[] = {0,   1,   2,   31,  255, 256, 257,  287,  288,  289,  480, 511,
                                     512, 513, 543, 544, 767, 768, 1023, 1024, 1025, 1300, 1536};
     static const double scales[][2] = {{1, 0}, {1, 1}, {-2, 0}, {0.5, 3}};
     for (size_t i = 0; i < N_ROWS(inner); i++) {
@@ -74,6 +76,27 @@ static void test_products(void **state) {
             for (int t = 0; t < 2; t++) check(false, t, 7, 5, inner[i], scales[s][0], scales[s][1], true);
         }
     }
+}
+
+/* OpenBLAS cuts a long inner dimension elsewhere with threads than without: the cuts are ours, and so the bits the same. */
+static void test_threads_do_not_matter(void **state) {
+    (void)state;
+    enum { M = 160, N = 150 };
+    static const int64_t inner[] = {255, 256, 257, 300, 480, 511, 512, 513, 700, 767, 1000, 1300};
+    static ki_real c[2][M * N];
+    const int n_before = ki_threads();
+    for (size_t i = 0; i < N_ROWS(inner); i++) {
+        ki_rng rng = ki_rng_at(6, KI_RNG_TEST, (uint32_t)inner[i], 0);
+        const matrix a = matrix_of(&rng, M, inner[i]), b = matrix_of(&rng, N, inner[i]);
+        for (int with = 0; with < 2; with++) {
+            ki_threads_set(with ? 2 : 1);
+            ki_gemm(false, true, M, N, inner[i], 1, a.at, a.ld, b.at, b.ld, 0, c[with], N);
+        }
+        if (memcmp(c[0], c[1], sizeof c[0]) != 0)
+            fail_msg("%lld inside: other bits with 2 threads than with 1", (long long)inner[i]);
+        ki_free(a.at), ki_free(b.at);
+    }
+    ki_threads_set(n_before);
 }
 
 /* No row or no column: nothing is read or written, whatever the pointers are. */
@@ -90,6 +113,7 @@ static void test_nothing_to_multiply(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_products),
+                                       cmocka_unit_test(test_threads_do_not_matter),
                                        cmocka_unit_test(test_nothing_to_multiply)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

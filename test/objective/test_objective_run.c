@@ -94,10 +94,47 @@ static void test_batch_errors(void **state) {
     assert_int_equal(ki_objective_evaluate(m.objective, &batch, &result, &err), KITH_EINVAL);
     batch.tap[KI_TAP_EMBEDDING].data = x;
 
+    static const int64_t counts[] = {0, -1, (int64_t)INT32_MAX + 1};
+    for (size_t i = 0; i < N_ROWS(counts); i++) {
+        batch.m = batch.tap[KI_TAP_EMBEDDING].rows = counts[i];
+        assert_int_equal(ki_objective_evaluate(m.objective, &batch, &result, &err), KITH_ESHAPE);
+        assert_non_null(strstr(err.message, "items; wanted at least 1"));
+    }
+    batch.m = batch.tap[KI_TAP_EMBEDDING].rows = M;
+
     /* After all that, the same as before. */
     assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
     assert_true(result.total == before);
     made_free(&m);
+}
+
+/* A trainer asks before it draws batches: can this loss learn from classes of one image? */
+static void test_which_losses_need_pairs(void **state) {
+    (void)state;
+    static const struct {
+        const char *recipe;
+        bool needs;
+    } rows[] = {
+        {"loss: raw", true},
+        {"loss: {name: triplet, margin: 1}", true},
+        {"loss: amsoftmax", false},
+        {"loss: {name: softtriple}", false},
+        {"loss: {name: contrastive}\nmemory: {size: 100}", false},
+        {"loss: {name: contrastive}\nmemory: {size: 0}", true},
+        {"loss: {name: contrastive}\nmemory: {sise: 100}", true},
+        {"loss: none", false},
+        {"loss: nobody", false},
+        {"miner: all", false},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        ki_arena arena = {0};
+        ki_value *root = NULL;
+        kith_error err = {0};
+        assert_ok(ki_yaml_parse(rows[i].recipe, strlen(rows[i].recipe), "recipe", &arena, &root, &err), &err);
+        if (ki_objective_needs_pairs(root) != rows[i].needs)
+            fail_msg("%s: %s pairs", rows[i].recipe, rows[i].needs ? "needs no" : "needs");
+        ki_arena_release(&arena);
+    }
 }
 
 static int n_lines;
@@ -485,6 +522,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recipe_errors),
         cmocka_unit_test(test_batch_errors),
+        cmocka_unit_test(test_which_losses_need_pairs),
         cmocka_unit_test(test_no_pair_is_zero_and_counted),
         cmocka_unit_test(test_no_pair_moves_nothing),
         cmocka_unit_test(test_out_of_memory),

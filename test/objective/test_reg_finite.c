@@ -125,11 +125,95 @@ static void test_forms_and_kernels(void **state) {
     }
 }
 
+static void assert_all_zero(const char *recipe, const char *what, const ki_real *v, int64_t n) {
+    for (int64_t i = 0; v && i < n; i++) {
+        if (v[i] != 0) fail_msg("%s: %s[%lld] is %g", recipe, what, (long long)i, (double)v[i]);
+    }
+}
+
+/* With a weight of 0 a term has its value and moves nothing, to the last bit. */
+static void test_a_weight_of_0_moves_nothing(void **state) {
+    (void)state;
+    static taps t;
+    taps_fill(&t, 1);
+    for (size_t r = 0; ki_reg_at(r); r++) {
+        const char *reg = ki_reg_at(r)->method.name;
+        if (strcmp(reg, "horde") == 0) continue; /* goes with a loss */
+        for (int i = 0; i < 4; i++) {
+            char recipe[256];
+            kith_error err = {0};
+            ki_result result;
+            snprintf(
+                recipe, sizeof recipe,
+                "loss: none\nregularizers: [{name: %s, weight: 0, normalize: %s, stops_at_embedding: %s}]",
+                reg, i & 1 ? "true" : "false", i & 2 ? "true" : "false");
+            made m = made_of(recipe, &taps_sizes);
+            assert_ok(ki_objective_evaluate(m.objective, &t.batch, &result, &err), &err);
+            assert_true(result.total == 0);
+            for (int tap = 0; tap < KI_N_TAPS; tap++)
+                assert_all_zero(recipe, ki_tap_name((ki_tap)tap), result.diff[tap],
+                                t.batch.tap[tap].rows * t.batch.tap[tap].cols);
+            assert_all_zero(recipe, "stopped", result.diff_stopped, TAPS_M * TAPS_D);
+            for (size_t k = 0; ki_objective_param(m.objective, k); k++) {
+                const ki_state *param = ki_objective_param(m.objective, k);
+                assert_all_zero(recipe, param->name, param->diff, param->count);
+            }
+            made_free(&m);
+        }
+    }
+}
+
+/* Two items far out: a kernel stays within 1e30 of 0 on either side, and has no slope beyond. */
+static void test_kernels_are_bounded(void **state) {
+    (void)state;
+    const ki_sizes sizes = {.n_classes = 2, .embedding = 1};
+    static const int32_t label[] = {0, 1};
+    for (int side = -1; side <= 1; side += 2) {
+        const ki_real x[] = {(ki_real)1e6, (ki_real)(side * 1e6)}; /* (+-1e12 + 1)^3 */
+        const ki_batch batch = {
+            .m = 2, .label = label, .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = 2, .cols = 1}};
+        made m = made_of(
+            "loss: none\nregularizers: [{name: joint_similarity, layers: [embedding], normalize: false, "
+            "kernels: {kind: poly, degree: 3}}]",
+            &sizes);
+        kith_error err = {0};
+        ki_result result;
+        assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+        if (!(fabs(result.total - side * 1e30) <= 1e24)) fail_msg("%g, wanted %d e30", result.total, side);
+        assert_all_zero("poly", "embedding", result.diff[KI_TAP_EMBEDDING], 2);
+        made_free(&m);
+    }
+}
+
+/* A map of one channel, or of one position, is a map. */
+static void test_smallest_maps(void **state) {
+    (void)state;
+    static taps t;
+    taps_fill(&t, 1);
+    for (int positions = 0; positions <= 1; positions++) {
+        const int64_t c = positions ? 1 : TAPS_C, hw = positions ? TAPS_C : 1;
+        ki_sizes sizes = taps_sizes;
+        sizes.map = c;
+        t.batch.tap[KI_TAP_MAP] =
+            (ki_tap_data){.data = t.map, .rows = TAPS_M, .cols = TAPS_C, .c = c, .hw = hw};
+        made m = made_of("loss: raw\nregularizers: [{name: horde, orders: 2, dimension: 5, embedding: 3}]",
+                         &sizes);
+        kith_error err = {0};
+        ki_result result;
+        assert_ok(ki_objective_evaluate(m.objective, &t.batch, &result, &err), &err);
+        assert_true(isfinite(result.total));
+        made_free(&m);
+    }
+}
+
 int main(void) {
     ki_threads_set(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_regularizer),
         cmocka_unit_test(test_forms_and_kernels),
+        cmocka_unit_test(test_a_weight_of_0_moves_nothing),
+        cmocka_unit_test(test_kernels_are_bounded),
+        cmocka_unit_test(test_smallest_maps),
     };
     return cmocka_run_group_tests_name("objective/reg on degenerate batches", tests, NULL, NULL);
 }

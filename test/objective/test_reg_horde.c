@@ -67,6 +67,13 @@ static void test_descriptors(void **state) {
         }
     }
     ki_free(found);
+    found = NULL;
+    t.batch.tap[KI_TAP_MAP].rows--;
+    assert_int_equal(ki_objective_describe(m.objective, &t.batch, &found, &dim, &err), KITH_ESHAPE);
+    t.batch.tap[KI_TAP_MAP].rows++;
+    t.map[5] = (ki_real)NAN;
+    assert_int_equal(ki_objective_describe(m.objective, &t.batch, &found, &dim, &err), KITH_ENUMERIC);
+    assert_null(found);
     made_free(&m);
     made none = made_of("loss: {name: binomial}\nregularizers: [entropy]", &taps_sizes);
     assert_int_equal(ki_objective_describe_dim(none.objective), 0);
@@ -195,13 +202,31 @@ static void test_initial_values(void **state) {
         &taps_sizes);
     w = ki_objective_param_named(m.objective, "horde.w1");
     int64_t n_up = 0;
+    char first[17] = "";
     for (int64_t i = 0; i < w->count; i++) {
         assert_true(fabs((double)w->value[i]) == 1);
         n_up += w->value[i] > 0;
+        if (i < 16) first[i] = w->value[i] > 0 ? '+' : '-';
     }
+    assert_string_equal(first, "--+-+++-------++"); /* what a seed gives stays: a run can be repeated later */
     assert_true(w->lr_multiplier == 0 && !w->diff);
     assert_true(llabs(2 * n_up - w->count) < w->count / 5);
     assert_null(ki_objective_param_named(m.objective, "horde.e2"));
+    made_free(&m);
+}
+
+/* HORDE has a copy of what the loss learns under names of its own; the term after it has its plain names again. */
+static void test_names_of_a_copy(void **state) {
+    (void)state;
+    made m = made_of(
+        "loss: amsoftmax\nregularizers: [{name: horde, orders: 3, dimension: 5, embedding: 4}, density]",
+        &taps_sizes);
+    int n_proxies = 0;
+    for (size_t i = 0; ki_objective_param(m.objective, i); i++)
+        n_proxies += strstr(ki_objective_param(m.objective, i)->name, "proxies") != NULL;
+    assert_int_equal(n_proxies, 3); /* the loss's, and one for each order */
+    assert_non_null(ki_objective_param_named(m.objective, "proxies"));
+    assert_non_null(ki_objective_param_named(m.objective, "density.alpha"));
     made_free(&m);
 }
 
@@ -217,6 +242,13 @@ static bool saved_shape(const void *user, const char *name, ki_shape *ret_shape)
         if (strcmp(name, embeddings[i]) == 0) return *ret_shape = KI_SHAPE2(20, 7), true;
     }
     return false;
+}
+
+/* One projection is no state of HORDE's: it has at least two orders. */
+static bool one_projection(const void *user, const char *name, ki_shape *ret_shape) {
+    (void)user;
+    if (strcmp(name, "horde.w1") != 0) return false;
+    return *ret_shape = KI_SHAPE2(TAPS_C, 20), true;
 }
 
 /* A recipe need not repeat what a saved state shows; what it says goes first. */
@@ -237,13 +269,23 @@ static void test_sizes_of_a_saved_state(void **state) {
     assert_null(ki_objective_param_named(m.objective, "horde.e2"));
     assert_non_null(ki_objective_param_named(m.objective, "horde.w4"));
     made_free(&m);
+    const ki_saved other = {.shape = one_projection};
+    sizes.saved = &other;
+    m = made_of("loss: {name: raw}\nregularizers: [{name: horde, dimension: 10, embedding: 3}]", &sizes);
+    assert_non_null(ki_objective_param_named(m.objective, "horde.w5")); /* as without a state */
+    assert_null(ki_objective_param_named(m.objective, "horde.w6"));
+    made_free(&m);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_descriptors),       cmocka_unit_test(test_blocks_kept_or_computed_again),
-        cmocka_unit_test(test_memory_is_bounded), cmocka_unit_test(test_threads_do_not_matter),
-        cmocka_unit_test(test_initial_values),    cmocka_unit_test(test_sizes_of_a_saved_state),
+        cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_blocks_kept_or_computed_again),
+        cmocka_unit_test(test_memory_is_bounded),
+        cmocka_unit_test(test_threads_do_not_matter),
+        cmocka_unit_test(test_initial_values),
+        cmocka_unit_test(test_names_of_a_copy),
+        cmocka_unit_test(test_sizes_of_a_saved_state),
     };
     return cmocka_run_group_tests_name("objective/reg horde", tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/image/image.h"
 #include "kith/report.h"
 #include "support/testing.h"
 
@@ -70,6 +71,57 @@ static void test_pictures(void **state) {
     free(page);
 }
 
+/* The same photos as one picture: tiles of 72 pixels, 4 apart on grey, decoded as any image is. */
+static void read_picture(const char *name, ki_image *ret) {
+    kith_error err = {0};
+    ki_bytes bytes = {0};
+    assert_ok(ki_bytes_read(&bytes, in_folder(name), &err), &err);
+    assert_ok(ki_image_decode(bytes.data, bytes.n, &(ki_decode){0}, ret, &err), &err);
+    ki_bytes_release(&bytes);
+}
+
+static bool is_ground(const ki_image *picture, int column, int row) {
+    for (int y = 4 + 76 * row; y < 4 + 76 * row + 72; y++) {
+        for (int x = 4 + 76 * column; x < 4 + 76 * column + 72; x++) {
+            const uint8_t *at = picture->data + ((int64_t)y * picture->w + x) * 3;
+            if (at[0] != 0xcc || at[1] != 0xcc || at[2] != 0xcc) return false;
+        }
+    }
+    return true;
+}
+
+static void test_one_picture(void **state) {
+    (void)state;
+    char root[1100];
+    kith_error err = {0};
+    ki_image png = {0}, jpeg = {0};
+    make();
+    snprintf(root, sizeof root, "data.root=%s", in_folder("glyphs"));
+    const char *const sets[] = {root};
+    KITH_OPTIONS(kith_views_options, options);
+    options.sets = sets;
+    options.n_sets = 1;
+    options.n_images = 2;
+    options.n_draws = 3;
+    /* The first photo shown is no photo: its row stays empty, the other's does not. */
+    assert_int_equal(
+        0, testing_run(output, sizeof output, "echo no > %s/glyphs/glyph00000/00000.png", testing_folder()));
+    assert_ok(kith_views_write(in_folder("recipe.yaml"), in_folder("views.PNG"), &options, &err), &err);
+    assert_ok(kith_views_write(in_folder("recipe.yaml"), in_folder("views.jpg"), &options, &err), &err);
+    read_picture("views.PNG", &png);
+    read_picture("views.jpg", &jpeg);
+    assert_int_equal(png.w, 4 + 5 * 76);
+    assert_int_equal(png.h, 4 + 2 * 76);
+    assert_true(jpeg.w == png.w && jpeg.h == png.h);
+    for (int column = 0; column < 5; column++) {
+        if (!is_ground(&png, column, 0))
+            fail_msg("tile %d of a photo that cannot be read shows something", column);
+        if (is_ground(&png, column, 1)) fail_msg("tile %d is empty", column);
+    }
+    ki_image_release(&png);
+    ki_image_release(&jpeg);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     kith_error err = {0};
@@ -89,7 +141,8 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pictures), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pictures), cmocka_unit_test(test_one_picture),
+                                       cmocka_unit_test(test_refusals)};
     const int n_failed = cmocka_run_group_tests_name("report/views", tests, NULL, NULL);
     testing_clean_up();
     return n_failed;

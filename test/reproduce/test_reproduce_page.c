@@ -41,7 +41,7 @@ static void test_page_is_the_stored_one(void **state) {
     char path[8192];
     assert_ok(kith_reproduce_table(&o, &err), &err);
     assert_same_text(o.page, GOLDEN "/page.md");
-    static const char *const pictures[] = {"plain-better", "summary", "gains"};
+    static const char *const pictures[] = {"plain-better", "better-orders", "summary", "gains"};
     for (size_t i = 0; i < N_ROWS(pictures); i++) {
         char wanted[4096];
         snprintf(path, sizeof path, "%s/%s.svg", o.pictures, pictures[i]);
@@ -50,6 +50,8 @@ static void test_page_is_the_stored_one(void **state) {
     }
     /* Nothing to draw, no file. */
     snprintf(path, sizeof path, "%s/nothing.svg", o.pictures);
+    assert_null(fopen(path, "r"));
+    snprintf(path, sizeof path, "%s/no-orders.svg", o.pictures);
     assert_null(fopen(path, "r"));
 }
 
@@ -161,6 +163,7 @@ static void test_overviews_are_checked(void **state) {
          "gains: row a has no baseline to gain over"},
         {"gains: {series: [{title: A, rows: [c]}]}\n", "gains is called ''; wanted a name for a file"},
         {"gains: {name: g, series: [{title: A, rows: c}]}\n", "gains: rows is"},
+        {"curves: [{name: g, orders: b}]\n", "g: unknown row 'b'"},
     };
     char path[4096], text[1024];
     snprintf(path, sizeof path, "%s/overview.yaml", testing_folder());
@@ -287,19 +290,26 @@ static void test_shipped_lists(void **state) {
     check_list(KITH_SOURCE_DIR "/recipes/cub", 68);
     check_list(KITH_SOURCE_DIR "/recipes/cub/search/setup", 6);
     check_list(KITH_SOURCE_DIR "/recipes/cub/search/methods", 35);
+    check_list(KITH_SOURCE_DIR "/recipes/cub/fair", 13);
     kith_error err = {0};
-    ki_list list = {0};
+    ki_list list = {0}, fair = {0};
     assert_ok(ki_list_read(KITH_SOURCE_DIR "/recipes/cub/tables.yaml", &list, &err), &err);
+    assert_ok(ki_list_read(KITH_SOURCE_DIR "/recipes/cub/fair/tables.yaml", &fair, &err), &err);
     DIR *dir = opendir(KITH_SOURCE_DIR "/recipes/cub");
     assert_non_null(dir);
     for (const struct dirent *e; (e = readdir(dir));) {
         char name[256];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(e->d_name, "."), e->d_name);
         if (!strstr(e->d_name, ".yaml") || strcmp(name, "tables") == 0) continue;
-        if (!ki_list_find(&list, name)) fail_msg("%s is in no table", name);
+        bool is_listed = ki_list_find(&list, name) != NULL;
+        for (size_t i = 0; i < fair.n_rows; i++)
+            is_listed |=
+                strncmp(fair.row[i].recipe, "../", 3) == 0 && strcmp(fair.row[i].recipe + 3, name) == 0;
+        if (!is_listed) fail_msg("%s is in no table", name);
     }
     closedir(dir);
     ki_list_release(&list);
+    ki_list_release(&fair);
 }
 
 int main(void) {

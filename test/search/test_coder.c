@@ -48,6 +48,11 @@ static void test_a_rotation_keeps_lengths_and_spreads(void **state) {
         /* One axis becomes values of about 3 / sqrt(dim): none holds much of it. */
         if (dim > 16 && (double)most > 3 * 5.5 / sqrt((double)dim))
             fail_msg("dim %lld: a value of %g of 3", (long long)dim, (double)most);
+        ki_rotation_undo(&rotation, x);
+        for (int64_t k = 0; k < dim; k++) {
+            if (fabsf(x[k] - (k == 0 ? 3.0F : 0.0F)) > 1e-5F)
+                fail_msg("dim %lld: value %lld comes back as %g", (long long)dim, (long long)k, (double)x[k]);
+        }
         ki_rotation_release(&rotation);
     }
 }
@@ -71,6 +76,51 @@ static void test_the_same_coder_for_any_number_of_threads(void **state) {
     }
     ki_threads_set(0);
     ki_buffer_release(&wanted);
+}
+
+/* Rows of 64 values that lie in a space of 16: bits go where rows differ. */
+static void test_bits_go_to_the_axes_that_vary(void **state) {
+    (void)state;
+    enum { N = 2000, DIM = 64, RANK = 16 };
+    kith_error err;
+    ki_coder *coder = NULL, *more = NULL, *flat = NULL;
+    float *low = scan_rows(N, RANK, 40, 12), *x = ki_alloc(N * DIM, sizeof *x), map[RANK * DIM];
+    ki_rng rng = ki_rng_at(8, KI_RNG_TEST, 0, 0);
+    for (int i = 0; i < RANK * DIM; i++) map[i] = (float)ki_rng_normal(&rng);
+    for (int64_t i = 0; i < N * DIM; i++) {
+        x[i] = 0;
+        for (int64_t r = 0; r < RANK; r++) x[i] += low[i / DIM * RANK + r] * map[r * DIM + i % DIM];
+    }
+    const ki_row_source rows = {.n = N, .dim = DIM, .data = x};
+    const ki_coder_options options = {.metric = KITH_SQEUCLIDEAN, .n_lists = 20};
+    assert_ok(ki_coder_fit(&rows, &options, &coder, &err), &err);
+    assert_int_equal(coder->coded, RANK);
+    assert_int_equal(coder->bits, 4); /* 64 bits a row */
+    assert_int_equal(ki_coder_bits(coder), 1);
+    assert_ok(ki_coder_with_bits(coder, 2, &more, &err), &err);
+    assert_int_equal(more->coded, RANK);
+    assert_int_equal(more->bits, 8);
+    /* Turning keeps distances. */
+    float a[DIM], b[DIM];
+    double turned = 0, given = 0;
+    ki_coder_turn(coder, x, a);
+    ki_coder_turn(coder, x + DIM, b);
+    for (int k = 0; k < DIM; k++) {
+        turned += pow((double)a[k] - (double)b[k], 2);
+        given += pow((double)x[k] - (double)x[DIM + k], 2);
+    }
+    if (fabs(turned - given) > 1e-4 * given) fail_msg("%g, wanted %g", turned, given);
+    /* Rows that vary everywhere alike keep all their values. */
+    float *wide = scan_rows(N, DIM, 40, 13);
+    const ki_row_source other = {.n = N, .dim = DIM, .data = wide};
+    assert_ok(ki_coder_fit(&other, &options, &flat, &err), &err);
+    assert_int_equal(flat->coded, DIM);
+    ki_coder_free(coder);
+    ki_coder_free(more);
+    ki_coder_free(flat);
+    ki_free(low);
+    ki_free(x);
+    ki_free(wide);
 }
 
 static void test_bytes_there_and_back(void **state) {
@@ -150,8 +200,8 @@ static void test_what_cannot_be_fitted(void **state) {
 
 static void test_a_failing_allocation_is_one_error(void **state) {
     (void)state;
-    float *x = scan_rows(200, 6, 5, 11);
-    const ki_row_source rows = {.n = 200, .dim = 6, .data = x};
+    float *x = scan_rows(200, 20, 5, 11);
+    const ki_row_source rows = {.n = 200, .dim = 20, .data = x};
     bool has_failed = true;
     for (int64_t n = 0; has_failed; n++) {
         kith_error err;
@@ -170,6 +220,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_rotation_keeps_lengths_and_spreads),
         cmocka_unit_test(test_the_same_coder_for_any_number_of_threads),
+        cmocka_unit_test(test_bits_go_to_the_axes_that_vary),
         cmocka_unit_test(test_bytes_there_and_back),
         cmocka_unit_test(test_damaged_bytes_are_one_error),
         cmocka_unit_test(test_what_cannot_be_fitted),

@@ -207,7 +207,7 @@ static void test_files_of_the_corpus_open(void **state) {
     for (int bits = 1; bits <= 5; bits += bits == 1 ? 1 : 3) {
         char path[1000];
         uint32_t n_coder = 0;
-        uint8_t coder_bytes[2048], *bytes = ki_alloc(1, 4096);
+        uint8_t coder_bytes[8192], *bytes = ki_alloc(1, 8192);
         kith_error err;
         ki_coder *coder = NULL;
         ki_codes codes;
@@ -217,12 +217,12 @@ static void test_files_of_the_corpus_open(void **state) {
         assert_int_equal(fread(&n_coder, sizeof n_coder, 1, file), 1);
         assert_true(n_coder <= sizeof coder_bytes);
         assert_int_equal(fread(coder_bytes, 1, n_coder, file), n_coder);
-        const size_t n_codes = fread(bytes, 1, 4096, file);
+        const size_t n_codes = fread(bytes, 1, 8192, file);
         fclose(file);
         assert_ok(ki_coder_from_bytes(coder_bytes, n_coder, &coder, &err), &err);
-        assert_int_equal(ki_coder_bits(coder), bits);
+        assert_true(ki_coder_bits(coder) <= bits && coder->coded == 16); /* of 20 values */
         assert_ok(ki_codes_open(coder, bytes, n_codes, &codes, &err), &err);
-        assert_int_equal(codes.n, 40);
+        assert_int_equal(codes.n, 100);
         ki_coder_free(coder);
         ki_free(bytes);
     }

@@ -107,6 +107,32 @@ static void test_lists_are_the_same_sums(void **state) {
     check_lists(1024, 5, 1, true); /* sums of byte products that saturating steps would lose */
 }
 
+static void test_projections_are_the_same_bits(void **state) {
+    (void)state;
+    enum { MOST = 130, PANELS = 3 };
+    static float axes[PANELS * MOST * KI_AXIS_PANEL];
+    ki_rng rng = ki_rng_at(4, KI_RNG_TEST, 0, 0);
+    float x[MOST];
+    for (size_t i = 0; i < N_ROWS(axes); i++) axes[i] = number(&rng);
+    for (int i = 0; i < MOST; i++) x[i] = number(&rng);
+    for (int64_t dim = 1; dim <= MOST; dim += 43) {
+        for (const ki_scan_kernel *const *k = ki_scan_kernels(); *k; k++) {
+            float found[PANELS * KI_AXIS_PANEL];
+            (*k)->project(axes, x, dim, PANELS, found);
+            for (int j = 0; j < PANELS * KI_AXIS_PANEL; j++) {
+                float wanted = 0;
+                for (int64_t i = 0; i < dim; i++) {
+                    volatile float product = x[i] * axes[(j / 64 * dim + i) * 64 + j % 64];
+                    wanted += product;
+                }
+                if (memcmp(found + j, &wanted, sizeof wanted) != 0)
+                    fail_msg("%s, dim %lld, axis %d: %.9g, wanted %.9g", (*k)->name, (long long)dim, j,
+                             (double)found[j], (double)wanted);
+            }
+        }
+    }
+}
+
 static void test_scores_are_those_of_exact_search(void **state) {
     (void)state;
     for (int64_t dim = 1; dim < 70; dim++) {
@@ -133,6 +159,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_estimates_are_the_same_bits),
         cmocka_unit_test(test_lists_are_the_same_sums),
+        cmocka_unit_test(test_projections_are_the_same_bits),
         cmocka_unit_test(test_scores_are_those_of_exact_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,6 +183,19 @@ static void parse_l2_norm(words *w, op_case *c) {
 /* softmax_xent: mb ic */
 static void parse_softmax_xent(words *w, op_case *c) { c->src[0] = any_shape(w); }
 
+/* attend: mb ic ih [iw] heads */
+static void parse_attend(words *w, op_case *c) {
+    c->n_src = 2;
+    c->src[0] = c->src[1] = map_shape(w);
+    c->src[1].dim[1] *= size(w, "heads");
+}
+
+/* unfold: mb ic [ih [iw]] heads */
+static void parse_unfold(words *w, op_case *c) {
+    c->src[0] = any_shape(w);
+    c->src[0].dim[0] *= size(w, "heads");
+}
+
 static void parse_input(words *w, op_case *c) {
     (void)c;
     fail_msg("an input is not run: %s", w->line);
@@ -203,6 +216,7 @@ void op_case_parse(const char *line, op_case *ret_case) {
     if (kind == KI_N_OPS) fail_msg("no op '%s' in case: %s", w.key[0], line);
     ret_case->kind = (ki_op_kind)kind;
     parse[kind](&w, ret_case);
+    ret_case->mb = size(&w, "mb");
     ret_case->infer = flag(&w, "infer");
     ret_case->relu = flag(&w, "relu");
     ret_case->plain = flag(&w, "plain");
@@ -324,7 +338,7 @@ static kith_status run_infer_shapes(op_run *run, ki_shape *ret_dst, kith_error *
     ki_shape src[KI_MAX_SRC];
     for (int i = 0; i < c->n_src; i++) {
         src[i] = c->src[i];
-        src[i].dim[0] = 1;
+        src[i].dim[0] /= c->mb;
     }
     KI_TRY(op->infer(&run->arena, &node, src, err));
     for (int i = 0; i < node.n_params; i++) param_add(run, node.param[i]);
@@ -342,7 +356,7 @@ static kith_status run_infer_shapes(op_run *run, ki_shape *ret_dst, kith_error *
                           .name = rows[i].name, .slot = rows[i].slot, .shape = KI_SHAPE1(c->attr.conv.oc)});
     }
     *ret_dst = node.shape;
-    ret_dst->dim[0] = c->src[0].dim[0];
+    ret_dst->dim[0] *= c->mb;
     return KITH_OK;
 }
 

@@ -17,6 +17,7 @@ typedef struct op_case {
     char line[200];
     ki_op_kind kind;
     ki_attr attr;
+    int64_t mb; /* images; each may be several rows */
     int n_src;
     ki_shape src[KI_MAX_SRC]; /* with the batch */
     bool infer, relu, plain, diff, ties;
@@ -70,7 +71,7 @@ typedef struct op_run {
 
 /* Shapes, kernel and memory, and drawn values everywhere. The case is borrowed. */
 kith_status op_run_init(op_run *run, const op_case *c, ki_backend *backend, kith_error *err);
-/* Shapes, kernel and memory as op_run_init, but maps are slices: `gap` channels lie between the pixels of each
+/* Shapes, kernel and memory as op_run_init, but maps are slices: `gap` channels are between the pixels of each
  * (backends that CAN_SLICE_CONCAT). They are filled with NaN, and op_run_gaps_are_intact says that they still
  * are. */
 kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backend, int64_t gap,

@@ -7,7 +7,7 @@
 #include "core/rng.h"
 #include "search/scan/codes.h"
 
-enum { N = 40, DIM = 12 };
+enum { N = 100, DIM = 20 };
 
 int main(int argc, char **argv) {
     kith_error err = {0};
@@ -17,7 +17,8 @@ int main(int argc, char **argv) {
     ki_buffer bytes = {0};
     if (argc != 4) return fprintf(stderr, "usage: make_codes BITS LISTS FILE\n"), 2;
     ki_rng rng = ki_rng_at(1, KI_RNG_TEST, 0, 0);
-    for (int i = 0; i < N * DIM; i++) x[i] = (float)ki_rng_normal(&rng);
+    /* Values that vary less and less, so that a coder gives them different bits. */
+    for (int i = 0; i < N * DIM; i++) x[i] = (float)(ki_rng_normal(&rng) / (1 << i % DIM));
     const ki_row_source rows = {.n = N, .dim = DIM, .data = x};
     const ki_coder_options options = {.bits = atoi(argv[1]), .n_lists = atoi(argv[2])};
     FILE *file = fopen(argv[3], "wb");

@@ -32,9 +32,10 @@ static inline const ki_value *parse(setup *s, const char *yaml) {
     return root;
 }
 
-/* Takes over the backend. Of `settings` only what differs from test to test: batch, format, frozen_bn, … */
-static inline setup *setup_make(ki_backend *backend, int channels, int width, const char *objective,
-                                const char *optim, ki_learner_settings settings) {
+/* Takes over the backend. heads: of an ensemble, whose map is then narrowed to `width`; 1: a plain network. Of
+ * `settings` only what differs from test to test: batch, format, frozen_bn, … */
+static inline setup *setup_make(ki_backend *backend, int channels, int width, int heads,
+                                const char *objective, const char *optim, ki_learner_settings settings) {
     setup *s = calloc(1, sizeof *s);
     kith_error err;
     char text[32];
@@ -46,11 +47,14 @@ static inline setup *setup_make(ki_backend *backend, int channels, int width, co
                                 .c = channels,
                                 .h = SIDE,
                                 .w = SIDE,
-                                .embedding = DIM};
+                                .embedding = DIM,
+                                .heads = heads,
+                                .map_channels = heads > 1 ? width : 0};
     assert_ok(ki_net_init(&net, &s->net, &err), &err);
     assert_ok(ki_params_new(s->net.graph, s->backend, &s->params, &err), &err);
     assert_ok(ki_params_init(s->params, 3, &err), &err);
-    const ki_sizes sizes = {.n_classes = CLASSES, .embedding = DIM, .pooled = width, .map = width};
+    const ki_sizes sizes = {
+        .n_classes = CLASSES, .embedding = DIM, .pooled = width * heads, .map = width, .heads = heads};
     assert_ok(ki_objective_new(parse(s, objective), &sizes, 3, &s->objective, &err), &err);
     assert_ok(ki_optim_parse(parse(s, optim), &s->optim, &err), &err);
     settings.backend = s->backend;

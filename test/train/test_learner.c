@@ -18,7 +18,7 @@ static void draw_images(void) {
 }
 
 static setup *make(const char *objective, const char *optim, int64_t batch, bool frozen_bn) {
-    return setup_make(op_backend("cpu", NULL), 1, 16, objective, optim,
+    return setup_make(op_backend("cpu", NULL), 1, 16, 1, objective, optim,
                       (ki_learner_settings){.batch = batch, .frozen_bn = frozen_bn});
 }
 

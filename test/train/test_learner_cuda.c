@@ -54,12 +54,12 @@ static void draw_images(void) {
     }
 }
 
-static setup *make(const char *device, const char *objective, const char *optim, int64_t batch,
-                   bool one_by_one) {
+static setup *make_heads(const char *device, int heads, const char *objective, const char *optim,
+                         int64_t batch, bool one_by_one) {
     const kith_transform t = transform_of();
     /* Two learners are compared bit by bit: they must run the same algorithms. */
     ki_backend *backend = op_backend(device, &(ki_backend_options){.deterministic = true});
-    setup *s = setup_make(backend, 3, WIDTH, objective, optim,
+    setup *s = setup_make(backend, 3, WIDTH, heads, objective, optim,
                           (ki_learner_settings){.batch = batch,
                                                 .format = ki_feed_format(backend, &t),
                                                 .transform = &t,
@@ -67,6 +67,11 @@ static setup *make(const char *device, const char *objective, const char *optim,
     const ki_batch_memory memory = ki_feed_memory(backend);
     if (memory.take) s->pinned = memory.take(memory.user, sizeof pixels);
     return s;
+}
+
+static setup *make(const char *device, const char *objective, const char *optim, int64_t batch,
+                   bool one_by_one) {
+    return make_heads(device, 1, objective, optim, batch, one_by_one);
 }
 
 static void release(setup *s) {
@@ -100,14 +105,14 @@ static void near(const char *what, uint64_t step, double found, double wanted, d
 }
 
 /* Steps of both, compared one by one; parameters at the end. sizes: of the batches, in turn, 0 ends; NULL: all full. */
-static void follow_sizes(const char *objective, const char *optim, int n_micro, bool one_by_one,
+static void follow_heads(int heads, const char *objective, const char *optim, int n_micro, bool one_by_one,
                          const int *sizes) {
     enum { BATCH = 8 };
     static const int full[] = {8, 8, 8, 8, 8, 8, 0};
     if (!sizes) sizes = full;
     int n_last = 0;
-    setup *host = make("cpu", objective, optim, BATCH, false);
-    setup *device = make("cuda", objective, optim, BATCH, one_by_one);
+    setup *host = make_heads("cpu", heads, objective, optim, BATCH, false);
+    setup *device = make_heads("cuda", heads, objective, optim, BATCH, one_by_one);
     assert_string_equal(host->learner->type->name, "host");
     assert_string_equal(device->learner->type->name, "device");
     for (uint64_t step = 0; sizes[step] > 0; step++) {
@@ -149,6 +154,11 @@ static void follow_sizes(const char *objective, const char *optim, int n_micro, 
     release(device);
 }
 
+static void follow_sizes(const char *objective, const char *optim, int n_micro, bool one_by_one,
+                         const int *sizes) {
+    follow_heads(1, objective, optim, n_micro, one_by_one, sizes);
+}
+
 static void follow(const char *objective, const char *optim, int n_micro, bool one_by_one) {
     follow_sizes(objective, optim, n_micro, one_by_one, NULL);
 }
@@ -156,6 +166,18 @@ static void follow(const char *objective, const char *optim, int n_micro, bool o
 static void test_pairs(void **state) {
     (void)state;
     follow("{loss: raw, miner: {name: vthm, margin: 0.1}}", "{lr: 1e-2, steps: 1}", 1, false);
+}
+
+/* An ensemble, with everything that looks at its heads; the last batch is smaller. */
+static void test_heads(void **state) {
+    (void)state;
+    static const int sizes[] = {8, 8, 8, 6, 8, 6, 8, 0};
+    follow_heads(
+        2,
+        "{loss: {name: contrastive, form: horde}, memory: {size: 12, warmup: 2}, regularizers: "
+        "[{name: head_divergence, weight: 0.5}, {name: horde, orders: 3, dimension: 16, embedding: 8, "
+        "weight: 0.25}]}",
+        "{lr: 1e-3, steps: 1}", 1, false, sizes);
 }
 
 static void test_kernel_by_kernel(void **state) {
@@ -482,6 +504,7 @@ static void test_describer_out_of_memory(void **state) {
 int main(void) {
     draw_images();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs),
+                                       cmocka_unit_test(test_heads),
                                        cmocka_unit_test(test_kernel_by_kernel),
                                        cmocka_unit_test(test_proxies_and_a_stopped_term),
                                        cmocka_unit_test(test_micro_batches),

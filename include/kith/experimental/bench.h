@@ -8,9 +8,9 @@
 extern "C" {
 #endif
 
-/* One step of training: forward, the gradient of a linear function of the embedding (or of the tap
- * named), backward, Adam. With an objective or a recipe it is the step `kith train` takes: images in the form
- * the loader hands out, forward, objective, backward, the optimizer; on a device recorded and launched as a
+/* One step of training: forward, the gradient of a linear function of the embedding (or of the tap named),
+ * backward, Adam. With an objective or a recipe it is the step of `kith train`: images in the form that the
+ * loader delivers, forward, objective, backward, the optimizer; on a device it is recorded and launched as a
  * whole. One step of embedding: forward in inference mode. Input is random. */
 typedef struct kith_bench_options {
     size_t size; /* of the struct: set by kith_bench_options_init */
@@ -24,7 +24,7 @@ typedef struct kith_bench_options {
     int64_t n_threads;  /* 0: all cores allowed to the process */
     bool frozen_bn;     /* training: batch norms keep their running statistics */
     /* The real training step: an objective section as YAML ("{loss: raw, miner: vthm}"), or a recipe, whose
-     * sections model, input, batch, objective, optim and device count where the options above are silent. */
+     * sections model, input, batch, objective, optim and device count where the options above are not set. */
     const char *objective, *recipe;
     int64_t images_per_class; /* of a batch; 0: the recipe's, else 4 */
     bool profile;             /* also say what the time is spent on */
@@ -100,7 +100,7 @@ typedef struct kith_bench_objective_result {
     double value; /* the last total: it did run */
 } kith_bench_objective_result;
 
-/* What is timed when nobody says: "LOSS" or "LOSS+MINER"; NULL past the end. */
+/* What is timed by default: "LOSS" or "LOSS+MINER"; NULL past the end. */
 KITH_API const char *kith_bench_objective_name(int64_t i);
 
 /* Time it. KITH_EINVAL for a batch, dimension or number of images below 1. */

@@ -6,10 +6,10 @@
  *     kith_json_object_end(json);
  *     status = kith_json_finish(json, &text, err);
  *
- * The calls return nothing: the first thing that goes wrong (no memory, a value without a key, an
- * end without a begin, nesting beyond 64) is kept and reported by kith_json_finish. One line, no
- * newline at the end. NaN and infinities have no JSON and become null. Bytes that are no UTF-8
- * become U+FFFD, so that the text is always JSON. Numbers never depend on the locale. */
+ * The calls return nothing: the first thing that goes wrong (no memory, a value without a key, an end without
+ * a begin, nesting beyond 64) is kept and reported by kith_json_finish. One line, no newline at the end. JSON
+ * has no NaN and no infinities; they become null. Bytes that are not UTF-8 become U+FFFD, so that the text is
+ * always valid JSON. Numbers never depend on the locale. */
 #ifndef KITH_JSON_H
 #define KITH_JSON_H
 
@@ -28,7 +28,7 @@ typedef struct kith_json kith_json;
 /* An empty text. It is used by one thread at a time. */
 KITH_API kith_status kith_json_new(kith_json **ret_json, kith_error *err);
 KITH_API void kith_json_free(kith_json *json); /* NULL is fine */
-/* Begin anew, keeping the memory: a log line per step takes none after the first. */
+/* Begin again and keep the memory: one log line per step then allocates nothing after the first. */
 KITH_API void kith_json_reset(kith_json *json);
 
 /* { } [ ] */

@@ -5,7 +5,8 @@
 #include "backend/cpu/cpu.h"
 #include "core/blas.h"
 
-/* oneDNN writes its machine code into memory without asking whether it got any. One primitive takes less. */
+/* oneDNN writes its machine code into memory without checking that the allocation succeeded. One primitive
+ * takes less than this. */
 static const size_t kernel_room = (size_t)16 << 20;
 
 kith_status cpu_fail_dnnl(kith_error *err, dnnl_status_t status, const char *call) {
@@ -49,7 +50,7 @@ size_t cpu_scratch_bytes(const_dnnl_primitive_desc_t pd) {
         dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)), KI_ALIGN);
 }
 
-/* oneDNN's memory objects take a plain void pointer also for what is only read. */
+/* oneDNN's memory objects take a non-const void pointer, even for memory that is only read. */
 kith_status cpu_memory(cpu_backend *cpu, const dnnl_memory_desc_t *md, const void *ptr,
                        dnnl_memory_t *ret_memory, kith_error *err) {
     void *writable = NULL;
@@ -183,7 +184,8 @@ static size_t cpu_edge_bytes(const ki_backend *backend, const ki_shape *shape, k
     return n > 0 && n < INT64_MAX / 8 ? (size_t)n * sizeof(float) : 0;
 }
 
-/* A blocked map and a plain one; rare (whole-map taps), so plain loops over rows of pixels. */
+/* Between a blocked map and a plain one. This is rare (taps of whole maps), so simple loops over rows of
+ * pixels are enough. */
 typedef struct native_copy {
     int64_t c, hw;
     float *native, *plain;
@@ -261,7 +263,9 @@ const ki_backend_type ki_backend_cpu = {
                 [KI_OP_DROPOUT] = &cpu_dropout,
                 [KI_OP_GLOBAL_POOL] = &cpu_global_pool,
                 [KI_OP_L2_NORM] = &cpu_l2_norm,
-                [KI_OP_SOFTMAX_XENT] = &cpu_softmax_xent},
+                [KI_OP_SOFTMAX_XENT] = &cpu_softmax_xent,
+                [KI_OP_ATTEND] = &cpu_attend,
+                [KI_OP_UNFOLD] = &cpu_unfold},
     .can_fuse_relu = {[KI_OP_CONV2D] = true, [KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
     .can_fold_bn = true,
     .can_mask_concat = true,

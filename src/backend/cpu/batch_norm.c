@@ -1,5 +1,5 @@
-/* Batch norm by oneDNN, ReLU fused through its mask workspace. Training uses batch statistics and
- * moves the running ones; frozen uses the running ones and leaves them; inference likewise. */
+/* Batch norm by oneDNN, ReLU fused through its mask workspace. Training uses batch statistics and updates the
+ * running ones. Frozen batch norms and inference use the running ones and do not change them. */
 #include <math.h>
 #include <string.h>
 
@@ -95,7 +95,7 @@ static kith_status bn_bind(ki_kernel *kernel, const ki_binding *b, kith_error *e
                           b->workspace, &k->workspace, err));
     if (!k->bwd) return KITH_OK;
     KI_TRY(cpu_memory(cpu, &k->data_md, b->diff_dst[0], &k->diff_dst, err));
-    /* oneDNN always writes diff_src; where nobody wants it the gradient's own buffer takes it. */
+    /* oneDNN always writes diff_src; if it is not wanted, it goes to the buffer of diff_dst. */
     KI_TRY(cpu_memory(cpu, &k->data_md, b->diff_src[0] ? b->diff_src[0] : b->diff_dst[0], &k->diff_src, err));
     KI_TRY(cpu_memory(cpu, &k->stat_md, k->stats + 2 * k->c, &k->diff_scale, err));
     KI_TRY(cpu_memory(cpu, &k->stat_md, k->stats + 3 * k->c, &k->diff_shift, err));
@@ -135,7 +135,7 @@ static kith_status bn_backward(ki_kernel *kernel, kith_error *err) {
         {DNNL_ARG_MEAN, k->mean},
         {DNNL_ARG_VARIANCE, k->variance},
         {DNNL_ARG_SCALE, k->scale},
-        {DNNL_ARG_SHIFT, k->shift}, /* not read, but oneDNN 2 insists on it */
+        {DNNL_ARG_SHIFT, k->shift}, /* not read, but oneDNN 2 requires it */
         {DNNL_ARG_DIFF_SRC, k->diff_src},
         {DNNL_ARG_DIFF_SCALE, k->diff_scale},
         {DNNL_ARG_DIFF_SHIFT, k->diff_shift},

@@ -1,7 +1,7 @@
-/* Concatenation of channels. In the blocked layout a source whose channels fill whole blocks is one
- * run of memory per image: forward copies runs, backward sums the gradient parts of all consumers,
- * masks by the ReLU of the sources where asked, and writes each source's share, all in one pass.
- * Sources that do not fill whole blocks go by a plain loop. */
+/* Concatenation of channels. In the blocked layout a source whose channels fill whole blocks is one run of
+ * memory per image: forward copies runs, backward sums the gradient parts of all consumers, applies the ReLU
+ * masks of the sources if asked, and writes each source's share, all in one pass. Sources that do not fill
+ * whole blocks use a simple loop. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"

@@ -1,10 +1,10 @@
 /* Convolution by oneDNN, on blocked activations.
  *
- * The algorithm is left to oneDNN (dnnl_convolution_auto): Winograd for most 3x3 layers of stride 1,
- * direct otherwise. Its choice depends on the shape alone, so that the same shape gives the same
- * bits in every run; timing candidates at start-up would not (docs/adr). Forward and the two
- * backward passes choose on their own, and each may want its weights in another form: `pack` makes
- * the forms from the masters, backward adds its result to the masters' gradient. */
+ * The algorithm is left to oneDNN (dnnl_convolution_auto): Winograd for most 3x3 layers of stride 1, direct
+ * otherwise. Its choice depends on the shape alone, so that the same shape gives the same bits in every run;
+ * timing candidates at start-up would not (docs/adr). Forward and the two backward passes choose
+ * independently, and each may need its weights in another form: `pack` makes these forms from the masters,
+ * and backward adds its result to the masters' gradient. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -65,7 +65,8 @@ static kith_status make_passes(conv *k, cpu_backend *cpu, const ki_kernel_spec *
     const ki_conv_attr *a = &k->attr;
     const dnnl_dims_t strides = {a->sh, a->sw}, pad_left = {a->ph, a->pw};
     const int64_t *s = spec->src[0].shape.dim, *d = spec->dst.shape.dim;
-    /* The right padding that makes exactly the inferred output: floor division may leave pixels over. */
+    /* The padding on the right that gives exactly the inferred output: floor division may leave pixels
+     * unused. */
     const dnnl_dims_t pad_right = {(d[2] - 1) * a->sh + a->kh - s[2] - a->ph,
                                    (d[3] - 1) * a->sw + a->kw - s[3] - a->pw};
     dnnl_memory_desc_t any_md;
@@ -133,7 +134,8 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
     return KITH_OK;
 }
 
-/* Weights of a pass: the masters themselves where the form agrees, else own memory and a reorder. */
+/* Weights of a pass: the masters themselves if they have the right form, otherwise separate memory and a
+ * reorder. */
 static kith_status bind_weights(conv *k, cpu_backend *cpu, conv_pass *pass, kith_error *err) {
     const dnnl_memory_desc_t *md = weights_md(pass, false);
     if (is_plain(k, md) && !k->has_bn) return cpu_memory(cpu, md, k->param[KI_W].value, &pass->weights, err);

@@ -16,12 +16,12 @@ typedef struct cpu_backend {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_primitive_attr_t attr;      /* scratchpad owned by the plan */
-    dnnl_primitive_attr_t attr_relu; /* the same, with ReLU behind */
+    dnnl_primitive_attr_t attr_relu; /* the same, followed by ReLU */
 } cpu_backend;
 
 static inline cpu_backend *cpu_of(ki_backend *backend) { return (cpu_backend *)backend; }
 
-/* A oneDNN failure becomes ours, with the call's text. */
+/* Turns a oneDNN failure into an error of ours, with the text of the call. */
 #define CPU_DNNL(call)                                                              \
     do {                                                                            \
         const dnnl_status_t cpu_dnnl_ = (call);                                     \
@@ -53,7 +53,7 @@ kith_status cpu_run(cpu_backend *cpu, const_dnnl_primitive_t primitive, int n_ar
 void cpu_accumulate(float *dst, const float *src, int64_t n);
 
 static inline int64_t cpu_padded(int64_t c) { return (c + CPU_BLOCK - 1) / CPU_BLOCK * CPU_BLOCK; }
-/* Floats an edge takes, padding included. */
+/* How many floats an edge takes, padding included. */
 static inline int64_t cpu_count(const ki_edge *edge) { return (int64_t)(edge->bytes / sizeof(float)); }
 /* Place of logical element (n, c, pixel) of a native edge with `hw` pixels. */
 static inline int64_t cpu_native_at(int64_t n, int64_t c, int64_t pixel, int64_t c_padded, int64_t hw) {
@@ -70,7 +70,7 @@ static inline int64_t cpu_native_at(int64_t n, int64_t c, int64_t pixel, int64_t
 extern const ki_backend_type ki_backend_cpu;
 
 extern const ki_kernel_type cpu_conv2d, cpu_batch_norm, cpu_relu, cpu_pool, cpu_lrn, cpu_concat, cpu_add,
-    cpu_linear, cpu_dropout, cpu_global_pool, cpu_l2_norm, cpu_softmax_xent;
+    cpu_linear, cpu_dropout, cpu_global_pool, cpu_l2_norm, cpu_softmax_xent, cpu_attend, cpu_unfold;
 
 kith_status cpu_join(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
                      const void *mask, void *dst, kith_error *err);

@@ -1,5 +1,5 @@
-/* Dropout with the mask of core/dropout.h, which counts elements in plain order: on blocked maps each
- * value finds its plain place first. Forward and backward are the same product with the mask. */
+/* Dropout with the mask of core/dropout.h, which counts elements in plain order: on blocked maps the plain
+ * index of each value is computed first. Forward and backward both multiply by the mask. */
 #include "core/dropout.h"
 #include "backend/cpu/cpu.h"
 

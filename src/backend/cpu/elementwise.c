@@ -1,4 +1,4 @@
-/* ReLU on its own (where it could not be fused) and the sum of two maps with ReLU behind. */
+/* ReLU alone (where it could not be fused), and the sum of two maps followed by ReLU. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"

@@ -1,4 +1,4 @@
-/* Sums of gradient parts, masked by ReLU: one pass over memory whatever the number of parts. */
+/* Sums of gradient parts, masked by ReLU: one pass over memory for any number of parts. */
 #include "backend/cpu/cpu.h"
 
 /* A chunk that stays in the first cache while several parts are added to it. */
@@ -73,7 +73,7 @@ void cpu_join_range(int n_parts, const float *const *parts, const float *mask, f
         join_few(n_parts, parts, mask, dst, 0, n);
         return;
     }
-    /* More than four: sum into a chunk aside, since dst may be any one of the parts. */
+    /* More than four parts: sum into a separate chunk, since dst may be any one of the parts. */
     float sum[CHUNK];
     for (int64_t at = 0; at < n; at += CHUNK) {
         const int64_t m = n - at < CHUNK ? n - at : CHUNK;

@@ -5,8 +5,8 @@
 
 #include "backend/cpu/cpu.h"
 
-/* A run's numbers, as the loops want them. 1 - beta is taken in double: 1 - 0.999f is off by 5e-5 of
- * its value. */
+/* A run's numbers, in the form the loops need. 1 - beta is computed in double: 1 - 0.999f has a relative
+ * error of 5e-5. */
 typedef struct rule {
     float b1, c1, b2, c2; /* beta1, 1 - beta1, beta2, 1 - beta2 */
     float scale, decay, keep, eps;
@@ -34,7 +34,7 @@ CPU_WIDE static void sgd(float *w, const float *d, int64_t n, const rule *r) {
     }
 }
 
-/* pull: on g, 1 with Nesterov's look ahead, else 0; push: on m. */
+/* pull is the factor of g: 1 for Nesterov's momentum, else 0; push is the factor of m. */
 CPU_WIDE static void sgd_momentum(float *w, const float *d, float *m, int64_t n, const rule *r, float pull,
                                   float push) {
     const float b1 = r->b1, scale = r->scale, decay = r->decay, keep = r->keep, rate = r->rate;
@@ -108,7 +108,7 @@ static void update_part(const ki_optim_step *s, const ki_optim_run *run, double 
 }
 
 /* Runs are cut into blocks of this many values, whatever the number of threads: the compiler may round the
- * last few values of a loop unlike the others (it may fuse another product into the sum). */
+ * last few values of a loop differently from the others (it may fuse another product into the sum). */
 enum { BLOCK = 8192 };
 
 static int64_t n_blocks_of(const ki_optim_run *run) { return (run->n + BLOCK - 1) / BLOCK; }
@@ -118,7 +118,7 @@ typedef struct update {
     double scale;
 } update;
 
-/* Items: blocks of all runs, one run behind the other. */
+/* Items: blocks of all runs, one run after the other. */
 static void update_blocks(void *context, int64_t begin, int64_t end) {
     const update *u = context;
     int64_t first = 0; /* block of the run, among all */

@@ -1,5 +1,5 @@
-/* Ops on plain rows [mb, c]: L2 normalisation and softmax cross-entropy. Small next to the network,
- * so the sums are simply made in double. */
+/* Ops on plain rows [mb, c]: L2 normalisation and softmax cross-entropy. They are small compared with the
+ * network, so the sums are simply computed in double. */
 #include <math.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ static kith_status xent_create(ki_backend *backend, const ki_kernel_spec *spec, 
     return rows_create(backend, &cpu_softmax_xent, spec, ret_kernel, err);
 }
 
-/* max and log of the sum of exponentials above it. */
+/* The maximum, and the log of the sum of exponentials relative to it. */
 static double log_sum_exp(const float *x, int64_t n) {
     double most = (double)x[0], sum = 0;
     for (int64_t i = 1; i < n; i++) most = fmax(most, (double)x[i]);

@@ -1,5 +1,5 @@
-/* Pooling and LRN by oneDNN: both are one primitive each way on the blocked layout, with a workspace
- * between them (the place of each maximum; the scales). */
+/* Pooling and LRN by oneDNN: both are one primitive for each direction on the blocked layout, with a
+ * workspace that forward leaves for backward (the place of each maximum; the scales). */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"

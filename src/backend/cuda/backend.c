@@ -135,7 +135,7 @@ static size_t cuda_edge_bytes(const ki_backend *backend, const ki_shape *shape, 
     return (size_t)(m.mb * m.h * m.row * m.pitch) * m.element_bytes;
 }
 
-/* Room for an edge in plain float on the device; kept for the next one. */
+/* Memory for an edge in plain float on the device; kept for the next one. */
 static kith_status staging(cuda_backend *cuda, size_t bytes, float **ret_room, kith_error *err) {
     if (cuda->staging_bytes < bytes) {
         KI_CUDA(cudaStreamSynchronize(cuda->stream));
@@ -250,6 +250,8 @@ const ki_backend_type ki_backend_cuda = {
             [KI_OP_GLOBAL_POOL] = &ki_cuda_global_pool,
             [KI_OP_L2_NORM] = &ki_cuda_l2_norm,
             [KI_OP_SOFTMAX_XENT] = &ki_cuda_softmax_xent,
+            [KI_OP_ATTEND] = &ki_cuda_attend,
+            [KI_OP_UNFOLD] = &ki_cuda_unfold,
         },
     .can_fuse_relu = {[KI_OP_CONV2D] = true, [KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
     .can_fold_bn = true,

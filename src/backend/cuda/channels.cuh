@@ -1,7 +1,8 @@
-/* Work per channel of a map: a thread keeps V channels (a pack) and walks over pixels, so what belongs to a
- * channel stays in registers. A block is `rows` pixels by `width` packs; the grid is (chunks of pixels, tiles of
- * packs). Sums go through three fixed steps: a thread over its pixels, a block over its rows (shared memory),
- * and the last block of a tile to finish, or all of them after they met, over the chunks. */
+/* Work per channel of a map: a thread keeps V channels (a pack) and loops over pixels, so the values of a
+ * channel stay in registers. A block is `rows` pixels by `width` packs; the grid is (chunks of pixels, tiles of
+ * packs). Sums are made in three fixed steps: a thread sums over its pixels, a block over its rows (shared
+ * memory), and the last block of a tile to finish, or all of them after waiting for each other, over the
+ * chunks. */
 #ifndef KI_CUDA_CHANNELS_CUH
 #define KI_CUDA_CHANNELS_CUH
 
@@ -15,7 +16,7 @@ struct ki_channel_grid {
     int packs, width, rows, tiles, chunks;
 };
 
-/* About n_blocks blocks, each thread with at least 8 pixels where there are as many. */
+/* About n_blocks blocks, with at least 8 pixels per thread if there are enough pixels. */
 static inline ki_channel_grid ki_channel_grid_of(int64_t n, int64_t packs, int n_blocks) {
     ki_channel_grid g = {};
     g.n = n;
@@ -32,7 +33,7 @@ static inline ki_channel_grid ki_channel_grid_of(int64_t n, int64_t packs, int n
     return g;
 }
 
-/* Where the running thread stands. */
+/* The position of the running thread. */
 struct ki_channel_here {
     int row, pack, in_tile; /* in_tile: pack within the tile */
     bool is_on;
@@ -50,8 +51,9 @@ static __device__ __forceinline__ ki_channel_here ki_channel_at(const ki_channel
     return h;
 }
 
-/* Adds up sum[K][V] over the rows of a block, in order of a fixed tree; row 0 has the result. Room is shared memory
- * of ki_channel_room bytes, for half of the rows: the other half only reads what these left. All threads call. */
+/* Adds up sum[K][V] over the rows of a block, in the order of a fixed tree; row 0 has the result. `room` is shared
+ * memory of ki_channel_room bytes, enough for half of the rows: the other half only reads what these wrote. All
+ * threads must call this. */
 static inline size_t ki_channel_room(const ki_channel_grid &g, int k, int v) {
     return (size_t)((g.rows + 1) / 2 * g.width * k * v) * sizeof(float);
 }
@@ -73,7 +75,7 @@ static __device__ __forceinline__ void ki_channel_sum_rows(const ki_channel_grid
         __syncthreads();
         const bool is_first = live == g.rows;
         if (!h.is_on || h.row >= half) continue;
-        /* In the first round a row's partner lies in the row's own place. */
+        /* In the first round the values of a row's partner are in the row's own place. */
         const float *other = is_first ? mine : mine + half * g.width;
         const bool has_other = h.row + half < live;
 #pragma unroll
@@ -87,8 +89,8 @@ static __device__ __forceinline__ void ki_channel_sum_rows(const ki_channel_grid
     }
 }
 
-/* Is this the last block of its tile to come here? What the others wrote before is then visible. The counter is
- * zero before and after. All threads call. */
+/* Is this the last block of its tile to come here? Then everything the others wrote before is visible. The
+ * counter is zero before and after. All threads must call this. */
 static __device__ __forceinline__ bool ki_channel_is_last(unsigned *counter, unsigned n) {
     KI_SHARED_ARRAY(unsigned, is_last, 1);
     __threadfence();
@@ -103,14 +105,14 @@ static __device__ __forceinline__ bool ki_channel_is_last(unsigned *counter, uns
     return yes;
 }
 
-/* The n blocks of a tile wait for each other; what they wrote before is then there for __ldcg. The counter is zero
- * before and after the kernel, which must be launched together and may come here once per counter, or again only
- * after meeting at another one. All threads call. */
+/* The n blocks of a tile wait for each other. Afterwards __ldcg reads everything they wrote before. The counter is
+ * zero before and after the kernel, which must be launched together. A kernel may come here once per counter, or
+ * again after its blocks have waited at another counter. All threads must call this. */
 static __device__ __forceinline__ void ki_channel_meet(unsigned *counter, unsigned n) {
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
-        /* n come, then n go: the last one's step goes round to zero. */
+        /* n blocks arrive, then n leave: the last one's increment wraps around to zero. */
         atomicInc(counter, 2 * n - 1);
         while (*static_cast<volatile unsigned *>(counter) < n) KI_SPIN();
         atomicInc(counter, 2 * n - 1);
@@ -119,8 +121,8 @@ static __device__ __forceinline__ void ki_channel_meet(unsigned *counter, unsign
     __syncthreads();
 }
 
-/* In a block that finishes a tile: threads share the tile's channels; `channel` is the thread's (-1: none), of
- * `n_slices` threads that have the same one this is number `slice`. */
+/* In a block that finishes a tile, threads share the tile's channels. `channel` is the thread's channel (-1:
+ * none); of the `n_slices` threads with the same channel this is number `slice`. */
 struct ki_channel_finish {
     int in_tile, channel, slice, n_slices;
 };
@@ -134,7 +136,8 @@ static __device__ __forceinline__ ki_channel_finish ki_channel_finish_at(const k
     if (f.slice >= f.n_slices || f.channel >= g.packs * v) f.channel = -1;
     return f;
 }
-/* Sum over the slices, in every thread that has a channel. Room: KI_CHANNEL_THREADS doubles. All threads call. */
+/* Sum over the slices, in every thread that has a channel. `room` is KI_CHANNEL_THREADS doubles. All threads must
+ * call this. */
 static __device__ __forceinline__ double ki_channel_sum_slices(const ki_channel_grid &g,
                                                                const ki_channel_finish &f, int v, double x,
                                                                double *room) {
@@ -149,8 +152,8 @@ static __device__ __forceinline__ double ki_channel_sum_slices(const ki_channel_
     return sum;
 }
 
-/* K sums over the chunks' partial results [chunks, K, c] of the thread's channel: those of AT_ONCE chunks under
- * way at a time. `add(values, chunk)` takes what one chunk left. */
+/* K sums over the chunks' partial results [chunks, K, c] of the thread's channel: the loads of AT_ONCE chunks
+ * are in flight at a time. `add(values, chunk)` gets the result of one chunk. */
 template <int K, int AT_ONCE, typename Add>
 static __device__ __forceinline__ void ki_channel_over_chunks(const ki_channel_grid &g,
                                                               const ki_channel_finish &f,

@@ -1,11 +1,11 @@
-/* What the files of the cuda backend share: its struct, errors, how activations lie, pinned memory, the
- * second stream. No CUDA library but the runtime is named here, so that the emulator (test/emulate) can stand
- * in.
+/* What the files of the cuda backend share: its struct, errors, the layout of activations, pinned memory, the
+ * second stream. This header names no CUDA library but the runtime, so that the emulator (test/emulate) can
+ * replace it.
  *
  * Activations. A map [mb, c, h, w] is NHWC in the backend's precision, `pitch` elements from one pixel to the
  * next; everything [mb, c] is float, row-major. The plain map, the input of convolutions, is NHWC too, its
- * channels filled up with zeros to ki_cuda_input_c and its rows, in bf16, to an even number of pixels: two pixels
- * of four channels are 16 bytes (conv/conv2d.c). Kernels never read between the pixels of a slice. */
+ * channels padded with zeros to ki_cuda_input_c and its rows, in bf16, to an even number of pixels: two pixels of
+ * four channels are 16 bytes (conv/conv2d.c). Kernels never read between the pixels of a slice. */
 #ifndef KI_CUDA_H
 #define KI_CUDA_H
 
@@ -26,7 +26,7 @@ struct cuda_backend {
     ki_backend base;
     int device;
     int n_processors;
-    cudaStream_t stream;      /* everything but what is said below */
+    cudaStream_t stream;      /* everything except what is listed below */
     cudaStream_t copy_stream; /* uploads of the next batch */
     cudaStream_t late_stream; /* weight gradients, beside the rest of backward */
     unsigned *counters; /* KI_CUDA_COUNTERS zeros for kernels of `stream`; zero again when these are done */
@@ -43,14 +43,16 @@ static inline const cuda_backend *ki_cuda_of_const(const ki_backend *backend) {
     return (const cuda_backend *)backend;
 }
 
-/* The stream, after making its device the calling thread's: a stream takes work from nobody else. */
+/* The stream, after making its device the current one of the calling thread: otherwise the stream accepts no
+ * work. */
 cudaStream_t ki_cuda_stream(ki_backend *backend);
 
-/* Device memory, 256-byte aligned. Out of memory is one line with what was asked, free and there. */
+/* Device memory, 256-byte aligned. When memory runs out, the error says how much was asked for, how much is
+ * free, and how much the device has. */
 kith_status ki_cuda_alloc(ki_backend *backend, size_t bytes, void **ret_ptr, kith_error *err);
 void ki_cuda_free(ki_backend *backend, void *ptr); /* NULL is fine */
 
-/* How an edge lies in memory. */
+/* The memory layout of an edge. */
 typedef struct ki_cuda_map {
     int64_t mb, c, h, w;
     int64_t n;     /* pixels: mb * h * w; rows of [mb, c] */
@@ -62,7 +64,7 @@ typedef struct ki_cuda_map {
 
 ki_cuda_map ki_cuda_map_of(const ki_backend *backend, const ki_edge *edge);
 
-/* Channels the network's input of c channels takes: 4, or a multiple of 16 bytes. */
+/* How many channels an input of c channels takes in memory: 4, or a multiple of 16 bytes. */
 int64_t ki_cuda_input_c(const ki_backend *backend, int64_t c);
 
 /* Host memory that copies at full speed and without the host's help. */
@@ -86,7 +88,7 @@ extern const ki_backend_type ki_backend_cuda;
 /* One record per op, each in the room of its kind. */
 extern const ki_kernel_type ki_cuda_conv2d, ki_cuda_linear, ki_cuda_batch_norm, ki_cuda_relu, ki_cuda_pool,
     ki_cuda_lrn, ki_cuda_concat, ki_cuda_add, ki_cuda_dropout, ki_cuda_global_pool, ki_cuda_l2_norm,
-    ki_cuda_softmax_xent;
+    ki_cuda_softmax_xent, ki_cuda_attend, ki_cuda_unfold;
 
 kith_status ki_cuda_join(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
                          const void *mask, void *dst, kith_error *err);

@@ -1,4 +1,4 @@
-/* How a failure of the CUDA runtime, or of a launcher, becomes ours: for C and for kernels. */
+/* Turns a failure of the CUDA runtime, or of a launcher, into an error of ours: for C and for kernels. */
 #ifndef KI_CUDA_FAIL_H
 #define KI_CUDA_FAIL_H
 

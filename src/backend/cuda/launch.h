@@ -2,11 +2,11 @@
  *
  *   cudaError_t error = KI_LAUNCH(scale<float>, grid, 256, 0, stream, src, dst, n);
  *
- * Grid and block are dim3 or a number; arguments are converted to the kernel's parameter types. The value is
- * what went wrong, of the launch or left behind by an earlier one; nothing waits for the kernel.
+ * Grid and block are dim3 or a number; arguments are converted to the kernel's parameter types. The value is the
+ * error of the launch, or one that an earlier launch left. Nothing waits for the kernel.
  *
- * KI_LAUNCH_TOGETHER: all blocks are there at the same time and may wait for each other, in a loop around KI_SPIN();
- * a grid that does not fit on the device at once is an error.
+ * KI_LAUNCH_TOGETHER: all blocks run at the same time and may wait for each other, in a loop around KI_SPIN(); a
+ * grid that does not fit on the device at once is an error.
  *
  * Inside kernels: KI_SHARED(type, name) is the launch's dynamic shared memory, KI_SHARED_ARRAY(type, name, n)
  * an array of the block; the emulator fills both with garbage for each block. */

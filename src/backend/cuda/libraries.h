@@ -1,5 +1,5 @@
-/* cuBLASLt, cuDNN and what they need beside them: opened once per backend, by the first kernel that
- * asks, and closed with it. */
+/* cuBLASLt, cuDNN and what they need: opened once per backend, by the first kernel that asks for them, and
+ * closed with the backend. */
 #ifndef KI_CUDA_LIBRARIES_H
 #define KI_CUDA_LIBRARIES_H
 

@@ -1,4 +1,4 @@
-/* Memory of the device and of the host beside it, and places in the stream that the host waits for. */
+/* Device memory, pinned host memory, and places in the stream that the host waits for. */
 #include <string.h>
 
 #include "backend/cuda/cuda.h"
@@ -67,6 +67,6 @@ kith_status ki_cuda_event_wait(cudaEvent_t event, kith_error *err) {
 
 cudaStream_t ki_cuda_stream(ki_backend *backend) {
     const cuda_backend *cuda = ki_cuda_of(backend);
-    (void)cudaSetDevice(cuda->device); /* a device that is not there fails in the call that follows */
+    (void)cudaSetDevice(cuda->device); /* if the device does not exist, the next call fails */
     return cuda->stream;
 }

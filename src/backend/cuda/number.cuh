@@ -1,10 +1,10 @@
-/* Numbers of activations: float or ki_bf16, computed with in float.
+/* Numbers of activations: float or ki_bf16. Arithmetic is in float.
  *
  * ki_pack<T> is 16 bytes of them: 4 floats or 8 bf16. load and store take any pointer aligned to 16 bytes.
  *
  *   ki_pack<T> x = ki_pack_load(src + i);
  *   for (int k = 0; k < ki_pack<T>::N; k++) value[k] = ki_get(x, k);
- */
+ * */
 #ifndef KI_CUDA_NUMBER_CUH
 #define KI_CUDA_NUMBER_CUH
 
@@ -138,8 +138,8 @@ static __device__ __forceinline__ void ki_pack_store(T *to, const ki_pack<T> &pa
 #endif
 }
 
-/* V values from memory or to it: one access where the pointer is aligned to what V values take (V = 1: any
- * pointer). V is 1, or ki_pack<T>::N. */
+/* Load or store V values: one access if the pointer is aligned to the size of V values (V = 1: any pointer).
+ * V is 1, or ki_pack<T>::N. */
 template <typename T, int V>
 struct ki_floats {
     float v[V];
@@ -161,7 +161,7 @@ struct ki_floats {
     }
 };
 
-/* The same as it lies in memory: half the registers while it waits, for loads that are under way. */
+/* The same in the form it has in memory. This needs half the registers while loads are in flight. */
 template <typename T, int V>
 struct ki_raw {
     ki_pack<T> pack;
@@ -190,7 +190,7 @@ static inline bool ki_fits_packs(const void *ptr, int64_t pitch, int64_t c) {
     return (uintptr_t)ptr % 16 == 0 && pitch % n == 0 && c % n == 0;
 }
 
-/* Sums over a warp, the same bits in every lane; all 32 lanes call. */
+/* Sums over a warp, the same bits in every lane; all 32 lanes must call this. */
 static __device__ __forceinline__ float ki_warp_sum(float x) {
 #pragma unroll
     for (int step = 16; step > 0; step >>= 1) x += __shfl_xor_sync(0xffffffffu, x, step);
@@ -208,7 +208,7 @@ static __device__ __forceinline__ float ki_warp_max(float x) {
 }
 
 /* Sum over a block of a multiple of 32 threads, at most 1024, in a fixed order; every thread of the block
- * calls and gets it. `room` is shared memory of 33 T. */
+ * must call this and gets the result. `room` is shared memory of 33 T. */
 template <typename T>
 static __device__ __forceinline__ T ki_block_sum(T x, T *room) {
     const int lane = (int)threadIdx.x & 31, warp = (int)threadIdx.x >> 5, n_warps = (int)blockDim.x >> 5;

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* double is for matrix products alone. */
+/* double is for matrix products only. */
 typedef enum ki_number { KI_NUMBER_FLOAT, KI_NUMBER_BF16, KI_NUMBER_DOUBLE } ki_number;
 
 static inline size_t ki_number_bytes(ki_number type) {

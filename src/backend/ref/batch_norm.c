@@ -3,8 +3,8 @@
  *   dst = gamma * xhat + beta
  *   diff_gamma += sum diff_dst * xhat,  diff_beta += sum diff_dst
  *   diff_src = gamma * istd * (diff_dst - mean(diff_dst) - xhat * mean(diff_dst * xhat))
- * and with fixed statistics diff_src = gamma * istd * diff_dst. The workspace keeps mean and istd of
- * the batch, because the running statistics have moved on by the time backward runs. */
+ * and with fixed statistics diff_src = gamma * istd * diff_dst. The workspace keeps mean and istd of the
+ * batch, because the running statistics have changed by the time backward runs. */
 #include <inttypes.h>
 
 #include "backend/ref/ref.h"

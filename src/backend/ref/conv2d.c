@@ -1,7 +1,7 @@
 /* conv2d, written as its definition: every dst value is one sum in double, in the order kh, kw, ic.
  *
- * The innermost loop runs along a row, over a stretch of CHUNK sums kept on the stack, because that
- * is what a compiler can vectorise without changing the order of any sum. */
+ * The innermost loop runs along a row, over CHUNK sums kept on the stack, because a compiler can vectorise
+ * this without changing the order of any sum. */
 #include "backend/ref/ref.h"
 #include "core/parallel.h"
 

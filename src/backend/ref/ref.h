@@ -1,7 +1,7 @@
 /* What the files of the reference backend share.
  *
- * Tensors are ki_real, row-major, whatever the edge's layout says. Every op has the same kernel
- * struct: the spec and the binding, kept. Sums are made in double and in a fixed order. */
+ * Tensors are ki_real, row-major, whatever the edge's layout says. Every op has the same kernel struct, with
+ * copies of the spec and the binding. Sums are computed in double and in a fixed order. */
 #ifndef KI_REF_H
 #define KI_REF_H
 
@@ -40,7 +40,7 @@ static inline ki_ref_dims ki_ref_dims_of(const ki_edge *edge) {
 
 static inline ki_ref_kernel *ki_ref_of(ki_kernel *kernel) { return (ki_ref_kernel *)kernel; }
 
-/* Items per thread at least, so that small loops stay on one thread; `work` operations per item. */
+/* The fewest items per thread, so that small loops stay on one thread; `work` is the operations per item. */
 static inline int64_t ki_ref_grain(int64_t work) { return work > 0 ? 16384 / work + 1 : 16384; }
 
 /* The gradient slot to add to, or NULL. */

@@ -18,7 +18,7 @@
 enum { MOST_SCANS = 200 };
 
 typedef struct failure {
-    struct jpeg_error_mgr base; /* first: libjpeg hands this address back */
+    struct jpeg_error_mgr base; /* must be first: libjpeg passes this address back */
     jmp_buf out;
     char text[JMSG_LENGTH_MAX];
     bool is_cut_off;

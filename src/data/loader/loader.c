@@ -1,5 +1,5 @@
-/* One mutex guards the queue; it is held to take a task (one image of a batch) and to give back a result,
- * never while an image is read.
+/* One mutex guards the queue; it is held to take a task (one image of a batch) and to return a result, never
+ * while an image is read.
  *
  * Batches live in a ring of slots. Batch number q (counted over epochs) uses slot q mod n_slots:
  *
@@ -53,7 +53,7 @@ struct ki_loader {
     pthread_cond_t work, done; /* something to take; a batch is ready */
     slot *slots;
     int n_slots;
-    int64_t n_planned, n_out; /* batches planned and handed out */
+    int64_t n_planned, n_out; /* batches planned, and batches returned to the caller */
     int64_t n_tried;
     bool has_ended, must_stop;
     kith_status status; /* the first failure … */

@@ -29,7 +29,7 @@ typedef struct ki_sampler_settings {
     int64_t images;  /* balanced: images of each */
     int64_t size;    /* the others: images per batch */
     int small;       /* balanced: what to do with classes that have fewer than `images` images */
-    bool partial;    /* shuffled: hand out the incomplete last batch too */
+    bool partial;    /* shuffled: use the incomplete last batch, too */
     bool cut;        /* whole_classes: fill every batch by cutting the last class in two */
 } ki_sampler_settings;
 
@@ -56,7 +56,7 @@ kith_status ki_sampler_next(ki_sampler *sampler, ki_sampler_batch *ret_batch, ki
 /* Batches in the epoch that the next batch belongs to. */
 kith_status ki_sampler_n_batches(ki_sampler *sampler, int64_t *ret_n, kith_error *err);
 
-/* Where a sampler stands: the batch that ki_sampler_next will give. */
+/* The position of a sampler: the batch that ki_sampler_next will return. */
 typedef struct ki_sampler_state {
     uint64_t seed;
     uint32_t epoch;

@@ -29,9 +29,9 @@ typedef struct ki_resampler {
 
 void ki_resampler_release(ki_resampler *resampler);
 
-/* Resize the part `from` of src to full_w x full_h and keep only `window` of the result (in output
- * pixels): the same bytes as cutting it out of the whole. `from` must lie inside src, `window` inside
- * the output; src and dst are different images. */
+/* Resize the part `from` of src to full_w x full_h and keep only `window` of the result (in output pixels):
+ * the same bytes as cutting it out of the whole. `from` must be inside src, and `window` inside the output;
+ * src and dst are different images. */
 kith_status ki_resample(ki_resampler *resampler, const ki_image *src, ki_rect from, int32_t full_w,
                         int32_t full_h, ki_rect window, kith_filter filter, ki_image *dst, kith_error *err);
 

@@ -12,9 +12,13 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
             return ki_fail(err, KITH_ESHAPE,
                            "source %d is %" PRId64 "x%" PRId64 ", wanted %" PRId64 "x%" PRId64 " as source 0",
                            i, src[i].dim[2], src[i].dim[3], src[0].dim[2], src[0].dim[3]);
+        if (src[i].dim[0] != src[0].dim[0])
+            return ki_fail(err, KITH_ESHAPE,
+                           "source %d has %" PRId64 " rows for an image, wanted %" PRId64 " as source 0", i,
+                           src[i].dim[0], src[0].dim[0]);
         oc += src[i].dim[1];
     }
-    node->shape = KI_SHAPE4(1, oc, src[0].dim[2], src[0].dim[3]);
+    node->shape = KI_SHAPE4(src[0].dim[0], oc, src[0].dim[2], src[0].dim[3]);
     return ki_op_wants_countable("the output", &node->shape, err);
 }
 

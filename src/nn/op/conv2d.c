@@ -19,15 +19,16 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
                        "kernel %" PRId64 "x%" PRId64 " does not fit a source of %" PRId64 "x%" PRId64
                        " with padding %" PRId64 "x%" PRId64,
                        a->kh, a->kw, ih, iw, a->ph, a->pw);
-    node->shape =
-        KI_SHAPE4(1, a->oc, (ih + 2 * a->ph - a->kh) / a->sh + 1, (iw + 2 * a->pw - a->kw) / a->sw + 1);
+    node->shape = KI_SHAPE4(src[0].dim[0], a->oc, (ih + 2 * a->ph - a->kh) / a->sh + 1,
+                            (iw + 2 * a->pw - a->kw) / a->sw + 1);
     KI_TRY(ki_op_wants_countable("the output", &node->shape, err));
 
     const ki_param_decl weights = {.shape = KI_SHAPE4(a->oc, ic, a->kh, a->kw),
                                    .slot = KI_W,
                                    .trained = true,
                                    .fan_in = ic * a->kh * a->kw,
-                                   .fan_out = a->oc * a->kh * a->kw};
+                                   .fan_out = a->oc / (a->layers ? a->layers : 1) * a->kh * a->kw,
+                                   .start = a->start};
     KI_TRY(ki_op_declare(arena, node, "weight", weights, err));
     if (!a->bias) return KITH_OK;
     const ki_param_decl bias = {.shape = KI_SHAPE1(a->oc), .slot = KI_B, .trained = true};

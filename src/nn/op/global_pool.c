@@ -4,7 +4,7 @@
 static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
     (void)arena;
     KI_TRY(ki_op_wants_map(&src[0], err));
-    node->shape = KI_SHAPE2(1, src[0].dim[1]);
+    node->shape = KI_SHAPE2(src[0].dim[0], src[0].dim[1]);
     return KITH_OK;
 }
 

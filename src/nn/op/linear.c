@@ -5,7 +5,7 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
     const ki_linear_attr *a = &node->attr.linear;
     KI_TRY(ki_op_wants_vector(&src[0], err));
     KI_TRY(ki_op_wants_size("the number of outputs", a->oc, 1, err));
-    node->shape = KI_SHAPE2(1, a->oc);
+    node->shape = KI_SHAPE2(src[0].dim[0], a->oc);
 
     const int64_t ic = src[0].dim[1];
     const ki_param_decl weights = {.shape = KI_SHAPE2(a->oc, ic),
@@ -22,7 +22,7 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
 }
 
 static double flops(const ki_node *node, const ki_shape *src) {
-    return 2.0 * (double)src[0].dim[1] * (double)node->attr.linear.oc;
+    return 2.0 * (double)src[0].dim[1] * (double)ki_shape_count(&node->shape);
 }
 
 const ki_op ki_op_linear = {.least_src = 1, .most_src = 1, .infer = infer, .flops = flops};

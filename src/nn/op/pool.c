@@ -29,7 +29,7 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
                        "window %" PRId64 "x%" PRId64 " does not fit a source of %" PRId64 "x%" PRId64
                        " with padding %" PRId64,
                        a->k, a->k, ih, iw, a->p);
-    node->shape = KI_SHAPE4(1, src[0].dim[1], out_size(ih, a), out_size(iw, a));
+    node->shape = KI_SHAPE4(src[0].dim[0], src[0].dim[1], out_size(ih, a), out_size(iw, a));
     return ki_op_wants_countable("the output", &node->shape, err);
 }
 

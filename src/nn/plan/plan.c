@@ -21,7 +21,7 @@ static bool input_is_plain(const ki_plan *plan, int s) {
 static kith_status make_edge(ki_plan *plan, int s, kith_error *err) {
     ki_step *step = &plan->steps.step[s];
     step->edge.shape = step->out->shape;
-    step->edge.shape.dim[0] = plan->options.mb;
+    step->edge.shape.dim[0] *= plan->options.mb;
     step->edge.layout = step->edge.shape.n_dims != 4 || input_is_plain(plan, s) ? KI_PLAIN : KI_NATIVE;
     step->edge.bytes = plan->backend->type->edge_bytes(plan->backend, &step->edge.shape, step->edge.layout);
     if (step->edge.bytes == 0) {

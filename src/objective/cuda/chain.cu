@@ -63,7 +63,7 @@ __global__ void sum_up(ki_cuda_view v, weights w, ki_cuda_totals totals) {
     totals.pairs[2] += t.n_pos + t.n_neg == 0;
 }
 
-/* dL/dD over dL/dE at E: points that coincide attract or repel nowhere. */
+/* The ratio of dL/dD to dL/dE at E: points that coincide have no direction to attract or repel. */
 __device__ float by_square(float e) { return e > 2e-8f ? 0.5f / e : 0; }
 
 __device__ float weighed(const ki_cuda_view &v, const float *scale, int64_t at) {
@@ -73,7 +73,7 @@ __device__ float weighed(const ki_cuda_view &v, const float *scale, int64_t at) 
 
 enum { TILE = 32, TILE_ROWS = 8 };
 
-/* One tile of h: the tile of G, and for columns of the batch the mirrored one, turned in shared memory. */
+/* One tile of h: the tile of G, and for columns of the batch the mirrored tile, transposed in shared memory. */
 __global__ void symmetrize(ki_cuda_view v, const float *scale_, float *h) {
     KI_SHARED_ARRAY(float, turned, TILE *(TILE + 1));
     const float scale[3] = {scale_[0], scale_[1], scale_[2]};
@@ -92,7 +92,7 @@ __global__ void symmetrize(ki_cuda_view v, const float *scale_, float *h) {
     }
 }
 
-/* The weighted difference sum_j h_ij (x_i - x_j) becomes one product when -sum_j h_ij stands on the diagonal. */
+/* The weighted difference sum_j h_ij (x_i - x_j) becomes one product if the diagonal is -sum_j h_ij. */
 __global__ void diagonal(ki_cuda_view v, float *h, float *memory_sum) {
     KI_SHARED_ARRAY(double, room, KI_ROOM);
     const int i = (int)blockIdx.x;

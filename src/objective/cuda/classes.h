@@ -1,7 +1,7 @@
 /* The classes of a batch, found on the device (labels change with every step), their means and spreads: for the
- * regularizers that see a batch as classes.
+ * regularizers that work on the classes of a batch.
  *
- * Arrays over classes are [m] long; the first *n entries are there. Sums are made in a fixed order. */
+ * Arrays over classes are [m] long; the first *n entries are valid. Sums are made in a fixed order. */
 #ifndef KI_OBJECTIVE_CUDA_CLASSES_H
 #define KI_OBJECTIVE_CUDA_CLASSES_H
 

@@ -1,7 +1,7 @@
 /* The engine: what evaluate.c does on the host, queued on the device's stream.
  *
- * Terms that read the normalised embedding and terms that read it as it is gather their gradients apart; the
- * normalisation's own chain rule is applied once, to the sum. */
+ * Gradients of terms that read the normalised embedding and of terms that read it as it is are summed
+ * separately. The chain rule of the normalisation is applied once, to the sum. */
 #include <string.h>
 
 #include "backend/cuda/gemm/gemm.h"
@@ -88,6 +88,9 @@ static kith_status open_values(ki_engine *e, kith_error *err) {
     KI_TRY(ki_engine_take(e, sizeof *e->values, "values", &e->values, err));
     KI_TRY(e->backend->type->zero(e->backend, e->values, sizeof *e->values, err));
     KI_TRY(ki_engine_take(e, (size_t)e->m * sizeof *e->label, "labels", &e->label, err));
+    e->row_label = e->label;
+    if (o->sizes.heads > 1)
+        KI_TRY(ki_engine_take(e, (size_t)e->n_rows * sizeof *e->label, "labels", &e->row_label, err));
     KI_TRY(ki_cuda_pinned_alloc(e->backend, sizeof *e->host, (void **)&e->host, err));
     KI_TRY(ki_cuda_event_new(e->backend, &e->fetched, err));
     KI_TRY(ki_zalloc_or(&e->term, o->n_terms + 1, sizeof *e->term, "terms", err));
@@ -95,6 +98,8 @@ static kith_status open_values(ki_engine *e, kith_error *err) {
     e->begin = (ki_cuda_begin){.step = e->batch.step,
                                .label = e->batch.label,
                                .safe_label = e->label,
+                               .row_label = o->sizes.heads > 1 ? e->row_label : NULL,
+                               .heads = (int32_t)o->sizes.heads,
                                .m = (int32_t)e->m,
                                .n_terms = (int32_t)o->n_terms,
                                .n_classes = o->sizes.n_classes};
@@ -123,6 +128,7 @@ static kith_status open_embedding(ki_engine *e, kith_error *err) {
     bool has_unit_stop = false;
     const bool has_logits = has_tap(o->taps, KI_TAP_LOGITS);
     e->dim = e->batch.tap_edge[KI_TAP_EMBEDDING].shape.dim[1];
+    e->row_dim = e->dim / o->sizes.heads;
     e->writes_raw = o->loss.record && !o->loss.normalize;
     e->writes_unit = e->uses_unit = (o->loss.record && o->loss.normalize) || has_logits;
     for (size_t i = 0; i < o->n_regs; i++) {
@@ -133,10 +139,11 @@ static kith_status open_embedding(ki_engine *e, kith_error *err) {
         e->writes_raw |= !reg->normalize && !reg->stops;
         has_unit_stop |= reg->normalize && reg->stops;
     }
+    e->uses_unit |= o->sizes.heads > 1; /* engine_describe writes it */
     const int64_t n = e->m * e->dim;
     if (e->uses_unit) KI_TRY(take_floats(e, n, "normalised embeddings", &e->unit, err));
-    KI_TRY(take_floats(e, e->m, "norms", &e->norm, err));
-    KI_TRY(take_floats(e, e->m, "norms", &e->loss_sq, err));
+    KI_TRY(take_floats(e, e->n_rows, "norms", &e->norm, err));
+    KI_TRY(take_floats(e, e->n_rows, "norms", &e->loss_sq, err));
     if (e->writes_unit) KI_TRY(take_floats(e, n, "tap gradients", &e->diff_unit, err));
     if (has_unit_stop) KI_TRY(take_floats(e, n, "tap gradients", &e->diff_unit_stopped, err));
     return open_logits(e, err);
@@ -148,12 +155,12 @@ static kith_status open_loss(ki_engine *e, kith_error *err) {
     if (!loss->record) return KITH_OK;
     KI_TRY(ki_alloc_or(&param, loss->n_params + 1, sizeof *param, "parameters", err));
     for (size_t i = 0; i < loss->n_params; i++) param[i] = *ki_engine_param_of(e, loss->param[i]);
-    const kith_status status = ki_cuda_site_open(e, param, e->dim, true, NULL, &e->loss, err);
+    const kith_status status = ki_cuda_site_open(e, param, e->row_dim, true, NULL, &e->loss, err);
     ki_free(param);
     return status;
 }
 
-/* The taps of a term, and where its gradients go: as reg_in and eval_reg of evaluate.c have it. */
+/* The taps of a term, and where its gradients go: as in reg_in and eval_reg of evaluate.c. */
 static ki_cuda_tap reg_tap(const ki_engine *e, const ki_reg_use *reg, ki_tap tap) {
     const ki_edge *edge = &e->batch.tap_edge[tap];
     ki_cuda_tap to = {.data = e->batch.tap[tap], .diff = e->batch.diff[tap]};
@@ -200,6 +207,7 @@ static kith_status open_reg(ki_engine *e, size_t i, bool *has_map, size_t *scrat
                                 .seed = o->seed,
                                 .step = e->batch.step,
                                 .normalized = reg->normalize,
+                                .heads = o->sizes.heads,
                                 .n_params = reg->n_params,
                                 .param = term->param,
                                 .n_loss_params = o->loss.n_params,
@@ -261,6 +269,7 @@ static kith_status make(ki_backend *backend, ki_objective *objective, const ki_e
     e->objective = objective;
     e->batch = *batch;
     e->m = m;
+    e->n_rows = m * objective->sizes.heads;
     const kith_status status = open_parts(e, first, err);
     if (status == KITH_OK)
         *ret_engine = e;
@@ -291,12 +300,12 @@ static kith_status begin(ki_engine *e, kith_error *err) {
     if (!has_tap(o->taps, KI_TAP_EMBEDDING)) return KITH_OK;
     const float *x = e->batch.tap[KI_TAP_EMBEDDING];
     const int64_t n = e->m * e->dim;
-    KI_CUDA(ki_cuda_rows_normalize(x, e->m, e->dim, e->unit, e->norm,
+    KI_CUDA(ki_cuda_rows_normalize(x, e->n_rows, e->row_dim, e->unit, e->norm,
                                    e->unit && !loss_reads_unit ? NULL : e->loss_sq, &e->values->fault,
                                    e->stream));
     if (e->unit && o->loss.record && !loss_reads_unit)
-        KI_CUDA(ki_cuda_rows_normalize(x, e->m, e->dim, NULL, NULL, e->loss_sq, NULL, e->stream));
-    /* Cleared unless the loss is going to assign there, or the normalisation's chain rule at the end. */
+        KI_CUDA(ki_cuda_rows_normalize(x, e->n_rows, e->row_dim, NULL, NULL, e->loss_sq, NULL, e->stream));
+    /* Clear it, unless the loss assigns to it, or the normalisation's chain rule at the end. */
     if (e->writes_unit && !loss_reads_unit) KI_TRY(zero(e, e->diff_unit, n, err));
     const bool loss_assigns_raw = o->loss.record && !o->loss.normalize;
     if (!loss_assigns_raw && (e->writes_raw || !e->writes_unit))
@@ -340,11 +349,11 @@ static const float *loss_input(const ki_engine *e) {
 static kith_status end(ki_engine *e, kith_error *err) {
     float *diff = e->batch.diff[KI_TAP_EMBEDDING];
     if (e->writes_unit)
-        KI_CUDA(ki_cuda_rows_normalize_backward(e->unit, e->norm, e->diff_unit, NULL, e->m, e->dim,
+        KI_CUDA(ki_cuda_rows_normalize_backward(e->unit, e->norm, e->diff_unit, NULL, e->n_rows, e->row_dim,
                                                 e->writes_raw, diff, e->stream));
     if (e->diff_unit_stopped)
-        KI_CUDA(ki_cuda_rows_normalize_backward(e->unit, e->norm, e->diff_unit_stopped, NULL, e->m, e->dim,
-                                                true, e->batch.diff_stopped, e->stream));
+        KI_CUDA(ki_cuda_rows_normalize_backward(e->unit, e->norm, e->diff_unit_stopped, NULL, e->n_rows,
+                                                e->row_dim, true, e->batch.diff_stopped, e->stream));
     KI_CUDA(ki_cuda_step_end(&e->begin, &e->ring, e->ring.size ? loss_input(e) : NULL, e->values, e->stream));
     return KITH_OK;
 }
@@ -381,9 +390,14 @@ static kith_status engine_describe(ki_engine *e, ki_real *rows, kith_error *err)
     if (!term->type->describe) return ki_cuda_fail_method(err, "the descriptor of", term->in.name);
     KI_CUDA(cudaSetDevice(ki_cuda_of(e->backend)->device));
     KI_TRY(term->type->describe(term->self, &term->in, e->scratch, &parts, &n, err));
-    if (e->dim)
+    if (e->dim && e->n_rows > e->m) {
+        KI_CUDA(ki_cuda_rows_normalize(e->batch.tap[KI_TAP_EMBEDDING], e->n_rows, e->row_dim, e->unit, NULL,
+                                       NULL, NULL, e->stream));
+        KI_CUDA(ki_cuda_rows_place(e->unit, e->m, e->dim, rows, all, e->stream));
+    } else if (e->dim) {
         KI_CUDA(
             ki_cuda_rows_normalize_into(e->batch.tap[KI_TAP_EMBEDDING], e->m, e->dim, rows, all, e->stream));
+    }
     for (int64_t k = 0; k < own / n; k++)
         KI_CUDA(ki_cuda_rows_place(parts + k * e->m * n, e->m, n, rows + e->dim + k * n, all, e->stream));
     return KITH_OK;

@@ -1,4 +1,4 @@
-/* Inside of an engine; for the files of this folder alone. */
+/* The inside of an engine; only for the files of this folder. */
 #ifndef KI_OBJECTIVE_CUDA_INSIDE_H
 #define KI_OBJECTIVE_CUDA_INSIDE_H
 
@@ -32,7 +32,7 @@ struct ki_cuda_site {
     int64_t dim;
     bool is_proxy;
     bool reads_norms; /* the view needs x_sq */
-    float *x_sq;      /* [m]: of this run, when nobody else computed them */
+    float *x_sq;      /* [m]: of this run, if they were not computed elsewhere */
     /* proxies */
     ki_cuda_param proxies;
     float *w_unit, *w_norm, *w_sq, *diff_w;
@@ -54,7 +54,8 @@ struct ki_engine {
     cudaStream_t stream;
     ki_objective *objective;
     ki_engine_batch batch;
-    int64_t m, dim; /* dim: of the embedding; 0 when nobody reads it */
+    int64_t m, dim;          /* dim: of the embedding; 0 when no term reads it */
+    int64_t n_rows, row_dim; /* the embedding as the loss sees it: a row for each head of each image */
 
     void **taken; /* device memory */
     size_t n_taken, taken_capacity;
@@ -72,10 +73,10 @@ struct ki_engine {
     ki_term *term;
     int64_t n_empty_seen;
 
-    int32_t *label;
-    bool uses_unit;   /* somebody reads the normalised embedding */
-    bool writes_unit; /* somebody adds to its gradient */
-    bool writes_raw;  /* somebody adds to the gradient of the embedding as it is */
+    int32_t *label, *row_label; /* [m], [n_rows] */
+    bool uses_unit;             /* some term reads the normalised embedding */
+    bool writes_unit;           /* some term adds to its gradient */
+    bool writes_raw;            /* some term adds to the gradient of the embedding as it is */
     float *unit, *norm, *loss_sq;
     float *diff_unit, *diff_unit_stopped;
     float *logits, *diff_logits, *proxies_unit, *proxies_norm, *diff_proxies;
@@ -88,21 +89,22 @@ struct ki_engine {
 
 /* params.c */
 kith_status ki_engine_params_open(ki_engine *engine, kith_error *err);
-/* Those of another engine of the objective, where they are. */
+/* Use the parameters of another engine of the objective, in its memory. */
 kith_status ki_engine_params_share(ki_engine *engine, const ki_engine *first, kith_error *err);
 const ki_cuda_param *ki_engine_param_of(const ki_engine *engine, const ki_state *state);
 bool ki_engine_param_at(ki_engine *engine, size_t i, ki_engine_param *ret_param);
 kith_status ki_engine_pull(ki_engine *engine, kith_error *err);
 kith_status ki_engine_push(ki_engine *engine, kith_error *err);
 
-/* site.c: the loss with parameters `param` (n_params of the objective's loss) on [m, dim]. */
-kith_status ki_cuda_site_open(ki_engine *engine, const ki_cuda_param *param, int64_t dim, bool use_memory,
+/* site.c: the loss with parameters `param` (n_params of the objective's loss). is_main: on the embedding, head by head
+ * [n_rows, row_dim], with the memory; else on [m, dim]. */
+kith_status ki_cuda_site_open(ki_engine *engine, const ki_cuda_param *param, int64_t dim, bool is_main,
                               const float *outer_weight, ki_cuda_site **ret_site, kith_error *err);
 /* x_sq NULL: computed here. pairs: where the counts go, or NULL. */
 kith_status ki_cuda_site_run(ki_cuda_site *site, const float *x, const float *x_sq, double *value,
                              int64_t *pairs, float *diff_x, kith_error *err);
 
-/* A method without a record here: the table of the host and this build do not belong together. */
+/* The error for a method without a record here: the host's table and this build do not match. */
 kith_status ki_cuda_fail_method(kith_error *err, const char *kind, const char *name);
 
 #endif

@@ -2,9 +2,10 @@
  *
  *     __device__ bool operator()(const ki_cuda_view &v, const ki_cuda_row &row) const;
  *
- * that makes NONE what does not count, and says whether it may have: every thread of the block calls it, and all
- * return the same. Before it the pairs are made by label; after it they are counted again and s becomes what the
- * loss measures. While a miner works s holds inner products and g is free for its use. */
+ * that sets pairs that do not count to NONE, and returns whether it may have changed any. Every thread of the
+ * block calls it, and all return the same. Before it, the pairs are made from the labels; after it, they are
+ * counted again and s is converted to what the loss measures. While a miner works, s holds inner products and g
+ * is free for its use. */
 #ifndef KI_OBJECTIVE_CUDA_MINER_CUH
 #define KI_OBJECTIVE_CUDA_MINER_CUH
 
@@ -26,7 +27,7 @@ static __device__ __forceinline__ void ki_mine_count(ki_cuda_row &row) {
 static __device__ __forceinline__ void ki_mine_kinds(const ki_cuda_view &v, ki_cuda_row &row) {
     const int live = ki_view_columns(v), mine = v.label[row.i];
     KI_COLUMNS(j, row.n) {
-        const bool is_none = j >= live || (!v.n_centers && j == row.i);
+        const bool is_none = j >= live || (!v.n_centers && j == row.i) || !ki_view_same_head(v, row.i, j);
         row.pair[j] = (uint8_t)(is_none                       ? KI_PAIR_NONE
                                 : ki_view_label(v, j) == mine ? KI_PAIR_POSITIVE
                                                               : KI_PAIR_NEGATIVE);
@@ -37,7 +38,7 @@ static __device__ __forceinline__ void ki_mine_kinds(const ki_cuda_view &v, ki_c
 /* Below this share of |x|^2 + |y|^2 the difference of inner products has lost too many digits. */
 static const float KI_NEAR = 1.0f / 256;
 
-/* By the whole warp; every lane gets it. */
+/* Computed by the whole warp; every lane gets the result. */
 static __device__ __forceinline__ float ki_exact_sqdist(const float *a, const float *b, int dim) {
     double sum = 0;
     for (int k = (int)threadIdx.x & 31; k < dim; k += 32) {

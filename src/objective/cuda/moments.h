@@ -1,5 +1,5 @@
-/* High-order moments of a feature map on the device (reg/moments.h has the formulas): matrix products for
- * the projections, one kernel that multiplies and pools, one for the way back.
+/* High-order moments of a feature map on the device (reg/moments.h has the formulas): matrix products for the
+ * projections, one kernel that multiplies and pools, and one for the backward pass.
  *
  * The projections are packed side by side in the precision of the map, so that one product makes all
  * factors of a block of columns. Only what goes into a matrix product is ever rounded to the map's precision: the map
@@ -34,7 +34,7 @@ typedef struct ki_cuda_moments {
     /* The rest is filled in by ki_cuda_moments_place. */
     int n_w, n_chains;
     ki_cuda_chain chain[KI_MOST_ORDERS];
-    int64_t padded; /* dim filled up: the pitch of g */
+    int64_t padded; /* dim with padding: the pitch of g */
     int64_t block;
     float *g[KI_MOST_ORDERS + 1]; /* [2] … [orders]: [m, padded] */
     float *p;                     /* a block of projected positions */

@@ -1,5 +1,5 @@
-/* Tiles of 32 x 32 pairs. A batch is a few such tiles only, so the dimensions of one tile are shared out
- * among four groups of threads; their sums are added in the order of the groups. */
+/* Tiles of 32 x 32 pairs. A batch has only a few such tiles, so the dimensions of one tile are divided among
+ * four groups of threads; their sums are added in the order of the groups. */
 #include "objective/cuda/pairwise.h"
 
 #include "backend/cuda/number.cuh"
@@ -66,7 +66,8 @@ static __device__ __forceinline__ float back_term(float h, float mine, float oth
 
 enum { BACK_ROWS = 16, BACK_COLS = 64, BACK_EACH = BACK_ROWS / 4 };
 
-/* 16 rows x 64 columns of diff for a block of 64 x 4 threads; the rows they are compared with in runs of 16. */
+/* A block of 64 x 4 threads computes 16 rows x 64 columns of diff; the rows to compare with are taken 16 at a
+ * time. */
 template <int MEASURE>
 static __global__ void pairwise_back(const float *x, const float *g, int m, int dim, const int32_t *n_there,
                                      const float *weight, bool add, float *diff) {

@@ -32,11 +32,12 @@ kith_status ki_engine_params_open(ki_engine *e, kith_error *err) {
     if (memory->size == 0) return KITH_OK;
     e->ring = (ki_cuda_ring){.size = memory->size,
                              .dim = memory->embedding->shape.dim[1],
+                             .heads = e->objective->sizes.heads,
                              .embedding = ki_engine_param_of(e, memory->embedding)->value,
                              .label = ki_engine_param_of(e, memory->label)->value,
                              .state = ki_engine_param_of(e, memory->state)->value};
-    return ki_engine_take(e, (size_t)memory->size * sizeof(float), "norms of the memory", &e->ring.square,
-                          err);
+    return ki_engine_take(e, (size_t)(memory->size * e->ring.heads) * sizeof(float), "norms of the memory",
+                          &e->ring.square, err);
 }
 
 kith_status ki_engine_params_share(ki_engine *e, const ki_engine *first, kith_error *err) {
@@ -84,7 +85,8 @@ kith_status ki_engine_push(ki_engine *e, kith_error *err) {
                             (size_t)param->state->count * sizeof(float), err));
     }
     if (e->ring.size)
-        KI_CUDA(ki_cuda_rows_normalize(e->ring.embedding, e->ring.size, e->ring.dim, NULL, NULL,
-                                       e->ring.square, NULL, e->stream));
+        KI_CUDA(ki_cuda_rows_normalize(e->ring.embedding, e->ring.size * e->ring.heads,
+                                       e->ring.dim / e->ring.heads, NULL, NULL, e->ring.square, NULL,
+                                       e->stream));
     return type->sync(e->backend, err);
 }

@@ -1,8 +1,8 @@
-/* Kernels of high-order moments beside the matrix products: moments.h is the whole.
+/* Kernels of high-order moments besides the matrix products; moments.h is the interface.
  *
  * A block of columns of the projected positions is p [m * hw, n_w * width]: for each position the `width`
- * columns of the first projection, then those of the second, and so on. `width` is a multiple of 8; what
- * stands past the last column of the projections (dim) is 0. Products and sums are float, whatever the network's
+ * columns of the first projection, then those of the second, and so on. `width` is a multiple of 8; everything
+ * after the last column of the projections (dim) is 0. Products and sums are float, whatever the network's
  * precision; what a matrix product takes is ki_bf16 or float. */
 #ifndef KI_OBJECTIVE_CUDA_PRODUCT_H
 #define KI_OBJECTIVE_CUDA_PRODUCT_H
@@ -32,7 +32,7 @@ cudaError_t ki_cuda_product_pack(const ki_cuda_pack *pack, bool is_bf16, void *d
  * cascaded, all; n: the last alone). */
 typedef struct ki_cuda_chain {
     int first, n, least;
-    int64_t m, hw, dim;          /* dim: columns of the projections that are really there */
+    int64_t m, hw, dim;          /* dim: columns of the projections, without padding */
     int64_t begin, width, pitch; /* columns of the block; elements between positions of p */
     float scale;                 /* 1 / sqrt(dim) */
     float *p;

@@ -1,7 +1,7 @@
 /* A regularizer on the device: one record `ki_cuda_reg_NAME` in reg/NAME.cu with its kernels, beside NAME.c, which
  * is the definition. The row of reg/table.def serves both. norm_l2 is the example.
  *
- * This header is for C and for kernels: neither the backend's struct nor the objective's is known here. */
+ * This header is for C and for kernels: it knows neither the backend's struct nor the objective's. */
 #ifndef KI_OBJECTIVE_CUDA_REG_H
 #define KI_OBJECTIVE_CUDA_REG_H
 
@@ -29,7 +29,7 @@ typedef struct ki_cuda_param {
 } ki_cuda_param;
 
 /* A tap as a matrix [rows, cols], `pitch` elements from row to row. A MAP has a row for each position of each item
- * and is bf16 where the backend's activations are; all others are float with a pitch of cols. */
+ * and is bf16 if the backend's activations are; all others are float with a pitch of cols. */
 typedef struct ki_cuda_tap {
     const void *data; /* NULL: the term does not read it */
     void *diff;
@@ -44,15 +44,16 @@ typedef struct ki_cuda_reg_in {
     ki_backend *backend;  /* for matrix products */
     cudaStream_t stream;  /* everything is queued there */
     const char *name;     /* the method's, for errors */
-    const void *settings; /* the very struct of NAME.h that the host's term reads */
-    int64_t m, n_classes; /* n_classes 0: nobody said */
+    const void *settings; /* the same struct of NAME.h that the host's term reads */
+    int64_t m, n_classes; /* n_classes 0: not known */
     const int32_t *label; /* [m], each in 0 … n_classes - 1 when n_classes is known */
     uint64_t seed;
     const uint64_t *step; /* random choices: (seed, KI_RNG_REGULARIZER, *step, …) */
-    bool normalized;      /* the embedding tap is L2-normalised */
+    bool normalized;      /* the embedding tap is L2-normalised, head by head */
+    int64_t heads;        /* [m, dim] of the embedding is [m * heads, dim / heads] */
 
     /* ADD *weight * gradient to the taps' diffs; they have been cleared. Only MAP is special: it has not been
-     * cleared, and the term that finds assigns_map set must assign it, the later ones add. */
+     * cleared. The term that has assigns_map set must assign it; later terms add. */
     ki_cuda_tap tap[KI_N_TAPS];
     bool assigns_map;
 
@@ -65,16 +66,16 @@ typedef struct ki_cuda_reg_in {
 } ki_cuda_reg_in;
 
 typedef struct ki_cuda_reg {
-    /* Host object of the term, if it needs one; device memory of its own through ki_engine_take. Asks for
-     * scratch memory, which it shares with the other terms and which means nothing between launches. Both are
-     * 0 before. NULL: nothing to prepare. On failure ret_self is not read. */
+    /* Makes the host object of the term, if it needs one; it can take its own device memory with
+     * ki_engine_take. Asks for scratch memory, which is shared with the other terms and undefined between
+     * launches. Both are 0 before. NULL: nothing to prepare. On failure ret_self is not read. */
     kith_status (*open)(const ki_cuda_reg_in *in, void **ret_self, size_t *ret_scratch_bytes,
                         kith_error *err);
     /* Queue the term; may be captured. No atomics on floats: sums are made in a fixed order. */
     kith_status (*launch)(void *self, const ki_cuda_reg_in *in, void *scratch, kith_error *err);
     void (*close)(void *self); /* NULL: nothing to release */
-    /* Queue the descriptors of the taps: *ret_parts device memory in the scratch, [n_parts, m, n], parts one after
-     * the other in a descriptor. NULL: as the host's record, none. */
+    /* Queue the descriptors of the taps: *ret_parts is device memory in the scratch, [n_parts, m, n]; in a
+     * descriptor the parts follow each other. NULL: none, as in the host's record. */
     kith_status (*describe)(void *self, const ki_cuda_reg_in *in, void *scratch, const float **ret_parts,
                             int64_t *ret_n, kith_error *err);
 } ki_cuda_reg;
@@ -91,11 +92,11 @@ kith_status ki_engine_take(ki_engine *engine, size_t bytes, const char *what, vo
 /* Queue zeros. */
 kith_status ki_engine_zero(ki_engine *engine, void *ptr, size_t bytes, kith_error *err);
 
-/* The objective's loss and miner once more, on other embeddings. open: param[first …) of `in` are the
- * parameters that ki_state_add_loss made, dim the width of x; memory is the engine's, there is nothing to
- * close. run: x [m, dim] is used as it is (normalise it first), value (ADDED to) is the plain value, diff_x
- * [m, dim] (assigned) and the parameters' gradients (added) are multiplied by *in->weight. No cross-batch
- * memory. */
+/* The objective's loss and miner again, on other embeddings. open: param[first …) of `in` are the parameters
+ * that ki_state_add_loss made, and dim is the width of x. The memory belongs to the engine; there is nothing
+ * to close. run: x [m, dim] is used as it is (normalise it first), value (ADDED to) is the plain value,
+ * diff_x [m, dim] (assigned) and the parameters' gradients (added) are multiplied by *in->weight. No
+ * cross-batch memory. */
 typedef struct ki_cuda_site ki_cuda_site;
 kith_status ki_cuda_repeat_open(const ki_cuda_reg_in *in, size_t first, int64_t dim, ki_cuda_site **ret_site,
                                 kith_error *err);

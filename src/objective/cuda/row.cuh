@@ -64,7 +64,7 @@ static __device__ __forceinline__ void ki_block_maxima(T (&x)[N], double *room_)
     __syncthreads();
 }
 
-/* How many threads before this one say yes, and how many in all. `room`: shared memory of 32 int. */
+/* How many threads before this one pass true, and how many in all. `room`: shared memory of 32 int. */
 static __device__ __forceinline__ int ki_block_rank(bool yes, int *room, int *ret_count) {
     const int lane = (int)threadIdx.x & 31, warp = (int)threadIdx.x >> 5, n_warps = (int)blockDim.x >> 5;
     const unsigned ballot = __ballot_sync(0xffffffffu, yes);
@@ -80,20 +80,25 @@ static __device__ __forceinline__ int ki_block_rank(bool yes, int *room, int *re
     return before;
 }
 
-/* How many columns take part: those of the memory from its warm-up on, as far as it is filled. */
+/* How many columns take part: columns of the memory count after its warm-up, as far as it is filled. */
 static __device__ __forceinline__ int ki_view_columns(const ki_cuda_view &v) {
     if (v.n_centers || !v.memory_state) return v.n;
     if (*v.step < v.memory_warmup) return v.m;
     const float filled = v.memory_state[0];
-    const int most = v.n - v.m;
-    return v.m + (filled > 0 ? (filled < (float)most ? (int)filled : most) : 0);
+    const int most = (v.n - v.m) / v.heads;
+    return v.m + v.heads * (filled > 0 ? (filled < (float)most ? (int)filled : most) : 0);
 }
 
 static __device__ __forceinline__ int ki_view_label(const ki_cuda_view &v, int j) {
     if (v.n_centers) return j / v.n_centers;
     if (j < v.m) return v.label[j];
-    const float label = v.memory_label[j - v.m];
+    const float label = v.memory_label[(j - v.m) / v.heads];
     return label > 0 ? (label < (float)(1 << 24) ? (int)label : 1 << 24) : 0;
+}
+
+/* Whether row i and column j are of one head. */
+static __device__ __forceinline__ bool ki_view_same_head(const ki_cuda_view &v, int i, int j) {
+    return v.n_centers || v.heads == 1 || i % v.heads == j % v.heads;
 }
 
 struct ki_cuda_row {
@@ -164,7 +169,7 @@ static __device__ __forceinline__ float ki_view_sqdist(const ki_cuda_view &v, in
     return d > 0 ? d : 0;
 }
 
-/* What windows compare: the squared distance, from s as it is measured now. */
+/* What windows compare: the squared distance, computed from s as it is now. */
 static __device__ __forceinline__ float ki_view_key(const ki_cuda_view &v, int i, int j, float s) {
     if (v.measure == KI_SQEUCLIDEAN) return s;
     if (v.measure == KI_EUCLIDEAN) return s * s;

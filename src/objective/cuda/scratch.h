@@ -1,5 +1,5 @@
-/* Laying out a term's scratch memory. The same function names the buffers twice: once from NULL, for the
- * size that `open` asks for, and once from the scratch memory that `launch` is given. */
+/* The layout of a term's scratch memory. The same function lists the buffers twice: once from NULL, for the
+ * size that `open` asks for, and once from the scratch memory that `launch` gets. */
 #ifndef KI_OBJECTIVE_CUDA_SCRATCH_H
 #define KI_OBJECTIVE_CUDA_SCRATCH_H
 

@@ -1,5 +1,5 @@
 /* One run of the loss: inner products, mining, the loss's rows, the sums, and the chain rule back to the
- * embeddings and proxies. What evaluate.c's loss_on and pair/chain.c do on the host. */
+ * embeddings and proxies. This is what loss_on of evaluate.c and pair/chain.c do on the host. */
 #include <string.h>
 
 #include "backend/cuda/gemm/gemm.h"
@@ -15,7 +15,7 @@ static kith_status take(ki_engine *engine, int64_t n, size_t size, const char *w
     return ki_engine_take(engine, bytes, what, ret, err);
 }
 
-/* The view's memory: shared with the runs before when it fits. */
+/* The view's memory, shared with earlier runs if it fits. */
 static kith_status open_room(ki_cuda_site *l, int64_t n_tallies, kith_error *err) {
     ki_engine *e = l->engine;
     ki_cuda_view *v = &l->view;
@@ -65,28 +65,31 @@ static kith_status open_proxies(ki_cuda_site *l, const ki_cuda_param *param, kit
     return KITH_OK;
 }
 
-/* As for speed: a warp more for a few columns costs more than it brings. */
+/* For speed: one more warp for a few columns costs more than it gains. */
 static int32_t threads_for(int64_t n) {
     return n <= 32 ? 32 : n <= 64 ? 64 : n <= 512 ? 128 : n <= 4096 ? 256 : 512;
 }
 
-static kith_status open_view(ki_cuda_site *l, const ki_cuda_param *param, bool use_memory, kith_error *err) {
+static kith_status open_view(ki_cuda_site *l, const ki_cuda_param *param, bool is_main, kith_error *err) {
     ki_engine *e = l->engine;
     const ki_objective *o = e->objective;
     const ki_loss *loss = o->loss.record;
-    const bool has_memory = use_memory && e->ring.size > 0;
-    const int64_t n = l->is_proxy ? param[0].state->shape.dim[0] : e->m + (has_memory ? e->ring.size : 0);
+    const bool has_memory = is_main && e->ring.size > 0;
+    const int64_t m = is_main ? e->n_rows : e->m, heads = is_main ? o->sizes.heads : 1;
+    const int64_t n =
+        l->is_proxy ? param[0].state->shape.dim[0] : m + (has_memory ? e->ring.size * heads : 0);
     if (n > MOST_COLUMNS)
         return ki_fail(err, KITH_EUNSUPPORTED, "%lld columns of pairs on the device; at most %d",
                        (long long)n, MOST_COLUMNS);
     l->view = (ki_cuda_view){
-        .m = (int32_t)e->m,
+        .m = (int32_t)m,
         .n = (int32_t)n,
         .ld = (int32_t)ki_round_up((size_t)n, LANES),
         .dim = (int32_t)l->dim,
         .n_centers = (int32_t)ki_objective_centers(o),
+        .heads = (int32_t)heads,
         .measure = (int32_t)(loss->measure ? loss->measure(o->loss.settings) : KI_INNER),
-        .label = e->label,
+        .label = is_main ? e->row_label : e->label,
         .step = e->batch.step,
         .seed = o->seed,
         .threads = threads_for(n),
@@ -102,7 +105,7 @@ static kith_status open_view(ki_cuda_site *l, const ki_cuda_param *param, bool u
     return KITH_OK;
 }
 
-static kith_status open_site(ki_cuda_site *l, const ki_cuda_param *param, bool use_memory, kith_error *err) {
+static kith_status open_site(ki_cuda_site *l, const ki_cuda_param *param, bool is_main, kith_error *err) {
     ki_engine *e = l->engine;
     const ki_objective *o = e->objective;
     const ki_method *method = &o->loss.record->method;
@@ -111,7 +114,7 @@ static kith_status open_site(ki_cuda_site *l, const ki_cuda_param *param, bool u
     l->miner = ki_cuda_miner_find(o->miner->method.name);
     if (!l->miner) return ki_cuda_fail_method(err, "miner", o->miner->method.name);
     l->in.settings = o->loss.settings;
-    KI_TRY(open_view(l, param, use_memory, err));
+    KI_TRY(open_view(l, param, is_main, err));
     ki_cuda_view *v = &l->view;
     const int64_t n_tallies = l->type->n_tallies ? l->type->n_tallies(l->in.settings, v) : v->m;
     KI_TRY(open_room(l, n_tallies > v->m ? n_tallies : v->m, err));
@@ -139,7 +142,7 @@ static kith_status open_site(ki_cuda_site *l, const ki_cuda_param *param, bool u
     return KITH_OK;
 }
 
-kith_status ki_cuda_site_open(ki_engine *e, const ki_cuda_param *param, int64_t dim, bool use_memory,
+kith_status ki_cuda_site_open(ki_engine *e, const ki_cuda_param *param, int64_t dim, bool is_main,
                               const float *outer_weight, ki_cuda_site **ret_site, kith_error *err) {
     ki_cuda_site *l = NULL;
     KI_TRY(ki_grow(&e->site, &e->site_capacity, e->n_sites + 1, sizeof *e->site, "losses", err));
@@ -149,13 +152,13 @@ kith_status ki_cuda_site_open(ki_engine *e, const ki_cuda_param *param, int64_t 
     l->dim = dim;
     l->is_proxy = e->objective->loss.record->is_proxy;
     l->outer_weight = outer_weight;
-    KI_TRY(open_site(l, param, use_memory, err));
+    KI_TRY(open_site(l, param, is_main, err));
     *ret_site = l;
     return KITH_OK;
 }
 
-/* s = x y^T, exact also where the network's products may be TF32: similarities stand in exponents, where the
- * 11 bits of TF32 would be errors of percents. */
+/* s = x y^T, in exact float32 even if the network's products may be TF32: similarities appear in exponents,
+ * where the 11 bits of TF32 would cause errors of several percent. */
 static kith_status similarities(ki_cuda_site *l, const float *x, const float *y, int64_t n, float *s,
                                 kith_error *err) {
     ki_backend *backend = l->engine->backend;

@@ -23,32 +23,34 @@ __global__ void step_begin(ki_cuda_begin b, ki_cuda_values *values) {
         const int32_t label = b.label[i];
         const bool is_in = label >= 0 && (!b.n_classes || label < b.n_classes);
         b.safe_label[i] = is_in ? label : 0;
+        for (int k = 0; b.row_label && k < b.heads; k++) b.row_label[i * b.heads + k] = is_in ? label : 0;
         if (!is_in) atomicMax(&values->bad_label, 1);
     }
 }
 
-/* The state may have come from a file: nothing in it is believed beyond the ring's size. */
+/* The state may have come from a file, so its numbers are limited to the size of the ring. */
 __device__ int64_t within(float value, int64_t most) {
     return value > 0 ? (value < (float)most ? (int64_t)value : most) : 0;
 }
 
-/* One block for each row that is kept: the last `size` of the m. */
+/* One block for each head of each row that is kept: the last `size` of the m. */
 __global__ void ring_put(ki_cuda_ring ring, const float *x, const int32_t *label, int first,
                          const ki_cuda_values *values) {
     KI_SHARED_ARRAY(double, room, 33);
     if (values->fault) return;
     const int64_t from = first + (int64_t)blockIdx.x;
     const int64_t to = (within(ring.state[1], ring.size) + (int64_t)blockIdx.x) % ring.size;
+    const int64_t each = ring.dim / ring.heads, begin = (int64_t)blockIdx.y * each;
     double sum = 0;
-    for (int64_t k = (int64_t)threadIdx.x; k < ring.dim; k += (int64_t)blockDim.x) {
+    for (int64_t k = begin + (int64_t)threadIdx.x; k < begin + each; k += (int64_t)blockDim.x) {
         const float v = x[from * ring.dim + k];
         ring.embedding[to * ring.dim + k] = v;
         sum += (double)v * (double)v;
     }
     sum = ki_block_sum(sum, room);
     if (threadIdx.x != 0) return;
-    ring.label[to] = (float)label[from];
-    ring.square[to] = (float)sum;
+    if (blockIdx.y == 0) ring.label[to] = (float)label[from];
+    ring.square[to * ring.heads + (int64_t)blockIdx.y] = (float)sum;
 }
 
 __global__ void step_end(ki_cuda_ring ring, int n_put, int n_terms, ki_cuda_values *values) {
@@ -75,7 +77,8 @@ cudaError_t ki_cuda_step_end(const ki_cuda_begin *begin, const ki_cuda_ring *rin
     if (ring->size) {
         first = begin->m > ring->size ? (int)(begin->m - ring->size) : 0;
         n_put = begin->m - first;
-        KI_LAUNCH_TRY(ring_put, (unsigned)n_put, ring->dim <= 64 ? 32 : 128, 0, stream, *ring, x,
+        const dim3 grid((unsigned)n_put, (unsigned)ring->heads);
+        KI_LAUNCH_TRY(ring_put, grid, ring->dim / ring->heads <= 64 ? 32 : 128, 0, stream, *ring, x,
                       begin->safe_label, first, values);
     }
     return KI_LAUNCH(step_end, 1, 1, 0, stream, *ring, n_put, begin->n_terms, values);

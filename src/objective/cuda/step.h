@@ -12,7 +12,7 @@ extern "C" {
 
 enum { KI_CUDA_MOST_TERMS = 32 };
 
-/* Lies on the device, and a copy of it in pinned memory. */
+/* On the device, with a copy in pinned memory. */
 typedef struct ki_cuda_values {
     uint64_t step;
     double total;
@@ -21,14 +21,15 @@ typedef struct ki_cuda_values {
     int32_t bad_label; /* 1: some label so far was outside the classes */
     double value[KI_CUDA_MOST_TERMS];
     double weight[KI_CUDA_MOST_TERMS];
-    float term_weight[KI_CUDA_MOST_TERMS]; /* weight again, as the gradients use it */
+    float term_weight[KI_CUDA_MOST_TERMS]; /* the weights again, as the gradients use them */
 } ki_cuda_values;
 
 typedef struct ki_cuda_begin {
     const uint64_t *step;
     const int32_t *label; /* [m] as given */
     int32_t *safe_label;  /* [m] in 0 … n_classes - 1: the others become 0 */
-    int32_t m, n_terms;
+    int32_t *row_label;   /* [m * heads]: the same for each head; NULL: not wanted */
+    int32_t m, n_terms, heads;
     int64_t n_classes; /* 0: any label from 0 */
     double weight[KI_CUDA_MOST_TERMS];
     int64_t warmup[KI_CUDA_MOST_TERMS]; /* steps over which the weight grows from 0 */
@@ -38,9 +39,9 @@ cudaError_t ki_cuda_step_begin(const ki_cuda_begin *begin, ki_cuda_values *value
 
 /* The ring of past embeddings. size 0: there is none. */
 typedef struct ki_cuda_ring {
-    int64_t size, dim;
+    int64_t size, dim, heads;         /* dim: of all heads */
     float *embedding, *label, *state; /* [size, dim], [size], [2]: how many are filled, where the next goes */
-    float *square;                    /* [size]: squared norms */
+    float *square;                    /* [size, heads]: squared norms */
 } ki_cuda_ring;
 
 /* Put x [m, dim] into the ring, unless something was not finite; then the total. */

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* What a row (or a column, or a class) adds to the value. The three sums are multiplied by the weight of
- * positives, of negatives, and by 1; the counts are what weights may be made of (ki_cuda_weight). */
+ * positives, by that of negatives, and by 1. Weights may be computed from the counts (ki_cuda_weight). */
 typedef struct ki_cuda_tally {
     double pos, neg, plain;
     int64_t count[2];
@@ -23,6 +23,7 @@ typedef struct ki_cuda_tally {
 typedef struct ki_cuda_view {
     int32_t m, n, ld, dim;
     int32_t n_centers;        /* proxies of a class; 0: columns are items */
+    int32_t heads;            /* rows, and columns that are items, are heads of images in turn */
     int32_t measure, rule;    /* ki_measure, ki_triplet_rule */
     float low, high;          /* of KI_TRIPLETS_WINDOW */
     const int32_t *label;     /* [m] */
@@ -34,7 +35,7 @@ typedef struct ki_cuda_view {
     int32_t *n_pos, *n_neg; /* kept pairs of each row [m] */
     ki_cuda_tally *tally;   /* [n_tallies] */
     int32_t n_tallies;
-    /* Cross-batch memory: how many are filled (memory_state[0]), and from which step they count. */
+    /* Cross-batch memory, of whole images: how many are filled (memory_state[0]), and from which step they count. */
     const float *memory_state, *memory_label;
     uint64_t memory_warmup;
     const uint64_t *step;
@@ -42,7 +43,7 @@ typedef struct ki_cuda_view {
     int32_t threads; /* of a block that works on a row: a multiple of 32 */
 } ki_cuda_view;
 
-/* What a sum is divided by. The memory of a batch without any of it is 0, not a division. */
+/* What a sum is divided by. If a batch has none of these, the result is 0, without a division. */
 typedef enum ki_cuda_by {
     KI_BY_ONE,
     KI_BY_ROWS,    /* m */
@@ -72,8 +73,8 @@ cudaError_t ki_cuda_sum_up(const ki_cuda_view *view, const ki_cuda_weight weight
                            cudaStream_t stream);
 
 /* h [m, ld] = G + G^T on the batch's columns, G on those of the memory, with G = scale[kind] g and, for plain
- * distances, the step from E to D. For distances the diagonal is minus the sum of the row and memory_sum [m]
- * the part of it that is the memory's. */
+ * distances, the step from E to D. For distances the diagonal is minus the sum of the row, and memory_sum [m]
+ * is the part of that sum from the memory's columns. */
 cudaError_t ki_cuda_symmetrize(const ki_cuda_view *view, const float *scale, float *h, float *memory_sum,
                                cudaStream_t stream);
 /* Proxies: g = scale[kind] g. */

@@ -3,10 +3,10 @@
  *   f_apn = 4 tan^2(angle) (x_a + x_p) . x_n - 2 (1 + tan^2(angle)) x_a . x_p
  *   L = mean over ordered positive pairs (a, p) of ln(1 + sum_{n in N_a} e^(f_apn))
  *
- * With q_n = e^(f_n) / (1 + sum e^f): dL/ds_an and dL/ds_pn get 4 tan^2 q_n, dL/ds_ap gets
- * -2 (1 + tan^2) sum q. The entry (p, n) lies in another row than the anchor's, so that a row gathers
- * what it owes as a positive by visiting the anchors that hold it: nobody writes to a row but its own.
- * Positives from the cross-batch memory are passed over: their row of S is not known.
+ * With q_n = e^(f_n) / (1 + sum e^f): dL/ds_an and dL/ds_pn get 4 tan^2 q_n, dL/ds_ap gets -2 (1 + tan^2) sum
+ * q. The entry (p, n) is in another row than the anchor's. So a row collects its gradient as a positive by
+ * visiting the anchors that have it as a positive: each row is written only by its own thread. Positives from
+ * the cross-batch memory are skipped: their row of S is not known.
  * Source: Wang et al., Deep Metric Learning with Angular Loss, ICCV 2017, Eq. 7 and 8. */
 #include "objective/loss/angular.h"
 
@@ -71,7 +71,7 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
         while (a.pos[k] != row->i) k++;
         term(p, &a, k, q, &sum_q);
         for (int64_t n = 0; n < a.n_neg; n++) {
-            /* A negative of i that is this very row would need s[row, row]; labels make that impossible. */
+            /* If this row were a negative of i, s[row, row] would be needed; the labels make that impossible. */
             row->g[a.neg[n]] += factor * q[n];
         }
     }

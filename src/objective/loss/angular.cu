@@ -48,7 +48,7 @@ struct angular {
         int64_t n = 0;
         row.clear();
         __syncthreads();
-        /* As an anchor. Positives from the memory are passed over: their row of S is not known. */
+        /* As an anchor. Positives from the memory are skipped: their row of S is not known. */
         for (int from = 0; from < v.m; from += (int)blockDim.x) {
             const int j = from + (int)threadIdx.x;
             const int n_listed = list.fill(j < v.m && ki_is_pos(row.pair[j]), j);
@@ -60,8 +60,8 @@ struct angular {
             n += n_listed;
             __syncthreads();
         }
-        /* As a positive: what the anchors that hold this row owe to it. Their negatives are of other classes
-         * than this row, so that no positive's entry is touched. */
+        /* As a positive: the gradient from the anchors that have this row as a positive. Their negatives are
+         * of other classes than this row, so no entry of a positive is touched. */
         for (int from = 0; from < v.m; from += (int)blockDim.x) {
             const int i = from + (int)threadIdx.x;
             const int n_listed = list.fill(i < v.m && ki_is_pos(v.pair[(int64_t)i * v.ld + row.i]), i);
@@ -80,7 +80,7 @@ cudaError_t rows(const ki_cuda_loss_in *in, const ki_cuda_view *view, cudaStream
     return ki_loss_launch(view, loss, stream);
 }
 
-/* Entries that are nobody's pair in their own row have a gradient, too. */
+/* Entries that are not a pair in their own row have a gradient, too. */
 void weights(const void *settings, const ki_cuda_view *view, ki_cuda_weight weight[3]) {
     (void)settings, (void)view;
     weight[KI_PAIR_NONE] = weight[KI_PAIR_POSITIVE] = weight[KI_PAIR_NEGATIVE] = {KI_BY_COUNT_0, 1};

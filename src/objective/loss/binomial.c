@@ -8,8 +8,9 @@
  *   mean        mean of all t_p + mean of all t_n (ECAML's code)
  *   sum         of every unordered pair once
  *
- * A mean over the few hard negatives of an anchor weighs them far above its positives (beta is 50, alpha 2):
- * with a miner, anchor_all keeps each pair's weight of Eq. 13, which is how we read unified view's Table 1.
+ * A mean over the few hard negatives of an anchor gives them far more weight than its positives (beta is 50,
+ * alpha 2). With a miner, anchor_all keeps each pair's weight of Eq. 13, which is how we read Table 1 of the
+ * unified view.
  *
  * Sources: unified view Eq. 12 (alpha 2, beta 50, gamma 0.5); ECAML Eq. 10; Yi et al., ICPR 2014. */
 #include "objective/loss/binomial.h"
@@ -41,10 +42,11 @@ static bool is_by_anchor(const ki_binomial_settings *o) {
 
 /* Pairs of the anchor that a miner chose from. */
 static void count_all(const ki_pairs *pairs, const ki_row *row, int64_t *ret_pos, int64_t *ret_neg) {
-    int64_t n = 0; /* of its class, the anchor itself among them */
-    for (int64_t j = 0; j < row->n; j++) n += pairs->col_label[j] == pairs->row_label[row->i];
+    int64_t n = 0, all = 0; /* of its class and in all, the anchor itself among them */
+    for (int64_t j = row->i % pairs->heads; j < row->n; j += pairs->heads, all++)
+        n += pairs->col_label[j] == pairs->row_label[row->i];
     *ret_pos = n - 1;
-    *ret_neg = row->n - n;
+    *ret_neg = all - n;
 }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {

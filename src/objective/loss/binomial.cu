@@ -15,7 +15,8 @@ struct binomial {
         const int live = ki_view_columns(v), mine = v.label[row.i];
         *n_pos = *n_neg = 0;
         KI_COLUMNS(j, live) {
-            if (j != row.i) (ki_view_label(v, j) == mine ? *n_pos : *n_neg) += 1;
+            if (j != row.i && ki_view_same_head(v, row.i, j))
+                (ki_view_label(v, j) == mine ? *n_pos : *n_neg) += 1;
         }
         row.sums(*n_pos, *n_neg);
     }

@@ -1,5 +1,5 @@
-/* Soft histograms on the device (bins.h): sums of fractions in whatever order threads come. They are kept in whole
- * numbers of 2^-36, which add up to the same in any order. */
+/* Soft histograms on the device (bins.h): sums of fractions, in the order in which threads come. They are kept as
+ * whole multiples of 2^-36, whose sum is the same in any order. */
 #ifndef KI_OBJECTIVE_BINS_CUH
 #define KI_OBJECTIVE_BINS_CUH
 
@@ -13,7 +13,7 @@ static __device__ __forceinline__ void ki_bin_add(ki_cuda_bin *at, double share)
 }
 static __device__ __forceinline__ double ki_bin_get(ki_cuda_bin count) { return (double)count / KI_BIN_ONE; }
 
-/* The node below a place on the axis, and how far past it; false when it is beyond the ends. */
+/* The node below a place on the axis, and the distance from it; false when it is beyond the ends. */
 static __device__ __forceinline__ bool ki_bin_place(double at, int n_nodes, int *node, double *past) {
     int below = at > 0 ? (at < (double)n_nodes ? (int)at : n_nodes) : 0;
     if (below > n_nodes - 2) below = n_nodes - 2;

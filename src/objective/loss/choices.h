@@ -20,7 +20,7 @@ typedef enum ki_reduction {
 extern const char *const ki_distance_names[];
 extern const char *const ki_reduction_names[];
 
-/* What the view has to hold: a cosine is an inner product. */
+/* What the view must contain: a cosine is an inner product. */
 static inline ki_measure ki_distance_measure(int distance) {
     return distance == KI_DISTANCE_COSINE        ? KI_INNER
            : distance == KI_DISTANCE_SQEUCLIDEAN ? KI_SQEUCLIDEAN

@@ -1,11 +1,11 @@
-/* Circle loss: every similarity paced by how far it is from its optimum.
+/* Circle loss: every similarity is weighted by its distance from its optimum.
  *
  *   a_p = [1 + m - s_p]_+,  a_n = [s_n + m]_+
  *   L = mean_i ln(1 + sum_N e^(gamma a_n (s_n - m)) sum_P e^(-gamma a_p (s_p - 1 + m)))
  *
- * Anchors without a positive or without a negative contribute 0 and still count in the mean.
- * The paper's gradient (its Eq. 9 and 10) and the authors' code hold the paces a_p, a_n constant, which
- * is not the derivative of L; `detach: false` gives the derivative.
+ * Anchors without a positive or without a negative contribute 0 and still count in the mean. The paper's
+ * gradient (its Eq. 9 and 10) and the authors' code treat the weights a_p, a_n as constants, which is not the
+ * derivative of L; `detach: false` gives the derivative.
  * Source: Sun et al., CVPR 2020 (m 0.25, gamma 256 for faces, 128 for persons; 0.4 and 80 for CUB). */
 #include "objective/loss/circle.h"
 
@@ -21,7 +21,7 @@ static const ki_option options[] = {
                    "hold the paces constant in the gradient, as the paper does", "Sun et al. Eq. 9"),
     KI_OPTION_END};
 
-/* Exponents of one kind into z (others stay), slopes of them by s into slope; returns the largest. */
+/* Exponents of one kind into z (others stay), and their derivatives by s into slope; returns the largest. */
 static ki_real exponents(const ki_circle_settings *o, const ki_row *row, int kind, ki_real *z,
                          ki_real *slope) {
     const ki_real m = (ki_real)o->margin, gamma = (ki_real)o->gamma, sign = kind == KI_PAIR_POSITIVE ? -1 : 1;

@@ -9,7 +9,7 @@ struct circle {
     float margin, gamma;
     bool detach;
 
-    /* The exponent of an entry and its slope by s. */
+    /* The exponent of an entry and its derivative by s. */
     __device__ float exponent(float s, int kind, float *slope) const {
         const bool is_pos = ki_is_pos(kind);
         const float sign = is_pos ? -1 : 1;

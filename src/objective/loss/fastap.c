@@ -7,7 +7,7 @@
  *   dAP/dh+_j = (H+_j / H_j + sum_{l >= j} h+_l (H_l - H+_l) / H_l^2) / N+
  *   dAP/dh-_j = -sum_{l >= j} h+_l H+_l / H_l^2 / N+
  *
- * Distances beyond the ends sit there without a gradient. Source: Cakir et al., CVPR 2019 (L = 10). */
+ * Distances beyond the ends count at the end, without a gradient. Source: Cakir et al., CVPR 2019 (L = 10). */
 #include "objective/loss/fastap.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ typedef struct pass {
     double weight;
 } pass;
 
-/* Where d lies between the nodes from 0 to 4. */
+/* The place of d between the nodes from 0 to 4. */
 static double axis(ki_real d, int64_t bins) { return (double)d / 4 * (double)bins; }
 
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {

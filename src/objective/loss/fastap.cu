@@ -44,7 +44,7 @@ struct fastap {
         }
         t->pos = 1 - *result;
     }
-    /* The average precision, and its derivative by every node, in two walks over the nodes. */
+    /* The average precision, and its derivative by every node, in two passes over the nodes. */
     __device__ double precision(const ki_cuda_bin *counts, double *by, int n_nodes, double inverse) const {
         double sum = 0, cum_pos = 0, cum = 0;
         double *by_pos = by, *by_neg = by + MOST_NODES;
@@ -52,7 +52,7 @@ struct fastap {
             const double pos = ki_bin_get(counts[l]), neg = ki_bin_get(counts[MOST_NODES + l]);
             cum_pos += pos;
             cum += pos + neg;
-            /* by_pos: H+/H, and by_neg: h+ / H^2 of this node, for the walk back. */
+            /* by_pos: H+/H, and by_neg: h+ / H^2 of this node, for the second pass. */
             by_pos[l] = cum > 0 ? cum_pos / cum : 0;
             by_neg[l] = cum > 0 ? pos / (cum * cum) : 0;
             sum += inverse * pos * by_pos[l];

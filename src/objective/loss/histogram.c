@@ -6,7 +6,7 @@
  *
  *   dL/dh-_r = H+_r,  dL/dh+_q = sum_{r >= q} h-_r; then the slope of the two nodes beside s.
  *
- * Similarities beyond [-1, 1] sit at the end without a gradient.
+ * Similarities beyond [-1, 1] count at the end, without a gradient.
  * Source: Ustinova and Lempitsky, NIPS 2016. */
 #include "objective/loss/histogram.h"
 
@@ -23,11 +23,11 @@ static const ki_option options[] = {
 typedef struct pass {
     int64_t bins;
     double *rows;                  /* [m, 2, bins]: positives, negatives */
-    const double *by_pos, *by_neg; /* dL/dh of a pair, second walk */
+    const double *by_pos, *by_neg; /* dL/dh of a pair, second pass */
     double pos_weight, neg_weight;
 } pass;
 
-/* Where s lies between the nodes from -1 to 1. */
+/* The place of s between the nodes from -1 to 1. */
 static double axis(ki_real s, int64_t bins) { return ((double)s + 1) * 0.5 * (double)(bins - 1); }
 
 static double row_counts(const void *context, const ki_pairs *pairs, const ki_row *row) {

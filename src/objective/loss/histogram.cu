@@ -43,7 +43,7 @@ __global__ void histogram_count(ki_cuda_view v, histogram h, ki_cuda_bin *counts
 }
 
 /* One block. below: H+_r, what a negative at r costs; above: the negatives at r or above, what a positive
- * costs. The value goes into a tally behind those of the rows. */
+ * costs. The value goes into a tally after those of the rows. */
 __global__ void histogram_sum(ki_cuda_view v, int bins, const ki_cuda_bin *counts, double *slopes) {
     KI_SHARED_ARRAY(double, room, 33);
     double n_pos = 0, n_neg = 0;
@@ -63,7 +63,7 @@ __global__ void histogram_sum(ki_cuda_view v, int bins, const ki_cuda_bin *count
     }
     sum = 0;
     for (int r = bins - 1; r >= 0; r--) above[r] = sum += neg * ki_bin_get(counts[bins + r]);
-    /* Each pair's share of its histogram is in the slope from here on. */
+    /* From here on the slope includes each pair's share of its histogram. */
     for (int r = 0; r < bins; r++) above[r] *= pos, below[r] *= neg;
     v.tally[v.m] = {0, 0, value, {0, 0}};
 }

@@ -19,10 +19,10 @@ typedef struct ki_loss_in {
 
 typedef struct ki_loss_out {
     double value;
-    /* [m, ld]: dL/ds, every entry [i, 0 … n). ki_pairs_rows clears a row before the loss fills it in; a
-     * loss that walks in another way clears g itself. */
+    /* [m, ld]: dL/ds, every entry [i, 0 … n). ki_pairs_rows clears a row before the loss fills it in; a loss
+     * that does not use it clears g itself. */
     ki_real *g;
-    /* 1 unless the loss sets it: a factor on all of g, for what is known only after the last row. */
+    /* A factor on all of g, for what is known only after the last row; 1 unless the loss sets it. */
     double g_scale;
     /* For each of param, cleared: add dL/dparam. Proxies get theirs by the chain rule. */
     ki_real *const *diff;

@@ -4,9 +4,9 @@
  *       for negatives, d Euclidean, over the number of terms above 0 (`nonzero`), or mean, or sum,
  *       + nu * mean_i beta
  *
- * beta is one number, or one for each class (the anchor's). dL/dbeta = -1 for an active positive, +1 for
- * an active negative. Source: Wu et al., Sampling Matters in Deep Embedding Learning, ICCV 2017, Eq. 6
- * and 7 (alpha 0.2, beta starts at 1.2), meant to go with the distance_weighted miner. */
+ * beta is one number, or one for each class (the anchor's). dL/dbeta = -1 for an active positive, +1 for an
+ * active negative. Source: Wu et al., Sampling Matters in Deep Embedding Learning, ICCV 2017, Eq. 6 and 7
+ * (alpha 0.2, beta starts at 1.2), meant for use with the distance_weighted miner. */
 #include "objective/loss/margin.h"
 
 #include "objective/loss/loss.h"

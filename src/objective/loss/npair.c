@@ -3,8 +3,8 @@
  *   L = mean (or sum) over ordered positive pairs (i, p) of ln(1 + sum_{j in N_i} e^(scale (s_ij - s_ip)))
  *       + l2 * mean_i |x_i|^2
  *
- * The norm term acts through the diagonal of S, and only says something about un-normalised embeddings.
- * Sources: Sohn, NIPS 2016; ECAML Eq. 9 and its code (normalised, scale 10); DML-DA Eq. 4. */
+ * The norm term uses the diagonal of S. It has an effect only on embeddings that are not normalised. Sources:
+ * Sohn, NIPS 2016; ECAML Eq. 9 and its code (normalised, scale 10); DML-DA Eq. 4. */
 #include "objective/loss/npair.h"
 
 #include "objective/loss/loss.h"

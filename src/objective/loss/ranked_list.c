@@ -1,4 +1,5 @@
-/* Ranked list loss: positives inside a sphere, negatives outside it by a gap, near negatives first.
+/* Ranked list loss: positives inside a sphere, negatives outside it by a gap, with more weight on near
+ * negatives.
  *
  *   d Euclidean; per anchor, over the pairs that break their bound
  *   L_P = mean over positives with d > alpha - margin of (d - alpha + margin)

@@ -24,7 +24,7 @@ static double one_side(const ki_pairs *pairs, const ki_row *row, int kind, ki_re
     const ki_real hardest =
         a < 0 ? vec->min(row->s, row->pair, kind, row->n) : vec->max(row->s, row->pair, kind, row->n);
     const ki_real z = a * (hardest - gamma);
-    /* Shift by the largest exponent, the 1's own 0 among them. */
+    /* Shift by the largest exponent; the 1 counts as the exponent 0. */
     const ki_real shift = z > 0 ? z : 0, from = z > 0 ? hardest : gamma;
     const ki_real sum = ki_exp(-shift) + vec->exp(row->s, row->pair, kind, a, from, row->g, row->n);
     vec->scale(row->pair, kind, (a < 0 ? -1 : 1) / (sum * (ki_real)pairs->m), row->g, row->n);

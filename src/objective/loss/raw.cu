@@ -10,7 +10,7 @@ struct raw {
 
     __device__ void operator()(const ki_cuda_view &v, const ki_cuda_row &row, ki_cuda_tally *t) const {
         (void)v;
-        /* Shift by the largest exponent, the 1's own 0 among them. */
+        /* Shift by the largest exponent; the 1 counts as the exponent 0. */
         float hard_pos = 0, hard_neg = 0;
         row.hardest(&hard_pos, &hard_neg);
         const float z_pos = row.n_pos ? -alpha * (hard_pos - gamma) : 0;

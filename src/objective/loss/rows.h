@@ -1,10 +1,10 @@
-/* Losses that are a mean: how what the rows say becomes one number. */
+/* Losses that are a mean: how the values of the rows become one number. */
 #ifndef KI_OBJECTIVE_LOSS_ROWS_H
 #define KI_OBJECTIVE_LOSS_ROWS_H
 
 #include "objective/loss/loss.h"
 
-/* The mean over all m rows. fn has the settings as its context; the g it writes is the mean's already. */
+/* The mean over all m rows. fn has the settings as its context; the g it writes is that of the mean already. */
 kith_status ki_loss_mean_rows(const ki_loss_in *in, ki_loss_out *out, ki_row_fn fn, kith_error *err);
 
 /* The context of a row of exponentials of scale * s; g is to be multiplied by weight. */

@@ -4,11 +4,11 @@
 
 #include "objective/cuda/loss.cuh"
 
-/* Each file has its own: kernels made of them are its own, too. */
+/* Each file has its own copy, because the kernels made from it belong to the file, too. */
 namespace {
 
-/* Each positive against all negatives, which enter through A = ln sum_j e^(scale s_j) alone; norm_weight
- * stands on the diagonal. */
+/* Each positive against all negatives, which matter only through A = ln sum_j e^(scale s_j); norm_weight goes
+ * to the diagonal. */
 struct ki_cuda_softmax_row {
     float scale, norm_weight;
 

@@ -46,7 +46,7 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
     p->n_active[row->i] = p->n_all[row->i] = 0;
     if (row->n_pos == 0 || row->n_neg == 0) return 0;
     ki_anchor_gather(pairs, row, &a);
-    /* Similarities are distances with the sign turned. */
+    /* Similarities are distances with the opposite sign. */
     if (sign < 0) {
         for (int64_t k = 0; k < a.n_neg; k++) a.neg_s[k] = -a.neg_s[k];
     }

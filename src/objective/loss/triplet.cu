@@ -10,8 +10,8 @@ struct triplet {
     float margin;
     bool is_cosine, counts_active;
 
-    /* Positives by the list, negatives by the threads. Counts are whole numbers, so that g, which holds them
-     * until the end, is the same in whatever order they come. */
+    /* Positives by the list, negatives by the threads. Counts are whole numbers, so g, which holds them until
+     * the end, does not depend on the order in which they come. */
     __device__ void operator()(const ki_cuda_view &v, const ki_cuda_row &row, ki_cuda_tally *t) const {
         KI_SHARED_ARRAY(int, column, KI_MOST_THREADS);
         KI_SHARED_ARRAY(int, active, KI_MOST_THREADS);
@@ -60,7 +60,7 @@ cudaError_t rows(const ki_cuda_loss_in *in, const ki_cuda_view *view, cudaStream
 void weights(const void *settings, const ki_cuda_view *view, ki_cuda_weight weight[3]) {
     const ki_triplet_settings *o = static_cast<const ki_triplet_settings *>(settings);
     (void)view;
-    /* The kernel counts the triplets that are meant. */
+    /* The kernel counts the triplets that the reduction divides by. */
     weight[KI_PAIR_POSITIVE] =
         weight[KI_PAIR_NEGATIVE] = {o->reduction == KI_REDUCE_SUM ? KI_BY_ONE : KI_BY_COUNT_0, 1};
 }

@@ -1,5 +1,5 @@
-/* Distance-weighted sampling: for every positive pair one negative, drawn with a chance inverse to how
- * many points lie at its distance on the sphere, so that all distances are seen alike.
+/* Distance-weighted sampling: for every positive pair one negative, drawn with a probability inverse to the
+ * density of points at its distance on the sphere, so that all distances are equally likely.
  *
  *   q(d) ~ d^(dim - 2) (1 - d^2 / 4)^((dim - 3) / 2),  chance ~ 1 / q(d), d cut off from below at `cutoff`
  *   and negatives beyond `nonzero_loss_cutoff` never drawn (when an anchor has no other, uniformly).
@@ -63,7 +63,7 @@ static double row_mine(const void *context, const ki_pairs *pairs, const ki_row 
         while (low > 0 && row->pair[low] != KI_PAIR_NEGATIVE) low--; /* rounding at the very end */
         pick[k] = row->pair[low] == KI_PAIR_NEGATIVE ? (int32_t)low : -1;
     }
-    /* Only the negatives drawn stay, and positives only where there was one to draw. */
+    /* Only the drawn negatives stay, and positives only if there was a negative to draw. */
     for (int64_t j = 0; j < row->n; j++) {
         if (row->pair[j] == KI_PAIR_NEGATIVE || row->n_neg == 0) row->pair[j] = KI_PAIR_NONE;
     }

@@ -86,7 +86,7 @@ struct distance_weighted {
             n_before += n_listed;
             __syncthreads();
         }
-        /* Only the negatives drawn stay, and positives only where there was one to draw. */
+        /* Only the drawn negatives stay, and positives only if there was a negative to draw. */
         KI_COLUMNS(j, row.n) {
             if (row.pair[j] == KI_PAIR_NEGATIVE || row.n_neg == 0) row.pair[j] = KI_PAIR_NONE;
         }

@@ -5,7 +5,7 @@ namespace {
 
 struct hard {
     __device__ bool operator()(const ki_cuda_view &v, const ki_cuda_row &row) const {
-        float farthest = -1, nearest = -FLT_MAX; /* nearest: with the sign turned */
+        float farthest = -1, nearest = -FLT_MAX; /* nearest: with the opposite sign */
         KI_COLUMNS(j, row.n) {
             const float d = ki_view_sqdist(v, row.i, j, row.s[j]);
             if (row.pair[j] == KI_PAIR_POSITIVE && d > farthest) farthest = d;
@@ -13,7 +13,7 @@ struct hard {
         }
         row.maxima(farthest, nearest);
         /* The first of equals. */
-        int pos = -INT32_MAX, neg = -INT32_MAX; /* with the sign turned, too */
+        int pos = -INT32_MAX, neg = -INT32_MAX; /* with the opposite sign, too */
         KI_COLUMNS(j, row.n) {
             const float d = ki_view_sqdist(v, row.i, j, row.s[j]);
             if (row.pair[j] == KI_PAIR_POSITIVE && d == farthest && -j > pos) pos = -j;

@@ -1,9 +1,9 @@
 /* A miner: which pairs count. NAME.h has its settings, NAME.c one record `ki_miner_NAME`, NAME.cu
  * the same for a device (cuda/miner.h); one row in table.def serves both.
  *
- * When it is called every valid pair is kept and s holds inner products. It clears what does not
- * count (pair = KI_PAIR_NONE) and may set a triplet rule. Pair losses then see the pairs that take
- * part in at least one kept triplet, each once; triplet losses see the triplets. */
+ * When it is called every valid pair is kept and s holds inner products. It clears pairs that do not count
+ * (pair = KI_PAIR_NONE) and may set a triplet rule. Pair losses then see the pairs that take part in at least
+ * one kept triplet, each once; triplet losses see the triplets. */
 #ifndef KI_OBJECTIVE_MINER_H
 #define KI_OBJECTIVE_MINER_H
 

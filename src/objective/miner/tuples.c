@@ -1,9 +1,9 @@
-/* N-pair tuples: per anchor one negative of every other class, drawn, and its positives, all or one.
+/* N-pair tuples: for each anchor, one random negative of every other class, and its positives, all or one.
  *
- * Every column of a row has a lot, the number at its place in the stream of (seed, step, row); of each class the
- * highest lot stays, the first of equals. With the N-pair loss that is the loss as published, which compares an anchor with
- * its positive and one item of each other class, where a batch has more than two images a class; with the angular
- * loss it is that paper's N-pair form.
+ * Every column of a row has a lot, the number at its place in the random stream of (seed, step, row). Of each class the
+ * column with the highest lot stays, the first of equals. If a batch has more than two images per class, this gives the
+ * N-pair loss as published, which compares an anchor with its positive and one item of each other class. With the
+ * angular loss it gives the N-pair form of that paper.
  *
  * Sources: Sohn, NIPS 2016; DML-DA Eq. 4; Wang et al., ICCV 2017, Eq. 7. */
 #include "objective/miner/tuples.h"
@@ -35,7 +35,7 @@ static int32_t *find_slot(const best_list *best, const int32_t *label, int32_t w
 
 static double row_mine(const void *context, const ki_pairs *pairs, const ki_row *row) {
     const ki_tuples_settings *o = context;
-    /* Lots and slots lie in the row's scratch: 4 n bytes, then at most 16 n of its 24 n or more. */
+    /* Lots and slots are in the row's scratch: 4 n bytes, then at most 16 n of its 24 n or more. */
     uint32_t *lot = (uint32_t *)(void *)row->scratch;
     best_list best = {.slot = (int32_t *)(void *)(lot + row->n), .mask = 1};
     while ((int64_t)best.mask + 1 < 2 * row->n) best.mask = 2 * best.mask + 1;

@@ -25,8 +25,8 @@ struct tuples {
             row.g[j] = is_drawn ? lot_of(v, row.i, j) : -1;
         }
         __syncthreads();
-        /* A column of the same class with a higher lot, or the same one and a lower number, goes before. Lots and
-         * labels are only read now, and pairs only written by the column's own thread. */
+        /* A column of the same class with a higher lot, or with the same lot and a lower number, comes first.
+         * Lots and labels are only read here, and each pair is written only by the column's own thread. */
         KI_COLUMNS(j, row.n) {
             const float mine = row.g[j];
             if (mine < 0) continue;

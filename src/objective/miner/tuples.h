@@ -8,7 +8,7 @@ typedef struct ki_tuples_settings {
     int positives;
 } ki_tuples_settings;
 
-/* Bits of a lot: a float holds it exactly, on a device, too. */
+/* Bits of a lot: a float can hold it exactly, on a device, too. */
 enum { KI_TUPLES_BITS = 24 };
 
 #endif

@@ -6,8 +6,8 @@
  *   plain            E_ij = sqrt(D_ij + 1e-16)    G_D = G_E / (2 E), and 0 for points that coincide
  *   proxies          s_ij = x_i . w_j             dL/dx = G w, dL/dw = G^T x
  *
- * Distances do not change when all points move together, so their gradient is taken about the mean of
- * the batch: x_i - x_j keeps its digits when a batch lies far from the origin. */
+ * Distances do not change when all points move together, so their gradient is computed relative to the mean
+ * of the batch: x_i - x_j keeps its digits even if a batch is far from the origin. */
 #include <string.h>
 
 #include "core/parallel.h"
@@ -59,7 +59,7 @@ void ki_pairs_measure(ki_pairs *pairs, ki_measure measure) {
     if (measure != KI_INNER) ki_parallel_for(pairs->m, 1 + 16384 / pairs->ld, measure_rows, pairs);
 }
 
-/* dL/dD over dL/dE at E: points that coincide attract or repel nowhere. */
+/* The ratio of dL/dD to dL/dE at E: points that coincide have no direction to attract or repel. */
 static ki_real by_square(ki_real e) { return e > (ki_real)2e-8 ? (ki_real)0.5 / e : 0; }
 
 void ki_pairs_weights(const ki_pairs *p, const ki_real *g, double scale, ki_real *weight,
@@ -100,7 +100,7 @@ static void symmetrize_tiles(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const int64_t m = j->pairs->m, ld = j->pairs->ld, n_tiles = (m + TILE - 1) / TILE;
     for (int64_t t = begin; t < end; t++) {
-        /* Tile rows are taken from both ends in turn, so that equal runs are equal work. */
+        /* Tile rows are taken from both ends in turn, so that runs of equal length are equal work. */
         const int64_t bi = t % 2 ? n_tiles - 1 - t / 2 : t / 2;
         const int64_t i_0 = bi * TILE, i_1 = i_0 + TILE < m ? i_0 + TILE : m;
         for (int64_t bj = bi; bj < n_tiles; bj++) {
@@ -135,8 +135,7 @@ static void square_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* The weighted difference sum_j h_ij (x_i - x_j) becomes one product when -sum_j h_ij stands on the
- * diagonal. */
+/* The weighted difference sum_j h_ij (x_i - x_j) becomes one product if the diagonal is -sum_j h_ij. */
 static void diagonal_rows(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const ki_pairs *p = j->pairs;

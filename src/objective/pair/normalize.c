@@ -4,7 +4,7 @@
 #include "objective/pair/pairs.h"
 
 #define EPS ((ki_real)1e-12)
-/* Rows that are worth a thread of their own. */
+/* How many rows are worth a thread. */
 static int64_t grain_of(int64_t dim) { return 1 + 32768 / dim; }
 
 typedef struct job {

@@ -1,4 +1,4 @@
-/* Building the pair view, and walking its rows. */
+/* Building the pair view, and looping over its rows. */
 #include "objective/pair/pairs.h"
 
 #include <string.h>
@@ -39,12 +39,30 @@ static void count_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Rows that are worth a thread of their own when each pair costs next to nothing. */
+/* How many rows are worth a thread when each pair costs very little. */
 static int64_t grain_of(const ki_pairs *p) { return 1 + 4 * PAIRS_PER_RUN / p->ld; }
 
 void ki_pairs_count(ki_pairs *pairs) {
     ki_parallel_for(pairs->m, grain_of(pairs), count_rows, pairs);
     add_up(pairs);
+}
+
+static void split_rows(void *context, int64_t begin, int64_t end) {
+    ki_pairs *p = context;
+    for (int64_t i = begin; i < end; i++) {
+        uint8_t *pair = p->pair + i * p->ld;
+        memset(pair, KI_PAIR_NONE, (size_t)p->n);
+        for (int64_t j = i % p->heads; j < p->n; j += p->heads)
+            pair[j] = p->col_label[j] == p->row_label[i] ? KI_PAIR_POSITIVE : KI_PAIR_NEGATIVE;
+        pair[i] = KI_PAIR_NONE;
+    }
+}
+
+void ki_pairs_split(ki_pairs *pairs, int64_t heads) {
+    if (heads <= 1 || pairs->is_proxy) return;
+    pairs->heads = heads;
+    ki_parallel_for(pairs->m, grain_of(pairs), split_rows, pairs);
+    ki_pairs_count(pairs);
 }
 
 int64_t ki_pairs_anchors(const ki_pairs *pairs) {
@@ -68,6 +86,7 @@ kith_status ki_pairs_build(ki_pairs *pairs, const ki_real *x, int64_t m, int64_t
                         .n = n,
                         .ld = ld,
                         .is_proxy = is_proxy,
+                        .heads = 1,
                         .measure = KI_INNER,
                         .row_label = label,
                         .x = x,
@@ -135,7 +154,7 @@ kith_status ki_pairs_rows(const ki_pairs *pairs, ki_real *g, ki_row_fn fn, const
     kith_status status = KITH_OK;
     walk w = {
         .pairs = pairs, .g = g, .fn = fn, .context = context, .value = rows_ret, .n_runs = ki_threads()};
-    /* A few thousand pairs are done before a second thread has woken up. */
+    /* A few thousand pairs are finished before a second thread wakes up. */
     const int64_t most = 1 + pairs->m * pairs->ld / PAIRS_PER_RUN;
     if (w.n_runs > most) w.n_runs = most;
     if (w.n_runs > pairs->m) w.n_runs = pairs->m;

@@ -1,8 +1,8 @@
 /* The pair view: everything a pair loss or a miner may know about a batch.
  *
- * Rows are the m embeddings of the batch. Columns are what they are compared with: the same m
- * embeddings, then n - m remembered ones of earlier batches (constants); or, for proxy losses, n
- * learned vectors. Entry (i, j) lies at [i * ld + j]; ld >= n.
+ * Rows are the m embeddings of the batch. Columns are what they are compared with: the same m embeddings,
+ * then n - m remembered ones of earlier batches (constants); or, for proxy losses, n learned vectors. Entry
+ * (i, j) is at [i * ld + j]; ld >= n.
  *
  *     s[i,j]    what the loss asked for: inner product, squared or plain Euclidean distance
  *     pair[i,j] KI_PAIR_POSITIVE / _NEGATIVE when the ordered pair counts, else KI_PAIR_NONE
@@ -11,8 +11,8 @@
  * The self column of row i is i; its pair is NONE. A loss may still write g[i,i] when it asked for
  * inner products: s[i,i] is the squared norm. Proxy columns have no self.
  *
- * Triplets are never listed. They are (anchor i, positive p, negative j) with both pairs kept, cut
- * down by `rule` (pair/triplets.h): memory stays O(m n). */
+ * Triplets are never listed. They are (anchor i, positive p, negative j) with both pairs kept, restricted by
+ * `rule` (pair/triplets.h): memory stays O(m n). */
 #ifndef KI_OBJECTIVE_PAIRS_H
 #define KI_OBJECTIVE_PAIRS_H
 
@@ -28,6 +28,7 @@
 typedef struct ki_pairs {
     int64_t m, n, ld;
     bool is_proxy; /* columns are learned vectors: no self column, columns get a gradient */
+    int64_t heads; /* rows are heads of images, in turn: row i is of head i % heads, and so are columns */
     ki_measure measure;
     const int32_t *row_label, *col_label; /* [m], [n] */
     const ki_real *row_sq, *col_sq;       /* squared norms [m], [ld]; the padding is 0 */
@@ -51,7 +52,7 @@ typedef struct ki_pairs {
     ki_work *work;
 } ki_pairs;
 
-/* One row, as handed to row functions. scratch is KI_ROW_SCRATCH * ld reals of this thread. */
+/* One row, as row functions get it. scratch is KI_ROW_SCRATCH * ld reals of this thread. */
 enum { KI_ROW_SCRATCH = 6 };
 typedef struct ki_row {
     int64_t i, n;
@@ -75,12 +76,19 @@ kith_status ki_pairs_rows(const ki_pairs *pairs, ki_real *g, ki_row_fn fn, const
 kith_status ki_pairs_build(ki_pairs *pairs, const ki_real *x, int64_t m, int64_t dim, const int32_t *label,
                            const ki_real *more, const int32_t *more_label, int64_t n_more, bool is_proxy,
                            const ki_vec *vec, ki_work *work, kith_error *err);
+/* Rows and columns are the heads of an ensemble in turn: a pair of two different heads does not count. All columns of
+ * proxies are every head's. */
+void ki_pairs_split(ki_pairs *pairs, int64_t heads);
+/* Whether row i and column j are of one head. */
+static inline bool ki_pairs_same_head(const ki_pairs *pairs, int64_t i, int64_t j) {
+    return pairs->is_proxy || (i - j) % pairs->heads == 0;
+}
 /* Count kept pairs again after a miner has cleared some. */
 void ki_pairs_count(ki_pairs *pairs);
 /* Rows with a kept positive. */
 int64_t ki_pairs_anchors(const ki_pairs *pairs);
-/* From inner products to what the loss asked for, in place. Distances of points so near that the
- * difference of inner products has lost its digits are taken again from the vectors. */
+/* From inner products to what the loss asked for, in place. If points are so near that the difference of
+ * inner products has lost its digits, their distance is computed again from the vectors. */
 void ki_pairs_measure(ki_pairs *pairs, ki_measure measure);
 
 /* Squared Euclidean distance of row i to column j from inner products (for miners). */
@@ -89,7 +97,7 @@ static inline ki_real ki_pairs_sqdist(const ki_pairs *pairs, int64_t i, int64_t 
     return d > 0 ? d : 0;
 }
 
-/* The chain rule, once for all losses: diff_x [m, dim] = dL/dx from scale * g (assigned). g is used up.
+/* The chain rule, once for all losses: diff_x [m, dim] = dL/dx from scale * g (assigned). g is overwritten.
  * For proxies diff_w [n, dim] = dL/dw as well; remembered columns are constants. */
 kith_status ki_pairs_backward(const ki_pairs *pairs, ki_real *g, double scale, ki_real *diff_x,
                               ki_real *diff_w, kith_error *err);

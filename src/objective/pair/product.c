@@ -8,7 +8,7 @@
 
 enum { MOST_ROWS = 256 };
 
-/* Rows per strip: enough strips for a few threads, and strips thick enough for the kernels. */
+/* Rows per strip: enough strips for a few threads, and strips large enough for the kernels. */
 static int64_t strip_rows(int64_t m) {
     const int64_t rows = (m / 8 + 15) / 16 * 16;
     return rows < 32 ? 32 : rows > MOST_ROWS ? MOST_ROWS : rows;
@@ -23,7 +23,8 @@ typedef struct job {
     bool add;
 } job;
 
-/* Strips of a triangle are unequal: taken from both ends in turn, equal runs are equal work. */
+/* Strips of a triangle are unequal; they are taken from both ends in turn, so that runs of equal length are
+ * equal work. */
 static int64_t from_both_ends(int64_t t, int64_t n) { return t % 2 ? n - 1 - t / 2 : t / 2; }
 
 static void gram_strips(void *context, int64_t begin, int64_t end) {
@@ -39,7 +40,7 @@ static void gram_strips(void *context, int64_t begin, int64_t end) {
 
 enum { TILE = 32 };
 
-/* Below the diagonal, tile by tile of the strip's rows from the columns above. */
+/* Below the diagonal: copied tile by tile from the entries above it. */
 static void mirror_strips(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     for (int64_t t = begin; t < end; t++) {
@@ -64,11 +65,11 @@ void ki_gram(const ki_real *x, int64_t m, int64_t dim, ki_real *s, int64_t ld) {
     ki_parallel_for(j.n_strips, 1, mirror_strips, &j);
 }
 
-/* Multiplying a row costs about as much as walking a quarter of its entries. */
+/* Multiplying a row costs about as much as visiting a quarter of its entries one by one. */
 enum { WALK_IS_DEARER = 4, CHUNK = 64 };
 
-/* The size up to which the entries of a row together are too small to matter: less than four units in the
- * last place of the largest, a fraction of what a sum of hundreds of products rounds away. */
+/* The size up to which the entries of a row are too small to matter: together they are less than four units
+ * in the last place of the largest, which is less than the rounding error of a sum of hundreds of products. */
 static ki_real limit_of(const ki_vec *vec, const ki_real *h, int64_t n) {
     const ki_real last_bit = vec->max_size(h, n) * (KI_REAL_EPS / 2), budget = 8 * last_bit;
     const ki_real limit[3] = {last_bit, last_bit / 16, last_bit / 64};

@@ -14,8 +14,8 @@
 
 #include "objective/pair/pairs.h"
 
-/* The kept positives and negatives of a row, packed, in column order. All arrays lie in the row's
- * scratch; spare [n_pos + n_neg] is cleared and free for the caller's use. */
+/* The kept positives and negatives of a row, packed, in column order. All arrays are in the row's scratch;
+ * spare [n_pos + n_neg] is cleared and free for the caller's use. */
 typedef struct ki_anchor {
     const ki_pairs *pairs;
     int64_t i, n_pos, n_neg;

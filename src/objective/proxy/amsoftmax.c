@@ -1,5 +1,5 @@
-/* Additive-margin softmax (CosFace): cross entropy over the classes' proxies, with the own class's
- * cosine lowered by a margin.
+/* Additive-margin softmax (CosFace): cross entropy over the classes' proxies, with the cosine of the own
+ * class lowered by a margin.
  *
  *   L = mean_i -log( e^(scale (s_iy - margin)) / (e^(scale (s_iy - margin)) + sum_{j != y} e^(scale s_ij)) )
  *   dL/ds_ij = scale (softmax_ij - [j = y]) / m

@@ -1,12 +1,13 @@
-/* ArcFace: cross entropy over the classes' proxies, with the margin on the angle to the own class's.
+/* ArcFace: cross entropy over the classes' proxies, with the margin added to the angle to the proxy of the
+ * own class.
  *
  *   theta = acos(s_iy), own = cos(theta + margin) = s cos(margin) - sqrt(1 - s^2) sin(margin)
  *   L = mean_i -ln( e^(scale own) / (e^(scale own) + sum_{j != y} e^(scale s_ij)) )
  *   d own / d s = cos(margin) + s sin(margin) / sqrt(1 - s^2)
  *
  * Where theta + margin passes pi the cosine would rise again; there own = s - margin sin(margin), as in the
- * authors' code. At s = 1, where the slope has no end, 1 - s^2 is not taken below 1e-6: cosines nearer to
- * +-1 than 5e-7 are rounding in float32.
+ * authors' code. At s = 1 the slope is infinite, so 1 - s^2 is kept at 1e-6 or above: cosines nearer to +-1
+ * than 5e-7 are rounding errors in float32.
  * Source: Deng et al., ArcFace, CVPR 2019, Eq. 3: scale 64, margin 0.5. */
 #include "objective/proxy/arcface.h"
 

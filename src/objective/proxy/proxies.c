@@ -42,7 +42,7 @@ double ki_cross_entropy_row(const ki_pairs *pairs, const ki_row *row, int64_t y,
     const ki_real others = vec->exp(row->s, row->pair, KI_PAIR_NEGATIVE, scale, most, row->g, row->n);
     const ki_real factor = weight * scale / (e_own + others);
     vec->scale(row->pair, KI_PAIR_NEGATIVE, factor, row->g, row->n);
-    /* e_own - (e_own + others), without the subtraction: a well-placed item keeps its digits. */
+    /* e_own - (e_own + others), without the subtraction, so that an item with a small loss keeps its digits. */
     row->g[y] = -factor * others * slope;
     return (double)(scale * (most - own)) + log1p((double)others + ((double)e_own - 1));
 }

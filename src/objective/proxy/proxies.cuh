@@ -4,11 +4,11 @@
 
 #include "objective/cuda/loss.cuh"
 
-/* Each file has its own: kernels made of them are its own, too. */
+/* Each file has its own copy, because the kernels made from it belong to the file, too. */
 namespace {
 
-/* -ln( e^(scale own) / (e^(scale own) + sum_j e^(scale s_j)) ) over the kept negatives j, where `own` stands
- * in for the cosine of the own column and `slope` is its derivative by it. */
+/* -ln( e^(scale own) / (e^(scale own) + sum_j e^(scale s_j)) ) over the kept negatives j, where `own`
+ * replaces the cosine of the own column and `slope` is its derivative by that cosine. */
 __device__ __forceinline__ void ki_cuda_cross_entropy(const ki_cuda_view &v, const ki_cuda_row &row,
                                                       float own, float slope, float scale, ki_cuda_tally *t) {
     const int y = v.label[row.i];
@@ -23,12 +23,12 @@ __device__ __forceinline__ void ki_cuda_cross_entropy(const ki_cuda_view &v, con
     }
     others = row.sum(others);
     const double factor = (double)scale / ((double)e_own + others);
-    /* e_own - (e_own + others), without the subtraction: a well-placed item keeps its digits. */
+    /* e_own - (e_own + others), without the subtraction, so that an item with a small loss keeps its digits. */
     KI_COLUMNS(j, row.n) row.g[j] = j == y ? (float)(-factor * others) * slope : row.g[j] * (float)factor;
     t->pos = (double)(scale * (most - own)) + log1p(others + ((double)e_own - 1));
 }
 
-/* With a margin taken off the own cosine. */
+/* With a margin subtracted from the own cosine. */
 struct ki_cuda_margin_softmax {
     float scale, margin;
     __device__ void operator()(const ki_cuda_view &v, const ki_cuda_row &row, ki_cuda_tally *t) const {

@@ -5,8 +5,8 @@
 #include "objective/loss/loss.h"
 
 /* How proxies start: uniform in ±0.1, in ±1/sqrt(classes) (JRD's code: 0.1 for the 100 classes of CUB, 0.0094 for SOP's
- * 11,318), or as the rows of a linear layer by one of the usual rules (core/start.h). Their length plays no part in a
- * loss, but in how fast a step turns them. */
+ * 11,318), or as the rows of a linear layer by one of the usual rules (core/start.h). Their length does not matter to a
+ * loss, but it decides how far a step rotates them. */
 typedef enum ki_proxy_init {
     KI_PROXY_UNIFORM,
     KI_PROXY_CLASSES,
@@ -32,8 +32,8 @@ int64_t ki_proxies_saved(const ki_saved *saved, int64_t n_centers);
 int64_t ki_proxies_saved_classes(const void *settings, const ki_saved *saved);
 
 /* -ln( e^(scale own) / (e^(scale own) + sum_j e^(scale s_j)) ) over the kept negatives j of the row, where
- * `own` stands in for the cosine s_y of column y and `slope` is d own / d s_y. g receives weight * the
- * derivative by s. 0 when column y is not kept. */
+ * `own` replaces the cosine s_y of column y and `slope` is d own / d s_y. g receives weight * the derivative
+ * by s. 0 when column y is not kept. */
 double ki_cross_entropy_row(const ki_pairs *pairs, const ki_row *row, int64_t y, ki_real own, ki_real slope,
                             ki_real scale, ki_real weight);
 

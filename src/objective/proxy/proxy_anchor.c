@@ -7,7 +7,7 @@
  * exponential of an entry and Z = 1 + the sum of its column: dL/ds = -alpha e / (Z |P+|) for positives,
  * alpha e / (Z |P|) for negatives.
  *
- * The sums run down columns of the pair matrix, so it is turned once and walked by rows.
+ * The sums run along the columns of the pair matrix, so it is transposed once and read by rows.
  * Source: Kim et al., Proxy Anchor Loss, CVPR 2020, Eq. 4: alpha 32, delta 0.1, proxies learned at x100. */
 #include "objective/proxy/proxy_anchor.h"
 
@@ -35,7 +35,7 @@ typedef struct job {
     const ki_pairs *pairs;
     const ki_proxy_anchor_settings *o;
     ki_real pos_weight, neg_weight; /* 1/|P+|, 1/|P| */
-    ki_real *s, *g;                 /* turned: [n, m] */
+    ki_real *s, *g;                 /* transposed: [n, m] */
     uint8_t *pair;
     ki_real *dst; /* g as the view has it, [m, ld] */
     double *value;

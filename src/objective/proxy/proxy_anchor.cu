@@ -5,7 +5,7 @@
 
 namespace {
 
-/* Sums down columns: TILE columns at a time, SLICES slices of the rows. */
+/* Sums along columns: TILE columns at a time, SLICES slices of the rows. */
 enum { TILE = 32, SLICES = 8 };
 
 struct column_sum {

@@ -1,4 +1,4 @@
-/* Proxy-NCA: the own proxy against the other classes' proxies, which alone stand in the denominator.
+/* Proxy-NCA: the own proxy against the proxies of the other classes; only these are in the denominator.
  *
  *   d_ij = |scale x_i - scale p_j|^2 on the unit sphere
  *   L = mean_i -ln( e^(-d_iy) / sum_{j != y} e^(-d_ij) )

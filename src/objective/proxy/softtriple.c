@@ -5,10 +5,10 @@
  *     + tau / (C K (K - 1)) sum_c sum_{k < l} sqrt(2 + 1e-5 - 2 w_ck . w_cl)
  *   dS_ic/ds_ick = q_ck (1 + (s_ick - S_ic) / gamma);  d sqrt(t)/dw_ck = -w_cl / sqrt(t)
  *
- * The second term draws the centers of a class together, so that their number is learned; the 1e-5 is the
+ * The second term pulls the centers of a class together, so that their number is learned; the 1e-5 is the
  * authors'. Only kept centers count; an item none of whose own centers is kept contributes 0.
- * Source: Qian et al., SoftTriple Loss, ICCV 2019, Eq. 6 to 9, and its code: la 20, gamma 0.1, tau 0.2,
- * margin 0.01, 10 centers (CUB, Cars; 2 for SOP), learned at x100. */
+ * Source: Qian et al., SoftTriple Loss, ICCV 2019, Eq. 6 to 9, and its code: la 20, gamma 0.1, tau 0.2, margin
+ * 0.01, 10 centers (CUB, Cars; 2 for SOP), learned at x100. */
 #include "objective/proxy/softtriple.h"
 
 #include "core/parallel.h"

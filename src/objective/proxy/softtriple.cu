@@ -61,8 +61,8 @@ struct softtriple {
     }
 };
 
-/* Centers of a class, two and two, one warp each: [k, l], k < l, is the pull of the distance between them,
- * [l, k] its weighted length. */
+/* Pairs of centers of a class, one warp each: [k, l], k < l, is the gradient factor of the distance between
+ * them, [l, k] its weighted length. */
 __global__ void centers_between(const float *w, int n_centers, int dim, double weight, float *between) {
     const int warp = (int)threadIdx.x >> 5, lane = (int)threadIdx.x & 31, n_warps = (int)blockDim.x >> 5;
     const int64_t first = (int64_t)blockIdx.x * n_centers;
@@ -121,7 +121,7 @@ cudaError_t rows(const ki_cuda_loss_in *in, const ki_cuda_view *view, cudaStream
     return ki_loss_launch(view, loss, stream);
 }
 
-/* Whether centers are drawn together. */
+/* Whether centers are pulled together. */
 bool has_straight(const void *settings) {
     const ki_softtriple_settings *o = static_cast<const ki_softtriple_settings *>(settings);
     return o->tau != 0 && o->centers >= 2;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Under the root of a distance between two centers: the authors'. */
+/* Added under the root of a distance between two centers, as in the authors' code. */
 #define KI_SOFTTRIPLE_EPS 1e-5
 
 typedef struct ki_softtriple_settings {

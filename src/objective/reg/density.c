@@ -7,13 +7,13 @@
  *   dL/dx_i = 4 (D_c - a_c) (x_i - mu_c) / (C n_c)
  *   dL/da_c = -2 (D_c - a_c) / C - 1/C + 4/C^2 sum_e r_e (r_e a_c - r_c a_e)
  *
- * D0 is the density of pooled features, "before embedding": the paper does not say whose. d0: start takes the starting
- * network's over all training images, batch those of the batch at hand, as constants; d0_unit makes the features'
- * length 1 first. State: density.alpha [classes], and density.d0 [classes] for start. While d0 is 0 the second line is
- * 0, as with `correlation: false`.
+ * D0 is the density of pooled features, "before embedding"; the paper does not say of which network. With `d0: start`
+ * they are those of the starting network over all training images, with `batch` those of the present batch, as
+ * constants. d0_unit normalises the features to length 1 first. State: density.alpha [classes], and density.d0
+ * [classes] for start. While d0 is 0 the second line is 0, as with `correlation: false`.
  *
- * Eq. 8 grows with r^2, and r with the features of the starting network, which may be far from 1: then the
- * second line alone moves the targets, and holds them where they began. relative: r_c over its mean of the C
+ * Eq. 8 grows with r^2, and r with the features of the starting network, which may be far from 1. Then only the
+ * second line moves the targets, and it holds them where they began. relative: r_c is divided by its mean over the C
  * classes, so that only proportions count.
  * Source: DML-DA, Li et al., IEEE TMM 2019: eta 0.5, targets start at 0.5, weight 10. */
 #include "objective/reg/density.h"
@@ -71,7 +71,7 @@ static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_
 }
 
 /* Densities d [n_classes] of the rows x [n, dim] by their class, 0 for classes without rows; mean [n_classes, dim] and
- * count [n_classes] are room. */
+ * count [n_classes] are working memory. */
 static void measure(const ki_real *x, const int32_t *of, int64_t n, int64_t dim, int64_t n_classes, bool unit,
                     double *mean, int64_t *count, double *d) {
     for (int64_t k = 0; k < n_classes * dim; k++) mean[k] = 0;
@@ -130,7 +130,7 @@ static double proportions(const double *r, const double *a, int64_t n, double *b
     return sum * share;
 }
 
-/* Over their mean, unless that is 0. */
+/* Divided by their mean, unless that is 0. */
 static void make_relative(double *r, int64_t n) {
     double sum = 0;
     for (int64_t c = 0; c < n; c++) sum += r[c];

@@ -12,7 +12,7 @@ struct density {
     double eta;
     bool correlation, relative;
     const float *alpha, *d0; /* by label */
-    const double *now;       /* original densities of the batch, by its classes; NULL: d0's */
+    const double *now;       /* original densities of the batch, by its classes; NULL: use d0 */
     float *diff_alpha;       /* NULL: not learned */
     const float *weight;
 };
@@ -23,7 +23,7 @@ __device__ double power_of(const ki_cuda_classes &c, const density &o, int at) {
     return d > 0 ? pow(d, o.eta) : 0;
 }
 
-/* What original densities are multiplied with: 1, or 1 over their mean of the batch's classes. */
+/* The factor of original densities: 1, or 1 divided by their mean over the batch's classes. */
 __device__ double density_scale(const ki_cuda_classes &c, const density &o, int n, double *room) {
     if (!o.relative) return 1;
     double sum = 0;
@@ -32,8 +32,8 @@ __device__ double density_scale(const ki_cuda_classes &c, const density &o, int 
     return sum > 0 ? (double)n / sum : 1;
 }
 
-/* A block for each class c: its share of the value (0 past the last class), and what x_i - mean is multiplied with.
- * t_e = r_e a_c - r_c a_e over all classes e. */
+/* A block for each class c: its share of the value (0 past the last class), and the factor of x_i - mean. t_e = r_e
+ * a_c - r_c a_e over all classes e. */
 __global__ void density_rows(ki_cuda_classes c, const double *spread, density o, double *row_value,
                              double *factor) {
     KI_SHARED_ARRAY(double, room, 33);

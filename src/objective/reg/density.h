@@ -10,7 +10,7 @@ typedef struct ki_density_settings {
     int d0; /* KI_DENSITY_START … */
 } ki_density_settings;
 
-/* Where original densities come from: the starting network, or the batch at hand. */
+/* Where original densities come from: the starting network, or the present batch. */
 enum { KI_DENSITY_START, KI_DENSITY_BATCH };
 
 /* The parameters, in order: learned targets, and the densities of the starting network. */

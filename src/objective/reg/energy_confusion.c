@@ -1,4 +1,4 @@
-/* Energy confusion: draws different classes together, against overfitting to the training classes.
+/* Energy confusion: pulls different classes together, against overfitting to the training classes.
  *
  *   E_IJ = mean_{i in I, j in J} |x_i - x_j|^2 for each unordered pair of classes I != J of the batch
  *   linear: E_IJ     log1p: ln(1 + E_IJ)     reduced over class pairs by `reduction`
@@ -9,8 +9,8 @@
  *
  *   dL/dx_i = (2 / n_I) sum_J e_IJ (x_i - mu_J)
  *
- * Everything is taken about the mean of the batch, where the differences keep their digits.
- * pairs > 0: that many random different-class pairs instead, each a class pair of its own.
+ * Everything is computed relative to the mean of the batch, so that differences keep their digits. pairs > 0:
+ * that many random pairs of items of different classes instead, each counted as a class pair.
  *
  * Source: ECAML Eq. 3, 7, 11. The gradient trains the embedding layer only and reads un-normalised
  * embeddings; row_norm_penalty keeps that layer from shrinking. */
@@ -37,7 +37,7 @@ static const ki_option options[] = {
                   "random different-class pairs drawn instead of all; 0 = all", "ECAML code draws pairs"),
     KI_OPTION_END};
 
-/* The batch's energy: its value and, in e, how it changes with each E_IJ (weight given). */
+/* The batch's energy: its value and, in e, its derivative by each E_IJ (with the given weight). */
 static double log_energy(double mean, double *ret_slope) {
     *ret_slope = mean > KI_LEAST_ENERGY ? 1 / mean : 0;
     return log(mean > KI_LEAST_ENERGY ? mean : KI_LEAST_ENERGY);

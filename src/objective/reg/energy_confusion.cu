@@ -2,13 +2,13 @@
  *
  * All pairs: with class means mu and spreads v (the mean squared distance to mu),
  *   E_IJ = v_I + v_J + |mu_I - mu_J|^2,   sum_J e_IJ (x_i - mu_J) = own_I (x_i - mu_I) + sum_J e_IJ (mu_I - mu_J)
- * where every difference is taken first, so that nothing need be centred.
+ * where every difference is computed first, so that nothing needs to be centred.
  *
- * Random pairs: how often each was drawn, and then a pass over the pairs. They are the same ones as the host draws,
- * one after another, from its stream. The host takes word after word, passes over the few that ki_rng_below
- * rejects, makes pairs of the others in order and passes over pairs of one class. Here a block of threads makes a
- * run of words at once and finds by prefix sums which word is which, and which pair is the how-manieth. A pair's
- * energy does not depend on the draw, so all that is kept is how often each was drawn. */
+ * Random pairs: first count how often each pair is drawn, then make one pass over the pairs. They are the same
+ * pairs that the host draws one after another from its stream. The host takes word after word, skips the few that
+ * ki_rng_below rejects, makes pairs of the others in order and skips pairs of one class. Here a block of threads
+ * makes many words at once and finds the position of each word and each pair by prefix sums. A pair's energy does
+ * not depend on the draw, so only the number of times each was drawn is kept. */
 #include "objective/reg/energy_confusion.h"
 
 #include "core/rng.h"
@@ -20,9 +20,9 @@ namespace {
 
 enum { THREADS = 256, WORDS = 4 * THREADS, PAIRS_EACH = WORDS / 2 / THREADS };
 
-/* A block for each class. square [m, m] holds the squared distances of the means, and e after it: how the value
- * changes with E_ab, but for the slope of the log. own [m]: sums of e; row_value, row_items [m]: shares of the
- * value and, for the log, of the pairs it is a mean of. */
+/* A block for each class. square [m, m] holds the squared distances of the means, and afterwards e: the
+ * derivative of the value by E_ab, without the slope of the log. own [m]: sums of e; row_value, row_items [m]:
+ * each row's share of the value and, for the log, of the number of pairs in its mean. */
 __global__ void energy_rows(ki_cuda_classes c, int m, const double *spread, int form, bool is_mean,
                             float *square, double *own, double *row_value, double *row_items) {
     KI_SHARED_ARRAY(double, room, 33);
@@ -101,7 +101,8 @@ __global__ void energy_back(ki_cuda_classes c, const float *x, int64_t n, int di
     diff[at] += *weight * factor * (self * (x[at] - mean[from]) + 0.25f * pull[from]);
 }
 
-/* The sum of what threads before this one gave; *ret_total of all. Every thread of the block calls. */
+/* The sum of the values of all threads before this one; *ret_total is the sum of all. Every thread of the
+ * block must call this. */
 __device__ int sum_before(int mine, int *room, int *ret_total) {
     const int t = (int)threadIdx.x;
     room[t] = mine;
@@ -130,7 +131,7 @@ __global__ void draw(const int32_t *label, int m, int64_t pairs, uint64_t seed, 
     if (n_others == 0) return;
     const uint32_t range = (uint32_t)m, least = (uint32_t)(0u - range) % range;
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    int n_left = 0; /* items of the run before that found no partner: 0 or 1, in item[0] */
+    int n_left = 0; /* items of the previous round without a partner: 0 or 1, in item[0] */
     int64_t drawn = 0;
     for (uint32_t run = 0; drawn < pairs; run++) {
         const uint32_t counter[4] = {run * THREADS + (uint32_t)t, KI_RNG_REGULARIZER, (uint32_t)*step, 0};

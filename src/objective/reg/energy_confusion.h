@@ -7,7 +7,7 @@
 enum { KI_ENERGY_LINEAR, KI_ENERGY_LOG1P, KI_ENERGY_LOG };
 enum { KI_ENERGY_SUM, KI_ENERGY_MEAN };
 
-/* ln of less than this is taken as ln of this, with no gradient: all points coincide. */
+/* The ln of a smaller number is replaced by the ln of this one, without a gradient: all points coincide. */
 #define KI_LEAST_ENERGY 1e-30
 
 typedef struct ki_energy_confusion_settings {

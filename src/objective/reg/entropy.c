@@ -1,4 +1,4 @@
-/* Entropy: keep it undecided, pair by pair, whether two items belong together.
+/* Entropy: keeps it uncertain, for each pair, whether two items belong together.
  *
  *   p_ij = 1 / (1 + e^(D_ij - eta)), D squared distance: the chance that i and j are of one class
  *   h_ij = -p ln p - (1 - p) ln(1 - p)
@@ -8,8 +8,8 @@
  * With r = min(p, 1 - p) = 1 / (1 + e^|z|) nothing cancels: h = softplus(-|z|) + |z| r, p (1 - p) = r (1 - r).
  *
  * The entropy is largest at D = eta for every pair: items of a class move apart, classes together. That is
- * what DML-DA (Fig. 4 and its text) says of the entropy regularizer it compares with, printing no formula;
- * the pair model is of the paper it cites, Niu et al., Information-theoretic Semi-supervised Metric
+ * what DML-DA (Fig. 4 and its text) says about the entropy regularizer it compares with, without a formula.
+ * The pair model is that of the paper it cites, Niu et al., Information-theoretic Semi-supervised Metric
  * Learning via Entropy Regularization (SERAPH), ICML 2012, Eq. 4, whose own term has the other sign: it
  * sharpens the pairs that have no labels. eta 1 is the margin of DML-DA. */
 #include "objective/reg/entropy.h"
@@ -28,7 +28,7 @@ static double row_terms(const void *context, const ki_pairs *pairs, const ki_row
     ki_real *size = row->scratch;
     for (int64_t j = 0; j < row->n; j++) size[j] = row->s[j] < eta ? eta - row->s[j] : row->s[j] - eta;
     double sum = 0;
-    /* weight -1 on a slope of -1 leaves r itself in g. */
+    /* With weight -1 and a slope of -1, g becomes r itself. */
     for (int kind = KI_PAIR_POSITIVE; kind <= KI_PAIR_NEGATIVE; kind++)
         sum += (double)vec->softplus(size, row->pair, kind, -1, 0, -1, row->g, row->n);
     ki_real inner = 0;

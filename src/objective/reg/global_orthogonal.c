@@ -1,5 +1,5 @@
-/* Global orthogonal regularization (spread-out): items of different classes as orthogonal as random unit
- * vectors are.
+/* Global orthogonal regularization (spread-out): items of different classes should be as orthogonal as random
+ * unit vectors.
  *
  *   M1, M2 = mean of s_ij and of s_ij^2 over different-class pairs, d the dimension
  *   L = M1^2 + [M2 - 1/d]_+

@@ -1,4 +1,4 @@
-/* HORDE: the objective's loss once more on high-order moments of the feature map.
+/* HORDE: the objective's loss again, on high-order moments of the feature map.
  *
  *   g_k = mean over positions f of (W_1^T f) * … * (W_k^T f) / sqrt(D), entry by entry   (moments.h)
  *   z_k = E_k^T g_k / |E_k^T g_k|,  L = sum_{k = 2 … K} loss(z_k), each with weight 1
@@ -8,9 +8,9 @@
  *   dL/dW_k = sum f dL/dp_k^T,  dL/df = sum_k W_k dL/dp_k
  *
  * State: horde.w1 … wK [c, D]; not cascaded: horde.wK_T, the T-th projection of order K; horde.e2 … eK [D, e].
- * Where the loss itself learns (proxies, a boundary), each order k has that anew: horde.K.NAME.
- * trained: glorot-uniform; else projections are +-1 and stay (random Maclaurin). embedding 0: no E, z_k is
- * g_k normalised. At test time the network's embedding alone is used, or all orders side by side and a PCA
+ * If the loss itself has parameters (proxies, a boundary), each order k has its own copy: horde.K.NAME.
+ * trained: glorot-uniform; else projections are +-1 and stay (random Maclaurin). embedding 0: no E, z_k is g_k
+ * normalised. At test time only the network's embedding is used, or all orders side by side and a PCA
  * (ki_objective_describe).
  * Source: HORDE, Jacob et al., ICCV 2019, Alg. 1 and Eq. 7 to 9: K 5, D 8192, e 512, learning rates alike. */
 #include "objective/reg/horde.h"
@@ -46,7 +46,7 @@ static const ki_option options[] = {
                     "glorot: HORDE code; signs: Sec. 5.2"),
     KI_OPTION_END};
 
-/* Orders and sizes as a saved state shows them: the columns of w1 … wK and of e2. */
+/* Orders and sizes of a saved state: the columns of w1 … wK and of e2. */
 static void complete(void *settings, const ki_saved *saved) {
     ki_horde_settings *o = settings;
     int64_t orders = 0, dimension = 0, embedding = 0;
@@ -65,7 +65,7 @@ static void complete(void *settings, const ki_saved *saved) {
     if (o->embedding < 0) o->embedding = is_saved ? embedding : 512;
 }
 
-/* Of projected positions from the forward to the backward pass. */
+/* The most bytes of projected positions kept from the forward to the backward pass. */
 #define KEEP_BYTES ((size_t)512 << 20)
 
 static int n_projections(const ki_horde_settings *o) {

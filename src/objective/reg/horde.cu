@@ -1,4 +1,4 @@
-/* HORDE on the device (horde.c has the formulas): the objective's loss once more on high-order moments of the map.
+/* HORDE on the device (horde.c has the formulas): the objective's loss again, on high-order moments of the map.
  *
  * What a step costs, with 5 cascaded orders of 8192 numbers, a batch of 80, a map of 7 x 7 positions of 1024
  * channels and embeddings of 512, in bf16:
@@ -25,7 +25,7 @@
 
 namespace {
 
-/* Of projected positions; past it they are made in blocks and computed again. */
+/* The most bytes of projected positions; beyond that they are computed in blocks, and again in backward. */
 const size_t MOST_BYTES = (size_t)4 << 30;
 
 struct horde {
@@ -127,8 +127,8 @@ kith_status embed(const horde *o, const ki_cuda_reg_in *in, const places *at, ki
     return KITH_OK;
 }
 
-/* One product for each order: c[k] = op(a[k]) op(b[k]) + beta c[k], all at once when the matrices lie at even
- * distances, which they do unless somebody else owns one of them. */
+/* One product for each order: c[k] = op(a[k]) op(b[k]) + beta c[k], all at once if the matrices are equally
+ * spaced, which they are unless one of them has another owner. */
 struct product {
     bool ta, tb;
     int64_t m, n, k, lda, ldb, ldc;

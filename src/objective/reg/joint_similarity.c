@@ -1,4 +1,4 @@
-/* Joint representation similarity: different classes should not look alike in several layers at once.
+/* Joint representation similarity: different classes should not be similar in several layers at once.
  *
  *   L = 1/N sum over ordered pairs i, j of different classes of K_ij,  K the product of the layers' kernels
  *   dL/dk_l(i,j) = 1/N product of the other layers' kernels             (kernels.h: kernels and bandwidths)

@@ -21,7 +21,7 @@ typedef struct layer {
 static void l1_rows(void *context, int64_t begin, int64_t end) {
     const ki_pairs *p = context;
     for (int64_t turn = begin; turn < end; turn++) {
-        /* Long and short rows in turn, so that equal runs are equal work. */
+        /* Long and short rows in turn, so that runs of equal length are equal work. */
         const int64_t i = turn % 2 ? p->m - 1 - turn / 2 : turn / 2;
         p->s[i * p->ld + i] = 0;
         for (int64_t j = i + 1; j < p->m; j++) {
@@ -164,7 +164,7 @@ kith_status ki_layers_eval(const ki_layers *layers, const ki_reg_in *in, double 
     const product p = {.l = l, .n = layers->n, .different = different, .same = same};
     KI_TRY(ki_pairs_rows(&l[0].pairs, NULL, product_row, &p, NULL, &out->value, err));
     for (int i = 0; i < layers->n; i++) {
-        ki_real *diff = out->diff[layers->tap[i]]; /* cleared, and a layer is there once */
+        ki_real *diff = out->diff[layers->tap[i]]; /* it was cleared, and each layer occurs once */
         if (l[i].kernel->kind == KI_LAYER_LAPLACE) {
             l1_job job = {.pairs = &l[i].pairs, .g = l[i].slope, .diff = diff};
             ki_parallel_for(in->m, 4, l1_backward_rows, &job);

@@ -23,7 +23,7 @@ struct layers {
     double *row_value;           /* [m] */
 };
 
-/* Row sums of distances for block (i, layer); the last layer's index stands for pairs of different classes. */
+/* Row sums of distances for block (i, layer); the index after the last layer means pairs of different classes. */
 __global__ void layer_sums(layers o, const int32_t *label, int m) {
     KI_SHARED_ARRAY(double, room, 33);
     const int i = (int)blockIdx.x, layer = (int)blockIdx.y;

@@ -1,4 +1,4 @@
-/* Kernels of several layers at once: what joint_similarity and joint_mmd are made of.
+/* Kernels of several layers at once, for joint_similarity and joint_mmd.
  *
  *   k_l(i, j) of layer l:  gaussian  1/n sum_{t < n} e^(-D_ij / b_t), b_t = b 2^(t - n/2), D squared distance
  *                          laplace   the same with the L1 distance
@@ -8,8 +8,9 @@
  *
  * b is given (`bandwidth`), or the mean of the distances of all pairs of the batch, a constant for the
  * gradient; for poly and mgf 1, as the paper has it. When all points of a layer coincide its kernel is 1,
- * without a gradient. poly and mgf have no bound: a kernel is not taken above 1e30 in size, and has no gradient
- * there. Long vectors get that far: the pooled features of GoogLeNet have squared lengths of 80,000. */
+ * without a gradient. poly and mgf have no bound: the absolute value of a kernel is limited to 1e30, and there
+ * is no gradient beyond. Long vectors reach that: the pooled features of GoogLeNet have squared lengths of
+ * 80,000. */
 #ifndef KI_OBJECTIVE_KERNELS_H
 #define KI_OBJECTIVE_KERNELS_H
 

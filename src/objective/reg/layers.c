@@ -39,7 +39,7 @@ static kith_status read_kernel(const ki_value *v, const char *method, ki_layer_k
     ki_options_default(kernel_options, ret);
     if (v->kind == KI_VALUE_MAP) {
         KI_TRY(ki_options_parse(kernel_options, v, NULL, where, ret, err));
-    } else if (v->kind == KI_VALUE_SCALAR) { /* the kind alone */
+    } else if (v->kind == KI_VALUE_SCALAR) { /* only the kind */
         size_t n = 0;
         while (kinds[n] && strcmp(kinds[n], v->text) != 0) n++;
         if (!kinds[n]) return ki_fail_unknown(err, "kernel", v->text, kinds, n);
@@ -48,7 +48,7 @@ static kith_status read_kernel(const ki_value *v, const char *method, ki_layer_k
         return ki_fail(err, KITH_EINVAL, "%s: one is %s; wanted a map", where,
                        ki_value_describe(v, found, sizeof found));
     }
-    if (ret->kind > KI_LAYER_MGF) ret->kind = KI_LAYER_MGF; /* exp is another word for it */
+    if (ret->kind > KI_LAYER_MGF) ret->kind = KI_LAYER_MGF; /* exp is another name for it */
     if (ret->kind >= KI_LAYER_POLY && ret->bandwidth == 0) ret->bandwidth = 1;
     return KITH_OK;
 }

@@ -1,4 +1,4 @@
-/* Blocks of columns: products of projections, pooled, and back. */
+/* Blocks of columns: products of projections, their pooling, and the gradients. */
 #include "objective/reg/moments.h"
 
 #include <string.h>

@@ -3,12 +3,12 @@
  *   p_t = f w_t, f [m * hw, c] the map's positions, w_t [c, dim];  phi_k = p_1 p_2 … p_k / sqrt(dim)
  *   g_k [m, dim] = mean of phi_k over the positions of an item
  *
- * cascaded: w_1 … w_K serve all orders 2 … K. Else every order k has k projections of its own, in the order
- * 2: w_1 w_2, 3: w_3 w_4 w_5, …
+ * cascaded: all orders 2 … K share w_1 … w_K. Otherwise every order k has k projections of its own, in the
+ * order 2: w_1 w_2, 3: w_3 w_4 w_5, …
  *
- * A column of phi depends on the same column of the projections alone. So blocks of columns are taken one
- * after another with large matrix products, and what is held of [m * hw, dim] is bounded: the blocks that
- * fit keep_bytes are kept for the way back, the others are computed again there. */
+ * A column of phi depends on the same column of the projections alone. So blocks of columns are handled one
+ * after another with large matrix products, and the memory for [m * hw, dim] is limited: the blocks that fit
+ * in keep_bytes are kept for backward, the others are computed again there. */
 #ifndef KI_OBJECTIVE_MOMENTS_H
 #define KI_OBJECTIVE_MOMENTS_H
 
@@ -31,7 +31,7 @@ typedef struct ki_moments {
     int64_t block, n_kept;
 } ki_moments;
 
-/* Fills in g, taken from work like all else. */
+/* Fills in g; all memory is taken from work. */
 kith_status ki_moments_forward(ki_moments *moments, const ki_tap_data *map, kith_error *err);
 
 /* From dL/dg: adds to diff_map (laid out as the map) and to diff_w[t] where it is not NULL. */

@@ -3,7 +3,7 @@
 
 namespace {
 
-/* The row's |x|^2 in part, and its gradient. */
+/* A part of the row's |x|^2, and its gradient. */
 __global__ void square_rows(const float *x, int dim, float factor, const float *weight, double *part,
                             float *dst) {
     KI_SHARED_ARRAY(double, room, 33);

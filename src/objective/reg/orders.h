@@ -6,7 +6,7 @@
 
 enum { KI_MOST_ORDERS = 8, KI_MOST_PROJECTIONS = 35 /* 2 + 3 + … + 8 */ };
 
-/* How many projections orders 2 … `orders` take: those of cascaded orders serve all, else order k has k of its
+/* How many projections orders 2 … `orders` take: cascaded orders share theirs, otherwise order k has k of its
  * own. */
 static inline int ki_moments_projections(int orders, bool cascaded) {
     return cascaded ? orders : orders * (orders + 1) / 2 - 1;

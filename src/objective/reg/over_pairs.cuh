@@ -1,5 +1,5 @@
-/* What the regularizers over the pairs of a batch share on the device: the embeddings compared, what a row of pairs
- * says, and back. */
+/* What the regularizers over the pairs of a batch share on the device: the comparison of embeddings, a function of
+ * each row of pairs, and the gradients. */
 #ifndef KI_OBJECTIVE_OVER_PAIRS_CUH
 #define KI_OBJECTIVE_OVER_PAIRS_CUH
 
@@ -9,7 +9,7 @@
 struct ki_cuda_over_pairs {
     float *s;           /* [m, m]; becomes dL/ds */
     double *row;        /* [3, m] */
-    float *coefficient; /* room for two numbers */
+    float *coefficient; /* memory for two numbers */
 };
 
 static inline ki_cuda_over_pairs ki_over_pairs_place(const ki_cuda_reg_in *in, ki_cuda_scratch *room) {
@@ -29,7 +29,7 @@ static inline kith_status ki_over_pairs_open(const ki_cuda_reg_in *in, void **re
     return KITH_OK;
 }
 
-/* The middle of the way is the term's: it queues the value, and dL/ds in place of s. */
+/* The term does the part in between: it queues the value, and replaces s by dL/ds. */
 typedef cudaError_t (*ki_over_pairs_fn)(const ki_cuda_reg_in *in, const ki_cuda_over_pairs *at);
 
 static inline kith_status ki_over_pairs_launch(const ki_cuda_reg_in *in, ki_pairwise_measure measure,

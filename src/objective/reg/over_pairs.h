@@ -1,4 +1,4 @@
-/* What the regularizers over the pairs of a batch share: the pair view of a tap, and the way back. */
+/* What the regularizers over the pairs of a batch share: the pair view of a tap, and the gradient. */
 #ifndef KI_OBJECTIVE_OVER_PAIRS_H
 #define KI_OBJECTIVE_OVER_PAIRS_H
 
@@ -8,8 +8,8 @@
 /* Inner products of the tap's rows, all pairs kept. */
 kith_status ki_reg_pairs_build(const ki_reg_in *in, ki_tap tap, ki_pairs *ret_pairs, kith_error *err);
 
-/* A sum over pairs of embeddings by their squared distances: value = what the rows return, gradient = scale times
- * what they write. fn has the settings as its context. */
+/* A sum over pairs of embeddings by their squared distances: the value is the sum of what the rows return, and
+ * the gradient is scale times what they write. fn has the settings as its context. */
 kith_status ki_reg_pairs_sum(const ki_reg_in *in, ki_pairs *pairs, ki_row_fn fn, double scale,
                              ki_reg_out *out, kith_error *err);
 

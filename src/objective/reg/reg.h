@@ -1,9 +1,9 @@
-/* A regularizer: a value from the taps it names, its gradients there, and maybe parameters of its
- * own. NAME.h has its settings, NAME.c one record `ki_reg_NAME`, NAME.cu the same for a device (cuda/reg.h); one row
- * in table.def serves both.
+/* A regularizer: a value from the taps it names, its gradients at these taps, and possibly parameters of its own.
+ * NAME.h has its settings, NAME.c one record `ki_reg_NAME`, NAME.cu the same for a device (cuda/reg.h); one row in
+ * table.def serves both.
  *
- * Weight, warm-up and normalize are the objective's business: eval writes the plain value and the
- * plain gradients, adding (+=) into buffers that were cleared. */
+ * The objective handles weight, warm-up and normalize: eval writes the plain value, and adds (+=) the plain
+ * gradients to buffers that were cleared. */
 #ifndef KI_OBJECTIVE_REG_H
 #define KI_OBJECTIVE_REG_H
 
@@ -16,7 +16,7 @@
 const char *ki_tap_name(ki_tap tap);
 
 typedef struct ki_tap_data {
-    const ki_real *data; /* NULL: not there */
+    const ki_real *data; /* NULL: the tap is not given */
     int64_t rows, cols;  /* map: m and c * h * w */
     int64_t c, hw;       /* map only */
 } ki_tap_data;
@@ -27,17 +27,18 @@ struct ki_reg_in {
     const void *settings;
     int64_t m;
     const int32_t *label; /* [m] */
-    int64_t n_classes;    /* labels are below it, or 0 when nobody said */
+    int64_t n_classes;    /* labels are below it; 0: not known */
     ki_tap_data tap[KI_N_TAPS];
-    bool normalized; /* the embedding tap is L2-normalised */
+    bool normalized; /* the embedding tap is L2-normalised, head by head */
+    int64_t heads; /* vectors side by side in a row of the embedding: [m, dim] is [m * heads, dim / heads] */
     ki_state *const *param;
     uint64_t seed, step; /* random choices: (seed, KI_RNG_REGULARIZER, step, …) */
     const ki_vec *vec;
-    ki_work *work; /* take what is needed; it is given back afterwards */
-    /* The objective's own loss and miner on other embeddings x [m, dim] (used as they are, not
-     * normalised; no cross-batch memory): value, and diff_x [m, dim] assigned. The loss learns what it
-     * learns anew: param[first …) are the n_loss_params parameters that ki_state_add_loss made, and their
-     * gradients are added to out->diff_param[first …). */
+    ki_work *work; /* take what is needed; it is released afterwards */
+    /* The objective's own loss and miner on other embeddings x [m, dim] (used as they are, not normalised; no
+     * cross-batch memory): value, and diff_x [m, dim] assigned. The loss uses its own copy of its parameters:
+     * param[first …) are the n_loss_params parameters that ki_state_add_loss made, and their gradients are
+     * added to out->diff_param[first …). */
     size_t n_loss_params;
     kith_status (*repeat_loss)(const ki_reg_in *in, const ki_reg_out *out, size_t first, const ki_real *x,
                                int64_t dim, double *ret_value, ki_real *diff_x, kith_error *err);
@@ -63,8 +64,8 @@ typedef struct ki_reg {
     unsigned taps;
     kith_status (*taps_of)(const void *settings, unsigned *ret_taps, kith_error *err);
     bool normalize; /* default of the recipe's `normalize` */
-    /* Its gradient at the embedding trains the embedding layer and goes no further down: default of the
-     * recipe's `stops_at_embedding`. */
+    /* Its gradient at the embedding trains the embedding layer and no earlier layer: default of the recipe's
+     * `stops_at_embedding`. */
     bool stops_at_embedding;
     /* Fills in what the recipe left open, from a saved state (NULL: there is none) or from a default that needs
      * more than an option can say. NULL: nothing to fill in. */
@@ -72,16 +73,16 @@ typedef struct ki_reg {
     /* How many classes a saved state was made for; 0: it does not say. NULL: nothing of it is per class. */
     int64_t (*saved_classes)(const void *settings, const ki_saved *saved);
     kith_status (*params)(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err);
-    /* For a term that starts from what the network makes of the training images before the first step: the tap it
-     * wants, and what it does with all of them. start NULL: nothing; `starts` says whether the settings want it
-     * (NULL: always). */
+    /* For a term that starts from the network's values for the training images before the first step: the tap
+     * it needs, and the function that gets all of them. start NULL: nothing; `starts` says whether the settings
+     * need it (NULL: always). */
     ki_tap starts_from;
     bool (*starts)(const void *settings);
     kith_status (*start)(const void *settings, const ki_features *features, ki_state *const *param,
                          kith_error *err);
     kith_status (*eval)(const ki_reg_in *in, ki_reg_out *out, kith_error *err);
-    /* Descriptors for test time, beside the embedding: dst [m, describe_dim], describe_n of them side by side
-     * and equally wide; both follow from the settings alone. NULL: none. */
+    /* Descriptors for test time, in addition to the embedding: dst [m, describe_dim], describe_n of them side
+     * by side and equally wide; both depend only on the settings. NULL: none. */
     int64_t (*describe_dim)(const ki_reg_in *in);
     int64_t (*describe_n)(const ki_reg_in *in);
     kith_status (*describe)(const ki_reg_in *in, ki_real *dst, kith_error *err);

@@ -2,8 +2,8 @@
  *
  *   L = (lam / e) sum_r (|w_r|^2 - 1)^2,  dL/dw_r = (4 lam / e) (|w_r|^2 - 1) w_r
  *
- * Goes with energy confusion, whose gradient would shrink that layer. Source: the authors' code of ECAML,
- * which has it from BIER (Opitz et al., ICCV 2017). */
+ * It is used with energy confusion, whose gradient would shrink that layer. Source: the authors' code of
+ * ECAML, which took it from BIER (Opitz et al., ICCV 2017). */
 #include "objective/reg/row_norm_penalty.h"
 
 #include "objective/reg/reg.h"

@@ -8,12 +8,16 @@
 #include "knn/panels.h"
 #include "search/scan/coder_parts.h"
 
-kith_status ki_coder_init(ki_coder *c, kith_error *err) {
+kith_status ki_coder_init(ki_coder *c, bool has_axes, kith_error *err) {
     c->padded = (int64_t)ki_round_up((size_t)c->dim, 16);
     c->n_panels = (c->n_lists + KI_LIST_PANEL - 1) / KI_LIST_PANEL;
     const size_t padded = (size_t)c->padded, lists = (size_t)(c->n_panels * KI_LIST_PANEL);
-    KI_TRY(ki_rotation_init(&c->rotation, c->padded, c->seed, err));
-    KI_TRY(ki_alloc_or(&c->centroid, (size_t)c->n_lists, padded * sizeof(float), "centroids", err));
+    const size_t n_centroids = (size_t)c->n_lists * padded;
+    const size_t n_axes = (size_t)(ki_coder_axis_panels(c) * c->dim) * KI_AXIS_PANEL;
+    c->n_numbers = n_centroids + (has_axes ? n_axes + padded : 0);
+    KI_TRY(ki_zalloc_or(&c->centroid, c->n_numbers, sizeof(float), "centroids", err));
+    c->axes = has_axes ? c->centroid + n_centroids : NULL;
+    c->variance = has_axes ? c->axes + n_axes : NULL;
     KI_TRY(ki_zalloc_or(&c->half, lists, sizeof(float), "centroids", err));
     KI_TRY(ki_zalloc_or(&c->scale, lists, sizeof(float), "centroids", err));
     return ki_zalloc_or(&c->panels, lists, padded, "centroids", err);
@@ -27,6 +31,43 @@ void ki_coder_free(ki_coder *c) {
     ki_free(c->scale);
     ki_free(c->panels);
     ki_free(c);
+}
+
+/* With v_k the variances, a code of b bits for each of the first m values errs by about noise_b (v_1 + … + v_m)^2 / m. What values
+ * without a code would add to a score is not noise: a row and a query that are near each other have nearly the same
+ * values, and lose the sum of their products. So few are left out, those that hardly vary. */
+void ki_coder_share_bits(ki_coder *c, int bits) {
+    /* Of values from a bell curve in 2^b equal steps (Max 1960), over what is left of their variance. */
+    static const double NOISE[KI_CODER_MOST_BITS + 1] = {1,       0.571,   0.135,    0.0389,   0.01167,
+                                                         0.00350, 0.00104, 0.000304, 0.0000875};
+    const double NEAR =
+        0.5; /* of a row and a neighbour, the square of the cosine around the centroid, about */
+    c->coded = c->padded;
+    c->bits = bits;
+    if (!c->axes) return;
+    double least = INFINITY, sum = 0, all = 0;
+    for (int64_t k = 0; k < c->padded; k++) all += (double)c->variance[k];
+    for (int64_t m = 0; m < c->padded; m++) {
+        sum += (double)c->variance[m];
+        if ((m + 1) % 16) continue;
+        const int64_t most = bits * c->padded / (m + 1);
+        const int each = most < KI_CODER_MOST_BITS ? (int)most : KI_CODER_MOST_BITS;
+        const double error = NOISE[each] * sum * sum / (double)(m + 1) + NEAR * (all - sum) * (all - sum);
+        if (error >= least) continue;
+        least = error;
+        c->coded = m + 1;
+        c->bits = each;
+    }
+}
+
+kith_status ki_coder_rotate(ki_coder *c, kith_error *err) {
+    double all = 0, left = 0;
+    for (int64_t k = 0; c->axes && k < c->padded; k++) {
+        all += (double)c->variance[k];
+        left += k >= c->coded ? (double)c->variance[k] : 0;
+    }
+    c->dropped = all > 0 ? (float)(left / all) : 0;
+    return ki_rotation_init(&c->rotation, c->coded, c->seed, err);
 }
 
 static float largest(const float *x, int64_t n) {
@@ -52,14 +93,24 @@ void ki_coder_finish(ki_coder *c) {
     }
 }
 
+void ki_coder_align(const ki_coder *c, const float *x, float *ret) {
+    if (c->axes) {
+        float along[KI_CODER_MOST_AXES];
+        ki_scan_kernel_best()->project(c->axes, x, c->dim, ki_coder_axis_panels(c), along);
+        memcpy(ret, along, (size_t)c->padded * sizeof *ret);
+    } else {
+        memcpy(ret, x, (size_t)c->dim * sizeof *ret);
+        memset(ret + c->dim, 0, (size_t)(c->padded - c->dim) * sizeof *ret);
+    }
+}
+
 void ki_coder_turn(const ki_coder *c, const float *x, float *ret) {
-    memcpy(ret, x, (size_t)c->dim * sizeof *ret);
-    memset(ret + c->dim, 0, (size_t)(c->padded - c->dim) * sizeof *ret);
+    ki_coder_align(c, x, ret);
     if (c->metric == KITH_COSINE) {
         double xx, unused;
         ki_scan_kernel_best()->dots(x, x, c->dim, &xx, &unused);
         const double norm = fmax(sqrt(xx), KI_LEAST_NORM);
-        for (int64_t k = 0; k < c->dim; k++) ret[k] = (float)((double)x[k] / norm);
+        for (int64_t k = 0; k < c->padded; k++) ret[k] = (float)((double)ret[k] / norm);
     }
     ki_rotation_apply(&c->rotation, ret);
 }
@@ -115,12 +166,17 @@ kith_status ki_coder_with_bits(const ki_coder *coder, int bits, ki_coder **ret_c
         return ki_fail(err, KITH_EINVAL, "codes of %d bits; wanted 1 to %d", bits, KI_CODER_MOST_BITS);
     KI_CHECK(ki_zalloc_or(&c, 1, sizeof *c, "coder", err));
     c->metric = coder->metric;
-    c->bits = bits;
     c->dim = coder->dim;
     c->n_lists = coder->n_lists;
     c->seed = coder->seed;
-    KI_CHECK(ki_coder_init(c, err));
-    memcpy(c->centroid, coder->centroid, (size_t)(c->n_lists * c->padded) * sizeof(float));
+    KI_CHECK(ki_coder_init(c, coder->axes != NULL, err));
+    memcpy(c->centroid, coder->centroid, c->n_numbers * sizeof(float));
+    ki_coder_share_bits(c, bits);
+    KI_CHECK(ki_coder_rotate(c, err));
+    for (int64_t l = 0; l < c->n_lists; l++) {
+        ki_rotation_undo(&coder->rotation, c->centroid + l * c->padded);
+        ki_rotation_apply(&c->rotation, c->centroid + l * c->padded);
+    }
     ki_coder_finish(c);
     ki_coder_seal(c);
     *ret_coder = c;
@@ -132,11 +188,11 @@ done:
 
 kith_metric ki_coder_metric(const ki_coder *coder) { return coder->metric; }
 int64_t ki_coder_dim(const ki_coder *coder) { return coder->dim; }
-int ki_coder_bits(const ki_coder *coder) { return coder->bits; }
+int ki_coder_bits(const ki_coder *c) { return (int)((c->coded * c->bits + c->padded - 1) / c->padded); }
 int64_t ki_coder_lists(const ki_coder *coder) { return coder->n_lists; }
 uint64_t ki_coder_mark(const ki_coder *coder) { return coder->mark; }
 size_t ki_coder_memory(const ki_coder *c) {
     const size_t padded = (size_t)c->padded, lists = (size_t)(c->n_panels * KI_LIST_PANEL);
-    return sizeof *c + 4 * padded * sizeof(float) + (size_t)c->n_lists * padded * sizeof(float) +
+    return sizeof *c + (ki_rotation_numbers(&c->rotation) + c->n_numbers) * sizeof(float) +
            lists * (padded + 2 * sizeof(float));
 }

@@ -1,4 +1,4 @@
-/* A coder as bytes: a header of 64, then the rotated centroids. All else is made from these. */
+/* A coder as bytes: a header of 64, then the centroids, axes and variances. All else is made from these. */
 #include <math.h>
 #include <string.h>
 
@@ -8,10 +8,10 @@
 
 typedef struct coder_header {
     char magic[8];
-    uint32_t version, metric, bits, dim, n_lists, unused;
+    uint32_t version, metric, bits, dim, n_lists, coded;
     uint64_t seed;
-    uint64_t checksum; /* of the centroids */
-    uint64_t zero[2];
+    uint64_t checksum; /* of all that follows */
+    uint64_t has_axes, zero;
 } coder_header;
 _Static_assert(sizeof(coder_header) == 64, "the header of a coder has no gaps");
 
@@ -19,18 +19,16 @@ static const char MAGIC[8] = "kithcodr";
 enum { VERSION = 1 };
 #define MOST 1e21F /* no value of a rotated mean is larger */
 
-static size_t centroid_bytes(const ki_coder *c) {
-    return (size_t)c->n_lists * (size_t)c->padded * sizeof(float);
-}
-
 static coder_header header_of(const ki_coder *c) {
     coder_header h = {.version = VERSION,
                       .metric = (uint32_t)c->metric,
                       .bits = (uint32_t)c->bits,
                       .dim = (uint32_t)c->dim,
                       .n_lists = (uint32_t)c->n_lists,
+                      .coded = (uint32_t)c->coded,
+                      .has_axes = c->axes != NULL,
                       .seed = c->seed,
-                      .checksum = ki_checksum(c->centroid, centroid_bytes(c), 0)};
+                      .checksum = ki_checksum(c->centroid, c->n_numbers * sizeof(float), 0)};
     memcpy(h.magic, MAGIC, sizeof h.magic);
     return h;
 }
@@ -43,7 +41,7 @@ void ki_coder_seal(ki_coder *c) {
 void ki_coder_to_bytes(const ki_coder *c, ki_buffer *dst) {
     const coder_header h = header_of(c);
     ki_buffer_add(dst, &h, sizeof h);
-    ki_buffer_add(dst, c->centroid, centroid_bytes(c));
+    ki_buffer_add(dst, c->centroid, c->n_numbers * sizeof(float));
 }
 
 static kith_status check(const coder_header *h, size_t n_bytes, kith_error *err) {
@@ -64,10 +62,14 @@ static kith_status check(const coder_header *h, size_t n_bytes, kith_error *err)
     if (h->n_lists < 1 || h->n_lists > KI_CODER_MOST_LISTS)
         return ki_fail(err, KITH_EFORMAT, "a coder with %u lists; wanted 1 to %d", h->n_lists,
                        KI_CODER_MOST_LISTS);
-    if (h->unused || h->zero[0] || h->zero[1])
+    const size_t padded = ki_round_up(h->dim, 16);
+    if (h->coded < 16 || h->coded > padded || h->coded % 16)
+        return ki_fail(err, KITH_EFORMAT, "a coder that codes %u values of %zu", h->coded, padded);
+    if (h->has_axes > (h->dim <= KI_CODER_MOST_AXES) || h->zero)
         return ki_fail(err, KITH_EFORMAT,
                        "a coder with numbers in its header that this program does not know");
-    const size_t wanted = sizeof *h + h->n_lists * ki_round_up(h->dim, 16) * sizeof(float);
+    const size_t n_axes = h->has_axes ? ki_round_up(padded, KI_AXIS_PANEL) * h->dim + padded : 0;
+    const size_t wanted = sizeof *h + (h->n_lists * padded + n_axes) * sizeof(float);
     if (n_bytes != wanted)
         return ki_fail(err, KITH_EFORMAT, "a coder of %zu bytes; its header says %zu", n_bytes, wanted);
     return KITH_OK;
@@ -87,18 +89,24 @@ kith_status ki_coder_from_bytes(const void *bytes, size_t n_bytes, ki_coder **re
     c->dim = h.dim;
     c->n_lists = h.n_lists;
     c->seed = h.seed;
-    KI_CHECK(ki_coder_init(c, err));
-    memcpy(c->centroid, (const char *)bytes + sizeof h, centroid_bytes(c));
-    if (ki_checksum(c->centroid, centroid_bytes(c), 0) != h.checksum) {
-        status = ki_fail(err, KITH_EFORMAT, "a coder whose centroids do not match their checksum");
+    c->coded = h.coded;
+    KI_CHECK(ki_coder_init(c, h.has_axes != 0, err));
+    memcpy(c->centroid, (const char *)bytes + sizeof h, c->n_numbers * sizeof(float));
+    if (ki_checksum(c->centroid, c->n_numbers * sizeof(float), 0) != h.checksum) {
+        status = ki_fail(err, KITH_EFORMAT, "a coder whose numbers do not match their checksum");
         goto done;
     }
-    for (int64_t i = 0; i < c->n_lists * c->padded; i++) {
+    for (size_t i = 0; i < c->n_numbers; i++) {
         if (fabsf(c->centroid[i]) <= MOST) continue;
-        status = ki_fail(err, KITH_EFORMAT, "a coder whose list %lld has the value %g",
-                         (long long)(i / c->padded), (double)c->centroid[i]);
+        status = ki_fail(err, KITH_EFORMAT, "a coder whose number %zu is %g", i, (double)c->centroid[i]);
         goto done;
     }
+    for (float *x = c->axes; x && x < c->variance; x++) {
+        if (fabsf(*x) <= 2) continue;
+        status = ki_fail(err, KITH_EFORMAT, "a coder with %g in an axis; wanted -1 to 1", (double)*x);
+        goto done;
+    }
+    KI_CHECK(ki_coder_rotate(c, err));
     ki_coder_finish(c);
     ki_coder_seal(c);
     *ret_coder = c;

@@ -1,4 +1,5 @@
-/* Fitting a coder: a sample of rows, their k-means centroids or their mean, turned by the rotation. */
+/* Fitting a coder: a sample of rows, their k-means centroids or their mean, the axes of their spread around those, and how the
+ * bits of a code are shared out among the axes. */
 #include <math.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@ enum {
     SAMPLE_A_LIST = 40, /* rows that k-means sees for each list */
     ITERATIONS = 8,
     MEAN_SAMPLE = 65536,
+    AXIS_ROWS = 64,      /* rows for each axis, at most … */
+    LEAST_AXIS_ROWS = 4, /* … and at least */
 };
 
 int64_t ki_coder_lists_for(int64_t n) {
@@ -64,14 +67,14 @@ static void mean_of(const kith_array *sample, float *ret) {
     }
 }
 
-/* Centroids of the sample, padded and rotated, to their place. */
-static kith_status place_lists(ki_coder *c, const kith_array *sample, const ki_coder_options *o,
-                               kith_error *err) {
+/* Centroids [n_lists, dim] of the sample; the sample becomes its rows less their centroids. */
+static kith_status find_lists(const ki_coder *c, kith_array *sample, const ki_coder_options *o,
+                              float *ret_centroids, kith_error *err) {
     kith_kmeans_result found = {0};
-    const size_t bytes = (size_t)c->dim * sizeof(float);
-    memset(c->centroid, 0, (size_t)(c->n_lists * c->padded) * sizeof(float));
+    const int64_t n = sample->dim[0], dim = sample->dim[1];
+    float *x = sample->data;
     if (c->n_lists == 1) {
-        mean_of(sample, c->centroid);
+        mean_of(sample, ret_centroids);
     } else {
         kith_kmeans_options k;
         kith_kmeans_options_init(&k, sizeof k);
@@ -83,13 +86,61 @@ static kith_status place_lists(ki_coder *c, const kith_array *sample, const ki_c
         k.progress = o->progress;
         k.user = o->user;
         KI_TRY(kith_kmeans(sample, &k, &found, err));
-        for (int64_t l = 0; l < c->n_lists; l++)
-            memcpy(c->centroid + l * c->padded, (const float *)found.centroids.data + l * c->dim, bytes);
-        kith_kmeans_result_release(&found);
+        memcpy(ret_centroids, found.centroids.data, (size_t)(c->n_lists * dim) * sizeof(float));
     }
-    for (int64_t l = 0; l < c->n_lists; l++) ki_rotation_apply(&c->rotation, c->centroid + l * c->padded);
-    ki_coder_finish(c);
+    for (int64_t i = 0; i < n; i++) {
+        const float *center = ret_centroids + (c->n_lists == 1 ? 0 : found.cluster[i] * dim);
+        for (int64_t k = 0; k < dim; k++) x[i * dim + k] -= center[k];
+    }
+    kith_kmeans_result_release(&found);
     return KITH_OK;
+}
+
+/* The principal axes of what is left of the sample. Rows that are too few for them, or too long, have none. */
+static kith_status find_axes(const kith_array *sample, kith_pca *ret_pca, kith_error *err) {
+    const int64_t dim = sample->dim[1];
+    kith_array part = *sample;
+    kith_pca_options options;
+    if (part.dim[0] > AXIS_ROWS * dim) part.dim[0] = AXIS_ROWS * dim;
+    if (part.dim[0] < LEAST_AXIS_ROWS * dim || dim > KI_CODER_MOST_AXES || dim <= 16) return KITH_OK;
+    kith_pca_options_init(&options, sizeof options);
+    options.n_components = dim;
+    options.method = KITH_PCA_EXACT;
+    return kith_pca_fit(&part, &options, ret_pca, err);
+}
+
+static void place_axes(ki_coder *c, const kith_pca *pca) {
+    const double *axis = pca->components.data, *variance = pca->variance.data;
+    for (int64_t j = 0; j < c->dim; j++) {
+        c->variance[j] = (float)fmax(0, variance[j]);
+        for (int64_t k = 0; k < c->dim; k++)
+            c->axes[(j / KI_AXIS_PANEL * c->dim + k) * KI_AXIS_PANEL + j % KI_AXIS_PANEL] =
+                (float)axis[j * c->dim + k];
+    }
+}
+
+/* All that is learned from the sample, which is used up. */
+static kith_status learn(ki_coder *c, kith_array *sample, const ki_coder_options *o, kith_error *err) {
+    kith_status status = KITH_OK;
+    float *centroids = NULL;
+    kith_pca pca = {0};
+    KI_CHECK(
+        ki_alloc_or(&centroids, (size_t)c->n_lists, (size_t)c->dim * sizeof *centroids, "centroids", err));
+    KI_CHECK(find_lists(c, sample, o, centroids, err));
+    KI_CHECK(find_axes(sample, &pca, err));
+    KI_CHECK(ki_coder_init(c, pca.components.data != NULL, err));
+    if (c->axes) place_axes(c, &pca);
+    ki_coder_share_bits(c, o->bits ? o->bits : 1);
+    KI_CHECK(ki_coder_rotate(c, err));
+    for (int64_t l = 0; l < c->n_lists; l++) {
+        ki_coder_align(c, centroids + l * c->dim, c->centroid + l * c->padded);
+        ki_rotation_apply(&c->rotation, c->centroid + l * c->padded);
+    }
+    ki_coder_finish(c);
+done:
+    kith_pca_release(&pca);
+    ki_free(centroids);
+    return status;
 }
 
 static kith_status check(const ki_row_source *rows, const ki_coder_options *o, kith_error *err) {
@@ -114,7 +165,6 @@ kith_status ki_coder_fit(const ki_row_source *rows, const ki_coder_options *opti
     KI_TRY(check(rows, options, err));
     KI_CHECK(ki_zalloc_or(&c, 1, sizeof *c, "coder", err));
     c->metric = options->metric;
-    c->bits = options->bits ? options->bits : 1;
     c->dim = rows->dim;
     c->n_lists = options->n_lists ? options->n_lists : ki_coder_lists_for(rows->n);
     c->seed = options->seed;
@@ -122,9 +172,8 @@ kith_status ki_coder_fit(const ki_row_source *rows, const ki_coder_options *opti
     if (n_sample <= 0) n_sample = c->n_lists == 1 ? MEAN_SAMPLE : c->n_lists * SAMPLE_A_LIST;
     if (n_sample < c->n_lists) n_sample = c->n_lists;
     if (n_sample > rows->n) n_sample = rows->n;
-    KI_CHECK(ki_coder_init(c, err));
     KI_CHECK(read_sample(c, rows, n_sample, &sample, err));
-    KI_CHECK(place_lists(c, &sample, options, err));
+    KI_CHECK(learn(c, &sample, options, err));
     ki_coder_seal(c);
     *ret_coder = c;
     c = NULL;

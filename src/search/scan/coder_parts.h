@@ -11,26 +11,45 @@
 
 struct ki_coder {
     kith_metric metric;
-    int bits;
     int64_t dim;    /* of rows */
-    int64_t padded; /* of rotated rows and codes: dim rounded up to 16 */
+    int64_t padded; /* of turned rows: dim rounded up to 16 */
+    int64_t coded;  /* values of a turned row that its code covers: the first ones, a multiple of 16 */
+    int bits;       /* of each of them */
     int64_t n_lists, n_panels;
     uint64_t seed, mark;
-    ki_rotation rotation;
-    float *centroid; /* [n_lists, padded], rotated */
-    float *half;     /* [n_panels * 64]: |centroid|^2 / 2 */
+    ki_rotation rotation; /* of the coded values */
+    /* What was learned, in one block of memory as in a file: */
+    float *centroid; /* [n_lists, padded], turned */
+    /* Axes of the rows' spread around their centroids, the widest first; NULL: rows are not turned to them. */
+    float *axes;     /* [padded / 64 rounded up, dim, 64], as ki_scan_kernel.project reads them */
+    float *variance; /* [padded]: of rows along the axes */
+    size_t n_numbers;
+    float dropped; /* the part of the variance that has no code */
+    float *half;   /* [n_panels * 64]: |centroid|^2 / 2 */
     /* Centroids in bytes, for finding the nearest: value * scale + 128. */
     float *scale;    /* [n_panels * 64] */
     uint8_t *panels; /* as ki_scan_kernel.lists reads them */
 };
 
-/* Room for the lists; the centroids are to be filled in, then ki_coder_finish makes the rest from them. */
-kith_status ki_coder_init(ki_coder *coder, kith_error *err);
+/* Room for what is learned, for the dim, the lists and the seed that are set. Then axes and variance are to be filled in,
+ * ki_coder_share_bits or what it decides, ki_coder_rotate, and the centroids; ki_coder_finish makes the rest. */
+kith_status ki_coder_init(ki_coder *coder, bool has_axes, kith_error *err);
+/* How many values to code, and how many bits for each, when a row has `bits` for each of its values. */
+void ki_coder_share_bits(ki_coder *coder, int bits);
+/* The rotation of the coded values, and the part of the others. */
+kith_status ki_coder_rotate(ki_coder *coder, kith_error *err);
 void ki_coder_finish(ki_coder *coder);
 /* The mark, when all is in place. */
 void ki_coder_seal(ki_coder *coder);
 
-/* A row as the coder sees it: normalised for the cosine, padded, rotated. ret [padded]. */
+/* More values have no axes. */
+enum { KI_CODER_MOST_AXES = 2048 };
+static inline int64_t ki_coder_axis_panels(const ki_coder *coder) {
+    return (coder->padded + KI_AXIS_PANEL - 1) / KI_AXIS_PANEL;
+}
+/* A vector along the axes and padded, but not rotated. ret [padded]. */
+void ki_coder_align(const ki_coder *coder, const float *x, float *ret);
+/* A row as the coder sees it: normalised for the cosine, aligned, the coded values rotated. ret [padded]. */
 void ki_coder_turn(const ki_coder *coder, const float *x, float *ret);
 
 /* For lists, larger is nearer: minus half the squared distance to the centroid, up to what all lists of a row have in common;

@@ -11,7 +11,7 @@ ki_codes_layout ki_codes_layout_of(const ki_coder *c, int64_t n) {
     ki_codes_layout a = {.begin = sizeof(ki_codes_header),
                          .n_blocks = (n + KI_SCAN_BLOCK - 1) / KI_SCAN_BLOCK};
     const size_t lists = (size_t)c->n_lists;
-    a.block = (size_t)ki_scan_block_bytes(c->padded / KI_SCAN_GROUP, c->bits);
+    a.block = (size_t)ki_scan_block_bytes(c->coded / KI_SCAN_GROUP, c->bits);
     a.radius = a.begin + ki_round_up((lists + 1) * sizeof(uint32_t), KI_ALIGN);
     a.row = a.radius + ki_round_up(lists * sizeof(float), KI_ALIGN);
     a.blocks = a.row + ki_round_up((size_t)a.n_blocks * KI_SCAN_BLOCK * sizeof(uint32_t), KI_ALIGN);
@@ -28,7 +28,7 @@ static kith_status check_header(const ki_coder *c, const ki_codes_header *h, siz
     if (h->version != KI_CODES_VERSION)
         return ki_fail(err, KITH_EFORMAT, "codes of version %u; this program reads version %d", h->version,
                        KI_CODES_VERSION);
-    if (h->mark != c->mark || h->bits != (uint32_t)c->bits || h->padded != (uint32_t)c->padded ||
+    if (h->mark != c->mark || h->bits != (uint32_t)c->bits || h->coded != (uint32_t)c->coded ||
         h->n_lists != (uint32_t)c->n_lists)
         return ki_fail(err, KITH_EFORMAT, "codes that another coder made");
     if (h->n > INT32_MAX)

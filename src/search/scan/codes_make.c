@@ -11,7 +11,8 @@
  *     inner product           <q, c> + offset + scale * <q, y>,   offset = <c, r> - scale * <c, y>
  *     minus half the square   -|q - c|^2 / 2 + offset + scale * <q, y>,   offset = -|r|^2 / 2 - scale * <c, y>
  *
- * so that a query needs <q, y> alone, and its table serves all lists. */
+ * so that a query needs <q, y> alone, and its table serves all lists. Where rows are turned to axes, y covers the first values of r
+ * alone; what the others would add to <q - c, r> is small and left out. |r|^2 / <y, r> is of the coded values then. */
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ typedef struct making {
     const ki_coder *coder;
     const ki_row_source *rows;
     int64_t first, n;
-    size_t code_bytes;              /* of a row: [bits, padded / 8] */
+    size_t code_bytes;              /* of a row: [bits, coded / 8] */
     uint8_t *code;                  /* [n, code_bytes] */
     float *offset, *scale, *length; /* [n] */
     uint32_t *list;                 /* [n] */
@@ -75,16 +76,17 @@ static fitted best_levels(const float *r, int64_t n, int bits, double length, ui
 /* The row i, turned to x, of the list l. scratch: levels twice. */
 static void encode(making *m, int64_t i, const float *x, int64_t l, float *r, uint8_t *level) {
     const ki_coder *c = m->coder;
-    const int64_t n = c->padded;
-    const float *center = c->centroid + l * n;
-    double square = 0, c_r = 0, c_y = 0;
-    for (int64_t k = 0; k < n; k++) {
+    const int64_t n = c->coded;
+    const float *center = c->centroid + l * c->padded;
+    double square = 0, coded_square = 0, c_r = 0, c_y = 0;
+    for (int64_t k = 0; k < c->padded; k++) {
         r[k] = x[k] - center[k];
         square += (double)r[k] * (double)r[k];
         c_r += (double)center[k] * (double)r[k];
+        if (k == n - 1) coded_square = square;
     }
-    const fitted f = best_levels(r, n, c->bits, sqrt(square), level + n, level);
-    const double scale = f.y_r > 0 ? square / f.y_r : 0, middle = (double)((1 << c->bits) - 1) / 2;
+    const fitted f = best_levels(r, n, c->bits, sqrt(coded_square), level + n, level);
+    const double scale = f.y_r > 0 ? coded_square / f.y_r : 0, middle = (double)((1 << c->bits) - 1) / 2;
     uint8_t *code = m->code + (size_t)i * m->code_bytes;
     memset(code, 0, m->code_bytes);
     for (int64_t k = 0; k < n; k++) {
@@ -161,7 +163,7 @@ static void sort_rows(making *m) {
 static void fill_blocks(void *context, int64_t first, int64_t last) {
     making *m = context;
     const uint32_t *row = (const uint32_t *)(const void *)(m->bytes + m->at.row);
-    const int64_t n_groups = m->coder->padded / KI_SCAN_GROUP;
+    const int64_t n_groups = m->coder->coded / KI_SCAN_GROUP;
     for (int64_t b = first; b < last; b++) {
         uint8_t *block = m->bytes + m->at.blocks + (size_t)b * m->at.block;
         float *offset = (float *)(void *)block, *scale = offset + KI_SCAN_BLOCK;
@@ -192,7 +194,7 @@ kith_status ki_codes_make(const ki_coder *coder, const ki_row_source *rows, int6
                 .rows = rows,
                 .first = first,
                 .n = n,
-                .code_bytes = (size_t)coder->padded / 8 * (size_t)coder->bits,
+                .code_bytes = (size_t)coder->coded / 8 * (size_t)coder->bits,
                 .at = ki_codes_layout_of(coder, n)};
     KI_CHECK(ki_alloc_or(&m.code, (size_t)n, m.code_bytes, "codes", err));
     KI_CHECK(ki_alloc_or(&m.offset, (size_t)n, sizeof *m.offset, "codes", err));
@@ -204,7 +206,7 @@ kith_status ki_codes_make(const ki_coder *coder, const ki_row_source *rows, int6
     KI_CHECK(ki_failure_get(&m.failure, err));
     ki_codes_header h = {.version = KI_CODES_VERSION,
                          .bits = (uint32_t)coder->bits,
-                         .padded = (uint32_t)coder->padded,
+                         .coded = (uint32_t)coder->coded,
                          .n_lists = (uint32_t)coder->n_lists,
                          .n = (uint64_t)n,
                          .mark = coder->mark};

@@ -7,7 +7,7 @@
 
 typedef struct ki_codes_header {
     char magic[8]; /* KI_CODES_MAGIC */
-    uint32_t version, bits, padded, n_lists;
+    uint32_t version, bits, coded, n_lists;
     uint64_t n, mark; /* rows; the coder's mark */
     uint64_t zero[3];
 } ki_codes_header;

@@ -61,6 +61,30 @@ static void lists_base(const int8_t *row, int64_t n_rows, const uint8_t *panels,
     }
 }
 
+/* Sums of a panel of axes, WIDTH at a time in LANES registers. */
+#define PROJECT(name, target, WIDTH)                                                                        \
+    typedef float name##_lane __attribute__((vector_size(4 * (WIDTH)), aligned(4)));                        \
+    target static void name(const float *axes, const float *x, int64_t dim, int64_t n_panels, float *ret) { \
+        enum { LANES = KI_AXIS_PANEL / (WIDTH) };                                                           \
+        for (int64_t p = 0; p < n_panels; p++, ret += KI_AXIS_PANEL) {                                      \
+            name##_lane sum[LANES];                                                                         \
+            UNROLL for (int l = 0; l < LANES; l++) sum[l] = (name##_lane){0};                               \
+            for (int64_t k = 0; k < dim; k++, axes += KI_AXIS_PANEL) {                                      \
+                UNROLL for (int l = 0; l < LANES; l++) sum[l] =                                             \
+                    sum[l] + *(const name##_lane *)(const void *)(axes + l * (WIDTH)) * x[k];               \
+            }                                                                                               \
+            UNROLL for (int l = 0; l < LANES; l++) * (name##_lane *)(void *)(ret + l * (WIDTH)) = sum[l];   \
+        }                                                                                                   \
+    }
+
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+PROJECT(project_base, , 4)
+
 static void dots_base(const float *x, const float *y, int64_t dim, double *ret_xy, double *ret_yy) {
     const ki_rows a = {KITH_F32, 1, dim, x, NULL}, b = {KITH_F32, 1, dim, y, NULL};
     *ret_xy = ki_rows_dot(&a, 0, &b, 0);
@@ -71,7 +95,7 @@ static double sqdist_base(const float *x, const float *y, int64_t dim) {
     return ki_rows_sqdist(&a, 0, &b, 0);
 }
 
-static const ki_scan_kernel base = {"base", estimate_base, lists_base, dots_base, sqdist_base};
+static const ki_scan_kernel base = {"base", estimate_base, lists_base, project_base, dots_base, sqdist_base};
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -195,7 +219,9 @@ AVX2 static void lists_avx2(const int8_t *row, int64_t n_rows, const uint8_t *pa
     }
 }
 
-static const ki_scan_kernel avx2 = {"avx2", estimate_avx2, lists_avx2, dots_avx2, sqdist_avx2};
+PROJECT(project_avx2, AVX2, 8)
+
+static const ki_scan_kernel avx2 = {"avx2", estimate_avx2, lists_avx2, project_avx2, dots_avx2, sqdist_avx2};
 
 AVX512 static inline double fold_avx512(__m512d sum) {
     return fold_avx2(_mm512_castpd512_pd256(sum), _mm512_extractf64x4_pd(sum, 1));
@@ -335,7 +361,10 @@ AVX512 static void lists_avx512(const int8_t *row, int64_t n_rows, const uint8_t
     }
 }
 
-static const ki_scan_kernel avx512 = {"avx512", estimate_avx512, lists_avx512, dots_avx512, sqdist_avx512};
+PROJECT(project_avx512, AVX512, 16)
+
+static const ki_scan_kernel avx512 = {"avx512",       estimate_avx512, lists_avx512,
+                                      project_avx512, dots_avx512,     sqdist_avx512};
 
 const ki_scan_kernel *const *ki_scan_kernels(void) {
     static const ki_scan_kernel *const all[] = {&avx512, &avx2, &base, NULL};

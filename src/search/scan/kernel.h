@@ -10,6 +10,7 @@ enum {
     KI_SCAN_GROUP = 4,  /* dimensions looked up together */
     KI_SCAN_CALL = 64,  /* blocks estimated in a call at most */
     KI_LIST_PANEL = 64, /* lists side by side */
+    KI_AXIS_PANEL = 64, /* axes side by side */
 };
 
 /* A block of 32 places:
@@ -44,6 +45,8 @@ typedef struct ki_scan_kernel {
      * list l at panels[((l / 16 * dim / 4 + k / 4) * 16 + l % 16) * 4 + k % 4]. row in -127 … 127, dim a multiple of 16. */
     void (*lists)(const int8_t *row, int64_t n_rows, const uint8_t *panels, int64_t n_panels, int64_t dim,
                   int32_t *ret);
+    /* ret[j] = sum_k x[k] * axes[(j / 64 * dim + k) * 64 + j % 64], summed in the order of k; j < n_panels * 64. */
+    void (*project)(const float *axes, const float *x, int64_t dim, int64_t n_panels, float *ret);
     /* x . y, y . y and |x - y|^2 in float64, in the order of knn/rows.h. */
     void (*dots)(const float *x, const float *y, int64_t dim, double *ret_xy, double *ret_yy);
     double (*sqdist)(const float *x, const float *y, int64_t dim);

@@ -29,7 +29,7 @@ static void sums_of(const float *q, float *ret_sum) {
 /* <q, y> of a code y = sum_b 2^b bit_b - (2^bits - 1) / 2 from rounded sums: each plane adds step * T_b and the smallest sums. */
 static void make_table(ki_scan_query *query, const ki_coder *c) {
     const float *q = query->turned;
-    const int64_t n_groups = c->padded / KI_SCAN_GROUP;
+    const int64_t n_groups = c->coded / KI_SCAN_GROUP;
     float widest = 0;
     double sum = 0, smallest = 0;
     for (int64_t g = 0; g < n_groups; g++) {

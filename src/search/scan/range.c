@@ -58,7 +58,7 @@ static kith_status scan_list(ranging *r, const ki_scan_segment *segment, int64_t
     const ki_coder *c = r->set->coder;
     const ki_codes *codes = segment->codes;
     const int64_t begin = codes->begin[list], end = codes->begin[list + 1];
-    const int64_t bytes = ki_scan_block_bytes(c->padded / KI_SCAN_GROUP, c->bits);
+    const int64_t bytes = ki_scan_block_bytes(c->coded / KI_SCAN_GROUP, c->bits);
     double distance;
     if (begin == end) return KITH_OK;
     const double base = ki_scan_query_base(&r->query, c, r->looker.kernel, list, &distance);
@@ -68,11 +68,12 @@ static kith_status scan_list(ranging *r, const ki_scan_segment *segment, int64_t
      * is 1 / sqrt(12)), and the table's rounding. */
     ki_scan_table table = r->query.table;
     table.shift += (float)(4 * (0.3 * distance + r->query.rounding));
+    const double radius = (double)codes->radius[list];
+    const double least = r->least - base - slack - 2 * (double)c->dropped * distance * radius;
     float score[KI_SCAN_BLOCK];
     uint32_t mask;
     for (int64_t b = begin / KI_SCAN_BLOCK; b <= (end - 1) / KI_SCAN_BLOCK; b++) {
-        r->looker.kernel->estimate(&table, codes->blocks + b * bytes, 1, (float)(r->least - base - slack),
-                                   score, &mask);
+        r->looker.kernel->estimate(&table, codes->blocks + b * bytes, 1, (float)least, score, &mask);
         for (; mask; mask &= mask - 1) {
             const int64_t at = b * KI_SCAN_BLOCK + __builtin_ctz(mask);
             if (at >= begin && at < end) KI_TRY(expect(r, segment->first + codes->row[at], err));

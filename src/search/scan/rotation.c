@@ -71,3 +71,16 @@ void ki_rotation_apply(const ki_rotation *rotation, float *x) {
         if (width < dim) mix_halves(x, dim);
     }
 }
+
+/* Each step is its own inverse but for the signs, which come last. */
+void ki_rotation_undo(const ki_rotation *rotation, float *x) {
+    const int64_t dim = rotation->dim, width = rotation->width;
+    for (int r = ROUNDS - 1; r >= 0; r--) {
+        const float *sign = rotation->sign + r * dim;
+        if (width < dim) mix_halves(x, dim);
+        hadamard(x + (r % 2 ? dim - width : 0), width);
+        for (int64_t k = 0; k < dim; k++) x[k] *= sign[k];
+    }
+}
+
+size_t ki_rotation_numbers(const ki_rotation *rotation) { return ROUNDS * (size_t)rotation->dim; }

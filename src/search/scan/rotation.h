@@ -5,6 +5,7 @@
 #ifndef KI_SEARCH_ROTATION_H
 #define KI_SEARCH_ROTATION_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/error.h"
@@ -19,7 +20,11 @@ typedef struct ki_rotation {
 kith_status ki_rotation_init(ki_rotation *rotation, int64_t dim, uint64_t seed, kith_error *err);
 void ki_rotation_release(ki_rotation *rotation); /* fine on a zeroed struct */
 
-/* In place. */
+/* In place, and back. */
 void ki_rotation_apply(const ki_rotation *rotation, float *x);
+void ki_rotation_undo(const ki_rotation *rotation, float *x);
+
+/* Floats that it holds. */
+size_t ki_rotation_numbers(const ki_rotation *rotation);
 
 #endif

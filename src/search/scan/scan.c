@@ -16,7 +16,7 @@ enum {
     GROUP = 256,           /* queries together: their tables stay in the second-level cache */
     GROUP_LISTS = 1 << 20, /* visits of a group at most */
     GRAIN = 16,            /* queries that are worth a thread */
-    LOOK_COST = 24,        /* a look takes as long as the estimates of so many rows, from memory … */
+    LOOK_COST = 40,        /* a look takes as long as the estimates of so many rows, from memory … */
     SPARE_LOOKS = 16,      /* beyond k, at least: an estimate errs */
     FAR_LOOKS = 8,         /* times as many looks with a bitmap */
     READ_COST = 200,       /* … and through a function */
@@ -136,14 +136,14 @@ static void scan_list(worker *w, ki_scan_query *q, int64_t list) {
 
 /* The codes of a list will be read soon. */
 static void expect(const ki_scan_set *set, int64_t list) {
-    enum { LINES = 16 };
+    enum { LINES = 48 };
     const ki_coder *c = set->coder;
-    const int64_t bytes = ki_scan_block_bytes(c->padded / KI_SCAN_GROUP, c->bits);
+    const int64_t bytes = ki_scan_block_bytes(c->coded / KI_SCAN_GROUP, c->bits);
     for (int64_t s = 0; s < set->n_segments; s++) {
         const ki_codes *codes = set->segments[s].codes;
         if (!codes || codes->begin[list] == codes->begin[list + 1]) continue;
         const uint8_t *at = codes->blocks + codes->begin[list] / KI_SCAN_BLOCK * bytes;
-        for (int64_t i = 0; i < LINES && i * 64 < bytes * 2; i++) __builtin_prefetch(at + i * 64);
+        for (int64_t i = 0; i < LINES && i * 64 < bytes * 8; i++) __builtin_prefetch(at + i * 64);
     }
     const char *centroid = (const char *)(c->centroid + list * c->padded);
     for (int64_t i = 0; i < LINES && i * 16 < c->padded; i++) __builtin_prefetch(centroid + i * 64);

@@ -11,7 +11,7 @@ enum {
     SAMPLE = 500,
     LOOKS = 1000,
     SPAN = 16384,   /* rows compared with the sample at a time */
-    LOOK_COST = 24, /* a look takes as long as the estimates of so many rows */
+    LOOK_COST = 40, /* a look takes as long as the estimates of so many rows */
 };
 
 typedef struct tuning {

@@ -109,6 +109,17 @@ kith_status ki_blocks_read(const ki_blocks *b, int64_t offset, size_t n, void *d
     return KITH_OK;
 }
 
+kith_status ki_blocks_load(const ki_blocks *blocks, uint8_t **ret_bytes, kith_error *err) {
+    uint8_t *bytes = NULL;
+    KI_TRY(ki_alloc_or(&bytes, (size_t)blocks->bytes, 1, blocks->path, err));
+    const kith_status status = ki_blocks_read(blocks, 0, (size_t)blocks->bytes, bytes, err);
+    if (status == KITH_OK)
+        *ret_bytes = bytes;
+    else
+        ki_free(bytes);
+    return status;
+}
+
 kith_status ki_blocks_check(const ki_blocks *b, kith_progress_fn progress, void *user, int64_t done,
                             int64_t all, kith_error *err) {
     uint8_t group[GROUP * KI_BLOCK_BYTES];

@@ -65,6 +65,8 @@ void ki_blocks_close(ki_blocks *blocks);
 
 /* n bytes from offset; KITH_EFORMAT beyond the end and for a block that has changed. */
 kith_status ki_blocks_read(const ki_blocks *blocks, int64_t offset, size_t n, void *dst, kith_error *err);
+/* All of the data, given back with ki_free. */
+kith_status ki_blocks_load(const ki_blocks *blocks, uint8_t **ret_bytes, kith_error *err);
 /* Compare all blocks with the table, also those that were compared before. */
 kith_status ki_blocks_check(const ki_blocks *blocks, kith_progress_fn progress, void *user, int64_t done,
                             int64_t all, kith_error *err);

@@ -7,6 +7,9 @@
 #include "core/alloc.h"
 #include "core/checksum.h"
 
+static const char *const type_names[] = {"none", "integer", "real", "text"};
+const char *kith_value_type_name(kith_value_type type) { return (unsigned)type < 4 ? type_names[type] : "?"; }
+
 void ki_cells_release(ki_cells *c) {
     ki_free(c->integer);
     ki_free(c->real);

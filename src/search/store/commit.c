@@ -168,6 +168,15 @@ static kith_status write_manifest(ki_store *s, kith_error *err) {
     return status;
 }
 
+static kith_status encode(commit *c, bool anew, kith_error *err) {
+    if (!c->hook->encode) return KITH_OK;
+    ki_snapshot *to_be = NULL;
+    KI_TRY(ki_snapshot_preview(c->store->now->folder, &c->store->next, &to_be, err));
+    const kith_status status = c->hook->encode(c->hook->user, to_be, &c->store->next, anew, err);
+    ki_snapshot_free(to_be);
+    return status;
+}
+
 static kith_status write_all(commit *c, bool compact, kith_error *err) {
     ki_store *s = c->store;
     KI_TRY(finish_pending(c, err));
@@ -178,7 +187,7 @@ static kith_status write_all(commit *c, bool compact, kith_error *err) {
     KI_TRY(write_changes(c, err));
     s->next.segments = c->segments;
     s->next.n_segments = c->n_segments;
-    if (c->hook->before_manifest) KI_TRY(c->hook->before_manifest(c->hook->user, s->now, &s->next, err));
+    KI_TRY(encode(c, compact, err));
     return write_manifest(s, err);
 }
 

@@ -126,6 +126,19 @@ static kith_status get_lists(const reader *r, const ki_value *root) {
     return KITH_OK;
 }
 
+static kith_status get_coding(const reader *r, const ki_value *root) {
+    const ki_value *map = ki_value_get(root, "coding");
+    ki_manifest_coding *c = &r->m->coding;
+    KI_TRY(get_int(r, map, "bits", 1, 64, &c->bits));
+    KI_TRY(get_int(r, map, "lists", 1, INT32_MAX, &c->n_lists));
+    KI_TRY(get_int(r, map, "coder_rows", 1, KI_MOST_ROWS, &c->coder_rows));
+    KI_TRY(get_int(r, map, "tuned_rows", 1, KI_MOST_ROWS, &c->tuned_rows));
+    KI_TRY(get_int(r, map, "probes", 0, INT32_MAX, &c->n_probes));
+    KI_TRY(get_int(r, map, "looks", 0, INT32_MAX, &c->n_looks));
+    KI_TRY(get_int(r, map, "k", 0, INT32_MAX, &c->tuned_k));
+    return get_real(r, map, "recall", &c->recall);
+}
+
 static kith_status get_all(const reader *r, const ki_value *root) {
     ki_manifest *m = r->m;
     const char *metric = NULL;
@@ -137,16 +150,13 @@ static kith_status get_all(const reader *r, const ki_value *root) {
     KI_TRY(get_text(r, root, "model", &m->model));
     KI_TRY(get_text(r, root, "preprocess", &m->preprocess));
     KI_TRY(get_real(r, root, "recall", &m->recall));
+    KI_TRY(get_int(r, root, "exact_numbers", 0, INT64_MAX, &m->exact_numbers));
     KI_TRY(get_int(r, root, "next_id", 0, INT64_MAX - KI_MOST_ROWS, &m->next_id));
     KI_TRY(get_int(r, root, "next_file", 1, INT64_MAX - 1000, &m->next_file));
     KI_TRY(get_lists(r, root));
     KI_TRY(get_file(r, root, "changes", &m->changes));
     KI_TRY(get_file(r, root, "coder", &m->coder));
-    if (!m->coder.number) return KITH_OK;
-    KI_TRY(get_int(r, root, "probes", 0, INT32_MAX, &m->n_probes));
-    KI_TRY(get_int(r, root, "looks", 0, INT32_MAX, &m->n_looks));
-    KI_TRY(get_int(r, root, "tuned_k", 0, INT32_MAX, &m->tuned_k));
-    return get_real(r, root, "tuned_recall", &m->tuned_recall);
+    return m->coder.number ? get_coding(r, root) : KITH_OK;
 }
 
 /* The tail is always as long as this. */

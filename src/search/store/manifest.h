@@ -27,6 +27,15 @@ typedef struct ki_manifest_note {
     const char *name, *text;
 } ki_manifest_note;
 
+/* What is known of the codes without reading them. */
+typedef struct ki_manifest_coding {
+    int64_t bits, n_lists;
+    int64_t coder_rows;                 /* rows there were when the coder was made … */
+    int64_t tuned_rows;                 /* … and when the effort below was measured */
+    int64_t n_probes, n_looks, tuned_k; /* how much work a search takes on (scan/scan.h) */
+    double recall;                      /* measured */
+} ki_manifest_coding;
+
 /* Zero-initialise. Everything it points to is in the arena. */
 typedef struct ki_manifest {
     ki_arena arena;
@@ -43,10 +52,11 @@ typedef struct ki_manifest {
     int64_t n_rates;
     ki_manifest_segment *segments;
     int64_t n_segments;
-    ki_manifest_file changes, coder;
-    int64_t n_probes, n_looks, tuned_k; /* how much work a search takes on; 0: not measured */
-    double tuned_recall;
-    uint64_t sum; /* of the text it was read from */
+    ki_manifest_file changes;
+    int64_t exact_numbers; /* rows times dim up to which there are no codes */
+    ki_manifest_file coder;
+    ki_manifest_coding coding; /* with a coder */
+    uint64_t sum;              /* of the text it was read from */
 } ki_manifest;
 
 void ki_manifest_release(ki_manifest *manifest);

@@ -82,16 +82,24 @@ static void put_all(kith_json *json, const ki_manifest *m) {
     put_text(json, "model", m->model);
     put_text(json, "preprocess", m->preprocess);
     put_real(json, "recall", m->recall);
+    put_int(json, "exact_numbers", m->exact_numbers);
     put_int(json, "next_id", m->next_id);
     put_int(json, "next_file", m->next_file);
     put_lists(json, m);
     put_file(json, "changes", &m->changes);
     put_file(json, "coder", &m->coder);
     if (m->coder.number) {
-        put_int(json, "probes", m->n_probes);
-        put_int(json, "looks", m->n_looks);
-        put_int(json, "tuned_k", m->tuned_k);
-        put_real(json, "tuned_recall", m->tuned_recall);
+        kith_json_key(json, "coding");
+        kith_json_object_begin(json);
+        put_int(json, "bits", m->coding.bits);
+        put_int(json, "lists", m->coding.n_lists);
+        put_int(json, "coder_rows", m->coding.coder_rows);
+        put_int(json, "tuned_rows", m->coding.tuned_rows);
+        put_int(json, "probes", m->coding.n_probes);
+        put_int(json, "looks", m->coding.n_looks);
+        put_int(json, "k", m->coding.tuned_k);
+        put_real(json, "recall", m->coding.recall);
+        kith_json_object_end(json);
     }
     kith_json_object_end(json);
 }

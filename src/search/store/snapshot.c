@@ -36,7 +36,10 @@ kith_status ki_manifest_read(const char *folder, ki_manifest *ret_manifest, kith
 void ki_snapshot_free(ki_snapshot *s) {
     if (!s) return;
     for (int64_t i = 0; s->segments && i < s->manifest.n_segments; i++) ki_segment_close(&s->segments[i]);
+    for (int64_t i = 0; s->codes && i < s->manifest.n_segments; i++) ki_blocks_close(&s->codes[i]);
+    ki_blocks_close(&s->coder);
     ki_free(s->segments);
+    ki_free(s->codes);
     ki_free(s->first);
     ki_free(s->alive);
     ki_free(s->ids);
@@ -97,26 +100,61 @@ static kith_status read_changes(ki_snapshot *s, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status open_once(const char *folder, ki_snapshot **ret_snapshot, int64_t *ret_generation,
-                             kith_error *err) {
+static kith_status open_file(const ki_snapshot *s, const ki_manifest_file *file, const char *kind,
+                             ki_blocks *ret_blocks, kith_error *err) {
+    if (!file->number) return KITH_OK;
+    ki_path path;
+    KI_TRY(ki_store_path(s->folder, file->number, kind, &path, err));
+    return ki_blocks_open(ret_blocks, path.s, file->seal, err);
+}
+
+static kith_status open_codes(ki_snapshot *s, kith_error *err) {
+    const ki_manifest *m = &s->manifest;
+    KI_TRY(ki_zalloc_or(&s->codes, (size_t)m->n_segments, sizeof *s->codes, "codes", err));
+    KI_TRY(open_file(s, &m->coder, KI_KIND_CODER, &s->coder, err));
+    for (int64_t i = 0; i < m->n_segments; i++)
+        KI_TRY(open_file(s, &m->segments[i].codes, KI_KIND_CODES, &s->codes[i], err));
+    return KITH_OK;
+}
+
+/* Takes the manifest over, also on failure. */
+static kith_status open_files(const char *folder, ki_manifest *manifest, ki_snapshot **ret_snapshot,
+                              kith_error *err) {
     kith_status status = KITH_OK;
     ki_snapshot *s = NULL;
-    *ret_generation = 0;
     KI_CHECK(ki_zalloc_or(&s, 1, sizeof *s, "an index", err));
+    s->manifest = *manifest;
+    *manifest = (ki_manifest){0};
     if (!(s->folder = ki_strdup(folder))) {
         status = ki_fail_memory(err, strlen(folder), "a folder's name");
         goto done;
     }
-    KI_CHECK(ki_manifest_read(folder, &s->manifest, err));
-    *ret_generation = s->manifest.generation;
     KI_CHECK(open_segments(s, err));
     KI_CHECK(read_ids(s, err));
     KI_CHECK(read_changes(s, err));
+    KI_CHECK(open_codes(s, err));
     *ret_snapshot = s;
     s = NULL;
 done:
+    ki_manifest_release(manifest);
     ki_snapshot_free(s);
     return status;
+}
+
+kith_status ki_manifest_copy(const ki_manifest *manifest, ki_manifest *ret_copy, kith_error *err) {
+    char *text = NULL;
+    size_t n = 0;
+    KI_TRY(ki_manifest_print(manifest, &text, &n, err));
+    const kith_status status = ki_manifest_parse(text, n, KI_MANIFEST_NAME, ret_copy, err);
+    ki_free(text);
+    return status;
+}
+
+kith_status ki_snapshot_preview(const char *folder, const ki_manifest *manifest, ki_snapshot **ret_snapshot,
+                                kith_error *err) {
+    ki_manifest copy = {0};
+    KI_TRY(ki_manifest_copy(manifest, &copy, err));
+    return open_files(folder, &copy, ret_snapshot, err);
 }
 
 /* A file may be gone because a writer has committed between our reading the manifest and opening the file. Then the
@@ -124,9 +162,11 @@ done:
 kith_status ki_snapshot_open(const char *folder, ki_snapshot **ret_snapshot, kith_error *err) {
     kith_status status = KITH_OK;
     for (int i = 0; i < MOST_TRIES; i++) {
-        int64_t generation = 0;
-        status = open_once(folder, ret_snapshot, &generation, err);
-        if (status != KITH_EIO || generation == 0) return status;
+        ki_manifest manifest = {0};
+        KI_TRY(ki_manifest_read(folder, &manifest, err));
+        const int64_t generation = manifest.generation;
+        status = open_files(folder, &manifest, ret_snapshot, err);
+        if (status != KITH_EIO) return status;
         ki_manifest now = {0};
         kith_error why;
         if (ki_manifest_read(folder, &now, &why) != KITH_OK) return status;

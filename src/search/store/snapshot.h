@@ -12,6 +12,8 @@ typedef struct ki_snapshot {
     char *folder;
     ki_manifest manifest;
     ki_segment *segments; /* [manifest.n_segments] */
+    ki_blocks *codes;     /* [manifest.n_segments]: their codes; not open where there are none */
+    ki_blocks coder;      /* not open when there is none */
     int64_t *first;       /* [manifest.n_segments + 1]: the first row of each, and n_rows */
     int64_t n_rows, n_live;
     uint64_t *alive; /* bit row % 64 of word row / 64: not removed. Bits beyond n_rows are 0 */
@@ -27,10 +29,15 @@ kith_status ki_store_path(const char *folder, int64_t number, const char *kind, 
 #define KI_KIND_CODES "codes"
 #define KI_KIND_CODER "coder"
 
+/* A copy of its own. */
+kith_status ki_manifest_copy(const ki_manifest *manifest, ki_manifest *ret_copy, kith_error *err);
 kith_status ki_manifest_read(const char *folder, ki_manifest *ret_manifest, kith_error *err);
 
 /* The last commit. A commit or compaction at the same time is no error: then the newer one is opened. */
 kith_status ki_snapshot_open(const char *folder, ki_snapshot **ret_snapshot, kith_error *err);
+/* What a manifest says that is not on disk yet, though its files are. */
+kith_status ki_snapshot_preview(const char *folder, const ki_manifest *manifest, ki_snapshot **ret_snapshot,
+                                kith_error *err);
 void ki_snapshot_free(ki_snapshot *snapshot); /* NULL is fine */
 
 static inline bool ki_bit(const uint64_t *bits, int64_t i) { return bits[i / 64] >> i % 64 & 1; }

@@ -48,16 +48,6 @@ static kith_status take_lock(ki_store *s, const char *folder, kith_error *err) {
     return ki_hint(err, KITH_EINVAL, "wait until it has ended; reading is possible meanwhile");
 }
 
-/* A copy of a manifest, by its text. */
-static kith_status copy_manifest(const ki_manifest *from, ki_manifest *ret_copy, kith_error *err) {
-    char *text = NULL;
-    size_t n = 0;
-    KI_TRY(ki_manifest_print(from, &text, &n, err));
-    const kith_status status = ki_manifest_parse(text, n, KI_MANIFEST_NAME, ret_copy, err);
-    ki_free(text);
-    return status;
-}
-
 kith_status ki_store_begin(ki_store *s, kith_error *err) {
     ki_manifest_release(&s->next);
     ki_free(s->alive);
@@ -65,7 +55,7 @@ kith_status ki_store_begin(ki_store *s, kith_error *err) {
     s->n_stamps = 0;
     s->n_removed = 0;
     s->is_changed = false;
-    KI_TRY(copy_manifest(&s->now->manifest, &s->next, err));
+    KI_TRY(ki_manifest_copy(&s->now->manifest, &s->next, err));
     const size_t words = (size_t)ki_bit_words(s->now->n_rows) + 1;
     KI_TRY(ki_alloc_or(&s->alive, words, sizeof *s->alive, "rows", err));
     memcpy(s->alive, s->now->alive, words * sizeof *s->alive);

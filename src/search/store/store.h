@@ -23,13 +23,14 @@ typedef struct ki_store {
     bool is_broken;  /* a commit or an addition failed: only free it */
 } ki_store;
 
-/* Makes the codes of the segments that have none, and what they need, before the manifest is written. May be NULL. `segments`
- * are those of the manifest, opened. Files it makes get numbers from manifest->next_file. */
+/* What a commit asks of others. */
 typedef struct ki_store_hook {
-    kith_status (*before_manifest)(void *user, const ki_snapshot *to_be, ki_manifest *manifest,
-                                   kith_error *err);
+    /* Makes the codes that are missing, before the manifest is written: sets the files of codes and coder in it, with numbers
+     * from next_file. to_be: the rows of the manifest, readable. May be NULL. */
+    kith_status (*encode)(void *user, const ki_snapshot *to_be, ki_manifest *manifest, bool anew,
+                          kith_error *err);
     void *user;
-    kith_progress_fn progress; /* in rows */
+    kith_progress_fn progress; /* in rows; may be NULL */
     void *progress_user;
 } ki_store_hook;
 

@@ -134,6 +134,17 @@ class Case:
         self.out["labels"] = labels.numpy().astype(np.int32)
         return F.cross_entropy(x, labels, reduction="none")[:, None]
 
+    def do_attend(self):
+        x, heads = self.source("src0"), self.size("heads")
+        z = self.source("src1", heads * x.shape[1])
+        return (x[:, None] * z.view(x.shape[0], heads, *x.shape[1:]).sigmoid()).flatten(0, 1)
+
+    def do_unfold(self):
+        mb, heads = self.size("mb"), self.size("heads")
+        self.number["mb"] = mb * heads
+        x = self.source()
+        return x.view(mb, heads, *x.shape[1:]).flatten(1, 2)
+
     def run(self):
         y = self.forward()
         if "relu" in self.flag:

@@ -35,6 +35,9 @@ for seed, recall in enumerate((0.575, 0.577, 0.579)):
            card={"all_orders": {"recall": {"1": recall + 0.01}, "map_at_r": 0.3,
                                 "order_recall_at_1": {"1": recall, "2": recall - 0.02},
                                 "side_by_side_recall_at_1": recall + 0.005},
+                 "order_curves": {"seen": {"step": [0, 1000, 1500], "1": [0.5, 0.85, 0.9], "2": [0.4, 0.8, 0.82]},
+                                  "test": {"step": [0, 1000, 1500], "1": [0.43, recall, recall],
+                                           "2": [0.4, recall - 0.01, recall - 0.02]}},
                  "transductive": {"recall": {"1": recall + 0.02}, "map_at_r": 0.3}} if seed < 2 else {})
 result("same", 0, 0.5545, 0.61, recipe="plain", set=["optim.steps=1500"])
 result("worse", 0, 0.52, 0.55)

@@ -1,11 +1,11 @@
-/* Biases and ReLU on rows of channels: what stands behind a convolution that could not do it itself, the
- * column sums that are a bias' gradient. */
+/* Biases and ReLU on rows of channels: for convolutions that could not do them inside, and the column sums
+ * that are a bias' gradient. */
 #include "backend/cuda/conv/kernels.h"
 #include "backend/cuda/number.cuh"
 
 enum { THREADS = 256, MOST_BLOCKS = 4096 };
 
-/* Can a tensor be read in packs: rows of whole packs that begin at 16 bytes? */
+/* Can a tensor be read in packs: do its rows consist of whole packs, aligned to 16 bytes? */
 template <typename T>
 static bool in_packs(const void *ptr, int64_t c, int64_t pitch) {
     const int n = ki_pack<T>::N;
@@ -52,8 +52,8 @@ extern "C" cudaError_t ki_cuda_bias_relu(ki_number type, int64_t n_rows, int64_t
     return bias_relu<float>(n_rows, c, src, src_pitch, bias, has_relu, dst, dst_pitch, stream);
 }
 
-/* A block takes `lanes` packs of channels and a run of rows, THREADS / lanes rows at a time, and in the end sums
- * over these in order. */
+/* A block takes `lanes` packs of channels and a run of rows, THREADS / lanes rows at a time, and at the end adds
+ * these up in order. */
 template <typename T, int V, bool ONE>
 static __global__ void diff_rows_kernel(ki_diff_rows a, int lanes) {
     KI_SHARED_ARRAY(float, room, THREADS *V);
@@ -103,7 +103,7 @@ static int lanes_of(int64_t n) {
 }
 
 extern "C" int ki_cuda_diff_runs(int64_t n_rows, int64_t c) {
-    /* Blocks that fill the device several times over, each with work for a few rounds. */
+    /* Enough blocks to fill the device several times, each with work for a few rounds. */
     const int64_t n_columns = (c + 255) / 256, most = (n_rows + 31) / 32;
     int64_t n = 660 / n_columns;
     if (n > most) n = most;

@@ -1,20 +1,21 @@
-/* Convolution on NHWC maps. A way to compute each pass is picked when the kernel is created (way.h),
- * is bound to its pointers once, and runs without asking anybody.
+/* Convolution on NHWC maps. A way to compute each pass is chosen when the kernel is created (way.h) and bound to
+ * its pointers once. After that it runs without further decisions.
  *
- * Weights are kept a second time as [oc, kh, kw, ic] in the type of activations, with a folded batch
- * norm's scale in them; biases too. Weight gradients come out in the same order, into memory of the
- * kernel, and are added to the masters' for all convolutions at once (group.h); those of 1x1
- * convolutions that are computed as a product are added by the product itself.
+ * Weights are kept a second time as [oc, kh, kw, ic] in the type of activations, with a folded batch norm's scale
+ * in them; biases too. Weight gradients are computed in the same order, in memory of the kernel, and added to the
+ * masters' for all convolutions at once (group.h). For 1x1 convolutions that are computed as a product, the product
+ * itself adds them.
  *
- * Where a ReLU is fused, backward first makes the gradient before it, in memory of its own: one pass that
- * sums the parts it arrives in, masks them, and sums columns for the bias' gradient.
+ * If a ReLU is fused, backward first computes the gradient before the ReLU, in separate memory. One pass sums its
+ * parts, masks them, and sums columns for the bias' gradient.
  *
- * Nobody waits for weight gradients but the optimizer: where the planner allows it they are computed on a stream of
- * their own, in the gaps of what the layers before need. Not so under a probe, which times kernels one by one.
+ * Only the optimizer waits for weight gradients. So if the planner allows it, they are computed on a separate
+ * stream, in the gaps that the gradients of earlier layers leave. Under a probe, which times kernels one by one,
+ * this is not done.
  *
- * Images have few channels, filled up with zeros. Where two neighbouring pixels of 4 channels make 16
- * bytes and the stride is 2, the convolution is done on pairs of pixels: half as wide a kernel on 8
- * channels, at stride 1. The pair a window begins in may begin one pixel early; its weights are zero. */
+ * Images have few channels, padded with zeros. If two neighbouring pixels of 4 channels make 16 bytes and the
+ * stride is 2, the convolution is done on pairs of pixels: a kernel half as wide on 8 channels, at stride 1. The
+ * first pair of a window may begin one pixel early; the weights of that pixel are zero. */
 #include "backend/cuda/conv/conv2d.h"
 
 #include "backend/cuda/conv/group.h"
@@ -32,7 +33,7 @@ typedef struct conv {
     void *packed, *stored_bias, *diff_weights;
     float *packed_bias, *bias_sums;
     size_t masked_bytes; /* diff_dst after the ReLU, without a pitch: in late memory, or first in scratch */
-    cudaEvent_t forked, done; /* the late stream has what it needs; the weight gradient is there */
+    cudaEvent_t forked, done; /* the late stream's input is ready; the weight gradient is finished */
     ki_diff_rows diff;        /* what makes it */
     ki_conv_member member;
 } conv;
@@ -116,7 +117,7 @@ static size_t workspace_bytes(const conv *k, ki_conv_pass pass) {
     return k->pass[pass] ? ki_conv_way_workspace_bytes(k->pass[pass]) : 0;
 }
 
-/* What the weight gradient needs besides what the planner keeps for it. */
+/* What the weight gradient needs in addition to what the planner keeps for it. */
 static size_t own_bytes(const conv *k) { return k->masked_bytes + workspace_bytes(k, KI_CONV_DIFF_WEIGHTS); }
 
 static size_t scratch_bytes(const conv *k) {
@@ -135,7 +136,7 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
     k->attr = spec->attr->conv;
     k->has_relu = spec->has_relu;
     k->has_bn = spec->has_folded_bn;
-    k->has_bias = k->attr.bias || k->has_bn || k->has_relu; /* cuDNN fuses a ReLU only behind a bias */
+    k->has_bias = k->attr.bias || k->has_bn || k->has_relu; /* cuDNN fuses a ReLU only after a bias */
     k->bn_eps = spec->bn_eps;
     k->is_trained = spec->wants_diff_params;
     k->is_late = k->is_trained && spec->may_be_late;
@@ -277,7 +278,7 @@ static kith_status conv_pack(ki_kernel *kernel, kith_error *err) {
     return ki_conv_pack_later(kernel->backend, &((conv *)kernel)->member, err);
 }
 
-/* For who measures: what a pass must move. */
+/* For measurements: the bytes that a pass must move. */
 static double src_bytes(const conv *k) {
     const ki_conv_problem *p = &k->problem;
     return (double)(p->mb * p->ih * p->iw * p->ic) * (p->type == KI_NUMBER_BF16 ? 2 : 4);
@@ -296,7 +297,7 @@ static kith_status conv_forward(ki_kernel *kernel, kith_error *err) {
     return KITH_OK;
 }
 
-/* The weight gradient, beside what the stream goes on with. */
+/* The weight gradient, which runs beside the next work of the stream. */
 static kith_status queue_late(const conv *k, kith_error *err) {
     const cuda_backend *cuda = ki_cuda_of(k->base.backend);
     KI_CUDA(cudaEventRecord(k->forked, cuda->stream));

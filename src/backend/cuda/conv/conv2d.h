@@ -1,4 +1,4 @@
-/* What a convolution asks of way.h: shared with bench/cuda_conv.c. */
+/* The passes that a convolution asks way.h for; shared with bench/cuda_conv.c. */
 #ifndef KI_CUDA_CONV2D_H
 #define KI_CUDA_CONV2D_H
 

@@ -1,4 +1,4 @@
-/* Engines: what cuDNN's heuristics offer for a graph, reading and making their configurations, plans. */
+/* Engines: the offers of cuDNN's heuristics for a graph, reading and making their configurations, and plans. */
 #include <string.h>
 
 #include "backend/cuda/conv/cudnn_graph.h"
@@ -78,7 +78,8 @@ static kith_status read_knobs(cudnnBackendDescriptor_t config, cudnnBackendDescr
     return KITH_OK;
 }
 
-/* cuDNN fills descriptors made beforehand and does not tell how many it wants: as many as there are kinds. */
+/* cuDNN fills in descriptors that the caller made, and does not say how many it needs: so there is one for
+ * each kind. */
 kith_status ki_cudnn_config_read(cudnnBackendDescriptor_t config, ki_cudnn_setting *ret_setting,
                                  ki_cudnn_notes *ret_notes, kith_error *err) {
     cudnnBackendDescriptor_t engine = NULL, knob[KI_CUDNN_MAX_KNOBS] = {NULL};

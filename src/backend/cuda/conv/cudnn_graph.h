@@ -1,7 +1,7 @@
 /* One pass of a convolution as a cuDNN operation graph, and the engines that can run it.
  *
- * Descriptors are made through cuDNN's C interface. "Not supported" is an answer here, not an
- * accident: it comes back as KITH_EUNSUPPORTED with cuDNN's words, and the caller tries the next. */
+ * Descriptors are made through cuDNN's C interface. "Not supported" is an expected answer here: it is
+ * returned as KITH_EUNSUPPORTED with cuDNN's message, and the caller tries the next engine. */
 #ifndef KI_CUDA_CUDNN_GRAPH_H
 #define KI_CUDA_CUDNN_GRAPH_H
 
@@ -17,7 +17,7 @@
 
 kith_status ki_cudnn_fail(kith_error *err, cudnnStatus_t status, const char *call);
 
-/* What is in the graph beside the convolution. */
+/* What the graph contains besides the convolution. */
 typedef enum ki_cudnn_form {
     KI_CUDNN_BARE,
     KI_CUDNN_FUSED, /* forward: bias, in the type of activations, and ReLU */
@@ -49,8 +49,8 @@ kith_status ki_cudnn_set_int(cudnnBackendDescriptor_t part, cudnnBackendAttribut
 kith_status ki_cudnn_set_part(cudnnBackendDescriptor_t part, cudnnBackendAttributeName_t name,
                               cudnnBackendDescriptor_t value, kith_error *err);
 
-/* An engine and its settings as numbers, which is what can be remembered; or, where cuDNN does not take
- * the numbers back, its place in the list of a heuristic mode. */
+/* An engine and its settings as numbers, which can be stored; or, if cuDNN does not accept the numbers, its
+ * place in the list of a heuristic mode. */
 typedef struct ki_cudnn_setting {
     bool by_place;
     int mode, place;
@@ -69,16 +69,16 @@ kith_status ki_cudnn_offers(const ki_cudnn_graph *graph, cudnnBackendHeurMode_t 
                             cudnnBackendDescriptor_t *ret_configs, int *ret_n, kith_error *err);
 kith_status ki_cudnn_config_read(cudnnBackendDescriptor_t config, ki_cudnn_setting *ret_setting,
                                  ki_cudnn_notes *ret_notes, kith_error *err);
-/* All engines there are for a graph, by number: most refuse it (KITH_EUNSUPPORTED). n_tiles: how many values
+/* All engines that exist, by number: most refuse a given graph (KITH_EUNSUPPORTED). n_tiles: how many values
  * its setting CUDNN_KNOB_TYPE_TILE_SIZE takes, 0 when it has none. */
 kith_status ki_cudnn_engine_count(const ki_cudnn_graph *graph, int64_t *ret_n, kith_error *err);
 kith_status ki_cudnn_engine_look(const ki_cudnn_graph *graph, int64_t number, ki_cudnn_notes *ret_notes,
                                  int64_t *ret_n_tiles, kith_error *err);
-/* A setting made into a configuration, which belongs to the graph; once per graph. */
+/* Make a setting into a configuration, which belongs to the graph. Call it once per graph. */
 kith_status ki_cudnn_config_new(ki_cudnn_graph *graph, const ki_cudnn_setting *setting,
                                 cudnnBackendDescriptor_t *ret_config, kith_error *err);
 
-/* An execution plan: may compile kernels. */
+/* An execution plan. Making it may compile kernels. */
 kith_status ki_cudnn_plan_new(cudnnHandle_t handle, cudnnBackendDescriptor_t config,
                               cudnnBackendDescriptor_t *ret_plan, size_t *ret_workspace_bytes,
                               kith_error *err);

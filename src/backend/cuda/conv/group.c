@@ -8,9 +8,9 @@
 struct ki_conv_group {
     ki_conv_member **member; /* a member that left is NULL */
     size_t n, n_left;
-    const ki_conv_member *last_backward; /* NULL: nobody is trained */
+    const ki_conv_member *last_backward; /* NULL: no member is trained */
     int n_pack_blocks, n_unpack, n_unpack_blocks;
-    ki_pack_item *pack; /* device memory; unpack lies behind it */
+    ki_pack_item *pack; /* device memory; unpack follows it */
     ki_unpack_item *unpack;
 };
 
@@ -43,7 +43,7 @@ static bool is_group(const ki_conv_group *group, const ki_conv_queue *queue) {
     return true;
 }
 
-/* The items of all members with their blocks counted through; returns how many items to unpack. */
+/* The items of all members, with their blocks numbered consecutively; returns how many items to unpack. */
 static void list_items(ki_conv_group *group, ki_pack_item *pack, ki_unpack_item *unpack) {
     for (size_t i = 0; i < group->n; i++) {
         const ki_conv_member *m = group->member[i];

@@ -1,9 +1,10 @@
 /* Convolutions of one network together: their weights are packed in one launch before a forward, their
  * weight gradients added to the masters' in one launch at the end of a backward.
  *
- * The planner asks each kernel on its own, so the group finds itself: `pack` only queues, the first
- * forward packs what is queued, and who was queued together is a group from then on. Backward runs in
- * the opposite order: the first trained member of the group comes last and unpacks for all. */
+ * The planner calls each kernel separately, so groups form by themselves: `pack` only puts a convolution into
+ * the queue, the first forward packs everything in the queue, and the convolutions that were in the queue
+ * together are a group from then on. Backward runs in the opposite order: the first trained member of the
+ * group comes last and unpacks for all. */
 #ifndef KI_CUDA_CONV_GROUP_H
 #define KI_CUDA_CONV_GROUP_H
 

@@ -11,9 +11,9 @@
 extern "C" {
 #endif
 
-/* How packed weights [oc, kh, packed_kw, packed_ic] hold the masters [oc, ic, kh, kw]: `fold` neighbours
- * in x share one packed place, `step` channels each, the first of them at x = -shift; what no master
- * fills is zero. Without folding fold = 1, shift = 0, step = packed_ic. */
+/* How packed weights [oc, kh, packed_kw, packed_ic] contain the masters [oc, ic, kh, kw]: `fold` neighbours
+ * in x share one packed place, with `step` channels each, and the first of them is at x = -shift. Packed
+ * weights without a master are zero. Without folding fold = 1, shift = 0, step = packed_ic. */
 typedef struct ki_pack_form {
     int oc, ic, kh, kw, packed_kw, packed_ic, fold, shift, step;
 } ki_pack_form;
@@ -26,8 +26,8 @@ typedef struct ki_pack_tiling {
 /* False when a form is beyond what a block can hold (kernels of more than 4096 weights a channel). */
 bool ki_pack_tile(const ki_pack_form *form, ki_pack_tiling *ret_tiling);
 
-/* One convolution's masters to packed weights. With gamma the batch norm behind it is folded in:
- * weights * s and s * (bias - mean) + beta, s = gamma / sqrt(var + eps). */
+/* One convolution's masters to packed weights. With gamma, the batch norm after it is folded in: weights * s
+ * and s * (bias - mean) + beta, s = gamma / sqrt(var + eps). */
 typedef struct ki_pack_item {
     ki_pack_form form;
     ki_pack_tiling tiling;
@@ -63,22 +63,22 @@ cudaError_t ki_cuda_bias_relu(ki_number type, int64_t n_rows, int64_t c, const v
                               const float *bias, bool has_relu, void *dst, int64_t dst_pitch,
                               cudaStream_t stream);
 
-/* The gradient that arrives at a convolution with a ReLU or a bias behind it, in one pass over memory:
- * x = sum of parts, where mask > 0; out = x without a pitch; sums [n_runs, c], whose column sums are x's. */
+/* The gradient that arrives at a convolution followed by a ReLU or a bias, in one pass over memory: x = sum
+ * of parts, where mask > 0; out = x without a pitch; sums [n_runs, c] have the same column sums as x. */
 enum { KI_DIFF_MAX_PARTS = 8 };
 typedef struct ki_diff_rows {
     int64_t n_rows, c, pitch; /* of parts and mask */
     int n_parts, n_runs;      /* n_runs: ki_cuda_diff_runs */
     const void *part[KI_DIFF_MAX_PARTS];
     const void *mask; /* NULL: keep all */
-    void *out;        /* NULL: not wanted; the rounding of a sum of several parts is out's */
+    void *out;        /* NULL: not wanted; a sum of several parts is rounded to the type of out */
     float *sums;      /* NULL: not wanted */
 } ki_diff_rows;
 
 int ki_cuda_diff_runs(int64_t n_rows, int64_t c);
 cudaError_t ki_cuda_diff_rows(ki_number type, const ki_diff_rows *args, cudaStream_t stream);
 
-/* A pass computed the plain way: any sizes and strides, slow. Weight gradients are packed floats. */
+/* A pass computed by plain loops: any sizes and strides, slow. Weight gradients are packed floats. */
 cudaError_t ki_cuda_conv_plain(const ki_conv_problem *problem, const ki_conv_io *io, cudaStream_t stream);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* Weights between the masters' order [oc, ic, kh, kw] and the packed one [oc, kh, kw, ic], for all
- * convolutions of a network in one launch: they are many and small, and a launch each would cost more than
- * the copying. A block takes a few output channels, reads them in the order of its source and writes them in
- * the order of its destination, both side by side in memory, and turns them in shared memory. */
+ * convolutions of a network in one launch: they are many and small, and one launch each would cost more than
+ * the copying. A block takes a few output channels, reads them in the order of its source, reorders them in
+ * shared memory, and writes them in the order of its destination. So both reads and writes are contiguous. */
 #include "backend/cuda/conv/kernels.h"
 #include "backend/cuda/number.cuh"
 
@@ -40,14 +40,14 @@ static __device__ int item_of(const Item *items, int n_items, int block) {
     return low;
 }
 
-/* Place in the tile, in the masters' order, of a packed place; -1 for one that is only filled up. */
+/* The place in the tile, in the masters' order, of a packed place; -1 for one that is only padding. */
 static __device__ int master_at(const ki_pack_form &f, int c0, int n_c, int place, int ch) {
     const int y = place / f.packed_kw, sub = ch / f.step;
     const int x = place % f.packed_kw * f.fold + sub - f.shift, c = ch - sub * f.step - c0;
     return x >= 0 && x < f.kw && c < n_c ? (c * f.kh + y) * f.kw + x : -1;
 }
 
-/* Where a block stands: output channels from o0, channels from c0. */
+/* The part of a block: output channels from o0, channels from c0. */
 struct tile_range {
     int o0, n_o, c0, n_c, n_packed_c;
 };
@@ -73,7 +73,7 @@ static __global__ void pack_kernel(const ki_pack_item *items, int n_items) {
     const tile_range r = range_of(f, item.tiling, (int)blockIdx.x - item.first_block);
     const int area = f.kh * f.kw, n_each = r.n_c * area, n_places = f.kh * f.packed_kw;
     const float *from = item.weights + ((int64_t)r.o0 * f.ic + r.c0) * area;
-    /* Several output channels are whole and follow each other; one alone may be a part. */
+    /* Several output channels are always complete and adjacent; a single one may be a part. */
     for (int i = (int)threadIdx.x; i < r.n_o * n_each; i += THREADS) {
         float scale = 1;
         if (item.gamma) {
@@ -161,8 +161,8 @@ extern "C" cudaError_t ki_cuda_unpack(const ki_unpack_item *items, int n_items, 
     return KI_LAUNCH(unpack_kernel, n_blocks, THREADS, 0, stream, items, n_items);
 }
 
-/* Two numbers of 16 bits, each a sign, the exponent of 0.5 … 1 and seven bits: as one float the upper is its
- * beginning. */
+/* Two numbers of 16 bits, each with a sign, the exponent of 0.5 … 1 and seven bits. Read as one float, the
+ * upper one is its leading half. */
 static __global__ void noise_kernel(uint32_t *dst, int64_t n, uint32_t seed) {
     const int64_t stride = (int64_t)gridDim.x * blockDim.x;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {

@@ -1,5 +1,5 @@
-/* Convolutions the plain way: a thread per output, a warp-free loop over its window. Only for sizes and strides
- * that no library takes; it is the judge of the others in bench/cuda_conv.c too. */
+/* Convolutions by plain loops: a thread per output, which loops over its window alone. Only for sizes and
+ * strides that no library supports; bench/cuda_conv.c also checks the others against it. */
 #include "backend/cuda/conv/kernels.h"
 #include "backend/cuda/number.cuh"
 

@@ -14,7 +14,7 @@ typedef enum ki_conv_pass {
     KI_N_CONV_PASSES
 } ki_conv_pass;
 
-/* Elements between neighbouring images, rows and pixels; channels lie side by side. */
+/* Elements from one image, row and pixel to the next; channels are adjacent. */
 typedef struct ki_conv_strides {
     int64_t image, row, pixel;
 } ki_conv_strides;
@@ -23,7 +23,7 @@ typedef struct ki_conv_problem {
     ki_conv_pass pass;
     ki_number type; /* of activations and packed weights [oc, kh, kw, ic] */
     int64_t mb, ic, ih, iw, oc, oh, ow, kh, kw, sh, sw;
-    int64_t ph, pw, ph_end, pw_end; /* zero padding before and behind */
+    int64_t ph, pw, ph_end, pw_end; /* zero padding before and after */
     ki_conv_strides src, dst;
     bool has_bias, has_relu; /* forward */
     bool adds;               /* diff_src: added to what is there */

@@ -1,5 +1,5 @@
-/* Remembering ways. The file: a first line "kith choices 1", a second with what it was made for, then key TAB value, and
- * last "end N" with the number of pairs, by which a cut file is known. */
+/* Remembers ways. The file has a first line "kith choices 1", a second line that says what it was made for, then lines
+ * of key TAB value, and last "end N" with the number of pairs, which shows whether the file is complete. */
 #include "backend/cuda/conv/remember.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ kith_status ki_remembered_set(ki_remembered *all, const char *key, const char *v
     return put(all, key, value, err);
 }
 
-/* A line without its end; false at the end of the file or when it is too long. */
+/* A line without its newline; false at the end of the file or when it is too long. */
 static bool read_line(FILE *file, char line[MAX_LINE]) {
     if (!fgets(line, MAX_LINE, file)) return false;
     const size_t n = strcspn(line, "\n");
@@ -81,7 +81,7 @@ static bool read_line(FILE *file, char line[MAX_LINE]) {
     return true;
 }
 
-/* All pairs into `into`, or a reason why not. Pairs already there win. */
+/* Read all pairs into `into`, or say why not. Pairs that are already there stay. */
 static const char *read_pairs(FILE *file, ki_remembered *into) {
     char line[MAX_LINE];
     long n = 0;
@@ -123,7 +123,7 @@ static void load(ki_remembered *all) {
     forget(all);
 }
 
-/* Has somebody replaced the file since it was looked at here? Looks. */
+/* Has another process replaced the file since this function last looked at it? */
 static bool is_changed(ki_remembered *all) {
     struct stat now = {0};
     if (stat(all->path, &now) != 0) return false;
@@ -134,7 +134,7 @@ static bool is_changed(ki_remembered *all) {
     return !is_same;
 }
 
-/* Add what others have written since; a file that is no good is about to be replaced. */
+/* Add what others have written since. A file that cannot be used is about to be replaced. */
 static void merge(ki_remembered *all) {
     if (!is_changed(all)) return;
     ki_remembered theirs = {0};
@@ -163,7 +163,7 @@ static kith_status write_pairs(ki_remembered *all, kith_error *err) {
     KI_CHECK(text.status);
     KI_CHECK(ki_atomic_open(&file, all->path, err));
     KI_CHECK(ki_atomic_write(&file, text.data, text.n, err));
-    /* As it will lie there: looked at before others can replace it. */
+    /* The file as it will be: examined before others can replace it. */
     if (fstat(file.fd, &all->seen) != 0) all->seen = (struct stat){0};
     KI_CHECK(ki_atomic_commit(&file, err));
 done:
@@ -172,7 +172,7 @@ done:
     return status;
 }
 
-/* Processes write here at the same time, but nobody takes minutes for it. */
+/* Several processes may write here at the same time, but none of them takes minutes. */
 static void clear_left_over(const char *path) {
     enum { IDLE_SECONDS = 600 };
     char folder[PATH_MAX];
@@ -183,7 +183,7 @@ static void clear_left_over(const char *path) {
     ki_atomic_clear(folder, slash + 1, IDLE_SECONDS);
 }
 
-/* Every folder on the way to the file. */
+/* Make every folder on the path of the file. */
 static void make_folders(const char *path) {
     char part[PATH_MAX];
     ki_snprintf(part, sizeof part, "%s", path);

@@ -1,4 +1,4 @@
-/* How far a weight gradient in bf16 is from one that is known. */
+/* The error of a weight gradient in bf16 whose exact value is known. */
 #include "backend/cuda/conv/rounding.h"
 
 #include <math.h>

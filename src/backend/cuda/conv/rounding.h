@@ -1,12 +1,12 @@
-/* How exact a weight gradient in bf16 is. Some engines cut the sum over pixels into many parts and add these
- * up in bf16, which costs more digits than bf16 has to spare, and nothing they say of themselves tells it. A known
- * gradient does: with a constant source the middle of the kernel is the column sums of diff_dst. */
+/* How exact a weight gradient in bf16 is. Some engines split the sum over pixels into many parts and add these up
+ * in bf16, which loses too many digits, and nothing in their description says so. A known gradient shows it: with
+ * a constant source, the gradient at the middle of the kernel is the column sums of diff_dst. */
 #ifndef KI_CUDA_ROUNDING_H
 #define KI_CUDA_ROUNDING_H
 
 #include "backend/cuda/conv/way.h"
 
-#define KI_CONV_ROUNDING 0.006 /* what is allowed; one rounding to bf16 is off by 0.0017 */
+#define KI_CONV_ROUNDING 0.006 /* the largest error allowed; one rounding to bf16 has an error of 0.0017 */
 
 /* Is it a weight gradient in bf16, with a place of the kernel that is inside the source for every pixel? */
 static inline bool ki_conv_can_check_rounding(const ki_conv_problem *p) {

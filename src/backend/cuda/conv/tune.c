@@ -1,6 +1,7 @@
-/* Tuning: the way that was picked before, else the fastest of what there is, which is remembered.
+/* Tuning: the way that was chosen before; if there is none, the fastest candidate, which is then remembered.
  *
- * A large batch is not timed itself: what is fastest for 256 images, which fill a device, is so for more. */
+ * A large batch is not timed itself: 256 images fill a device, so what is fastest for them is fastest for
+ * more. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,7 @@ static kith_status pick(ki_tune *t, ki_conv_way **ret_way, kith_error *err) {
     return KITH_OK;
 }
 
-/* What was remembered for the key, if it can be had; else *ret_way stays NULL. */
+/* The way that was remembered for the key, if it works; otherwise *ret_way stays NULL. */
 static void recall(ki_tune *t, const char *key, ki_conv_way **ret_way) {
     const char *known = ki_remembered_get(t->libraries->remembered, key);
     const char *text = NULL;
@@ -67,8 +68,8 @@ static kith_status remember(const ki_tune *t, const char *key, const ki_conv_way
     return ki_remembered_set(t->libraries->remembered, key, value, err);
 }
 
-/* In deterministic mode everybody must choose the same, also those who are choosing at this moment: what somebody has
- * saved meanwhile is taken, and one's own is saved at once. */
+/* In deterministic mode all processes must choose the same way, also those that are choosing at this moment. So a
+ * choice that another process has saved in the meantime is used, and our own choice is saved at once. */
 static kith_status pick_with_others(ki_tune *t, const char *key, ki_conv_way **ret_way, kith_error *err) {
     ki_remembered *remembered = t->libraries->remembered;
     ki_conv_way *theirs = NULL;
@@ -88,8 +89,8 @@ static kith_status pick_with_others(ki_tune *t, const char *key, ki_conv_way **r
     return KITH_OK;
 }
 
-/* What was chosen for fewer images, if it can be had for these too; else *ret_way stays NULL. Places in cuDNN's
- * list mean nothing for another size. */
+/* The way that was chosen for fewer images, if it works for these too; otherwise *ret_way stays NULL. Places in
+ * cuDNN's list mean nothing for another size. */
 static kith_status take_from_fewer(ki_tune *t, ki_conv_way **ret_way, kith_error *err) {
     ki_conv_problem few = *t->problem;
     ki_conv_way *small = NULL;

@@ -1,10 +1,10 @@
-/* What there is to try for a pass, and building it.
+/* The candidates for a pass, and building them.
  *
- * cuDNN is asked for every form of the pass (what is fused, whether dst keeps its pitch) by its
- * heuristic modes A and B. In float32 without TF32 these name little else than engines on the matrix
- * units, which is TF32, so all engines are gone through by number, and those not far from the fastest again with
- * each of their tile sizes. Of engines that compile a kernel, which takes as long as a hundred others, only a few
- * are taken; the fallback list is asked where there is nothing else. */
+ * cuDNN is asked for every form of the pass (what is fused, whether dst keeps its pitch) by its heuristic modes A
+ * and B. In float32 without TF32 these offer almost only engines on the matrix units, which means TF32. So all
+ * engines are tried by number, and those not far from the fastest again with each of their tile sizes. Compiling
+ * a kernel takes as long as a hundred other engines, so only a few engines that do so are tried. The fallback
+ * list is used if there is nothing else. */
 #include <string.h>
 
 #include "backend/cuda/conv/tune.h"
@@ -13,7 +13,7 @@
 
 enum {
     OFFERS = 12,     /* of one form and heuristic mode */
-    OFFERS_MORE = 4, /* of a form that is seldom the best */
+    OFFERS_MORE = 4, /* of a form that is rarely the best */
     OFFERS_LT = 8,
     COMPILED = 3, /* engines that compile a kernel, of one form and mode */
 };
@@ -84,7 +84,7 @@ static void add_offers(ki_tune *t, const ki_cudnn_graph *graph, ki_tune_candidat
     while (n > 0) (void)cudnnBackendDestroyDescriptor(offer[--n]);
 }
 
-/* Every engine there is, newest first, as it is by itself. */
+/* Every engine, newest first, with its default settings. */
 static void add_engines(ki_tune *t, const ki_cudnn_graph *graph, ki_tune_candidate like) {
     int64_t n = 0;
     if (ki_cudnn_engine_count(graph, &n, &t->why) != KITH_OK) return;

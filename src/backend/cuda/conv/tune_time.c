@@ -1,7 +1,8 @@
-/* Timing what there is for a pass, and picking the fastest.
+/* Times the candidates for a pass and chooses the fastest.
  *
- * A candidate is run twice, then several times as a captured graph, which is how it will run: one that cannot be
- * captured is of no use. The fastest weight gradient in bf16 must also pass a test of its rounding (rounding.h). */
+ * A candidate is run twice, then several times as a captured graph, because it will be used that way: one that
+ * cannot be captured is useless. The fastest weight gradient in bf16 must also pass a test of its rounding
+ * (rounding.h). */
 #include "backend/cuda/conv/tune.h"
 
 #include "backend/cuda/conv/kernels.h"
@@ -9,7 +10,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-#define FINALISTS 1.08 /* times the fastest: looked at again */
+#define FINALISTS 1.08 /* times the fastest: timed again */
 
 enum { REPEATS = 8, LAUNCHES = 3 }; /* runs in a timed graph, and how often it is launched */
 
@@ -74,7 +75,7 @@ static kith_status time_runs(ki_conv_way *w, int n, int n_launches, double *ret_
     return status;
 }
 
-/* Long runs are timed one by one: a launch takes nothing beside them. */
+/* Long runs are timed one by one: the time of a launch is negligible. */
 #define LONG_SECONDS 1e-3
 
 static bool can_be_captured(ki_conv_way *w, kith_error *err) {
@@ -84,7 +85,7 @@ static bool can_be_captured(ki_conv_way *w, kith_error *err) {
     return can;
 }
 
-/* Seconds of one run, bound to io; a way that is far behind `best` seconds is not looked at closely.
+/* Seconds of one run, bound to io; a way that is much slower than `best` seconds is timed only roughly.
  * Waits. A way that cannot be captured is an error. */
 static kith_status time_way(ki_conv_way *w, const ki_conv_io *io, double best, double *ret_seconds,
                             kith_error *err) {
@@ -154,7 +155,7 @@ static kith_status make_tensors(ki_tune *t, ki_conv_io *ret_io, kith_error *err)
     return KITH_OK;
 }
 
-/* A device that no longer answers fails every further call: then there is nothing to choose from. */
+/* If the device no longer answers, every further call fails, and there is nothing to choose from. */
 static kith_status device_lives(const ki_tune *t, kith_error *err) {
     KI_CUDA(cudaStreamSynchronize(ki_cuda_of(t->backend)->stream));
     return KITH_OK;
@@ -198,7 +199,7 @@ static int fastest(const ki_tune *t) {
     return best;
 }
 
-/* The fastest few are often a few percent apart, which a short look does not tell reliably. */
+/* The fastest few often differ by a few percent, and a short timing cannot tell them apart reliably. */
 static kith_status time_finalists(ki_tune *t, const ki_conv_io *io, kith_error *err) {
     const int first = fastest(t);
     if (first < 0) return KITH_OK;

@@ -1,4 +1,4 @@
-/* The ways to compute a pass: making one, writing it down and reading it back, binding and running it. */
+/* The ways to compute a pass: making one, writing it as text and reading it back, binding and running it. */
 #include "backend/cuda/conv/way.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ void ki_conv_way_free(ki_conv_way *w) {
     ki_free(w);
 }
 
-/* cuBLASLt wants its workspace at a multiple of 256 bytes; a plan's scratch begins anywhere. */
+/* cuBLASLt needs its workspace at a multiple of 256 bytes, but a plan's scratch memory may begin anywhere. */
 enum { WORKSPACE_ALIGN = 256 };
 size_t ki_conv_way_workspace_bytes(const ki_conv_way *w) {
     return w->workspace_bytes ? w->workspace_bytes + WORKSPACE_ALIGN : 0;

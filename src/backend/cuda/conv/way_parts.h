@@ -1,4 +1,4 @@
-/* What a way is made of, and making one: for way.c and the files of tune.h, which know the libraries. */
+/* What a way consists of, and making one: for way.c and the files of tune.h, which know the libraries. */
 #ifndef KI_CUDA_CONV_WAY_PARTS_H
 #define KI_CUDA_CONV_WAY_PARTS_H
 
@@ -33,11 +33,11 @@ struct ki_conv_way {
     char text[KI_CONV_TEXT]; /* the way as it is remembered */
 };
 
-/* Is dst one row after the other without gaps? And the same problem with it so. */
+/* Are the rows of dst adjacent, without gaps? And the same problem with such a dst. */
 bool ki_conv_dst_is_packed(const ki_conv_problem *problem);
 ki_conv_problem ki_conv_packed(const ki_conv_problem *problem);
 
-/* The way a text says; KITH_EUNSUPPORTED when it is not possible here. */
+/* The way that a text describes; KITH_EUNSUPPORTED when it is not possible here. */
 kith_status ki_conv_way_parse(ki_backend *backend, const ki_conv_problem *problem, const char *text,
                               ki_conv_way **ret_way, kith_error *err);
 

@@ -1,5 +1,5 @@
-/* dropout. The mask is drawn again in backward from the step that forward saw, which is all the workspace holds. In
- * inference dst is src. */
+/* dropout. Backward draws the mask again from the step that forward saw, which is all that the workspace contains.
+ * In inference dst is src. */
 #include "core/dropout.h"
 
 #include "backend/cuda/elementwise/kernels.h"

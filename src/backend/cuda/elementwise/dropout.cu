@@ -1,5 +1,5 @@
 /* dropout with the mask of core/dropout.h, a function of the element's index in the plain order. Rows are drawn four
- * values at a time; in a map the four lie apart, and each value draws its own block. */
+ * values at a time. In a map the four values are not adjacent, so each value draws its own block. */
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/number.cuh"

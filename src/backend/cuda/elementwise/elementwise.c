@@ -1,6 +1,6 @@
-/* relu, add and concat: sums of one or more maps (elementwise.cu). A concat is run only where its sources could not
- * write into its buffer; source by source it copies, and backward takes the sum of what came back, with the
- * source's ReLU mask where it was asked to. */
+/* relu, add and concat: sums of one or more maps (elementwise.cu). A concat runs only if its sources could not
+ * write into its buffer. It copies source by source. Backward sums the parts of the gradient, and applies the
+ * source's ReLU mask if asked. */
 #include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/op.h"
 

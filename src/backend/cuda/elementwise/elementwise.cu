@@ -1,5 +1,5 @@
-/* Sums of maps with ReLU or a ReLU mask behind: add, relu, and the joining of gradients. One pass: each part
- * is read once, dst written once. */
+/* Sums of maps, followed by ReLU or a ReLU mask: add, relu, and the joining of gradients. One pass: each part
+ * is read once, and dst is written once. */
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/number.cuh"

@@ -1,4 +1,4 @@
-/* Sums, ReLU, copies and dropout, as C calls that queue a kernel and return what went wrong.
+/* Sums, ReLU, copies and dropout, as C calls that queue a kernel and return the error, if any.
  *
  * Maps are n pixels of c channels, `pitch` elements apart, in float or (is_bf16) bf16. A pointer that is not aligned to
  * 16 bytes, a pitch or a channel count that is not a multiple of 16 bytes costs speed, not correctness. */
@@ -21,8 +21,8 @@ cudaError_t ki_cuda_sum(cudaStream_t stream, bool is_bf16, int64_t n, int64_t c,
                         const void *const *part, const int64_t *pitch, const void *mask, int64_t mask_pitch,
                         bool has_relu, void *dst, int64_t dst_pitch);
 
-/* dst = src through the mask of core/dropout.h at *step, which is device memory; *step goes to keeps_step unless that
- * is NULL. is_map: a map of hw pixels; else float [mb, c] with hw 1. */
+/* dst = src through the mask of core/dropout.h at *step, which is device memory; *step is copied to keeps_step unless
+ * that is NULL. is_map: a map of hw pixels; else float [mb, c] with hw 1. */
 typedef struct ki_cuda_dropout_args {
     bool is_bf16, is_map;
     int64_t mb, c, hw, src_pitch, dst_pitch;
@@ -35,6 +35,24 @@ typedef struct ki_cuda_dropout_args {
 } ki_cuda_dropout_args;
 
 cudaError_t ki_cuda_dropout_mask(cudaStream_t stream, const ki_cuda_dropout_args *args);
+
+/* The heads of mb images, each c channels of hw pixels: `rows` has a row for each head [mb * heads], `all` the heads of
+ * an image side by side [mb, heads * c], `map` what they look at [mb, c]. */
+typedef struct ki_cuda_heads_args {
+    bool is_bf16;
+    int64_t mb, heads, c, hw, rows_pitch, all_pitch, map_pitch;
+    void *rows;
+    const void *all, *map;
+    void *diff_all, *diff_map; /* of the pitches of all and map */
+} ki_cuda_heads_args;
+
+/* rows = map * sigmoid(all). */
+cudaError_t ki_cuda_heads_attend(cudaStream_t stream, const ki_cuda_heads_args *args);
+/* diff_map and diff_all (each NULL: not wanted) from the gradient `rows`. */
+cudaError_t ki_cuda_heads_attend_diff(cudaStream_t stream, const ki_cuda_heads_args *args);
+/* diff_all = rows, and rows = all: a change of places. */
+cudaError_t ki_cuda_heads_unfold(cudaStream_t stream, const ki_cuda_heads_args *args);
+cudaError_t ki_cuda_heads_fold(cudaStream_t stream, const ki_cuda_heads_args *args);
 
 #ifdef __cplusplus
 }

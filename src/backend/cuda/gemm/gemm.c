@@ -1,5 +1,5 @@
-/* Products by cuBLASLt. Asking its heuristics takes longer than many a product, so the answer is kept
- * by shape; there are as many shapes as call sites, and a list of them is searched by hash. */
+/* Products by cuBLASLt. Asking its heuristics takes longer than many products, so the answer is kept by
+ * shape. There are as many shapes as call sites, and they are found by hash in a list. */
 #include "backend/cuda/gemm/gemm.h"
 
 #include <string.h>

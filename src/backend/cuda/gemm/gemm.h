@@ -1,8 +1,8 @@
 /* Matrix products on the device. Row-major, queued on the backend's stream; may be captured.
  *
- * Results depend on shapes, types and alignments alone: the algorithm is the library's first choice,
- * looked up once per shape and kept. The first product of a shape may allocate host memory; later
- * ones allocate nothing. The emulator (test/emulate) has the same functions on the host. */
+ * Results depend only on shapes, types and alignments: the algorithm is the library's first choice, asked for
+ * once per shape and kept. The first product of a shape may allocate host memory; later ones allocate
+ * nothing. The emulator (test/emulate) has the same functions on the host. */
 #ifndef KI_CUDA_GEMM_H
 #define KI_CUDA_GEMM_H
 

@@ -1,6 +1,6 @@
-/* cuBLASLt behind gemm.c and the convolutions of 1x1: one product as its descriptors, the algorithms
- * offered for it, and a call. cuBLASLt is column-major, so a and b change places: the row-major
- * c = a b is the column-major c^T = b^T a^T. */
+/* cuBLASLt behind gemm.c and the convolutions of 1x1: one product as its descriptors, the algorithms offered
+ * for it, and a call. cuBLASLt is column-major, so a and b are swapped: the row-major c = a b is the
+ * column-major c^T = b^T a^T. */
 #ifndef KI_CUDA_LT_H
 #define KI_CUDA_LT_H
 
@@ -8,7 +8,7 @@
 
 #include "backend/cuda/gemm/gemm.h"
 
-/* A failure of cuBLAS becomes ours, with the call's text. */
+/* Turns a failure of cuBLAS into an error of ours, with the text of the call. */
 #define KI_CUBLAS(call)                                                                         \
     do {                                                                                        \
         const cublasStatus_t ki_cublas_ = (call);                                               \
@@ -25,7 +25,7 @@ typedef struct ki_lt_product {
     int64_t m, n, k, lda, ldb, ldc;
     int64_t stride_a, stride_b, stride_c;
     int batch;
-    uint32_t align_a, align_b, align_c; /* bytes all pointers given are multiples of */
+    uint32_t align_a, align_b, align_c; /* all pointers are multiples of so many bytes */
 } ki_lt_product;
 
 typedef struct ki_lt_call {

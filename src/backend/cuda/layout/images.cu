@@ -10,7 +10,7 @@ namespace {
 
 enum { THREADS = 256 };
 
-/* The bytes of a pixel of the input; x is at or behind the end of a row for one that only fills it up. */
+/* The bytes of a pixel of the input; x is at or after the end of a row for a pixel that is only padding. */
 __device__ __forceinline__ const uint8_t *source_of(const ki_cuda_pixels &v, uint32_t image, int32_t x,
                                                     int32_t y) {
     if (v.window) {
@@ -18,13 +18,14 @@ __device__ __forceinline__ const uint8_t *source_of(const ki_cuda_pixels &v, uin
         x = w[0] + (w[2] ? v.ow - 1 - x : x);
         y += w[1];
     }
-    /* A window outside the image would be a bug of the caller; it must not read what is not there. */
+    /* A window outside the image would be a bug of the caller; even so, nothing outside the image may be
+     * read. */
     x = x < 0 ? 0 : x < v.w ? x : v.w - 1;
     y = y < 0 ? 0 : y < v.h ? y : v.h - 1;
     return v.pixels + (((int64_t)image * v.h + y) * v.w + x) * v.c;
 }
 
-/* blockIdx.y is the image. PIXELS of a thread lie in one pack, or one takes several packs. */
+/* blockIdx.y is the image. The PIXELS of a thread are in one pack, or one pixel takes several packs. */
 template <typename T, int PIXELS>
 __global__ void __launch_bounds__(THREADS) make_input(ki_cuda_pixels v, ki_divider row, T *dst) {
     const int N = ki_pack<T>::N, EACH = N / PIXELS;

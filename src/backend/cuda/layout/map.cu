@@ -1,5 +1,5 @@
-/* Between row-major [mb, c, h, w] float and maps [mb, h, row, pitch]: tiles of 32 x 32 turned in shared memory, so that
- * both sides are read and written along their rows. */
+/* Between row-major [mb, c, h, w] float and maps [mb, h, row, pitch]: tiles of 32 x 32 are transposed in shared memory,
+ * so that both sides are read and written along their rows. */
 #include "backend/cuda/layout/map.h"
 #include "backend/cuda/number.cuh"
 
@@ -7,7 +7,7 @@ namespace {
 
 enum { TILE = 32, ROWS = 8 };
 
-/* How one image lies on both sides. */
+/* The layout of one image on both sides. */
 struct image_form {
     int64_t c, hw, w, pitch, row, map_pixels;
 };

@@ -44,7 +44,7 @@ static ki_cuda_bn_args bn_of(const cuda_op *op) {
     if (bn.has_add) {
         bn.other = b->src[1];
         bn.other_pitch = op->src[1].pitch;
-        /* Where nobody wants the sum's gradient it still is a step on the way. */
+        /* The sum's gradient is needed as an intermediate result even if it is not wanted itself. */
         bn.diff_other =
             b->diff_src[1] ? b->diff_src[1] : (char *)b->scratch + sums_bytes(op->base.backend, &op->dst);
     }

@@ -1,14 +1,15 @@
-/* batch_norm with ReLU behind (formulas: backend/ref/batch_norm.c), in two launches: the sums, then what needs them.
- * Maps of which much fits on the chip go through one (batch_norm_once.cu); ki_cuda_bn_is_once there chooses.
+/* batch_norm followed by ReLU (formulas: backend/ref/batch_norm.c), in two launches: the sums, then what needs them.
+ * If much of a map fits on the chip, one launch is used (batch_norm_once.cu); ki_cuda_bn_is_once in that file
+ * chooses.
  *
- * Forward reads src for the statistics and again to normalise, and writes dst: three passes over the map, the
- * fewest without keeping it on the chip. The first reading goes from the end, which the cache still has from whoever
- * wrote the map, the second from the beginning, which it has from the first; backward likewise.
- * Backward reads diff_dst and src for the two sums and again to write diff_src: five passes. Whether ReLU let a
- * value through is computed again from src with forward's own operations, so dst is not read.
+ * Forward reads src for the statistics and again to normalise, and writes dst: three passes over the map, the fewest
+ * without keeping it on the chip. The first pass starts at the end of the map, which is still in the cache from the
+ * kernel that wrote the map. The second starts at the beginning, which is in the cache from the first pass. Backward
+ * does the same: it reads diff_dst and src for the two sums, and again to write diff_src: five passes. Whether ReLU
+ * let a value through is computed again from src with the same operations as in forward, so dst is not read.
  *
- * Statistics: sums of x - k and (x - k)^2 in each block, with k a value of the block, so that a large mean does not
- * swallow the variance; blocks are then combined as (mean, sum of squared differences). */
+ * Statistics: sums of x - k and (x - k)^2 in each block, where k is a value of the block, so that a large mean does
+ * not hide the variance; blocks are then combined as (mean, sum of squared differences). */
 #include "backend/cuda/norm/batch_norm.cuh"
 
 namespace {
@@ -117,7 +118,7 @@ __global__ void __launch_bounds__(THREADS, 2) bn_normalise(bn_args a, ki_channel
     }
 }
 
-/* From the sums of a block to the gradients of gamma and beta and what is to be subtracted from every gradient. */
+/* From the sums of a block to the gradients of gamma and beta, and what must be subtracted from every gradient. */
 template <int V, bool FROZEN>
 __device__ __forceinline__ void finish_backward(const bn_args &a, const ki_channel_grid &g,
                                                 const ki_channel_here &h, unsigned chunk, float (&sum)[2][V],
@@ -145,8 +146,8 @@ __device__ __forceinline__ void finish_backward(const bn_args &a, const ki_chann
     subtract[c + f.channel] = (float)(diff_off * istd * istd / (double)g.n);
 }
 
-/* What backward does at each pack of the block: use(x, d, to) with the pack of src, that of diff_dst, and where that of
- * diff_src lies. */
+/* What backward does at each pack of the block: use(x, d, to) with the packs of src and diff_dst, and the place of the
+ * pack of diff_src. */
 template <typename T, int V, typename USE>
 __device__ __forceinline__ void over_packs(const bn_args &a, const ki_channel_grid &g,
                                            const ki_channel_here &h, USE use) {
@@ -202,8 +203,8 @@ __global__ void __launch_bounds__(THREADS, 1) bn_backward_sums(bn_args a, ki_cha
     finish_backward<V, FROZEN>(a, g, h, chunk, sum, room);
 }
 
-/* The same with a sum and its ReLU behind the batch norm: N parts of the gradient become one, kept where dst > 0, which
- * is what the other source of the sum gets and what bn_backward_apply reads. */
+/* The same with a sum and its ReLU after the batch norm: N parts of the gradient become one, kept where dst > 0. The
+ * other source of the sum gets this gradient, and bn_backward_apply reads it. */
 template <typename T, int V, int N, bool MASK, bool FROZEN>
 __global__ void __launch_bounds__(THREADS, 1) bn_backward_join(bn_args a, ki_channel_grid g) {
     KI_SHARED(float, room);
@@ -366,7 +367,8 @@ cudaError_t backward_of(cudaStream_t stream, const ki_cuda_bn_args *bn) {
     return is_wide<T>(bn) ? backward_v<T, ki_pack<T>::N>(stream, bn) : backward_v<T, 1>(stream, bn);
 }
 
-/* More than two parts are summed before; what is left is a batch norm without a sum or ReLU behind. */
+/* If there are more than two parts, they are summed first; what is left is a batch norm without a sum or ReLU
+ * after it. */
 cudaError_t backward_of_sum(cudaStream_t stream, const ki_cuda_bn_args *bn) {
     int64_t pitch[KI_CUDA_MAX_PARTS];
     for (int i = 0; i < bn->n_parts; i++) pitch[i] = bn->dst_pitch;

@@ -5,11 +5,11 @@
 #include "backend/cuda/channels.cuh"
 #include "backend/cuda/norm/kernels.h"
 
-/* Whether a map may go through one launch, and how (batch_norm_once.cu). */
+/* Whether one launch can handle a map, and how (batch_norm_once.cu). */
 bool ki_cuda_bn_is_once(const ki_cuda_bn_args *bn, bool is_backward);
-/* Most chunks of pixels of that way, for scratch: [chunks, 2, c] floats. */
+/* The most chunks of pixels with one launch, for scratch: [chunks, 2, c] floats. */
 int ki_cuda_bn_once_chunks(int64_t n, int64_t c, int n_processors);
-/* Backward sums the parts itself only where there are at most two. */
+/* Backward sums the parts itself only if there are at most two. */
 cudaError_t ki_cuda_bn_once(cudaStream_t stream, const ki_cuda_bn_args *bn, bool is_backward);
 
 namespace {
@@ -18,7 +18,7 @@ const int EACH = KI_CHANNEL_EACH;
 const int THREADS = KI_CHANNEL_THREADS;
 
 struct bn_args {
-    const void *src, *other, *diff_dst; /* diff_dst lies with diff_pitch */
+    const void *src, *other, *diff_dst; /* diff_dst has the pitch diff_pitch */
     const void *part[KI_CUDA_MAX_PARTS];
     void *dst, *diff_src, *diff_other;
     int64_t src_pitch, dst_pitch, other_pitch, diff_pitch;
@@ -51,18 +51,18 @@ __device__ __forceinline__ void load_norm(const bn_args &a, const ki_channel_gri
     }
 }
 
-/* The one way to normalise: backward must see the same sign. */
+/* The only function that normalises: backward must compute the same sign as forward. */
 __device__ __forceinline__ float norm(float x, float mean, float scale, float beta) {
     return fmaf(x - mean, scale, beta);
 }
 
-/* Sums over the chunks of the thread's channel. From the chunks' means and squared differences, of count_of(chunk)
- * pixels each: the whole's. Room: THREADS doubles. All threads call. */
+/* Sums over the chunks of the thread's channel. From the means and squared differences of the chunks, of
+ * count_of(chunk) pixels each, to those of the whole. `room` is THREADS doubles. All threads must call this. */
 template <int V, int AT_ONCE, typename Count>
 __device__ __forceinline__ void combine_stats(const bn_args &a, const ki_channel_grid &g,
                                               const ki_channel_finish &f, Count count_of, double *room,
                                               double *mean, double *squares) {
-    /* In double the means' own squares may be added up and the whole's taken off. */
+    /* In double it is safe to add up the squares of the means and to subtract the square of the overall mean. */
     double sum = 0, all = 0;
     ki_channel_over_chunks<2, AT_ONCE>(g, f, a.partial, g.packs * V, [&](const float *value, int b) {
         const double count = (double)count_of(b), at = (double)value[0];
@@ -79,7 +79,7 @@ __device__ __forceinline__ float istd_of(const bn_args &a, double squares, doubl
     return (float)(1 / sqrt(squares / n + (double)a.eps));
 }
 
-/* What forward leaves of a channel: for backward, and in the running statistics. */
+/* What forward stores for a channel: for backward, and in the running statistics. */
 __device__ __forceinline__ void save_stats(const bn_args &a, int c, int channel, double n, double mean,
                                            double squares) {
     const double m = (double)a.momentum;
@@ -89,7 +89,7 @@ __device__ __forceinline__ void save_stats(const bn_args &a, int c, int channel,
     a.running_var[channel] = (float)((1 - m) * (double)a.running_var[channel] + m * squares / (n - 1));
 }
 
-/* From the chunks' sums of the gradient and of gradient * (x - mean): the whole's. */
+/* From the chunks' sums of the gradient and of gradient * (x - mean) to those of the whole. */
 template <int V, int AT_ONCE>
 __device__ __forceinline__ void combine_sums(const bn_args &a, const ki_channel_grid &g,
                                              const ki_channel_finish &f, double *room, double *diff,

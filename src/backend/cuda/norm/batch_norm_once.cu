@@ -1,14 +1,14 @@
-/* Batch norm of batch statistics in one launch: blocks that are all there at the same time read their pixels, keep
- * what fits in shared memory as it was loaded, leave their sums, meet, and go on with what they kept. So the map is
- * read once as far as it fits, and there is one launch and one wait where batch_norm.cu has two.
+/* Batch norm with batch statistics in one launch. All blocks run at the same time. They read their pixels, keep what
+ * fits in shared memory as it was loaded, store their sums, wait for each other, and continue with what they kept. So
+ * the part of the map that fits is read once, and there is one launch and one wait where batch_norm.cu has two.
  *
- * A block has a tile of channels and every chunks-th group of `rows` pixels. The grid as a whole sweeps the map from its
- * end, which the cache still has from whoever wrote it. What comes first is kept; the rest, the map's beginning, is
- * read again after the blocks met, the latest first, while the cache still has it: so loads of what is kept, and
- * stores meanwhile, ask the cache not to keep them.
+ * A block has a tile of channels and every chunks-th group of `rows` pixels. The grid as a whole goes through the map
+ * from its end, which is still in the cache from the kernel that wrote it. The pixels read first are kept in shared
+ * memory. The rest, the beginning of the map, is read again after the blocks have waited, the latest first, while it is
+ * still in the cache. So loads of pixels that are kept, and stores in the meantime, ask the cache not to keep them.
  *
- * After the meeting every block combines the sums of its tile itself, in the same order: less work than a second
- * meeting as long as a tile has few sums (MOST_SUMS). Formulas are batch_norm.cu's. */
+ * After the wait every block combines the sums of its tile itself, in the same order: less work than a second wait as
+ * long as a tile has few sums (MOST_SUMS). The formulas are those of batch_norm.cu. */
 #include "backend/cuda/norm/batch_norm.cuh"
 
 namespace {
@@ -18,21 +18,21 @@ const int AT_ONCE = 17;
 const int64_t MOST_SUMS = AT_ONCE * THREADS;
 /* Packs of a tile, at least, where there are several tiles: 128 bytes of a pixel. */
 const int LEAST_WIDTH = 8;
-/* And a multiple of this where that leaves few threads idle: memory moves 64 bytes. */
+/* And a multiple of this, if few threads are idle then: memory is read in units of 64 bytes. */
 const int WHOLE_WIDTH = 4;
-/* One launch is chosen where at least one of so many pixels is kept: forward, backward; 0: never. Backward shares the
- * device with weight gradients, and blocks that wait for each other wait for these too. */
+/* One launch is chosen if at least one of so many pixels can be kept: forward, backward; 0: never. Backward shares
+ * the device with weight gradients, and blocks that wait for each other would wait for these too. */
 const int KEPT_ONE_OF[] = {8, 8};
 
 struct once {
     ki_channel_grid g; /* g.chunk: the pixels from one group to the next */
-    int n_groups;      /* of the block that has most */
+    int n_groups;      /* of the block that has the most */
     int n_kept;        /* of them in shared memory */
     size_t shared_bytes;
 };
 
-/* The tiles with which the busiest block has least to do. False: the channels need more blocks than there are
- * processors, or pixels do not fit in an int with room to spare. */
+/* The tiles that give the busiest block the least work. False: the channels need more blocks than there are
+ * processors, or the number of pixels is too large for an int with some reserve. */
 bool lay_out(int64_t n, int64_t packs, int v, int n_processors, once *ret) {
     *ret = {};
     if (n > 1 << 30) return false;
@@ -53,7 +53,7 @@ bool lay_out(int64_t n, int64_t packs, int v, int n_processors, once *ret) {
         g.chunks = (int)(groups < blocks ? groups : blocks);
         const int n_groups = (int)((groups + g.chunks - 1) / g.chunks);
         const bool had_too_many = (int64_t)ret->g.chunks * ret->g.width * v > MOST_SUMS;
-        /* What is not whole is slower by about a tenth, and so are narrow tiles a little. */
+        /* Tiles that are not complete are slower by about a tenth; narrow tiles are a little slower, too. */
         const int64_t time = (int64_t)n_groups * (g.width % WHOLE_WIDTH ? 11 : 10);
         if (ret->n_groups && !had_too_many && 32 * time >= 31 * least) continue;
         least = time;
@@ -63,14 +63,15 @@ bool lay_out(int64_t n, int64_t packs, int v, int n_processors, once *ret) {
     return ret->n_groups > 0;
 }
 
-/* Room behind what is kept: the sums over rows, later the doubles of combining and two results per channel. */
+/* Memory after the kept pixels: the sums over rows, later the doubles for combining and two results per
+ * channel. */
 size_t room_bytes(const ki_channel_grid &g, int v) {
     const size_t rows = ki_channel_room(g, 2, v);
     const size_t combine = THREADS * sizeof(double) + (size_t)(2 * g.width * v) * sizeof(float);
     return rows > combine ? rows : combine;
 }
 
-/* Lays out, and fills shared memory with as many groups of n_maps maps as fit. */
+/* Makes the layout, with as many groups of n_maps maps in shared memory as fit. */
 bool plan(const ki_cuda_bn_args *bn, bool is_backward, once *ret) {
     const bool wide = bn->is_bf16 ? is_wide<ki_bf16>(bn) : is_wide<float>(bn);
     const int v = !wide ? 1 : bn->is_bf16 ? 8 : 4;
@@ -114,7 +115,7 @@ __device__ __forceinline__ shares shares_of(const ki_channel_grid &g) {
     return {g.rows, whole, groups - 1 - whole * g.chunks, groups * g.rows - (int)g.n};
 }
 
-/* As it lies in memory. ONCE: the cache need not remember it. */
+/* The values as they are in memory. ONCE: the cache need not keep them. */
 template <bool ONCE, typename T, int V>
 __device__ __forceinline__ void load(const T *from, ki_raw<T, V> *raw) {
     if constexpr (V == 1 || !ONCE) {
@@ -146,16 +147,17 @@ __device__ __forceinline__ ki_raw<T, V> raw_of(const ki_floats<T, V> &x) {
     return raw;
 }
 
-/* What a block found out about the channels of its tile, [2, width * V], in shared memory behind the doubles. */
+/* The results of a block for the channels of its tile, [2, width * V], in shared memory after the doubles. */
 __device__ __forceinline__ float *results_in(float *room) { return room + 2 * THREADS; }
 
-/* Does the thread write down what is known of its channel? In the block that has least to do. */
+/* Does this thread store the results of its channel? The block that has the least work does it. */
 __device__ __forceinline__ bool saves(const ki_channel_finish &f) {
     return blockIdx.x == gridDim.x - 1 && f.channel >= 0 && f.slice == 0;
 }
 
-/* One channel-wise pass of the thread over its pixels is one of these functions; KEPT says which part: the pixels
- * from w.n_again on, which go through shared memory (a plane of THREADS values for each), or those before. */
+/* Each of these functions is one pass of the thread over its pixels, channel by channel. KEPT says over which
+ * part: the pixels from w.n_again on, which are in shared memory (a plane of THREADS values for each), or those
+ * before. */
 
 /* From the last of the part's pixels to the first: sums of x - k and its square. */
 template <bool KEPT, typename T, int V>
@@ -257,7 +259,7 @@ __global__ void __launch_bounds__(THREADS, 1) bn_forward_once(bn_args a, ki_chan
         }
     }
 
-    /* Loads that need nobody are under way while the others are waited for. */
+    /* Loads that do not depend on other blocks are in flight while the block waits for the others. */
     float mean[V] = {}, scale[V] = {}, beta[V] = {};
     if (h.is_on) {
         load_channels<V>(a.gamma, h.pack, scale);
@@ -355,7 +357,7 @@ __device__ __forceinline__ void add_sums(const bn_args &a, const walk &w, int pa
     }
 }
 
-/* From the first of the part's pixels to the last: diff_src. CUT: ReLU is still to be taken into account. */
+/* From the first of the part's pixels to the last: diff_src. CUT: the ReLU has not been applied yet. */
 template <bool KEPT, bool CUT, typename T, int V>
 __device__ __forceinline__ void apply(const bn_args &a, const walk &w, int pack, const channels_of<V> &is,
                                       const ki_raw<T, V> *kept_x, const ki_raw<T, V> *kept_d) {
@@ -488,8 +490,8 @@ cudaError_t launch_of(cudaStream_t stream, const ki_cuda_bn_args *bn, bool is_ba
 
 } // namespace
 
-/* The one place that chooses. One launch saves a launch, a wait and the second reading of what it keeps, but a part of a
- * map that is far too large for the chip is not worth blocks that cannot share their processors with other work. */
+/* The only place that chooses. One launch saves a launch, a wait, and reading the kept pixels a second time. But if a
+ * map is far too large for the chip, this is not worth blocks that cannot share their processors with other work. */
 bool ki_cuda_bn_is_once(const ki_cuda_bn_args *bn, bool is_backward) {
     once o;
     if (bn->way == KI_CUDA_BN_TWICE || bn->is_frozen || (is_backward && !bn->diff_src) ||

@@ -1,5 +1,5 @@
-/* Batch norm and local response norm, as C calls that queue a kernel and return what went wrong. Sums are made in float,
- * in an order that depends on the shapes alone.
+/* Batch norm and local response norm, as C calls that queue a kernel and return the error, if any. Sums are computed in
+ * float, in an order that depends on the shapes alone.
  *
  * Maps are n pixels of c channels, `pitch` elements apart, in float or (is_bf16) bf16. A pointer that is not aligned to
  * 16 bytes, a pitch or a channel count that is not a multiple of 16 bytes costs speed, not correctness. */
@@ -16,25 +16,25 @@
 extern "C" {
 #endif
 
-/* batch_norm over n pixels per channel, ReLU behind; parameters and statistics are float [c].
+/* batch_norm over n pixels per channel, followed by ReLU; parameters and statistics are float [c].
  *
  * With `other` (has_add) that map is added before ReLU. Backward then sums the parts of diff_dst where dst > 0 (or
- * everywhere without ReLU) into diff_other, which is other's gradient and must be there; without has_add there is
- * one part, and what ReLU let through is computed from src. */
+ * everywhere without ReLU) into diff_other, which is the gradient of other and must not be NULL; without has_add
+ * there is one part, and what ReLU let through is computed from src. */
 typedef enum ki_cuda_bn_way {
     KI_CUDA_BN_CHOOSE,
     KI_CUDA_BN_TWICE, /* a launch for the sums, one for what needs them */
-    KI_CUDA_BN_ONCE /* one launch that keeps what it can of the map on the chip; not where that cannot be done:
-                         frozen, no diff_src wanted, too many channels for the device's processors */
+    KI_CUDA_BN_ONCE /* one launch that keeps as much of the map on the chip as it can; not possible if frozen,
+                       without diff_src, or with too many channels for the device's processors */
 } ki_cuda_bn_way;
 
 typedef struct ki_cuda_bn_args {
     ki_cuda_bn_way way;
     bool is_bf16, has_relu;
-    bool is_frozen; /* use mean and var, leave them */
+    bool is_frozen; /* use mean and var, do not change them */
     bool has_add;
     int n_processors, n_parts;
-    int64_t n, c, src_pitch, dst_pitch, other_pitch; /* diffs lie as what they are of */
+    int64_t n, c, src_pitch, dst_pitch, other_pitch; /* gradients have the pitch of their map */
     float eps, momentum;
     const void *src, *other;
     void *dst;

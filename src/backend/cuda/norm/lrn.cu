@@ -1,6 +1,6 @@
 /* lrn across channels (formulas: backend/ref/lrn.c). Nothing is kept from forward: backward reads src and diff_dst,
- * makes the bases again and writes diff_src. A thread has one pack of channels and reads its neighbours' through
- * the cache; windows of 3 and 5 channels fit that, others go channel by channel. */
+ * computes the bases again and writes diff_src. A thread has one pack of channels and reads the neighbouring packs
+ * through the cache. This works for windows of 3 and 5 channels; other windows are computed channel by channel. */
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/norm/kernels.h"
 #include "backend/cuda/number.cuh"

@@ -1,6 +1,6 @@
-/* The update rules of core/backend.h, all runs in one launch. A block has one piece of one run; the table of runs is
- * a parameter of the launch, the clock and the norm are read on the device. Fewest bytes of Adam: value, gradient and
- * two moments read, three written, 28 bytes a parameter. */
+/* The update rules of core/backend.h, all runs in one launch. A block has one piece of one run. The table of runs is
+ * a parameter of the launch; the clock and the norm are read on the device. Adam must move at least 28 bytes per
+ * parameter: value, gradient and two moments are read, three of them written. */
 #include "backend/cuda/optim/optim.h"
 
 #include "backend/cuda/channels.cuh"
@@ -120,7 +120,7 @@ __global__ void optim_norm(const __grid_constant__ ki_cuda_update u, bool is_fir
     if (threadIdx.x == 0) *u.sum = is_first ? sum : *u.sum + sum;
 }
 
-/* One piece's sum; the last block of a run adds its pieces up, in order of a fixed tree. */
+/* One piece's sum; the last block of a run adds up its pieces, in the order of a fixed tree. */
 __global__ void __launch_bounds__(THREADS) sum_squares(const __grid_constant__ ki_cuda_update u, double *dst,
                                                        double *sums, int64_t piece, unsigned *counters) {
     KI_SHARED_ARRAY(double, room, 33);
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(THREADS) sum_squares(const __grid_constant__ k
     if (threadIdx.x == 0) dst[r] = sum;
 }
 
-/* Lays the runs out over blocks of `piece` values; returns how many there are. */
+/* Divides the runs into blocks of `piece` values; returns how many blocks there are. */
 int64_t lay_out(ki_cuda_update *u, int64_t piece) {
     int64_t n = 0;
     for (int i = 0; i < u->n_runs; i++) {

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Runs of one launch: a table travels with the launch, so that a captured step has its own. */
+/* Runs of one launch: the table is a launch parameter, so that a captured step has its own copy. */
 enum { KI_CUDA_RUNS = 128 };
 
 typedef struct ki_cuda_run {
@@ -37,8 +37,8 @@ typedef struct ki_cuda_update {
     ki_cuda_run run[KI_CUDA_RUNS];
 } ki_cuda_update;
 
-/* The gradient's squared norm over the runs of this table that are awake, added to update->sum; the first table sets
- * it. norm_sq points to the table's first. */
+/* The gradient's squared norm over the runs of this table that are updated now, added to update->sum; the first
+ * table sets it. norm_sq points to the value of the table's first run. */
 cudaError_t ki_cuda_optim_norm(cudaStream_t stream, const ki_cuda_update *update, bool is_first);
 cudaError_t ki_cuda_optim_update(cudaStream_t stream, ki_cuda_update *update);
 

@@ -1,6 +1,6 @@
-/* global_pool: a block makes a tile of packs of one image from all its pixels; the result is float [mb, c]. A maximum
- * keeps its pixel (the first of equals). Backward writes the map once; each thread several pixels of a pack, so that
- * the row it spreads is read once. */
+/* global_pool: a block computes a tile of packs of one image from all its pixels; the result is float [mb, c]. For a
+ * maximum its pixel is stored (the first of equals). Backward writes the map once; each thread writes several pixels
+ * of a pack, so that it reads the gradient of the pack only once. */
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/number.cuh"
 #include "backend/cuda/pool/kernels.h"

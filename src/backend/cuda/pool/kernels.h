@@ -1,5 +1,5 @@
-/* Pooling, as C calls that queue a kernel and return what went wrong. Sums are made in float, in an order that depends
- * on the shapes alone.
+/* Pooling, as C calls that queue a kernel and return the error, if any. Sums are computed in float, in an order that
+ * depends on the shapes alone.
  *
  * Maps are n pixels of c channels, `pitch` elements apart, in float or (is_bf16) bf16. A pointer that is not aligned to
  * 16 bytes, a pitch or a channel count that is not a multiple of 16 bytes costs speed, not correctness. */
@@ -25,7 +25,7 @@ typedef struct ki_cuda_pool_args {
     const void *diff_dst;
     void *diff_src;
     uint8_t *place;
-    const float *pad; /* [c]: averages: what lies in the padding; NULL: zeros */
+    const float *pad; /* [c]: for averages, the values of the padding; NULL: zeros */
 } ki_cuda_pool_args;
 
 cudaError_t ki_cuda_pool_forward(cudaStream_t stream, const ki_cuda_pool_args *pool);

@@ -4,7 +4,7 @@
 #include "backend/cuda/op.h"
 #include "backend/cuda/pool/kernels.h"
 
-enum { MOST_K = 15 }; /* a place in a window fits a byte, 255 is none */
+enum { MOST_K = 15 }; /* a place in a window fits in a byte; 255: none */
 
 static cudaError_t queue(const cuda_op *op, cudaStream_t stream, bool is_backward) {
     const ki_pool_attr *a = &op->attr.pool;

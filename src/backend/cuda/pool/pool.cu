@@ -1,10 +1,10 @@
 /* pool over square windows (rules: core/op.h).
  *
- * Forward: a thread makes a column of outputs of one pack of channels, so that a row of the source that two windows
- * share is read once by it; threads beside it share the columns through the cache. A maximum leaves the place it
- * came from in its window, one byte per value. Backward gathers: a thread makes a few pixels of diff_src from the windows
- * that cover them, no two threads write the same value. Fewest bytes: src and dst once each way, a byte per value
- * of dst for the places. */
+ * Forward: a thread computes a column of outputs of one pack of channels, so that it reads a row of the source that two
+ * windows share only once; neighbouring threads share columns through the cache. For a maximum, its place in the window
+ * is stored, one byte per value. Backward gathers: a thread computes a few pixels of diff_src from the windows that
+ * cover them, and no two threads write the same value. The fewest bytes: src and dst once in each direction, and a byte
+ * per value of dst for the places. */
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/number.cuh"
 #include "backend/cuda/pool/kernels.h"
@@ -83,7 +83,7 @@ __device__ __forceinline__ void load_places(const uint8_t *from, int *place) {
     }
 }
 
-/* Where item i stands: image, pack, and column and strip of the side that is written. */
+/* The position of item i: image, pack, and column and strip of the map that is written. */
 struct pool_here {
     int image, pack, column, strip;
 };
@@ -99,7 +99,7 @@ __device__ __forceinline__ pool_here here_of(const pool_args &a, uint32_t item) 
 }
 
 /* Window K with stride S, ROWS outputs in a column per thread: first the best, or sum, of each row of the source, then
- * of the rows of each window. Loads are unconditional, at clamped places, so that they are all under way together. */
+ * of the rows of each window. Loads are unconditional, at clamped places, so that they are all in flight together. */
 template <typename T, int V, int K, int S, int ROWS, bool AVERAGE>
 __global__ void __launch_bounds__(THREADS) pool_forward(pool_args a) {
     const uint32_t item = blockIdx.x * THREADS + threadIdx.x;
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(THREADS) pool_forward_any(pool_args a) {
 }
 
 /* A square of B x B pixels of diff_src per thread, from the windows that cover it. The square begins where a window may
- * begin, so which cell of which window a pixel is, is known when this is compiled; B is a multiple of S. */
+ * begin, so the compiler knows which cell of which window each pixel is; B is a multiple of S. */
 template <typename T, int V, int K, int S, int B, bool AVERAGE>
 __global__ void __launch_bounds__(THREADS) pool_backward(pool_args a) {
     const uint32_t item = blockIdx.x * THREADS + threadIdx.x;

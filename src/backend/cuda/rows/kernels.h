@@ -1,4 +1,4 @@
-/* Kernels on rows [mb, c] in float, as C calls that queue a kernel and return what went wrong. */
+/* Kernels on rows [mb, c] in float, as C calls that queue a kernel and return the error, if any. */
 #ifndef KI_CUDA_ROWS_KERNELS_H
 #define KI_CUDA_ROWS_KERNELS_H
 

@@ -1,5 +1,5 @@
-/* dst = src W^T + b in float: [mb, ic] and [oc, ic] plain. Linear layers are small beside the maps
- * before them, so they stay exact in every precision. */
+/* dst = src W^T + b in float: [mb, ic] and [oc, ic] plain. Linear layers are small compared with the maps
+ * before them, so they are computed in float in every precision. */
 #include "backend/cuda/rows/linear.h"
 
 #include "backend/cuda/cuda.h"

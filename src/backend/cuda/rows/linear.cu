@@ -1,4 +1,4 @@
-/* The biases of linear layers: spread over the rows, and their gradient as column sums. */
+/* The biases of linear layers: copied to the rows, and their gradient as column sums. */
 #include "backend/cuda/number.cuh"
 #include "backend/cuda/rows/kernels.h"
 

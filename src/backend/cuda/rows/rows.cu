@@ -53,7 +53,7 @@ __device__ __forceinline__ void row_moments(const float *src, int c, float *room
     *ret_sum = ki_block_sum(sum, room);
 }
 
-/* A label that is no class gives NaN, which the step's check of its loss sees. */
+/* A label that is not a class gives NaN, which the step's check of its loss detects. */
 __global__ void __launch_bounds__(THREADS)
     softmax_forward(const float *src, const int32_t *labels, float *dst, int c) {
     KI_SHARED_ARRAY(float, room, 33);

@@ -1,0 +1,13 @@
+/* Codes for a commit: made when there are more rows than are searched exactly, kept while they serve. */
+#ifndef KI_SEARCH_ENCODE_H
+#define KI_SEARCH_ENCODE_H
+
+#include "search/store/store.h"
+
+/* The encode of a ki_store_hook; user is not read. A coder is learned from all rows when there is none, when they have become
+ * four times as many since, and on demand (`anew`); rows that come between get codes of the coder there is. Then, and when the rows
+ * have become half as many again, the effort that the wanted recall takes is measured. */
+kith_status ki_encode(void *user, const ki_snapshot *to_be, ki_manifest *manifest, bool anew,
+                      kith_error *err);
+
+#endif
