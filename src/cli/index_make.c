@@ -32,6 +32,14 @@ static void discard(const char *path) {
 
 /* ---- images ---- */
 
+/* A recipe may name its data from the folder that the user is in. */
+static kith_status remember_here(const kith_dataset *set, kith_index *index, kith_error *err) {
+    char here[4096];
+    const char *first = kith_dataset_item(set, 0).path;
+    if (!first || first[0] == '/' || !getcwd(here, sizeof here)) return KITH_OK;
+    return kith_index_note_set(index, "folder", here, err);
+}
+
 static kith_status fill(const index_request *r, const index_source *source, const kith_dataset *set,
                         kith_embedder *embedder, kith_index *index, kith_error *err) {
     cli_progress progress;
@@ -42,6 +50,7 @@ static kith_status fill(const index_request *r, const index_source *source, cons
     sync.user = &progress;
     kith_status status = kith_embedder_remember(embedder, index, err);
     if (status == KITH_OK) status = index_source_remember(source, index, err);
+    if (status == KITH_OK) status = remember_here(set, index, err);
     if (status != KITH_OK) return status;
     cli_progress_begin(&progress, "embedding", 0);
     status = kith_index_sync(index, embedder, set, &sync, &report, err);
