@@ -23,10 +23,11 @@ enum {
 };
 
 static const int32_t ensemble_labels[ENSEMBLE_MB] = {0, 0, 0, 1, 1, 1, 2, 2, 2};
-static const char *const ensemble_recipe = "loss: {name: contrastive, form: horde}\n"
-                                           "regularizers:\n"
-                                           "  - {name: head_divergence, weight: 0.5}\n"
-                                           "  - {name: horde, orders: 3, dimension: 7, embedding: 5, weight: 0.25}";
+static const char *const ensemble_recipe =
+    "loss: {name: contrastive, form: horde}\n"
+    "regularizers:\n"
+    "  - {name: head_divergence, weight: 0.5}\n"
+    "  - {name: horde, orders: 3, dimension: 7, embedding: 5, weight: 0.25}";
 static const char *const ensemble_taps[] = {"map", "embedding"};
 static const ki_tap ensemble_tap[] = {KI_TAP_MAP, KI_TAP_EMBEDDING};
 enum { ENSEMBLE_TAPS = 2 };
@@ -56,9 +57,9 @@ static inline int ensemble_conv(ki_graph *g, const char *prefix, int src) {
 static inline void ensemble_build(ki_graph *g) {
     int x = ki_graph_input(g, ENSEMBLE_C, ENSEMBLE_H, ENSEMBLE_W);
     x = ki_graph_relu(
-        g, ki_graph_conv(g, "conv1", x,
-                         (ki_conv_attr){
-                             .oc = 16, .kh = 3, .kw = 3, .sh = 1, .sw = 1, .ph = 1, .pw = 1, .bias = true}));
+        g, ki_graph_conv(
+               g, "conv1", x,
+               (ki_conv_attr){.oc = 16, .kh = 3, .kw = 3, .sh = 1, .sw = 1, .ph = 1, .pw = 1, .bias = true}));
     x = ki_graph_pool(g, "pool1", x, (ki_pool_attr){.k = 3, .s = 2, .ceil_mode = true});
     const ki_conv_attr heads = {.oc = ENSEMBLE_HEADS * 16, .kh = 1, .kw = 1, .sh = 1, .sw = 1, .bias = true};
     x = ki_graph_attend(g, "attention", x,

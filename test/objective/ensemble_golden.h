@@ -7,8 +7,8 @@
 
 static kith_tensors *ensemble_file;
 
-static inline void ensemble_near(const char *backend, const char *prefix, const char *name, const ki_real *found,
-                                 int64_t n) {
+static inline void ensemble_near(const char *backend, const char *prefix, const char *name,
+                                 const ki_real *found, int64_t n) {
     char full[96];
     kith_array view;
     double off = 0, size = 0;
@@ -39,7 +39,9 @@ static inline void ensemble_check(const char *name, ki_backend *backend) {
     ensemble e;
     ki_result result;
     kith_array value;
-    assert_ok(kith_tensors_open(KITH_SOURCE_DIR "/test/golden/ensemble/ensemble.safetensors", &ensemble_file, &err), &err);
+    assert_ok(
+        kith_tensors_open(KITH_SOURCE_DIR "/test/golden/ensemble/ensemble.safetensors", &ensemble_file, &err),
+        &err);
     ensemble_init(&e, backend);
     ki_real *buffer = ki_alloc(ENSEMBLE_INPUT, sizeof *buffer);
     ensemble_take("input", e.input, ENSEMBLE_INPUT);

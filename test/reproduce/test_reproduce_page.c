@@ -303,7 +303,8 @@ static void test_shipped_lists(void **state) {
         if (!strstr(e->d_name, ".yaml") || strcmp(name, "tables") == 0) continue;
         bool is_listed = ki_list_find(&list, name) != NULL;
         for (size_t i = 0; i < fair.n_rows; i++)
-            is_listed |= strncmp(fair.row[i].recipe, "../", 3) == 0 && strcmp(fair.row[i].recipe + 3, name) == 0;
+            is_listed |=
+                strncmp(fair.row[i].recipe, "../", 3) == 0 && strcmp(fair.row[i].recipe + 3, name) == 0;
         if (!is_listed) fail_msg("%s is in no table", name);
     }
     closedir(dir);

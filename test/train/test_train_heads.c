@@ -35,7 +35,8 @@ static void test_resume(void **state) {
     for (size_t i = 0; i < N_ROWS(stops); i++) {
         char out[32];
         snprintf(out, sizeof out, "stopped-%d", (int)stops[i]);
-        const kith_status status = train_heads(out, (int64_t)N_ROWS(sets) - 1, false, (stopper){.stop_at = stops[i]}, &err);
+        const kith_status status =
+            train_heads(out, (int64_t)N_ROWS(sets) - 1, false, (stopper){.stop_at = stops[i]}, &err);
         if (stops[i] < 30) assert_int_equal(status, KITH_ECANCELED);
         assert_ok(train_heads(out, (int64_t)N_ROWS(sets) - 1, true, never, &err), &err);
         assert_same_end("heads", out);
@@ -69,9 +70,9 @@ static void test_the_model_is_the_ensemble(void **state) {
     assert_int_equal(view.dim[1], 32);
     kith_tensors_free(tensors);
     /* The program embeds with it, and gets what the run stored of its test images. */
-    assert_int_equal(0, testing_run(output, sizeof output,
-                                    "cd %s && %s eval heads --data tiny --metrics retrieval", testing_folder(),
-                                    testing_program()));
+    assert_int_equal(
+        0, testing_run(output, sizeof output, "cd %s && %s eval heads --data tiny --metrics retrieval",
+                       testing_folder(), testing_program()));
     assert_non_null(strstr(output, "R@1"));
 }
 
@@ -89,7 +90,8 @@ static void test_mistakes(void **state) {
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         assert_int_not_equal(0, tiny_train(output, "refused", rows[i].sets));
-        if (!strstr(output, rows[i].line)) fail_msg("%s: wanted '%s', found: %s", rows[i].sets, rows[i].line, output);
+        if (!strstr(output, rows[i].line))
+            fail_msg("%s: wanted '%s', found: %s", rows[i].sets, rows[i].line, output);
     }
 }
 
@@ -104,7 +106,8 @@ static void test_plain_weights_start_an_ensemble(void **state) {
     snprintf(path, sizeof path, "%s/model.safetensors", path_of("whole"));
     /* The file's embedding layer is of 8 numbers, and so is that of each of two heads. */
     snprintf(arguments, sizeof arguments,
-             "--set model.weights=%s --set model.heads=2 --set model.embedding=16 --set optim.lr=0 --set model.bn=frozen",
+             "--set model.weights=%s --set model.heads=2 --set model.embedding=16 --set optim.lr=0 --set "
+             "model.bn=frozen",
              path);
     if (tiny_train(output, "from-plain", arguments) != 0) fail_msg("%s", output);
     assert_ok(kith_tensors_open(path, &plain, &err), &err);
