@@ -246,6 +246,31 @@ static void test_an_index(void **state) {
     kith_index_free(index);
 }
 
+/* A data set: the copy lies in the test classes, as its original does, and in another class. */
+static void test_a_data_set(void **state) {
+    (void)state;
+    assert_int_equal(testing_run(output, sizeof output, "cd %s && %s data g --duplicates", testing_folder(),
+                                 testing_program()),
+                     0);
+    if (!strstr(output,
+                ", in several classes\n  test        g/glyph00004/00000.png\n  test        "
+                "g/glyph00005/copy.png\n") ||
+        !strstr(output,
+                "g: 4 groups of 8 pictures that are the same, of 27 looked at; 0 in training and test, 1 in "
+                "several "
+                "classes\n"))
+        fail_msg("%s", output);
+    assert_int_equal(
+        testing_run(output, sizeof output,
+                    "cd %s && cp g/glyph00000/half.jpg g/glyph00005 && %s data g --duplicates --json",
+                    testing_folder(), testing_program()),
+        0);
+    if (!strstr(output,
+                "\"in_training_and_test\": true, \"in_several_classes\": true, \"pictures\": [{\"path\": "
+                "\"g/glyph00000"))
+        fail_msg("%s", output);
+}
+
 /* As a user types it. */
 static void test_the_command(void **state) {
     (void)state;
@@ -267,9 +292,12 @@ static void test_the_command(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_drawings), cmocka_unit_test(test_photos),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_drawings),
+                                       cmocka_unit_test(test_photos),
                                        cmocka_unit_test(test_what_is_not_the_same),
-                                       cmocka_unit_test(test_an_index), cmocka_unit_test(test_the_command)};
+                                       cmocka_unit_test(test_an_index),
+                                       cmocka_unit_test(test_the_command),
+                                       cmocka_unit_test(test_a_data_set)};
     const int n_failed = cmocka_run_group_tests_name("search/duplicates", tests, NULL, NULL);
     testing_clean_up();
     return n_failed;
