@@ -230,7 +230,9 @@ static bool is_as_written(const ki_net *net, const kith_tensors *tensors) {
         const char *written = kith_tensors_metadata(tensors, rows[i].key);
         if (!written || strcmp(written, rows[i].value) != 0) return false;
     }
-    return net->embedding > 0;
+    /* A plain network's file may have started an ensemble. */
+    const bool has_heads = kith_tensors_metadata(tensors, heads_key) != NULL;
+    return net->embedding > 0 && has_heads == (net->heads > 1);
 }
 
 kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,

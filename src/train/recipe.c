@@ -115,9 +115,10 @@ static const ki_option eval_options[] = {
                    "the papers' figures are of the best step on test"),
     KI_OPTION_BOOL(ki_recipe_eval, clustering, 1, "NMI, AMI and F1 of the test classes, at the end",
                    "ECAML, DML-DA"),
-    KI_OPTION_BOOL(ki_recipe_eval, all_orders, 1,
-                   "of moments: each order alone at every evaluation, and at the end all together, after a PCA",
-                   "HORDE Table 1"),
+    KI_OPTION_BOOL(
+        ki_recipe_eval, all_orders, 1,
+        "of moments: each order alone at every evaluation, and at the end all together, after a PCA",
+        "HORDE Table 1"),
     KI_OPTION_INT(ki_recipe_eval, batch, 0, 0, 65536, "images per pass; 0: as in training", "ours"),
     KI_OPTION_END};
 

@@ -30,7 +30,7 @@ typedef struct side {
 static void side_open(side *s, ki_backend *backend, const kith_model_options *options) {
     kith_error err = {0};
     *s = (side){0};
-    assert_ok(ki_model_file_open(options, backend, &s->net, &s->params, &err), &err);
+    assert_ok(ki_model_file_open(options, backend, &s->net, &s->params, NULL, &err), &err);
 }
 
 static void side_close(side *s) {
@@ -171,7 +171,7 @@ static void check_masks(size_t i, ki_backend *backend) {
     snprintf(path, sizeof path, "/tmp/kith-heads-%d.safetensors", (int)getpid());
     kith_model_options options = options_of(i, 1);
     side_open(&plain, backend, &options);
-    assert_ok(ki_weights_save(&plain.net, plain.params, NULL, path, &err), &err);
+    assert_ok(ki_weights_save(&plain.net, plain.params, NULL, NULL, path, &err), &err);
     options = options_of(i, HEADS);
     options.weights = path;
     options.seed = 11; /* not the file's */
@@ -237,7 +237,7 @@ static void test_a_file_keeps_the_ensemble(void **state) {
     kith_model_options options = options_of(4, HEADS);
     options.map_channels = 7;
     side_open(&a, backend, &options);
-    assert_ok(ki_weights_save(&a.net, a.params, NULL, path, &err), &err);
+    assert_ok(ki_weights_save(&a.net, a.params, NULL, NULL, path, &err), &err);
     kith_model_options file = {.weights = path};
     side_open(&b, backend, &file);
     assert_int_equal(b.net.heads, HEADS);
@@ -253,7 +253,7 @@ static void test_a_file_keeps_the_ensemble(void **state) {
     ki_net net = {0};
     ki_params *params = NULL;
     file.heads = 2;
-    assert_int_equal(ki_model_file_open(&file, backend, &net, &params, &err), KITH_EINVAL);
+    assert_int_equal(ki_model_file_open(&file, backend, &net, &params, NULL, &err), KITH_EINVAL);
     assert_non_null(strstr(err.message, "the file holds an ensemble of 3 heads, asked for was 2"));
     unlink(path);
     ki_backend_close(backend);

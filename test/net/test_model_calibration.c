@@ -97,8 +97,10 @@ static void test_comes_back(void **state) {
 static void test_not_for_another_model(void **state) {
     (void)state;
     const kith_calibration curve = make_curve();
-    static const kith_model_options others[] = {
-        {.pool = "max"}, {.height = 32, .width = 32}, {.embedding = KITH_NONE}};
+    static const kith_model_options others[] = {{.pool = "max"},
+                                                {.height = 32, .width = 32},
+                                                {.embedding = KITH_NONE},
+                                                {.heads = 2, .embedding = 12}};
     kith_calibration found;
     kith_error err;
     save(file_path(), &curve);

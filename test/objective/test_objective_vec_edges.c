@@ -167,6 +167,9 @@ static void test_distances_from_inner_products(void **state) {
     for (int j = 0; j < 5; j++) assert_same("distance", 5, j, s[j], wanted[j]);
     ki_real far[2] = {1, 1}, far_sq[2] = {4, 12};
     assert_same("nearest, relative", 2, -1, vec->distance(far, 4, far_sq, 2), 0.75);
+    ki_real near[1] = {(ki_real)3.75}, near_sq[1] = {4}; /* below 1, and not yet too near to be trusted */
+    assert_same("near", 1, -1, vec->distance(near, 4, near_sq, 1), 0.0625);
+    assert_same("near", 1, 0, near[0], 0.5);
     ki_real none[1] = {0}, none_sq[1] = {0};
     assert_same("two zero vectors", 1, -1, vec->distance(none, 0, none_sq, 1), 0);
     assert_same("two zero vectors", 1, 0, none[0], 0);

@@ -78,37 +78,41 @@ static int64_t count_allowed(ki_prober *p, int64_t l) {
 }
 
 /* The lists until enough allowed rows are met. Sorting all lists is seldom needed: try few first. */
-static int64_t visit_until(ki_prober *p, const float *score, uint32_t *ret_lists) {
+static ki_visits visit_until(ki_prober *p, const float *score, uint32_t *ret_lists) {
     const int64_t lists = p->ranker.coder->n_lists;
-    int64_t n_sorted = p->probes.n_lists, n_met = 0, n_visits = 0, n_wanted = p->probes.n_wanted;
+    int64_t n_sorted = p->probes.n_lists, n_met = 0, n_wanted = p->probes.n_wanted;
+    ki_visits visits = {0};
     best_lists(p, score, n_sorted);
     for (int64_t i = 0; i < lists && (i < p->probes.n_lists || n_met < n_wanted); i++) {
-        /* Allowed rows are rare near this query: they lie in a corner of their own, and from afar the order of lists says
-         * less. */
-        if (i == p->probes.n_lists && 2 * n_met < p->probes.n_expected) n_wanted *= FAR;
+        /* From afar the order of lists says less. */
+        if (i == p->probes.n_lists && 2 * n_met < p->probes.n_expected) {
+            visits.is_far = true;
+            n_wanted *= FAR;
+        }
         if (i == n_sorted) {
             n_sorted = 4 * n_sorted < lists ? 4 * n_sorted : lists;
             best_lists(p, score, n_sorted);
         }
         const int64_t l = ki_key_index(p->keys[i]), n = count_allowed(p, l);
-        if (n > 0) ret_lists[n_visits++] = (uint32_t)l;
+        if (n > 0) ret_lists[visits.n_lists++] = (uint32_t)l;
         n_met += n;
     }
-    return n_visits;
+    return visits;
 }
 
-void ki_prober_choose(ki_prober *p, const float *turned, int64_t n, uint32_t *ret_lists, int64_t *ret_n) {
+void ki_prober_choose(ki_prober *p, const float *turned, int64_t n, uint32_t *ret_lists,
+                      ki_visits *ret_visits) {
     const int64_t stride = p->ranker.coder->n_panels * KI_LIST_PANEL;
     if (p->ranker.coder->n_lists > 1) ki_coder_rank(&p->ranker, turned, n, true, p->score);
     for (int64_t q = 0; q < n; q++) {
         const float *score = p->score + q * stride;
         uint32_t *lists = ret_lists + q * p->most;
         if (p->probes.allowed) {
-            ret_n[q] = visit_until(p, score, lists);
+            ret_visits[q] = visit_until(p, score, lists);
             continue;
         }
         best_lists(p, score, p->probes.n_lists);
         for (int64_t i = 0; i < p->probes.n_lists; i++) lists[i] = (uint32_t)ki_key_index(p->keys[i]);
-        ret_n[q] = p->probes.n_lists;
+        ret_visits[q] = (ki_visits){.n_lists = p->probes.n_lists};
     }
 }

@@ -17,6 +17,12 @@ typedef struct ki_probes {
     int64_t n_expected;      /* that n_lists lists have, on average */
 } ki_probes;
 
+/* What a query does. */
+typedef struct ki_visits {
+    int64_t n_lists;
+    bool is_far; /* allowed rows are rare in the nearest lists: they lie in a corner of their own */
+} ki_visits;
+
 typedef struct ki_prober {
     const ki_scan_set *set;
     ki_probes probes;
@@ -32,8 +38,9 @@ kith_status ki_prober_init(ki_prober *prober, const ki_scan_set *set, const ki_p
                            int64_t n_together, kith_error *err);
 void ki_prober_release(ki_prober *prober); /* fine on a zeroed struct */
 
-/* The lists of n queries, up to n_together, whose turned rows follow each other: ret_lists [n, most], the nearest first, and ret_n [n]. Lists
+/* The lists of n queries, up to n_together, whose turned rows follow each other: ret_lists [n, most], the nearest first. Lists
  * without allowed rows are left out. */
-void ki_prober_choose(ki_prober *prober, const float *turned, int64_t n, uint32_t *ret_lists, int64_t *ret_n);
+void ki_prober_choose(ki_prober *prober, const float *turned, int64_t n, uint32_t *ret_lists,
+                      ki_visits *ret_visits);
 
 #endif

@@ -18,7 +18,7 @@ enum {
     GRAIN = 16,            /* queries that are worth a thread */
     LOOK_COST = 40,        /* a look takes as long as the estimates of so many rows, from memory … */
     SPARE_LOOKS = 16,      /* beyond k, at least: an estimate errs */
-    FAR_LOOKS = 8,         /* times as many looks with a bitmap */
+    FAR_LOOKS = 8,         /* times as many looks for a query far from all allowed rows */
     READ_COST = 200,       /* … and through a function */
 };
 
@@ -27,7 +27,7 @@ typedef struct search {
     const ki_scan_options *options;
     const float *query;
     int64_t k;
-    int64_t n_looks;
+    int64_t n_looks, most_looks; /* the latter for queries far from all allowed rows */
     ki_probes probes;
     bool is_exact; /* few rows are allowed: look at each */
     kith_neighbor *neighbors;
@@ -47,15 +47,15 @@ typedef struct worker {
     ki_key *scratch;
     kith_neighbor *heap;
     uint32_t *visit;       /* [room, most] */
-    int64_t *n_visits;     /* [room] */
+    ki_visits *visits;     /* [room] */
     uint32_t *begin, *who; /* visits by list */
     ki_prober prober;
     ki_looker looker;
 } worker;
 
 static void worker_release(worker *w) {
-    void *const owned[] = {w->query, w->best,  w->turned,   w->entry, w->keys,
-                           w->heap,  w->visit, w->n_visits, w->begin, w->who};
+    void *const owned[] = {w->query, w->best,  w->turned, w->entry, w->keys,
+                           w->heap,  w->visit, w->visits, w->begin, w->who};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) ki_free(owned[i]);
     ki_prober_release(&w->prober);
     ki_looker_release(&w->looker);
@@ -70,7 +70,7 @@ static kith_status worker_init(worker *w, const search *s, int64_t n, kith_error
     room = room < 1 ? 1 : room < GROUP ? room : GROUP;
     w->room = room < n ? room : n;
     const size_t q = (size_t)w->room, padded = (size_t)c->padded;
-    const int64_t pool = ki_scan_pool_room(s->n_looks);
+    const int64_t pool = ki_scan_pool_room(s->most_looks);
     KI_TRY(ki_zalloc_or(&w->query, q, sizeof *w->query, "queries", err));
     KI_TRY(ki_alloc_or(&w->best, q, sizeof *w->best, "queries", err));
     KI_TRY(ki_alloc_or(&w->turned, q, padded * sizeof(float), "queries", err));
@@ -78,7 +78,7 @@ static kith_status worker_init(worker *w, const search *s, int64_t n, kith_error
     KI_TRY(ki_alloc_or(&w->keys, q + 1, (size_t)pool * sizeof(ki_key), "candidates", err));
     KI_TRY(ki_alloc_or(&w->heap, q, (size_t)s->k * sizeof *w->heap, "neighbours", err));
     KI_TRY(ki_alloc_or(&w->visit, q, (size_t)w->prober.most * sizeof *w->visit, "visits", err));
-    KI_TRY(ki_alloc_or(&w->n_visits, q, sizeof *w->n_visits, "visits", err));
+    KI_TRY(ki_zalloc_or(&w->visits, q, sizeof *w->visits, "visits", err));
     if (w->room > 1) {
         KI_TRY(ki_alloc_or(&w->begin, (size_t)c->n_lists + 2, sizeof *w->begin, "visits", err));
         KI_TRY(ki_alloc_or(&w->who, q, (size_t)w->prober.most * sizeof *w->who, "visits", err));
@@ -150,8 +150,8 @@ static void expect(const ki_scan_set *set, int64_t list) {
 }
 
 static void scan_one(worker *w) {
-    for (int64_t i = 0; i < w->n_visits[0]; i++) {
-        if (i + 1 < w->n_visits[0]) expect(w->s->set, w->visit[i + 1]);
+    for (int64_t i = 0; i < w->visits[0].n_lists; i++) {
+        if (i + 1 < w->visits[0].n_lists) expect(w->s->set, w->visit[i + 1]);
         scan_list(w, w->query, w->visit[i]);
     }
 }
@@ -159,15 +159,15 @@ static void scan_one(worker *w) {
 static void scan_group(worker *w, int64_t n) {
     const int64_t lists = w->s->set->coder->n_lists, most = w->prober.most;
     for (int64_t q = 0; q < n; q++) {
-        if (w->n_visits[q] > 0) scan_list(w, w->query + q, w->visit[q * most]);
+        if (w->visits[q].n_lists > 0) scan_list(w, w->query + q, w->visit[q * most]);
     }
     memset(w->begin, 0, (size_t)(lists + 2) * sizeof *w->begin);
     for (int64_t q = 0; q < n; q++) {
-        for (int64_t i = 1; i < w->n_visits[q]; i++) w->begin[w->visit[q * most + i] + 2]++;
+        for (int64_t i = 1; i < w->visits[q].n_lists; i++) w->begin[w->visit[q * most + i] + 2]++;
     }
     for (int64_t l = 0; l < lists; l++) w->begin[l + 2] += w->begin[l + 1];
     for (int64_t q = 0; q < n; q++) {
-        for (int64_t i = 1; i < w->n_visits[q]; i++)
+        for (int64_t i = 1; i < w->visits[q].n_lists; i++)
             w->who[w->begin[w->visit[q * most + i] + 1]++] = (uint32_t)q;
     }
     for (int64_t l = 0; l < lists; l++) {
@@ -195,17 +195,19 @@ static kith_status look_at_segment(worker *w, const ki_scan_segment *segment, in
 static kith_status search_group(worker *w, int64_t begin, int64_t n, kith_error *err) {
     const search *s = w->s;
     const ki_scan_set *set = s->set;
-    const int64_t room = ki_scan_pool_room(s->n_looks);
+    const int64_t room = ki_scan_pool_room(s->most_looks);
     for (int64_t i = 0; i < n; i++) {
         ki_scan_query *q = w->query + i;
         KI_TRY(ki_scan_query_set(q, set->coder, s->query + (begin + i) * set->coder->dim, begin + i, err));
         q->self = s->options->self ? s->options->self[begin + i] : -1;
-        ki_scan_pool_init(&q->pool, w->keys + i * room, s->n_looks);
         w->best[i] = (ki_best){.heap = w->heap + i * s->k, .k = s->k};
     }
     for (int64_t i = 0; !s->is_exact && i < n; i += 4)
         ki_prober_choose(&w->prober, w->query[i].turned, n - i < 4 ? n - i : 4, w->visit + i * w->prober.most,
-                         w->n_visits + i);
+                         w->visits + i);
+    for (int64_t i = 0; i < n; i++)
+        ki_scan_pool_init(&w->query[i].pool, w->keys + i * room,
+                          w->visits[i].is_far ? s->most_looks : s->n_looks);
     if (!s->is_exact && n == 1) scan_one(w);
     if (!s->is_exact && n > 1) scan_group(w, n);
     for (int64_t i = 0; !s->is_exact && i < n; i++) {
@@ -258,6 +260,7 @@ static void settle(search *s) {
     const double met = (double)n_coded / (double)lists * (double)s->probes.n_lists;
     s->probes.n_wanted = (int64_t)ceil(fmax(met, (double)s->n_looks));
     if (n_coded <= s->n_looks) s->is_exact = true;
+    s->most_looks = s->n_looks;
     if (!s->options->allowed) return;
     const int64_t n_allowed =
         s->options->n_allowed >= 0 ? s->options->n_allowed : count_bits(s->options->allowed, set->rows.n);
@@ -268,8 +271,10 @@ static void settle(search *s) {
     if (s->is_exact) return;
     s->probes.allowed = s->options->allowed;
     s->probes.n_expected = (int64_t)((double)s->probes.n_lists * (double)n_allowed / (double)lists);
-    /* Allowed rows may all be far from the query, where estimates err more. Looks that are not needed are not taken. */
-    s->n_looks = s->n_looks * FAR_LOOKS < n_coded ? s->n_looks * FAR_LOOKS : n_coded;
+    /* Allowed rows are farther from the query, some of them much, and farther away estimates err more. Looks that turn out not to
+     * be needed are not taken. */
+    s->most_looks = s->n_looks * FAR_LOOKS < n_coded ? s->n_looks * FAR_LOOKS : n_coded;
+    s->n_looks = 2 * s->n_looks < n_coded ? 2 * s->n_looks : n_coded;
 }
 
 kith_status ki_scan_search(const ki_scan_set *set, const float *query, int64_t n, int64_t k,
