@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kith/data.h"
 #include "kith/index.h"
 #include "kith/status.h"
 
@@ -52,6 +53,11 @@ typedef struct kith_duplicates {
  * are known to be equal. The result does not depend on the number of threads. */
 KITH_API kith_status kith_duplicates_find(const kith_index *index, const kith_duplicates_options *options,
                                           kith_duplicates *ret_duplicates, kith_error *err);
+/* The same for all items of a data set, whose numbers are the ids; `where` and `folder` do not count. All pictures are compared
+ * with all in their smallest form: a minute for 100,000. */
+KITH_API kith_status kith_dataset_duplicates(const kith_dataset *dataset,
+                                             const kith_duplicates_options *options,
+                                             kith_duplicates *ret_duplicates, kith_error *err);
 KITH_API void kith_duplicates_release(kith_duplicates *duplicates); /* fine on a zeroed struct */
 
 #ifdef __cplusplus

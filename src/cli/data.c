@@ -3,14 +3,14 @@
 #include <strings.h>
 
 #include "cli/cli.h"
-#include "kith/data.h"
+#include "cli/data.h"
 #include "kith/experimental/json.h"
 #include "kith/report.h"
 
 typedef struct request {
     const char *source, *kind, *out, *split, *views;
     cli_list sets;
-    bool check, json, speed;
+    bool check, json, speed, duplicates;
     double validation;
     int64_t folds, fold, seed, train_classes, workers;
 } request;
@@ -193,6 +193,8 @@ int cmd_data(int argc, char **argv) {
     const cli_option options[] = {
         CLI_TEXT("dataset", "NAME", &r.kind, "the layout (see kith list datasets); found out when not given"),
         CLI_FLAG("check", &r.check, "decode every image, not only its header"),
+        CLI_FLAG("duplicates", &r.duplicates,
+                 "instead, the same picture more than once: in training and test, in several classes"),
         CLI_FLAG("json", &r.json, "print the result as JSON"),
         CLI_INT("train-classes", "N", &r.train_classes, 0, INT32_MAX,
                 "the first N classes train, the others test"),
@@ -227,6 +229,11 @@ int cmd_data(int argc, char **argv) {
     kith_dataset *set = NULL;
     findings f = {0};
     kith_status status = open_set(&r, &set, &err);
+    if (r.duplicates) {
+        if (status == KITH_OK) status = data_duplicates(set, r.json, &err);
+        kith_dataset_free(set);
+        return status == KITH_OK ? CLI_OK : cli_fail(&err);
+    }
     if (status == KITH_OK) status = look(&r, set, &f, &err);
     if (status == KITH_OK && r.json) status = print_json(&r, set, &f, &err);
     if (status == KITH_OK && !r.json) print_text(&r, set, &f);

@@ -69,6 +69,7 @@ static kith_status take_notes(const kith_index *index, index_source *source, kit
         at += length + (at[length] == '\n');
     }
     source->kind = kith_index_note(index, "dataset");
+    if (source->kind && !*source->kind) source->kind = NULL;
     source->split = KITH_SPLIT_ALL;
     for (int i = 0; split && i < KITH_N_SPLITS; i++) {
         if (strcmp(split, split_names[i]) == 0) source->split = (kith_split)i;
@@ -98,7 +99,9 @@ kith_status index_source_remember(const index_source *source, kith_index *index,
     if (at > paths) at[-1] = '\0';
     kith_status status = kith_index_note_set(index, "sources", paths, err);
     free(paths);
-    if (status == KITH_OK && source->kind) status = kith_index_note_set(index, "dataset", source->kind, err);
+    /* Also "": folders may take the place of a data set. */
+    if (status == KITH_OK)
+        status = kith_index_note_set(index, "dataset", source->kind ? source->kind : "", err);
     const int split = source->split == KITH_SPLIT_ALL ? N_SPLIT_NAMES - 1 : (int)source->split;
     return status == KITH_OK ? kith_index_note_set(index, "split", split_names[split], err) : status;
 }

@@ -1,4 +1,4 @@
-/* Groups of the same picture: candidates from the vectors, decisions from the pictures.
+/* Groups of the same picture: candidates from the vectors or from very small pictures, decisions from small ones.
  *
  * Every item is read once for its signature. A pair is looked at when one is among the nearest neighbours of the other, or
  * both files have the same contents. Pairs that are the same picture join groups. A network that was not trained with mirror
@@ -13,6 +13,7 @@
 #include "core/arena.h"
 #include "core/argument.h"
 #include "core/parallel.h"
+#include "data/dataset/dataset.h"
 #include "kith/knn.h"
 #include "search/signature.h"
 
@@ -30,7 +31,8 @@ typedef struct entry {
 } entry;
 
 typedef struct finder {
-    const kith_index *index;
+    const kith_index *index; /* or … */
+    const kith_dataset *set; /* … a data set, whose items are the entries */
     const kith_duplicates_options *options;
     int64_t *ids;
     entry *entry;            /* [n], by ascending id */
@@ -61,7 +63,24 @@ static kith_status list_entries(finder *f, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status list_items(finder *f, kith_error *err) {
+    f->n = (int64_t)f->set->n_items;
+    KI_TRY(ki_zalloc_or(&f->entry, (size_t)f->n, sizeof *f->entry, "items", err));
+    KI_TRY(ki_zalloc_or(&f->signature, (size_t)f->n, sizeof *f->signature, "signatures", err));
+    for (int64_t i = 0; i < f->n; i++) f->entry[i] = (entry){.id = i, .bytes = -1, .parent = i};
+    return KITH_OK;
+}
+
 /* ---- signatures ---- */
+
+/* The pixels of an entry. What cannot be read is left out, so the reasons are not kept. */
+static kith_status decode(const finder *f, int64_t i, ki_bytes *file, ki_image *image) {
+    const ki_decode how = {.least_side = KI_SIGNATURE_LEAST_SIDE, .background = {255, 255, 255}};
+    if (f->set) return ki_dataset_pixels(f->set, i, &how, file, image, NULL);
+    if (!f->entry[i].path) return KITH_ENOTFOUND;
+    KI_TRY(ki_bytes_read(file, f->entry[i].path, NULL));
+    return ki_image_decode(file->data, file->n, &how, image, NULL);
+}
 
 typedef struct reading {
     finder *finder;
@@ -71,15 +90,12 @@ typedef struct reading {
 /* An image that cannot be read keeps a signature that is like no other. */
 static void read_some(void *context, int64_t begin, int64_t end) {
     const reading *r = context;
-    const ki_decode how = {.least_side = KI_SIGNATURE_LEAST_SIDE, .background = {255, 255, 255}};
     ki_bytes file = {0};
     ki_image image = {0}, small = {0};
     ki_resampler scratch = {0};
     for (int64_t i = r->begin + begin; i < r->begin + end; i++) {
-        const char *path = r->finder->entry[i].path;
-        if (!path || ki_bytes_read(&file, path, NULL) != KITH_OK) continue;
-        if (ki_image_decode(file.data, file.n, &how, &image, NULL) != KITH_OK) continue;
         ki_signature *to = &r->finder->signature[i];
+        if (decode(r->finder, i, &file, &image) != KITH_OK) continue;
         if (ki_signature_make(&image, &scratch, &small, to, NULL) != KITH_OK) to->is_there = false;
     }
     ki_bytes_release(&file);
@@ -88,10 +104,11 @@ static void read_some(void *context, int64_t begin, int64_t end) {
     ki_resampler_release(&scratch);
 }
 
-/* Reading is the first half of the work, searching the second. */
+/* In an index reading is the first half of the work, searching the second. */
 static kith_status tell(finder *f, int64_t n, kith_error *err) {
     f->n_done += n;
-    if (!f->options->progress || f->options->progress(f->options->user, f->n_done / 2, f->n) == 0)
+    if (!f->options->progress ||
+        f->options->progress(f->options->user, f->index ? f->n_done / 2 : f->n_done, f->n) == 0)
         return KITH_OK;
     return ki_fail(err, KITH_ECANCELED, "stopped on request");
 }
@@ -306,34 +323,53 @@ done:
     return status;
 }
 
+static kith_status check(const kith_duplicates_options *o, kith_error *err) {
+    if (o->n_candidates >= 1 && o->n_candidates <= 100 && o->least >= 0 && o->least <= 1) return KITH_OK;
+    return ki_fail(err, KITH_EINVAL, "%lld candidates, likeness %g; wanted 1 to 100, and 0 to 1",
+                   (long long)o->n_candidates, o->least);
+}
+
+static kith_status find(finder *f, kith_duplicates *ret, kith_error *err) {
+    KI_TRY(f->set ? list_items(f, err) : list_entries(f, err));
+    KI_TRY(read_pictures(f, err));
+    KI_TRY(pair_by_contents(f, err));
+    if (f->n > 0 && f->index) KI_TRY(pair_by_vectors(f, err));
+    if (f->n > 0 && (f->set || f->n <= MOST_BY_LOOKS)) {
+        KI_TRY(pair_by_looks(f, false, err));
+        KI_TRY(pair_by_looks(f, true, err));
+    }
+    return collect(f, ret, err);
+}
+
+static kith_status run(finder *f, kith_duplicates *ret, kith_error *err) {
+    kith_duplicates found = {0};
+    kith_status status = check(f->options, err);
+    if (status == KITH_OK) status = find(f, &found, err);
+    if (status == KITH_OK)
+        *ret = found;
+    else
+        kith_duplicates_release(&found);
+    kith_ids_free(f->ids);
+    ki_free(f->entry);
+    ki_free(f->signature);
+    ki_arena_release(&f->arena);
+    return status;
+}
+
 kith_status kith_duplicates_find(const kith_index *index, const kith_duplicates_options *options,
                                  kith_duplicates *ret_duplicates, kith_error *err) {
     KI_NEED(err, index, ret_duplicates);
     KI_OPTIONS_TAKE(kith_duplicates_options, o, options, err);
-    kith_status status;
-    kith_duplicates found = {0};
     finder f = {.index = index, .options = &o};
-    if (o.n_candidates < 1 || o.n_candidates > 100 || !(o.least >= 0 && o.least <= 1))
-        return ki_fail(err, KITH_EINVAL, "%lld candidates, likeness %g; wanted 1 to 100, and 0 to 1",
-                       (long long)o.n_candidates, o.least);
-    KI_CHECK(list_entries(&f, err));
-    KI_CHECK(read_pictures(&f, err));
-    KI_CHECK(pair_by_contents(&f, err));
-    if (f.n > 0) KI_CHECK(pair_by_vectors(&f, err));
-    if (f.n > 0 && f.n <= MOST_BY_LOOKS) {
-        KI_CHECK(pair_by_looks(&f, false, err));
-        KI_CHECK(pair_by_looks(&f, true, err));
-    }
-    KI_CHECK(collect(&f, &found, err));
-    *ret_duplicates = found;
-    found = (kith_duplicates){0};
-done:
-    kith_duplicates_release(&found);
-    kith_ids_free(f.ids);
-    ki_free(f.entry);
-    ki_free(f.signature);
-    ki_arena_release(&f.arena);
-    return status;
+    return run(&f, ret_duplicates, err);
+}
+
+kith_status kith_dataset_duplicates(const kith_dataset *dataset, const kith_duplicates_options *options,
+                                    kith_duplicates *ret_duplicates, kith_error *err) {
+    KI_NEED(err, dataset, ret_duplicates);
+    KI_OPTIONS_TAKE(kith_duplicates_options, o, options, err);
+    finder f = {.set = dataset, .options = &o};
+    return run(&f, ret_duplicates, err);
 }
 
 void kith_duplicates_release(kith_duplicates *d) {

@@ -136,6 +136,31 @@ static void test_missing_folders(void **state) {
                 "p.kith: 4 items of 16 values; 4 moved, 8 removed\n");
 }
 
+/* A data set of a named layout, a recipe; and folders that take its place. */
+static void test_data_sets(void **state) {
+    (void)state;
+    assert_done(kith("$K index photos -o d.kith --dataset folder --split test --model m.safetensors"),
+                "d.kith: 4 items of 16 values; 4 added\n");
+    assert_done(kith("$K index d.kith --sync"), "; 4 as before\n");
+    assert_done(kith("cp -r photos/glyph00000 flat && $K index d.kith --sync flat --force"),
+                "; 4 added, 4 removed\n");
+    assert_done(kith("$K index d.kith --sync"), "; 4 as before\n"); /* not as a folder per class */
+    assert_done(kith("printf 'data: {root: photos}\\n' > r.yaml && $K index r.yaml -o r.kith --split train "
+                     "--model m.safetensors"),
+                "r.kith: 8 items of 16 values; 8 added\n");
+    assert_done(kith("$K index r.kith --sync"), "; 8 as before\n");
+    /* Paths of this recipe begin in the working folder; pictures are found from elsewhere too. */
+    assert_done(
+        run("cd / && %s search %s/r.kith %s/photos/glyph00000/00000.png -k 2 --html %s/r.html && grep -c 'no "
+            "picture' "
+            "%s/r.html",
+            testing_program(), testing_folder(), testing_folder(), testing_folder(), testing_folder()) == 1
+            ? 0
+            : 1,
+        "r.html: the hits as pictures");
+    assert_refused(kith("$K index r.yaml photos -o x.kith --model m.safetensors"), 1, "wanted one data set");
+}
+
 static void test_another_model(void **state) {
     (void)state;
     assert_refused(kith("$K embed --backbone convnet4 --embedding 16 --seed 8 --generate 2 --save "
@@ -240,6 +265,7 @@ int main(void) {
                                        EACH(test_unreadable_files),
                                        EACH(test_add_and_remove),
                                        EACH(test_missing_folders),
+                                       EACH(test_data_sets),
                                        EACH(test_another_model),
                                        EACH(test_calibration),
                                        EACH(test_vectors),

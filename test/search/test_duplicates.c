@@ -188,6 +188,34 @@ static void test_what_is_not_the_same(void **state) {
     ki_image_release(&small);
 }
 
+/* Two pictures in the same white frame, which is most of what can be seen from afar. */
+static void test_frames(void **state) {
+    (void)state;
+    kith_error err = {0};
+    ki_resampler scratch = {0};
+    ki_image image = {0}, small = {0};
+    ki_signature lying, standing;
+    bool mirrored;
+    for (int is_standing = 0; is_standing < 2; is_standing++) {
+        assert_ok(ki_image_shape(&image, 96, 96, 1, &err), &err);
+        for (int y = 0; y < 96; y++) {
+            for (int x = 0; x < 96; x++) {
+                const int along = is_standing ? y : x, across = is_standing ? x : y;
+                const bool is_frame = x < 12 || x >= 84 || y < 12 || y >= 84;
+                const bool is_bar = along >= 28 && along < 68 && across >= 44 && across < 52;
+                image.data[y * 96 + x] = is_frame ? 255 : is_bar ? 130 : 90;
+            }
+        }
+        assert_ok(ki_signature_make(&image, &scratch, &small, is_standing ? &standing : &lying, &err), &err);
+    }
+    const double likeness = ki_signature_likeness(&lying, &standing, &mirrored);
+    if (likeness > 0.8) fail_msg("a lying and a standing bar in a frame: likeness %.4f", likeness);
+    assert_true(ki_signature_likeness(&lying, &lying, &mirrored) > 0.9999);
+    ki_resampler_release(&scratch);
+    ki_image_release(&image);
+    ki_image_release(&small);
+}
+
 /* A whole index: 24 drawings, of which three were changed and one copied. */
 static void test_an_index(void **state) {
     (void)state;
@@ -246,6 +274,31 @@ static void test_an_index(void **state) {
     kith_index_free(index);
 }
 
+/* A data set: the copy lies in the test classes, as its original does, and in another class. */
+static void test_a_data_set(void **state) {
+    (void)state;
+    assert_int_equal(testing_run(output, sizeof output, "cd %s && %s data g --duplicates", testing_folder(),
+                                 testing_program()),
+                     0);
+    if (!strstr(output,
+                ", in several classes\n  test        g/glyph00004/00000.png\n  test        "
+                "g/glyph00005/copy.png\n") ||
+        !strstr(output,
+                "g: 4 groups of 8 pictures that are the same, of 27 looked at; 0 in training and test, 1 in "
+                "several "
+                "classes\n"))
+        fail_msg("%s", output);
+    assert_int_equal(
+        testing_run(output, sizeof output,
+                    "cd %s && cp g/glyph00000/half.jpg g/glyph00005 && %s data g --duplicates --json",
+                    testing_folder(), testing_program()),
+        0);
+    if (!strstr(output,
+                "\"in_training_and_test\": true, \"in_several_classes\": true, \"pictures\": [{\"path\": "
+                "\"g/glyph00000"))
+        fail_msg("%s", output);
+}
+
 /* As a user types it. */
 static void test_the_command(void **state) {
     (void)state;
@@ -267,9 +320,13 @@ static void test_the_command(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_drawings), cmocka_unit_test(test_photos),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_drawings),
+                                       cmocka_unit_test(test_photos),
                                        cmocka_unit_test(test_what_is_not_the_same),
-                                       cmocka_unit_test(test_an_index), cmocka_unit_test(test_the_command)};
+                                       cmocka_unit_test(test_frames),
+                                       cmocka_unit_test(test_an_index),
+                                       cmocka_unit_test(test_the_command),
+                                       cmocka_unit_test(test_a_data_set)};
     const int n_failed = cmocka_run_group_tests_name("search/duplicates", tests, NULL, NULL);
     testing_clean_up();
     return n_failed;
