@@ -133,6 +133,7 @@ static void test_live_rows_stay_reachable(void **state) {
     KITH_OPTIONS(kith_search_options, options);
     options.k = 2; /* some rows are there twice */
     kith_hits hits = search(index, rows, n, &options);
+    assert_int_equal(hits.begin[n], 2 * n);
     for (int64_t i = 0; i < n; i++)
         n_lost += hits.hits[2 * i].id != ids[i] && hits.hits[2 * i + 1].id != ids[i];
     assert_int_equal(n_lost, 0);
