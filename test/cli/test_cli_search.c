@@ -156,6 +156,21 @@ static void test_parts_and_sums(void **state) {
     assert_refused(search("%s --crop 64,0,5,5", one), 1, "lies outside the image of 64 x 64 pixels");
 }
 
+/* Another order of the same items, with the same scores. */
+static void test_reranking(void **state) {
+    (void)state;
+    static const char *const how[] = {"none", "qe", "kr"};
+    double score[3][16];
+    for (int i = 0; i < 3; i++) {
+        assert_done(search("photos/glyph00000/00000.png --rerank %s -k 12 --csv", how[i]), "query,rank,id,");
+        assert_int_equal(read_scores(score[i], 16), 12);
+        double sum = 0, first = 0;
+        for (int k = 0; k < 12; k++) sum += score[i][k], first += score[0][k];
+        if (!(fabs(sum - first) < 1e-5))
+            fail_msg("scores of %s add up to %.9g, wanted %.9g", how[i], sum, first);
+    }
+}
+
 static void test_a_page(void **state) {
     (void)state;
     assert_done(search("photos/glyph00000/00000.png --and photos/glyph00001/00000.png -k 4 --html hits.html"),
@@ -213,14 +228,12 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_table),
-                                       cmocka_unit_test(test_a_folder_and_vectors_agree),
-                                       cmocka_unit_test(test_json),
-                                       cmocka_unit_test(test_pages_and_limits),
-                                       cmocka_unit_test(test_parts_and_sums),
-                                       cmocka_unit_test(test_a_page),
-                                       cmocka_unit_test(test_unreadable_queries),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_table),        cmocka_unit_test(test_a_folder_and_vectors_agree),
+        cmocka_unit_test(test_json),           cmocka_unit_test(test_pages_and_limits),
+        cmocka_unit_test(test_parts_and_sums), cmocka_unit_test(test_reranking),
+        cmocka_unit_test(test_a_page),         cmocka_unit_test(test_unreadable_queries),
+        cmocka_unit_test(test_refusals)};
     const int n_failed = cmocka_run_group_tests_name("cli/search", tests, set_up, NULL);
     testing_clean_up();
     return n_failed;
