@@ -22,6 +22,7 @@ kills         | 1800 | test/long/kills.sh 100              | 180 | test/long/kil
 soak          | 1200 | test/long/soak.sh 300               | 240 | test/long/soak.sh 45
 valgrind      | 1800 | test/long/valgrind.sh               | 300 | test/long/valgrind.sh
 torture_io    | 3600 | test/long/torture_io.sh build       | 300 | test/long/torture_io.sh build 2
+torture_index | 3600 | env KITH_FAULTS=all build/test/test_index_faults | 120 | build/test/test_index_faults
 torture_alloc | 3600 | test/long/torture_alloc.sh build    | 300 | test/long/torture_alloc.sh build 2
 scale         | 2400 | test/long/scale.sh                  | 300 | test/long/scale.sh 50
 paths         | 5400 | test/long/paths.sh                  | 2400 | test/long/paths.sh paths|checks|cli

@@ -249,7 +249,8 @@ int cmd_eval(int argc, char **argv) {
     }
     how.all.has_verification |= a.roc != NULL;
     how.all.has_rerank = a.rerank > 0;
-    how.all.has_retrieval |= how.all.has_rerank;
+    if (how.all.has_rerank && !how.all.has_retrieval) /* what it is compared with */
+        how.all.has_retrieval = shown.scores[KITH_SCORE_RECALL] = shown.scores[KITH_SCORE_MAP_AT_R] = true;
     how.rerank.method = a.rerank == 1 ? KITH_RERANK_EXPANSION : KITH_RERANK_RECIPROCAL;
     how.all.has_intervals = how.verification.has_intervals = a.bootstrap > 0;
     if (a.bootstrap > 0) how.bootstrap.n_draws = a.bootstrap;

@@ -4,9 +4,14 @@
 
 #include "cli/eval.h"
 
-static void row(const char *name, double value, const kith_interval *interval, double class_mean) {
+/* A row's first columns; the caller ends the line. */
+static void begin_row(const char *name, double value, const kith_interval *interval) {
     printf("  %-14s %7.2f", name, 100 * value);
     if (interval) printf("   %6.2f to %6.2f", 100 * interval->low, 100 * interval->high);
+}
+
+static void row(const char *name, double value, const kith_interval *interval, double class_mean) {
+    begin_row(name, value, interval);
     if (!isnan(class_mean)) printf("   %7.2f", 100 * class_mean);
     putchar('\n');
 }
@@ -57,24 +62,21 @@ static void print_gain(const char *name, double before, double after) {
     printf("  %-14s %7.2f   %7.2f   %+7.2f\n", name, 100 * before, 100 * after, 100 * (after - before));
 }
 
-static void print_rerank(const kith_judgement *j) {
-    const kith_reranking *r = &j->rerank;
-    char name[32];
+static void print_rerank(const kith_reranking *r) {
     if (r->method == KITH_RERANK_EXPANSION)
         printf("query expansion by %lld neighbours (alpha %g)\n", (long long)r->k, r->alpha);
     else
         printf("k-reciprocal re-ranking of the %lld nearest (k1 %lld, k2 %lld, lambda %g)\n",
                (long long)r->n_candidates, (long long)r->k1, (long long)r->k2, r->lambda);
     printf("  %-14s %7s   %7s   %7s\n", "percent", "before", "after", "gain");
-    for (int i = 0; i < j->retrieval.n_k && i < 1; i++) {
-        snprintf(name, sizeof name, "R@%lld", (long long)j->retrieval.k[i]);
-        print_gain(name, r->before.recall[i], r->after.recall[i]);
-    }
+    print_gain("R@1", r->before.precision_at_1, r->after.precision_at_1); /* whatever --k says */
     print_gain("MAP@R", r->before.map_at_r, r->after.map_at_r);
 }
 
-/* Scores that are told apart by their third digit. */
-static void print_threshold(double threshold) {
+/* A row with a threshold, which may be none at all. */
+static void begin_threshold_row(const char *name, double value, const kith_interval *interval,
+                                double threshold) {
+    begin_row(name, value, interval);
     if (isfinite(threshold))
         printf("   %10.6g", threshold);
     else
@@ -82,24 +84,19 @@ static void print_threshold(double threshold) {
 }
 
 static void print_verification(const kith_verification *v) {
-    const kith_interval *intervals[] = {&v->auc_interval, &v->eer_interval};
     printf("same or different: %lld pairs of one class, %lld of two, %lld classes, %s\n",
            (long long)v->n_same, (long long)v->n_different, (long long)v->n_classes,
            kith_metric_name(v->metric));
     printf("  %-14s %7s%s   %10s   %s\n", "percent", "", v->has_intervals ? "      95 % interval" : "",
            "threshold", "false accepts");
-    row("AUC", v->auc, v->has_intervals ? intervals[0] : NULL, NAN);
-    printf("  %-14s %7.2f", "EER", 100 * v->eer);
-    if (v->has_intervals) printf("   %6.2f to %6.2f", 100 * intervals[1]->low, 100 * intervals[1]->high);
-    print_threshold(v->eer_threshold);
+    row("AUC", v->auc, v->has_intervals ? &v->auc_interval : NULL, NAN);
+    begin_threshold_row("EER", v->eer, v->has_intervals ? &v->eer_interval : NULL, v->eer_threshold);
     putchar('\n');
     for (int i = 0; i < KITH_N_FAR; i++) {
         const kith_accept_rate *at = &v->at[i];
         char name[32];
         snprintf(name, sizeof name, "TAR@FAR %g", at->far_wanted);
-        printf("  %-14s %7.2f", name, 100 * at->tar);
-        if (v->has_intervals) printf("   %6.2f to %6.2f", 100 * at->interval.low, 100 * at->interval.high);
-        print_threshold(at->threshold);
+        begin_threshold_row(name, at->tar, v->has_intervals ? &at->interval : NULL, at->threshold);
         printf("   %lld\n", (long long)at->n_false);
     }
 }
@@ -119,7 +116,7 @@ void eval_print(const kith_judgement *j, const kith_card_facts *f, const kith_ca
         printf("%s, %s of %lld values, %s, crop %lld, on %s %s (%s)\n", f->backbone, f->tap,
                (long long)f->embedding_size, f->resize, (long long)f->crop, f->dataset, f->data, f->split);
     if (j->has_retrieval) print_retrieval(j, shown);
-    if (j->has_rerank) print_rerank(j);
+    if (j->has_rerank) print_rerank(&j->rerank);
     if (j->has_clustering) print_clustering(j, shown);
     if (j->has_verification) print_verification(&j->verification);
     if (j->has_retrieval && shown->per_class) print_classes(&j->retrieval);

@@ -291,6 +291,7 @@ static void put_verification(kith_json *json, const kith_verification *v) {
 static void put_side(kith_json *json, const char *key, const kith_judgement *j, const kith_scores *s) {
     begin(json, key);
     put_recall(json, j->retrieval.k, j->retrieval.n_k, s->recall);
+    ki_card_put_real(json, names[KITH_SCORE_PRECISION_AT_1].name, s->precision_at_1);
     ki_card_put_real(json, names[KITH_SCORE_MAP_AT_R].name, s->map_at_r);
     kith_json_object_end(json);
 }

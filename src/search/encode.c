@@ -76,7 +76,7 @@ static kith_status hold_rows(encoding *e, kith_error *err) {
 static kith_status measure(encoding *e, kith_error *err) {
     const ki_scan_set set = {
         .coder = e->coder, .segments = e->segments, .n_segments = e->m->n_segments, .rows = e->rows};
-    /* As searches do it: a bitmap, even a full one, makes them look at more rows. */
+    /* As searches do it, which read no bitmap when all rows are there. */
     const uint64_t *allowed = e->s->n_live < e->s->n_rows ? e->s->alive : NULL;
     const ki_scan_tune_options options = {
         .recall = e->m->recall, .k = TUNE_K, .allowed = allowed, .most_looks = COMMIT_LOOKS};

@@ -144,6 +144,13 @@ static void test_rerank(void **state) {
         assert_holds("before     after      gain");
         assert_holds("  MAP@R             7.98      8.");
     }
+    /* Without scores to compare with, they are added. */
+    kith_card *alone = result_of("-e " GOLDEN "blobs_embedding.npy -y " GOLDEN
+                                 "blobs_labels.npy --metrics verification --k 4 --rerank qe",
+                                 "alone.json");
+    assert_true(number(alone, "map_at_r") == number(alone, "rerank.before.map_at_r"));
+    assert_true(number(alone, "rerank.before.precision_at_1") == 0.3);
+    kith_card_free(alone);
     assert_int_equal(run("%s eval %s --rerank kr --metric inner", testing_program(), what), 1);
     assert_holds("re-ranking goes by cosine; the metric is inner");
     assert_one_line();

@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "kith/knn.h"
+#include "knn/gallery.h"
 #include "knn/kernel.h"
 #include "knn/topk.h"
 #include "support/testing.h"
@@ -356,6 +357,60 @@ static void test_stops_on_request(void **state) {
     kith_array_release(&a);
 }
 
+/* Among some of the rows, one query and many, in float64 order: also where float32 cannot tell more rows apart than are kept, and
+ * where fewer are allowed than wanted. */
+static void test_some_of_the_rows(void **state) {
+    (void)state;
+    kith_error err;
+    enum { N = 3000, DIM = 20, K = 12, Q = 9 };
+    for (int metric = 0; metric < 3; metric++) {
+        for (int how = 0; how < 3; how++) { /* spread, close, few */
+            kith_array g = random_rows(N, DIM, KITH_F64, 90), q = random_rows(Q, DIM, KITH_F64, 91);
+            double *x = g.data;
+            for (int64_t i = 0; how > 0 && i < (int64_t)N * DIM; i++) x[i] = x[i % DIM] + 1e-9 * x[i];
+            uint64_t allowed[(N + KI_BLOCK - 1) / KI_BLOCK * KI_MASK_WORDS] = {0};
+            ki_rng rng = ki_rng_at(8, KI_RNG_TEST, 0, 0);
+            int64_t n_allowed = 0, self[Q];
+            for (int64_t i = 0; i < N; i++) {
+                if (how == 0 ? ki_rng_below(&rng, 2) : i % (how == 1 ? 3 : 311) != 2) continue;
+                allowed[i / 64] |= UINT64_C(1) << i % 64;
+                n_allowed++;
+            }
+            for (int64_t i = 0; i < Q; i++) self[i] = i % 2 ? 2 + 311 * (i % 3) : -1;
+            KITH_OPTIONS(kith_knn_options, options);
+            options.metric = (kith_metric)metric;
+            options.exact = true;
+            kith_gallery *gallery = NULL;
+            assert_ok(kith_gallery_new(&g, &options, &gallery, &err), &err);
+            pair *all = ki_alloc(N, sizeof *all);
+            kith_neighbor found[Q * K];
+            for (int many = 0; many < 2; many++) {
+                for (int64_t i = 0; i < Q; i += many ? Q : 1) {
+                    const kith_array part = {KITH_F64, 2, {many ? Q : 1, DIM}, (double *)q.data + i * DIM};
+                    const ki_gallery_ask ask = {.self = self + i, .allowed = allowed, .n_allowed = n_allowed};
+                    assert_ok(ki_gallery_search(gallery, &part, K, &ask, found + i * K, &err), &err);
+                }
+                for (int64_t i = 0; i < Q; i++) {
+                    const int64_t n = plain_search(&q, i, &g, self[i], (kith_metric)metric, all);
+                    int64_t at = 0;
+                    for (int64_t j = 0; j < n && at < K; j++) {
+                        if (!(allowed[all[j].index / 64] >> all[j].index % 64 & 1)) continue;
+                        if (found[i * K + at].index != all[j].index)
+                            fail_msg("metric %d, query %d, place %d: row %d, wanted %d", metric, (int)i,
+                                     (int)at, (int)found[i * K + at].index, all[j].index);
+                        at++;
+                    }
+                    for (; at < K; at++) assert_int_equal(found[i * K + at].index, -1);
+                }
+            }
+            ki_free(all);
+            kith_gallery_free(gallery);
+            kith_array_release(&g);
+            kith_array_release(&q);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_square_sizes),
@@ -371,6 +426,7 @@ int main(void) {
         cmocka_unit_test(test_bad_input_is_named),
         cmocka_unit_test(test_memory_runs_out),
         cmocka_unit_test(test_stops_on_request),
+        cmocka_unit_test(test_some_of_the_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,6 +163,20 @@ static void test_mixed_terms(void **state) {
     follow("loss: {name: arcface}\nregularizers: [{name: entropy, weight: 0.2}]", 40, 16, 4, 2);
 }
 
+/* One term beside the loss: as it is or normalised, through or stopped, with a loss of either kind or none. */
+static void test_where_gradients_meet(void **state) {
+    (void)state;
+    static const char *const some[] = {"none", "raw", "{name: contrastive, normalize: false}"};
+    for (size_t i = 0; i < 4 * N_ROWS(some); i++) {
+        char recipe[256];
+        snprintf(
+            recipe, sizeof recipe,
+            "loss: %s\nregularizers: [{name: norm_l2, weight: 2, normalize: %s, stops_at_embedding: %s}]",
+            some[i / 4], i & 1 ? "true" : "false", i & 2 ? "true" : "false");
+        follow(recipe, 13, 7, 2, 1);
+    }
+}
+
 /* A captured evaluation reads the step, the labels and the memory when it runs, not when it was recorded. */
 static void test_a_captured_evaluation_follows_the_steps(void **state) {
     (void)state;
@@ -345,7 +359,7 @@ static void test_faults(void **state) {
 static int n_warnings;
 static void count_warning(void *user, kith_log_level level, const char *line) {
     (void)user;
-    n_warnings += level == KITH_LOG_WARNING && strstr(line, "a batch of 1 items has no pair for raw") != NULL;
+    n_warnings += level == KITH_LOG_WARNING && strstr(line, "has no pair for raw") != NULL;
 }
 
 /* One item has no pair: that is counted and said once. A batch that has pairs says nothing. */
@@ -497,6 +511,7 @@ int main(void) {
         cmocka_unit_test(test_every_miner_with_losses_that_use_it_differently),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_mixed_terms),
+        cmocka_unit_test(test_where_gradients_meet),
         cmocka_unit_test(test_a_captured_evaluation_follows_the_steps),
         cmocka_unit_test(test_deterministic),
         cmocka_unit_test(test_parameters),

@@ -4,7 +4,7 @@
 #include "core/rng.h"
 #include "objective/device.h"
 
-enum { M = 22, HEADS = 3, DIM = HEADS * 7, N_CLASSES = 41 };
+enum { M = 12, HEADS = 3, DIM = HEADS * 7, N_CLASSES = 41 };
 
 static int n_cases;
 
@@ -86,13 +86,13 @@ static void test_every_miner_and_memory(void **state) {
     for (size_t i = 0; ki_miner_at(i); i++) {
         for (size_t k = 0; k < N_ROWS(losses); k++) {
             char recipe[160];
-            snprintf(recipe, sizeof recipe, "loss: %s\nminer: {name: %s}\nmemory: {size: 37, warmup: %d}",
+            snprintf(recipe, sizeof recipe, "loss: %s\nminer: {name: %s}\nmemory: {size: 29, warmup: %d}",
                      losses[k], ki_miner_at(i)->method.name, (int)k);
             follow(recipe);
         }
     }
     follow(
-        "loss: {name: raw}\nmemory: {size: 15, warmup: 0}\nregularizers: [{name: head_divergence, weight: "
+        "loss: {name: raw}\nmemory: {size: 7, warmup: 0}\nregularizers: [{name: head_divergence, weight: "
         "0.5}]");
     assert_int_equal(device_bad, 0);
 }

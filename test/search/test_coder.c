@@ -115,6 +115,7 @@ static void test_bits_go_to_the_axes_that_vary(void **state) {
     const ki_row_source other = {.n = N, .dim = DIM, .data = wide};
     assert_ok(ki_coder_fit(&other, &options, &flat, &err), &err);
     assert_int_equal(flat->coded, DIM);
+    assert_null(flat->axes);
     ki_coder_free(coder);
     ki_coder_free(more);
     ki_coder_free(flat);

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "knn/rows.h"
 #include "made_index.h"
 
@@ -451,6 +452,67 @@ static void test_single_additions(void **state) {
     kith_index_free(index);
 }
 
+/* Without memory: one error each time, nothing lost, and the last commit is there. */
+static kith_status work(const char *path, kith_error *err) {
+    kith_index *index = NULL;
+    uint64_t digest = 0;
+    int64_t *gone = NULL, n_gone = 0, id = 5, bytes = 0, found = -1;
+    kith_file_state file_state;
+    const kith_file_stamp file = {"2015/picture-0.jpg", 1, 1};
+    kith_status status = kith_index_open(path, KITH_INDEX_WRITE, &index, err);
+    if (status == KITH_OK) status = made_digest(index, &digest, err);
+    if (status == KITH_OK)
+        status = kith_index_compare(index, &file, 1, &file_state, &found, &gone, &n_gone, err);
+    if (status == KITH_OK) status = made_try_add(index, 100, 20, err);
+    if (status == KITH_OK) status = kith_index_column_add(index, "extra", KITH_VALUE_TEXT, err);
+    if (status == KITH_OK) status = kith_index_remove(index, &id, 1, err);
+    if (status == KITH_OK) status = kith_index_restamp(index, 6, 7, 8, err);
+    if (status == KITH_OK) status = kith_index_note_set(index, "a", "b", err);
+    if (status == KITH_OK) status = kith_index_commit(index, NULL, err);
+    if (status == KITH_OK) status = kith_index_check(index, NULL, &bytes, err);
+    kith_ids_free(gone);
+    kith_index_free(index);
+    return status;
+}
+
+static void test_failing_allocations(void **state) {
+    (void)state;
+    kith_error err = {0};
+    char path[4096];
+    snprintf(path, sizeof path, "%s", made_path("memory.kith"));
+    made_exact_numbers = 50 * MADE_DIM; /* with codes */
+    kith_index *index = made_create(path, KITH_COSINE);
+    made_add(index, 0, 100);
+    assert_ok(kith_index_commit(index, NULL, &err), &err);
+    kith_index_free(index);
+    int n_failed = 0;
+    for (int64_t n = 0;; n += 1 + n / 40) {
+        ki_alloc_fail_after(n);
+        const kith_status status = work(path, &err);
+        const bool has_failed = ki_alloc_failed();
+        ki_alloc_fail_after(-1);
+        if (!has_failed) {
+            assert_ok(status, &err);
+            break;
+        }
+        /* A lack of memory that only tidying up meets is no failure. */
+        if (status != KITH_OK && status != KITH_ENOMEM) fail_msg("allocation %d: %s", (int)n, err.message);
+        if (status != KITH_OK) assert_true(strlen(err.message) > 10);
+        n_failed++;
+        index = made_open(path, KITH_INDEX_READ);
+        const int64_t n_items = made_info(index).n_items;
+        if (n_items != 100 && n_items != 119) fail_msg("allocation %d: %d items", (int)n, (int)n_items);
+        kith_index_free(index);
+        if (n_items == 100) continue;
+        snprintf(path, sizeof path, "%s", made_path("memory.kith")); /* it was committed: begin anew */
+        index = made_create(path, KITH_COSINE);
+        made_add(index, 0, 100);
+        assert_ok(kith_index_commit(index, NULL, &err), &err);
+        kith_index_free(index);
+    }
+    assert_true(n_failed > 50);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_goes_in_comes_out),
@@ -465,6 +527,7 @@ int main(void) {
         cmocka_unit_test(test_notes_and_curves),
         cmocka_unit_test(test_files_are_compared),
         cmocka_unit_test(test_single_additions),
+        cmocka_unit_test(test_failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }

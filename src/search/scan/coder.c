@@ -23,6 +23,13 @@ kith_status ki_coder_init(ki_coder *c, bool has_axes, kith_error *err) {
     return ki_zalloc_or(&c->panels, lists, padded, "centroids", err);
 }
 
+void ki_coder_drop_axes(ki_coder *c) {
+    c->axes = c->variance = NULL;
+    c->n_numbers = (size_t)(c->n_lists * c->padded);
+    float *less = ki_realloc(c->centroid, c->n_numbers, sizeof *less);
+    if (less) c->centroid = less; /* else it stays larger than it need be */
+}
+
 void ki_coder_free(ki_coder *c) {
     if (!c) return;
     ki_rotation_release(&c->rotation);

@@ -131,6 +131,8 @@ static kith_status learn(ki_coder *c, kith_array *sample, const ki_coder_options
     KI_CHECK(ki_coder_init(c, pca.components.data != NULL, err));
     if (c->axes) place_axes(c, &pca);
     ki_coder_share_bits(c, o->bits ? o->bits : 1);
+    if (c->coded == c->padded)
+        ki_coder_drop_axes(c); /* they would not help, and turning to them takes time */
     KI_CHECK(ki_coder_rotate(c, err));
     for (int64_t l = 0; l < c->n_lists; l++) {
         ki_coder_align(c, centroids + l * c->dim, c->centroid + l * c->padded);

@@ -36,6 +36,8 @@ struct ki_coder {
 kith_status ki_coder_init(ki_coder *coder, bool has_axes, kith_error *err);
 /* How many values to code, and how many bits for each, when a row has `bits` for each of its values. */
 void ki_coder_share_bits(ki_coder *coder, int bits);
+/* Rows are no longer turned to axes. */
+void ki_coder_drop_axes(ki_coder *coder);
 /* The rotation of the coded values, and the part of the others. */
 kith_status ki_coder_rotate(ki_coder *coder, kith_error *err);
 void ki_coder_finish(ki_coder *coder);

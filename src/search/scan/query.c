@@ -46,10 +46,8 @@ static void make_table(ki_scan_query *query, const ki_coder *c) {
     for (int64_t g = 0; g < n_groups; g++) {
         float of[16];
         sums_of(q + g * KI_SCAN_GROUP, of);
-        for (int j = 0; j < 16; j++) {
-            const float x = of[j] * inverse + 0.5F;
-            query->entry[g * 16 + j] = (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : (int)x);
-        }
+        /* No sum is below 0 or above the widest by more than rounding, which the half absorbs. */
+        for (int j = 0; j < 16; j++) query->entry[g * 16 + j] = (uint8_t)(int)(of[j] * inverse + 0.5F);
     }
     const double most = (double)((1 << c->bits) - 1);
     query->rounding = (double)step * sqrt((double)n_groups / 12) * (most + 1) * 0.58;

@@ -28,6 +28,7 @@ static kith_status flush(ki_blocks_writer *w, kith_error *err) {
 
 kith_status ki_blocks_write(ki_blocks_writer *w, const void *bytes, size_t n, kith_error *err) {
     const uint8_t *from = bytes;
+    if (n == 0) return KITH_OK; /* bytes may be NULL */
     w->bytes += (int64_t)n;
     if (w->n_block > 0) {
         const size_t room = KI_BLOCK_BYTES - w->n_block, take = n < room ? n : room;

@@ -2,6 +2,7 @@
 #include "search/store/snapshot.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -222,12 +223,19 @@ kith_status ki_snapshot_read(const ki_snapshot *s, const int64_t *row, int64_t n
     return KITH_OK;
 }
 
+static int compare_stamp(const void *row, const void *stamp) {
+    const int64_t a = *(const int64_t *)row, b = ((const ki_stamp *)stamp)->row;
+    return (a > b) - (a < b);
+}
+
 kith_status ki_snapshot_cell(const ki_snapshot *s, int64_t column, int64_t row, kith_value *ret_value,
                              kith_error *err) {
     const bool is_stamp = column == KI_COLUMN_BYTES || column == KI_COLUMN_MTIME;
-    for (int64_t i = 0; is_stamp && i < s->changes.n_stamps; i++) {
-        const ki_stamp *stamp = &s->changes.stamps[i];
-        if (stamp->row != row) continue;
+    const ki_stamp *stamp = is_stamp && s->changes.n_stamps > 0
+                                ? bsearch(&row, s->changes.stamps, (size_t)s->changes.n_stamps,
+                                          sizeof *s->changes.stamps, compare_stamp)
+                                : NULL;
+    if (stamp) {
         *ret_value = (kith_value){.type = KITH_VALUE_INT,
                                   .integer = column == KI_COLUMN_BYTES ? stamp->bytes : stamp->mtime_ns};
         return KITH_OK;
