@@ -324,6 +324,22 @@ static void test_the_end_of_fastap(void **state) {
     made_free(&m);
 }
 
+/* The finest histogram, and a positive in its very last place: behind one negative for either anchor that has one. */
+static void test_the_last_place_of_fastap(void **state) {
+    (void)state;
+    static const ki_real x[] = {1, 0, -1, 0, (ki_real)0.6, (ki_real)0.8};
+    static const int32_t label[] = {0, 0, 1};
+    const ki_sizes sizes = {.embedding = DIM};
+    made m = made_of("loss: {name: fastap, bins: 256}", &sizes);
+    const ki_batch batch = {
+        .m = 3, .label = label, .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = 3, .cols = DIM}};
+    ki_result result;
+    kith_error err = {0};
+    assert_ok(ki_objective_evaluate(m.objective, &batch, &result, &err), &err);
+    if (!(fabs(result.total - 0.5) <= 1e-6)) fail_msg("found %.9g, wanted 0.5", result.total);
+    made_free(&m);
+}
+
 /* Five nodes: between two, on one, at both ends and beyond them. */
 static void test_places_in_a_histogram(void **state) {
     (void)state;
@@ -389,6 +405,7 @@ int main(void) {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_the_end_of_a_histogram_has_a_slope),
         cmocka_unit_test(test_the_end_of_fastap),
+        cmocka_unit_test(test_the_last_place_of_fastap),
         cmocka_unit_test(test_places_in_a_histogram),
         cmocka_unit_test(test_proxies_begin_about_zero),
     };
