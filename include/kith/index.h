@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "kith/array.h"
+#include "kith/calibration.h"
 #include "kith/knn.h"
 #include "kith/status.h"
 
@@ -157,19 +158,12 @@ KITH_API kith_status kith_index_compact(kith_index *index, const kith_work_optio
 
 /* ---- calibration: how often different things look this similar ---- */
 
-typedef struct kith_index_rate {
-    double score; /* a threshold: pairs at least as near are called the same */
-    double rate;  /* the part of pairs of different things that are called the same, 0 to 1 */
-} kith_index_rate;
-
-/* Store the curve (n 0: none), from the strictest threshold to the loosest: nearer scores first, rates that do not fall.
- * Counts from the next commit on. */
-KITH_API kith_status kith_index_calibrate(kith_index *index, const kith_index_rate *rates, int64_t n,
+/* Store the curve, which must be of the index's metric (KITH_EINVAL); NULL: take it away. Counts from the next commit on. */
+KITH_API kith_status kith_index_calibrate(kith_index *index, const kith_calibration *calibration,
                                           kith_error *err);
-/* The rate of a score, and the score of a rate, linear between the points; NaN without a curve, and where a score is
- * looser than the last point. A score stricter than the first point has the first point's rate, a rate below it its score. */
-KITH_API double kith_index_rate_at(const kith_index *index, double score);
-KITH_API double kith_index_score_at(const kith_index *index, double rate);
+/* The curve as of the last commit this handle sees, for kith_calibration_error_rate and _threshold; NULL: there is none. Lives
+ * until the handle is freed or commits. */
+KITH_API const kith_calibration *kith_index_calibration(const kith_index *index);
 
 /* ---- asking ---- */
 
@@ -199,8 +193,8 @@ typedef struct kith_index_info {
     int64_t n_lists;      /* 0: none */
     double bytes_per_row; /* of codes; 0: exact */
     double recall_wanted;
-    double recall; /* measured on rows of the index; 1: exact */
-    int64_t n_rates;
+    double recall;      /* measured on rows of the index; 1: exact */
+    bool is_calibrated; /* there is a curve: kith_index_calibration */
 } kith_index_info;
 
 /* What the index is, as of the last commit this handle sees; nothing is written for a NULL index. */

@@ -3,21 +3,6 @@
 #include "core/alloc.h"
 #include "core/argument.h"
 
-/* The index wants the strictest threshold first. A rate below one pair in all was not measured, so it is not promised. */
-kith_status ki_index_take_calibration(kith_index *index, const kith_calibration *curve, kith_error *err) {
-    kith_index_rate rates[KITH_CALIBRATION_POINTS];
-    int64_t n = 0;
-    const double least = curve->n_different > 0 ? 1 / (double)curve->n_different : 0;
-    for (int64_t i = curve->n - 1; i >= 0; i--) {
-        const kith_index_rate point = {curve->threshold[i], curve->fmr[i] > least ? curve->fmr[i] : least};
-        if (n > 0 && rates[n - 1].score == point.score)
-            rates[n - 1] = point;
-        else
-            rates[n++] = point;
-    }
-    return kith_index_calibrate(index, rates, n, err);
-}
-
 kith_status kith_embedder_calibrate(kith_embedder *embedder, const kith_dataset *dataset, kith_split split,
                                     kith_index *index, kith_progress_fn progress, void *user,
                                     kith_calibration *ret_calibration, kith_error *err) {
@@ -43,7 +28,7 @@ kith_status kith_embedder_calibrate(kith_embedder *embedder, const kith_dataset 
     const kith_retrieval_input input = {
         .embedding = &rows, .labels = kith_vectors_labels(vectors), .n_labels = kith_vectors_count(vectors)};
     KI_CHECK(kith_verification_run(&input, &options, found, err));
-    KI_CHECK(ki_index_take_calibration(index, &found->curve, err));
+    KI_CHECK(kith_index_calibrate(index, &found->curve, err));
     *ret_calibration = found->curve;
 done:
     kith_vectors_free(vectors);

@@ -185,7 +185,7 @@ static kith_status take_curve(const kith_embedder *e, kith_index *index, kith_er
     if (kith_model_calibration(e->model, &curve, &why) != KITH_OK) return KITH_OK;
     if (curve.metric != info.metric || o.resize || strcmp(kith_model_tap(e->model, &o), "embedding") != 0)
         return KITH_OK;
-    return ki_index_take_calibration(index, &curve, err);
+    return kith_index_calibrate(index, &curve, err);
 }
 
 kith_status kith_embedder_remember(const kith_embedder *embedder, kith_index *index, kith_error *err) {

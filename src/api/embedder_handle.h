@@ -17,7 +17,4 @@ struct kith_embedder {
 /* Its tap and its resizing; any number of images may be unreadable. */
 kith_embed_options ki_embedder_handle_options(const kith_embedder *embedder);
 
-/* Store a curve in an index. */
-kith_status ki_index_take_calibration(kith_index *index, const kith_calibration *curve, kith_error *err);
-
 #endif

@@ -239,7 +239,7 @@ kith_status index_calibrate(const index_request *r, kith_error *err) {
             "classes; "
             "--same 0.01 is a score of %.4f\n",
             r->index, (long long)curve.n_same, (long long)curve.n_different, (long long)curve.n_classes,
-            kith_index_score_at(o.index, 0.01));
+            kith_calibration_threshold(&curve, 0.01));
     opened_release(&o);
     return status;
 }

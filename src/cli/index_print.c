@@ -67,7 +67,7 @@ static void put_index(kith_json *json, const index_request *request, const kith_
     put_int(json, "commit", info.generation);
     put_int(json, "format", info.format);
     kith_json_key(json, "calibrated");
-    kith_json_bool(json, info.n_rates > 0);
+    kith_json_bool(json, info.is_calibrated);
     kith_json_key(json, "columns");
     kith_json_object_begin(json);
     for (int64_t i = 0; i < info.n_columns; i++) {
@@ -184,7 +184,7 @@ kith_status index_show(const index_request *request, kith_error *err) {
     print_columns(index, info.n_columns);
     print_tier(&info);
     printf("%-12s%s\n", "error rates",
-           info.n_rates > 0 ? "known: --same works" : "not known: see --calibrate");
+           info.is_calibrated ? "known: --same works" : "not known: see --calibrate");
     print_bytes("on disk", info.file_bytes);
     print_bytes("in memory", info.memory_bytes);
     kith_index_free(index);

@@ -34,24 +34,22 @@ static int parse_crop(const char *text, double crop[4]) {
 /* The threshold of an error rate. */
 static kith_status find_limit(const arguments *a, const kith_index *index, kith_search_options *search,
                               kith_error *err) {
-    kith_index_info info;
-    kith_index_info_get(index, &info);
     search->has_limit = !isnan(a->same) || !isnan(a->min_score);
     search->limit = (double)(float)a->min_score; /* as scores are: one that was printed finds its own hit */
     if (isnan(a->same)) return KITH_OK;
     char name[1024];
     const size_t n = cli_quote(a->r.index, name, sizeof name);
-    if (info.n_rates == 0)
+    const kith_calibration *curve = kith_index_calibration(index);
+    if (!curve)
         return cli_error(
             err, KITH_EINVAL, NULL,
             "the index has no curve of false matches; make it with: kith index %s --calibrate DATA",
             n < sizeof name ? name : "INDEX");
-    const double least = kith_index_rate_at(index, info.metric == KITH_SQEUCLIDEAN ? -1 : 1e30);
-    if (a->same < least)
+    search->limit = kith_calibration_threshold(curve, a->same);
+    if (isnan(search->limit))
         return cli_error(err, KITH_EINVAL, "calibrate it with more images of more classes",
                          "--same is %g; the pairs that were measured tell rates from %.3g on", a->same,
-                         least);
-    search->limit = kith_index_score_at(index, a->same);
+                         1 / (double)curve->n_different);
     return KITH_OK;
 }
 

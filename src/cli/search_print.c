@@ -17,10 +17,9 @@ void search_found_release(search_found *f) {
 }
 
 kith_status search_found_take(const kith_index *index, kith_hits *hits, search_found *ret, kith_error *err) {
-    kith_index_info info;
-    kith_index_info_get(index, &info);
+    const kith_calibration *curve = kith_index_calibration(index);
     const int64_t n = hits->begin[hits->n_queries];
-    search_found f = {.hits = *hits, .has_rates = info.n_rates > 0};
+    search_found f = {.hits = *hits, .has_rates = curve != NULL};
     *hits = (kith_hits){0};
     f.item = calloc((size_t)n + 1, sizeof *f.item);
     f.error_rate = calloc((size_t)n + 1, sizeof *f.error_rate);
@@ -29,7 +28,7 @@ kith_status search_found_take(const kith_index *index, kith_hits *hits, search_f
         status = cli_error(err, KITH_ENOMEM, NULL, "not enough memory for %lld hits", (long long)n);
     for (int64_t i = 0; status == KITH_OK && i < n; i++) {
         status = kith_index_item_get(index, f.hits.hits[i].id, &f.item[i], err);
-        f.error_rate[i] = kith_index_rate_at(index, f.hits.hits[i].score);
+        f.error_rate[i] = curve ? kith_calibration_error_rate(curve, f.hits.hits[i].score) : NAN;
     }
     if (status == KITH_OK)
         *ret = f;

@@ -155,7 +155,7 @@ void kith_index_info_get(const kith_index *index, kith_index_info *ret_info) {
         .tier = KITH_TIER_EXACT,
         .recall_wanted = m->recall,
         .recall = 1,
-        .n_rates = m->n_rates,
+        .is_calibrated = m->calibration != NULL,
     };
     if (!ki_coded_is_there(s)) return;
     ret_info->tier = m->coding.n_lists > 1 ? KITH_TIER_LISTS : KITH_TIER_SCAN;
@@ -167,40 +167,8 @@ void kith_index_info_get(const kith_index *index, kith_index_info *ret_info) {
         ki_coded_bytes(s) + s->coder.bytes + s->n_rows * (int64_t)(sizeof *s->ids + sizeof *s->alive / 64);
 }
 
-/* ---- calibration ---- */
-
-/* Larger is nearer. */
-static double nearness(const ki_manifest *m, double score) {
-    return m->metric == KITH_SQEUCLIDEAN ? -score : score;
-}
-
-static double between(double x, double x0, double x1, double y0, double y1) {
-    return x1 == x0 ? y1 : y0 + (y1 - y0) * ((x - x0) / (x1 - x0));
-}
-
-double kith_index_rate_at(const kith_index *index, double score) {
-    if (!index) return NAN;
-    const ki_manifest *m = ki_index_manifest(index);
-    const double x = nearness(m, score);
-    for (int64_t i = 0; i < m->n_rates; i++) {
-        if (!(x >= nearness(m, m->rates[i].score))) continue;
-        if (i == 0) return m->rates[0].rate;
-        return between(score, m->rates[i - 1].score, m->rates[i].score, m->rates[i - 1].rate,
-                       m->rates[i].rate);
-    }
-    return NAN;
-}
-
-double kith_index_score_at(const kith_index *index, double rate) {
-    if (!index) return NAN;
-    const ki_manifest *m = ki_index_manifest(index);
-    for (int64_t i = 0; i < m->n_rates; i++) {
-        if (!(rate <= m->rates[i].rate)) continue;
-        if (i == 0) return m->rates[0].score;
-        return between(rate, m->rates[i - 1].rate, m->rates[i].rate, m->rates[i - 1].score,
-                       m->rates[i].score);
-    }
-    return NAN;
+const kith_calibration *kith_index_calibration(const kith_index *index) {
+    return index ? ki_index_manifest(index)->calibration : NULL;
 }
 
 /* ---- threads ---- */

@@ -159,27 +159,21 @@ kith_status kith_index_note_set(kith_index *index, const char *name, const char 
     return KITH_OK;
 }
 
-kith_status kith_index_calibrate(kith_index *index, const kith_index_rate *rates, int64_t n,
-                                 kith_error *err) {
-    KI_NEED(err, index, rates);
-    KI_NEED_COUNT(err, n);
+kith_status kith_index_calibrate(kith_index *index, const kith_calibration *calibration, kith_error *err) {
+    KI_NEED(err, index);
     KI_TRY(ki_index_writable(index, err));
     ki_manifest *m = &index->store->next;
-    const double sign = m->metric == KITH_SQEUCLIDEAN ? -1 : 1;
-    for (int64_t i = 0; i < n; i++) {
-        const bool is_number = isfinite(rates[i].score) && rates[i].rate >= 0 && rates[i].rate <= 1;
-        const bool is_next = i == 0 || (sign * rates[i].score < sign * rates[i - 1].score &&
-                                        rates[i].rate >= rates[i - 1].rate);
-        if (!is_number || !is_next)
-            return ki_fail(err, KITH_EINVAL,
-                           "point %lld (score %g, rate %g); wanted looser scores with rates that do not fall",
-                           (long long)i, rates[i].score, rates[i].rate);
+    kith_calibration *copy = NULL;
+    if (calibration) {
+        KI_TRY(kith_calibration_check(calibration, err));
+        if (calibration->metric != m->metric)
+            return ki_fail(err, KITH_EINVAL, "the curve is of scores by %s, the index has %s",
+                           kith_metric_name(calibration->metric), kith_metric_name(m->metric));
+        copy = ki_arena_alloc(&m->arena, 1, sizeof *copy);
+        if (!copy) return ki_fail_memory(err, sizeof *copy, "a curve");
+        *copy = *calibration;
     }
-    kith_index_rate *copy = ki_arena_alloc(&m->arena, (size_t)n + 1, sizeof *copy);
-    if (!copy) return ki_fail_memory(err, (size_t)n * sizeof *copy, "a curve");
-    if (n > 0) memcpy(copy, rates, (size_t)n * sizeof *copy);
-    m->rates = copy;
-    m->n_rates = n;
+    m->calibration = copy;
     index->store->is_changed = true;
     return KITH_OK;
 }

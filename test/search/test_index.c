@@ -366,28 +366,43 @@ static void test_notes_and_curves(void **state) {
     char *path = strdup(made_path("notes2.kith"));
     kith_index_free(index);
     index = made_create(path, KITH_COSINE);
-    const kith_index_rate curve[] = {{0.9, 0.001}, {0.8, 0.01}, {0.6, 0.1}};
-    assert_true(isnan(kith_index_rate_at(index, 0.9)));
+    const kith_calibration curve = {.metric = KITH_COSINE,
+                                    .source = "test",
+                                    .n_classes = 20,
+                                    .n_same = 500,
+                                    .n_different = 5000,
+                                    .n = 3,
+                                    .threshold = {0.6, 0.8, 0.9},
+                                    .fmr = {0.1, 0.01, 0.001},
+                                    .tmr = {0.9, 0.75, 0.5}};
+    assert_null(kith_index_calibration(index));
     assert_ok(kith_index_note_set(index, "root", "Bilder/Möwen \"2020\"", &err), &err);
     assert_ok(kith_index_note_set(index, "root", "photos", &err), &err);
     assert_ok(kith_index_note_set(index, "umlaut", "Möwen \"\n", &err), &err);
     assert_int_equal(kith_index_note_set(index, "bad", "\xff", &err), KITH_EINVAL);
-    assert_ok(kith_index_calibrate(index, curve, 3, &err), &err);
-    const kith_index_rate wrong[] = {{0.8, 0.01}, {0.9, 0.1}};
-    assert_int_equal(kith_index_calibrate(index, wrong, 2, &err), KITH_EINVAL);
+    assert_ok(kith_index_calibrate(index, &curve, &err), &err);
+    kith_calibration wrong = curve;
+    wrong.threshold[1] = 0.5;
+    assert_int_equal(kith_index_calibrate(index, &wrong, &err), KITH_EFORMAT);
+    wrong = curve;
+    wrong.metric = KITH_INNER;
+    assert_int_equal(kith_index_calibrate(index, &wrong, &err), KITH_EINVAL);
     assert_ok(kith_index_commit(index, NULL, &err), &err);
     kith_index_free(index);
     index = made_open(path, KITH_INDEX_READ);
     assert_string_equal(kith_index_note(index, "root"), "photos");
     assert_string_equal(kith_index_note(index, "umlaut"), "Möwen \"\n");
     assert_null(kith_index_note(index, "bad"));
-    assert_int_equal(made_info(index).n_rates, 3);
-    assert_true(fabs(kith_index_rate_at(index, 0.7) - 0.055) < 1e-12);
-    assert_true(kith_index_rate_at(index, 0.99) == 0.001);
-    assert_true(isnan(kith_index_rate_at(index, 0.5)));
-    assert_true(fabs(kith_index_score_at(index, 0.055) - 0.7) < 1e-12);
-    assert_true(kith_index_score_at(index, 0) == 0.9);
-    assert_true(isnan(kith_index_score_at(index, 0.2)));
+    assert_true(made_info(index).is_calibrated);
+    const kith_calibration *stored = kith_index_calibration(index);
+    assert_non_null(stored);
+    assert_memory_equal(stored, &curve, sizeof curve);
+    kith_index_free(index);
+    index = made_open(path, KITH_INDEX_WRITE);
+    assert_ok(kith_index_calibrate(index, NULL, &err), &err);
+    assert_ok(kith_index_commit(index, NULL, &err), &err);
+    assert_false(made_info(index).is_calibrated);
+    assert_null(kith_index_calibration(index));
     kith_index_free(index);
     free(path);
 }

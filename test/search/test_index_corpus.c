@@ -39,11 +39,18 @@ static void make_corpus(void) {
     assert_ok(kith_index_add(index, &array, items, NULL, &err), &err);
     assert_ok(kith_index_commit(index, NULL, &err), &err);
     const int64_t id = 2;
-    const kith_index_rate rates[] = {{0.9, 0.01}, {0.5, 0.1}};
+    const kith_calibration curve = {.source = "test",
+                                    .n_classes = 3,
+                                    .n_same = 50,
+                                    .n_different = 100,
+                                    .n = 2,
+                                    .threshold = {0.5, 0.9},
+                                    .fmr = {0.1, 0.01},
+                                    .tmr = {1, 0.5}};
     assert_ok(kith_index_remove(index, &id, 1, &err), &err);
     assert_ok(kith_index_restamp(index, 3, 4, 5, &err), &err);
     assert_ok(kith_index_note_set(index, "root", "photos", &err), &err);
-    assert_ok(kith_index_calibrate(index, rates, 2, &err), &err);
+    assert_ok(kith_index_calibrate(index, &curve, &err), &err);
     assert_ok(kith_index_commit(index, NULL, &err), &err);
     kith_index_free(index);
     static const struct {

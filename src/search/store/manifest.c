@@ -99,6 +99,32 @@ static kith_status get_columns(const reader *r, const ki_value *root) {
     return KITH_OK;
 }
 
+static kith_status get_calibration(const reader *r, const ki_value *root) {
+    const ki_value *map = ki_value_get(root, "calibration");
+    if (!map) return KITH_OK;
+    const ki_value *at = ki_value_get(map, "points");
+    const char *source = NULL;
+    kith_calibration *c = ki_arena_alloc(&r->m->arena, 1, sizeof *c);
+    if (!c) return ki_fail_memory(r->err, sizeof *c, "a curve");
+    *c = (kith_calibration){.metric = r->m->metric};
+    KI_TRY(get_text(r, map, "source", &source));
+    ki_snprintf(c->source, sizeof c->source, "%s", source);
+    KI_TRY(get_int(r, map, "classes", 0, INT64_MAX, &c->n_classes));
+    KI_TRY(get_int(r, map, "same", 0, INT64_MAX, &c->n_same));
+    KI_TRY(get_int(r, map, "different", 0, INT64_MAX, &c->n_different));
+    if (!at || at->kind != KI_VALUE_LIST || at->n_items > KITH_CALIBRATION_POINTS)
+        return fail(r, "points", "a list of points");
+    for (at = at->first; at; at = at->next, c->n++) {
+        KI_TRY(get_real(r, at, "threshold", &c->threshold[c->n]));
+        KI_TRY(get_real(r, at, "fmr", &c->fmr[c->n]));
+        KI_TRY(get_real(r, at, "tmr", &c->tmr[c->n]));
+    }
+    kith_error why;
+    if (kith_calibration_check(c, &why) != KITH_OK) return fail(r, "calibration", "a curve of error rates");
+    r->m->calibration = c;
+    return KITH_OK;
+}
+
 static kith_status get_lists(const reader *r, const ki_value *root) {
     ki_manifest *m = r->m;
     const ki_value *at = NULL;
@@ -107,11 +133,6 @@ static kith_status get_lists(const reader *r, const ki_value *root) {
     for (ki_manifest_note *note = m->notes; at; at = at->next, note++) {
         if (at->kind != KI_VALUE_SCALAR) return fail(r, "notes", "a map of texts");
         *note = (ki_manifest_note){at->key, at->text};
-    }
-    KI_TRY(get_list(r, root, "rates", KI_VALUE_LIST, sizeof *m->rates, &m->rates, &m->n_rates, &at));
-    for (kith_index_rate *rate = m->rates; at; at = at->next, rate++) {
-        KI_TRY(get_real(r, at, "score", &rate->score));
-        KI_TRY(get_real(r, at, "rate", &rate->rate));
     }
     KI_TRY(
         get_list(r, root, "segments", KI_VALUE_LIST, sizeof *m->segments, &m->segments, &m->n_segments, &at));
@@ -154,6 +175,7 @@ static kith_status get_all(const reader *r, const ki_value *root) {
     KI_TRY(get_int(r, root, "next_id", 0, INT64_MAX - KI_MOST_ROWS, &m->next_id));
     KI_TRY(get_int(r, root, "next_file", 1, INT64_MAX - 1000, &m->next_file));
     KI_TRY(get_lists(r, root));
+    KI_TRY(get_calibration(r, root));
     KI_TRY(get_file(r, root, "changes", &m->changes));
     KI_TRY(get_file(r, root, "coder", &m->coder));
     return m->coder.number ? get_coding(r, root) : KITH_OK;

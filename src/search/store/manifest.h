@@ -48,8 +48,7 @@ typedef struct ki_manifest {
     int64_t n_columns;
     ki_manifest_note *notes;
     int64_t n_notes;
-    kith_index_rate *rates;
-    int64_t n_rates;
+    kith_calibration *calibration; /* NULL: none */
     ki_manifest_segment *segments;
     int64_t n_segments;
     ki_manifest_file changes;

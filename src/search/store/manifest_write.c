@@ -52,15 +52,6 @@ static void put_lists(kith_json *json, const ki_manifest *m) {
     kith_json_object_begin(json);
     for (int64_t i = 0; i < m->n_notes; i++) put_text(json, m->notes[i].name, m->notes[i].text);
     kith_json_object_end(json);
-    kith_json_key(json, "rates");
-    kith_json_array_begin(json);
-    for (int64_t i = 0; i < m->n_rates; i++) {
-        kith_json_object_begin(json);
-        put_real(json, "score", m->rates[i].score);
-        put_real(json, "rate", m->rates[i].rate);
-        kith_json_object_end(json);
-    }
-    kith_json_array_end(json);
     kith_json_key(json, "segments");
     kith_json_array_begin(json);
     for (int64_t i = 0; i < m->n_segments; i++) {
@@ -71,6 +62,26 @@ static void put_lists(kith_json *json, const ki_manifest *m) {
         kith_json_object_end(json);
     }
     kith_json_array_end(json);
+}
+
+static void put_calibration(kith_json *json, const kith_calibration *c) {
+    kith_json_key(json, "calibration");
+    kith_json_object_begin(json);
+    put_text(json, "source", c->source);
+    put_int(json, "classes", c->n_classes);
+    put_int(json, "same", c->n_same);
+    put_int(json, "different", c->n_different);
+    kith_json_key(json, "points");
+    kith_json_array_begin(json);
+    for (int64_t i = 0; i < c->n; i++) {
+        kith_json_object_begin(json);
+        put_real(json, "threshold", c->threshold[i]);
+        put_real(json, "fmr", c->fmr[i]);
+        put_real(json, "tmr", c->tmr[i]);
+        kith_json_object_end(json);
+    }
+    kith_json_array_end(json);
+    kith_json_object_end(json);
 }
 
 static void put_all(kith_json *json, const ki_manifest *m) {
@@ -86,6 +97,7 @@ static void put_all(kith_json *json, const ki_manifest *m) {
     put_int(json, "next_id", m->next_id);
     put_int(json, "next_file", m->next_file);
     put_lists(json, m);
+    if (m->calibration) put_calibration(json, m->calibration);
     put_file(json, "changes", &m->changes);
     put_file(json, "coder", &m->coder);
     if (m->coder.number) {
