@@ -182,11 +182,11 @@ static kith_status get_all(const reader *r, const ki_value *root) {
 }
 
 /* The tail is always as long as this. */
-static const char tail[] = ",\"checksum\":\"0123456789abcdef\"}\n";
+enum { TAIL_BYTES = sizeof ",\"checksum\":\"0123456789abcdef\"}\n" };
 
 static kith_status check_sum(const reader *r, const char *text, size_t n, uint64_t *ret_sum) {
-    const size_t n_tail = sizeof tail - 1;
-    char wanted[sizeof tail];
+    const size_t n_tail = TAIL_BYTES - 1;
+    char wanted[TAIL_BYTES];
     if (n > n_tail) {
         *ret_sum = ki_checksum(text, n - n_tail, KI_INDEX_FORMAT);
         ki_snprintf(wanted, sizeof wanted, ",\"checksum\":\"%016llx\"}\n", (unsigned long long)*ret_sum);
