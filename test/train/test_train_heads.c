@@ -5,11 +5,11 @@
 static char output[TINY_OUTPUT];
 
 /* The last may be left out. */
-static const char *const sets[] = {
-    "model.heads=2", "model.map_channels=12", "model.embedding_bias=false",
-    "objective={loss: {name: contrastive, form: horde}, regularizers: [{name: head_divergence, weight: 0.5}, "
-    "{name: horde, weight: 0.25, orders: 3, dimension: 16, embedding: 8}]}",
-    "eval.select=last"};
+static const char *const sets[] = {"model.heads=2", "model.map_channels=12", "model.embedding_bias=false",
+                                   ("objective={loss: {name: contrastive, form: horde}, regularizers: "
+                                    "[{name: head_divergence, weight: 0.5}, "
+                                    "{name: horde, weight: 0.25, orders: 3, dimension: 16, embedding: 8}]}"),
+                                   "eval.select=last"};
 
 static kith_status train_heads(const char *out, int64_t n_sets, bool resume, stopper stop, kith_error *err) {
     const kith_train_options options = {.size = sizeof(kith_train_options),
