@@ -372,7 +372,7 @@ static void test_some_of_the_rows(void **state) {
             ki_rng rng = ki_rng_at(8, KI_RNG_TEST, 0, 0);
             int64_t n_allowed = 0, self[Q];
             for (int64_t i = 0; i < N; i++) {
-                if (how == 0 ? ki_rng_below(&rng, 2) : i % (how == 1 ? 3 : 311) != 2) continue;
+                if (how == 0 ? ki_rng_below(&rng, 2) != 0 : i % (how == 1 ? 3 : 311) != 2) continue;
                 allowed[i / 64] |= UINT64_C(1) << i % 64;
                 n_allowed++;
             }
