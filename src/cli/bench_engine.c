@@ -63,11 +63,7 @@ static int print_json(const kith_bench_options *o, const kith_bench_result *r) {
         kith_json_array_end(json);
     }
     kith_json_object_end(json);
-    const char *text = NULL;
-    const kith_status status = kith_json_finish(json, &text, &err);
-    if (status == KITH_OK) puts(text);
-    kith_json_free(json);
-    return status == KITH_OK ? CLI_OK : cli_fail(&err);
+    return cli_print_json(json, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
 }
 
 static void print_profile(const kith_bench_result *r) {

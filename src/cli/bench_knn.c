@@ -90,11 +90,7 @@ static kith_status print_json(const measured *m, const kith_knn_options *options
     PUT("peak_bytes", real, m->peak_bytes);
 #undef PUT
     kith_json_object_end(json);
-    const char *text = NULL;
-    status = kith_json_finish(json, &text, err);
-    if (status == KITH_OK) puts(text);
-    kith_json_free(json);
-    return status;
+    return cli_print_json(json, err);
 }
 
 static void print_text(const measured *m, const kith_knn_options *options) {

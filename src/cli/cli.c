@@ -29,6 +29,14 @@ int cli_fail(const kith_error *err) {
     return CLI_FAILURE;
 }
 
+kith_status cli_print_json(kith_json *json, kith_error *err) {
+    const char *text = NULL;
+    const kith_status status = kith_json_finish(json, &text, err);
+    if (status == KITH_OK) puts(text);
+    kith_json_free(json);
+    return status;
+}
+
 int cli_failf(const char *fmt, ...) {
     fflush(stdout);
     va_list ap;

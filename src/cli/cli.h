@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "kith/experimental/json.h"
 #include "kith/status.h"
 
 enum { CLI_RUN = -1, CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2 };
@@ -128,6 +129,9 @@ char *cli_command_text(int argc, char **argv);
 /* Fill err as the library does (hint may be NULL) and return status. */
 kith_status cli_error(kith_error *err, kith_status status, const char *hint, const char *fmt, ...)
     KITH_PRINTF(4, 5);
+
+/* Print what was written, a line, and free it, also after a failure. */
+kith_status cli_print_json(kith_json *json, kith_error *err);
 
 /* Print "kith: message (hint)" to standard error; returns 1. */
 int cli_fail(const kith_error *err);

@@ -169,11 +169,7 @@ static kith_status print_json(const request *r, const kith_dataset *set, const f
         put_int(json, "workers", f->speed.n_workers);
     }
     kith_json_object_end(json);
-    const char *text = NULL;
-    status = kith_json_finish(json, &text, err);
-    if (status == KITH_OK) printf("%s\n", text);
-    kith_json_free(json);
-    return status;
+    return cli_print_json(json, err);
 }
 
 static int write_views(const request *r) {

@@ -73,7 +73,6 @@ static void put_group(kith_json *json, const kith_dataset *set, const kith_dupli
 
 static kith_status print_json(const kith_dataset *set, const kith_duplicates *d, kith_error *err) {
     kith_json *json = NULL;
-    const char *text = NULL;
     kith_status status = kith_json_new(&json, err);
     if (status != KITH_OK) return status;
     kith_json_object_begin(json);
@@ -86,10 +85,7 @@ static kith_status print_json(const kith_dataset *set, const kith_duplicates *d,
     for (int64_t k = 0; k < d->n_groups; k++) put_group(json, set, d, k);
     kith_json_array_end(json);
     kith_json_object_end(json);
-    status = kith_json_finish(json, &text, err);
-    if (status == KITH_OK) puts(text);
-    kith_json_free(json);
-    return status;
+    return cli_print_json(json, err);
 }
 
 kith_status data_duplicates(const kith_dataset *set, bool json, kith_error *err) {

@@ -81,17 +81,13 @@ static void put_index(kith_json *json, const index_request *request, const kith_
 static kith_status print_json(const index_request *request, const kith_index *index,
                               const kith_sync_report *report, kith_error *err) {
     kith_json *json = NULL;
-    const char *text = NULL;
     kith_status status = kith_json_new(&json, err);
     if (status != KITH_OK) return status;
     kith_json_object_begin(json);
     put_index(json, request, index);
     if (report) put_report(json, report);
     kith_json_object_end(json);
-    status = kith_json_finish(json, &text, err);
-    if (status == KITH_OK) puts(text);
-    kith_json_free(json);
-    return status;
+    return cli_print_json(json, err);
 }
 
 static void print_report(const kith_sync_report *r) {

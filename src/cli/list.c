@@ -103,11 +103,7 @@ static int print_json(const char *kind, int only) {
         kith_json_object_end(json);
     }
     kith_json_array_end(json);
-    const char *text = NULL;
-    const kith_status status = kith_json_finish(json, &text, &err);
-    if (status == KITH_OK) puts(text);
-    kith_json_free(json);
-    return status == KITH_OK ? CLI_OK : cli_fail(&err);
+    return cli_print_json(json, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
 }
 
 enum { MOST_NAMES = 256 };

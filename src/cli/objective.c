@@ -248,7 +248,6 @@ static kith_status write_all(const request *r, kith_objective *objective, const 
 
 static kith_status print_json(const kith_objective_result *result, kith_error *err) {
     kith_json *json = NULL;
-    const char *line = NULL;
     kith_status status = kith_json_new(&json, err);
     if (status != KITH_OK) return status;
     kith_json_object_begin(json);
@@ -275,10 +274,7 @@ static kith_status print_json(const kith_objective_result *result, kith_error *e
     kith_json_key(json, "warnings");
     kith_json_int(json, result->n_empty);
     kith_json_object_end(json);
-    status = kith_json_finish(json, &line, err);
-    if (status == KITH_OK) puts(line);
-    kith_json_free(json);
-    return status;
+    return cli_print_json(json, err);
 }
 
 static void print_text(const kith_objective_result *result, bool has_loss) {

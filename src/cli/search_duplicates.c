@@ -97,7 +97,6 @@ static void put_picture(kith_json *json, const groups *g, int64_t i) {
 static kith_status print_json(const groups *g, kith_error *err) {
     const kith_duplicates *d = &g->found;
     kith_json *json = NULL;
-    const char *text = NULL;
     kith_status status = kith_json_new(&json, err);
     if (status != KITH_OK) return status;
     kith_json_object_begin(json);
@@ -114,10 +113,7 @@ static kith_status print_json(const groups *g, kith_error *err) {
     }
     kith_json_array_end(json);
     kith_json_object_end(json);
-    status = kith_json_finish(json, &text, err);
-    if (status == KITH_OK) puts(text);
-    kith_json_free(json);
-    return status;
+    return cli_print_json(json, err);
 }
 
 static kith_status write_page(const search_request *r, const groups *g, kith_error *err) {

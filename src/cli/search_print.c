@@ -122,7 +122,6 @@ static void print_table(const search_request *r, const search_queries *queries, 
 
 static kith_status print_json(const search_queries *queries, const search_found *f, kith_error *err) {
     kith_json *json = NULL;
-    const char *text = NULL;
     kith_status status = kith_json_new(&json, err);
     if (status != KITH_OK) return status;
     kith_json_object_begin(json);
@@ -156,10 +155,7 @@ static kith_status print_json(const search_queries *queries, const search_found 
     }
     kith_json_array_end(json);
     kith_json_object_end(json);
-    status = kith_json_finish(json, &text, err);
-    if (status == KITH_OK) puts(text);
-    kith_json_free(json);
-    return status;
+    return cli_print_json(json, err);
 }
 
 /* In quotes, which are doubled inside. */
