@@ -7,7 +7,8 @@
 # A part's whole output goes to build/long/PART.log, and the last line of it says what was counted (inputs, crashes,
 # hangs, leaks …). That line, with verdict and seconds before it, goes to the terminal and to build/long/summary.txt.
 # A part that ends with status 77 cannot run here and is counted as skipped. One whose script or tool is missing, that
-# ends with another status than 0, takes longer than its limit or says nothing, failed; the exit status is then 1.
+# ends with another status than 0, takes longer than its limit or says nothing, failed: the end of its log follows, and the exit
+# status is 1.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 # Threads that wait must not spin; parts that can do less in a slice look at SLICE.
@@ -16,7 +17,7 @@ long=${LONG_FOLDER:-build/long}
 
 # part, limit in seconds, the whole command; then limit and command of the slice.
 table=${LONG_TABLE:-"
-fuzz          | 5400 | test/long/fuzz.sh 120               | 600 | test/long/fuzz.sh 5
+fuzz          | 5400 | test/long/fuzz.sh 120               | 600 | test/long/fuzz.sh
 commands      | 1200 | test/long/fuzz_commands.sh 300 $SEED | 120 | test/long/fuzz_commands.sh 20 $SEED
 kills         | 1800 | test/long/kills.sh 100              | 180 | test/long/kills.sh 5
 soak          | 1200 | test/long/soak.sh 300               | 240 | test/long/soak.sh 45
@@ -38,7 +39,14 @@ mkdir -p "$long"
 n_failed=0 n_ok=0 n_skipped=0
 tell() { # VERDICT PART SECONDS TEXT
     printf '%-7s %-13s %5d s  %s\n' "$1" "$2" "$3" "$4" | tee -a "$long/summary.txt"
-    case $1 in ok) n_ok=$((n_ok + 1)) ;; skipped) n_skipped=$((n_skipped + 1)) ;; *) n_failed=$((n_failed + 1)) ;; esac
+    case $1 in
+    ok) n_ok=$((n_ok + 1)) ;;
+    skipped) n_skipped=$((n_skipped + 1)) ;;
+    *)
+        n_failed=$((n_failed + 1))
+        [ ! -f "$long/$2.log" ] || tail -n 40 "$long/$2.log" | sed 's/^/    /'
+        ;;
+    esac
 }
 
 run_part() { # PART
