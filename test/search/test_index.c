@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "knn/rows.h"
 #include "made_index.h"
+#include "search/index_handle.h"
 
 /* Rounded once: the gallery's own squared distances are less exact where they cancel. */
 static double distance(const float *x, const float *y) {
@@ -467,6 +468,26 @@ static void test_single_additions(void **state) {
     kith_index_free(index);
 }
 
+/* Large segments are copied by kith_index_compact alone. */
+static void test_large_segments(void **state) {
+    (void)state;
+    kith_error err;
+    kith_index *index = made_create(made_path("large.kith"), KITH_COSINE);
+    index->store->large_rows = 2500;
+    for (int64_t i = 0; i < 4; i++) { /* 1500, then 3000, which is large, then the same once more */
+        made_add(index, i * 1500, 1500);
+        assert_ok(kith_index_commit(index, NULL, &err), &err);
+        assert_int_equal(made_info(index).n_segments, 1 + i / 2);
+    }
+    int64_t ids[6000];
+    for (int64_t i = 0; i < 6000; i++) ids[i] = i;
+    assert_same_lists(index, ids, 6000, KITH_COSINE, 12, false);
+    assert_ok(kith_index_compact(index, NULL, &err), &err);
+    assert_int_equal(made_info(index).n_segments, 1);
+    assert_same_lists(index, ids, 6000, KITH_COSINE, 12, false);
+    kith_index_free(index);
+}
+
 /* Without memory: one error each time, nothing lost, and the last commit is there. */
 static kith_status work(const char *path, kith_error *err) {
     kith_index *index = NULL;
@@ -542,6 +563,7 @@ int main(void) {
         cmocka_unit_test(test_notes_and_curves),
         cmocka_unit_test(test_files_are_compared),
         cmocka_unit_test(test_single_additions),
+        cmocka_unit_test(test_large_segments),
         cmocka_unit_test(test_failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);

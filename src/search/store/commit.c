@@ -1,7 +1,8 @@
 /* What is pending becomes the next commit.
  *
  * The rows that were added are a segment of their own. If the segments before it are not larger, they are merged with it, so that
- * their sizes fall from one to the next: n rows are in about log2(n / SMALL) segments, and a row is copied as often. */
+ * their sizes fall from one to the next: n rows are in about log2(n / SMALL) segments, and a row is copied as often. Large
+ * segments stay as they are, so that no commit copies more than a bounded number of rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +68,8 @@ static void choose(commit *c, bool compact) {
         const bool is_compact = n <= 1 && rows == 0 && c->store->n_removed == 0 && now->n_live == now->n_rows;
         kept = is_compact ? n : 0;
     } else if (rows > 0) {
-        while (kept > 0 && now->segments[kept - 1].n <= (rows > SMALL ? rows : SMALL))
+        while (kept > 0 && now->segments[kept - 1].n <= (rows > SMALL ? rows : SMALL) &&
+               now->segments[kept - 1].n < c->store->large_rows)
             rows += now->segments[--kept].n;
     }
     c->n_kept = kept;

@@ -13,6 +13,9 @@
 #include "io/lock.h"
 #include "search/store/sweep.h"
 
+/* Of vectors in a segment. A merge needs that much room and time again, and saves less and less. */
+#define LARGE_BYTES ((int64_t)2 << 30)
+
 kith_status ki_store_create(const char *folder, const ki_manifest *manifest, kith_error *err) {
     if (mkdir(folder, 0777) != 0) {
         const int why = errno;
@@ -70,6 +73,7 @@ kith_status ki_store_open(const char *folder, ki_store **ret_store, kith_error *
     s->lock = -1;
     KI_CHECK(take_lock(s, folder, err));
     KI_CHECK(ki_snapshot_open(folder, &s->now, err));
+    s->large_rows = LARGE_BYTES / (s->now->manifest.dim * (int64_t)sizeof(float)) + 1;
     ki_sweep(folder);
     KI_CHECK(ki_store_begin(s, err));
     *ret_store = s;

@@ -19,8 +19,9 @@ typedef struct ki_store {
     size_t alive_capacity;    /* words */
     ki_stamp *stamps;         /* pending, by when they came */
     size_t n_stamps, stamp_capacity;
-    bool is_changed; /* something is pending */
-    bool is_broken;  /* a commit or an addition failed: only free it */
+    int64_t large_rows; /* segments from this size on are merged on demand only */
+    bool is_changed;    /* something is pending */
+    bool is_broken;     /* a commit or an addition failed: only free it */
 } ki_store;
 
 /* What a commit asks of others. */
