@@ -14,6 +14,7 @@
 #include "kith/duplicates.h"
 #include "kith/embedder.h"
 #include "kith/eval.h"
+#include "kith/explain.h"
 #include "kith/index.h"
 #include "kith/items.h"
 #include "kith/knn.h"

@@ -8,7 +8,8 @@
  *     kith_model_free(model);
  *
  * A tap is a place whose values can be read: "map" [c, h, w], the last feature map; "pooled" [c];
- * "embedding" [d] and "logits" [classes] when the model has those heads. A model is used by one
+ * "embedding" [d] and "logits" [classes] when the model has those heads; "features" is the map that is pooled, if the model has a
+ * convolution before "map". A model is used by one
  * thread at a time; different models are independent. */
 #ifndef KITH_MODEL_H
 #define KITH_MODEL_H

@@ -65,12 +65,16 @@ static int side_by_side(const ki_net *net, const char *name, int src) {
     return net->heads > 1 ? ki_graph_unfold(net->graph, name, src) : src;
 }
 
-static int add_map(const ki_net *net, int map) {
+static void add_map(const ki_net *net, int map) {
     const ki_conv_attr attr = {
         .oc = net->map_channels, .kh = 1, .kw = 1, .sh = 1, .sw = 1, .start = KI_START_GLOROT};
-    map = side_by_side(net, "map.heads", map);
-    return net->map_channels > 0 ? ki_graph_conv(net->graph, "map", map, attr) : map;
+    const int features = side_by_side(net, "map.heads", map);
+    ki_graph_tap(net->graph, features, ki_net_features_tap(net));
+    if (net->map_channels > 0)
+        ki_graph_tap(net->graph, ki_graph_conv(net->graph, "map", features, attr), "map");
 }
+
+const char *ki_net_features_tap(const ki_net *net) { return net->map_channels > 0 ? "features" : "map"; }
 
 static int add_embedding(const ki_net *net, int pooled, ki_start start) {
     const ki_linear_attr attr = {
@@ -83,7 +87,7 @@ static int add_embedding(const ki_net *net, int pooled, ki_start start) {
 
 static void add_heads(ki_net *net, const ki_body *body, ki_start start) {
     ki_graph *graph = net->graph;
-    ki_graph_tap(graph, add_map(net, body->map), "map");
+    add_map(net, body->map);
     const int pooled = ki_graph_global_pool(graph, "pool", body->map, (ki_global_pool_attr){net->pool});
     ki_graph_tap(graph, side_by_side(net, "pool.heads", pooled), "pooled");
     if (net->embedding > 0) ki_graph_tap(graph, add_embedding(net, pooled, start), "embedding");

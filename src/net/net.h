@@ -3,7 +3,8 @@
  *     input ─ backbone ─ "map" ─ global pool ─ "pooled" ┬ linear `embedding` ─ "embedding"
  *                                                       └ dropout ─ linear `fc` ─ "logits"
  *
- * The names in quotes are taps. A net has only the layers behind `pooled` that were asked for.
+ * The names in quotes are taps. A net has only the layers behind `pooled` that were asked for. If a convolution lies before the
+ * tap "map" (`map_channels`), what is pooled is not behind it, and is the tap "features".
  *
  * An ensemble (`heads` above 1) looks at the map of the backbone's split through several masks and runs the rest on
  * each (docs/adr/0060). Its taps hold the heads side by side, and each head of its embedding is L2-normalised. */
@@ -43,6 +44,9 @@ typedef struct ki_net {
  * the network are errors that say so. */
 kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_error *err);
 void ki_net_release(ki_net *net); /* fine on a zeroed struct */
+
+/* The tap of the map that is pooled. */
+const char *ki_net_features_tap(const ki_net *net);
 
 /* The backbone's options as "stride=1x1,preprocess=caffe": read back by ki_settings_parse. */
 const char *ki_net_settings_text(const ki_net *net, char *buf, size_t buf_bytes);

@@ -121,6 +121,19 @@ static kith_status pad(const uint8_t ground[3], const ki_image *src, int32_t sid
     return KITH_OK;
 }
 
+/* The size of an image of w x h after resizing, without what pads it to a square. */
+static void resize(const kith_transform *t, int32_t *w, int32_t *h) {
+    switch (t->resize) {
+    case KITH_RESIZE_NONE: break;
+    case KITH_RESIZE_SQUASH: *w = *h = t->resize_to; break;
+    case KITH_RESIZE_SHORTER: fit_shorter(w, h, t->resize_to); break;
+    case KITH_RESIZE_AT_MOST:
+        if (t->resize_to < (*w < *h ? *w : *h)) fit_shorter(w, h, t->resize_to);
+        break;
+    case KITH_RESIZE_PAD: fit_longer(w, h, t->resize_to); break;
+    }
+}
+
 kith_status ki_transform_base(const kith_transform *t, const double *box, ki_image *src,
                               ki_transform_scratch *scratch, ki_image *ret_base, kith_error *err) {
     ki_rect from = {0, 0, src->w, src->h};
@@ -129,15 +142,8 @@ kith_status ki_transform_base(const kith_transform *t, const double *box, ki_ima
         KI_TRY(cut_box(box, src, &from, err));
         w = from.w, h = from.h;
     }
-    switch (t->resize) {
-    case KITH_RESIZE_NONE: w = from.w, h = from.h; break;
-    case KITH_RESIZE_SQUASH: w = h = t->resize_to; break;
-    case KITH_RESIZE_SHORTER: fit_shorter(&w, &h, t->resize_to); break;
-    case KITH_RESIZE_AT_MOST:
-        if (t->resize_to < (w < h ? w : h)) fit_shorter(&w, &h, t->resize_to);
-        break;
-    case KITH_RESIZE_PAD: fit_longer(&w, &h, t->resize_to); break;
-    }
+    if (t->resize == KITH_RESIZE_NONE) w = from.w, h = from.h;
+    resize(t, &w, &h);
     if (t->resize == KITH_RESIZE_PAD) {
         KI_TRY(ki_resample(&scratch->resampler, src, from, w, h, (ki_rect){0, 0, w, h}, t->filter,
                            &scratch->part, err));
@@ -204,4 +210,18 @@ ki_draw ki_transform_draw(const kith_transform *t, int32_t base_w, int32_t base_
     place(draw.full_h, crop, at_random, rng, &draw.window.y, &draw.window.h, &draw.y);
     place(draw.full_w, crop, at_random, rng, &draw.window.x, &draw.window.w, &draw.x);
     return draw;
+}
+
+void ki_transform_view(const kith_transform *t, int32_t w, int32_t h, double ret_view[4]) {
+    const bool is_padded = t->resize == KITH_RESIZE_PAD;
+    int32_t small_w = w, small_h = h;
+    ki_rng unused = ki_rng_at(0, KI_RNG_AUGMENT, 0, 0);
+    resize(t, &small_w, &small_h);
+    const int32_t base_w = is_padded ? t->resize_to : small_w, base_h = is_padded ? t->resize_to : small_h;
+    const ki_draw draw = ki_transform_draw(t, base_w, base_h, &unused);
+    const double across = (double)w / small_w, down = (double)h / small_h;
+    ret_view[0] = across * (draw.window.x - draw.x - (base_w - small_w) / 2);
+    ret_view[1] = down * (draw.window.y - draw.y - (base_h - small_h) / 2);
+    ret_view[2] = across * t->crop_to;
+    ret_view[3] = down * t->crop_to;
 }

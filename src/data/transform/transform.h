@@ -52,6 +52,10 @@ kith_status ki_transform_float(const kith_transform *transform, const ki_image *
 kith_status ki_transform_bytes(const kith_transform *transform, const ki_image *base, const ki_draw *draw,
                                ki_transform_scratch *scratch, uint8_t *ret_item, kith_error *err);
 
+/* What a transform that is not random shows of an image of w x h pixels: x, y, width, height in these pixels. It reaches beyond
+ * the image where there is background. */
+void ki_transform_view(const kith_transform *transform, int32_t w, int32_t h, double ret_view[4]);
+
 /* The side of the base if it is a square of the same size for every image and a window of it is shown, so
  * that a device can cut the window; 0 otherwise. */
 int32_t ki_transform_window_side(const kith_transform *transform);

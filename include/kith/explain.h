@@ -1,0 +1,59 @@
+/* Why two images match: their cosine as a sum over positions.
+ *
+ * The last feature map of a network has a small grid of positions, 7 x 7 for GoogLeNet. Pooling and a linear layer make the
+ * vector from it, so that the cosine of two vectors is a sum over the positions of either map: nothing is estimated.
+ *
+ *     kith_explanation why;
+ *     kith_embedder_explain(embedder, &query, 1, &hit, NULL, &why, &err);
+ *     // sum of why.query[0].share + why.query[0].rest == sum of why.hit.share + why.hit.rest == why.score
+ *     kith_explanation_release(&why);
+ */
+#ifndef KITH_EXPLAIN_H
+#define KITH_EXPLAIN_H
+
+#include <stdint.h>
+
+#include "kith/embedder.h"
+#include "kith/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The shares of one image's positions in the score. */
+typedef struct kith_shares {
+    double *share; /* [rows, columns], from the upper left; below 0: it speaks against the match */
+    double rest;   /* of the linear layer's bias, which has no position */
+    double view
+        [4]; /* where the grid lies on the upright image: x, y, width, height in pixels. It may reach beyond
+                        the image, where the network saw background */
+    int64_t width, height; /* of the upright image, in pixels */
+} kith_shares;
+
+/* Owned: kith_explanation_release. */
+typedef struct kith_explanation {
+    double score; /* the cosine of the query and the hit */
+    int64_t rows, columns;
+    kith_shares *query; /* [n]: of each image of the query. All shares and all rests together are the score */
+    int64_t n;
+    kith_shares hit; /* its shares and its rest together are the score, too */
+} kith_explanation;
+
+/* Explain the cosine of a query (as kith_embedder_query has it: one image, or several with weights; options NULL: the defaults)
+ * and an image. `hit` may have a box; its weight and the options' flips do not count for it. With flips, the shares of the
+ * mirror image are added to those of the image, each where it lies in the image.
+ *
+ * With max pooling a channel's share goes to the position where it is largest. Sums are exact: they miss the score by
+ * rounding of doubles only (below 1e-12). From the cosine of the vectors, which are computed in float, the score differs by their
+ * rounding: about 1e-7, and 1e-2 where a device computes in bf16.
+ *
+ * KITH_EUNSUPPORTED when the vectors are not made by pooling: those of the tap "map". */
+KITH_API kith_status kith_embedder_explain(kith_embedder *embedder, const kith_query_image *query, int64_t n,
+                                           const kith_query_image *hit, const kith_query_options *options,
+                                           kith_explanation *ret_explanation, kith_error *err);
+KITH_API void kith_explanation_release(kith_explanation *explanation); /* NULL, and a zeroed one, are fine */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
