@@ -1,0 +1,46 @@
+// Why it matched: a map of numbers whose sum is the score, as colours over the picture and as a sentence.
+import { h, percent } from './dom.js';
+
+const WARM = [[255, 214, 90], [240, 90, 20], [200, 10, 30]];
+const COLD = [40, 120, 230];
+
+function colourOf(part) {
+  if (part < 0) return [...COLD, Math.min(1, -part) * 200];
+  const at = Math.min(part, 0.9999) * (WARM.length - 1);
+  const [low, high] = [WARM[Math.floor(at)], WARM[Math.floor(at) + 1]];
+  const mix = low.map((x, i) => x + (high[i] - x) * (at % 1));
+  return [...mix, Math.pow(part, 0.8) * 225];
+}
+
+// A canvas of one pixel per place; the style sheet makes it as large as the picture, and the browser smooths it.
+// The map covers `view` of the picture, which has width x height pixels.
+export function heatMap({ rows, columns, values, view }, width, height) {
+  const canvas = h('canvas', { class: 'heat', width: columns, height: rows, 'aria-hidden': 'true' });
+  const context = canvas.getContext('2d');
+  const image = context.createImageData(columns, rows);
+  const most = Math.max(...values.map(Math.abs)) || 1;
+  values.forEach((value, i) => image.data.set(colourOf(value / most), 4 * i));
+  context.putImageData(image, 0, 0);
+  const [x, y, w, tall] = view ?? [0, 0, width, height];
+  canvas.style.left = `${(x / width) * 100}%`;
+  canvas.style.top = `${(y / height) * 100}%`;
+  canvas.style.width = `${(w / width) * 100}%`;
+  canvas.style.height = `${(tall / height) * 100}%`;
+  return canvas;
+}
+
+// "Half of the score comes from 5 of 49 places, the strongest in the upper left."
+export function heatText({ rows, columns, values }) {
+  const order = values.map((value, i) => [value, i]).sort((a, b) => b[0] - a[0]);
+  const sum = values.reduce((a, b) => a + b, 0);
+  const [best, at] = order[0];
+  if (!(best > 0) || !(sum > 0)) return 'No place speaks for a match.';
+  let n = 0;
+  for (let part = 0; part < sum / 2 && n < order.length; n++) part += order[n][0];
+  const row = Math.floor(at / columns), column = at % columns;
+  const down = ['upper', '', 'lower'][Math.min(2, Math.floor((row / rows) * 3))];
+  const across = ['left', '', 'right'][Math.min(2, Math.floor((column / columns) * 3))];
+  const where = down || across ? `${down || 'middle'} ${across || 'middle'}`.replace('middle middle', 'middle') : 'middle';
+  return `Half of the score comes from ${n} of ${rows * columns} places; the strongest, ` +
+    `${percent(best / sum)} of it, is in the ${where}.`;
+}

@@ -1,0 +1,75 @@
+// The slider over the error rate: stops at 1, 2 and 5 of every power of ten that the calibration tells apart.
+import { count, h, percent } from './dom.js';
+
+// From the loosest to the strictest; the first stop of the slider, "no limit", is not among them.
+export function stopsOf(calibration) {
+  if (!calibration || calibration.far.length === 0) return [];
+  const strictest = Math.min(...calibration.far), loosest = Math.max(...calibration.far);
+  const stops = [];
+  for (let power = -1; power >= -9; power--)
+    for (const digit of [5, 2, 1]) {
+      const rate = Number(`${digit}e${power}`);
+      if (rate >= strictest && rate <= loosest) stops.push(rate);
+    }
+  return stops;
+}
+
+// The score that goes with a rate, between the points of the curve on a logarithmic scale; null outside of it.
+export function scoreOf(calibration, rate) {
+  const { far, threshold } = calibration;
+  for (let i = 0; i < far.length; i++) {
+    if (far[i] === rate) return threshold[i];
+    if (i === 0 || (far[i - 1] - rate) * (far[i] - rate) >= 0 || far[i] <= 0 || far[i - 1] <= 0) continue;
+    const part = Math.log(rate / far[i - 1]) / Math.log(far[i] / far[i - 1]);
+    return threshold[i - 1] + part * (threshold[i] - threshold[i - 1]);
+  }
+  return null;
+}
+
+export function rateText(rate) {
+  const one = 1 / rate;
+  return Math.abs(one - Math.round(one)) < 1e-6 ? `1 in ${count(Math.round(one))}` : percent(rate);
+}
+
+// The slider in `place`. change(rate or null, isFinal) is called while it is dragged and when it is let go.
+export function makeThreshold(place, info, change) {
+  const stops = stopsOf(info.calibration);
+  if (stops.length === 0) {
+    place.replaceChildren(h('p', { class: 'quiet' }, 'No error rates: the index is not calibrated. ',
+      h('code', {}, 'kith index … --calibrate'), ' measures them.'));
+    return { show() {} };
+  }
+  const slider = h('input', { type: 'range', id: 'same', min: 0, max: stops.length, step: 1, value: 0 });
+  const says = h('output', { for: 'same' });
+  const note = h('p', { class: 'quiet' });
+  const rateAt = (stop) => (stop > 0 ? stops[stop - 1] : null);
+
+  function describe(rate) {
+    const score = rate === null ? null : scoreOf(info.calibration, rate);
+    says.textContent = rate === null ? 'any' : `at most ${rateText(rate)}`;
+    note.textContent = rate === null
+      ? 'Everything is shown, the most similar first.'
+      : `Only hits that ${rateText(rate)} pairs of different things would reach` +
+        `${score === null ? '' : `: a score of ${score.toFixed(3)} or more`}.`;
+    slider.setAttribute('aria-valuetext', rate === null ? 'any error rate'
+      : `error rate at most ${rateText(rate)}${score === null ? '' : `, score at least ${score.toFixed(3)}`}`);
+  }
+  slider.addEventListener('input', () => {
+    const rate = rateAt(slider.valueAsNumber);
+    describe(rate);
+    change(rate, false);
+  });
+  slider.addEventListener('change', () => change(rateAt(slider.valueAsNumber), true));
+  place.replaceChildren(
+    h('div', { class: 'row' }, h('label', { for: 'same' }, 'Error rate'), says), slider,
+    h('div', { class: 'scale', 'aria-hidden': 'true' }, h('span', {}, 'similar'), h('span', {}, 'the same')), note);
+
+  return {
+    // A rate from a link may lie between two stops: the slider shows the nearest stricter one, the words the rate.
+    show(rate) {
+      const stop = rate === null ? 0 : stops.findIndex((other) => other <= rate * (1 + 1e-9)) + 1;
+      slider.value = rate !== null && stop === 0 ? stops.length : stop;
+      describe(rate);
+    },
+  };
+}
