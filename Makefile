@@ -8,7 +8,7 @@ T ?=
 # make test-long P=fuzz runs one part of the long tests (scripts/test-long.sh lists them).
 P ?=
 
-.PHONY: all configure setup test test-long test-device coverage demo bench docs install asan tsan clang cuda format check clean
+.PHONY: all configure setup test test-long test-device coverage demo bench docs install install-python wheel setup-python asan tsan clang cuda format check clean
 
 all: configure
 	@cmake --build build --target kith_product
@@ -56,6 +56,20 @@ docs:
 install: all
 	@cmake --install build --prefix "$(PREFIX)"
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+# The same, and the package of Python, which finds what was installed by itself.
+install-python: setup-python install
+	@cmake --install build --prefix "$(PREFIX)" --component python
+
+# The package as one file for pip, with the library and the program: build/python/*.whl.
+wheel: setup-python all
+	@cmake --build build --target kith_wheel
+
+# A build that was configured before the packages came looks for them again.
+setup-python: setup
+	@scripts/setup.sh python
+	@cmake --preset release $(CMAKE_FLAGS) >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@cmake --build build --target kith_python
 
 # Other builds beside the one in build/: sanitizers, the second compiler, the GPU.
 asan: setup

@@ -28,6 +28,11 @@ KITH_API kith_status kith_version_check(int number, kith_error *err);
 /* The commit it was built from, followed by "-dirty" if files had been changed; "" outside a checkout. */
 KITH_API const char *kith_commit(void);
 
+/* Bytes of a public struct in the library that runs, by its name ("kith_array"); 0: there is none of that name. For bindings
+ * of other languages, which lay structs out by themselves, to check at the start. Options (structs that begin with their size)
+ * may differ: see KITH_OPTIONS. */
+KITH_API size_t kith_struct_bytes(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

@@ -146,6 +146,25 @@ static void test_a_program_of_another_version_is_told(void **state) {
     assert_int_equal(kith_version_check(-1, &err), KITH_EINVAL);
 }
 
+/* What the list in the library knows is what the headers have: bindings go by it. */
+static void test_struct_sizes(void **state) {
+    (void)state;
+    char name[64];
+    int n = 0, length = 0;
+    assert_int_equal(kith_struct_bytes("kith_array"), sizeof(kith_array));
+    assert_int_equal(kith_struct_bytes("kith_judgement"), sizeof(kith_judgement));
+    assert_int_equal(kith_struct_bytes("kith_index"), 0); /* a handle has no body */
+    assert_int_equal(kith_struct_bytes(NULL), 0);
+    assert_int_equal(run("cd %s && awk '/^} kith_[a-z_]*;/ { sub(/;.*/, \"\", $2); print $2 }' "
+                         "$(grep -L '^typedef enum' include/kith/*.h)",
+                         testing_source()),
+                     0);
+    for (const char *at = output; sscanf(at, "%63s%n", name, &length) == 1; at += length, n++) {
+        if (!kith_struct_bytes(name)) fail_msg("%s is not known", name);
+    }
+    assert_in_range(n, 10, 1000);
+}
+
 static void test_threads(void **state) {
     (void)state;
     kith_error err;
@@ -169,6 +188,7 @@ int main(void) {
         cmocka_unit_test(test_the_abi_is_compared),
         cmocka_unit_test(test_the_version_is_one),
         cmocka_unit_test(test_a_program_of_another_version_is_told),
+        cmocka_unit_test(test_struct_sizes),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);

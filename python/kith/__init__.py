@@ -1,0 +1,26 @@
+"""kith: deep metric learning. Losses, measures, training and search of libkith from Python.
+
+>>> import numpy as np, kith
+>>> rng = np.random.default_rng(0)
+>>> y = np.repeat(np.arange(10), 8)
+>>> x = rng.normal(size=(10, 16))[y] + 0.3 * rng.normal(size=(80, 16))
+>>> print(kith.evaluate(x, y, k=[1]))
+R@1 1.0000, MAP@R 1.0000, 80 queries
+
+docs/python.md is a tour.
+"""
+
+from ._errors import Error, Stopped
+from ._library import lib as _lib, text as _text
+from ._measures import AcceptRate, Clustering, Evaluation, Intervals, Verification, evaluate
+from ._neighbors import KMeans, Neighbors, kmeans, knn, tsne
+from ._threads import threads
+
+#: The version of the library that was loaded, and the commit it was built from.
+__version__: str = _text(_lib.kith_version())
+commit: str = _text(_lib.kith_commit())
+
+__all__ = [
+    "AcceptRate", "Clustering", "Error", "Evaluation", "Intervals", "KMeans", "Neighbors", "Stopped", "Verification",
+    "commit", "evaluate", "kmeans", "knn", "threads", "tsne",
+]

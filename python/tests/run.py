@@ -1,0 +1,32 @@
+"""Run one file of tests: run.py test_NAME.py. Prints counts that scripts/count-tests.awk reads; 77 when all were skipped."""
+
+import importlib.util
+import os
+import sys
+import unittest
+
+
+def main(path: str) -> int:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+    if hasattr(module, "more_tests"):
+        suite.addTests(module.more_tests())
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
+    n_failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    n_passed = result.testsRun - n_failed - len(result.skipped)
+    print()
+    for name, n in (("  PASSED  ", n_passed), ("  FAILED  ", n_failed), ("  SKIPPED ", len(result.skipped))):
+        if n > 0:
+            print(f"[{name}] {n} test(s).")
+    if n_failed:
+        return 1
+    return 77 if n_passed <= 0 and result.skipped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
