@@ -20,6 +20,8 @@ if(KITH_HEIF)
 endif()
 # Packed lists: .mat files, gzipped idx files.
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
+# The search server of the program.
+pkg_check_modules(microhttpd REQUIRED IMPORTED_TARGET libmicrohttpd)
 if(KITH_TESTS)
   pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
 endif()

@@ -1,0 +1,50 @@
+/* The access log: a JSON line for each request. What was sent in a body, and what was asked for after "?", is not in it. */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "serve/route.h"
+#include "serve/server.h"
+
+void ki_access_log(const ki_request *r, double seconds) {
+    const int fd = r->server->options.access_log;
+    kith_json *json = NULL;
+    const char *text = NULL;
+    char when[40], who[KI_ADDRESS_TEXT], line[2048];
+    struct timespec now;
+    struct tm parts;
+    if (fd < 0 || kith_json_new(&json, NULL) != KITH_OK) return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &parts);
+    const size_t n = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &parts);
+    ki_snprintf(when + n, sizeof when - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
+    kith_json_object_begin(json);
+    kith_json_key(json, "time");
+    kith_json_string(json, when);
+    kith_json_key(json, "address");
+    kith_json_string(json, ki_address_text(&r->client, who));
+    kith_json_key(json, "method");
+    kith_json_string(json, r->method);
+    kith_json_key(json, "path");
+    char path[512];
+    ki_snprintf(path, sizeof path, "%.500s", r->path ? r->path : "");
+    kith_json_string(json, path);
+    kith_json_key(json, "status");
+    kith_json_int(json, r->answer.status);
+    kith_json_key(json, "received");
+    kith_json_int(json, (int64_t)r->body.n);
+    kith_json_key(json, "sent");
+    kith_json_int(json, r->is_head ? 0 : (int64_t)r->answer.n_bytes);
+    kith_json_key(json, "ms");
+    kith_json_real(json, (double)(int64_t)(seconds * 1e5) / 100);
+    kith_json_object_end(json);
+    if (kith_json_finish(json, &text, NULL) == KITH_OK) {
+        /* One write, so that lines of several processes in one file stay whole. */
+        const int length = ki_snprintf(line, sizeof line, "%s\n", text);
+        if (length > 0 && (size_t)length < sizeof line && write(fd, line, (size_t)length) < 0) {
+            /* A full disk is no reason to stop answering. */
+        }
+    }
+    kith_json_free(json);
+}

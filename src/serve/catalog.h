@@ -1,0 +1,52 @@
+/* The index that is served: one commit of it, the model that made it, and what the page wants to know of its columns.
+ *
+ * A request takes the newest catalog when its work begins, and gives it back with its answer. When the index has a new commit,
+ * a new catalog takes the place of the old one, which lives until the last request has given it back. */
+#ifndef KI_SERVE_CATALOG_H
+#define KI_SERVE_CATALOG_H
+
+#include "kith/embedder.h"
+#include "kith/index.h"
+
+enum { KI_MOST_CATALOG_VALUES = 50 };
+
+/* What the values of a column are. */
+typedef struct ki_column_facts {
+    const char *name;
+    kith_value_type type;
+    bool is_known;                       /* the rest was looked at; else there are too many items */
+    int64_t n_values;                    /* text: different ones; -1: more than KI_MOST_CATALOG_VALUES */
+    char *value[KI_MOST_CATALOG_VALUES]; /* in byte order */
+    bool has_range;                      /* numbers: there is one */
+    double least, most;
+} ki_column_facts;
+
+typedef struct ki_catalog ki_catalog;
+struct ki_catalog {
+    kith_index *index;
+    kith_index_info info;
+    kith_embedder *embedder; /* NULL: the index does not say which model made it, or it cannot be opened */
+    kith_error no_embedder;  /* why */
+    int64_t n_facts;
+    ki_column_facts *facts; /* label, then the columns of the index */
+};
+
+typedef struct ki_catalogs ki_catalogs;
+
+/* Open the index, and its model as options say. A model that cannot be opened is no failure. */
+kith_status ki_catalogs_new(const char *path, const kith_embedder_options *options, ki_catalogs **ret,
+                            kith_error *err);
+void ki_catalogs_free(ki_catalogs *catalogs); /* NULL is fine; all catalogs were given back */
+
+ki_catalog *ki_catalog_take(ki_catalogs *catalogs);
+/* One more user of it. */
+ki_catalog *ki_catalog_share(ki_catalogs *catalogs, ki_catalog *catalog);
+void ki_catalog_give_back(ki_catalogs *catalogs, ki_catalog *catalog); /* NULL is fine */
+
+/* Open the index anew if it has another commit. On failure what was served is served on. One thread at a time. */
+kith_status ki_catalogs_refresh(ki_catalogs *catalogs, bool *ret_is_new, kith_error *err);
+
+/* The file of an item's picture: its path, from the folder that the index notes. NULL when it has none that is a file. */
+const char *ki_catalog_picture(const ki_catalog *catalog, const char *path, char *buf, size_t buf_bytes);
+
+#endif

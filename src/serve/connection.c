@@ -1,0 +1,52 @@
+/* The list of open connections. */
+#include "serve/connection.h"
+
+#include <sys/socket.h>
+
+#include "core/alloc.h"
+
+ki_connection *ki_connections_add(ki_connections *c, int fd, int64_t place, double cut_at) {
+    ki_connection *one = ki_zalloc(1, sizeof *one);
+    if (!one) return NULL;
+    one->fd = fd;
+    one->place = place;
+    one->cut_at = cut_at;
+    pthread_mutex_lock(&c->lock);
+    one->after = c->first;
+    if (c->first) c->first->before = one;
+    c->first = one;
+    c->n++;
+    pthread_mutex_unlock(&c->lock);
+    return one;
+}
+
+int64_t ki_connections_remove(ki_connections *c, ki_connection *one) {
+    const int64_t place = one->place;
+    pthread_mutex_lock(&c->lock);
+    if (one->before)
+        one->before->after = one->after;
+    else
+        c->first = one->after;
+    if (one->after) one->after->before = one->before;
+    c->n--;
+    pthread_mutex_unlock(&c->lock);
+    ki_free(one);
+    return place;
+}
+
+void ki_connections_cut_at(ki_connections *c, ki_connection *one, double cut_at) {
+    pthread_mutex_lock(&c->lock);
+    one->cut_at = cut_at;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void ki_connections_cut(ki_connections *c, double now) {
+    pthread_mutex_lock(&c->lock);
+    for (ki_connection *one = c->first; one; one = one->after) {
+        if (now < one->cut_at) continue;
+        shutdown(one->fd, SHUT_RDWR);
+        one->cut_at = now + 3600; /* once is enough */
+        c->n_cut++;
+    }
+    pthread_mutex_unlock(&c->lock);
+}

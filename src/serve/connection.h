@@ -1,0 +1,37 @@
+/* Open connections, each with the moment at which it is cut.
+ *
+ * libmicrohttpd's own timeout is for connections on which nothing happens: a client that sends a byte now and then passes it.
+ * Here a whole request has a deadline. The first line must come within a shorter time, so that connections on which nothing is
+ * asked do not fill the server. */
+#ifndef KI_SERVE_CONNECTION_H
+#define KI_SERVE_CONNECTION_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+typedef struct ki_connection ki_connection;
+struct ki_connection {
+    int fd;
+    int64_t place; /* in the limits per address; -1: not counted */
+    double cut_at; /* seconds */
+    ki_connection *before, *after;
+};
+
+typedef struct ki_connections {
+    pthread_mutex_t lock;
+    ki_connection *first;
+    int64_t n, n_cut;
+} ki_connections;
+
+/* Takes over a connection that is open until ki_connections_remove; cut at `cut_at`. NULL when there is no memory. */
+ki_connection *ki_connections_add(ki_connections *connections, int fd, int64_t place, double cut_at);
+/* Before its descriptor is closed. Returns its place. */
+int64_t ki_connections_remove(ki_connections *connections, ki_connection *connection);
+void ki_connections_cut_at(ki_connections *connections, ki_connection *connection, double cut_at);
+
+/* Cut those whose time is over; the daemon then notices that they are. */
+void ki_connections_cut(ki_connections *connections, double now);
+
+#endif

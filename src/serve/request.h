@@ -1,0 +1,88 @@
+/* A request on its way through the server, and the answer that it gets.
+ *
+ * A route (serve/route.h) is a function that answers a request, or hands it on to something that takes time and comes back
+ * to it with another function: nothing waits in a thread for anything else than a decoder. One thread at a time has a request. */
+#ifndef KI_SERVE_REQUEST_H
+#define KI_SERVE_REQUEST_H
+
+#include "core/buffer.h"
+#include "kith/experimental/json.h"
+#include "serve/address.h"
+#include "serve/token.h"
+
+typedef struct ki_server ki_server;
+typedef struct ki_route ki_route;
+typedef struct ki_catalog ki_catalog;
+typedef struct ki_request ki_request;
+struct MHD_Connection;
+
+/* What is sent back. Bytes are freed by ki_free unless they are static. */
+typedef struct ki_answer {
+    unsigned status; /* 0: there is none yet */
+    const char *type;
+    void *bytes;
+    size_t n_bytes;
+    bool is_static;
+    char etag[72];       /* with its quotes; empty: none */
+    const char *cache;   /* Cache-Control; NULL: no-store */
+    int64_t retry_after; /* seconds; 0: not said */
+} ki_answer;
+
+/* What became of a request: it has its answer, or somebody else has the request now. */
+typedef enum ki_handling { KI_ANSWERED, KI_HANDED_ON } ki_handling;
+typedef ki_handling (*ki_request_fn)(ki_request *request);
+
+struct ki_request {
+    ki_server *server;
+    struct MHD_Connection *connection;
+    const ki_route *route; /* NULL: none */
+    bool is_head;
+    char method[8];
+    char *path; /* as it was asked for, without what follows "?" */
+    int64_t id; /* of the item in the path */
+    ki_address client;
+    double began; /* seconds */
+    ki_access access;
+    bool has_begun, is_in_work;
+    bool is_too_long; /* the body is; it is thrown away */
+    ki_buffer body;
+    size_t counted_bytes; /* of the body, in the server's sum */
+    ki_catalog *catalog;  /* the index as of when work began; NULL before */
+    ki_answer answer;
+
+    /* For the stages of a route. */
+    void *state;
+    void (*state_free)(void *state);
+    ki_request_fn then;
+    ki_request *next;
+};
+
+void ki_request_free(ki_request *request); /* NULL is fine */
+
+/* ---- reading it ---- */
+
+/* A header, or an argument after "?"; NULL when it was not sent. It lives as long as the request. */
+const char *ki_request_header(const ki_request *request, const char *name);
+const char *ki_request_argument(const ki_request *request, const char *name);
+/* An argument that is a whole number from least to most, or `otherwise` when it was not sent. */
+kith_status ki_request_number(const ki_request *request, const char *name, int64_t least, int64_t most,
+                              int64_t otherwise, int64_t *ret, kith_error *err);
+
+/* ---- answering it: the functions return KI_ANSWERED ---- */
+
+/* Bytes of ki_alloc, which the answer takes over. */
+ki_handling ki_answer_bytes(ki_request *request, const char *type, void *bytes, size_t n);
+/* What was written; json is freed. */
+ki_handling ki_answer_json(ki_request *request, kith_json *json);
+/* application/problem+json: one line, and a hint (NULL: none). */
+ki_handling ki_answer_problem(ki_request *request, unsigned status, const char *hint, const char *fmt, ...)
+    KITH_PRINTF(4, 5);
+/* The same for an error of the library. */
+ki_handling ki_answer_error(ki_request *request, kith_status status, const kith_error *err);
+/* Come back later: 503, or 429 when it is this client's own doing. */
+ki_handling ki_answer_later(ki_request *request, unsigned status, int64_t seconds, const char *why);
+
+/* The reason phrase of a status: "Not found". */
+const char *ki_status_title(unsigned status);
+
+#endif

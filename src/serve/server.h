@@ -1,0 +1,55 @@
+/* What the files of this folder know of the server. */
+#ifndef KI_SERVE_SERVER_H
+#define KI_SERVE_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "serve/catalog.h"
+#include "serve/connection.h"
+#include "serve/limit.h"
+#include "serve/metrics.h"
+#include "serve/pool.h"
+#include "serve/serve.h"
+
+struct MHD_Daemon;
+
+struct ki_server {
+    ki_serve_options options;
+    char url[128];
+    bool is_loopback;
+    ki_network *proxies;
+
+    pthread_rwlock_t tokens_lock;
+    ki_tokens tokens;
+
+    ki_limits *limits;
+    ki_connections connections;
+    ki_catalogs *catalogs;
+    ki_metrics metrics;
+    ki_pool *pool;
+
+    struct MHD_Daemon *daemon;
+    int listener;                 /* -1: taken over by the daemon */
+    atomic_int_least64_t n_open;  /* requests between their first line and their last byte */
+    atomic_int_least64_t n_work;  /* requests in work or waiting for it */
+    atomic_int_least64_t n_bytes; /* of bodies in memory */
+    atomic_bool is_draining;
+
+    pthread_t keeper; /* cuts connections, looks whether the index has changed */
+    bool has_keeper, is_ending;
+    pthread_mutex_t keeper_lock;
+    pthread_cond_t keeper_wakes;
+};
+
+const ki_serve_options *ki_server_options(const ki_server *server);
+
+/* handler.c: start the daemon on server->listener. */
+kith_status ki_handler_start(ki_server *server, kith_error *err);
+/* The request has its answer: to be sent by the daemon's thread. */
+void ki_handler_done(ki_request *request);
+
+/* access_log.c: a line for a request that is over. */
+void ki_access_log(const ki_request *request, double seconds);
+
+#endif
