@@ -93,6 +93,10 @@ KITH_API kith_status kith_index_open(const char *path, kith_index_mode mode, kit
 /* What was not committed is dropped. NULL is fine. */
 KITH_API void kith_index_free(kith_index *index);
 
+/* Vectors that searches of a reader have read from disk stay in memory, for the next search. From now on up to so many bytes
+ * more; 0: no more. Unless told otherwise, up to an eighth of the memory that the process may use. A writer keeps none. */
+KITH_API kith_status kith_index_keep(kith_index *index, int64_t most_bytes, kith_error *err);
+
 /* Is the commit this handle sees still the last one? For servers: open anew when it is not. */
 KITH_API kith_status kith_index_is_current(const kith_index *index, bool *ret_is_current, kith_error *err);
 
@@ -187,7 +191,7 @@ typedef struct kith_index_info {
     kith_metric metric;
     const char *model, *preprocess; /* "" when not known; live as long as the handle */
     int64_t file_bytes;             /* of all files of the index */
-    int64_t memory_bytes;           /* what searching keeps in memory, about */
+    int64_t memory_bytes; /* what searching keeps in memory, about, without kith_index_keep's vectors */
     kith_index_tier tier;
     int64_t bits;         /* of a code per dimension; 0: exact */
     int64_t n_lists;      /* 0: none */

@@ -1,6 +1,6 @@
 /* A container that may use half a core still sees every core of the machine: its limit is a share of time in
  * its control group. If there are more threads than that share allows, they are stopped in turn, while the
- * others wait for the stopped one. */
+ * others wait for the stopped one. The same with memory: what is beyond the group's limit ends the process. */
 #include "core/cores.h"
 
 #include <limits.h>
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/text.h"
 
@@ -25,15 +26,18 @@ static bool read_line(const char *path, char *ret_line, size_t ret_bytes) {
     return has_line;
 }
 
-/* How many cores a quota of microseconds per period is worth; 0 if there is no limit or it makes no sense. */
-static int cores_of(const char *quota, const char *period) {
+/* Limits of a group: 0 if there is none or it makes no sense. */
+typedef int64_t (*limit_fn)(const char *folder);
+
+/* How many cores a quota of microseconds per period is worth. */
+static int64_t cores_of(const char *quota, const char *period) {
     int64_t used = 0, each = 0;
     if (!ki_parse_int64(quota, &used) || !ki_parse_int64(period, &each) || used <= 0 || each <= 0) return 0;
     const int64_t cores = used / each + (used % each != 0);
-    return cores < INT_MAX ? (int)cores : 0;
+    return cores < INT_MAX ? cores : 0;
 }
 
-static int quota_v2(const char *folder) {
+static int64_t quota_v2(const char *folder) {
     char path[MOST_PATH + 32], line[128];
     ki_snprintf(path, sizeof path, "%s/cpu.max", folder);
     if (!read_line(path, line, sizeof line)) return 0;
@@ -43,7 +47,7 @@ static int quota_v2(const char *folder) {
     return cores_of(line, period); /* "max" is no number */
 }
 
-static int quota_v1(const char *folder) {
+static int64_t quota_v1(const char *folder) {
     char path[MOST_PATH + 32], quota[64], period[64];
     ki_snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
     if (!read_line(path, quota, sizeof quota)) return 0;
@@ -51,16 +55,26 @@ static int quota_v1(const char *folder) {
     return read_line(path, period, sizeof period) ? cores_of(quota, period) : 0;
 }
 
-/* The smallest quota from the folder of the group up to its mount: a group cannot have more than the groups
+/* A file with one number. */
+static int64_t number_in(const char *folder, const char *name) {
+    char path[MOST_PATH + 32], line[64];
+    int64_t n = 0;
+    ki_snprintf(path, sizeof path, "%s/%s", folder, name);
+    return read_line(path, line, sizeof line) && ki_parse_int64(line, &n) && n > 0 ? n : 0;
+}
+static int64_t memory_v2(const char *folder) { return number_in(folder, "memory.max"); }
+static int64_t memory_v1(const char *folder) { return number_in(folder, "memory.limit_in_bytes"); }
+
+/* The smallest limit from the folder of the group up to its mount: a group cannot have more than the groups
  * above it. */
-static int least_quota(const char *mount, const char *group, int (*read_quota)(const char *folder)) {
+static int64_t least_limit(const char *mount, const char *group, limit_fn read_limit) {
     char folder[MOST_PATH];
     const int n = ki_snprintf(folder, sizeof folder, "%s%s", mount, group);
     if (n < 0 || (size_t)n >= sizeof folder) return 0;
     const size_t top = strlen(mount);
-    int least = 0;
+    int64_t least = 0;
     for (;;) {
-        const int found = read_quota(folder);
+        const int64_t found = read_limit(folder);
         if (found > 0 && (least == 0 || found < least)) least = found;
         char *slash = strrchr(folder, '/');
         if (strlen(folder) <= top || !slash) return least;
@@ -77,12 +91,13 @@ static bool has_word(const char *list, const char *word) {
     return false;
 }
 
-int ki_cores_quota(const char *root) {
+/* The least limit of the process's groups, of the second version of control groups or of this controller of the first. */
+static int64_t limit_of_groups(const char *root, const char *controller, limit_fn v2, limit_fn v1) {
     char path[MOST_PATH], line[MOST_PATH], mount[MOST_PATH];
     ki_snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *file = fopen(path, "re");
     if (!file) return 0;
-    int least = 0;
+    int64_t least = 0;
     while (fgets(line, sizeof line, file)) { /* NUMBER:CONTROLLERS:GROUP */
         line[strcspn(line, "\n")] = '\0';
         char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -90,13 +105,24 @@ int ki_cores_quota(const char *root) {
         *group++ = '\0';
         controllers++;
         const bool is_v2 = *controllers == '\0';
-        if (!is_v2 && !has_word(controllers, "cpu")) continue;
-        ki_snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s", root, is_v2 ? "" : "/cpu");
-        const int found = least_quota(mount, group, is_v2 ? quota_v2 : quota_v1);
+        if (!is_v2 && !has_word(controllers, controller)) continue;
+        ki_snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s%s", root, is_v2 ? "" : "/",
+                    is_v2 ? "" : controller);
+        const int64_t found = least_limit(mount, group, is_v2 ? v2 : v1);
         if (found > 0 && (least == 0 || found < least)) least = found;
     }
     fclose(file);
     return least;
+}
+
+int ki_cores_quota(const char *root) { return (int)limit_of_groups(root, "cpu", quota_v2, quota_v1); }
+
+int64_t ki_memory_quota(const char *root) { return limit_of_groups(root, "memory", memory_v2, memory_v1); }
+
+int64_t ki_memory_allowed(void) {
+    const int64_t pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE), quota = ki_memory_quota("");
+    const int64_t all = pages > 0 && bytes > 0 ? pages * bytes : 0;
+    return quota > 0 && (all == 0 || quota < all) ? quota : all;
 }
 
 int ki_cores_allowed(void) {

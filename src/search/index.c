@@ -4,9 +4,12 @@
 
 #include "core/alloc.h"
 #include "core/argument.h"
+#include "core/cores.h"
 #include "core/parallel.h"
 #include "search/filter.h"
 #include "search/index_handle.h"
+
+enum { KEEP_PART = 8 }; /* of the memory: what vectors may take */
 
 static const char *const tier_names[] = {"exact", "scan", "lists"};
 const char *kith_index_tier_name(kith_index_tier tier) { return (unsigned)tier < 3 ? tier_names[tier] : "?"; }
@@ -22,6 +25,8 @@ kith_status ki_view_new(const ki_snapshot *snapshot, ki_view **ret_view, kith_er
     ki_view *view = NULL;
     KI_CHECK(ki_zalloc_or(&view, 1, sizeof *view, "an index", err));
     view->snapshot = snapshot;
+    KI_CHECK(ki_zalloc_or(&view->alive, (size_t)ki_exact_words(snapshot), sizeof *view->alive, "rows", err));
+    memcpy(view->alive, snapshot->alive, (size_t)ki_bit_words(snapshot->n_rows) * sizeof *view->alive);
     KI_CHECK(ki_columns_init(&view->columns, snapshot, err));
     KI_CHECK(ki_exact_init(&view->exact, snapshot, err));
     KI_CHECK(ki_coded_init(&view->coded, snapshot, err));
@@ -37,26 +42,28 @@ void ki_view_free(ki_view *view) {
     ki_columns_release(&view->columns);
     ki_exact_release(&view->exact);
     ki_coded_release(&view->coded);
+    ki_free(view->alive);
     ki_free(view);
 }
 
-kith_status ki_view_allowed(ki_view *view, const char *where, uint64_t **ret_bits, int64_t *ret_n,
-                            kith_error *err) {
+kith_status ki_view_allowed(ki_view *view, const char *where, ki_allowed *ret_allowed, kith_error *err) {
     kith_status status = KITH_OK;
     const ki_snapshot *s = view->snapshot;
     ki_where *filter = NULL;
     uint64_t *bits = NULL;
-    const int64_t n_words = ki_bit_words(s->n_rows);
-    if (where) KI_CHECK(ki_where_parse(where, s->manifest.columns, s->manifest.n_columns, &filter, err));
+    if (!where) {
+        *ret_allowed = (ki_allowed){.bits = view->alive, .n = s->n_live};
+        return KITH_OK;
+    }
+    KI_CHECK(ki_where_parse(where, s->manifest.columns, s->manifest.n_columns, &filter, err));
     KI_CHECK(ki_zalloc_or(&bits, (size_t)ki_exact_words(s), sizeof *bits, "rows", err));
-    if (filter) KI_CHECK(ki_where_run(filter, &view->columns, bits, err));
+    KI_CHECK(ki_where_run(filter, &view->columns, bits, err));
     int64_t n = 0;
-    for (int64_t i = 0; i < n_words; i++) {
-        bits[i] = filter ? bits[i] & s->alive[i] : s->alive[i];
+    for (int64_t i = 0; i < ki_bit_words(s->n_rows); i++) {
+        bits[i] &= s->alive[i];
         n += __builtin_popcountll(bits[i]);
     }
-    *ret_bits = bits;
-    *ret_n = n;
+    *ret_allowed = (ki_allowed){.bits = bits, .own = bits, .n = n};
     bits = NULL;
 done:
     ki_free(bits);
@@ -66,6 +73,19 @@ done:
 
 /* ---- handles ---- */
 
+/* Vectors that a second look has read are likely to be read again. */
+static kith_status open_reader(const char *path, ki_snapshot **ret_snapshot, kith_error *err) {
+    KI_TRY(ki_snapshot_open(path, ret_snapshot, err));
+    return ki_snapshot_keep(*ret_snapshot, ki_memory_allowed() / KEEP_PART, err);
+}
+
+kith_status kith_index_keep(kith_index *index, int64_t most_bytes, kith_error *err) {
+    KI_NEED(err, index);
+    KI_NEED_COUNT(err, most_bytes);
+    if (index->own) atomic_store(&index->own->keep.left, most_bytes);
+    return KITH_OK;
+}
+
 kith_status kith_index_open(const char *path, kith_index_mode mode, kith_index **ret_index, kith_error *err) {
     KI_NEED(err, path, ret_index);
     kith_status status = KITH_OK;
@@ -74,7 +94,7 @@ kith_status kith_index_open(const char *path, kith_index_mode mode, kith_index *
     if (mode == KITH_INDEX_WRITE)
         KI_CHECK(ki_store_open(path, &index->store, err));
     else
-        KI_CHECK(ki_snapshot_open(path, &index->own, err));
+        KI_CHECK(open_reader(path, &index->own, err));
     KI_CHECK(ki_view_new(index->store ? index->store->now : index->own, &index->view, err));
     *ret_index = index;
     index = NULL;
@@ -175,9 +195,12 @@ const kith_calibration *kith_index_calibration(const kith_index *index) {
 
 kith_status ki_threads_for(int64_t n, ki_threads_before *ret_before, kith_error *err) {
     *ret_before = (ki_threads_before){0};
-    if (n == 0) return KITH_OK;
     const int before = ki_threads();
-    KI_TRY(ki_threads_ask(n, err));
+    if (n == 0 || n == before) return KITH_OK;
+    if (n > 0 && n < before) /* they are there; asking the system for them takes as long as a query */
+        ki_threads_set((int)n);
+    else
+        KI_TRY(ki_threads_ask(n, err));
     ret_before->n = before;
     return KITH_OK;
 }

@@ -11,6 +11,7 @@
 /* What belongs to one commit: made anew by the next. The lazy parts lock themselves. */
 typedef struct ki_view {
     const ki_snapshot *snapshot;
+    uint64_t *alive; /* [ki_exact_words]: the snapshot's */
     ki_columns columns;
     ki_exact exact;
     ki_coded coded;
@@ -37,9 +38,14 @@ typedef struct ki_threads_before {
 kith_status ki_threads_for(int64_t n, ki_threads_before *ret_before, kith_error *err);
 void ki_threads_back(ki_threads_before before);
 
-/* Rows that are there and that `where` (NULL: all) holds for, as a bitmap of ki_exact_words; *ret_n how many. The caller frees
- * it with ki_free. */
-kith_status ki_view_allowed(ki_view *view, const char *where, uint64_t **ret_bits, int64_t *ret_n,
-                            kith_error *err);
+/* Rows that may be found. */
+typedef struct ki_allowed {
+    const uint64_t *bits; /* [ki_exact_words] */
+    uint64_t *own;        /* the caller's, given back with ki_free; NULL: the bits are the view's */
+    int64_t n;            /* how many */
+} ki_allowed;
+
+/* Rows that are there and that `where` (NULL: all) holds for. */
+kith_status ki_view_allowed(ki_view *view, const char *where, ki_allowed *ret_allowed, kith_error *err);
 
 #endif

@@ -18,8 +18,7 @@ enum {
 typedef struct asked {
     ki_view *view;
     const kith_search_options *o;
-    uint64_t *allowed;
-    int64_t n_allowed;
+    ki_allowed allowed;
     int64_t *self; /* rows; NULL: none */
     int64_t most;  /* neighbours of a query that can be wanted */
     /* results */
@@ -43,17 +42,19 @@ static bool is_exact(const ki_snapshot *s, const kith_search_options *o) {
 static kith_status search_exact(const asked *a, const kith_array *query, const int64_t *self, int64_t k,
                                 kith_neighbor *ret_neighbors, kith_error *err) {
     const ki_gallery_ask ask = {.self = self,
-                                .allowed = a->allowed,
-                                .n_allowed = a->n_allowed,
+                                .allowed = a->allowed.bits,
+                                .n_allowed = a->allowed.n,
                                 .progress = a->o->progress,
                                 .user = a->o->user};
     return ki_exact_search(&a->view->exact, query, k, &ask, ret_neighbors, err);
 }
 
 static ki_scan_options scan_options(const asked *a, const ki_scan_effort *effort, const int64_t *self) {
-    const bool is_all = a->n_allowed == a->view->snapshot->n_rows;
-    return (ki_scan_options){
-        .effort = *effort, .allowed = is_all ? NULL : a->allowed, .n_allowed = a->n_allowed, .self = self};
+    const bool is_all = a->allowed.n == a->view->snapshot->n_rows;
+    return (ki_scan_options){.effort = *effort,
+                             .allowed = is_all ? NULL : a->allowed.bits,
+                             .n_allowed = a->allowed.n,
+                             .self = self};
 }
 
 static kith_status search_codes(const asked *a, const kith_array *query, const int64_t *self, int64_t k,
@@ -193,13 +194,13 @@ kith_status kith_index_search(const kith_index *index, const kith_array *query,
     asked a = {.view = index->view, .o = &o};
     const int64_t n = query->dim[0];
     KI_TRY(ki_threads_for(o.n_threads, &before, err));
-    KI_CHECK(ki_view_allowed(a.view, o.where, &a.allowed, &a.n_allowed, err));
+    KI_CHECK(ki_view_allowed(a.view, o.where, &a.allowed, err));
     KI_CHECK(find_selves(&a, n, err));
     KI_CHECK(ki_zalloc_or(&a.hits.begin, (size_t)n + 1, sizeof *a.hits.begin, "hits", err));
-    a.most = o.k < a.n_allowed - o.offset ? o.k + o.offset : a.n_allowed;
+    a.most = o.k < a.allowed.n - o.offset ? o.k + o.offset : a.allowed.n;
     if (a.most > o.offset) KI_CHECK(search_all(&a, query, err));
     a.hits.n_queries = n;
-    a.hits.n_allowed = a.n_allowed;
+    a.hits.n_allowed = a.allowed.n;
     a.hits.is_exact = is_exact(a.view->snapshot, &o);
     *ret_hits = a.hits;
     a.hits = (kith_hits){0};
@@ -207,7 +208,7 @@ done:
     ki_threads_back(before);
     kith_hits_release(&a.hits);
     ki_free(a.self);
-    ki_free(a.allowed);
+    ki_free(a.allowed.own);
     return status;
 }
 
@@ -223,17 +224,17 @@ kith_status kith_index_ids(const kith_index *index, const char *where, int64_t *
     KI_NEED(err, index, ret_ids, ret_n);
     kith_status status = KITH_OK;
     const ki_snapshot *s = index->view->snapshot;
-    uint64_t *allowed = NULL;
-    int64_t *ids = NULL, n = 0, n_ids = 0;
-    KI_CHECK(ki_view_allowed(index->view, where, &allowed, &n, err));
-    KI_CHECK(ki_alloc_or(&ids, (size_t)n, sizeof *ids, "ids", err));
+    ki_allowed allowed = {0};
+    int64_t *ids = NULL, n_ids = 0;
+    KI_CHECK(ki_view_allowed(index->view, where, &allowed, err));
+    KI_CHECK(ki_alloc_or(&ids, (size_t)allowed.n, sizeof *ids, "ids", err));
     for (int64_t i = 0; i < s->n_rows; i++) {
-        if (ki_bit(allowed, i)) ids[n_ids++] = s->ids[i];
+        if (ki_bit(allowed.bits, i)) ids[n_ids++] = s->ids[i];
     }
     *ret_ids = ids;
     *ret_n = n_ids;
 done:
-    ki_free(allowed);
+    ki_free(allowed.own);
     return status;
 }
 

@@ -78,6 +78,26 @@ static void test_version_1(void **state) {
     assert_int_equal(quota(), 0);
 }
 
+static int64_t memory(void) { return ki_memory_quota(testing_folder()); }
+
+static void test_memory(void **state) {
+    (void)state;
+    empty();
+    assert_int_equal(memory(), 0);
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("sys/fs/cgroup/a/b/memory.max", "max\n");
+    assert_int_equal(memory(), 0);
+    put("sys/fs/cgroup/a/b/memory.max", "9000000000\n");
+    assert_int_equal(memory(), 9000000000);
+    put("sys/fs/cgroup/a/memory.max", "5000000000\n");
+    assert_int_equal(memory(), 5000000000);
+    put("proc/self/cgroup", "5:cpuset:/x\n4:memory:/x\n");
+    assert_int_equal(memory(), 0);
+    put("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "7000000000\n");
+    assert_int_equal(memory(), 7000000000);
+    assert_true(ki_memory_allowed() > 1 << 20);
+}
+
 static void test_the_environment_goes_first(void **state) {
     (void)state;
     static const struct {
@@ -102,6 +122,7 @@ int main(void) {
         cmocka_unit_test(test_version_2),
         cmocka_unit_test(test_the_least_of_the_groups_above),
         cmocka_unit_test(test_version_1),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_the_environment_goes_first),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);

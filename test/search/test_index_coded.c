@@ -232,6 +232,50 @@ static void test_threads_do_not_matter(void **state) {
     if (testing_run(output, sizeof output, "diff -r '%s' '%s'", first, folder) != 0) fail_msg("%s", output);
 }
 
+/* Cut the files of vectors short, as nobody should do under a reader. */
+static void cut_segments(void) {
+    char text[4096];
+    if (testing_run(text, sizeof text, "truncate -s 0 %s/*.segment", folder) != 0) fail_msg("%s", text);
+}
+
+/* Vectors that were read once are not read again, as far as there is room for them. */
+static void test_vectors_are_kept(void **state) {
+    (void)state;
+    static const struct {
+        int64_t most; /* -1: as it is */
+        bool is_kept;
+    } rows[] = {{-1, true}, {64 << 20, true}, {0, false}, {4096, false}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_error err;
+        kith_memory_stats before, after;
+        float query[2 * MADE_DIM];
+        for (int64_t j = 0; j < 2; j++) made_row(100000 + j, query + j * MADE_DIM);
+        kith_index_free(begin("kept.kith", 4000, KITH_COSINE, 100));
+        kith_index *index = made_open(folder, KITH_INDEX_READ);
+        if (rows[i].most >= 0) assert_ok(kith_index_keep(index, rows[i].most, &err), &err);
+        kith_hits first = search(index, query + MADE_DIM, 1, NULL),
+                  again = {0}; /* codes are in memory from now on */
+        kith_hits_release(&first);
+        kith_memory_stats_get(&before);
+        first = search(index, query, 1, NULL);
+        kith_memory_stats_get(&after);
+        if (rows[i].most >= 0)
+            assert_true(after.live_bytes - before.live_bytes <=
+                        (size_t)rows[i].most + 4096); /* and the hits */
+        cut_segments();
+        const kith_array asked = {KITH_F32, 2, {1, MADE_DIM}, query};
+        const kith_status status = kith_index_search(index, &asked, NULL, &again, &err);
+        assert_int_equal(status, rows[i].is_kept ? KITH_OK : KITH_EIO);
+        for (int64_t j = 0; status == KITH_OK && j < 10; j++) {
+            assert_int_equal(first.hits[j].id, again.hits[j].id);
+            assert_true(first.hits[j].score == again.hits[j].score);
+        }
+        kith_hits_release(&first);
+        kith_hits_release(&again);
+        kith_index_free(index);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cosine),
@@ -239,6 +283,7 @@ int main(void) {
         cmocka_unit_test(test_sqeuclidean),
         cmocka_unit_test(test_over_the_border_and_back),
         cmocka_unit_test(test_live_rows_stay_reachable),
+        cmocka_unit_test(test_vectors_are_kept),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_threads_do_not_matter),
     };

@@ -54,6 +54,8 @@ done:
 
 void ki_blocks_close(ki_blocks *b) {
     if (b->is_open) close(b->fd);
+    for (int64_t i = 0; b->kept && i < n_blocks(b); i++) ki_free(b->kept[i]);
+    ki_free(b->kept);
     ki_free(b->path);
     ki_free(b->table);
     ki_free(b->is_checked);
@@ -102,6 +104,52 @@ kith_status ki_blocks_read(const ki_blocks *b, int64_t offset, size_t n, void *d
             KI_TRY(read_group(b, first, n_group, group, &got, err));
             memcpy(to, group + skip, take);
         }
+        to += take;
+        offset += (int64_t)take;
+        n -= take;
+    }
+    return KITH_OK;
+}
+
+kith_status ki_blocks_keep(ki_blocks *b, ki_keep *keep, kith_error *err) {
+    KI_TRY(ki_zalloc_or(&b->kept, (size_t)n_blocks(b), sizeof *b->kept, "blocks in memory", err));
+    b->keep = keep;
+    return KITH_OK;
+}
+
+/* The block in memory; NULL when there is no room for it. Two threads may read it at the same time: one copy stays. */
+static kith_status keep_block(const ki_blocks *b, int64_t block, const uint8_t **ret_bytes, kith_error *err) {
+    uint8_t *here = atomic_load_explicit(&b->kept[block], memory_order_acquire), *added = NULL;
+    *ret_bytes = here;
+    if (here || atomic_load_explicit(&b->keep->left, memory_order_relaxed) <= 0) return KITH_OK;
+    if (atomic_fetch_sub(&b->keep->left, KI_BLOCK_BYTES) >= KI_BLOCK_BYTES)
+        added = ki_alloc(KI_BLOCK_BYTES, 1);
+    size_t n = 0;
+    const kith_status status = added ? read_group(b, block, 1, added, &n, err) : KITH_OK;
+    if (status == KITH_OK && added &&
+        atomic_compare_exchange_strong_explicit(&b->kept[block], &here, added, memory_order_acq_rel,
+                                                memory_order_acquire)) {
+        *ret_bytes = added;
+        return KITH_OK;
+    }
+    atomic_fetch_add(&b->keep->left, KI_BLOCK_BYTES);
+    ki_free(added);
+    *ret_bytes = here;
+    return status;
+}
+
+kith_status ki_blocks_read_kept(const ki_blocks *b, int64_t offset, size_t n, void *dst, kith_error *err) {
+    if (!b->kept || offset < 0 || offset > b->bytes || n > (uint64_t)(b->bytes - offset))
+        return ki_blocks_read(b, offset, n, dst, err);
+    for (uint8_t *to = dst; n > 0;) {
+        const int64_t block = offset / KI_BLOCK_BYTES, skip = offset % KI_BLOCK_BYTES;
+        const size_t rest = (size_t)(KI_BLOCK_BYTES - skip), take = n < rest ? n : rest;
+        const uint8_t *bytes = NULL;
+        KI_TRY(keep_block(b, block, &bytes, err));
+        if (bytes)
+            memcpy(to, bytes + skip, take);
+        else
+            KI_TRY(ki_blocks_read(b, offset, take, to, err));
         to += take;
         offset += (int64_t)take;
         n -= take;

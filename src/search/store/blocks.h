@@ -49,6 +49,11 @@ void ki_blocks_discard(ki_blocks_writer *writer);
 
 /* ---- reading ---- */
 
+/* Blocks that stay in memory once they have been read, of several files: how many bytes there is room for yet. */
+typedef struct ki_keep {
+    atomic_int_least64_t left;
+} ki_keep;
+
 /* Zero-initialise. Any number of threads may read. */
 typedef struct ki_blocks {
     int fd;
@@ -57,6 +62,8 @@ typedef struct ki_blocks {
     int64_t bytes;
     uint64_t *table;
     atomic_uint_least64_t *is_checked; /* a bit per block */
+    ki_keep *keep;                     /* NULL: nothing is kept */
+    _Atomic(uint8_t *) *kept;          /* [blocks]: NULL: not in memory */
 } ki_blocks;
 
 /* KITH_EFORMAT for a file of another size, or whose table has another checksum. ki_blocks_close always follows. */
@@ -65,6 +72,11 @@ void ki_blocks_close(ki_blocks *blocks);
 
 /* n bytes from offset; KITH_EFORMAT beyond the end and for a block that has changed. */
 kith_status ki_blocks_read(const ki_blocks *blocks, int64_t offset, size_t n, void *dst, kith_error *err);
+/* Reads of ki_blocks_read_kept keep what they read from now on, while `keep` has room. Before other threads read. */
+kith_status ki_blocks_keep(ki_blocks *blocks, ki_keep *keep, kith_error *err);
+/* The same as ki_blocks_read, for pieces that are likely to be read again. A pread takes as long as comparing thousands of codes. */
+kith_status ki_blocks_read_kept(const ki_blocks *blocks, int64_t offset, size_t n, void *dst,
+                                kith_error *err);
 /* All of the data, given back with ki_free. */
 kith_status ki_blocks_load(const ki_blocks *blocks, uint8_t **ret_bytes, kith_error *err);
 /* Compare all blocks with the table, also those that were compared before. */

@@ -26,7 +26,7 @@ static kith_status copy_vectors(merge *m, const ki_segment *s, int64_t first, co
         end = i + 1;
         if (!is_alive(m, first + i)) continue;
         while (end < s->n && end - i < m->piece_rows && is_alive(m, first + end)) end++;
-        KI_TRY(ki_segment_rows(s, i, end - i, m->piece, err));
+        KI_TRY(ki_segment_rows(s, i, end - i, false, m->piece, err));
         KI_TRY(ki_segment_write_rows(&m->writer, m->piece, end - i, err));
         m->n_done += end - i;
         if (hook->progress && hook->progress(hook->progress_user, m->n_done, m->n_all) != 0)

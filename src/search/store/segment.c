@@ -71,9 +71,11 @@ void ki_segment_close(ki_segment *s) {
     *s = (ki_segment){0};
 }
 
-kith_status ki_segment_rows(const ki_segment *s, int64_t first, int64_t n, float *dst, kith_error *err) {
+kith_status ki_segment_rows(const ki_segment *s, int64_t first, int64_t n, bool keep, float *dst,
+                            kith_error *err) {
     const int64_t row_bytes = s->dim * (int64_t)sizeof(float);
-    return ki_blocks_read(&s->blocks, first * row_bytes, (size_t)(n * row_bytes), dst, err);
+    return (keep ? ki_blocks_read_kept : ki_blocks_read)(&s->blocks, first * row_bytes,
+                                                         (size_t)(n * row_bytes), dst, err);
 }
 
 /* Where the parts of a column of text are. */

@@ -71,7 +71,9 @@ kith_status ki_segment_open(ki_segment *segment, const char *path, ki_blocks_sea
                             const kith_value_type *types, int64_t n_types, kith_error *err);
 void ki_segment_close(ki_segment *segment);
 
-kith_status ki_segment_rows(const ki_segment *segment, int64_t first, int64_t n, float *dst, kith_error *err);
+/* keep: by ki_blocks_read_kept. */
+kith_status ki_segment_rows(const ki_segment *segment, int64_t first, int64_t n, bool keep, float *dst,
+                            kith_error *err);
 /* A whole column; rows have no values when the segment is older than the column. The caller releases it. */
 kith_status ki_segment_column(const ki_segment *segment, int64_t column, ki_cells *ret_cells,
                               kith_error *err);

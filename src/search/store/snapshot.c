@@ -202,11 +202,19 @@ int64_t ki_snapshot_segment(const ki_snapshot *s, int64_t row) {
     return low;
 }
 
-kith_status ki_snapshot_span(const ki_snapshot *s, int64_t first, int64_t n, float *dst, kith_error *err) {
+kith_status ki_snapshot_keep(ki_snapshot *s, int64_t bytes, kith_error *err) {
+    atomic_store(&s->keep.left, bytes);
+    for (int64_t i = 0; i < s->manifest.n_segments; i++)
+        KI_TRY(ki_blocks_keep(&s->segments[i].blocks, &s->keep, err));
+    return KITH_OK;
+}
+
+static kith_status read_span(const ki_snapshot *s, int64_t first, int64_t n, bool keep, float *dst,
+                             kith_error *err) {
     while (n > 0) {
         const int64_t i = ki_snapshot_segment(s, first), left = s->first[i + 1] - first;
         const int64_t take = n < left ? n : left;
-        KI_TRY(ki_segment_rows(&s->segments[i], first - s->first[i], take, dst, err));
+        KI_TRY(ki_segment_rows(&s->segments[i], first - s->first[i], take, keep, dst, err));
         dst += take * s->manifest.dim;
         first += take;
         n -= take;
@@ -214,11 +222,15 @@ kith_status ki_snapshot_span(const ki_snapshot *s, int64_t first, int64_t n, flo
     return KITH_OK;
 }
 
+kith_status ki_snapshot_span(const ki_snapshot *s, int64_t first, int64_t n, float *dst, kith_error *err) {
+    return read_span(s, first, n, false, dst, err);
+}
+
 kith_status ki_snapshot_read(const ki_snapshot *s, const int64_t *row, int64_t n, float *dst,
                              kith_error *err) {
     for (int64_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && row[end] == row[end - 1] + 1;) end++;
-        KI_TRY(ki_snapshot_span(s, row[i], end - i, dst + i * s->manifest.dim, err));
+        KI_TRY(read_span(s, row[i], end - i, true, dst + i * s->manifest.dim, err));
     }
     return KITH_OK;
 }

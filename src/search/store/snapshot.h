@@ -7,7 +7,7 @@
 #include "search/store/manifest.h"
 #include "search/store/segment.h"
 
-/* Nothing in it changes: any number of threads may read. */
+/* Nothing in it changes but what is kept in memory of it: any number of threads may read. */
 typedef struct ki_snapshot {
     char *folder;
     ki_manifest manifest;
@@ -19,6 +19,7 @@ typedef struct ki_snapshot {
     uint64_t *alive; /* bit row % 64 of word row / 64: not removed. Bits beyond n_rows are 0 */
     int64_t *ids;    /* [n_rows], ascending */
     ki_changes changes;
+    ki_keep keep; /* of the segments' blocks, after ki_snapshot_keep */
 } ki_snapshot;
 
 /* "FOLDER/00000007.segment" */
@@ -47,6 +48,8 @@ static inline int64_t ki_bit_words(int64_t n) { return (n + 63) / 64; }
 int64_t ki_snapshot_row(const ki_snapshot *snapshot, int64_t id);
 /* Which segment a row is in. */
 int64_t ki_snapshot_segment(const ki_snapshot *snapshot, int64_t row);
+/* From now on rows that ki_snapshot_read reads stay in memory, up to so many bytes. Once, before other threads read. */
+kith_status ki_snapshot_keep(ki_snapshot *snapshot, int64_t bytes, kith_error *err);
 /* Rows first … first + n - 1; and rows by number. */
 kith_status ki_snapshot_span(const ki_snapshot *snapshot, int64_t first, int64_t n, float *dst,
                              kith_error *err);
