@@ -53,6 +53,11 @@ KITH_API kith_status kith_embedder_explain(kith_embedder *embedder, const kith_q
                                            kith_explanation *ret_explanation, kith_error *err);
 KITH_API void kith_explanation_release(kith_explanation *explanation); /* NULL, and a zeroed one, are fine */
 
+/* Draw it as .png or .jpg: the images that were explained side by side, each in grey with the shares over it, from red to yellow,
+ * blue where they are below 0. After a failure the file is as it was before. */
+KITH_API kith_status kith_explanation_draw(const kith_explanation *explanation, const kith_query_image *query,
+                                           const kith_query_image *hit, const char *out, kith_error *err);
+
 #ifdef __cplusplus
 }
 #endif

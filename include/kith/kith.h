@@ -26,6 +26,7 @@
 #include "kith/report.h"
 #include "kith/rerank.h"
 #include "kith/status.h"
+#include "kith/suspects.h"
 #include "kith/sync.h"
 #include "kith/text.h"
 #include "kith/threads.h"

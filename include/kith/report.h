@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kith/explain.h"
 #include "kith/status.h"
 
 #ifdef __cplusplus
@@ -60,6 +61,8 @@ typedef struct kith_page_hit {
     const char *label, *note; /* NULL: none */
     int64_t id;               /* -1: none */
     double score, error_rate; /* NaN: none */
+    const kith_explanation
+        *why; /* of the part's images and this one, in their order: drawn as heat maps; NULL: none */
 } kith_page_hit;
 
 /* A question and its answers: of a query those that look like it, of a group its members. */

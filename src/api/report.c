@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "data/section.h"
 #include "io/file.h"
+#include "report/heat.h"
 #include "report/hits.h"
 #include "report/report.h"
 #include "report/views.h"
@@ -87,18 +88,34 @@ static kith_status check_count(const char *name, int64_t n, kith_error *err) {
     return ki_fail(err, KITH_EINVAL, "%s is %lld; wanted 1 to 100", name, (long long)n);
 }
 
+typedef enum picture_kind { NO_PICTURE, PNG_PICTURE, JPEG_PICTURE } picture_kind;
+
+/* What a file's name asks for. */
+static picture_kind picture_of(const char *out) {
+    const char *end = strrchr(out, '.');
+    if (end && strcasecmp(end, ".png") == 0) return PNG_PICTURE;
+    return end && strcasecmp(end, ".jpg") == 0 ? JPEG_PICTURE : NO_PICTURE;
+}
+
+static kith_status write_picture(const ki_image *picture, const char *out, kith_error *err) {
+    kith_status status;
+    ki_bytes file = {0};
+    KI_CHECK(picture_of(out) == PNG_PICTURE ? ki_png_encode(picture, &file, err)
+                                            : ki_jpeg_encode(picture, 85, &file, err));
+    status = ki_file_write(out, file.data, file.n, err);
+done:
+    ki_bytes_release(&file);
+    return status;
+}
+
 /* As a page or, by the file's name, as one picture. */
 static kith_status write_views(const ki_views *views, const char *out, kith_error *err) {
     kith_status status;
-    const char *end = strrchr(out, '.');
-    const bool is_png = end && strcasecmp(end, ".png") == 0, is_jpeg = end && strcasecmp(end, ".jpg") == 0;
     ki_buffer page = {.err = err};
     ki_image picture = {0};
-    ki_bytes file = {0};
-    if (is_png || is_jpeg) {
+    if (picture_of(out) != NO_PICTURE) {
         KI_CHECK(ki_views_picture(views, &picture, err));
-        KI_CHECK(is_png ? ki_png_encode(&picture, &file, err) : ki_jpeg_encode(&picture, 85, &file, err));
-        KI_CHECK(ki_file_write(out, file.data, file.n, err));
+        KI_CHECK(write_picture(&picture, out, err));
     } else {
         KI_CHECK(ki_views_make(views, &page, err));
         KI_CHECK(ki_file_write(out, page.data, page.n, err));
@@ -106,7 +123,20 @@ static kith_status write_views(const ki_views *views, const char *out, kith_erro
 done:
     ki_buffer_release(&page);
     ki_image_release(&picture);
-    ki_bytes_release(&file);
+    return status;
+}
+
+kith_status kith_explanation_draw(const kith_explanation *explanation, const kith_query_image *query,
+                                  const kith_query_image *hit, const char *out, kith_error *err) {
+    KI_NEED(err, explanation, query, hit, out);
+    ki_image picture = {0};
+    if (picture_of(out) == NO_PICTURE)
+        return ki_fail(err, KITH_EINVAL, "%s ends neither in .png nor in .jpg", out);
+    if (explanation->n < 1 || !explanation->query || !explanation->hit.share)
+        return ki_fail(err, KITH_EINVAL, "the explanation is empty");
+    kith_status status = ki_heat_draw(explanation, query, hit, &picture, err);
+    if (status == KITH_OK) status = write_picture(&picture, out, err);
+    ki_image_release(&picture);
     return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/data.h"
+#include "cli/images.h"
 #include "kith/experimental/json.h"
 #include "kith/report.h"
 
@@ -11,6 +12,8 @@ typedef struct request {
     const char *source, *kind, *out, *split, *views;
     cli_list sets;
     bool check, json, speed, duplicates;
+    kith_embedder_options embedder;
+    int64_t n_suspects;
     double validation;
     int64_t folds, fold, seed, train_classes, workers;
 } request;
@@ -185,12 +188,22 @@ static int write_views(const request *r) {
 }
 
 int cmd_data(int argc, char **argv) {
-    request r = {0};
+    request r = {.n_suspects = 20};
+    const char *model = NULL;
+    kith_embedder_options_init(&r.embedder, sizeof r.embedder);
     const cli_option options[] = {
         CLI_TEXT("dataset", "NAME", &r.kind, "the layout (see kith list datasets); found out when not given"),
         CLI_FLAG("check", &r.check, "decode every image, not only its header"),
         CLI_FLAG("duplicates", &r.duplicates,
                  "instead, the same picture more than once: in training and test, in several classes"),
+        CLI_TEXT("model|m", "RUN|MODEL", &model,
+                 "for --duplicates: also find labels that look wrong, by the neighbours in this model's "
+                 "embedding"),
+        CLI_INT("suspects", "N", &r.n_suspects, 1, 1000000, "how many of these are shown"),
+        CLI_TEXT("backbone", "NAME", &r.embedder.backbone, "of --model, where the file does not say"),
+        CLI_TEXT("pool", "HOW", &r.embedder.pool, "its global pooling: avg, max or both"),
+        CLI_TEXT("resize", "HOW", &r.embedder.resize, CLI_RESIZE_HELP),
+        CLI_TEXT("device", "NAME", &r.embedder.device, "what it runs on (see kith list devices)"),
         CLI_FLAG("json", &r.json, "print the result as JSON"),
         CLI_INT("train-classes", "N", &r.train_classes, 0, INT32_MAX,
                 "the first N classes train, the others test"),
@@ -220,13 +233,17 @@ int cmd_data(int argc, char **argv) {
     if (parsed != CLI_RUN) return parsed;
     r.source = argv[1];
     if (r.folds > 0 && r.validation > 0) return cli_misused("data", "give --validation or --folds, not both");
+    if (model && !r.duplicates) return cli_misused("data", "--model is for --duplicates");
     if (r.views) return write_views(&r);
+    char path[4096];
+    if (model) r.embedder.model = cli_model_path(model, path, sizeof path);
     kith_error err;
     kith_dataset *set = NULL;
     findings f = {0};
     kith_status status = open_set(&r, &set, &err);
     if (r.duplicates) {
-        if (status == KITH_OK) status = data_duplicates(set, r.json, &err);
+        const data_duplicates_request asked = {r.json, r.embedder, r.n_suspects};
+        if (status == KITH_OK) status = data_duplicates(set, &asked, &err);
         kith_dataset_free(set);
         return status == KITH_OK ? CLI_OK : cli_fail(&err);
     }

@@ -4,8 +4,31 @@
 
 #include "cli/cli.h"
 #include "kith/data.h"
+#include "kith/embedder.h"
+#include "kith/experimental/json.h"
+#include "kith/suspects.h"
+
+typedef struct data_duplicates_request {
+    bool json;
+    kith_embedder_options embedder; /* without a model: no suspects */
+    int64_t n_suspects;             /* shown */
+} data_duplicates_request;
 
 /* --duplicates: groups of the same picture, and which of them lie in several classes, or in training and test. */
-kith_status data_duplicates(const kith_dataset *set, bool json, kith_error *err);
+kith_status data_duplicates(const kith_dataset *set, const data_duplicates_request *request, kith_error *err);
+
+/* Images whose neighbours agree on another class. Owned; data_suspects_release. */
+typedef struct data_suspects {
+    kith_embedder *embedder;
+    kith_vectors *vectors; /* NULL: nothing was looked for */
+    kith_suspects found;
+} data_suspects;
+
+kith_status data_suspects_find(const kith_dataset *set, const data_duplicates_request *request,
+                               data_suspects *ret, kith_error *err);
+void data_suspects_release(data_suspects *suspects);
+/* As a table, and as a key of a JSON object. */
+void data_suspects_print(const data_suspects *suspects, const kith_dataset *set);
+void data_suspects_put(const data_suspects *suspects, const kith_dataset *set, kith_json *json);
 
 #endif

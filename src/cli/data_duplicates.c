@@ -1,9 +1,8 @@
 /* kith data --duplicates: the same picture more than once in a data set. In training and in test it makes results look better
- * than they are; in two classes one of the labels is wrong. */
+ * than they are; in two classes one of the labels is wrong. With a model also labels that look wrong (data_suspects.c). */
 #include "cli/data.h"
+#include "cli/duplicates.h"
 #include "cli/images.h"
-#include "kith/duplicates.h"
-#include "kith/experimental/json.h"
 
 /* What is wrong with a group. */
 typedef struct spread {
@@ -71,34 +70,36 @@ static void put_group(kith_json *json, const kith_dataset *set, const kith_dupli
     kith_json_object_end(json);
 }
 
-static kith_status print_json(const kith_dataset *set, const kith_duplicates *d, kith_error *err) {
+static kith_status print_json(const kith_dataset *set, const kith_duplicates *d, const data_suspects *doubts,
+                              kith_error *err) {
     kith_json *json = NULL;
     kith_status status = kith_json_new(&json, err);
     if (status != KITH_OK) return status;
-    kith_json_object_begin(json);
-    kith_json_key(json, "looked_at");
-    kith_json_int(json, d->n_looked_at);
-    kith_json_key(json, "unreadable");
-    kith_json_int(json, d->n_unread);
-    kith_json_key(json, "groups");
-    kith_json_array_begin(json);
+    cli_duplicates_begin(json, d);
     for (int64_t k = 0; k < d->n_groups; k++) put_group(json, set, d, k);
     kith_json_array_end(json);
+    if (doubts->vectors) data_suspects_put(doubts, set, json);
     kith_json_object_end(json);
     return cli_print_json(json, err);
 }
 
-kith_status data_duplicates(const kith_dataset *set, bool json, kith_error *err) {
+kith_status data_duplicates(const kith_dataset *set, const data_duplicates_request *r, kith_error *err) {
     cli_progress progress;
     kith_duplicates found = {0};
+    data_suspects doubts = {0};
     KITH_OPTIONS(kith_duplicates_options, options);
     options.progress = cli_show_progress;
     options.user = &progress;
     cli_progress_begin(&progress, "looking", 0);
     kith_status status = kith_dataset_duplicates(set, &options, &found, err);
     cli_progress_end(&progress);
-    if (status == KITH_OK && json) status = print_json(set, &found, err);
-    if (status == KITH_OK && !json) print_text(set, &found);
+    if (status == KITH_OK && r->embedder.model) status = data_suspects_find(set, r, &doubts, err);
+    if (status == KITH_OK && r->json) status = print_json(set, &found, &doubts, err);
+    if (status == KITH_OK && !r->json) {
+        print_text(set, &found);
+        if (doubts.vectors) data_suspects_print(&doubts, set);
+    }
+    data_suspects_release(&doubts);
     kith_duplicates_release(&found);
     return status;
 }

@@ -87,12 +87,13 @@ static int check(const arguments *a) {
     const search_request *r = &a->r;
     const char *dot = r->n_operands > 0 ? strrchr(r->operands[0], '.') : NULL;
     const bool are_rows = r->n_operands == 1 && dot && strcmp(dot, ".npy") == 0;
-    if (a->duplicates && (r->n_operands > 0 || r->csv || r->out))
+    if (a->duplicates && (r->n_operands > 0 || r->csv || r->out || r->explain))
         return cli_misused("search", "--duplicates takes no query, and writes a table, JSON or a page");
     if (a->duplicates) return CLI_RUN;
     if (r->n_operands == 0) return cli_misused("search", "wants a query: an image, a folder or Q.npy");
-    if (are_rows && (a->crop || r->flips || r->also.n_items || r->unlike.n_items))
-        return cli_misused("search", "--crop, --views, --and and --not are for images, not for vectors");
+    if (are_rows && (a->crop || r->flips || r->also.n_items || r->unlike.n_items || r->explain))
+        return cli_misused("search",
+                           "--crop, --views, --and, --not and --explain are for images, not for vectors");
     if (r->json && r->csv) return cli_misused("search", "--json and --csv are both given; wanted one");
     if (!isnan(a->same) && !isnan(a->min_score))
         return cli_misused("search", "--same and --min-score are both given; wanted one");
@@ -130,6 +131,8 @@ int cmd_search(int argc, char **argv) {
         CLI_FLAG("json", &r->json, "print the hits as JSON"),
         CLI_FLAG("csv", &r->csv, "print the hits as CSV"),
         CLI_OUT("html", "OUT.html", &r->html, ".html", "also write the hits as a page of pictures"),
+        CLI_OUT("explain", "OUT.png", &r->explain, ".png .jpg",
+                "also draw what of the first query and of its best hit matches, as heat maps"),
         CLI_OUT("out|o", "IDS.npy", &r->out, ".npy", "write the ids, int64 [queries, k], and IDS.scores.npy"),
         CLI_END};
     const cli_usage usage = {.operands = "INDEX [IMAGE… | FOLDER… | Q.npy]",

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "kith/array.h"
 #include "kith/embedder.h"
+#include "kith/explain.h"
 #include "kith/index.h"
 
 /* What the command was told. */
@@ -19,14 +20,15 @@ typedef struct search_request {
     kith_search_options search; /* where, k, offset, limit, exact */
     enum { SEARCH_PLAIN, SEARCH_EXPANDED, SEARCH_RECIPROCAL } rerank;
     bool json, csv;
-    const char *html, *out;
+    const char *html, *out, *explain;
 } search_request;
 
 /* The queries as vectors. Owned; search_queries_release. */
 typedef struct search_queries {
     kith_array rows; /* [n, dim] */
     int64_t n;
-    char **name; /* [n] paths; NULL: rows of a file of vectors */
+    char **name;             /* [n] paths; NULL: rows of a file of vectors */
+    kith_embedder *embedder; /* that embedded them; NULL for vectors */
 } search_queries;
 
 kith_status search_queries_make(const search_request *request, const kith_index *index, search_queries *ret,
@@ -47,6 +49,20 @@ void search_found_release(search_found *found);
 /* To standard output, or to the files that were asked for. */
 kith_status search_print(const search_request *request, const kith_index *index,
                          const search_queries *queries, const search_found *found, kith_error *err);
+
+/* What query q is made of, at most SEARCH_MOST_IMAGES: its image, and those of --and and --not. */
+enum { SEARCH_MOST_IMAGES = 1 + 2 * CLI_MOST_ITEMS };
+int64_t search_query_images(const search_request *request, const char *path,
+                            kith_query_image image[SEARCH_MOST_IMAGES]);
+
+/* Why hit i, of query q, matches. KITH_ENOTFOUND when the item has no path. */
+kith_status search_explain(const search_request *request, const kith_index *index,
+                           const search_queries *queries, const search_found *found, int64_t q, int64_t i,
+                           kith_explanation *ret_explanation, kith_error *err);
+/* --explain: the best hit of the first query as a picture. */
+kith_status search_write_explanation(const search_request *request, const kith_index *index,
+                                     const search_queries *queries, const search_found *found,
+                                     kith_error *err);
 
 /* --html: the hits as a page of pictures. */
 kith_status search_write_page(const search_request *request, const kith_index *index,

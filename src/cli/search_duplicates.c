@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/duplicates.h"
 #include "cli/images.h"
 #include "cli/search.h"
-#include "kith/duplicates.h"
-#include "kith/experimental/json.h"
 #include "kith/report.h"
 
 /* The groups, with what the index knows of their members. */
@@ -99,13 +98,7 @@ static kith_status print_json(const groups *g, kith_error *err) {
     kith_json *json = NULL;
     kith_status status = kith_json_new(&json, err);
     if (status != KITH_OK) return status;
-    kith_json_object_begin(json);
-    kith_json_key(json, "looked_at");
-    kith_json_int(json, d->n_looked_at);
-    kith_json_key(json, "unreadable");
-    kith_json_int(json, d->n_unread);
-    kith_json_key(json, "groups");
-    kith_json_array_begin(json);
+    cli_duplicates_begin(json, d);
     for (int64_t k = 0; k < d->n_groups; k++) {
         kith_json_array_begin(json);
         for (int64_t i = d->begin[k]; i < d->begin[k + 1]; i++) put_picture(json, g, i);

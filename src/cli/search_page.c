@@ -17,13 +17,19 @@ const char *search_image(const kith_index *index, const char *path, char *buf, s
 typedef struct page_parts {
     kith_page_part *part;
     kith_page_hit *hit;
-    char **image;       /* [hits] */
-    const char **query; /* [queries, n_query_images] */
-    char (*row)[32];    /* titles of queries that are rows */
+    char **image;          /* [hits] */
+    const char **query;    /* [queries, n_query_images] */
+    char (*row)[32];       /* titles of queries that are rows */
+    kith_explanation *why; /* [hits]; empty where there is none */
 } page_parts;
+
+/* What is explained by heat maps: it takes another look at the images, and room on the page. */
+enum { MOST_QUERIES_EXPLAINED = 20, MOST_HITS_EXPLAINED = 3 };
 
 static void page_parts_release(page_parts *p, int64_t n_hits) {
     for (int64_t i = 0; p->image && i < n_hits; i++) free(p->image[i]);
+    for (int64_t i = 0; p->why && i < n_hits; i++) kith_explanation_release(&p->why[i]);
+    free(p->why);
     free(p->image);
     free(p->part);
     free(p->hit);
@@ -46,6 +52,20 @@ static bool fill_hits(const kith_index *index, const search_found *f, page_parts
                                     .error_rate = f->error_rate[i]};
     }
     return true;
+}
+
+/* Where an image cannot be read, or the vectors cannot be taken apart, there is no heat map. */
+static void explain_hits(const search_request *r, const kith_index *index, const search_queries *queries,
+                         const search_found *f, page_parts *p) {
+    const int64_t n = queries->n < MOST_QUERIES_EXPLAINED ? queries->n : MOST_QUERIES_EXPLAINED;
+    for (int64_t q = 0; queries->embedder && q < n; q++) {
+        const int64_t begin = f->hits.begin[q], end = f->hits.begin[q + 1];
+        for (int64_t i = begin; i < end && i < begin + MOST_HITS_EXPLAINED; i++) {
+            kith_error ignored;
+            if (search_explain(r, index, queries, f, q, i, &p->why[i], &ignored) == KITH_OK)
+                p->hit[i].why = &p->why[i];
+        }
+    }
 }
 
 static void fill_parts(const search_request *r, const search_queries *queries, const search_found *f,
@@ -84,13 +104,15 @@ kith_status search_write_page(const search_request *r, const kith_index *index, 
                     .hit = calloc(n_hits + 1, sizeof *p.hit),
                     .image = calloc(n_hits + 1, sizeof *p.image),
                     .query = calloc(n * n_images + 1, sizeof *p.query),
-                    .row = calloc(n + 1, sizeof *p.row)};
+                    .row = calloc(n + 1, sizeof *p.row),
+                    .why = calloc(n_hits + 1, sizeof *p.why)};
     kith_status status = KITH_OK;
     char title[512], about[1024];
-    if (!p.part || !p.hit || !p.image || !p.query || !p.row || !fill_hits(index, f, &p)) {
+    if (!p.part || !p.hit || !p.image || !p.query || !p.row || !p.why || !fill_hits(index, f, &p)) {
         status = cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the page");
     } else {
         KITH_OPTIONS(kith_hits_page, page);
+        explain_hits(r, index, queries, f, &p);
         fill_parts(r, queries, f, &p);
         snprintf(title, sizeof title, "Found in %.400s", r->index);
         describe(r, f, about, sizeof about);

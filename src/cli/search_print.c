@@ -224,6 +224,7 @@ static kith_status write_arrays(const search_request *r, const search_found *f, 
 kith_status search_print(const search_request *r, const kith_index *index, const search_queries *queries,
                          const search_found *f, kith_error *err) {
     kith_status status = r->html ? search_write_page(r, index, queries, f, err) : KITH_OK;
+    if (status == KITH_OK && r->explain) status = search_write_explanation(r, index, queries, f, err);
     if (status == KITH_OK && r->out) status = write_arrays(r, f, err);
     if (status != KITH_OK) return status;
     if (r->json) return print_json(queries, f, err);
@@ -232,5 +233,6 @@ kith_status search_print(const search_request *r, const kith_index *index, const
     else if (!r->out)
         print_table(r, queries, f);
     if (r->html && !r->csv) printf("%s: the hits as pictures\n", r->html);
+    if (r->explain && !r->csv) printf("%s: why the first hit matches\n", r->explain);
     return KITH_OK;
 }

@@ -9,6 +9,7 @@ void search_queries_release(search_queries *q) {
     kith_array_release(&q->rows);
     for (int64_t i = 0; q->name && i < q->n; i++) free(q->name[i]);
     free(q->name);
+    kith_embedder_free(q->embedder);
     *q = (search_queries){0};
 }
 
@@ -80,23 +81,28 @@ static kith_status embed_plain(const kith_dataset *set, kith_embedder *embedder,
     return status;
 }
 
+int64_t search_query_images(const search_request *r, const char *path,
+                            kith_query_image image[SEARCH_MOST_IMAGES]) {
+    int64_t n = 0;
+    image[n] = (kith_query_image){.path = path, .has_box = r->has_crop, .weight = 1};
+    memcpy(image[n++].box, r->crop, sizeof image[0].box);
+    for (int i = 0; i < r->also.n_items; i++)
+        image[n++] = (kith_query_image){.path = r->also.item[i], .weight = 1};
+    for (int i = 0; i < r->unlike.n_items; i++)
+        image[n++] = (kith_query_image){.path = r->unlike.item[i], .weight = -1};
+    return n;
+}
+
 /* Each image together with those of --and and --not, or cut, or with its mirror image. */
 static kith_status embed_combined(const search_request *r, const kith_dataset *set, kith_embedder *embedder,
                                   search_queries *q, kith_error *err) {
-    enum { MOST = 1 + 2 * CLI_MOST_ITEMS };
     const int64_t n = kith_dataset_count(set), dim = kith_embedder_dim(embedder);
-    kith_query_image image[MOST] = {{.has_box = r->has_crop, .weight = 1}};
+    kith_query_image image[SEARCH_MOST_IMAGES];
     KITH_OPTIONS(kith_query_options, options);
-    int64_t n_images = 1;
     options.flips = r->flips;
-    memcpy(image[0].box, r->crop, sizeof image[0].box);
-    for (int i = 0; i < r->also.n_items; i++)
-        image[n_images++] = (kith_query_image){.path = r->also.item[i], .weight = 1};
-    for (int i = 0; i < r->unlike.n_items; i++)
-        image[n_images++] = (kith_query_image){.path = r->unlike.item[i], .weight = -1};
     kith_status status = make_room(n, dim, q, err);
     for (int64_t i = 0; status == KITH_OK && i < n; i++) {
-        image[0].path = kith_dataset_item(set, i).path;
+        const int64_t n_images = search_query_images(r, kith_dataset_item(set, i).path, image);
         status =
             kith_embedder_query(embedder, image, n_images, &options, (float *)q->rows.data + i * dim, err);
         if (status == KITH_OK) status = name(q, image[0].path, err);
@@ -107,13 +113,12 @@ static kith_status embed_combined(const search_request *r, const kith_dataset *s
 static kith_status embed_images(const search_request *r, const kith_index *index, search_queries *q,
                                 kith_error *err) {
     kith_dataset *set = NULL;
-    kith_embedder *embedder = NULL;
     const bool is_plain = !r->has_crop && !r->flips && r->also.n_items + r->unlike.n_items == 0;
     kith_status status = kith_dataset_open_files(r->operands, r->n_operands, &set, err);
-    if (status == KITH_OK) status = kith_embedder_open_index(index, &r->embedder, &embedder, err);
+    if (status == KITH_OK) status = kith_embedder_open_index(index, &r->embedder, &q->embedder, err);
     if (status == KITH_OK)
-        status = is_plain ? embed_plain(set, embedder, q, err) : embed_combined(r, set, embedder, q, err);
-    kith_embedder_free(embedder);
+        status =
+            is_plain ? embed_plain(set, q->embedder, q, err) : embed_combined(r, set, q->embedder, q, err);
     kith_dataset_free(set);
     return status;
 }

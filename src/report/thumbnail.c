@@ -44,8 +44,12 @@ static kith_status find_image(const ki_thumbnails *t, const char *path, ki_path 
     return t->paths ? ki_run_paths_find(t->paths, path, ret, err) : ki_path_print(ret, err, "%s", path);
 }
 
+static ki_decode thumbnail_decoding(int size) {
+    return (ki_decode){.least_side = size, .background = {255, 255, 255}};
+}
+
 static kith_status read_image(ki_thumbnails *t, const char *path, int size, kith_error *err) {
-    const ki_decode how = {.least_side = size, .background = {255, 255, 255}};
+    const ki_decode how = thumbnail_decoding(size);
     const char *hash = strrchr(path, '#');
     if (hash && hash[1] && strspn(hash + 1, "0123456789") == strlen(hash + 1) && !ki_is_file("%s", path))
         return read_inside(t, path, &how, err);
@@ -68,11 +72,8 @@ kith_status ki_thumbnail_read(ki_thumbnails *t, const char *path, int size, uint
     return ki_transform_bytes(&how, &t->base, &draw, &t->scratch, ret_rgb, err);
 }
 
-kith_status ki_thumbnail_fit(ki_thumbnails *t, const char *path, int side, const ki_image **ret_image,
-                             kith_error *err) {
-    ki_path found;
-    KI_TRY(find_image(t, path, &found, err));
-    KI_TRY(read_image(t, found.s, side, err));
+/* The image that was read, made smaller. */
+static kith_status fit(ki_thumbnails *t, int side, const ki_image **ret_image, kith_error *err) {
     const ki_image *from = &t->image;
     const int32_t longer = from->w > from->h ? from->w : from->h;
     const double factor = longer > side ? (double)side / longer : 1;
@@ -82,6 +83,21 @@ kith_status ki_thumbnail_fit(ki_thumbnails *t, const char *path, int side, const
                        whole, KITH_FILTER_BILINEAR, &t->base, err));
     *ret_image = &t->base;
     return KITH_OK;
+}
+
+kith_status ki_thumbnail_fit(ki_thumbnails *t, const char *path, int side, const ki_image **ret_image,
+                             kith_error *err) {
+    ki_path found;
+    KI_TRY(find_image(t, path, &found, err));
+    KI_TRY(read_image(t, found.s, side, err));
+    return fit(t, side, ret_image, err);
+}
+
+kith_status ki_thumbnail_fit_bytes(ki_thumbnails *t, const void *bytes, size_t n, int side,
+                                   const ki_image **ret_image, kith_error *err) {
+    const ki_decode how = thumbnail_decoding(side);
+    KI_TRY(ki_image_decode(bytes, n, &how, &t->image, err));
+    return fit(t, side, ret_image, err);
 }
 
 static bool is_grey(const ki_image *image) {

@@ -26,6 +26,9 @@ kith_status ki_thumbnail_read(ki_thumbnails *thumbnails, const char *path, int s
 /* The whole image, its longer side at most `side`; it belongs to the thumbnails until the next call. */
 kith_status ki_thumbnail_fit(ki_thumbnails *thumbnails, const char *path, int side,
                              const ki_image **ret_image, kith_error *err);
+/* The same for the contents of a file. */
+kith_status ki_thumbnail_fit_bytes(ki_thumbnails *thumbnails, const void *bytes, size_t n, int side,
+                                   const ki_image **ret_image, kith_error *err);
 
 /* RGB as a data: URI, as JPEG or PNG, whichever is shorter; grey if there is no colour. */
 void ki_thumbnail_uri(ki_thumbnails *thumbnails, const uint8_t *rgb, int size, ki_buffer *to);

@@ -178,9 +178,37 @@ static void test_a_page(void **state) {
                 "hits.html: the hits as pictures\n");
     assert_done(
         run_here("grep -o 'src=\"data:image' hits.html | wc -l && grep -c 'Found in p.kith' hits.html"),
-        "6\n");
+        "15\n"); /* two of the query, four hits, and three heat maps for each of the first three */
+    assert_done(run_here("grep -o 'what matches in this picture' hits.html | wc -l"), "3\n");
+    assert_done(asked("e.npy -k 4 --html rows.html"), "rows.html: the hits as pictures\n");
+    assert_done(run_here("grep -c 'what matches' rows.html || true"), "0\n");
     assert_refused(search("photos/glyph00000/00000.png --html none/hits.html"), 1,
                    "none: there is no such folder");
+}
+
+/* --explain: a picture of the query's image and the hit's side by side, 64 pixels each and 12 between. */
+static void test_an_explanation(void **state) {
+    (void)state;
+    unsigned char head[24];
+    assert_done(asked("photos/glyph00000/00000.png -k 2 --where 'label = glyph00001' --explain why.png"),
+                "why.png: why the first hit matches\n");
+    char path[1024];
+    snprintf(path, sizeof path, "%s/why.png", testing_folder());
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(head, 1, sizeof head, file), sizeof head);
+    fclose(file);
+    assert_memory_equal(head, "\x89PNG", 4);
+    assert_int_equal(head[18] << 8 | head[19], 64 + 12 + 64);
+    assert_int_equal(head[22] << 8 | head[23], 64);
+    assert_done(asked("photos/glyph00000/00000.png --and photos/glyph00001/00000.png --views flips "
+                      "--crop 0,0,40,64 --explain why.jpg --json && test -s why.jpg"),
+                "{\"queries\": ");
+    assert_refused(search("photos/glyph00000/00000.png --where 'label = none' --explain why.png"), 1,
+                   "nothing was found for photos/glyph00000/00000.png, so there is nothing to explain");
+    assert_refused(run_here("$K index e.npy -o rows.kith --model m.safetensors >/dev/null 2>&1; "
+                            "$K search rows.kith photos/glyph00000/00000.png --explain why.png"),
+                   1, "item 0 has no path; wanted its image");
 }
 
 static void test_unreadable_queries(void **state) {
@@ -206,6 +234,8 @@ static void test_refusals(void **state) {
         {"x.png", 1, "x.png: there is no such file or folder"},
         {"x.npy", 1, "x.npy"},
         {"e.npy --crop 1,1,2,2", 2, "are for images"},
+        {"e.npy --explain why.png", 2, "are for images"},
+        {"photos --explain why.gif", 2, ".png"},
         {"photos --crop 1,1,2", 2, "wanted x,y,width,height in pixels"},
         {"photos --crop 1,1,2,2,3", 2, "wanted x,y,width,height in pixels"},
         {"photos --crop 1,1,0,2", 2, "wanted x,y,width,height in pixels"},
@@ -229,12 +259,16 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_table),        cmocka_unit_test(test_a_folder_and_vectors_agree),
-        cmocka_unit_test(test_json),           cmocka_unit_test(test_pages_and_limits),
-        cmocka_unit_test(test_parts_and_sums), cmocka_unit_test(test_reranking),
-        cmocka_unit_test(test_a_page),         cmocka_unit_test(test_unreadable_queries),
-        cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_table),
+                                       cmocka_unit_test(test_a_folder_and_vectors_agree),
+                                       cmocka_unit_test(test_json),
+                                       cmocka_unit_test(test_pages_and_limits),
+                                       cmocka_unit_test(test_parts_and_sums),
+                                       cmocka_unit_test(test_reranking),
+                                       cmocka_unit_test(test_a_page),
+                                       cmocka_unit_test(test_an_explanation),
+                                       cmocka_unit_test(test_unreadable_queries),
+                                       cmocka_unit_test(test_refusals)};
     const int n_failed = cmocka_run_group_tests_name("cli/search", tests, set_up, NULL);
     testing_clean_up();
     return n_failed;

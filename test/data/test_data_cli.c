@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/rng.h"
+#include "data/image/image.h"
 #include "data/miniature.h"
 
 static char output[65536];
@@ -255,6 +257,57 @@ static void test_a_warning_is_not_glued_to_the_bar(void **state) {
     assert_says("\r\033[Kkith: warning: left out: a/2.jpg");
 }
 
+/* Noise that is mostly of one colour channel. */
+static void put_noise(const char *path, int channel, uint64_t seed) {
+    enum { SIDE = 32 };
+    ki_image image = {0};
+    ki_bytes file = {0};
+    kith_error err = {0};
+    ki_rng rng = ki_rng_at(seed, KI_RNG_AUGMENT, 0, 0);
+    assert_ok(ki_image_shape(&image, SIDE, SIDE, 3, &err), &err);
+    for (int i = 0; i < SIDE * SIDE * 3; i++)
+        image.data[i] = (uint8_t)((ki_rng_u32(&rng) >> 26) + (i % 3 == channel ? 180 : 20));
+    assert_ok(ki_png_encode(&image, &file, &err), &err);
+    put_bytes(path, file.data, file.n);
+    ki_image_release(&image);
+    ki_bytes_release(&file);
+}
+
+/* Two blue images under `red`: they come first, and the others are no suspects. */
+static void test_labels_that_look_wrong(void **state) {
+    (void)state;
+    for (int i = 0; i < 24; i++)
+        put_noise(in_folder("colours/%s/%d.png", i % 2 ? "blue" : "red", i), i % 2 ? 2 : 0, (uint64_t)i);
+    put_noise(in_folder("colours/red/wrong1.png"), 2, 30);
+    put_noise(in_folder("colours/red/wrong2.png"), 2, 31);
+    assert_int_equal(
+        kith("cd '%s' && %s embed --backbone convnet4 --seed 3 --generate 2 --save m.safetensors",
+             testing_folder(), testing_program()),
+        0);
+    assert_int_equal(kith("cd '%s' && %s data colours --duplicates --model m.safetensors 2>/dev/null",
+                          testing_folder(), testing_program()),
+                     0);
+    assert_says(
+        "labels that look wrong, and what the neighbours are instead\n"
+        "   10 % red,  90 % blue  colours/red/wrong1.png\n"
+        "   10 % red,  90 % blue  colours/red/wrong2.png\n"
+        "colours: 2 of 26 images have more neighbours of another class than of their own\n");
+    assert_int_equal(
+        kith("cd '%s' && %s data colours --duplicates --model m.safetensors --suspects 1 --json 2>/dev/null",
+             testing_folder(), testing_program()),
+        0);
+    assert_says("\"judged\": 26, \"disagreeing\": 2, \"suspects\": [{\"path\": \"colours/red/wrong");
+    assert_says("\"class\": \"red\", \"agreement\": ");
+    assert_says("\"other_class\": \"blue\", \"other_agreement\": ");
+    assert_int_equal(kith("cd '%s' && %s data colours --duplicates --json 2>/dev/null", testing_folder(),
+                          testing_program()),
+                     0);
+    if (strstr(output, "suspects")) fail_msg("suspects without a model: %s", output);
+    assert_int_equal(
+        kith("cd '%s' && %s data colours --model m.safetensors", testing_folder(), testing_program()), 2);
+    assert_says("--model is for --duplicates");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_summary),
@@ -269,6 +322,7 @@ int main(void) {
         cmocka_unit_test(test_folder_read_half),
         cmocka_unit_test(test_a_bad_file_is_told_of_once),
         cmocka_unit_test(test_a_warning_is_not_glued_to_the_bar),
+        cmocka_unit_test(test_labels_that_look_wrong),
     };
     return cmocka_run_group_tests_name("data/cli", tests, NULL, NULL);
 }
