@@ -125,9 +125,10 @@ export async function startMock(faults = {}, n_items = 300) {
     if (!from) return problem(400, 'Bad request', 'no image to search for', 'give at least one with a weight above 0');
     const test = query.where ? parseWhere(query.where) : () => true;
     if (!test) return problem(400, 'Bad request', `where: character 1, at '${query.where.slice(0, 20)}': wanted the name of a column`, 'for example: label = tern and year >= 2020');
-    const seed = from.id ?? ((from.crop?.[0] ?? 0) + files[from.part].length) % items.length;
+    const n_minus = query.images.filter((image) => image.weight < 0).length;
+    const seed = ((from.id ?? (from.crop?.[0] ?? 0) + files[from.part].length) + 7 * n_minus) % items.length;
     const allowed = items.filter(test);
-    const scored = allowed.map((item) => ({ ...item, score: 1 - (Math.abs(item.id - seed) % items.length) / items.length }))
+    const scored = allowed.map((item) => ({ ...item, score: 1 - Math.abs(item.id - seed) / 60 }))
       .map((item) => ({ ...item, error_rate: faults.isCalibrated === false ? null : errorRate(item.score) }))
       .filter((item) => query.same === undefined || item.error_rate <= query.same)
       .filter((item) => !query.hide_duplicates || item.id % 10 !== 1)

@@ -1,6 +1,6 @@
 // Items as cards: picture, score, error rate, label, path, and what can be done with them.
 import { thumbUrl } from './api.js';
-import { h, icon, iconButton, pathParts, percent } from './dom.js';
+import { button, h, icon, iconButton, pathParts, percent } from './dom.js';
 
 const THUMB_SIDE = 320, AT_ONCE = 4;
 
@@ -42,22 +42,22 @@ export function pathLine(path) {
 }
 
 export function errorText(rate) {
-  return h('span', { class: 'errors', title: `${percent(rate)} of pairs of different things look at least this similar` },
-    'errors ', percent(rate));
+  const about = `${percent(rate)} of pairs of different things look at least this similar`;
+  return h('span', { class: 'errors', title: about }, h('span', { class: 'hidden' }, 'error rate '), percent(rate));
 }
 
 // actions: open(hit), like(hit), add(hit, weight), why(hit) or null. `tag` is a word in the corner of the picture.
 export function card(hit, actions, tag = null) {
   const name = nameOf(hit);
-  const scored = hit.score !== undefined && hit.score !== null;
+  const score = hit.score?.toFixed(3) ?? '';
   return h('li', { class: 'card', 'data-id': hit.id },
-    h('button', { type: 'button', class: 'open', 'aria-label': `Open ${name}${scored ? `, score ${hit.score.toFixed(3)}` : ''}`, onclick: () => actions.open(hit) },
-      thumb(hit), tag && h('span', { class: 'tag' }, tag)),
+    button({ class: 'open', 'aria-label': `Open ${name}${score && `, score ${score}`}`,
+      onclick: () => actions.open(hit) }, thumb(hit), tag && h('span', { class: 'tag' }, tag)),
     h('div', { class: 'text' },
       h('div', { class: 'row' }, h('bdi', { class: 'name', title: name }, name),
-        scored && h('span', { class: 'score', title: 'score' }, hit.score.toFixed(3))),
+        score && h('span', { class: 'score', title: 'score' }, score)),
       h('div', { class: 'row under' }, hit.path ? pathLine(hit.path) : h('span', { class: 'path' }, `item ${hit.id}`),
-        hit.error_rate !== null && hit.error_rate !== undefined && errorText(hit.error_rate))),
+        typeof hit.error_rate === 'number' && errorText(hit.error_rate))),
     h('div', { class: 'tools' },
       iconButton('like', `More like this: ${name}`, () => actions.like(hit)),
       actions.add && iconButton('plus', `Plus: like ${name} too`, () => actions.add(hit, 1)),
@@ -72,7 +72,9 @@ export function arrowKeys(event) {
   if (at < 0 || !document.activeElement.matches('.open')) return;
   const top = cards[at].offsetTop;
   const n_columns = Math.max(1, cards.filter((other) => other.offsetTop === cards[0].offsetTop).length);
-  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -n_columns, ArrowDown: n_columns, Home: -at, End: cards.length - 1 - at }[event.key];
+  const step = {
+    ArrowLeft: -1, ArrowRight: 1, ArrowUp: -n_columns, ArrowDown: n_columns, Home: -at, End: cards.length - 1 - at,
+  }[event.key];
   if (step === undefined) return;
   event.preventDefault();
   const to = cards[at + step] ?? (event.key === 'ArrowDown' && cards.at(-1).offsetTop > top ? cards.at(-1) : null);

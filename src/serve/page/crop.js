@@ -2,7 +2,7 @@
 // the whole picture.
 import { h } from './dom.js';
 
-const EDGES = ['nw', 'n', 'ne', 'e', 'se', 's', 'sw', 'w'];
+const CORNERS = ['nw', 'ne', 'se', 'sw'];
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
 // The box [x, y, w, h] with some of its edges moved by (dx, dy), inside the picture and at least `least` pixels.
@@ -22,15 +22,16 @@ export const moved = ([x, y, w, tall], dx, dy, width, height) =>
 export class Crop {
   constructor(change) {
     this.change = change;
-    this.box = h('div', { class: 'crop', tabindex: 0, role: 'application', 'aria-roledescription': 'crop box', 'aria-describedby': 'crop-help' },
-      EDGES.map((edge) => h('span', { class: 'handle', 'data-edge': edge })));
+    this.box = h('div', { class: 'crop', tabindex: 0, role: 'application', 'aria-describedby': 'crop-help' },
+      CORNERS.map((corner) => h('span', { class: 'handle', 'data-edge': corner })));
     this.box.addEventListener('keydown', (event) => this.press(event));
     this.element = h('div', { class: 'picture' }, this.box);
     this.element.addEventListener('pointerdown', (event) => this.begin(event));
     this.numbers = ['x', 'y', 'width', 'height'].map((name, i) =>
       h('input', { type: 'number', min: i < 2 ? 0 : 1, step: 1, id: `crop-${name}`, onchange: () => this.type() }));
     this.fields = h('details', { class: 'numbers' }, h('summary', {}, 'Crop in numbers'),
-      h('p', { class: 'quiet', id: 'crop-help' }, 'Pixels of the picture. In the box itself, arrow keys move it, with Shift they resize it, and Escape takes the whole picture.'),
+      h('p', { class: 'quiet', id: 'crop-help' }, 'Pixels of the picture. In the box itself, arrow keys move it, ' +
+        'with Shift they resize it, and Escape takes the whole picture.'),
       h('div', { class: 'four' }, this.numbers.map((input) => h('label', {}, input.id.slice(5), input))));
   }
 
@@ -81,18 +82,20 @@ export class Crop {
     event.preventDefault();
     this.box.focus({ preventScroll: true, focusVisible: false });
     const place = this.element.getBoundingClientRect();
-    const toPixels = (e) => [((e.clientX - place.left) / place.width) * this.width, ((e.clientY - place.top) / place.height) * this.height];
+    const { width, height, least } = this;
+    const scale = width / place.width;
+    const toPixels = (e) => [(e.clientX - place.left) * scale, (e.clientY - place.top) * scale];
     const [x0, y0] = toPixels(event);
     const from = this.crop;
     let now = null;
     const at = (e) => {
       const [x, y] = toPixels(e);
       const [dx, dy] = [x - x0, y - y0];
-      if (edge) return resized(from, edge, dx, dy, this.width, this.height, this.least);
-      if (isInside) return moved(from, dx, dy, this.width, this.height);
-      if (Math.abs(dx) < this.least || Math.abs(dy) < this.least) return null;
-      const corner = [clamp(Math.min(x0, x), 0, this.width), clamp(Math.min(y0, y), 0, this.height)];
-      return [...corner, clamp(Math.max(x0, x), 0, this.width) - corner[0], clamp(Math.max(y0, y), 0, this.height) - corner[1]];
+      if (edge) return resized(from, edge, dx, dy, width, height, least);
+      if (isInside) return moved(from, dx, dy, width, height);
+      if (Math.abs(dx) < least || Math.abs(dy) < least) return null;
+      const left = clamp(Math.min(x0, x), 0, width), top = clamp(Math.min(y0, y), 0, height);
+      return [left, top, clamp(Math.max(x0, x), 0, width) - left, clamp(Math.max(y0, y), 0, height) - top];
     };
     const move = (e) => {
       now = at(e);
@@ -100,14 +103,11 @@ export class Crop {
     };
     const end = () => {
       this.element.removeEventListener('pointermove', move);
-      this.element.removeEventListener('pointerup', end);
-      this.element.removeEventListener('pointercancel', end);
       if (now) this.tell(now, true);
     };
     this.element.setPointerCapture(event.pointerId);
     this.element.addEventListener('pointermove', move);
-    this.element.addEventListener('pointerup', end);
-    this.element.addEventListener('pointercancel', end);
+    this.element.addEventListener('lostpointercapture', end, { once: true });
   }
 
   press(event) {

@@ -1,7 +1,7 @@
 // One hit, large, beside the image that it was found with; where the score comes from lies over both as colours.
 import { explain, getItem, imageUrl } from './api.js';
 import { errorText, nameOf } from './cards.js';
-import { h, icon, iconButton, say } from './dom.js';
+import { button, h, icon, iconButton } from './dom.js';
 import { heatMap, heatText } from './heat.js';
 import { sendable } from './intake.js';
 import { describe } from './stage.js';
@@ -17,170 +17,183 @@ function dateText(mtime) {
   return Number.isNaN(date.getTime()) ? String(mtime) : date.toISOString().slice(0, 16).replace('T', ' ');
 }
 
-// A picture with its natural size, and room for what lies over it.
-function frame(url, width, height, alt) {
+const isThere = (value) => value !== undefined && value !== null;
+const emptyFrame = () => h('div', { class: 'frame empty' });
+const blind = (text) => h('div', { class: 'frame' }, h('p', { class: 'blind' }, icon('image'), text));
+
+// A picture in a frame of its shape, with room for what lies over it.
+function framed(url, width, height, alt) {
   const element = h('div', { class: 'frame' }, h('img', { src: url, alt, draggable: 'false' }));
   element.style.setProperty('--shape', width / height);
   return { element, width, height };
 }
 
-// actions: close(), step(by), like(hit), add(hit, weight), only(label), why(isOn).
+async function frameOfHit(item) {
+  if (item.image === false) return { element: blind('This item has no picture.') };
+  try {
+    const picture = new Image();
+    picture.src = await imageUrl(item.id);
+    await picture.decode();
+    return framed(picture.src, picture.naturalWidth, picture.naturalHeight, nameOf(item));
+  } catch (problem) {
+    return { element: blind(problem.detail || 'The picture cannot be shown.') };
+  }
+}
+
+async function frameOfQuery(image) {
+  const about = await describe(image).catch(() => null);
+  return about?.url ? framed(about.url, about.width, about.height, 'The query')
+    : { element: blind('The query has no picture that can be shown.') };
+}
+
+// actions: close(), step(by), like(item), add(item, weight), only(label), why(isOn).
 export class Detail {
   constructor(dialog, info, actions) {
-    Object.assign(this, { dialog, info, actions, id: null });
-    dialog.addEventListener('cancel', (event) => { event.preventDefault(); actions.close(); });
-    dialog.addEventListener('click', (event) => { if (event.target === dialog) actions.close(); });
+    Object.assign(this, { dialog, info, actions, item: null });
+    dialog.addEventListener('cancel', (event) => {
+      event.preventDefault();
+      actions.close();
+    });
+    dialog.addEventListener('click', (event) => {
+      if (event.target === dialog) actions.close();
+    });
     dialog.addEventListener('keydown', (event) => {
-      if (event.target.matches('input, select')) return;
-      if (event.key === 'ArrowLeft') actions.step(-1);
-      if (event.key === 'ArrowRight') actions.step(1);
+      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (by && !event.target.matches('select')) actions.step(by);
     });
   }
 
   hide() {
     if (!this.dialog.open) return;
-    this.controller?.abort();
-    this.id = null;
+    this.controller.abort();
+    this.item = null;
     this.dialog.close();
-    this.dialog.replaceChildren();
     if (this.opener?.isConnected) this.opener.focus();
   }
 
-  // hit may be just {id}. images: those of the query. place: "3 of 24" or ''.
+  // hit may be just {id} until the hits are there. images: those of the query. place: "3 of 24" or ''.
   show(hit, images, why, place) {
+    const isNew = hit.id !== this.item?.id;
     if (!this.dialog.open) {
       this.opener = document.activeElement;
       this.dialog.showModal();
     }
-    const isNew = hit.id !== this.id;
-    if (isNew) {
-      this.id = hit.id;
-      this.image = images.find((image) => image.weight > 0) ?? null;
-      this.images = images;
-      this.draw(hit, place);
-    }
+    if (isNew) this.draw(hit, images);
+    this.item = { ...this.item, ...hit };
+    this.place.textContent = place;
+    for (const step of this.steps) step.disabled = place === '';
+    this.showFacts();
     if (isNew || why !== this.why) this.showWhy(why);
   }
 
-  draw(hit, place) {
+  draw(hit, images) {
     this.controller?.abort();
     this.controller = new AbortController();
-    const inside = this.dialog.contains(document.activeElement) ? document.activeElement.dataset?.key : null;
-    this.heat = null;
-    this.left = h('figure', { hidden: !this.image }, h('figcaption', {}, 'Query'), h('div', { class: 'frame empty' }));
-    this.right = h('figure', {}, h('figcaption', {}, 'Found'), h('div', { class: 'frame empty' }));
+    const focused = this.dialog.contains(document.activeElement) && document.activeElement.dataset.key;
+    const { like, add, step, close, why } = this.actions;
+    this.item = hit;
+    this.images = images;
+    this.title = h('h2', { id: 'detail-title' });
+    this.place = h('span', { class: 'quiet' });
+    this.left = h('figure', {}, h('figcaption', {}, 'Query'));
+    this.right = h('figure', {}, h('figcaption', {}, 'Found'));
     this.told = h('p', { class: 'told', 'aria-live': 'polite' });
     this.facts = h('dl', { class: 'facts' });
-    this.toggle = h('button', { type: 'button', class: 'small', 'aria-pressed': 'false', 'data-key': 'why', onclick: () => this.actions.why(!this.why) },
+    this.toggle = button({ class: 'small', 'data-key': 'why', onclick: () => why(!this.why) },
       icon('why'), 'Why it matched');
-    const canExplain = this.info.can_explain && this.image && hit.image !== false;
-    const step = (name, label, by) => iconButton(name, label, () => this.actions.step(by), { 'data-key': name, disabled: !place });
+    this.steps = [iconButton('previous', 'Previous hit', () => step(-1), { 'data-key': 'previous' }),
+      iconButton('next', 'Next hit', () => step(1), { 'data-key': 'next' })];
+    const canExplain = this.info.can_explain && images.length > 0 && hit.image !== false;
     this.dialog.replaceChildren(
-      h('header', {}, h('h2', { id: 'detail-title' }, h('bdi', {}, nameOf(hit))), h('span', { class: 'quiet' }, place),
-        h('div', { class: 'steps' }, step('previous', 'Previous hit', -1), step('next', 'Next hit', 1),
-          iconButton('close', 'Close', () => this.actions.close(), { 'data-key': 'close' }))),
-      h('div', { class: 'pair' }, this.left, this.right),
-      h('div', { class: 'buttons' }, canExplain && this.toggle, canExplain && this.chooser(),
-        h('button', { type: 'button', class: 'small', onclick: () => this.actions.like(hit) }, icon('like'), 'More like this'),
-        h('button', { type: 'button', class: 'small', onclick: () => this.actions.add(hit, 1) }, icon('plus'), 'Plus'),
-        h('button', { type: 'button', class: 'small', onclick: () => this.actions.add(hit, -1) }, icon('minus'), 'Minus')),
+      h('header', {}, this.title, this.place, h('div', { class: 'steps' }, this.steps,
+        iconButton('close', 'Close', close, { 'data-key': 'close' }))),
+      h('div', { class: 'pair' }, images.length > 0 && this.left, this.right),
+      h('div', { class: 'buttons' }, canExplain && [this.toggle, images.length > 1 && this.chooser()],
+        button({ class: 'small', onclick: () => like(this.item) }, icon('like'), 'More like this'),
+        button({ class: 'small', onclick: () => add(this.item, 1) }, icon('plus'), 'Plus'),
+        button({ class: 'small', onclick: () => add(this.item, -1) }, icon('minus'), 'Minus')),
       this.told, this.facts);
-    (this.dialog.querySelector(`[data-key="${inside ?? 'close'}"]`) ?? this.dialog.querySelector('[data-key=close]')).focus();
-    this.showFacts(hit);
-    this.loadFacts(hit, this.controller.signal);
-    this.leftFrame = this.image && this.loadQuery();
-    this.rightFrame = this.loadHit(hit);
+    this.dialog.querySelector(`[data-key="${focused || 'close'}"]`)?.focus();
+    this.fill(this.right, frameOfHit(hit));
+    this.look(images.find((image) => image.weight > 0));
+    this.load(hit.id, this.controller.signal);
   }
 
-  // With several images, a map is for one of them.
+  // A figure waits for its frame; figure.frame is the promise of it.
+  fill(figure, frame) {
+    const wait = emptyFrame();
+    figure.querySelector('.frame')?.remove();
+    figure.append(wait);
+    figure.frame = frame.then((made) => {
+      wait.replaceWith(made.element);
+      return made;
+    });
+  }
+
+  // The image of the query that the hit is explained with.
+  look(image) {
+    this.image = image;
+    this.heat = null;
+    if (image) this.fill(this.left, frameOfQuery(image));
+  }
+
   chooser() {
-    if (this.images.length < 2) return null;
-    return h('label', { class: 'choice' }, 'for ', h('select', { onchange: (event) => {
-      this.image = this.images[event.target.value];
-      this.heat = null;
-      this.left.lastChild.replaceWith(h('div', { class: 'frame empty' }));
-      this.leftFrame = this.loadQuery();
+    const change = (event) => {
+      this.look(this.images[event.target.value]);
       this.showWhy(this.why);
-    } }, this.images.map((image, i) => h('option', { value: i, selected: image === this.image },
-      `image ${i + 1} (${image.weight > 0 ? 'plus' : 'minus'})`))));
+    };
+    return h('label', { class: 'choice' }, 'for ', h('select', { onchange: change }, this.images.map((image, i) =>
+      h('option', { value: i }, `image ${i + 1} (${image.weight > 0 ? 'plus' : 'minus'})`))));
   }
 
-  async loadQuery() {
-    const about = await describe(this.image).catch(() => null);
-    if (!about?.url) return null;
-    const made = frame(about.url, about.width, about.height, 'The query');
-    this.left.lastChild.replaceWith(made.element);
-    return made;
+  async load(id, signal) {
+    const item = await getItem(id, signal).catch(() => null);
+    if (!item || signal.aborted) return;
+    this.item = { ...item, ...this.item };
+    this.showFacts();
   }
 
-  async loadHit(hit) {
-    if (hit.image === false) {
-      this.right.lastChild.replaceChildren(h('p', { class: 'blind' }, icon('image'), 'This item has no picture.'));
-      return null;
-    }
-    const picture = new Image();
-    const { right } = this;
-    try {
-      picture.src = await imageUrl(hit.id);
-      await picture.decode();
-    } catch (problem) {
-      right.lastChild.replaceChildren(h('p', { class: 'blind' }, icon('image'), problem.detail || 'The picture cannot be shown.'));
-      return null;
-    }
-    const made = frame(picture.src, picture.naturalWidth, picture.naturalHeight, nameOf(hit));
-    right.lastChild.replaceWith(made.element);
-    return made;
-  }
-
-  showFacts(item) {
+  showFacts() {
+    const { item } = this;
     const rows = [];
     const row = (name, ...value) => rows.push(h('div', {}, h('dt', {}, name), h('dd', {}, ...value)));
-    if (item.score !== undefined && item.score !== null) row('score', item.score.toFixed(4));
-    if (item.error_rate !== null && item.error_rate !== undefined) row('error rate', errorText(item.error_rate).lastChild);
-    if (item.label !== null && item.label !== undefined)
-      row('label', h('bdi', {}, item.label), ' ', h('button', { type: 'button', class: 'link', onclick: () => this.actions.only(item.label) }, 'only these'));
+    if (isThere(item.score)) row('score', item.score.toFixed(4));
+    if (isThere(item.error_rate)) row('error rate', errorText(item.error_rate).lastChild);
+    if (isThere(item.label)) {
+      const only = () => this.actions.only(item.label);
+      row('label', h('bdi', {}, item.label), ' ', button({ class: 'link', onclick: only }, 'only these'));
+    }
     if (item.path) row('path', h('bdi', { class: 'code' }, item.path));
     row('id', String(item.id));
     for (const [name, value] of Object.entries(item.values ?? {}))
-      if (value !== null) row(name, h('bdi', {}, String(value)));
+      if (isThere(value)) row(name, h('bdi', {}, String(value)));
     if (item.bytes) row('size', bytesText(item.bytes));
     if (item.mtime) row('changed', dateText(item.mtime));
     this.facts.replaceChildren(...rows);
-  }
-
-  async loadFacts(hit, signal) {
-    const item = await getItem(hit.id, signal).catch(() => null);
-    if (!item || signal.aborted) return;
-    const all = { ...hit, ...item };
-    this.showFacts(all);
-    this.dialog.querySelector('#detail-title').replaceChildren(h('bdi', {}, nameOf(all)));
+    this.title.replaceChildren(h('bdi', {}, nameOf(item)));
   }
 
   async showWhy(why) {
+    const { item: { id }, image, controller: { signal } } = this;
     this.why = why;
-    this.toggle.setAttribute('aria-pressed', String(why));
+    this.toggle.setAttribute('aria-pressed', why);
     this.dialog.classList.toggle('why', why);
-    if (!why || !this.info.can_explain || !this.image) {
-      this.told.textContent = '';
-      this.dialog.querySelectorAll('.heat').forEach((canvas) => canvas.remove());
-      return;
-    }
-    const { id, image, controller: { signal } } = this;
+    this.dialog.querySelectorAll('.heat').forEach((canvas) => canvas.remove());
+    this.told.replaceChildren();
+    if (!why || !this.info.can_explain || !image) return;
     this.told.textContent = 'Looking where the score comes from …';
     try {
       this.heat ??= await explain(id, await sendable(image, signal), signal);
-      const [left, right] = await Promise.all([this.leftFrame, this.rightFrame]);
-      if (signal.aborted || image !== this.image || !this.why) return;
-      this.dialog.querySelectorAll('.heat').forEach((canvas) => canvas.remove());
-      if (left) left.element.append(heatMap(this.heat.query, left.width, left.height));
-      if (right) right.element.append(heatMap(this.heat.hit, right.width, right.height));
+      const [left, right] = await Promise.all([this.left.frame, this.right.frame]);
+      if (signal.aborted || image !== this.image || !this.why || this.dialog.querySelector('.heat')) return;
+      const { query, hit, score } = this.heat;
+      if (left.width) left.element.append(heatMap(query, left.width, left.height));
+      if (right.width) right.element.append(heatMap(hit, right.width, right.height));
       const legend = (name, text) => h('span', { class: 'legend' }, h('i', { class: name }), text);
-      this.told.replaceChildren(heatText(this.heat.hit), ' All places together are the score, ', h('b', {}, this.heat.score.toFixed(4)), '. ',
-        legend('warm', 'adds to it'), legend('cold', 'takes from it'));
+      this.told.replaceChildren(heatText(hit), ' All places together are the score, ',
+        h('b', {}, score.toFixed(4)), '. ', legend('warm', 'adds to it'), legend('cold', 'takes from it'));
     } catch (problem) {
-      if (signal.aborted) return;
-      this.told.textContent = [problem.detail || problem.title, problem.hint].filter(Boolean).join(' ');
-      say(this.told.textContent);
+      if (!signal.aborted) this.told.textContent = [problem.detail || problem.title, problem.hint].join(' ');
     }
   }
 }

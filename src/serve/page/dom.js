@@ -14,6 +14,8 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+export const button = (attributes, ...children) => h('button', { type: 'button', ...attributes }, ...children);
+
 export const byId = (id) => document.getElementById(id);
 
 // Drawn on a grid of 16 with round strokes; `icon` names one.
@@ -43,8 +45,7 @@ export function icon(name) {
 }
 
 export function iconButton(name, label, onclick, attributes = {}) {
-  return h('button', { type: 'button', class: 'tool', 'aria-label': label, title: label, onclick, ...attributes },
-    icon(name));
+  return button({ class: 'tool', 'aria-label': label, title: label, onclick, ...attributes }, icon(name));
 }
 
 // Said by screen readers; the same text twice is said twice.

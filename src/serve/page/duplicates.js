@@ -1,22 +1,23 @@
 // The groups of pictures that are the same one: copied, resized, saved again.
 import { getDuplicates } from './api.js';
 import { arrowKeys, card, skeletons } from './cards.js';
-import { h, plural, say } from './dom.js';
+import { button, h, plural, say } from './dom.js';
 
 const AT_ONCE = 20;
 
 function group({ items, kind }, number, actions) {
-  const title = kind === 'same' ? 'The same file' : 'The same picture';
   return h('section', { class: 'group', 'aria-labelledby': `group-${number}` },
-    h('h2', { id: `group-${number}` }, title, ' ', h('span', { class: 'quiet' }, `${items.length} times`)),
-    h('ul', { class: 'grid small', onkeydown: arrowKeys }, items.map((item, i) => card(item, actions, i === 0 ? 'first' : null))));
+    h('h2', { id: `group-${number}` }, `Group ${number} `,
+      h('span', { class: 'quiet' }, `the same ${kind === 'same' ? 'file' : 'picture'}, ${items.length} times`)),
+    h('ul', { class: 'grid small', onkeydown: arrowKeys },
+      items.map((item, i) => card(item, actions, i === 0 ? 'first' : null))));
 }
 
 // Fills `place`; resolves when the first groups are there. fail(problem) is told what went wrong.
 export async function showDuplicates(place, actions, signal, fail) {
   const list = h('div', { class: 'groups' });
   const line = h('p', { class: 'count' }, 'Comparing pictures …');
-  const more = h('button', { type: 'button', hidden: true, onclick: () => load() }, 'Show more');
+  const more = button({ hidden: true, onclick: () => load() }, 'Show more');
   const wait = skeletons(8);
   place.replaceChildren(line, list, wait, more);
   let n_shown = 0;

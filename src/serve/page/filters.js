@@ -3,6 +3,7 @@ import { h } from './dom.js';
 import { isNumber, prune, whereOf } from './where.js';
 
 const SEARCHED_FROM = 9; // values in a list that gets a box to find one
+const TEXT = { type: 'text', spellcheck: 'false', autocomplete: 'off' };
 
 function checkboxes(column, filter, set) {
   const chosen = new Set(filter.is ?? []);
@@ -15,22 +16,24 @@ function checkboxes(column, filter, set) {
     } }), h('bdi', {}, value === '' ? '(empty)' : value)));
   const list = h('div', { class: 'values' }, rows);
   if (all.length < SEARCHED_FROM) return [list];
-  const find = h('input', { type: 'search', placeholder: `Find among ${all.length}`, 'aria-label': `Find a value of ${column.name}`, oninput: () => {
-    const wanted = find.value.toLowerCase();
+  const narrow = (event) => {
+    const wanted = event.target.value.toLowerCase();
     rows.forEach((row, i) => { row.hidden = !all[i].toLowerCase().includes(wanted); });
-  } });
+  };
+  const find = h('input', { type: 'search', placeholder: `Find among ${all.length}`,
+    'aria-label': `Find a value of ${column.name}`, oninput: narrow });
   return [find, list];
 }
 
 function textField(column, filter, set, id) {
   return [h('label', { class: 'field', for: id }, 'contains'),
-    h('input', { type: 'text', id, value: filter.has ?? '', spellcheck: 'false', autocomplete: 'off', 'aria-label': `${column.name} contains`, title: 'Upper and lower case are different',
-      onchange: (event) => set({ ...filter, has: event.target.value }) })];
+    h('input', { ...TEXT, id, value: filter.has ?? '', 'aria-label': `${column.name} contains`,
+      title: 'Upper and lower case are different', onchange: (event) => set({ ...filter, has: event.target.value }) })];
 }
 
 function numberField(column, filter, set, kind) {
   const limit = column[kind];
-  const input = h('input', { type: 'text', inputmode: 'decimal', value: filter[kind] ?? '', placeholder: limit ?? '', autocomplete: 'off',
+  const input = h('input', { ...TEXT, inputmode: 'decimal', value: filter[kind] ?? '', placeholder: limit ?? '',
     'aria-label': `${column.name} ${kind === 'min' ? 'from' : 'up to'}`,
     onchange: () => {
       const isRight = input.value.trim() === '' || isNumber(input.value);
@@ -64,7 +67,8 @@ export class Filters {
     this.shown = shown;
     const focus = this.place.contains(document.activeElement) ? this.pathOf(document.activeElement) : null;
     const scrolls = [...this.place.querySelectorAll('.values')].map((list) => list.scrollTop);
-    this.place.replaceChildren(...this.columns.map((column, i) => this.group(column, i, filters, where)), this.expression(filters, where));
+    this.place.replaceChildren(...this.columns.map((column, i) => this.group(column, i, filters, where)),
+      this.expression(filters, where));
     this.place.querySelectorAll('.values').forEach((list, i) => { list.scrollTop = scrolls[i] ?? 0; });
     if (focus) this.elementAt(focus)?.focus();
   }
@@ -96,8 +100,8 @@ export class Filters {
       else this.opened.delete('\n');
     } }, h('summary', {}, 'Expression', where && h('span', { class: 'dot', title: 'in use' })),
     h('div', { class: 'inside' },
-      h('input', { type: 'text', value: where, spellcheck: 'false', autocomplete: 'off', class: 'code', 'aria-label': 'Expression', placeholder: "label = 'tern' or id < 100",
-        onchange: (event) => this.change(filters, event.target.value.trim()) }),
+      h('input', { ...TEXT, value: where, class: 'code', 'aria-label': 'Expression',
+        placeholder: "label = 'tern' or id < 100", onchange: (event) => this.change(filters, event.target.value.trim()) }),
       all && h('p', { class: 'quiet' }, 'Together, as for ', h('code', {}, 'kith search --where'), ':'),
       all && h('pre', { class: 'where', tabindex: 0, 'aria-label': 'The whole expression' }, all)));
   }

@@ -40,7 +40,7 @@ export function heatText({ rows, columns, values }) {
   const row = Math.floor(at / columns), column = at % columns;
   const down = ['upper', '', 'lower'][Math.min(2, Math.floor((row / rows) * 3))];
   const across = ['left', '', 'right'][Math.min(2, Math.floor((column / columns) * 3))];
-  const where = down || across ? `${down || 'middle'} ${across || 'middle'}`.replace('middle middle', 'middle') : 'middle';
+  const where = [down || (across && 'middle'), across || 'middle'].filter(Boolean).join(' ');
   return `Half of the score comes from ${n} of ${rows * columns} places; the strongest, ` +
     `${percent(best / sum)} of it, is in the ${where}.`;
 }

@@ -23,20 +23,26 @@ async function shrink(bitmap, limits) {
 }
 
 // A key for the file. A picture over the server's limits is made smaller here, where the browser can read it.
-export async function takeFile(file, serverLimits) {
+export async function takeFile(file, info) {
+  if (!info.can_embed)
+    throw new Problem({ title: 'This index cannot be searched with images',
+      detail: 'It was made from vectors, without a model.',
+      hint: 'Search with items of the index, or make it again with --model.' });
   const limits = {
-    pixels: serverLimits?.pixels ?? Infinity,
-    body_bytes: (serverLimits?.body_bytes ?? Infinity) - 65536, // what else is in the request
+    pixels: info.limits?.pixels ?? Infinity,
+    body_bytes: (info.limits?.body_bytes ?? Infinity) - 65536, // what else is in the request
   };
   if (file.type && !file.type.startsWith('image/'))
-    throw new Problem({ title: 'Not an image', detail: `${file.name} is ${file.type}.`, hint: 'Use a picture file: JPEG, PNG, WebP, HEIC or AVIF.' });
+    throw new Problem({ title: 'Not an image', detail: `${file.name} is ${file.type}.`,
+      hint: 'Use a picture file: JPEG, PNG, WebP, HEIC or AVIF.' });
   const bitmap = await createImageBitmap(file).catch(() => null);
   let taken = { blob: file, width: bitmap?.width ?? 0, height: bitmap?.height ?? 0 };
   const isTooLarge = file.size > limits.body_bytes || taken.width * taken.height > limits.pixels;
   if (isTooLarge) taken = bitmap && (await shrink(bitmap, limits));
   bitmap?.close();
   if (!taken)
-    throw new Problem({ title: 'The image is too large', detail: `${file.name} has ${count(file.size)} bytes.`, hint: 'Make it smaller and try again.' });
+    throw new Problem({ title: 'The image is too large', detail: `${file.name} has ${count(file.size)} bytes.`,
+      hint: 'Make it smaller and try again.' });
   const key = ++n_uploads;
   uploads.set(key, { ...taken, name: file.name || 'pasted image', url: URL.createObjectURL(taken.blob) });
   return key;
@@ -52,6 +58,7 @@ export async function sendable(image, signal) {
   return crop ? { blob: await getImage(id, signal), name: `item-${id}.jpg`, weight, crop } : { id, weight };
 }
 
+const NOTHING_ELSE = 'this page loads nothing from elsewhere.';
 const imageFiles = (transfer) => [...(transfer?.files ?? [])];
 const isTyping = (element) => element?.closest?.('input:not([type=checkbox], [type=range], [type=file]), textarea');
 
@@ -63,7 +70,7 @@ export function listen(take, hasQuery, complain) {
       event.preventDefault();
       take(files, 'new');
     } else if (!isTyping(event.target)) {
-      complain(new Problem({ title: 'No image in the clipboard', hint: 'Copy a picture, not its address: this page loads nothing from elsewhere.' }));
+      complain({ title: 'No image in the clipboard', hint: `Copy a picture, not its address: ${NOTHING_ELSE}` });
     }
   });
   for (const id of ['choose', 'photograph'])
@@ -82,7 +89,8 @@ export function openChooser(id, how) {
 
 function listenForDrops(take, hasQuery, complain) {
   const sheet = byId('drop');
-  const zone = (how, title, about) => h('div', { class: 'zone', 'data-how': how }, h('strong', {}, title), h('span', {}, about));
+  const zone = (how, title, about) =>
+    h('div', { class: 'zone', 'data-how': how }, h('strong', {}, title), h('span', {}, about));
   const hide = () => { sheet.hidden = true; };
   const show = () => {
     if (!sheet.hidden) return;
@@ -102,6 +110,7 @@ function listenForDrops(take, hasQuery, complain) {
     hide();
     const files = imageFiles(event.dataTransfer);
     if (files.length > 0) take(files, event.target.closest?.('.zone')?.dataset.how ?? 'new');
-    else complain(new Problem({ title: 'No image file in what was dropped', hint: 'Save the picture first, or copy and paste it: this page loads nothing from elsewhere.' }));
+    else complain({ title: 'No image file in what was dropped',
+      hint: `Save the picture first, or copy and paste it: ${NOTHING_ELSE}` });
   });
 }

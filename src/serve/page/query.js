@@ -17,7 +17,8 @@ function readImage(text, weight) {
   if (!isId(id)) return null;
   const image = { id: Number(id), weight };
   const box = crop?.split(',').map(Number);
-  if (box?.length === 4 && box.every((x) => Number.isInteger(x) && x >= 0) && box[2] > 0 && box[3] > 0) image.crop = box;
+  const isBox = box?.length === 4 && box.every((x) => Number.isInteger(x) && x >= 0) && box[2] > 0 && box[3] > 0;
+  if (isBox) image.crop = box;
   return image;
 }
 

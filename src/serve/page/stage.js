@@ -2,7 +2,7 @@
 import { getItem, imageUrl } from './api.js';
 import { nameOf, thumb } from './cards.js';
 import { Crop } from './crop.js';
-import { h, icon, iconButton, plural } from './dom.js';
+import { button, h, icon, iconButton } from './dom.js';
 import { openChooser, uploads } from './intake.js';
 import { samePlace } from './query.js';
 
@@ -33,7 +33,7 @@ async function describeItem(id) {
   return { ...about, url, width: picture.naturalWidth, height: picture.naturalHeight };
 }
 
-// change(images, isFinal) is told what the images are now. canEmbed: the server can take images and crops.
+// change(images, isFinal) is told what the images are now.
 export class Stage {
   constructor(place, info, change) {
     this.place = place;
@@ -45,13 +45,13 @@ export class Stage {
     this.view = h('div', { class: 'view' });
     this.caption = h('div', { class: 'caption' });
     this.tiles = h('ul', { class: 'tiles', 'aria-label': 'Images of the query' });
-    this.whole = h('button', { type: 'button', class: 'small', onclick: () => this.setWhole() }, icon('whole'), 'Whole picture');
+    this.whole = button({ class: 'small', onclick: () => this.setWhole() }, icon('whole'), 'Whole picture');
     place.replaceChildren(this.view, this.caption, this.crop.fields, this.tiles, this.buttons());
   }
 
   buttons() {
     const choose = (how, name, text, id = 'choose') =>
-      h('button', { type: 'button', class: `small ${id}`, onclick: () => openChooser(id, how) }, icon(name), text);
+      button({ class: `small ${id}`, onclick: () => openChooser(id, how) }, icon(name), text);
     return h('div', { class: 'buttons' }, this.info.can_embed && [
       choose('new', 'image', 'New image'), choose('new', 'camera', 'Photo', 'photograph'),
       choose('plus', 'plus', 'Add image')]);
@@ -91,7 +91,8 @@ export class Stage {
     const canCrop = Boolean(about?.url) && this.info.can_embed;
     this.crop.fields.hidden = !canCrop;
     if (canCrop) {
-      this.crop.show(h('img', { src: about.url, alt: 'The query', draggable: 'false' }), about.width, about.height, image.crop);
+      const picture = h('img', { src: about.url, alt: 'The query', draggable: 'false' });
+      this.crop.show(picture, about.width, about.height, image.crop);
       this.crop.element.style.setProperty('--shape', about.width / about.height);
       this.view.replaceChildren(this.crop.element);
     } else {
@@ -112,15 +113,15 @@ export class Stage {
   }
 
   tile(image, i) {
-    const isPlus = image.weight > 0;
     const name = image.upload !== undefined ? uploads.get(image.upload).name : `item ${image.id}`;
     const picture = image.upload !== undefined && uploads.get(image.upload).width > 0
       ? h('span', { class: 'thumb there' }, h('img', { src: uploads.get(image.upload).url, alt: '' }))
       : thumb(image.upload !== undefined ? { image: false } : { id: image.id });
-    const look = h('button', { type: 'button', class: 'look', 'aria-label': `Show ${name}`, 'aria-pressed': String(i === this.active), onclick: () => this.look(i) }, picture);
-    return h('li', { class: isPlus ? 'plus' : 'minus' }, look,
-      h('button', { type: 'button', class: 'sign', 'aria-label': isPlus ? `${name} is a plus: make it a minus` : `${name} is a minus: make it a plus`, onclick: () => this.turn(i) },
-        icon(isPlus ? 'plus' : 'minus')),
+    const [sign, other] = image.weight > 0 ? ['plus', 'minus'] : ['minus', 'plus'];
+    const look = { class: 'look', 'aria-label': `Show ${name}`, 'aria-pressed': String(i === this.active) };
+    const turn = { class: 'sign', 'aria-label': `${name} is a ${sign}: make it a ${other}` };
+    return h('li', { class: sign }, button({ ...look, onclick: () => this.look(i) }, picture),
+      button({ ...turn, onclick: () => this.turn(i) }, icon(sign)),
       iconButton('close', `Remove ${name}`, () => this.remove(i), { class: 'tool remove' }));
   }
 
@@ -138,8 +139,9 @@ export class Stage {
   }
 
   remove(i) {
-    this.change(this.images.filter((_, j) => j !== i), true, `${plural(this.images.length - 1, 'image', 'images')} left`);
-    (this.tiles.children[Math.min(i, this.tiles.children.length - 1)]?.querySelector('.remove') ?? this.crop.box).focus();
+    this.change(this.images.filter((_, j) => j !== i), true);
+    const next = this.tiles.children[Math.min(i, this.tiles.children.length - 1)];
+    (this.images.length > 1 ? next.querySelector('.remove') : this.crop.box).focus();
   }
 
   setCrop(crop, isFinal) {
