@@ -55,7 +55,7 @@ static inline kith_status index_bytes_segment(const uint8_t *data, size_t n, kit
     const int64_t rows = status == KITH_OK ? segment.n : 0;
     float row[INDEX_BYTES_DIM];
     for (int64_t i = 0; i < rows && i < 100 && status == KITH_OK; i++)
-        status = ki_segment_rows(&segment, i, 1, row, err);
+        status = ki_segment_rows(&segment, i, 1, false, row, err);
     for (int64_t c = 0; c < KI_COLUMN_FIRST + 3 && status == KITH_OK; c++) {
         ki_cells cells = {0};
         status = ki_segment_column(&segment, c, &cells, err);
