@@ -232,6 +232,8 @@ typedef struct kith_search_options {
     int64_t n_threads;         /* 0: kith_threads() */
     kith_progress_fn progress; /* may be NULL */
     void *user;
+    const char
+        *device; /* of exact searches: "cpu" (default), "cuda" or "cuda:1"; codes are searched on the CPU */
 } kith_search_options;
 
 /* k 10, the rest 0. */
@@ -252,8 +254,9 @@ typedef struct kith_hits {
 } kith_hits;
 
 /* Search with query [n, dim] of any float type. options NULL: the 10 nearest. There are always k hits where k items may be
- * found. An exact search gives the lists of kith_gallery_search over the same rows. The first search reads what it keeps
- * in memory. KITH_EINVAL for an expression that cannot be read says at which character, and suggests a column. */
+ * found. An exact search gives the lists of kith_gallery_search over the same rows. On a device they are those of the CPU, but
+ * for neighbours whose scores are equal up to rounding (with squared distances for all), and all searches of a handle that name one
+ * name the same. The first search reads what it keeps in memory. KITH_EINVAL for an expression that cannot be read says at which character, and suggests a column. */
 KITH_API kith_status kith_index_search(const kith_index *index, const kith_array *query,
                                        const kith_search_options *options, kith_hits *ret_hits,
                                        kith_error *err);

@@ -127,7 +127,8 @@ int cmd_search(int argc, char **argv) {
             "instead, groups of the same picture: copied, resized, saved again, mirrored or slightly cut"),
         CLI_FLAG("exact", &r->search.exact, "compare every vector, whatever the size of the index"),
         CLI_TEXT("model|m", "RUN|MODEL", &model, "where the index's model lies now, if it was moved"),
-        CLI_TEXT("device", "NAME", &r->embedder.device, "what the model runs on (see kith list devices)"),
+        CLI_TEXT("device", "NAME", &r->embedder.device,
+                 "what the model runs on, and a search that compares every vector (see kith list devices)"),
         CLI_FLAG("json", &r->json, "print the hits as JSON"),
         CLI_FLAG("csv", &r->csv, "print the hits as CSV"),
         CLI_OUT("html", "OUT.html", &r->html, ".html", "also write the hits as a page of pictures"),
@@ -155,6 +156,7 @@ int cmd_search(int argc, char **argv) {
     r->n_operands = argc - 2;
     r->flips = view == 1;
     r->rerank = (unsigned)rerank;
+    r->search.device = r->embedder.device;
     r->search.k = a.k;
     r->search.offset = (a.page - 1) * a.k;
     int status = check(&a);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "knn/kernel.h"
 #include "knn/rows.h"
 
@@ -31,26 +32,54 @@ kith_status ki_exact_init(ki_exact *e, const ki_snapshot *snapshot, kith_error *
     return KITH_OK;
 }
 
+static void part_release(ki_exact_part *p) {
+    kith_gallery_free(p->gallery);
+    ki_free(p->rows);
+    ki_free(p->row);
+    *p = (ki_exact_part){0};
+}
+
 void ki_exact_release(ki_exact *e) {
-    kith_gallery_free(e->whole);
-    ki_free(e->rows);
+    part_release(&e->whole);
+    part_release(&e->there);
     if (e->has_lock) pthread_mutex_destroy(&e->lock);
     *e = (ki_exact){0};
 }
 
-static kith_status make_gallery(const ki_snapshot *s, int64_t first, int64_t n, float **ret_rows,
-                                kith_gallery **ret_gallery, kith_error *err) {
+/* ---- rows as a gallery ---- */
+
+/* Keep the rows that may be found, and note which they are. */
+static kith_status choose(const ki_snapshot *s, const uint64_t *allowed, float *rows, ki_exact_part *p,
+                          kith_error *err) {
+    const int64_t dim = s->manifest.dim, n = p->n;
+    KI_TRY(ki_alloc_or(&p->row, (size_t)n, sizeof *p->row, "the rows of the index", err));
+    p->n = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (allowed && !ki_bit(allowed, p->first + i)) continue;
+        memmove(rows + p->n * dim, rows + i * dim, (size_t)dim * sizeof *rows);
+        p->row[p->n++] = p->first + i;
+    }
+    return KITH_OK;
+}
+
+/* Rows first … first + n - 1; on a device only those of `allowed` (NULL: all). Release it, also after a failure. */
+static kith_status part_make(const ki_snapshot *s, int64_t first, int64_t n, const uint64_t *allowed,
+                             const char *device, ki_exact_part *ret, kith_error *err) {
     kith_status status = KITH_OK;
     float *rows = NULL;
     const size_t row_bytes = (size_t)s->manifest.dim * sizeof *rows;
+    *ret = (ki_exact_part){.first = first, .n = n};
     KI_CHECK(ki_alloc_or(&rows, (size_t)n, row_bytes, "the rows of the index", err));
     KI_CHECK(ki_snapshot_span(s, first, n, rows, err));
-    const kith_array array = {KITH_F32, 2, {n, s->manifest.dim}, rows};
+    if (device) KI_CHECK(choose(s, allowed, rows, ret, err));
+    if (ret->n == 0) goto done;
+    const kith_array array = {KITH_F32, 2, {ret->n, s->manifest.dim}, rows};
     KITH_OPTIONS(kith_knn_options, options);
     options.metric = s->manifest.metric;
-    KI_CHECK(kith_gallery_new(&array, &options, ret_gallery, err));
+    options.device = device;
+    KI_CHECK(kith_gallery_new(&array, &options, &ret->gallery, err));
     if (keeps_rows(s)) {
-        *ret_rows = rows;
+        ret->rows = rows;
         rows = NULL;
     }
 done:
@@ -58,13 +87,43 @@ done:
     return status;
 }
 
-static kith_status take_whole(ki_exact *e, kith_error *err) {
+/* The part that is kept for later searches, made by the first. */
+static kith_status take_whole(ki_exact *e, const char *device, const ki_exact_part **ret, kith_error *err) {
     kith_status status = KITH_OK;
+    const ki_snapshot *s = e->snapshot;
+    ki_exact_part *p = device ? &e->there : &e->whole;
+    if (device && strlen(device) >= sizeof e->device)
+        return ki_fail(err, KITH_ENOTFOUND, "the device's name has %zu letters; wanted fewer than %zu",
+                       strlen(device), sizeof e->device);
     pthread_mutex_lock(&e->lock);
-    if (!e->whole) status = make_gallery(e->snapshot, 0, e->snapshot->n_rows, &e->rows, &e->whole, err);
+    if (!p->gallery) {
+        status = part_make(s, 0, s->n_rows, s->alive, device, p, err);
+        if (status != KITH_OK) part_release(p);
+        if (device) ki_snprintf(e->device, sizeof e->device, "%s", status == KITH_OK ? device : "");
+    } else if (device && strcmp(device, e->device) != 0) {
+        status = ki_fail(err, KITH_EINVAL, "the index is searched on %s already; wanted the same, found %s",
+                         e->device, device);
+    }
     pthread_mutex_unlock(&e->lock);
+    *ret = p;
     return status;
 }
+
+/* The place of a snapshot's row in a part; -1: not there. */
+static int64_t place_of(const ki_exact_part *p, int64_t row) {
+    if (!p->row) return row >= p->first && row < p->first + p->n ? row - p->first : -1;
+    int64_t low = 0, high = p->n;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (p->row[middle] < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < p->n && p->row[low] == row ? low : -1;
+}
+
+/* ---- searching ---- */
 
 /* Squared distances of the rows that were found, in float64: the kernel's depend on the other rows of the gallery, by their
  * mean. Lists are in this order already. */
@@ -96,83 +155,99 @@ static void merge_lists(bool is_distance, const kith_neighbor *a, const kith_nei
     }
 }
 
-typedef struct parts {
-    const kith_array *query;
-    int64_t n, k;
-    kith_neighbor *found, *joined; /* [n, k] each */
-    int64_t *self;
-} parts;
+/* The lists of one part, with rows of the snapshot; squared distances in float64. self: [queries], scratch. */
+static kith_status search_part(const ki_snapshot *s, const ki_exact_part *p, const kith_array *query,
+                               int64_t k, const ki_gallery_ask *ask, int64_t *self, kith_neighbor *ret,
+                               kith_error *err) {
+    const int64_t n = query->dim[0];
+    ki_gallery_ask here = *ask;
+    if (p->row) here.allowed = NULL; /* its rows were chosen */
+    if (here.allowed) {
+        here.allowed += p->first / 64;
+        here.n_allowed = 0;
+        for (int64_t i = 0; i < ki_bit_words(p->n); i++)
+            here.n_allowed += __builtin_popcountll(here.allowed[i]);
+    }
+    if (!p->gallery || (here.allowed && here.n_allowed == 0)) {
+        for (int64_t i = 0; i < n * k; i++) ret[i] = (kith_neighbor){NAN, -1};
+        return KITH_OK;
+    }
+    for (int64_t i = 0; ask->self && i < n; i++) self[i] = place_of(p, ask->self[i]);
+    if (ask->self) here.self = self;
+    KI_TRY(ki_gallery_search(p->gallery, query, k, &here, ret, err));
+    KI_TRY(measure(s, query, p->rows, p->n, k, ret, err));
+    for (int64_t i = 0; i < n * k; i++) {
+        if (ret[i].index >= 0) ret[i].index = p->row ? p->row[ret[i].index] : p->first + ret[i].index;
+    }
+    return KITH_OK;
+}
 
-static kith_status search_part(const ki_snapshot *s, int64_t first, int64_t n, const ki_gallery_ask *ask,
-                               parts *p, kith_neighbor *lists, kith_error *err) {
-    kith_status status = KITH_OK;
-    float *rows = NULL;
-    kith_gallery *gallery = NULL;
-    ki_gallery_ask part = *ask;
-    if (ask->allowed) {
-        part.allowed = ask->allowed + first / 64;
-        part.n_allowed = 0;
-        for (int64_t i = 0; i < ki_bit_words(n); i++) part.n_allowed += __builtin_popcountll(part.allowed[i]);
-        if (part.n_allowed == 0) return KITH_OK;
-    }
-    for (int64_t i = 0; ask->self && i < p->n; i++) {
-        const bool is_here = ask->self[i] >= first && ask->self[i] < first + n;
-        p->self[i] = is_here ? ask->self[i] - first : -1;
-    }
-    part.self = ask->self ? p->self : NULL;
-    KI_CHECK(make_gallery(s, first, n, &rows, &gallery, err));
-    KI_CHECK(ki_gallery_search(gallery, p->query, p->k, &part, p->found, err));
-    KI_CHECK(measure(s, p->query, rows, n, p->k, p->found, err));
+/* Lists [n, k] of one part and of those before it. */
+typedef struct joining {
+    int64_t n, k;
+    kith_neighbor *found, *joined;
+} joining;
+
+static void join_part(const ki_snapshot *s, joining *j, kith_neighbor *lists) {
     const bool is_distance = s->manifest.metric == KITH_SQEUCLIDEAN;
-    for (int64_t i = 0; i < p->n; i++) {
-        kith_neighbor *found = p->found + i * p->k;
-        for (int64_t j = 0; j < p->k; j++) found[j].index += found[j].index >= 0 ? first : 0;
-        merge_lists(is_distance, lists + i * p->k, found, p->k, p->joined + i * p->k);
-    }
-    memcpy(lists, p->joined, (size_t)(p->n * p->k) * sizeof *lists);
-done:
-    kith_gallery_free(gallery);
-    ki_free(rows);
-    return status;
+    for (int64_t i = 0; i < j->n; i++)
+        merge_lists(is_distance, lists + i * j->k, j->found + i * j->k, j->k, j->joined + i * j->k);
+    memcpy(lists, j->joined, (size_t)(j->n * j->k) * sizeof *lists);
 }
 
 static kith_status search_parts(const ki_snapshot *s, const kith_array *query, int64_t k,
-                                const ki_gallery_ask *ask, kith_neighbor *ret_neighbors, kith_error *err) {
+                                const ki_gallery_ask *ask, const char *device, int64_t *self,
+                                kith_neighbor *ret_neighbors, kith_error *err) {
     kith_status status = KITH_OK;
-    parts p = {.query = query, .n = query->dim[0], .k = k};
+    joining j = {.n = query->dim[0], .k = k};
+    ki_exact_part part = {0};
     size_t row_bytes = 0;
-    if (!ki_mul_size((size_t)k, sizeof *p.found, &row_bytes))
+    if (!ki_mul_size((size_t)k, sizeof *j.found, &row_bytes))
         return ki_fail_memory(err, SIZE_MAX, "neighbour lists");
-    KI_CHECK(ki_alloc_or(&p.found, (size_t)p.n, row_bytes, "neighbour lists", err));
-    KI_CHECK(ki_alloc_or(&p.joined, (size_t)p.n, row_bytes, "neighbour lists", err));
-    KI_CHECK(ki_alloc_or(&p.self, (size_t)p.n, sizeof *p.self, "query rows", err));
-    for (int64_t i = 0; i < p.n * k; i++) ret_neighbors[i] = (kith_neighbor){NAN, -1};
+    KI_CHECK(ki_alloc_or(&j.found, (size_t)j.n, row_bytes, "neighbour lists", err));
+    KI_CHECK(ki_alloc_or(&j.joined, (size_t)j.n, row_bytes, "neighbour lists", err));
+    for (int64_t i = 0; i < j.n * k; i++) ret_neighbors[i] = (kith_neighbor){NAN, -1};
     ki_gallery_ask quiet = *ask;
     quiet.progress = NULL;
     const int64_t step = part_rows(s);
     for (int64_t first = 0; first < s->n_rows; first += step) {
         const int64_t n = s->n_rows - first < step ? s->n_rows - first : step;
-        KI_CHECK(search_part(s, first, n, &quiet, &p, ret_neighbors, err));
+        part_release(&part);
+        KI_CHECK(part_make(s, first, n, ask->allowed, device, &part, err));
+        KI_CHECK(search_part(s, &part, query, k, &quiet, self, j.found, err));
+        join_part(s, &j, ret_neighbors);
         if (ask->progress && ask->progress(ask->user, first + n, s->n_rows) != 0) {
             status = ki_fail(err, KITH_ECANCELED, "stopped after %lld of %lld rows", (long long)(first + n),
                              (long long)s->n_rows);
             goto done;
         }
     }
-    round_scores(ret_neighbors, p.n * k);
 done:
-    ki_free(p.self);
-    ki_free(p.joined);
-    ki_free(p.found);
+    part_release(&part);
+    ki_free(j.joined);
+    ki_free(j.found);
     return status;
 }
 
+static bool is_host(const char *device) { return !device || strcmp(device, "cpu") == 0; }
+
 kith_status ki_exact_search(ki_exact *e, const kith_array *query, int64_t k, const ki_gallery_ask *ask,
-                            kith_neighbor *ret_neighbors, kith_error *err) {
-    if (!ki_exact_fits(e->snapshot)) return search_parts(e->snapshot, query, k, ask, ret_neighbors, err);
-    KI_TRY(take_whole(e, err));
-    KI_TRY(ki_gallery_search(e->whole, query, k, ask, ret_neighbors, err));
-    KI_TRY(measure(e->snapshot, query, e->rows, e->snapshot->n_rows, k, ret_neighbors, err));
+                            const char *device, kith_neighbor *ret_neighbors, kith_error *err) {
+    kith_status status = KITH_OK;
+    const ki_snapshot *s = e->snapshot;
+    const ki_exact_part *whole = NULL;
+    const char *where = is_host(device) ? NULL : device;
+    const bool is_chosen = where && (!ask->allowed || ask->n_allowed < s->n_live);
+    int64_t *self = NULL;
+    if (ask->self) KI_CHECK(ki_alloc_or(&self, (size_t)query->dim[0], sizeof *self, "query rows", err));
+    if (ki_exact_fits(s) && !is_chosen) {
+        KI_CHECK(take_whole(e, where, &whole, err));
+        KI_CHECK(search_part(s, whole, query, k, ask, self, ret_neighbors, err));
+    } else {
+        KI_CHECK(search_parts(s, query, k, ask, where, self, ret_neighbors, err));
+    }
     round_scores(ret_neighbors, query->dim[0] * k);
-    return KITH_OK;
+done:
+    ki_free(self);
+    return status;
 }

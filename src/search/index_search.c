@@ -46,7 +46,7 @@ static kith_status search_exact(const asked *a, const kith_array *query, const i
                                 .n_allowed = a->allowed.n,
                                 .progress = a->o->progress,
                                 .user = a->o->user};
-    return ki_exact_search(&a->view->exact, query, k, &ask, ret_neighbors, err);
+    return ki_exact_search(&a->view->exact, query, k, &ask, a->o->device, ret_neighbors, err);
 }
 
 static ki_scan_options scan_options(const asked *a, const ki_scan_effort *effort, const int64_t *self) {
