@@ -81,8 +81,9 @@ KITH_API kith_status kith_embedder_calibrate(kith_embedder *embedder, const kith
 /* One image of a query. */
 typedef struct kith_query_image {
     const char *path;  /* a file, or … */
-    const void *bytes; /* … the contents of one, when path is NULL */
+    const void *bytes; /* … the contents of one, when path is NULL, or … */
     size_t n_bytes;
+    const kith_pixels *pixels; /* … an image that is decoded already, when it is not NULL */
     bool has_box;
     double box[4]; /* only this part: x, y, width, height in pixels of the upright image */
     double weight; /* above 0: like it; below 0: unlike it */
@@ -102,6 +103,16 @@ KITH_API void kith_query_options_init(kith_query_options *options, size_t size);
  * all weights are 0 or negative, or the sum is 0. */
 KITH_API kith_status kith_embedder_query(kith_embedder *embedder, const kith_query_image *images, int64_t n,
                                          const kith_query_options *options, float *ret_row, kith_error *err);
+
+/* The model's vectors of n pictures that are decoded already: ret_rows [n, dim]. For programs that decode elsewhere, and for many
+ * queries at once. Any n goes through the network in groups of a few sizes, each planned once. */
+KITH_API kith_status kith_embedder_pixels(kith_embedder *embedder, const kith_pixels *images, int64_t n,
+                                          float *ret_rows, kith_error *err);
+
+/* One query from n vectors [n, dim], as kith_embedder_query makes it from n images: the only row as it is, or the sum of the
+ * normalised rows times their weights [n]. KITH_EINVAL when no weight is above 0, or the sum is 0. */
+KITH_API kith_status kith_query_combine(const float *rows, const double *weights, int64_t n, int64_t dim,
+                                        float *ret_row, kith_error *err);
 
 #ifdef __cplusplus
 }

@@ -165,6 +165,7 @@ kith_status kith_embedder_open_index(const kith_index *index, const kith_embedde
 
 void kith_embedder_free(kith_embedder *e) {
     if (!e) return;
+    ki_embedder_drop_groups(e);
     kith_model_free(e->model);
     ki_arena_release(&e->arena);
     ki_free(e);

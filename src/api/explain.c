@@ -24,6 +24,7 @@ typedef struct explaining {
     float *map;                 /* [pictures, heads * channels, positions] */
     double *vector, *norm;      /* [pictures, dim], [pictures, heads] */
     double *query, *factor;     /* [dim], and how often each picture's vector counts in it */
+    double *weight;             /* of each picture */
     double *other, *part;       /* [dim], [positions]: scratch */
 } explaining;
 
@@ -36,6 +37,7 @@ static void explaining_release(explaining *x) {
     ki_free(x->norm);
     ki_free(x->query);
     ki_free(x->factor);
+    ki_free(x->weight);
     ki_free(x->other);
     ki_free(x->part);
 }
@@ -94,6 +96,7 @@ static kith_status make_room(explaining *x, kith_error *err) {
     KI_TRY(ki_alloc_or(&x->vector, n * dim, sizeof *x->vector, "vectors", err));
     KI_TRY(ki_alloc_or(&x->norm, n * (size_t)s->heads, sizeof *x->norm, "norms", err));
     KI_TRY(ki_alloc_or(&x->factor, n, sizeof *x->factor, "weights", err));
+    KI_TRY(ki_alloc_or(&x->weight, n, sizeof *x->weight, "weights", err));
     KI_TRY(ki_alloc_or(&x->query, dim, sizeof *x->query, "a query", err));
     KI_TRY(ki_alloc_or(&x->other, dim, sizeof *x->other, "a vector", err));
     return ki_alloc_or(&x->part, (size_t)s->positions, sizeof *x->part, "shares", err);
@@ -192,7 +195,7 @@ kith_status kith_embedder_explain(kith_embedder *embedder, const kith_query_imag
     kith_explanation why = {0};
     explaining x = {.embedder = embedder, .n = n, .n_views = o.flips ? 2 : 1};
     KI_TRY(ki_query_check(query, n, err));
-    if (!hit->path && !hit->bytes)
+    if (!hit->path && !hit->bytes && !hit->pixels)
         return ki_fail(err, KITH_EINVAL, "the hit has neither a path nor bytes; wanted its image");
     KI_CHECK(describe(&x, err));
     KI_CHECK(ki_pictures_init(&x.pictures, embedder, n * x.n_views + 1, err));
@@ -201,7 +204,8 @@ kith_status kith_embedder_explain(kith_embedder *embedder, const kith_query_imag
         KI_CHECK(ki_pictures_add(&x.pictures, &query[i], o.flips, o.most_pixels, err));
     KI_CHECK(ki_pictures_add(&x.pictures, hit, false, o.most_pixels, err));
     KI_CHECK(make_vectors(&x, err));
-    KI_CHECK(ki_query_combine(x.vector, x.dim, query, n, x.n_views, x.query, x.factor, err));
+    ki_query_weights(query, n, x.n_views, x.weight);
+    KI_CHECK(ki_query_sum(x.vector, x.dim, x.weight, n * x.n_views, x.query, x.factor, err));
     KI_CHECK(make_explanation(&x, &why, err));
     KI_CHECK(share(&x, &why, err));
     *ret_explanation = why;

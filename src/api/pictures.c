@@ -1,7 +1,6 @@
 /* Query images: read, decoded, cut, mirrored, embedded. */
 #include "api/pictures.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "api/embedder_handle.h"
@@ -23,13 +22,29 @@ void ki_pictures_release(ki_pictures *p) {
     *p = (ki_pictures){0};
 }
 
+static kith_status take_pixels(const kith_pixels *pixels, int64_t most_pixels, ki_image *ret,
+                               kith_error *err) {
+    if (pixels->width < 1 || pixels->height < 1 || (pixels->channels != 1 && pixels->channels != 3) ||
+        !pixels->data)
+        return ki_fail(err, KITH_ESHAPE,
+                       "pixels are %d x %d with %d channels; wanted 1 or 3 channels, and pixels",
+                       pixels->width, pixels->height, pixels->channels);
+    KI_TRY(ki_image_check_size((uint64_t)pixels->width, (uint64_t)pixels->height,
+                               most_pixels > 0 ? most_pixels : KI_IMAGE_MOST_PIXELS, err));
+    KI_TRY(ki_image_shape(ret, pixels->width, pixels->height, pixels->channels, err));
+    memcpy(ret->data, pixels->data,
+           (size_t)pixels->width * (size_t)pixels->height * (size_t)pixels->channels);
+    return KITH_OK;
+}
+
 /* A box is in pixels of the full-size image, so that such an image must be decoded at full size. */
 static kith_status decode(ki_pictures *p, const kith_query_image *image, int64_t most_pixels, ki_image *ret,
                           kith_error *err) {
-    const ki_net *net = &p->embedder->model->net;
-    ki_decode how = {.most_pixels = most_pixels,
-                     .least_side = image->has_box ? 0 : ki_transform_least_side(&p->transform, false)};
-    memcpy(how.background, net->preprocess.background, sizeof how.background);
+    ki_decode how;
+    if (image->pixels) return take_pixels(image->pixels, most_pixels, ret, err);
+    KI_TRY(ki_embedder_decoding(p->embedder, &how, err));
+    how.most_pixels = most_pixels;
+    if (image->has_box) how.least_side = 0;
     kith_status status = KITH_OK;
     if (image->path) status = ki_bytes_read(&p->file, image->path, err);
     if (status != KITH_OK) return status;
@@ -38,32 +53,8 @@ static kith_status decode(ki_pictures *p, const kith_query_image *image, int64_t
     return status == KITH_OK || !image->path ? status : ki_prefix(err, status, "%s", image->path);
 }
 
-/* The part of an image in a box, which must not miss it. Sides are whole pixels. */
-static kith_status cut(const ki_image *src, const double box[4], ki_picture *to, kith_error *err) {
-    const double left = floor(box[0] > 0 ? box[0] : 0), top = floor(box[1] > 0 ? box[1] : 0);
-    const double right = ceil(fmin(box[0] + box[2], src->w)), bottom = ceil(fmin(box[1] + box[3], src->h));
-    if (!(right > left && bottom > top && box[2] > 0 && box[3] > 0))
-        return ki_fail(err, KITH_EINVAL, "the part %g,%g,%g,%g lies outside the image of %d x %d pixels",
-                       box[0], box[1], box[2], box[3], (int)src->w, (int)src->h);
-    const int64_t x = (int64_t)left, y = (int64_t)top, w = (int64_t)(right - left),
-                  h = (int64_t)(bottom - top);
-    KI_TRY(ki_image_shape(&to->image, w, h, src->channels, err));
-    for (int64_t i = 0; i < h; i++)
-        memcpy(to->image.data + i * w * src->channels, src->data + ((y + i) * src->w + x) * src->channels,
-               (size_t)(w * src->channels));
-    memcpy(to->part, (double[]){left, top, right - left, bottom - top}, sizeof to->part);
-    return KITH_OK;
-}
-
 static kith_status mirror(const ki_picture *from, ki_picture *to, kith_error *err) {
-    const ki_image *src = &from->image;
-    const int64_t c = src->channels;
-    KI_TRY(ki_image_shape(&to->image, src->w, src->h, src->channels, err));
-    for (int64_t y = 0; y < src->h; y++) {
-        for (int64_t x = 0; x < src->w; x++)
-            memcpy(to->image.data + (y * src->w + src->w - 1 - x) * c, src->data + (y * src->w + x) * c,
-                   (size_t)c);
-    }
+    KI_TRY(ki_image_mirror(&from->image, &to->image, err));
     to->full_w = from->full_w, to->full_h = from->full_h;
     memcpy(to->part, from->part, sizeof to->part);
     to->is_mirrored = true;
@@ -78,7 +69,7 @@ static kith_status read_part(ki_pictures *p, const kith_query_image *image, int6
     KI_CHECK(decode(p, image, most_pixels, decoded, err));
     to->full_w = decoded->full_w, to->full_h = decoded->full_h;
     memcpy(to->part, (double[]){0, 0, to->full_w, to->full_h}, sizeof to->part);
-    if (image->has_box) status = cut(&whole, image->box, to, err);
+    if (image->has_box) status = ki_image_cut(&whole, image->box, &to->image, to->part, err);
     if (status != KITH_OK && image->path) ki_prefix(err, status, "%s", image->path);
 done:
     ki_image_release(&whole);

@@ -65,6 +65,13 @@ kith_status ki_heat_lay(const ki_image *picture, const kith_explanation *why, co
 static kith_status draw_one(ki_thumbnails *t, const kith_query_image *image, const kith_explanation *why,
                             const kith_shares *shares, ki_image *ret_image, kith_error *err) {
     const ki_image *small = NULL;
+    if (image->pixels) {
+        const kith_pixels *p = image->pixels;
+        const ki_image given = {
+            .w = p->width, .h = p->height, .channels = p->channels, .data = (uint8_t *)(uintptr_t)p->data};
+        KI_TRY(ki_resample_fit(&t->scratch.resampler, &given, SIDE, &t->base, err));
+        return ki_heat_lay(&t->base, why, shares, ret_image, err);
+    }
     const kith_status status =
         image->path ? ki_thumbnail_fit(t, image->path, SIDE, &small, err)
                     : ki_thumbnail_fit_bytes(t, image->bytes, image->n_bytes, SIDE, &small, err);

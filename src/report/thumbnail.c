@@ -74,13 +74,7 @@ kith_status ki_thumbnail_read(ki_thumbnails *t, const char *path, int size, uint
 
 /* The image that was read, made smaller. */
 static kith_status fit(ki_thumbnails *t, int side, const ki_image **ret_image, kith_error *err) {
-    const ki_image *from = &t->image;
-    const int32_t longer = from->w > from->h ? from->w : from->h;
-    const double factor = longer > side ? (double)side / longer : 1;
-    const int32_t w = (int32_t)(from->w * factor + 0.5), h = (int32_t)(from->h * factor + 0.5);
-    const ki_rect whole = {0, 0, w > 0 ? w : 1, h > 0 ? h : 1};
-    KI_TRY(ki_resample(&t->scratch.resampler, from, (ki_rect){0, 0, from->w, from->h}, whole.w, whole.h,
-                       whole, KITH_FILTER_BILINEAR, &t->base, err));
+    KI_TRY(ki_resample_fit(&t->scratch.resampler, &t->image, side, &t->base, err));
     *ret_image = &t->base;
     return KITH_OK;
 }

@@ -33,7 +33,7 @@ void ki_access_log(const ki_request *r, double seconds) {
     kith_json_key(json, "status");
     kith_json_int(json, r->answer.status);
     kith_json_key(json, "received");
-    kith_json_int(json, (int64_t)r->body.n);
+    kith_json_int(json, (int64_t)r->received);
     kith_json_key(json, "sent");
     kith_json_int(json, r->is_head ? 0 : (int64_t)r->answer.n_bytes);
     kith_json_key(json, "ms");

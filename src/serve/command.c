@@ -11,6 +11,9 @@
 #include "core/log.h"
 #include "serve/serve.h"
 
+/* The program starts itself with this to decode images in processes of their own. */
+static const char decode_images[] = "--decode-images";
+
 /* Until a signal asks for the end. SIGHUP reads the tokens again. */
 static void wait_for_end(ki_server *server, const sigset_t *signals) {
     int number = 0;
@@ -52,6 +55,7 @@ static int open_log(const char *path) {
 }
 
 int cmd_serve(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], decode_images) == 0) return ki_decoder_main();
     ki_serve_options o;
     ki_serve_options_init(&o);
     cli_list names = {0}, proxies = {0};
@@ -77,7 +81,7 @@ int cmd_serve(int argc, char **argv) {
         CLI_INT("queue", "N", &o.n_queue, 1, 65536,
                 "requests in work at a time; others are told to come back"),
         CLI_INT("batch", "N", &o.most_batch, 1, 1024, "queries that are searched together"),
-        CLI_INT("workers", "N", &o.n_workers, 0, 256, "threads for requests; 0: two per core"),
+        CLI_INT("workers", "N", &o.n_workers, 0, 256, "threads for requests; 0: four per core"),
         CLI_INT("decoders", "N", &o.n_decoders, 0, 64, "processes that decode images; 0: one per core"),
         CLI_TEXT("model|m", "RUN|MODEL", &model, "where the index's model lies now, if it was moved"),
         CLI_TEXT("device", "NAME", &o.embedder.device, "what the model runs on (see kith list devices)"),

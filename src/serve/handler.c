@@ -44,12 +44,18 @@ kith_status ki_request_number(const ki_request *r, const char *name, int64_t lea
     return KITH_OK;
 }
 
+void ki_request_drop_body(ki_request *r) {
+    ki_buffer_release(&r->body);
+    atomic_fetch_sub(&r->server->n_bytes, (int64_t)r->counted_bytes);
+    r->counted_bytes = 0;
+}
+
 void ki_request_free(ki_request *r) {
     if (!r) return;
     if (r->state_free) r->state_free(r->state);
     ki_catalog_give_back(r->server->catalogs, r->catalog);
     if (!r->answer.is_static) ki_free(r->answer.bytes);
-    ki_buffer_release(&r->body);
+    ki_request_drop_body(r);
     ki_free(r->path);
     ki_free(r);
 }
@@ -172,6 +178,7 @@ static enum MHD_Result send_answer(ki_request *r) {
 static void take_body(ki_request *r, const char *bytes, size_t n) {
     ki_server *s = r->server;
     const int64_t most = s->options.most_body_bytes;
+    r->received += n;
     if (r->answer.status) return;
     if (atomic_fetch_add(&s->n_bytes, (int64_t)n) + (int64_t)n > MOST_BODIES * most) {
         atomic_fetch_sub(&s->n_bytes, (int64_t)n);
@@ -296,7 +303,6 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
                          now - r->began);
         ki_access_log(r, now - r->began);
     }
-    atomic_fetch_sub(&s->n_bytes, (int64_t)r->counted_bytes);
     atomic_fetch_sub(&s->n_open, 1);
     if (one) ki_connections_cut_at(&s->connections, one, now + FIRST_LINE_SECONDS);
     ki_request_free(r);

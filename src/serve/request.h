@@ -44,9 +44,9 @@ struct ki_request {
     double began; /* seconds */
     ki_access access;
     bool has_begun, is_in_work;
-    bool is_too_long; /* the body is; it is thrown away */
     ki_buffer body;
-    size_t counted_bytes; /* of the body, in the server's sum */
+    size_t received;      /* bytes of the body */
+    size_t counted_bytes; /* of them, in the server's sum of what is in memory */
     ki_catalog *catalog;  /* the index as of when work began; NULL before */
     ki_answer answer;
 
@@ -58,6 +58,8 @@ struct ki_request {
 };
 
 void ki_request_free(ki_request *request); /* NULL is fine */
+/* The body is no longer needed: the largest part of a request's memory. */
+void ki_request_drop_body(ki_request *request);
 
 /* ---- reading it ---- */
 

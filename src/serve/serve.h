@@ -40,7 +40,7 @@ typedef struct ki_serve_options {
     int64_t most_k;          /* hits that can be asked for, with those that are left out before them */
     int64_t n_queue;         /* requests in work or waiting for it; one more is told to come back */
     /* What works for them. */
-    int64_t n_workers;   /* threads that read requests and write answers; 0: two per core */
+    int64_t n_workers;   /* threads that read requests and write answers; 0: four per core */
     int64_t n_decoders;  /* processes that decode images; 0: one per core */
     int64_t most_batch;  /* queries that are embedded and searched together */
     const char *program; /* started as `PROGRAM serve --decode-images` to decode images */
@@ -65,5 +65,9 @@ kith_status ki_server_reload(ki_server *server, kith_error *err);
 void ki_server_drain(ki_server *server);
 /* Ends at once. NULL is fine. */
 void ki_server_free(ki_server *server);
+
+/* What a decoding process does: answer questions on its standard input until that is closed (serve/decode/). Returns the exit
+ * status. */
+int ki_decoder_main(void);
 
 #endif

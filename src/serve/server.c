@@ -18,6 +18,8 @@
 
 /* Seconds between two looks at connections, and at the index. */
 static const double CUT_SECONDS = 0.1, REFRESH_SECONDS = 1;
+/* Memory of a decoder: for each pixel, which some formats decode through several planes, and for the rest. */
+enum { PIXEL_BYTES = 12, DECODER_BYTES = 256 << 20 };
 
 void ki_serve_options_init(ki_serve_options *o) {
     *o = (ki_serve_options){.host = "127.0.0.1",
@@ -154,7 +156,16 @@ static kith_status open_server(ki_server *s, kith_error *err) {
     KI_TRY(listen_at(s, err));
     KI_TRY(ki_limits_new(o->rate, o->burst, o->n_per_address, &s->limits, err));
     KI_TRY(ki_catalogs_new(o->index, &o->embedder, &s->catalogs, err));
-    KI_TRY(ki_pool_new(o->n_workers ? o->n_workers : 2 * cores, ki_handler_done, &s->pool, err));
+    const ki_decoders_options decoders = {
+        .program = o->program,
+        .n = o->n_decoders ? o->n_decoders : cores,
+        .memory_bytes =
+            DECODER_BYTES + 2 * (uint64_t)o->most_body_bytes + PIXEL_BYTES * (uint64_t)KI_IMAGE_MOST_PIXELS,
+        .seconds = o->deadline / 3, /* so that its client can still be told */
+        .n_failures = &s->metrics.n_decoder_failures};
+    KI_TRY(ki_decoders_new(&decoders, &s->decoders, err));
+    KI_TRY(ki_pool_new(o->n_workers ? o->n_workers : 4 * cores, ki_handler_done, &s->pool, err));
+    KI_TRY(ki_searcher_new(s->pool, &s->metrics, o->most_batch, o->deadline, &s->searcher, err));
     KI_TRY(ki_handler_start(s, err));
     s->has_keeper = pthread_create(&s->keeper, NULL, keep, s) == 0;
     return s->has_keeper ? KITH_OK : ki_fail(err, KITH_ENOMEM, "a thread cannot be made");
@@ -214,7 +225,9 @@ void ki_server_free(ki_server *s) {
     s->options.n_queue = 0;
     while (s->daemon && atomic_load(&s->n_work) > 0) pause_shortly();
     if (s->daemon) MHD_stop_daemon(s->daemon);
+    ki_searcher_free(s->searcher);
     ki_pool_free(s->pool);
+    ki_decoders_free(s->decoders);
     ki_catalogs_free(s->catalogs);
     ki_limits_free(s->limits);
     if (s->listener >= 0) close(s->listener);

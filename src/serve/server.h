@@ -7,9 +7,11 @@
 
 #include "serve/catalog.h"
 #include "serve/connection.h"
+#include "serve/decode/decoders.h"
 #include "serve/limit.h"
 #include "serve/metrics.h"
 #include "serve/pool.h"
+#include "serve/searcher.h"
 #include "serve/serve.h"
 
 struct MHD_Daemon;
@@ -28,6 +30,8 @@ struct ki_server {
     ki_catalogs *catalogs;
     ki_metrics metrics;
     ki_pool *pool;
+    ki_decoders *decoders;
+    ki_searcher *searcher;
 
     struct MHD_Daemon *daemon;
     int listener;                 /* -1: taken over by the daemon */

@@ -61,6 +61,13 @@ kith_status ki_image_decode(const uint8_t *bytes, size_t n_bytes, const ki_decod
 kith_status ki_image_probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, int32_t *ret_h,
                            kith_error *err);
 
+/* The part of src in a box (x, y, width, height in pixels), in whole pixels: ret_part (may be NULL). KITH_EINVAL when the box misses
+ * the image. dst is another image. */
+kith_status ki_image_cut(const ki_image *src, const double box[4], ki_image *dst, double ret_part[4],
+                         kith_error *err);
+/* Left and right swapped. dst is another image. */
+kith_status ki_image_mirror(const ki_image *src, ki_image *dst, kith_error *err);
+
 /* Whole files into a buffer that is kept for the next one. */
 typedef struct ki_bytes {
     uint8_t *data;

@@ -227,3 +227,13 @@ kith_status ki_resample(ki_resampler *r, const ki_image *src, ki_rect from, int3
     }
     return KITH_OK;
 }
+
+kith_status ki_resample_fit(ki_resampler *r, const ki_image *src, int32_t side, ki_image *dst,
+                            kith_error *err) {
+    const int32_t longer = src->w > src->h ? src->w : src->h;
+    const double factor = longer > side ? (double)side / longer : 1;
+    const int32_t w = (int32_t)(src->w * factor + 0.5), h = (int32_t)(src->h * factor + 0.5);
+    const ki_rect whole = {0, 0, w > 0 ? w : 1, h > 0 ? h : 1};
+    return ki_resample(r, src, (ki_rect){0, 0, src->w, src->h}, whole.w, whole.h, whole, KITH_FILTER_BILINEAR,
+                       dst, err);
+}

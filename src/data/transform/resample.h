@@ -35,4 +35,8 @@ void ki_resampler_release(ki_resampler *resampler);
 kith_status ki_resample(ki_resampler *resampler, const ki_image *src, ki_rect from, int32_t full_w,
                         int32_t full_h, ki_rect window, kith_filter filter, ki_image *dst, kith_error *err);
 
+/* The whole image, made smaller so that its longer side is at most `side`; an image that is small enough keeps its size. */
+kith_status ki_resample_fit(ki_resampler *resampler, const ki_image *src, int32_t side, ki_image *dst,
+                            kith_error *err);
+
 #endif

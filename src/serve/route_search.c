@@ -1,0 +1,153 @@
+/* POST /api/v1/search: the items most similar to images that are sent, to items, or to a sum of them. */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "kith/calibration.h"
+#include "serve/item_json.h"
+#include "serve/picture.h"
+#include "serve/route.h"
+#include "serve/searcher.h"
+#include "serve/server.h"
+
+typedef struct search_state {
+    ki_query query;
+    ki_ask ask;
+} search_state;
+
+static void state_free(void *state) {
+    search_state *s = state;
+    if (!s) return;
+    ki_ask_release(&s->ask);
+    ki_query_release(&s->query);
+    ki_free(s);
+}
+
+/* ---- the answer ---- */
+
+static kith_status put_hit(kith_json *json, const ki_catalog *c, const kith_hit *hit, kith_error *err) {
+    const kith_calibration *curve = kith_index_calibration(c->index);
+    kith_index_item item = {0};
+    KI_TRY(kith_index_item_get(c->index, hit->id, &item, err));
+    kith_json_object_begin(json);
+    kith_json_key(json, "id");
+    kith_json_int(json, hit->id);
+    kith_json_key(json, "score");
+    kith_json_real32(json, (float)hit->score);
+    kith_json_key(json, "error_rate");
+    kith_json_real(json, curve ? kith_calibration_error_rate(curve, hit->score) : (double)NAN);
+    ki_item_put(json, c, &item);
+    kith_json_object_end(json);
+    kith_index_item_release(&item);
+    return KITH_OK;
+}
+
+static ki_handling answer_hits(ki_request *r) {
+    const search_state *s = r->state;
+    kith_json *json = NULL;
+    kith_error err;
+    kith_status status = kith_json_new(&json, &err);
+    if (status != KITH_OK) return ki_answer_error(r, status, &err);
+    kith_json_object_begin(json);
+    kith_json_key(json, "n_allowed");
+    kith_json_int(json, s->ask.n_allowed);
+    kith_json_key(json, "is_exact");
+    kith_json_bool(json, s->ask.is_exact);
+    kith_json_key(json, "hits");
+    kith_json_array_begin(json);
+    for (int64_t i = 0; status == KITH_OK && i < s->ask.n_hits; i++)
+        status = put_hit(json, r->catalog, &s->ask.hits[i], &err);
+    kith_json_array_end(json);
+    kith_json_key(json, "took_ms");
+    kith_json_real(json, floor((ki_seconds_now() - r->began) * 1e5) / 100);
+    kith_json_object_end(json);
+    if (status == KITH_OK) return ki_answer_json(r, json);
+    kith_json_free(json);
+    return ki_answer_error(r, status, &err);
+}
+
+static ki_handling answer(ki_request *r) {
+    search_state *s = r->state;
+    if (s->ask.status == KITH_ECANCELED) return ki_answer_later(r, 503, 1, s->ask.err.message);
+    if (s->ask.status != KITH_OK) return ki_answer_error(r, s->ask.status, &s->ask.err);
+    return answer_hits(r);
+}
+
+/* ---- the question ---- */
+
+static kith_status find_limit(const ki_catalog *c, double same, ki_ask *ask, kith_error *err) {
+    if (isnan(same)) return KITH_OK;
+    const kith_calibration *curve = kith_index_calibration(c->index);
+    if (!curve) {
+        ki_fail(err, KITH_EINVAL, "the index has no curve of false matches");
+        return ki_hint(err, KITH_EINVAL, "make it with: kith index INDEX --calibrate DATA");
+    }
+    ask->has_limit = true;
+    ask->limit = kith_calibration_threshold(curve, same);
+    if (!isnan(ask->limit)) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "same is %g; the pairs that were measured tell rates from %.3g on", same,
+            1 / (double)curve->n_different);
+    return ki_hint(err, KITH_EINVAL, "calibrate the index with more images of more classes");
+}
+
+static kith_status make_room(const ki_query *q, ki_ask *ask, kith_error *err) {
+    const size_t n = 2 * (size_t)q->n_images; /* with mirror images */
+    KI_TRY(ki_zalloc_or(&ask->picture, n, sizeof *ask->picture, "pictures", err));
+    KI_TRY(ki_alloc_or(&ask->id, n, sizeof *ask->id, "pictures", err));
+    KI_TRY(ki_alloc_or(&ask->weight, n, sizeof *ask->weight, "pictures", err));
+    if (q->where && !(ask->where = ki_strdup(q->where)))
+        return ki_fail_memory(err, strlen(q->where), "a filter");
+    ask->k = q->k;
+    ask->offset = q->offset;
+    ask->exact = q->exact;
+    return KITH_OK;
+}
+
+/* One image of the query, and its mirror image if that counts, too. False: the request is answered. */
+static bool add_image(ki_request *r, const ki_query *q, const ki_query_image *image, ki_ask *ask) {
+    kith_error err;
+    const bool is_twice = q->flips && image->id < 0;
+    const int64_t at = ask->n;
+    ask->id[at] = image->id;
+    ask->weight[at] = is_twice ? image->weight / 2 : image->weight;
+    ask->n++;
+    if (image->id >= 0) return true;
+    if (!ki_picture_decode(r, image, &ask->picture[at])) return false;
+    if (!is_twice) return true;
+    ask->id[at + 1] = -1;
+    ask->weight[at + 1] = image->weight / 2;
+    ask->n++;
+    const kith_status status = ki_image_mirror(&ask->picture[at], &ask->picture[at + 1], &err);
+    if (status != KITH_OK) ki_answer_error(r, status, &err);
+    return status == KITH_OK;
+}
+
+ki_handling ki_route_search(ki_request *r) {
+    kith_error err = {0};
+    search_state *s = NULL;
+    const ki_catalog *c = r->catalog;
+    kith_status status = ki_zalloc_or(&s, 1, sizeof *s, "a query", &err);
+    if (status != KITH_OK) return ki_answer_error(r, status, &err);
+    r->state = s;
+    r->state_free = state_free;
+    status = ki_query_read(ki_request_header(r, "Content-Type"), r->body.data ? r->body.data : "", r->body.n,
+                           r->server->options.most_k, &s->query, &err);
+    if (status == KITH_OK) status = make_room(&s->query, &s->ask, &err);
+    if (status == KITH_OK) status = find_limit(c, s->query.same, &s->ask, &err);
+    if (status != KITH_OK) return ki_answer_error(r, status, &err);
+    for (int i = 0; i < s->query.n_images; i++) {
+        if (s->query.image[i].id < 0 && !c->embedder)
+            return ki_answer_problem(r, 400, c->no_embedder.hint, "images cannot be searched with: %s",
+                                     c->no_embedder.message);
+    }
+    for (int i = 0; i < s->query.n_images; i++) {
+        if (!add_image(r, &s->query, &s->query.image[i], &s->ask)) return KI_ANSWERED;
+    }
+    ki_request_drop_body(r);
+    s->ask.request = r;
+    r->then = answer;
+    ki_searcher_add(r->server->searcher, &s->ask);
+    return KI_HANDED_ON;
+}

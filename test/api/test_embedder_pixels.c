@@ -1,0 +1,109 @@
+/* Decoded pictures to vectors, in any number, and several vectors to one query. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "data/image/image.h"
+#include "kith/embedder.h"
+#include "support/testing.h"
+
+enum { N = 23, W = 50, H = 40, DIM = 8 };
+
+static uint8_t pixels[N][W * H * 3];
+static kith_pixels picture[N];
+static kith_embedder *embedder;
+
+static int set_up(void **state) {
+    (void)state;
+    kith_error err;
+    kith_model *model = NULL;
+    char path[1024];
+    snprintf(path, sizeof path, "%s/m.safetensors", testing_folder());
+    KITH_OPTIONS(kith_model_options, how);
+    how.backbone = "convnet4";
+    how.embedding = DIM;
+    how.seed = 5;
+    assert_ok(kith_model_open(&how, &model, &err), &err);
+    assert_ok(kith_model_save(model, path, &err), &err);
+    kith_model_free(model);
+    KITH_OPTIONS(kith_embedder_options, options);
+    options.model = path;
+    assert_ok(kith_embedder_open(&options, &embedder, &err), &err);
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < W * H * 3; j++) pixels[i][j] = (uint8_t)((j * (i + 3) + j / (7 + i)) % 251);
+        picture[i] = (kith_pixels){W, H, 3, pixels[i]};
+    }
+    return 0;
+}
+
+static int tear_down(void **state) {
+    kith_embedder_free(embedder);
+    return testing_tear_down(state);
+}
+
+/* Twenty-three are a group of sixteen, one of four and three of one: each has the vector that it has alone. */
+static void test_any_number(void **state) {
+    (void)state;
+    kith_error err;
+    float all[N * DIM], one[DIM];
+    assert_ok(kith_embedder_pixels(embedder, picture, N, all, &err), &err);
+    for (int i = 0; i < N; i++) {
+        assert_ok(kith_embedder_pixels(embedder, &picture[i], 1, one, &err), &err);
+        const double error = testing_relative_l2(all + i * DIM, one, DIM);
+        if (!(error < 1e-5)) fail_msg("picture %d differs by %g", i, error);
+    }
+    if (!(testing_relative_l2(all, all + DIM, DIM) > 1e-3)) fail_msg("all pictures have one vector");
+    assert_ok(kith_embedder_pixels(embedder, picture, 0, all, &err), &err);
+}
+
+/* A file of the same pixels is the same query, to the bit. */
+static void test_as_a_file(void **state) {
+    (void)state;
+    kith_error err;
+    ki_bytes png = {0};
+    const ki_image image = {.w = W, .h = H, .channels = 3, .data = pixels[0]};
+    float file[DIM], decoded[DIM];
+    assert_ok(ki_png_encode(&image, &png, &err), &err);
+    const kith_query_image query = {.bytes = png.data, .n_bytes = png.n, .weight = 1};
+    assert_ok(kith_embedder_query(embedder, &query, 1, NULL, file, &err), &err);
+    assert_ok(kith_embedder_pixels(embedder, &picture[0], 1, decoded, &err), &err);
+    assert_memory_equal(file, decoded, sizeof file);
+    ki_bytes_release(&png);
+}
+
+static void test_pictures_that_are_none(void **state) {
+    (void)state;
+    kith_error err;
+    float row[DIM];
+    const kith_pixels bad[] = {
+        {0, 5, 3, pixels[0]}, {5, 0, 3, pixels[0]}, {5, 5, 2, pixels[0]}, {5, 5, 3, NULL}};
+    for (size_t i = 0; i < N_ROWS(bad); i++)
+        assert_int_equal(kith_embedder_pixels(embedder, &bad[i], 1, row, &err), KITH_ESHAPE);
+}
+
+static void test_combining(void **state) {
+    (void)state;
+    kith_error err;
+    const float rows[] = {3, 0, 0, 4}, zero[] = {0, 0, 0, 2};
+    float row[2];
+    assert_ok(kith_query_combine(rows, (double[]){0.5}, 1, 2, row, &err), &err);
+    assert_true(row[0] == 3 && row[1] == 0); /* the only row as it is */
+    assert_ok(kith_query_combine(rows, (double[]){1, -0.5}, 2, 2, row, &err), &err);
+    assert_true(row[0] == 1 && row[1] == -0.5F);
+    assert_ok(kith_query_combine(zero, (double[]){1, 1}, 2, 2, row, &err), &err);
+    assert_true(row[0] == 0 && row[1] == 1);
+    const float twice[] = {1, 0, 1, 0};
+    assert_int_equal(kith_query_combine(twice, (double[]){1, -1}, 2, 2, row, &err), KITH_EINVAL);
+    assert_int_equal(kith_query_combine(rows, (double[]){0, -1}, 2, 2, row, &err), KITH_EINVAL);
+    assert_int_equal(kith_query_combine(rows, (double[]){1, (double)INFINITY}, 2, 2, row, &err), KITH_EINVAL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_number),
+        cmocka_unit_test(test_as_a_file),
+        cmocka_unit_test(test_pictures_that_are_none),
+        cmocka_unit_test(test_combining),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,378 @@
+/* What the server finds and shows: the same as kith search, from images that nobody has to trust. */
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "data/image/image.h"
+#include "support/http.h"
+#include "support/served.h"
+#include "support/testing.h"
+
+static ki_server *server;
+static int port;
+
+static int set_up(void **state) {
+    (void)state;
+    served_make();
+    ki_serve_options o = served_options();
+    o.deadline = 9; /* a decoder has a third of it */
+    server = served_start(&o, &port);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    ki_server_free(server);
+    return testing_tear_down(state);
+}
+
+static void assert_holds(const char *text, const char *part) {
+    if (!strstr(text, part)) fail_msg("no '%s' in: %s", part, text);
+}
+
+static void wait_seconds(double seconds) {
+    const struct timespec moment = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&moment, NULL);
+}
+
+/* Numbers behind every `key` of a JSON text, in order. */
+static int numbers(const char *text, const char *key, double *ret, int most) {
+    char pattern[64];
+    int n = 0;
+    snprintf(pattern, sizeof pattern, "\"%s\": ", key);
+    for (const char *at = text; n < most && (at = strstr(at, pattern));) {
+        at += strlen(pattern);
+        ret[n++] = strtod(at, NULL);
+    }
+    return n;
+}
+
+static http_answer search_with(const char *query, const char *photo) {
+    size_t n = 0;
+    char *bytes = photo ? served_photo(photo, &n) : NULL;
+    http_answer a = photo ? http_post_form(port, "/api/v1/search", query, bytes, n)
+                          : http_post_json(port, "/api/v1/search", query);
+    free(bytes);
+    return a;
+}
+
+/* The query's ids and scores are those of the command line. */
+static void assert_as_command(const char *query, const char *photo, const char *command) {
+    char output[65536];
+    double ours[64], theirs[64], our_score[64], their_score[64];
+    http_answer a = search_with(query, photo);
+    if (a.status != 200) fail_msg("%s: status %d: %s", query, a.status, a.body);
+    const int status = testing_run(output, sizeof output, "cd %s && %s search p.kith %s --json 2>/dev/null",
+                                   testing_folder(), testing_program(), command);
+    if (status != 0) fail_msg("%s: %s", command, output);
+    const int n = numbers(a.body, "id", ours, 64), m = numbers(output, "id", theirs, 64);
+    numbers(a.body, "score", our_score, 64);
+    numbers(output, "score", their_score, 64);
+    if (n != m || n == 0) fail_msg("%s: %d hits, %d by the command: %s", query, n, m, a.body);
+    for (int i = 0; i < n; i++) {
+        if (ours[i] != theirs[i] || our_score[i] != their_score[i])
+            fail_msg("%s: hit %d is %g (%.9g), %g (%.9g) by the command", query, i, ours[i], our_score[i],
+                     theirs[i], their_score[i]);
+    }
+    http_release(&a);
+}
+
+static void test_the_same_as_kith_search(void **state) {
+    (void)state;
+    const char *one = "glyph00001/00002.png";
+    assert_as_command("{\"images\": [{\"part\": \"f0\"}], \"k\": 5}", one,
+                      "photos/glyph00001/00002.png -k 5");
+    assert_as_command("{\"images\": [{\"part\": \"f0\"}], \"k\": 3, \"offset\": 3}", one,
+                      "photos/glyph00001/00002.png -k 3 --page 2");
+    assert_as_command("{\"images\": [{\"part\": \"f0\", \"crop\": [8, 4, 30, 50]}], \"k\": 5}", one,
+                      "photos/glyph00001/00002.png -k 5 --crop 8,4,30,50");
+    assert_as_command("{\"images\": [{\"part\": \"f0\"}], \"k\": 5, \"flips\": true}", one,
+                      "photos/glyph00001/00002.png -k 5 --views flips");
+    assert_as_command("{\"images\": [{\"part\": \"f0\"}], \"k\": 16, \"where\": \"label != glyph00001\"}",
+                      one, "photos/glyph00001/00002.png -k 16 --where 'label != glyph00001'");
+    assert_as_command("{\"images\": [{\"part\": \"f0\"}], \"k\": 16, \"same\": 0.3}", one,
+                      "photos/glyph00001/00002.png -k 16 --same 0.3");
+}
+
+/* An item is as good as its picture, up to rounding: the index was embedded in batches of another size. */
+static void test_items_and_sums(void **state) {
+    (void)state;
+    double id[4], score[4];
+    http_answer a = search_with("{\"images\": [{\"id\": 6}], \"k\": 2}", NULL);
+    assert_int_equal(a.status, 200);
+    assert_int_equal(numbers(a.body, "id", id, 4), 2);
+    numbers(a.body, "score", score, 4);
+    assert_true(id[0] == 6 && score[0] > 0.99999);
+    assert_holds(a.body, "\"label\": \"glyph00001\", \"path\": \"");
+    assert_holds(a.body, "\"image\": true");
+    assert_holds(a.body, "{\"n_allowed\": 16, \"is_exact\": true, ");
+    http_release(&a);
+    /* Plus and minus: of two pictures each is as near as the other, and with one taken away it is far. */
+    a = search_with("{\"images\": [{\"id\": 0}, {\"id\": 4}], \"k\": 16, \"where\": \"id in (0, 4)\"}", NULL);
+    assert_int_equal(numbers(a.body, "score", score, 4), 2);
+    if (!(score[0] - score[1] < 1e-5)) fail_msg("scores %g and %g", score[0], score[1]);
+    http_release(&a);
+    a = search_with("{\"images\": [{\"id\": 0}, {\"id\": 4, \"weight\": -1}], \"k\": 16}", NULL);
+    assert_int_equal(numbers(a.body, "id", id, 1), 1);
+    assert_true(id[0] == 0);
+    http_release(&a);
+    a = search_with("{\"images\": [{\"id\": 0}, {\"id\": 0, \"weight\": -1}]}", NULL);
+    assert_int_equal(a.status, 400);
+    assert_holds(a.body, "cancel out");
+    http_release(&a);
+}
+
+static void test_bad_questions(void **state) {
+    (void)state;
+    static const struct {
+        const char *query, *photo;
+        int status;
+        const char *why;
+    } row[] = {
+        {"{\"images\": [{\"id\": 99}]}", NULL, 404, "no item with id 99"},
+        {"{\"images\": [{\"id\": 1}], \"where\": \"lable = x\"}", NULL, 400, "did you mean 'label'?"},
+        {"{\"images\": [{\"id\": 1}], \"same\": 0.000001}", NULL, 400, "tell rates from"},
+        {"{\"images\": [{\"id\": 1}], \"k\": 5000}", NULL, 400, "at most 1000"},
+        {"{\"images\": [{\"part\": \"f1\"}]}", "glyph00001/00002.png", 400, "no part 'f1'"},
+        {"{\"images\": [{\"part\": \"f0\", \"crop\": [100, 100, 5, 5]}]}", "glyph00001/00002.png", 400,
+         "lies outside the image of 64 x 64 pixels"},
+        {"{\"images\": [{\"part\": \"f0\", \"weight\": -1}]}", "glyph00001/00002.png", 400, "weight above 0"},
+        {"nonsense", NULL, 400, "query"},
+    };
+    for (size_t i = 0; i < N_ROWS(row); i++) {
+        http_answer a = search_with(row[i].query, row[i].photo);
+        if (a.status != row[i].status) fail_msg("%s: status %d: %s", row[i].query, a.status, a.body);
+        assert_holds(a.head, "application/problem+json");
+        assert_holds(a.body, row[i].why);
+        http_release(&a);
+    }
+}
+
+static void test_items(void **state) {
+    (void)state;
+    http_answer a = http_get(port, "/api/v1/items/6");
+    assert_int_equal(a.status, 200);
+    assert_holds(a.body, "{\"id\": 6, \"label\": \"glyph00001\", \"path\": \"");
+    assert_holds(a.body, "/photos/glyph00001/00002.png\", \"values\": {}, \"image\": true, \"bytes\": ");
+    http_release(&a);
+}
+
+static void assert_jpeg(const http_answer *a, int side) {
+    ki_image image = {0};
+    kith_error err;
+    const ki_decode how = {0};
+    assert_int_equal(a->status, 200);
+    assert_holds(a->head, "Content-Type: image/jpeg\r\n");
+    assert_holds(a->head, "Cache-Control: private, max-age=3600\r\n");
+    assert_ok(ki_image_decode((const uint8_t *)a->body, a->n_body, &how, &image, &err), &err);
+    const int longer = image.w > image.h ? image.w : image.h;
+    if (longer != side) fail_msg("a picture of %d x %d", image.w, image.h);
+    if (memmem(a->body, a->n_body, "Exif", 4)) fail_msg("what the camera wrote is in the picture");
+    ki_image_release(&image);
+}
+
+static void test_pictures(void **state) {
+    (void)state;
+    http_answer a = http_get(port, "/api/v1/items/6/thumb?side=32");
+    assert_jpeg(&a, 32);
+    char header[256];
+    const char *etag = strstr(a.head, "ETag: ");
+    assert_non_null(etag);
+    snprintf(header, sizeof header, "If-None-Match: %.*s\r\n", (int)strcspn(etag + 6, "\r"), etag + 6);
+    http_release(&a);
+    a = http_ask(port, "GET", "/api/v1/items/6/thumb?side=32", header, NULL, 0);
+    assert_int_equal(a.status, 304);
+    assert_int_equal(a.n_body, 0);
+    http_release(&a);
+    a = http_ask(port, "GET", "/api/v1/items/6/thumb?side=33", header, NULL, 0);
+    assert_jpeg(&a, 33);
+    http_release(&a);
+    a = http_get(port, "/api/v1/items/6/image");
+    assert_jpeg(&a, 64);
+    http_release(&a);
+    static const char *const bad[] = {"0", "x", "100000", "-5", ""};
+    for (size_t i = 0; i < N_ROWS(bad); i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/api/v1/items/6/thumb?side=%s", bad[i]);
+        a = http_get(port, path);
+        if (a.status != 400) fail_msg("side %s: status %d", bad[i], a.status);
+        http_release(&a);
+    }
+    a = http_get(port, "/api/v1/items/99/thumb");
+    assert_int_equal(a.status, 404);
+    http_release(&a);
+}
+
+/* Every image of the corpus as a query: the good ones are found with, the bad ones refused in one line, by the same decoders. */
+static void test_images_of_all_kinds(void **state) {
+    (void)state;
+    pid_t before[4], after[4];
+    char folder[1024], path[2048];
+    int n_good = 0, n_bad = 0;
+    const int n_before = served_decoders(before, 4);
+    snprintf(folder, sizeof folder, "%s/test/corpus/image", KITH_SOURCE_DIR);
+    DIR *list = opendir(folder);
+    assert_non_null(list);
+    for (struct dirent *entry; (entry = readdir(list));) {
+        const bool is_good = strncmp(entry->d_name, "ok_", 3) == 0;
+        if (!is_good && strncmp(entry->d_name, "bad_", 4) != 0) continue;
+        if (!KITH_HEIF && (strstr(entry->d_name, ".heic") || strstr(entry->d_name, ".avif"))) continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        FILE *file = fopen(path, "rb");
+        char *bytes = malloc(1 << 22);
+        if (!file || !bytes) fail_msg("no %s", path);
+        const size_t n = fread(bytes, 1, 1 << 22, file);
+        fclose(file);
+        http_answer a =
+            http_post_form(port, "/api/v1/search", "{\"images\": [{\"part\": \"f0\"}]}", bytes, n);
+        free(bytes);
+        if (is_good ? a.status != 200 : a.status != 400 && a.status != 413 && a.status != 415)
+            fail_msg("%s: status %d: %s", entry->d_name, a.status, a.body);
+        http_release(&a);
+        if (is_good)
+            n_good++;
+        else
+            n_bad++;
+    }
+    closedir(list);
+    if (n_good < 20 || n_bad < 10) fail_msg("only %d good and %d bad images", n_good, n_bad);
+    assert_int_equal(served_decoders(after, 4), n_before);
+    assert_memory_equal(before, after, (size_t)n_before * sizeof *before);
+}
+
+/* A few bytes that stand for billions of pixels are refused by their header. */
+static void test_a_pixel_bomb(void **state) {
+    (void)state;
+    char path[1024];
+    snprintf(path, sizeof path, "%s/test/corpus/image/bad_bomb.png", KITH_SOURCE_DIR);
+    FILE *file = fopen(path, "rb");
+    char bytes[65536];
+    assert_non_null(file);
+    const size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    double best = 1e9;
+    for (int i = 0; i < 5; i++) {
+        http_answer a =
+            http_post_form(port, "/api/v1/search", "{\"images\": [{\"part\": \"f0\"}]}", bytes, n);
+        assert_int_equal(a.status, 413);
+        if (a.seconds < best) best = a.seconds;
+        http_release(&a);
+    }
+    if (best > 0.010) fail_msg("refused after %g s", best);
+}
+
+/* ---- decoders that die ---- */
+
+static void *ask_with_a_photo(void *context) {
+    http_answer *answer = context;
+    *answer = search_with("{\"images\": [{\"part\": \"f0\"}]}", "glyph00001/00002.png");
+    return NULL;
+}
+
+/* kill -9 in the middle of a request: its client is told to come back, the others notice nothing. */
+static void test_a_killed_decoder(void **state) {
+    (void)state;
+    pid_t decoder[4], after[4];
+    pthread_t thread;
+    http_answer unlucky = {0};
+    assert_int_equal(served_decoders(decoder, 4), 2);
+    kill(decoder[0], SIGSTOP); /* the first is asked first */
+    pthread_create(&thread, NULL, ask_with_a_photo, &unlucky);
+    wait_seconds(0.3);
+    for (int i = 0; i < 3; i++) {
+        http_answer other = {0};
+        ask_with_a_photo(&other);
+        assert_int_equal(other.status, 200);
+        http_release(&other);
+    }
+    kill(decoder[0], SIGKILL);
+    pthread_join(thread, NULL);
+    if (unlucky.status != 503) fail_msg("status %d: %s", unlucky.status, unlucky.body);
+    assert_holds(unlucky.head, "Retry-After: ");
+    assert_holds(unlucky.body, "stopped its decoder");
+    http_release(&unlucky);
+    assert_int_equal(served_decoders(after, 4), 2);
+    assert_int_not_equal(after[1], decoder[1]);
+    ask_with_a_photo(&unlucky);
+    assert_int_equal(unlucky.status, 200);
+    http_release(&unlucky);
+}
+
+/* One that was killed while nobody asked is replaced before it is asked. */
+static void test_a_decoder_killed_at_rest(void **state) {
+    (void)state;
+    pid_t decoder[4];
+    assert_int_equal(served_decoders(decoder, 4), 2);
+    kill(decoder[0], SIGKILL);
+    kill(decoder[1], SIGKILL);
+    wait_seconds(0.2);
+    http_answer a = {0};
+    ask_with_a_photo(&a);
+    assert_int_equal(a.status, 200);
+    http_release(&a);
+}
+
+/* One that hangs is killed at its deadline. */
+static void test_a_hanging_decoder(void **state) {
+    (void)state;
+    pid_t decoder[4], after[4];
+    http_answer a = {0};
+    ask_with_a_photo(&a); /* both are there again */
+    http_release(&a);
+    const int n = served_decoders(decoder, 4);
+    for (int i = 0; i < n; i++) kill(decoder[i], SIGSTOP);
+    ask_with_a_photo(&a);
+    if (a.status != 503) fail_msg("status %d", a.status);
+    if (!(a.seconds > 2 && a.seconds < 9)) fail_msg("after %g s", a.seconds);
+    http_release(&a);
+    served_decoders(after, 4);
+    for (int i = 0; i < n; i++) kill(decoder[i], SIGCONT);
+    ask_with_a_photo(&a);
+    assert_int_equal(a.status, 200);
+    http_release(&a);
+}
+
+/* ---- an index that changes ---- */
+
+static void test_a_newer_commit_is_seen(void **state) {
+    (void)state;
+    char output[8192];
+    const int status =
+        testing_run(output, sizeof output,
+                    "cd %s && cp photos/glyph00001/00002.png photos/glyph00001/new.png && %s index "
+                    "p.kith --sync",
+                    testing_folder(), testing_program());
+    if (status != 0) fail_msg("%s", output);
+    double items = 0;
+    for (int i = 0; i < 100 && items != 17; i++) {
+        wait_seconds(0.1);
+        http_answer a = http_get(port, "/api/v1/info");
+        numbers(a.body, "items", &items, 1);
+        http_release(&a);
+    }
+    if (items != 17) fail_msg("%g items", items);
+    http_answer a = search_with("{\"images\": [{\"id\": 16}], \"k\": 2}", NULL);
+    assert_holds(a.body, "/photos/glyph00001/new.png");
+    http_release(&a);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_same_as_kith_search),
+        cmocka_unit_test(test_items_and_sums),
+        cmocka_unit_test(test_bad_questions),
+        cmocka_unit_test(test_items),
+        cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_images_of_all_kinds),
+        cmocka_unit_test(test_a_pixel_bomb),
+        cmocka_unit_test(test_a_killed_decoder),
+        cmocka_unit_test(test_a_decoder_killed_at_rest),
+        cmocka_unit_test(test_a_hanging_decoder),
+        cmocka_unit_test(test_a_newer_commit_is_seen),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,111 @@
+/* The token file, and what a header gives access to. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "serve/token.h"
+#include "support/testing.h"
+
+static const char good[] =
+    "# tokens\n\n  token aaaaaaaaaaaaaaaaaaaaaaaa\r\nread-only\tbbbbbbbbbbbbbbbbbbbbbbbb";
+
+static void test_access(void **state) {
+    (void)state;
+    kith_error err;
+    ki_tokens t;
+    assert_ok(ki_tokens_parse(good, "f", &t, &err), &err);
+    assert_int_equal(t.n, 2);
+    static const struct {
+        const char *header;
+        ki_access access;
+    } row[] = {
+        {NULL, KI_ACCESS_OPEN},
+        {"", KI_ACCESS_OPEN},
+        {"Bearer aaaaaaaaaaaaaaaaaaaaaaaa", KI_ACCESS_ALL},
+        {"bearer aaaaaaaaaaaaaaaaaaaaaaaa", KI_ACCESS_ALL},
+        {"Bearer bbbbbbbbbbbbbbbbbbbbbbbb", KI_ACCESS_READ},
+        {"Bearer aaaaaaaaaaaaaaaaaaaaaaab", KI_ACCESS_OPEN},
+        {"Bearer aaaaaaaaaaaaaaaaaaaaaaa", KI_ACCESS_OPEN},
+        {"Bearer aaaaaaaaaaaaaaaaaaaaaaaaa", KI_ACCESS_OPEN},
+        {"Bearer ", KI_ACCESS_OPEN},
+        {"Basic aaaaaaaaaaaaaaaaaaaaaaaa", KI_ACCESS_OPEN},
+        {"aaaaaaaaaaaaaaaaaaaaaaaa", KI_ACCESS_OPEN},
+    };
+    for (size_t i = 0; i < N_ROWS(row); i++) {
+        if (ki_tokens_check(&t, row[i].header) != row[i].access) fail_msg("'%s'", row[i].header);
+    }
+}
+
+static void test_bad_files(void **state) {
+    (void)state;
+    kith_error err;
+    ki_tokens t;
+    static const char *const bad[] = {"",
+                                      "# nothing\n",
+                                      "token\n",
+                                      "token short\n",
+                                      "admin aaaaaaaaaaaaaaaaaaaaaaaa\n",
+                                      "aaaaaaaaaaaaaaaaaaaaaaaa\n",
+                                      "token aaaaaaaaaaaa aaaaaaaaaaaa\n"};
+    for (size_t i = 0; i < N_ROWS(bad); i++) {
+        if (ki_tokens_parse(bad[i], "f", &t, &err) != KITH_EFORMAT) fail_msg("'%s' was read", bad[i]);
+    }
+    /* The line that is wrong is named, and no secret is. */
+    assert_int_equal(ki_tokens_parse("token aaaaaaaaaaaaaaaaaaaaaaaa\ntoken seeecret\n", "f", &t, &err),
+                     KITH_EFORMAT);
+    assert_non_null(strstr(err.message, "line 2"));
+    assert_null(strstr(err.message, "seeecret"));
+}
+
+static void test_a_file_that_all_can_read_is_refused(void **state) {
+    (void)state;
+    kith_error err;
+    ki_tokens t;
+    char path[600];
+    snprintf(path, sizeof path, "%s/tokens", testing_folder());
+    testing_write(path, good);
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(ki_tokens_read(path, &t, &err), KITH_EINVAL);
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_ok(ki_tokens_read(path, &t, &err), &err);
+    assert_int_equal(t.n, 2);
+    snprintf(path, sizeof path, "%s/none", testing_folder());
+    assert_int_equal(ki_tokens_read(path, &t, &err), KITH_EIO);
+    assert_int_equal(ki_tokens_read(testing_folder(), &t, &err), KITH_EIO);
+}
+
+static double seconds_of(const ki_tokens *t, const char *header) {
+    enum { N = 20000 };
+    struct timespec a, b;
+    double best = 1e9;
+    for (int repeat = 0; repeat < 5; repeat++) {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+        for (int i = 0; i < N; i++) ki_tokens_check(t, header);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+        const double s = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+        if (s < best) best = s;
+    }
+    return best / N;
+}
+
+/* A token that is wrong in its last letter takes as long as one that is wrong in its first. */
+static void test_time_says_nothing(void **state) {
+    (void)state;
+    kith_error err;
+    ki_tokens t;
+    assert_ok(ki_tokens_parse(good, "f", &t, &err), &err);
+    const double first = seconds_of(&t, "Bearer xaaaaaaaaaaaaaaaaaaaaaaa"),
+                 last = seconds_of(&t, "Bearer aaaaaaaaaaaaaaaaaaaaaaax");
+    if (!(first < 1.5 * last && last < 1.5 * first)) fail_msg("%g s and %g s", first, last);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_access),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_a_file_that_all_can_read_is_refused),
+        cmocka_unit_test(test_time_says_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, testing_tear_down);
+}

@@ -1,0 +1,97 @@
+/* The index of the server's tests, and what is around the server. */
+#include "support/served.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/http.h"
+#include "support/testing.h"
+
+static char index_path[1024];
+
+void served_make(void) {
+    char output[4096];
+    const int status = testing_run(
+        output, sizeof output,
+        "cd %s && K=%s && $K synth photos --classes %d --images %d && "
+        "$K embed --backbone convnet4 --embedding 16 --seed 9 --generate 2 --save m.safetensors && "
+        "$K index photos -o p.kith --model m.safetensors && $K index p.kith --calibrate photos",
+        testing_folder(), testing_program(), SERVED_CLASSES, SERVED_EACH);
+    if (status != 0) fail_msg("no index: %s", output);
+}
+
+ki_serve_options served_options(void) {
+    ki_serve_options o;
+    ki_serve_options_init(&o);
+    snprintf(index_path, sizeof index_path, "%s/p.kith", testing_folder());
+    o.index = index_path;
+    o.port = 0;
+    o.program = testing_program_path();
+    o.n_decoders = 2;
+    return o;
+}
+
+ki_server *served_start(const ki_serve_options *options, int *ret_port) {
+    ki_server *server = NULL;
+    kith_error err;
+    assert_ok(ki_server_start(options, &server, &err), &err);
+    *ret_port = http_port(ki_server_url(server));
+    return server;
+}
+
+char *served_photo(const char *name, size_t *ret_n) {
+    char path[1200];
+    snprintf(path, sizeof path, "%s/photos/%s", testing_folder(), name);
+    FILE *file = fopen(path, "rb");
+    char *bytes = malloc(1 << 20);
+    if (!file || !bytes) fail_msg("no %s", path);
+    *ret_n = fread(bytes, 1, 1 << 20, file);
+    fclose(file);
+    return bytes;
+}
+
+/* The parent of a process, and whether it is a decoder. */
+static bool is_our_decoder(long pid) {
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%ld/cmdline", pid);
+    FILE *file = fopen(path, "rb");
+    if (!file) return false;
+    const size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (!text[i]) text[i] = ' ';
+    }
+    if (!strstr(text, "--decode-images")) return false;
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    file = fopen(path, "rb");
+    if (!file) return false;
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    const char *behind = strrchr(text, ')');
+    char letter = 0;
+    long parent = 0;
+    return behind && sscanf(behind + 1, " %c %ld", &letter, &parent) == 2 && parent == (long)getpid() &&
+           letter != 'Z';
+}
+
+int served_decoders(pid_t *ret_pids, int most) {
+    DIR *folder = opendir("/proc");
+    int n = 0;
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        const long pid = strtol(entry->d_name, NULL, 10);
+        if (pid > 0 && n < most && is_our_decoder(pid)) ret_pids[n++] = (pid_t)pid;
+    }
+    closedir(folder);
+    for (int i = 1; i < n; i++) { /* numbers go up as processes are made */
+        for (int j = i; j > 0 && ret_pids[j - 1] > ret_pids[j]; j--) {
+            const pid_t one = ret_pids[j];
+            ret_pids[j] = ret_pids[j - 1];
+            ret_pids[j - 1] = one;
+        }
+    }
+    return n;
+}
