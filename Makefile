@@ -22,7 +22,9 @@ setup:
 configure: setup
 	@if [ -n "$(CMAKE_FLAGS)" ] || [ ! -e build/build.ninja ]; then cmake --preset release $(CMAKE_FLAGS); fi
 
+# The browser test is skipped where its packages cannot be had.
 test: configure
+	@scripts/setup.sh browser || true
 	@cmake --build build
 	@scripts/test.sh build $(T)
 

@@ -1,8 +1,25 @@
 #!/bin/sh
 # Install the Debian packages that are missing: setup.sh [GROUP…], groups as in cmake/packages.txt
-# (default: build). Quick when nothing is missing; needs root or a sudo that asks no password.
+# (default: build). Quick when nothing is missing; needs root or a sudo that asks no password. The group browser
+# also fetches the npm packages of test/browser, at the versions of its lock file.
 set -eu
 cd "$(dirname "$0")/.."
+
+# npm writes its own copy of the lock file last: if ours is newer, the packages belong to another one.
+fetch_npm_packages() {
+    lock=test/browser/package-lock.json
+    [ -z "$(find test/browser/node_modules/.package-lock.json -newer $lock 2>/dev/null)" ] || return 0
+    echo "kith needs npm packages, fetching those of $lock"
+    (cd test/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null) || {
+        echo "the npm packages could not be fetched: run  npm ci --ignore-scripts  in test/browser" >&2
+        exit 1
+    }
+}
+
+finish() {
+    case " $* " in *" browser "*) fetch_npm_packages ;; esac
+    exit 0
+}
 
 command -v dpkg-query >/dev/null 2>&1 || exit 0 # no Debian: CMake says what it does not find
 
@@ -12,9 +29,11 @@ present=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/nul
     awk '$1 == "installed" { print $2 }' || true)
 missing=
 for package in $wanted; do
+    # Builds of nodejs that are not Debian's bring npm along, and do not go together with Debian's npm.
+    if [ "$package" = npm ] && command -v npm >/dev/null 2>&1; then continue; fi
     printf '%s\n' "$present" | grep -qx "$package" || missing="$missing $package"
 done
-[ -n "$missing" ] || exit 0
+[ -n "$missing" ] || finish "$@"
 
 if [ "$(id -u)" = 0 ]; then
     as_root=
@@ -34,3 +53,4 @@ $as_root env DEBIAN_FRONTEND=noninteractive sh -c '
     echo "the packages could not be installed: run  apt-get install --no-install-recommends$missing  as root" >&2
     exit 1
 }
+finish "$@"

@@ -93,6 +93,47 @@ static void test_other_systems_are_left_alone(void **state) {
     assert_string_equal(output, "");
 }
 
+/* A tree with what the script reads, and a machine whose npm writes down how it is called. */
+static const char *make_tree(const char *name, const char *npm) {
+    static char tree[128];
+    snprintf(tree, sizeof tree, "%s/%s-tree", testing_folder(), name);
+    assert_int_equal(
+        run("mkdir -p %s/scripts %s/cmake %s/test/browser && cd %s && cp scripts/setup.sh %s/scripts/ && "
+            "cp cmake/packages.txt %s/cmake/ && cp test/browser/package*.json %s/test/browser/",
+            tree, tree, tree, testing_source(), tree, tree, tree),
+        0);
+    write_script(make_machine(name, "npm", "1000", "exit 1"), "npm", npm);
+    return tree;
+}
+
+/* npm is there, so Debian's is not asked for, whoever brought it. */
+static void test_npm_packages_are_fetched_once_for_a_lock_file(void **state) {
+    (void)state;
+    const char *tree = make_tree(
+        "npm", "echo \"$1\" >> npm.log; mkdir -p node_modules && touch node_modules/.package-lock.json");
+    char call[512];
+    snprintf(call, sizeof call, "PATH=%s/npm:$PATH %s/scripts/setup.sh", testing_folder(), tree);
+    assert_int_equal(run("touch -d '1 minute ago' %s/test/browser/package-lock.json", tree), 0);
+    assert_int_equal(run("%s build check && cat %s/test/browser/npm.log 2>/dev/null", call, tree), 1);
+    assert_int_equal(run("%s browser && %s browser && cat %s/test/browser/npm.log", call, call, tree), 0);
+    assert_string_equal(output,
+                        "kith needs npm packages, fetching those of test/browser/package-lock.json\nci\n");
+    assert_int_equal(run("touch -d '1 minute' %s/test/browser/package-lock.json && %s browser && cat "
+                         "%s/test/browser/npm.log",
+                         tree, call, tree),
+                     0);
+    assert_string_equal(
+        output, "kith needs npm packages, fetching those of test/browser/package-lock.json\nci\nci\n");
+}
+
+static void test_a_failing_npm_is_a_failure(void **state) {
+    (void)state;
+    const char *tree = make_tree("registry", "exit 1");
+    assert_int_equal(run("PATH=%s/registry:$PATH %s/scripts/setup.sh browser", testing_folder(), tree), 1);
+    assert_non_null(strstr(
+        output, "the npm packages could not be fetched: run  npm ci --ignore-scripts  in test/browser"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_missing_does_nothing),
@@ -101,6 +142,8 @@ int main(void) {
         cmocka_unit_test(test_without_rights_one_line_says_what_to_do),
         cmocka_unit_test(test_a_failing_apt_is_a_failure),
         cmocka_unit_test(test_other_systems_are_left_alone),
+        cmocka_unit_test(test_npm_packages_are_fetched_once_for_a_lock_file),
+        cmocka_unit_test(test_a_failing_npm_is_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,11 +12,6 @@ function bytesText(bytes) {
   return `${(bytes / 1000 ** power).toFixed(power > 0 ? 1 : 0)} ${units[power]}`;
 }
 
-function dateText(mtime) {
-  const date = new Date(typeof mtime === 'number' ? mtime * 1000 : mtime);
-  return Number.isNaN(date.getTime()) ? String(mtime) : date.toISOString().slice(0, 16).replace('T', ' ');
-}
-
 const isThere = (value) => value !== undefined && value !== null;
 const emptyFrame = () => h('div', { class: 'frame empty' });
 const blind = (text) => h('div', { class: 'frame' }, h('p', { class: 'blind' }, icon('image'), text));
@@ -167,8 +162,8 @@ export class Detail {
     row('id', String(item.id));
     for (const [name, value] of Object.entries(item.values ?? {}))
       if (isThere(value)) row(name, h('bdi', {}, String(value)));
-    if (item.bytes) row('size', bytesText(item.bytes));
-    if (item.mtime) row('changed', dateText(item.mtime));
+    if (item.bytes > 0) row('size', bytesText(item.bytes));
+    if (item.mtime > 0) row('changed', new Date(item.mtime * 1000).toISOString().slice(0, 16).replace('T', ' '));
     this.facts.replaceChildren(...rows);
     this.title.replaceChildren(h('bdi', {}, nameOf(item)));
   }

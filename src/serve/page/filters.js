@@ -101,7 +101,8 @@ export class Filters {
     } }, h('summary', {}, 'Expression', where && h('span', { class: 'dot', title: 'in use' })),
     h('div', { class: 'inside' },
       h('input', { ...TEXT, value: where, class: 'code', 'aria-label': 'Expression',
-        placeholder: "label = 'tern' or id < 100", onchange: (event) => this.change(filters, event.target.value.trim()) }),
+        placeholder: "label = 'tern' or id < 100",
+        onchange: (event) => this.change(filters, event.target.value.trim()) }),
       all && h('p', { class: 'quiet' }, 'Together, as for ', h('code', {}, 'kith search --where'), ':'),
       all && h('pre', { class: 'where', tabindex: 0, 'aria-label': 'The whole expression' }, all)));
   }

@@ -37,14 +37,15 @@ export class Results {
     this.forget();
   }
 
-  get pageSize() {
-    return Math.min(window.innerWidth >= 1600 ? 48 : 24, this.info.limits?.k ?? 24);
+  // How many hits to ask for behind the first `offset`; the server limits both together.
+  roomAt(offset) {
+    return Math.min(window.innerWidth >= 1600 ? 48 : 24, (this.info.limits?.k ?? Infinity) - offset);
   }
 
   fields(query, offset) {
     const where = whereOf(query.filters, query.where);
     return {
-      k: this.pageSize, offset, ...(where && { where }), ...(query.same !== null && { same: query.same }),
+      k: this.roomAt(offset), offset, ...(where && { where }), ...(query.same !== null && { same: query.same }),
       ...(query.hideDuplicates && { hide_duplicates: true }),
     };
   }
@@ -96,7 +97,7 @@ export class Results {
     this.grid = h('ul', { class: 'grid', 'aria-label': 'Results', onkeydown: arrowKeys },
       hits.map((hit) => card(hit, this.page.actions)));
     this.more = button({ class: 'more', onclick: () => this.showMore(query) }, 'Show more');
-    this.more.hidden = hits.length < this.pageSize || hits.length >= answer.n_allowed;
+    this.offerMore(hits.length, 0, answer.n_allowed);
     this.place.replaceChildren(this.line(answer, query), hits.length > 0 ? this.grid : nothing(query, this.page.ask),
       this.more);
     if (focus) this.refocus(focus);
@@ -106,17 +107,22 @@ export class Results {
     this.page.shown();
   }
 
+  offerMore(n_new, offset, n_allowed) {
+    const n = offset + n_new;
+    this.more.hidden = n_new < this.roomAt(offset) || n >= n_allowed || this.roomAt(n) < 1;
+  }
+
   async showMore(query) {
     const { key } = this;
     this.more.disabled = true;
     try {
-      const { hits } = await this.ask(query, this.hits.length);
+      const { hits, n_allowed } = await this.ask(query, this.hits.length);
       if (key !== this.key) return;
       const first = this.hits.length;
       this.hits.push(...hits);
       this.grid.append(...hits.map((hit) => card(hit, this.page.actions)));
       this.grid.children[first]?.querySelector('.open').focus();
-      this.more.hidden = hits.length < this.pageSize;
+      this.offerMore(hits.length, first, n_allowed);
       say(plural(this.hits.length, 'result', 'results'));
     } catch (problem) {
       this.page.complain(problem, () => this.showMore(query));
