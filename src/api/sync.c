@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "api/sync_files.h"
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "core/clock.h"
@@ -46,81 +46,16 @@ typedef struct sync {
 
 /* ---- what is there ---- */
 
-/* Items inside another file have no size and no date of their own. */
-static kith_file_stamp stamp_of(const char *path) {
-    struct stat info;
-    kith_file_stamp stamp = {path, -1, -1};
-    if (stat(path, &info) == 0) {
-        stamp.bytes = info.st_size;
-        stamp.mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
-    }
-    return stamp;
-}
-
-static void stamp_some(void *context, int64_t begin, int64_t end) {
-    sync *s = context;
-    for (int64_t i = begin; i < end; i++) s->stamp[i] = stamp_of(s->set->item[s->file[i].item].path);
-}
-
-static kith_status select_items(sync *s, int64_t **ret_items, kith_error *err) {
-    const kith_sync_options *o = s->options;
-    if (!o->items) return ki_dataset_select(s->set, o->split, ret_items, &s->n, err);
-    for (int64_t i = 0; i < o->n_items; i++) {
-        if (o->items[i] < 0 || o->items[i] >= (int64_t)s->set->n_items)
-            return ki_fail(err, KITH_EINVAL, "item %lld of a data set of %zu", (long long)o->items[i],
-                           s->set->n_items);
-    }
-    KI_TRY(ki_alloc_or(ret_items, (size_t)o->n_items, sizeof **ret_items, "items", err));
-    if (o->n_items > 0) memcpy(*ret_items, o->items, (size_t)o->n_items * sizeof **ret_items);
-    s->n = o->n_items;
-    return KITH_OK;
-}
-
-typedef struct named {
-    const char *path;
-    int64_t item;
-} named;
-
-static int by_path(const void *a, const void *b) {
-    const named *x = a, *y = b;
-    const int order = strcmp(x->path, y->path);
-    return order ? order : (x->item > y->item) - (x->item < y->item);
-}
-
-/* A file that was named twice, alone and with its folder, counts once: the first time. */
-static kith_status drop_doubles(const kith_dataset *set, int64_t *items, int64_t *n, kith_error *err) {
-    named *list = NULL;
-    bool *is_double = NULL;
-    kith_status status;
-    KI_CHECK(ki_alloc_or(&list, (size_t)*n, sizeof *list, "files", err));
-    KI_CHECK(ki_zalloc_or(&is_double, set->n_items, sizeof *is_double, "files", err));
-    for (int64_t i = 0; i < *n; i++) list[i] = (named){set->item[items[i]].path, items[i]};
-    if (*n > 0) qsort(list, (size_t)*n, sizeof *list, by_path);
-    for (int64_t i = 1; i < *n; i++) is_double[list[i].item] = strcmp(list[i].path, list[i - 1].path) == 0;
-    int64_t n_kept = 0;
-    for (int64_t i = 0; i < *n; i++) {
-        if (!is_double[items[i]]) items[n_kept++] = items[i];
-    }
-    *n = n_kept;
-done:
-    ki_free(list);
-    ki_free(is_double);
-    return status;
-}
-
 static kith_status compare(sync *s, kith_error *err) {
     kith_status status;
     int64_t *items = NULL, *old = NULL;
     kith_file_state *state = NULL;
-    KI_CHECK(select_items(s, &items, err));
-    KI_CHECK(drop_doubles(s->set, items, &s->n, err));
+    KI_CHECK(ki_sync_files(s->set, s->options, &items, &s->stamp, &s->n, err));
     KI_CHECK(ki_zalloc_or(&s->file, (size_t)s->n, sizeof *s->file, "files", err));
-    KI_CHECK(ki_alloc_or(&s->stamp, (size_t)s->n, sizeof *s->stamp, "files", err));
     KI_CHECK(ki_alloc_or(&s->todo, (size_t)s->n, sizeof *s->todo, "files", err));
     KI_CHECK(ki_alloc_or(&state, (size_t)s->n, sizeof *state, "files", err));
     KI_CHECK(ki_alloc_or(&old, (size_t)s->n, sizeof *old, "files", err));
     for (int64_t i = 0; i < s->n; i++) s->file[i].item = items[i];
-    ki_parallel_for(s->n, 256, stamp_some, s);
     KI_CHECK(kith_index_compare(s->index, s->stamp, s->n, state, old, &s->gone, &s->n_gone, err));
     for (int64_t i = 0; i < s->n; i++) {
         s->file[i].old = old[i];

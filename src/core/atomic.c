@@ -80,21 +80,24 @@ kith_status ki_atomic_write(ki_atomic_file *file, const void *bytes, size_t n, k
 
 /* A rename is on the disk only after its folder has been synced. Some file systems cannot sync a folder
  * (EINVAL). */
-static int sync_folder(char *target) {
-    char *slash = strrchr(target, '/');
-    const char *folder = ".";
-    if (slash == target)
-        folder = "/";
-    else if (slash) {
-        *slash = '\0';
-        folder = target;
-    }
+static int sync_parent(const char *path) {
+    char folder[PATH_MAX] = ".";
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--; /* a folder may be named with its slash */
+    while (n > 0 && path[n - 1] != '/') n--;
+    while (n > 1 && path[n - 1] == '/') n--;
+    if (n >= sizeof folder) return ENAMETOOLONG;
+    if (n > 0) ki_snprintf(folder, sizeof folder, "%.*s", (int)n, path);
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (slash) *slash = '/';
     if (fd < 0) return errno;
     const int why = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
     close(fd);
     return why;
+}
+
+kith_status ki_parent_sync(const char *path, kith_error *err) {
+    const int why = sync_parent(path);
+    return why ? fail_write(err, path, why) : KITH_OK;
 }
 
 kith_status ki_atomic_commit(ki_atomic_file *file, kith_error *err) {
@@ -105,7 +108,7 @@ kith_status ki_atomic_commit(ki_atomic_file *file, kith_error *err) {
     if (rename(file->temporary, file->target) != 0) return fail_write(err, file->path, errno);
     ki_free(file->temporary);
     file->temporary = NULL;
-    const int why = sync_folder(file->target);
+    const int why = sync_parent(file->target);
     return why ? fail_write(err, file->path, why) : KITH_OK;
 }
 

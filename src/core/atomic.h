@@ -36,6 +36,9 @@ void ki_atomic_discard(ki_atomic_file *file);
 /* Open, write, commit. */
 kith_status ki_file_write(const char *path, const void *bytes, size_t n, kith_error *err);
 
+/* Sync the folder that a file or folder lies in: what was made or renamed there stays after a loss of power. */
+kith_status ki_parent_sync(const char *path, kith_error *err);
+
 /* Remove half-written temporary files that killed processes left in a folder: those whose target's name begins with the
  * prefix ("": all) and that were not written to for `idle_s` seconds. Pass 0 only if no other process writes such
  * files. */

@@ -165,6 +165,30 @@ static void torture(const char *step) {
     print_message("%s: %d faults\n", step, n_runs);
 }
 
+/* A new folder is on the disk only after the folder that it lies in has been synced. When that fails, nothing is left. */
+static void test_a_new_index_syncs_its_parent(void **state) {
+    (void)state;
+    if (KI_ASAN || KI_TSAN) skip();
+    char log[8192], wanted[8192];
+    snprintf(log, sizeof log, "%s/log", testing_folder());
+    snprintf(wanted, sizeof wanted, "failed open %s\n", testing_folder());
+    prepare("create");
+    assert_int_equal(run("create", "none", 0), 0);
+    const int n = n_calls("eio");
+    for (int at = 1; at <= n; at++) {
+        prepare("create");
+        const int status = run("create", "eio", at);
+        char *text = testing_read(log);
+        const bool is_parent = strstr(text, wanted) != NULL;
+        free(text);
+        if (!is_parent) continue;
+        assert_int_equal(status, 1);
+        if (access(folder, F_OK) == 0) fail_msg("%s is left", folder);
+        return;
+    }
+    fail_msg("none of %d calls opens %s", n, testing_folder());
+}
+
 static void test_create(void **state) { (void)state, torture("create"); }
 static void test_change(void **state) { (void)state, torture("change"); }
 static void test_compact(void **state) { (void)state, torture("compact"); }
@@ -176,6 +200,7 @@ int main(int argc, char **argv) {
     if (n <= 0) return 77;
     program[n] = '\0';
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_new_index_syncs_its_parent),
         cmocka_unit_test(test_create),
         cmocka_unit_test(test_change),
         cmocka_unit_test(test_compact),

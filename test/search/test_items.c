@@ -1,4 +1,5 @@
 /* Items from a table: typed columns, what is missing, and tables that are none. */
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,8 +106,35 @@ static void test_refusals(void **state) {
     }
 }
 
+/* Every seed of the fuzzer: ok_ is read, bad_ is refused with one line. */
+static void test_corpus(void **state) {
+    (void)state;
+    int n_ok = 0, n_bad = 0;
+    DIR *dir = opendir(KITH_SOURCE_DIR "/test/corpus/items");
+    assert_non_null(dir);
+    for (const struct dirent *e; (e = readdir(dir));) {
+        char path[1024];
+        kith_error err = {0};
+        kith_items *items = NULL;
+        if (e->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, KITH_SOURCE_DIR "/test/corpus/items/%s", e->d_name);
+        const bool is_ok = strncmp(e->d_name, "ok_", 3) == 0;
+        const kith_status status = kith_items_read(path, &items, &err);
+        if (is_ok != (status == KITH_OK)) fail_msg("%s: %s", e->d_name, err.message);
+        if (!is_ok && (strlen(err.message) < 10 || strchr(err.message, '\n')))
+            fail_msg("%s: not one line: %s", e->d_name, err.message);
+        n_ok += is_ok;
+        n_bad += !is_ok;
+        kith_items_free(items);
+    }
+    closedir(dir);
+    assert_int_equal(n_ok, 7);
+    assert_int_equal(n_bad, 5);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_types), cmocka_unit_test(test_almost_numbers),
-                                       cmocka_unit_test(test_no_columns), cmocka_unit_test(test_refusals)};
+                                       cmocka_unit_test(test_no_columns), cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_corpus)};
     return cmocka_run_group_tests_name("search/items", tests, NULL, NULL);
 }

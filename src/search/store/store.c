@@ -29,7 +29,8 @@ kith_status ki_store_create(const char *folder, const ki_manifest *manifest, kit
     ki_path path;
     char *text = NULL;
     size_t n = 0;
-    kith_status status = ki_path_print(&path, err, "%s/" KI_MANIFEST_NAME, folder);
+    kith_status status = ki_parent_sync(folder, err);
+    if (status == KITH_OK) status = ki_path_print(&path, err, "%s/" KI_MANIFEST_NAME, folder);
     if (status == KITH_OK) status = ki_manifest_print(manifest, &text, &n, err);
     if (status == KITH_OK) status = ki_file_write(path.s, text, n, err);
     if (status != KITH_OK) rmdir(folder);
