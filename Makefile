@@ -70,7 +70,7 @@ wheel: setup-python all
 # A build that was configured before the packages came looks for them again.
 setup-python: setup
 	@scripts/setup.sh python
-	@cmake --preset release $(CMAKE_FLAGS) >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@mkdir -p build && cmake --preset release $(CMAKE_FLAGS) >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@cmake --build build --target kith_python
 
 # Other builds beside the one in build/: sanitizers, the second compiler, the GPU.

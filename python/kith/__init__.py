@@ -11,16 +11,23 @@ docs/python.md is a tour.
 """
 
 from ._errors import Error, Stopped
+from ._images import ImageBatch, read_images, synth
+from ._index import Hits, Index, IndexInfo, Item, SyncReport
 from ._library import lib as _lib, text as _text
+from ._loss import Loss, LossValue, PairWeights
 from ._measures import AcceptRate, Clustering, Evaluation, Intervals, Verification, evaluate
+from ._model import Embedded, Model, ModelInfo
 from ._neighbors import KMeans, Neighbors, kmeans, knn, tsne
 from ._threads import threads
+from ._training import Estimate, TrainEvent, TrainResult, TrainScores, train
 
 #: The version of the library that was loaded, and the commit it was built from.
 __version__: str = _text(_lib.kith_version())
 commit: str = _text(_lib.kith_commit())
 
 __all__ = [
-    "AcceptRate", "Clustering", "Error", "Evaluation", "Intervals", "KMeans", "Neighbors", "Stopped", "Verification",
-    "commit", "evaluate", "kmeans", "knn", "threads", "tsne",
+    "AcceptRate", "Clustering", "Embedded", "Error", "Estimate", "Evaluation", "Hits", "ImageBatch", "Index", "IndexInfo",
+    "Intervals", "Item", "KMeans", "Loss", "LossValue", "Model", "ModelInfo", "Neighbors", "PairWeights", "Stopped",
+    "SyncReport", "TrainEvent", "TrainResult", "TrainScores", "Verification", "commit", "evaluate", "kmeans", "knn",
+    "read_images", "synth", "threads", "train", "tsne",
 ]

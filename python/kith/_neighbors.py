@@ -25,8 +25,8 @@ def metric_named(name: str) -> int:
 class Neighbors(NamedTuple):
     """The nearest rows of each query, nearest first: two arrays [queries, k]. Where there are fewer than k, -1 and NaN."""
 
-    index: IntArray
-    score: FloatArray
+    indices: IntArray
+    scores: FloatArray
 
 
 def knn(x: ArrayLike, queries: Optional[ArrayLike] = None, *, k: int = 10, metric: str = "cosine", exact: bool = False,
@@ -38,9 +38,9 @@ def knn(x: ArrayLike, queries: Optional[ArrayLike] = None, *, k: int = 10, metri
 
     >>> import numpy as np, kith
     >>> x = np.array([[1, 0], [0.9, 0.1], [0, 1]], dtype=np.float32)
-    >>> kith.knn(x, k=1).index.ravel()
+    >>> kith.knn(x, k=1).indices.ravel()
     array([1, 0, 1])
-    >>> kith.knn(x, np.array([[0.2, 1]]), k=2).index
+    >>> kith.knn(x, np.array([[0.2, 1]]), k=2).indices
     array([[2, 1]])
     """
     rows = matrix(x)

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import sysconfig
-from typing import List
+from typing import Dict, List
 
 
 def write_place(package: str, seen_as: str, library: str, program: str) -> None:
@@ -46,11 +46,11 @@ def packages_folder(prefix: str) -> str:
 
 
 def soname(package: str) -> str:
-    """The file name of libkith, as the declarations have it."""
-    values: dict = {}
+    """The file name of libkith, as the declarations have it. (Importing them would need cffi.)"""
+    values: Dict[str, str] = {}
     with open(os.path.join(package, "_declarations.py"), encoding="utf-8") as file:
         exec("\n".join(line for line in file if line.startswith("SONAME")), values)
-    return str(values["SONAME"])
+    return values["SONAME"]
 
 
 def stage(arguments: argparse.Namespace) -> None:

@@ -124,20 +124,20 @@ class Neighbors(unittest.TestCase):
         distance = ((x[:, None, :].astype(np.float64) - x[None]) ** 2).sum(axis=2)
         np.fill_diagonal(distance, np.inf)
         found = kith.knn(x, k=3, metric="sqeuclidean")
-        np.testing.assert_array_equal(found.index, distance.argsort(axis=1)[:, :3])
-        np.testing.assert_allclose(found.score, np.sort(distance, axis=1)[:, :3], rtol=1e-5)
+        np.testing.assert_array_equal(found.indices, distance.argsort(axis=1)[:, :3])
+        np.testing.assert_allclose(found.scores, np.sort(distance, axis=1)[:, :3], rtol=1e-5)
 
     def test_queries_that_are_rows(self) -> None:
         x, _ = support.clusters()
-        self.assertEqual(kith.knn(x, x[:5], k=1).index.ravel().tolist(), [0, 1, 2, 3, 4])
-        np.testing.assert_array_equal(kith.knn(x, x[:5], k=1, own_rows=np.arange(5)).index, kith.knn(x, k=1).index[:5])
+        self.assertEqual(kith.knn(x, x[:5], k=1).indices.ravel().tolist(), [0, 1, 2, 3, 4])
+        np.testing.assert_array_equal(kith.knn(x, x[:5], k=1, own_rows=np.arange(5)).indices, kith.knn(x, k=1).indices[:5])
         with self.assertRaisesRegex(ValueError, "own_rows has 2 numbers for 5 queries"):
             kith.knn(x, x[:5], own_rows=[0, 1])
 
     def test_fewer_rows_than_asked_for(self) -> None:
         found = kith.knn(np.eye(3), k=4)
-        np.testing.assert_array_equal(found.index[:, 2:], -1)
-        self.assertTrue(np.isnan(found.score[:, 2:]).all())
+        np.testing.assert_array_equal(found.indices[:, 2:], -1)
+        self.assertTrue(np.isnan(found.scores[:, 2:]).all())
 
     def test_k_must_be_positive(self) -> None:
         for k in (0, -1):
@@ -185,7 +185,7 @@ class Stopping(unittest.TestCase):
         with self.assertRaises(KeyboardInterrupt):
             kith.tsne(x, n_iterations=10_000_000)
         self.assertLess(time.monotonic() - before, 30)
-        self.assertEqual(kith.knn(np.eye(2), k=1).index.ravel().tolist(), [1, 0])
+        self.assertEqual(kith.knn(np.eye(2), k=1).indices.ravel().tolist(), [1, 0])
 
     def test_another_thread_may_say_stop(self) -> None:
         go = threading.Event()

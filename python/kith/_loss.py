@@ -1,0 +1,291 @@
+"""Losses, miners and regularizers on arrays of numpy and tensors of torch: kith.Loss."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import ArrayLike, from_array, integers, new_array, pointer, taken, to_numpy
+from ._errors import Error, call
+from ._library import encode, ffi, lib, text
+
+FloatArray = npt.NDArray[np.float32]
+#: A method's name, or its name and options: "vthm", {"name": "vthm", "margin": 0.1}.
+Method = Union[str, Mapping[str, Any]]
+
+_TAPS = {"map": lib.KITH_TAP_MAP, "pooled": lib.KITH_TAP_POOLED, "embedding": lib.KITH_TAP_EMBEDDING,
+         "weight": lib.KITH_TAP_WEIGHT}
+# Only to see whether the names and options are right, before the sizes are known.
+_ANY_SIZE = 8
+
+
+@dataclass(frozen=True)
+class LossValue:
+    """One evaluation."""
+
+    #: The sum of the terms times their weights.
+    value: float
+    #: d value / d embedding, float32 [n, dim].
+    gradient: FloatArray
+    #: The value of each term, without its weight.
+    terms: Dict[str, float]
+    #: d value / d tap for every tap that a term reads, the embedding too.
+    gradients: Dict[str, FloatArray]
+    #: d value / d parameter for everything that is learned (Loss.state).
+    state_gradients: Dict[str, FloatArray]
+    #: The part of `gradient` that must not flow below the embedding layer; None: there is no such part.
+    stopped: Optional[FloatArray]
+    #: Ordered pairs that counted in the loss.
+    n_positive: int
+    n_negative: int
+
+
+class PairWeights(NamedTuple):
+    """How hard a loss pulls and pushes each pair: both [n, n], or [n, proxies]."""
+
+    weight: FloatArray
+    similarity: FloatArray
+
+
+@dataclass
+class Parameter:
+    """Something that an objective owns; its values are the objective's own memory."""
+
+    name: str
+    value: FloatArray
+    #: On the learning rate.
+    lr_multiplier: float
+    _gradient: Any
+
+    @property
+    def is_trained(self) -> bool:
+        """Does it have a gradient?"""
+        return bool(self._gradient != ffi.NULL)
+
+    def gradient(self) -> FloatArray:
+        """A copy of the gradient."""
+        return np.array(np.frombuffer(ffi.buffer(self._gradient, self.value.nbytes), np.float32).reshape(self.value.shape))
+
+
+def _method(given: Method) -> Dict[str, Any]:
+    return {"name": given} if isinstance(given, str) else dict(given)
+
+
+class Loss:
+    """A loss with a miner and regularizers, as the `objective:` section of a recipe has them.
+
+    `kith list losses`, `miners` and `regularizers` print the methods and their options; options of the loss are keywords here.
+    What owns one thing for each class (proxies, density targets) needs n_classes, and labels from 0 to n_classes - 1.
+
+    With numpy, value_and_gradient() is the way:
+
+    >>> import numpy as np, kith
+    >>> loss = kith.Loss("binomial", beta=40, miner="vthm")
+    >>> x = np.array([[1, 0], [0.5, 0.5], [0, 1], [0.5, 0.6]], dtype=np.float32)
+    >>> found = loss.value_and_gradient(x, [0, 0, 1, 1])
+    >>> found.gradient.shape, found.value > 0
+    ((4, 2), True)
+
+    With torch, call it: loss(x, y).backward(). Learned state is in parameters(), for the optimizer.
+    """
+
+    def __init__(self, name: Method = "none", *, miner: Optional[Method] = None, regularizers: Sequence[Method] = (),
+                 memory: Optional[Mapping[str, Any]] = None, n_classes: int = 0, dim: int = 0, pooled: int = 0, map: int = 0,
+                 heads: int = 0, seed: int = 1, **options: Any) -> None:
+        """dim, pooled and map (sizes of the taps) are taken from the first batch where they are not given. Give them to have
+        parameters() before the first batch. `memory` is {"size": embeddings, "warmup": steps}."""
+        section: Dict[str, Any] = {"loss": {**_method(name), **options}}
+        if miner is not None:
+            section["miner"] = _method(miner)
+        if regularizers:
+            section["regularizers"] = [_method(one) for one in regularizers]
+        if memory is not None:
+            section["memory"] = dict(memory)
+        self._begin(json.dumps(section), n_classes, dim, pooled, map, heads, seed)
+
+    @classmethod
+    def from_recipe(cls, recipe: str, *, n_classes: int = 0, dim: int = 0, pooled: int = 0, map: int = 0, heads: int = 0,
+                    seed: int = 1) -> "Loss":
+        """From YAML: a recipe with a section `objective`, or that section alone.
+
+        >>> import kith
+        >>> kith.Loss.from_recipe("objective: {loss: {name: raw}, miner: {name: vthm}}").reads
+        ['embedding']
+        """
+        made = cls.__new__(cls)
+        made._begin(recipe, n_classes, dim, pooled, map, heads, seed)
+        return made
+
+    def _begin(self, recipe: str, n_classes: int, dim: int, pooled: int, map: int, heads: int, seed: int) -> None:
+        self._recipe = recipe
+        self._seed = seed
+        self._sizes = {"n_classes": n_classes, "embedding": dim, "pooled": pooled, "map": map, "heads": heads}
+        #: The training step of the next evaluation: for warm-ups and random choices. Counts up by itself.
+        self.step = 0
+        #: The terms of the last evaluation, without their weights.
+        self.terms: Dict[str, float] = {}
+        self._batch = ffi.new("kith_batch *")
+        self._result = ffi.new("kith_objective_result *")
+        self._parameters: List[Parameter] = []
+        self._tensors: Optional[List[Any]] = None
+        self._handle: Any = None
+        tried = self._make({**self._sizes, **{tap: self._sizes[tap] or _ANY_SIZE for tap in ("embedding", "pooled", "map")}})
+        #: The taps that terms read; every batch must have them.
+        self.reads: List[str] = [tap for tap, number in _TAPS.items() if lib.kith_objective_reads(tried, number)]
+        self._learns = bool(lib.kith_objective_param_at(tried, 0, ffi.new("kith_objective_param *")))
+        if all(self._sizes[tap] for tap in self.reads if tap != "weight"):
+            self._open(self._sizes)
+
+    def _make(self, sizes: Dict[str, int]) -> Any:
+        made = ffi.new("kith_objective **")
+        call(lib.kith_objective_new, encode(self._recipe), ffi.new("kith_objective_sizes *", sizes), self._seed, made)
+        return ffi.gc(made[0], lib.kith_objective_free)
+
+    def _open(self, sizes: Dict[str, int]) -> None:
+        self._handle = self._make(sizes)
+        self._sizes = sizes
+        found = ffi.new("kith_objective_param *")
+        while lib.kith_objective_param_at(self._handle, len(self._parameters), found):
+            shape = tuple(found.dim[i] for i in range(found.n_dims))
+            value = taken(self._handle, found.value, np.float32, shape)
+            self._parameters.append(Parameter(text(found.name), value, found.lr_multiplier, found.gradient))
+
+    def _opened(self) -> Any:
+        if self._handle is None:
+            missing = [tap for tap in self.reads if tap != "weight" and not self._sizes[tap]]
+            raise Error(f"the size of the {' and the '.join(missing)} is not known before the first batch",
+                        "give it: kith.Loss(…, dim=128)")
+        return self._handle
+
+    # ---- what is learned ----
+
+    @property
+    def state(self) -> Dict[str, FloatArray]:
+        """Everything that is learned or kept, by name. These are the values themselves: write to them to change them.
+
+        >>> import kith
+        >>> {name: value.shape for name, value in kith.Loss("proxy_anchor", n_classes=10, dim=4).state.items()}
+        {'proxies': (10, 4)}
+        """
+        if self._learns:
+            self._opened()
+        return {parameter.name: parameter.value for parameter in self._parameters}
+
+    def save(self, path: str) -> None:
+        """Write the state as a safetensors file."""
+        call(lib.kith_objective_save, self._opened(), encode(path))
+
+    def load(self, path: str) -> None:
+        """Take the state from a file that save(), or the program, wrote."""
+        call(lib.kith_objective_load, self._opened(), encode(path))
+
+    def parameters(self) -> List[Any]:
+        """What is learned, as parameters of torch that share the objective's memory: give them to the optimizer."""
+        from ._torch import as_parameters
+
+        if not self._learns:
+            return []
+        self._opened()
+        if self._tensors is None:
+            self._tensors = as_parameters(self._parameters)
+        return [tensor for tensor in self._tensors if tensor.requires_grad]
+
+    def parameter_groups(self, lr: float) -> List[Dict[str, Any]]:
+        """The same, each with its own learning rate: lr times what the method asks for (lr_multiplier)."""
+        trained = [parameter for parameter in self._parameters if parameter.is_trained]
+        return [{"params": [tensor], "lr": lr * parameter.lr_multiplier}
+                for tensor, parameter in zip(self.parameters(), trained)]
+
+    # ---- evaluating ----
+
+    def _fill(self, x: Dict[str, npt.NDArray[Any]], y: ArrayLike, step: Optional[int]) -> Tuple[Any, List[Any]]:
+        """The batch as C has it, and what must stay alive for it."""
+        labels = integers(y, "y")
+        kept: List[Any] = [labels]
+        batch = self._batch
+        batch.n, batch.labels = len(labels), pointer("int64_t *", labels)
+        batch.step = self.step if step is None else step
+        for name, number in _TAPS.items():
+            tap, values = batch.tap[number], x.get(name)
+            if values is None:
+                tap.data = ffi.NULL
+                continue
+            if values.ndim != (4 if name == "map" else 2):
+                raise ValueError(f"{name} has the shape {list(values.shape)}; wanted "
+                                 f"{'[n, c, h, w]' if name == 'map' else '[rows, values]'}")
+            if values.dtype.kind != "f":
+                raise TypeError(f"{name} holds {values.dtype.name}; wanted float32")
+            values = np.ascontiguousarray(values, dtype=np.float32)
+            kept.append(values)
+            tap.data = pointer("float *", values)
+            tap.rows, tap.cols = values.shape[0], values.shape[1]
+            tap.height, tap.width = values.shape[2:] if name == "map" else (0, 0)
+        return batch, kept
+
+    def _ready(self, x: Dict[str, npt.NDArray[Any]]) -> None:
+        if self._handle is None:
+            seen = {tap: x[tap].shape[1] for tap in ("embedding", "pooled", "map") if tap in x and x[tap].ndim >= 2}
+            self._open({name: size or seen.get(name, 0) for name, size in self._sizes.items()})
+
+    def _evaluate(self, x: Dict[str, npt.NDArray[Any]], y: ArrayLike, step: Optional[int]) -> LossValue:
+        self._ready(x)
+        batch, kept = self._fill(x, y, step)
+        lib.kith_objective_clear_gradients(self._handle)
+        call(lib.kith_objective_evaluate, self._handle, batch, self._result)
+        result = self._result
+        self.step = batch.step + 1
+        self.terms = {text(result.terms[i].name): result.terms[i].value for i in range(result.n_terms)}
+        gradients = {name: _copied(result.gradient[_TAPS[name]], x[name].shape) for name in x
+                     if result.gradient[_TAPS[name]] != ffi.NULL}
+        stopped = None if result.stopped == ffi.NULL else _copied(result.stopped, x["embedding"].shape)
+        of_state = {one.name: one.gradient() for one in self._parameters if one.is_trained}
+        return LossValue(result.total, gradients.get("embedding", np.zeros((0, 0), np.float32)), self.terms, gradients,
+                         of_state, stopped, result.n_positive, result.n_negative)
+
+    def value_and_gradient(self, x: ArrayLike, y: ArrayLike, *, pooled: Optional[ArrayLike] = None,
+                           map: Optional[ArrayLike] = None, weight: Optional[ArrayLike] = None,
+                           step: Optional[int] = None) -> LossValue:
+        """Evaluate embeddings x [n, dim] (un-normalised) with labels y [n]; float32 is used where it lies.
+
+        pooled [n, c], map [n, c, h, w] and weight [dim, c] are for terms that read them. step: instead of the count so far.
+        """
+        return self._evaluate(_given(embedding=x, pooled=pooled, map=map, weight=weight), y, step)
+
+    def __call__(self, x: Any, y: Any, *, pooled: Any = None, map: Any = None, weight: Any = None, detached: Any = None,
+                 step: Optional[int] = None) -> Any:
+        """The same on tensors of torch: a scalar tensor, whose backward() gives x and the parameters their gradients.
+
+        detached: the embedding once more, computed by the embedding layer from features that were detached. Terms that train
+        the embedding layer alone (energy_confusion) send their gradient there.
+        """
+        from ._torch import evaluate
+
+        return evaluate(self, {"embedding": x, "pooled": pooled, "map": map, "weight": weight}, y, detached, step)
+
+    def pair_weights(self, x: ArrayLike, y: ArrayLike, *, step: Optional[int] = None) -> PairWeights:
+        """The weight that the loss gives to every pair, and the similarities: positive weights pull positives together and push
+        negatives apart.
+
+        >>> import numpy as np, kith
+        >>> x = np.array([[1, 0], [0.5, 0.5], [0, 1], [0.5, 0.6]], dtype=np.float32)
+        >>> kith.Loss("contrastive").pair_weights(x, [0, 0, 1, 1]).weight.shape
+        (4, 4)
+        """
+        given = _given(embedding=x)
+        self._ready(given)
+        batch, kept = self._fill(given, y, step)
+        weight, similarity = new_array(), new_array()
+        call(lib.kith_objective_weights, self._handle, batch, weight, similarity)
+        return PairWeights(from_array(weight), from_array(similarity))
+
+
+def _given(**taps: Optional[ArrayLike]) -> Dict[str, npt.NDArray[Any]]:
+    return {name: to_numpy(values) for name, values in taps.items() if values is not None}
+
+
+def _copied(data: Any, shape: Iterable[int]) -> FloatArray:
+    made = np.empty(tuple(shape), np.float32)
+    ffi.memmove(ffi.from_buffer(made), data, made.nbytes)
+    return made

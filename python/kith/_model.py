@@ -1,0 +1,228 @@
+"""Networks that turn images into vectors: kith.Model."""
+
+import os
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import ArrayLike, strings, taken, to_numpy
+from ._errors import Error, call
+from ._images import Path, items_of, open_dataset, paths_of, split_named
+from ._library import encode, ffi, lib, options, text
+from ._work import Progress, Work
+
+FloatArray = npt.NDArray[np.float32]
+#: Image files, decoded images (uint8 [h, w] or [h, w, 3], also of PIL), or the network's own input (float [n, c, h, w]).
+Images = Union[Path, Sequence[Path], ArrayLike, Sequence[ArrayLike]]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The vectors of a data set's images, one row for each image that could be read."""
+
+    x: FloatArray
+    #: Their classes; -1: none. classes[i] is the name of class i.
+    y: npt.NDArray[np.int64]
+    paths: List[str]
+    classes: List[str]
+    #: Images that could not be read, and why: the first hundred.
+    bad: List[str]
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What a model is."""
+
+    backbone: str
+    pool: str
+    device: str
+    channels: int
+    height: int
+    width: int
+    #: Sizes of the heads; 0: there is no such head.
+    embedding: int
+    classes: int
+    #: Numbers that training would change.
+    n_params: int
+
+
+def model_file(path: Path) -> bytes:
+    """A model's file; of the folder of a run, the model of its result."""
+    name = os.fspath(path)
+    return encode(os.path.join(name, "model.safetensors") if os.path.isdir(name) else name)
+
+
+def _is_path(images: Any) -> bool:
+    return isinstance(images, (str, os.PathLike))
+
+
+class Model:
+    """A network with its weights.
+
+    path is a safetensors file, or the folder of a training run; without it the weights are random (seed). Options are for
+    files that do not say what they hold: `kith list backbones` has the names.
+
+    >>> import numpy as np, kith
+    >>> model = kith.Model(backbone="convnet4", embedding=16, channels=1, height=28, width=28)
+    >>> picture = np.zeros((40, 30), dtype=np.uint8)
+    >>> model.embed([picture, 255 - picture]).shape
+    (2, 16)
+    """
+
+    def __init__(self, path: Optional[Path] = None, *, backbone: Optional[str] = None, settings: Optional[str] = None,
+                 pool: Optional[str] = None, embedding: int = 0, embedding_init: Optional[str] = None, channels: int = 0,
+                 height: int = 0, width: int = 0, seed: int = 0, device: str = "cpu", precision: str = "float32",
+                 batch: int = 0) -> None:
+        option = options("kith_model_options")
+        kept = []
+
+        def put(field: str, value: Optional[bytes]) -> None:
+            if value is not None:
+                kept.append(ffi.new("char[]", value))
+                setattr(option, field, kept[-1])
+
+        put("weights", None if path is None else model_file(path))
+        for field, word in (("backbone", backbone), ("settings", settings), ("pool", pool), ("device", device),
+                            ("precision", precision), ("embedding_init", embedding_init)):
+            put(field, None if word is None else word.encode())
+        option.embedding, option.channels, option.height, option.width = embedding, channels, height, width
+        option.seed, option.batch = seed, batch
+        made = ffi.new("kith_model **")
+        call(lib.kith_model_open, option, made)
+        self._handle = ffi.gc(made[0], lib.kith_model_free)
+
+    @property
+    def info(self) -> ModelInfo:
+        """What it is."""
+        c = ffi.new("kith_model_info *")
+        lib.kith_model_info_get(self._handle, c)
+        return ModelInfo(text(c.backbone), text(c.pool), text(c.device), c.channels, c.height, c.width, c.embedding,
+                         c.classes, c.n_params)
+
+    def _options(self, tap: Optional[str], resize: Optional[str], workers: int) -> Tuple[Any, List[Any]]:
+        option = options("kith_embed_options")
+        kept = [ffi.new("char[]", word.encode()) for word in (tap, resize) if word is not None]
+        if tap is not None:
+            option.tap = kept[0]
+        if resize is not None:
+            option.resize = kept[-1]
+        option.n_workers = workers
+        return option, kept
+
+    def _room(self, n: int, option: Any) -> FloatArray:
+        n_dims, dim = ffi.new("int *"), ffi.new("int64_t[]", lib.KITH_MAX_DIMS)
+        call(lib.kith_model_tap_shape, self._handle, lib.kith_model_tap(self._handle, option), n_dims, dim)
+        return np.zeros((n, *(dim[i] for i in range(n_dims[0]))), np.float32)
+
+    def embed(self, images: Images, *, tap: Optional[str] = None, resize: Optional[str] = None, workers: int = 0,
+              progress: Optional[Progress] = None) -> FloatArray:
+        """The vectors of images, [n, …]: float32, one row for each image, in order.
+
+        images: a path or paths of image files; decoded images of any size, uint8 [h, w] or [h, w, 3] (images of PIL are fine);
+        or float [n, channels, height, width] as the network takes it, which is used as it is. An unreadable file is an error.
+        tap: "embedding", "pooled", "map" or "logits"; without it the embedding, or pooled of a model without one.
+        """
+        option, kept = self._options(tap, resize, workers)
+        work = Work(progress)
+        work.watch(option)
+        several: List[Any] = [images] if _is_path(images) else list(images) if isinstance(images, (list, tuple)) else []
+        if several and all(_is_path(one) for one in several):
+            list_, names = strings(paths_of(several))
+            found = self._room(len(several), option)
+            work.call(lib.kith_model_embed_files, self._handle, list_, len(several), option,
+                      ffi.cast("float *", ffi.from_buffer(found)), ffi.NULL)
+            return found
+        arrays = [to_numpy(one) for one in several] if several else [to_numpy(images)]
+        if len(arrays) == 1 and not several and arrays[0].dtype.kind == "f":
+            return self._embed_input(arrays[0], option)
+        if not several and arrays[0].ndim == 4:
+            arrays = list(arrays[0])
+        return self._embed_pixels(arrays, option, work)
+
+    def _embed_pixels(self, arrays: List[npt.NDArray[Any]], option: Any, work: Work) -> FloatArray:
+        pixels = ffi.new("kith_pixels[]", max(len(arrays), 1))
+        kept = []
+        for i, values in enumerate(arrays):
+            if values.dtype != np.uint8 or not (values.ndim == 2 or (values.ndim == 3 and values.shape[2] in (1, 3))):
+                raise TypeError(f"image {i} is {values.dtype.name} {list(values.shape)}; wanted uint8 [h, w] or [h, w, 3], "
+                                "or float [n, channels, height, width]")
+            kept.append(np.ascontiguousarray(values))
+            pixels[i].height, pixels[i].width = values.shape[:2]
+            pixels[i].channels = 1 if values.ndim == 2 else values.shape[2]
+            pixels[i].data = ffi.cast("uint8_t *", ffi.from_buffer(kept[-1]))
+        found = self._room(len(arrays), option)
+        work.call(lib.kith_model_embed_pixels, self._handle, pixels, len(arrays), option,
+                  ffi.cast("float *", ffi.from_buffer(found)))
+        return found
+
+    def _embed_input(self, values: npt.NDArray[Any], option: Any) -> FloatArray:
+        info = self.info
+        wanted = (info.channels, info.height, info.width)
+        if values.ndim != 4 or values.shape[1:] != wanted:
+            raise ValueError(f"the images are {list(values.shape)}; wanted [n, {wanted[0]}, {wanted[1]}, {wanted[2]}], or uint8")
+        values = np.ascontiguousarray(values, dtype=np.float32)
+        found = self._room(len(values), option)
+        call(lib.kith_model_embed, self._handle, ffi.cast("float *", ffi.from_buffer(values)), len(values),
+             lib.kith_model_tap(self._handle, option), ffi.cast("float *", ffi.from_buffer(found)))
+        return found
+
+    def embed_dataset(self, sources: Union[Path, Sequence[Path]], *, kind: Optional[str] = None, split: str = "all",
+                      tap: Optional[str] = None, resize: Optional[str] = None, workers: int = 0,
+                      progress: Optional[Progress] = None) -> Embedded:
+        """Embed folders of images, a data set (`kith list datasets`), or what the data section of a recipe names."""
+        dataset = open_dataset(sources, kind)
+        option, kept = self._options(tap, resize, workers)
+        option.most_bad = -1
+        work = Work(progress)
+        work.watch(option)
+        made = ffi.new("kith_vectors **")
+        work.call(lib.kith_model_embed_dataset, self._handle, dataset, split_named(split), option, made)
+        handle, keep = self._handle, dataset
+
+        def free(vectors: Any, _model: Any = handle, _dataset: Any = keep) -> None:  # they must be freed before both
+            lib.kith_vectors_free(vectors)
+
+        vectors = ffi.gc(made[0], free)
+        n = lib.kith_vectors_count(vectors)
+        array = ffi.new("kith_array *")
+        call(lib.kith_vectors_array, vectors, array)
+        shape = tuple(array.dim[i] for i in range(array.n_dims))
+        paths, names = items_of(dataset, taken(vectors, lib.kith_vectors_items(vectors), np.int64, (n,)))
+        bad = [text(lib.kith_vectors_bad(vectors, i)) for i in range(min(lib.kith_vectors_n_bad(vectors), 100))]
+        return Embedded(taken(vectors, array.data, np.float32, shape),
+                        taken(vectors, lib.kith_vectors_labels(vectors), np.int64, (n,)), paths, names, bad)
+
+    @property
+    def state(self) -> Dict[str, FloatArray]:
+        """Copies of the parameters and running statistics, by name."""
+        found: Dict[str, FloatArray] = {}
+        param = ffi.new("kith_model_param *")
+        for i in range(lib.kith_model_param_count(self._handle)):
+            lib.kith_model_param_at(self._handle, i, param)
+            values = np.empty(tuple(param.dim[k] for k in range(param.n_dims)), np.float32)
+            call(lib.kith_model_param_get, self._handle, i, ffi.cast("float *", ffi.from_buffer(values)))
+            found[text(param.name)] = values
+        return found
+
+    def set_state(self, state: Mapping[str, ArrayLike]) -> None:
+        """Write parameters by name; those that are not named stay as they are."""
+        param = ffi.new("kith_model_param *")
+        left = dict(state)
+        for i in range(lib.kith_model_param_count(self._handle)):
+            lib.kith_model_param_at(self._handle, i, param)
+            given = left.pop(text(param.name), None)
+            if given is None:
+                continue
+            shape = tuple(param.dim[k] for k in range(param.n_dims))
+            values = np.ascontiguousarray(to_numpy(given), dtype=np.float32)
+            if values.shape != shape:
+                raise ValueError(f"{text(param.name)} is {list(values.shape)}; the model's is {list(shape)}")
+            call(lib.kith_model_param_set, self._handle, i, ffi.cast("float *", ffi.from_buffer(values)))
+        if left:
+            raise Error(f"the model has no parameter {sorted(left)[0]!r}", "Model.state has their names", "ENOTFOUND")
+
+    def save(self, path: Path) -> None:
+        """Write weights, settings and preprocessing as one safetensors file."""
+        call(lib.kith_model_save, self._handle, encode(os.fspath(path)))
