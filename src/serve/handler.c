@@ -198,7 +198,7 @@ static void take_body(ki_request *r, const char *bytes, size_t n) {
 
 static enum MHD_Result begin_work(ki_request *r) {
     ki_server *s = r->server;
-    if (atomic_fetch_add(&s->n_work, 1) >= s->options.n_queue) {
+    if (atomic_fetch_add(&s->n_work, 1) >= s->options.n_queue || atomic_load(&s->is_closing)) {
         atomic_fetch_sub(&s->n_work, 1);
         ki_answer_later(r, 503, 1, "the server has more to do than it can");
         return send_answer(r);

@@ -29,7 +29,8 @@ static bool ask(ki_request *r, const ki_decode_question *question, const void *f
     return false;
 }
 
-bool ki_picture_decode(ki_request *r, const ki_query_image *image, ki_image *ret_image) {
+bool ki_picture_decode(ki_request *r, const void *file, size_t n_bytes, const ki_picture_want *want,
+                       ki_image *ret_image) {
     ki_decode how;
     kith_error err;
     void *bytes = NULL;
@@ -41,18 +42,18 @@ bool ki_picture_decode(ki_request *r, const ki_query_image *image, ki_image *ret
     }
     ki_decode_question question;
     memset(&question, 0, sizeof question); /* padding goes through the socket, too */
-    question.n_bytes = image->part->n_bytes;
+    question.n_bytes = n_bytes;
     question.want = KI_WANT_PIXELS;
-    question.most_pixels = r->server->options.most_pixels;
-    question.least_side = image->has_crop ? 0 : how.least_side;
-    question.has_box = image->has_crop;
+    question.most_pixels = want->most_pixels;
+    question.least_side = want->is_whole || want->box ? 0 : how.least_side;
+    question.has_box = want->box != NULL;
     memcpy(question.background, how.background, sizeof question.background);
-    memcpy(question.box, image->crop, sizeof question.box);
-    if (!ask(r, &question, image->part->bytes, &reply, &bytes)) return false;
+    if (want->box) memcpy(question.box, want->box, sizeof question.box);
+    if (!ask(r, &question, file, &reply, &bytes)) return false;
     *ret_image = (ki_image){.w = reply.w,
                             .h = reply.h,
-                            .full_w = reply.w,
-                            .full_h = reply.h,
+                            .full_w = reply.full_w,
+                            .full_h = reply.full_h,
                             .channels = reply.channels,
                             .data = bytes,
                             .capacity = reply.n_bytes + KI_IMAGE_SLACK};

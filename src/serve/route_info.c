@@ -90,7 +90,7 @@ ki_handling ki_route_info(ki_request *r) {
     kith_json_key(json, "can_embed");
     kith_json_bool(json, c->embedder);
     kith_json_key(json, "can_explain");
-    kith_json_bool(json, false);
+    kith_json_bool(json, c->embedder && c->info.metric == KITH_COSINE);
     kith_json_key(json, "is_calibrated");
     kith_json_bool(json, c->info.is_calibrated);
     kith_json_key(json, "generation");

@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "kith/calibration.h"
+#include "serve/groups.h"
 #include "serve/item_json.h"
 #include "serve/picture.h"
 #include "serve/route.h"
@@ -68,11 +69,41 @@ static ki_handling answer_hits(ki_request *r) {
     return ki_answer_error(r, status, &err);
 }
 
+/* Of each picture the nearest hit stays; then the page that was asked for. */
+static void hide_duplicates(const ki_query *q, const ki_duplicate_groups *groups, ki_ask *ask) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < ask->n_hits; i++) {
+        const int64_t group = ki_groups_of(groups, ask->hits[i].id);
+        bool is_there = false;
+        for (int64_t j = 0; group >= 0 && j < n && !is_there; j++)
+            is_there = ki_groups_of(groups, ask->hits[j].id) == group;
+        if (!is_there) ask->hits[n++] = ask->hits[i];
+    }
+    const int64_t first = q->offset < n ? q->offset : n;
+    ask->n_hits = n - first < q->k ? n - first : q->k;
+    memmove(ask->hits, ask->hits + first, (size_t)ask->n_hits * sizeof *ask->hits);
+}
+
+static ki_handling answer_without_duplicates(ki_request *r) {
+    search_state *s = r->state;
+    ki_finder *finder = r->server->finder;
+    r->then = answer_without_duplicates;
+    ki_duplicate_groups *groups = ki_finder_ask(finder, r);
+    if (!groups) return KI_HANDED_ON;
+    const kith_status status = groups->status;
+    if (status == KITH_OK)
+        hide_duplicates(&s->query, groups, &s->ask);
+    else
+        ki_answer_error(r, status, &groups->err);
+    ki_finder_give_back(finder, groups);
+    return status == KITH_OK ? answer_hits(r) : KI_ANSWERED;
+}
+
 static ki_handling answer(ki_request *r) {
     search_state *s = r->state;
     if (s->ask.status == KITH_ECANCELED) return ki_answer_later(r, 503, 1, s->ask.err.message);
     if (s->ask.status != KITH_OK) return ki_answer_error(r, s->ask.status, &s->ask.err);
-    return answer_hits(r);
+    return s->query.hide_duplicates ? answer_without_duplicates(r) : answer_hits(r);
 }
 
 /* ---- the question ---- */
@@ -92,15 +123,16 @@ static kith_status find_limit(const ki_catalog *c, double same, ki_ask *ask, kit
     return ki_hint(err, KITH_EINVAL, "calibrate the index with more images of more classes");
 }
 
-static kith_status make_room(const ki_query *q, ki_ask *ask, kith_error *err) {
+static kith_status make_room(const ki_query *q, int64_t most_k, ki_ask *ask, kith_error *err) {
     const size_t n = 2 * (size_t)q->n_images; /* with mirror images */
     KI_TRY(ki_zalloc_or(&ask->picture, n, sizeof *ask->picture, "pictures", err));
     KI_TRY(ki_alloc_or(&ask->id, n, sizeof *ask->id, "pictures", err));
     KI_TRY(ki_alloc_or(&ask->weight, n, sizeof *ask->weight, "pictures", err));
     if (q->where && !(ask->where = ki_strdup(q->where)))
         return ki_fail_memory(err, strlen(q->where), "a filter");
-    ask->k = q->k;
-    ask->offset = q->offset;
+    /* Which hits are duplicates of others is known only when they are there. */
+    ask->k = q->hide_duplicates ? most_k : q->k;
+    ask->offset = q->hide_duplicates ? 0 : q->offset;
     ask->exact = q->exact;
     return KITH_OK;
 }
@@ -114,7 +146,10 @@ static bool add_image(ki_request *r, const ki_query *q, const ki_query_image *im
     ask->weight[at] = is_twice ? image->weight / 2 : image->weight;
     ask->n++;
     if (image->id >= 0) return true;
-    if (!ki_picture_decode(r, image, &ask->picture[at])) return false;
+    const ki_picture_want want = {.most_pixels = r->server->options.most_pixels,
+                                  .box = image->has_crop ? image->crop : NULL};
+    if (!ki_picture_decode(r, image->part->bytes, image->part->n_bytes, &want, &ask->picture[at]))
+        return false;
     if (!is_twice) return true;
     ask->id[at + 1] = -1;
     ask->weight[at + 1] = image->weight / 2;
@@ -134,7 +169,7 @@ ki_handling ki_route_search(ki_request *r) {
     r->state_free = state_free;
     status = ki_query_read(ki_request_header(r, "Content-Type"), r->body.data ? r->body.data : "", r->body.n,
                            r->server->options.most_k, &s->query, &err);
-    if (status == KITH_OK) status = make_room(&s->query, &s->ask, &err);
+    if (status == KITH_OK) status = make_room(&s->query, r->server->options.most_k, &s->ask, &err);
     if (status == KITH_OK) status = find_limit(c, s->query.same, &s->ask, &err);
     if (status != KITH_OK) return ki_answer_error(r, status, &err);
     for (int i = 0; i < s->query.n_images; i++) {

@@ -213,7 +213,16 @@ static void run_catalog(ki_searcher *e, ki_ask **asks, int64_t n) {
     }
 }
 
+static bool are_both_tasks(const ki_ask *a, const ki_ask *b) { return !a->task == !b->task; }
+
 static void run_batch(ki_searcher *e, ki_ask **asks, int64_t n) {
+    const int64_t n_first = gather(asks, n, are_both_tasks);
+    ki_ask **tasks = asks[0]->task ? asks : asks + n_first;
+    const int64_t n_tasks = asks[0]->task ? n_first : n - n_first;
+    for (int64_t i = 0; i < n_tasks; i++) tasks[i]->task(tasks[i]->request);
+    if (tasks == asks) asks += n_tasks;
+    n -= n_tasks;
+    if (n == 0) return;
     atomic_fetch_add(&e->metrics->n_batches, 1);
     atomic_fetch_add(&e->metrics->n_batched, (uint_least64_t)n);
     for (int64_t m; n > 0; asks += m, n -= m) {

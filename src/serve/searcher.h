@@ -14,7 +14,8 @@
 /* A query, and what came of it. Owned by the request that asks; ki_ask_release. */
 typedef struct ki_ask ki_ask;
 struct ki_ask {
-    ki_request *request; /* continues in the pool when there is a result */
+    ki_request *request;               /* continues in the pool when there is a result */
+    void (*task)(ki_request *request); /* instead of all below: something else to do with the model */
     /* Pictures, or items of the index, each with a weight: at least one in all. */
     ki_image *picture;
     int64_t *id; /* of an item; -1: the picture of the same place */

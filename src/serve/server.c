@@ -114,6 +114,7 @@ static void *keep(void *context) {
         pthread_mutex_unlock(&s->keeper_lock);
         const double now = ki_seconds_now();
         ki_connections_cut(&s->connections, now);
+        ki_finder_tick(s->finder, now);
         if (now - refreshed > REFRESH_SECONDS) {
             refresh(s);
             refreshed = ki_seconds_now();
@@ -166,6 +167,7 @@ static kith_status open_server(ki_server *s, kith_error *err) {
     KI_TRY(ki_decoders_new(&decoders, &s->decoders, err));
     KI_TRY(ki_pool_new(o->n_workers ? o->n_workers : 4 * cores, ki_handler_done, &s->pool, err));
     KI_TRY(ki_searcher_new(s->pool, &s->metrics, o->most_batch, o->deadline, &s->searcher, err));
+    KI_TRY(ki_finder_new(s->catalogs, s->pool, &s->finder, err));
     KI_TRY(ki_handler_start(s, err));
     s->has_keeper = pthread_create(&s->keeper, NULL, keep, s) == 0;
     return s->has_keeper ? KITH_OK : ki_fail(err, KITH_ENOMEM, "a thread cannot be made");
@@ -222,9 +224,11 @@ void ki_server_free(ki_server *s) {
     }
     /* The daemon cannot end while a connection is suspended: everything in work gets its answer first. New requests are
      * refused meanwhile. */
-    s->options.n_queue = 0;
+    atomic_store(&s->is_closing, true);
+    ki_finder_end(s->finder);
     while (s->daemon && atomic_load(&s->n_work) > 0) pause_shortly();
     if (s->daemon) MHD_stop_daemon(s->daemon);
+    ki_finder_free(s->finder);
     ki_searcher_free(s->searcher);
     ki_pool_free(s->pool);
     ki_decoders_free(s->decoders);

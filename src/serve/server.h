@@ -8,6 +8,7 @@
 #include "serve/catalog.h"
 #include "serve/connection.h"
 #include "serve/decode/decoders.h"
+#include "serve/groups.h"
 #include "serve/limit.h"
 #include "serve/metrics.h"
 #include "serve/pool.h"
@@ -32,13 +33,14 @@ struct ki_server {
     ki_pool *pool;
     ki_decoders *decoders;
     ki_searcher *searcher;
+    ki_finder *finder;
 
     struct MHD_Daemon *daemon;
     int listener;                 /* -1: taken over by the daemon */
     atomic_int_least64_t n_open;  /* requests between their first line and their last byte */
     atomic_int_least64_t n_work;  /* requests in work or waiting for it */
     atomic_int_least64_t n_bytes; /* of bodies in memory */
-    atomic_bool is_draining;
+    atomic_bool is_draining, is_closing;
 
     pthread_t keeper; /* cuts connections, looks whether the index has changed */
     bool has_keeper, is_ending;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "data/image/image.h"
+#include "serve/route.h"
 #include "support/http.h"
 #include "support/served.h"
 #include "support/testing.h"
@@ -336,6 +337,66 @@ static void test_a_hanging_decoder(void **state) {
     http_release(&a);
 }
 
+/* ---- duplicates and explanations ---- */
+
+static void test_an_explanation(void **state) {
+    (void)state;
+    double score[1], hits[2];
+    static const char *const query[] = {
+        "{\"images\": [{\"part\": \"f0\"}], \"hit\": 6}",
+        "{\"images\": [{\"part\": \"f0\", \"crop\": [8, 4, 30, 50]}], \"hit\": 3}",
+        "{\"images\": [{\"id\": 2}], \"hit\": 9}"};
+    for (size_t i = 0; i < N_ROWS(query); i++) {
+        size_t n = 0;
+        char *photo = served_photo("glyph00001/00002.png", &n);
+        http_answer a = http_post_form(port, "/api/v1/explain", query[i], photo, n);
+        free(photo);
+        if (a.status != 200) fail_msg("%s: status %d: %s", query[i], a.status, a.body);
+        assert_int_equal(numbers(a.body, "score", score, 1), 1);
+        /* The numbers of each map and its rest are the score. */
+        const char *at = a.body;
+        for (int map = 0; map < 2; map++) {
+            double sum = 0, rest = 0;
+            at = strstr(at, "\"values\": [");
+            assert_non_null(at);
+            at += strlen("\"values\": [");
+            for (char *end; *at != ']'; at = *end == ',' ? end + 1 : end) sum += strtod(at, &end);
+            assert_int_equal(numbers(at, "rest", &rest, 1), 1);
+            if (!(sum + rest - score[0] < 1e-9 && score[0] - sum - rest < 1e-9))
+                fail_msg("%s: map %d has the sum %.12g, the score is %.12g", query[i], map, sum + rest,
+                         score[0]);
+        }
+        if (i == 0 && !(score[0] > 0.99999)) fail_msg("an image and itself: %g", score[0]);
+        /* The network sees the middle of the part, told in pixels of the whole image. */
+        if (i == 1) assert_holds(a.body, "\"view\": [21.359375, 26.265625, 3.28125, 5.46875]}, \"hit\"");
+        http_release(&a);
+    }
+    /* The score is the one that a search gives. */
+    http_answer a = search_with("{\"images\": [{\"id\": 2}], \"k\": 1, \"where\": \"id = 9\"}", NULL);
+    assert_int_equal(numbers(a.body, "score", hits, 1), 1);
+    if (!(score[0] - hits[0] < 1e-5 && hits[0] - score[0] < 1e-5))
+        fail_msg("explained %g, found %g", score[0], hits[0]);
+    http_release(&a);
+    static const struct {
+        const char *query;
+        int status;
+    } bad[] = {{"{\"images\": [{\"id\": 2}]}", 400},
+               {"{\"images\": [{\"id\": 2}, {\"id\": 3}], \"hit\": 1}", 400},
+               {"{\"images\": [{\"id\": 2}], \"hit\": 99}", 404},
+               {"{\"images\": [{\"id\": 99}], \"hit\": 1}", 404}};
+    for (size_t i = 0; i < N_ROWS(bad); i++) {
+        a = http_post_json(port, "/api/v1/explain", bad[i].query);
+        if (a.status != bad[i].status) fail_msg("%s: status %d", bad[i].query, a.status);
+        http_release(&a);
+    }
+}
+
+static int count(const char *text, const char *what) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at++) n++;
+    return n;
+}
+
 /* ---- an index that changes ---- */
 
 static void test_a_newer_commit_is_seen(void **state) {
@@ -360,6 +421,72 @@ static void test_a_newer_commit_is_seen(void **state) {
     http_release(&a);
 }
 
+/* The copy is a duplicate, and is hidden if that is asked for. */
+static void test_duplicates(void **state) {
+    (void)state;
+    double id[8];
+    http_answer a = http_get(port, "/api/v1/duplicates");
+    assert_int_equal(a.status, 200);
+    assert_holds(
+        a.body,
+        "{\"n_groups\": 1, \"n_unread\": 0, \"groups\": [{\"kind\": \"same\", \"items\": [{\"id\": 6, ");
+    assert_holds(a.body, "{\"id\": 16, ");
+    http_release(&a);
+    a = http_get(port, "/api/v1/duplicates?offset=1");
+    assert_holds(a.body, "\"groups\": []");
+    http_release(&a);
+    a = http_get(port, "/api/v1/duplicates?limit=0");
+    assert_int_equal(a.status, 400);
+    http_release(&a);
+    a = search_with("{\"images\": [{\"id\": 6}], \"k\": 3}", NULL);
+    assert_int_equal(count(a.body, "\"score\""), 3);
+    assert_int_equal(numbers(a.body, "id", id, 8), 3);
+    assert_true(id[0] + id[1] == 22);
+    const double next = id[2];
+    http_release(&a);
+    a = search_with("{\"images\": [{\"id\": 6}], \"k\": 3, \"hide_duplicates\": true}", NULL);
+    assert_int_equal(a.status, 200);
+    assert_int_equal(numbers(a.body, "id", id, 8), 3);
+    assert_true(id[1] == next && id[2] != 16 && id[2] != 6);
+    const double third = id[2];
+    http_release(&a);
+    a = search_with("{\"images\": [{\"id\": 6}], \"k\": 2, \"offset\": 2, \"hide_duplicates\": true}", NULL);
+    assert_int_equal(numbers(a.body, "id", id, 8), 2);
+    assert_true(id[0] == third);
+    http_release(&a);
+}
+
+/* What the API says of itself: every route is in it. */
+static void test_the_description(void **state) {
+    (void)state;
+    http_answer a = http_get(port, "/openapi.json");
+    assert_int_equal(a.status, 200);
+    assert_holds(a.head, "Content-Type: application/json\r\n");
+    for (int i = 0; i < ki_n_routes; i++) {
+        char path[128] = "\"";
+        if (strcmp(ki_routes[i].name, "page") == 0) continue;
+        for (const char *at = ki_routes[i].path; *at; at++) {
+            const char letter[2] = {*at, 0};
+            strncat(path, *at == '#' ? "{id}" : letter, sizeof path - strlen(path) - 1);
+        }
+        strncat(path, "\": {", sizeof path - strlen(path) - 1);
+        assert_holds(a.body, path);
+    }
+    http_release(&a);
+}
+
+static void test_metrics(void **state) {
+    (void)state;
+    http_answer a = http_get(port, "/metrics");
+    assert_int_equal(a.status, 200);
+    assert_holds(a.head, "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n");
+    assert_holds(a.body, "kith_requests_total{route=\"search\",status=\"200\"} ");
+    assert_holds(a.body, "kith_request_seconds_bucket{route=\"search\",le=\"+Inf\"} ");
+    assert_holds(a.body, "kith_index_items 17\n");
+    assert_holds(a.body, "kith_requests_in_work 1\n");
+    http_release(&a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_same_as_kith_search),
@@ -372,7 +499,11 @@ int main(void) {
         cmocka_unit_test(test_a_killed_decoder),
         cmocka_unit_test(test_a_decoder_killed_at_rest),
         cmocka_unit_test(test_a_hanging_decoder),
+        cmocka_unit_test(test_an_explanation),
         cmocka_unit_test(test_a_newer_commit_is_seen),
+        cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_the_description),
+        cmocka_unit_test(test_metrics),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -37,6 +37,8 @@ static kith_status answer_pixels(child *c, kith_error *err) {
     c->reply.w = image->w;
     c->reply.h = image->h;
     c->reply.channels = image->channels;
+    c->reply.full_w = c->image.full_w;
+    c->reply.full_h = c->image.full_h;
     c->reply.n_bytes = (uint64_t)image->w * (uint64_t)image->h * (uint64_t)image->channels;
     c->bytes = image->data;
     return KITH_OK;

@@ -189,6 +189,7 @@ static bool is_sound(const ki_decode_question *q, ki_decode_reply *r) {
     if (r->status != KITH_OK) return r->n_bytes == 0 && r->status > 0 && r->status <= KITH_EINTERNAL;
     if (q->want == KI_WANT_JPEG) return r->n_bytes > 0 && r->n_bytes <= MOST_JPEG_BYTES;
     if (r->w < 1 || r->h < 1 || r->w > KI_IMAGE_MOST_SIDE || r->h > KI_IMAGE_MOST_SIDE) return false;
+    if (r->full_w < r->w || r->full_h < r->h) return false;
     if ((r->channels != 1 && r->channels != 3) || (int64_t)r->w * r->h > q->most_pixels) return false;
     return r->n_bytes == (uint64_t)r->w * (uint64_t)r->h * (uint64_t)r->channels;
 }

@@ -32,6 +32,7 @@ typedef struct ki_decode_reply {
     bool is_too_large; /* it was refused for its size, by its header */
     kith_error err;
     int32_t w, h, channels; /* of the pixels */
+    int32_t full_w, full_h; /* of the whole image, before a JPEG was decoded smaller */
     uint64_t n_bytes;       /* which follow */
 } ki_decode_reply;
 
