@@ -59,6 +59,8 @@ KITH_API kith_status kith_array_convert(const kith_array *array, kith_dtype dtyp
  * too. KITH_EIO: the file cannot be read or written; KITH_EFORMAT: it is not a valid .npy file; KITH_EUNSUPPORTED:
  * a type that kith does not have, or a uint64 beyond int64. Writes version 1.0, the bytes numpy writes. */
 KITH_API kith_status kith_npy_read(const char *path, kith_array *ret_array, kith_error *err);
+/* Type and shape alone, without data: reads only the header. Text is KITH_EUNSUPPORTED. */
+KITH_API kith_status kith_npy_shape(const char *path, kith_array *ret_array, kith_error *err);
 KITH_API kith_status kith_npy_write(const char *path, const kith_array *array, kith_error *err);
 
 /* A safetensors file, read into memory: float32/64/16, bfloat16, int32/64, uint8. Views stay valid until it

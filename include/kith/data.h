@@ -64,6 +64,12 @@ KITH_API kith_status kith_dataset_open_recipe(const char *recipe_path, kith_data
  * does not exist. */
 KITH_API kith_status kith_dataset_open_files(const char *const *paths, int64_t n_paths,
                                              kith_dataset **ret_dataset, kith_error *err);
+/* Features made elsewhere instead of images: the rows of a .npy file, float32 or float16 [n, dim], read when they are
+ * needed. `labels` has one for each row (kith/labels.h). NULL: the file beside the features, NAME.labels.npy, .txt or .csv
+ * of NAME.npy. Numbers become classes in rising order, names in the order in which they first appear; the first half of the
+ * classes trains, the others test. An item's path is "NAME.npy#17". */
+KITH_API kith_status kith_dataset_open_features(const char *features, const char *labels,
+                                                kith_dataset **ret_dataset, kith_error *err);
 KITH_API void kith_dataset_free(kith_dataset *dataset); /* NULL is fine */
 
 /* The layout and the root it was opened with, and how many items and classes it has. An item number out of range gives
@@ -71,6 +77,8 @@ KITH_API void kith_dataset_free(kith_dataset *dataset); /* NULL is fine */
 KITH_API const char *kith_dataset_kind(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_root(const kith_dataset *dataset);
 KITH_API int64_t kith_dataset_count(const kith_dataset *dataset);
+/* Numbers of an item of a set of features; 0: a set of images. */
+KITH_API int64_t kith_dataset_n_features(const kith_dataset *dataset);
 KITH_API kith_item kith_dataset_item(const kith_dataset *dataset, int64_t i);
 KITH_API int64_t kith_dataset_n_classes(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_class_name(const kith_dataset *dataset, int64_t label);

@@ -90,6 +90,10 @@ typedef struct kith_model_info {
 /* What the model is; nothing is written for a NULL model. */
 KITH_API void kith_model_info_get(const kith_model *model, kith_model_info *ret_info);
 
+/* Does it take features, rows of `channels` numbers (height and width are 1), instead of images? Its data sets are those of
+ * kith_dataset_open_features, and kith_model_embed takes [n, channels]. */
+KITH_API bool kith_model_takes_features(const kith_model *model);
+
 /* The shape of a tap for one image; ret_dim has room for KITH_MAX_DIMS. The error of KITH_ENOTFOUND lists the
  * taps of the model. */
 KITH_API kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *ret_n_dims,

@@ -12,6 +12,7 @@
 #include "core/rng.h"
 #include "core/text.h"
 #include "embed/forward.h"
+#include "io/npy_rows.h"
 #include "io/yaml.h"
 #include "kith/log.h"
 #include "net/model_file.h"
@@ -58,6 +59,16 @@ bool ki_bench_is_step(const kith_bench_options *o) {
 
 /* ---- making ---- */
 
+/* Numbers of a row of the recipe's features. */
+static kith_status count_features(const ki_recipe *r, int64_t *ret_n, kith_error *err) {
+    ki_npy_rows *rows = NULL;
+    const ki_value *features = ki_value_get(r->data, "features"), *root = ki_value_get(r->data, "root");
+    KI_TRY(ki_npy_rows_open(features && *features->text ? features->text : root->text, &rows, err));
+    *ret_n = ki_npy_rows_dim(rows);
+    ki_npy_rows_free(rows);
+    return KITH_OK;
+}
+
 /* Take from the recipe what the options leave open. */
 static kith_status read_recipe(bench *b, kith_error *err) {
     const ki_recipe_source source = {.path = b->options->recipe};
@@ -71,8 +82,9 @@ static kith_status read_recipe(bench *b, kith_error *err) {
     if (!m->embedding) m->embedding = r->model.embedding;
     if (!m->heads) m->heads = r->model.heads;
     if (!m->map_channels) m->map_channels = r->model.map_channels;
-    if (!m->height) m->height = m->width = r->train.crop_to;
-    if (!m->channels) m->channels = r->train.channels;
+    if (r->is_features && !m->channels) KI_TRY(count_features(r, &m->channels, err));
+    if (!r->is_features && !m->height) m->height = m->width = r->train.crop_to;
+    if (!r->is_features && !m->channels) m->channels = r->train.channels;
     if (!m->pool) m->pool = ki_global_pool_names[r->model.pool];
     if (!m->device) m->device = r->device;
     if (!m->precision) m->precision = r->precision == KI_BF16 ? "bf16" : "float32";
@@ -111,7 +123,7 @@ static void make_transform(bench *b) {
         t->mean[c] = b->net.preprocess.mean[c];
         t->std[c] = b->net.preprocess.std[c];
     }
-    b->format = ki_feed_format(b->backend, t);
+    b->format = ki_feed_format(b->backend, &b->net, t);
 }
 
 static int64_t tap_channels(const ki_net *net, const char *tap) {
@@ -134,6 +146,7 @@ static kith_status make_learner(bench *b, kith_error *err) {
                             .embedding = b->net.embedding,
                             .pooled = tap_channels(&b->net, "pooled"),
                             .map = tap_channels(&b->net, "map"),
+                            .no_map = ki_net_takes_vectors(&b->net),
                             .heads = b->net.heads};
     KI_TRY(ki_objective_new(section, &sizes, b->model.seed, &b->objective, err));
     const ki_learner_settings settings = {.backend = b->backend,

@@ -34,7 +34,8 @@ static kith_status need_embedder(kith_model *model, int64_t n, const kith_embed_
     const char *resize = options ? ki_preprocess_resize(&model->net, options->resize) : "";
     if (options) {
         settings.n_workers = options->n_workers;
-        KI_TRY(ki_preprocess_transform(&model->net, resize, &settings.transform, err));
+        if (!ki_net_takes_vectors(&model->net))
+            KI_TRY(ki_preprocess_transform(&model->net, resize, &settings.transform, err));
     }
     const bool is_alike =
         !options || (strcmp(model->resize, resize) == 0 && model->n_workers == options->n_workers);
@@ -183,11 +184,12 @@ static kith_status note(const kith_model *model, const kith_embed_options *o, ki
         if (!v->bad[i]) return ki_fail_memory(err, 1, "a file's name");
     }
     ki_snprintf(v->tap, sizeof v->tap, "%s", kith_model_tap(model, o));
-    ki_snprintf(v->resize, sizeof v->resize, "%s", ki_preprocess_resize(net, o->resize));
+    if (!ki_net_takes_vectors(net))
+        ki_snprintf(v->resize, sizeof v->resize, "%s", ki_preprocess_resize(net, o->resize));
     ki_preprocess_text(net, v->preprocessing, sizeof v->preprocessing);
     v->backbone = net->backbone->name;
-    v->pool = ki_global_pool_names[net->pool];
-    v->crop = net->h;
+    v->pool = ki_net_takes_vectors(net) ? NULL : ki_global_pool_names[net->pool];
+    v->crop = ki_net_takes_vectors(net) ? 0 : net->h;
     return kith_model_tap_shape(model, v->tap, &v->n_dims, v->dim, err);
 }
 
@@ -316,7 +318,7 @@ void kith_vectors_facts(const kith_vectors *v, kith_card_facts *facts) {
     all.pool = v->pool;
     all.tap = v->tap;
     all.preprocessing = v->preprocessing;
-    all.resize = v->resize;
+    all.resize = *v->resize ? v->resize : NULL;
     all.crop = v->crop;
     all.embedding_size = v->core.dim;
     all.dataset = v->set->kind->name;

@@ -78,6 +78,8 @@ void kith_model_info_get(const kith_model *model, kith_model_info *ret_info) {
                                   .preprocess = net->preprocess};
 }
 
+bool kith_model_takes_features(const kith_model *model) { return model && ki_net_takes_vectors(&model->net); }
+
 kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *ret_n_dims, int64_t *ret_dim,
                                  kith_error *err) {
     KI_NEED(err, model, tap, ret_n_dims, ret_dim);

@@ -9,7 +9,7 @@
 #include "kith/report.h"
 
 typedef struct request {
-    const char *source, *kind, *out, *split, *views;
+    const char *source, *kind, *labels, *out, *split, *views;
     cli_list sets;
     bool check, json, speed, duplicates;
     kith_embedder_options embedder;
@@ -25,6 +25,7 @@ static bool is_recipe(const char *path) {
 
 static kith_status open_set(const request *r, kith_dataset **ret, kith_error *err) {
     kith_status status = is_recipe(r->source) ? kith_dataset_open_recipe(r->source, ret, err)
+                         : r->labels          ? kith_dataset_open_features(r->source, r->labels, ret, err)
                                               : kith_dataset_open(r->kind, r->source, ret, err);
     if (status != KITH_OK) return status;
     if (r->train_classes > 0) status = kith_dataset_split_first(*ret, (int32_t)r->train_classes, err);
@@ -66,6 +67,9 @@ static kith_status look(const request *r, const kith_dataset *set, findings *f, 
     cli_progress_begin(&progress, r->check ? "decoding" : "looking", n);
     status = kith_dataset_scan(set, r->check, show_progress, &progress, &f->scan, err);
     cli_progress_end(&progress);
+    if (status == KITH_OK && r->speed && kith_dataset_n_features(set) > 0)
+        status = cli_error(err, KITH_EINVAL, NULL, "--speed times how images are read; %.300s holds features",
+                           r->source);
     if (status != KITH_OK || !r->speed) return status;
     KITH_OPTIONS(kith_transform, transform);
     transform.crop = KITH_CROP_RANDOM;
@@ -75,10 +79,17 @@ static kith_status look(const request *r, const kith_dataset *set, findings *f, 
                                    &transform, r->workers, 8192, &f->speed, err);
 }
 
+static void print_bad(const kith_scan *c) {
+    for (int64_t i = 0; i < c->n_named; i++) printf("  %s\n", c->why[i]);
+    if (c->n_bad > c->n_named) printf("  … and %jd more\n", (intmax_t)(c->n_bad - c->n_named));
+}
+
 static void print_text(const request *r, const kith_dataset *set, const findings *f) {
-    printf("%s: %s, %jd images, %jd classes\n\n", kith_dataset_root(set), kith_dataset_kind(set),
-           (intmax_t)kith_dataset_count(set), (intmax_t)kith_dataset_n_classes(set));
-    printf("%-12s %8s %8s   images per class: %5s %6s %5s %8s\n", "split", "images", "classes", "least",
+    const int64_t n_features = kith_dataset_n_features(set);
+    const char *items = n_features ? "rows" : "images";
+    printf("%s: %s, %jd %s, %jd classes\n\n", kith_dataset_root(set), kith_dataset_kind(set),
+           (intmax_t)kith_dataset_count(set), items, (intmax_t)kith_dataset_n_classes(set));
+    printf("%-12s %8s %8s   %6s per class: %5s %6s %5s %8s\n", "split", items, "classes", items, "least",
            "median", "most", "single");
     for (int s = 0; s < KITH_N_SPLITS; s++) {
         const kith_split_summary *p = &f->split[s];
@@ -90,6 +101,13 @@ static void print_text(const request *r, const kith_dataset *set, const findings
             printf("%-12s %8jd query, %jd gallery\n", "", (intmax_t)p->n_query, (intmax_t)p->n_gallery);
     }
     const kith_scan *c = &f->scan;
+    if (n_features) {
+        printf("\nnumbers     %jd in a row\n", (intmax_t)n_features);
+        printf("unreadable  %jd rows%s\n", (intmax_t)c->n_bad, r->check ? "" : " (--check reads them all)");
+        print_bad(c);
+        if (r->out) printf("written     %s\n", r->out);
+        return;
+    }
     printf("\nwidth       %d … %d … %d pixels (least, median, most)\n", c->width[0], c->width[1],
            c->width[2]);
     printf("height      %d … %d … %d pixels\n", c->height[0], c->height[1], c->height[2]);
@@ -102,8 +120,7 @@ static void print_text(const request *r, const kith_dataset *set, const findings
     }
     printf("unreadable  %jd files%s\n", (intmax_t)c->n_bad,
            r->check ? "" : " (headers only; --check decodes everything)");
-    for (int64_t i = 0; i < c->n_named; i++) printf("  %s\n", c->why[i]);
-    if (c->n_bad > c->n_named) printf("  … and %jd more\n", (intmax_t)(c->n_bad - c->n_named));
+    print_bad(c);
     if (r->speed)
         printf(
             "speed       %.0f images/s decoded, %.0f images/s from the cache (227 px, %jd workers, %jd "
@@ -137,6 +154,7 @@ static kith_status print_json(const request *r, const kith_dataset *set, const f
     put_int(json, "images", kith_dataset_count(set));
     put_int(json, "classes", kith_dataset_n_classes(set));
     put_int(json, "empty_classes", f->n_empty);
+    if (kith_dataset_n_features(set) > 0) put_int(json, "numbers", kith_dataset_n_features(set));
     kith_json_key(json, "splits");
     kith_json_object_begin(json);
     for (int s = 0; s < KITH_N_SPLITS; s++) {
@@ -193,6 +211,8 @@ int cmd_data(int argc, char **argv) {
     kith_embedder_options_init(&r.embedder, sizeof r.embedder);
     const cli_option options[] = {
         CLI_TEXT("dataset", "NAME", &r.kind, "the layout (see kith list datasets); found out when not given"),
+        CLI_TEXT("labels|y", "FILE", &r.labels,
+                 "classes of features (.npy): .npy, .txt or .csv; default: NAME.labels.* beside NAME.npy"),
         CLI_FLAG("check", &r.check, "decode every image, not only its header"),
         CLI_FLAG("duplicates", &r.duplicates,
                  "instead, the same picture more than once: in training and test, in several classes"),

@@ -18,6 +18,7 @@ typedef struct arguments {
     const char *const *images; /* files and folders */
     size_t n_images;
     int64_t generate, size;
+    int64_t n_features; /* of a row, where the one image is a .npy of features; 0: images */
     kith_model_options model;
 } arguments;
 
@@ -129,6 +130,10 @@ static kith_status embed(const arguments *a, kith_model *model, kith_array *batc
     kith_model_info info;
     kith_model_info_get(model, &info);
     kith_status status;
+    if (!a->batch && kith_model_takes_features(model))
+        return cli_error(err, KITH_EINVAL, "give it a .npy file of features",
+                         "%s takes features of %lld numbers; patterns are images", info.backbone,
+                         (long long)info.channels);
     if (!a->batch) {
         const int64_t dim[4] = {a->generate, info.channels, info.height, info.width};
         if ((status = kith_array_init(KITH_F32, 4, dim, batch, err)) != KITH_OK) return status;
@@ -220,8 +225,10 @@ static bool is_file(const char *path) {
 }
 
 /* Labels only when every image has one: the lines of the two lists belong together. */
-static kith_status write_beside(const char *out, const beside *b, kith_error *err) {
-    const kith_status status = write_list(out, ".paths.txt", &b->paths, "paths", err);
+static kith_status write_beside(const arguments *a, const char *out, const beside *b, kith_error *err) {
+    /* Rows of features have no files of their own. */
+    const kith_status status =
+        a->n_features ? KITH_OK : write_list(out, ".paths.txt", &b->paths, "paths", err);
     if (status != KITH_OK || b->labels.n == 0) return status;
     if (b->n_unlabelled == 0) return write_list(out, ".labels.txt", &b->labels, "classes", err);
     fprintf(stderr, "kith: no list of classes is written: %lld images lie in no class's folder\n",
@@ -240,6 +247,8 @@ static kith_status run(arguments *a, kith_error *err) {
         a->model.channels = batch.dim[1];
         a->model.height = batch.dim[2];
         a->model.width = batch.dim[3];
+    } else if (a->n_features > 0) {
+        if (!a->model.weights) a->model.channels = a->n_features;
     } else {
         a->model.height = a->model.width = a->size;
     }
@@ -251,7 +260,7 @@ static kith_status run(arguments *a, kith_error *err) {
     if (status == KITH_OK) {
         print_shape(a->out ? a->out : "values", &m.values);
         if (a->generate) print_nearest(&m.values);
-        if (a->images && is_file(a->out)) status = write_beside(a->out, &b, err);
+        if (a->images && is_file(a->out)) status = write_beside(a, a->out, &b, err);
     }
     made_release(&m);
     kith_model_free(model);
@@ -291,7 +300,7 @@ int cmd_embed(int argc, char **argv) {
         CLI_OUT("out|o", "FILE", &a.out, ".npy", "where the values go (.npy)"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "[MODEL.safetensors | RUN] [IMAGE… | FOLDER… | BATCH.npy]",
+        .operands = "[MODEL.safetensors | RUN] [IMAGE… | FOLDER… | BATCH.npy | FEATURES.npy]",
         .least = 0,
         .most = -1,
         .options = options,
@@ -301,7 +310,8 @@ int cmd_embed(int argc, char **argv) {
             "to\n"
             "the bottom. Files that cannot be read are left out and counted. BATCH.npy is float32 [n, "
             "channels,\n"
-            "height, width], already preprocessed. The values of the tap are written as float32 [n, …]; for\n"
+            "height, width], already preprocessed; [n, numbers] are features for a model that takes them. "
+            "The values of the tap are written as float32 [n, …]; for\n"
             "images, the paths and the classes (the folders' names, or the data set's) go beside them: "
             "OUT.npy has\n"
             "OUT.paths.txt and OUT.labels.txt, which kith map and kith eval read."};
@@ -316,7 +326,12 @@ int cmd_embed(int argc, char **argv) {
         a.model.weights = model;
         at++;
     }
-    if (argc - at == 1 && ends_with(argv[at], ".npy")) {
+    kith_array shape = {0};
+    kith_error err = {0};
+    const bool is_npy = argc - at == 1 && ends_with(argv[at], ".npy");
+    if (is_npy && kith_npy_shape(argv[at], &shape, &err) == KITH_OK && shape.n_dims == 2)
+        a.n_features = shape.dim[1];
+    if (is_npy && a.n_features == 0) {
         a.batch = argv[at];
     } else if (at < argc) {
         a.images = (const char *const *)(argv + at);
@@ -327,6 +342,5 @@ int cmd_embed(int argc, char **argv) {
     if ((a.batch || a.images) == (a.generate > 0))
         return cli_misused("embed", "wants images, a folder, BATCH.npy or --generate N, one of them");
     if (!a.generate && !a.out) return cli_misused("embed", "wants --out FILE for the values");
-    kith_error err = {0};
     return run(&a, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
 }

@@ -171,7 +171,8 @@ int cmd_eval(int argc, char **argv) {
     const cli_option options[] = {
         CLI_TEXT("embedding|e", "E.npy", &a.files.embedding, "embeddings [n, dim]"),
         CLI_TEXT("labels|y", "FILE", &a.files.labels,
-                 "their classes [n]: .npy, .txt or .csv; numbers or names"),
+                 "their classes [n], or those of features named with --data: .npy, .txt or .csv; numbers or "
+                 "names"),
         CLI_TEXT("query", "Q.npy", &a.files.query,
                  "row numbers (or a bool mask) of the queries; or embeddings"),
         CLI_TEXT("gallery", "G.npy", &a.files.gallery,
@@ -191,7 +192,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_INT("iterations", "N", &a.iterations, 1, 100000, "of k-means, at most"),
         CLI_INT("seed", "N", &a.seed, 0, INT64_MAX, "of k-means and the intervals"),
         CLI_FLAG("per-class", &a.classes, "one line per class, too"),
-        CLI_TEXT("data", "DIR", &a.model.data, "data set for a model to embed"),
+        CLI_TEXT("data", "DIR", &a.model.data, "data set for a model to embed; features: a .npy file"),
         CLI_TEXT("dataset", "KIND", &a.model.kind, "its layout (see kith list datasets)"),
         CLI_TEXT("recipe", "FILE", &a.model.recipe, "take the data set from a recipe's data section"),
         CLI_CHOICE("split", "NAME", &split, splits, "which part of the data set"),
@@ -232,6 +233,7 @@ int cmd_eval(int argc, char **argv) {
     if (argc > 2) return cli_misused("eval", "'%.60s' is one too many; wants one MODEL", argv[2]);
     a.model.split = split < KITH_N_SPLITS ? (kith_split)split : KITH_SPLIT_ALL;
     char path[4096];
+    if (a.model.data) a.model.labels = a.files.labels;
     if (argc == 2) a.model.model = cli_model_path(argv[1], path, sizeof path);
     int status = check_sources(&a, argc);
     judging how;

@@ -34,6 +34,7 @@ typedef struct eval_model {
     const char *model, *backbone, *settings, *device, *precision, *tap, *pool;
     bool tf32;
     const char *data, *kind, *recipe, *resize;
+    const char *labels; /* of features, where data is a .npy; NULL: beside it */
     kith_split split;
     int64_t crop, batch;
     const char *save_embedding, *save_labels;

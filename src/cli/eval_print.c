@@ -112,7 +112,10 @@ static void print_classes(const kith_retrieval *v) {
 }
 
 void eval_print(const kith_judgement *j, const kith_card_facts *f, const kith_card_options *shown) {
-    if (f->backbone)
+    if (f->backbone && f->crop == 0) /* features */
+        printf("%s, %s of %lld values, on %s %s (%s)\n", f->backbone, f->tap, (long long)f->embedding_size,
+               f->dataset, f->data, f->split);
+    else if (f->backbone)
         printf("%s, %s of %lld values, %s, crop %lld, on %s %s (%s)\n", f->backbone, f->tap,
                (long long)f->embedding_size, f->resize, (long long)f->crop, f->dataset, f->data, f->split);
     if (j->has_retrieval) print_retrieval(j, shown);

@@ -219,8 +219,9 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
                                       .user = &progress};
     memset(set, 0, sizeof *set);
     kith_card_facts_init(&set->facts, sizeof set->facts);
-    kith_status status = m->recipe ? kith_dataset_open_recipe(m->recipe, &set->dataset, err)
-                                   : kith_dataset_open(m->kind, m->data, &set->dataset, err);
+    kith_status status = m->recipe   ? kith_dataset_open_recipe(m->recipe, &set->dataset, err)
+                         : m->labels ? kith_dataset_open_features(m->data, m->labels, &set->dataset, err)
+                                     : kith_dataset_open(m->kind, m->data, &set->dataset, err);
     if (status == KITH_OK) status = kith_model_open(&options, &set->model, err);
     cli_progress_begin(&progress, "embedding", 0);
     if (status == KITH_OK)

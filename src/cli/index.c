@@ -131,6 +131,7 @@ int cmd_index(int argc, char **argv) {
             "Makes an index that kith search asks, and keeps it up to date:\n\n"
             "  kith index PHOTOS/ -o INDEX --model RUN\n"
             "  kith index E.npy -o INDEX --labels Y.npy --meta items.csv\n"
+            "  kith index FEATURES.npy -o INDEX --model RUN\n"
             "  kith index INDEX --sync\n\n"
             "Folders are walked to the bottom; an image in a folder has that folder's name as its class. A "
             "data "

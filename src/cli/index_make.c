@@ -220,7 +220,31 @@ static kith_status make_of_vectors(const index_request *r, kith_error *err) {
     return status;
 }
 
+/* Are the rows of the .npy what the model takes (features), not what it makes? */
+static kith_status are_features(const index_request *r, bool *ret, kith_error *err) {
+    kith_embedder *embedder = NULL;
+    kith_model_info info;
+    kith_array rows = {0};
+    *ret = false;
+    if (!r->embedder.model) return KITH_OK;
+    kith_status status = kith_npy_shape(r->operands[0], &rows, err);
+    if (status == KITH_OK) status = kith_embedder_open(&r->embedder, &embedder, err);
+    if (status != KITH_OK) return status;
+    const kith_model *model = kith_embedder_model(embedder);
+    kith_model_info_get(model, &info);
+    *ret = kith_model_takes_features(model) && rows.n_dims == 2 && rows.dim[1] == info.channels;
+    kith_embedder_free(embedder);
+    return KITH_OK;
+}
+
 kith_status index_make(const index_request *r, kith_error *err) {
-    const bool are_vectors = r->n_operands == 1 && ends_with(r->operands[0], ".npy");
-    return are_vectors ? make_of_vectors(r, err) : make_of_images(r, err);
+    bool embeds = false;
+    if (r->n_operands != 1 || !ends_with(r->operands[0], ".npy")) return make_of_images(r, err);
+    const kith_status status = are_features(r, &embeds, err);
+    if (status != KITH_OK) return status;
+    if (embeds && (r->labels || r->meta))
+        return cli_error(
+            err, KITH_EINVAL, "put the labels beside the features, as NAME.labels.txt of NAME.npy",
+            "%s and features for the model to embed are both given", r->labels ? "--labels" : "--meta");
+    return embeds ? make_of_images(r, err) : make_of_vectors(r, err);
 }

@@ -34,7 +34,8 @@
     X(L2_NORM, l2_norm)           \
     X(SOFTMAX_XENT, softmax_xent) \
     X(ATTEND, attend)             \
-    X(UNFOLD, unfold)
+    X(UNFOLD, unfold)             \
+    X(LAYER_NORM, layer_norm)
 
 typedef enum ki_op_kind {
 #define KI_OP_ENUM(NAME, name) KI_OP_##NAME,
@@ -43,8 +44,8 @@ typedef enum ki_op_kind {
         KI_N_OPS
 } ki_op_kind;
 
-/* Parameters by place: KI_W of conv2d and linear, gamma and beta of batch norm in KI_W and KI_B, its running
- * statistics after them. A conv2d with a folded batch norm has all six. */
+/* Parameters by place: KI_W of conv2d and linear, gamma and beta of batch and layer norm in KI_W and KI_B, the batch
+ * norm's running statistics after them. A conv2d with a folded batch norm has all six. */
 enum { KI_W, KI_B, KI_MEAN, KI_VAR, KI_GAMMA, KI_BETA, KI_MAX_PARAMS };
 
 enum { KI_MAX_SRC = 8 };
@@ -57,7 +58,7 @@ typedef struct ki_conv_attr {
     int64_t layers; /* layers of one source that are one here: each starts as if it were alone; 0: one */
 } ki_conv_attr;
 
-/* batch_norm over [mb, h, w] per channel: gamma * (src - mean) / sqrt(var + eps) + beta.
+/* batch_norm over [mb, h, w] per channel of a map, or over [mb] per number of vectors: gamma * (src - mean) / sqrt(var + eps) + beta.
  * Training: batch statistics (biased variance), running = (1 - momentum) * running + momentum *
  * batch with the unbiased variance, as PyTorch does. Frozen: running statistics are used and not
  * updated, gamma and beta still train. */
@@ -104,6 +105,12 @@ typedef struct ki_l2_norm_attr {
     double eps;
 } ki_l2_norm_attr;
 
+/* layer_norm of each vector: gamma * (src - mean) / sqrt(var + eps) + beta, with the mean and the biased variance of its
+ * own numbers. */
+typedef struct ki_layer_norm_attr {
+    double eps;
+} ki_layer_norm_attr;
+
 typedef union ki_attr {
     ki_conv_attr conv;
     ki_bn_attr bn;
@@ -113,6 +120,7 @@ typedef union ki_attr {
     ki_dropout_attr dropout;
     ki_global_pool_attr global_pool;
     ki_l2_norm_attr l2_norm;
+    ki_layer_norm_attr layer_norm;
 } ki_attr;
 
 const char *ki_op_name(ki_op_kind kind); /* "conv2d" */

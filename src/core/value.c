@@ -51,3 +51,20 @@ void ki_value_append(ki_value *parent, const char *key, ki_value *item) {
     parent->last = item;
     parent->n_items++;
 }
+
+void ki_value_drop_nothings(ki_value *v) {
+    ki_value **link = &v->first;
+    v->last = NULL;
+    v->n_items = 0;
+    while (*link) {
+        ki_value *item = *link;
+        if (v->kind == KI_VALUE_MAP && item->kind == KI_VALUE_NULL) {
+            *link = item->next;
+            continue;
+        }
+        ki_value_drop_nothings(item);
+        v->last = item;
+        v->n_items++;
+        link = &item->next;
+    }
+}

@@ -32,6 +32,9 @@ const ki_value *ki_value_at(const ki_value *list, size_t i);
 /* "a map", "a list", "'text'": for error lines; writes into buf and returns it. */
 const char *ki_value_describe(const ki_value *value, char *buf, size_t buf_bytes);
 
+/* Leave out the entries of maps that are nothing, at every level: `key:` with nothing after it is the same as no key. */
+void ki_value_drop_nothings(ki_value *value);
+
 /* Build: NULL when no memory is left. append puts `item` last in `parent` (key NULL for lists). */
 ki_value *ki_value_new(ki_arena *arena, ki_value_kind kind, const char *text);
 void ki_value_append(ki_value *parent, const char *key, ki_value *item);

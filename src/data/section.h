@@ -1,7 +1,8 @@
 /* The `data:` section of a recipe.
  *
  *     data: {dataset: cub, root: data/CUB_200_2011, validation: 0.2}
- *     data: {root: photos, folds: 4, fold: 1, split_seed: 7} */
+ *     data: {root: photos, folds: 4, fold: 1, split_seed: 7}
+ *     data: {features: clip.npy, labels: classes.txt} */
 #ifndef KI_SECTION_H
 #define KI_SECTION_H
 
@@ -9,6 +10,13 @@
 #include "kith/data.h"
 
 extern const ki_option ki_data_options[];
+
+/* The keys that name files: they say where things are, not what they are. */
+enum { KI_N_DATA_PLACES = 4 };
+extern const char *const ki_data_places[KI_N_DATA_PLACES];
+
+/* Is the data features made elsewhere, not images? */
+bool ki_data_is_features(const ki_value *section);
 
 /* Does the section make sense? Nothing is opened. `n_folds` is that of the whole recipe: 1, or the number of runs that
  * each hold out another part of the training classes. */

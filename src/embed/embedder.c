@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/parallel.h"
 #include "data/loader/loader.h"
+#include "embed/preprocess.h"
 
 struct ki_embedder {
     ki_embedder_settings settings;
@@ -31,7 +32,7 @@ kith_status ki_embedder_new(const ki_embedder_settings *settings, ki_embedder **
         return ki_fail(err, KITH_EINVAL, "the transform is random; wanted a centre crop without mirroring");
     KI_TRY(ki_zalloc_or(&e, 1, sizeof *e, "an embedder", err));
     e->settings = *settings;
-    e->format = ki_feed_format(settings->backend, &settings->transform);
+    e->format = ki_feed_format(settings->backend, settings->net, &settings->transform);
     *ret_embedder = e;
     return KITH_OK;
 }
@@ -209,6 +210,7 @@ kith_status ki_embedder_items(ki_embedder *e, const ki_embed_request *q, ki_vect
     ki_loader *loader = NULL;
     ki_vectors v = {0};
     if (q->n < 1) return ki_fail(err, KITH_EINVAL, "there are no images to embed");
+    KI_TRY(ki_preprocess_check(e->settings.net, q->set, err));
     forget(e);
     KI_CHECK(make_forward(e, q->tap, q->describer, e->format, err));
     KI_CHECK(start_loader(e, q, &loader, err));
@@ -336,6 +338,7 @@ done:
 
 kith_status ki_embedder_images(ki_embedder *e, const ki_image *images, int64_t n, const char *tap,
                                float *ret_values, kith_error *err) {
+    KI_TRY(ki_preprocess_check(e->settings.net, NULL, err));
     KI_TRY(make_forward(e, tap, NULL, KI_BATCH_FLOAT, err));
     ki_vectors to = {.dim = ki_forward_dim(e->forward), .n_room = n, .host = ret_values};
     KI_TRY(embed_images(e, images, n, &to, err));

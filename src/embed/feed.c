@@ -25,8 +25,10 @@ struct ki_feed {
 
 /* ---- what a loader should do ---- */
 
-ki_batch_format ki_feed_format(const ki_backend *backend, const kith_transform *transform) {
-    if (!backend->type->queues || !backend->type->images) return KI_BATCH_FLOAT;
+ki_batch_format ki_feed_format(const ki_backend *backend, const ki_net *net,
+                               const kith_transform *transform) {
+    if (!backend->type->queues || !backend->type->images || (net && ki_net_takes_vectors(net)))
+        return KI_BATCH_FLOAT;
     return ki_transform_window_side(transform) > 0 ? KI_BATCH_WHOLE : KI_BATCH_BYTES;
 }
 

@@ -12,9 +12,10 @@
 
 typedef struct ki_feed ki_feed;
 
-/* The format that a loader should use for this backend, and where it should put batches. On the host: floats
- * on the heap. On a device: bytes in pinned memory, whole images where the transform allows it. */
-ki_batch_format ki_feed_format(const ki_backend *backend, const kith_transform *transform);
+/* The format that a loader should use for this backend, and where it should put batches. On the host, and for networks that
+ * take features: floats. On a device: bytes in pinned memory, whole images where the transform allows it. net NULL: one that takes
+ * images. */
+ki_batch_format ki_feed_format(const ki_backend *backend, const ki_net *net, const kith_transform *transform);
 ki_batch_memory ki_feed_memory(ki_backend *backend);
 
 /* The host takes floats only. */

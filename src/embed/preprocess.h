@@ -2,10 +2,14 @@
 #ifndef KI_PREPROCESS_H
 #define KI_PREPROCESS_H
 
-#include "kith/data.h"
+#include "data/dataset/dataset.h"
 #include "net/net.h"
 
-/* Channel order, scale, mean and std as the network wants them; the rest of the transform stays. */
+/* Can the network take the items of the set (NULL: images)? Images or features, and as many numbers as it takes. */
+kith_status ki_preprocess_check(const ki_net *net, const kith_dataset *set, kith_error *err);
+
+/* Channel order, scale, mean and std as the network wants them; the rest of the transform stays. A network that takes
+ * features wants nothing. */
 void ki_preprocess_take(const ki_net *net, kith_transform *transform);
 
 /* The reverse, for the part of the test images' transform that a model file keeps: resizing, filter, background. */

@@ -117,15 +117,17 @@ static kith_status take_bytes(const source *from, const ki_npy_header *h, void *
     return KITH_OK;
 }
 
+static kith_status fail_text(const char *name, kith_error *err) {
+    ki_fail(err, KITH_EUNSUPPORTED, "%s: the elements are text; wanted numbers", name);
+    return ki_hint(err, KITH_EUNSUPPORTED, "text is read as class labels only");
+}
+
 static kith_status read_elements(const source *from, const ki_npy_header *h, kith_array *ret_array,
                                  kith_error *err) {
     kith_status status = KITH_OK;
     kith_array array = {0};
     char *raw = NULL;
-    if (ki_npy_is_text(h)) {
-        ki_fail(err, KITH_EUNSUPPORTED, "%s: the elements are text; wanted numbers", from->name);
-        return ki_hint(err, KITH_EUNSUPPORTED, "text is read as class labels only");
-    }
+    if (ki_npy_is_text(h)) return fail_text(from->name, err);
     KI_CHECK(ki_array_alloc(h->array.dtype, h->array.n_dims, h->array.dim, &array, err));
     if (is_as_in_file(h)) {
         KI_CHECK(take_bytes(from, h, array.data, err));
@@ -166,20 +168,28 @@ kith_status kith_npy_read(const char *path, kith_array *ret_array, kith_error *e
     long long file_bytes = 0;
     KI_TRY(ki_file_open(path, KI_FILE_OR_PIPE, &fd, &file_bytes, err));
     kith_status status = KITH_OK;
-    unsigned char *head = NULL;
     ki_npy_header header = {0};
     if (file_bytes < 0) {
         status = read_whole(fd, path, ret_array, err);
         goto done;
     }
-    const size_t head_bytes = (size_t)(file_bytes < KI_NPY_HEAD_BYTES ? file_bytes : KI_NPY_HEAD_BYTES);
-    KI_CHECK(ki_alloc_or(&head, head_bytes, 1, "a file's header", err));
-    KI_CHECK(ki_file_read_at(fd, path, head, head_bytes, 0, err));
-    KI_CHECK(ki_npy_header_parse(head, head_bytes, (uint64_t)file_bytes, path, &header, err));
+    KI_CHECK(ki_npy_header_read(fd, file_bytes, path, &header, err));
     KI_CHECK(read_elements(&(source){.fd = fd, .name = path}, &header, ret_array, err));
 done:
-    ki_free(head);
     close(fd);
+    return status;
+}
+
+kith_status kith_npy_shape(const char *path, kith_array *ret_array, kith_error *err) {
+    KI_NEED(err, path, ret_array);
+    int fd = -1;
+    long long file_bytes = 0;
+    ki_npy_header header = {0};
+    KI_TRY(ki_file_open(path, KI_FILE_ONLY, &fd, &file_bytes, err));
+    kith_status status = ki_npy_header_read(fd, file_bytes, path, &header, err);
+    close(fd);
+    if (status == KITH_OK && ki_npy_is_text(&header)) status = fail_text(path, err);
+    if (status == KITH_OK) *ret_array = header.array;
     return status;
 }
 

@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/tensor.h"
 #include "core/text.h"
+#include "io/file.h"
 
 enum { PREFIX_BYTES = 12, MOST_HEADER_BYTES = KI_NPY_HEAD_BYTES - PREFIX_BYTES, DESCR_BYTES = 16 };
 
@@ -214,4 +215,17 @@ kith_status ki_npy_header_parse(const void *data, size_t n, uint64_t file_bytes,
     }
     *ret_header = header;
     return KITH_OK;
+}
+
+kith_status ki_npy_header_read(int fd, long long file_bytes, const char *path, ki_npy_header *ret_header,
+                               kith_error *err) {
+    kith_status status;
+    unsigned char *head = NULL;
+    const size_t n = (size_t)(file_bytes < KI_NPY_HEAD_BYTES ? file_bytes : KI_NPY_HEAD_BYTES);
+    KI_CHECK(ki_alloc_or(&head, n, 1, "a file's header", err));
+    KI_CHECK(ki_file_read_at(fd, path, head, n, 0, err));
+    KI_CHECK(ki_npy_header_parse(head, n, (uint64_t)file_bytes, path, ret_header, err));
+done:
+    ki_free(head);
+    return status;
 }

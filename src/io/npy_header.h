@@ -24,6 +24,10 @@ typedef struct ki_npy_header {
 kith_status ki_npy_header_parse(const void *bytes, size_t n, uint64_t file_bytes, const char *name,
                                 ki_npy_header *ret_header, kith_error *err);
 
+/* The same from the start of a file that is open and has file_bytes bytes. */
+kith_status ki_npy_header_read(int fd, long long file_bytes, const char *path, ki_npy_header *ret_header,
+                               kith_error *err);
+
 static inline bool ki_npy_is_text(const ki_npy_header *header) {
     return header->kind == 'U' || header->kind == 'S';
 }

@@ -1,7 +1,8 @@
 /* Backbones: the networks under an embedding, one file and one row of table.def each.
  *
  * A backbone builds from an input node up to its last feature map; pooling and heads are the same
- * for all and added by net.h. Its node names are those of the weight files people have, so that
+ * for all and added by net.h. One that takes vectors (features made elsewhere) instead of images builds up to its
+ * last vectors, and nothing is pooled. Its node names are those of the weight files people have, so that
  * reading such a file needs no renaming. */
 #ifndef KI_BACKBONE_H
 #define KI_BACKBONE_H
@@ -11,13 +12,14 @@
 
 #include "kith/model.h"
 
+enum { KI_MOST_VECTOR = 1 << 20 };       /* numbers of an input vector */
 enum { KI_MOST_BACKBONE_SETTINGS = 64 }; /* bytes of a settings struct */
 
 /* What a build is told, and what it hands on. */
 typedef struct ki_body {
-    int64_t heads;              /* told: how many look at the map behind `split`; 0 and 1: nobody does */
-    int map;                    /* node of the last feature map, a row for each head */
-    double dropout;             /* before the classifier; 0: none */
+    int64_t heads;  /* told: how many look at the map behind `split`; 0 and 1: nobody does */
+    int map;        /* node of the last feature map, a row for each head; or of the last vectors */
+    double dropout; /* before the classifier; 0: none */
     kith_preprocess preprocess; /* what published weights of this network want */
 } ki_body;
 
@@ -27,6 +29,7 @@ typedef struct ki_backbone {
     int64_t channels;       /* of the input; 0: any up to KITH_MOST_CHANNELS, 3 by default */
     int64_t size;           /* default height and width */
     int64_t least_size;     /* smallest height and width that work */
+    int64_t vector;         /* it takes vectors, by default of so many numbers; 0: images */
     const ki_option *options;
     const char *split; /* the node behind which an ensemble's heads may begin (docs/adr/0060); NULL: none */
     /* Errors are kept by the graph. */

@@ -142,6 +142,7 @@ static kith_status read_background(const kith_tensors *tensors, uint8_t ret[3], 
 }
 
 static kith_status read_preprocess(const kith_tensors *tensors, ki_net *net, kith_error *err) {
+    if (ki_net_takes_vectors(net)) return KITH_OK;
     const int c = (int)net->c;
     const char *order = kith_tensors_metadata(tensors, "kith.preprocess.order");
     const char *scale = kith_tensors_metadata(tensors, "kith.preprocess.scale");
@@ -226,7 +227,8 @@ static bool is_as_written(const ki_net *net, const kith_tensors *tensors) {
     } rows[] = {{"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
                 {"kith.input", input_text(net, input, sizeof input)},
                 {"kith.pool", ki_global_pool_names[net->pool]}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const size_t n_rows = sizeof rows / sizeof rows[0] - ki_net_takes_vectors(net);
+    for (size_t i = 0; i < n_rows; i++) {
         const char *written = kith_tensors_metadata(tensors, rows[i].key);
         if (!written || strcmp(written, rows[i].value) != 0) return false;
     }
@@ -263,16 +265,21 @@ bool ki_model_file_has_metadata(const kith_tensors *tensors) {
     return kith_tensors_metadata(tensors, "kith.backbone") != NULL;
 }
 
-kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err) {
-    char settings[512], input[64], scale[64], mean[256], std[256];
+typedef struct metadata {
+    const char *key, *value;
+} metadata;
+
+static kith_status write_rows(const metadata *rows, size_t n, kith_tensors_writer *writer, kith_error *err) {
+    for (size_t i = 0; i < n; i++)
+        KI_TRY(kith_tensors_writer_metadata(writer, rows[i].key, rows[i].value, err));
+    return KITH_OK;
+}
+
+/* What becomes of images. */
+static kith_status write_images(const ki_net *net, kith_tensors_writer *writer, kith_error *err) {
+    char scale[64], mean[256], std[256];
     const kith_preprocess *p = &net->preprocess;
-    const struct {
-        const char *key, *value;
-    } rows[] = {
-        {format_key, format_version},
-        {"kith.backbone", net->backbone->name},
-        {"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
-        {"kith.input", input_text(net, input, sizeof input)},
+    const metadata rows[] = {
         {"kith.pool", ki_global_pool_names[net->pool]},
         {"kith.preprocess.order", net->c < 3 ? "grey"
                                   : p->bgr   ? "BGR"
@@ -281,20 +288,33 @@ kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writ
         {"kith.preprocess.mean", ki_numbers_text(p->mean, (int)net->c, mean, sizeof mean)},
         {"kith.preprocess.std", ki_numbers_text(p->std, (int)net->c, std, sizeof std)},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        KI_TRY(kith_tensors_writer_metadata(writer, rows[i].key, rows[i].value, err));
-    /* A key is written only if the network was told otherwise, so that files without such a setting are the same
-     * as before the key existed. */
+    return write_rows(rows, sizeof rows / sizeof rows[0], writer, err);
+}
+
+/* Keys that are written only if the network was told otherwise, so that files without such a setting are the same as
+ * before the key existed. */
+static kith_status write_told(const ki_net *net, kith_tensors_writer *writer, kith_error *err) {
+    char text[64];
+    const kith_preprocess *p = &net->preprocess;
+    const double ground[3] = {p->background[0], p->background[1], p->background[2]};
     if (net->heads > 1) {
-        char heads[32];
-        ki_snprintf(heads, sizeof heads, "%lld", (long long)net->heads);
-        KI_TRY(kith_tensors_writer_metadata(writer, heads_key, heads, err));
+        ki_snprintf(text, sizeof text, "%lld", (long long)net->heads);
+        KI_TRY(kith_tensors_writer_metadata(writer, heads_key, text, err));
     }
     if (*p->resize) KI_TRY(kith_tensors_writer_metadata(writer, "kith.preprocess.resize", p->resize, err));
     if (*p->filter) KI_TRY(kith_tensors_writer_metadata(writer, "kith.preprocess.filter", p->filter, err));
     if (!p->background[0] && !p->background[1] && !p->background[2]) return KITH_OK;
-    const double ground[3] = {p->background[0], p->background[1], p->background[2]};
-    char text[64];
     return kith_tensors_writer_metadata(writer, "kith.preprocess.background",
                                         ki_numbers_text(ground, 3, text, sizeof text), err);
+}
+
+kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err) {
+    char settings[512], input[64];
+    const metadata rows[] = {{format_key, format_version},
+                             {"kith.backbone", net->backbone->name},
+                             {"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
+                             {"kith.input", input_text(net, input, sizeof input)}};
+    KI_TRY(write_rows(rows, sizeof rows / sizeof rows[0], writer, err));
+    if (!ki_net_takes_vectors(net)) KI_TRY(write_images(net, writer, err));
+    return write_told(net, writer, err);
 }

@@ -20,8 +20,21 @@ kith_status ki_global_pool_parse(const char *text, ki_global_pool *ret_pool, kit
     return ki_fail_unknown(err, "pool", text, ki_global_pool_names, 3);
 }
 
+static kith_status check_vectors(const ki_backbone *backbone, int64_t c, int64_t h, int64_t w,
+                                 kith_error *err) {
+    if (h != 1 || w != 1)
+        return ki_fail(err, KITH_ESHAPE,
+                       "%s takes features, a row of numbers each; found images of %lldx%lld", backbone->name,
+                       (long long)h, (long long)w);
+    if (c < 1 || c > KI_MOST_VECTOR)
+        return ki_fail(err, KITH_ESHAPE, "%s takes features of 1 to %d numbers, found %lld", backbone->name,
+                       KI_MOST_VECTOR, (long long)c);
+    return KITH_OK;
+}
+
 static kith_status check_input(const ki_backbone *backbone, int64_t c, int64_t h, int64_t w,
                                kith_error *err) {
+    if (backbone->vector > 0) return check_vectors(backbone, c, h, w, err);
     if (backbone->channels > 0 && c != backbone->channels)
         return ki_fail(err, KITH_ESHAPE, "%s takes images of %lld channels, found %lld", backbone->name,
                        (long long)backbone->channels, (long long)c);
@@ -60,6 +73,13 @@ static kith_status check_heads(const ki_net *net, kith_error *err) {
     return KITH_OK;
 }
 
+/* What only networks of images have. */
+static kith_status check_map(const ki_net *net, kith_error *err) {
+    if (!ki_net_takes_vectors(net) || (net->map_channels == 0 && net->pool == KI_GLOBAL_AVG)) return KITH_OK;
+    return ki_fail(err, KITH_EINVAL, "%s of %s, which takes features and has no map; wanted none",
+                   net->map_channels > 0 ? "map channels" : "pooling", net->backbone->name);
+}
+
 /* The heads of an image in one row; a plain network's are. */
 static int side_by_side(const ki_net *net, const char *name, int src) {
     return net->heads > 1 ? ki_graph_unfold(net->graph, name, src) : src;
@@ -87,8 +107,11 @@ static int add_embedding(const ki_net *net, int pooled, ki_start start) {
 
 static void add_heads(ki_net *net, const ki_body *body, ki_start start) {
     ki_graph *graph = net->graph;
-    add_map(net, body->map);
-    const int pooled = ki_graph_global_pool(graph, "pool", body->map, (ki_global_pool_attr){net->pool});
+    int pooled = body->map;
+    if (!ki_net_takes_vectors(net)) {
+        add_map(net, body->map);
+        pooled = ki_graph_global_pool(graph, "pool", body->map, (ki_global_pool_attr){net->pool});
+    }
     ki_graph_tap(graph, side_by_side(net, "pool.heads", pooled), "pooled");
     if (net->embedding > 0) ki_graph_tap(graph, add_embedding(net, pooled, start), "embedding");
     if (net->classes > 0) {
@@ -107,27 +130,35 @@ kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_err
                   .map_channels = options->map_channels,
                   .no_embedding_bias = options->no_embedding_bias};
     KI_TRY(ki_backbone_find(options->backbone, &net.backbone, err));
-    net.c = options->c ? options->c : net.backbone->channels ? net.backbone->channels : 3;
-    net.h = options->h ? options->h : net.backbone->size;
-    net.w = options->w ? options->w : net.backbone->size;
+    const ki_backbone *b = net.backbone;
+    const int64_t c = b->vector ? b->vector : b->channels ? b->channels : 3, side = b->vector ? 1 : b->size;
+    net.c = options->c ? options->c : c;
+    net.h = options->h ? options->h : side;
+    net.w = options->w ? options->w : side;
     KI_TRY(check_input(net.backbone, net.c, net.h, net.w, err));
     KI_TRY(check_units("embedding size", net.embedding, err));
     KI_TRY(check_units("number of classes", net.classes, err));
     KI_TRY(check_units("number of the map's channels", net.map_channels, err));
     KI_TRY(check_heads(&net, err));
+    KI_TRY(check_map(&net, err));
     KI_TRY(ki_options_parse(net.backbone->options, options->settings, NULL, net.backbone->name, net.settings,
                             err));
 
     kith_status status;
     ki_body body = {.heads = net.heads};
     KI_CHECK(ki_graph_new(&net.graph, err));
-    net.backbone->build(net.graph, ki_graph_input(net.graph, net.c, net.h, net.w), net.settings, &body);
+    const int input = ki_net_takes_vectors(&net) ? ki_graph_input_vectors(net.graph, net.c)
+                                                 : ki_graph_input(net.graph, net.c, net.h, net.w);
+    net.backbone->build(net.graph, input, net.settings, &body);
     net.preprocess = body.preprocess;
     add_heads(&net, &body, options->embedding_start);
     status = ki_graph_check(net.graph, err);
     if (status != KITH_OK) {
-        ki_prefix(err, status, "%s for images of %lldx%lld", net.backbone->name, (long long)net.h,
-                  (long long)net.w);
+        if (ki_net_takes_vectors(&net))
+            ki_prefix(err, status, "%s for features of %lld numbers", net.backbone->name, (long long)net.c);
+        else
+            ki_prefix(err, status, "%s for images of %lldx%lld", net.backbone->name, (long long)net.h,
+                      (long long)net.w);
         goto done;
     }
     *ret_net = net;

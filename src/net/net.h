@@ -6,6 +6,8 @@
  * The names in quotes are taps. A net has only the layers behind `pooled` that were asked for. If a convolution lies before the
  * tap "map" (`map_channels`), what is pooled is not behind it, and is the tap "features".
  *
+ * A backbone of vectors has no map and no pooling: its last vectors are "pooled".
+ *
  * An ensemble (`heads` above 1) looks at the map of the backbone's split through several masks and runs the rest on
  * each (docs/adr/0060). Its taps hold the heads side by side, and each head of its embedding is L2-normalised. */
 #ifndef KI_NET_H
@@ -16,7 +18,7 @@
 typedef struct ki_net_options {
     const char *backbone;
     const ki_value *settings; /* the backbone's own options, a map; NULL: defaults */
-    int64_t c, h, w;          /* 0: the backbone's */
+    int64_t c, h, w;          /* 0: the backbone's; of vectors c is their length, h and w are 1 */
     ki_global_pool pool;
     int64_t embedding; /* its size; 0: none */
     bool no_embedding_bias;
@@ -47,6 +49,8 @@ void ki_net_release(ki_net *net); /* fine on a zeroed struct */
 
 /* The tap of the map that is pooled. */
 const char *ki_net_features_tap(const ki_net *net);
+/* Does it take vectors of `c` numbers instead of images? */
+static inline bool ki_net_takes_vectors(const ki_net *net) { return net->backbone->vector > 0; }
 
 /* The backbone's options as "stride=1x1,preprocess=caffe": read back by ki_settings_parse. */
 const char *ki_net_settings_text(const ki_net *net, char *buf, size_t buf_bytes);

@@ -86,6 +86,11 @@ int ki_graph_input(ki_graph *graph, int64_t c, int64_t h, int64_t w) {
     return append(graph, KI_OP_INPUT, "input", 0, NULL, (ki_attr){0}, &shape);
 }
 
+int ki_graph_input_vectors(ki_graph *graph, int64_t c) {
+    const ki_shape shape = KI_SHAPE2(1, c);
+    return append(graph, KI_OP_INPUT, "input", 0, NULL, (ki_attr){0}, &shape);
+}
+
 static int append1(ki_graph *graph, ki_op_kind kind, const char *name, int src, ki_attr attr) {
     return append(graph, kind, name, 1, &src, attr, NULL);
 }
@@ -129,6 +134,10 @@ int ki_graph_attend(ki_graph *graph, const char *name, int src, int logits) {
 }
 int ki_graph_unfold(ki_graph *graph, const char *name, int src) {
     return append1(graph, KI_OP_UNFOLD, name, src, (ki_attr){0});
+}
+
+int ki_graph_layer_norm(ki_graph *graph, const char *name, int src, ki_layer_norm_attr attr) {
+    return append1(graph, KI_OP_LAYER_NORM, name, src, (ki_attr){.layer_norm = attr});
 }
 
 void ki_graph_tap(ki_graph *graph, int node, const char *tap) {

@@ -61,6 +61,7 @@ kith_status ki_graph_new(ki_graph **ret_graph, kith_error *err);
 void ki_graph_free(ki_graph *graph); /* NULL is fine */
 
 int ki_graph_input(ki_graph *graph, int64_t c, int64_t h, int64_t w);
+int ki_graph_input_vectors(ki_graph *graph, int64_t c); /* vectors of c numbers instead of images */
 int ki_graph_conv(ki_graph *graph, const char *name, int src, ki_conv_attr attr);
 int ki_graph_batch_norm(ki_graph *graph, const char *name, int src, ki_bn_attr attr);
 int ki_graph_relu(ki_graph *graph, int src);
@@ -75,6 +76,7 @@ int ki_graph_l2_norm(ki_graph *graph, const char *name, int src, ki_l2_norm_attr
 int ki_graph_softmax_xent(ki_graph *graph, const char *name, int src);
 int ki_graph_attend(ki_graph *graph, const char *name, int src, int logits);
 int ki_graph_unfold(ki_graph *graph, const char *name, int src);
+int ki_graph_layer_norm(ki_graph *graph, const char *name, int src, ki_layer_norm_attr attr);
 
 /* Name a node's output so that it can be read and take a gradient: "map", "pooled", "embedding",
  * "logits" by convention. The name must be new. */

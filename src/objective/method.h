@@ -43,6 +43,7 @@ typedef struct ki_sizes {
     int64_t embedding; /* dim of the embedding */
     int64_t pooled;    /* dim of the pooled features */
     int64_t map;       /* channels of the map */
+    bool no_map;       /* the network takes features and has none: a term that reads it is refused by name */
     /* Of an ensemble: the embedding is so many vectors of embedding / heads numbers side by side. 0: nobody said; it is
      * one. */
     int64_t heads;

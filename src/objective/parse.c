@@ -182,6 +182,17 @@ static kith_status check_heads(const ki_objective *o, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status check_map(const ki_objective *o, kith_error *err) {
+    for (size_t i = 0; o->sizes.no_map && i < o->n_regs; i++) {
+        if (!(o->reg[i].taps & KI_TAP_BIT(KI_TAP_MAP))) continue;
+        ki_fail(err, KITH_EINVAL,
+                "%s reads the feature map, which a network that takes features does not have",
+                o->reg[i].record->method.name);
+        return ki_hint(err, KITH_EINVAL, "leave it out, or the layer `map` of it: it is for images");
+    }
+    return KITH_OK;
+}
+
 static kith_status build(ki_objective *o, const ki_value *section, kith_error *err) {
     KI_TRY(check_keys(section, err));
     KI_TRY(parse_loss(o, ki_value_get(section, "loss"), err));
@@ -193,6 +204,7 @@ static kith_status build(ki_objective *o, const ki_value *section, kith_error *e
         return ki_hint(err, KITH_EINVAL, "leave memory out: a proxy loss compares with its proxies");
     }
     KI_TRY(parse_regs(o, ki_value_get(section, "regularizers"), err));
+    KI_TRY(check_map(o, err));
     KI_TRY(name_terms(o, err));
     KI_TRY(ki_states_collect(o, err));
     o->sizes.saved = NULL; /* borrowed until now */

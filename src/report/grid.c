@@ -209,7 +209,7 @@ kith_status ki_report_grid(ki_report *r) {
     kith_status status = KITH_OK;
     char recipe[4096];
     grid g = {.report = r};
-    if (r->options->n_queries == 0) return KITH_OK;
+    if (r->options->n_queries == 0 || r->detail->is_features) return KITH_OK;
     ki_report_section(r, "grid", "Nearest neighbours", NULL);
     ki_report_part(r, r->detail, KI_PART_TEST);
     if (r->detail->n_test > 0) {

@@ -139,9 +139,11 @@ static kith_status read_lines(const char *path, char **ret_text, const char ***r
 static kith_status read_paths(ki_material *run, const char *path, int64_t n, kith_error *err) {
     int64_t n_found = 0;
     KI_TRY(read_lines(path, &run->path_text, &run->path, &n_found, err));
-    if (n_found == n) return KITH_OK;
+    run->is_features = n_found > 0 && strstr(run->path[0], ".npy#") != NULL;
+    if (n_found == n && !run->is_features) return KITH_OK;
     ki_free(run->path);
     run->path = NULL;
+    if (run->is_features) return KITH_OK;
     return ki_fail(err, KITH_ESHAPE, "%s holds %lld paths for %lld embeddings", path, (long long)n_found,
                    (long long)n);
 }

@@ -36,6 +36,7 @@ typedef struct ki_material {
     kith_array embedding, labels;
     char *path_text;
     const char **path;
+    bool is_features;   /* the test items are rows of features, which have no pictures */
     ki_run_paths paths; /* what they are relative to */
     int64_t n_classes;  /* names of the labels 0, 1 …; 0: there are none, as in runs of kith 0.1 */
     char *class_text;

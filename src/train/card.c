@@ -36,12 +36,12 @@ static void put_origin(kith_json *json, const ki_train_state *run) {
         .weights = r->model.weights,
         .weights_sha256 = run->weights_hash,
         .embedding_size = run->net.embedding,
-        .pool = ki_global_pool_names[run->net.pool],
+        .pool = r->is_features ? NULL : ki_global_pool_names[run->net.pool],
         .tap = "embedding",
         .bn = r->model.bn ? "frozen" : "batch",
         .preprocessing = ki_preprocess_text(&run->net, preprocessing, sizeof preprocessing),
-        .resize = ki_resize_text(&r->test, resize, sizeof resize),
-        .crop = r->test.crop_to,
+        .resize = r->is_features ? NULL : ki_resize_text(&r->test, resize, sizeof resize),
+        .crop = r->is_features ? 0 : r->test.crop_to,
         .device = r->device,
         .precision = precisions[r->precision]};
     ki_card_put_facts(json, &facts);

@@ -26,7 +26,7 @@ static const char *const select_names[] = {"validation", "test", "last", NULL};
     }
 
 static const ki_option top_options[] = {
-    ROW_TREE("data", data, "{}", "the images and how they are split"),
+    ROW_TREE("data", data, "{}", "the images or features and how they are split"),
     ROW_TREE("input", input, "{}", "from image file to network input"),
     ROW_TREE("model", model_map, "{}", "the network"),
     ROW_TREE("batch", batch_map, "{}", "what a batch is made of"),
@@ -148,8 +148,8 @@ static const ki_option loader_options[] = {
 
 static const ki_recipe_section sections[] = {
     {"", "the top level: the sections below, and what concerns the whole run", top_options},
-    {"data", "the images and how they are split", ki_data_options},
-    {"input", "from image file to network input", ki_input_options},
+    {"data", "the images or features and how they are split", ki_data_options},
+    {"input", "from image file to network input; features have none", ki_input_options},
     {"model", "the network", model_options},
     {"batch", "what a batch is made of", ki_sampler_options},
     {"objective", "what the network learns", objective_options},
@@ -165,28 +165,11 @@ const ki_recipe_section *ki_recipe_section_at(size_t i) {
 
 /* ---- the tree ---- */
 
-/* `key:` with nothing after it is the same as no key. */
-static void drop_nothings(ki_value *v) {
-    ki_value **link = &v->first;
-    v->last = NULL;
-    v->n_items = 0;
-    while (*link) {
-        ki_value *item = *link;
-        if (v->kind == KI_VALUE_MAP && item->kind == KI_VALUE_NULL) {
-            *link = item->next;
-            continue;
-        }
-        drop_nothings(item);
-        v->last = item;
-        v->n_items++;
-        link = &item->next;
-    }
-}
-
 /* The keys that name files. They say where things are, not what they are. */
 static const struct place {
     const char *section, *key;
-} places[] = {{"data", "root"}, {"data", "split"}, {"model", "weights"}};
+} places[] = {
+    {"data", "root"}, {"data", "features"}, {"data", "labels"}, {"data", "split"}, {"model", "weights"}};
 enum { N_PLACES = sizeof places / sizeof places[0] };
 
 static bool is_place(const char *path) {
@@ -240,7 +223,7 @@ static kith_status read_tree(const ki_recipe_source *source, ki_recipe *r, kith_
         KI_TRY(ki_recipe_set(&r->arena, r->root, source->sets[i], err));
         if (r->paths.is_there) KI_TRY(anchor_set(r, source->sets[i], err));
     }
-    drop_nothings(r->root);
+    ki_value_drop_nothings(r->root);
     return KITH_OK;
 }
 
@@ -270,8 +253,11 @@ static kith_status fill(ki_recipe *r, kith_error *err) {
     ki_value *top = NULL;
     KI_TRY(ki_recipe_fill(&r->arena, top_options, r->root, &top, err));
     r->root = top;
-    for (size_t i = 1; i < sizeof sections / sizeof sections[0]; i++)
+    for (size_t i = 1; i < sizeof sections / sizeof sections[0]; i++) {
+        /* Features go to the network as they are. */
+        if (r->is_features && sections[i].options == ki_input_options) continue;
         KI_TRY(fill_section(r, &sections[i], err));
+    }
     return KITH_OK;
 }
 
@@ -292,6 +278,20 @@ static kith_status hold_out(ki_recipe *r, kith_error *err) {
 
 /* ---- the sections ---- */
 
+/* Images go with a backbone that takes images, features with one that takes features. */
+static kith_status check_backbone(const ki_recipe *r, kith_error *err) {
+    const ki_backbone *backbone = NULL;
+    const kith_status status = ki_backbone_find(r->model.backbone, &backbone, err);
+    if (status != KITH_OK) return ki_prefix(err, status, "model");
+    if ((backbone->vector > 0) == r->is_features) return KITH_OK;
+    if (!r->is_features) {
+        ki_fail(err, KITH_EINVAL, "model: %s takes features, and the data is images", backbone->name);
+        return ki_hint(err, KITH_EINVAL, "name a .npy file of features as data.features");
+    }
+    ki_fail(err, KITH_EINVAL, "model: %s takes images, and the data is features", backbone->name);
+    return ki_hint(err, KITH_EINVAL, "wanted model.backbone: none (the embedding layer alone) or mlp");
+}
+
 static kith_status read_model(ki_recipe *r, kith_error *err) {
     KI_TRY(ki_options_parse(model_options, r->model_map, NULL, "model", &r->model, err));
     const ki_recipe_model *m = &r->model;
@@ -300,13 +300,16 @@ static kith_status read_model(ki_recipe *r, kith_error *err) {
         return ki_hint(err, KITH_EINVAL, "write model: {backbone: …}; `kith list backbones` prints them");
     }
     if (!*m->backbone) return KITH_OK;
-    /* Only the graph is built: sizes that do not fit and unknown options are found here. */
+    KI_TRY(check_backbone(r, err));
+    /* Only the graph is built: sizes that do not fit and unknown options are found here. How many numbers a feature has
+     * the data will say. */
     ki_net net = {0};
     const ki_net_options options = {.backbone = m->backbone,
                                     .settings = m->settings,
-                                    .c = r->train.channels,
-                                    .h = r->train.crop_to,
-                                    .w = r->train.crop_to,
+                                    .c = r->is_features ? 0 : r->train.channels,
+                                    .h = r->is_features ? 0 : r->train.crop_to,
+                                    .w = r->is_features ? 0 : r->train.crop_to,
+                                    .pool = (ki_global_pool)m->pool,
                                     .embedding = m->embedding,
                                     .heads = m->heads,
                                     .map_channels = m->map_channels};
@@ -348,7 +351,12 @@ static kith_status read_optim(ki_recipe *r, kith_error *err) {
 
 static kith_status check_objective(const ki_recipe *r, kith_error *err) {
     const int64_t heads = r->model.heads;
-    const ki_sizes sizes = {.n_classes = 4, .embedding = 16 * heads, .pooled = 16, .map = 16, .heads = heads};
+    const ki_sizes sizes = {.n_classes = 4,
+                            .embedding = 16 * heads,
+                            .pooled = 16,
+                            .map = 16,
+                            .no_map = r->is_features,
+                            .heads = heads};
     if (r->objective) return ki_objective_check(r->objective, &sizes, err);
     ki_fail(err, KITH_EINVAL, "there is no objective: section");
     return ki_hint(err, KITH_EINVAL, "write objective: {loss: {name: …}}; see `kith list losses`");
@@ -379,12 +387,17 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
     loader_section loader;
     KI_TRY(ki_backend_check_name(r->device, err));
     KI_TRY(ki_data_check(r->data, r->folds, err));
-    const ki_value *root = ki_value_get(r->data, "root");
-    if (!root || !*root->text) {
+    r->is_features = ki_data_is_features(r->data);
+    const ki_value *root = ki_value_get(r->data, "root"), *features = ki_value_get(r->data, "features");
+    if ((!root || !*root->text) && (!features || !*features->text)) {
         ki_fail(err, KITH_EINVAL, "data: there is no root");
-        return ki_hint(err, KITH_EINVAL, "say where the images are, as in --set data.root=photos");
+        return ki_hint(err, KITH_EINVAL,
+                       r->is_features ? "say where the features are, as in --set data.features=X.npy"
+                                      : "say where the images are, as in --set data.root=photos");
     }
-    KI_TRY(ki_input_parse(r->input, &r->train, &r->test, err));
+    if (r->is_features && r->input && r->input->n_items > 0)
+        return ki_fail(err, KITH_EINVAL, "input: is for images, and the data is features; leave it out");
+    KI_TRY(ki_input_parse(r->is_features ? NULL : r->input, &r->train, &r->test, err));
     KI_TRY(read_model(r, err));
     KI_TRY(ki_options_parse(ki_sampler_options, r->batch_map, NULL, "batch", &r->batch, err));
     KI_TRY(check_objective(r, err));
@@ -437,7 +450,7 @@ static kith_status make_identity(ki_recipe *r, kith_error *err) {
     for (ki_value *v = copy->first; v; v = v->next) {
         if (changes_nothing(v->key)) *v = (ki_value){.key = v->key, .next = v->next};
     }
-    drop_nothings(copy);
+    ki_value_drop_nothings(copy);
     KI_TRY(plain_numbers(&r->arena, copy, err));
     KI_TRY(ki_yaml_text(copy, &text, err));
     r->identity = ki_arena_strdup(&r->arena, text);
@@ -453,7 +466,7 @@ static kith_status read_again(ki_recipe *r, kith_error *err) {
     ki_free(text);
     if (!r->text) return ki_fail_memory(err, 1, "a recipe");
     KI_TRY(ki_yaml_parse(r->text, strlen(r->text), "the recipe", &r->arena, &r->root, err));
-    drop_nothings(r->root);
+    ki_value_drop_nothings(r->root);
     KI_TRY(make_identity(r, err));
     KI_TRY(resolve_places(r, err));
     KI_TRY(read_top(r, err));

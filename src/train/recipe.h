@@ -8,6 +8,8 @@
  *     optim:     {name: adam, lr: 1e-3, steps: 1000}
  *     eval:      {every: 200}
  *
+ * A recipe for features made elsewhere has data: {features: X.npy} and no input: section.
+ *
  * Reading one checks every key and value of every section before any other file is opened, and fills in every
  * default. `root` then contains every key, and reading its text again gives the same run. */
 #ifndef KI_RECIPE_H
@@ -69,7 +71,8 @@ typedef struct ki_recipe {
     bool tf32, deterministic;
 
     /* The sections, read. */
-    kith_transform train, test; /* without the model's order, mean and std */
+    bool is_features;           /* data is features made elsewhere, not images */
+    kith_transform train, test; /* of images, without the model's order, mean and std */
     ki_recipe_model model;
     ki_sampler_settings batch;
     ki_optim_settings optim;

@@ -82,7 +82,10 @@ done:
 static kith_status open_data(ki_train_state *run, kith_error *err) {
     const kith_status status = ki_data_open(run->recipe->data, &run->set, err);
     if (status != KITH_OK && run->has_begun)
-        return ki_hint(err, status, "if the data was moved, say where it is now with --set data.root=…");
+        return ki_hint(err, status,
+                       run->recipe->is_features
+                           ? "if the data was moved, say where it is now with --set data.features=…"
+                           : "if the data was moved, say where it is now with --set data.root=…");
     KI_TRY(status);
     KI_TRY(select_split(run, KITH_SPLIT_TRAIN, &run->train, err));
     KI_TRY(select_split(run, KITH_SPLIT_VALIDATION, &run->validation, err));
@@ -123,14 +126,15 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
     bool has_weights = false;
     KI_TRY(ki_train_check_weights(run, &has_weights, err));
     const int64_t map_channels = r->model.map_channels ? r->model.map_channels : KITH_NONE;
+    const int64_t n_features = kith_dataset_n_features(run->set);
     const kith_model_options model = {.size = sizeof(kith_model_options),
                                       .backbone = *r->model.backbone ? r->model.backbone : NULL,
                                       .weights = has_weights ? r->model.weights : NULL,
                                       .seed = (uint64_t)r->seed,
                                       .settings = settings,
-                                      .channels = r->train.channels,
-                                      .height = r->train.crop_to,
-                                      .width = r->train.crop_to,
+                                      .channels = n_features ? n_features : r->train.channels,
+                                      .height = n_features ? 1 : r->train.crop_to,
+                                      .width = n_features ? 1 : r->train.crop_to,
                                       .pool = ki_global_pool_names[r->model.pool],
                                       .embedding = r->model.embedding,
                                       .no_embedding_bias = !r->model.embedding_bias,
@@ -166,19 +170,21 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                             .embedding = run->net.embedding,
                             .pooled = tap_channels(&run->net, "pooled"),
                             .map = tap_channels(&run->net, "map"),
+                            .no_map = ki_net_takes_vectors(&run->net),
                             .heads = run->net.heads};
     KI_TRY(ki_objective_new(r->objective, &sizes, (uint64_t)r->seed, &run->objective, err));
-    const ki_learner_settings settings = {.backend = run->backend,
-                                          .net = &run->net,
-                                          .params = run->params,
-                                          .objective = run->objective,
-                                          .batch = run->batch,
-                                          .n_micro = (int)r->optim.accumulate,
-                                          .format = ki_feed_format(run->backend, &run->train_transform),
-                                          .transform = &run->train_transform,
-                                          .frozen_bn = r->model.bn == 1,
-                                          .seed = (uint64_t)r->seed,
-                                          .optim = &r->optim};
+    const ki_learner_settings settings = {
+        .backend = run->backend,
+        .net = &run->net,
+        .params = run->params,
+        .objective = run->objective,
+        .batch = run->batch,
+        .n_micro = (int)r->optim.accumulate,
+        .format = ki_feed_format(run->backend, &run->net, &run->train_transform),
+        .transform = &run->train_transform,
+        .frozen_bn = r->model.bn == 1,
+        .seed = (uint64_t)r->seed,
+        .optim = &r->optim};
     KI_TRY(ki_learner_new(&settings, &run->learner, err));
     int64_t batch = r->eval.batch ? r->eval.batch : run->batch;
     if (!r->eval.batch && batch > 128) batch = 128;
@@ -248,15 +254,16 @@ static void count_steps(ki_train_state *run) {
 
 static kith_status start_loader(ki_train_state *run, ki_sampler *sampler, kith_error *err) {
     const ki_recipe *r = run->recipe;
-    const ki_loader_settings settings = {.transform = run->train_transform,
-                                         .format = ki_feed_format(run->backend, &run->train_transform),
-                                         .memory = ki_feed_memory(run->backend),
-                                         .bad = KI_BAD_REPLACE,
-                                         .seed = (uint64_t)r->seed,
-                                         .n_workers = r->workers,
-                                         .n_ahead = (int)r->ahead,
-                                         .cache_bytes = (size_t)r->cache_mib << 20,
-                                         .most_bad = r->most_bad};
+    const ki_loader_settings settings = {
+        .transform = run->train_transform,
+        .format = ki_feed_format(run->backend, &run->net, &run->train_transform),
+        .memory = ki_feed_memory(run->backend),
+        .bad = KI_BAD_REPLACE,
+        .seed = (uint64_t)r->seed,
+        .n_workers = r->workers,
+        .n_ahead = (int)r->ahead,
+        .cache_bytes = (size_t)r->cache_mib << 20,
+        .most_bad = r->most_bad};
     return ki_loader_new(run->set, sampler, run->batch, &settings, &run->loader, err);
 }
 

@@ -18,6 +18,7 @@ typedef enum kind { NULL_POINTER, NEGATIVE, ALL_WRONG } kind;
 static const char *const fine[] = {
     "kith_array_release.array",
     "kith_dataset_open.kind",
+    "kith_dataset_open_features.labels",
     "kith_gallery_search.self",
     "kith_index_add.items",
     "kith_index_add.ret_ids",

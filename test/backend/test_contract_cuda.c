@@ -46,6 +46,7 @@ static const char *const split[] = {
     "linear mb8 ic256 oc200 bias",
     "global_pool mb4 ic256 ih7 both",
     "l2_norm mb200 ic256",
+    "layer_norm mb200 ic256",
     "softmax_xent mb64 ic256",
     "attend mb3 ic24 ih14 heads3",
 };

@@ -61,6 +61,7 @@ static const char *const split[] = {
     "dropout mb4 ic24 ih28 p0.4",
     "global_pool mb4 ic256 ih7 both",
     "l2_norm mb200 ic256",
+    "layer_norm mb200 ic256",
     "softmax_xent mb64 ic256",
     "attend mb4 ic24 ih14 heads3",
     "attend mb4 ic32 ih14 heads3",

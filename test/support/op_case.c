@@ -97,9 +97,9 @@ static void parse_conv2d(words *w, op_case *c) {
     c->folded = flag(w, "folded");
 }
 
-/* batch_norm: mb ic ih [iw] [eps] [momentum] [frozen] [add] */
+/* batch_norm: mb ic [ih [iw]] [eps] [momentum] [frozen] [add] */
 static void parse_batch_norm(words *w, op_case *c) {
-    c->src[0] = map_shape(w);
+    c->src[0] = any_shape(w);
     c->attr.bn = (ki_bn_attr){.eps = real_or(w, "eps", 1e-5), .momentum = real_or(w, "momentum", 0.1)};
     c->frozen = flag(w, "frozen");
     c->added = flag(w, "add");
@@ -194,6 +194,12 @@ static void parse_attend(words *w, op_case *c) {
 static void parse_unfold(words *w, op_case *c) {
     c->src[0] = any_shape(w);
     c->src[0].dim[0] *= size(w, "heads");
+}
+
+/* layer_norm: mb ic [eps] */
+static void parse_layer_norm(words *w, op_case *c) {
+    c->src[0] = any_shape(w);
+    c->attr.layer_norm.eps = real_or(w, "eps", 1e-5);
 }
 
 static void parse_input(words *w, op_case *c) {
@@ -314,8 +320,9 @@ static void draw(op_run *run) {
     for (int64_t j = 0; j < run->n_dst; j++) run->diff_dst[j] = draw_one(&rng);
     for (int i = 0; i < run->n_params; i++) {
         op_param *p = &run->param[i];
-        const bool is_scale = p->slot == KI_VAR || p->slot == KI_GAMMA ||
-                              (p->slot == KI_W && run->spec.kind == KI_OP_BATCH_NORM);
+        const bool is_scale =
+            p->slot == KI_VAR || p->slot == KI_GAMMA ||
+            (p->slot == KI_W && (run->spec.kind == KI_OP_BATCH_NORM || run->spec.kind == KI_OP_LAYER_NORM));
         rng = ki_rng_at(11, KI_RNG_TEST, stream++, 0);
         for (int64_t j = 0; j < p->n; j++) {
             if (is_scale)

@@ -61,7 +61,7 @@ static setup *make_heads(const char *device, int heads, const char *objective, c
     ki_backend *backend = op_backend(device, &(ki_backend_options){.deterministic = true});
     setup *s = setup_make(backend, 3, WIDTH, heads, objective, optim,
                           (ki_learner_settings){.batch = batch,
-                                                .format = ki_feed_format(backend, &t),
+                                                .format = ki_feed_format(backend, NULL, &t),
                                                 .transform = &t,
                                                 .one_by_one = one_by_one});
     const ki_batch_memory memory = ki_feed_memory(backend);

@@ -58,7 +58,7 @@ static kith_status bn_create(ki_backend *backend, const ki_kernel_spec *spec, ki
     KI_TRY(ki_kernel_new(backend, &cpu_batch_norm, sizeof *k, &k, err));
     k->attr = spec->attr->bn;
     k->c = spec->dst.shape.dim[1];
-    k->n_each = spec->dst.shape.dim[0] * spec->dst.shape.dim[2] * spec->dst.shape.dim[3];
+    k->n_each = ki_shape_count(&spec->dst.shape) / k->c;
     k->uses_batch_stats = spec->mode == KI_TRAIN && !spec->frozen_stats;
     k->trains = spec->wants_diff_params;
     KI_CHECK(ki_zalloc_or(&k->stats, 4 * (size_t)k->c, sizeof *k->stats, "batch statistics", err));

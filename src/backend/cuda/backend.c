@@ -252,6 +252,7 @@ const ki_backend_type ki_backend_cuda = {
             [KI_OP_SOFTMAX_XENT] = &ki_cuda_softmax_xent,
             [KI_OP_ATTEND] = &ki_cuda_attend,
             [KI_OP_UNFOLD] = &ki_cuda_unfold,
+            [KI_OP_LAYER_NORM] = &ki_cuda_layer_norm,
         },
     .can_fuse_relu = {[KI_OP_CONV2D] = true, [KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
     .can_fold_bn = true,

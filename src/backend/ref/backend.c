@@ -102,6 +102,7 @@ const ki_backend_type ki_backend_ref = {
             [KI_OP_SOFTMAX_XENT] = &ki_ref_softmax_xent,
             [KI_OP_ATTEND] = &ki_ref_attend,
             [KI_OP_UNFOLD] = &ki_ref_unfold,
+            [KI_OP_LAYER_NORM] = &ki_ref_layer_norm,
         },
     .join = ki_ref_join,
     .optim = ki_ref_optim,

@@ -85,6 +85,7 @@ void kith_dataset_free(kith_dataset *set) {
     ki_free(set->bucket);
     ki_free(set->pixels);
     ki_free(set->told);
+    ki_npy_rows_free(set->rows);
     ki_free(set);
 }
 
@@ -116,7 +117,8 @@ static kith_status choose_kind(const char *name, const char *root, const ki_data
     if (access(root, R_OK) != 0) return ki_fail(err, KITH_EIO, "%s: there is no such folder or file", root);
     ki_fail(err, KITH_EIO, "%s: no data set found", root);
     return ki_hint(err, KITH_EIO,
-                   "wanted a folder per class, a .csv manifest or a known layout: see `kith list datasets`");
+                   "wanted a folder per class, a .csv manifest, features (.npy) or a known layout: see "
+                   "`kith list datasets`");
 }
 
 kith_status kith_dataset_open(const char *kind_name, const char *root, kith_dataset **ret_set,
@@ -218,7 +220,7 @@ kith_status ki_dataset_add(kith_dataset *set, const char *folder, const char *pa
 kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err) {
     size_t kept = 0;
     for (size_t i = 0; i < set->n_items; i++) {
-        if (set->item[i].pixels >= 0 || access(set->item[i].path, F_OK) == 0) {
+        if (set->rows || set->item[i].pixels >= 0 || access(set->item[i].path, F_OK) == 0) {
             set->item[kept++] = set->item[i];
             continue;
         }
@@ -258,6 +260,8 @@ void ki_dataset_split_at(kith_dataset *set, int32_t n_train) {
 kith_status ki_dataset_pixels(const kith_dataset *set, int64_t i, const ki_decode *how, ki_bytes *bytes,
                               ki_image *ret_image, kith_error *err) {
     const ki_item *item = &set->item[i];
+    if (set->rows)
+        return ki_fail(err, KITH_EUNSUPPORTED, "%s is a row of features; wanted an image", item->path);
     if (item->pixels >= 0) {
         KI_TRY(ki_image_shape(ret_image, set->pixels_w, set->pixels_h, 1, err));
         memcpy(ret_image->data, set->pixels + item->pixels, (size_t)set->pixels_w * (size_t)set->pixels_h);

@@ -8,6 +8,7 @@
 #include "core/buffer.h"
 #include "core/path.h"
 #include "data/image/image.h"
+#include "io/npy_rows.h"
 #include "kith/data.h"
 
 enum { KI_MOST_MISSING_NAMED = 100 };
@@ -46,6 +47,7 @@ struct kith_dataset {
     uint8_t *pixels; /* grey images of equal size held in memory (idx files) */
     size_t pixel_bytes;
     int32_t pixels_w, pixels_h;
+    ki_npy_rows *rows; /* item i is row i, numbers instead of an image; NULL: a set of images */
     atomic_uchar
         *told; /* [n_items]: a warning about the item's file was given; NULL until the items are settled */
 };
@@ -85,6 +87,10 @@ kith_status ki_dataset_add(kith_dataset *set, const char *folder, const char *pa
 /* One item per path, whether or not the file exists: without a class, in the test split. */
 kith_status ki_dataset_of_paths(const char *const *paths, size_t n_paths, kith_dataset **ret_set,
                                 kith_error *err);
+/* Features and their classes: the rows of a .npy file. labels NULL: the file beside it (kith_dataset_open_features); where
+ * there is none the items have no class, if `may_lack_labels`, else KITH_EIO. */
+kith_status ki_dataset_of_features(const char *features, const char *labels, bool may_lack_labels,
+                                   kith_dataset **ret_set, kith_error *err);
 /* Remove items whose file does not exist; KITH_EIO when none is left. */
 kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err);
 /* Classes [0, n_train) train, the others test. */
@@ -103,6 +109,9 @@ bool ki_dataset_tell_once(const kith_dataset *set, int64_t item);
  * Errors are prefixed with the path. */
 kith_status ki_dataset_pixels(const kith_dataset *set, int64_t item, const ki_decode *how, ki_bytes *bytes,
                               ki_image *ret_image, kith_error *err);
+/* Numbers of an item of a set of features, [dim] of the set's rows; KITH_ENUMERIC, with the item's name, when one is not
+ * finite. */
+kith_status ki_dataset_row(const kith_dataset *set, int64_t item, float *ret_values, kith_error *err);
 /* Indices of the items of a split, or of all, in order; free with ki_free. */
 kith_status ki_dataset_select(const kith_dataset *set, kith_split split, int64_t **ret_items, int64_t *ret_n,
                               kith_error *err);

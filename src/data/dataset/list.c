@@ -80,6 +80,7 @@ kith_status kith_dataset_open_files(const char *const *paths, int64_t n_paths, k
     KI_NEED(err, paths, ret_dataset);
     KI_TRY(ki_need_strings(paths, n_paths, "paths", err));
     const ki_dataset_kind *kind = n_paths == 1 ? ki_dataset_kind_at(paths[0]) : NULL;
+    if (kind == &ki_dataset_features) return ki_dataset_of_features(paths[0], NULL, true, ret_dataset, err);
     if (kind && kind != &ki_dataset_folder) return kith_dataset_open(kind->name, paths[0], ret_dataset, err);
     return make(paths, (size_t)n_paths, true, ret_dataset, err);
 }

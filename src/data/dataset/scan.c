@@ -23,9 +23,15 @@ typedef struct scan {
     finding *found; /* of this round */
 } scan;
 
-static kith_status look_at(const scan *s, int64_t i, ki_bytes *bytes, ki_image *image, finding *ret,
-                           kith_error *err) {
+/* row: room for one of a set of features. */
+static kith_status look_at(const scan *s, int64_t i, ki_bytes *bytes, ki_image *image, float *row,
+                           finding *ret, kith_error *err) {
     const kith_dataset *set = s->set;
+    if (set->rows) {
+        ret->w = (int32_t)ki_npy_rows_dim(set->rows);
+        ret->h = 1;
+        return s->decode ? ki_dataset_row(set, i, row, err) : KITH_OK;
+    }
     if (s->decode || set->item[i].pixels >= 0) {
         const ki_decode how = {0};
         KI_TRY(ki_dataset_pixels(set, i, &how, bytes, image, err));
@@ -42,15 +48,19 @@ static void look_at_range(void *context, int64_t begin, int64_t end) {
     const scan *s = context;
     ki_bytes bytes = {0};
     ki_image image = {0};
+    float *row = NULL;
+    kith_error err;
+    const size_t dim = s->set->rows ? (size_t)ki_npy_rows_dim(s->set->rows) : 0;
+    const kith_status room = dim ? ki_alloc_or(&row, dim, sizeof *row, "features", &err) : KITH_OK;
     for (int64_t i = begin; i < end; i++) {
         finding *f = &s->found[i];
-        kith_error err;
-        f->status = look_at(s, s->first + i, &bytes, &image, f, &err);
+        f->status = room == KITH_OK ? look_at(s, s->first + i, &bytes, &image, row, f, &err) : room;
         if (f->status != KITH_OK) {
             f->w = f->h = 0;
             f->why = ki_strdup(err.message);
         }
     }
+    ki_free(row);
     ki_bytes_release(&bytes);
     ki_image_release(&image);
 }

@@ -20,6 +20,7 @@
 #include "data/loader/cache.h"
 
 enum { MOST_WORKERS = 256 };
+enum { ROWS_AT_ONCE = 64 }; /* features that a worker takes: one alone is too little work to lock for */
 
 typedef enum slot_state { FREE, FILLING, READY, HELD } slot_state;
 
@@ -46,6 +47,7 @@ struct ki_loader {
     ki_sampler *sampler;
     ki_cache *cache;
     size_t item_bytes; /* of one image in a batch */
+    int64_t n_at_once; /* images that a worker takes at once */
     int64_t batch_size;
     atomic_uchar *bad_status; /* per item of the data set: KITH_OK until it could not be read */
 
@@ -123,14 +125,22 @@ static int64_t next_of_class(const kith_dataset *set, int64_t item) {
     return item;
 }
 
-/* Prepare the item or, if it is bad, the readable one of its class that comes next. */
-static kith_status prepare_any(ki_loader *l, int64_t wanted, scratch *s, const ki_image **ret_base,
-                               int64_t *ret_item, bool *ret_left_out, kith_error *err) {
+/* Of a set of features: the row, written where it goes; of images: prepared, in *ret_base. */
+static kith_status fetch(ki_loader *l, int64_t item, scratch *s, float *row, const ki_image **ret_base,
+                         kith_error *err) {
+    if (!l->set->rows) return prepare(l, item, s, ret_base, err);
+    atomic_fetch_add(&l->n_decoded, 1);
+    return ki_dataset_row(l->set, item, row, err);
+}
+
+/* Fetch the item or, if it is bad, the readable one of its class that comes next. */
+static kith_status fetch_any(ki_loader *l, int64_t wanted, scratch *s, float *row, const ki_image **ret_base,
+                             int64_t *ret_item, bool *ret_left_out, kith_error *err) {
     int64_t item = wanted;
     do {
         if (atomic_load(&l->bad_status[item]) == KITH_OK) {
             kith_error why = {0};
-            const kith_status status = prepare(l, item, s, ret_base, &why);
+            const kith_status status = fetch(l, item, s, row, ret_base, &why);
             if (status == KITH_OK) return *ret_item = item, KITH_OK;
             if (status == KITH_ENOMEM) {
                 if (err) *err = why;
@@ -148,12 +158,12 @@ static kith_status prepare_any(ki_loader *l, int64_t wanted, scratch *s, const k
 static kith_status make_item(ki_loader *l, slot *to, int64_t i, scratch *s, kith_error *err) {
     const ki_image *base = NULL;
     const int64_t wanted = to->item[i];
-    KI_TRY(prepare_any(l, wanted, s, &base, &to->item[i], &to->left_out[i], err));
-    if (to->left_out[i]) return KITH_OK;
+    char *dst = (char *)to->data + (size_t)i * l->item_bytes;
+    KI_TRY(fetch_any(l, wanted, s, (float *)(void *)dst, &base, &to->item[i], &to->left_out[i], err));
+    if (to->left_out[i] || !base) return KITH_OK;
     const kith_transform *t = &l->settings.transform;
     ki_rng rng = ki_rng_at(l->settings.seed, KI_RNG_AUGMENT, to->batch.epoch, (uint32_t)(to->first + i));
     const ki_draw draw = ki_transform_draw(t, base->w, base->h, &rng);
-    char *dst = (char *)to->data + (size_t)i * l->item_bytes;
     if (l->settings.format == KI_BATCH_WHOLE) {
         int32_t *window = to->window + 3 * i;
         window[0] = draw.window.x, window[1] = draw.window.y, window[2] = draw.mirror;
@@ -243,16 +253,21 @@ static void *run_worker(void *context) {
             pthread_cond_wait(&l->work, &l->mutex);
             continue;
         }
-        const int64_t i = to->n_taken++;
+        const int64_t first = to->n_taken, left = to->batch.n - first;
+        const int64_t n = left < l->n_at_once ? left : l->n_at_once;
+        to->n_taken += n;
         pthread_mutex_unlock(&l->mutex);
         kith_error err = {0};
-        const kith_status status = make_item(l, to, i, &s, &err);
+        kith_status status = KITH_OK;
+        for (int64_t i = first; status == KITH_OK && i < first + n; i++)
+            status = make_item(l, to, i, &s, &err);
         pthread_mutex_lock(&l->mutex);
         if (status != KITH_OK) {
             fail(l, status, &err);
             break;
         }
-        if (++to->n_done == to->batch.n) {
+        to->n_done += n;
+        if (to->n_done == to->batch.n) {
             to->state = READY;
             pthread_cond_signal(&l->done);
         }
@@ -370,11 +385,28 @@ static kith_status start(ki_loader *l, int n_workers, kith_error *err) {
     return KITH_OK;
 }
 
+/* Bytes of one item in a batch. */
+static kith_status measure_item(ki_loader *l, kith_error *err) {
+    const ki_loader_settings *s = &l->settings;
+    if (l->set->rows) {
+        l->item_bytes = (size_t)ki_npy_rows_dim(l->set->rows) * sizeof(float);
+        if (s->format == KI_BATCH_FLOAT) return KITH_OK;
+        return ki_fail(err, KITH_EINVAL, "batches of pixels from %s, a set of features", l->set->root);
+    }
+    size_t side = (size_t)s->transform.crop_to;
+    if (s->format == KI_BATCH_WHOLE) side = (size_t)ki_transform_window_side(&s->transform);
+    if (side == 0)
+        return ki_fail(err, KITH_EINVAL, "these images have no common size a device could cut crops from");
+    l->item_bytes =
+        side * side * (size_t)s->transform.channels * (s->format == KI_BATCH_FLOAT ? sizeof(float) : 1);
+    return KITH_OK;
+}
+
 kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t batch_size,
                           const ki_loader_settings *settings, ki_loader **ret_loader, kith_error *err) {
     kith_status status = KITH_OK;
     ki_loader *l = NULL;
-    KI_CHECK(kith_transform_check(&settings->transform, err));
+    if (!set->rows) KI_CHECK(kith_transform_check(&settings->transform, err));
     KI_CHECK(ki_zalloc_or(&l, 1, sizeof *l, "a loader", err));
     l->set = set;
     l->settings = *settings;
@@ -382,14 +414,8 @@ kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t 
     sampler = NULL;
     l->batch_size = batch_size;
     l->n_slots = (settings->n_ahead > 0 ? settings->n_ahead : 3) + 1;
-    size_t side = (size_t)settings->transform.crop_to;
-    if (settings->format == KI_BATCH_WHOLE) side = (size_t)ki_transform_window_side(&settings->transform);
-    if (side == 0) {
-        status = ki_fail(err, KITH_EINVAL, "these images have no common size a device could cut crops from");
-        goto done;
-    }
-    l->item_bytes = side * side * (size_t)settings->transform.channels *
-                    (settings->format == KI_BATCH_FLOAT ? sizeof(float) : 1);
+    l->n_at_once = set->rows ? ROWS_AT_ONCE : 1;
+    KI_CHECK(measure_item(l, err));
     KI_CHECK(make_slots(l, err));
     KI_CHECK(ki_cache_new((int64_t)set->n_items, settings->cache_bytes, &l->cache, err));
     KI_CHECK(ki_alloc_or(&l->bad_status, set->n_items, sizeof *l->bad_status, "a loader", err));

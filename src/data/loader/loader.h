@@ -12,7 +12,7 @@
 typedef struct ki_loader ki_loader;
 
 typedef enum ki_batch_format {
-    KI_BATCH_FLOAT, /* float [n, channels, crop, crop], normalised */
+    KI_BATCH_FLOAT, /* float [n, channels, crop, crop], normalised; of a set of features float [n, dim] */
     KI_BATCH_BYTES, /* uint8 [n, crop, crop, channels], RGB, for a device that normalises */
     KI_BATCH_WHOLE, /* uint8 [n, side, side, channels], RGB, for a device that also cuts and mirrors what
                        `window` says; only where ki_transform_window_side gives a side */
@@ -31,7 +31,7 @@ typedef struct ki_batch_memory {
 } ki_batch_memory;
 
 typedef struct ki_loader_settings {
-    kith_transform transform;
+    kith_transform transform; /* features have none: only KI_BATCH_FLOAT */
     ki_batch_format format;
     ki_bad_images bad;
     uint64_t seed;      /* of the random part of the transform */

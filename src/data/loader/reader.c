@@ -25,6 +25,9 @@ static kith_status start(kith_image_reader *reader, kith_split split, const kith
             "or more (most_bad: -1)",
             (long long)options->batch, (long long)options->n_workers, (long long)options->most_pixels,
             (long long)options->most_bad);
+    if (reader->set->rows)
+        return ki_fail(err, KITH_EUNSUPPORTED, "%s holds features; an image reader wants images",
+                       reader->set->root);
     if (ki_transform_is_random(transform))
         return ki_fail(err, KITH_EINVAL, "the transform is random; wanted a centre crop without mirroring");
     KI_CHECK(ki_dataset_select(reader->set, split, &items, &reader->n, err));

@@ -1,9 +1,8 @@
-/* batch_norm: gamma * (src - mean) / sqrt(var + eps) + beta per channel of a map. */
+/* batch_norm: gamma * (src - mean) / sqrt(var + eps) + beta per channel of a map, or per number of vectors. */
 #include "nn/op/rules.h"
 
 static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
     const ki_bn_attr *a = &node->attr.bn;
-    KI_TRY(ki_op_wants_map(&src[0], err));
     if (!(a->eps > 0)) return ki_fail(err, KITH_EINVAL, "eps is %g, wanted above 0", a->eps);
     if (!(a->momentum >= 0 && a->momentum <= 1))
         return ki_fail(err, KITH_EINVAL, "momentum is %g, wanted 0 to 1", a->momentum);

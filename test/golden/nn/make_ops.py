@@ -128,6 +128,12 @@ class Case:
         x = self.source()
         return x / x.norm(dim=1, keepdim=True).clamp_min(self.number.get("eps", 1e-12))
 
+    def do_layer_norm(self):
+        x = self.source()
+        c = x.shape[1]
+        gamma, beta = self.leaf("weight", [c], 0.5, 1.5), self.leaf("bias", [c])
+        return F.layer_norm(x, [c], gamma, beta, self.number.get("eps", 1e-5))
+
     def do_softmax_xent(self):
         x = self.source()
         labels = torch.tensor(self.rng.integers(0, x.shape[1], x.shape[0]))

@@ -1,4 +1,4 @@
-/* Batch norm and local response norm, as C calls that queue a kernel and return the error, if any. Sums are computed in
+/* Batch, local response and layer norm, as C calls that queue a kernel and return the error, if any. Sums are computed in
  * float, in an order that depends on the shapes alone.
  *
  * Maps are n pixels of c channels, `pitch` elements apart, in float or (is_bf16) bf16. A pointer that is not aligned to
@@ -69,6 +69,22 @@ typedef struct ki_cuda_lrn_args {
 
 cudaError_t ki_cuda_lrn_forward(cudaStream_t stream, const ki_cuda_lrn_args *lrn);
 cudaError_t ki_cuda_lrn_backward(cudaStream_t stream, const ki_cuda_lrn_args *lrn);
+
+/* layer_norm of rows [mb, c] in float; parameters are float [c]. */
+typedef struct ki_cuda_layer_norm_args {
+    int64_t mb, c;
+    float eps;
+    const float *src;
+    float *dst;
+    const float *gamma, *beta;
+    float *saved; /* [mb, 2]: mean and 1 / sqrt(var + eps), from forward to backward; NULL: not kept */
+    const float *diff_dst;
+    float *diff_src;               /* NULL: not wanted */
+    float *diff_gamma, *diff_beta; /* added to; both NULL: not wanted */
+} ki_cuda_layer_norm_args;
+
+cudaError_t ki_cuda_layer_norm_forward(cudaStream_t stream, const ki_cuda_layer_norm_args *norm);
+cudaError_t ki_cuda_layer_norm_backward(cudaStream_t stream, const ki_cuda_layer_norm_args *norm);
 
 #ifdef __cplusplus
 }

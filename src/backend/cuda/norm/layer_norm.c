@@ -1,0 +1,47 @@
+/* layer_norm: what layer_norm.cu is called with. */
+#include "backend/cuda/norm/kernels.h"
+#include "backend/cuda/op.h"
+
+static ki_cuda_layer_norm_args norm_of(const cuda_op *op) {
+    const ki_binding *b = &op->b;
+    const bool trains = op->spec.wants_diff_params;
+    return (ki_cuda_layer_norm_args){.mb = op->dst.mb,
+                                     .c = op->dst.c,
+                                     .eps = (float)op->attr.layer_norm.eps,
+                                     .src = b->src[0],
+                                     .dst = b->dst,
+                                     .gamma = b->param[KI_W].value,
+                                     .beta = b->param[KI_B].value,
+                                     .saved = b->workspace,
+                                     .diff_dst = b->diff_dst[0],
+                                     .diff_src = b->diff_src[0],
+                                     .diff_gamma = trains ? b->param[KI_W].diff : NULL,
+                                     .diff_beta = trains ? b->param[KI_B].diff : NULL};
+}
+
+static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
+                          ki_kernel **ret_kernel, kith_error *err) {
+    KI_TRY(ki_cuda_op_new(&ki_cuda_layer_norm, backend, spec, NULL, ret_kernel, err));
+    *ret_info = (ki_kernel_info){
+        .workspace_bytes = spec->mode == KI_TRAIN ? 2 * (size_t)spec->dst.shape.dim[0] * sizeof(float) : 0,
+        .backward_reads_src = true};
+    return KITH_OK;
+}
+
+static kith_status forward(ki_kernel *kernel, kith_error *err) {
+    const ki_cuda_layer_norm_args norm = norm_of(ki_cuda_op_of(kernel));
+    KI_CUDA(ki_cuda_layer_norm_forward(ki_cuda_op_stream(ki_cuda_op_of(kernel)), &norm));
+    return KITH_OK;
+}
+
+static kith_status backward(ki_kernel *kernel, kith_error *err) {
+    const ki_cuda_layer_norm_args norm = norm_of(ki_cuda_op_of(kernel));
+    KI_CUDA(ki_cuda_layer_norm_backward(ki_cuda_op_stream(ki_cuda_op_of(kernel)), &norm));
+    return KITH_OK;
+}
+
+const ki_kernel_type ki_cuda_layer_norm = {.create = create,
+                                           .bind = ki_cuda_op_bind,
+                                           .forward = forward,
+                                           .backward = backward,
+                                           .free = ki_cuda_op_free};
