@@ -20,7 +20,7 @@ typedef struct segment {
 static segment encode(const ki_coder *coder, const ki_row_source *rows, int64_t first, int64_t n) {
     kith_error err;
     segment s = {0};
-    check(ki_codes_make(coder, rows, first, n, &s.bytes, &err), &err);
+    check(ki_codes_make(coder, rows, first, n, NULL, &s.bytes, &err), &err);
     check(ki_codes_open(coder, s.bytes, ki_codes_bytes(coder, n), &s.codes, &err), &err);
     return s;
 }

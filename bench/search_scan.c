@@ -90,7 +90,7 @@ static built build(const ki_row_source *rows, int bits, int64_t n_lists) {
         const double began = bench_now(), cpu = bench_cpu();
         check(ki_coder_fit(rows, &options, &b.coder, &err), &err);
         const double fit = bench_now() - began;
-        check(ki_codes_make(b.coder, rows, 0, rows->n, &b.bytes, &err), &err);
+        check(ki_codes_make(b.coder, rows, 0, rows->n, NULL, &b.bytes, &err), &err);
         printf(
             "scan: built in %.1f s on %d threads, of which %.1f s for lists (processor time a thread: %.1f "
             "s)\n",

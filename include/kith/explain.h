@@ -20,13 +20,12 @@
 extern "C" {
 #endif
 
-/* The shares of one image's positions in the score. */
+/* The shares of one image's positions in the score. `view` is where the grid lies on the upright image: x, y, width, height in
+ * pixels. It may reach beyond the image, where the network saw background. */
 typedef struct kith_shares {
     double *share; /* [rows, columns], from the upper left; below 0: it speaks against the match */
     double rest;   /* of the linear layer's bias, which has no position */
-    double view
-        [4]; /* where the grid lies on the upright image: x, y, width, height in pixels. It may reach beyond
-                        the image, where the network saw background */
+    double view[4];
     int64_t width, height; /* of the upright image, in pixels */
 } kith_shares;
 
@@ -45,7 +44,7 @@ typedef struct kith_explanation {
  *
  * With max pooling a channel's share goes to the position where it is largest. Sums are exact: they miss the score by
  * rounding of doubles only (below 1e-12). From the cosine of the vectors, which are computed in float, the score differs by their
- * rounding: about 1e-7, and 1e-2 where a device computes in bf16.
+ * rounding: about 1e-7, and more where a device computes in bf16.
  *
  * KITH_EUNSUPPORTED when the vectors are not made by pooling: those of the tap "map". */
 KITH_API kith_status kith_embedder_explain(kith_embedder *embedder, const kith_query_image *query, int64_t n,

@@ -144,9 +144,11 @@ KITH_API const char *kith_index_note(const kith_index *index, const char *name);
 
 /* How long work is done. */
 typedef struct kith_work_options {
-    size_t size;               /* of the struct: set by kith_work_options_init */
-    int64_t n_threads;         /* 0: kith_threads() */
-    kith_progress_fn progress; /* may be NULL; in units of rows, or of bytes for kith_index_check */
+    size_t size;       /* of the struct: set by kith_work_options_init */
+    int64_t n_threads; /* 0: kith_threads() */
+    kith_progress_fn
+        progress; /* may be NULL; in rows that are copied and rows that get a code, or in bytes for
+                                   kith_index_check */
     void *user;
 } kith_work_options;
 

@@ -22,6 +22,7 @@ enum { N_BITS = sizeof bits_to_try / sizeof bits_to_try[0] };
 typedef struct encoding {
     const ki_snapshot *s;
     ki_manifest *m;
+    ki_tally *tally; /* may be NULL */
     ki_row_source rows;
     float *in_memory; /* the rows, or NULL */
     ki_coder *coder;
@@ -42,7 +43,7 @@ static void drop_codes(encoding *e) {
 
 static kith_status make_codes(encoding *e, int64_t i, kith_error *err) {
     const int64_t n = e->s->segments[i].n;
-    KI_TRY(ki_codes_make(e->coder, &e->rows, e->s->first[i], n, &e->bytes[i], err));
+    KI_TRY(ki_codes_make(e->coder, &e->rows, e->s->first[i], n, e->tally, &e->bytes[i], err));
     e->is_new[i] = true;
     return ki_codes_open(e->coder, e->bytes[i], ki_codes_bytes(e->coder, n), &e->codes[i], err);
 }
@@ -83,9 +84,16 @@ static kith_status measure(encoding *e, kith_error *err) {
     return ki_scan_tune(&set, &options, &e->effort, err);
 }
 
+/* Learning is no work in rows, but can be stopped. */
+static int pulse(void *user, int64_t n_done, int64_t n_all) {
+    (void)n_done, (void)n_all;
+    return ki_tally_add(user, 0, NULL) != KITH_OK;
+}
+
 /* A coder from all rows, with as many bits as the recall takes. */
 static kith_status learn(encoding *e, kith_error *err) {
-    const ki_coder_options options = {.metric = e->m->metric, .bits = bits_to_try[0]};
+    const ki_coder_options options = {
+        .metric = e->m->metric, .bits = bits_to_try[0], .progress = pulse, .user = e->tally};
     e->is_new_coder = true;
     KI_TRY(hold_rows(e, err));
     KI_TRY(ki_coder_fit(&e->rows, &options, &e->coder, err));
@@ -98,6 +106,7 @@ static kith_status learn(encoding *e, kith_error *err) {
         drop_codes(e); /* they are views of the coder before */
         ki_coder_free(e->coder);
         e->coder = finer;
+        if (e->tally) e->tally->n_all += e->s->n_rows;
     }
 }
 
@@ -142,6 +151,11 @@ static kith_status write_files(encoding *e, kith_error *err) {
     return KITH_OK;
 }
 
+/* Does the coder that there is serve on? */
+static bool is_kept(const ki_manifest *m, int64_t n_rows, bool anew) {
+    return m->coder.number && n_rows / 4 <= m->coding.coder_rows && !anew;
+}
+
 static kith_status encode_all(encoding *e, bool anew, kith_error *err) {
     ki_manifest_coding *coding = &e->m->coding;
     const size_t n = (size_t)e->m->n_segments;
@@ -149,8 +163,7 @@ static kith_status encode_all(encoding *e, bool anew, kith_error *err) {
     KI_TRY(ki_zalloc_or(&e->is_new, n, sizeof *e->is_new, "codes", err));
     KI_TRY(ki_zalloc_or(&e->codes, n, sizeof *e->codes, "codes", err));
     KI_TRY(ki_zalloc_or(&e->segments, n, sizeof *e->segments, "codes", err));
-    const bool is_old = e->m->coder.number && e->s->n_rows / 4 <= coding->coder_rows;
-    if (is_old && !anew) {
+    if (is_kept(e->m, e->s->n_rows, anew)) {
         KI_TRY(take_coder(e, err));
         KI_TRY(take_codes(e, err));
         e->effort = (ki_scan_effort){coding->n_probes, coding->n_looks, coding->tuned_k, coding->recall};
@@ -179,14 +192,20 @@ static void without_codes(ki_manifest *m) {
     for (int64_t i = 0; i < m->n_segments; i++) m->segments[i].codes = (ki_manifest_file){0};
 }
 
-kith_status ki_encode(void *user, const ki_snapshot *to_be, ki_manifest *manifest, bool anew,
+static bool is_exact(const ki_manifest *m, int64_t n_live) { return n_live <= m->exact_numbers / m->dim; }
+
+int64_t ki_encode_rows(const ki_manifest *m, int64_t n_rows, int64_t n_live, int64_t n_new, bool anew) {
+    if (is_exact(m, n_live)) return 0;
+    return is_kept(m, n_rows, anew) ? n_new : n_rows;
+}
+
+kith_status ki_encode(ki_tally *tally, const ki_snapshot *to_be, ki_manifest *manifest, bool anew,
                       kith_error *err) {
-    (void)user;
-    if (to_be->n_live <= manifest->exact_numbers / manifest->dim) {
+    if (is_exact(manifest, to_be->n_live)) {
         without_codes(manifest);
         return KITH_OK;
     }
-    encoding e = {.s = to_be, .m = manifest, .rows = ki_snapshot_source(to_be)};
+    encoding e = {.s = to_be, .m = manifest, .tally = tally, .rows = ki_snapshot_source(to_be)};
     const kith_status status = encode_all(&e, anew, err);
     drop_codes(&e);
     ki_free(e.bytes);

@@ -4,10 +4,12 @@
 
 #include "search/store/store.h"
 
-/* The encode of a ki_store_hook; user is not read. A coder is learned from all rows when there is none, when they have become
+/* The encode of a ki_store_hook. A coder is learned from all rows when there is none, when they have become
  * four times as many since, and on demand (`anew`); rows that come between get codes of the coder there is. Then, and when the rows
  * have become half as many again, the effort that the wanted recall takes is measured. */
-kith_status ki_encode(void *user, const ki_snapshot *to_be, ki_manifest *manifest, bool anew,
+kith_status ki_encode(ki_tally *tally, const ki_snapshot *to_be, ki_manifest *manifest, bool anew,
                       kith_error *err);
+/* The rows of a ki_store_hook. If codes turn out to need more bits, all rows come again, and tally->n_all grows. */
+int64_t ki_encode_rows(const ki_manifest *manifest, int64_t n_rows, int64_t n_live, int64_t n_new, bool anew);
 
 #endif

@@ -184,7 +184,8 @@ static kith_status commit(kith_index *index, bool compact, const kith_work_optio
     KI_TRY(ki_index_writable(index, err));
     ki_threads_before before;
     KI_TRY(ki_threads_for(o->n_threads, &before, err));
-    const ki_store_hook hook = {.encode = ki_encode, .progress = o->progress, .progress_user = o->user};
+    ki_tally tally = {.progress = o->progress, .user = o->user};
+    const ki_store_hook hook = {.encode = ki_encode, .rows = ki_encode_rows, .tally = &tally};
     ki_view *view = NULL;
     ki_snapshot *old = NULL;
     kith_status status = ki_store_commit(index->store, compact, &hook, &old, err);

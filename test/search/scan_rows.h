@@ -42,7 +42,7 @@ static inline void scan_index_init(scan_index *s, float *x, int64_t n, int64_t d
     *s = (scan_index){.x = x};
     const ki_row_source rows = {.n = n, .dim = dim, .data = x};
     assert_ok(ki_coder_fit(&rows, options, &s->coder, &err), &err);
-    assert_ok(ki_codes_make(s->coder, &rows, 0, n, &s->bytes, &err), &err);
+    assert_ok(ki_codes_make(s->coder, &rows, 0, n, NULL, &s->bytes, &err), &err);
     assert_ok(ki_codes_open(s->coder, s->bytes, ki_codes_bytes(s->coder, n), &s->codes, &err), &err);
     s->segment = (ki_scan_segment){&s->codes, 0, n};
     s->set = (ki_scan_set){.coder = s->coder, .segments = &s->segment, .n_segments = 1, .rows = rows};

@@ -12,7 +12,7 @@ enum { N = 700, DIM = 40 };
 
 static void make(const ki_coder *coder, const ki_row_source *rows, uint8_t **ret_bytes) {
     kith_error err;
-    assert_ok(ki_codes_make(coder, rows, 0, rows->n, ret_bytes, &err), &err);
+    assert_ok(ki_codes_make(coder, rows, 0, rows->n, NULL, ret_bytes, &err), &err);
 }
 
 static void test_the_same_bytes_for_threads_and_kernels(void **state) {
@@ -134,7 +134,7 @@ static void test_empty_codes(void **state) {
     uint8_t *bytes = NULL;
     ki_codes codes;
     scan_index_init(&s, scan_rows(N, DIM, 20, 24), N, DIM, &(ki_coder_options){.n_lists = 13});
-    assert_ok(ki_codes_make(s.coder, &s.set.rows, 5, 0, &bytes, &err), &err);
+    assert_ok(ki_codes_make(s.coder, &s.set.rows, 5, 0, NULL, &bytes, &err), &err);
     assert_ok(ki_codes_open(s.coder, bytes, ki_codes_bytes(s.coder, 0), &codes, &err), &err);
     assert_int_equal(codes.n, 0);
     ki_free(bytes);
@@ -240,13 +240,13 @@ static void test_errors_of_the_source_come_through(void **state) {
     uint8_t *bytes = NULL;
     scan_index_init(&s, scan_rows(N, 16, 5, 27), N, 16, &(ki_coder_options){.n_lists = 4});
     const ki_row_source broken = {.n = N, .dim = 16, .read = refuse};
-    assert_int_equal(ki_codes_make(s.coder, &broken, 0, N, &bytes, &err), KITH_EIO);
+    assert_int_equal(ki_codes_make(s.coder, &broken, 0, N, NULL, &bytes, &err), KITH_EIO);
     assert_string_equal(err.message, "the disk is gone");
     assert_null(bytes);
     bool has_failed = true;
     for (int64_t n = 0; has_failed; n++) {
         ki_alloc_fail_after(n);
-        const kith_status status = ki_codes_make(s.coder, &s.set.rows, 0, N, &bytes, &err);
+        const kith_status status = ki_codes_make(s.coder, &s.set.rows, 0, N, NULL, &bytes, &err);
         has_failed = ki_alloc_failed();
         ki_alloc_fail_after(-1);
         assert_int_equal(status, has_failed ? KITH_ENOMEM : KITH_OK);

@@ -276,6 +276,69 @@ static void test_vectors_are_kept(void **state) {
     }
 }
 
+/* What progress was told, and when it stops the work. */
+typedef struct watching {
+    int64_t n_calls, n_done, n_all, stop_at; /* at so many rows; -1: never */
+} watching;
+
+static int watch(void *user, int64_t n_done, int64_t n_all) {
+    watching *w = user;
+    if (n_done < w->n_done) fail_msg("%lld rows after %lld", (long long)n_done, (long long)w->n_done);
+    if (n_done > n_all) fail_msg("%lld of %lld rows", (long long)n_done, (long long)n_all);
+    *w = (watching){w->n_calls + 1, n_done, n_all, w->stop_at};
+    return w->stop_at >= 0 && n_done >= w->stop_at;
+}
+
+static void commit_watched(kith_index *index, bool compact, watching *w) {
+    kith_error err;
+    KITH_OPTIONS(kith_work_options, options);
+    options.progress = watch;
+    options.user = w;
+    *w = (watching){.stop_at = -1};
+    assert_ok((compact ? kith_index_compact : kith_index_commit)(index, &options, &err), &err);
+    if (w->n_done != w->n_all)
+        fail_msg("ended at %lld of %lld rows", (long long)w->n_done, (long long)w->n_all);
+}
+
+/* Rows that are copied and rows that get a code: all of them are told of, and the work can be stopped at either. */
+static void test_progress(void **state) {
+    (void)state;
+    kith_error err;
+    watching w;
+    made_exact_numbers = 1000 * MADE_DIM;
+    snprintf(folder, sizeof folder, "%s", made_path("progress.kith"));
+    kith_index *index = made_create(folder, KITH_COSINE);
+    made_add(index, 0, 2000); /* nothing to copy; a code for each, as often as there were too few bits */
+    commit_watched(index, false, &w);
+    assert_true(w.n_all >= 2000 && w.n_all % 2000 == 0);
+    made_add(index, 2000, 500); /* a segment of its own, with codes of the coder that is there */
+    commit_watched(index, false, &w);
+    assert_int_equal(w.n_all, 500);
+    int64_t ids[100];
+    for (int i = 0; i < 100; i++) ids[i] = 20 * i;
+    assert_ok(kith_index_remove(index, ids, 100, &err), &err);
+    commit_watched(index, true, &w); /* everything is copied, and learned anew */
+    assert_true(w.n_all >= 2 * 2400 && w.n_all % 2400 == 0);
+    kith_index_free(index);
+
+    const int64_t stops[] = {0, 1, 2401}; /* in copying, at once or at the first rows; in making codes */
+    for (size_t i = 0; i < N_ROWS(stops); i++) {
+        index = made_open(folder, KITH_INDEX_WRITE);
+        const int64_t generation = made_info(index).generation;
+        KITH_OPTIONS(kith_work_options, options);
+        w = (watching){.stop_at = stops[i]};
+        options.progress = watch;
+        options.user = &w;
+        assert_ok(kith_index_remove(index, &(int64_t){7}, 1, &err), &err);
+        assert_int_equal(kith_index_compact(index, &options, &err), KITH_ECANCELED);
+        kith_index_free(index);
+        index = made_open(folder, KITH_INDEX_READ);
+        assert_int_equal(made_info(index).generation, generation);
+        assert_int_equal(made_info(index).n_items, 2400);
+        kith_index_free(index);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cosine),
@@ -286,6 +349,7 @@ int main(void) {
         cmocka_unit_test(test_vectors_are_kept),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_threads_do_not_matter),
+        cmocka_unit_test(test_progress),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }

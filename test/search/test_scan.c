@@ -218,7 +218,7 @@ static void test_churn(void **state) {
     for (int i = 0; i < 3; i++) {
         segments[i] = (ki_scan_segment){NULL, first[i], count[i]};
         if (i == 2) break; /* the last rows have no codes yet */
-        assert_ok(ki_codes_make(coder, &rows, first[i], count[i], &bytes[i], &err), &err);
+        assert_ok(ki_codes_make(coder, &rows, first[i], count[i], NULL, &bytes[i], &err), &err);
         assert_ok(ki_codes_open(coder, bytes[i], ki_codes_bytes(coder, count[i]), &codes[i], &err), &err);
         segments[i].codes = &codes[i];
     }

@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
     const ki_coder_options options = {.bits = atoi(argv[1]), .n_lists = atoi(argv[2])};
     FILE *file = fopen(argv[3], "wb");
     bool is_done = file && ki_coder_fit(&rows, &options, &coder, &err) == KITH_OK &&
-                   ki_codes_make(coder, &rows, 0, N, &codes, &err) == KITH_OK;
+                   ki_codes_make(coder, &rows, 0, N, NULL, &codes, &err) == KITH_OK;
     if (is_done) {
         ki_coder_to_bytes(coder, &bytes);
         const uint32_t n = (uint32_t)bytes.n;

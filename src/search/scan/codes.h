@@ -13,6 +13,7 @@
 #define KI_SEARCH_CODES_H
 
 #include "search/scan/coder.h"
+#include "search/tally.h"
 
 /* A view of such a block: borrows the bytes and holds nothing else, so there is nothing to release. */
 typedef struct ki_codes {
@@ -27,9 +28,10 @@ typedef struct ki_codes {
 size_t ki_codes_bytes(const ki_coder *coder, int64_t n);
 
 /* Encode rows first … first + n - 1 of the source. The bytes are the same for any number of threads and every instruction
- * set. *ret_bytes, of ki_codes_bytes(coder, n), is aligned to 64 and given back with ki_free. n may be 0. */
+ * set. *ret_bytes, of ki_codes_bytes(coder, n), is aligned to 64 and given back with ki_free. n may be 0.
+ * tally (may be NULL) is told of the rows. */
 kith_status ki_codes_make(const ki_coder *coder, const ki_row_source *rows, int64_t first, int64_t n,
-                          uint8_t **ret_bytes, kith_error *err);
+                          ki_tally *tally, uint8_t **ret_bytes, kith_error *err);
 
 /* Check the bytes and look at them as codes. They must be aligned to 64 bytes (KITH_EINVAL) and outlive the view.
  * KITH_EFORMAT in one line for bytes of another coder, another size, or with a number in them that could lead the scan

@@ -26,6 +26,7 @@ typedef struct making {
     const ki_coder *coder;
     const ki_row_source *rows;
     int64_t first, n;
+    int64_t begin;                  /* of the piece that is being encoded */
     size_t code_bytes;              /* of a row: [bits, coded / 8] */
     uint8_t *code;                  /* [n, code_bytes] */
     float *offset, *scale, *length; /* [n] */
@@ -136,7 +137,7 @@ static void encode_rows(void *context, int64_t begin, int64_t end) {
     KI_CHECK(ki_alloc_or(&scratch, floats, sizeof *scratch, "scratch", &error));
     KI_CHECK(ki_coder_ranker_init(&ranker, c, STRIPE, &error));
     for (int64_t i = begin; i < end && !ki_failure_is_set(&m->failure); i += SPAN)
-        KI_CHECK(encode_span(m, &ranker, i, end - i < SPAN ? end - i : SPAN, scratch, &error));
+        KI_CHECK(encode_span(m, &ranker, m->begin + i, end - i < SPAN ? end - i : SPAN, scratch, &error));
 done:
     ki_failure_set(&m->failure, status, &error);
     ki_coder_ranker_release(&ranker);
@@ -182,8 +183,21 @@ static void fill_blocks(void *context, int64_t first, int64_t last) {
     }
 }
 
+/* Rows between two looks at progress: many spans for every thread. */
+enum { PIECE = 256 * SPAN };
+
+static kith_status encode_all(making *m, ki_tally *tally, kith_error *err) {
+    for (m->begin = 0; m->begin < m->n; m->begin += PIECE) {
+        const int64_t n = m->n - m->begin < PIECE ? m->n - m->begin : PIECE;
+        ki_parallel_for(n, SPAN, encode_rows, m);
+        KI_TRY(ki_failure_get(&m->failure, err));
+        KI_TRY(ki_tally_add(tally, n, err));
+    }
+    return KITH_OK;
+}
+
 kith_status ki_codes_make(const ki_coder *coder, const ki_row_source *rows, int64_t first, int64_t n,
-                          uint8_t **ret_bytes, kith_error *err) {
+                          ki_tally *tally, uint8_t **ret_bytes, kith_error *err) {
     kith_status status = KITH_OK;
     if (n < 0 || n > INT32_MAX)
         return ki_fail(err, KITH_EINVAL, "codes of %lld rows; wanted 0 to %d", (long long)n, INT32_MAX);
@@ -202,8 +216,7 @@ kith_status ki_codes_make(const ki_coder *coder, const ki_row_source *rows, int6
     KI_CHECK(ki_alloc_or(&m.length, (size_t)n, sizeof *m.length, "codes", err));
     KI_CHECK(ki_alloc_or(&m.list, (size_t)n, sizeof *m.list, "codes", err));
     KI_CHECK(ki_zalloc_or(&m.bytes, 1, m.at.end, "codes", err));
-    ki_parallel_for(n, SPAN, encode_rows, &m);
-    KI_CHECK(ki_failure_get(&m.failure, err));
+    KI_CHECK(encode_all(&m, tally, err));
     ki_codes_header h = {.version = KI_CODES_VERSION,
                          .bits = (uint32_t)coder->bits,
                          .coded = (uint32_t)coder->coded,

@@ -76,6 +76,24 @@ static void choose(commit *c, bool compact) {
     c->kept_rows = now->first[kept];
 }
 
+/* What it will take, in rows. */
+static void expect(const commit *c, bool compact) {
+    const ki_store *s = c->store;
+    const ki_store_hook *hook = c->hook;
+    const bool is_merged = c->n_kept < s->now->manifest.n_segments;
+    const int64_t n_all = s->now->n_rows + c->pending.n;
+    int64_t n_kept_live = 0, n_rest_live = 0;
+    if (!hook->tally) return;
+    for (int64_t i = 0; i < n_all; i++)
+        *(i < c->kept_rows ? &n_kept_live : &n_rest_live) += ki_bit(s->alive, i);
+    const int64_t n_new = is_merged ? n_rest_live : c->pending.n;
+    hook->tally->n_done = 0;
+    hook->tally->n_all = is_merged ? n_rest_live : 0;
+    if (hook->encode)
+        hook->tally->n_all +=
+            hook->rows(&s->next, c->kept_rows + n_new, n_kept_live + n_rest_live, n_new, compact);
+}
+
 static kith_status finish_pending(commit *c, kith_error *err) {
     ki_store *s = c->store;
     if (!s->is_writing) return KITH_OK;
@@ -106,7 +124,7 @@ static kith_status merge_rest(commit *c, ki_manifest_segment *ret_merged, kith_e
     *ret_merged = (ki_manifest_segment){.rows = {.number = s->next.next_file++}};
     KI_CHECK(ki_store_path(s->now->folder, ret_merged->rows.number, KI_KIND_SEGMENT, &path, err));
     KI_CHECK(ki_segments_merge(from, n_from, s->alive, c->kept_rows, stamps, n_stamps, path.s, &s->next,
-                               c->hook, ret_merged, err));
+                               c->hook->tally, ret_merged, err));
 done:
     ki_free(stamps);
     ki_free(from);
@@ -174,7 +192,7 @@ static kith_status encode(commit *c, bool anew, kith_error *err) {
     if (!c->hook->encode) return KITH_OK;
     ki_snapshot *to_be = NULL;
     KI_TRY(ki_snapshot_preview(c->store->now->folder, &c->store->next, &to_be, err));
-    const kith_status status = c->hook->encode(c->hook->user, to_be, &c->store->next, anew, err);
+    const kith_status status = c->hook->encode(c->hook->tally, to_be, &c->store->next, anew, err);
     ki_snapshot_free(to_be);
     return status;
 }
@@ -184,6 +202,7 @@ static kith_status write_all(commit *c, bool compact, kith_error *err) {
     KI_TRY(finish_pending(c, err));
     KI_TRY(join_stamps(c, err));
     choose(c, compact);
+    expect(c, compact);
     KI_TRY(list_segments(c, err));
     KI_TRY(list_changes(c, err));
     KI_TRY(write_changes(c, err));

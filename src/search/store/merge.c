@@ -14,13 +14,12 @@ typedef struct merge {
     ki_segment_writer writer;
     float *piece;
     int64_t piece_rows;
-    int64_t n_done, n_all;
 } merge;
 
 static bool is_alive(const merge *m, int64_t row) { return ki_bit(m->alive, m->first_bit + row); }
 
 /* Runs of rows that stay. */
-static kith_status copy_vectors(merge *m, const ki_segment *s, int64_t first, const ki_store_hook *hook,
+static kith_status copy_vectors(merge *m, const ki_segment *s, int64_t first, ki_tally *tally,
                                 kith_error *err) {
     for (int64_t i = 0, end; i < s->n; i = end) {
         end = i + 1;
@@ -28,10 +27,7 @@ static kith_status copy_vectors(merge *m, const ki_segment *s, int64_t first, co
         while (end < s->n && end - i < m->piece_rows && is_alive(m, first + end)) end++;
         KI_TRY(ki_segment_rows(s, i, end - i, false, m->piece, err));
         KI_TRY(ki_segment_write_rows(&m->writer, m->piece, end - i, err));
-        m->n_done += end - i;
-        if (hook->progress && hook->progress(hook->progress_user, m->n_done, m->n_all) != 0)
-            return ki_fail(err, KITH_ECANCELED, "stopped after %lld of %lld rows", (long long)m->n_done,
-                           (long long)m->n_all);
+        KI_TRY(ki_tally_add(tally, end - i, err));
     }
     return KITH_OK;
 }
@@ -61,18 +57,17 @@ done:
 
 kith_status ki_segments_merge(const ki_segment *const *segments, int64_t n_segments, const uint64_t *alive,
                               int64_t first_bit, const ki_stamp *stamps, int64_t n_stamps, const char *path,
-                              const ki_manifest *manifest, const ki_store_hook *hook,
-                              ki_manifest_segment *ret_merged, kith_error *err) {
+                              const ki_manifest *manifest, ki_tally *tally, ki_manifest_segment *ret_merged,
+                              kith_error *err) {
     kith_status status = KITH_OK;
     merge m = {.segments = segments, .n_segments = n_segments, .alive = alive, .first_bit = first_bit};
-    for (int64_t i = 0; i < n_segments; i++) m.n_all += segments[i]->n;
     const int64_t row_bytes = manifest->dim * (int64_t)sizeof *m.piece;
     m.piece_rows = row_bytes < PIECE_BYTES ? PIECE_BYTES / row_bytes : 1;
     KI_CHECK(ki_alloc_or(&m.piece, (size_t)m.piece_rows, (size_t)row_bytes, "rows", err));
     KI_CHECK(ki_segment_create(&m.writer, path, manifest->dim, manifest->types, manifest->n_columns, err));
     int64_t first = 0;
     for (int64_t i = 0; i < n_segments; first += segments[i++]->n)
-        KI_CHECK(copy_vectors(&m, segments[i], first, hook, err));
+        KI_CHECK(copy_vectors(&m, segments[i], first, tally, err));
     for (int64_t i = 0; i < m.writer.n_columns; i++) KI_CHECK(copy_column(&m, i, stamps, n_stamps, err));
     ki_blocks_seal seal;
     KI_CHECK(ki_segment_finish(&m.writer, &seal, err));

@@ -6,6 +6,7 @@
 #define KI_SEARCH_STORE_H
 
 #include "search/store/snapshot.h"
+#include "search/tally.h"
 
 typedef struct ki_store {
     int lock;
@@ -28,11 +29,11 @@ typedef struct ki_store {
 typedef struct ki_store_hook {
     /* Makes the codes that are missing, before the manifest is written: sets the files of codes and coder in it, with numbers
      * from next_file. to_be: the rows of the manifest, readable. May be NULL. */
-    kith_status (*encode)(void *user, const ki_snapshot *to_be, ki_manifest *manifest, bool anew,
+    kith_status (*encode)(ki_tally *tally, const ki_snapshot *to_be, ki_manifest *manifest, bool anew,
                           kith_error *err);
-    void *user;
-    kith_progress_fn progress; /* in rows; may be NULL */
-    void *progress_user;
+    /* For how many rows it will make codes, of a commit of so many, of which n_new are in a new segment. With `encode`. */
+    int64_t (*rows)(const ki_manifest *manifest, int64_t n_rows, int64_t n_live, int64_t n_new, bool anew);
+    ki_tally *tally; /* each row counts when it is copied, and when its code is made; may be NULL */
 } ki_store_hook;
 
 /* A new folder with the empty commit of this manifest. */
@@ -58,10 +59,10 @@ kith_status ki_store_commit(ki_store *store, bool compact, const ki_store_hook *
                             ki_snapshot **ret_before, kith_error *err);
 
 /* A segment from several (merge.c): the rows of `segments` that are alive, in order, with these stamps. alive and stamps count
- * rows from the first of the segments. */
+ * rows from the first of the segments. tally may be NULL. */
 kith_status ki_segments_merge(const ki_segment *const *segments, int64_t n_segments, const uint64_t *alive,
                               int64_t first_bit, const ki_stamp *stamps, int64_t n_stamps, const char *path,
-                              const ki_manifest *manifest, const ki_store_hook *hook,
-                              ki_manifest_segment *ret_merged, kith_error *err);
+                              const ki_manifest *manifest, ki_tally *tally, ki_manifest_segment *ret_merged,
+                              kith_error *err);
 
 #endif
