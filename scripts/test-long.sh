@@ -21,6 +21,7 @@ fuzz          | 5400 | test/long/fuzz.sh 120               | 600 | test/long/fuz
 commands      | 1200 | test/long/fuzz_commands.sh 300 $SEED | 120 | test/long/fuzz_commands.sh 20 $SEED
 kills         | 1800 | test/long/kills.sh 100              | 180 | test/long/kills.sh 5
 soak          | 1200 | test/long/soak.sh 300               | 240 | test/long/soak.sh 45
+serve         | 1800 | test/long/serve.sh 600              | 240 | test/long/serve.sh 60
 valgrind      | 1800 | test/long/valgrind.sh               | 300 | test/long/valgrind.sh
 torture_io    | 3600 | test/long/torture_io.sh build       | 300 | test/long/torture_io.sh build 2
 torture_index | 3600 | env KITH_FAULTS=all build/test/test_index_faults | 120 | build/test/test_index_faults

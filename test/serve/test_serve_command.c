@@ -1,0 +1,167 @@
+/* kith serve as it is started by a user or a service: what it says, signals, its end. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/http.h"
+#include "support/served.h"
+#include "support/testing.h"
+
+static char output[8192];
+static pid_t running; /* 0: none; a test that fails must not leave a server behind */
+
+static int set_up(void **state) {
+    (void)state;
+    served_make();
+    return 0;
+}
+
+static int tear_down(void **state) {
+    if (running) kill(running, SIGKILL);
+    return testing_tear_down(state);
+}
+
+static void wait_shortly(void) {
+    const struct timespec moment = {.tv_nsec = 20000000};
+    nanosleep(&moment, NULL);
+}
+
+/* What the server has said so far. */
+static const char *said(void) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/said", testing_folder());
+    FILE *file = fopen(path, "rb");
+    if (!file) return "";
+    output[fread(output, 1, sizeof output - 1, file)] = '\0';
+    fclose(file);
+    return output;
+}
+
+static void wait_until_said(const char *text) {
+    for (int i = 0; i < 1000 && !strstr(said(), text); i++) wait_shortly();
+    if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
+}
+
+/* Start it in the test's folder with arguments after the index; returns its process, and the port when it listens. */
+static pid_t start(const char *argument, const char *value, int *ret_port) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/said", testing_folder());
+    unlink(path); /* what the server before it said */
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        const char *program = testing_program_path();
+        if (chdir(testing_folder()) != 0) _exit(99);
+        const int fd = open("said", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        dup2(fd, STDERR_FILENO);
+        dup2(fd, STDOUT_FILENO);
+        execl(program, program, "serve", "p.kith", "--port", "0", "--decoders", "1", argument, value,
+              (char *)NULL);
+        _exit(98);
+    }
+    running = pid;
+    wait_until_said("serving p.kith at http://127.0.0.1:");
+    const char *colon = strstr(output, "127.0.0.1:");
+    *ret_port = (int)strtol(colon + strlen("127.0.0.1:"), NULL, 10);
+    return pid;
+}
+
+static int end_of(pid_t pid) {
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    running = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void assert_status(http_answer answer, int status) {
+    if (answer.status != status) fail_msg("status %d, wanted %d: %s", answer.status, status, answer.body);
+    http_release(&answer);
+}
+
+static void test_signals(void **state) {
+    (void)state;
+    int port = 0;
+    char path[1024];
+    snprintf(path, sizeof path, "%s/tokens", testing_folder());
+    testing_write(path, "token aaaaaaaaaaaaaaaaaaaaaaaa\n");
+    assert_int_equal(chmod(path, 0600), 0);
+    const pid_t pid = start("--token-file", "tokens", &port);
+    assert_status(http_get(port, "/api/v1/info"), 401);
+    assert_status(
+        http_ask(port, "GET", "/api/v1/info", "Authorization: Bearer aaaaaaaaaaaaaaaaaaaaaaaa\r\n", NULL, 0),
+        200);
+    testing_write(path, "token bbbbbbbbbbbbbbbbbbbbbbbb\n");
+    kill(pid, SIGHUP);
+    wait_until_said("the tokens were read again");
+    assert_status(
+        http_ask(port, "GET", "/api/v1/info", "Authorization: Bearer bbbbbbbbbbbbbbbbbbbbbbbb\r\n", NULL, 0),
+        200);
+    testing_write(path, "nonsense\n");
+    kill(pid, SIGHUP);
+    wait_until_said("the tokens stay as they were");
+    assert_status(
+        http_ask(port, "GET", "/api/v1/info", "Authorization: Bearer bbbbbbbbbbbbbbbbbbbbbbbb\r\n", NULL, 0),
+        200);
+    kill(pid, SIGTERM);
+    assert_int_equal(end_of(pid), 0);
+    wait_until_said("finishing what is under way");
+}
+
+/* A decoder does not outlive a server that is killed. */
+static void test_killed(void **state) {
+    (void)state;
+    int port = 0;
+    char line[64];
+    const pid_t pid = start("--access-log", "-", &port);
+    testing_run(line, sizeof line, "ps -o pid= --ppid %d", (int)pid);
+    const pid_t decoder = (pid_t)strtol(line, NULL, 10);
+    if (decoder <= 0) fail_msg("no decoder of %d: %s", (int)pid, line);
+    assert_int_equal(kill(decoder, 0), 0);
+    kill(pid, SIGKILL);
+    assert_int_equal(end_of(pid), -SIGKILL);
+    bool is_there = true;
+    for (int i = 0; i < 1000 && is_there; i++) {
+        wait_shortly();
+        testing_run(line, sizeof line, "ps -o stat= -p %d | grep -v Z || true", (int)decoder);
+        is_there = line[0] != '\0';
+    }
+    if (is_there) fail_msg("decoder %d is left", (int)decoder);
+}
+
+static void test_misuse(void **state) {
+    (void)state;
+    static const struct {
+        const char *arguments;
+        int status;
+        const char *why;
+    } row[] = {
+        {"", 2, "INDEX"},
+        {"none.kith --port 0", 1, "none.kith"},
+        {"p.kith --port 70000", 2, "port"},
+        {"p.kith --host 0.0.0.0 --port 0", 1, "(name a file of tokens: --token-file F (docs/serving.md))"},
+        {"p.kith --token-file none --port 0", 1, "none cannot be read"},
+        {"p.kith --trusted-proxy 10.0.0.0/99 --port 0", 1, "10.0.0.0/99"},
+    };
+    for (size_t i = 0; i < N_ROWS(row); i++) {
+        const int status = testing_run(output, sizeof output, "cd %s && timeout 20 %s serve %s",
+                                       testing_folder(), testing_program(), row[i].arguments);
+        if (status != row[i].status) fail_msg("%s: status %d: %s", row[i].arguments, status, output);
+        if (!strstr(output, row[i].why))
+            fail_msg("%s: no '%s' in '%s'", row[i].arguments, row[i].why, output);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_misuse),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
