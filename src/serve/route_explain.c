@@ -29,9 +29,11 @@ static void state_free(void *state) {
 
 /* ---- the answer ---- */
 
-/* `scale`: the image was decoded smaller, and places are told in pixels of the whole one. */
+/* The image may have been decoded smaller; places are told in pixels of the whole one, whose size goes with them, because
+ * the picture that a client shows may be smaller, too. */
 static void put_map(kith_json *json, const char *key, const kith_explanation *why, const kith_shares *shares,
-                    double scale) {
+                    const ki_image *image) {
+    const double scale = (double)image->full_w / image->w;
     kith_json_key(json, key);
     kith_json_object_begin(json);
     kith_json_key(json, "rows");
@@ -48,10 +50,12 @@ static void put_map(kith_json *json, const char *key, const kith_explanation *wh
     kith_json_array_begin(json);
     for (int i = 0; i < 4; i++) kith_json_real(json, scale * shares->view[i]);
     kith_json_array_end(json);
+    kith_json_key(json, "width");
+    kith_json_int(json, image->full_w);
+    kith_json_key(json, "height");
+    kith_json_int(json, image->full_h);
     kith_json_object_end(json);
 }
-
-static double scale_of(const ki_image *image) { return (double)image->full_w / image->w; }
 
 static ki_handling answer(ki_request *r) {
     const explain_state *s = r->state;
@@ -65,8 +69,8 @@ static ki_handling answer(ki_request *r) {
     kith_json_object_begin(json);
     kith_json_key(json, "score");
     kith_json_real(json, s->why.score);
-    put_map(json, "query", &s->why, &s->why.query[0], scale_of(&s->image[0]));
-    put_map(json, "hit", &s->why, &s->why.hit, scale_of(&s->image[1]));
+    put_map(json, "query", &s->why, &s->why.query[0], &s->image[0]);
+    put_map(json, "hit", &s->why, &s->why.hit, &s->image[1]);
     kith_json_object_end(json);
     return ki_answer_json(r, json);
 }

@@ -153,7 +153,7 @@ export const tokenCases = [
     await page.getByLabel('Token', { exact: true }).fill(site.token);
     await page.getByRole('button', { name: 'Continue' }).click();
     await settled(page);
-    await cards(page).first().locator('img').evaluate((img) => img.decode());
+    await cards(page).first().locator('.thumb.there').waitFor();
     equal(await page.evaluate(() => [sessionStorage.length, localStorage.length, document.cookie]), [1, 0, ''], 'where the token is kept');
     await page.reload();
     await settled(page);

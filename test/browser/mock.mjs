@@ -140,7 +140,7 @@ export async function startMock(faults = {}, n_items = 300) {
     const map = (from) => {
       const raw = Array.from({ length: 49 }, (_, i) => Math.exp(-(((i % 7) - from) ** 2) / 3 - (Math.floor(i / 7) - 3) ** 2 / 3) - 0.05);
       const sum = raw.reduce((a, b) => a + b, 0);
-      return { rows: 7, columns: 7, values: raw.map((v) => (v / sum) * 0.9), view: [12, 0, 72, 72] };
+      return { rows: 7, columns: 7, values: raw.map((v) => (v / sum) * 0.9), rest: 0, view: [12, 0, 72, 72], width: 96, height: 72 };
     };
     seen.push({ query });
     return { score: 0.9, query: map(2), hit: map(4) };

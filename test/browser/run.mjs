@@ -1,7 +1,8 @@
-// The search page in a real browser: node run.mjs. Prints a line per case and the counts as CMocka does, so that the
+// The search page in a real browser, with kith serve (KITH_PROGRAM) and with a stand-in that has faults: node run.mjs. Prints a line per case and the counts as CMocka does, so that the
 // summary of the tests counts cases; exits 77 where there is no browser. KITH_SHOTS names a folder for pictures of what
 // failed, KITH_CASES a part of the names to run.
 import { launch, loadTools, runCases } from './harness.mjs';
+import { hasServe, makeIndex, startKith } from './kith.mjs';
 import { drawPng, startMock } from './mock.mjs';
 import { faultCases, tokenCases } from './fault_cases.mjs';
 import { lookCases } from './look_cases.mjs';
@@ -38,22 +39,42 @@ async function runSite(browser, tools, site, cases) {
 
 const pictures = { picture: drawPng(5, 120, 90), other: drawPng(40, 120, 90) };
 const mockSite = async (faults, more = {}) => ({ name: 'stand-in', labels: ['gull', 'tern'], ...pictures, ...more, ...(await startMock(faults)) });
-const browserSites = [
-  [() => mockSite({}), [...searchCases, ...explainCases, ...lookCases, ...faultCases]],
-  [() => mockSite({ token: 'secret' }, { token: 'secret' }), tokenCases],
-];
-
+const kithCases = [...searchCases, ...explainCases, ...lookCases];
+const mockCases = [...faultCases, ...tokenCases];
 const results = [await runPlain()];
 let n_skipped = 0;
+
+function skip(cases, why) {
+  n_skipped += wanted(cases).length;
+  console.log(`skipped: ${why}`);
+}
+
+async function runKith(browser, tools) {
+  if (!hasServe()) {
+    skip([...kithCases, ...tokenCases], 'KITH_PROGRAM is not a kith with the command serve');
+    return;
+  }
+  const index = makeIndex();
+  try {
+    results.push(await runSite(browser, tools, await startKith(index), kithCases));
+    results.push(await runSite(browser, tools, await startKith(index, 'correct-horse-battery-staple'), tokenCases));
+  } finally {
+    index.remove();
+  }
+}
+
+let tools = null;
 try {
-  const tools = await loadTools();
-  const browser = await launch(tools.chromium);
-  for (const [site, cases] of browserSites) results.push(await runSite(browser, tools, await site(), cases));
-  await browser.close();
+  tools = await loadTools();
 } catch (error) {
-  if (!/setup\.sh/.test(error.message)) throw error;
-  n_skipped = browserSites.reduce((n, [, cases]) => n + cases.length, 0);
-  console.log(`skipped: ${error.message}`);
+  skip([...kithCases, ...tokenCases, ...mockCases], error.message);
+}
+if (tools) {
+  const browser = await launch(tools.chromium);
+  await runKith(browser, tools);
+  results.push(await runSite(browser, tools, await mockSite({}), faultCases));
+  results.push(await runSite(browser, tools, await mockSite({ token: 'secret' }, { token: 'secret' }), tokenCases));
+  await browser.close();
 }
 const failed = results.flatMap((result) => result.failed);
 console.log(`[  PASSED  ] ${results.reduce((n, { n_passed }) => n + n_passed, 0)} test(s).`);

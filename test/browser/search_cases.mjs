@@ -27,7 +27,7 @@ export const searchCases = [
     check(/error rate .* %/.test(await first.locator('.errors').textContent()), 'no error rate');
     check((await first.locator('.name').textContent()).length > 0, 'no label');
     check((await first.locator('.path').textContent()).includes('/'), 'no path');
-    await first.locator('img').evaluate((img) => img.decode());
+    await first.locator('.thumb.there').waitFor();
     await becomes(() => page.locator('#status').textContent(), (text) => /^\d+ results\. Best: /.test(text), 'said to screen readers');
     await noViolations(page, AxeBuilder, 'results');
   } },

@@ -16,11 +16,10 @@ const isThere = (value) => value !== undefined && value !== null;
 const emptyFrame = () => h('div', { class: 'frame empty' });
 const blind = (text) => h('div', { class: 'frame' }, h('p', { class: 'blind' }, icon('image'), text));
 
-// A picture in a frame of its shape, with room for what lies over it.
+// A picture in a frame, with room for what lies over it.
 function framed(url, width, height, alt) {
   const element = h('div', { class: 'frame' }, h('img', { src: url, alt, draggable: 'false' }));
-  element.style.setProperty('--shape', width / height);
-  return { element, width, height };
+  return { element, shape: width / height };
 }
 
 async function frameOfHit(item) {
@@ -121,6 +120,7 @@ export class Detail {
     figure.append(wait);
     figure.frame = frame.then((made) => {
       wait.replaceWith(made.element);
+      if (made.shape) figure.style.setProperty('--shape', made.shape);
       return made;
     });
   }
@@ -182,10 +182,11 @@ export class Detail {
       const [left, right] = await Promise.all([this.left.frame, this.right.frame]);
       if (signal.aborted || image !== this.image || !this.why || this.dialog.querySelector('.heat')) return;
       const { query, hit, score } = this.heat;
-      if (left.width) left.element.append(heatMap(query, left.width, left.height));
-      if (right.width) right.element.append(heatMap(hit, right.width, right.height));
+      if (left.shape) left.element.append(heatMap(query));
+      if (right.shape) right.element.append(heatMap(hit));
       const legend = (name, text) => h('span', { class: 'legend' }, h('i', { class: name }), text);
-      this.told.replaceChildren(heatText(hit), ' All places together are the score, ',
+      this.told.replaceChildren(heatText(hit),
+        hit.rest ? ` With ${hit.rest.toFixed(4)} that has no place, they add up to the score, ` : ' All places add up to the score, ',
         h('b', {}, score.toFixed(4)), '. ', legend('warm', 'adds to it'), legend('cold', 'takes from it'));
     } catch (problem) {
       if (!signal.aborted) this.told.textContent = [problem.detail || problem.title, problem.hint].join(' ');

@@ -5,27 +5,24 @@ const WARM = [[255, 214, 90], [240, 90, 20], [200, 10, 30]];
 const COLD = [40, 120, 230];
 
 function colourOf(part) {
-  if (part < 0) return [...COLD, Math.min(1, -part) * 200];
+  if (part < 0) return [...COLD, -part * 180];
   const at = Math.min(part, 0.9999) * (WARM.length - 1);
   const [low, high] = [WARM[Math.floor(at)], WARM[Math.floor(at) + 1]];
   const mix = low.map((x, i) => x + (high[i] - x) * (at % 1));
-  return [...mix, Math.pow(part, 0.8) * 225];
+  return [...mix, part ** 1.2 * 185];
 }
 
 // A canvas of one pixel per place; the style sheet makes it as large as the picture, and the browser smooths it.
-// The map covers `view` of the picture, which has width x height pixels.
-export function heatMap({ rows, columns, values, view }, width, height) {
+// The map covers `view` of the picture, which has width x height pixels; it is shown at any size.
+export function heatMap({ rows, columns, values, view, width, height }) {
   const canvas = h('canvas', { class: 'heat', width: columns, height: rows, 'aria-hidden': 'true' });
   const context = canvas.getContext('2d');
   const image = context.createImageData(columns, rows);
   const most = Math.max(...values.map(Math.abs)) || 1;
   values.forEach((value, i) => image.data.set(colourOf(value / most), 4 * i));
   context.putImageData(image, 0, 0);
-  const [x, y, w, tall] = view ?? [0, 0, width, height];
-  canvas.style.left = `${(x / width) * 100}%`;
-  canvas.style.top = `${(y / height) * 100}%`;
-  canvas.style.width = `${(w / width) * 100}%`;
-  canvas.style.height = `${(tall / height) * 100}%`;
+  const shares = [view[0] / width, view[1] / height, view[2] / width, view[3] / height];
+  ['left', 'top', 'width', 'height'].forEach((side, i) => { canvas.style[side] = `${shares[i] * 100}%`; });
   return canvas;
 }
 

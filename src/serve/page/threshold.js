@@ -49,8 +49,8 @@ export function makeThreshold(place, info, change) {
     says.textContent = rate === null ? 'any' : `at most ${rateText(rate)}`;
     note.textContent = rate === null
       ? 'Everything is shown, the most similar first.'
-      : `Only hits that ${rateText(rate)} pairs of different things would reach` +
-        `${score === null ? '' : `: a score of ${score.toFixed(3)} or more`}.`;
+      : `${rateText(rate)} pairs of different things look this similar or more` +
+        `${score === null ? '' : `: a score of ${score.toFixed(3)}`}.`;
     slider.setAttribute('aria-valuetext', rate === null ? 'any error rate'
       : `error rate at most ${rateText(rate)}${score === null ? '' : `, score at least ${score.toFixed(3)}`}`);
   }
