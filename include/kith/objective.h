@@ -117,6 +117,37 @@ KITH_API kith_status kith_objective_evaluate(kith_objective *objective, const ki
  * host. */
 KITH_API kith_status kith_objective_place(kith_objective *objective, const char *device, kith_error *err);
 
+/* ---- on memory of the device ---- */
+
+/* A batch in the memory of the device that the objective was placed on (kith_objective_place), and where its results go there. */
+typedef struct kith_device_batch {
+    size_t size; /* of the struct: set by kith_device_batch_init */
+    int64_t n;
+    const int32_t *labels;           /* [n] */
+    kith_batch_tap tap[KITH_N_TAPS]; /* as in kith_batch; map is not supported here */
+    uint64_t step;
+    float *gradient[KITH_N_TAPS]; /* d total / d tap in the tap's shape, for every tap that a term reads */
+    float *stopped; /* [n, d]: as in kith_objective_result, where some term stops at the embedding */
+    double *total;  /* one number; NULL: not wanted */
+    void *
+        stream; /* the cudaStream_t that the batch comes from and the results are for; NULL: the default one */
+} kith_device_batch;
+
+/* All 0 and NULL. */
+KITH_API void kith_device_batch_init(kith_device_batch *batch, size_t size);
+
+/* Queue an evaluation after everything that the stream has queued; what is queued there later starts after it. Nothing goes
+ * through the host, and the host does not wait, unless the objective has parameters: their values go to the device, and their
+ * gradients come back (kith_objective_param_at). gradient[KITH_TAP_EMBEDDING] is without the part in `stopped` here. Sizes are
+ * checked; labels and numbers are checked on the device, and kith_objective_read says what was found. KITH_EINVAL when the
+ * objective was not placed on a device. */
+KITH_API kith_status kith_objective_queue(kith_objective *objective, const kith_device_batch *batch,
+                                          kith_error *err);
+/* Wait for the evaluation that was queued last, and read its values; the result has no gradients. KITH_EINVAL for a class id
+ * outside the classes, KITH_ENUMERIC for NaN or infinity: what was written to the device's memory is then worthless. */
+KITH_API kith_status kith_objective_read(kith_objective *objective, kith_objective_result *ret_result,
+                                         kith_error *err);
+
 /* Pair weights of the loss (the unified view): w = -dL/dS for positive pairs, +dL/dS for negative ones,
  * 0 for pairs that do not count, S the similarities. float32 [n, n]; [n, proxies] for a proxy loss.
  * ret_similarity (may be NULL): S in the same shape. KITH_EINVAL when the loss is none. */

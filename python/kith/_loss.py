@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 import numpy as np
 import numpy.typing as npt
 
+from . import _device
 from ._arrays import ArrayLike, from_array, integers, new_array, pointer, taken, to_numpy
 from ._errors import Error, call
 from ._library import encode, ffi, lib, text
@@ -124,8 +125,9 @@ class Loss:
         self._sizes = {"n_classes": n_classes, "embedding": dim, "pooled": pooled, "map": map, "heads": heads}
         #: The training step of the next evaluation: for warm-ups and random choices. Counts up by itself.
         self.step = 0
-        #: The terms of the last evaluation, without their weights.
-        self.terms: Dict[str, float] = {}
+        self._terms: Dict[str, float] = {}
+        self._is_queued = False  # the last evaluation was, on a device, and nobody has read its values
+        self._device = "cpu"
         self._batch = ffi.new("kith_batch *")
         self._result = ffi.new("kith_objective_result *")
         self._parameters: List[Parameter] = []
@@ -157,6 +159,12 @@ class Loss:
             missing = [tap for tap in self.reads if tap != "weight" and not self._sizes[tap]]
             raise Error(f"the size of the {' and the '.join(missing)} is not known before the first batch",
                         "give it: kith.Loss(…, dim=128)")
+        return self._handle
+
+    def _place(self, device: str) -> Any:
+        if self._device != device:
+            call(lib.kith_objective_place, self._opened(), device.encode())
+            self._device = device
         return self._handle
 
     # ---- what is learned ----
@@ -232,16 +240,17 @@ class Loss:
     def _evaluate(self, x: Dict[str, npt.NDArray[Any]], y: ArrayLike, step: Optional[int]) -> LossValue:
         self._ready(x)
         batch, kept = self._fill(x, y, step)
+        self._place("cpu")
         lib.kith_objective_clear_gradients(self._handle)
         call(lib.kith_objective_evaluate, self._handle, batch, self._result)
         result = self._result
-        self.step = batch.step + 1
-        self.terms = {text(result.terms[i].name): result.terms[i].value for i in range(result.n_terms)}
+        self.step, self._is_queued = batch.step + 1, False
+        self._terms = _terms_of(result)
         gradients = {name: _copied(result.gradient[_TAPS[name]], x[name].shape) for name in x
                      if result.gradient[_TAPS[name]] != ffi.NULL}
         stopped = None if result.stopped == ffi.NULL else _copied(result.stopped, x["embedding"].shape)
         of_state = {one.name: one.gradient() for one in self._parameters if one.is_trained}
-        return LossValue(result.total, gradients.get("embedding", np.zeros((0, 0), np.float32)), self.terms, gradients,
+        return LossValue(result.total, gradients.get("embedding", np.zeros((0, 0), np.float32)), self._terms, gradients,
                          of_state, stopped, result.n_positive, result.n_negative)
 
     def value_and_gradient(self, x: ArrayLike, y: ArrayLike, *, pooled: Optional[ArrayLike] = None,
@@ -264,6 +273,36 @@ class Loss:
 
         return evaluate(self, {"embedding": x, "pooled": pooled, "map": map, "weight": weight}, y, detached, step)
 
+    def queue(self, x: Any, y: Any, gradient: Any, *, total: Any = None, stopped: Any = None, pooled: Any = None,
+              pooled_gradient: Any = None, weight: Any = None, weight_gradient: Any = None, stream: int = 0,
+              device: str = "cuda", step: Optional[int] = None) -> None:
+        """Evaluate arrays in a device's memory (CuPy, torch, …: whatever has __cuda_array_interface__) without waiting.
+
+        x float32 [n, dim] and y int32 [n] are read, gradient (like x) and total (one float64) are written, in the order of
+        `stream`, the number of a CUDA stream. `stopped` (like x) gets the part of the gradient that trains the embedding layer
+        alone; the gradient is then without it. `terms` waits for the values, and raises what was wrong with the batch.
+        """
+        given = {"embedding": x, "pooled": pooled, "weight": weight}
+        taps = {name: array for name, array in given.items() if array is not None}
+        if self._handle is None:
+            seen = {name: taps[name].__cuda_array_interface__["shape"][-1] for name in ("embedding", "pooled") if name in taps}
+            self._open({name: size or seen.get(name, 0) for name, size in self._sizes.items()})
+        wanted = {"embedding": gradient, "pooled": pooled_gradient, "weight": weight_gradient}
+        batch = _device.fill(taps, y, wanted, stopped, total, stream, self.step if step is None else step, _TAPS)
+        self._place(device)
+        lib.kith_objective_clear_gradients(self._handle)
+        call(lib.kith_objective_queue, self._handle, batch)
+        self.step, self._is_queued = batch.step + 1, True
+
+    @property
+    def terms(self) -> Dict[str, float]:
+        """The terms of the last evaluation, without their weights."""
+        if self._is_queued:
+            self._is_queued = False
+            call(lib.kith_objective_read, self._handle, self._result)
+            self._terms = _terms_of(self._result)
+        return self._terms
+
     def pair_weights(self, x: ArrayLike, y: ArrayLike, *, step: Optional[int] = None) -> PairWeights:
         """The weight that the loss gives to every pair, and the similarities: positive weights pull positives together and push
         negatives apart.
@@ -279,6 +318,10 @@ class Loss:
         weight, similarity = new_array(), new_array()
         call(lib.kith_objective_weights, self._handle, batch, weight, similarity)
         return PairWeights(from_array(weight), from_array(similarity))
+
+
+def _terms_of(result: Any) -> Dict[str, float]:
+    return {text(result.terms[i].name): result.terms[i].value for i in range(result.n_terms)}
 
 
 def _given(**taps: Optional[ArrayLike]) -> Dict[str, npt.NDArray[Any]]:

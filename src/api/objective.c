@@ -130,19 +130,9 @@ bool kith_objective_has_loss(const kith_objective *objective) {
     return ki_objective_loss(objective->core) != NULL;
 }
 
-static kith_status to_core(kith_objective *o, const kith_batch *batch, ki_batch *ret, kith_error *err) {
-    if (batch->n < 1 || batch->n > INT32_MAX)
-        return ki_fail(err, KITH_ESHAPE, "the batch has %lld items; wanted at least 1", (long long)batch->n);
-    KI_TRY(ki_grow(&o->label, &o->label_capacity, (size_t)batch->n, sizeof *o->label, "labels", err));
-    for (int64_t i = 0; i < batch->n; i++) {
-        if (batch->labels[i] < 0 || batch->labels[i] > INT32_MAX)
-            return ki_fail(err, KITH_EINVAL, "labels[%lld] is %lld; wanted a class id from 0 to %d",
-                           (long long)i, (long long)batch->labels[i], INT32_MAX);
-        o->label[i] = (int32_t)batch->labels[i];
-    }
-    *ret = (ki_batch){.m = batch->n, .label = o->label, .step = batch->step};
-    for (int t = 0; t < KITH_N_TAPS; t++) {
-        const kith_batch_tap *from = &batch->tap[t];
+/* Taps as src/objective has them. */
+static kith_status take_taps(const kith_batch_tap *from, ki_batch *ret, kith_error *err) {
+    for (int t = 0; t < KITH_N_TAPS; t++, from++) {
         ki_tap_data *to = &ret->tap[taps[t]];
         *to = (ki_tap_data){.data = from->data, .rows = from->rows, .cols = from->cols};
         if (t != KITH_TAP_MAP) continue;
@@ -155,15 +145,50 @@ static kith_status to_core(kith_objective *o, const kith_batch *batch, ki_batch 
     return KITH_OK;
 }
 
-static kith_status evaluate(kith_objective *o, const ki_batch *batch, ki_result *ret, kith_error *err) {
-    if (!o->device[0]) return ki_objective_evaluate(o->core, batch, ret, err);
-    KI_TRY(ki_batch_check(o->core, batch, err));
+static kith_status to_core(kith_objective *o, const kith_batch *batch, ki_batch *ret, kith_error *err) {
+    if (batch->n < 1 || batch->n > INT32_MAX)
+        return ki_fail(err, KITH_ESHAPE, "the batch has %lld items; wanted at least 1", (long long)batch->n);
+    KI_TRY(ki_grow(&o->label, &o->label_capacity, (size_t)batch->n, sizeof *o->label, "labels", err));
+    for (int64_t i = 0; i < batch->n; i++) {
+        if (batch->labels[i] < 0 || batch->labels[i] > INT32_MAX)
+            return ki_fail(err, KITH_EINVAL, "labels[%lld] is %lld; wanted a class id from 0 to %d",
+                           (long long)i, (long long)batch->labels[i], INT32_MAX);
+        o->label[i] = (int32_t)batch->labels[i];
+    }
+    *ret = (ki_batch){.m = batch->n, .label = o->label, .step = batch->step};
+    return take_taps(batch->tap, ret, err);
+}
+
+/* The device's copy, for batches of these sizes. */
+static kith_status place(kith_objective *o, const ki_batch *batch, kith_error *err) {
     if (o->placed && !ki_placed_fits(o->placed, batch)) {
         ki_placed_free(o->placed);
         o->placed = NULL;
     }
-    if (!o->placed) KI_TRY(ki_placed_new(o->device, o->core, batch, &o->placed, err));
+    return o->placed ? KITH_OK : ki_placed_new(o->device, o->core, batch, &o->placed, err);
+}
+
+static kith_status evaluate(kith_objective *o, const ki_batch *batch, ki_result *ret, kith_error *err) {
+    if (!o->device[0]) return ki_objective_evaluate(o->core, batch, ret, err);
+    KI_TRY(ki_batch_check(o->core, batch, err));
+    KI_TRY(place(o, batch, err));
     return ki_placed_evaluate(o->placed, batch, ret, err);
+}
+
+static kith_status take_terms(kith_objective *o, const ki_result *result, kith_objective_result *ret,
+                              kith_error *err) {
+    KI_TRY(ki_grow(&o->term, &o->term_capacity, ki_objective_term_count(o->core), sizeof *o->term, "terms",
+                   err));
+    for (size_t i = 0; i < result->n_terms; i++)
+        o->term[i] = (kith_term){result->term[i].name, result->term[i].value, result->term[i].weight};
+    *ret = (kith_objective_result){.total = result->total,
+                                   .n_terms = (int)result->n_terms,
+                                   .terms = o->term,
+                                   .stopped = result->diff_stopped,
+                                   .n_positive = result->n_pos,
+                                   .n_negative = result->n_neg,
+                                   .n_empty = result->n_empty};
+    return KITH_OK;
 }
 
 kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch *batch,
@@ -175,18 +200,8 @@ kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch 
     KI_TRY(to_core(o, batch, &core, err));
     const size_t n = (size_t)(core.m * core.tap[KI_TAP_EMBEDDING].cols);
     KI_TRY(ki_grow(&o->whole, &o->whole_capacity, n, sizeof *o->whole, "gradients", err));
-    KI_TRY(ki_grow(&o->term, &o->term_capacity, ki_objective_term_count(o->core), sizeof *o->term, "terms",
-                   err));
     KI_TRY(evaluate(o, &core, &result, err));
-    for (size_t i = 0; i < result.n_terms; i++)
-        o->term[i] = (kith_term){result.term[i].name, result.term[i].value, result.term[i].weight};
-    *ret_result = (kith_objective_result){.total = result.total,
-                                          .n_terms = (int)result.n_terms,
-                                          .terms = o->term,
-                                          .stopped = result.diff_stopped,
-                                          .n_positive = result.n_pos,
-                                          .n_negative = result.n_neg,
-                                          .n_empty = result.n_empty};
+    KI_TRY(take_terms(o, &result, ret_result, err));
     for (int t = 0; t < KITH_N_TAPS; t++) ret_result->gradient[t] = result.diff[taps[t]];
     if (result.diff_stopped) {
         for (size_t i = 0; i < n; i++)
@@ -194,6 +209,43 @@ kith_status kith_objective_evaluate(kith_objective *objective, const kith_batch 
         ret_result->gradient[KITH_TAP_EMBEDDING] = o->whole;
     }
     return KITH_OK;
+}
+
+KI_OPTIONS_INIT(kith_device_batch, 0)
+
+kith_status kith_objective_queue(kith_objective *objective, const kith_device_batch *batch, kith_error *err) {
+    KI_NEED(err, objective, batch);
+    KI_OPTIONS_TAKE(kith_device_batch, given, batch, err);
+    KI_NEED(err, given.labels);
+    kith_objective *o = objective;
+    ki_batch core = {.m = given.n, .label = given.labels, .step = given.step};
+    ki_placed_results to = {.diff_stopped = given.stopped, .total = given.total};
+    if (!o->device[0]) {
+        ki_fail(err, KITH_EINVAL, "the objective is evaluated on the host");
+        return ki_hint(err, KITH_EINVAL, "call kith_objective_place first, or kith_objective_evaluate");
+    }
+    if (kith_objective_reads(o, KITH_TAP_MAP))
+        return ki_fail(err, KITH_EUNSUPPORTED,
+                       "a term reads the map; wanted terms of embedding, pooled and weight");
+    KI_TRY(take_taps(given.tap, &core, err));
+    KI_TRY(ki_batch_check_shapes(o->core, &core, err));
+    for (int t = 0; t < KITH_N_TAPS; t++) to.diff[taps[t]] = given.gradient[t];
+    KI_TRY(place(o, &core, err));
+    return ki_placed_queue(o->placed, &core, &to, given.stream, err);
+}
+
+kith_status kith_objective_read(kith_objective *objective, kith_objective_result *ret_result,
+                                kith_error *err) {
+    KI_NEED(err, objective, ret_result);
+    ki_result result;
+    if (!objective->placed) return ki_fail(err, KITH_EINVAL, "nothing was queued");
+    const kith_status status = ki_placed_read(objective->placed, &result, err);
+    if (status != KITH_OK) { /* the device remembers a fault: the next batch begins anew */
+        ki_placed_free(objective->placed);
+        objective->placed = NULL;
+        return status;
+    }
+    return take_terms(objective, &result, ret_result, err);
 }
 
 kith_status kith_objective_weights(kith_objective *objective, const kith_batch *batch, kith_array *ret_weight,

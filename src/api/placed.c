@@ -16,13 +16,15 @@ struct ki_placed {
     ki_engine_batch batch;
     ki_batch shape; /* sizes alone */
     int32_t *label;
-    uint64_t *step;
+    uint64_t *step, step_now; /* on the device; on the host, until it is copied */
     void *tap[KI_N_TAPS];
+    ki_recording queued;                             /* the evaluation of ki_placed_queue */
     ki_real *diff[KI_N_TAPS], *diff_stopped, *param; /* on the host */
 };
 
 void ki_placed_free(ki_placed *p) {
     if (!p) return;
+    if (p->backend) ki_recording_release(&p->queued, p->backend);
     if (p->engine) p->type->close(p->engine);
     if (p->backend) {
         const ki_backend_type *type = p->backend->type;
@@ -131,25 +133,19 @@ static kith_status fill(ki_placed *p, const ki_batch *batch, kith_error *err) {
     return type->sync(p->backend, err);
 }
 
-static kith_status bring_back(ki_placed *p, const ki_engine_values *values, ki_result *ret, kith_error *err) {
-    const ki_backend_type *type = p->backend->type;
-    ki_engine_param param;
-    *ret = (ki_result){.total = values->total,
+static ki_result result_of(const ki_engine_values *values) {
+    return (ki_result){.total = values->total,
                        .n_terms = values->n_terms,
                        .term = values->term,
                        .n_pos = values->n_pos,
                        .n_neg = values->n_neg,
-                       .n_empty = values->n_empty,
-                       .diff_stopped = p->diff_stopped};
-    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        if (!p->tap[tap]) continue;
-        KI_TRY(type->export(p->backend, &p->batch.tap_edge[tap], p->batch.diff[tap], p->diff[tap], err));
-        ret->diff[tap] = p->diff[tap];
-    }
-    if (p->diff_stopped)
-        KI_TRY(type->download(p->backend, p->batch.diff_stopped, p->diff_stopped,
-                              (size_t)(p->shape.m * p->shape.tap[KI_TAP_EMBEDDING].cols) * sizeof(ki_real),
-                              err));
+                       .n_empty = values->n_empty};
+}
+
+/* Gradients of parameters are added to the objective's own; its values and what it keeps are as the device has them. */
+static kith_status bring_params_back(ki_placed *p, kith_error *err) {
+    const ki_backend_type *type = p->backend->type;
+    ki_engine_param param;
     for (size_t i = 0; p->type->param_at(p->engine, i, &param); i++) {
         if (!param.diff) continue;
         KI_TRY(type->download(p->backend, param.diff, p->param, (size_t)param.n * sizeof *p->param, err));
@@ -160,27 +156,112 @@ static kith_status bring_back(ki_placed *p, const ki_engine_values *values, ki_r
     return p->type->pull(p->engine, err);
 }
 
+static kith_status bring_back(ki_placed *p, const ki_engine_values *values, ki_result *ret, kith_error *err) {
+    const ki_backend_type *type = p->backend->type;
+    *ret = result_of(values);
+    ret->diff_stopped = p->diff_stopped;
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (!p->tap[tap]) continue;
+        KI_TRY(type->export(p->backend, &p->batch.tap_edge[tap], p->batch.diff[tap], p->diff[tap], err));
+        ret->diff[tap] = p->diff[tap];
+    }
+    if (p->diff_stopped)
+        KI_TRY(type->download(p->backend, p->batch.diff_stopped, p->diff_stopped,
+                              (size_t)(p->shape.m * p->shape.tap[KI_TAP_EMBEDDING].cols) * sizeof(ki_real),
+                              err));
+    return bring_params_back(p, err);
+}
+
+static kith_status read_values(ki_placed *p, ki_engine_values *ret_values, kith_error *err) {
+    KI_TRY(p->type->read(p->engine, ret_values, err));
+    if (ret_values->is_finite) return KITH_OK;
+    ki_fail(err, KITH_ENUMERIC, "an embedding or a term's value is NaN or infinite");
+    return ki_hint(err, KITH_ENUMERIC, "look for a learning rate that is too high or an unreadable input");
+}
+
 kith_status ki_placed_evaluate(ki_placed *p, const ki_batch *batch, ki_result *ret_result, kith_error *err) {
     ki_engine_values values;
     KI_TRY(p->type->push(p->engine, err));
     KI_TRY(fill(p, batch, err));
     KI_TRY(p->type->clear_diffs(p->engine, err));
     KI_TRY(p->type->evaluate(p->engine, err));
-    KI_TRY(p->type->read(p->engine, &values, err));
-    if (!values.is_finite) {
-        ki_fail(err, KITH_ENUMERIC, "an embedding or a term's value is NaN or infinite");
-        return ki_hint(err, KITH_ENUMERIC,
-                       "look for a learning rate that is too high or an unreadable input");
-    }
+    KI_TRY(read_values(p, &values, err));
     return bring_back(p, &values, ret_result, err);
 }
-
-enum { RUNS = 9 };
 
 static kith_status queue_evaluation(void *user, kith_error *err) {
     const ki_placed *p = user;
     return p->type->evaluate(p->engine, err);
 }
+
+/* ---- on memory of the device ---- */
+
+/* The engine's memory is fixed, and the caller's changes from batch to batch: taps are copied in, gradients out. */
+static kith_status copy_in(ki_placed *p, const ki_batch *batch, kith_error *err) {
+    const ki_backend_type *type = p->backend->type;
+    const ki_queue_type *queues = type->queues;
+    KI_TRY(queues->copy(p->backend, KI_QUEUE_MAIN, p->label, batch->label,
+                        (size_t)batch->m * sizeof *p->label, err));
+    p->step_now = batch->step;
+    KI_TRY(type->upload(p->backend, p->step, &p->step_now, sizeof p->step_now, err));
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (p->tap[tap])
+            KI_TRY(queues->copy(p->backend, KI_QUEUE_MAIN, p->tap[tap], batch->tap[tap].data,
+                                p->batch.tap_edge[tap].bytes, err));
+    }
+    if (!p->batch.diff[KI_TAP_WEIGHT]) return KITH_OK;
+    return type->zero(p->backend, p->batch.diff[KI_TAP_WEIGHT], p->batch.tap_edge[KI_TAP_WEIGHT].bytes, err);
+}
+
+static kith_status copy_out(ki_placed *p, const ki_placed_results *to, kith_error *err) {
+    const ki_queue_type *queues = p->backend->type->queues;
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (p->tap[tap])
+            KI_TRY(queues->copy(p->backend, KI_QUEUE_MAIN, to->diff[tap], p->batch.diff[tap],
+                                p->batch.tap_edge[tap].bytes, err));
+    }
+    if (p->batch.diff_stopped)
+        KI_TRY(queues->copy(p->backend, KI_QUEUE_MAIN, to->diff_stopped, p->batch.diff_stopped,
+                            p->batch.tap_edge[KI_TAP_EMBEDDING].bytes, err));
+    if (!to->total) return KITH_OK;
+    return queues->copy(p->backend, KI_QUEUE_MAIN, to->total, p->type->total(p->engine), sizeof *to->total,
+                        err);
+}
+
+static kith_status check_results(const ki_placed *p, const ki_placed_results *to, kith_error *err) {
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (p->tap[tap] && !to->diff[tap])
+            return ki_fail(err, KITH_EINVAL, "there is no memory for the gradient of %s", ki_tap_name(tap));
+    }
+    if (p->batch.diff_stopped && !to->diff_stopped)
+        return ki_fail(err, KITH_EINVAL, "there is no memory for the gradient that stops at the embedding");
+    return KITH_OK;
+}
+
+kith_status ki_placed_queue(ki_placed *p, const ki_batch *batch, const ki_placed_results *results,
+                            void *stream, kith_error *err) {
+    const bool has_params = ki_objective_param(p->objective, 0) != NULL;
+    KI_TRY(check_results(p, results, err));
+    if (has_params) KI_TRY(p->type->push(p->engine, err));
+    KI_TRY(p->type->follow(p->engine, stream, err));
+    KI_TRY(copy_in(p, batch, err));
+    KI_TRY(p->type->clear_diffs(p->engine, err));
+    KI_TRY(ki_recording_run(&p->queued, p->backend, queue_evaluation, p, err));
+    KI_TRY(copy_out(p, results, err));
+    KI_TRY(p->type->lead(p->engine, stream, err));
+    return has_params ? bring_params_back(p, err) : KITH_OK;
+}
+
+kith_status ki_placed_read(ki_placed *p, ki_result *ret_result, kith_error *err) {
+    ki_engine_values values;
+    KI_TRY(read_values(p, &values, err));
+    *ret_result = result_of(&values);
+    return KITH_OK;
+}
+
+/* ---- timing ---- */
+
+enum { RUNS = 9 };
 
 /* Mean seconds of an evaluation, over n_steps in a row. */
 static kith_status run(ki_placed *p, ki_recording *step, int64_t n_steps, double *ret_seconds,

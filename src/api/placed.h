@@ -18,6 +18,18 @@ bool ki_placed_fits(const ki_placed *placed, const ki_batch *batch);
 kith_status ki_placed_evaluate(ki_placed *placed, const ki_batch *batch, ki_result *ret_result,
                                kith_error *err);
 
+/* The same on memory of the device, queued beside `stream` (engine.h); taps and labels of the batch are there. The host waits only
+ * where the objective has parameters, which go there and whose gradients come back. */
+typedef struct ki_placed_results {
+    float *diff[KI_N_TAPS]; /* for every tap that is read */
+    float *diff_stopped;    /* where ki_engine_stops */
+    double *total;          /* may be NULL */
+} ki_placed_results;
+kith_status ki_placed_queue(ki_placed *placed, const ki_batch *batch, const ki_placed_results *results,
+                            void *stream, kith_error *err);
+/* Wait for the last evaluation and read its values; *ret_result has no gradients. */
+kith_status ki_placed_read(ki_placed *placed, ki_result *ret_result, kith_error *err);
+
 /* Seconds of one evaluation: medians of runs of several, captured where the device can. */
 kith_status ki_placed_time(ki_placed *placed, const ki_batch *batch, int64_t n_steps, double *ret_seconds,
                            double *ret_value, kith_error *err);

@@ -39,14 +39,26 @@ static kith_status check_tap(const ki_objective *o, const ki_batch *batch, ki_ta
     if (tap == KI_TAP_MAP && o->sizes.map && data->c != o->sizes.map)
         return ki_fail(err, KITH_ESHAPE, "map has %lld channels; the objective was made for %lld",
                        (long long)data->c, (long long)o->sizes.map);
-    return check_finite(tap, data, err);
+    return KITH_OK;
 }
 
-kith_status ki_batch_check_taps(const ki_objective *o, const ki_batch *batch, kith_error *err) {
+static bool reads(const ki_objective *o, ki_tap tap) {
+    return tap != KI_TAP_LOGITS && (o->taps & KI_TAP_BIT(tap)) != 0;
+}
+
+kith_status ki_batch_check_shapes(const ki_objective *o, const ki_batch *batch, kith_error *err) {
     if (batch->m < 1 || batch->m > INT32_MAX)
         return ki_fail(err, KITH_ESHAPE, "the batch has %lld items; wanted at least 1", (long long)batch->m);
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        if (tap != KI_TAP_LOGITS && (o->taps & KI_TAP_BIT(tap))) KI_TRY(check_tap(o, batch, tap, err));
+        if (reads(o, tap)) KI_TRY(check_tap(o, batch, tap, err));
+    }
+    return KITH_OK;
+}
+
+kith_status ki_batch_check_taps(const ki_objective *o, const ki_batch *batch, kith_error *err) {
+    KI_TRY(ki_batch_check_shapes(o, batch, err));
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        if (reads(o, tap)) KI_TRY(check_finite(tap, &batch->tap[tap], err));
     }
     return KITH_OK;
 }

@@ -88,6 +88,13 @@ typedef struct ki_engine_type {
      * KITH_EINVAL when a label was outside the classes (it counted as class 0). */
     kith_status (*read)(ki_engine *engine, ki_engine_values *ret_values, kith_error *err);
 
+    /* With others on the device, without the host waiting. `stream` is the device's own (a cudaStream_t; NULL: its default).
+     * follow: what the engine queues from now on starts after everything that the stream has. lead: the other way round. */
+    kith_status (*follow)(ki_engine *engine, void *stream, kith_error *err);
+    kith_status (*lead)(ki_engine *engine, void *stream, kith_error *err);
+    /* The total of the last evaluation that was queued, in backend memory. */
+    const double *(*total)(const ki_engine *engine);
+
     /* Queue ki_objective_describe of the values that the taps will have then: rows [m, ki_objective_describe_dim]
      * in backend memory. Neither labels nor gradients are touched. May be captured. */
     kith_status (*describe)(ki_engine *engine, ki_real *rows, kith_error *err);

@@ -328,7 +328,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
     (void)flags;
     guard g(lock);
-    if (captures.count(event->graph) && !stream->graph) stream->graph = event->graph;
+    if (stream && captures.count(event->graph) && !stream->graph) stream->graph = event->graph;
     if (event->stream) catch_up(event->stream, event->n_given);
     return cudaSuccess;
 }

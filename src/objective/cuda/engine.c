@@ -93,6 +93,7 @@ static kith_status open_values(ki_engine *e, kith_error *err) {
         KI_TRY(ki_engine_take(e, (size_t)e->n_rows * sizeof *e->label, "labels", &e->row_label, err));
     KI_TRY(ki_cuda_pinned_alloc(e->backend, sizeof *e->host, (void **)&e->host, err));
     KI_TRY(ki_cuda_event_new(e->backend, &e->fetched, err));
+    KI_TRY(ki_cuda_event_new(e->backend, &e->passed, err));
     KI_TRY(ki_zalloc_or(&e->term, o->n_terms + 1, sizeof *e->term, "terms", err));
     memcpy(e->term, o->term, o->n_terms * sizeof *e->term);
     e->begin = (ki_cuda_begin){.step = e->batch.step,
@@ -252,6 +253,7 @@ static void engine_close(ki_engine *e) {
     for (size_t i = 0; i < e->n_taken; i++) e->backend->type->free(e->backend, e->taken[i]);
     ki_cuda_pinned_free(e->backend, e->host);
     ki_cuda_event_free(e->fetched);
+    ki_cuda_event_free(e->passed);
     ki_free(e->reg);
     ki_free(e->site);
     ki_free(e->taken);
@@ -407,6 +409,24 @@ static kith_status engine_clear_diffs(ki_engine *e, kith_error *err) {
     return e->diffs_bytes ? e->backend->type->zero(e->backend, e->diffs, e->diffs_bytes, err) : KITH_OK;
 }
 
+/* Others on the device. */
+
+static kith_status engine_follow(ki_engine *e, void *stream, kith_error *err) {
+    KI_CUDA(cudaSetDevice(ki_cuda_of(e->backend)->device));
+    KI_CUDA(cudaEventRecord(e->passed, stream));
+    KI_CUDA(cudaStreamWaitEvent(e->stream, e->passed, 0));
+    return KITH_OK;
+}
+
+static kith_status engine_lead(ki_engine *e, void *stream, kith_error *err) {
+    KI_CUDA(cudaSetDevice(ki_cuda_of(e->backend)->device));
+    KI_CUDA(cudaEventRecord(e->passed, e->stream));
+    KI_CUDA(cudaStreamWaitEvent(stream, e->passed, 0));
+    return KITH_OK;
+}
+
+static const double *engine_total(const ki_engine *e) { return &e->values->total; }
+
 /* Values on the host. */
 
 static kith_status engine_fetch(ki_engine *e, kith_error *err) {
@@ -456,6 +476,9 @@ const ki_engine_type ki_engine_cuda = {
     .evaluate = engine_evaluate,
     .fetch = engine_fetch,
     .read = engine_read,
+    .follow = engine_follow,
+    .lead = engine_lead,
+    .total = engine_total,
     .describe = engine_describe,
     .param_at = ki_engine_param_at,
     .pull = ki_engine_pull,

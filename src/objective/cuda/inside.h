@@ -69,6 +69,7 @@ struct ki_engine {
     ki_cuda_ring ring;
     ki_cuda_values *values, *host; /* device, pinned */
     cudaEvent_t fetched;
+    cudaEvent_t passed; /* a place in this stream or another, for one to wait for */
     bool is_fetched;
     ki_term *term;
     int64_t n_empty_seen;

@@ -1,0 +1,129 @@
+"""Losses on a device's memory, with the emulated device: its memory is the host's, shown by __cuda_array_interface__."""
+
+import os
+import unittest
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import kith
+
+import support
+
+PLUGINS = os.path.join(support.BUILD, "test", "plugins")
+if not support.BUILD or not os.path.exists(os.path.join(PLUGINS, "libkith-cuda.so")):
+    raise unittest.SkipTest("the emulated device is not here")
+os.environ["KITH_PLUGINS"] = PLUGINS
+
+
+class OnDevice:
+    """What CuPy's arrays and torch's tensors show of themselves."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.__cuda_array_interface__ = {"shape": values.shape, "typestr": values.dtype.str, "version": 3,
+                                         "strides": None if values.flags.c_contiguous else values.strides,
+                                         "data": (values.ctypes.data, False)}
+
+
+def like(values: Any) -> OnDevice:
+    return OnDevice(np.full_like(values, np.nan))
+
+
+class Queued(unittest.TestCase):
+    def setUp(self) -> None:
+        self.x, y = support.clusters(6, 4, 12)
+        self.y = y.astype(np.int32)
+
+    def compare(self, loss: kith.Loss, host: kith.Loss) -> None:
+        for step in range(4):  # from the third on it is launched from a recording
+            x = np.roll(self.x, step, axis=1)
+            gradient, total = like(x), OnDevice(np.zeros(()))
+            loss.queue(OnDevice(x), OnDevice(self.y), gradient, total=total)
+            wanted = host.value_and_gradient(x, self.y)
+            np.testing.assert_allclose(gradient.values, wanted.gradient, atol=1e-5 * np.abs(wanted.gradient).max())
+            self.assertAlmostEqual(float(total.values), wanted.value, delta=1e-5 * abs(wanted.value))
+            self.assertEqual(list(loss.terms), list(wanted.terms))
+        self.assertEqual(loss.step, 4)
+
+    def test_the_hosts_numbers(self) -> None:
+        def make() -> kith.Loss:
+            return kith.Loss("binomial", beta=40, miner="vthm", regularizers=[{"name": "norm_l2", "weight": 0.1}])
+
+        self.compare(make(), make())
+
+    def test_what_is_learned(self) -> None:
+        loss, host = (kith.Loss("proxy_anchor", n_classes=6, dim=12) for _ in range(2))
+        self.compare(loss, host)
+        gradient = next(one for one in loss._parameters).gradient()
+        wanted = host.value_and_gradient(np.roll(self.x, 3, axis=1), self.y).state_gradients["proxies"]
+        np.testing.assert_allclose(gradient, wanted, atol=1e-5 * np.abs(wanted).max())
+
+    def test_back_on_the_host(self) -> None:
+        loss = kith.Loss("binomial")
+        wanted = loss.value_and_gradient(self.x, self.y).value
+        loss.queue(OnDevice(self.x), OnDevice(self.y), like(self.x))
+        self.assertEqual(loss.value_and_gradient(self.x, self.y).value, wanted)
+
+    def test_what_stops_at_the_embedding(self) -> None:
+        loss = kith.Loss("binomial", regularizers=["energy_confusion"])
+        gradient, stopped = like(self.x), like(self.x)
+        loss.queue(OnDevice(self.x), OnDevice(self.y), gradient, stopped=stopped)
+        wanted = kith.Loss("binomial", regularizers=["energy_confusion"]).value_and_gradient(self.x, self.y)
+        np.testing.assert_allclose(gradient.values + stopped.values, wanted.gradient, atol=1e-6)
+        with self.assertRaisesRegex(kith.Error, "stops at the embedding"):
+            loss.queue(OnDevice(self.x), OnDevice(self.y), gradient)
+
+    def test_refused(self) -> None:
+        loss = kith.Loss("binomial")
+        x, y, gradient = OnDevice(self.x), OnDevice(self.y), like(self.x)
+        with self.assertRaisesRegex(TypeError, "y holds <i8; wanted <i4"):
+            loss.queue(x, OnDevice(self.y.astype(np.int64)), gradient)
+        with self.assertRaisesRegex(TypeError, "embedding is ndarray; wanted an array with __cuda_array_interface__"):
+            kith.Loss("binomial", dim=12).queue(self.x, y, gradient)
+        with self.assertRaisesRegex(ValueError, "embedding is not in C order"):
+            loss.queue(OnDevice(np.asfortranarray(self.x)), y, gradient)
+        with self.assertRaisesRegex(ValueError, r"the gradient of embedding has the shape \[24, 6\]; wanted \[24, 12\]"):
+            loss.queue(x, y, like(self.x[:, :6].copy()))
+        bad = self.x.copy()
+        bad[0, 0] = np.nan
+        loss.queue(OnDevice(bad), y, gradient)
+        with self.assertRaisesRegex(kith.Error, "NaN"):
+            loss.terms
+
+
+class InTorch(unittest.TestCase):
+    """What is done with tensors of a CUDA device, on tensors of the host that pretend to be there."""
+
+    def setUp(self) -> None:
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("torch is not here")
+        from kith import _torch
+
+        self.torch, self.function = torch, _torch._EvaluateOnDevice
+        pretend = mock.patch("kith._device._facts", lambda tensor: OnDevice(tensor.numpy()).__cuda_array_interface__)
+        stream = mock.patch("torch.cuda.current_stream", return_value=mock.Mock(cuda_stream=0))
+        for patch in (pretend, stream):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def compare(self, **how: Any) -> None:
+        x, y = support.clusters(6, 4, 12)
+        leaf, labels = self.torch.from_numpy(x).requires_grad_(), self.torch.from_numpy(y)
+        loss, host = (kith.Loss(dim=12, n_classes=6, **how) for _ in range(2))
+        value = self.function.apply(loss, ("embedding",), labels, None, leaf, *loss.parameters())
+        wanted = host.value_and_gradient(x, y)
+        self.assertAlmostEqual(value.item(), wanted.value, delta=1e-5 * abs(wanted.value))
+        (2 * value).backward()
+        np.testing.assert_allclose(leaf.grad.numpy(), 2 * wanted.gradient, atol=2e-5 * np.abs(wanted.gradient).max())
+        for parameter, gradient in zip(loss.parameters(), wanted.state_gradients.values()):
+            np.testing.assert_allclose(parameter.grad.numpy(), 2 * gradient, atol=2e-5 * np.abs(gradient).max())
+
+    def test_a_loss(self) -> None:
+        self.compare(name="binomial", miner="vthm")
+
+    def test_a_loss_that_learns(self) -> None:
+        self.compare(name="proxy_anchor")
