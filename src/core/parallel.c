@@ -55,10 +55,18 @@ static void use(int n) {
     is_settled = true;
 }
 
+/* OpenMP keeps its threads, and ends the process when it cannot make one: make them now, while there is room. */
+static void make_team(void) {
+    atomic_int n_here = 0;
+#pragma omp parallel
+    atomic_fetch_add(&n_here, 1);
+}
+
 int ki_threads(void) {
     if (!is_settled && !omp_in_parallel()) {
         const int now = omp_get_max_threads(), all = omp_get_num_procs();
         use(now == all ? ki_cores_allowed() : now);
+        make_team();
     } else if (omp_get_max_threads() > atomic_load(&most_made) && !omp_in_parallel()) {
         use(omp_get_max_threads()); /* the process has set another number */
     }
