@@ -4,10 +4,11 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "core/alloc.h"
 
-enum { N_SETS = 2048, N_WAYS = 8 };
+enum { N_SETS = 2048, N_WAYS = 16 };
 
 typedef struct place {
     ki_address address;
@@ -20,6 +21,7 @@ typedef struct place {
 struct ki_limits {
     double rate, burst;
     int64_t most_connections;
+    uint64_t seed;
     pthread_mutex_t lock;
     place place[N_SETS * N_WAYS];
 };
@@ -31,6 +33,8 @@ kith_status ki_limits_new(double rate, double burst, int64_t most_connections, k
     l->rate = rate;
     l->burst = burst;
     l->most_connections = most_connections;
+    /* Where there is no randomness yet, right after a machine has started, addresses decide as before. */
+    if (getrandom(&l->seed, sizeof l->seed, GRND_NONBLOCK) != (ssize_t)sizeof l->seed) l->seed = 0;
     pthread_mutex_init(&l->lock, NULL);
     *ret = l;
     return KITH_OK;
@@ -50,17 +54,23 @@ static ki_address counted(const ki_address *address) {
     return a;
 }
 
-/* FNV-1a. */
-static size_t set_of(const ki_address *a) {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < sizeof a->byte; i++) h = (h ^ a->byte[i]) * 0x100000001b3u;
-    return (size_t)(h >> 20) % N_SETS;
+/* Two rounds of multiplying and folding, from a start that strangers do not know: nobody can choose addresses that share a set. */
+static size_t set_of(const ki_limits *l, const ki_address *a) {
+    uint64_t half[2], h = l->seed;
+    memcpy(half, a->byte, sizeof half);
+    for (int i = 0; i < 2; i++) {
+        h = (h ^ half[i]) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 32;
+        h *= 0xd6e8feb86659fd93u;
+        h ^= h >> 32;
+    }
+    return (size_t)(h % N_SETS);
 }
 
 /* The place of an address; a new one takes that which was not seen for longest. NULL: all have connections. */
 static place *find(ki_limits *l, const ki_address *address, double now) {
     const ki_address a = counted(address);
-    place *first = &l->place[set_of(&a) * N_WAYS], *oldest = NULL;
+    place *first = &l->place[set_of(l, &a) * N_WAYS], *oldest = NULL;
     for (place *p = first; p < first + N_WAYS; p++) {
         if (p->is_used && memcmp(&p->address, &a, sizeof a) == 0) return p;
         if (!p->is_used) {

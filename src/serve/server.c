@@ -90,7 +90,7 @@ static kith_status listen_at(ki_server *s, kith_error *err) {
     return KITH_OK;
 }
 
-/* ---- the keeper ---- */
+/* ---- what is looked after while requests come ---- */
 
 static void refresh(ki_server *s) {
     kith_error err;
@@ -101,27 +101,34 @@ static void refresh(ki_server *s) {
     if (is_new) ki_log(KITH_LOG_INFO, "the index has changed and was opened anew");
 }
 
+/* Sleep, unless the server ends. Returns whether it goes on. */
+static bool sleep_for(ki_server *s, double seconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)seconds;
+    until.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_mutex_lock(&s->keeper_lock);
+    if (!s->is_ending) pthread_cond_timedwait(&s->keeper_wakes, &s->keeper_lock, &until);
+    const bool goes_on = !s->is_ending;
+    pthread_mutex_unlock(&s->keeper_lock);
+    return goes_on;
+}
+
 static void *keep(void *context) {
     ki_server *s = context;
-    double refreshed = ki_seconds_now();
-    pthread_mutex_lock(&s->keeper_lock);
-    while (!s->is_ending) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += (long)(CUT_SECONDS * 1e9);
-        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-        pthread_cond_timedwait(&s->keeper_wakes, &s->keeper_lock, &until);
-        pthread_mutex_unlock(&s->keeper_lock);
+    while (sleep_for(s, CUT_SECONDS)) {
         const double now = ki_seconds_now();
         ki_connections_cut(&s->connections, now);
         ki_finder_tick(s->finder, now);
-        if (now - refreshed > REFRESH_SECONDS) {
-            refresh(s);
-            refreshed = ki_seconds_now();
-        }
-        pthread_mutex_lock(&s->keeper_lock);
     }
-    pthread_mutex_unlock(&s->keeper_lock);
+    return NULL;
+}
+
+/* In a thread of its own: opening a large index takes seconds, and deadlines do not wait. */
+static void *renew(void *context) {
+    ki_server *s = context;
+    while (sleep_for(s, REFRESH_SECONDS)) refresh(s);
     return NULL;
 }
 
@@ -170,7 +177,8 @@ static kith_status open_server(ki_server *s, kith_error *err) {
     KI_TRY(ki_finder_new(s->catalogs, s->pool, &s->finder, err));
     KI_TRY(ki_handler_start(s, err));
     s->has_keeper = pthread_create(&s->keeper, NULL, keep, s) == 0;
-    return s->has_keeper ? KITH_OK : ki_fail(err, KITH_ENOMEM, "a thread cannot be made");
+    s->has_renewer = s->has_keeper && pthread_create(&s->renewer, NULL, renew, s) == 0;
+    return s->has_renewer ? KITH_OK : ki_fail(err, KITH_ENOMEM, "a thread cannot be made");
 }
 
 kith_status ki_server_start(const ki_serve_options *options, ki_server **ret_server, kith_error *err) {
@@ -215,13 +223,12 @@ void ki_server_drain(ki_server *s) {
 
 void ki_server_free(ki_server *s) {
     if (!s) return;
-    if (s->has_keeper) {
-        pthread_mutex_lock(&s->keeper_lock);
-        s->is_ending = true;
-        pthread_cond_signal(&s->keeper_wakes);
-        pthread_mutex_unlock(&s->keeper_lock);
-        pthread_join(s->keeper, NULL);
-    }
+    pthread_mutex_lock(&s->keeper_lock);
+    s->is_ending = true;
+    pthread_cond_broadcast(&s->keeper_wakes);
+    pthread_mutex_unlock(&s->keeper_lock);
+    if (s->has_keeper) pthread_join(s->keeper, NULL);
+    if (s->has_renewer) pthread_join(s->renewer, NULL);
     /* The daemon cannot end while a connection is suspended: everything in work gets its answer first. New requests are
      * refused meanwhile. */
     atomic_store(&s->is_closing, true);

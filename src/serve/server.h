@@ -42,8 +42,8 @@ struct ki_server {
     atomic_int_least64_t n_bytes; /* of bodies in memory */
     atomic_bool is_draining, is_closing;
 
-    pthread_t keeper; /* cuts connections, looks whether the index has changed */
-    bool has_keeper, is_ending;
+    pthread_t keeper, renewer; /* cuts connections; looks whether the index has changed */
+    bool has_keeper, has_renewer, is_ending;
     pthread_mutex_t keeper_lock;
     pthread_cond_t keeper_wakes;
 };

@@ -77,12 +77,26 @@ static void test_a_full_table(void **state) {
     ki_limits_free(l);
 }
 
+/* Neighbours do not share a place: all of a network can be connected at once. */
+static void test_a_whole_network(void **state) {
+    (void)state;
+    ki_limits *l = make(1, 5, 1);
+    char text[32];
+    int n_refused = 0;
+    for (int i = 0; i < 2048; i++) {
+        snprintf(text, sizeof text, "10.0.%d.%d", i >> 8, i & 255);
+        const ki_address a = address(text);
+        n_refused += ki_limits_connect(l, &a, 1) < 0;
+    }
+    if (n_refused > 0) fail_msg("%d of 2048 are refused", n_refused);
+    ki_limits_free(l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_bucket),
-        cmocka_unit_test(test_one_client_has_64_bits_of_addresses),
-        cmocka_unit_test(test_connections),
-        cmocka_unit_test(test_a_full_table),
+        cmocka_unit_test(test_a_bucket),        cmocka_unit_test(test_one_client_has_64_bits_of_addresses),
+        cmocka_unit_test(test_connections),     cmocka_unit_test(test_a_full_table),
+        cmocka_unit_test(test_a_whole_network),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,9 @@
 #include "support/testing.h"
 
 #define TYPE "multipart/form-data; boundary=xyz"
+#define TOO_LONG            \
+    "multipart/form-data; " \
+    "boundary=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define HEAD(name) "--xyz\r\nContent-Disposition: form-data; name=\"" name "\"\r\n\r\n"
 
 /* In memory of exactly its size, so that a sanitizer sees a step too far. */
@@ -47,15 +50,13 @@ static void test_boundaries(void **state) {
     static const char body[] = HEAD("a") "1\r\n--xyz--";
     static const char *const good[] = {TYPE, "multipart/form-data; charset=x; boundary=\"xyz\"",
                                        "Multipart/Form-Data;BOUNDARY=xyz ; x=y"};
-    static const char *const bad[] = {
-        "",
-        "multipart/form-data",
-        "multipart/form-data; boundary=",
-        "text/plain; boundary=xyz",
-        "multipart/form-data; boundary=\"xyz",
-        "multipart/form-data; boundary=other",
-        "multipart/form-data; boundary="
-        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"};
+    static const char *const bad[] = {"",
+                                      "multipart/form-data",
+                                      "multipart/form-data; boundary=",
+                                      "text/plain; boundary=xyz",
+                                      "multipart/form-data; boundary=\"xyz",
+                                      "multipart/form-data; boundary=other",
+                                      TOO_LONG};
     for (size_t i = 0; i < N_ROWS(good); i++)
         assert_ok(read_form(good[i], body, sizeof body - 1, &form, &err), &err);
     for (size_t i = 0; i < N_ROWS(bad); i++) {
