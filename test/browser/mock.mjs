@@ -1,7 +1,7 @@
 // A stand-in for kith serve: the same routes and answers over made-up items, and faults that the real server gives only
 // when it is ill. Pictures are bitmaps drawn from the item's number. `faults` changes how it answers:
-//   {token: 'x'}  {busy: n}: the next n searches get 503  {slow: ms}  {fail: problem}: the next search  {canEmbed: false}
-//   {isCalibrated: false}
+//   {token: 'x'}  {busy: n}: the next n searches get 503  {slow: ms}  {slowSearch: ms}  {fail: problem}: the next search  {canEmbed: false}
+//   {isCalibrated: false}  {comparing: n}: the next n looks for duplicates get 503
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
@@ -111,6 +111,7 @@ const problem = (status, title, detail, hint = '') => ({ type: 'about:blank', ti
 export async function startMock(faults = {}, n_items = 300) {
   const items = makeItems(n_items);
   const seen = []; // what searches asked
+  const load = { now: 0, most: 0 }; // searches under way
   const info = () => ({
     version: '0.2.0', items: items.length, dim: 64, metric: 'cosine', tier: 'exact', model: 'abc', can_embed: faults.canEmbed ?? true, can_explain: true,
     is_calibrated: faults.isCalibrated ?? true, generation: 7, read_only: true,
@@ -154,10 +155,15 @@ export async function startMock(faults = {}, n_items = 300) {
     if (path === 'search') {
       if (faults.busy > 0) { faults.busy--; return problem(503, 'Busy', 'the queue is full', 'try again'); }
       if (faults.fail) { const { fail } = faults; faults.fail = null; return fail; }
-      return search(parseForm(body, request.headers['content-type']));
+      const asked = parseForm(body, request.headers['content-type']);
+      load.most = Math.max(load.most, ++load.now);
+      if (faults.slowSearch) await new Promise((resolve) => { setTimeout(resolve, faults.slowSearch); });
+      load.now--;
+      return search(asked);
     }
     if (path === 'explain') return explain(parseForm(body, request.headers['content-type']));
     if (path === 'duplicates') {
+      if (faults.comparing > 0) { faults.comparing--; return problem(503, 'Service unavailable', 'the pictures are being compared', 'try again'); }
       const groups = [0, 1, 2].map((g) => ({ kind: g === 0 ? 'same' : 'near', items: [items[g * 10], items[g * 10 + 1], items[g * 10 + 2]] }));
       return { groups, n_groups: 3 };
     }
@@ -192,5 +198,5 @@ export async function startMock(faults = {}, n_items = 300) {
     }
   });
   await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
-  return { url: `http://127.0.0.1:${server.address().port}/`, faults, seen, items, close: () => server.close() };
+  return { url: `http://127.0.0.1:${server.address().port}/`, faults, seen, load, items, close: () => server.close() };
 }

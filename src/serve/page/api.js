@@ -70,16 +70,17 @@ async function send(path, { body, signal }) {
 }
 
 // A busy server says when to come back; a request that is asked again changes nothing, because the server only reads.
+// isPatient: for what may take minutes.
 async function request(path, options = {}) {
   for (let n_tries = 1; ; n_tries++) {
     const [response, sent] = await send(path, options);
     if (response.ok) return response;
     const retry = response.headers.get('Retry-After');
     if (response.status === 401 && (await renewToken(sent))) continue;
-    if (![429, 503].includes(response.status) || retry === null || n_tries === MOST_TRIES)
-      throw await problemOf(response);
+    const isLast = n_tries >= MOST_TRIES && !options.isPatient;
+    if (![429, 503].includes(response.status) || retry === null || isLast) throw await problemOf(response);
     const seconds = Math.min(Number(retry) || 1, LONGEST_WAIT_S);
-    onBusy(seconds);
+    if (!options.isPatient) onBusy(seconds);
     await wait(seconds, options.signal);
   }
 }
@@ -89,7 +90,7 @@ const readJson = async (path, options) => (await request(path, options)).json();
 export const getInfo = (signal) => readJson('info', { signal });
 export const getItem = (id, signal) => readJson(`items/${id}`, { signal });
 export const getDuplicates = (offset, limit, signal) =>
-  readJson(`duplicates?limit=${limit}&offset=${offset}`, { signal });
+  readJson(`duplicates?limit=${limit}&offset=${offset}`, { signal, isPatient: true });
 export const getImage = async (id, signal) => (await request(`items/${id}/image`, { signal })).blob();
 
 // `fields` beside the images, and the images: [{id, weight}] or [{blob, name, weight, crop}].

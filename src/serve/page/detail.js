@@ -185,9 +185,9 @@ export class Detail {
       if (left.shape) left.element.append(heatMap(query));
       if (right.shape) right.element.append(heatMap(hit));
       const legend = (name, text) => h('span', { class: 'legend' }, h('i', { class: name }), text);
-      this.told.replaceChildren(heatText(hit),
-        hit.rest ? ` With ${hit.rest.toFixed(4)} that has no place, they add up to the score, ` : ' All places add up to the score, ',
-        h('b', {}, score.toFixed(4)), '. ', legend('warm', 'adds to it'), legend('cold', 'takes from it'));
+      const all = hit.rest ? `With ${hit.rest.toFixed(4)} that has no place, they add up to` : 'All places add up to';
+      this.told.replaceChildren(heatText(hit), ` ${all} the score, `, h('b', {}, score.toFixed(4)), '. ',
+        legend('warm', 'adds to it'), legend('cold', 'takes from it'));
     } catch (problem) {
       if (!signal.aborted) this.told.textContent = [problem.detail || problem.title, problem.hint].join(' ');
     }

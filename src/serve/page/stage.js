@@ -7,30 +7,18 @@ import { openChooser, uploads } from './intake.js';
 import { samePlace } from './query.js';
 
 // What is known of an image of the query: {name, url, width, height}; url is null where there is no picture.
-const described = new Map();
-
-export function describe(image) {
+export async function describe(image) {
   if (image.upload !== undefined) {
     const { name, url, width, height } = uploads.get(image.upload);
-    return Promise.resolve({ name, url: width > 0 ? url : null, width, height });
+    return { name, url: width > 0 ? url : null, width, height };
   }
-  if (!described.has(image.id)) {
-    const found = describeItem(image.id);
-    described.set(image.id, found);
-    found.catch(() => described.delete(image.id));
-  }
-  return described.get(image.id);
-}
-
-async function describeItem(id) {
-  const item = await getItem(id);
-  const about = { name: item.path ?? nameOf(item), item, url: null, width: 0, height: 0 };
-  if (!item.image) return about;
-  const url = await imageUrl(id);
+  const item = await getItem(image.id);
+  const name = item.path ?? nameOf(item);
+  if (!item.image) return { name, url: null };
   const picture = new Image();
-  picture.src = url;
+  picture.src = await imageUrl(image.id);
   await picture.decode();
-  return { ...about, url, width: picture.naturalWidth, height: picture.naturalHeight };
+  return { name, url: picture.src, width: picture.naturalWidth, height: picture.naturalHeight };
 }
 
 // change(images, isFinal) is told what the images are now.
