@@ -29,8 +29,8 @@ static FILE *begin(const char *path, const char *type, const char *shape) {
     }
     memset(head, ' ', sizeof head);
     memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
-    const int n = snprintf(head + 10, sizeof head - 11, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
-                           type, shape);
+    const int n = snprintf(head + 10, sizeof head - 11,
+                           "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
     head[10 + n] = ' ';
     head[127] = '\n';
     fwrite(head, 1, sizeof head, file);
@@ -58,7 +58,8 @@ int main(int argc, char **argv) {
     for (int64_t i = 0; i < rows; i++) {
         const uint64_t class = (uint64_t)(i % classes);
         for (int64_t k = 0; k < numbers; k++)
-            row[k] = draw(class << 32 | (uint64_t)k) + 2 * draw(UINT64_C(1) << 63 | (uint64_t)(i * numbers + k));
+            row[k] =
+                draw(class << 32 | (uint64_t)k) + 2 * draw(UINT64_C(1) << 63 | (uint64_t)(i * numbers + k));
         fwrite(row, sizeof *row, (size_t)numbers, x);
     }
     finish(x, argv[1]);

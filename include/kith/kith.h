@@ -15,6 +15,7 @@
 #include "kith/embedder.h"
 #include "kith/eval.h"
 #include "kith/explain.h"
+#include "kith/export.h"
 #include "kith/index.h"
 #include "kith/items.h"
 #include "kith/knn.h"

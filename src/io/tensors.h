@@ -2,6 +2,7 @@
 #ifndef KI_TENSORS_H
 #define KI_TENSORS_H
 
+#include "core/buffer.h"
 #include "core/error.h"
 #include "kith/array.h"
 
@@ -20,6 +21,9 @@ extern const ki_tensor_type ki_tensor_types[];
  * errors call it. */
 kith_status ki_tensors_parse(const void *bytes, size_t n, const char *name, kith_tensors **ret_tensors,
                              kith_error *err);
+
+/* The file that kith_tensors_writer_save would write, as bytes. */
+kith_status ki_tensors_writer_bytes(const kith_tensors_writer *writer, ki_buffer *ret_bytes, kith_error *err);
 
 /* ---- seals: a checksum of the whole file (core/checksum.h) in its own metadata ---- */
 

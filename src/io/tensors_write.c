@@ -172,33 +172,59 @@ static kith_status make_header(const kith_tensors_writer *writer, kith_json *jso
     return kith_json_finish(json, ret_text, err);
 }
 
-kith_status kith_tensors_writer_save(const kith_tensors_writer *writer, const char *path, kith_error *err) {
-    KI_NEED(err, writer, path);
+/* Where the bytes go, piece by piece. */
+typedef kith_status (*put_fn)(void *to, const void *bytes, size_t n, kith_error *err);
+
+static kith_status put_file(void *to, const void *bytes, size_t n, kith_error *err) {
+    return ki_atomic_write(to, bytes, n, err);
+}
+
+static kith_status put_buffer(void *to, const void *bytes, size_t n, kith_error *err) {
+    ki_buffer *buffer = to;
+    buffer->err = err;
+    if (n > 0) ki_buffer_add(buffer, bytes, n);
+    return buffer->status;
+}
+
+static kith_status put_all(const kith_tensors_writer *writer, const char *name, put_fn put, void *to,
+                           kith_error *err) {
     kith_status status = KITH_OK;
-    ki_atomic_file file = {0};
     kith_json *json = NULL;
     const char *text = NULL;
     KI_CHECK(kith_json_new(&json, err));
     KI_CHECK(make_header(writer, json, &text, err));
     const size_t n = strlen(text);
     if (n > MOST_HEADER_BYTES - LENGTH_BYTES) {
-        status = ki_fail(err, KITH_EINVAL, "%s: a header of %zu bytes; safetensors has at most %d", path, n,
+        status = ki_fail(err, KITH_EINVAL, "%s: a header of %zu bytes; safetensors has at most %d", name, n,
                          MOST_HEADER_BYTES);
         goto done;
     }
     const uint64_t padded = ki_round_up(n, LENGTH_BYTES);
     unsigned char length[LENGTH_BYTES];
     for (int i = 0; i < LENGTH_BYTES; i++) length[i] = (unsigned char)(padded >> (8 * i) & 255);
-    KI_CHECK(ki_atomic_open(&file, path, err));
-    KI_CHECK(ki_atomic_write(&file, length, sizeof length, err));
-    KI_CHECK(ki_atomic_write(&file, text, n, err));
-    KI_CHECK(ki_atomic_write(&file, "       ", (size_t)padded - n, err));
+    KI_CHECK(put(to, length, sizeof length, err));
+    KI_CHECK(put(to, text, n, err));
+    KI_CHECK(put(to, "       ", (size_t)padded - n, err));
     walk at = {0};
-    for (const item *it; (it = walk_next(writer, &at));)
-        KI_CHECK(ki_atomic_write(&file, it->array.data, it->bytes, err));
+    for (const item *it; (it = walk_next(writer, &at));) KI_CHECK(put(to, it->array.data, it->bytes, err));
+done:
+    kith_json_free(json);
+    return status;
+}
+
+kith_status kith_tensors_writer_save(const kith_tensors_writer *writer, const char *path, kith_error *err) {
+    KI_NEED(err, writer, path);
+    kith_status status;
+    ki_atomic_file file = {0};
+    KI_CHECK(ki_atomic_open(&file, path, err));
+    KI_CHECK(put_all(writer, path, put_file, &file, err));
     KI_CHECK(ki_atomic_commit(&file, err));
 done:
     ki_atomic_discard(&file);
-    kith_json_free(json);
     return status;
+}
+
+kith_status ki_tensors_writer_bytes(const kith_tensors_writer *writer, ki_buffer *ret_bytes,
+                                    kith_error *err) {
+    return put_all(writer, "the tensors", put_buffer, ret_bytes, err);
 }

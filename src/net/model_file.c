@@ -254,6 +254,13 @@ kith_status ki_model_file_open(const kith_model_options *options, ki_backend *ba
     return status;
 }
 
+kith_status ki_model_file_of_tensors(const kith_model_options *options, const kith_tensors *tensors,
+                                     ki_backend *backend, ki_net *ret_net, ki_params **ret_params,
+                                     kith_error *err) {
+    const source from = {.tensors = tensors, .prefix = ""};
+    return open_from(options, &from, true, backend, ret_net, ret_params, err);
+}
+
 kith_status ki_model_file_describe(const kith_model_options *options, const kith_tensors *tensors,
                                    const char *prefix, ki_backend *backend, ki_net *ret_net,
                                    ki_params **ret_params, kith_error *err) {

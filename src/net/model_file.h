@@ -14,6 +14,11 @@
 kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,
                                ki_params **ret_params, kith_calibration *ret_calibration, kith_error *err);
 
+/* The same with the tensors of a file that is open, whatever options->weights says. */
+kith_status ki_model_file_of_tensors(const kith_model_options *options, const kith_tensors *tensors,
+                                     ki_backend *backend, ki_net *ret_net, ki_params **ret_params,
+                                     kith_error *err);
+
 /* The same from a file that is open and holds more than a model (a checkpoint), with the model's metadata and its
  * tensors under names that begin with `prefix`. The parameters are made, not read. */
 kith_status ki_model_file_describe(const kith_model_options *options, const kith_tensors *tensors,

@@ -112,8 +112,8 @@ static void test_refusals(void **state) {
     assert_non_null(strstr(err.message, "lone.npy#1 is a row of features; wanted an image"));
     kith_image_reader *reader = NULL;
     KITH_OPTIONS(kith_transform, transform);
-    assert_int_equal(
-        kith_image_reader_dataset(set, KITH_SPLIT_ALL, &transform, NULL, &reader, &err), KITH_EUNSUPPORTED);
+    assert_int_equal(kith_image_reader_dataset(set, KITH_SPLIT_ALL, &transform, NULL, &reader, &err),
+                     KITH_EUNSUPPORTED);
     kith_dataset_free(set);
 }
 
@@ -182,8 +182,9 @@ static void test_loader(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),   cmocka_unit_test(test_names_beside), cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_without_labels), cmocka_unit_test(test_loader),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_names_beside),
+        cmocka_unit_test(test_identity),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_without_labels), cmocka_unit_test(test_loader),
     };
     return cmocka_run_group_tests_name("data/features", tests, NULL, testing_tear_down);
 }

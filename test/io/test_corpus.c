@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "io/file.h"
 #include "io/npy.h"
+#include "io/pth.h"
 #include "io/tensors.h"
 #include "io/yaml.h"
 #include "kith/log.h"
@@ -30,6 +31,14 @@ static kith_status parse_tensors(const char *bytes, size_t n, const char *name, 
     return status;
 }
 
+static kith_status parse_pth(const char *bytes, size_t n, const char *name, kith_error *err) {
+    kith_tensors_writer *writer = NULL;
+    assert_ok(kith_tensors_writer_new(&writer, err), err);
+    const kith_status status = ki_pth_parse(bytes, n, name, writer, err);
+    kith_tensors_writer_free(writer);
+    return status;
+}
+
 static kith_status parse_yaml(const char *bytes, size_t n, const char *name, kith_error *err) {
     ki_arena arena = {0};
     ki_value *root = NULL;
@@ -40,8 +49,16 @@ static kith_status parse_yaml(const char *bytes, size_t n, const char *name, kit
 
 static const char *const file_functions[] = {"npy", "safetensors", "yaml"};
 
-/* The same file through the function that opens it by path. */
+/* The same file through the function that opens it by path; a .pth file has none in this layer. */
 static kith_status read_path(const char *folder, const char *path, kith_error *err) {
+    if (strcmp(folder, "pth") == 0) {
+        char *bytes = NULL;
+        size_t n = 0;
+        assert_ok(ki_file_read(path, 1 << 20, &bytes, &n, err), err);
+        const kith_status status = parse_pth(bytes, n, path, err);
+        ki_free(bytes);
+        return status;
+    }
     if (strcmp(folder, file_functions[0]) == 0) {
         kith_array array = {0};
         const kith_status status = kith_npy_read(path, &array, err);
@@ -121,6 +138,11 @@ static void test_safetensors(void **state) {
     replay("safetensors", parse_tensors, 40);
 }
 
+static void test_pth(void **state) {
+    (void)state;
+    replay("pth", parse_pth, 40);
+}
+
 static void test_yaml(void **state) {
     (void)state;
     replay("yaml", parse_yaml, 30);
@@ -130,6 +152,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_npy),
         cmocka_unit_test(test_safetensors),
+        cmocka_unit_test(test_pth),
         cmocka_unit_test(test_yaml),
     };
     return cmocka_run_group_tests_name("io/corpus", tests, NULL, NULL);

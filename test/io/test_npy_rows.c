@@ -18,8 +18,7 @@ static void write_rows(const char *name, kith_dtype dtype, int64_t n, int64_t di
     kith_error err;
     kith_array wide, array;
     assert_ok(kith_array_init(KITH_F32, 2, (int64_t[]){n, dim}, &wide, &err), &err);
-    for (int64_t i = 0; i < n * dim; i++)
-        ((float *)wide.data)[i] = (float)(10 * (i / dim) + i % dim) / 4;
+    for (int64_t i = 0; i < n * dim; i++) ((float *)wide.data)[i] = (float)(10 * (i / dim) + i % dim) / 4;
     assert_ok(kith_array_convert(&wide, dtype, &array, &err), &err);
     assert_ok(kith_npy_write(path_of(name), &array, &err), &err);
     kith_array_release(&wide);

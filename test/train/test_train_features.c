@@ -35,7 +35,8 @@ static const char *make_recipe(void) {
     features_write_labels("x.labels.npy", CLASSES, EACH, 0);
     snprintf(text, sizeof text,
              "data: {features: %s, labels: %s}\n"
-             "model: {backbone: mlp, embedding: 8, settings: {width: 16, depth: 2, dropout: 0.2, residual: true}}\n"
+             "model: {backbone: mlp, embedding: 8, settings: {width: 16, depth: 2, dropout: 0.2, residual: "
+             "true}}\n"
              "batch: {classes: 3, images: 4}\n"
              "objective: {loss: raw, miner: vthm}\n"
              "optim: {lr: 3e-3, steps: 30}\n"
@@ -126,8 +127,9 @@ static double number_after(const char *text, const char *key) {
 /* A trained head tells clusters apart better than the features do. */
 static void test_it_learns(void **state) {
     (void)state;
-    must_train("long", "--set optim.steps=200 --set optim.lr=1e-2 --set model.backbone=none --set "
-                       "'model.settings={}'");
+    must_train("long",
+               "--set optim.steps=200 --set optim.lr=1e-2 --set model.backbone=none --set "
+               "'model.settings={}'");
     char *card = tiny_read("long", "result.json");
     const double trained = number_after(strstr(card, "\"test\""), "\"1\"");
     const double untrained = number_after(strstr(card, "\"untrained\""), "\"1\"");
@@ -195,13 +197,14 @@ static void test_wrong_input(void **state) {
     for (size_t i = 0; i < N_ROWS(rows); i++) assert_refused(train("wrong", rows[i].set), rows[i].text);
     char model[512];
     snprintf(model, sizeof model, "%s/right", testing_folder());
-    assert_refused(run("%s embed %s %s -o %s", program, model, features_path("wide.npy"), features_path("o.npy")),
-                   "the model takes features of 24 numbers; ");
+    assert_refused(
+        run("%s embed %s %s -o %s", program, model, features_path("wide.npy"), features_path("o.npy")),
+        "the model takes features of 24 numbers; ");
     assert_refused(run("%s embed %s %s -o %s", program, model, testing_source(), features_path("o.npy")),
                    "the model takes features of 24 numbers; ");
-    assert_refused(run("%s embed --backbone convnet4 %s -o %s", program, features_path("x.npy"),
-                       features_path("o.npy")),
-                   "convnet4 takes images of 1 to 4 channels, found 24");
+    assert_refused(
+        run("%s embed --backbone convnet4 %s -o %s", program, features_path("x.npy"), features_path("o.npy")),
+        "convnet4 takes images of 1 to 4 channels, found 24");
     assert_refused(run("%s embed --backbone mlp --generate 4", program), "patterns are images");
     assert_refused(run("%s eval %s --data %s --labels %s", program, model, features_path("x.npy"),
                        features_path("wide.npy")),
@@ -211,8 +214,8 @@ static void test_wrong_input(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_backbones),          cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_it_learns),          cmocka_unit_test(test_the_other_commands),
+        cmocka_unit_test(test_backbones),   cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_it_learns),   cmocka_unit_test(test_the_other_commands),
         cmocka_unit_test(test_wrong_input),
     };
     return cmocka_run_group_tests_name("train/features", tests, NULL, testing_tear_down);

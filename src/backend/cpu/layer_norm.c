@@ -32,9 +32,9 @@ static kith_status norm_create(ki_backend *backend, const ki_kernel_spec *spec, 
     k->mb = spec->dst.shape.dim[0];
     k->c = spec->dst.shape.dim[1];
     k->eps = spec->attr->layer_norm.eps;
-    *ret_info = (ki_kernel_info){.workspace_bytes =
-                                     spec->mode == KI_TRAIN ? 2 * (size_t)k->mb * sizeof(float) : 0,
-                                 .backward_reads_src = true};
+    *ret_info =
+        (ki_kernel_info){.workspace_bytes = spec->mode == KI_TRAIN ? 2 * (size_t)k->mb * sizeof(float) : 0,
+                         .backward_reads_src = true};
     *ret_kernel = &k->base;
     return KITH_OK;
 }
@@ -79,8 +79,8 @@ static void forward_rows(void *context, int64_t begin, int64_t end) {
 }
 
 /* The sums of g = gamma * diff_dst and of g * xhat. */
-CPU_WIDE static void gradient_sums(const float *x, const float *dy, const float *gamma, float mean, float istd,
-                                   int64_t n, double *ret_sum, double *ret_along) {
+CPU_WIDE static void gradient_sums(const float *x, const float *dy, const float *gamma, float mean,
+                                   float istd, int64_t n, double *ret_sum, double *ret_along) {
     double sum[PARTS] = {0}, along[PARTS] = {0};
     int64_t i = 0;
     for (; i + PARTS <= n; i += PARTS) {
@@ -101,8 +101,7 @@ CPU_WIDE static void gradient_sums(const float *x, const float *dy, const float 
 
 CPU_WIDE static void gradient_row(const float *x, const float *dy, const float *gamma, float mean, float istd,
                                   float shift, float slope, float *dx, int64_t n) {
-    for (int64_t i = 0; i < n; i++)
-        dx[i] = istd * (gamma[i] * dy[i] - shift - (x[i] - mean) * istd * slope);
+    for (int64_t i = 0; i < n; i++) dx[i] = istd * (gamma[i] * dy[i] - shift - (x[i] - mean) * istd * slope);
 }
 
 static void backward_rows(void *context, int64_t begin, int64_t end) {

@@ -15,8 +15,7 @@ __global__ void __launch_bounds__(THREADS)
     float sum = 0, squares = 0;
     for (int i = (int)threadIdx.x; i < c; i += THREADS) sum += src[i];
     const float mean = ki_block_sum(sum, room) / (float)c;
-    for (int i = (int)threadIdx.x; i < c; i += THREADS)
-        squares = fmaf(src[i] - mean, src[i] - mean, squares);
+    for (int i = (int)threadIdx.x; i < c; i += THREADS) squares = fmaf(src[i] - mean, src[i] - mean, squares);
     const float istd = 1 / sqrtf(ki_block_sum(squares, room) / (float)c + eps);
     if (saved && threadIdx.x == 0) {
         saved[2 * blockIdx.x] = mean;
