@@ -89,7 +89,8 @@ class Loss:
     >>> found.gradient.shape, found.value > 0
     ((4, 2), True)
 
-    With torch, call it: loss(x, y).backward(). Learned state is in parameters(), for the optimizer.
+    With torch, call it: loss(x, y).backward(). Learned state is in parameters(), for the optimizer. One thread uses a loss at a
+    time.
     """
 
     def __init__(self, name: Method = "none", *, miner: Optional[Method] = None, regularizers: Sequence[Method] = (),
