@@ -132,7 +132,8 @@ kith_status kith_explanation_draw(const kith_explanation *explanation, const kit
     ki_image picture = {0};
     if (picture_of(out) == NO_PICTURE)
         return ki_fail(err, KITH_EINVAL, "%s ends neither in .png nor in .jpg", out);
-    if (explanation->n < 1 || !explanation->query || !explanation->hit.share)
+    if (explanation->n < 1 || explanation->rows < 1 || explanation->columns < 1 || !explanation->query ||
+        !explanation->hit.share)
         return ki_fail(err, KITH_EINVAL, "the explanation is empty");
     kith_status status = ki_heat_draw(explanation, query, hit, &picture, err);
     if (status == KITH_OK) status = write_picture(&picture, out, err);

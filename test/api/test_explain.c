@@ -343,6 +343,11 @@ static void test_what_is_refused(void **state) {
         }
         assert_int_not_equal(status, KITH_OK);
     }
+    assert_int_equal(kith_explanation_draw(&why, &one, &one, "why.gif", &err), KITH_EINVAL);
+    assert_string_equal(err.message, "why.gif ends neither in .png nor in .jpg");
+    const kith_explanation empty = {.query = why.query, .n = 1, .hit = why.hit};
+    assert_int_equal(kith_explanation_draw(&empty, &one, &one, "why.png", &err), KITH_EINVAL);
+    assert_string_equal(err.message, "the explanation is empty");
     kith_explanation_release(&why);
     kith_embedder_free(e);
     ki_bytes_release(&a);
