@@ -30,7 +30,7 @@ look() {
 }
 
 rounds=0 each=$(((seconds + 79) / 80))
-while [ "$SECONDS" -lt "$seconds" ]; do
+while [ "$SECONDS" -lt "$seconds" ] || [ "$rounds" -lt 8 ]; do
     "$load" "$port" 50 "$each" 1000 >>"$work/load.txt"
     "$load" "$port" 20 "$each" 1000 "$photo" >>"$work/load.txt"
     pkill -9 -P "$server" -o || true # the oldest decoder
@@ -50,7 +50,6 @@ wait "$server"
 awk -v rounds="$rounds" -v answered="$(awk '{ for (i = 2; i <= NF; i++) if ($i == "answered,") n += $(i - 1) } END { print n + 0 }' "$work/load.txt")" '
     { rss[NR] = $1; fds[NR] = $2 }
     END {
-        if (NR < 8) { print "only " NR " looks: give it more time"; exit 1 }
         half = int(NR / 2); three = int(3 * NR / 4)
         for (i = half + 1; i <= NR; i++) {
             late = i > three
