@@ -21,7 +21,8 @@ export async function loadTools() {
 // As root, as in a container, Chromium's sandbox cannot be had; the flags behind it let Chromium run on small machines.
 export function launch(chromium) {
   return chromium.launch({
-    executablePath: CHROMIUM, timeout: LIMIT_MS,
+    executablePath: CHROMIUM,
+    timeout: LIMIT_MS,
     args: ['--no-sandbox', '--no-zygote', '--disable-gpu', '--enable-features=NetworkServiceInProcess'],
   });
 }
@@ -42,8 +43,13 @@ export async function becomes(look, wanted, what) {
   for (;;) {
     const found = await look();
     if (isRight(found)) return found;
-    if (Date.now() > until) throw new Error(`${what}: found ${JSON.stringify(found)}, wanted ${typeof wanted === 'function' ? wanted : JSON.stringify(wanted)}`);
-    await new Promise((resolve) => { setTimeout(resolve, 50); });
+    if (Date.now() > until)
+      throw new Error(
+        `${what}: found ${JSON.stringify(found)}, wanted ${typeof wanted === 'function' ? wanted : JSON.stringify(wanted)}`,
+      );
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
   }
 }
 
@@ -63,7 +69,8 @@ export async function runCases(browser, site, cases, tools) {
     });
     page.on('request', (request) => {
       const url = new URL(request.url());
-      if (!['blob:', 'data:'].includes(url.protocol) && url.origin !== new URL(site.url).origin) errors.push(`a request to elsewhere: ${url}`);
+      if (!['blob:', 'data:'].includes(url.protocol) && url.origin !== new URL(site.url).origin)
+        errors.push(`a request to elsewhere: ${url}`);
     });
     try {
       await run(page, site, tools);
@@ -74,7 +81,8 @@ export async function runCases(browser, site, cases, tools) {
       failed.push(name);
       console.log(`[  FAILED  ] ${site.name}: ${name}\n    ${error.message.split('\n').slice(0, 12).join('\n    ')}`);
       if (errors.length > 0) console.log(`    ${errors.join('\n    ')}`);
-      if (process.env.KITH_SHOTS) await page.screenshot({ path: `${process.env.KITH_SHOTS}/${name.replace(/\W+/g, '-')}.png` }).catch(() => {});
+      if (process.env.KITH_SHOTS)
+        await page.screenshot({ path: `${process.env.KITH_SHOTS}/${name.replace(/\W+/g, '-')}.png` }).catch(() => {});
     }
     await place.close();
   }
@@ -87,8 +95,11 @@ export const cards = (page) => page.locator('#found .grid:not(.waiting) .card');
 export const ids = (page) => cards(page).evaluateAll((all) => all.map((card) => Number(card.dataset.id)));
 
 export async function settled(page) {
-  await page.waitForFunction(() => document.querySelector('#found .grid:not(.waiting) .card, #found .nothing, .problem')
-    && !document.querySelector('#found[aria-busy]'));
+  await page.waitForFunction(
+    () =>
+      document.querySelector('#found .grid:not(.waiting) .card, #found .nothing, .problem') &&
+      !document.querySelector('#found[aria-busy]'),
+  );
 }
 
 export const fileOf = (buffer, name = 'query.png', type = 'image/png') => ({ name, mimeType: type, buffer });
@@ -100,27 +111,45 @@ export async function choose(page, file) {
 
 // A paste or a drop with files, as the browser gives it to the page.
 export function transfer(page, kind, selector, { name, mimeType, buffer }) {
-  return page.evaluate(({ kind: type, selector: at, name: fileName, mimeType: fileType, bytes }) => {
-    const data = new DataTransfer();
-    data.items.add(new File([new Uint8Array(bytes)], fileName, { type: fileType }));
-    const target = document.querySelector(at);
-    if (type === 'paste') {
-      target.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
-      return;
-    }
-    for (const step of ['dragenter', 'dragover']) target.dispatchEvent(new DragEvent(step, { dataTransfer: data, bubbles: true, cancelable: true }));
-    const zone = [...document.querySelectorAll('#drop .zone')].find((one) => one.dataset.how === type);
-    zone.dispatchEvent(new DragEvent('dragover', { dataTransfer: data, bubbles: true, cancelable: true }));
-    zone.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
-  }, { kind, selector, name, mimeType, bytes: [...buffer] });
+  return page.evaluate(
+    ({ kind: type, selector: at, name: fileName, mimeType: fileType, bytes }) => {
+      const data = new DataTransfer();
+      data.items.add(new File([new Uint8Array(bytes)], fileName, { type: fileType }));
+      const target = document.querySelector(at);
+      if (type === 'paste') {
+        target.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
+        return;
+      }
+      for (const step of ['dragenter', 'dragover'])
+        target.dispatchEvent(new DragEvent(step, { dataTransfer: data, bubbles: true, cancelable: true }));
+      const zone = [...document.querySelectorAll('#drop .zone')].find((one) => one.dataset.how === type);
+      zone.dispatchEvent(new DragEvent('dragover', { dataTransfer: data, bubbles: true, cancelable: true }));
+      zone.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+    },
+    { kind, selector, name, mimeType, bytes: [...buffer] },
+  );
 }
 
 // Rules of WCAG 2.2 A and AA and of good practice. Chromium's page of violations would be long: id, how many, where.
 export async function noViolations(page, AxeBuilder, where) {
   const { violations } = await new AxeBuilder({ page }).analyze();
-  equal(violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target).join(' | ').slice(0, 300)}`), [], `axe, ${where}`);
+  equal(
+    violations.map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes
+          .map((node) => node.target)
+          .join(' | ')
+          .slice(0, 300)}`,
+    ),
+    [],
+    `axe, ${where}`,
+  );
 }
 
 export async function noOverflow(page) {
-  equal(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth), 0, 'pixels that stick out to the right');
+  equal(
+    await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),
+    0,
+    'pixels that stick out to the right',
+  );
 }

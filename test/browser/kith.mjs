@@ -20,10 +20,23 @@ export function hasServe() {
 // 12 classes of 6 signs through a small network with random weights, error rates, one file that is there twice.
 export function makeIndex() {
   const folder = mkdtempSync(join(tmpdir(), 'kith-browser-'));
-  const kith = (...words) => execFileSync(PROGRAM, words, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], timeout: LIMIT_MS });
+  const kith = (...words) =>
+    execFileSync(PROGRAM, words, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], timeout: LIMIT_MS });
   kith('synth', 'signs', '--classes', '12', '--images', '6', '--colour', '--background');
   copyFileSync(join(folder, 'signs/glyph00001/00002.png'), join(folder, 'signs/glyph00001/copy.png'));
-  kith('embed', '--backbone', 'convnet4', '--embedding', '32', '--seed', '1', '--generate', '2', '--save', 'model.safetensors');
+  kith(
+    'embed',
+    '--backbone',
+    'convnet4',
+    '--embedding',
+    '32',
+    '--seed',
+    '1',
+    '--generate',
+    '2',
+    '--save',
+    'model.safetensors',
+  );
   kith('index', 'signs', '-o', 'signs.kith', '--model', 'model.safetensors');
   kith('index', 'signs.kith', '--calibrate', 'signs');
   return {
@@ -52,10 +65,16 @@ export async function startKith(index, token = null) {
     });
     server.on('exit', (code) => reject(new Error(`kith serve ended with status ${code}: ${said}`)));
   });
-  const ended = new Promise((resolve) => { server.on('exit', resolve); });
+  const ended = new Promise((resolve) => {
+    server.on('exit', resolve);
+  });
   const info = token ? {} : await (await fetch(`${url}api/v1/info`)).json();
   return {
-    name: 'kith serve', url, token, canExplain: info.can_explain, ...index,
+    name: 'kith serve',
+    url,
+    token,
+    canExplain: info.can_explain,
+    ...index,
     close: async () => {
       server.kill('SIGTERM');
       await ended;

@@ -8,10 +8,24 @@ import { extname, join } from 'node:path';
 import { deflateSync } from 'node:zlib';
 
 const PAGE = new URL('../../src/serve/page/', import.meta.url).pathname;
-const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8' };
-export const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; " +
+const TYPES = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+};
+export const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const LABELS = ['avocet', 'dunlin', 'gull', 'plover', 'tern', "o'hara", '<img src=x onerror=window.hacked=1>', '"><script>window.hacked=1</script>'];
+const LABELS = [
+  'avocet',
+  'dunlin',
+  'gull',
+  'plover',
+  'tern',
+  "o'hara",
+  '<img src=x onerror=window.hacked=1>',
+  '"><script>window.hacked=1</script>',
+];
 
 // ---- a picture: PNG without a library ----
 
@@ -46,15 +60,23 @@ export function drawPng(seed, width = 96, height = 72) {
   head.writeUInt32BE(width, 0);
   head.writeUInt32BE(height, 4);
   head.set([8, 2, 0, 0, 0], 8);
-  return Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), chunk('IHDR', head), chunk('IDAT', deflateSync(rows)), chunk('IEND', Buffer.alloc(0))]);
+  return Buffer.concat([
+    Buffer.from('89504e470d0a1a0a', 'hex'),
+    chunk('IHDR', head),
+    chunk('IDAT', deflateSync(rows)),
+    chunk('IEND', Buffer.alloc(0)),
+  ]);
 }
 
 // ---- items and answers ----
 
 function makeItems(n) {
   return Array.from({ length: n }, (_, id) => ({
-    id, label: LABELS[id % LABELS.length], path: id % 8 === 6 ? `a/<b>bold</b>&amp;/${id}.jpg` : `photos/${LABELS[id % 5]}/${String(id).padStart(4, '0')}.jpg`,
-    values: { year: 2018 + (id % 8), site: ['north', 'south'][id % 2], note: `n${id}` }, image: id % 29 !== 28,
+    id,
+    label: LABELS[id % LABELS.length],
+    path: id % 8 === 6 ? `a/<b>bold</b>&amp;/${id}.jpg` : `photos/${LABELS[id % 5]}/${String(id).padStart(4, '0')}.jpg`,
+    values: { year: 2018 + (id % 8), site: ['north', 'south'][id % 2], note: `n${id}` },
+    image: id % 29 !== 28,
   }));
 }
 
@@ -76,7 +98,10 @@ function parseWhere(text) {
   const rules = [
     [new RegExp(`^(\\w+) = (${value})`), (c, v) => (item) => item(c) === v[0]],
     [new RegExp(`^(\\w+) in \\((${value}(?:, ${value})*)\\)`), (c, v) => (item) => v.includes(item(c))],
-    [new RegExp(`^(\\w+) like (${value})`), (c, v) => (item) => item(c).includes(v[0].slice(1, -1).replace(/\\(.)/g, '$1'))],
+    [
+      new RegExp(`^(\\w+) like (${value})`),
+      (c, v) => (item) => item(c).includes(v[0].slice(1, -1).replace(/\\(.)/g, '$1')),
+    ],
     [/^(\w+) >= (-?\d+)/, (c, v) => (item) => item(c) >= v[0]],
     [/^(\w+) <= (-?\d+)/, (c, v) => (item) => item(c) <= v[0]],
   ];
@@ -84,7 +109,9 @@ function parseWhere(text) {
     const rule = rules.find(([pattern]) => pattern.test(rest));
     if (!rule) return null;
     const [all, column, raw] = rest.match(rule[0]);
-    const values = raw.startsWith("'") ? [...raw.matchAll(new RegExp(value, 'g'))].map(([v]) => v.slice(1, -1).replaceAll("''", "'")) : [Number(raw)];
+    const values = raw.startsWith("'")
+      ? [...raw.matchAll(new RegExp(value, 'g'))].map(([v]) => v.slice(1, -1).replaceAll("''", "'"))
+      : [Number(raw)];
     tests.push(rule[1](column, values));
     rest = rest.slice(all.length).replace(/^ and /, '');
   }
@@ -113,11 +140,25 @@ export async function startMock(faults = {}, n_items = 300) {
   const seen = []; // what searches asked
   const load = { now: 0, most: 0 }; // searches under way
   const info = () => ({
-    version: '0.2.0', items: items.length, dim: 64, metric: 'cosine', tier: 'exact', model: 'abc', can_embed: faults.canEmbed ?? true, can_explain: true,
-    is_calibrated: faults.isCalibrated ?? true, generation: 7, read_only: true,
-    columns: [{ name: 'label', type: 'text', values: LABELS }, { name: 'year', type: 'integer', min: 2018, max: 2025 },
-      { name: 'site', type: 'text', values: ['north', 'south'] }, { name: 'note', type: 'text', values: null }],
-    calibration: faults.isCalibrated === false ? null : CALIBRATION, limits: { body_bytes: 16 << 20, pixels: 40e6, k: 100, queue: 64 },
+    version: '0.2.0',
+    items: items.length,
+    dim: 64,
+    metric: 'cosine',
+    tier: 'exact',
+    model: 'abc',
+    can_embed: faults.canEmbed ?? true,
+    can_explain: true,
+    is_calibrated: faults.isCalibrated ?? true,
+    generation: 7,
+    read_only: true,
+    columns: [
+      { name: 'label', type: 'text', values: LABELS },
+      { name: 'year', type: 'integer', min: 2018, max: 2025 },
+      { name: 'site', type: 'text', values: ['north', 'south'] },
+      { name: 'note', type: 'text', values: null },
+    ],
+    calibration: faults.isCalibrated === false ? null : CALIBRATION,
+    limits: { body_bytes: 16 << 20, pixels: 40e6, k: 100, queue: 64 },
   });
 
   function search({ query, files }) {
@@ -125,23 +166,46 @@ export async function startMock(faults = {}, n_items = 300) {
     const from = query.images.find((image) => image.weight > 0);
     if (!from) return problem(400, 'Bad request', 'no image to search for', 'give at least one with a weight above 0');
     const test = query.where ? parseWhere(query.where) : () => true;
-    if (!test) return problem(400, 'Bad request', `where: character 1, at '${query.where.slice(0, 20)}': wanted the name of a column`, 'for example: label = tern and year >= 2020');
+    if (!test)
+      return problem(
+        400,
+        'Bad request',
+        `where: character 1, at '${query.where.slice(0, 20)}': wanted the name of a column`,
+        'for example: label = tern and year >= 2020',
+      );
     const n_minus = query.images.filter((image) => image.weight < 0).length;
     const seed = ((from.id ?? (from.crop?.[0] ?? 0) + files[from.part].length) + 7 * n_minus) % items.length;
     const allowed = items.filter(test);
-    const scored = allowed.map((item) => ({ ...item, score: 1 - Math.abs(item.id - seed) / 60 }))
+    const scored = allowed
+      .map((item) => ({ ...item, score: 1 - Math.abs(item.id - seed) / 60 }))
       .map((item) => ({ ...item, error_rate: faults.isCalibrated === false ? null : errorRate(item.score) }))
       .filter((item) => query.same === undefined || item.error_rate <= query.same)
       .filter((item) => !query.hide_duplicates || item.id % 10 !== 1)
       .sort((a, b) => b.score - a.score || a.id - b.id);
-    return { n_allowed: allowed.length, is_exact: true, took_ms: 3.2, hits: scored.slice(query.offset, query.offset + query.k) };
+    return {
+      n_allowed: allowed.length,
+      is_exact: true,
+      took_ms: 3.2,
+      hits: scored.slice(query.offset, query.offset + query.k),
+    };
   }
 
   function explain({ query }) {
     const map = (from) => {
-      const raw = Array.from({ length: 49 }, (_, i) => Math.exp(-(((i % 7) - from) ** 2) / 3 - (Math.floor(i / 7) - 3) ** 2 / 3) - 0.05);
+      const raw = Array.from(
+        { length: 49 },
+        (_, i) => Math.exp(-(((i % 7) - from) ** 2) / 3 - (Math.floor(i / 7) - 3) ** 2 / 3) - 0.05,
+      );
       const sum = raw.reduce((a, b) => a + b, 0);
-      return { rows: 7, columns: 7, values: raw.map((v) => (v / sum) * 0.9), rest: 0, view: [12, 0, 72, 72], width: 96, height: 72 };
+      return {
+        rows: 7,
+        columns: 7,
+        values: raw.map((v) => (v / sum) * 0.9),
+        rest: 0,
+        view: [12, 0, 72, 72],
+        width: 96,
+        height: 72,
+      };
     };
     seen.push({ query });
     return { score: 0.9, query: map(2), hit: map(4) };
@@ -150,25 +214,46 @@ export async function startMock(faults = {}, n_items = 300) {
   async function answer(request, url, body) {
     const path = url.pathname.replace(/^\/api\/v1\//, '');
     const item = items[path.match(/^items\/(\d+)/)?.[1]];
-    if (faults.slow) await new Promise((resolve) => { setTimeout(resolve, faults.slow); });
+    if (faults.slow)
+      await new Promise((resolve) => {
+        setTimeout(resolve, faults.slow);
+      });
     if (path === 'info') return info();
     if (path === 'search') {
-      if (faults.busy > 0) { faults.busy--; return problem(503, 'Busy', 'the queue is full', 'try again'); }
-      if (faults.fail) { const { fail } = faults; faults.fail = null; return fail; }
+      if (faults.busy > 0) {
+        faults.busy--;
+        return problem(503, 'Busy', 'the queue is full', 'try again');
+      }
+      if (faults.fail) {
+        const { fail } = faults;
+        faults.fail = null;
+        return fail;
+      }
       const asked = parseForm(body, request.headers['content-type']);
       load.most = Math.max(load.most, ++load.now);
-      if (faults.slowSearch) await new Promise((resolve) => { setTimeout(resolve, faults.slowSearch); });
+      if (faults.slowSearch)
+        await new Promise((resolve) => {
+          setTimeout(resolve, faults.slowSearch);
+        });
       load.now--;
       return search(asked);
     }
     if (path === 'explain') return explain(parseForm(body, request.headers['content-type']));
     if (path === 'duplicates') {
-      if (faults.comparing > 0) { faults.comparing--; return problem(503, 'Service unavailable', 'the pictures are being compared', 'try again'); }
-      const groups = [0, 1, 2].map((g) => ({ kind: g === 0 ? 'same' : 'near', items: [items[g * 10], items[g * 10 + 1], items[g * 10 + 2]] }));
+      if (faults.comparing > 0) {
+        faults.comparing--;
+        return problem(503, 'Service unavailable', 'the pictures are being compared', 'try again');
+      }
+      const groups = [0, 1, 2].map((g) => ({
+        kind: g === 0 ? 'same' : 'near',
+        items: [items[g * 10], items[g * 10 + 1], items[g * 10 + 2]],
+      }));
       return { groups, n_groups: 3 };
     }
-    if (path.startsWith('items/') && !item) return problem(404, 'Not found', `no item ${path.slice(6)}`, 'ids are in the results of a search');
-    if (/\/(image|thumb)$/.test(path)) return item.image ? drawPng(item.id) : problem(404, 'Not found', 'the item has no picture');
+    if (path.startsWith('items/') && !item)
+      return problem(404, 'Not found', `no item ${path.slice(6)}`, 'ids are in the results of a search');
+    if (/\/(image|thumb)$/.test(path))
+      return item.image ? drawPng(item.id) : problem(404, 'Not found', 'the item has no picture');
     if (item) return { ...item, bytes: 12345, mtime: 1700000000 };
     return problem(404, 'Not found', `no ${url.pathname} here`);
   }
@@ -178,7 +263,12 @@ export async function startMock(faults = {}, n_items = 300) {
     const chunks = [];
     for await (const part of request) chunks.push(part);
     const send = (status, type, data, more = {}) => {
-      response.writeHead(status, { 'Content-Type': type, 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff', ...more });
+      response.writeHead(status, {
+        'Content-Type': type,
+        'Content-Security-Policy': POLICY,
+        'X-Content-Type-Options': 'nosniff',
+        ...more,
+      });
       response.end(data);
     };
     try {
@@ -188,15 +278,28 @@ export async function startMock(faults = {}, n_items = 300) {
         return send(200, TYPES[extname(name)], await readFile(join(PAGE, name)));
       }
       if (faults.token && request.headers.authorization !== `Bearer ${faults.token}`)
-        return send(401, 'application/problem+json', JSON.stringify(problem(401, 'Unauthorized', 'no token, or a wrong one', 'send Authorization: Bearer TOKEN')), { 'WWW-Authenticate': 'Bearer' });
+        return send(
+          401,
+          'application/problem+json',
+          JSON.stringify(problem(401, 'Unauthorized', 'no token, or a wrong one', 'send Authorization: Bearer TOKEN')),
+          { 'WWW-Authenticate': 'Bearer' },
+        );
       const told = await answer(request, url, Buffer.concat(chunks));
       if (Buffer.isBuffer(told)) return send(200, 'image/png', told);
-      if (told.status) return send(told.status, 'application/problem+json', JSON.stringify(told), told.status === 503 ? { 'Retry-After': '1' } : {});
+      if (told.status)
+        return send(
+          told.status,
+          'application/problem+json',
+          JSON.stringify(told),
+          told.status === 503 ? { 'Retry-After': '1' } : {},
+        );
       return send(200, 'application/json', JSON.stringify(told));
     } catch (error) {
       return send(error.code === 'ENOENT' ? 404 : 500, 'text/plain', String(error));
     }
   });
-  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  await new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
   return { url: `http://127.0.0.1:${server.address().port}/`, faults, seen, load, items, close: () => server.close() };
 }

@@ -12,7 +12,8 @@ import { startKith } from './kith.mjs';
 const weights = resolve(process.argv[2]);
 const out = resolve(process.argv[3] ?? new URL('../../docs/pictures/', import.meta.url).pathname);
 const folder = mkdtempSync(join(tmpdir(), 'kith-pictures-'));
-const kith = (...words) => execFileSync(process.env.KITH_PROGRAM, words, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+const kith = (...words) =>
+  execFileSync(process.env.KITH_PROGRAM, words, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
 const PLACES = ['garden', 'forest', 'lake', 'meadow'];
 
 // Vectors with a table beside them, so that there are columns to filter by.
@@ -21,11 +22,21 @@ async function makeIndex(page) {
     mkdirSync(dirname(join(folder, 'birds', path)), { recursive: true });
     writeFileSync(join(folder, 'birds', path), bytes);
   });
-  for (const [from, to] of [['robin/0003', 'robin/0003-copy'], ['wren/0165', 'wren/garden-wren'], ['siskin/0101', 'siskin/old-0101']])
+  for (const [from, to] of [
+    ['robin/0003', 'robin/0003-copy'],
+    ['wren/0165', 'wren/garden-wren'],
+    ['siskin/0101', 'siskin/old-0101'],
+  ])
     copyFileSync(join(folder, `birds/${from}.jpg`), join(folder, `birds/${to}.jpg`));
   kith('embed', weights, 'birds', '--backbone', 'googlenet', '-o', 'birds.npy', '--save', 'model.safetensors');
-  const [paths, labels] = ['paths', 'labels'].map((name) => readFileSync(join(folder, `birds.${name}.txt`), 'utf8').trim().split('\n'));
-  const rows = paths.map((path, i) => [path, labels[i].replace('-', ' '), PLACES[(i * 7 + 3) % 4], 2019 + ((i * 5) % 7)].join(','));
+  const [paths, labels] = ['paths', 'labels'].map((name) =>
+    readFileSync(join(folder, `birds.${name}.txt`), 'utf8')
+      .trim()
+      .split('\n'),
+  );
+  const rows = paths.map((path, i) =>
+    [path, labels[i].replace('-', ' '), PLACES[(i * 7 + 3) % 4], 2019 + ((i * 5) % 7)].join(','),
+  );
   writeFileSync(join(folder, 'items.csv'), `path,label,place,year\n${rows.join('\n')}\n`);
   kith('index', 'birds.npy', '-o', 'signs.kith', '--meta', 'items.csv', '--model', 'model.safetensors');
   kith('index', 'signs.kith', '--calibrate', 'birds');
@@ -47,8 +58,17 @@ async function shoot(name, search, context, act = async () => {}) {
     await settled(page);
   }
   await act(page);
-  await becomes(() => page.evaluate(() => [...document.querySelectorAll('.card .thumb:not(.none)')]
-    .filter((thumb) => !thumb.classList.contains('there')).length), 0, 'pictures to come');
+  await becomes(
+    () =>
+      page.evaluate(
+        () =>
+          [...document.querySelectorAll('.card .thumb:not(.none)')].filter(
+            (thumb) => !thumb.classList.contains('there'),
+          ).length,
+      ),
+    0,
+    'pictures to come',
+  );
   await page.waitForTimeout(600); // they fade in
   await page.screenshot({ path: join(out, name), type: 'jpeg', quality: 88 });
   await place.close();
@@ -61,10 +81,21 @@ const why = async (page) => {
   await page.mouse.move(5, 5);
   await page.evaluate(() => document.activeElement.blur());
 };
-const kingfisher = idOf('kingfisher/0023'), siskin = idOf('siskin/0098'), goldfinch = idOf('goldfinch/0036');
+const kingfisher = idOf('kingfisher/0023'),
+  siskin = idOf('siskin/0098'),
+  goldfinch = idOf('goldfinch/0036');
 await shoot('serve-light.jpg', `?like=${kingfisher}@110,30,330,290&same=0.05`, {});
-await shoot('serve-dark.jpg', `?like=${siskin}&like=${goldfinch}&unlike=${idOf('robin/0007')}&is.place=garden&is.place=lake&is.place=forest`, { colorScheme: 'dark' });
-await shoot('serve-phone.jpg', `?like=${kingfisher}`, { viewport: { width: 400, height: 860 }, hasTouch: true, isMobile: true, deviceScaleFactor: 1.5 });
+await shoot(
+  'serve-dark.jpg',
+  `?like=${siskin}&like=${goldfinch}&unlike=${idOf('robin/0007')}&is.place=garden&is.place=lake&is.place=forest`,
+  { colorScheme: 'dark' },
+);
+await shoot('serve-phone.jpg', `?like=${kingfisher}`, {
+  viewport: { width: 400, height: 860 },
+  hasTouch: true,
+  isMobile: true,
+  deviceScaleFactor: 1.5,
+});
 await shoot('serve-why.jpg', `?like=${idOf('robin/0003')}`, {}, why);
 
 await browser.close();

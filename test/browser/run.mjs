@@ -38,7 +38,13 @@ async function runSite(browser, tools, site, cases) {
 }
 
 const pictures = { picture: drawPng(5, 120, 90), other: drawPng(40, 120, 90) };
-const mockSite = async (faults, more = {}) => ({ name: 'stand-in', labels: ['gull', 'tern'], ...pictures, ...more, ...(await startMock(faults)) });
+const mockSite = async (faults, more = {}) => ({
+  name: 'stand-in',
+  labels: ['gull', 'tern'],
+  ...pictures,
+  ...more,
+  ...(await startMock(faults)),
+});
 const kithCases = [...searchCases, ...explainCases, ...lookCases];
 const mockCases = [...faultCases, ...tokenCases];
 const results = [await runPlain()];

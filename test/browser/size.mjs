@@ -4,24 +4,40 @@ import { check } from './harness.mjs';
 
 const FOLDER = new URL('../../src/serve/page/', import.meta.url).pathname;
 const MOST_BYTES = 100000;
-const files = readdirSync(FOLDER).filter((name) => /\.(html|css|js)$/.test(name)).map((name) => ({ name, bytes: readFileSync(FOLDER + name) }));
+const files = readdirSync(FOLDER)
+  .filter((name) => /\.(html|css|js)$/.test(name))
+  .map((name) => ({ name, bytes: readFileSync(FOLDER + name) }));
 const text = ({ bytes }) => bytes.toString();
 
 export const sizeCases = [
-  ['the page is under 100 kB', () => {
-    const sum = files.reduce((n, { bytes }) => n + bytes.length, 0);
-    check(sum < MOST_BYTES, `found ${sum} bytes, wanted fewer than ${MOST_BYTES}`);
-  }],
-  ['nothing comes from elsewhere', () => {
-    for (const file of files)
-      for (const [url] of text(file).replaceAll('http://www.w3.org/2000/svg', '').matchAll(/\b(https?:)?\/\/[a-z0-9.-]+\.[a-z]{2,}[^\s'"`)]*/gi))
-        throw new Error(`${file.name}: ${url}`);
-  }],
-  ['no markup from strings, no script or style inside the markup', () => {
-    for (const file of files) {
-      const found = text(file).match(file.name.endsWith('.html') ? /<script(?! type="module" src=)|<style|\sstyle=|\son\w+=/i
-        : /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\('style'/);
-      check(!found, `${file.name}: ${found?.[0]}`);
-    }
-  }],
+  [
+    'the page is under 100 kB',
+    () => {
+      const sum = files.reduce((n, { bytes }) => n + bytes.length, 0);
+      check(sum < MOST_BYTES, `found ${sum} bytes, wanted fewer than ${MOST_BYTES}`);
+    },
+  ],
+  [
+    'nothing comes from elsewhere',
+    () => {
+      for (const file of files)
+        for (const [url] of text(file)
+          .replaceAll('http://www.w3.org/2000/svg', '')
+          .matchAll(/\b(https?:)?\/\/[a-z0-9.-]+\.[a-z]{2,}[^\s'"`)]*/gi))
+          throw new Error(`${file.name}: ${url}`);
+    },
+  ],
+  [
+    'no markup from strings, no script or style inside the markup',
+    () => {
+      for (const file of files) {
+        const found = text(file).match(
+          file.name.endsWith('.html')
+            ? /<script(?! type="module" src=)|<style|\sstyle=|\son\w+=/i
+            : /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setAttribute\('style'/,
+        );
+        check(!found, `${file.name}: ${found?.[0]}`);
+      }
+    },
+  ],
 ];
