@@ -245,10 +245,28 @@ static void test_images_of_all_kinds(void **state) {
     assert_memory_equal(before, after, (size_t)n_before * sizeof *before);
 }
 
-/* A few bytes that stand for billions of pixels are refused by their header. */
+/* The most memory that a process has had, in KiB. */
+static long most_memory(pid_t pid) {
+    char path[64], line[256];
+    long most = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    while (fgets(line, sizeof line, file)) {
+        if (strncmp(line, "VmHWM:", 6) == 0) most = strtol(line + 6, NULL, 10);
+    }
+    fclose(file);
+    return most;
+}
+
+/* A few bytes that stand for billions of pixels are refused by their header: at once, and without memory for them. */
 static void test_a_pixel_bomb(void **state) {
     (void)state;
     char path[1024];
+    pid_t decoder[4];
+    const int n_decoders = served_decoders(decoder, 4);
+    long before = most_memory(getpid()), after = 0;
+    for (int i = 0; i < n_decoders; i++) before += most_memory(decoder[i]);
     snprintf(path, sizeof path, "%s/test/corpus/image/bad_bomb.png", KITH_SOURCE_DIR);
     FILE *file = fopen(path, "rb");
     char bytes[65536];
@@ -264,6 +282,9 @@ static void test_a_pixel_bomb(void **state) {
         http_release(&a);
     }
     if (best > 0.010) fail_msg("refused after %g s", best);
+    after = most_memory(getpid());
+    for (int i = 0; i < n_decoders; i++) after += most_memory(decoder[i]);
+    if (before == 0 || after - before > 16 * 1024) fail_msg("%ld KiB, then %ld", before, after);
 }
 
 /* ---- decoders that die ---- */
