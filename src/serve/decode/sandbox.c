@@ -76,6 +76,8 @@ static const struct sock_filter filter[] = {
     ALLOW(sigaltstack), /* threads of a sanitizer */
     ALLOW(prctl),
     ALLOW(readlink),
+    ALLOW(gettimeofday),
+    ALLOW(nanosleep),
 #else
     REFUSE(prctl, EPERM), /* names of threads */
 #endif
