@@ -32,8 +32,8 @@ KITH_API kith_status kith_model_export_torch(const kith_model *model, const char
 /* Read weights of torchvision, timm or Cadene's models, a safetensors file or a .pth file that torch.save wrote, and
  * write them as a model file of kith. options says which backbone they are for, and may add its settings; its weights are
  * not used. Nothing in a .pth file is executed: it is read as tensors, and anything else in it is refused. */
-KITH_API kith_status kith_model_import(const char *weights, const kith_model_options *options, const char *path,
-                                       kith_error *err);
+KITH_API kith_status kith_model_import(const char *weights, const kith_model_options *options,
+                                       const char *path, kith_error *err);
 
 #ifdef __cplusplus
 }

@@ -80,7 +80,8 @@ kith_status kith_model_import(const char *weights, const kith_model_options *opt
     ki_net net = {0};
     ki_params *params = NULL;
     held read = {0}, renamed = {0};
-    if (!o.backbone) return ki_fail(err, KITH_EINVAL, "no backbone is named; wanted the network of the weights");
+    if (!o.backbone)
+        return ki_fail(err, KITH_EINVAL, "no backbone is named; wanted the network of the weights");
     KI_TRY(ki_backbone_find(o.backbone, &backbone, err));
     KI_CHECK(read_weights(weights, &read, err));
     KI_CHECK(rename_all(&read, backbone, weights, &renamed, err));

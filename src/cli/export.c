@@ -48,22 +48,24 @@ int cmd_export(int argc, char **argv) {
         CLI_OUT("out|o", "FILE", &a.out, ".onnx or .safetensors", "where it goes"),
         CLI_FLAG("torch", &a.torch,
                  "write a state dict with the names of PyTorch's own models (.safetensors) instead of ONNX"),
-        CLI_TEXT("tap", "NAME", &a.onnx.tap, "what comes out: map, pooled, embedding or logits; default: embedding, else pooled"),
+        CLI_TEXT("tap", "NAME", &a.onnx.tap,
+                 "what comes out: map, pooled, embedding or logits; default: embedding, else pooled"),
         CLI_FLAG("normalize", &a.onnx.normalize, "divide vectors by their length at the end"),
         CLI_TEXT("backbone", "NAME", &a.model.backbone, "where the model file does not say"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("pool", "HOW", &a.model.pool, "global pooling: avg, max or both"),
         CLI_INT("crop", "PIXELS", &side, 0, 4096, "side of the model's input; 0: the model's"),
         CLI_END};
-    const cli_usage usage = {
-        .operands = "MODEL.safetensors | RUN",
-        .least = 1,
-        .most = 1,
-        .options = options,
-        .details =
-            "Writes the model as ONNX (opset 17). It takes pixels, RGB from 0 to 255, already resized and cropped as\n"
-            "the file's metadata says (kith.resize); channel order, mean and std are a part of the graph. What comes\n"
-            "out is what kith embed writes."};
+    const cli_usage usage = {.operands = "MODEL.safetensors | RUN",
+                             .least = 1,
+                             .most = 1,
+                             .options = options,
+                             .details =
+                                 "Writes the model as ONNX (opset 17). It takes pixels, RGB from 0 to 255, "
+                                 "already resized and cropped as\n"
+                                 "the file's metadata says (kith.resize); channel order, mean and std are a "
+                                 "part of the graph. What comes\n"
+                                 "out is what kith embed writes."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     if (!a.out) return cli_misused("export", "wants --out FILE");

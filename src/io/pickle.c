@@ -12,13 +12,25 @@ typedef enum kind { NOTHING, NUMBER, TEXT, MARK, GLOBAL, TUPLE, DICT, STORAGE, T
 /* What a pickle may name, as module and name together. */
 typedef enum global { ORDERED_DICT, REBUILD_TENSOR, REBUILD_PARAMETER, FIRST_STORAGE } global;
 
-static const char *const globals[] = {
-    "collections\nOrderedDict\n", "torch._utils\n_rebuild_tensor_v2\n", "torch._utils\n_rebuild_parameter\n",
-    "torch\nFloatStorage\n",      "torch\nHalfStorage\n",               "torch\nDoubleStorage\n",
-    "torch\nBFloat16Storage\n",   "torch\nLongStorage\n",               "torch\nIntStorage\n",
-    "torch\nByteStorage\n",       "torch\nBoolStorage\n"};
-static const kith_dtype storage_types[] = {KITH_F32, KITH_F16, KITH_F64, KITH_BF16, KITH_I64, KITH_I32, KITH_U8, KITH_U8};
-enum { N_GLOBALS = sizeof globals / sizeof globals[0], MOST_DEPTH = 16, MOST_ENTRIES = 1 << 20, MOST_NAME_BYTES = 1 << 26 };
+static const char *const globals[] = {"collections\nOrderedDict\n",
+                                      "torch._utils\n_rebuild_tensor_v2\n",
+                                      "torch._utils\n_rebuild_parameter\n",
+                                      "torch\nFloatStorage\n",
+                                      "torch\nHalfStorage\n",
+                                      "torch\nDoubleStorage\n",
+                                      "torch\nBFloat16Storage\n",
+                                      "torch\nLongStorage\n",
+                                      "torch\nIntStorage\n",
+                                      "torch\nByteStorage\n",
+                                      "torch\nBoolStorage\n"};
+static const kith_dtype storage_types[] = {KITH_F32, KITH_F16, KITH_F64, KITH_BF16,
+                                           KITH_I64, KITH_I32, KITH_U8,  KITH_U8};
+enum {
+    N_GLOBALS = sizeof globals / sizeof globals[0],
+    MOST_DEPTH = 16,
+    MOST_ENTRIES = 1 << 16,
+    MOST_NAME_BYTES = 1 << 24
+};
 
 typedef struct value value;
 struct value {
@@ -126,9 +138,11 @@ static kith_status do_global(machine *m) {
         if (strlen(globals[i]) == n && memcmp(globals[i], begin, n) == 0) return push_new(m, GLOBAL, i);
     }
     const int n_module = (int)((const char *)first - begin), n_name = (int)(second - first - 1);
-    ki_fail(m->err, KITH_EUNSUPPORTED, "%s: the pickle names %.*s.%.*s; wanted tensors and nothing else", m->name,
-            n_module < 60 ? n_module : 60, begin, n_name < 60 ? n_name : 60, (const char *)first + 1);
-    return ki_hint(m->err, KITH_EUNSUPPORTED, "in PyTorch, save model.state_dict() alone; nothing in it was executed");
+    ki_fail(m->err, KITH_EUNSUPPORTED, "%s: the pickle names %.*s.%.*s; wanted tensors and nothing else",
+            m->name, n_module < 60 ? n_module : 60, begin, n_name < 60 ? n_name : 60,
+            (const char *)first + 1);
+    return ki_hint(m->err, KITH_EUNSUPPORTED,
+                   "in PyTorch, save model.state_dict() alone; nothing in it was executed");
 }
 
 static kith_status do_memo_put(machine *m, size_t bytes) {
@@ -231,8 +245,8 @@ static kith_status rebuild_tensor(machine *m, const value *a) {
     ki_pickle_tensor *t = ki_arena_alloc(m->arena, 1, sizeof *t);
     if (!t) return ki_fail_memory(m->err, sizeof *t, "a pickle");
     *t = (ki_pickle_tensor){0};
-    if (a->number < 4 || a->item[0]->kind != STORAGE || a->item[1]->kind != NUMBER || a->item[1]->number < 0 ||
-        !take_sizes(a->item[2], t->dim) || !take_sizes(a->item[3], t->stride) ||
+    if (a->number < 4 || a->item[0]->kind != STORAGE || a->item[1]->kind != NUMBER ||
+        a->item[1]->number < 0 || !take_sizes(a->item[2], t->dim) || !take_sizes(a->item[3], t->stride) ||
         a->item[2]->number != a->item[3]->number)
         return broken(m, "a tensor is described in another way");
     t->storage = a->item[0]->text;
@@ -252,7 +266,8 @@ static kith_status do_reduce(machine *m) {
     if (f->kind != GLOBAL || a->kind != TUPLE) return broken(m, "it calls what is no function");
     if (f->number == ORDERED_DICT && a->number == 0) return push_new(m, DICT, 0);
     if (f->number == REBUILD_TENSOR) return rebuild_tensor(m, a);
-    if (f->number == REBUILD_PARAMETER && a->number > 0 && a->item[0]->kind == TENSOR) return push(m, a->item[0]);
+    if (f->number == REBUILD_PARAMETER && a->number > 0 && a->item[0]->kind == TENSOR)
+        return push(m, a->item[0]);
     return broken(m, "it calls a function with other arguments");
 }
 
@@ -260,7 +275,8 @@ static kith_status do_reduce(machine *m) {
 static kith_status do_build(machine *m) {
     value *attributes = NULL;
     KI_TRY(pop(m, &attributes));
-    if (m->n == 0 || m->stack[m->n - 1]->kind != DICT) return broken(m, "it sets attributes of what is no dict");
+    if (m->n == 0 || m->stack[m->n - 1]->kind != DICT)
+        return broken(m, "it sets attributes of what is no dict");
     return KITH_OK;
 }
 
@@ -284,8 +300,8 @@ static kith_status do_protocol(machine *m) {
     uint64_t version = 0;
     KI_TRY(take_number(m, 1, &version));
     if (version == 2) return KITH_OK;
-    return ki_fail(m->err, KITH_EUNSUPPORTED, "%s: a pickle of protocol %d; wanted 2, as torch.save writes", m->name,
-                   (int)version);
+    return ki_fail(m->err, KITH_EUNSUPPORTED, "%s: a pickle of protocol %d; wanted 2, as torch.save writes",
+                   m->name, (int)version);
 }
 
 /* A float is no part of a tensor; it is held as nothing. */
@@ -326,9 +342,10 @@ static kith_status step(machine *m, unsigned char code) {
     case 'b': return do_build(m);
     default: break;
     }
-    ki_fail(m->err, KITH_EUNSUPPORTED, "%s: the pickle has opcode 0x%02x, which no state dict of tensors has", m->name,
-            code);
-    return ki_hint(m->err, KITH_EUNSUPPORTED, "in PyTorch, save model.state_dict() alone; nothing in it was executed");
+    ki_fail(m->err, KITH_EUNSUPPORTED, "%s: the pickle has opcode 0x%02x, which no state dict of tensors has",
+            m->name, code);
+    return ki_hint(m->err, KITH_EUNSUPPORTED,
+                   "in PyTorch, save model.state_dict() alone; nothing in it was executed");
 }
 
 /* ---- what it made ---- */
@@ -352,7 +369,7 @@ static kith_status keep(machine *m, const char *path, const ki_pickle_tensor *te
 static kith_status collect(machine *m, const value *dict, const char *path, int depth, ki_pickle *to) {
     if (depth == MOST_DEPTH) return broken(m, "dicts are nested too deep");
     for (const value *e = dict->first; e; e = e->next) {
-        if (++m->n_visited > MOST_ENTRIES) return broken(m, "it has more than a million entries");
+        if (++m->n_visited > MOST_ENTRIES) return broken(m, "it has more than 65,536 entries");
         if (e->key->kind != TEXT || (e->held->kind != TENSOR && e->held->kind != DICT)) continue;
         m->name_bytes += strlen(path) + strlen(e->key->text) + 2;
         if (m->name_bytes > MOST_NAME_BYTES) return broken(m, "its names are too long");
@@ -366,10 +383,11 @@ static kith_status collect(machine *m, const value *dict, const char *path, int 
     return KITH_OK;
 }
 
-kith_status ki_pickle_parse(const void *bytes, size_t n, const char *name, ki_arena *arena, ki_pickle *ret_pickle,
-                            kith_error *err) {
+kith_status ki_pickle_parse(const void *bytes, size_t n, const char *name, ki_arena *arena,
+                            ki_pickle *ret_pickle, kith_error *err) {
     kith_status status = KITH_OK;
-    machine m = {.at = bytes, .end = (const unsigned char *)bytes + n, .name = name, .arena = arena, .err = err};
+    machine m = {
+        .at = bytes, .end = (const unsigned char *)bytes + n, .name = name, .arena = arena, .err = err};
     ki_pickle pickle = {0};
     for (;;) {
         const unsigned char *code = NULL;

@@ -27,7 +27,7 @@ typedef struct ki_pickle {
 } ki_pickle;
 
 /* Strings and tensors are made in the arena; `name` is what errors call the file. */
-kith_status ki_pickle_parse(const void *bytes, size_t n, const char *name, ki_arena *arena, ki_pickle *ret_pickle,
-                            kith_error *err);
+kith_status ki_pickle_parse(const void *bytes, size_t n, const char *name, ki_arena *arena,
+                            ki_pickle *ret_pickle, kith_error *err);
 
 #endif

@@ -29,15 +29,16 @@ static kith_status find_pickle(file *f, kith_error *err) {
         KI_TRY(ki_zip_next(&f->zip, &at, &e, &more, err));
         if (!more) break;
         if (ends(&e, "/byteorder") && (e.n != 6 || memcmp(e.data, "little", 6) != 0))
-            return ki_fail(err, KITH_EUNSUPPORTED, "%s was written on a big-endian machine; wanted little-endian",
-                           f->name);
+            return ki_fail(err, KITH_EUNSUPPORTED,
+                           "%s was written on a big-endian machine; wanted little-endian", f->name);
         if (!ends(&e, "/data.pkl")) continue;
         f->pickle = e;
         f->folder = e.name_length - strlen("data.pkl");
         n_found++;
     }
     if (n_found == 1) return KITH_OK;
-    return ki_fail(err, KITH_EFORMAT, "%s holds %d pickles; wanted one, as torch.save writes it", f->name, n_found);
+    return ki_fail(err, KITH_EFORMAT, "%s holds %d pickles; wanted one, as torch.save writes it", f->name,
+                   n_found);
 }
 
 /* The numbers of a storage: NAME/data/KEY. */
@@ -65,7 +66,8 @@ static bool is_contiguous(const ki_pickle_tensor *t) {
     return true;
 }
 
-static kith_status add_tensor(const file *f, const ki_pickle_tensor *t, kith_tensors_writer *to, kith_error *err) {
+static kith_status add_tensor(const file *f, const ki_pickle_tensor *t, kith_tensors_writer *to,
+                              kith_error *err) {
     ki_zip_entry e = {0};
     kith_array view = {.dtype = t->dtype, .n_dims = t->n_dims};
     size_t bytes = 0;
@@ -75,10 +77,11 @@ static kith_status add_tensor(const file *f, const ki_pickle_tensor *t, kith_ten
     if (n < 0 || n > t->numbers || t->offset > t->numbers - n)
         return ki_fail(err, KITH_EFORMAT, "%s: tensor %.100s is larger than its storage", f->name, t->name);
     if (!ki_mul_size((size_t)t->numbers, kith_dtype_bytes(t->dtype), &bytes) || bytes != e.n)
-        return ki_fail(err, KITH_EFORMAT, "%s: the storage of %.100s has %zu bytes; wanted %zu", f->name, t->name, e.n,
-                       bytes);
+        return ki_fail(err, KITH_EFORMAT, "%s: the storage of %.100s has %zu bytes; wanted %zu", f->name,
+                       t->name, e.n, bytes);
     if (!is_contiguous(t)) {
-        ki_fail(err, KITH_EUNSUPPORTED, "%s: tensor %.100s is a view with gaps or in another order", f->name, t->name);
+        ki_fail(err, KITH_EUNSUPPORTED, "%s: tensor %.100s is a view with gaps or in another order", f->name,
+                t->name);
         return ki_hint(err, KITH_EUNSUPPORTED, "in PyTorch, save it with .contiguous()");
     }
     const char *data = (const char *)e.data + (size_t)t->offset * kith_dtype_bytes(t->dtype);
@@ -86,13 +89,15 @@ static kith_status add_tensor(const file *f, const ki_pickle_tensor *t, kith_ten
     return kith_tensors_writer_add(to, t->name, &view, err);
 }
 
-kith_status ki_pth_parse(const void *bytes, size_t n, const char *name, kith_tensors_writer *to, kith_error *err) {
+kith_status ki_pth_parse(const void *bytes, size_t n, const char *name, kith_tensors_writer *to,
+                         kith_error *err) {
     kith_status status;
     ki_arena arena = {0};
     ki_pickle pickle = {0};
     file f = {.name = name};
     if (!ki_zip_is(bytes, n)) {
-        ki_fail(err, KITH_EFORMAT, "%s is no zip archive; wanted what torch.save writes since PyTorch 1.6", name);
+        ki_fail(err, KITH_EFORMAT, "%s is no zip archive; wanted what torch.save writes since PyTorch 1.6",
+                name);
         return ki_hint(err, KITH_EFORMAT, "load it in PyTorch and save its state dict again");
     }
     KI_CHECK(ki_zip_open(bytes, n, name, &f.zip, err));

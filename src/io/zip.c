@@ -25,7 +25,8 @@ kith_status ki_zip_open(const void *bytes, size_t n, const char *name, ki_zip *r
         zip.directory = u32(end + 16);
         zip.n_entries = (int64_t)u16(end + 10);
         if (zip.directory == UINT32_MAX || zip.n_entries == UINT16_MAX)
-            return ki_fail(err, KITH_EUNSUPPORTED, "%s has 4 GiB or 65,535 entries or more; wanted less", name);
+            return ki_fail(err, KITH_EUNSUPPORTED, "%s has 4 GiB or 65,535 entries or more; wanted less",
+                           name);
         if (zip.directory > n - i || bytes_of_list > n - i - zip.directory)
             return fail(&zip, "its list of entries lies outside of it", err);
         zip.directory_end = zip.directory + bytes_of_list;
@@ -35,25 +36,29 @@ kith_status ki_zip_open(const void *bytes, size_t n, const char *name, ki_zip *r
     return fail(&zip, "it has no list of entries at its end", err);
 }
 
-static kith_status find_data(const ki_zip *zip, const unsigned char *head, ki_zip_entry *entry, kith_error *err) {
+static kith_status find_data(const ki_zip *zip, const unsigned char *head, ki_zip_entry *entry,
+                             kith_error *err) {
     const size_t packed = u32(head + 20), offset = u32(head + 42);
     entry->n = u32(head + 24);
     if (packed == UINT32_MAX || entry->n == UINT32_MAX || offset == UINT32_MAX)
         return ki_fail(err, KITH_EUNSUPPORTED, "%s holds an entry of 4 GiB or more; wanted less", zip->name);
     if (u16(head + 10) != 0 || (u16(head + 8) & 1) || packed != entry->n) {
-        ki_fail(err, KITH_EUNSUPPORTED, "%s holds packed entries; wanted a file as torch.save writes it", zip->name);
+        ki_fail(err, KITH_EUNSUPPORTED, "%s holds packed entries; wanted a file as torch.save writes it",
+                zip->name);
         return ki_hint(err, KITH_EUNSUPPORTED, "load and save it again in PyTorch");
     }
     if (zip->n < LOCAL_BYTES || offset > zip->n - LOCAL_BYTES || u32(zip->bytes + offset) != local_mark)
         return fail(zip, "an entry is not where its list says", err);
     const unsigned char *local = zip->bytes + offset;
     const size_t begin = offset + LOCAL_BYTES + u16(local + 26) + u16(local + 28);
-    if (begin > zip->n || entry->n > zip->n - begin) return fail(zip, "an entry is longer than the file", err);
+    if (begin > zip->n || entry->n > zip->n - begin)
+        return fail(zip, "an entry is longer than the file", err);
     entry->data = zip->bytes + begin;
     return KITH_OK;
 }
 
-kith_status ki_zip_next(const ki_zip *zip, size_t *at, ki_zip_entry *ret_entry, bool *ret_more, kith_error *err) {
+kith_status ki_zip_next(const ki_zip *zip, size_t *at, ki_zip_entry *ret_entry, bool *ret_more,
+                        kith_error *err) {
     const size_t where = zip->directory + *at, left = zip->directory_end - where;
     *ret_more = left > 0;
     if (left == 0) return KITH_OK;

@@ -28,6 +28,7 @@ bool ki_zip_is(const void *bytes, size_t n); /* does it begin as a zip archive? 
 /* Find the list of entries. Bytes and name are borrowed. */
 kith_status ki_zip_open(const void *bytes, size_t n, const char *name, ki_zip *ret_zip, kith_error *err);
 /* The entry at *at, which starts at 0 and is moved to the next one. *ret_more is false after the last. */
-kith_status ki_zip_next(const ki_zip *zip, size_t *at, ki_zip_entry *ret_entry, bool *ret_more, kith_error *err);
+kith_status ki_zip_next(const ki_zip *zip, size_t *at, ki_zip_entry *ret_entry, bool *ret_more,
+                        kith_error *err);
 
 #endif

@@ -13,7 +13,13 @@
 #include "net/onnx_parts.h"
 
 /* Field numbers of onnx.proto. */
-enum { MODEL_IR_VERSION = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7, MODEL_OPSETS = 8 };
+enum {
+    MODEL_IR_VERSION = 1,
+    MODEL_PRODUCER = 2,
+    MODEL_PRODUCER_VERSION = 3,
+    MODEL_GRAPH = 7,
+    MODEL_OPSETS = 8
+};
 enum { MODEL_METADATA = 14, ENTRY_KEY = 1, ENTRY_VALUE = 2, OPSET_VERSION = 2 };
 enum { GRAPH_NAME = 2, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, VALUE_NAME = 1, VALUE_TYPE = 2 };
 enum { TYPE_TENSOR = 1, TENSOR_ELEMENT = 1, TENSOR_SHAPE = 2, SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
@@ -27,7 +33,8 @@ typedef struct export {
     ki_onnx_value *value; /* of each node of the net */
     bool *is_needed;
     ki_real *room; /* one parameter */
-} export;
+}
+export;
 
 static const char *input_name(const ki_net *net) { return ki_net_takes_vectors(net) ? "features" : "pixels"; }
 
@@ -82,8 +89,7 @@ static kith_status add_node(export *x, int i, kith_error *err) {
     ki_onnx_value src[KI_MAX_SRC];
     ki_shape shape[KI_MAX_SRC];
     if (node->kind == KI_OP_INPUT) {
-        x->value[i] =
-            ki_net_takes_vectors(x->net) ? ki_onnx_named(input_name(x->net)) : add_preprocess(x);
+        x->value[i] = ki_net_takes_vectors(x->net) ? ki_onnx_named(input_name(x->net)) : add_preprocess(x);
         return KITH_OK;
     }
     for (int k = 0; k < node->n_src; k++) {

@@ -12,8 +12,8 @@
 enum { KI_ONNX_OPSET = 17 };
 
 typedef struct ki_onnx_options {
-    const char *tap;  /* of the net */
-    bool normalize;   /* vectors are divided by their length at the end */
+    const char *tap;    /* of the net */
+    bool normalize;     /* vectors are divided by their length at the end */
     const char *resize; /* for the metadata; "": none */
 } ki_onnx_options;
 

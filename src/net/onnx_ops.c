@@ -62,7 +62,8 @@ static int64_t overhang(int64_t in, int64_t out, const ki_pool_attr *a) {
 static ki_onnx_value add_pool(const op *o) {
     const ki_pool_attr *a = &o->node->attr.pool;
     const ki_shape *in = &o->src_shape[0], *out = &o->node->shape;
-    const int64_t over_h = overhang(in->dim[2], out->dim[2], a), over_w = overhang(in->dim[3], out->dim[3], a);
+    const int64_t over_h = overhang(in->dim[2], out->dim[2], a),
+                  over_w = overhang(in->dim[3], out->dim[3], a);
     ki_onnx_value src = o->src[0];
     int64_t p = a->p;
     bool counts_pad = a->average && a->count_pad && p > 0;
@@ -123,8 +124,8 @@ static ki_onnx_value add_global_pool(const op *o) {
         if (how == KI_GLOBAL_BOTH || how == (ki_global_pool)i)
             pooled[i] = ki_onnx_simple(o->graph, types[i], o->src[0].s, NULL);
     }
-    const ki_onnx_value whole = how == KI_GLOBAL_BOTH ? ki_onnx_simple(o->graph, "Add", pooled[0].s, pooled[1].s)
-                                                      : pooled[how];
+    const ki_onnx_value whole =
+        how == KI_GLOBAL_BOTH ? ki_onnx_simple(o->graph, "Add", pooled[0].s, pooled[1].s) : pooled[how];
     ki_onnx_node node = ki_onnx_begin(o->graph, "Flatten", o->node->name);
     ki_onnx_source(&node, whole.s);
     return ki_onnx_end(&node);
@@ -179,10 +180,12 @@ static ki_onnx_value add_unfold(const op *o) {
 kith_status ki_onnx_op(ki_onnx_graph *graph, const ki_node *node, const ki_shape *src_shape,
                        const ki_onnx_value *src, ki_onnx_value *ret_value, kith_error *err) {
     static ki_onnx_value (*const rows[KI_N_OPS])(const op *) = {
-        [KI_OP_CONV2D] = add_conv2d,   [KI_OP_BATCH_NORM] = add_batch_norm, [KI_OP_RELU] = add_relu,
-        [KI_OP_POOL] = add_pool,       [KI_OP_LRN] = add_lrn,               [KI_OP_CONCAT] = add_concat,
-        [KI_OP_ADD] = add_add,         [KI_OP_LINEAR] = add_linear,         [KI_OP_DROPOUT] = add_dropout,
-        [KI_OP_GLOBAL_POOL] = add_global_pool, [KI_OP_L2_NORM] = add_l2_norm, [KI_OP_ATTEND] = add_attend,
+        [KI_OP_CONV2D] = add_conv2d,   [KI_OP_BATCH_NORM] = add_batch_norm,
+        [KI_OP_RELU] = add_relu,       [KI_OP_POOL] = add_pool,
+        [KI_OP_LRN] = add_lrn,         [KI_OP_CONCAT] = add_concat,
+        [KI_OP_ADD] = add_add,         [KI_OP_LINEAR] = add_linear,
+        [KI_OP_DROPOUT] = add_dropout, [KI_OP_GLOBAL_POOL] = add_global_pool,
+        [KI_OP_L2_NORM] = add_l2_norm, [KI_OP_ATTEND] = add_attend,
         [KI_OP_UNFOLD] = add_unfold,   [KI_OP_LAYER_NORM] = add_layer_norm};
     const op o = {graph, node, src_shape, src};
     if (!rows[node->kind])

@@ -48,7 +48,9 @@ ki_onnx_node ki_onnx_begin(ki_onnx_graph *graph, const char *type, const char *n
     return begin(graph, type, output);
 }
 
-void ki_onnx_source(ki_onnx_node *node, const char *value) { ki_proto_text(&node->fields, NODE_INPUT, value); }
+void ki_onnx_source(ki_onnx_node *node, const char *value) {
+    ki_proto_text(&node->fields, NODE_INPUT, value);
+}
 
 static ki_buffer attribute_begin(const ki_onnx_node *node, const char *name, int type) {
     ki_buffer a = {.err = node->fields.err};

@@ -11,7 +11,9 @@ enum { LONGEST = 256 };
 
 static const char counter[] = ".num_batches_tracked";
 
-static bool begins(const char *name, const char *prefix) { return strncmp(name, prefix, strlen(prefix)) == 0; }
+static bool begins(const char *name, const char *prefix) {
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
 
 static bool ends(const char *name, const char *end) {
     const size_t n = strlen(name), m = strlen(end);
@@ -36,7 +38,8 @@ static kith_status add_counter(const char *variance, kith_tensors_writer *writer
     static const int64_t none = 0;
     char name[LONGEST];
     const kith_array array = {.dtype = KITH_I64, .n_dims = 0, .data = (void *)(uintptr_t)&none};
-    ki_snprintf(name, sizeof name, "%.*s%s", (int)(strlen(variance) - strlen(".running_var")), variance, counter);
+    ki_snprintf(name, sizeof name, "%.*s%s", (int)(strlen(variance) - strlen(".running_var")), variance,
+                counter);
     return kith_tensors_writer_add(writer, name, &array, err);
 }
 
@@ -53,7 +56,8 @@ kith_status ki_torch_save(const ki_net *net, const ki_params *params, const char
         const ki_param *param = ki_params_at(params, i);
         char name[LONGEST];
         if (begins(param->name, "embedding."))
-            ki_snprintf(name, sizeof name, "%s%s", net->backbone->classifier, param->name + strlen("embedding"));
+            ki_snprintf(name, sizeof name, "%s%s", net->backbone->classifier,
+                        param->name + strlen("embedding"));
         else
             ki_snprintf(name, sizeof name, "%s", param->name);
         KI_CHECK(kith_array_init(KITH_F32, param->shape.n_dims, param->shape.dim, &arrays[i], err));
@@ -130,7 +134,8 @@ kith_status ki_torch_rename(const kith_tensors *from, const ki_backbone *backbon
         kith_array view;
         if (!begins(name, part) || ends(name, counter)) continue;
         if (!own_name(backbone, name + skip, own))
-            return ki_fail(err, KITH_EFORMAT, "the name of tensor '%.60s…' is longer than %d bytes", name, LONGEST - 1);
+            return ki_fail(err, KITH_EFORMAT, "the name of tensor '%.60s…' is longer than %d bytes", name,
+                           LONGEST - 1);
         KI_TRY(kith_tensors_get(from, name, &view, err));
         KI_TRY(kith_tensors_writer_add(to, own, &view, err));
     }

@@ -40,7 +40,8 @@ static void test_pth(void **state) {
     static const char *const files[] = {"ok_state_dict", "ok_module_cadene", "ok_checkpoint", "ok_half",
                                         "ok_parameters"};
     for (size_t i = 0; i < N_ROWS(files); i++) {
-        if (run("%s import %s/test/corpus/pth/%s.pth --backbone convnet4 --settings width=4 --channels 1 -o %s",
+        if (run("%s import %s/test/corpus/pth/%s.pth --backbone convnet4 --settings width=4 --channels 1 -o "
+                "%s",
                 testing_program(), testing_source(), files[i], in_folder("m.safetensors")) != 0)
             fail_msg("%s: %s", files[i], output);
         kith_tensors *m = open_tensors("m.safetensors");
@@ -61,10 +62,13 @@ static void test_pth(void **state) {
 static void test_round_trip(void **state) {
     (void)state;
     const char *program = testing_program();
-    assert_int_equal(run("%s embed --backbone resnet50 --crop 64 --embedding 8 --seed 5 --save %s --generate 2", program,
-                         in_folder("r.safetensors")),
-                     0);
-    assert_int_equal(run("%s export %s --torch -o %s", program, in_folder("r.safetensors"), in_folder("t.safetensors")), 0);
+    assert_int_equal(
+        run("%s embed --backbone resnet50 --crop 64 --embedding 8 --seed 5 --save %s --generate 2", program,
+            in_folder("r.safetensors")),
+        0);
+    assert_int_equal(
+        run("%s export %s --torch -o %s", program, in_folder("r.safetensors"), in_folder("t.safetensors")),
+        0);
     kith_tensors *own = open_tensors("r.safetensors"), *torch = open_tensors("t.safetensors");
     kith_array a, b;
     kith_error err;
@@ -79,7 +83,9 @@ static void test_round_trip(void **state) {
     assert_int_equal(b.n_dims, 0);
     assert_int_equal(b.dtype, KITH_I64);
     kith_tensors_free(torch);
-    assert_int_equal(run("%s import %s --backbone resnet50 -o %s", program, in_folder("t.safetensors"), in_folder("i.safetensors")), 0);
+    assert_int_equal(run("%s import %s --backbone resnet50 -o %s", program, in_folder("t.safetensors"),
+                         in_folder("i.safetensors")),
+                     0);
     kith_tensors *again = open_tensors("i.safetensors");
     assert_ok(kith_tensors_get(own, "layer3.5.conv2.weight", &a, &err), &err);
     assert_ok(kith_tensors_get(again, "layer3.5.conv2.weight", &b, &err), &err);
@@ -99,7 +105,8 @@ static void test_refusals(void **state) {
          "the pickle names posix.system; wanted tensors and nothing else"},
         {"bad_eval.pth --backbone convnet4 -o x.safetensors", 1, "the pickle names __builtin__.eval"},
         {"bad_legacy.pth --backbone convnet4 -o x.safetensors", 1, "is no zip archive"},
-        {"bad_whole_model.pth --backbone convnet4 -o x.safetensors", 1, "the pickle names torch.nn.modules.linear.Linear"},
+        {"bad_whole_model.pth --backbone convnet4 -o x.safetensors", 1,
+         "the pickle names torch.nn.modules.linear.Linear"},
         {"ok_state_dict.pth --backbone resnet50 -o x.safetensors", 1, "tensors do not fit resnet50: "},
         {"ok_state_dict.pth --backbone nosuch -o x.safetensors", 1, "unknown backbone 'nosuch'"},
         {"ok_state_dict.pth -o x.safetensors", 2, "wants --backbone NAME"},
@@ -112,8 +119,8 @@ static void test_refusals(void **state) {
                                testing_source(), testing_program(), rows[i].arguments);
         const char *end = strchr(output, '\n');
         if (status != rows[i].status || !strstr(output, rows[i].text) || !end || end[1])
-            fail_msg("'%s': status %d, wanted %d and one line with '%s': %s", rows[i].arguments, status, rows[i].status,
-                     rows[i].text, output);
+            fail_msg("'%s': status %d, wanted %d and one line with '%s': %s", rows[i].arguments, status,
+                     rows[i].status, rows[i].text, output);
         if (stat(in_folder("kith-was-here"), &info) == 0) fail_msg("%s was executed", rows[i].arguments);
         if (stat(in_folder("x.safetensors"), &info) == 0) fail_msg("%s left a file", rows[i].arguments);
     }

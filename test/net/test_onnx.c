@@ -31,21 +31,51 @@ static const struct {
 } rows[] = {
     {"googlenet", {.backbone = "googlenet", .height = 64, .width = 64, .embedding = 16}, NULL, false, NULL},
     {"googlenet-odd", {.backbone = "googlenet", .height = 75, .width = 75}, "map", false, NULL},
-    {"googlenet-classes", {.backbone = "googlenet", .height = 64, .width = 64, .classes = 5}, "logits", false, NULL},
-    {"googlenet-heads", {.backbone = "googlenet", .height = 64, .width = 64, .embedding = 16, .heads = 4}, NULL, false, NULL},
-    {"bn_inception", {.backbone = "bn_inception", .height = 96, .width = 96, .embedding = 16}, NULL, false, NULL},
+    {"googlenet-classes",
+     {.backbone = "googlenet", .height = 64, .width = 64, .classes = 5},
+     "logits",
+     false,
+     NULL},
+    {"googlenet-heads",
+     {.backbone = "googlenet", .height = 64, .width = 64, .embedding = 16, .heads = 4},
+     NULL,
+     false,
+     NULL},
+    {"bn_inception",
+     {.backbone = "bn_inception", .height = 96, .width = 96, .embedding = 16},
+     NULL,
+     false,
+     NULL},
     {"bn_inception-224", {.backbone = "bn_inception", .height = 224, .width = 224}, "pooled", false, NULL},
     {"resnet50", {.backbone = "resnet50", .height = 64, .width = 64, .embedding = 16}, NULL, true, NULL},
     {"resnet50-caffe",
      {.backbone = "resnet50", .height = 70, .width = 70, .settings = "stride=1x1,preprocess=caffe"},
-     NULL, false, NULL},
+     NULL,
+     false,
+     NULL},
     {"convnet4", {.backbone = "convnet4", .channels = 1, .embedding = 16, .pool = "both"}, NULL, false, NULL},
     {"convnet4-max", {.backbone = "convnet4", .height = 33, .width = 33, .pool = "max"}, NULL, true, NULL},
-    {"convnet4-heads", {.backbone = "convnet4", .embedding = 16, .heads = 2, .map_channels = 6}, "map", false, NULL},
+    {"convnet4-heads",
+     {.backbone = "convnet4", .embedding = 16, .heads = 2, .map_channels = 6},
+     "map",
+     false,
+     NULL},
     {"none", {.backbone = "none", .channels = 24, .embedding = 8}, NULL, true, NULL},
-    {"mlp", {.backbone = "mlp", .channels = 24, .embedding = 8, .settings = "width=32,residual=true,dropout=0.2"}, NULL, false, NULL},
-    {"mlp-layer", {.backbone = "mlp", .channels = 32, .settings = "width=32,depth=3,norm=layer,residual=true"}, NULL, false, NULL},
-    {"mlp-plain", {.backbone = "mlp", .channels = 24, .classes = 3, .settings = "norm=none"}, "logits", false, NULL},
+    {"mlp",
+     {.backbone = "mlp", .channels = 24, .embedding = 8, .settings = "width=32,residual=true,dropout=0.2"},
+     NULL,
+     false,
+     NULL},
+    {"mlp-layer",
+     {.backbone = "mlp", .channels = 32, .settings = "width=32,depth=3,norm=layer,residual=true"},
+     NULL,
+     false,
+     NULL},
+    {"mlp-plain",
+     {.backbone = "mlp", .channels = 24, .classes = 3, .settings = "norm=none"},
+     "logits",
+     false,
+     NULL},
     {"bvlc", {.backbone = "googlenet"}, NULL, false, "weights/googlenet_bvlc.safetensors"},
 };
 enum { N_MODELS = N_ROWS(rows) };
@@ -84,7 +114,8 @@ static void normalise(float *x, int64_t n, int64_t dim) {
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
         for (int64_t k = 0; k < dim; k++) sum += (double)x[i * dim + k] * (double)x[i * dim + k];
-        for (int64_t k = 0; k < dim; k++) x[i * dim + k] = (float)((double)x[i * dim + k] / fmax(sqrt(sum), 1e-12));
+        for (int64_t k = 0; k < dim; k++)
+            x[i * dim + k] = (float)((double)x[i * dim + k] / fmax(sqrt(sum), 1e-12));
     }
 }
 
@@ -105,8 +136,11 @@ static void embed(int m, kith_model *model, const char *tap) {
     for (int64_t i = 0; i < n; i++) {
         const int64_t image = i / n_each, c = i / hw % info->channels;
         const int64_t from = p->bgr && info->channels == 3 ? info->channels - 1 - c : c;
-        input[i] = is_features ? pixels[i]
-                               : (float)(((double)pixels[image * n_each + from * hw + i % hw] * p->scale - p->mean[c]) / p->std[c]);
+        input[i] =
+            is_features
+                ? pixels[i]
+                : (float)(((double)pixels[image * n_each + from * hw + i % hw] * p->scale - p->mean[c]) /
+                          p->std[c]);
     }
     snprintf(path, sizeof path, "%s.in", in_folder(rows[m].name));
     write_floats(path, pixels, (size_t)n);
@@ -156,10 +190,11 @@ static void test_checker(void **state) {
     (void)state;
     if (testing_run(output, sizeof output, "/usr/bin/python3 -c 'import onnx'") != 0) skip();
     make_models();
-    const int status = testing_run(output, sizeof output,
-                                   "/usr/bin/python3 -c 'import glob, onnx\n"
-                                   "for f in glob.glob(\"%s/*.onnx\"): onnx.checker.check_model(f, full_check=True)'",
-                                   testing_folder());
+    const int status =
+        testing_run(output, sizeof output,
+                    "/usr/bin/python3 -c 'import glob, onnx\n"
+                    "for f in glob.glob(\"%s/*.onnx\"): onnx.checker.check_model(f, full_check=True)'",
+                    testing_folder());
     if (status != 0) fail_msg("onnx.checker: %s", output);
 }
 
@@ -190,7 +225,9 @@ static void test_runtime(void **state) {
     const char *folder = getenv("KITH_ONNXRUNTIME");
     char text[16384];
     size_t used = 0;
-    if (!folder || testing_run(output, sizeof output, "NODE_PATH='%s/node_modules' node -e 'require(\"onnxruntime-node\")'", folder) != 0)
+    if (!folder ||
+        testing_run(output, sizeof output,
+                    "NODE_PATH='%s/node_modules' node -e 'require(\"onnxruntime-node\")'", folder) != 0)
         skip();
     make_models();
     for (int m = 0; m < N_MODELS; m++) {
@@ -201,13 +238,14 @@ static void test_runtime(void **state) {
         used += (size_t)snprintf(text + used, sizeof text - used, "%s.onnx %s.in %s.out %d %lld", at, at, at,
                                  N_IMAGES, (long long)i->channels);
         if (!is_features)
-            used += (size_t)snprintf(text + used, sizeof text - used, " %lld %lld", (long long)i->height, (long long)i->width);
+            used += (size_t)snprintf(text + used, sizeof text - used, " %lld %lld", (long long)i->height,
+                                     (long long)i->width);
         used += (size_t)snprintf(text + used, sizeof text - used, "\n");
         assert_true(used < sizeof text);
     }
     testing_write(in_folder("list"), text);
-    if (testing_run(output, sizeof output, "NODE_PATH='%s/node_modules' node %s/test/net/onnx_run.js %s", folder,
-                    testing_source(), in_folder("list")) != 0)
+    if (testing_run(output, sizeof output, "NODE_PATH='%s/node_modules' node %s/test/net/onnx_run.js %s",
+                    folder, testing_source(), in_folder("list")) != 0)
         fail_msg("ONNX Runtime: %s", output);
     for (int m = 0; m < N_MODELS; m++) {
         if (made[m].is_there) compare(m);
@@ -219,11 +257,16 @@ static void test_command(void **state) {
     (void)state;
     const char *program = testing_program();
     const char *model = in_folder("m.safetensors"), *a = in_folder("a.onnx"), *b = in_folder("b.onnx");
-    assert_int_equal(testing_run(output, sizeof output, "%s embed --backbone convnet4 --embedding 16 --save %s --generate 2", program, model), 0);
+    assert_int_equal(
+        testing_run(output, sizeof output,
+                    "%s embed --backbone convnet4 --embedding 16 --save %s --generate 2", program, model),
+        0);
     assert_int_equal(testing_run(output, sizeof output, "%s export %s -o %s", program, model, a), 0);
-    assert_non_null(strstr(output, "convnet4 from pixels, float [batch, 3, 28, 28], RGB 0 to 255, to embedding"));
+    assert_non_null(
+        strstr(output, "convnet4 from pixels, float [batch, 3, 28, 28], RGB 0 to 255, to embedding"));
     assert_int_equal(testing_run(output, sizeof output, "%s export %s -o %s", program, model, b), 0);
-    assert_int_equal(testing_run(output, sizeof output, "cmp %s %s", a, b), 0); /* the same bytes every time */
+    assert_int_equal(testing_run(output, sizeof output, "cmp %s %s", a, b),
+                     0); /* the same bytes every time */
     assert_int_equal(testing_run(output, sizeof output, "grep -c kith.resize %s", a), 0);
     static const struct {
         const char *arguments;
@@ -234,11 +277,13 @@ static void test_command(void **state) {
         {"-o x.onnx --tap map --normalize", 1, "map is a map; vectors alone can be normalised"},
         {"", 2, "wants --out FILE"},
         {"--torch --tap pooled -o x.safetensors", 2, "--tap and --normalize are for ONNX"},
-        {"--torch --pool max -o x.safetensors", 1, "other pooling than averages, which models of torchvision do not have"},
+        {"--torch --pool max -o x.safetensors", 1,
+         "other pooling than averages, which models of torchvision do not have"},
         {"-o /nowhere/x.onnx", 1, "/nowhere"},
     };
     for (size_t i = 0; i < N_ROWS(wrong); i++) {
-        const int status = testing_run(output, sizeof output, "cd %s && %s export %s %s", testing_folder(), program, model, wrong[i].arguments);
+        const int status = testing_run(output, sizeof output, "cd %s && %s export %s %s", testing_folder(),
+                                       program, model, wrong[i].arguments);
         const char *end = strchr(output, '\n');
         if (status != wrong[i].status || !strstr(output, wrong[i].text) || !end || end[1])
             fail_msg("'%s': status %d, wanted %d and one line with '%s': %s", wrong[i].arguments, status,
