@@ -35,7 +35,7 @@ checkpoint: {every: 1000000000, minutes: 0}
 log_every: 100
 END
 bare() {
-    "$kith" bench train --recipe recipe.yaml --steps 300 --json | sed -n 's/.*"images_per_second": *\([0-9.eE+-]*\).*/\1/p'
+    "$kith" bench train --recipe recipe.yaml --steps 200 --json | sed -n 's/.*"images_per_second": *\([0-9.eE+-]*\).*/\1/p'
 }
 first=$(bare)
 rm -rf run
