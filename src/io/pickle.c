@@ -28,8 +28,8 @@ static const kith_dtype storage_types[] = {KITH_F32, KITH_F16, KITH_F64, KITH_BF
 enum {
     N_GLOBALS = sizeof globals / sizeof globals[0],
     MOST_DEPTH = 16,
-    MOST_ENTRIES = 1 << 20,
-    MOST_NAME_BYTES = 1 << 26
+    MOST_ENTRIES = 1 << 16,
+    MOST_NAME_BYTES = 1 << 24
 };
 
 typedef struct value value;
@@ -369,7 +369,7 @@ static kith_status keep(machine *m, const char *path, const ki_pickle_tensor *te
 static kith_status collect(machine *m, const value *dict, const char *path, int depth, ki_pickle *to) {
     if (depth == MOST_DEPTH) return broken(m, "dicts are nested too deep");
     for (const value *e = dict->first; e; e = e->next) {
-        if (++m->n_visited > MOST_ENTRIES) return broken(m, "it has more than a million entries");
+        if (++m->n_visited > MOST_ENTRIES) return broken(m, "it has more than 65,536 entries");
         if (e->key->kind != TEXT || (e->held->kind != TENSOR && e->held->kind != DICT)) continue;
         m->name_bytes += strlen(path) + strlen(e->key->text) + 2;
         if (m->name_bytes > MOST_NAME_BYTES) return broken(m, "its names are too long");
