@@ -17,7 +17,7 @@ def make(folder: str, rows: str) -> None:
     rng = np.random.default_rng(0)
     y = np.arange(n) % n_classes
     centres = rng.standard_normal((n_classes, dim), dtype=np.float32)
-    np.save(f"{folder}/x.npy", centres[y] + 4 * rng.standard_normal((n, dim), dtype=np.float32))
+    np.save(f"{folder}/x.npy", centres[y] + 2 * rng.standard_normal((n, dim), dtype=np.float32))
     np.save(f"{folder}/y.npy", y)
 
 
