@@ -24,6 +24,9 @@
 #define KI_TSAN 0
 #endif
 
+/* Either of them: memory has a shadow that is larger than any limit. */
+#define KI_SANITIZED (KI_ASAN + KI_TSAN)
+
 #if defined(__x86_64__) && defined(__linux__) && !KI_ASAN && !KI_TSAN
 #define KI_CLONES(...) __attribute__((target_clones(__VA_ARGS__, "default")))
 #else

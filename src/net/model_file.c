@@ -226,11 +226,10 @@ static bool is_as_written(const ki_net *net, const kith_tensors *tensors) {
         const char *key, *value;
     } rows[] = {{"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
                 {"kith.input", input_text(net, input, sizeof input)},
-                {"kith.pool", ki_global_pool_names[net->pool]}};
-    const size_t n_rows = sizeof rows / sizeof rows[0] - ki_net_takes_vectors(net);
-    for (size_t i = 0; i < n_rows; i++) {
+                {"kith.pool", ki_net_takes_vectors(net) ? NULL : ki_global_pool_names[net->pool]}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *written = kith_tensors_metadata(tensors, rows[i].key);
-        if (!written || strcmp(written, rows[i].value) != 0) return false;
+        if (rows[i].value && (!written || strcmp(written, rows[i].value) != 0)) return false;
     }
     /* A plain network's file may have started an ensemble. */
     const bool has_heads = kith_tensors_metadata(tensors, heads_key) != NULL;

@@ -21,7 +21,8 @@ ki_handling ki_route_item(ki_request *r) {
     kith_json_key(json, "bytes");
     kith_json_int(json, item.bytes);
     kith_json_key(json, "mtime");
-    kith_json_real(json, item.mtime_ns < 0 ? -1 : (double)(item.mtime_ns / 1000000) / 1000);
+    const int64_t milliseconds = item.mtime_ns / 1000000;
+    kith_json_real(json, item.mtime_ns < 0 ? -1 : (double)milliseconds / 1000);
     kith_json_object_end(json);
     kith_index_item_release(&item);
     return ki_answer_json(r, json);

@@ -219,9 +219,10 @@ void ki_transform_view(const kith_transform *t, int32_t w, int32_t h, double ret
     resize(t, &small_w, &small_h);
     const int32_t base_w = is_padded ? t->resize_to : small_w, base_h = is_padded ? t->resize_to : small_h;
     const ki_draw draw = ki_transform_draw(t, base_w, base_h, &unused);
+    const int32_t left = (base_w - small_w) / 2, top = (base_h - small_h) / 2;
     const double across = (double)w / small_w, down = (double)h / small_h;
-    ret_view[0] = across * (draw.window.x - draw.x - (base_w - small_w) / 2);
-    ret_view[1] = down * (draw.window.y - draw.y - (base_h - small_h) / 2);
+    ret_view[0] = across * (draw.window.x - draw.x - left);
+    ret_view[1] = down * (draw.window.y - draw.y - top);
     ret_view[2] = across * t->crop_to;
     ret_view[3] = down * t->crop_to;
 }

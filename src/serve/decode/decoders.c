@@ -74,8 +74,7 @@ static int spawn(const char *program, int fd, pid_t *ret_pid) {
     posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     /* What a decoder says may be a stranger's words; a sanitizer's report is not. */
-    if (!KI_ASAN && !KI_TSAN)
-        posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!KI_SANITIZED) posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
     posix_spawnattr_init(&attributes);
     sigemptyset(&none);

@@ -126,7 +126,7 @@ kith_status ki_sandbox_enter(uint64_t memory_bytes, kith_error *err) {
     mallopt(M_ARENA_MAX, 1); /* each thread's arena would take 64 MiB of the addresses below */
     /* A sanitizer's shadow is larger than any limit. */
     const uint64_t now = address_bytes();
-    if (!KI_ASAN && !KI_TSAN) KI_TRY(limit(RLIMIT_AS, now + memory_bytes, err));
+    if (!KI_SANITIZED) KI_TRY(limit(RLIMIT_AS, now + memory_bytes, err));
     KI_TRY(limit(RLIMIT_CORE, 0, err));
     KI_TRY(limit(RLIMIT_FSIZE, 0, err));
     KI_TRY(limit(RLIMIT_NOFILE, 0, err));
