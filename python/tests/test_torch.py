@@ -152,7 +152,7 @@ class Curve(support.InFolder):
     """A network that torch trains with kith.Loss, along the curve of kith train from the same weights.
 
     Every batch has all training images, so that both see the same ones whatever their order. The two differ by rounding, which
-    grows where a maximum, a ReLU or a miner tips over: the steeper the objective, the sooner. Rates and lengths are chosen so
+    grows from step to step, most likely where a maximum, a ReLU or a miner tips over: the steeper the objective, the sooner. Rates and lengths are chosen so
     that the value falls well and nothing has tipped over yet.
     """
 

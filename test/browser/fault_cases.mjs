@@ -229,6 +229,26 @@ export const faultCases = [
   },
 
   {
+    name: 'items without a picture are not offered, and not asked for pictures',
+    async run(page, site) {
+      // Of 300 items 8 are offered, 37.5 apart: this number makes item 28, which has none, the first.
+      await page.addInitScript(() => {
+        Math.random = () => 28.5 / 37.5;
+      });
+      await page.goto(site.url);
+      await page
+        .getByRole('button', { name: /^Search with / })
+        .first()
+        .waitFor();
+      equal(await page.getByRole('button', { name: /^Search with / }).count(), 7, 'items offered');
+      await page.goto(`${site.url}?like=28,3`);
+      await settled(page);
+      await page.locator('.tiles .thumb.there').waitFor();
+      equal(await page.locator('.tiles .thumb.none').count(), 1, 'frames without a picture');
+    },
+  },
+
+  {
     name: 'an index without error rates',
     async run(page, site) {
       site.faults.isCalibrated = false;

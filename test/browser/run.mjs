@@ -1,7 +1,7 @@
 // The search page in a real browser, with kith serve (KITH_PROGRAM) and with a stand-in that has faults: node run.mjs. Prints a line per case and the counts as CMocka does, so that the
 // summary of the tests counts cases; exits 77 where there is no browser. KITH_SHOTS names a folder for pictures of what
 // failed, KITH_CASES a part of the names to run.
-import { launch, loadTools, runCases } from './harness.mjs';
+import { Browser, loadTools, runCases } from './harness.mjs';
 import { hasServe, makeIndex, startKith } from './kith.mjs';
 import { drawPng, startMock } from './mock.mjs';
 import { faultCases, tokenCases } from './fault_cases.mjs';
@@ -69,14 +69,16 @@ async function runKith(browser, tools) {
   }
 }
 
-let tools = null;
+let tools = null, browser = null;
 try {
   tools = await loadTools();
+  browser = new Browser(tools.chromium);
+  await browser.open();
 } catch (error) {
+  tools = null;
   skip([...kithCases, ...tokenCases, ...mockCases], error.message);
 }
 if (tools) {
-  const browser = await launch(tools.chromium);
   await runKith(browser, tools);
   results.push(await runSite(browser, tools, await mockSite({}), faultCases));
   results.push(await runSite(browser, tools, await mockSite({ token: 'secret' }, { token: 'secret' }), tokenCases));

@@ -29,7 +29,7 @@ export async function fillHero(place, info, like) {
   const samples = h('div', { class: 'samples', hidden: true });
   place.replaceChildren(target(info.can_embed), samples);
   const asked = await Promise.allSettled(sampleIds(info.items).map((id) => getItem(id)));
-  const items = asked.flatMap(({ value }) => (value ? [value] : []));
+  const items = asked.flatMap(({ value }) => (value?.image ? [value] : []));
   if (items.length === 0) return;
   samples.replaceChildren(h('h2', {}, 'Or start from one of these'), h('ul', {}, items.map((item) =>
     h('li', {}, button({ 'aria-label': `Search with ${nameOf(item)}`, title: nameOf(item),

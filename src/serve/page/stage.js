@@ -21,6 +21,13 @@ export async function describe(image) {
   return { name, url: picture.src, width: picture.naturalWidth, height: picture.naturalHeight };
 }
 
+// An item's picture in a frame, as soon as it is known whether it has one.
+function frameOf(id) {
+  const frame = thumb({ image: false });
+  getItem(id).then((item) => frame.replaceWith(thumb(item)), () => {});
+  return frame;
+}
+
 // change(images, isFinal) is told what the images are now.
 export class Stage {
   constructor(place, info, change) {
@@ -104,7 +111,7 @@ export class Stage {
     const name = image.upload !== undefined ? uploads.get(image.upload).name : `item ${image.id}`;
     const picture = image.upload !== undefined && uploads.get(image.upload).width > 0
       ? h('span', { class: 'thumb there' }, h('img', { src: uploads.get(image.upload).url, alt: '' }))
-      : thumb(image.upload !== undefined ? { image: false } : { id: image.id });
+      : image.upload !== undefined ? thumb({ image: false }) : frameOf(image.id);
     const [sign, other] = image.weight > 0 ? ['plus', 'minus'] : ['minus', 'plus'];
     const look = { class: 'look', 'aria-label': `Show ${name}`, 'aria-pressed': String(i === this.active) };
     const turn = { class: 'sign', 'aria-label': `${name} is a ${sign}: make it a ${other}` };
