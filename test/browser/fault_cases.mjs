@@ -241,7 +241,7 @@ export const faultCases = [
         .first()
         .waitFor();
       equal(await page.getByRole('button', { name: /^Search with / }).count(), 7, 'items offered');
-      await page.goto(`${site.url}?like=28,3`);
+      await page.goto(`${site.url}?like=28&like=3`);
       await settled(page);
       await page.locator('.tiles .thumb.there').waitFor();
       equal(await page.locator('.tiles .thumb.none').count(), 1, 'frames without a picture');
