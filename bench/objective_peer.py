@@ -18,7 +18,7 @@ import torch.nn.functional as F
 
 def masks(y):
     same = y[:, None] == y[None, :]
-    eye = torch.eye(len(y), dtype=torch.bool)
+    eye = torch.eye(len(y), dtype=torch.bool, device=y.device)
     return same & ~eye, ~same
 
 
@@ -40,7 +40,7 @@ def vthm(S, pos, neg, margin=0.1):
 
 
 def raw(S, pos, neg, a=2.0, b=50.0, g=0.5):
-    zero, one = S.new_zeros(len(S), 1), torch.ones(len(S), 1, dtype=torch.bool)
+    zero, one = S.new_zeros(len(S), 1), torch.ones(len(S), 1, dtype=torch.bool, device=S.device)
     p = lse(torch.cat([zero, -a * (S - g)], 1), torch.cat([one, pos], 1)) / a
     n = lse(torch.cat([zero, b * (S - g)], 1), torch.cat([one, neg], 1)) / b
     return (p + n).mean()
@@ -114,7 +114,7 @@ def margin(S, pos, neg, alpha=0.2, beta=1.2):
 def angular(S, pos, neg):
     a, p = pos.nonzero(as_tuple=True)
     f = 4 * (S[a] + S[p]) - 4 * S[a, p][:, None]
-    return lse(torch.cat([f.new_zeros(len(a), 1), f], 1), torch.cat([torch.ones(len(a), 1, dtype=torch.bool), neg[a]], 1)).mean()
+    return lse(torch.cat([f.new_zeros(len(a), 1), f], 1), torch.cat([torch.ones(len(a), 1, dtype=torch.bool, device=S.device), neg[a]], 1)).mean()
 
 
 def histogram(S, pos, neg, bins=151):
