@@ -30,12 +30,19 @@ typedef struct side {
     ki_plan *plan;
 } side;
 
-static void open_side(side *s, const char *device, ki_precision precision, const char *backbone, int64_t size,
+/* A backbone's name, and `heads` for an ensemble. */
+typedef struct subject {
+    const char *backbone;
+    int64_t heads;
+} subject;
+
+static void open_side(side *s, const char *device, ki_precision precision, subject what, int64_t size,
                       ki_mode mode) {
     kith_error err;
     *s = (side){0};
     s->backend = op_backend(device, &(ki_backend_options){.precision = precision});
-    const ki_net_options net = {.backbone = backbone, .c = 3, .h = size, .w = size, .embedding = DIM};
+    const ki_net_options net = {
+        .backbone = what.backbone, .heads = what.heads, .c = 3, .h = size, .w = size, .embedding = DIM};
     assert_ok(ki_net_init(&net, &s->net, &err), &err);
     assert_ok(ki_params_new(s->net.graph, s->backend, &s->params, &err), &err);
     assert_ok(ki_params_init(s->params, 7, &err), &err);
@@ -159,13 +166,14 @@ static void round_params(side *s) {
     }
 }
 
-static void check(const char *backbone, int64_t size, ki_mode mode, ki_precision precision, double tolerance,
-                  double grad_tolerance) {
+static void check_subject(subject what, int64_t size, ki_mode mode, ki_precision precision, double tolerance,
+                          double grad_tolerance) {
+    const char *backbone = what.backbone;
     kith_error err;
     side a, b, c;
-    open_side(&a, "cpu", KI_FLOAT32, backbone, size, mode);
-    open_side(&b, "cuda", precision, backbone, size, mode);
-    open_side(&c, "cpu", KI_FLOAT32, backbone, size, mode);
+    open_side(&a, "cpu", KI_FLOAT32, what, size, mode);
+    open_side(&b, "cuda", precision, what, size, mode);
+    open_side(&c, "cpu", KI_FLOAT32, what, size, mode);
     const int64_t n_map = tap_count(&a, "map"), n_out = tap_count(&a, "embedding");
     float *input = drawn(MB * 3 * size * size, 0), *grad_map = drawn(n_map, 1), *grad = drawn(n_out, 2);
     for (int64_t i = 0; i < n_map; i++) grad_map[i] *= 0.01f;
@@ -191,6 +199,11 @@ static void check(const char *backbone, int64_t size, ki_mode mode, ki_precision
     close_side(&a);
     close_side(&b);
     close_side(&c);
+}
+
+static void check(const char *backbone, int64_t size, ki_mode mode, ki_precision precision, double tolerance,
+                  double grad_tolerance) {
+    check_subject((subject){.backbone = backbone}, size, mode, precision, tolerance, grad_tolerance);
 }
 
 static void test_googlenet(void **state) {
@@ -223,8 +236,21 @@ static void test_bf16(void **state) {
     check("googlenet", 47, KI_INFER, KI_BF16, 3e-2, 0);
 }
 
+/* An ensemble of eight heads: its masks are a convolution of 3,840 channels without a ReLU, and what follows them runs on eight
+ * times the batch. */
+static void test_ensemble(void **state) {
+    (void)state;
+    const subject googlenet = {"googlenet", 8};
+    check_subject(googlenet, 47, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-4);
+    if (IS_EMULATED) return;
+    check_subject(googlenet, 227, KI_TRAIN, KI_FLOAT32, 1e-5, 1e-4);
+    check_subject(googlenet, 47, KI_TRAIN, KI_BF16, 3e-2, 0);
+    check_subject(googlenet, 227, KI_TRAIN, KI_BF16, 3e-2, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_googlenet), cmocka_unit_test(test_bn_inception),
-                                       cmocka_unit_test(test_resnet50), cmocka_unit_test(test_bf16)};
+                                       cmocka_unit_test(test_resnet50), cmocka_unit_test(test_bf16),
+                                       cmocka_unit_test(test_ensemble)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
