@@ -51,7 +51,8 @@ class _EvaluateOnDevice(torch.autograd.Function):  # type: ignore[misc]
         """As _Evaluate.forward."""
         taps = {name: tensor.detach().float().contiguous() for name, tensor in zip(names, tensors)}
         x = taps["embedding"]
-        gradients = {name: torch.zeros_like(tensor) for name, tensor in taps.items()}
+        # What a term reads is written as a whole.
+        gradients = {name: (torch.empty_like if name in loss.reads else torch.zeros_like)(tensor) for name, tensor in taps.items()}
         total = torch.empty((), dtype=torch.float64, device=x.device)
         loss.queue(x, y.to(x.device, torch.int32).contiguous(), gradients["embedding"], total=total,
                    stopped=gradients.get("detached"), pooled=taps.get("pooled"), pooled_gradient=gradients.get("pooled"),

@@ -62,8 +62,10 @@ static void upload(both *b, const void *dst, const void *src, size_t bytes) {
     assert_ok(b->backend->type->sync(b->backend, &err), &err);
 }
 
+/* Results are there for the stream of the batch; the backend copies on one of its own. */
 static void download(both *b, const void *src, void *dst, size_t bytes) {
     kith_error err = {0};
+    assert_int_equal(cudaStreamSynchronize(b->batch.stream), cudaSuccess);
     assert_ok(b->backend->type->download(b->backend, src, dst, bytes, &err), &err);
     assert_ok(b->backend->type->sync(b->backend, &err), &err);
 }

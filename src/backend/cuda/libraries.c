@@ -27,10 +27,11 @@ static void libraries_close(cuda_backend *cuda) {
 
 static kith_status open_remembered(cuda_backend *cuda, ki_cuda_libraries *libraries, kith_error *err) {
     struct cudaDeviceProp device;
-    char name[sizeof device.name + 48];
+    char name[sizeof device.name + 80];
     KI_CUDA(cudaGetDeviceProperties(&device, cuda->device));
-    ki_snprintf(name, sizeof name, "%s, cudnn %zu, cublas %zu", device.name, cudnnGetVersion(),
-                cublasLtGetVersion());
+    /* A share of a device (MPS) has fewer processors, and what was timed on the whole is not for it. */
+    ki_snprintf(name, sizeof name, "%s, %d processors, cudnn %zu, cublas %zu", device.name,
+                cuda->n_processors, cudnnGetVersion(), cublasLtGetVersion());
     return ki_remembered_open(cuda->base.options.cache, name, &libraries->remembered, err);
 }
 
