@@ -121,7 +121,8 @@ class Model:
         """The vectors of images, [n, …]: float32, one row for each image, in order.
 
         images: a path or paths of image files; decoded images of any size, uint8 [h, w] or [h, w, 3] (images of PIL are fine);
-        or float [n, channels, height, width] as the network takes it, which is used as it is. An unreadable file is an error.
+        or float [n, channels, height, width] as the network takes it, which is used as it is ([n, numbers] by a model of features).
+        An unreadable file is an error.
         tap: "embedding", "pooled", "map" or "logits"; without it the embedding, or pooled of a model without one.
         """
         option, kept = self._options(tap, resize, workers)
@@ -160,8 +161,10 @@ class Model:
     def _embed_input(self, values: npt.NDArray[Any], option: Any) -> FloatArray:
         info = self.info
         wanted = (info.channels, info.height, info.width)
-        if values.ndim != 4 or values.shape[1:] != wanted:
-            raise ValueError(f"the images are {list(values.shape)}; wanted [n, {wanted[0]}, {wanted[1]}, {wanted[2]}], or uint8")
+        of_features = wanted[1:] == (1, 1)
+        if values.shape[1:] != wanted and not (of_features and values.shape[1:] == wanted[:1]):
+            shape = f"[n, {wanted[0]}]" if of_features else f"[n, {wanted[0]}, {wanted[1]}, {wanted[2]}], or uint8"
+            raise ValueError(f"the images are {list(values.shape)}; wanted {shape}")
         values = np.ascontiguousarray(values, dtype=np.float32)
         found = self._room(len(values), option)
         call(lib.kith_model_embed, self._handle, ffi.cast("float *", ffi.from_buffer(values)), len(values),

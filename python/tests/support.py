@@ -1,5 +1,6 @@
 """What several files of tests use."""
 
+import json
 import os
 import subprocess
 import sys
@@ -26,6 +27,16 @@ def clusters(n_classes: int = 10, n_each: int = 8, dim: int = 16, noise: float =
     y = np.repeat(np.arange(n_classes), n_each)
     x = rng.normal(size=(n_classes, dim))[y] + noise * rng.normal(size=(len(y), dim))
     return x.astype(np.float32), y
+
+
+def safetensors(path: str, prefix: str = "") -> Dict[str, Any]:
+    """The float32 tensors of a file whose names begin with the prefix, by the rest of their names."""
+    with open(path, "rb") as file:
+        data = file.read()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    return {name[len(prefix):]: np.frombuffer(data[begin + one["data_offsets"][0]:begin + one["data_offsets"][1]],
+                                              np.float32).reshape(one["shape"]).copy()
+            for name, one in json.loads(data[8:begin]).items() if name.startswith(prefix) and one.get("dtype") == "F32"}
 
 
 class InFolder(unittest.TestCase):

@@ -56,6 +56,17 @@ class Images(support.InFolder):
         with self.assertRaisesRegex(kith.Error, "no.png"):
             self.model.embed([os.path.join(os.path.dirname(self.files[0]), "no.png")])
 
+    def test_rows_of_features(self) -> None:
+        x, _ = support.clusters(4, 4, 8)
+        model = kith.Model(backbone="none", embedding=3, channels=8, seed=2)
+        found = model.embed(x)
+        np.testing.assert_allclose(found, x @ model.state["embedding.weight"].T + model.state["embedding.bias"], atol=1e-6)
+        np.testing.assert_array_equal(model.embed(x[:, :, None, None]), found)
+        with self.assertRaisesRegex(ValueError, r"the images are \[16, 7\]; wanted \[n, 8\]"):
+            model.embed(x[:, :7])
+        with self.assertRaisesRegex(ValueError, r"the images are \[16, 8\]; wanted \[n, 1, 28, 28\], or uint8"):
+            self.model.embed(x)
+
     def test_read_images_is_the_networks_input(self) -> None:
         batches = list(kith.read_images(self.path("glyphs"), resize="squash256", crop=28, channels=1, mean=[0.5], std=[0.5],
                                         batch=5))

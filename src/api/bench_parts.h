@@ -7,7 +7,7 @@
 #include "kith/experimental/bench.h"
 #include "nn/plan.h"
 
-enum { KI_BENCH_MOST_STEPS = 200, KI_BENCH_BATCH = 32, KI_BENCH_EMBEDDING = 512 };
+enum { KI_BENCH_MOST_STEPS = 4096, KI_BENCH_BATCH = 32, KI_BENCH_EMBEDDING = 512 };
 
 double ki_bench_median(double *values, int64_t n); /* sorts them */
 uint64_t ki_bench_peak_rss(void);                  /* 0 where the system does not say */

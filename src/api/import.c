@@ -1,6 +1,4 @@
 /* Weights of other programs as model files: read, rename, check against the backbone, save. */
-#include <string.h>
-
 #include "api/device.h"
 #include "core/alloc.h"
 #include "core/argument.h"
@@ -8,7 +6,6 @@
 #include "io/file.h"
 #include "io/pth.h"
 #include "io/tensors.h"
-#include "io/zip.h"
 #include "kith/export.h"
 #include "net/model_file.h"
 #include "net/torch_names.h"
@@ -42,17 +39,15 @@ done:
     return status;
 }
 
-static bool is_old_pth(const char *bytes, size_t n) { return n >= 2 && memcmp(bytes, "\x80\x02", 2) == 0; }
-
 static kith_status read_weights(const char *path, held *ret, kith_error *err) {
     kith_status status;
     char *bytes = NULL;
     size_t n = 0;
     KI_CHECK(ki_file_read(path, SIZE_MAX / 4, &bytes, &n, err));
-    if (ki_zip_is(bytes, n) || is_old_pth(bytes, n))
-        KI_CHECK(read_pth(bytes, n, path, ret, err));
-    else
+    if (ki_tensors_is(bytes, n))
         KI_CHECK(kith_tensors_open(path, &ret->tensors, err));
+    else
+        KI_CHECK(read_pth(bytes, n, path, ret, err));
 done:
     ki_free(bytes);
     return status;

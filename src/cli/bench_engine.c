@@ -118,7 +118,7 @@ static int bench_engine(int argc, char **argv, bool train) {
                 "size of the embedding layer; 0: 512 to train, none to embed"),
         CLI_TEXT("tap", "NAME", &tap, "where the gradient starts, what is read"),
         CLI_INT("threads", "N", &threads, 0, 256, "0: all cores allowed"),
-        CLI_INT("steps", "N", &steps, 0, 200, "timed steps; 0: about 10 seconds of them"),
+        CLI_INT("steps", "N", &steps, 0, 4096, "timed steps; 0: about 10 seconds of them"),
         CLI_TEXT("device", "NAME", &device, "what it runs on (see kith list devices); cuda:1 is the second"),
         CLI_TEXT("precision", "NAME", &precision, "float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &tf32, "cuda, float32: let products use TF32"),

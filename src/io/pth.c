@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "io/pickle.h"
 #include "io/zip.h"
 
@@ -89,17 +90,45 @@ static kith_status add_tensor(const file *f, const ki_pickle_tensor *t, kith_ten
     return kith_tensors_writer_add(to, t->name, &view, err);
 }
 
+/* What people have instead of a .pth file, by the bytes it begins with. */
+static const struct {
+    size_t at, n;
+    const char *bytes, *what, *hint;
+} others[] = {
+    {0, 1, "\x80", "a pickle without a zip archive, which torch.save wrote before PyTorch 1.6",
+     "in PyTorch 1.13 or later: torch.save(torch.load(OLD, map_location='cpu', weights_only=True), NEW)"},
+    {257, 5, "ustar", "a tar archive", "unpack it, and name the file of weights in it"},
+    {0, 2, "\x1f\x8b", "packed by gzip", "unpack it with gunzip"},
+    {0, 23, "version https://git-lfs", "a pointer of Git LFS, not the file itself",
+     "get the file with `git lfs pull`"},
+    {0, 1, "<", "a web page", "download the file again; the server may have answered with an error"},
+};
+
+static kith_status fail_no_zip(const unsigned char *bytes, size_t n, const char *name, kith_error *err) {
+    static const char wanted[] = "wanted a state dict in safetensors or as torch.save writes it";
+    if (n == 0) {
+        ki_fail(err, KITH_EFORMAT, "%s is empty; %s", name, wanted);
+        return ki_hint(err, KITH_EFORMAT, "download or copy the file again");
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (n < others[i].at + others[i].n || memcmp(bytes + others[i].at, others[i].bytes, others[i].n) != 0)
+            continue;
+        ki_fail(err, KITH_EFORMAT, "%s is %s; %s", name, others[i].what, wanted);
+        return ki_hint(err, KITH_EFORMAT, "%s", others[i].hint);
+    }
+    char hex[3 * 8 + 1] = "";
+    for (size_t i = 0; i < n && i < 8; i++) ki_snprintf(hex + 3 * i, 4, " %02x", bytes[i]);
+    ki_fail(err, KITH_EFORMAT, "%s begins with%s, as no file of weights does; %s", name, hex, wanted);
+    return ki_hint(err, KITH_EFORMAT, "look at it with `file`, or download it again");
+}
+
 kith_status ki_pth_parse(const void *bytes, size_t n, const char *name, kith_tensors_writer *to,
                          kith_error *err) {
     kith_status status;
     ki_arena arena = {0};
     ki_pickle pickle = {0};
     file f = {.name = name};
-    if (!ki_zip_is(bytes, n)) {
-        ki_fail(err, KITH_EFORMAT, "%s is no zip archive; wanted what torch.save writes since PyTorch 1.6",
-                name);
-        return ki_hint(err, KITH_EFORMAT, "load it in PyTorch and save its state dict again");
-    }
+    if (!ki_zip_is(bytes, n)) return fail_no_zip(bytes, n, name, err);
     KI_CHECK(ki_zip_open(bytes, n, name, &f.zip, err));
     KI_CHECK(find_pickle(&f, err));
     KI_CHECK(ki_pickle_parse(f.pickle.data, f.pickle.n, name, &arena, &pickle, err));

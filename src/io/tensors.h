@@ -17,6 +17,9 @@ typedef struct ki_tensor_type {
 /* All that kith reads and writes; ends with a NULL name. */
 extern const ki_tensor_type ki_tensor_types[];
 
+/* Does the file begin as a safetensors file does, with the length of a header and its '{'? */
+bool ki_tensors_is(const void *bytes, size_t n);
+
 /* As kith_tensors_open for a file already in memory, which must outlive the result; `name` is what
  * errors call it. */
 kith_status ki_tensors_parse(const void *bytes, size_t n, const char *name, kith_tensors **ret_tensors,

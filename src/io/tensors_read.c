@@ -284,6 +284,10 @@ static kith_status check_length(const unsigned char *bytes, uint64_t file_bytes,
     return KITH_OK;
 }
 
+bool ki_tensors_is(const void *bytes, size_t n) {
+    return n > LENGTH_BYTES && ((const char *)bytes)[LENGTH_BYTES] == '{';
+}
+
 static kith_status parse_header(const reader *r, const char *text, size_t n, kith_tensors *tensors) {
     if (n == 0 || text[0] != '{')
         return ki_fail(r->err, KITH_EFORMAT,

@@ -104,7 +104,12 @@ static void test_refusals(void **state) {
         {"bad_system.pth --backbone convnet4 -o x.safetensors", 1,
          "the pickle names posix.system; wanted tensors and nothing else"},
         {"bad_eval.pth --backbone convnet4 -o x.safetensors", 1, "the pickle names __builtin__.eval"},
-        {"bad_legacy.pth --backbone convnet4 -o x.safetensors", 1, "is no zip archive"},
+        {"bad_legacy.pth --backbone convnet4 -o x.safetensors", 1,
+         "bad_legacy.pth is a pickle without a zip archive, which torch.save wrote before PyTorch 1.6; "
+         "wanted a state "
+         "dict in safetensors or as torch.save writes it (in PyTorch 1.13 or later: torch.save(torch.load("},
+        {"bad_empty.pth --backbone convnet4 -o x.safetensors", 1,
+         "bad_empty.pth is empty; wanted a state dict"},
         {"bad_whole_model.pth --backbone convnet4 -o x.safetensors", 1,
          "the pickle names torch.nn.modules.linear.Linear"},
         {"ok_state_dict.pth --backbone resnet50 -o x.safetensors", 1, "tensors do not fit resnet50: "},
@@ -126,11 +131,37 @@ static void test_refusals(void **state) {
     }
 }
 
+/* Files that are neither: the line says what was found. */
+static void test_no_weights(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *text;
+    } rows[] = {
+        {"\x80\x04\x95", "is a pickle without a zip archive"},
+        {"\x1f\x8b\x08",
+         "is packed by gzip; wanted a state dict in safetensors or as torch.save writes it (unpack"},
+        {"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS, not the file itself"},
+        {"<!DOCTYPE html>\n<title>404</title>\n", "is a web page"},
+        {"\x5a\x01\xfe and more",
+         "begins with 5a 01 fe 20 61 6e 64 20, as no file of weights does; wanted a state dict"},
+        {"weird", "begins with 77 65 69 72 64, as no file of weights does"},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff{\"a\":", "is not a safetensors file: a header of"},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        testing_write(in_folder("found.pth"), rows[i].file);
+        const int status = run("%s import %s --backbone convnet4 -o %s", testing_program(),
+                               in_folder("found.pth"), in_folder("x.safetensors"));
+        if (status != 1 || !strstr(output, rows[i].text))
+            fail_msg("status %d, wanted 1 and '%s': %s", status, rows[i].text, output);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pth),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_no_weights),
     };
     return cmocka_run_group_tests_name("net/import", tests, NULL, testing_tear_down);
 }
