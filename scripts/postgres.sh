@@ -1,10 +1,11 @@
 #!/bin/sh
-# A PostgreSQL server with pgvector for tests and measurements: postgres.sh start|restart|stop|url [NAME]
+# A PostgreSQL server with pgvector for tests and measurements: postgres.sh start|restart|stop|url|sql [NAME [DATABASE]]
 #
 #   start    unpack the server when it is not there yet, make an empty cluster, run it on a loopback port, print its address
 #   restart  end it as a crash would, and run it again with the same cluster, port and address
 #   stop     end it and remove the cluster; what was unpacked stays
 #   url      print the address of one that runs
+#   sql      run statements from standard input there, rows printed bare
 #
 # Debian 12 has no pgvector, so that Debian 13's packages are unpacked into a folder, with lists and cache of their own:
 # nothing is installed, and nothing outside the folder is written. Needs root for chroot; the server itself runs as an ordinary
@@ -183,9 +184,14 @@ stop)
     end INT
     rm -rf "$state" "${root:?}$cluster"
     ;;
+sql)
+    is_running || fail "it does not run"
+    PGPASSWORD=$(cut -d: -f5 "$state/pgpass") chroot --userspec=$uid:$gid "$root" $programs/psql -X -q -A -t \
+        -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$(cat "$state/port")" -U $user "${3:-postgres}"
+    ;;
 url)
     is_running || fail "it does not run; start it with: scripts/postgres.sh start"
     address
     ;;
-*) fail "wanted start, restart, stop or url, and a name if there shall be several" ;;
+*) fail "wanted start, restart, stop, url or sql, and a name if there shall be several" ;;
 esac

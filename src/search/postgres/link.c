@@ -35,7 +35,7 @@ static const struct {
 } kinds[] = {
     {"53100", KITH_EIO, "the index is as it was at the last commit; make room at the server, then try again"},
     {"53", KITH_EIO, "the server is short of something; the index is as it was at the last commit"},
-    {"42501", KITH_EINVAL, "ask whoever owns the database for it (docs/postgresql.md has the GRANTs)"},
+    {"42501", KITH_EINVAL, KI_PG_ASK_OWNER},
     {"25006", KITH_EINVAL, "this server only reads; wanted the one that is written to"},
     {"57014", KITH_ECANCELED, ""},
     {"57P", KITH_EIO, "the server ended the connection; try again"},

@@ -7,6 +7,7 @@
 #include "core/buffer.h"
 #include "search/remote/remote.h"
 
+#define KI_PG_ASK_OWNER "ask whoever owns the database for it (docs/postgresql.md has the GRANTs)"
 enum { KI_PG_MOST_NAME = 63 }; /* bytes of an identifier */
 
 struct ki_link {

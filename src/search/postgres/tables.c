@@ -174,6 +174,15 @@ kith_status ki_pg_create(ki_link *l, const ki_manifest *m, kith_error *err) {
 
 /* ---- what is there ---- */
 
+/* Without it the server finds no table and says that there is none. */
+static kith_status need_usage(ki_link *l, kith_error *err) {
+    int64_t may = 0;
+    KI_TRY(ask_number(l, "select has_schema_privilege($1, 'usage')::int", &may, err));
+    if (may) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "%s: permission denied for schema %s", l->name, l->schema);
+    return ki_hint(err, KITH_EINVAL, KI_PG_ASK_OWNER);
+}
+
 static kith_status fail_none(const ki_link *l, kith_error *err) {
     ki_fail(err, KITH_ENOTFOUND, "%s: there is no index of kith", l->name);
     return ki_hint(err, KITH_ENOTFOUND, "make it with: kith index PHOTOS --to ADDRESS --model RUN");
@@ -192,6 +201,7 @@ kith_status ki_pg_state(ki_link *l, ki_remote_state *ret, kith_error *err) {
     KI_CHECK(ki_pg_snapshot(l, err));
     KI_CHECK(has_table(l, "about", &n, err));
     if (n == 0) return fail_none(l, err);
+    KI_CHECK(need_usage(l, err));
     KI_CHECK(ki_pg_run(l, "select items, manifest from about", NULL, false, &result, err));
     if (PQntuples(result) != 1) {
         status = fail_none(l, err);
