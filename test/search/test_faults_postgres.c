@@ -23,16 +23,10 @@ static int set_up(void **state) {
     snprintf(server, sizeof server, "f%d", (int)getpid());
     snprintf(base, sizeof base, "%.1000s", postgres_start(server, ""));
     if (kith_index_open(at("none"), KITH_INDEX_READ, &index, &err) == KITH_EUNSUPPORTED) {
-        postgres_stop(server);
         postgres_skip(err.message);
     }
     assert_non_null(strstr(err.message, "there is no index of kith"));
     return 0;
-}
-
-static int tear_down(void **state) {
-    postgres_stop(server);
-    return testing_tear_down(state);
 }
 
 static void commit(kith_index *index) {
@@ -334,5 +328,5 @@ int main(void) {
         cmocka_unit_test(test_strange_tables),
         cmocka_unit_test(test_sync_and_search_together),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, testing_tear_down);
 }

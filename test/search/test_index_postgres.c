@@ -23,15 +23,9 @@ static int set_up(void **state) {
     snprintf(server, sizeof server, "t%d", (int)getpid());
     snprintf(base, sizeof base, "%.1000s", postgres_start(server, ""));
     if (kith_index_open(at("none"), KITH_INDEX_READ, &index, &err) == KITH_EUNSUPPORTED) {
-        postgres_stop(server);
         postgres_skip(err.message); /* built without libpq */
     }
     return 0;
-}
-
-static int tear_down(void **state) {
-    postgres_stop(server);
-    return testing_tear_down(state);
 }
 
 static void commit(kith_index *index) {
@@ -466,5 +460,5 @@ int main(void) {
         cmocka_unit_test(test_graph),
         cmocka_unit_test(test_shards),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, testing_tear_down);
 }

@@ -16,6 +16,19 @@ static inline void postgres_skip(const char *why) {
     exit(77);
 }
 
+static inline void postgres_stop(const char *name) {
+    char output[POSTGRES_OUTPUT_BYTES];
+    testing_run(output, sizeof output, "%s/scripts/postgres.sh stop %s", testing_source(), name);
+}
+
+/* Servers that were started: none outlives the test, however it ends. */
+static char postgres_started[4][64];
+static inline void postgres_stop_all(void) {
+    for (int i = 0; i < 4; i++) {
+        if (*postgres_started[i]) postgres_stop(postgres_started[i]);
+    }
+}
+
 /* Start one with an empty cluster; `settings` are variables of the script. Returns its address. */
 static inline const char *postgres_start(const char *name, const char *settings) {
     static char output[POSTGRES_OUTPUT_BYTES];
@@ -24,12 +37,13 @@ static inline const char *postgres_start(const char *name, const char *settings)
     if (status == 77) postgres_skip(output);
     if (status != 0) fail_msg("postgres.sh start: %s", output);
     output[strcspn(output, "\n")] = '\0';
+    for (int i = 0; i < 4; i++) {
+        if (i == 0 && !*postgres_started[0]) atexit(postgres_stop_all);
+        if (*postgres_started[i]) continue;
+        snprintf(postgres_started[i], sizeof postgres_started[i], "%s", name);
+        break;
+    }
     return output;
-}
-
-static inline void postgres_stop(const char *name) {
-    char output[POSTGRES_OUTPUT_BYTES];
-    testing_run(output, sizeof output, "%s/scripts/postgres.sh stop %s", testing_source(), name);
 }
 
 /* Run statements in a database; what they print is in *ret_output (may be NULL). */

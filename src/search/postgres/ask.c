@@ -6,7 +6,8 @@
 #include "search/postgres/tables.h"
 #include "search/store/segment.h"
 
-enum { LEAST_EFFORT = 100, MOST_EFFORT = 1000 }; /* of hnsw.ef_search, which the server allows up to 1000 */
+/* Of hnsw.ef_search, which the server allows up to 1000; docs/performance.md has what recall it gives. */
+enum { LEAST_EFFORT = 64, MOST_EFFORT = 1000 };
 
 /* A statement that is put together: its text, values and result. */
 typedef struct question {
@@ -141,7 +142,7 @@ done:
 
 /* How much of the graph is looked at, and that a scan goes on while a filter lets too few through. */
 static kith_status set_effort(ki_link *l, const ki_remote_ask *a, kith_error *err) {
-    int64_t effort = (a->wants > 0.95 ? 4 : 2) * a->k;
+    int64_t effort = a->wants > 0.95 ? 4 * a->k : a->k + a->k / 2;
     if (effort < LEAST_EFFORT) effort = LEAST_EFFORT;
     if (effort > MOST_EFFORT) effort = MOST_EFFORT;
     if (l->effort == (int)effort) return KITH_OK;
