@@ -26,6 +26,20 @@ if(KITH_TESTS)
   pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
 endif()
 
+# libpq, for the plugin that keeps indexes on PostgreSQL: as for CUDA below.
+set(kith_has_postgres OFF)
+if(KITH_POSTGRES)
+  set(need "")
+  if(NOT KITH_POSTGRES STREQUAL AUTO)
+    set(need REQUIRED)
+  endif()
+  pkg_check_modules(libpq ${need} IMPORTED_TARGET libpq>=12)
+  set(kith_has_postgres ${libpq_FOUND})
+endif()
+if(NOT kith_has_postgres)
+  message(STATUS "The PostgreSQL plugin is not built: libpq was not found, or KITH_POSTGRES is OFF")
+endif()
+
 # CUDA, for the plugin: asked for (an error where it is missing), or used where it is found.
 set(kith_has_cuda OFF)
 if(KITH_CUDA)

@@ -177,9 +177,10 @@ typedef enum kith_index_tier {
     KITH_TIER_EXACT, /* every vector is compared */
     KITH_TIER_SCAN,  /* every code is compared, and the vectors of the best */
     KITH_TIER_LISTS, /* the codes of the nearest lists are compared, and the vectors of the best */
+    KITH_TIER_GRAPH, /* a server finds the best by a graph, and their vectors are compared */
 } kith_index_tier;
 
-/* "exact", "scan", "lists". */
+/* "exact", "scan", "lists", "graph". */
 KITH_API const char *kith_index_tier_name(kith_index_tier tier);
 
 typedef struct kith_index_info {

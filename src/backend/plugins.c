@@ -22,17 +22,33 @@ extern const ki_plugin ki_plugin_cuda __attribute__((weak));
 
 typedef struct slot {
     const char *name;
+    bool is_device;
+    const char *what;    /* it is for, at the beginning of errors */
+    const char *makes;   /* hint: where it is built */
+    const char *instead; /* hint: what can be done without it */
     const ki_plugin *built_in;
     bool is_settled; /* plugin or failure is there */
     const ki_plugin *plugin;
     kith_error failure;
 } slot;
 
-static slot slots[] = {{.name = "cuda", .built_in = &ki_plugin_cuda}};
+/* Devices first. */
+static slot slots[] = {{.name = "cuda",
+                        .is_device = true,
+                        .what = "device cuda",
+                        .makes = "nvcc and cuDNN are",
+                        .instead = "use device cpu",
+                        .built_in = &ki_plugin_cuda},
+                       {.name = "postgres",
+                        .what = "an index on PostgreSQL",
+                        .makes = "libpq is (libpq-dev)",
+                        .instead = "keep the index in a folder"}};
 enum { N_SLOTS = sizeof slots / sizeof slots[0] };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-const char *ki_plugin_name_at(int i) { return i >= 0 && i < N_SLOTS ? slots[i].name : NULL; }
+const char *ki_plugin_name_at(int i) {
+    return i >= 0 && i < N_SLOTS && slots[i].is_device ? slots[i].name : NULL;
+}
 
 /* The folder of the file that this code was loaded from. */
 static bool own_folder(ki_path *ret) {
@@ -49,26 +65,26 @@ static bool own_folder(ki_path *ret) {
 enum { MOST_PLACES = 3 };
 
 /* Where the plugin may be. */
-static kith_status places(const char *name, ki_path ret[MOST_PLACES], int *ret_n, kith_error *err) {
+static kith_status places(const slot *s, ki_path ret[MOST_PLACES], int *ret_n, kith_error *err) {
     const char *told = secure_getenv("KITH_PLUGINS");
     ki_path here;
     int n = 0;
     if (told && *told) {
         *ret_n = 1;
-        const kith_status status = ki_path_print(&ret[0], err, "%s/libkith-%s.so", told, name);
+        const kith_status status = ki_path_print(&ret[0], err, "%s/libkith-%s.so", told, s->name);
         return status == KITH_OK ? KITH_OK : ki_prefix(err, status, "KITH_PLUGINS");
     }
     if (!own_folder(&here))
-        return ki_fail(err, KITH_EUNSUPPORTED, "device %s: kith cannot tell which folder it runs from", name);
-    n += ki_path_print(&ret[n], NULL, "%s/kith/libkith-%s.so", here.s, name) == KITH_OK;
-    n += ki_path_print(&ret[n], NULL, "%s/../" KITH_LIBDIR "/kith/libkith-%s.so", here.s, name) == KITH_OK;
-    n += ki_path_print(&ret[n], NULL, "%s/" KITH_LIBDIR "/kith/libkith-%s.so", here.s, name) == KITH_OK;
+        return ki_fail(err, KITH_EUNSUPPORTED, "%s: kith cannot tell which folder it runs from", s->what);
+    n += ki_path_print(&ret[n], NULL, "%s/kith/libkith-%s.so", here.s, s->name) == KITH_OK;
+    n += ki_path_print(&ret[n], NULL, "%s/../" KITH_LIBDIR "/kith/libkith-%s.so", here.s, s->name) == KITH_OK;
+    n += ki_path_print(&ret[n], NULL, "%s/" KITH_LIBDIR "/kith/libkith-%s.so", here.s, s->name) == KITH_OK;
     *ret_n = n;
     return KITH_OK;
 }
 
 /* Which of the places is the right one depends on how kith was installed: all are named. */
-static kith_status fail_missing(const char *name, const ki_path *place, int n, kith_error *err) {
+static kith_status fail_missing(const slot *s, const ki_path *place, int n, kith_error *err) {
     char words[sizeof err->message] = "";
     for (int i = 0; i < n; i++) {
         const size_t at = strlen(words);
@@ -78,10 +94,9 @@ static kith_status fail_missing(const char *name, const ki_path *place, int n, k
                                 : " or ",
                     place[i].s);
     }
-    ki_fail(err, KITH_EUNSUPPORTED, "device %s: there is no plugin %s", name, words);
-    return ki_hint(
-        err, KITH_EUNSUPPORTED,
-        "'make' builds it where nvcc and cuDNN are; KITH_PLUGINS names its folder; or use device cpu");
+    ki_fail(err, KITH_EUNSUPPORTED, "%s: there is no plugin %s", s->what, words);
+    return ki_hint(err, KITH_EUNSUPPORTED, "'make' builds it where %s; KITH_PLUGINS names its folder; or %s",
+                   s->makes, s->instead);
 }
 
 /* Is the file shorter than its own headers say, for example an incomplete copy? The system's loader does not check
@@ -106,36 +121,36 @@ static bool is_cut(const char *path) {
     return is_short;
 }
 
-static kith_status open_file(const char *name, const char *path, const ki_plugin **ret, kith_error *err) {
+static kith_status open_file(const slot *s, const char *path, const ki_plugin **ret, kith_error *err) {
     if (is_cut(path)) {
-        ki_fail(err, KITH_EUNSUPPORTED, "device %s: %s is shorter than its headers say", name, path);
-        return ki_hint(err, KITH_EUNSUPPORTED, "build or install kith anew, or use device cpu");
+        ki_fail(err, KITH_EUNSUPPORTED, "%s: %s is shorter than its headers say", s->what, path);
+        return ki_hint(err, KITH_EUNSUPPORTED, "build or install kith anew, or %s", s->instead);
     }
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!object) {
-        ki_fail(err, KITH_EUNSUPPORTED, "device %s: %s", name, dlerror());
+        ki_fail(err, KITH_EUNSUPPORTED, "%s: %s", s->what, dlerror());
         return ki_hint(err, KITH_EUNSUPPORTED,
-                       "install what it names, or put its folder into LD_LIBRARY_PATH; or use device cpu");
+                       "install what it names, or put its folder into LD_LIBRARY_PATH; or %s", s->instead);
     }
     const char *interface = dlsym(object, "kith_plugin_interface");
     ki_plugin_fn *get = NULL;
     void *symbol = dlsym(object, "kith_plugin");
     memcpy(&get, &symbol, sizeof get);
     if (!interface || !get) {
-        ki_fail(err, KITH_EUNSUPPORTED, "device %s: %s is no plugin of kith", name, path);
-        ki_hint(err, KITH_EUNSUPPORTED, "build or install kith anew, or use device cpu");
+        ki_fail(err, KITH_EUNSUPPORTED, "%s: %s is no plugin of kith", s->what, path);
+        ki_hint(err, KITH_EUNSUPPORTED, "build or install kith anew, or %s", s->instead);
     } else if (strcmp(interface, KI_PLUGIN_INTERFACE) != 0) {
-        ki_fail(err, KITH_EUNSUPPORTED,
-                "device %s: %s belongs to another build of kith (%.12s; wanted %.12s)", name, path, interface,
-                KI_PLUGIN_INTERFACE);
-        ki_hint(err, KITH_EUNSUPPORTED, "build or install both together, or use device cpu");
+        ki_fail(err, KITH_EUNSUPPORTED, "%s: %s belongs to another build of kith (%.12s; wanted %.12s)",
+                s->what, path, interface, KI_PLUGIN_INTERFACE);
+        ki_hint(err, KITH_EUNSUPPORTED, "build or install both together, or %s", s->instead);
     } else {
         const ki_plugin *plugin = get(ki_process_now());
-        if (plugin && plugin->backend) return *ret = plugin, KITH_OK;
+        if (plugin && (s->is_device ? (bool)plugin->backend : (bool)plugin->remote))
+            return *ret = plugin, KITH_OK;
         /* It stays loaded: its code has run, and may have left something that points to it. */
-        ki_fail(err, KITH_EUNSUPPORTED, "device %s: %s has no device to offer (its entry returned none)",
-                name, path);
-        return ki_hint(err, KITH_EUNSUPPORTED, "build or install kith anew, or use device cpu");
+        ki_fail(err, KITH_EUNSUPPORTED, "%s: %s has nothing to offer (its entry returned none)", s->what,
+                path);
+        return ki_hint(err, KITH_EUNSUPPORTED, "build or install kith anew, or %s", s->instead);
     }
     dlclose(object);
     return KITH_EUNSUPPORTED;
@@ -145,11 +160,11 @@ static kith_status look(const slot *s, const ki_plugin **ret, kith_error *err) {
     ki_path place[MOST_PLACES];
     if (s->built_in) return *ret = s->built_in, KITH_OK;
     int n = 0;
-    KI_TRY(places(s->name, place, &n, err));
+    KI_TRY(places(s, place, &n, err));
     for (int i = 0; i < n; i++) {
-        if (ki_is_file("%s", place[i].s)) return open_file(s->name, place[i].s, ret, err);
+        if (ki_is_file("%s", place[i].s)) return open_file(s, place[i].s, ret, err);
     }
-    return fail_missing(s->name, place, n, err);
+    return fail_missing(s, place, n, err);
 }
 
 kith_status ki_plugin_load(const char *name, const ki_plugin **ret_plugin, kith_error *err) {

@@ -185,4 +185,12 @@ void cli_progress_update(cli_progress *progress, int64_t done, const char *note)
 /* Finish the line, so that results start on a fresh one. */
 void cli_progress_end(cli_progress *progress);
 
+/* ---- indexes on a server (address.c) ---- */
+
+/* postgresql://… or postgres://… */
+bool cli_is_address(const char *path);
+/* The path of an index, or its address without the password that may be in it: that is given to libpq as PGPASSWORD, so that
+ * nothing prints it. */
+const char *cli_index_path(char *path);
+
 #endif

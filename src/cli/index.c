@@ -13,12 +13,13 @@ typedef struct asked {
 } asked;
 
 /* The action, or NULL when the usage was wrong and said so. */
-static index_action choose(const index_request *r, const asked *a, const char *out) {
+static index_action choose(const index_request *r, const asked *a, const char *out, const char *to) {
     const struct {
         const char *name;
         bool is_asked, takes_operands;
         index_action action;
     } rows[] = {{"-o INDEX", out != NULL, true, index_make},
+                {"--to ADDRESS", to != NULL, true, index_put},
                 {"--sync", a->sync, true, index_sync},
                 {"--add", a->add, true, index_add},
                 {"--remove", r->remove.n_items > 0, false, index_remove},
@@ -36,9 +37,10 @@ static index_action choose(const index_request *r, const asked *a, const char *o
         found = i;
     }
     if (found < 0) {
-        cli_misused("index",
-                    "wants -o INDEX for a new one, or one of --sync, --add, --remove, --info, "
-                    "--calibrate, --compact and --check");
+        cli_misused(
+            "index",
+            "wants -o INDEX or --to ADDRESS for a new one, or one of --sync, --add, --remove, --info, "
+            "--calibrate, --compact and --check");
         return NULL;
     }
     if (!rows[found].takes_operands && r->n_operands > 0) {
@@ -49,13 +51,17 @@ static index_action choose(const index_request *r, const asked *a, const char *o
     return rows[found].action;
 }
 
-static int check_making(const index_request *r) {
+/* What is there at a server knows its model. */
+static int check_making(const index_request *r, const char *to) {
     const char *dot = strrchr(r->operands[0], '.');
     const bool are_vectors = r->n_operands == 1 && dot && strcmp(dot, ".npy") == 0;
     if (!are_vectors && (r->labels || r->meta))
         return cli_misused("index", "%s is for vectors (E.npy); images have the names of their folders",
                            r->labels ? "--labels" : "--meta");
-    if (!are_vectors && !r->embedder.model)
+    if (to && !cli_is_address(to))
+        return cli_misused("index", "--to is '%.60s'; wanted postgresql://host/database, or -o for a folder",
+                           to);
+    if (!are_vectors && !r->embedder.model && !to)
         return cli_misused("index", "wants --model RUN or --model MODEL.safetensors for the images");
     return CLI_RUN;
 }
@@ -66,7 +72,7 @@ static int run(index_action action, const index_request *r) {
     const kith_status status = action(r, &err);
     if (status == KITH_OK) return CLI_OK;
     if (status != KITH_ECANCELED || !cli_stop_signal()) return cli_fail(&err);
-    if (action == index_make || action == index_sync || action == index_add) {
+    if (action == index_make || action == index_put || action == index_sync || action == index_add) {
         char index[4096];
         const size_t n = cli_quote(r->index, index, sizeof index);
         fprintf(stderr, "kith: stopped; go on with: kith index %s --sync\n",
@@ -80,11 +86,13 @@ int cmd_index(int argc, char **argv) {
     static const char *const splits[] = {"auto", "train", "validation", "test", "all", NULL};
     index_request r = {.recall = 0.99};
     asked a = {0};
-    const char *out = NULL, *model = NULL;
+    const char *out = NULL, *to = NULL, *model = NULL;
     int metric = 0, split = 0;
     kith_embedder_options_init(&r.embedder, sizeof r.embedder);
     const cli_option options[] = {
         CLI_OUT_FOLDER("out|o", "INDEX", &out, "make a new index in this folder"),
+        CLI_TEXT("to", "ADDRESS", &to,
+                 "keep it on PostgreSQL: postgresql://host/database (docs/postgresql.md)"),
         CLI_TEXT("model|m", "RUN|MODEL", &model,
                  "what embeds the images; of an index that is there: where its model lies now"),
         CLI_FLAG("sync", &a.sync,
@@ -132,25 +140,29 @@ int cmd_index(int argc, char **argv) {
             "  kith index PHOTOS/ -o INDEX --model RUN\n"
             "  kith index E.npy -o INDEX --labels Y.npy --meta items.csv\n"
             "  kith index FEATURES.npy -o INDEX --model RUN\n"
-            "  kith index INDEX --sync\n\n"
+            "  kith index INDEX --sync\n"
+            "  kith index PHOTOS/ --to postgresql://host/database --model RUN\n\n"
             "Folders are walked to the bottom; an image in a folder has that folder's name as its class. A "
             "data "
             "set that kith knows, or a recipe (.yaml), will do too. Files that cannot be read are left out "
             "and "
-            "named. An index is a folder: after a crash at any moment it holds the last commit."};
+            "named. An index is a folder, or a schema on PostgreSQL: after a crash at any moment it holds "
+            "the "
+            "last commit."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     char path[4096];
     if (model) r.embedder.model = cli_model_path(model, path, sizeof path);
-    r.index = out ? out : argv[1];
-    r.operands = (const char *const *)(argv + (out ? 1 : 2));
-    r.n_operands = argc - (out ? 1 : 2);
+    const int first = out || to ? 1 : 2;
+    r.index = out ? out : cli_index_path(to ? (char *)to : argv[1]);
+    r.operands = (const char *const *)(argv + first);
+    r.n_operands = argc - first;
     r.metric = (kith_metric)metric;
     r.has_split = split > 0;
     r.split = split > 0 && split <= KITH_N_SPLITS ? (kith_split)(split - 1) : KITH_SPLIT_ALL;
-    const index_action action = choose(&r, &a, out);
+    const index_action action = choose(&r, &a, out, to);
     if (!action) return CLI_USAGE;
     if (action == index_add && r.n_operands == 0) return cli_misused("index", "--add wants files or folders");
-    const int status = action == index_make ? check_making(&r) : CLI_RUN;
+    const int status = action == index_make || action == index_put ? check_making(&r, to) : CLI_RUN;
     return status == CLI_RUN ? run(action, &r) : status;
 }

@@ -10,7 +10,7 @@
 
 /* What the command was told. */
 typedef struct index_request {
-    const char *index;           /* the folder of the index, there already or to be made */
+    const char *index;           /* its folder or address, there already or to be made */
     const char *const *operands; /* the others: what to index, sync or add */
     int64_t n_operands;
     kith_embedder_options embedder;
@@ -47,6 +47,8 @@ void index_source_release(index_source *source);
 /* ---- what is done ---- */
 
 kith_status index_make(const index_request *request, kith_error *err);
+/* --to: make it at the server, or bring up to date the one that is there. */
+kith_status index_put(const index_request *request, kith_error *err);
 kith_status index_sync(const index_request *request, kith_error *err);
 kith_status index_add(const index_request *request, kith_error *err);
 kith_status index_remove(const index_request *request, kith_error *err);

@@ -248,3 +248,16 @@ kith_status index_make(const index_request *r, kith_error *err) {
             "%s and features for the model to embed are both given", r->labels ? "--labels" : "--meta");
     return embeds ? make_of_images(r, err) : make_of_vectors(r, err);
 }
+
+kith_status index_put(const index_request *r, kith_error *err) {
+    kith_index *index = NULL;
+    const bool are_vectors = r->n_operands == 1 && ends_with(r->operands[0], ".npy");
+    const kith_status status = kith_index_open(r->index, KITH_INDEX_READ, &index, err);
+    kith_index_free(index);
+    if (status == KITH_OK && !are_vectors) return index_sync(r, err);
+    if (status != KITH_OK && status != KITH_ENOTFOUND) return status;
+    if (!are_vectors && !r->embedder.model)
+        return cli_error(err, KITH_EINVAL, "name it: --model RUN or --model MODEL.safetensors",
+                         "there is no index at the server yet, and no model for a new one");
+    return index_make(r, err);
+}

@@ -153,6 +153,10 @@ static void print_tier(const kith_index_info *info) {
         puts(": every vector is compared");
         return;
     }
+    if (info->tier == KITH_TIER_GRAPH) {
+        puts(": the server's (HNSW) finds candidates, whose vectors are compared");
+        return;
+    }
     printf(": codes of %lld bit%s", (long long)info->bits, info->bits == 1 ? "" : "s");
     if (info->n_lists > 0) printf(" in %lld lists", (long long)info->n_lists);
     printf(", recall %.4f measured on own rows (wanted %.4g)\n", info->recall, info->recall_wanted);

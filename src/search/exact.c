@@ -127,10 +127,10 @@ static int64_t place_of(const ki_exact_part *p, int64_t row) {
 
 /* Squared distances of the rows that were found, in float64: the kernel's depend on the other rows of the gallery, by their
  * mean. Lists are in this order already. */
-static kith_status measure(const ki_snapshot *s, const kith_array *query, const float *rows, int64_t n_rows,
+static kith_status measure(kith_metric metric, const kith_array *query, const float *rows, int64_t n_rows,
                            int64_t k, kith_neighbor *lists, kith_error *err) {
-    if (s->manifest.metric != KITH_SQEUCLIDEAN) return KITH_OK;
-    const ki_rows there = {.dtype = KITH_F32, .n = n_rows, .dim = s->manifest.dim, .data = rows};
+    if (metric != KITH_SQEUCLIDEAN) return KITH_OK;
+    const ki_rows there = {.dtype = KITH_F32, .n = n_rows, .dim = query->dim[1], .data = rows};
     ki_rows asked;
     KI_TRY(ki_rows_init(query, "query", &asked, err));
     for (int64_t i = 0; i < asked.n * k; i++) {
@@ -175,7 +175,7 @@ static kith_status search_part(const ki_snapshot *s, const ki_exact_part *p, con
     for (int64_t i = 0; ask->self && i < n; i++) self[i] = place_of(p, ask->self[i]);
     if (ask->self) here.self = self;
     KI_TRY(ki_gallery_search(p->gallery, query, k, &here, ret, err));
-    KI_TRY(measure(s, query, p->rows, p->n, k, ret, err));
+    KI_TRY(measure(s->manifest.metric, query, p->rows, p->n, k, ret, err));
     for (int64_t i = 0; i < n * k; i++) {
         if (ret[i].index >= 0) ret[i].index = p->row ? p->row[ret[i].index] : p->first + ret[i].index;
     }
@@ -249,5 +249,20 @@ kith_status ki_exact_search(ki_exact *e, const kith_array *query, int64_t k, con
     round_scores(ret_neighbors, query->dim[0] * k);
 done:
     ki_free(self);
+    return status;
+}
+
+kith_status ki_exact_list(const kith_array *rows, kith_metric metric, const kith_array *query, int64_t k,
+                          kith_neighbor *ret_neighbors, kith_error *err) {
+    kith_status status = KITH_OK;
+    kith_gallery *gallery = NULL;
+    KITH_OPTIONS(kith_knn_options, options);
+    options.metric = metric;
+    KI_CHECK(kith_gallery_new(rows, &options, &gallery, err));
+    KI_CHECK(kith_gallery_search(gallery, query, NULL, k, ret_neighbors, err));
+    KI_CHECK(measure(metric, query, rows->data, rows->dim[0], k, ret_neighbors, err));
+    round_scores(ret_neighbors, query->dim[0] * k);
+done:
+    kith_gallery_free(gallery);
     return status;
 }

@@ -52,4 +52,8 @@ int64_t ki_exact_words(const ki_snapshot *snapshot);
 kith_status ki_exact_search(ki_exact *exact, const kith_array *query, int64_t k, const ki_gallery_ask *ask,
                             const char *device, kith_neighbor *ret_neighbors, kith_error *err);
 
+/* The same of rows in memory, float32 [n, dim] with n of at least 1, on the host: ret_neighbors [queries, k]. */
+kith_status ki_exact_list(const kith_array *rows, kith_metric metric, const kith_array *query, int64_t k,
+                          kith_neighbor *ret_neighbors, kith_error *err);
+
 #endif

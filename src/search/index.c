@@ -11,8 +11,8 @@
 
 enum { KEEP_PART = 8 }; /* of the memory: what vectors may take */
 
-static const char *const tier_names[] = {"exact", "scan", "lists"};
-const char *kith_index_tier_name(kith_index_tier tier) { return (unsigned)tier < 3 ? tier_names[tier] : "?"; }
+static const char *const tier_names[] = {"exact", "scan", "lists", "graph"};
+const char *kith_index_tier_name(kith_index_tier tier) { return (unsigned)tier < 4 ? tier_names[tier] : "?"; }
 
 KI_OPTIONS_INIT(kith_index_options, .recall = 0.99, .exact_numbers = KI_EXACT_NUMBERS)
 KI_OPTIONS_INIT(kith_work_options, 0)
@@ -91,6 +91,11 @@ kith_status kith_index_open(const char *path, kith_index_mode mode, kith_index *
     kith_status status = KITH_OK;
     kith_index *index = NULL;
     KI_CHECK(ki_zalloc_or(&index, 1, sizeof *index, "an index", err));
+    if (ki_is_address(path)) {
+        KI_CHECK(ki_remote_open(path, mode == KITH_INDEX_WRITE, &index->remote, err));
+        *ret_index = index;
+        return KITH_OK;
+    }
     if (mode == KITH_INDEX_WRITE)
         KI_CHECK(ki_store_open(path, &index->store, err));
     else
@@ -105,6 +110,7 @@ done:
 
 void kith_index_free(kith_index *index) {
     if (!index) return;
+    ki_remote_free(index->remote);
     ki_view_free(index->view);
     ki_store_free(index->store);
     ki_snapshot_free(index->own);
@@ -112,11 +118,25 @@ void kith_index_free(kith_index *index) {
 }
 
 const ki_manifest *ki_index_manifest(const kith_index *index) {
+    if (index->remote) return index->remote->writes ? &index->remote->next : &index->remote->now;
     return index->store ? &index->store->next : &index->own->manifest;
+}
+
+ki_manifest *ki_index_pending(kith_index *index) {
+    return index->remote ? &index->remote->next : &index->store->next;
+}
+
+const ki_manifest *ki_index_committed(const kith_index *index) {
+    return index->remote ? &index->remote->now : &index->view->snapshot->manifest;
+}
+
+const char *ki_index_name(const kith_index *index) {
+    return index->remote ? ki_remote_name(index->remote) : index->view->snapshot->folder;
 }
 
 kith_status kith_index_is_current(const kith_index *index, bool *ret_is_current, kith_error *err) {
     KI_NEED(err, index, ret_is_current);
+    if (index->remote) return ki_remote_is_current(index->remote, ret_is_current, err);
     const ki_snapshot *s = index->view->snapshot;
     ki_manifest now = {0};
     KI_TRY(ki_manifest_read(s->folder, &now, err));
@@ -136,9 +156,9 @@ static kith_status expect_same(const char *what, const char *found, const char *
 kith_status kith_index_expect(const kith_index *index, const char *model, const char *preprocess,
                               kith_error *err) {
     KI_NEED(err, index);
-    const ki_snapshot *s = index->view->snapshot;
-    KI_TRY(expect_same("model", s->manifest.model, model, s->folder, err));
-    return expect_same("preprocessing", s->manifest.preprocess, preprocess, s->folder, err);
+    const ki_manifest *m = ki_index_committed(index);
+    KI_TRY(expect_same("model", m->model, model, ki_index_name(index), err));
+    return expect_same("preprocessing", m->preprocess, preprocess, ki_index_name(index), err);
 }
 
 const char *kith_index_note(const kith_index *index, const char *name) {
@@ -157,6 +177,10 @@ kith_column kith_index_column(const kith_index *index, int64_t i) {
 
 void kith_index_info_get(const kith_index *index, kith_index_info *ret_info) {
     if (!index || !ret_info) return;
+    if (index->remote) {
+        ki_remote_info(index->remote, ret_info);
+        return;
+    }
     const ki_snapshot *s = index->view->snapshot;
     const ki_manifest *m = &s->manifest;
     *ret_info = (kith_index_info){

@@ -29,6 +29,7 @@ kith_status kith_index_create(const char *path, const kith_index_options *option
     KI_OPTIONS_TAKE(kith_index_options, o, options, err);
     KI_TRY(check_options(&o, err));
     kith_status status = KITH_OK;
+    kith_index *index = NULL;
     ki_manifest m = {.generation = 1,
                      .dim = o.dim,
                      .next_file = 1,
@@ -44,18 +45,27 @@ kith_status kith_index_create(const char *path, const kith_index_options *option
         }
         KI_CHECK(ki_manifest_column_add(&m, o.columns[i].name, o.columns[i].type, err));
     }
+    if (ki_is_address(path)) {
+        KI_CHECK(ki_zalloc_or(&index, 1, sizeof *index, "an index", err));
+        KI_CHECK(ki_remote_create(path, &m, &index->remote, err));
+        *ret_index = index;
+        index = NULL;
+        goto done;
+    }
     KI_CHECK(ki_store_create(path, &m, err));
     KI_CHECK(kith_index_open(path, KITH_INDEX_WRITE, ret_index, err));
 done:
+    ki_free(index);
     ki_manifest_release(&m);
     return status;
 }
 
 kith_status ki_index_writable(const kith_index *index, kith_error *err) {
-    if (!index->store)
-        return ki_fail(err, KITH_EINVAL, "%s was opened for reading", index->view->snapshot->folder);
-    if (!index->store->is_broken) return KITH_OK;
-    ki_fail(err, KITH_EINVAL, "an earlier change of %s failed", index->view->snapshot->folder);
+    const ki_remote *r = index->remote;
+    if (r ? !r->writes : !index->store)
+        return ki_fail(err, KITH_EINVAL, "%s was opened for reading", ki_index_name(index));
+    if (r ? !r->is_broken : !index->store->is_broken) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "an earlier change of %s failed", ki_index_name(index));
     return ki_hint(err, KITH_EINVAL, "close the index and open it again: it is as it was at the last commit");
 }
 
@@ -103,8 +113,11 @@ kith_status kith_index_add(kith_index *index, const kith_array *rows, const kith
                        (long long)m->dim);
     KI_TRY(check_items(m, items, checked.n, err));
     if (rows->dtype != KITH_F32) KI_CHECK(kith_array_convert(rows, KITH_F32, &converted, err));
-    KI_CHECK(ki_store_add(index->store, rows->dtype == KITH_F32 ? rows->data : converted.data, checked.n,
-                          items, &first, err));
+    const float *data = rows->dtype == KITH_F32 ? rows->data : converted.data;
+    if (index->remote)
+        KI_CHECK(ki_remote_add(index->remote, data, checked.n, items, &first, err));
+    else
+        KI_CHECK(ki_store_add(index->store, data, checked.n, items, &first, err));
     for (int64_t i = 0; ret_ids && i < checked.n; i++) ret_ids[i] = first + i;
 done:
     kith_array_release(&converted);
@@ -114,14 +127,14 @@ done:
 /* ---- removing and the rest ---- */
 
 static kith_status fail_id(const kith_index *index, int64_t id, kith_error *err) {
-    return ki_fail(err, KITH_ENOTFOUND, "%s has no item with id %lld", index->view->snapshot->folder,
-                   (long long)id);
+    return ki_fail(err, KITH_ENOTFOUND, "%s has no item with id %lld", ki_index_name(index), (long long)id);
 }
 
 kith_status kith_index_remove(kith_index *index, const int64_t *ids, int64_t n, kith_error *err) {
     KI_NEED(err, index, ids);
     KI_NEED_COUNT(err, n);
     KI_TRY(ki_index_writable(index, err));
+    if (index->remote) return ki_remote_remove(index->remote, ids, n, err);
     for (int64_t i = 0; i < n; i++) {
         if (ki_store_row(index->store, ids[i]) < 0) return fail_id(index, ids[i], err);
     }
@@ -139,30 +152,40 @@ kith_status kith_index_restamp(kith_index *index, int64_t id, int64_t bytes, int
     KI_NEED_COUNT(err, bytes);
     KI_TRY(ki_index_writable(index, err));
     if (mtime_ns == KI_NO_INTEGER) return ki_fail(err, KITH_EINVAL, "mtime_ns is out of range");
+    if (index->remote) return ki_remote_restamp(index->remote, id, bytes, mtime_ns, err);
     const int64_t row = ki_store_row(index->store, id);
     if (row < 0) return fail_id(index, id, err);
     return ki_store_stamp(index->store, &(ki_stamp){row, bytes, mtime_ns}, err);
+}
+
+static void set_changed(kith_index *index) {
+    if (index->remote)
+        index->remote->is_changed = true;
+    else
+        index->store->is_changed = true;
 }
 
 kith_status kith_index_column_add(kith_index *index, const char *name, kith_value_type type,
                                   kith_error *err) {
     KI_NEED(err, index, name);
     KI_TRY(ki_index_writable(index, err));
-    return ki_store_column_add(index->store, name, type, err);
+    if (!index->remote) return ki_store_column_add(index->store, name, type, err);
+    set_changed(index);
+    return ki_manifest_column_add(&index->remote->next, name, type, err);
 }
 
 kith_status kith_index_note_set(kith_index *index, const char *name, const char *text, kith_error *err) {
     KI_NEED(err, index, name, text);
     KI_TRY(ki_index_writable(index, err));
-    KI_TRY(ki_manifest_note_set(&index->store->next, name, text, err));
-    index->store->is_changed = true;
+    KI_TRY(ki_manifest_note_set(ki_index_pending(index), name, text, err));
+    set_changed(index);
     return KITH_OK;
 }
 
 kith_status kith_index_calibrate(kith_index *index, const kith_calibration *calibration, kith_error *err) {
     KI_NEED(err, index);
     KI_TRY(ki_index_writable(index, err));
-    ki_manifest *m = &index->store->next;
+    ki_manifest *m = ki_index_pending(index);
     kith_calibration *copy = NULL;
     if (calibration) {
         KI_TRY(kith_calibration_check(calibration, err));
@@ -174,7 +197,7 @@ kith_status kith_index_calibrate(kith_index *index, const kith_calibration *cali
         *copy = *calibration;
     }
     m->calibration = copy;
-    index->store->is_changed = true;
+    set_changed(index);
     return KITH_OK;
 }
 
@@ -185,6 +208,11 @@ static kith_status commit(kith_index *index, bool compact, const kith_work_optio
     ki_threads_before before;
     KI_TRY(ki_threads_for(o->n_threads, &before, err));
     ki_tally tally = {.progress = o->progress, .user = o->user};
+    if (index->remote) {
+        const kith_status committed = ki_remote_commit_now(index->remote, compact, &tally, err);
+        ki_threads_back(before);
+        return committed;
+    }
     const ki_store_hook hook = {.encode = ki_encode, .rows = ki_encode_rows, .tally = &tally};
     ki_view *view = NULL;
     ki_snapshot *old = NULL;

@@ -81,6 +81,11 @@ kith_status kith_index_check(const kith_index *index, const kith_work_options *o
                              kith_error *err) {
     KI_NEED(err, index, ret_bytes);
     KI_OPTIONS_TAKE(kith_work_options, o, options, err);
+    if (index->remote) {
+        ki_fail(err, KITH_EUNSUPPORTED, "%s is kept by a server, which looks after its own files",
+                ki_index_name(index));
+        return ki_hint(err, KITH_EUNSUPPORTED, "check it there, with pg_amcheck for instance");
+    }
     ki_threads_before before;
     KI_TRY(ki_threads_for(o.n_threads, &before, err));
     const kith_status status = check_all(index->view, &o, ret_bytes, err);

@@ -5,6 +5,7 @@
 #include "kith/index.h"
 #include "search/coded.h"
 #include "search/exact.h"
+#include "search/remote/remote.h"
 #include "search/store/columns.h"
 #include "search/store/store.h"
 
@@ -18,16 +19,22 @@ typedef struct ki_view {
 } ki_view;
 
 struct kith_index {
-    ki_snapshot *own; /* of a reader; a writer has its store's */
-    ki_store *store;  /* NULL: a reader */
+    ki_remote *remote; /* a server keeps it; then the others are NULL */
+    ki_snapshot *own;  /* of a reader; a writer has its store's */
+    ki_store *store;   /* NULL: a reader */
     ki_view *view;
 };
 
 kith_status ki_view_new(const ki_snapshot *snapshot, ki_view **ret_view, kith_error *err);
 void ki_view_free(ki_view *view); /* NULL is fine */
 
-/* The manifest as the handle sees it, with what is pending. */
+/* The manifest as the handle sees it, with what is pending; to change it, for a handle that writes. */
 const ki_manifest *ki_index_manifest(const kith_index *index);
+ki_manifest *ki_index_pending(kith_index *index);
+/* The manifest of the last commit. */
+const ki_manifest *ki_index_committed(const kith_index *index);
+/* The folder, or the server and the name of the index there: for errors. */
+const char *ki_index_name(const kith_index *index);
 /* KITH_EINVAL for a reader, and for a writer whose change has failed. */
 kith_status ki_index_writable(const kith_index *index, kith_error *err);
 

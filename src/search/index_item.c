@@ -11,6 +11,14 @@ static kith_status row_of(const ki_snapshot *s, int64_t id, int64_t *ret_row, ki
     return ki_fail(err, KITH_ENOTFOUND, "%s has no item with id %lld", s->folder, (long long)id);
 }
 
+static kith_status read_cells(const ki_snapshot *s, int64_t id, int64_t n, kith_value *cells,
+                              kith_error *err) {
+    int64_t row = 0;
+    KI_TRY(row_of(s, id, &row, err));
+    for (int64_t i = 0; i < n; i++) KI_TRY(ki_snapshot_cell(s, i, row, &cells[i], err));
+    return KITH_OK;
+}
+
 static size_t text_bytes(const kith_value *value) {
     return value->type == KITH_VALUE_TEXT ? strlen(value->text) + 1 : 0;
 }
@@ -51,13 +59,13 @@ kith_status kith_index_item_get(const kith_index *index, int64_t id, kith_index_
     KI_NEED(err, index, ret_item);
     if (id < 0) return ki_fail(err, KITH_EINVAL, "id is %lld; wanted 0 or more", (long long)id);
     kith_status status = KITH_OK;
-    const ki_snapshot *s = index->view->snapshot;
-    const int64_t n = KI_COLUMN_FIRST + s->manifest.n_columns;
+    const int64_t n = KI_COLUMN_FIRST + ki_index_committed(index)->n_columns;
     kith_value *cells = NULL;
-    int64_t row = 0;
-    KI_TRY(row_of(s, id, &row, err));
     KI_TRY(ki_zalloc_or(&cells, (size_t)n, sizeof *cells, "an item", err));
-    for (int64_t i = 0; i < n; i++) KI_CHECK(ki_snapshot_cell(s, i, row, &cells[i], err));
+    if (index->remote)
+        KI_CHECK(ki_remote_item(index->remote, id, cells, err));
+    else
+        KI_CHECK(read_cells(index->view->snapshot, id, n, cells, err));
     KI_CHECK(pack(cells, n, ret_item, err));
 done:
     for (int64_t i = 0; i < n; i++) {
@@ -77,6 +85,7 @@ kith_status kith_index_vectors(const kith_index *index, const int64_t *ids, int6
                                kith_error *err) {
     KI_NEED(err, index, ids, ret_rows);
     KI_NEED_COUNT(err, n);
+    if (index->remote) return ki_remote_vectors(index->remote, ids, n, ret_rows, err);
     kith_status status = KITH_OK;
     const ki_snapshot *s = index->view->snapshot;
     int64_t *rows = NULL;

@@ -169,7 +169,7 @@ static kith_status find_selves(asked *a, int64_t n, kith_error *err) {
 
 static kith_status check(const kith_index *index, const kith_array *query, const kith_search_options *o,
                          kith_error *err) {
-    const ki_manifest *m = &index->view->snapshot->manifest;
+    const ki_manifest *m = ki_index_committed(index);
     if (o->k < 1 || o->offset < 0)
         return ki_fail(err, KITH_EINVAL, "k is %lld and offset %lld; wanted at least 1 and 0",
                        (long long)o->k, (long long)o->offset);
@@ -194,6 +194,10 @@ kith_status kith_index_search(const kith_index *index, const kith_array *query,
     asked a = {.view = index->view, .o = &o};
     const int64_t n = query->dim[0];
     KI_TRY(ki_threads_for(o.n_threads, &before, err));
+    if (index->remote) {
+        status = ki_remote_search(index->remote, query, &o, ret_hits, err);
+        goto done;
+    }
     KI_CHECK(ki_view_allowed(a.view, o.where, &a.allowed, err));
     KI_CHECK(find_selves(&a, n, err));
     KI_CHECK(ki_zalloc_or(&a.hits.begin, (size_t)n + 1, sizeof *a.hits.begin, "hits", err));
@@ -222,6 +226,7 @@ void kith_hits_release(kith_hits *hits) {
 kith_status kith_index_ids(const kith_index *index, const char *where, int64_t **ret_ids, int64_t *ret_n,
                            kith_error *err) {
     KI_NEED(err, index, ret_ids, ret_n);
+    if (index->remote) return ki_remote_ids(index->remote, where, ret_ids, ret_n, err);
     kith_status status = KITH_OK;
     const ki_snapshot *s = index->view->snapshot;
     ki_allowed allowed = {0};

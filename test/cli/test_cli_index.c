@@ -237,7 +237,7 @@ static void test_refusals(void **state) {
         const char *line;
     } rows[] = {
         {"photos -o n.kith", 2, "wants --model RUN"},
-        {"photos", 2, "wants -o INDEX for a new one, or one of --sync"},
+        {"photos", 2, "wants -o INDEX or --to ADDRESS for a new one, or one of --sync"},
         {"p.kith --info --check", 2, "--info and --check are both given"},
         {"p.kith --info photos", 2, "'photos' is one too many"},
         {"p.kith --add", 2, "--add wants files or folders"},

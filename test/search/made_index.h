@@ -127,7 +127,8 @@ static inline kith_status made_digest(const kith_index *index, uint64_t *ret_dig
         sum = ki_checksum(&item.bytes, sizeof item.bytes, sum);
         if (item.path) sum = ki_checksum(item.path, strlen(item.path), sum);
         if (item.label) sum = ki_checksum(item.label, strlen(item.label), sum);
-        sum = ki_checksum(&item.values[0].integer, sizeof(int64_t), sum);
+        if (item.values[0].type == KITH_VALUE_INT)
+            sum = ki_checksum(&item.values[0].integer, sizeof(int64_t), sum);
         if (item.values[2].type == KITH_VALUE_TEXT)
             sum = ki_checksum(item.values[2].text, strlen(item.values[2].text), sum);
         kith_index_item_release(&item);

@@ -1,0 +1,33 @@
+/* Indexes on PostgreSQL as a plugin: the record, and the two symbols that libkith-postgres.so exports. */
+#include "backend/plugin.h"
+#include "search/postgres/tables.h"
+
+static const ki_remote_type remote = {
+    .open = ki_pg_open,
+    .close = ki_pg_close,
+    .name = ki_pg_name,
+    .create = ki_pg_create,
+    .state = ki_pg_state,
+    .generation = ki_pg_generation,
+    .add = ki_pg_add,
+    .remove = ki_pg_remove,
+    .restamp = ki_pg_restamp,
+    .commit = ki_pg_commit,
+    .count = ki_pg_count,
+    .ids = ki_pg_ids,
+    .item = ki_pg_item,
+    .vectors = ki_pg_vectors,
+    .stamps = ki_pg_stamps,
+    .nearest = ki_pg_nearest,
+};
+
+static const ki_plugin plugin = {.remote = &remote};
+
+KITH_API extern const char kith_plugin_interface[];
+const char kith_plugin_interface[] = KI_PLUGIN_INTERFACE;
+
+KITH_API ki_plugin_fn kith_plugin;
+const ki_plugin *kith_plugin(ki_process *process) {
+    ki_process_adopt(process);
+    return &plugin;
+}

@@ -1,0 +1,209 @@
+/* What is asked of the items: how many, which, what is known of them, their vectors, the nearest. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/text.h"
+#include "search/postgres/tables.h"
+#include "search/store/segment.h"
+
+/* Of hnsw.ef_search, which the server allows up to 1000; docs/performance.md has what recall it gives. */
+enum { LEAST_EFFORT = 64, MOST_EFFORT = 1000 };
+
+/* A statement that is put together: its text, values and result. */
+typedef struct question {
+    ki_link *link;
+    ki_buffer sql;
+    ki_pg_values values;
+    PGresult *result;
+} question;
+
+static void question_release(question *q) {
+    ki_buffer_release(&q->sql);
+    ki_pg_values_release(&q->values);
+    PQclear(q->result);
+}
+
+static kith_status ask(question *q, bool is_binary, kith_error *err) {
+    KI_TRY(ki_pg_snapshot(q->link, err));
+    ki_buffer_add(&q->sql, "", 1);
+    if (q->sql.status != KITH_OK) return ki_fail_memory(err, 1, "a statement");
+    return ki_pg_run(q->link, q->sql.data, &q->values, is_binary, &q->result, err);
+}
+
+kith_status ki_pg_count(ki_link *l, const ki_manifest *m, const ki_where *where, int64_t *ret_n,
+                        kith_error *err) {
+    question q = {.link = l};
+    ki_buffer_put(&q.sql, "select count(*) from items where ");
+    ki_pg_where(where, m, &q.sql, &q.values);
+    const kith_status status = ask(&q, false, err);
+    if (status == KITH_OK) ki_parse_int64(PQgetvalue(q.result, 0, 0), ret_n);
+    question_release(&q);
+    return status;
+}
+
+kith_status ki_pg_ids(ki_link *l, const ki_manifest *m, const ki_where *where, int64_t **ret_ids,
+                      int64_t *ret_n, kith_error *err) {
+    kith_status status = KITH_OK;
+    question q = {.link = l};
+    int64_t *ids = NULL;
+    ki_buffer_put(&q.sql, "select id from items where ");
+    ki_pg_where(where, m, &q.sql, &q.values);
+    ki_buffer_put(&q.sql, " order by id");
+    KI_CHECK(ask(&q, true, err));
+    const int n = PQntuples(q.result);
+    KI_CHECK(ki_alloc_or(&ids, (size_t)n, sizeof *ids, "ids", err));
+    for (int i = 0; i < n; i++) ids[i] = (int64_t)ki_pg_get64(PQgetvalue(q.result, i, 0));
+    *ret_ids = ids;
+    *ret_n = n;
+done:
+    question_release(&q);
+    return status;
+}
+
+/* ---- items ---- */
+
+static kith_status take_cell(const ki_link *l, const char *text, kith_value_type type, kith_value *ret,
+                             kith_error *err) {
+    kith_value value = {.type = type};
+    bool is_good = true;
+    if (type == KITH_VALUE_INT) is_good = ki_parse_int64(text, &value.integer);
+    if (type == KITH_VALUE_REAL) is_good = ki_parse_double(text, &value.real);
+    if (type == KITH_VALUE_TEXT && !(value.text = ki_strdup(text))) return ki_fail_memory(err, 1, "a value");
+    if (!is_good)
+        return ki_fail(err, KITH_EFORMAT, "%s: '%.60s' is no value of type %s", l->name, text,
+                       kith_value_type_name(type));
+    *ret = value;
+    return KITH_OK;
+}
+
+/* The columns of the statement are in the order of the numbers of columns (store/segment.h). */
+kith_status ki_pg_item(ki_link *l, const ki_manifest *m, int64_t id, kith_value *ret_cells,
+                       bool *ret_is_there, kith_error *err) {
+    kith_status status = KITH_OK;
+    question q = {.link = l};
+    ki_pg_int(&q.values, id);
+    ki_buffer_put(&q.sql, "select id, bytes, mtime_ns, path, label, hash");
+    for (int64_t i = 0; i < m->n_columns; i++)
+        ki_buffer_put(&q.sql, ", attributes->>$%d::text", ki_pg_text(&q.values, m->columns[i].name));
+    ki_buffer_put(&q.sql, " from items where id = $1::bigint");
+    KI_CHECK(ask(&q, false, err));
+    *ret_is_there = PQntuples(q.result) > 0;
+    for (int i = 0; *ret_is_there && i < PQnfields(q.result); i++) {
+        if (PQgetisnull(q.result, 0, i)) continue;
+        const kith_value_type type = ki_column_type(i, m->types);
+        KI_CHECK(take_cell(l, PQgetvalue(q.result, 0, i), type, &ret_cells[i], err));
+    }
+done:
+    question_release(&q);
+    return status;
+}
+
+kith_status ki_pg_vectors(ki_link *l, const ki_manifest *m, const int64_t *ids, int64_t n, float *ret_rows,
+                          int64_t *ret_missing, kith_error *err) {
+    enum { STEP = 4096 };
+    kith_status status = KITH_OK;
+    for (int64_t first = 0; first < n && status == KITH_OK; first += STEP) {
+        const int64_t take = n - first < STEP ? n - first : STEP;
+        question q = {.link = l};
+        ki_pg_ints(&q.values, ids + first, take);
+        ki_buffer_put(&q.sql,
+                      "select embedding from unnest($1::bigint[]) with ordinality as u(i, at) left join "
+                      "items on id = i order by at");
+        status = ask(&q, true, err);
+        for (int i = 0; status == KITH_OK && i < take; i++) {
+            if (PQgetisnull(q.result, i, 0)) {
+                *ret_missing = ids[first + i];
+                status = KITH_ENOTFOUND;
+            } else {
+                status = ki_pg_get_vector(l, q.result, i, 0, m->dim, ret_rows + (first + i) * m->dim, err);
+            }
+        }
+        question_release(&q);
+    }
+    return status;
+}
+
+kith_status ki_pg_stamps(ki_link *l, ki_remote_stamp_fn *fn, void *user, kith_error *err) {
+    kith_status status = KITH_OK;
+    question q = {.link = l};
+    ki_buffer_put(&q.sql, "select id, bytes, mtime_ns, path from items order by id");
+    KI_CHECK(ask(&q, true, err));
+    for (int i = 0; i < PQntuples(q.result); i++)
+        fn(user, (int64_t)ki_pg_get64(PQgetvalue(q.result, i, 0)),
+           PQgetisnull(q.result, i, 3) ? NULL : PQgetvalue(q.result, i, 3),
+           (int64_t)ki_pg_get64(PQgetvalue(q.result, i, 1)),
+           (int64_t)ki_pg_get64(PQgetvalue(q.result, i, 2)));
+done:
+    question_release(&q);
+    return status;
+}
+
+/* ---- the nearest ---- */
+
+/* How much of the graph is looked at, and that a scan goes on while a filter lets too few through. */
+static kith_status set_effort(ki_link *l, const ki_remote_ask *a, kith_error *err) {
+    int64_t effort = a->wants > 0.95 ? 4 * a->k : a->k + a->k / 2;
+    if (effort < LEAST_EFFORT) effort = LEAST_EFFORT;
+    if (effort > MOST_EFFORT) effort = MOST_EFFORT;
+    if (l->effort == (int)effort) return KITH_OK;
+    question q = {.link = l};
+    ki_pg_int(&q.values, effort);
+    ki_buffer_put(&q.sql,
+                  "select set_config('hnsw.ef_search', $1::text, false), set_config('hnsw.iterative_scan', "
+                  "'relaxed_order', false)");
+    const kith_status status = ask(&q, false, err);
+    if (status == KITH_OK) l->effort = (int)effort;
+    question_release(&q);
+    return status;
+}
+
+/* Distances of whole vectors, which no index knows. A zero vector is at distance 1 from everything by cosine, as in knn/. */
+static const char *const exact_sql[] = {
+    "coalesce(nullif(embedding <=> $1::vector, 'NaN'::float8), 1)",
+    "embedding <#> $1::vector",
+    "vector_l2_squared_distance(embedding, $1::vector)",
+};
+
+static void put_nearest(const ki_manifest *m, const ki_remote_ask *a, question *q) {
+    const long long dim = (long long)m->dim;
+    ki_buffer_put(&q->sql, "select id, embedding");
+    if (a->exact) ki_buffer_put(&q->sql, ", %s as distance", exact_sql[m->metric]);
+    ki_buffer_put(&q->sql, " from items where ");
+    ki_pg_where(a->where, m, &q->sql, &q->values);
+    if (a->self >= 0) ki_buffer_put(&q->sql, " and id <> $%d::bigint", ki_pg_int(&q->values, a->self));
+    if (a->exact)
+        ki_buffer_put(&q->sql, " order by distance, id");
+    else
+        ki_buffer_put(&q->sql, " order by embedding::halfvec(%lld) %s $1::vector(%lld)::halfvec(%lld)", dim,
+                      ki_pg_operator(m->metric), dim, dim);
+    ki_buffer_put(&q->sql, " limit %lld", (long long)a->k);
+}
+
+kith_status ki_pg_nearest(ki_link *l, const ki_manifest *m, const float *query, const ki_remote_ask *a,
+                          ki_candidates *ret, kith_error *err) {
+    kith_status status = KITH_OK;
+    question q = {.link = l};
+    ki_candidates c = {0};
+    if (!a->exact) KI_CHECK(set_effort(l, a, err));
+    ki_pg_vector(&q.values, query, m->dim);
+    put_nearest(m, a, &q);
+    KI_CHECK(ask(&q, true, err));
+    const int n = PQntuples(q.result);
+    KI_CHECK(ki_alloc_or(&c.id, (size_t)n, sizeof *c.id, "candidates", err));
+    KI_CHECK(ki_alloc_or(&c.rows, (size_t)n * (size_t)m->dim, sizeof *c.rows, "candidates", err));
+    for (int i = 0; i < n; i++) {
+        c.id[i] = (int64_t)ki_pg_get64(PQgetvalue(q.result, i, 0));
+        KI_CHECK(ki_pg_get_vector(l, q.result, i, 1, m->dim, c.rows + i * m->dim, err));
+    }
+    if (a->exact && n > 0) {
+        const uint64_t bits = ki_pg_get64(PQgetvalue(q.result, n - 1, 2));
+        memcpy(&c.last, &bits, sizeof bits);
+    }
+    c.n = n;
+    *ret = c;
+    c = (ki_candidates){0};
+done:
+    ki_candidates_release(&c);
+    question_release(&q);
+    return status;
+}

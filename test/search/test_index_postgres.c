@@ -1,0 +1,464 @@
+/* An index on a real PostgreSQL server beside one in a folder: the same answers to everything, also through shards. */
+#include <math.h>
+#include <unistd.h>
+
+#include "made_index.h"
+#include "support/postgres.h"
+
+enum { N = 600, N_QUERIES = 20, K = 10 };
+
+static char server[32], base[POSTGRES_ADDRESS_BYTES];
+
+/* The address of an index of that name. */
+static const char *at(const char *name) {
+    static char address[POSTGRES_ADDRESS_BYTES + 64];
+    snprintf(address, sizeof address, "%s#%s", base, name);
+    return address;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    kith_error err = {0};
+    kith_index *index = NULL;
+    snprintf(server, sizeof server, "t%d", (int)getpid());
+    snprintf(base, sizeof base, "%.1000s", postgres_start(server, ""));
+    if (kith_index_open(at("none"), KITH_INDEX_READ, &index, &err) == KITH_EUNSUPPORTED) {
+        postgres_skip(err.message); /* built without libpq */
+    }
+    return 0;
+}
+
+static void commit(kith_index *index) {
+    kith_error err;
+    assert_ok(kith_index_commit(index, NULL, &err), &err);
+}
+
+static uint64_t digest(const kith_index *index) {
+    kith_error err;
+    uint64_t sum = 0;
+    assert_ok(made_digest(index, &sum, &err), &err);
+    return sum;
+}
+
+/* The same rows in a folder and at the server, both open for writing. */
+typedef struct twins {
+    kith_index *here, *there;
+} twins;
+
+static twins make_twins(const char *name, kith_metric metric, int64_t n) {
+    char folder[64];
+    snprintf(folder, sizeof folder, "%s.kith", name);
+    const twins t = {made_create(made_path(folder), metric), made_create(at(name), metric)};
+    made_add(t.here, 0, n);
+    made_add(t.there, 0, n);
+    commit(t.here);
+    commit(t.there);
+    return t;
+}
+
+static void twins_free(twins *t) {
+    kith_index_free(t->here);
+    kith_index_free(t->there);
+}
+
+static kith_array make_queries(float *rows) {
+    for (int i = 0; i < N_QUERIES; i++) made_row(100000 + i * 7, rows + i * MADE_DIM);
+    made_row(48, rows); /* has a twin: ties */
+    return (kith_array){KITH_F32, 2, {N_QUERIES, MADE_DIM}, rows};
+}
+
+static kith_hits search(const kith_index *index, const kith_search_options *options) {
+    static float rows[N_QUERIES * MADE_DIM];
+    kith_error err;
+    kith_hits hits = {0};
+    const kith_array query = make_queries(rows);
+    assert_ok(kith_index_search(index, &query, options, &hits, &err), &err);
+    return hits;
+}
+
+static void assert_same_hits(const kith_hits *a, const kith_hits *b) {
+    assert_int_equal(a->n_allowed, b->n_allowed);
+    for (int64_t q = 0; q <= a->n_queries; q++) assert_int_equal(a->begin[q], b->begin[q]);
+    for (int64_t i = 0; i < a->begin[a->n_queries]; i++) {
+        assert_int_equal(a->hits[i].id, b->hits[i].id);
+        assert_memory_equal(&a->hits[i].score, &b->hits[i].score, sizeof(double));
+    }
+}
+
+static void assert_same_search(const twins *t, const kith_search_options *options) {
+    kith_hits a = search(t->here, options), b = search(t->there, options);
+    assert_same_hits(&a, &b);
+    kith_hits_release(&a);
+    kith_hits_release(&b);
+}
+
+/* ---- the same as a folder ---- */
+
+/* To the last bit: what is known of items, vectors, hits and scores; after additions, removals, new dates and a new column. */
+static void test_same_as_a_folder(void **state) {
+    (void)state;
+    static const char *const names[] = {"cosine", "inner", "distance"};
+    const int64_t gone[] = {3, 77, 599}, self[N_QUERIES] = {48, 49, -1, 5};
+    kith_error err;
+    for (int metric = 0; metric < 3; metric++) {
+        twins t = make_twins(names[metric], (kith_metric)metric, N);
+        kith_index *both[] = {t.here, t.there};
+        for (int i = 0; i < 2; i++) {
+            assert_ok(kith_index_remove(both[i], gone, 3, &err), &err);
+            assert_ok(kith_index_restamp(both[i], 5, 123, 456, &err), &err);
+            assert_ok(kith_index_note_set(both[i], "folder", "Möwen's", &err), &err);
+            made_add(both[i], N, 20);
+            assert_ok(kith_index_column_add(both[i], "depth", KITH_VALUE_REAL, &err), &err);
+            commit(both[i]);
+            assert_int_equal(made_info(both[i]).n_items, N + 17);
+            assert_string_equal(kith_index_note(both[i], "folder"), "Möwen's");
+        }
+        assert_true(digest(t.here) == digest(t.there));
+        KITH_OPTIONS(kith_search_options, options);
+        options.k = K;
+        assert_same_search(&t, &options);
+        options.offset = 5;
+        for (int i = 4; i < N_QUERIES; i++) ((int64_t *)self)[i] = -1;
+        options.self = self;
+        assert_same_search(&t, &options);
+        options.has_limit = true;
+        options.limit = metric == KITH_SQEUCLIDEAN ? 40 : 0.2;
+        options.k = INT64_MAX;
+        assert_same_search(&t, &options);
+        twins_free(&t);
+    }
+}
+
+/* Vectors that cannot be told apart by a server's float32 sums are told apart as in a folder. */
+static void test_near_ties(void **state) {
+    (void)state;
+    enum { M = 600 };
+    static float rows[M * MADE_DIM];
+    kith_error err;
+    for (int i = 0; i < M; i++) {
+        for (int k = 0; k < MADE_DIM; k++)
+            rows[i * MADE_DIM + k] = 1 + (float)((i * 7919 + k * 104729) % 1000) * 1e-7f;
+    }
+    const kith_array array = {KITH_F32, 2, {M, MADE_DIM}, rows};
+    twins t = {made_create(made_path("ties.kith"), KITH_COSINE), made_create(at("ties"), KITH_COSINE)};
+    kith_index *both[] = {t.here, t.there};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(kith_index_add(both[i], &array, NULL, NULL, &err), &err);
+        commit(both[i]);
+    }
+    kith_hits a = {0}, b = {0};
+    const kith_array query = {KITH_F32, 2, {3, MADE_DIM}, rows};
+    assert_ok(kith_index_search(t.here, &query, NULL, &a, &err), &err);
+    assert_ok(kith_index_search(t.there, &query, NULL, &b, &err), &err);
+    assert_same_hits(&a, &b);
+    kith_hits_release(&a);
+    kith_hits_release(&b);
+    twins_free(&t);
+}
+
+static void test_compare_with_files(void **state) {
+    (void)state;
+    twins t = make_twins("files", KITH_COSINE, 30);
+    kith_error err;
+    const kith_file_stamp files[] = {{"2015/picture-0.jpg", 1000, 1700000000000000000},
+                                     {"2016/picture-1.jpg", 999, 1700000000000000001},
+                                     {"2017/picture-2.jpg", 1002, 5},
+                                     {"new.jpg", 1, 1}};
+    kith_file_state states[2][4];
+    int64_t ids[2][4], *gone[2], n_gone[2];
+    assert_ok(kith_index_compare(t.here, files, 4, states[0], ids[0], &gone[0], &n_gone[0], &err), &err);
+    assert_ok(kith_index_compare(t.there, files, 4, states[1], ids[1], &gone[1], &n_gone[1], &err), &err);
+    assert_int_equal(states[1][0], KITH_FILE_SAME);
+    assert_memory_equal(states[0], states[1], sizeof states[0]);
+    assert_memory_equal(ids[0], ids[1], sizeof ids[0]);
+    assert_int_equal(n_gone[1], 27);
+    assert_int_equal(n_gone[0], 27);
+    assert_memory_equal(gone[0], gone[1], 27 * sizeof(int64_t));
+    kith_ids_free(gone[0]);
+    kith_ids_free(gone[1]);
+    twins_free(&t);
+}
+
+/* ---- filters ---- */
+
+static const char *const filters[] = {
+    "label = tern",
+    "label != tern",
+    "not label = tern",
+    "not (label != tern)",
+    "label in (tern, 'black tern')",
+    "label not in (tern, gull)",
+    "label < gull",
+    "label >= \"Möwe\"",
+    "label like '%ern'",
+    "label not like '_u%'",
+    "label like 'M_we'",
+    "path like '2016/%' or path like '%-7.jpg'",
+    "path like '%\\_%'",
+    "path like '%\\'",
+    "path like '\\%'",
+    "not path like '2016/%'",
+    "place = Texel and year >= 2020 and not weight < 0.5",
+    "year > 2019.5",
+    "year = 2016.0",
+    "year in (2016, 2017.5, 2018)",
+    "year < 1e-300",
+    "year > -1e300",
+    "year != 9223372036854775807",
+    "weight < 0.1",
+    "weight != 0",
+    "weight in (1, 2, 0.5)",
+    "id >= 700 and id < 712.25",
+    "id in (1, 5, 99999)",
+    "not (place = Texel or year = 2017)",
+    "not (not place = Helgoland)",
+    "label = tern or label = gull or label = auk and year = 2016 or not weight > 0",
+    /* What would be SQL if it were not a value. */
+    "label = \"x' or 'a' = 'a\"",
+    "label = '; drop schema filters cascade; --'",
+    "path like '%''); delete from items; --'",
+    "place in ('Texel', ''') or true --')",
+    "label = '$1'",
+    "label = '\\'",
+    "place = '{1,2}'",
+};
+
+/* Both find the same items; and what was meant as SQL is only text. */
+static void test_filters(void **state) {
+    (void)state;
+    twins t = make_twins("filters", KITH_COSINE, N);
+    kith_error err;
+    const uint64_t before = digest(t.there);
+    for (size_t i = 0; i < N_ROWS(filters); i++) {
+        int64_t *a = NULL, *b = NULL, n_a = 0, n_b = 0;
+        assert_ok(kith_index_ids(t.here, filters[i], &a, &n_a, &err), &err);
+        const kith_status status = kith_index_ids(t.there, filters[i], &b, &n_b, &err);
+        if (status != KITH_OK) fail_msg("%s: %s", filters[i], err.message);
+        if (n_a != n_b || (n_a > 0 && memcmp(a, b, (size_t)n_a * sizeof *a) != 0))
+            fail_msg("%s: %lld in the folder, %lld at the server", filters[i], (long long)n_a,
+                     (long long)n_b);
+        kith_ids_free(a);
+        kith_ids_free(b);
+        if (i % 5 > 0) continue;
+        KITH_OPTIONS(kith_search_options, options);
+        options.where = filters[i];
+        assert_same_search(&t, &options);
+    }
+    assert_true(digest(t.there) == before);
+    twins_free(&t);
+}
+
+static void test_names_that_are_refused(void **state) {
+    (void)state;
+    static const char *const wheres[] = {"\"year); drop table items; --\" = 1", "attributes = 1",
+                                         "embedding = 1", "year; drop table items", "pg_sleep(1) = 1"};
+    static const char *const names[] = {"", "kith; drop", "Kith", "pg_kith", "1st", "a\"b", "ö"};
+    kith_error err = {0};
+    kith_index *index = made_create(at("refused"), KITH_COSINE);
+    commit(index);
+    for (size_t i = 0; i < N_ROWS(wheres); i++) {
+        int64_t *ids = NULL, n = 0;
+        assert_int_equal(kith_index_ids(index, wheres[i], &ids, &n, &err), KITH_EINVAL);
+        assert_non_null(strstr(err.message, "where: character"));
+    }
+    assert_int_equal(kith_index_column_add(index, "a'); drop table items; --", KITH_VALUE_INT, &err),
+                     KITH_EINVAL);
+    kith_index_free(index);
+    for (size_t i = 0; i < N_ROWS(names); i++) {
+        assert_int_equal(kith_index_open(at(names[i]), KITH_INDEX_READ, &index, &err), KITH_EINVAL);
+        assert_non_null(strstr(err.message, "cannot be the name of an index"));
+    }
+}
+
+/* Texts as they come, through COPY and back. */
+static void test_texts(void **state) {
+    (void)state;
+    static const char *const texts[] = {"", "\\.", "\t\n\r", "\\N", "'\"$$", "\xf0\x9f\x90\xa6", "a\\b\001"};
+    float row[MADE_DIM] = {1};
+    kith_error err = {0};
+    kith_index *index = made_create(at("texts"), KITH_COSINE);
+    const kith_array array = {KITH_F32, 2, {1, MADE_DIM}, row};
+    for (size_t i = 0; i < N_ROWS(texts); i++) {
+        const kith_value values[3] = {{0}, {0}, {.type = KITH_VALUE_TEXT, .text = texts[i]}};
+        const kith_index_item item = {
+            .path = texts[i], .label = texts[i], .bytes = -1, .mtime_ns = -1, .values = values};
+        assert_ok(kith_index_add(index, &array, &item, NULL, &err), &err);
+    }
+    commit(index);
+    for (size_t i = 0; i < N_ROWS(texts); i++) {
+        kith_index_item item = {0};
+        assert_ok(kith_index_item_get(index, (int64_t)i, &item, &err), &err);
+        assert_string_equal(item.path, texts[i]);
+        assert_string_equal(item.label, texts[i]);
+        assert_string_equal(item.values[2].text, texts[i]);
+        kith_index_item_release(&item);
+    }
+    const kith_index_item latin = {.path = "M\xf6we.jpg", .bytes = -1, .mtime_ns = -1};
+    assert_int_equal(kith_index_add(index, &array, &latin, NULL, &err), KITH_EINVAL);
+    assert_non_null(strstr(err.message, "its path is not text in UTF-8"));
+    made_add(index, 0, 1); /* it was told before anything was sent */
+    kith_index_free(index);
+}
+
+/* ---- the graph ---- */
+
+static double recall_of(const kith_hits *found, const kith_hits *truth) {
+    int64_t n_same = 0, n = truth->begin[truth->n_queries];
+    for (int64_t q = 0; q < truth->n_queries; q++) {
+        for (int64_t i = truth->begin[q]; i < truth->begin[q + 1]; i++) {
+            for (int64_t j = found->begin[q]; j < found->begin[q + 1]; j++)
+                n_same += found->hits[j].id == truth->hits[i].id;
+        }
+    }
+    return (double)n_same / (double)n;
+}
+
+static void assert_good_recall(const kith_index *index, const char *where) {
+    KITH_OPTIONS(kith_search_options, options);
+    options.k = K;
+    options.where = where;
+    kith_hits found = search(index, &options);
+    options.exact = true;
+    kith_hits truth = search(index, &options);
+    assert_false(found.is_exact);
+    assert_true(truth.is_exact);
+    assert_int_equal(found.begin[N_QUERIES], N_QUERIES * K);
+    const double recall = recall_of(&found, &truth);
+    if (recall < 0.95) fail_msg("recall %g; wanted 0.95", recall);
+    kith_hits_release(&found);
+    kith_hits_release(&truth);
+}
+
+/* With index scans or without: from the first commit that is large on there is a graph. */
+static void test_graph(void **state) {
+    (void)state;
+    static const char *const names[] = {"graph_cosine", "graph_inner", "graph_distance"};
+    kith_error err;
+    for (int metric = 0; metric < 3; metric++) {
+        made_exact_numbers = 500 * MADE_DIM;
+        twins t = make_twins(names[metric], (kith_metric)metric, 400);
+        made_exact_numbers = 25000000;
+        assert_int_equal(made_info(t.there).tier, KITH_TIER_EXACT);
+        made_add(t.here, 400, 1600);
+        made_add(t.there, 400, 1600);
+        commit(t.here);
+        commit(t.there);
+        assert_int_equal(made_info(t.there).tier, KITH_TIER_GRAPH);
+        assert_good_recall(t.there, NULL);
+        assert_good_recall(t.there, "weight > -1.5");
+        KITH_OPTIONS(kith_search_options, options);
+        options.k = K;
+        options.exact = true;
+        assert_same_search(&t, &options);
+        options.exact = false;
+        options.where = "id < 4"; /* few: compared one by one, and all of them are found */
+        kith_hits hits = search(t.there, &options);
+        assert_int_equal(hits.begin[1], 4);
+        kith_hits_release(&hits);
+        options.where = NULL;
+        options.k = 700; /* more than a graph gives */
+        hits = search(t.there, &options);
+        assert_int_equal(hits.begin[1], 700);
+        kith_hits_release(&hits);
+        assert_ok(kith_index_compact(t.there, NULL, &err), &err);
+        twins_free(&t);
+    }
+}
+
+/* ---- shards ---- */
+
+/* Two databases that each hold half of the rows, and a third through which kith sees them as one table. */
+static void make_shards(void) {
+    char sql[4096], password[POSTGRES_OUTPUT_BYTES], command[256];
+    assert_int_equal(
+        testing_run(password, sizeof password, "cut -d: -f5 '%s'", strstr(base, "passfile=") + 9), 0);
+    password[strcspn(password, "\n")] = '\0';
+    for (int i = 0; i < 2; i++) {
+        snprintf(command, sizeof command, "create database shard%d", i);
+        postgres_sql(server, "postgres", command, NULL);
+        snprintf(command, sizeof command, "shard%d", i);
+        snprintf(sql, sizeof sql,
+                 "create extension vector; create table items (id bigint primary key, path text collate "
+                 "\"C\", label "
+                 "text collate \"C\", hash text, bytes bigint not null, mtime_ns bigint not null, attributes "
+                 "jsonb not "
+                 "null, embedding vector(%d) not null);"
+                 "create index on items using hnsw ((embedding::halfvec(%d)) halfvec_cosine_ops);",
+                 MADE_DIM, MADE_DIM);
+        postgres_sql(server, command, sql, NULL);
+    }
+    snprintf(sql, sizeof sql,
+             "create extension if not exists vector; create extension postgres_fdw; create schema shards; "
+             "create table shards.items (id bigint not null, path text collate \"C\", label text collate "
+             "\"C\", hash text, "
+             "bytes bigint not null, mtime_ns bigint not null, attributes jsonb not null, embedding "
+             "vector(%d) not null) "
+             "partition by hash (id);",
+             MADE_DIM);
+    postgres_sql(server, "postgres", sql, NULL);
+    for (int i = 0; i < 2; i++) {
+        snprintf(sql, sizeof sql,
+                 "create server shard%d foreign data wrapper postgres_fdw options (host '127.0.0.1', port "
+                 "'%d', dbname "
+                 "'shard%d', extensions 'vector', batch_size '100', fetch_size '1000', options '-c "
+                 "hnsw.ef_search=200');"
+                 "create user mapping for kith server shard%d options (user 'kith', password '%.100s');"
+                 "create foreign table shards.items%d partition of shards.items for values with (modulus 2, "
+                 "remainder "
+                 "%d) server shard%d options (schema_name 'public', table_name 'items');",
+                 i, atoi(strchr(strrchr(base, '@'), ':') + 1), i, i, password, i, i, i);
+        postgres_sql(server, "postgres", sql, NULL);
+    }
+}
+
+static void test_shards(void **state) {
+    (void)state;
+    char output[POSTGRES_OUTPUT_BYTES];
+    make_shards();
+    made_exact_numbers = 1000 * MADE_DIM;
+    twins t = make_twins("shards", KITH_COSINE, 1600);
+    made_exact_numbers = 25000000;
+    const int64_t gone[] = {7, 8, 9, 10};
+    kith_error err;
+    KITH_OPTIONS(kith_search_options, options);
+    assert_ok(kith_index_remove(t.here, gone, 4, &err), &err);
+    assert_ok(kith_index_remove(t.there, gone, 4, &err), &err);
+    commit(t.here);
+    commit(t.there);
+    for (int i = 0; i < 2; i++) { /* the rows are where they belong */
+        char name[32];
+        snprintf(name, sizeof name, "shard%d", i);
+        postgres_sql(server, name, "select count(*) > 600 from items", output);
+        assert_string_equal(output, "t\n");
+    }
+    options.k = K;
+    options.exact = true;
+    assert_same_search(&t, &options);
+    options.where = "year >= 2018 and not label = gull";
+    assert_same_search(&t, &options);
+    assert_int_equal(made_info(t.there).tier, KITH_TIER_GRAPH);
+    assert_good_recall(t.there, NULL);
+    twins_free(&t);
+    /* The order, and with it the graphs, are the shards' work. */
+    postgres_sql(
+        server, "postgres",
+        "explain (verbose, costs off) select id from shards.items order by embedding::halfvec(24) <=> "
+        "(array_fill(1, array[24])::vector(24))::halfvec(24) limit 10",
+        output);
+    if (!strstr(output, "Remote SQL: SELECT id, embedding FROM public.items ORDER BY"))
+        fail_msg("the order is not the shards' work: %s", output);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_as_a_folder),
+        cmocka_unit_test(test_near_ties),
+        cmocka_unit_test(test_compare_with_files),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_names_that_are_refused),
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_shards),
+    };
+    return cmocka_run_group_tests(tests, set_up, testing_tear_down);
+}
