@@ -5,6 +5,9 @@ install(TARGETS kith_shared kith_static LIBRARY DESTINATION ${CMAKE_INSTALL_LIBD
 if(kith_has_cuda)
   install(TARGETS kith_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/kith)
 endif()
+if(kith_has_mpi)
+  install(TARGETS kith_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/kith)
+endif()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/kith DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/kith)
