@@ -1,5 +1,5 @@
 /* Indexes on PostgreSQL as a plugin: the record, and the two symbols that libkith-postgres.so exports. */
-#include "backend/plugin.h"
+#include "core/plugin.h"
 #include "search/postgres/tables.h"
 
 static const ki_remote_type remote = {
@@ -21,13 +21,11 @@ static const ki_remote_type remote = {
     .nearest = ki_pg_nearest,
 };
 
-static const ki_plugin plugin = {.remote = &remote};
-
 KITH_API extern const char kith_plugin_interface[];
 const char kith_plugin_interface[] = KI_PLUGIN_INTERFACE;
 
 KITH_API ki_plugin_fn kith_plugin;
-const ki_plugin *kith_plugin(ki_process *process) {
+const void *kith_plugin(ki_process *process) {
     ki_process_adopt(process);
-    return &plugin;
+    return &remote;
 }

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/plugin.h"
 #include "core/alloc.h"
+#include "core/plugin.h"
 #include "search/store/segment.h"
 #include "search/store/snapshot.h"
 
@@ -25,10 +25,15 @@ void ki_candidates_release(ki_candidates *c) {
 static kith_status connect(const char *address, bool writes, ki_remote **ret, kith_error *err) {
     kith_status status = KITH_OK;
     ki_remote *r = NULL;
-    const ki_plugin *plugin = NULL;
-    KI_TRY(ki_plugin_load("postgres", &plugin, err));
+    const void *type = NULL;
+    static const ki_plugin_ask ask = {.name = "postgres",
+                                      .what = "an index on PostgreSQL",
+                                      .offers = "client",
+                                      .made = "'make' builds it where libpq is (libpq-dev)",
+                                      .otherwise = "or keep the index in a folder"};
+    KI_TRY(ki_plugin_open(&ask, &type, err));
     KI_TRY(ki_zalloc_or(&r, 1, sizeof *r, "an index", err));
-    r->type = plugin->remote;
+    r->type = type;
     r->writes = writes;
     if (pthread_mutex_init(&r->lock, NULL) != 0) {
         status = ki_fail_memory(err, sizeof r->lock, "a lock");
