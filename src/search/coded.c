@@ -7,9 +7,14 @@ static kith_status read_rows(void *user, const int64_t *row, int64_t n, float *d
     return ki_snapshot_read(user, row, n, dst, err);
 }
 
+static const float *kept_row(void *user, int64_t row) { return ki_snapshot_kept_row(user, row); }
+
 ki_row_source ki_snapshot_source(const ki_snapshot *s) {
-    return (ki_row_source){
-        .n = s->n_rows, .dim = s->manifest.dim, .read = read_rows, .user = (ki_snapshot *)(uintptr_t)s};
+    return (ki_row_source){.n = s->n_rows,
+                           .dim = s->manifest.dim,
+                           .read = read_rows,
+                           .kept = kept_row,
+                           .user = (ki_snapshot *)(uintptr_t)s};
 }
 
 kith_status ki_coded_init(ki_coded *c, const ki_snapshot *snapshot, kith_error *err) {

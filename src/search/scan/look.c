@@ -67,39 +67,48 @@ double ki_look_score(const ki_looker *looker, const ki_scan_query *query, const 
 }
 
 /* Rows in memory lie anywhere: ask for them some time before they are needed. */
-static inline void expect(const ki_row_source *rows, int64_t row) {
-    const char *x = (const char *)(rows->data + row * rows->dim);
-    for (int64_t at = 0; at < rows->dim * (int64_t)sizeof(float); at += 64) __builtin_prefetch(x + at);
+static inline void expect(const float *x, int64_t dim) {
+    for (int64_t k = 0; k < dim; k += 64 / (int64_t)sizeof *x) __builtin_prefetch(x + k);
+}
+
+/* Where n rows are, at most KI_LOOK_ROWS; those that are not in memory are read first. */
+static kith_status find_rows(const ki_looker *looker, const int64_t *row, int64_t n, const float **ret,
+                             kith_error *err) {
+    const ki_row_source *rows = looker->rows;
+    int64_t missing[KI_LOOK_ROWS], n_missing = 0;
+    for (int64_t i = 0; i < n; i++) {
+        ret[i] = ki_source_at(rows, row[i]);
+        if (ret[i]) continue;
+        ret[i] = looker->read + n_missing * rows->dim;
+        missing[n_missing++] = row[i];
+    }
+    return n_missing ? rows->read(rows->user, missing, n_missing, looker->read, err) : KITH_OK;
 }
 
 /* The scores of n rows: ret [n]. */
 static kith_status score_rows(const ki_looker *looker, const int64_t *row, int64_t n,
                               const ki_scan_query *query, double *ret, kith_error *err) {
-    const ki_row_source *rows = looker->rows;
+    const float *x[KI_LOOK_ROWS];
+    const int64_t dim = looker->rows->dim;
     enum { AHEAD = 8 };
-    if (!rows->data) {
-        KI_TRY(rows->read(rows->user, row, n, looker->read, err));
-        for (int64_t i = 0; i < n; i++) ret[i] = ki_look_score(looker, query, looker->read + i * rows->dim);
-        return KITH_OK;
-    }
-    for (int64_t i = 0; i < n && i < AHEAD; i++) expect(rows, row[i]);
+    KI_TRY(find_rows(looker, row, n, x, err));
+    for (int64_t i = 0; i < n && i < AHEAD; i++) expect(x[i], dim);
     for (int64_t i = 0; i < n; i++) {
-        if (i + AHEAD < n) expect(rows, row[i + AHEAD]);
-        ret[i] = ki_look_score(looker, query, rows->data + row[i] * rows->dim);
+        if (i + AHEAD < n) expect(x[i + AHEAD], dim);
+        ret[i] = ki_look_score(looker, query, x[i]);
     }
     return KITH_OK;
 }
 
 kith_status ki_look_rows(const ki_looker *looker, const int64_t *row, int64_t n, const ki_scan_query *queries,
                          ki_best *best, int64_t n_queries, kith_error *err) {
-    const ki_row_source *rows = looker->rows;
-    if (!rows->data) KI_TRY(rows->read(rows->user, row, n, looker->read, err));
+    const float *x[KI_LOOK_ROWS];
+    KI_TRY(find_rows(looker, row, n, x, err));
     for (int64_t i = 0; i < n; i++) {
-        const float *x = rows->data ? rows->data + row[i] * rows->dim : looker->read + i * rows->dim;
-        if (rows->data && i + 1 < n) expect(rows, row[i + 1]);
+        if (i + 1 < n) expect(x[i + 1], looker->rows->dim);
         for (int64_t q = 0; q < n_queries; q++) {
             if (queries[q].self != row[i])
-                ki_best_add(best + q, ki_look_score(looker, queries + q, x), row[i]);
+                ki_best_add(best + q, ki_look_score(looker, queries + q, x[i]), row[i]);
         }
     }
     return KITH_OK;
@@ -121,7 +130,9 @@ kith_status ki_look_pool(const ki_looker *looker, ki_scan_query *query, ki_best 
     ki_keys_sort(ki_knn_kernel_best(), pool->keys, pool->n, scratch);
     for (int64_t i = 0; i < pool->n && !is_enough(best, pool, i, sum_squares);) {
         double score[KI_LOOK_ROWS];
-        const int64_t step = looker->rows->data ? KI_LOOK_ROWS / 4 : KI_LOOK_ROWS;
+        /* Where rows are in memory, a look at one too many costs more than asking again. */
+        const bool is_near = ki_source_at(looker->rows, ki_key_index(pool->keys[i])) != NULL;
+        const int64_t step = is_near ? KI_LOOK_ROWS / 4 : KI_LOOK_ROWS;
         const int64_t n = pool->n - i < step ? pool->n - i : step;
         for (int64_t j = 0; j < n; j++) row[j] = ki_key_index(pool->keys[i + j]);
         KI_TRY(score_rows(looker, row, n, query, score, err));

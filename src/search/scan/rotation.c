@@ -31,25 +31,47 @@ void ki_rotation_release(ki_rotation *rotation) {
     *rotation = (ki_rotation){0};
 }
 
-static void hadamard(float *x, int64_t n) {
-    for (int64_t h = 1; h < 4; h *= 2) { /* too narrow for vectors */
-        for (int64_t i = 0; i < n; i += 2 * h) {
-            for (int64_t j = i; j < i + h; j++) {
-                const float a = x[j], b = x[j + h];
-                x[j] = a + b;
-                x[j + h] = a - b;
-            }
+/* Four values, wherever they lie. */
+typedef float four __attribute__((vector_size(16), aligned(4)));
+
+static inline four *fours(float *x) { return (four *)(void *)x; }
+
+/* A round's first pass: signs, and the two steps between values that are neighbours. */
+static void begin_hadamard(float *x, const float *sign, int64_t n) {
+    const four odd = {1, -1, 1, -1}, high = {1, 1, -1, -1};
+    for (int64_t i = 0; i < n; i += 4) {
+        four v = *fours(x + i);
+        if (sign) v *= *(const four *)(const void *)(sign + i);
+        v = __builtin_shufflevector(v, v, 1, 0, 3, 2) + v * odd;
+        *fours(x + i) = __builtin_shufflevector(v, v, 2, 3, 0, 1) + v * high;
+    }
+}
+
+/* Two steps in one pass: between values that are h and 2 h apart. */
+static void two_steps(float *x, int64_t n, int64_t h) {
+    for (int64_t i = 0; i < n; i += 4 * h) {
+        for (int64_t j = i; j < i + h; j += 4) {
+            const four a = *fours(x + j), b = *fours(x + j + h), c = *fours(x + j + 2 * h),
+                       d = *fours(x + j + 3 * h);
+            const four ab = a + b, ba = a - b, cd = c + d, dc = c - d;
+            *fours(x + j) = ab + cd;
+            *fours(x + j + h) = ba + dc;
+            *fours(x + j + 2 * h) = ab - cd;
+            *fours(x + j + 3 * h) = ba - dc;
         }
     }
-    for (int64_t h = 4; h < n; h *= 2) {
-        for (int64_t i = 0; i < n; i += 2 * h) {
-            float *low = x + i, *high = low + h;
-            for (int64_t j = 0; j < h; j++) {
-                const float a = low[j], b = high[j];
-                low[j] = a + b;
-                high[j] = a - b;
-            }
-        }
+}
+
+/* n is a power of two, 16 or more. sign: multiplied by it first; NULL: by nothing. */
+static void hadamard(float *x, const float *sign, int64_t n) {
+    begin_hadamard(x, sign, n);
+    int64_t h = 4;
+    for (; 4 * h <= n; h *= 4) two_steps(x, n, h);
+    if (h == n) return;
+    for (int64_t j = 0; j < h; j += 4) {
+        const four a = *fours(x + j), b = *fours(x + j + h);
+        *fours(x + j) = a + b;
+        *fours(x + j + h) = a - b;
     }
 }
 
@@ -66,8 +88,10 @@ void ki_rotation_apply(const ki_rotation *rotation, float *x) {
     const int64_t dim = rotation->dim, width = rotation->width;
     for (int r = 0; r < ROUNDS; r++) {
         const float *sign = rotation->sign + r * dim;
-        for (int64_t k = 0; k < dim; k++) x[k] *= sign[k];
-        hadamard(x + (r % 2 ? dim - width : 0), width);
+        const int64_t begin = r % 2 ? dim - width : 0;
+        for (int64_t k = 0; k < begin; k++) x[k] *= sign[k];
+        for (int64_t k = begin + width; k < dim; k++) x[k] *= sign[k];
+        hadamard(x + begin, sign + begin, width);
         if (width < dim) mix_halves(x, dim);
     }
 }
@@ -78,7 +102,7 @@ void ki_rotation_undo(const ki_rotation *rotation, float *x) {
     for (int r = ROUNDS - 1; r >= 0; r--) {
         const float *sign = rotation->sign + r * dim;
         if (width < dim) mix_halves(x, dim);
-        hadamard(x + (r % 2 ? dim - width : 0), width);
+        hadamard(x + (r % 2 ? dim - width : 0), NULL, width);
         for (int64_t k = 0; k < dim; k++) x[k] *= sign[k];
     }
 }

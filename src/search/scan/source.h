@@ -15,8 +15,16 @@ typedef struct ki_row_source {
      * and come in any order, though rows that follow each other are asked for in one call where that is known.
      * Called from several threads at a time. */
     kith_status (*read)(void *user, const int64_t *row, int64_t n, float *dst, kith_error *err);
+    /* A row that is in memory nevertheless, where it stays as long as the source; NULL: it must be read. May be NULL. */
+    const float *(*kept)(void *user, int64_t row);
     void *user;
 } ki_row_source;
+
+/* Where a row is in memory; NULL: it must be read. */
+static inline const float *ki_source_at(const ki_row_source *rows, int64_t row) {
+    if (rows->data) return rows->data + row * rows->dim;
+    return rows->kept ? rows->kept(rows->user, row) : NULL;
+}
 
 /* Rows by number: copied or read to dst [n, dim]. */
 kith_status ki_source_read(const ki_row_source *rows, const int64_t *row, int64_t n, float *dst,

@@ -157,6 +157,14 @@ kith_status ki_blocks_read_kept(const ki_blocks *b, int64_t offset, size_t n, vo
     return KITH_OK;
 }
 
+const uint8_t *ki_blocks_kept_at(const ki_blocks *b, int64_t offset, size_t n) {
+    if (!b->kept || offset < 0 || offset > b->bytes || n > (uint64_t)(b->bytes - offset)) return NULL;
+    const int64_t skip = offset % KI_BLOCK_BYTES;
+    if (n > (size_t)(KI_BLOCK_BYTES - skip)) return NULL;
+    const uint8_t *here = atomic_load_explicit(&b->kept[offset / KI_BLOCK_BYTES], memory_order_acquire);
+    return here ? here + skip : NULL;
+}
+
 kith_status ki_blocks_load(const ki_blocks *blocks, uint8_t **ret_bytes, kith_error *err) {
     uint8_t *bytes = NULL;
     KI_TRY(ki_alloc_or(&bytes, (size_t)blocks->bytes, 1, blocks->path, err));

@@ -77,6 +77,8 @@ kith_status ki_blocks_keep(ki_blocks *blocks, ki_keep *keep, kith_error *err);
 /* The same as ki_blocks_read, for pieces that are likely to be read again. A pread takes as long as comparing thousands of codes. */
 kith_status ki_blocks_read_kept(const ki_blocks *blocks, int64_t offset, size_t n, void *dst,
                                 kith_error *err);
+/* Where these bytes are in memory, if one kept block has them all; else NULL. They stay until the file is closed. */
+const uint8_t *ki_blocks_kept_at(const ki_blocks *blocks, int64_t offset, size_t n);
 /* All of the data, given back with ki_free. */
 kith_status ki_blocks_load(const ki_blocks *blocks, uint8_t **ret_bytes, kith_error *err);
 /* Compare all blocks with the table, also those that were compared before. */

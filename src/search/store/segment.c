@@ -78,6 +78,11 @@ kith_status ki_segment_rows(const ki_segment *s, int64_t first, int64_t n, bool 
                                                          (size_t)(n * row_bytes), dst, err);
 }
 
+const float *ki_segment_kept_row(const ki_segment *s, int64_t row) {
+    const int64_t row_bytes = s->dim * (int64_t)sizeof(float);
+    return (const float *)(const void *)ki_blocks_kept_at(&s->blocks, row * row_bytes, (size_t)row_bytes);
+}
+
 /* Where the parts of a column of text are. */
 static int64_t begins_at(const ki_segment *s, const ki_segment_entry *e) {
     return e->offset + (s->n * 4 + 7) / 8 * 8;

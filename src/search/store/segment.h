@@ -74,6 +74,8 @@ void ki_segment_close(ki_segment *segment);
 /* keep: by ki_blocks_read_kept. */
 kith_status ki_segment_rows(const ki_segment *segment, int64_t first, int64_t n, bool keep, float *dst,
                             kith_error *err);
+/* A row that is in memory already, as ki_blocks_kept_at has it; else NULL. */
+const float *ki_segment_kept_row(const ki_segment *segment, int64_t row);
 /* A whole column; rows have no values when the segment is older than the column. The caller releases it. */
 kith_status ki_segment_column(const ki_segment *segment, int64_t column, ki_cells *ret_cells,
                               kith_error *err);

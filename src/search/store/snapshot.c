@@ -235,6 +235,11 @@ kith_status ki_snapshot_read(const ki_snapshot *s, const int64_t *row, int64_t n
     return KITH_OK;
 }
 
+const float *ki_snapshot_kept_row(const ki_snapshot *s, int64_t row) {
+    const int64_t i = ki_snapshot_segment(s, row);
+    return ki_segment_kept_row(&s->segments[i], row - s->first[i]);
+}
+
 static int compare_stamp(const void *row, const void *stamp) {
     const int64_t a = *(const int64_t *)row, b = ((const ki_stamp *)stamp)->row;
     return (a > b) - (a < b);

@@ -55,6 +55,8 @@ kith_status ki_snapshot_span(const ki_snapshot *snapshot, int64_t first, int64_t
                              kith_error *err);
 kith_status ki_snapshot_read(const ki_snapshot *snapshot, const int64_t *row, int64_t n, float *dst,
                              kith_error *err);
+/* A row that such a read left in memory; NULL: it has to be read. */
+const float *ki_snapshot_kept_row(const ki_snapshot *snapshot, int64_t row);
 /* One value, with what changed since. Text is a new string, given back with ki_free. */
 kith_status ki_snapshot_cell(const ki_snapshot *snapshot, int64_t column, int64_t row, kith_value *ret_value,
                              kith_error *err);
