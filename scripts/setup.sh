@@ -1,23 +1,25 @@
 #!/bin/sh
 # Install the Debian packages that are missing: setup.sh [GROUP…], groups as in cmake/packages.txt
-# (default: build). Quick when nothing is missing; needs root or a sudo that asks no password. The group browser
-# also fetches the npm packages of test/browser, at the versions of its lock file.
+# (default: build). Quick when nothing is missing; needs root or a sudo that asks no password. The groups browser and
+# onnx also fetch the npm packages of test/browser and test/onnx, at the versions of their lock files.
 set -eu
 cd "$(dirname "$0")/.."
 
 # npm writes its own copy of the lock file last: if ours is newer, the packages belong to another one.
 fetch_npm_packages() {
-    lock=test/browser/package-lock.json
-    [ -z "$(find test/browser/node_modules/.package-lock.json -newer $lock 2>/dev/null)" ] || return 0
+    lock=test/$1/package-lock.json
+    [ -z "$(find "test/$1/node_modules/.package-lock.json" -newer "$lock" 2>/dev/null)" ] || return 0
     echo "kith needs npm packages, fetching those of $lock"
-    (cd test/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null) || {
-        echo "the npm packages could not be fetched: run  npm ci --ignore-scripts  in test/browser" >&2
+    (cd "test/$1" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null) || {
+        echo "the npm packages could not be fetched: run  npm ci --ignore-scripts  in test/$1" >&2
         exit 1
     }
 }
 
 finish() {
-    case " $* " in *" browser "*) fetch_npm_packages ;; esac
+    for group in "$@"; do
+        if [ -f "test/$group/package-lock.json" ]; then fetch_npm_packages "$group"; fi
+    done
     exit 0
 }
 

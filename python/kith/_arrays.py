@@ -6,9 +6,10 @@ from typing import Any, List, Optional, Tuple, Union
 import numpy as np
 import numpy.typing as npt
 
+from . import _dlpack
 from ._library import ffi, lib, text
 
-#: numpy arrays, lists, torch tensors in host memory.
+#: numpy arrays, lists, torch tensors in host memory, and what has DLPack there.
 ArrayLike = Union[npt.ArrayLike, Any]
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.int64]
@@ -40,6 +41,11 @@ def to_numpy(x: ArrayLike) -> npt.NDArray[Any]:
         return _of_tensor(x)[0]
     if hasattr(x, "__cuda_array_interface__"):
         raise TypeError("the array is in a device's memory; wanted one in host memory")
+    if _dlpack.has(x) and not hasattr(x, "__array__"):
+        if not _dlpack.is_on_host(x):
+            raise TypeError("the array is in a device's memory; wanted one in host memory")
+        shown: Any = x
+        return np.from_dlpack(shown)
     return np.asarray(x)
 
 

@@ -1,7 +1,8 @@
-"""Losses on arrays in a device's memory, without copies through the host: anything with __cuda_array_interface__."""
+"""Losses on arrays in a device's memory, without copies through the host: anything with __cuda_array_interface__ or DLPack."""
 
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from . import _dlpack
 from ._library import ffi, options
 
 
@@ -10,52 +11,69 @@ class _Seen(NamedTuple):
     shape: Tuple[int, ...]
 
 
-def _facts(array: Any) -> Any:
-    return getattr(array, "__cuda_array_interface__", None)
+def _facts(array: Any, stream: int) -> Any:
+    facts = getattr(array, "__cuda_array_interface__", None)
+    if facts is None and _dlpack.has(array) and not _dlpack.is_on_host(array):
+        return _dlpack.cuda_facts(array, stream)
+    return facts
 
 
-def _see(array: Any, what: str, kind: str) -> _Seen:
-    """The memory of an array of the given type ("<f4") in C order."""
-    facts = _facts(array)
-    if facts is None:
-        raise TypeError(f"{what} is {type(array).__name__}; wanted an array with __cuda_array_interface__")
-    if facts["typestr"] != kind:
-        raise TypeError(f"{what} holds {facts['typestr']}; wanted {kind}")
-    shape, strides = tuple(facts["shape"]), facts.get("strides")
-    if strides is not None:
-        step = int(kind[2:])
-        for extent, stride in zip(reversed(shape), reversed(strides)):
-            if stride != step and extent > 1:
-                raise ValueError(f"{what} is not in C order")
-            step *= extent
-    return _Seen(facts["data"][0], shape)
+def width(array: Any) -> int:
+    """The numbers of a row; 0 of what is no array on a device."""
+    facts = _facts(array, 0)
+    return int(facts["shape"][-1]) if facts is not None and facts["shape"] else 0
+
+
+class _Reader:
+    """Looks at arrays for work on a stream. `kept` is what their memory lives as long as."""
+
+    def __init__(self, stream: int) -> None:
+        self.stream = stream
+        self.kept: List[Any] = []
+
+    def see(self, array: Any, what: str, kind: str) -> _Seen:
+        """The memory of an array of the given type ("<f4") in C order."""
+        facts = _facts(array, self.stream)
+        if facts is None:
+            raise TypeError(f"{what} is {type(array).__name__}; wanted an array with __cuda_array_interface__ or DLPack")
+        if facts["typestr"] != kind:
+            raise TypeError(f"{what} holds {facts['typestr']}; wanted {kind}")
+        shape, strides = tuple(facts["shape"]), facts.get("strides")
+        if strides is not None:
+            step = int(kind[2:])
+            for extent, stride in zip(reversed(shape), reversed(strides)):
+                if stride != step and extent > 1:
+                    raise ValueError(f"{what} is not in C order")
+                step *= extent
+        self.kept.append(facts)
+        return _Seen(facts["data"][0], shape)
+
+    def result(self, array: Optional[Any], what: str, shape: Tuple[int, ...]) -> Any:
+        """Where results of that shape go, or NULL."""
+        if array is None:
+            return ffi.NULL
+        seen = self.see(array, what, "<f4")
+        if seen.shape != shape:
+            raise ValueError(f"{what} has the shape {list(seen.shape)}; wanted {list(shape)}")
+        return ffi.cast("float *", seen.pointer)
 
 
 def fill(taps: Dict[str, Any], y: Any, gradients: Dict[str, Any], stopped: Any, total: Any, stream: int, step: int,
-         numbers: Dict[str, int]) -> Any:
-    """A kith_device_batch. `numbers` are those of the taps."""
-    batch = options("kith_device_batch")
-    labels = _see(y, "y", "<i4")
+         numbers: Dict[str, int]) -> Tuple[Any, List[Any]]:
+    """A kith_device_batch, and what must stay alive until it is queued. `numbers` are those of the taps."""
+    reader, batch = _Reader(stream), options("kith_device_batch")
+    labels = reader.see(y, "y", "<i4")
     batch.n, batch.labels, batch.step = labels.shape[0], ffi.cast("int32_t *", labels.pointer), step
     batch.stream = ffi.cast("void *", stream)
     for name, array in taps.items():
-        seen = _see(array, name, "<f4")
+        seen = reader.see(array, name, "<f4")
         if len(seen.shape) != 2:
             raise ValueError(f"{name} has the shape {list(seen.shape)}; wanted [rows, values]")
         tap = batch.tap[numbers[name]]
         tap.data, tap.rows, tap.cols = ffi.cast("float *", seen.pointer), *seen.shape
-        batch.gradient[numbers[name]] = _result(gradients.get(name), f"the gradient of {name}", seen.shape)
-    batch.stopped = _result(stopped, "stopped", _see(taps["embedding"], "embedding", "<f4").shape)
+        batch.gradient[numbers[name]] = reader.result(gradients.get(name), f"the gradient of {name}", seen.shape)
+        if name == "embedding":
+            batch.stopped = reader.result(stopped, "stopped", seen.shape)
     if total is not None:
-        batch.total = ffi.cast("double *", _see(total, "total", "<f8").pointer)
-    return batch
-
-
-def _result(array: Optional[Any], what: str, shape: Tuple[int, ...]) -> Any:
-    if array is None:
-        return ffi.NULL
-    seen = _see(array, what, "<f4")
-    if seen.shape != shape:
-        raise ValueError(f"{what} has the shape {list(seen.shape)}; wanted {list(shape)}")
-    return ffi.cast("float *", seen.pointer)
-
+        batch.total = ffi.cast("double *", reader.see(total, "total", "<f8").pointer)
+    return batch, reader.kept

@@ -277,7 +277,8 @@ class Loss:
     def queue(self, x: Any, y: Any, gradient: Any, *, total: Any = None, stopped: Any = None, pooled: Any = None,
               pooled_gradient: Any = None, weight: Any = None, weight_gradient: Any = None, stream: int = 0,
               device: str = "cuda", step: Optional[int] = None) -> None:
-        """Evaluate arrays in a device's memory (CuPy, torch, …: whatever has __cuda_array_interface__) without waiting.
+        """Evaluate arrays in a device's memory (CuPy, torch, JAX, …: whatever has __cuda_array_interface__ or DLPack) without
+        waiting.
 
         x float32 [n, dim] and y int32 [n] are read, gradient (like x) and total (one float64) are written, in the order of
         `stream`, the number of a CUDA stream. `stopped` (like x) gets the part of the gradient that trains the embedding layer
@@ -286,10 +287,10 @@ class Loss:
         given = {"embedding": x, "pooled": pooled, "weight": weight}
         taps = {name: array for name, array in given.items() if array is not None}
         if self._handle is None:
-            seen = {name: taps[name].__cuda_array_interface__["shape"][-1] for name in ("embedding", "pooled") if name in taps}
+            seen = {name: _device.width(taps[name]) for name in ("embedding", "pooled") if name in taps}
             self._open({name: size or seen.get(name, 0) for name, size in self._sizes.items()})
         wanted = {"embedding": gradient, "pooled": pooled_gradient, "weight": weight_gradient}
-        batch = _device.fill(taps, y, wanted, stopped, total, stream, self.step if step is None else step, _TAPS)
+        batch, kept = _device.fill(taps, y, wanted, stopped, total, stream, self.step if step is None else step, _TAPS)
         self._place(device)
         lib.kith_objective_clear_gradients(self._handle)
         call(lib.kith_objective_queue, self._handle, batch)

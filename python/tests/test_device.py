@@ -1,13 +1,15 @@
 """Losses on a device's memory, with the emulated device: its memory is the host's, shown by __cuda_array_interface__."""
 
 import os
+import sys
 import unittest
-from typing import Any
+from typing import Any, List, Optional, Tuple
 from unittest import mock
 
 import numpy as np
 
 import kith
+from kith import _dlpack
 
 import support
 
@@ -25,6 +27,22 @@ class OnDevice:
         self.__cuda_array_interface__ = {"shape": values.shape, "typestr": values.dtype.str, "version": 3,
                                          "strides": None if values.flags.c_contiguous else values.strides,
                                          "data": (values.ctypes.data, False)}
+
+
+class ByDlpack:
+    """What shows itself by DLPack alone, here as memory of a CUDA device: numpy's own capsule with another device in it."""
+
+    def __init__(self, values: Any, device: int = 2) -> None:
+        self.values, self.device, self.streams = values, device, []  # type: Any, int, List[int]
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        return self.device, 0
+
+    def __dlpack__(self, stream: Optional[int] = None) -> Any:
+        capsule = self.values.__dlpack__()
+        _dlpack._Tensor.from_address(_dlpack._pointer(capsule, b"dltensor")).device_type = self.device
+        self.streams.append(-1 if stream is None else stream)
+        return capsule
 
 
 def like(values: Any) -> OnDevice:
@@ -60,6 +78,25 @@ class Queued(unittest.TestCase):
         wanted = host.value_and_gradient(np.roll(self.x, 3, axis=1), self.y).state_gradients["proxies"]
         np.testing.assert_allclose(gradient, wanted, atol=1e-5 * np.abs(wanted).max())
 
+    def test_arrays_with_dlpack_alone(self) -> None:
+        loss, gradient, total = kith.Loss("binomial"), ByDlpack(np.full_like(self.x, np.nan)), ByDlpack(np.zeros(()))
+        x, y = ByDlpack(self.x), ByDlpack(self.y)
+        before = sys.getrefcount(self.x)
+        loss.queue(x, y, gradient, total=total)
+        self.assertEqual(sys.getrefcount(self.x), before)  # the capsules were given back
+        wanted = kith.Loss("binomial").value_and_gradient(self.x, self.y)
+        np.testing.assert_allclose(gradient.values, wanted.gradient, atol=1e-6)
+        self.assertAlmostEqual(float(total.values), wanted.value, places=6)
+        self.assertEqual(set(x.streams), {1})  # CUDA's default stream, as DLPack numbers it
+        with self.assertRaisesRegex(TypeError, "y holds <i8; wanted <i4"):
+            loss.queue(x, ByDlpack(self.y.astype(np.int64)), gradient)
+        with self.assertRaisesRegex(ValueError, "embedding is not in C order"):
+            loss.queue(ByDlpack(np.asfortranarray(self.x)), y, gradient)
+        with self.assertRaisesRegex(TypeError, "ByDlpack; wanted an array with __cuda_array_interface__ or DLPack"):
+            loss.queue(ByDlpack(self.x, device=1), y, gradient)
+        with self.assertRaisesRegex(TypeError, "not in the memory of a CUDA device"):
+            loss.queue(ByDlpack(self.x, device=10), y, gradient)
+
     def test_back_on_the_host(self) -> None:
         loss = kith.Loss("binomial")
         wanted = loss.value_and_gradient(self.x, self.y).value
@@ -80,7 +117,7 @@ class Queued(unittest.TestCase):
         x, y, gradient = OnDevice(self.x), OnDevice(self.y), like(self.x)
         with self.assertRaisesRegex(TypeError, "y holds <i8; wanted <i4"):
             loss.queue(x, OnDevice(self.y.astype(np.int64)), gradient)
-        with self.assertRaisesRegex(TypeError, "embedding is ndarray; wanted an array with __cuda_array_interface__"):
+        with self.assertRaisesRegex(TypeError, "embedding is ndarray; wanted an array with __cuda_array_interface__ or DLPack"):
             kith.Loss("binomial", dim=12).queue(self.x, y, gradient)
         with self.assertRaisesRegex(ValueError, "embedding is not in C order"):
             loss.queue(OnDevice(np.asfortranarray(self.x)), y, gradient)
@@ -104,7 +141,7 @@ class InTorch(unittest.TestCase):
         from kith import _torch
 
         self.torch, self.function = torch, _torch._EvaluateOnDevice
-        pretend = mock.patch("kith._device._facts", lambda tensor: OnDevice(tensor.numpy()).__cuda_array_interface__)
+        pretend = mock.patch("kith._device._facts", lambda tensor, stream: OnDevice(tensor.numpy()).__cuda_array_interface__)
         stream = mock.patch("torch.cuda.current_stream", return_value=mock.Mock(cuda_stream=0))
         for patch in (pretend, stream):
             patch.start()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import kith
+from kith._arrays import to_numpy
 
 import support
 
@@ -92,6 +93,26 @@ class Evaluate(unittest.TestCase):
         with self.assertRaisesRegex(kith.Error, "row 7") as caught:
             kith.evaluate(self.x, self.y)
         self.assertEqual(caught.exception.status, "ENUMERIC")
+
+    def test_arrays_with_dlpack_alone(self) -> None:
+        class ByDlpack:
+            def __init__(self, values: Any, device: int = 1) -> None:
+                self.values, self.device = values, device
+
+            def __dlpack_device__(self) -> Any:
+                return self.device, 0
+
+            def __dlpack__(self, **how: Any) -> Any:
+                return self.values.__dlpack__()
+
+        x, y = ByDlpack(self.x), ByDlpack(self.y)
+        self.assertEqual(to_numpy(x).ctypes.data, self.x.ctypes.data)  # no copy
+        self.assertEqual(kith.evaluate(x, y).recall, kith.evaluate(self.x, self.y).recall)
+        np.testing.assert_array_equal(kith.knn(x, k=2).indices, kith.knn(self.x, k=2).indices)
+        self.assertEqual(kith.Loss("binomial").value_and_gradient(x, y).value,
+                         kith.Loss("binomial").value_and_gradient(self.x, self.y).value)
+        with self.assertRaisesRegex(TypeError, "the array is in a device's memory; wanted one in host memory"):
+            kith.evaluate(ByDlpack(self.x, device=2), y)
 
     def test_arrays_of_a_device_are_refused(self) -> None:
         class OnADevice:

@@ -1,5 +1,5 @@
 /* ONNX files: what ONNX's own checker and ONNX Runtime make of them. Both are skipped where they are not there:
- * `apt-get install python3-onnx`; `npm install --ignore-scripts onnxruntime-node` in a folder that KITH_ONNXRUNTIME names. */
+ * `scripts/setup.sh onnx` installs them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,11 +222,10 @@ static void compare(int m) {
 
 static void test_runtime(void **state) {
     (void)state;
-    const char *folder = getenv("KITH_ONNXRUNTIME");
-    char text[16384];
+    char folder[512], text[16384];
     size_t used = 0;
-    if (!folder ||
-        testing_run(output, sizeof output,
+    snprintf(folder, sizeof folder, "%s/test/onnx", testing_source());
+    if (testing_run(output, sizeof output,
                     "NODE_PATH='%s/node_modules' node -e 'require(\"onnxruntime-node\")'", folder) != 0)
         skip();
     make_models();
