@@ -40,6 +40,19 @@ if(NOT kith_has_postgres)
   message(STATUS "The PostgreSQL plugin is not built: libpq was not found, or KITH_POSTGRES is OFF")
 endif()
 
+# MPI, for the plugin that trains over ranks: asked for, or used where it is found.
+set(kith_has_mpi OFF)
+if(KITH_MPI STREQUAL AUTO)
+  find_package(MPI QUIET COMPONENTS C)
+elseif(KITH_MPI)
+  find_package(MPI REQUIRED COMPONENTS C)
+endif()
+if(KITH_MPI AND MPI_C_FOUND)
+  set(kith_has_mpi ON)
+else()
+  message(STATUS "The MPI plugin is not built: MPI was not found, or KITH_MPI is OFF")
+endif()
+
 # CUDA, for the plugin: asked for (an error where it is missing), or used where it is found.
 set(kith_has_cuda OFF)
 if(KITH_CUDA)

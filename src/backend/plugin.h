@@ -1,23 +1,10 @@
-/* What is not part of libkith because it needs libraries of its own, a device or the client of a server: a shared object
- * libkith-NAME.so, loaded when it is asked for (docs/adr/0040).
- *
- * The object is self-contained: it has its own copy of the code of kith that it calls, and exports two symbols.
- * The structs passed between it and the library are internal to kith, so both must be built from the same headers.
- * The interface is a hash of the headers, and an object with another hash is refused before any of its code runs.
- *
- *     const char kith_plugin_interface[];                          // KI_PLUGIN_INTERFACE
- *     const ki_plugin *kith_plugin(ki_process *process);           // adopts the process's record; NULL: nothing to offer
- * */
+/* Plugins (core/plugin.h) whose entry returns a ki_plugin: a device or the client of a server, loaded when it is asked
+ * for. */
 #ifndef KI_PLUGIN_H
 #define KI_PLUGIN_H
 
 #include "core/backend.h"
-#include "core/process.h"
-#include "kith_interface.h"
-
-#define KI_PLUGIN_TEXT_(x) #x
-#define KI_PLUGIN_TEXT(x) KI_PLUGIN_TEXT_(x)
-#define KI_PLUGIN_INTERFACE KITH_INTERFACE_HASH " " KI_PLUGIN_TEXT(KITH_REAL)
+#include "core/plugin.h"
 
 /* What layers above have on the device or at the server; the records are theirs (objective/engine.h, knn/device.h,
  * search/remote/remote.h). */
@@ -32,8 +19,6 @@ typedef struct ki_plugin {
     const struct ki_knn_device_type *knn; /* NULL: neighbours are found on the host */
     const struct ki_remote_type *remote;
 } ki_plugin;
-
-typedef const ki_plugin *ki_plugin_fn(ki_process *process);
 
 /* Devices that may come as plugins, by name; NULL past the end. */
 const char *ki_plugin_name_at(int i);

@@ -27,7 +27,7 @@ KITH_API extern const char kith_plugin_interface[];
 const char kith_plugin_interface[] = KI_PLUGIN_INTERFACE;
 
 KITH_API ki_plugin_fn kith_plugin;
-const ki_plugin *kith_plugin(ki_process *process) {
+const void *kith_plugin(ki_process *process) {
     ki_process_adopt(process);
     return &plugin;
 }

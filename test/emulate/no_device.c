@@ -8,7 +8,7 @@ KITH_API extern const char kith_plugin_interface[];
 const char kith_plugin_interface[] = KI_PLUGIN_INTERFACE;
 
 KITH_API ki_plugin_fn kith_plugin;
-const ki_plugin *kith_plugin(ki_process *process) {
+const void *kith_plugin(ki_process *process) {
     static const ki_plugin empty;
     (void)process;
     return getenv("KITH_NO_DEVICE") ? &empty : NULL;
