@@ -47,7 +47,7 @@ static bool reads(const ki_objective *o, ki_tap tap) {
 }
 
 kith_status ki_batch_check_shapes(const ki_objective *o, const ki_batch *batch, kith_error *err) {
-    if (batch->m < 1 || batch->m > INT32_MAX)
+    if (batch->m < (ki_comm_is_alone(batch->comm) ? 1 : 0) || batch->m > INT32_MAX)
         return ki_fail(err, KITH_ESHAPE, "the batch has %lld items; wanted at least 1", (long long)batch->m);
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (reads(o, tap)) KI_TRY(check_tap(o, batch, tap, err));

@@ -17,7 +17,8 @@
 /* Everything that one evaluation needs; all memory is from the objective's work stack. */
 typedef struct step {
     ki_objective *o;
-    const ki_batch *batch;
+    const ki_batch *batch; /* whole, except for its map */
+    ki_share share;
     int64_t m, dim;
     int64_t n_rows, row_dim;  /* the embedding as the loss sees it: a row for each head of each image */
     const int32_t *row_label; /* [n_rows] */
@@ -229,6 +230,7 @@ static ki_reg_in reg_in(step *s, const ki_reg_use *reg) {
                     .m = s->m,
                     .label = s->batch->label,
                     .n_classes = o->sizes.n_classes,
+                    .share = &s->share,
                     .normalized = reg->normalize,
                     .heads = o->sizes.heads,
                     .param = reg->param,
@@ -338,11 +340,14 @@ static kith_status embedding_begin(step *s, kith_error *err) {
     return make_logits(s, err);
 }
 
+static void work_begin(ki_objective *o) {
+    if (o->work.peak_bytes > o->work_peak) o->work_peak = o->work.peak_bytes;
+    ki_work_reset(&o->work);
+}
+
 static kith_status step_begin(step *s, kith_error *err) {
     ki_objective *o = s->o;
     const ki_batch *batch = s->batch;
-    if (o->work.peak_bytes > o->work_peak) o->work_peak = o->work.peak_bytes;
-    ki_work_reset(&o->work);
     s->m = batch->m;
     s->dim = batch->tap[KI_TAP_EMBEDDING].cols;
     s->n_rows = s->m * o->sizes.heads;
@@ -355,6 +360,16 @@ static kith_status step_begin(step *s, kith_error *err) {
     }
     if (!(o->taps & KI_TAP_BIT(KI_TAP_EMBEDDING))) return KITH_OK;
     return embedding_begin(s, err);
+}
+
+/* This rank's rows of the gradients; the map has only those. */
+static void take_share(const step *s, ki_result *ret) {
+    const int64_t at = s->share.first;
+    ki_real **const whole[] = {&ret->diff[KI_TAP_EMBEDDING], &ret->diff[KI_TAP_POOLED], &ret->diff_stopped};
+    const int64_t cols[] = {s->dim, s->batch->tap[KI_TAP_POOLED].cols, s->dim};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        if (*whole[i]) *whole[i] += at * cols[i];
+    }
 }
 
 static void step_end(step *s, ki_result *ret) {
@@ -385,18 +400,22 @@ static void step_end(step *s, ki_result *ret) {
                        .n_empty = o->n_empty,
                        .diff_stopped = s->diff_stopped};
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) ret->diff[tap] = tap == KI_TAP_LOGITS ? NULL : s->diff[tap];
+    take_share(s, ret);
 }
 
 kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch, ki_result *ret_result,
                                   kith_error *err) {
-    step s = {.o = objective, .batch = batch};
+    ki_batch whole;
+    step s = {.o = objective, .batch = &whole};
     const size_t n_loss = objective->loss.record ? 1 : 0;
-    KI_TRY(ki_batch_check(objective, batch, err));
+    work_begin(objective);
+    KI_TRY(ki_batch_gather(objective, batch, &whole, &s.share, err));
     KI_TRY(step_begin(&s, err));
     if (n_loss) KI_TRY(eval_loss(&s, err));
     for (size_t i = 0; i < objective->n_regs; i++)
         KI_TRY(eval_reg(&s, &objective->reg[i], &objective->term[n_loss + i], err));
     KI_TRY(logits_backward(&s, err));
+    KI_TRY(ki_params_sum_shares(objective, &s.share, s.diff_param, err));
     step_end(&s, ret_result);
     return KITH_OK;
 }
@@ -429,6 +448,7 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     ki_loss_out out = {.g_scale = 1};
     if (!loss->record) return ki_fail(err, KITH_EINVAL, "pair weights are the loss's, and the loss is none");
     KI_TRY(ki_batch_check(objective, batch, err));
+    work_begin(objective);
     KI_TRY(step_begin(&s, err));
     KI_TRY(repeat_labels(&s, batch->label, s.m, &s.row_label, err));
     const rows r = rows_of_batch(&s);
@@ -502,6 +522,7 @@ kith_status ki_objective_describe(ki_objective *objective, const ki_batch *batch
     ki_real *part = NULL, *whole = NULL;
     if (!reg) return ki_objective_fail_describe(err);
     KI_TRY(ki_batch_check_taps(objective, batch, err));
+    work_begin(objective);
     KI_TRY(step_begin(&s, err));
     const ki_reg_in in = reg_in(&s, reg);
     const int64_t own = reg->record->describe_dim(&in), dim = (s.unit ? s.dim : 0) + own;

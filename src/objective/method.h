@@ -70,6 +70,7 @@ typedef struct ki_state {
     ki_init init;
     double a;
     ki_real *value, *diff;
+    bool sums_over_ranks; /* a term makes its gradient from a map, of which a rank has only its own rows */
 } ki_state;
 
 /* A method's params function calls this once for each parameter, in a fixed order; eval receives
@@ -78,6 +79,9 @@ typedef struct ki_state {
 typedef struct ki_state_list ki_state_list;
 kith_status ki_state_add(ki_state_list *list, const char *name, ki_shape shape, ki_init init, double a,
                          double lr_multiplier, kith_error *err);
+
+/* The parameter added last gets its gradient from a map. */
+void ki_state_sum_over_ranks(ki_state_list *list);
 
 /* Another copy of everything that the objective's loss learns, for a term that repeats the loss on embeddings
  * of dim numbers: the names are "PREFIX.NAME". Adds nothing when the loss learns nothing; KITH_EINVAL when

@@ -12,6 +12,7 @@
 #ifndef KI_OBJECTIVE_H
 #define KI_OBJECTIVE_H
 
+#include "comm/comm.h"
 #include "core/value.h"
 #include "objective/loss/loss.h"
 #include "objective/miner/miner.h"
@@ -60,6 +61,10 @@ typedef struct ki_batch {
     ki_tap_data tap[KI_N_TAPS]; /* un-normalised embedding; LOGITS is the objective's own: leave it empty */
     uint64_t step;              /* for warm-ups and random choices */
     bool is_final;              /* do not put this batch into the cross-batch memory */
+    /* Over ranks: m (0 is allowed), label and taps are this rank's rows of one batch that all ranks evaluate together, in the
+     * order of the ranks. Values, parameters' gradients and the memory are those of the whole batch on every rank; gradients
+     * at taps are those of this rank's rows. The weight tap and its gradient are whole. NULL: the batch is whole. */
+    ki_comm *comm;
 } ki_batch;
 
 typedef struct ki_term {
@@ -81,7 +86,7 @@ typedef struct ki_result {
     int64_t n_empty;      /* evaluations so far whose batch had no valid pair: value 0 and this warning */
 } ki_result;
 
-/* KITH_ESHAPE, KITH_EINVAL (a label outside the classes), KITH_ENUMERIC (the error says where). Parameter
+/* Over ranks every rank calls this. KITH_ESHAPE, KITH_EINVAL (a label outside the classes), KITH_ENUMERIC (the error says where). Parameter
  * gradients accumulate; tap gradients are assigned. On failure nothing has changed. */
 kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch, ki_result *ret_result,
                                   kith_error *err);

@@ -55,6 +55,8 @@ kith_status ki_state_add(ki_state_list *list, const char *plain_name, ki_shape s
     return KITH_OK;
 }
 
+void ki_state_sum_over_ranks(ki_state_list *list) { list->added[list->n_added - 1]->sums_over_ranks = true; }
+
 kith_status ki_state_add_loss(ki_state_list *list, const char *method, const char *prefix, int64_t dim,
                               kith_error *err) {
     const ki_loss *loss = list->loss->record;

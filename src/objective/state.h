@@ -70,6 +70,19 @@ struct ki_objective {
     size_t work_peak;
 };
 
+/* ranks.c. This rank's part of a batch: */
+struct ki_share {
+    ki_comm *comm;         /* NULL: the batch is whole */
+    int64_t first, n;      /* rows of the whole that are this rank's */
+    const int64_t *counts; /* [size] rows of every rank */
+};
+/* The whole batch, except for its map, in work memory; checked. */
+kith_status ki_batch_gather(ki_objective *objective, const ki_batch *own, ki_batch *ret_whole,
+                            ki_share *ret_share, kith_error *err);
+/* Make the gradients of parameters that every rank has a part of whole. */
+kith_status ki_params_sum_shares(ki_objective *objective, const ki_share *share, ki_real *const *diff,
+                                 kith_error *err);
+
 /* params.c */
 kith_status ki_states_collect(ki_objective *objective, kith_error *err);
 void ki_states_free(ki_state_list *list);

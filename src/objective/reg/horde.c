@@ -81,8 +81,10 @@ static size_t loss_at(const ki_horde_settings *o, const ki_reg_in *in, int k) {
 static kith_status add_projection(const ki_horde_settings *o, int64_t c, const char *name,
                                   ki_state_list *list, kith_error *err) {
     const bool has_signs = o->init == INIT_SIGNS || (o->init == INIT_AUTO && !o->trained);
-    return ki_state_add(list, name, KI_SHAPE2(c, o->dimension), has_signs ? KI_INIT_SIGNS : KI_INIT_GLOROT, 1,
-                        o->trained ? o->lr_multiplier : 0, err);
+    KI_TRY(ki_state_add(list, name, KI_SHAPE2(c, o->dimension), has_signs ? KI_INIT_SIGNS : KI_INIT_GLOROT, 1,
+                        o->trained ? o->lr_multiplier : 0, err));
+    ki_state_sum_over_ranks(list);
+    return KITH_OK;
 }
 
 static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
@@ -116,7 +118,7 @@ static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_
 static ki_moments moments_of(const ki_reg_in *in) {
     const ki_horde_settings *o = in->settings;
     const ki_tap_data *map = &in->tap[KI_TAP_MAP];
-    ki_moments moments = {.m = in->m,
+    ki_moments moments = {.m = map->rows,
                           .c = map->c,
                           .hw = map->hw,
                           .dim = o->dimension,
@@ -136,14 +138,15 @@ static const ki_real *embed(const ki_reg_in *in, const ki_real *g, int k, ki_rea
     return memory;
 }
 
-/* The loss on order k; g becomes dL/dg. */
-static kith_status order_eval(const ki_reg_in *in, const ki_reg_out *out, int k, ki_real *g,
+/* The loss on order k of all rows; the own rows' g become their dL/dg. */
+static kith_status order_eval(const ki_reg_in *in, const ki_reg_out *out, int k, ki_real *own_g,
                               double *ret_value, kith_error *err) {
     const ki_horde_settings *o = in->settings;
     const int64_t m = in->m, n = z_dim(o);
     const ki_work_mark mark = ki_work_here(in->work);
     kith_status status = KITH_OK;
-    ki_real *memory = NULL, *unit = NULL, *norm = NULL, *diff_unit = NULL, *diff_z = NULL;
+    ki_real *g = NULL, *memory = NULL, *unit = NULL, *norm = NULL, *diff_unit = NULL, *diff_z = NULL;
+    KI_CHECK(ki_reg_gather(in, own_g, o->dimension, &g, err));
     KI_CHECK(ki_work_reals(in->work, m * n, "an order's embedding", &memory, err));
     KI_CHECK(ki_work_reals(in->work, m * n, "an order's embedding", &unit, err));
     KI_CHECK(ki_work_reals(in->work, m * n, "an order's gradient", &diff_unit, err));
@@ -162,6 +165,9 @@ static kith_status order_eval(const ki_reg_in *in, const ki_reg_out *out, int k,
     } else {
         memcpy(g, diff_z, (size_t)(m * n) * sizeof *g);
     }
+    if (g != own_g)
+        memcpy(own_g, g + ki_reg_first(in) * o->dimension,
+               (size_t)(in->tap[KI_TAP_MAP].rows * o->dimension) * sizeof *g);
 done:
     ki_work_rewind(in->work, mark);
     return status;

@@ -21,15 +21,17 @@ typedef struct ki_tap_data {
     int64_t c, hw;       /* map only */
 } ki_tap_data;
 
+typedef struct ki_share ki_share;
 typedef struct ki_reg_in ki_reg_in;
 typedef struct ki_reg_out ki_reg_out;
 struct ki_reg_in {
     const void *settings;
     int64_t m;
-    const int32_t *label; /* [m] */
-    int64_t n_classes;    /* labels are below it; 0: not known */
-    ki_tap_data tap[KI_N_TAPS];
-    bool normalized; /* the embedding tap is L2-normalised, head by head */
+    const int32_t *label;       /* [m] */
+    int64_t n_classes;          /* labels are below it; 0: not known */
+    ki_tap_data tap[KI_N_TAPS]; /* the map: this rank's rows, the others all m */
+    const ki_share *share;      /* which rows those are: ki_reg_first, ki_reg_gather */
+    bool normalized;            /* the embedding tap is L2-normalised, head by head */
     int64_t heads; /* vectors side by side in a row of the embedding: [m, dim] is [m * heads, dim / heads] */
     ki_state *const *param;
     uint64_t seed, step; /* random choices: (seed, KI_RNG_REGULARIZER, step, …) */
@@ -50,6 +52,12 @@ struct ki_reg_out {
     ki_real *diff[KI_N_TAPS];   /* same shapes as the taps; NULL for taps it does not read */
     ki_real *const *diff_param; /* for each of param; NULL for those that are not learned */
 };
+
+/* What a term made of its rows of the map, [rows of the map, cols], as [m, cols]. Without ranks it is `own` itself. */
+kith_status ki_reg_gather(const ki_reg_in *in, ki_real *own, int64_t cols, ki_real **ret_all,
+                          kith_error *err);
+/* The row of m that the map's first row belongs to. */
+int64_t ki_reg_first(const ki_reg_in *in);
 
 /* A tap of a whole data set: x [n, dim], and labels in 0 … n_classes - 1. */
 typedef struct ki_features {
