@@ -22,8 +22,7 @@ void ki_comm_own(const ki_comm *comm, int64_t n, int64_t *ret_first, int64_t *re
     ki_comm_part(n, comm ? comm->rank : 0, comm ? comm->size : 1, ret_first, ret_n);
 }
 
-/* Memory that stays, in pieces that are in use at the same time. */
-static kith_status scratch(ki_comm *comm, size_t bytes, void **ret, kith_error *err) {
+kith_status ki_comm_scratch(ki_comm *comm, size_t bytes, void **ret, kith_error *err) {
     if (bytes > comm->scratch_bytes) {
         void *larger = ki_alloc(bytes, 1);
         if (!larger) return ki_fail_memory(err, bytes, "messages between ranks");
@@ -93,7 +92,7 @@ static kith_status sum_piece(ki_comm *comm, ki_real *x, int64_t n, kith_error *e
     void *memory = NULL;
     int64_t first = 0, n_own = 0;
     ki_comm_own(comm, n, &first, &n_own);
-    KI_TRY(scratch(comm, (size_t)(n_own * comm->size + 1) * sizeof *x, &memory, err));
+    KI_TRY(ki_comm_scratch(comm, (size_t)(n_own * comm->size + 1) * sizeof *x, &memory, err));
     for (int r = 0; r < comm->size; r++) {
         int64_t at = 0, n_there = 0;
         ki_comm_part(n, r, comm->size, &at, &n_there);

@@ -42,7 +42,7 @@ struct ki_comm {
     int n_here; /* ranks on this machine */
     /* An error was returned that not all ranks know of: the job cannot go on, and cannot end in step. */
     bool is_lost;
-    void *scratch; /* of comm.c */
+    void *scratch; /* ki_comm_scratch */
     size_t scratch_bytes;
 };
 
@@ -57,6 +57,9 @@ typedef struct ki_comm_plugin {
  * job must not become several runs of one process each. The comm belongs to the process. */
 kith_status ki_comm_open(ki_comm **ret_comm, kith_error *err);
 
+/* For the files of this folder: memory of that many bytes, valid until the next call of this function. It stays, so that a
+ * training step allocates nothing. */
+kith_status ki_comm_scratch(ki_comm *comm, size_t bytes, void **ret_memory, kith_error *err);
 /* For implementations: free what comm.c has made for it. */
 void ki_comm_release(ki_comm *comm);
 

@@ -72,6 +72,7 @@ typedef struct ki_kernel_spec {
     unsigned masked_src; /* concat: bit k = sources whose ReLU mask this kernel applies in backward */
     uint64_t seed;       /* dropout: names its random stream */
     uint32_t node;
+    struct ki_comm *comm; /* batch_norm: batch statistics are those of all ranks' images; NULL: of these */
 } ki_kernel_spec;
 
 /* What the planner must provide for a kernel, and what it may assume. */
@@ -104,6 +105,9 @@ typedef struct ki_binding {
     ki_param_slot param[KI_MAX_PARAMS];
     const int32_t *labels; /* softmax_xent: [mb] */
     const uint64_t *step;  /* dropout: the step number, read when the kernel runs */
+    /* dropout: the place in the whole batch of the first image here, which names the mask; NULL: 0. A device may ignore it:
+     * its batches are whole. */
+    const uint64_t *first;
 } ki_binding;
 
 typedef struct ki_backend ki_backend;

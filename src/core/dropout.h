@@ -38,4 +38,14 @@ static inline void ki_dropout_block(const ki_dropout *dropout, int64_t block, bo
     for (int i = 0; i < 4; i++) ret_keep[i] = words[i] >= dropout->threshold;
 }
 
+/* The same for single elements, one after the other: keep and block are the caller's, and block is -1 before the first. */
+static inline bool ki_dropout_keeps(const ki_dropout *dropout, int64_t element, bool keep[4],
+                                    int64_t *block) {
+    if (element / 4 != *block) {
+        *block = element / 4;
+        ki_dropout_block(dropout, *block, keep);
+    }
+    return keep[element % 4];
+}
+
 #endif

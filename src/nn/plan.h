@@ -15,6 +15,7 @@
 #ifndef KI_PLAN_H
 #define KI_PLAN_H
 
+#include "comm/comm.h"
 #include "nn/params.h"
 
 enum { KI_MAX_TAPS = 8 };
@@ -28,6 +29,9 @@ typedef struct ki_plan_options {
     const char *grad_taps[KI_MAX_TAPS]; /* these take a gradient, and can be read too */
     uint64_t seed;                      /* dropout, with the step number */
     const uint64_t *step;               /* backend memory; NULL: the plan counts its forwards from 0 */
+    /* Training over ranks: the batch is this rank's part of a whole one, and batch statistics are those of the whole. Every
+     * rank makes the same calls, with one image or more. NULL: the batch is whole. */
+    ki_comm *comm;
 } ki_plan_options;
 
 typedef struct ki_plan_stats {
@@ -69,6 +73,9 @@ kith_status ki_plan_backward(ki_plan *plan, kith_error *err);
 /* The number of the next forward, from 0: it names dropout's random numbers. A resumed run sets it; each
  * forward adds one. Has no effect if options.step is given. */
 void ki_plan_set_step(ki_plan *plan, uint64_t step);
+/* The place in the whole batch of this batch's first image; 0 at first. It names dropout's random numbers, too. Has no
+ * effect if options.step is given. */
+void ki_plan_set_first(ki_plan *plan, int64_t first);
 /* With input_grad: the gradient at the input, plain. */
 kith_status ki_plan_read_input_grad(ki_plan *plan, ki_real *host, kith_error *err);
 

@@ -1,15 +1,20 @@
 /* Batch norm by oneDNN, ReLU fused through its mask workspace. Training uses batch statistics and updates the
- * running ones. Frozen batch norms and inference use the running ones and do not change them. */
+ * running ones. Frozen batch norms and inference use the running ones and do not change them.
+ *
+ * Over ranks the statistics are those of all ranks' images (synced.c): oneDNN is given them as if they were fixed. Its
+ * backward then lacks the part of the gradient that flows through the statistics, which is subtracted afterwards. */
 #include <math.h>
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/synced.h"
 
 typedef struct bn {
     ki_kernel base;
     ki_bn_attr attr;
     int64_t c, n_each; /* values per channel */
     bool uses_batch_stats, trains;
+    cpu_synced synced; /* over ranks; comm NULL: the batch is whole */
     dnnl_primitive_desc_t fwd_pd, bwd_pd;
     dnnl_primitive_t fwd, bwd;
     dnnl_memory_desc_t data_md, stat_md;
@@ -17,7 +22,8 @@ typedef struct bn {
         diff_shift;
     dnnl_memory_t fwd_scratch, bwd_scratch;
     bool has_workspace;
-    float *stats; /* batch mean and variance, then diff_scale and diff_shift: [4, c] */
+    float *diff_src_at; /* NULL: not wanted */
+    float *stats;       /* batch mean and variance, then diff_scale and diff_shift: [4, c] */
     ki_param_slot param[KI_MAX_PARAMS];
 } bn;
 
@@ -31,13 +37,14 @@ static void bn_free(ki_kernel *kernel) {
     dnnl_primitive_destroy(k->bwd);
     dnnl_primitive_desc_destroy(k->fwd_pd);
     dnnl_primitive_desc_destroy(k->bwd_pd);
+    cpu_synced_release(&k->synced);
     ki_free(k->stats);
     ki_free(k);
 }
 
 static kith_status make_primitives(bn *k, cpu_backend *cpu, const ki_kernel_spec *spec, kith_error *err) {
     unsigned flags = dnnl_use_scale | dnnl_use_shift;
-    if (!k->uses_batch_stats) flags |= dnnl_use_global_stats;
+    if (!k->uses_batch_stats || k->synced.comm) flags |= dnnl_use_global_stats;
     if (spec->has_relu) flags |= dnnl_fuse_norm_relu;
     dnnl_batch_normalization_desc_t desc;
     const dnnl_prop_kind_t prop = spec->mode == KI_TRAIN ? dnnl_forward_training : dnnl_forward_inference;
@@ -62,6 +69,7 @@ static kith_status bn_create(ki_backend *backend, const ki_kernel_spec *spec, ki
     k->uses_batch_stats = spec->mode == KI_TRAIN && !spec->frozen_stats;
     k->trains = spec->wants_diff_params;
     KI_CHECK(ki_zalloc_or(&k->stats, 4 * (size_t)k->c, sizeof *k->stats, "batch statistics", err));
+    if (k->uses_batch_stats && spec->comm) KI_CHECK(cpu_synced_init(&k->synced, spec, err));
     KI_CHECK(make_primitives(k, cpu_of(backend), spec, err));
     const dnnl_memory_desc_t *workspace = dnnl_primitive_desc_query_md(k->fwd_pd, dnnl_query_workspace_md, 0);
     const size_t workspace_bytes = dnnl_memory_desc_get_size(workspace);
@@ -81,6 +89,8 @@ static kith_status bn_bind(ki_kernel *kernel, const ki_binding *b, kith_error *e
     bn *k = (bn *)kernel;
     cpu_backend *cpu = cpu_of(kernel->backend);
     memcpy(k->param, b->param, sizeof k->param);
+    k->synced.src = b->src[0];
+    k->diff_src_at = b->diff_src[0];
     KI_TRY(cpu_memory(cpu, &k->data_md, b->src[0], &k->src, err));
     KI_TRY(cpu_memory(cpu, &k->data_md, b->dst, &k->dst, err));
     KI_TRY(cpu_memory(cpu, &k->stat_md, k->uses_batch_stats ? k->stats : k->param[KI_MEAN].value, &k->mean,
@@ -103,7 +113,7 @@ static kith_status bn_bind(ki_kernel *kernel, const ki_binding *b, kith_error *e
 }
 
 static void update_running(bn *k) {
-    const double unbias = k->n_each > 1 ? (double)k->n_each / (double)(k->n_each - 1) : 1;
+    const double n = k->synced.comm ? k->synced.n : (double)k->n_each, unbias = n > 1 ? n / (n - 1) : 1;
     const double m = k->attr.momentum;
     float *mean = k->param[KI_MEAN].value, *variance = k->param[KI_VAR].value;
     for (int64_t c = 0; c < k->c; c++) {
@@ -122,6 +132,7 @@ static kith_status bn_forward(ki_kernel *kernel, kith_error *err) {
                                     {DNNL_ARG_SHIFT, k->shift},
                                     {DNNL_ARG_SCRATCHPAD, k->fwd_scratch},
                                     {DNNL_ARG_WORKSPACE, k->workspace}};
+    if (k->synced.comm) KI_TRY(cpu_synced_moments(&k->synced, k->stats, k->stats + k->c, err));
     KI_TRY(cpu_run(cpu_of(kernel->backend), k->fwd, k->has_workspace ? 8 : 7, args, err));
     if (k->uses_batch_stats) update_running(k);
     return KITH_OK;
@@ -145,7 +156,14 @@ static kith_status bn_backward(ki_kernel *kernel, kith_error *err) {
     KI_TRY(cpu_run(cpu_of(kernel->backend), k->bwd, k->has_workspace ? 11 : 10, args, err));
     cpu_accumulate(k->param[KI_W].diff, k->stats + 2 * k->c, k->c);
     cpu_accumulate(k->param[KI_B].diff, k->stats + 3 * k->c, k->c);
-    return KITH_OK;
+    if (!k->synced.comm) return KITH_OK;
+    const cpu_synced_sums sums = {.mean = k->stats,
+                                  .variance = k->stats + k->c,
+                                  .scale = k->param[KI_W].value,
+                                  .diff_scale = k->stats + 2 * k->c,
+                                  .diff_shift = k->stats + 3 * k->c,
+                                  .eps = k->attr.eps};
+    return cpu_synced_backward(&k->synced, &sums, k->diff_src_at, err);
 }
 
 const ki_kernel_type cpu_batch_norm = {

@@ -8,7 +8,8 @@ typedef struct dropout {
     ki_edge edge;
     bool drops;
     double p;
-    uint64_t seed, step; /* the step forward ran with; backward uses the same */
+    uint64_t seed, step; /* the step forward ran with; backward uses the same, and … */
+    int64_t first;       /* … the place of its first image in the whole batch */
     uint32_t node;
     ki_binding b;
 } dropout;
@@ -44,11 +45,12 @@ static void apply(const dropout *k, const float *src, float *dst) {
     if (is_native && padded != c) {
         for (int64_t i = 0; i < cpu_count(&k->edge); i++) dst[i] = 0;
     }
+    const int64_t before = k->first * (n / k->edge.shape.dim[0]);
     bool keep[4];
+    int64_t block = -1;
     for (int64_t i = 0; i < n; i++) {
-        if (i % 4 == 0) ki_dropout_block(&mask, i / 4, keep);
         const int64_t at = is_native ? cpu_native_at(i / (c * hw), i / hw % c, i % hw, padded, hw) : i;
-        dst[at] = keep[i % 4] ? src[at] * scale : 0;
+        dst[at] = ki_dropout_keeps(&mask, before + i, keep, &block) ? src[at] * scale : 0;
     }
 }
 
@@ -56,6 +58,7 @@ static kith_status dropout_forward(ki_kernel *kernel, kith_error *err) {
     (void)err;
     dropout *k = (dropout *)kernel;
     k->step = *k->b.step;
+    k->first = k->b.first ? (int64_t)*k->b.first : 0;
     apply(k, k->b.src[0], k->b.dst);
     return KITH_OK;
 }

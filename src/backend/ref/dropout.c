@@ -1,5 +1,5 @@
-/* dropout. The mask (core/dropout.h) is drawn again in backward from the step that forward saw, which is all
- * that the workspace contains. In inference dst is src. */
+/* dropout. The mask (core/dropout.h) is drawn again in backward from the step and the place in the whole batch
+ * that forward saw, which are all that the workspace contains. In inference dst is src. */
 #include "core/dropout.h"
 
 #include <string.h>
@@ -9,33 +9,33 @@
 
 typedef struct drop {
     ki_dropout mask;
-    int64_t n;
+    int64_t first; /* element of the mask that the first value has */
     const ki_real *src;
     ki_real *dst;
 } drop;
 
-/* Items: blocks of four values. */
-static void mask_blocks(void *context, int64_t begin, int64_t end) {
+static void mask_values(void *context, int64_t begin, int64_t end) {
     const drop *d = context;
-    for (int64_t block = begin; block < end; block++) {
-        bool keep[4];
-        ki_dropout_block(&d->mask, block, keep);
-        for (int64_t i = 4 * block; i < 4 * block + 4 && i < d->n; i++)
-            d->dst[i] = keep[i % 4] ? (ki_real)((double)d->src[i] * d->mask.scale) : 0;
-    }
+    bool keep[4];
+    int64_t block = -1;
+    for (int64_t i = begin; i < end; i++)
+        d->dst[i] = ki_dropout_keeps(&d->mask, d->first + i, keep, &block)
+                        ? (ki_real)((double)d->src[i] * d->mask.scale)
+                        : 0;
 }
 
 /* d.src to d.dst through the mask of a step. */
-static void mask_apply(const ki_ref_kernel *k, uint64_t step, drop d) {
-    d.mask = ki_dropout_at(k->spec.seed, step, k->spec.node, k->attr.dropout.p);
-    d.n = ki_shape_count(&k->spec.dst.shape);
-    ki_parallel_for((d.n + 3) / 4, ki_ref_grain(4), mask_blocks, &d);
+static void mask_apply(const ki_ref_kernel *k, const uint64_t *saved, drop d) {
+    const int64_t n = ki_shape_count(&k->spec.dst.shape);
+    d.mask = ki_dropout_at(k->spec.seed, saved[0], k->spec.node, k->attr.dropout.p);
+    d.first = (int64_t)saved[1] * (n / k->spec.dst.shape.dim[0]);
+    ki_parallel_for(n, ki_ref_grain(1), mask_values, &d);
 }
 
 static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                           ki_kernel **ret_kernel, kith_error *err) {
     KI_TRY(ki_ref_kernel_new(&ki_ref_dropout, backend, spec, ret_kernel, err));
-    *ret_info = (ki_kernel_info){.workspace_bytes = spec->mode == KI_TRAIN ? sizeof(uint64_t) : 0};
+    *ret_info = (ki_kernel_info){.workspace_bytes = spec->mode == KI_TRAIN ? 2 * sizeof(uint64_t) : 0};
     return KITH_OK;
 }
 
@@ -46,19 +46,19 @@ static kith_status forward(ki_kernel *kernel, kith_error *err) {
         memcpy(k->binding.dst, k->binding.src[0], k->spec.dst.bytes);
         return KITH_OK;
     }
-    const uint64_t step = *k->binding.step;
-    memcpy(k->binding.workspace, &step, sizeof step);
-    mask_apply(k, step, (drop){.src = k->binding.src[0], .dst = k->binding.dst});
+    const uint64_t saved[2] = {*k->binding.step, k->binding.first ? *k->binding.first : 0};
+    memcpy(k->binding.workspace, saved, sizeof saved);
+    mask_apply(k, saved, (drop){.src = k->binding.src[0], .dst = k->binding.dst});
     return KITH_OK;
 }
 
 static kith_status backward(ki_kernel *kernel, kith_error *err) {
     (void)err;
     const ki_ref_kernel *k = ki_ref_of(kernel);
-    uint64_t step = 0;
-    memcpy(&step, k->binding.workspace, sizeof step);
+    uint64_t saved[2];
+    memcpy(saved, k->binding.workspace, sizeof saved);
     if (k->binding.diff_src[0])
-        mask_apply(k, step, (drop){.src = k->binding.diff_dst[0], .dst = k->binding.diff_src[0]});
+        mask_apply(k, saved, (drop){.src = k->binding.diff_dst[0], .dst = k->binding.diff_src[0]});
     return KITH_OK;
 }
 

@@ -104,7 +104,8 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
          * beside them pushes the maps out of the cache, which costs more than it gains. */
         .may_be_late = !plan->updates_stats,
         .seed = plan->options.seed,
-        .node = (uint32_t)step->node_number};
+        .node = (uint32_t)step->node_number,
+        .comm = ki_comm_is_alone(plan->options.comm) ? NULL : plan->options.comm};
     for (int k = 0; k < step->n_src; k++) {
         ki_step *src = &plan->steps.step[step->src[k]];
         spec.src[k] = src->edge;
@@ -177,7 +178,8 @@ static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {
                           .late = ki_plan_address(plan, step->late),
                           .scratch = plan->block + plan->block_bytes,
                           .labels = plan->labels,
-                          .step = plan->step ? plan->step : plan->options.step};
+                          .step = plan->step ? plan->step : plan->options.step,
+                          .first = plan->step ? plan->step + 1 : NULL};
     for (int k = 0; k < step->n_src; k++) {
         binding.src[k] = ki_plan_address(plan, plan->steps.step[step->src[k]].dst);
         binding.diff_src[k] = ki_plan_address(plan, step->diff_src[k]);
@@ -210,9 +212,9 @@ static kith_status make_numbers(ki_plan *plan, kith_error *err) {
         KI_TRY(backend->type->zero(backend, memory, label_bytes, err));
     }
     if (plan->wants_step && !plan->options.step) {
-        KI_TRY(backend->type->alloc(backend, sizeof *plan->step, &memory, err));
+        KI_TRY(backend->type->alloc(backend, 2 * sizeof *plan->step, &memory, err));
         plan->step = memory;
-        KI_TRY(backend->type->zero(backend, memory, sizeof *plan->step, err));
+        KI_TRY(backend->type->zero(backend, memory, 2 * sizeof *plan->step, err));
     }
     return KITH_OK;
 }

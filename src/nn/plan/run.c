@@ -94,12 +94,16 @@ static kith_status pack(ki_plan *plan, kith_error *err) {
 }
 
 void ki_plan_set_step(ki_plan *plan, uint64_t step) { plan->step_number = step; }
+void ki_plan_set_first(ki_plan *plan, int64_t first) { plan->first = (uint64_t)first; }
 
 kith_status ki_plan_forward(ki_plan *plan, kith_error *err) {
     KI_TRY(pack(plan, err));
-    if (plan->step && plan->options.mode == KI_TRAIN)
+    if (plan->step && plan->options.mode == KI_TRAIN) {
         KI_TRY(plan->backend->type->upload(plan->backend, plan->step, &plan->step_number,
                                            sizeof plan->step_number, err));
+        KI_TRY(plan->backend->type->upload(plan->backend, plan->step + 1, &plan->first, sizeof plan->first,
+                                           err));
+    }
     for (int s = 0; s < plan->steps.n; s++) {
         ki_kernel *kernel = plan->steps.step[s].kernel;
         if (!kernel) continue;
