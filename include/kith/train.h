@@ -53,7 +53,7 @@ typedef struct kith_train_event {
     const char *text;
 } kith_train_event;
 
-/* Called from the thread that called kith_train_run. A non-zero result asks for a stop: the step is finished
+/* Called from the thread that called kith_train_run, over ranks only on the first. A non-zero result asks for a stop: the step is finished
  * and saved, and kith_train_run returns KITH_ECANCELED. */
 typedef int (*kith_train_fn)(void *user, const kith_train_event *event);
 

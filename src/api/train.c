@@ -59,28 +59,48 @@ static kith_status write_report(void *user, const char *folder, kith_error *err)
 
 KI_OPTIONS_INIT(kith_train_options, 0)
 
+/* The first rank's run folder: where there is a choice, it has made it. */
+static kith_status share_folder(ki_comm *comm, const char **out, ki_path *memory, kith_error *err) {
+    if (ki_comm_is_alone(comm)) return KITH_OK;
+    const kith_status status = ki_path_print(memory, err, "%s", *out);
+    KI_TRY(ki_comm_agree(comm, status, err));
+    *out = memory->s;
+    return ki_comm_broadcast(comm, memory, sizeof *memory, err);
+}
+
+/* A failure that every rank knows of is reported by the first. */
+static kith_status leave_to_first(const ki_comm *comm, kith_status status, kith_error *err) {
+    if (status == KITH_OK || ki_comm_is_first(comm) || !comm->has_agreed) return status;
+    return ki_fail(err, KITH_ECANCELED, "the job has failed, and rank 0 says why");
+}
+
 kith_status kith_train_run(const kith_train_options *options, kith_train_result *ret_result,
                            kith_error *err) {
     kith_status status;
     ki_recipe *recipe = NULL;
     const char *out = NULL;
+    ki_path folder;
+    ki_comm *comm = NULL;
     KI_OPTIONS_TAKE(kith_train_options, o, options, err);
-    KI_CHECK(read_recipe(&o, &recipe, &out, err));
+    KI_CHECK(ki_comm_open(&comm, err));
+    KI_CHECK(ki_comm_agree(comm, read_recipe(&o, &recipe, &out, err), err));
     if (!out) {
         status = ki_fail(err, KITH_EINVAL, "there is no run folder to write to");
         goto done;
     }
+    KI_CHECK(share_folder(comm, &out, &folder, err));
     const ki_repeat_options repeat = {.recipe = recipe,
                                       .folder = out,
                                       .resume = o.resume,
                                       .command = o.command,
+                                      .comm = comm,
                                       .notify = o.notify,
                                       .user = o.user,
                                       .finished = o.no_report ? NULL : write_report};
     KI_CHECK(ki_repeat(&repeat, ret_result, err));
 done:
     ki_recipe_free(recipe);
-    return status;
+    return comm ? leave_to_first(comm, status, err) : status;
 }
 
 kith_status kith_train_recipe(const kith_train_options *options, char **ret_text, kith_error *err) {

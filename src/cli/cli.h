@@ -169,6 +169,8 @@ void cli_wait_shortly(char **argv);
 void cli_catch_signals(void);
 /* The signal that asked for a stop; 0: none. */
 int cli_stop_signal(void);
+/* Not one of several processes that mpirun has started, or the first of them. */
+bool cli_is_first_rank(void);
 
 /* Progress of a long run, on standard error: on a terminal a bar that is redrawn, in a pipe or a file a plain
  * line now and then. Nothing is printed for runs shorter than a second. */

@@ -1,5 +1,7 @@
-/* Signals and the clock of commands that run for a long time. */
+/* Signals, ranks and the clock of commands that run for a long time. */
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +36,12 @@ void cli_catch_signals(void) {
 }
 
 int cli_stop_signal(void) { return (int)stop_signal; }
+
+bool cli_is_first_rank(void) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (!rank) rank = getenv("PMI_RANK");
+    return !rank || strcmp(rank, "0") == 0;
+}
 
 double cli_seconds_now(void) {
     struct timespec now;

@@ -200,15 +200,17 @@ static int train(const kith_train_options *options) {
     cli_catch_signals();
     const kith_status status = kith_train_run(options, &result, &err);
     clear_line(options->user);
-    if (status == KITH_ECANCELED && cli_stop_signal()) {
+    if (status == KITH_ECANCELED && cli_stop_signal() && cli_is_first_rank()) {
         char run[4096];
         const size_t n = cli_quote(options->out, run, sizeof run);
         fprintf(stderr, "kith: %s\nkith: resume it with: kith train %s --resume\n", err.message,
                 n < sizeof run ? run : "RUN");
         return 128 + cli_stop_signal();
     }
+    /* The first rank speaks for all, unless this one has failed alone. */
+    if (status == KITH_ECANCELED && !cli_is_first_rank()) return CLI_FAILURE;
     if (status != KITH_OK) return cli_fail(&err);
-    print_result(&result);
+    if (cli_is_first_rank()) print_result(&result);
     return CLI_OK;
 }
 

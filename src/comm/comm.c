@@ -34,6 +34,11 @@ kith_status ki_comm_scratch(ki_comm *comm, size_t bytes, void **ret, kith_error 
     return KITH_OK;
 }
 
+int64_t ki_comm_most(const ki_comm *comm, int64_t n) {
+    const int64_t size = comm ? comm->size : 1;
+    return n / size + (n % size > 0);
+}
+
 void ki_comm_release(ki_comm *comm) {
     ki_free(comm->scratch);
     comm->scratch = NULL;
@@ -114,29 +119,37 @@ kith_status ki_comm_sum(ki_comm *comm, ki_real *x, int64_t n, kith_error *err) {
 
 /* ---- agreeing ---- */
 
-/* The line of the rank that failed, for the first rank. */
+/* The line of the rank that failed, for all. */
 static kith_status send_error(ki_comm *comm, int from, kith_error *error, kith_error *err) {
     size_t each[KI_MOST_RANKS] = {0};
     each[from] = sizeof *error;
-    kith_error all;
-    KI_TRY(comm->type->gather(comm, error, &all, each, err));
-    *error = all;
+    kith_error sent;
+    KI_TRY(comm->type->gather(comm, error, &sent, each, err));
+    *error = sent;
     return KITH_OK;
 }
 
-kith_status ki_comm_agree(ki_comm *comm, kith_status status, kith_error *err) {
+kith_status ki_comm_agree_on(ki_comm *comm, kith_status status, bool *flag, kith_error *err) {
+    enum { FLAG = 1 << 16 };
     int64_t all[KI_MOST_RANKS];
     if (ki_comm_is_alone(comm)) return status;
     kith_error why = {.status = status};
     if (status != KITH_OK && err) why = *err;
-    KI_TRY(ki_comm_gather_counts(comm, (int64_t)status, all, err));
-    int from = 0;
-    while (from < comm->size && all[from] == KITH_OK) from++;
+    KI_TRY(ki_comm_gather_counts(comm, (int64_t)status + (*flag ? FLAG : 0), all, err));
+    int from = comm->size;
+    for (int r = comm->size - 1; r >= 0; r--) {
+        if (all[r] & FLAG) *flag = true;
+        if (all[r] & (FLAG - 1)) from = r;
+    }
     if (from == comm->size) return KITH_OK;
-    const kith_status found = (kith_status)all[from];
+    comm->has_agreed = true;
     KI_TRY(send_error(comm, from, &why, err));
-    if (comm->rank != 0 && found != KITH_ECANCELED)
-        return ki_fail(err, KITH_ECANCELED, "rank %d has failed; rank 0 says why", from);
+    const kith_status found = (kith_status)(all[from] & (FLAG - 1));
     if (err) *err = why;
     return from > 0 && found != KITH_ECANCELED ? ki_prefix(err, found, "rank %d", from) : found;
+}
+
+kith_status ki_comm_agree(ki_comm *comm, kith_status status, kith_error *err) {
+    bool unused = false;
+    return ki_comm_agree_on(comm, status, &unused, err);
 }

@@ -39,10 +39,10 @@ typedef struct ki_comm_type {
 struct ki_comm {
     const ki_comm_type *type;
     int rank, size;
-    int n_here; /* ranks on this machine */
-    /* An error was returned that not all ranks know of: the job cannot go on, and cannot end in step. */
-    bool is_lost;
-    void *scratch; /* ki_comm_scratch */
+    int n_here;      /* ranks on this machine */
+    bool has_agreed; /* the last failure was returned by ki_comm_agree: every rank knows of it */
+    bool is_lost;    /* another failure was: the job cannot go on, and its ranks cannot end together */
+    void *scratch;   /* ki_comm_scratch */
     size_t scratch_bytes;
 };
 
@@ -64,7 +64,7 @@ kith_status ki_comm_scratch(ki_comm *comm, size_t bytes, void **ret_memory, kith
 void ki_comm_release(ki_comm *comm);
 
 /* Is this the rank that writes files and talks to the user? */
-static inline bool ki_comm_is_first(const ki_comm *comm) { return comm->rank == 0; }
+static inline bool ki_comm_is_first(const ki_comm *comm) { return !comm || comm->rank == 0; }
 static inline bool ki_comm_is_alone(const ki_comm *comm) { return !comm || comm->size == 1; }
 
 /* Part `rank` of n things that are dealt out in order: *ret_n of them from *ret_first. Parts differ by one thing at most,
@@ -72,6 +72,9 @@ static inline bool ki_comm_is_alone(const ki_comm *comm) { return !comm || comm-
 void ki_comm_part(int64_t n, int rank, int size, int64_t *ret_first, int64_t *ret_n);
 /* The same for this rank. */
 void ki_comm_own(const ki_comm *comm, int64_t n, int64_t *ret_first, int64_t *ret_n);
+
+/* The largest part of n things. */
+int64_t ki_comm_most(const ki_comm *comm, int64_t n);
 
 /* all = every rank's n_own items of `bytes` bytes, in the order of the ranks. counts [size] says how many items each
  * rank has: counts[rank] is n_own. */
@@ -87,8 +90,9 @@ kith_status ki_comm_sum(ki_comm *comm, ki_real *x, int64_t n, kith_error *err);
 kith_status ki_comm_wait(ki_comm *comm, kith_error *err);
 
 /* Every rank comes here with the status of what it did alone (and err filled in, when it failed), and all leave with
- * the same one: that of the lowest rank that failed, or KITH_OK. The first rank gets that rank's line. On the others
- * a failure becomes KITH_ECANCELED, because the first rank reports it. */
+ * the same one, and the same line: that of the lowest rank that failed, or KITH_OK. */
 kith_status ki_comm_agree(ki_comm *comm, kith_status status, kith_error *err);
+/* In the same message: *flag becomes true on all ranks if it was on one. */
+kith_status ki_comm_agree_on(ki_comm *comm, kith_status status, bool *flag, kith_error *err);
 
 #endif

@@ -9,15 +9,20 @@ static int asked_to_stop(void *run, int64_t n_done, int64_t n_all) {
 
 kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
                            const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err) {
+    int64_t first = 0, n_own = 0;
+    ki_comm_own(run->comm, n, &first, &n_own);
     const ki_embed_request request = {.set = run->set,
-                                      .items = items,
-                                      .n = n,
+                                      .items = items + first,
+                                      .n = n_own,
                                       .tap = tap,
                                       .describer = describer,
                                       .most_bad = run->recipe->most_bad,
                                       .progress = asked_to_stop,
                                       .user = run};
-    return ki_embedder_items(run->embedder, &request, ret_vectors, err);
+    if (ki_comm_is_alone(run->comm)) return ki_embedder_items(run->embedder, &request, ret_vectors, err);
+    ki_vectors own = {0};
+    const kith_status status = n_own ? ki_embedder_items(run->embedder, &request, &own, err) : KITH_OK;
+    return ki_train_gather_vectors(run, status, &own, ret_vectors, err);
 }
 
 static kith_status judge(ki_train_state *run, const ki_items *items, const char *split, ki_scores *ret_scores,
@@ -31,11 +36,13 @@ static kith_status judge(ki_train_state *run, const ki_items *items, const char 
     if (run->orders) KI_CHECK(ki_train_orders_judge(run, items, &scores, &alone, err));
     if (!scores.is_there) {
         KI_CHECK(ki_train_embed(run, items->item, items->n, "embedding", NULL, &v, err));
-        KI_CHECK(ki_judge_scores(&v, r->k, r->n_k, &scores, NULL, err));
+        status = ki_judge_scores(&v, r->k, r->n_k, &scores, NULL, err);
     }
     scores.step = run->at.step;
     scores.seconds = ki_seconds_now() - began;
-    KI_CHECK(ki_record_add_eval(run->record, run->at.step, split, r->n_k, r->k, &scores, &alone, err));
+    if (status == KITH_OK)
+        status = ki_record_add_eval(run->record, run->at.step, split, r->n_k, r->k, &scores, &alone, err);
+    KI_CHECK(ki_train_agree(run, status, err));
     *ret_scores = scores;
 done:
     ki_vectors_release(&v);
@@ -87,18 +94,20 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
         if (eval->watch_test && (!at->best_test.is_there || test.recall[0] > at->best_test.recall[0]))
             at->best_test = test;
         if (at->step == 0) at->untrained = test;
-        if (on_test) KI_CHECK(choose(run, &test, &is_best, err));
+        if (on_test) KI_CHECK(ki_train_agree(run, choose(run, &test, &is_best, err), err));
         tell(run, "test", &test, on_test && is_best);
     }
     if (run->validation.n > 0) {
         KI_CHECK(judge(run, &run->validation, "validation", &at->last_validation, err));
         if (at->step == 0) at->untrained_validation = at->last_validation;
         if (run->selection == KI_SELECT_VALIDATION)
-            KI_CHECK(choose(run, &at->last_validation, &is_best, err));
+            KI_CHECK(ki_train_agree(run, choose(run, &at->last_validation, &is_best, err), err));
         tell(run, "validation", &at->last_validation, run->selection == KI_SELECT_VALIDATION && is_best);
-        KI_CHECK(ki_train_watch_alike(run, at->last_validation.alike, true, err));
+        status = ki_train_watch_alike(run, at->last_validation.alike, true, err);
+        KI_CHECK(ki_train_agree(run, status, err));
     }
     at->last_eval = at->step;
+    KI_CHECK(ki_train_share_standing(run, err));
     if (at->is_stopped)
         KI_CHECK(ki_train_say(run, KITH_TRAIN_NOTE, err,
                               "no better score in %lld evaluations; training stops at step %lld",

@@ -117,14 +117,7 @@ static kith_status add_all_orders(ki_train_state *run, ki_train_result *result, 
     return status;
 }
 
-kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err) {
-    kith_status status;
-    ki_path path;
-    ki_vectors test = {0};
-    kith_intervals intervals;
-    kith_calibration calibration = {0};
-    KI_CHECK(ki_train_weigh_pairs(run, err)); /* of the last step */
-    KI_CHECK(take_best(run, err));
+static ki_train_result result_of(const ki_train_state *run) {
     const bool has_chosen = run->selection != KI_SELECT_LAST;
     ki_train_result result = {.selection = run->selection,
                               .step = has_chosen ? run->at.best_step : run->at.step,
@@ -135,31 +128,62 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
                               .best_on_test = run->at.best_test,
                               .seconds = run->at.seconds};
     if (run->at.seconds > 0) result.images_per_second = (double)run->at.n_images / run->at.seconds;
-    KI_CHECK(ki_folder_at(&run->folder, &path, err, "model.safetensors"));
-    KI_CHECK(calibrate(run, &calibration, err));
-    KI_CHECK(ki_weights_save(&run->net, run->params, NULL, calibration.n ? &calibration : NULL, path.s, err));
-    if (run->test.n > 0) {
-        KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, "embedding", NULL, &test, err));
-        KI_CHECK(ki_judge_scores(&test, run->recipe->k, run->recipe->n_k, &result.test, &intervals, err));
-        result.test.step = result.step;
-        result.recall_at_1 = intervals.recall[0];
-        result.map_at_r = intervals.map_at_r;
-        result.r_precision = intervals.r_precision;
-        ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_EVAL,
-                                                 .split = "test",
-                                                 .recall_at_1 = result.test.recall[0],
-                                                 .map_at_r = result.test.map_at_r});
-        KI_CHECK(write_test(run, &test, err));
-        if (run->recipe->eval.clustering) KI_CHECK(ki_judge_cluster(&test, &result.clustered, err));
-    }
-    KI_CHECK(add_all_orders(run, &result, err));
+    return result;
+}
+
+static kith_status write_model(const ki_train_state *run, const kith_calibration *calibration,
+                               kith_error *err) {
+    ki_path path;
+    if (!run->writes) return KITH_OK;
+    KI_TRY(ki_folder_at(&run->folder, &path, err, "model.safetensors"));
+    return ki_weights_save(&run->net, run->params, NULL, calibration->n ? calibration : NULL, path.s, err);
+}
+
+/* The test classes, scored once. */
+static kith_status judge_test(ki_train_state *run, ki_vectors *test, ki_train_result *result,
+                              kith_intervals *intervals, kith_error *err) {
+    KI_TRY(ki_judge_scores(test, run->recipe->k, run->recipe->n_k, &result->test, intervals, err));
+    result->test.step = result->step;
+    result->recall_at_1 = intervals->recall[0];
+    result->map_at_r = intervals->map_at_r;
+    result->r_precision = intervals->r_precision;
+    ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_EVAL,
+                                             .split = "test",
+                                             .recall_at_1 = result->test.recall[0],
+                                             .map_at_r = result->test.map_at_r});
+    if (!run->writes) return KITH_OK;
+    KI_TRY(write_test(run, test, err));
+    return run->recipe->eval.clustering ? ki_judge_cluster(test, &result->clustered, err) : KITH_OK;
+}
+
+static kith_status write_end(ki_train_state *run, ki_train_result *result, ki_vectors *test,
+                             const kith_intervals *intervals, kith_error *err) {
+    if (!run->writes) return KITH_OK;
     /* Where the test classes are watched, the log has had this step's line. */
     if (run->test.n > 0 && !run->recipe->eval.watch_test)
-        KI_CHECK(ki_record_add_eval(run->record, result.step, "test", run->recipe->n_k, run->recipe->k,
-                                    &result.test, &result.orders.alone, err));
-    KI_CHECK(ki_train_write_pairs(run, test.n ? &test : NULL, err));
-    result.wall_seconds = ki_train_wall(run);
-    KI_CHECK(ki_train_write_result(run, &result, test.n ? &intervals : NULL, err));
+        KI_TRY(ki_record_add_eval(run->record, result->step, "test", run->recipe->n_k, run->recipe->k,
+                                  &result->test, &result->orders.alone, err));
+    KI_TRY(ki_train_write_pairs(run, test->n ? test : NULL, err));
+    result->wall_seconds = ki_train_wall(run);
+    return ki_train_write_result(run, result, test->n ? intervals : NULL, err);
+}
+
+kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err) {
+    kith_status status;
+    ki_vectors test = {0};
+    kith_intervals intervals;
+    kith_calibration calibration = {0};
+    KI_CHECK(ki_train_weigh_pairs(run, err)); /* of the last step */
+    KI_CHECK(ki_train_agree(run, take_best(run, err), err));
+    ki_train_result result = result_of(run);
+    KI_CHECK(calibrate(run, &calibration, err));
+    KI_CHECK(ki_train_agree(run, write_model(run, &calibration, err), err));
+    if (run->test.n > 0) {
+        KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, "embedding", NULL, &test, err));
+        KI_CHECK(ki_train_agree(run, judge_test(run, &test, &result, &intervals, err), err));
+    }
+    KI_CHECK(add_all_orders(run, &result, err));
+    KI_CHECK(ki_train_agree(run, write_end(run, &result, &test, &intervals, err), err));
     *ret_result = result;
 done:
     ki_vectors_release(&test);

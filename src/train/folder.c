@@ -100,6 +100,13 @@ done:
     return status;
 }
 
+kith_status ki_folder_watch(const char *path, ki_folder *ret_folder, kith_error *err) {
+    char *copy = ki_strdup(path);
+    if (!copy) return ki_fail_memory(err, strlen(path) + 1, "a path");
+    *ret_folder = (ki_folder){.path = copy, .lock = -1};
+    return KITH_OK;
+}
+
 void ki_folder_undo(const ki_folder *folder) {
     ki_path path;
     if (!folder->is_new || !folder->path) return;

@@ -17,6 +17,8 @@ typedef struct ki_folder {
 /* Make the folder (and those above it) if necessary, take its lock and remove files that a killed process
  * left half-written. KITH_EIO: another process works in it, or it cannot be written. */
 kith_status ki_folder_open(const char *path, ki_folder *ret_folder, kith_error *err);
+/* The same folder for a process beside the one that opened it: it looks, and changes nothing. */
+kith_status ki_folder_watch(const char *path, ki_folder *ret_folder, kith_error *err);
 void ki_folder_release(ki_folder *folder); /* fine on a zeroed struct whose lock is -1 */
 
 /* Remove what ki_folder_open made, if nothing has been put in it since. */

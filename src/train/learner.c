@@ -15,6 +15,11 @@ static kith_status check(const ki_learner_settings *s, kith_error *err) {
     if (s->optim->accumulate != s->n_micro)
         return ki_fail(err, KITH_EINTERNAL, "the optimizer averages %lld micro-batches, the learner %d",
                        (long long)s->optim->accumulate, s->n_micro);
+    if (!ki_comm_is_alone(s->comm) && s->backend->type->queues) {
+        ki_fail(err, KITH_EUNSUPPORTED, "training over %d ranks on device %s, which only host memory allows",
+                s->comm->size, s->backend->type->name);
+        return ki_hint(err, KITH_EUNSUPPORTED, "use device cpu, or start kith without mpirun");
+    }
     if (s->net->embedding < 1)
         return ki_fail(err, KITH_EINVAL, "the network has no embedding layer; training needs one");
     return KITH_OK;
@@ -32,7 +37,8 @@ void ki_learner_free(ki_learner *learner) {
 
 kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step,
                            kith_error *err) {
-    KI_TRY(ki_feed_check_size(batch->n, learner->settings.batch, err));
+    if (batch->n != 0 || ki_comm_is_alone(learner->settings.comm))
+        KI_TRY(ki_feed_check_size(batch->n, learner->settings.batch, err));
     if (learner->n_added >= learner->settings.n_micro)
         return ki_fail(err, KITH_EINTERNAL, "more than %d micro-batches in one step",
                        learner->settings.n_micro);

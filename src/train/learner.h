@@ -33,8 +33,11 @@ typedef struct ki_learner_settings {
     const ki_net *net;       /* with an embedding layer */
     ki_params *params;       /* of the net, on the backend; inference plans may share them */
     ki_objective *objective; /* made with the net's sizes; its values are where training starts */
-    int64_t batch;           /* the most images of a micro-batch; memory is planned for so many */
-    int n_micro;             /* micro-batches of a step */
+    int64_t batch;           /* the most images of a micro-batch here; memory is planned for so many */
+    /* Micro-batches are parts of whole ones over its ranks: every rank makes the same calls, and afterwards all have the same
+     * parameters. Not on devices with an engine of their own. NULL: one process. */
+    ki_comm *comm;
+    int n_micro; /* micro-batches of a step */
     ki_batch_format format;
     const kith_transform *transform; /* bytes: order, scale, mean and std; borrowed for the call */
     bool frozen_bn;                  /* batch norms use and keep their running statistics */
@@ -45,8 +48,9 @@ typedef struct ki_learner_settings {
 
 /* A batch from the loader, with labels that count the training classes. */
 typedef struct ki_learner_batch {
-    int64_t n;             /* 1 … settings.batch */
-    const void *data;      /* in settings.format */
+    int64_t n;        /* 1 … settings.batch; over ranks also 0, if no batch norm uses batch statistics */
+    int64_t first;    /* the place of the first image in the whole batch */
+    const void *data; /* in settings.format */
     const int32_t *label;  /* [n], 0 … training classes - 1 */
     const int32_t *window; /* [n, 3] with KI_BATCH_WHOLE, else NULL */
 } ki_learner_batch;
@@ -89,7 +93,7 @@ kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, u
 kith_status ki_learner_update(ki_learner *learner, double lr, kith_error *err);
 kith_status ki_learner_read(ki_learner *learner, ki_learner_values *ret_values, kith_error *err);
 
-/* Embeddings, as the objective saw them but not normalised, of the last micro-batch added: [n, dim]. */
+/* Embeddings, as the objective saw them but not normalised, of the last micro-batch added here: [n, dim]. */
 kith_status ki_learner_embedding(ki_learner *learner, ki_real *ret_embedding, kith_error *err);
 
 /* Checkpoints. save: the network's parameters as "model/NAME", the objective's as "objective/NAME", the

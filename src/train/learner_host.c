@@ -52,7 +52,8 @@ static void host_free(ki_learner *learner) {
 
 static kith_status make_plan(const host *h, int64_t mb, ki_plan **ret_plan, kith_error *err) {
     const ki_learner_settings *s = &h->base.settings;
-    ki_plan_options options = {.mb = mb, .mode = KI_TRAIN, .frozen_bn = s->frozen_bn, .seed = s->seed};
+    ki_plan_options options = {
+        .mb = mb, .mode = KI_TRAIN, .frozen_bn = s->frozen_bn, .seed = s->seed, .comm = s->comm};
     ki_taps_list(h->taps, options.taps);
     ki_taps_list(h->grad_taps, options.grad_taps);
     return ki_plan_new(s->net->graph, s->params, s->backend, &options, ret_plan, err);
@@ -145,9 +146,10 @@ done:
 /* Add the objective's gradient of the layer's weights, and what stops at the embedding. */
 static kith_status add_layer_grads(host *h, int64_t n, const ki_result *result, kith_error *err) {
     const ki_learner_settings *s = &h->base.settings;
-    const ki_real *by_weight = result->diff[KI_TAP_WEIGHT];
+    /* Every rank has the whole gradient of the weights, and gradients are summed over ranks. */
+    const ki_real *by_weight = ki_comm_is_first(s->comm) ? result->diff[KI_TAP_WEIGHT] : NULL;
     for (int64_t i = 0; by_weight && i < h->weight->n; i++) h->weight->diff[i] += by_weight[i];
-    if (!result->diff_stopped) return KITH_OK;
+    if (!result->diff_stopped || n == 0) return KITH_OK;
     const ki_shape pooled = KI_SHAPE2(n, h->host.shape[KI_TAP_POOLED].dim[1]);
     const ki_edge edge = {.shape = pooled,
                           .layout = KI_PLAIN,
@@ -169,35 +171,48 @@ static void add_values(host *h, int micro, const ki_result *result) {
     h->last.n_terms = result->n_terms;
 }
 
+/* Without images (over ranks) there is no plan, and its taps have no rows. */
+static kith_status forward(host *h, const ki_learner_batch *batch, uint64_t number, ki_plan **ret_plan,
+                           kith_error *err) {
+    ki_plan *plan = NULL;
+    h->n_last = batch->n;
+    if (batch->n == 0) return KITH_OK;
+    KI_TRY(plan_for(h, batch->n, &plan, err));
+    ki_plan_set_step(plan, number);
+    ki_plan_set_first(plan, batch->first);
+    KI_TRY(ki_plan_set_input(plan, batch->data, err));
+    KI_TRY(ki_plan_forward(plan, err));
+    *ret_plan = plan;
+    return ki_host_taps_read(&h->host, plan, err);
+}
+
+static kith_status backward(const host *h, ki_plan *plan, const ki_result *result, kith_error *err) {
+    for (int i = 0; i < KI_N_NET_TAPS; i++) {
+        const ki_tap tap = ki_net_taps[i];
+        if (result->diff[tap] && (h->grad_taps & KI_TAP_BIT(tap)))
+            KI_TRY(ki_plan_set_grad(plan, ki_tap_name(tap), result->diff[tap], err));
+    }
+    return ki_plan_backward(plan, err);
+}
+
 static kith_status host_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step, int micro,
                             kith_error *err) {
     host *h = (host *)learner;
     const ki_learner_settings *s = &learner->settings;
     ki_plan *plan = NULL;
     ki_result result;
-    KI_TRY(plan_for(h, batch->n, &plan, err));
     if (micro == 0) {
         KI_TRY(ki_params_zero_diffs(s->params, err));
         ki_objective_clear_diffs(s->objective);
     }
-    const uint64_t forward = step * (uint64_t)s->n_micro + (uint64_t)micro;
-    ki_plan_set_step(plan, forward);
-    KI_TRY(ki_plan_set_input(plan, batch->data, err));
-    KI_TRY(ki_plan_forward(plan, err));
-    KI_TRY(ki_host_taps_read(&h->host, plan, err));
-    h->n_last = batch->n;
-    ki_batch input = {.m = batch->n, .label = batch->label, .step = step};
+    KI_TRY(forward(h, batch, step * (uint64_t)s->n_micro + (uint64_t)micro, &plan, err));
+    ki_batch input = {.m = batch->n, .label = batch->label, .step = step, .comm = s->comm};
     ki_host_taps_show(&h->host, h->weight, &input);
     KI_TRY(ki_objective_evaluate(s->objective, &input, &result, err));
     ki_backend_note(s->backend, "objective", 0);
     if (!isfinite(result.total))
         return ki_fail(err, KITH_ENUMERIC, "the loss is %s", isnan(result.total) ? "NaN" : "infinite");
-    for (int i = 0; i < KI_N_NET_TAPS; i++) {
-        const ki_tap tap = ki_net_taps[i];
-        if (result.diff[tap] && (h->grad_taps & KI_TAP_BIT(tap)))
-            KI_TRY(ki_plan_set_grad(plan, ki_tap_name(tap), result.diff[tap], err));
-    }
-    KI_TRY(ki_plan_backward(plan, err));
+    if (plan) KI_TRY(backward(h, plan, &result, err));
     KI_TRY(add_layer_grads(h, batch->n, &result, err));
     add_values(h, micro, &result);
     return KITH_OK;
@@ -213,9 +228,13 @@ static kith_status read_norms(host *h, kith_error *err) {
 
 static kith_status host_update(ki_learner *learner, int n_micro, double lr, kith_error *err) {
     host *h = (host *)learner;
+    ki_params *params = learner->settings.params;
+    KI_TRY(ki_comm_sum(learner->settings.comm, ki_params_diffs(params), ki_params_trained_n(params), err));
+    if (!ki_comm_is_alone(learner->settings.comm))
+        ki_backend_note(learner->settings.backend, "sum over ranks", 0);
     KI_TRY(ki_optim_update(h->optim, lr, err));
     ki_backend_note(learner->settings.backend, "optimizer", 0);
-    ki_params_touch(learner->settings.params);
+    ki_params_touch(params);
     h->last_n_micro = n_micro;
     KI_TRY(read_norms(h, err));
     for (int g = 0; g < KI_N_GROUPS; g++) {

@@ -16,21 +16,43 @@ static kith_status check_numbers(ki_train_state *run, kith_status status, kith_e
     if (status != KITH_ENUMERIC) return status;
     char what[200];
     ki_snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, err ? err->message : "");
-    return ki_train_fail_numeric(run, run->at.step, what, err);
+    const bool is_known = run->comm && run->comm->has_agreed;
+    ki_train_fail_numeric(run, run->at.step, what, err);
+    /* The value and the gradients are the same on every rank, so every rank comes here. */
+    return is_known ? status : ki_train_agree(run, status, err);
+}
+
+static bool has_batch_norm(const ki_net *net) {
+    for (int i = 0; i < ki_graph_count(net->graph); i++) {
+        if (ki_graph_node(net->graph, i)->kind == KI_OP_BATCH_NORM) return true;
+    }
+    return false;
+}
+
+/* Without an image a rank has no statistics that it could add to those of the batch. */
+static kith_status check_ranks(ki_train_state *run, int64_t n, kith_error *err) {
+    const bool is_frozen = run->recipe->model.bn == 1;
+    if (ki_comm_is_alone(run->comm) || n >= run->comm->size || is_frozen || !has_batch_norm(&run->net))
+        return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "a batch of %lld images for %d ranks; batch norms want an image for each",
+            (long long)n, run->comm->size);
+    ki_hint(err, KITH_EINVAL, "use fewer ranks, batch.partial=false, or model.bn=frozen");
+    return ki_train_agree(run, KITH_EINVAL, err);
 }
 
 static kith_status add_batch(ki_train_state *run, kith_error *err) {
     ki_loader_batch batch;
-    KI_TRY(ki_loader_next(run->loader, &batch, err));
-    if (batch.n == 0) return ki_fail(err, KITH_EINTERNAL, "the loader has ended");
+    KI_TRY(ki_train_agree(run, ki_loader_next(run->loader, &batch, err), err));
+    if (batch.n_all == 0) return ki_fail(err, KITH_EINTERNAL, "the loader has ended");
+    KI_TRY(check_ranks(run, batch.n_all, err));
     for (int64_t i = 0; i < batch.n; i++) run->label[i] = run->class_of[batch.label[i]];
     const ki_learner_batch input = {
-        .n = batch.n, .data = batch.data, .label = run->label, .window = batch.window};
+        .n = batch.n, .first = batch.first, .data = batch.data, .label = run->label, .window = batch.window};
     ki_train_recent_add(run, &batch);
     KI_TRY(check_numbers(run, ki_learner_add(run->learner, &input, (uint64_t)run->at.step, err), err));
     run->at.sampler = batch.after;
-    run->at.n_images += batch.n;
-    run->window_images += batch.n;
+    run->at.n_images += batch.n_all;
+    run->window_images += batch.n_all;
     run->last_n = batch.n;
     run->epoch = batch.epoch;
     return KITH_OK;
@@ -96,7 +118,7 @@ static bool is_save_due(const ki_train_state *run) {
 /* Never save parameters that are not finite. */
 static kith_status save(ki_train_state *run, kith_error *err) {
     ki_learner_values values;
-    if (run->last_n > 0) { /* a step was taken */
+    if (run->last_n > 0 && run->writes) { /* a step was taken */
         KI_TRY(ki_learner_read(run->learner, &values, err));
         if (!values.is_finite) return fail_values(run, &values, err);
     }
@@ -106,9 +128,10 @@ static kith_status save(ki_train_state *run, kith_error *err) {
 }
 
 static kith_status stop(ki_train_state *run, kith_error *err) {
-    KI_TRY(save(run, err));
-    return ki_fail(err, KITH_ECANCELED, "stopped on request at step %lld of %lld; %s can be resumed",
-                   (long long)run->at.step, (long long)run->n_steps, run->folder.path);
+    KI_TRY(ki_train_agree(run, save(run, err), err));
+    ki_fail(err, KITH_ECANCELED, "stopped on request at step %lld of %lld; %s can be resumed",
+            (long long)run->at.step, (long long)run->n_steps, run->folder.path);
+    return ki_train_agree(run, KITH_ECANCELED, err);
 }
 
 /* With only one class every model scores 100 %. */
@@ -137,28 +160,38 @@ static kith_status note_threads(ki_train_state *run, kith_error *err) {
         ki_threads(), (long long)before);
 }
 
-kith_status ki_train_loop(ki_train_state *run, kith_error *err) {
-    char text[400];
-    ki_snprintf(text, sizeof text, "%s on %s: %lld images of %d classes, batches of %lld",
+/* "…, batches of 32" or, over ranks, "…, batches of 32 over 4 ranks". */
+static void tell_begin(ki_train_state *run) {
+    char text[400], ranks[40] = "";
+    if (!ki_comm_is_alone(run->comm)) ki_snprintf(ranks, sizeof ranks, " over %d ranks", run->comm->size);
+    ki_snprintf(text, sizeof text, "%s on %s: %lld images of %d classes, batches of %lld%s",
                 run->net.backbone->name, run->set->root, (long long)run->train.n, run->n_classes,
-                (long long)run->batch);
+                (long long)run->batch, ranks);
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
-    if (run->at.step == 0) KI_TRY(warn_of_few_classes(run, err));
-    KI_TRY(note_threads(run, err));
+}
+
+kith_status ki_train_loop(ki_train_state *run, kith_error *err) {
+    kith_status status = KITH_OK;
+    tell_begin(run);
+    if (run->at.step == 0) status = warn_of_few_classes(run, err);
+    if (status == KITH_OK) status = note_threads(run, err);
     run->saved_time = ki_seconds_now();
     for (;;) {
+        KI_TRY(ki_train_agree(run, status, err));
         if (is_eval_due(run)) {
-            const kith_status status = ki_train_evaluate(run, err);
+            status = ki_train_evaluate(run, err);
             if (status == KITH_ECANCELED) return stop(run, err);
             KI_TRY(status);
         }
         const bool is_done = run->at.is_stopped || run->at.step >= run->n_steps;
-        if (is_done || is_save_due(run)) KI_TRY(save(run, err));
+        if (is_done || is_save_due(run)) status = save(run, err);
+        KI_TRY(ki_train_agree(run, status, err));
         if (is_done) return KITH_OK;
         if (run->must_stop) return stop(run, err);
         KI_TRY(step(run, err));
         const bool is_last = run->at.step >= run->n_steps;
-        if (run->at.step % run->recipe->log_every == 0 || is_last || is_eval_due(run)) KI_TRY(look(run, err));
+        if (run->at.step % run->recipe->log_every == 0 || is_last || is_eval_due(run))
+            status = look(run, err);
         ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_STEP});
     }
 }

@@ -30,9 +30,9 @@ void ki_train_recent_release(ki_train_state *run) {
 void ki_train_recent_add(ki_train_state *run, const ki_loader_batch *batch) {
     ki_recent *r = &run->recent;
     const int64_t slot = r->n_added++ % r->n_slots;
-    r->n[slot] = batch->n;
+    r->n[slot] = batch->n_all;
     r->step[slot] = run->at.step;
-    memcpy(r->item + slot * run->batch, batch->item, (size_t)batch->n * sizeof *r->item);
+    memcpy(r->item + slot * run->batch, batch->items, (size_t)batch->n_all * sizeof *r->item);
 }
 
 /* Paths of the images of a step; free them with ki_free. */

@@ -136,6 +136,7 @@ static kith_json *begin(ki_record *r, const char *kind, int64_t step) {
 }
 
 kith_status ki_record_add_step(ki_record *r, const ki_record_step *s, kith_error *err) {
+    if (!r) return KITH_OK;
     kith_json *json = begin(r, "step", s->step);
     const ki_learner_values *v = s->values;
     key_int(json, "epoch", s->epoch);
@@ -190,6 +191,7 @@ static void chart_alone(ki_record *r, const char *prefix, const ki_order_recall 
 
 kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, int64_t n_k, const int64_t *k,
                                const ki_scores *scores, const ki_order_recall *alone, kith_error *err) {
+    if (!r) return KITH_OK;
     kith_json *json = begin(r, "eval", step);
     const bool has_orders = alone && alone->n > 0;
     kith_json_key(json, "split");
@@ -223,6 +225,7 @@ kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, in
 
 kith_status ki_record_add_text(ki_record *r, const char *kind, int64_t step, const char *text,
                                const char *const *images, int64_t n_images, kith_error *err) {
+    if (!r) return KITH_OK;
     kith_json *json = begin(r, kind, step);
     kith_json_key(json, "text");
     kith_json_string(json, text);
@@ -236,9 +239,10 @@ kith_status ki_record_add_text(ki_record *r, const char *kind, int64_t step, con
     return put_line(r, err);
 }
 
-int64_t ki_record_bytes(const ki_record *r) { return r->n_bytes; }
+int64_t ki_record_bytes(const ki_record *r) { return r ? r->n_bytes : 0; }
 
 kith_status ki_record_cut(ki_record *r, int64_t bytes, kith_error *err) {
+    if (!r) return KITH_OK;
     if (ftruncate(r->fd, bytes) != 0) return fail_write(r, err);
     r->n_bytes = bytes;
     return KITH_OK;

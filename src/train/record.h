@@ -6,6 +6,7 @@
 #include "judge/orders.h"
 #include "train/learner.h"
 
+/* NULL is a record that keeps nothing: the add functions and ki_record_cut then do nothing. */
 typedef struct ki_record ki_record;
 
 /* Add lines to FOLDER/log.jsonl after the first `keep_bytes` (the rest is cut off), and begin a new event

@@ -22,6 +22,14 @@ typedef struct repeat {
     ki_path first; /* folder of the first run, once there is one */
 } repeat;
 
+/* The first rank's work. */
+static kith_status finish(const repeat *r, const char *folder, kith_error *err) {
+    const ki_repeat_options *o = r->options;
+    kith_status status = KITH_OK;
+    if (o->finished && ki_comm_is_first(o->comm)) status = o->finished(o->finished_user, folder, err);
+    return ki_comm_agree(o->comm, status, err);
+}
+
 static kith_status run_one(repeat *r, const ki_recipe *recipe, const char *folder, kith_error *err) {
     const ki_repeat_options *o = r->options;
     const ki_train_options options = {.recipe = recipe,
@@ -32,6 +40,7 @@ static kith_status run_one(repeat *r, const ki_recipe *recipe, const char *folde
                                       .command = o->command,
                                       .run_number = r->n_done + 1,
                                       .n_runs = r->n_runs,
+                                      .comm = o->comm,
                                       .notify = o->notify,
                                       .user = o->user};
     KI_TRY(ki_train(&options, &r->result[r->n_done], err));
@@ -41,7 +50,7 @@ static kith_status run_one(repeat *r, const ki_recipe *recipe, const char *folde
         KI_TRY(kith_card_read(path.s, &r->card[r->n_done], err));
     }
     if (r->n_done++ == 0) KI_TRY(ki_path_print(&r->first, err, "%s", folder));
-    return o->finished ? o->finished(o->finished_user, folder, err) : KITH_OK;
+    return finish(r, folder, err);
 }
 
 /* The recipe of the k-th fold (from 0), or of the k-th seed. */
@@ -191,16 +200,21 @@ kith_status ki_repeat(const ki_repeat_options *options, kith_train_result *ret_r
     const ki_recipe *recipe = options->recipe;
     repeat r = {.options = options, .n_runs = (int)(recipe->folds * recipe->seeds)};
     double *values = NULL;
+    const bool is_first = ki_comm_is_first(options->comm);
     ki_folder folder = {.lock = -1};
     KI_CHECK(ki_zalloc_or(&r.result, (size_t)r.n_runs, sizeof *r.result, "results", err));
     KI_CHECK(ki_zalloc_or(&r.card, (size_t)r.n_runs, sizeof *r.card, "results", err));
     KI_CHECK(ki_alloc_or(&values, (size_t)r.n_runs, sizeof *values, "results", err));
-    if (r.n_runs > 1) KI_CHECK(open_together(options, &folder, err));
+    if (r.n_runs > 1) {
+        status = is_first ? open_together(options, &folder, err) : KITH_OK;
+        KI_CHECK(ki_comm_agree(options->comm, status, err));
+    }
     KI_CHECK(run_all(&r, recipe, options->folder, err));
     const char *selection = selections[r.result[0].selection];
     if (r.n_runs > 1) {
-        KI_CHECK(write_together(&r, selection, err));
-        if (options->finished) KI_CHECK(options->finished(options->finished_user, options->folder, err));
+        status = is_first ? write_together(&r, selection, err) : KITH_OK;
+        KI_CHECK(ki_comm_agree(options->comm, status, err));
+        KI_CHECK(finish(&r, options->folder, err));
     }
     if (ret_result) fill_result(&r, values, selection, ret_result);
 done:

@@ -12,6 +12,7 @@ typedef struct ki_repeat_options {
     const char *folder;
     bool resume;
     const char *command;  /* may be NULL */
+    ki_comm *comm;        /* the ranks that train together; NULL: one process */
     kith_train_fn notify; /* may be NULL */
     void *user;
     ki_finished_fn finished; /* may be NULL; a failure counts only if it is returned */

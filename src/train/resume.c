@@ -148,7 +148,7 @@ kith_status ki_train_restore(ki_train_state *run, kith_error *err) {
     run->saved_eval = run->at.last_eval;
     run->wall_seconds = run->at.wall_seconds;
     ki_checkpoint_release(&run->from);
-    return set_aside(run, err);
+    return run->writes ? set_aside(run, err) : KITH_OK;
 }
 
 /* ---- data and weights ---- */

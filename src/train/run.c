@@ -13,7 +13,7 @@ double ki_train_wall(const ki_train_state *run) { return run->wall_seconds + ki_
 
 bool ki_train_notify(ki_train_state *run, const kith_train_event *event) {
     const ki_train_options *o = run->options;
-    if (!o->notify) return run->must_stop;
+    if (!o->notify || !run->writes) return run->must_stop;
     kith_train_event e = *event;
     e.run = run->folder.path;
     e.run_number = o->run_number;
@@ -51,16 +51,22 @@ kith_status ki_train_say(ki_train_state *run, kith_train_event_kind kind, kith_e
 
 kith_status ki_train(const ki_train_options *options, ki_train_result *ret_result, kith_error *err) {
     kith_status status;
+    ki_comm *comm = options->comm;
     ki_train_state run = {.options = options,
                           .recipe = options->recipe,
+                          .comm = comm,
+                          .writes = ki_comm_is_first(comm),
                           .folder = {.lock = -1},
                           .at = {.last_eval = -1, .best_step = -1},
                           .saved_step = -1,
                           .saved_eval = -1,
                           .began = ki_seconds_now()};
     const int threads_before = ki_threads();
-    KI_CHECK(ki_threads_ask(options->recipe->threads, err));
-    KI_CHECK(ki_folder_open(options->folder, &run.folder, err));
+    if (comm) comm->has_agreed = false;
+    KI_CHECK(ki_train_agree(&run, ki_threads_ask(ki_train_threads(options->recipe, comm), err), err));
+    status = run.writes ? ki_folder_open(options->folder, &run.folder, err)
+                        : ki_folder_watch(options->folder, &run.folder, err);
+    KI_CHECK(ki_train_agree(&run, status, err));
     if (options->resume && ki_folder_has(&run.folder, "result.json") &&
         ki_folder_has(&run.folder, "recipe.yaml")) {
         status = ki_train_read_result(options->folder, options->recipe, ret_result, err);
@@ -70,6 +76,7 @@ kith_status ki_train(const ki_train_options *options, ki_train_result *ret_resul
     KI_CHECK(ki_train_loop(&run, err));
     KI_CHECK(ki_train_finish(&run, ret_result, err));
 done:
+    if (status != KITH_OK && comm && !comm->has_agreed) comm->is_lost = true;
     if (status != KITH_OK && run.folder.path && !ki_folder_has(&run.folder, "recipe.yaml"))
         ki_folder_undo(&run.folder);
     ki_train_release(&run);

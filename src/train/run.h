@@ -20,6 +20,7 @@ typedef struct ki_train_options {
     bool folds_differ;      /* … except for which training classes are held out */
     const char *command;    /* may be NULL */
     int run_number, n_runs; /* from 1 */
+    ki_comm *comm;          /* the ranks that train together; NULL: one process */
     kith_train_fn notify;   /* may be NULL */
     void *user;
 } ki_train_options;
@@ -71,6 +72,8 @@ typedef struct ki_beginning {
 typedef struct ki_train_state {
     const ki_train_options *options;
     const ki_recipe *recipe;
+    ki_comm *comm;
+    bool writes; /* the first rank: the only one that changes the folder, logs and notifies */
     ki_folder folder;
     bool has_begun;           /* whether another process began the run; then */
     ki_beginning beginning;   /* … its run.json, */
@@ -130,6 +133,17 @@ bool ki_train_asked_to_stop(void *run); /* between batches of an evaluation */
 /* A line for the log and for the caller. */
 kith_status ki_train_say(ki_train_state *run, kith_train_event_kind kind, kith_error *err, const char *fmt,
                          ...) KITH_PRINTF(4, 5);
+
+/* ranks.c. What this rank did alone has ended with `status`: all ranks leave with the same, and if one was asked to stop, all
+ * were. */
+kith_status ki_train_agree(ki_train_state *run, kith_status status, kith_error *err);
+/* The standing of the first rank, for all. */
+kith_status ki_train_share_standing(ki_train_state *run, kith_error *err);
+/* Vectors of all ranks, in their order, from each rank's own, which are released; has status, that of making them. */
+kith_status ki_train_gather_vectors(ki_train_state *run, kith_status status, ki_vectors *own,
+                                    ki_vectors *ret_all, kith_error *err);
+/* How many threads a rank uses. */
+int64_t ki_train_threads(const ki_recipe *recipe, const ki_comm *comm);
 
 double ki_train_wall(const ki_train_state *run); /* seconds the run has taken, all processes together */
 

@@ -178,7 +178,8 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
         .net = &run->net,
         .params = run->params,
         .objective = run->objective,
-        .batch = run->batch,
+        .batch = ki_comm_most(run->comm, run->batch),
+        .comm = run->comm,
         .n_micro = (int)r->optim.accumulate,
         .format = ki_feed_format(run->backend, &run->net, &run->train_transform),
         .transform = &run->train_transform,
@@ -263,7 +264,8 @@ static kith_status start_loader(ki_train_state *run, ki_sampler *sampler, kith_e
         .n_workers = r->workers,
         .n_ahead = (int)r->ahead,
         .cache_bytes = (size_t)r->cache_mib << 20,
-        .most_bad = r->most_bad};
+        .most_bad = r->most_bad,
+        .comm = run->comm};
     return ki_loader_new(run->set, sampler, run->batch, &settings, &run->loader, err);
 }
 
@@ -277,14 +279,14 @@ static kith_status write_text(const ki_train_state *run, const char *name, const
 static kith_status begin(ki_train_state *run, kith_error *err) {
     ki_path path;
     run->started = (int64_t)time(NULL);
+    if (!run->writes) return KITH_OK;
     KI_TRY(ki_folder_at(&run->folder, &path, err, "split.csv"));
     KI_TRY(kith_dataset_split_write(run->set, path.s, err));
     KI_TRY(ki_folder_at(&run->folder, &path, err, KI_DATA_LIST));
     KI_TRY(ki_dataset_list_write(run->set, path.s, err));
     KI_TRY(ki_train_write_run(run, err));
     KI_TRY(ki_run_paths_write(run->folder.path, &run->recipe->paths, err));
-    KI_TRY(write_text(run, "recipe.yaml", run->recipe->text, err));
-    return start_terms(run, err);
+    return write_text(run, "recipe.yaml", run->recipe->text, err);
 }
 
 void ki_train_hash_recipe(const ki_recipe *recipe, char ret[65]) {
@@ -294,31 +296,47 @@ void ki_train_hash_recipe(const ki_recipe *recipe, char ret[65]) {
     kith_hash_finish(&hash, ret);
 }
 
+/* Everything that a rank does alone: it reads, and changes nothing in the folder. */
+static kith_status prepare(ki_train_state *run, ki_sampler **ret_sampler, kith_error *err) {
+    ki_train_hash_recipe(run->recipe, run->recipe_hash);
+    KI_TRY(ki_train_check_folder(run, err));
+    KI_TRY(ki_train_find_checkpoint(run, &run->from, &run->from_step, err));
+    KI_TRY(open_data(run, err));
+    KI_TRY(ki_train_check_data(run, err));
+    KI_TRY(open_network(run, err));
+    run->batch = ki_sampler_batch_size(&run->recipe->batch);
+    KI_TRY(ki_train_make_sampler(run, ret_sampler, err));
+    count_steps(run);
+    return make_learner(run, err);
+}
+
+static kith_status restore_or_begin(ki_train_state *run, ki_sampler *sampler, kith_error *err) {
+    if (run->from.tensors) {
+        KI_TRY(ki_train_restore(run, err));
+        return ki_sampler_restore(sampler, &run->at.sampler, err);
+    }
+    KI_TRY(ki_train_check_fresh(run, err));
+    run->at.sampler = ki_sampler_save(sampler);
+    return begin(run, err);
+}
+
+/* The log and the loader. Takes over the sampler. */
+static kith_status start(ki_train_state *run, ki_sampler **sampler, kith_error *err) {
+    if (run->writes)
+        KI_TRY(ki_record_open(run->folder.path, run->at.log_bytes, run->at.step, &run->record, err));
+    ki_sampler *taken = *sampler;
+    *sampler = NULL;
+    return start_loader(run, taken, err);
+}
+
 kith_status ki_train_setup(ki_train_state *run, kith_error *err) {
     kith_status status;
     ki_sampler *sampler = NULL;
-    ki_train_hash_recipe(run->recipe, run->recipe_hash);
-    KI_CHECK(ki_train_check_folder(run, err));
-    KI_CHECK(ki_train_find_checkpoint(run, &run->from, &run->from_step, err));
-    KI_CHECK(open_data(run, err));
-    KI_CHECK(ki_train_check_data(run, err));
-    KI_CHECK(open_network(run, err));
-    run->batch = ki_sampler_batch_size(&run->recipe->batch);
-    KI_CHECK(ki_train_make_sampler(run, &sampler, err));
-    count_steps(run);
-    KI_CHECK(make_learner(run, err));
-    if (run->from.tensors) {
-        KI_CHECK(ki_train_restore(run, err));
-        KI_CHECK(ki_sampler_restore(sampler, &run->at.sampler, err));
-    } else {
-        KI_CHECK(ki_train_check_fresh(run, err));
-        run->at.sampler = ki_sampler_save(sampler);
-        KI_CHECK(begin(run, err));
-    }
-    KI_CHECK(ki_record_open(run->folder.path, run->at.log_bytes, run->at.step, &run->record, err));
-    ki_sampler *taken = sampler;
-    sampler = NULL;
-    KI_CHECK(start_loader(run, taken, err));
+    KI_CHECK(ki_train_agree(run, prepare(run, &sampler, err), err));
+    const bool is_new = !run->from.tensors;
+    KI_CHECK(ki_train_agree(run, restore_or_begin(run, sampler, err), err));
+    if (is_new) KI_CHECK(start_terms(run, err));
+    KI_CHECK(ki_train_agree(run, start(run, &sampler, err), err));
 done:
     ki_sampler_free(sampler);
     return status;
@@ -350,12 +368,15 @@ void ki_train_release(ki_train_state *run) {
 kith_status ki_train_save(ki_train_state *run, kith_error *err) {
     ki_path path;
     if (run->saved_step == run->at.step && run->at.last_eval <= run->saved_eval) return KITH_OK;
-    KI_TRY(ki_record_sync(run->record, &run->at.log_bytes, err));
-    run->at.wall_seconds = ki_train_wall(run);
-    KI_TRY(ki_folder_at(&run->folder, &path, err, KI_CHECKPOINT_NAME, (long long)run->at.step));
-    KI_TRY(ki_checkpoint_save(path.s, run->learner, &run->net, &run->at, run->recipe_hash, err));
+    if (run->writes) {
+        KI_TRY(ki_record_sync(run->record, &run->at.log_bytes, err));
+        run->at.wall_seconds = ki_train_wall(run);
+        KI_TRY(ki_folder_at(&run->folder, &path, err, KI_CHECKPOINT_NAME, (long long)run->at.step));
+        KI_TRY(ki_checkpoint_save(path.s, run->learner, &run->net, &run->at, run->recipe_hash, err));
+    }
     run->saved_step = run->at.step;
     run->saved_eval = run->at.last_eval;
+    if (!run->writes) return KITH_OK;
     ki_folder_drop_checkpoints(&run->folder, run->recipe->checkpoint_keep);
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_SAVED, .text = path.s});
     return KITH_OK;

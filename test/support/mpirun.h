@@ -15,9 +15,11 @@ static inline bool mpirun_is_there(void) {
                        testing_program(), testing_program()) == 0;
 }
 
-/* More ranks than cores, by root too, and only through memory: tests do not look for networks. */
-#define MPIRUN                                                                                         \
-    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --bind-to none " \
-    "--mca btl self,vader --mca btl_vader_single_copy_mechanism none --mca plm isolated"
+/* More ranks than cores, by root too; ranks that wait leave their core to others; only through memory: tests do not look for
+ * networks. */
+#define MPIRUN                                                                                      \
+    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 mpirun --oversubscribe " \
+    "--bind-to none --mca mpi_yield_when_idle 1 --mca btl self,vader "                              \
+    "--mca btl_vader_single_copy_mechanism none --mca plm isolated"
 
 #endif

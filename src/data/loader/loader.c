@@ -32,6 +32,7 @@ typedef struct slot {
     int64_t *item;
     bool *left_out;
     int64_t first; /* position of the batch's first image in its epoch */
+    int64_t begin; /* … and in the batch, of the first image that is read here */
     int64_t n_taken, n_done;
 } slot;
 
@@ -46,10 +47,10 @@ struct ki_loader {
     ki_loader_settings settings;
     ki_sampler *sampler;
     ki_cache *cache;
-    size_t item_bytes; /* of one image in a batch */
-    int64_t n_at_once; /* images that a worker takes at once */
-    int64_t batch_size;
-    atomic_uchar *bad_status; /* per item of the data set: KITH_OK until it could not be read */
+    size_t item_bytes;             /* of one image in a batch */
+    int64_t n_at_once;             /* images that a worker takes at once */
+    int64_t batch_size, part_size; /* the most images of a batch, and of the part that is read here */
+    atomic_uchar *bad_status;      /* per item of the data set: KITH_OK until it could not be read */
 
     pthread_mutex_t mutex;
     pthread_cond_t work, done; /* something to take; a batch is ready */
@@ -157,12 +158,14 @@ static kith_status fetch_any(ki_loader *l, int64_t wanted, scratch *s, float *ro
 
 static kith_status make_item(ki_loader *l, slot *to, int64_t i, scratch *s, kith_error *err) {
     const ki_image *base = NULL;
-    const int64_t wanted = to->item[i];
+    int64_t *item = &to->item[to->begin + i];
+    const int64_t wanted = *item;
     char *dst = (char *)to->data + (size_t)i * l->item_bytes;
-    KI_TRY(fetch_any(l, wanted, s, (float *)(void *)dst, &base, &to->item[i], &to->left_out[i], err));
+    KI_TRY(fetch_any(l, wanted, s, (float *)(void *)dst, &base, item, &to->left_out[i], err));
     if (to->left_out[i] || !base) return KITH_OK;
     const kith_transform *t = &l->settings.transform;
-    ki_rng rng = ki_rng_at(l->settings.seed, KI_RNG_AUGMENT, to->batch.epoch, (uint32_t)(to->first + i));
+    ki_rng rng =
+        ki_rng_at(l->settings.seed, KI_RNG_AUGMENT, to->batch.epoch, (uint32_t)(to->first + to->begin + i));
     const ki_draw draw = ki_transform_draw(t, base->w, base->h, &rng);
     if (l->settings.format == KI_BATCH_WHOLE) {
         int32_t *window = to->window + 3 * i;
@@ -209,25 +212,30 @@ static void plan_next(ki_loader *l) {
         return;
     }
     slot *to = slot_of(l, l->n_planned++);
+    int64_t n_own = 0;
+    ki_comm_own(l->settings.comm, b.n, &to->begin, &n_own);
     l->n_tried += b.n;
-    to->batch = (ki_loader_batch){.n = b.n,
+    to->batch = (ki_loader_batch){.n = n_own,
+                                  .n_all = b.n,
+                                  .first = to->begin,
+                                  .items = to->item,
                                   .data = to->data,
-                                  .label = to->label,
+                                  .label = to->label + to->begin,
                                   .window = to->window,
-                                  .item = to->item,
+                                  .item = to->item + to->begin,
                                   .epoch = b.epoch,
                                   .number = b.number,
                                   .n_tried = l->n_tried,
                                   .after = ki_sampler_save(l->sampler)};
     to->first = b.first;
     to->n_taken = to->n_done = 0;
-    to->state = FILLING;
+    to->state = n_own > 0 ? FILLING : READY;
     for (int64_t i = 0; i < b.n; i++) {
         to->item[i] = b.item[i];
         to->label[i] = l->set->item[b.item[i]].label;
         to->left_out[i] = false;
     }
-    pthread_cond_broadcast(&l->work);
+    pthread_cond_broadcast(n_own > 0 ? &l->work : &l->done);
 }
 
 /* A slot with images to take; plans one if necessary. NULL when there is nothing to do now. */
@@ -236,10 +244,12 @@ static slot *find_work(ki_loader *l) {
         slot *newest = slot_of(l, l->n_planned - 1);
         if (newest->state == FILLING && newest->n_taken < newest->batch.n) return newest;
     }
-    if (!may_plan(l)) return NULL;
-    const int64_t before = l->n_planned;
-    plan_next(l);
-    return l->n_planned > before ? slot_of(l, before) : NULL;
+    while (may_plan(l) && l->status == KITH_OK) {
+        const int64_t before = l->n_planned;
+        plan_next(l);
+        if (l->n_planned > before && slot_of(l, before)->state == FILLING) return slot_of(l, before);
+    }
+    return NULL;
 }
 
 static void *run_worker(void *context) {
@@ -288,8 +298,8 @@ static void close_gaps(const ki_loader *l, slot *s) {
         if (kept != i) {
             memcpy((char *)s->data + (size_t)kept * l->item_bytes,
                    (char *)s->data + (size_t)i * l->item_bytes, l->item_bytes);
-            s->item[kept] = s->item[i];
-            s->label[kept] = s->label[i];
+            s->item[s->begin + kept] = s->item[s->begin + i];
+            s->label[s->begin + kept] = s->label[s->begin + i];
             if (s->window) memcpy(s->window + 3 * kept, s->window + 3 * i, 3 * sizeof *s->window);
         }
         kept++;
@@ -322,7 +332,7 @@ kith_status ki_loader_next(ki_loader *l, ki_loader_batch *ret_batch, kith_error 
         s->state = HELD;
         l->n_out++;
         close_gaps(l, s);
-        if (s->batch.n == 0) continue; /* none of it could be read */
+        if (s->batch.n == 0 && ki_comm_is_alone(l->settings.comm)) continue; /* none of it could be read */
         *ret_batch = s->batch;
         break;
     }
@@ -347,9 +357,9 @@ static void give_memory(ki_loader *l, void *memory) {
 }
 
 static kith_status make_slots(ki_loader *l, kith_error *err) {
-    const size_t n = (size_t)l->batch_size;
+    const size_t n = (size_t)l->batch_size, n_read = (size_t)l->part_size;
     size_t bytes = 0;
-    if (!ki_mul_size(n, l->item_bytes, &bytes)) return ki_fail_memory(err, SIZE_MAX, "a batch");
+    if (!ki_mul_size(n_read, l->item_bytes, &bytes)) return ki_fail_memory(err, SIZE_MAX, "a batch");
     KI_TRY(ki_zalloc_or(&l->slots, (size_t)l->n_slots, sizeof *l->slots, "the batch queue", err));
     for (int i = 0; i < l->n_slots; i++) {
         slot *s = &l->slots[i];
@@ -357,7 +367,7 @@ static kith_status make_slots(ki_loader *l, kith_error *err) {
         if (!s->data) return ki_fail_memory(err, bytes, "a batch");
         KI_TRY(ki_alloc_or(&s->label, n, sizeof *s->label, "labels", err));
         if (l->settings.format == KI_BATCH_WHOLE)
-            KI_TRY(ki_alloc_or(&s->window, n, 3 * sizeof *s->window, "windows", err));
+            KI_TRY(ki_alloc_or(&s->window, n_read, 3 * sizeof *s->window, "windows", err));
         KI_TRY(ki_alloc_or(&s->item, n, sizeof *s->item, "items", err));
         KI_TRY(ki_alloc_or(&s->left_out, n, sizeof *s->left_out, "items", err));
     }
@@ -413,6 +423,7 @@ kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t 
     l->sampler = sampler;
     sampler = NULL;
     l->batch_size = batch_size;
+    l->part_size = ki_comm_most(settings->comm, batch_size);
     l->n_slots = (settings->n_ahead > 0 ? settings->n_ahead : 3) + 1;
     l->n_at_once = set->rows ? ROWS_AT_ONCE : 1;
     KI_CHECK(measure_item(l, err));

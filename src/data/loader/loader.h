@@ -5,6 +5,7 @@
 #ifndef KI_LOADER_H
 #define KI_LOADER_H
 
+#include "comm/comm.h"
 #include "data/dataset/dataset.h"
 #include "data/sampler/sampler.h"
 #include "data/transform/transform.h"
@@ -42,10 +43,16 @@ typedef struct ki_loader_settings {
     int64_t most_pixels;
     int64_t most_bad; /* unreadable images tolerated; negative: any number */
     ki_batch_memory memory;
+    /* Batches are dealt out over its ranks (ki_comm_own), and this loader reads its rank's part: random numbers are the same as
+     * for the whole batch. Only with KI_BAD_REPLACE. NULL: it reads all. */
+    const ki_comm *comm;
 } ki_loader_settings;
 
 typedef struct ki_loader_batch {
-    int64_t n; /* 0: the end */
+    int64_t n;            /* 0: the end, or, over ranks, nothing for this rank */
+    int64_t n_all;        /* images of the whole batch; 0: the end */
+    int64_t first;        /* the place of this rank's first image in it */
+    const int64_t *items; /* [n_all] what the sampler asked for; this rank's after replacement */
     const void *data;
     const int32_t *label;
     const int32_t *window; /* KI_BATCH_WHOLE: [n, 3], x and y of the crop and 1 to mirror it; else NULL */

@@ -1,0 +1,86 @@
+/* What the ranks of a run tell each other outside of a step: whether all is well, where the run stands, vectors.
+ *
+ * A rank that fails alone must not leave the others waiting in a call. So whatever a rank does alone and may fail at is
+ * followed by ki_train_agree before ranks compute together again. */
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/cores.h"
+#include "train/run.h"
+
+kith_status ki_train_agree(ki_train_state *run, kith_status status, kith_error *err) {
+    return ki_comm_agree_on(run->comm, status, &run->must_stop, err);
+}
+
+kith_status ki_train_share_standing(ki_train_state *run, kith_error *err) {
+    return ki_comm_broadcast(run->comm, &run->at, sizeof run->at, err);
+}
+
+int64_t ki_train_threads(const ki_recipe *recipe, const ki_comm *comm) {
+    if (recipe->threads > 0 || ki_comm_is_alone(comm)) return recipe->threads;
+    /* mpirun may have bound each rank to cores of its own. If not, the ranks of a machine share its cores. */
+    const int64_t allowed = ki_cores_allowed(), all = sysconf(_SC_NPROCESSORS_ONLN);
+    const int64_t each = all / comm->n_here > 1 ? all / comm->n_here : 1;
+    return allowed < each ? allowed : each;
+}
+
+/* ---- vectors ---- */
+
+/* What one rank has: how many rows, how wide (0: it has none), and whether they have roles. */
+typedef struct held {
+    int64_t n, dim, has_roles;
+} held;
+
+static kith_status gather_parts(ki_comm *comm, const int64_t *counts, ki_vectors *own, ki_vectors *all,
+                                kith_error *err) {
+    const float *rows = NULL;
+    if (own->n > 0) KI_TRY(ki_vectors_host(own, &rows, err));
+    KI_TRY(ki_comm_gather(comm, rows, counts, (size_t)all->dim * sizeof *rows, all->host, err));
+    KI_TRY(ki_comm_gather(comm, own->label, counts, sizeof *own->label, all->label, err));
+    KI_TRY(ki_comm_gather(comm, own->item, counts, sizeof *own->item, all->item, err));
+    return all->role ? ki_comm_gather(comm, own->role, counts, sizeof *own->role, all->role, err) : KITH_OK;
+}
+
+/* Room for everybody's rows, and for roles if any rank has them: then the others' are the usual ones. */
+static kith_status make_room(const held *parts, int size, ki_vectors *own, int64_t *counts, ki_vectors *ret,
+                             kith_error *err) {
+    int64_t n = 0, dim = 0;
+    bool has_roles = false;
+    for (int r = 0; r < size; r++) {
+        counts[r] = parts[r].n;
+        n += parts[r].n;
+        if (parts[r].dim > dim) dim = parts[r].dim;
+        has_roles |= parts[r].has_roles != 0;
+    }
+    KI_TRY(ki_vectors_init(own->backend, false, n, dim, ret, err));
+    ret->n = n;
+    if (!has_roles) return KITH_OK;
+    KI_TRY(ki_alloc_or(&ret->role, (size_t)n, sizeof *ret->role, "roles", err));
+    if (own->role) return KITH_OK;
+    KI_TRY(ki_alloc_or(&own->role, (size_t)own->n + 1, sizeof *own->role, "roles", err));
+    memset(own->role, KITH_ROLE_BOTH, (size_t)own->n + 1);
+    return KITH_OK;
+}
+
+kith_status ki_train_gather_vectors(ki_train_state *run, kith_status status, ki_vectors *own,
+                                    ki_vectors *ret_all, kith_error *err) {
+    ki_comm *comm = run->comm;
+    ki_vectors all = {0};
+    int64_t counts[KI_MOST_RANKS], ones[KI_MOST_RANKS];
+    held *parts = NULL;
+    const held mine = {.n = own->n, .dim = own->dim, .has_roles = own->role != NULL};
+    KI_CHECK(ki_train_agree(run, status, err));
+    KI_CHECK(ki_alloc_or(&parts, (size_t)comm->size, sizeof *parts, "counts", err));
+    for (int r = 0; r < comm->size; r++) ones[r] = 1;
+    KI_CHECK(ki_comm_gather(comm, &mine, ones, sizeof mine, parts, err));
+    KI_CHECK(make_room(parts, comm->size, own, counts, &all, err));
+    KI_CHECK(gather_parts(comm, counts, own, &all, err));
+    *ret_all = all;
+    all = (ki_vectors){0};
+done:
+    ki_free(parts);
+    ki_vectors_release(&all);
+    ki_vectors_release(own);
+    return status;
+}
