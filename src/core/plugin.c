@@ -120,7 +120,8 @@ static kith_status open_file(const ki_plugin_ask *ask, const char *path, const v
         const void *record = get(ki_process_now());
         if (record && (!ask->is_there || ask->is_there(record))) return *ret = record, KITH_OK;
         /* It stays loaded: its code has run, and may have left something that points to it. */
-        ki_fail(err, KITH_EUNSUPPORTED, "%s: %s has nothing to offer (its entry returned none)", ask->what, path);
+        ki_fail(err, KITH_EUNSUPPORTED, "%s: %s has nothing to offer (its entry returned none)", ask->what,
+                path);
         return hint_anew(ask, err);
     }
     dlclose(object);
