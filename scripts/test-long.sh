@@ -20,6 +20,7 @@ table=${LONG_TABLE:-"
 fuzz          | 5400 | test/long/fuzz.sh 120               | 600 | test/long/fuzz.sh
 commands      | 1200 | test/long/fuzz_commands.sh 300 $SEED | 120 | test/long/fuzz_commands.sh 20 $SEED
 kills         | 1800 | test/long/kills.sh 100              | 180 | test/long/kills.sh 5
+ranks         | 1800 | test/long/ranks.sh 20               | 300 | test/long/ranks.sh 2
 soak          | 1200 | test/long/soak.sh 300               | 240 | test/long/soak.sh 45
 serve         | 1800 | test/long/serve.sh 600              | 240 | test/long/serve.sh 60
 valgrind      | 1800 | test/long/valgrind.sh               | 300 | test/long/valgrind.sh

@@ -19,10 +19,9 @@ static bool has_backend(const void *record) { return ((const ki_plugin *)record)
 
 static slot slots[] = {{.ask = {.name = "cuda",
                                 .what = "device cuda",
-                                .offers = "device",
-                                .is_there = has_backend,
-                                .made = "'make' builds it where nvcc and cuDNN are",
-                                .otherwise = "or use device cpu"},
+                                .makes = "nvcc and cuDNN are",
+                                .instead = "use device cpu",
+                                .is_there = has_backend},
                         .built_in = &ki_plugin_cuda}};
 enum { N_SLOTS = sizeof slots / sizeof slots[0] };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

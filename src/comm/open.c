@@ -25,9 +25,8 @@ static int64_t n_ranks_told(void) {
 static kith_status open_job(int64_t n_told, ki_comm **ret, kith_error *err) {
     static const ki_plugin_ask ask = {.name = "mpi",
                                       .what = "training over ranks",
-                                      .offers = "comm",
-                                      .made = "'make' builds it where libopenmpi-dev is installed",
-                                      .otherwise = "or start kith without mpirun"};
+                                      .makes = "MPI is (libopenmpi-dev)",
+                                      .instead = "start kith without mpirun"};
     const void *record = NULL;
     ki_comm *comm = NULL;
     KI_TRY(ki_plugin_open(&ask, &record, err));

@@ -64,8 +64,8 @@ static kith_status fail_missing(const ki_plugin_ask *ask, const ki_path *place, 
                     place[i].s);
     }
     ki_fail(err, KITH_EUNSUPPORTED, "%s: there is no plugin %s", ask->what, words);
-    return ki_hint(err, KITH_EUNSUPPORTED, "%s; KITH_PLUGINS names its folder; %s", ask->made,
-                   ask->otherwise);
+    return ki_hint(err, KITH_EUNSUPPORTED, "'make' builds it where %s; KITH_PLUGINS names its folder; or %s",
+                   ask->makes, ask->instead);
 }
 
 /* Is the file shorter than its own headers say, for example an incomplete copy? The system's loader does not check
@@ -91,7 +91,7 @@ static bool is_cut(const char *path) {
 }
 
 static kith_status hint_anew(const ki_plugin_ask *ask, kith_error *err) {
-    return ki_hint(err, KITH_EUNSUPPORTED, "build or install kith anew, %s", ask->otherwise);
+    return ki_hint(err, KITH_EUNSUPPORTED, "build or install kith anew, or %s", ask->instead);
 }
 
 static kith_status open_file(const ki_plugin_ask *ask, const char *path, const void **ret, kith_error *err) {
@@ -103,7 +103,7 @@ static kith_status open_file(const ki_plugin_ask *ask, const char *path, const v
     if (!object) {
         ki_fail(err, KITH_EUNSUPPORTED, "%s: %s", ask->what, dlerror());
         return ki_hint(err, KITH_EUNSUPPORTED,
-                       "install what it names, or put its folder into LD_LIBRARY_PATH; %s", ask->otherwise);
+                       "install what it names, or put its folder into LD_LIBRARY_PATH; or %s", ask->instead);
     }
     const char *interface = dlsym(object, "kith_plugin_interface");
     ki_plugin_fn *get = NULL;
@@ -115,13 +115,13 @@ static kith_status open_file(const ki_plugin_ask *ask, const char *path, const v
     } else if (strcmp(interface, KI_PLUGIN_INTERFACE) != 0) {
         ki_fail(err, KITH_EUNSUPPORTED, "%s: %s belongs to another build of kith (%.12s; wanted %.12s)",
                 ask->what, path, interface, KI_PLUGIN_INTERFACE);
-        ki_hint(err, KITH_EUNSUPPORTED, "build or install both together, %s", ask->otherwise);
+        ki_hint(err, KITH_EUNSUPPORTED, "build or install both together, or %s", ask->instead);
     } else {
         const void *record = get(ki_process_now());
         if (record && (!ask->is_there || ask->is_there(record))) return *ret = record, KITH_OK;
         /* It stays loaded: its code has run, and may have left something that points to it. */
-        ki_fail(err, KITH_EUNSUPPORTED, "%s: %s has no %s to offer (its entry returned none)", ask->what,
-                path, ask->offers);
+        ki_fail(err, KITH_EUNSUPPORTED, "%s: %s has nothing to offer (its entry returned none)", ask->what,
+                path);
         return hint_anew(ask, err);
     }
     dlclose(object);

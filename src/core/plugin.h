@@ -1,5 +1,6 @@
 /* Shared objects that libkith loads when they are asked for, so that it needs none of the libraries they link
- * (docs/adr/0040): a device (backend/plugin.h), MPI (comm/comm.h).
+ * (docs/adr/0040): a device (backend/plugin.h), MPI (comm/comm.h), the
+ * client of a server (search/remote/remote.h).
  *
  * The object libkith-NAME.so is self-contained: it has its own copy of the code of kith that it calls, and exports two
  * symbols. The structs passed between it and the library are internal to kith, so both must be built from the same
@@ -29,10 +30,9 @@ typedef const void *ki_plugin_fn(ki_process *process);
 /* What is asked for, and words for the error lines. */
 typedef struct ki_plugin_ask {
     const char *name;                     /* libkith-NAME.so */
-    const char *what;                     /* "device cuda" */
-    const char *offers;                   /* "device" */
-    const char *made;                     /* "'make' builds it where nvcc and cuDNN are" */
-    const char *otherwise;                /* "or use device cpu" */
+    const char *what;                     /* it is for, at the beginning of errors: "device cuda" */
+    const char *makes;                    /* hint: where it is built, as in "nvcc and cuDNN are" */
+    const char *instead;                  /* hint: what can be done without it, as in "use device cpu" */
     bool (*is_there)(const void *record); /* whether the record has what was asked for; NULL: always */
 } ki_plugin_ask;
 

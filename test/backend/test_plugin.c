@@ -120,7 +120,7 @@ static void test_plugin_without_a_device(void **state) {
         for (size_t i = 0; i < N_ROWS(words); i++) {
             const int status = kith(none, words[i]);
             if (status != 1) fail_msg("exit status %d; wanted 1: %s", status, output);
-            assert_says("none/libkith-cuda.so has no device to offer");
+            assert_says("none/libkith-cuda.so has nothing to offer");
         }
         assert_runs(kith(none, "list devices"));
         assert_says("not here: ");

@@ -28,9 +28,8 @@ static kith_status connect(const char *address, bool writes, ki_remote **ret, ki
     const void *type = NULL;
     static const ki_plugin_ask ask = {.name = "postgres",
                                       .what = "an index on PostgreSQL",
-                                      .offers = "client",
-                                      .made = "'make' builds it where libpq is (libpq-dev)",
-                                      .otherwise = "or keep the index in a folder"};
+                                      .makes = "libpq is (libpq-dev)",
+                                      .instead = "keep the index in a folder"};
     KI_TRY(ki_plugin_open(&ask, &type, err));
     KI_TRY(ki_zalloc_or(&r, 1, sizeof *r, "an index", err));
     r->type = type;
