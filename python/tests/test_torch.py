@@ -166,7 +166,6 @@ class Curve(support.InFolder):
                 "model": {"backbone": "convnet4", "embedding": 16, "weights": self.path("start.safetensors")},
                 "batch": {"classes": self.CLASSES, "images": self.EACH}, "objective": objective,
                 "optim": {"name": "sgd", "momentum": momentum, "lr": lr, "steps": n_steps},
-                "checkpoint": {"every": 1, "keep": n_steps},
                 "eval": {"select": "last", "every": 0, "test": False, "seen": False, "untrained": False, "clustering": False},
                 "log_every": 1, "threads": 1}
 
@@ -243,7 +242,7 @@ class Curve(support.InFolder):
     def step_by_step(self, objective: Dict[str, Any], loss: kith.Loss, lr: float, n_steps: int) -> None:
         """Every step of kith train, from its weights: torch's value, and torch's gradient in the change of the weights."""
         before, (x, y) = self.start().state, self.images()
-        theirs = self.by_kith(self.recipe(objective, lr, n_steps, momentum=0))
+        theirs = self.by_kith({**self.recipe(objective, lr, n_steps, momentum=0), "checkpoint": {"every": 1, "keep": n_steps}})
         values, changes = [], []
         for step in range(n_steps):
             after = support.safetensors(self.path(f"run/checkpoints/step-{step + 1:08d}.safetensors"), "model/")
