@@ -196,8 +196,8 @@ static const char *const step_objectives[] = {
     "{loss: amsoftmax, regularizers: [{name: density, weight: 0.3}]}",
     "{loss: triplet, miner: semihard, memory: {size: 24, warmup: 0}}",
     "{loss: contrastive, regularizers: [{name: horde, orders: 3, dimension: 12, embedding: 5}]}",
-    "{loss: normsoftmax, regularizers: [{name: horde, orders: 3, dimension: 12, embedding: 0, weight: 0.5}, "
-    "{name: joint_mmd}]}",
+    "{loss: normsoftmax, regularizers: [{name: horde, orders: 3, dimension: 9, embedding: 0, weight: 0.5}]}",
+    "{loss: proxy_nca, regularizers: [{name: joint_mmd}, {name: energy_confusion, weight: 0.1}]}",
 };
 
 static inline void step_check_all(const char *backend, double tolerance) {
