@@ -134,7 +134,10 @@ launch() {
             fail "the server ended: $(tail -n 1 "$state/log")"
         }
         i=$((i + 1))
-        [ $i -lt 300 ] || fail "the server does not answer: $(tail -n 1 "$state/log")"
+        [ $i -lt 1500 ] || {
+            end KILL
+            fail "the server does not answer: $(tail -n 1 "$state/log")"
+        }
         sleep 0.1
     done
 }

@@ -13,6 +13,11 @@
  * folder holds the last commit. One process writes at a time, and any number read. A reader sees the commit it opened
  * until it is freed, whatever a writer does meanwhile.
  *
+ * Where a path is wanted, the address of a PostgreSQL server will do: postgresql://host/database#name (docs/postgresql.md).
+ * Then a schema of that name is the index, a transaction is a commit, and a new index is there from its first commit on. A handle that
+ * writes sees its own changes at once, and one that reads sees its commit until kith_index_is_current says that there is another.
+ * KITH_EUNSUPPORTED: this kith was built without libpq. KITH_EIO: the server cannot be reached, or refuses.
+ *
  * A handle opened for reading may be used by several threads at once. One that writes belongs to one thread. */
 #ifndef KITH_INDEX_H
 #define KITH_INDEX_H

@@ -166,11 +166,11 @@ static void test_permissions(void **state) {
     postgres_sql(server, "postgres", "create database plain", NULL);
     kith_index_free(index);
     snprintf(address, sizeof address, "postgresql://guest:no%%20secret@127.0.0.1:%d/postgres#mine", port);
-    assert_int_equal(kith_index_open(address, KITH_INDEX_READ, &index, &err), KITH_EINVAL);
+    assert_int_equal(kith_index_open(address, KITH_INDEX_READ, &index, &err), KITH_EIO);
     assert_non_null(strstr(err.message, "permission denied for schema mine"));
     assert_one_line(&err);
     snprintf(address, sizeof address, "postgresql://guest:no%%20secret@127.0.0.1:%d/postgres#other", port);
-    assert_int_equal(made_try_create(address, KITH_COSINE, &index, &err), KITH_EINVAL);
+    assert_int_equal(made_try_create(address, KITH_COSINE, &index, &err), KITH_EIO);
     assert_non_null(strstr(err.message, "permission denied"));
     snprintf(address, sizeof address, "postgresql://guest:no%%20secret@127.0.0.1:%d/plain", port);
     assert_int_equal(made_try_create(address, KITH_COSINE, &index, &err), KITH_EUNSUPPORTED);
@@ -189,7 +189,7 @@ static void test_permissions(void **state) {
     digest(index);
     kith_index_free(index);
     index = made_open(address, KITH_INDEX_WRITE);
-    assert_int_equal(made_try_add(index, N, 1, &err), KITH_EINVAL);
+    assert_int_equal(made_try_add(index, N, 1, &err), KITH_EIO);
     assert_non_null(strstr(err.message, "permission denied for table items"));
     kith_index_free(index);
 }

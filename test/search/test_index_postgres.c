@@ -439,6 +439,17 @@ static void test_shards(void **state) {
     assert_int_equal(made_info(t.there).tier, KITH_TIER_GRAPH);
     assert_good_recall(t.there, NULL);
     twins_free(&t);
+    /* Rows that a crash between the commits of two shards left there are taken over. */
+    postgres_sql(server, "postgres",
+                 "insert into shards.items select 1600 + i, null, null, null, -1, -1, '{}', array_fill(1, "
+                 "array[24])::vector "
+                 "from generate_series(0, 3) i",
+                 NULL);
+    t.there = made_open(at("shards"), KITH_INDEX_WRITE);
+    made_add(t.there, 5000, 10);
+    commit(t.there);
+    assert_int_equal(made_info(t.there).n_items, 1600 - 4 + 4 + 10);
+    kith_index_free(t.there);
     /* The order, and with it the graphs, are the shards' work. */
     postgres_sql(
         server, "postgres",

@@ -76,26 +76,59 @@ static kith_status take_cell(const ki_link *l, const char *text, kith_value_type
     return KITH_OK;
 }
 
-/* The columns of the statement are in the order of the numbers of columns (store/segment.h). */
-kith_status ki_pg_item(ki_link *l, const ki_manifest *m, int64_t id, kith_value *ret_cells,
-                       bool *ret_is_there, kith_error *err) {
-    kith_status status = KITH_OK;
+/* The row of the window that has the id; -1: none. */
+static int find_in_window(const ki_link *l, int64_t id) {
+    int low = 0, high = l->window ? PQntuples(l->window) : 0;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        int64_t found = 0;
+        ki_parse_int64(PQgetvalue(l->window, middle, 0), &found);
+        if (found == id) return middle;
+        if (found < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+/* The columns of the statement are in the order of the numbers of columns (store/segment.h). Whoever asks for one item after the
+ * other is given many at a time; a writer, whose items change, is not. */
+static kith_status read_window(ki_link *l, const ki_manifest *m, int64_t id, kith_error *err) {
+    enum { NEAR = 16, WINDOW = 512 };
     question q = {.link = l};
+    const bool is_row = !l->writes && id > l->last_id && id - l->last_id <= NEAR;
     ki_pg_int(&q.values, id);
     ki_buffer_put(&q.sql, "select id, bytes, mtime_ns, path, label, hash");
     for (int64_t i = 0; i < m->n_columns; i++)
         ki_buffer_put(&q.sql, ", attributes->>$%d::text", ki_pg_text(&q.values, m->columns[i].name));
-    ki_buffer_put(&q.sql, " from items where id = $1::bigint");
-    KI_CHECK(ask(&q, false, err));
-    *ret_is_there = PQntuples(q.result) > 0;
-    for (int i = 0; *ret_is_there && i < PQnfields(q.result); i++) {
-        if (PQgetisnull(q.result, 0, i)) continue;
-        const kith_value_type type = ki_column_type(i, m->types);
-        KI_CHECK(take_cell(l, PQgetvalue(q.result, 0, i), type, &ret_cells[i], err));
-    }
-done:
+    if (is_row)
+        ki_buffer_put(&q.sql, " from items where id >= $1::bigint order by id limit %d", WINDOW);
+    else
+        ki_buffer_put(&q.sql, " from items where id = $1::bigint");
+    const kith_status status = ask(&q, false, err);
+    PQclear(l->window);
+    l->window = q.result;
+    q.result = NULL;
     question_release(&q);
     return status;
+}
+
+kith_status ki_pg_item(ki_link *l, const ki_manifest *m, int64_t id, kith_value *ret_cells,
+                       bool *ret_is_there, kith_error *err) {
+    int row = l->in_snapshot ? find_in_window(l, id) : -1;
+    if (row < 0) {
+        KI_TRY(read_window(l, m, id, err));
+        row = find_in_window(l, id);
+    }
+    l->last_id = id;
+    *ret_is_there = row >= 0;
+    for (int i = 0; row >= 0 && i < PQnfields(l->window); i++) {
+        if (PQgetisnull(l->window, row, i)) continue;
+        const kith_value_type type = ki_column_type(i, m->types);
+        KI_TRY(take_cell(l, PQgetvalue(l->window, row, i), type, &ret_cells[i], err));
+    }
+    return KITH_OK;
 }
 
 kith_status ki_pg_vectors(ki_link *l, const ki_manifest *m, const int64_t *ids, int64_t n, float *ret_rows,

@@ -35,8 +35,8 @@ static const struct {
 } kinds[] = {
     {"53100", KITH_EIO, "the index is as it was at the last commit; make room at the server, then try again"},
     {"53", KITH_EIO, "the server is short of something; the index is as it was at the last commit"},
-    {"42501", KITH_EINVAL, KI_PG_ASK_OWNER},
-    {"25006", KITH_EINVAL, "this server only reads; wanted the one that is written to"},
+    {"42501", KITH_EIO, KI_PG_ASK_OWNER},
+    {"25006", KITH_EIO, "this server only reads; wanted the one that is written to"},
     {"57014", KITH_ECANCELED, ""},
     {"57P", KITH_EIO, "the server ended the connection; try again"},
     {"58", KITH_EIO, "the index is as it was at the last commit"},
@@ -82,10 +82,10 @@ static void ignore_notice(void *user, const PGresult *result) {
 static kith_status check_address(const char *address, kith_error *err) {
     char *why = NULL;
     PQconninfoOption *options = PQconninfoParse(address, &why);
-    const bool is_good = options != NULL;
+    const bool is_readable = options != NULL;
     PQconninfoFree(options);
     PQfreemem(why);
-    if (is_good) return KITH_OK;
+    if (is_readable) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "the address of the server cannot be read");
     return ki_hint(err, KITH_EINVAL,
                    "wanted postgresql://user@host:5432/database#index, with %%XX for unusual characters");
@@ -149,7 +149,13 @@ kith_status ki_pg_session(ki_link *l, kith_error *err) {
     return status;
 }
 
+static void forget_window(ki_link *l) {
+    PQclear(l->window);
+    l->window = NULL;
+}
+
 static kith_status connect(ki_link *l, kith_error *err) {
+    forget_window(l);
     PQfinish(l->conn);
     l->conn = connect_once(l);
     l->in_change = l->in_snapshot = false;
@@ -170,8 +176,7 @@ static kith_status reconnect(ki_link *l, kith_error *err) {
     return status;
 }
 
-/* One that writes: told, not waited for. The lock ends with the connection. */
-static kith_status lock(ki_link *l, kith_error *err) {
+kith_status ki_pg_lock(ki_link *l, kith_error *err) {
     ki_pg_values v = {0};
     PGresult *result = NULL;
     ki_pg_text(&v, l->schema);
@@ -193,7 +198,7 @@ kith_status ki_pg_open(const char *address, bool writes, ki_link **ret_link, kit
     KI_CHECK(split(l, address, err));
     KI_CHECK(connect(l, err));
     l->writes = writes;
-    if (writes) KI_CHECK(lock(l, err));
+    if (writes) KI_CHECK(ki_pg_lock(l, err));
     *ret_link = l;
     l = NULL;
 done:
@@ -203,6 +208,7 @@ done:
 
 void ki_pg_close(ki_link *l) {
     if (!l) return;
+    PQclear(l->window);
     PQfinish(l->conn);
     ki_free(l->address);
     ki_free(l);
@@ -274,6 +280,7 @@ kith_status ki_pg_snapshot(ki_link *l, kith_error *err) {
 }
 
 void ki_pg_snapshot_end(ki_link *l) {
+    forget_window(l);
     if (!l->in_snapshot) return;
     l->in_snapshot = false;
     PQclear(PQexec(l->conn, "rollback"));

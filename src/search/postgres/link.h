@@ -19,6 +19,8 @@ struct ki_link {
     bool in_change;   /* a transaction that changes is open */
     bool in_snapshot; /* a reader's transaction is open */
     int effort;       /* hnsw.ef_search as it is set; 0: not yet */
+    PGresult *window; /* of a snapshot: items that were read together, by id; NULL: none */
+    int64_t last_id;  /* the item that was asked for last */
 };
 
 /* Values for $1, $2, … of a statement. All memory is in the arena. Zero-initialise. */
@@ -45,6 +47,8 @@ kith_status ki_pg_open(const char *address, bool writes, ki_link **ret_link, kit
 void ki_pg_close(ki_link *link);
 const char *ki_pg_name(const ki_link *link);
 
+/* One writes at a time: a second one is told, with KITH_EINVAL. The lock ends with the connection. */
+kith_status ki_pg_lock(ki_link *link, kith_error *err);
 /* From now on names are looked up in the index's own schema and in that of the extension, whatever the role's search_path is. */
 kith_status ki_pg_session(ki_link *link, kith_error *err);
 

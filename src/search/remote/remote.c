@@ -69,6 +69,7 @@ static kith_status take_state(ki_remote *r, kith_error *err) {
         goto done;
     }
     if (r->writes) KI_CHECK(ki_manifest_copy(&now, &next, err));
+    if (next.next_id < state.next_id) next.next_id = state.next_id;
     ki_manifest_release(&r->now);
     ki_manifest_release(&r->next);
     r->now = now;
@@ -142,7 +143,7 @@ void ki_remote_info(const ki_remote *r, kith_index_info *ret) {
 /* What failed at the server is undone there: the handle is of no use any more. */
 static kith_status settle(ki_remote *r, kith_status status) {
     pthread_mutex_unlock(&r->lock);
-    if (status == KITH_EIO || status == KITH_ENOMEM || status == KITH_EBACKEND) r->is_broken = true;
+    if (status != KITH_OK && status != KITH_EINVAL && status != KITH_ENOTFOUND) r->is_broken = true;
     return status;
 }
 

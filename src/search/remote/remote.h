@@ -24,8 +24,9 @@ typedef struct ki_link ki_link; /* the plugin's: a connection, and what is pendi
 typedef struct ki_remote_state {
     char *manifest; /* as ki_manifest_print wrote it; given back with ki_free */
     int64_t n_items;
-    bool has_graph; /* an index for approximate neighbours */
-    int64_t bytes;  /* that the server keeps, about */
+    bool has_graph;  /* an index for approximate neighbours */
+    int64_t bytes;   /* that the server keeps, about */
+    int64_t next_id; /* no item has this id or a larger one; 0: the manifest says which is next */
 } ki_remote_state;
 
 typedef struct ki_remote_commit {
