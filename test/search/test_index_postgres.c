@@ -5,7 +5,7 @@
 #include "made_index.h"
 #include "support/postgres.h"
 
-enum { N = 600, N_QUERIES = 20, K = 10 };
+enum { N = 600, N_QUERIES = 20, K = 10, N_EXACT = 1000000 /* rows up to which there is no graph */ };
 
 static char server[32], base[POSTGRES_ADDRESS_BYTES];
 
@@ -45,10 +45,14 @@ typedef struct twins {
     kith_index *here, *there;
 } twins;
 
-static twins make_twins(const char *name, kith_metric metric, int64_t n) {
+static twins make_twins(const char *name, kith_metric metric, int64_t n, int64_t exact_rows) {
     char folder[64];
     snprintf(folder, sizeof folder, "%s.kith", name);
-    const twins t = {made_create(made_path(folder), metric), made_create(at(name), metric)};
+    twins t = {.here = made_create(made_path(folder), metric)}; /* the truth: every search of it is exact */
+    const int64_t before = made_exact_numbers;
+    made_exact_numbers = exact_rows * MADE_DIM;
+    t.there = made_create(at(name), metric);
+    made_exact_numbers = before;
     made_add(t.here, 0, n);
     made_add(t.there, 0, n);
     commit(t.here);
@@ -101,7 +105,7 @@ static void test_same_as_a_folder(void **state) {
     const int64_t gone[] = {3, 77, 599}, self[N_QUERIES] = {48, 49, -1, 5};
     kith_error err;
     for (int metric = 0; metric < 3; metric++) {
-        twins t = make_twins(names[metric], (kith_metric)metric, N);
+        twins t = make_twins(names[metric], (kith_metric)metric, N, N_EXACT);
         kith_index *both[] = {t.here, t.there};
         for (int i = 0; i < 2; i++) {
             assert_ok(kith_index_remove(both[i], gone, 3, &err), &err);
@@ -158,7 +162,7 @@ static void test_near_ties(void **state) {
 
 static void test_compare_with_files(void **state) {
     (void)state;
-    twins t = make_twins("files", KITH_COSINE, 30);
+    twins t = make_twins("files", KITH_COSINE, 30, N_EXACT);
     kith_error err;
     const kith_file_stamp files[] = {{"2015/picture-0.jpg", 1000, 1700000000000000000},
                                      {"2016/picture-1.jpg", 999, 1700000000000000001},
@@ -226,7 +230,7 @@ static const char *const filters[] = {
 /* Both find the same items; and what was meant as SQL is only text. */
 static void test_filters(void **state) {
     (void)state;
-    twins t = make_twins("filters", KITH_COSINE, N);
+    twins t = make_twins("filters", KITH_COSINE, N, N_EXACT);
     kith_error err;
     const uint64_t before = digest(t.there);
     for (size_t i = 0; i < N_ROWS(filters); i++) {
@@ -335,9 +339,7 @@ static void test_graph(void **state) {
     static const char *const names[] = {"graph_cosine", "graph_inner", "graph_distance"};
     kith_error err;
     for (int metric = 0; metric < 3; metric++) {
-        made_exact_numbers = 500 * MADE_DIM;
-        twins t = make_twins(names[metric], (kith_metric)metric, 400);
-        made_exact_numbers = 25000000;
+        twins t = make_twins(names[metric], (kith_metric)metric, 400, 500);
         assert_int_equal(made_info(t.there).tier, KITH_TIER_EXACT);
         made_add(t.here, 400, 1600);
         made_add(t.there, 400, 1600);
@@ -401,7 +403,7 @@ static void make_shards(void) {
                  "create server shard%d foreign data wrapper postgres_fdw options (host '127.0.0.1', port "
                  "'%d', dbname "
                  "'shard%d', extensions 'vector', batch_size '100', fetch_size '1000', options '-c "
-                 "hnsw.ef_search=200');"
+                 "hnsw.ef_search=200 -c cursor_tuple_fraction=0.001');"
                  "create user mapping for kith server shard%d options (user 'kith', password '%.100s');"
                  "create foreign table shards.items%d partition of shards.items for values with (modulus 2, "
                  "remainder "
@@ -415,9 +417,7 @@ static void test_shards(void **state) {
     (void)state;
     char output[POSTGRES_OUTPUT_BYTES];
     make_shards();
-    made_exact_numbers = 1000 * MADE_DIM;
-    twins t = make_twins("shards", KITH_COSINE, 1600);
-    made_exact_numbers = 25000000;
+    twins t = make_twins("shards", KITH_COSINE, 1600, 1000);
     const int64_t gone[] = {7, 8, 9, 10};
     kith_error err;
     KITH_OPTIONS(kith_search_options, options);
@@ -458,6 +458,12 @@ static void test_shards(void **state) {
         output);
     if (!strstr(output, "Remote SQL: SELECT id, embedding FROM public.items ORDER BY"))
         fail_msg("the order is not the shards' work: %s", output);
+    postgres_sql(server, "shard0",
+                 "set cursor_tuple_fraction = 0.001; explain (costs off) declare c cursor for select id, "
+                 "embedding from items "
+                 "order by embedding::halfvec(24) <=> (array_fill(1, array[24])::vector(24))::halfvec(24)",
+                 output);
+    if (!strstr(output, "Index Scan using items_embedding_idx")) fail_msg("no graph: %s", output);
 }
 
 int main(void) {
