@@ -13,7 +13,8 @@
  * folder holds the last commit. One process writes at a time, and any number read. A reader sees the commit it opened
  * until it is freed, whatever a writer does meanwhile.
  *
- * Where a path is wanted, the address of a PostgreSQL server will do: postgresql://host/database#name (docs/postgresql.md).
+ * Where a path is wanted, the address of a PostgreSQL server will do (docs/postgresql.md): postgresql://host/database, and the name of the index
+ * behind a number sign.
  * Then a schema of that name is the index, a transaction is a commit, and a new index is there from its first commit on. A handle that
  * writes sees its own changes at once, and one that reads sees its commit until kith_index_is_current says that there is another.
  * KITH_EUNSUPPORTED: this kith was built without libpq. KITH_EIO: the server cannot be reached, or refuses.

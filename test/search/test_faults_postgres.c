@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "made_index.h"
 #include "support/postgres.h"
 
@@ -315,6 +316,55 @@ static void test_sync_and_search_together(void **state) {
     kith_index_free(index);
 }
 
+/* ---- memory ---- */
+
+static kith_status use(kith_error *err) {
+    uint64_t sum = 0;
+    int64_t *ids = NULL, n = 0;
+    kith_index *index = NULL;
+    kith_status status = kith_index_open(at("memory"), KITH_INDEX_WRITE, &index, err);
+    if (status == KITH_OK)
+        status = kith_index_ids(index, "label like 'te%' and year in (2016, 2017.5) or not weight > 0", &ids,
+                                &n, err);
+    if (status == KITH_OK) status = made_digest(index, &sum, err);
+    if (status == KITH_OK) status = kith_index_restamp(index, 1, 7, 8, err);
+    if (status == KITH_OK) status = made_try_add(index, 3, 2, err);
+    if (status == KITH_OK) status = kith_index_remove(index, &(int64_t){3}, 1, err);
+    if (status == KITH_OK) status = kith_index_commit(index, NULL, err);
+    kith_ids_free(ids);
+    kith_index_free(index);
+    return status;
+}
+
+/* The n-th allocation fails, for every n: out of memory, nothing lost, nothing leaked. */
+static void test_failing_allocations(void **state) {
+    (void)state;
+    kith_error err = {0};
+    kith_index *index = made_create(at("memory"), KITH_COSINE);
+    made_add(index, 0, 4);
+    commit(index);
+    kith_index_free(index);
+    int64_t n = 0;
+    for (;; n += 1 + n / 12) { /* all of the first ones, and some of the many that are alike */
+        ki_alloc_fail_after(n);
+        const kith_status status = use(&err);
+        const bool has_failed = ki_alloc_failed();
+        ki_alloc_fail_after(-1);
+        if (!has_failed) {
+            assert_ok(status, &err);
+            break;
+        }
+        if (status != KITH_ENOMEM)
+            fail_msg("allocation %lld: %s %s", (long long)n, kith_status_name(status), err.message);
+        index = made_open(at("memory"), KITH_INDEX_READ);
+        const int64_t n_items = made_info(index).n_items;
+        kith_index_free(index);
+        if (n_items == 5) break; /* the commit was made, and what came after it failed */
+        assert_int_equal(n_items, 4);
+    }
+    assert_true(n > 100);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_writer_loses_its_connection),
@@ -327,6 +377,7 @@ int main(void) {
         cmocka_unit_test(test_another_model),
         cmocka_unit_test(test_strange_tables),
         cmocka_unit_test(test_sync_and_search_together),
+        cmocka_unit_test(test_failing_allocations),
     };
     return cmocka_run_group_tests(tests, set_up, testing_tear_down);
 }

@@ -339,10 +339,10 @@ static void test_graph(void **state) {
     static const char *const names[] = {"graph_cosine", "graph_inner", "graph_distance"};
     kith_error err;
     for (int metric = 0; metric < 3; metric++) {
-        twins t = make_twins(names[metric], (kith_metric)metric, 400, 500);
+        twins t = make_twins(names[metric], (kith_metric)metric, 250, 300);
         assert_int_equal(made_info(t.there).tier, KITH_TIER_EXACT);
-        made_add(t.here, 400, 1600);
-        made_add(t.there, 400, 1600);
+        made_add(t.here, 250, 950);
+        made_add(t.there, 250, 950);
         commit(t.here);
         commit(t.there);
         assert_int_equal(made_info(t.there).tier, KITH_TIER_GRAPH);
@@ -417,7 +417,7 @@ static void test_shards(void **state) {
     (void)state;
     char output[POSTGRES_OUTPUT_BYTES];
     make_shards();
-    twins t = make_twins("shards", KITH_COSINE, 1600, 1000);
+    twins t = make_twins("shards", KITH_COSINE, 900, 500);
     const int64_t gone[] = {7, 8, 9, 10};
     kith_error err;
     KITH_OPTIONS(kith_search_options, options);
@@ -428,7 +428,7 @@ static void test_shards(void **state) {
     for (int i = 0; i < 2; i++) { /* the rows are where they belong */
         char name[32];
         snprintf(name, sizeof name, "shard%d", i);
-        postgres_sql(server, name, "select count(*) > 600 from items", output);
+        postgres_sql(server, name, "select count(*) > 300 from items", output);
         assert_string_equal(output, "t\n");
     }
     options.k = K;
@@ -441,14 +441,14 @@ static void test_shards(void **state) {
     twins_free(&t);
     /* Rows that a crash between the commits of two shards left there are taken over. */
     postgres_sql(server, "postgres",
-                 "insert into shards.items select 1600 + i, null, null, null, -1, -1, '{}', array_fill(1, "
+                 "insert into shards.items select 900 + i, null, null, null, -1, -1, '{}', array_fill(1, "
                  "array[24])::vector "
                  "from generate_series(0, 3) i",
                  NULL);
     t.there = made_open(at("shards"), KITH_INDEX_WRITE);
     made_add(t.there, 5000, 10);
     commit(t.there);
-    assert_int_equal(made_info(t.there).n_items, 1600 - 4 + 4 + 10);
+    assert_int_equal(made_info(t.there).n_items, 900 - 4 + 4 + 10);
     kith_index_free(t.there);
     /* The order, and with it the graphs, are the shards' work. */
     postgres_sql(

@@ -10,7 +10,12 @@
 #include "core/text.h"
 
 static const int reconnect_ms[] = {0, 200, 500, 1000, 2000}; /* a server that is restarted is back soon */
-enum { N_RECONNECTS = sizeof reconnect_ms / sizeof reconnect_ms[0], ASK_MS = 200 };
+enum {
+    N_RECONNECTS = sizeof reconnect_ms / sizeof reconnect_ms[0],
+    ASK_MS = 200,
+    LOCK_TRIES = 20,
+    LOCK_MS = 50
+};
 
 /* ---- failures ---- */
 
@@ -141,8 +146,10 @@ kith_status ki_pg_session(ki_link *l, kith_error *err) {
         "set_config('jit', 'off', false)";
     ki_pg_values v = {0};
     ki_pg_text(&v, l->schema);
-    PGresult *result = execute(l, sql, &v, false);
-    const kith_status status = is_good(result) ? KITH_OK : ki_pg_fail(l, result, err);
+    PGresult *result = v.status == KITH_OK ? execute(l, sql, &v, false) : NULL;
+    const kith_status status = v.status != KITH_OK ? ki_fail_memory(err, 1, "a statement's values")
+                               : is_good(result)   ? KITH_OK
+                                                   : ki_pg_fail(l, result, err);
     PQclear(result);
     ki_pg_values_release(&v);
     l->effort = 0;
@@ -166,29 +173,42 @@ static kith_status connect(ki_link *l, kith_error *err) {
     return ki_pg_session(l, err);
 }
 
+static void pause_ms(int ms) {
+    const struct timespec pause = {ms / 1000, ms % 1000 * 1000000L};
+    nanosleep(&pause, NULL);
+}
+
 static kith_status reconnect(ki_link *l, kith_error *err) {
     kith_status status = KITH_EIO;
     for (int i = 0; i < N_RECONNECTS && status == KITH_EIO; i++) {
-        const struct timespec pause = {reconnect_ms[i] / 1000, reconnect_ms[i] % 1000 * 1000000L};
-        nanosleep(&pause, NULL);
+        pause_ms(reconnect_ms[i]);
         status = connect(l, err);
     }
     return status;
 }
 
-kith_status ki_pg_lock(ki_link *l, kith_error *err) {
+static kith_status try_lock(ki_link *l, bool *ret_is_locked, kith_error *err) {
     ki_pg_values v = {0};
     PGresult *result = NULL;
     ki_pg_text(&v, l->schema);
-    kith_status status =
+    const kith_status status =
         ki_pg_run(l, "select pg_try_advisory_lock(hashtext('kith'), hashtext($1))", &v, false, &result, err);
-    if (status == KITH_OK && PQgetvalue(result, 0, 0)[0] != 't') {
-        status = ki_fail(err, KITH_EINVAL, "%s is being written by another process", l->name);
-        ki_hint(err, status, "wait until it has finished");
-    }
+    if (status == KITH_OK) *ret_is_locked = PQgetvalue(result, 0, 0)[0] == 't';
     PQclear(result);
     ki_pg_values_release(&v);
     return status;
+}
+
+/* The server may need a moment to see that the process before has gone. */
+kith_status ki_pg_lock(ki_link *l, kith_error *err) {
+    bool is_locked = false;
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (i > 0) pause_ms(LOCK_MS);
+        KI_TRY(try_lock(l, &is_locked, err));
+        if (is_locked) return KITH_OK;
+    }
+    ki_fail(err, KITH_EINVAL, "%s is being written by another process", l->name);
+    return ki_hint(err, KITH_EINVAL, "wait until it has finished");
 }
 
 kith_status ki_pg_open(const char *address, bool writes, ki_link **ret_link, kith_error *err) {

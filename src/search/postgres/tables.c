@@ -142,7 +142,9 @@ static kith_status write_about(ki_link *l, const char *sql, const ki_manifest *m
     ki_pg_int(&v, m->generation);
     ki_pg_int(&v, n_items);
     ki_pg_text(&v, m->model);
-    ki_pg_text(&v, ki_arena_strndup(&v.arena, text, n)); /* which has no NUL; NULL is refused by the column */
+    const char *whole = ki_arena_strndup(&v.arena, text, n); /* it has no NUL */
+    if (!whole) v.status = KITH_ENOMEM;
+    ki_pg_text(&v, whole);
     const kith_status status = ki_pg_run(l, sql, &v, false, NULL, err);
     ki_pg_values_release(&v);
     ki_free(text);
