@@ -345,7 +345,7 @@ static void test_failing_allocations(void **state) {
     commit(index);
     kith_index_free(index);
     int64_t n = 0;
-    for (;; n += 1 + n / 12) { /* all of the first ones, and some of the many that are alike */
+    for (;; n += 1 + n / 6) { /* all of the first ones, and some of the many that are alike */
         ki_alloc_fail_after(n);
         const kith_status status = use(&err);
         const bool has_failed = ki_alloc_failed();

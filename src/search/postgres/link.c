@@ -226,8 +226,17 @@ done:
     return status;
 }
 
+/* The server ends a session some time after its client has gone; the next writer should not have to wait for that. */
+static void unlock(ki_link *l) {
+    if (!l->writes || PQstatus(l->conn) != CONNECTION_OK || PQtransactionStatus(l->conn) == PQTRANS_ACTIVE)
+        return;
+    if (l->in_change) PQclear(PQexec(l->conn, "rollback"));
+    PQclear(PQexec(l->conn, "select pg_advisory_unlock_all()"));
+}
+
 void ki_pg_close(ki_link *l) {
     if (!l) return;
+    unlock(l);
     PQclear(l->window);
     PQfinish(l->conn);
     ki_free(l->address);
