@@ -12,7 +12,8 @@ n=${1:-20}
 seed=${KITH_KILLS_SEED:-$(date +%s)}
 limit=${KITH_KILLS_SECONDS:-1500}
 RANDOM=$seed
-plugin=$(find "$root/build" -name libkith-mpi.so -path '*/kith/*' | head -1)
+built=$(dirname "$(realpath "${KITH_PROGRAM:-$root/build/kith}")")
+plugin=$(find "$built"/lib* -name libkith-mpi.so 2>/dev/null | head -1)
 if ! command -v mpirun >/dev/null || [ -z "$plugin" ]; then
     echo "no mpirun, or no plugin for it: skipped"
     exit 77
