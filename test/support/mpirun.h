@@ -4,19 +4,14 @@
 
 #include <stdlib.h>
 
+#include "core/sanitizer.h"
 #include "support/testing.h"
 
 /* Whether ranks can be started here: mpirun is installed and the plugin was built. Not under a sanitizer, which reports
  * what MPI itself leaves behind: there the same code runs with ranks that are threads (thread_ranks.h). */
 static inline bool mpirun_is_there(void) {
     char output[256];
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    return false;
-#endif
-#endif
+    if (KI_ASAN || KI_TSAN) return false;
     return testing_run(output, sizeof output,
                        "command -v mpirun && ls \"$(dirname %s)\"/lib*/kith/libkith-mpi.so "
                        "\"$(dirname %s)\"/lib/*/kith/libkith-mpi.so 2>/dev/null | grep .",
