@@ -45,8 +45,10 @@ follows() {
 }
 
 # ---- a small GoogLeNet ----
+# Slowly and without Adam, whose first steps make a whole step of any rounding: with Adam at 1e-4 one process leaves its own
+# curve within ten steps when its rate is off by a millionth, and with SGD at 1e-5 within fifty.
 make_data 18 8 60
-sed -e 's/squash20, crop: 16, channels: 1/squash72, crop: 64/' -e 's/lr: 3e-3, steps: 60/lr: 1e-4, steps: 50/' \
+sed -e 's/squash20, crop: 16, channels: 1/squash72, crop: 64/' -e 's/lr: 3e-3, steps: 60/name: sgd, momentum: 0.9, lr: 5e-6, steps: 50/' \
     -e 's/^model: .*/model: {backbone: googlenet, embedding: 16}/' -e 's/^log_every.*/log_every: 1/' \
     -e 's/^eval: .*/eval: {every: 0, select: last}/' "$work/recipe.yaml" >"$work/googlenet.yaml"
 "$kith" train "$work/googlenet.yaml" --no-report -q --out "$work/g1" >"$work/output.txt" 2>&1 || fail "GoogLeNet, one process"
