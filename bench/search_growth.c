@@ -9,15 +9,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "bench/search_files.h"
+#include "bench/search_asked.h"
 
 enum { DIM = 64, CLUSTER = 64, TOPS = 1000, N_QUERIES = 1000, N_TRUTH = 100, PIECE = 1 << 16 };
-
-static void check(kith_status status, const kith_error *err) {
-    if (status == KITH_OK) return;
-    fprintf(stderr, "%s\n", err->message);
-    exit(1);
-}
 
 static uint64_t mixed(uint64_t x) {
     x += 0x9e3779b97f4a7c15U;

@@ -5,31 +5,9 @@
 #include <kith/kith.h>
 #include <sys/resource.h>
 
-#include "bench/search_files.h"
+#include "bench/search_asked.h"
 
 enum { ROUNDS = 7 };
-
-static void check(kith_status status, const kith_error *err) {
-    if (status == KITH_OK) return;
-    fprintf(stderr, "%s\n", err->message);
-    exit(1);
-}
-
-static void search(const kith_index *index, const bench_rows *queries, int64_t first, int64_t n,
-                   int64_t *found) {
-    kith_error err;
-    kith_hits hits;
-    KITH_OPTIONS(kith_search_options, options);
-    options.k = BENCH_K;
-    options.n_threads = n == 1;
-    const kith_array rows = {.dtype = KITH_F32,
-                             .n_dims = 2,
-                             .dim = {n, queries->width},
-                             .data = (float *)queries->data + first * queries->width};
-    check(kith_index_search(index, &rows, &options, &hits, &err), &err);
-    for (int64_t i = 0; i < n * BENCH_K; i++) found[first * BENCH_K + i] = hits.hits[i].id;
-    kith_hits_release(&hits);
-}
 
 int main(int argc, char **argv) {
     if (argc < 3) bench_stop("usage: search_index PREFIX FOLDER [RECALL]");
@@ -63,13 +41,13 @@ int main(int argc, char **argv) {
     int64_t *found = malloc((size_t)(queries.n * BENCH_K) * sizeof *found);
     if (!found) bench_stop("no memory");
     bench_speed one = {0, 0}, many = {0, 0};
-    search(index, &queries, 0, queries.n, found); /* reads the codes */
+    ask_index(index, &queries, 0, queries.n, 0, false, found); /* reads the codes */
     for (int round = 0; round < ROUNDS; round++) {
         wall = bench_now(), cpu = bench_cpu();
-        for (int64_t i = 0; i < queries.n; i++) search(index, &queries, i, 1, found);
+        for (int64_t i = 0; i < queries.n; i++) ask_index(index, &queries, i, 1, 1, false, found);
         bench_round(&one, queries.n, bench_now() - wall, bench_cpu() - cpu, 1);
         wall = bench_now(), cpu = bench_cpu();
-        search(index, &queries, 0, queries.n, found);
+        ask_index(index, &queries, 0, queries.n, 0, false, found);
         bench_round(&many, queries.n, bench_now() - wall, bench_cpu() - cpu, (int)kith_threads());
     }
     printf("index: recall %.4f, one at a time %.0f/s (processor time: %.0f), all at once %.0f/s (%.0f)\n",

@@ -9,15 +9,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "bench/search_files.h"
+#include "bench/search_asked.h"
 
 enum { ROUNDS = 5, MOST_CLIENTS = 8, EXACT_QUERIES = 20 };
-
-static void check(kith_status status, const kith_error *err) {
-    if (status == KITH_OK) return;
-    fprintf(stderr, "%s\n", err->message);
-    exit(1);
-}
 
 static void load(const char *prefix, const char *address, double recall) {
     const bench_rows rows = bench_read(prefix, "rows", sizeof(float));
@@ -42,23 +36,6 @@ static void load(const char *prefix, const char *address, double recall) {
     free(rows.data);
 }
 
-static void search(const kith_index *index, const bench_rows *queries, int64_t first, int64_t n, bool exact,
-                   int64_t *found) {
-    kith_error err;
-    kith_hits hits;
-    KITH_OPTIONS(kith_search_options, options);
-    options.k = BENCH_K;
-    options.n_threads = 1;
-    options.exact = exact;
-    const kith_array rows = {.dtype = KITH_F32,
-                             .n_dims = 2,
-                             .dim = {n, queries->width},
-                             .data = (float *)queries->data + first * queries->width};
-    check(kith_index_search(index, &rows, &options, &hits, &err), &err);
-    for (int64_t i = 0; i < n * BENCH_K; i++) found[first * BENCH_K + i] = hits.hits[i].id;
-    kith_hits_release(&hits);
-}
-
 /* One of several that ask at the same time, each over its own connection. */
 typedef struct client {
     kith_index *index;
@@ -68,7 +45,8 @@ typedef struct client {
 
 static void *run(void *context) {
     const client *c = context;
-    for (int64_t i = c->first; i < c->first + c->n; i++) search(c->index, c->queries, i, 1, false, c->found);
+    for (int64_t i = c->first; i < c->first + c->n; i++)
+        ask_index(c->index, c->queries, i, 1, 1, false, c->found);
     return NULL;
 }
 
@@ -81,7 +59,7 @@ static double ask_together(const char *address, int n_clients, const bench_rows 
         const int64_t first = queries->n * i / n_clients, end = queries->n * (i + 1) / n_clients;
         clients[i] = (client){NULL, queries, first, end - first, found};
         check(kith_index_open(address, KITH_INDEX_READ, &clients[i].index, &err), &err);
-        search(clients[i].index, queries, 0, 1, false, found);
+        ask_index(clients[i].index, queries, 0, 1, 1, false, found);
     }
     for (int round = 0; round < ROUNDS; round++) {
         const double begun = bench_now();
@@ -109,7 +87,7 @@ static void ask(const char *prefix, const char *address) {
     check(kith_index_open(address, KITH_INDEX_READ, &index, &err), &err);
     queries.n = truth.n = EXACT_QUERIES;
     const double begun = bench_now();
-    for (int64_t i = 0; i < EXACT_QUERIES; i++) search(index, &queries, i, 1, true, found);
+    for (int64_t i = 0; i < EXACT_QUERIES; i++) ask_index(index, &queries, i, 1, 1, true, found);
     printf("every vector compared: recall %.4f, %.2f queries/s\n", bench_recall(&truth, found),
            EXACT_QUERIES / (bench_now() - begun));
     kith_index_free(index);
