@@ -1,52 +1,17 @@
 /* An index on PostgreSQL when things go wrong: nothing that was committed is lost, and each failure is one clear line. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
-#include "made_index.h"
-#include "support/postgres.h"
+#include "postgres_index.h"
 
 enum { N = 300 };
-
-static char server[32], base[POSTGRES_ADDRESS_BYTES];
-
-static const char *at(const char *name) {
-    static _Thread_local char address[POSTGRES_ADDRESS_BYTES + 64];
-    snprintf(address, sizeof address, "%s#%s", base, name);
-    return address;
-}
-
-static int set_up(void **state) {
-    (void)state;
-    kith_error err = {0};
-    kith_index *index = NULL;
-    snprintf(server, sizeof server, "f%d", (int)getpid());
-    snprintf(base, sizeof base, "%.1000s", postgres_start(server, ""));
-    if (kith_index_open(at("none"), KITH_INDEX_READ, &index, &err) == KITH_EUNSUPPORTED) {
-        postgres_skip(err.message);
-    }
-    assert_non_null(strstr(err.message, "there is no index of kith"));
-    return 0;
-}
-
-static void commit(kith_index *index) {
-    kith_error err;
-    assert_ok(kith_index_commit(index, NULL, &err), &err);
-}
 
 static kith_index *make(const char *name) {
     kith_index *index = made_create(at(name), KITH_COSINE);
     made_add(index, 0, N);
     commit(index);
     return index;
-}
-
-static uint64_t digest(const kith_index *index) {
-    kith_error err;
-    uint64_t sum = 0;
-    assert_ok(made_digest(index, &sum, &err), &err);
-    return sum;
 }
 
 static void assert_one_line(const kith_error *err) {
@@ -379,5 +344,5 @@ int main(void) {
         cmocka_unit_test(test_sync_and_search_together),
         cmocka_unit_test(test_failing_allocations),
     };
-    return cmocka_run_group_tests(tests, set_up, testing_tear_down);
+    return cmocka_run_group_tests(tests, start_server, testing_tear_down);
 }

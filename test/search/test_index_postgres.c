@@ -1,44 +1,9 @@
 /* An index on a real PostgreSQL server beside one in a folder: the same answers to everything, also through shards. */
 #include <math.h>
-#include <unistd.h>
 
-#include "made_index.h"
-#include "support/postgres.h"
+#include "postgres_index.h"
 
 enum { N = 600, N_QUERIES = 20, K = 10, N_EXACT = 1000000 /* rows up to which there is no graph */ };
-
-static char server[32], base[POSTGRES_ADDRESS_BYTES];
-
-/* The address of an index of that name. */
-static const char *at(const char *name) {
-    static char address[POSTGRES_ADDRESS_BYTES + 64];
-    snprintf(address, sizeof address, "%s#%s", base, name);
-    return address;
-}
-
-static int set_up(void **state) {
-    (void)state;
-    kith_error err = {0};
-    kith_index *index = NULL;
-    snprintf(server, sizeof server, "t%d", (int)getpid());
-    snprintf(base, sizeof base, "%.1000s", postgres_start(server, ""));
-    if (kith_index_open(at("none"), KITH_INDEX_READ, &index, &err) == KITH_EUNSUPPORTED) {
-        postgres_skip(err.message); /* built without libpq */
-    }
-    return 0;
-}
-
-static void commit(kith_index *index) {
-    kith_error err;
-    assert_ok(kith_index_commit(index, NULL, &err), &err);
-}
-
-static uint64_t digest(const kith_index *index) {
-    kith_error err;
-    uint64_t sum = 0;
-    assert_ok(made_digest(index, &sum, &err), &err);
-    return sum;
-}
 
 /* The same rows in a folder and at the server, both open for writing. */
 typedef struct twins {
@@ -477,5 +442,5 @@ int main(void) {
         cmocka_unit_test(test_graph),
         cmocka_unit_test(test_shards),
     };
-    return cmocka_run_group_tests(tests, set_up, testing_tear_down);
+    return cmocka_run_group_tests(tests, start_server, testing_tear_down);
 }
