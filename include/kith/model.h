@@ -66,6 +66,10 @@ typedef struct kith_model_options {
     int64_t batch;         /* most images per pass; 0: 32, on a device 128 */
     int64_t heads;         /* of an ensemble that shares the weights of its heads; 1: a plain network */
     int64_t map_channels;  /* of a 1x1 convolution before the tap "map"; KITH_NONE: without */
+    /* How the masks of new heads start. A mask is the sigmoid of what a 1x1 convolution makes of the map: its weights are
+     * drawn within mask_gain times the Glorot bound (0: 1), and its biases are mask_bias. With a small gain all masks begin
+     * near one half, with a bias above 0 nearer to 1. */
+    double mask_gain, mask_bias;
 } kith_model_options;
 
 /* All 0 and NULL. */

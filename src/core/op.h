@@ -55,6 +55,8 @@ typedef struct ki_conv_attr {
     int64_t oc, kh, kw, sh, sw, ph, pw;
     bool bias;
     ki_start start; /* of new weights */
+    double gain;    /* … times this; 0: 1 */
+    double fill;    /* of new biases */
     int64_t layers; /* layers of one source that are one here: each starts as if it were alone; 0: one */
 } ki_conv_attr;
 

@@ -17,7 +17,8 @@ enum { KI_MOST_BACKBONE_SETTINGS = 64 }; /* bytes of a settings struct */
 
 /* What a build is told, and what it hands on. */
 typedef struct ki_body {
-    int64_t heads;  /* told: how many look at the map behind `split`; 0 and 1: nobody does */
+    int64_t heads;               /* told: how many look at the map behind `split`; 0 and 1: nobody does */
+    double mask_gain, mask_bias; /* told: how the heads' masks start (kith_model_options) */
     int map;        /* node of the last feature map, a row for each head; or of the last vectors */
     double dropout; /* before the classifier; 0: none */
     kith_preprocess preprocess; /* what published weights of this network want */
@@ -57,7 +58,7 @@ int ki_conv_bn_add(ki_graph *graph, const char *conv, const char *bn, int src, k
 
 /* The map of the split as each of the heads sees it: times the sigmoid of a 1x1 convolution, of its own, of the tower's
  * last map. */
-int ki_heads_attend(ki_graph *graph, int map, int tower, int64_t heads);
+int ki_heads_attend(ki_graph *graph, int map, int tower, const ki_body *body);
 
 /* 3x3 max pooling with stride 2 in ceil mode: the one both Inceptions use. */
 int ki_max_pool_3x3_s2(ki_graph *graph, const char *name, int src);

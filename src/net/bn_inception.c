@@ -97,7 +97,7 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
     x = ki_max_pool_3x3_s2(graph, "pool2_3x3_s2", x);
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         if (i == FIRST_OF_TOWER && ret_body->heads > 1)
-            x = ki_heads_attend(graph, x, add_tower(graph, x), ret_body->heads);
+            x = ki_heads_attend(graph, x, add_tower(graph, x), ret_body);
         x = add_block(graph, "", &blocks[i], x);
     }
     ret_body->map = x;

@@ -46,7 +46,7 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
         char pool[16];
         ki_snprintf(pool, sizeof pool, "pool%d", i);
         if (i == FIRST_OF_HEADS && ret_body->heads > 1)
-            x = ki_heads_attend(graph, x, add_conv(graph, KI_TOWER ".", i, x, set->width), ret_body->heads);
+            x = ki_heads_attend(graph, x, add_conv(graph, KI_TOWER ".", i, x, set->width), ret_body);
         x = add_conv(graph, "", i, x, set->width);
         x = ki_graph_pool(graph, pool, x, (ki_pool_attr){.k = 2, .s = 2});
     }

@@ -77,7 +77,7 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
     int n_pools = 2;
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
         if (i == FIRST_OF_TOWER && ret_body->heads > 1)
-            x = ki_heads_attend(graph, x, add_tower(graph, x), ret_body->heads);
+            x = ki_heads_attend(graph, x, add_tower(graph, x), ret_body);
         x = add_block(graph, "", &blocks[i], x);
         if (!blocks[i].is_last) continue;
         char name[32];

@@ -180,6 +180,8 @@ static kith_status build(const kith_model_options *given, const source *from, ki
                               .no_embedding_bias = given->no_embedding_bias,
                               .classes = given->classes == KITH_NONE ? 0 : given->classes,
                               .heads = given->heads,
+                              .mask_gain = given->mask_gain,
+                              .mask_bias = given->mask_bias,
                               .map_channels = given->map_channels == KITH_NONE ? 0 : given->map_channels};
     if (given->embedding_init) KI_TRY(ki_start_parse(given->embedding_init, &options.embedding_start, err));
     if (given->pool) KI_TRY(ki_global_pool_parse(given->pool, &options.pool, err));

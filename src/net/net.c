@@ -145,7 +145,7 @@ kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_err
                             err));
 
     kith_status status;
-    ki_body body = {.heads = net.heads};
+    ki_body body = {.heads = net.heads, .mask_gain = options->mask_gain, .mask_bias = options->mask_bias};
     KI_CHECK(ki_graph_new(&net.graph, err));
     const int input = ki_net_takes_vectors(&net) ? ki_graph_input_vectors(net.graph, net.c)
                                                  : ki_graph_input(net.graph, net.c, net.h, net.w);

@@ -23,8 +23,9 @@ typedef struct ki_net_options {
     int64_t embedding; /* its size; 0: none */
     bool no_embedding_bias;
     ki_start embedding_start;
-    int64_t classes; /* of the classifier; 0: none */
-    int64_t heads;   /* of an ensemble; 0 and 1: a plain network */
+    int64_t classes;             /* of the classifier; 0: none */
+    int64_t heads;               /* of an ensemble; 0 and 1: a plain network */
+    double mask_gain, mask_bias; /* kith_model_options */
     int64_t
         map_channels; /* of a 1x1 convolution `map` before the tap "map", which nothing else reads; 0: none */
 } ki_net_options;

@@ -71,7 +71,7 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
     for (int stage = 0; stage < 4; stage++) {
         if (stage == FIRST_OF_HEADS && ret_body->heads > 1) {
             const int tower = add_stage(graph, KI_TOWER ".", x, stage, 1, set->stride);
-            x = ki_heads_attend(graph, x, tower, ret_body->heads);
+            x = ki_heads_attend(graph, x, tower, ret_body);
         }
         x = add_stage(graph, "", x, stage, stage > 0 ? 2 : 1, set->stride);
     }

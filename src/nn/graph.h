@@ -23,6 +23,7 @@ typedef struct ki_param_decl {
     double fill;             /* initial value; weights (fan_in > 0) are drawn instead … */
     int64_t fan_in, fan_out; /* … uniformly, within the bound that follows from these by `start` */
     ki_start start;
+    double gain; /* of the bound; 0: 1 */
 } ki_param_decl;
 
 typedef struct ki_node {

@@ -184,7 +184,8 @@ kith_status ki_params_init(ki_params *params, uint64_t seed, kith_error *err) {
         const ki_param *p = &params->param[i];
         const ki_param_decl *d = params->decl[i];
         ki_rng rng = ki_rng_at(seed, KI_RNG_INIT, name_hash(p->name), 0);
-        const double bound = d->fan_in > 0 ? ki_start_bound(d->start, d->fan_in, d->fan_out) : 0;
+        const double gain = d->gain > 0 ? d->gain : 1;
+        const double bound = d->fan_in > 0 ? gain * ki_start_bound(d->start, d->fan_in, d->fan_out) : 0;
         for (int64_t j = 0; j < p->n; j++) {
             params->host[j] =
                 (ki_real)(d->fan_in > 0 ? bound * (2 * (double)ki_rng_float(&rng) - 1) : d->fill);

@@ -72,6 +72,13 @@ static const ki_option model_options[] = {
                     "heads of an attention-based ensemble, which share all weights; 1: a plain network",
                     "Kim et al. 2018 and HORDE: 8"),
     KI_OPTION_LATER(
+        REAL, ki_recipe_model, mask_gain, 1, 1e-6, 1e3,
+        "heads: start of what masks are the sigmoids of, times the Glorot bound; with a small one masks "
+        "begin near one half",
+        "1: HORDE code"),
+    KI_OPTION_LATER(REAL, ki_recipe_model, mask_bias, 0, -100, 100,
+                    "heads: start of the masks' biases; above 0 masks begin nearer to 1", "0: HORDE code"),
+    KI_OPTION_LATER(
         INT, ki_recipe_model, map_channels, 0, 0, 65536,
         "channels of a 1x1 convolution between the last feature map and the terms that read it; 0: none",
         "HORDE code with an ensemble: 1024"),

@@ -31,12 +31,13 @@ typedef struct ki_recipe_model {
     const char *backbone, *weights; /* "": not given */
     int64_t embedding;
     bool embedding_bias;
-    int embedding_init;       /* a ki_start */
-    int pool;                 /* a ki_global_pool */
-    int bn;                   /* 1: frozen */
-    int64_t heads;            /* of an ensemble; 1: a plain network */
-    int64_t map_channels;     /* 0: the map as it is */
-    const ki_value *settings; /* the backbone's own options, or NULL */
+    int embedding_init;          /* a ki_start */
+    int pool;                    /* a ki_global_pool */
+    int bn;                      /* 1: frozen */
+    int64_t heads;               /* of an ensemble; 1: a plain network */
+    double mask_gain, mask_bias; /* how masks start */
+    int64_t map_channels;        /* 0: the map as it is */
+    const ki_value *settings;    /* the backbone's own options, or NULL */
 } ki_recipe_model;
 
 typedef struct ki_recipe_eval {

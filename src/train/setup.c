@@ -141,6 +141,8 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
                                       .embedding_init = ki_start_names[r->model.embedding_init],
                                       .classes = KITH_NONE,
                                       .heads = r->model.heads,
+                                      .mask_gain = r->model.mask_gain,
+                                      .mask_bias = r->model.mask_bias,
                                       .map_channels = map_channels};
     /* A checkpoint describes the network; checkpoints of kith 0.1 did not. */
     if (run->from.tensors && ki_model_file_has_metadata(run->from.tensors))

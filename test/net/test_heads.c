@@ -2,6 +2,7 @@
  * is the plain network. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -101,6 +102,35 @@ static void test_the_map_can_be_narrowed(void **state) {
         assert_int_equal(node->param[0].shape.dim[1], 8192);
     }
     ki_net_release(&net);
+}
+
+/* The logits of masks start as other layers do, times a gain, and their biases as asked. */
+static void test_masks_start_as_asked(void **state) {
+    (void)state;
+    ki_backend *backend = NULL;
+    kith_error err = {0};
+    assert_ok(ki_backend_open("cpu", NULL, &backend, &err), &err);
+    kith_model_options options = options_of(4, HEADS);
+    side plain, open;
+    side_open(&plain, backend, &options);
+    options.mask_gain = 0.25;
+    options.mask_bias = 2;
+    side_open(&open, backend, &options);
+    for (int i = 0; i < ki_params_count(plain.params); i++) {
+        const ki_param *p = ki_params_at(plain.params, i), *q = ki_params_at(open.params, i);
+        ki_real *a = malloc((size_t)p->n * sizeof *a), *b = malloc((size_t)p->n * sizeof *b);
+        assert_ok(ki_params_get(plain.params, p, a, &err), &err);
+        assert_ok(ki_params_get(open.params, q, b, &err), &err);
+        const bool is_weight = strcmp(p->name, KI_TOWER ".heads.weight") == 0;
+        const bool is_bias = strcmp(p->name, KI_TOWER ".heads.bias") == 0;
+        for (int64_t j = 0; j < p->n; j++)
+            assert_float_equal(b[j], is_bias ? 2 : is_weight ? a[j] / 4 : a[j], 1e-7);
+        free(a);
+        free(b);
+    }
+    side_close(&plain);
+    side_close(&open);
+    ki_backend_close(backend);
 }
 
 /* As the paper of the ensemble's regularizer counts: 480 channels, 832 of the tower, 64 numbers a head. */
@@ -288,6 +318,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taps_hold_the_heads_side_by_side),
         cmocka_unit_test(test_the_map_can_be_narrowed),
+        cmocka_unit_test(test_masks_start_as_asked),
         cmocka_unit_test(test_googlenet_of_eight_heads),
         cmocka_unit_test(test_a_mask_of_one_is_the_plain_network),
         cmocka_unit_test(test_a_file_keeps_the_ensemble),

@@ -28,10 +28,11 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
                                    .trained = true,
                                    .fan_in = ic * a->kh * a->kw,
                                    .fan_out = a->oc / (a->layers ? a->layers : 1) * a->kh * a->kw,
-                                   .start = a->start};
+                                   .start = a->start,
+                                   .gain = a->gain};
     KI_TRY(ki_op_declare(arena, node, "weight", weights, err));
     if (!a->bias) return KITH_OK;
-    const ki_param_decl bias = {.shape = KI_SHAPE1(a->oc), .slot = KI_B, .trained = true};
+    const ki_param_decl bias = {.shape = KI_SHAPE1(a->oc), .slot = KI_B, .trained = true, .fill = a->fill};
     return ki_op_declare(arena, node, "bias", bias, err);
 }
 
