@@ -14,6 +14,7 @@ typedef struct settings {
     const ki_value *ratio;
     bool mirror;
     const char *test_resize;
+    int64_t test_crop;
     int filter;
     int64_t channels;
     const ki_value *background;
@@ -39,6 +40,8 @@ const ki_option ki_input_options[] = {
     KI_OPTION_BOOL(settings, mirror, 1, "every other training image left to right", "ECAML"),
     KI_OPTION_TEXT(settings, test_resize, "", "when it differs from resize; then the centre is cropped",
                    "HORDE, JRD"),
+    KI_OPTION_LATER(INT, settings, test_crop, 0, 0, 4096,
+                    "side of the network's input in tests and in the finished model; 0: crop", "ours"),
     KI_OPTION_CHOICE(settings, filter, 0, filter_names, "resampling filter, always antialiased", "ours"),
     KI_OPTION_INT(settings, channels, 3, 1, 3, "3, or 1 for grey networks", "ours"),
     KI_OPTION_TREE(settings, background, "[0, 0, 0]", "RGB under transparent pixels and around small images",
@@ -142,13 +145,14 @@ kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_
     kith_transform test = t;
     test.crop = KITH_CROP_CENTRE;
     test.mirror = false;
+    if (s.test_crop > 0) test.crop_to = (int)s.test_crop;
     if (*s.test_resize) {
         status = ki_resize_parse(s.test_resize, &test.resize, &test.resize_to, err);
         if (status != KITH_OK) return ki_prefix(err, status, "input: test_resize");
     } else if (t.crop == KITH_CROP_RESIZED || t.crop == KITH_CROP_MULTISCALE) {
         /* The usual margin around a centre crop, 256 for 224. */
         test.resize = KITH_RESIZE_SHORTER;
-        test.resize_to = (t.crop_to * 8 + 6) / 7;
+        test.resize_to = (test.crop_to * 8 + 6) / 7;
     }
     *ret_train = t;
     *ret_test = test;

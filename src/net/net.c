@@ -122,6 +122,29 @@ static void add_heads(ki_net *net, const ki_body *body, ki_start start) {
     }
 }
 
+/* The graph of a net whose other fields are there; *body is told how its masks start. */
+static kith_status make_graph(ki_net *net, ki_body *body, ki_start embedding_start, kith_error *err) {
+    KI_TRY(ki_graph_new(&net->graph, err));
+    body->heads = net->heads;
+    const int input = ki_net_takes_vectors(net) ? ki_graph_input_vectors(net->graph, net->c)
+                                                : ki_graph_input(net->graph, net->c, net->h, net->w);
+    net->backbone->build(net->graph, input, net->settings, body);
+    add_heads(net, body, embedding_start);
+    const kith_status status = ki_graph_check(net->graph, err);
+    if (status == KITH_OK) return KITH_OK;
+    ki_net_release(net);
+    return status;
+}
+
+static kith_status name_input(const ki_net *net, kith_status status, kith_error *err) {
+    if (status == KITH_OK) return KITH_OK;
+    if (net->backbone->vector > 0)
+        return ki_prefix(err, status, "%s for features of %lld numbers", net->backbone->name,
+                         (long long)net->c);
+    return ki_prefix(err, status, "%s for images of %lldx%lld", net->backbone->name, (long long)net->h,
+                     (long long)net->w);
+}
+
 kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_error *err) {
     ki_net net = {.pool = options->pool,
                   .embedding = options->embedding,
@@ -144,28 +167,22 @@ kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_err
     KI_TRY(ki_options_parse(net.backbone->options, options->settings, NULL, net.backbone->name, net.settings,
                             err));
 
-    kith_status status;
-    ki_body body = {.heads = net.heads, .mask_gain = options->mask_gain, .mask_bias = options->mask_bias};
-    KI_CHECK(ki_graph_new(&net.graph, err));
-    const int input = ki_net_takes_vectors(&net) ? ki_graph_input_vectors(net.graph, net.c)
-                                                 : ki_graph_input(net.graph, net.c, net.h, net.w);
-    net.backbone->build(net.graph, input, net.settings, &body);
-    net.preprocess = body.preprocess;
-    add_heads(&net, &body, options->embedding_start);
-    status = ki_graph_check(net.graph, err);
-    if (status != KITH_OK) {
-        if (ki_net_takes_vectors(&net))
-            ki_prefix(err, status, "%s for features of %lld numbers", net.backbone->name, (long long)net.c);
-        else
-            ki_prefix(err, status, "%s for images of %lldx%lld", net.backbone->name, (long long)net.h,
-                      (long long)net.w);
-        goto done;
-    }
-    *ret_net = net;
-    net.graph = NULL;
-done:
-    ki_graph_free(net.graph);
-    return status;
+    ki_net made = net;
+    ki_body body = {.mask_gain = options->mask_gain, .mask_bias = options->mask_bias};
+    KI_TRY(name_input(&net, make_graph(&made, &body, options->embedding_start, err), err));
+    made.preprocess = body.preprocess;
+    *ret_net = made;
+    return KITH_OK;
+}
+
+kith_status ki_net_of_size(const ki_net *net, int64_t side, ki_net *ret_net, kith_error *err) {
+    ki_net made = *net;
+    made.h = made.w = side;
+    KI_TRY(check_input(made.backbone, made.c, made.h, made.w, err));
+    const ki_net asked = made;
+    KI_TRY(name_input(&asked, make_graph(&made, &(ki_body){0}, KI_START_HE, err), err));
+    *ret_net = made;
+    return KITH_OK;
 }
 
 void ki_net_release(ki_net *net) {

@@ -46,6 +46,9 @@ typedef struct ki_net {
 /* Fill *ret_net; release it with ki_net_release. Sizes out of range, unknown options and images too small for
  * the network are errors that say so. */
 kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_error *err);
+/* The same network for images of another side. Its parameters have the same names and shapes, so plans of both may use one
+ * ki_params. */
+kith_status ki_net_of_size(const ki_net *net, int64_t side, ki_net *ret_net, kith_error *err);
 void ki_net_release(ki_net *net); /* fine on a zeroed struct */
 
 /* The tap of the map that is pooled. */

@@ -32,7 +32,7 @@ static kith_status take_best(ki_train_state *run, kith_error *err) {
         ki_hint(err, status, "put the file back as it was, then go on with --resume");
         goto done;
     }
-    status = ki_weights_import(tensors, &run->net, run->params, err);
+    status = ki_weights_import(tensors, &run->test_net, run->params, err);
     if (status != KITH_OK) ki_prefix(err, status, "%s/best.safetensors", run->folder.path);
 done:
     kith_tensors_free(tensors);
@@ -136,7 +136,8 @@ static kith_status write_model(const ki_train_state *run, const kith_calibration
     ki_path path;
     if (!run->writes) return KITH_OK;
     KI_TRY(ki_folder_at(&run->folder, &path, err, "model.safetensors"));
-    return ki_weights_save(&run->net, run->params, NULL, calibration->n ? calibration : NULL, path.s, err);
+    return ki_weights_save(&run->test_net, run->params, NULL, calibration->n ? calibration : NULL, path.s,
+                           err);
 }
 
 /* The test classes, scored once. */

@@ -89,6 +89,7 @@ typedef struct ki_train_state {
 
     ki_backend *backend;
     ki_net net;
+    ki_net test_net; /* the same with the size of test images: what is judged and what model files describe */
     ki_params *params;
     ki_objective *objective;
     ki_learner *learner;

@@ -156,7 +156,9 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
     ki_preprocess_take(&run->net, &run->test_transform);
     /* The model's file says how images are prepared for it. */
     ki_preprocess_tell(&r->test, &run->net);
-    return KITH_OK;
+    const kith_status status =
+        ki_net_of_size(&run->net, n_features ? 1 : r->test.crop_to, &run->test_net, err);
+    return status == KITH_OK ? KITH_OK : ki_prefix(err, status, "input: test_crop");
 }
 
 static int64_t tap_channels(const ki_net *net, const char *tap) {
@@ -192,7 +194,7 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
     int64_t batch = r->eval.batch ? r->eval.batch : run->batch;
     if (!r->eval.batch && batch > 128) batch = 128;
     const ki_embedder_settings embedder = {.backend = run->backend,
-                                           .net = &run->net,
+                                           .net = &run->test_net,
                                            .params = run->params,
                                            .transform = run->test_transform,
                                            .batch = batch,
@@ -353,6 +355,7 @@ void ki_train_release(ki_train_state *run) {
     ki_learner_free(run->learner);
     ki_objective_free(run->objective);
     ki_params_free(run->params);
+    ki_net_release(&run->test_net);
     ki_net_release(&run->net);
     ki_backend_close(run->backend);
     ki_free(run->train.item);

@@ -63,8 +63,16 @@ static void test_padded(void **state) {
           (const char *const[]){"pad24", "bicubic, background (255, 200, 9)", NULL});
 }
 
+/* Tests on larger images than those of training: the model takes these. */
+static void test_larger(void **state) {
+    (void)state;
+    check("--set input.resize=squash40 --set input.test_resize=squash56 --set input.test_crop=48",
+          (const char *const[]){"squash56", "\"crop\": 48", NULL});
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_squashed), cmocka_unit_test(test_padded)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_squashed), cmocka_unit_test(test_padded),
+                                       cmocka_unit_test(test_larger)};
     const int n_failed = cmocka_run_group_tests_name("train/then eval", tests, NULL, NULL);
     testing_clean_up();
     return n_failed;
