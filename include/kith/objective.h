@@ -131,6 +131,7 @@ typedef struct kith_device_batch {
     double *total;  /* one number; NULL: not wanted */
     void *
         stream; /* the cudaStream_t that the batch comes from and the results are for; NULL: the default one */
+    float *total_f32; /* one number: the total again, rounded; NULL: not wanted */
 } kith_device_batch;
 
 /* All 0 and NULL. */

@@ -48,32 +48,47 @@ class _Reader:
         self.kept.append(facts)
         return _Seen(facts["data"][0], shape)
 
-    def result(self, array: Optional[Any], what: str, shape: Tuple[int, ...]) -> Any:
-        """Where results of that shape go, or NULL."""
+    def result(self, array: Optional[Any], what: str, shape: Tuple[int, ...]) -> int:
+        """Where results of that shape go, or 0."""
         if array is None:
-            return ffi.NULL
+            return 0
         seen = self.see(array, what, "<f4")
         if seen.shape != shape:
             raise ValueError(f"{what} has the shape {list(seen.shape)}; wanted {list(shape)}")
-        return ffi.cast("float *", seen.pointer)
+        return seen.pointer
 
 
-def fill(taps: Dict[str, Any], y: Any, gradients: Dict[str, Any], stopped: Any, total: Any, stream: int, step: int,
-         numbers: Dict[str, int]) -> Tuple[Any, List[Any]]:
-    """A kith_device_batch, and what must stay alive until it is queued. `numbers` are those of the taps."""
-    reader, batch = _Reader(stream), options("kith_device_batch")
-    labels = reader.see(y, "y", "<i4")
-    batch.n, batch.labels, batch.step = labels.shape[0], ffi.cast("int32_t *", labels.pointer), step
-    batch.stream = ffi.cast("void *", stream)
-    for name, array in taps.items():
-        seen = reader.see(array, name, "<f4")
-        if len(seen.shape) != 2:
-            raise ValueError(f"{name} has the shape {list(seen.shape)}; wanted [rows, values]")
-        tap = batch.tap[numbers[name]]
-        tap.data, tap.rows, tap.cols = ffi.cast("float *", seen.pointer), *seen.shape
-        batch.gradient[numbers[name]] = reader.result(gradients.get(name), f"the gradient of {name}", seen.shape)
-        if name == "embedding":
-            batch.stopped = reader.result(stopped, "stopped", seen.shape)
-    if total is not None:
-        batch.total = ffi.cast("double *", reader.see(total, "total", "<f8").pointer)
-    return batch, reader.kept
+class Batch:
+    """A kith_device_batch that is filled again and again. Its words cost less to write than its fields."""
+
+    def __init__(self, numbers: Dict[str, int]) -> None:
+        """`numbers` are those of the taps."""
+        def word(*field: Any) -> int:
+            return int(ffi.offsetof("kith_device_batch", *field)) // 8
+
+        self.struct = options("kith_device_batch")
+        self.err = ffi.new("kith_error *")
+        self.words = memoryview(ffi.buffer(self.struct)).cast("B").cast("Q")
+        self.nothing = memoryview(bytes(8 * len(self.words) - 8)).cast("Q")
+        self.at = {name: word(name) for name in ("n", "labels", "step", "stream", "stopped", "total", "total_f32")}
+        self.taps = {name: (word("tap", i, "data"), word("tap", i, "rows"), word("tap", i, "cols"), word("gradient", i))
+                     for name, i in numbers.items()}
+
+    def fill(self, taps: Dict[str, Any], y: Any, gradients: Dict[str, Any], stopped: Any, total: Any, stream: int) -> List[Any]:
+        """All but the step. Returns what must stay alive until the batch is queued."""
+        reader, words, at = _Reader(stream), self.words, self.at
+        labels = reader.see(y, "y", "<i4")
+        words[1:] = self.nothing
+        words[at["n"]], words[at["labels"]], words[at["stream"]] = labels.shape[0], labels.pointer, stream
+        for name, array in taps.items():
+            seen = reader.see(array, name, "<f4")
+            if len(seen.shape) != 2:
+                raise ValueError(f"{name} has the shape {list(seen.shape)}; wanted [rows, values]")
+            data, rows, columns, to = self.taps[name]
+            words[data], words[rows], words[columns] = seen.pointer, *seen.shape
+            words[to] = reader.result(gradients.get(name), f"the gradient of {name}", seen.shape)
+            if name == "embedding":
+                words[at["stopped"]] = reader.result(stopped, "stopped", seen.shape)
+        if total is not None:
+            words[at["total"]] = reader.see(total, "total", "<f8").pointer
+        return reader.kept

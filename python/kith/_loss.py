@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from . import _device
 from ._arrays import ArrayLike, from_array, integers, new_array, pointer, taken, to_numpy
-from ._errors import Error, call
+from ._errors import Error, call, failure
 from ._library import encode, ffi, lib, text
 
 FloatArray = npt.NDArray[np.float32]
@@ -18,6 +18,7 @@ Method = Union[str, Mapping[str, Any]]
 
 _TAPS = {"map": lib.KITH_TAP_MAP, "pooled": lib.KITH_TAP_POOLED, "embedding": lib.KITH_TAP_EMBEDDING,
          "weight": lib.KITH_TAP_WEIGHT}
+_torch: Any = None  # _of_torch() imports it
 # Only to see whether the names and options are right, before the sizes are known.
 _ANY_SIZE = 8
 
@@ -130,6 +131,8 @@ class Loss:
         self._is_queued = False  # the last evaluation was, on a device, and nobody has read its values
         self._device = "cpu"
         self._batch = ffi.new("kith_batch *")
+        #: The batch of queue() and of tensors on a device.
+        self._device_batch = _device.Batch(_TAPS)
         self._result = ffi.new("kith_objective_result *")
         self._parameters: List[Parameter] = []
         self._tensors: Optional[List[Any]] = None
@@ -192,10 +195,10 @@ class Loss:
 
     def parameters(self) -> List[Any]:
         """What is learned, as parameters of torch that share the objective's memory: give them to the optimizer."""
-        from ._torch import as_parameters
-
         if not self._learns:
             return []
+        from ._torch import as_parameters
+
         self._opened()
         if self._tensors is None:
             self._tensors = as_parameters(self._parameters)
@@ -270,9 +273,7 @@ class Loss:
         detached: the embedding once more, computed by the embedding layer from features that were detached. Terms that train
         the embedding layer alone (energy_confusion) send their gradient there.
         """
-        from ._torch import evaluate
-
-        return evaluate(self, {"embedding": x, "pooled": pooled, "map": map, "weight": weight}, y, detached, step)
+        return _of_torch().evaluate(self, x, y, {"pooled": pooled, "map": map, "weight": weight, "detached": detached}, step)
 
     def queue(self, x: Any, y: Any, gradient: Any, *, total: Any = None, stopped: Any = None, pooled: Any = None,
               pooled_gradient: Any = None, weight: Any = None, weight_gradient: Any = None, stream: int = 0,
@@ -290,11 +291,25 @@ class Loss:
             seen = {name: _device.width(taps[name]) for name in ("embedding", "pooled") if name in taps}
             self._open({name: size or seen.get(name, 0) for name, size in self._sizes.items()})
         wanted = {"embedding": gradient, "pooled": pooled_gradient, "weight": weight_gradient}
-        batch, kept = _device.fill(taps, y, wanted, stopped, total, stream, self.step if step is None else step, _TAPS)
+        kept = self._device_batch.fill(taps, y, wanted, stopped, total, stream)
+        self._queue_batch(device, step)
+        del kept
+
+    def _queue_batch(self, device: str, step: Optional[int]) -> None:
+        """Queue what _device_batch holds; for queue() and for torch."""
+        batch, number = self._device_batch, self.step if step is None else step
+        batch.words[batch.at["step"]] = number
         self._place(device)
-        lib.kith_objective_clear_gradients(self._handle)
-        call(lib.kith_objective_queue, self._handle, batch)
-        self.step, self._is_queued = batch.step + 1, True
+        if self._learns:
+            lib.kith_objective_clear_gradients(self._handle)
+        status = lib.kith_objective_queue(self._handle, batch.struct, batch.err)
+        if status:
+            raise failure(status, batch.err)
+        self.step, self._is_queued = number + 1, True
+
+    def _learned(self) -> List[FloatArray]:
+        """The gradients of what is trained, of the last evaluation."""
+        return [one.gradient() for one in self._parameters if one.is_trained]
 
     @property
     def terms(self) -> Dict[str, float]:
@@ -320,6 +335,16 @@ class Loss:
         weight, similarity = new_array(), new_array()
         call(lib.kith_objective_weights, self._handle, batch, weight, similarity)
         return PairWeights(from_array(weight), from_array(similarity))
+
+
+def _of_torch() -> Any:
+    """The part that needs torch. Looking it up again and again would cost a microsecond in every step."""
+    global _torch
+    if _torch is None:
+        from . import _torch as found
+
+        _torch = found
+    return _torch
 
 
 def _terms_of(result: Any) -> Dict[str, float]:

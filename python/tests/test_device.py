@@ -1,5 +1,6 @@
 """Losses on a device's memory, with the emulated device: its memory is the host's, shown by __cuda_array_interface__."""
 
+import ctypes
 import os
 import sys
 import unittest
@@ -9,7 +10,7 @@ from unittest import mock
 import numpy as np
 
 import kith
-from kith import _dlpack
+from kith import _dlpack, _library
 
 import support
 
@@ -138,14 +139,12 @@ class InTorch(unittest.TestCase):
             import torch
         except ImportError:
             self.skipTest("torch is not here")
-        from kith import _torch
+        from kith import _torch_device
 
-        self.torch, self.function = torch, _torch._EvaluateOnDevice
-        pretend = mock.patch("kith._device._facts", lambda tensor, stream: OnDevice(tensor.numpy()).__cuda_array_interface__)
-        stream = mock.patch("torch.cuda.current_stream", return_value=mock.Mock(cuda_stream=0))
-        for patch in (pretend, stream):
-            patch.start()
-            self.addCleanup(patch.stop)
+        self.torch, self.function = torch, _torch_device.EvaluateOnDevice
+        stream = mock.patch("kith._torch_device._stream", return_value=0)
+        stream.start()
+        self.addCleanup(stream.stop)
 
     def compare(self, **how: Any) -> None:
         x, y = support.clusters(6, 4, 12)
@@ -164,3 +163,56 @@ class InTorch(unittest.TestCase):
 
     def test_a_loss_that_learns(self) -> None:
         self.compare(name="proxy_anchor")
+
+    def test_tensors_of_other_types(self) -> None:
+        """bfloat16 embeddings, int64 labels with gaps: both are converted, and the results come back as they came."""
+        x, y = support.clusters(6, 4, 12)
+        leaf = self.torch.from_numpy(x).to(self.torch.bfloat16).requires_grad_()
+        labels = self.torch.from_numpy(np.repeat(y, 2))[::2]
+        value = self.function.apply(kith.Loss("binomial", dim=12), ("embedding",), labels, None, leaf)
+        value.backward()
+        wanted = kith.Loss("binomial").value_and_gradient(leaf.detach().float().numpy(), y)
+        self.assertEqual((value.dtype, leaf.grad.dtype), (self.torch.bfloat16,) * 2)
+        self.assertAlmostEqual(value.item(), wanted.value, delta=1e-2 * abs(wanted.value))
+        np.testing.assert_allclose(leaf.grad.float().numpy(), wanted.gradient, atol=1e-2 * np.abs(wanted.gradient).max())
+
+    def test_a_tap_does_not_stay_for_the_next_batch(self) -> None:
+        """The batch is filled again and again: what a step does not give must not be there from the one before."""
+        x, y = support.clusters(6, 4, 12)
+        leaf, labels = self.torch.from_numpy(x).requires_grad_(), self.torch.from_numpy(y)
+        loss = kith.Loss("binomial", dim=12)
+        pooled = self.torch.zeros(24, 5, requires_grad=True)
+        self.function.apply(loss, ("embedding", "pooled"), labels, None, leaf, pooled).backward()
+        self.assertEqual(float(pooled.grad.abs().sum()), 0)
+        before = leaf.grad.clone()
+        self.function.apply(loss, ("embedding",), labels, None, leaf).backward()
+        self.assertEqual(loss._device_batch.words[loss._device_batch.taps["pooled"][0]], 0)
+        np.testing.assert_array_equal((leaf.grad - before).numpy(), before.numpy())
+
+    def test_no_second_derivatives(self) -> None:
+        x, y = support.clusters(6, 4, 12)
+        leaf = self.torch.from_numpy(x).requires_grad_()
+        value = self.function.apply(kith.Loss("binomial", dim=12), ("embedding",), self.torch.from_numpy(y), None, leaf)
+        gradient, = self.torch.autograd.grad(value * value, leaf, create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "once_differentiable"):
+            gradient.sum().backward()
+
+    def test_refused(self) -> None:
+        x, y = support.clusters(6, 4, 12)
+        leaf, labels = self.torch.from_numpy(x).requires_grad_(), self.torch.from_numpy(y)
+        for tensors, wanted in (((leaf, labels[:, None]), r"y has the shape \[24, 1\]; wanted \[n\]"),
+                                ((leaf[0], labels), r"embedding has the shape \[12\]; wanted \[rows, values\]"),
+                                ((leaf, labels[1:]), "wanted 23 rows")):
+            with self.assertRaisesRegex((ValueError, kith.Error), wanted):
+                self.function.apply(kith.Loss("binomial", dim=12), ("embedding",), tensors[1], None, tensors[0])
+
+    def test_the_structs_of_the_benchmark(self) -> None:
+        """bench/python_cuda.py has them by hand, for machines without cffi."""
+        folder = os.path.join(support.SOURCE, "bench")
+        with mock.patch.object(sys, "path", [folder, *sys.path]):
+            import python_cuda  # type: ignore[import-not-found]
+
+        theirs = python_cuda.Batch(ctypes.CDLL(_library._places()[0]))
+        ours = kith.Loss("binomial")._device_batch
+        self.assertEqual((theirs.at, len(theirs.words), theirs.words[0]), (ours.at, len(ours.words), ours.words[0]))
+        self.assertEqual(theirs.taps["embedding"], ours.taps["embedding"])

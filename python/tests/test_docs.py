@@ -62,7 +62,7 @@ def more_tests() -> unittest.TestSuite:
     """The docstrings of every module."""
     suite = unittest.TestSuite()
     for module in pkgutil.iter_modules(kith.__path__):
-        if module.name not in ("__main__", "_torch", "_declarations"):
+        if module.name not in ("__main__", "_torch", "_torch_device", "_declarations"):
             suite.addTests(doctest.DocTestSuite(importlib.import_module("kith." + module.name)))
     suite.addTests(doctest.DocTestSuite(kith))
     return suite

@@ -219,7 +219,8 @@ kith_status kith_objective_queue(kith_objective *objective, const kith_device_ba
     KI_NEED(err, given.labels);
     kith_objective *o = objective;
     ki_batch core = {.m = given.n, .label = given.labels, .step = given.step};
-    ki_placed_results to = {.diff_stopped = given.stopped, .total = given.total};
+    ki_placed_results to = {
+        .diff_stopped = given.stopped, .total = given.total, .total_f32 = given.total_f32};
     if (!o->device[0]) {
         ki_fail(err, KITH_EINVAL, "the objective is evaluated on the host");
         return ki_hint(err, KITH_EINVAL, "call kith_objective_place first, or kith_objective_evaluate");

@@ -223,9 +223,13 @@ static kith_status copy_out(ki_placed *p, const ki_placed_results *to, kith_erro
     if (p->batch.diff_stopped)
         KI_TRY(queues->copy(p->backend, KI_QUEUE_MAIN, to->diff_stopped, p->batch.diff_stopped,
                             p->batch.tap_edge[KI_TAP_EMBEDDING].bytes, err));
-    if (!to->total) return KITH_OK;
-    return queues->copy(p->backend, KI_QUEUE_MAIN, to->total, p->type->total(p->engine), sizeof *to->total,
-                        err);
+    if (to->total)
+        KI_TRY(queues->copy(p->backend, KI_QUEUE_MAIN, to->total, p->type->total(p->engine),
+                            sizeof *to->total, err));
+    if (to->total_f32)
+        KI_TRY(queues->copy(p->backend, KI_QUEUE_MAIN, to->total_f32, p->type->total_f32(p->engine),
+                            sizeof *to->total_f32, err));
+    return KITH_OK;
 }
 
 static kith_status check_results(const ki_placed *p, const ki_placed_results *to, kith_error *err) {

@@ -24,6 +24,7 @@ typedef struct ki_placed_results {
     float *diff[KI_N_TAPS]; /* for every tap that is read */
     float *diff_stopped;    /* where ki_engine_stops */
     double *total;          /* may be NULL */
+    float *total_f32;       /* the same, rounded; may be NULL */
 } ki_placed_results;
 kith_status ki_placed_queue(ki_placed *placed, const ki_batch *batch, const ki_placed_results *results,
                             void *stream, kith_error *err);

@@ -31,7 +31,7 @@
 #include "core/real.h"
 #include "core/tensor.h"
 
-enum { KI_BACKEND_VERSION = 5 };
+enum { KI_BACKEND_VERSION = 6 };
 
 typedef enum ki_layout { KI_PLAIN, KI_NATIVE } ki_layout;
 

@@ -94,6 +94,7 @@ typedef struct ki_engine_type {
     kith_status (*lead)(ki_engine *engine, void *stream, kith_error *err);
     /* The total of the last evaluation that was queued, in backend memory. */
     const double *(*total)(const ki_engine *engine);
+    const float *(*total_f32)(const ki_engine *engine); /* the same, rounded */
 
     /* Queue ki_objective_describe of the values that the taps will have then: rows [m, ki_objective_describe_dim]
      * in backend memory. Neither labels nor gradients are touched. May be captured. */

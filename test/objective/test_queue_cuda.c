@@ -17,7 +17,7 @@ typedef struct both {
     int64_t wide[ROWS];
     int32_t label[ROWS];
     float x[ROWS * DIM], gradient[ROWS * DIM], stopped[ROWS * DIM];
-    void *on_device[6]; /* labels, x, pooled, their gradients … as take() hands them out */
+    void *on_device[7]; /* labels, x, pooled, their gradients … as take() hands them out */
     int n_taken;
     kith_device_batch batch;
 } both;
@@ -25,7 +25,7 @@ typedef struct both {
 static void *take(both *b, size_t bytes) {
     kith_error err = {0};
     void *ptr = NULL;
-    assert_in_range(b->n_taken, 0, 5);
+    assert_in_range(b->n_taken, 0, 6);
     assert_ok(b->backend->type->alloc(b->backend, bytes, &ptr, &err), &err);
     return b->on_device[b->n_taken++] = ptr;
 }
@@ -45,6 +45,7 @@ static void begin(both *b, const char *recipe) {
     b->batch.gradient[KITH_TAP_EMBEDDING] = take(b, sizeof b->x);
     b->batch.stopped = take(b, sizeof b->x);
     b->batch.total = take(b, sizeof(double));
+    b->batch.total_f32 = take(b, sizeof(float));
 }
 
 static void end(both *b) {
@@ -96,6 +97,7 @@ static void compare_steps(const char *recipe) {
     for (uint32_t step = 0; step < STEPS; step++) {
         kith_objective_result wanted, found;
         double total = 0;
+        float total_f32 = 0;
         draw(&b, step);
         kith_objective_clear_gradients(b.host);
         kith_objective_clear_gradients(b.placed);
@@ -103,6 +105,7 @@ static void compare_steps(const char *recipe) {
         assert_ok(kith_objective_queue(b.placed, &b.batch, &err), &err);
         download(&b, b.batch.gradient[KITH_TAP_EMBEDDING], b.gradient, sizeof b.gradient);
         download(&b, b.batch.total, &total, sizeof total);
+        download(&b, b.batch.total_f32, &total_f32, sizeof total_f32);
         if (wanted.stopped) {
             download(&b, b.batch.stopped, b.stopped, sizeof b.stopped);
             for (int i = 0; i < ROWS * DIM; i++) b.gradient[i] += b.stopped[i];
@@ -114,6 +117,8 @@ static void compare_steps(const char *recipe) {
             fail_msg("%s, step %u: total %.9g, wanted %.9g", recipe, step, total, wanted.total);
         assert_ok(kith_objective_read(b.placed, &found, &err), &err);
         assert_true(found.total == total);
+        if (total_f32 != (float)total)
+            fail_msg("%s, step %u: total_f32 %.9g, wanted %.9g", recipe, step, (double)total_f32, total);
         assert_int_equal(found.n_terms, wanted.n_terms);
         assert_int_equal(found.n_positive, wanted.n_positive);
         assert_null(found.gradient[KITH_TAP_EMBEDDING]);

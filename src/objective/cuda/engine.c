@@ -427,6 +427,8 @@ static kith_status engine_lead(ki_engine *e, void *stream, kith_error *err) {
 
 static const double *engine_total(const ki_engine *e) { return &e->values->total; }
 
+static const float *engine_total_f32(const ki_engine *e) { return &e->values->total_f32; }
+
 /* Values on the host. */
 
 static kith_status engine_fetch(ki_engine *e, kith_error *err) {
@@ -479,6 +481,7 @@ const ki_engine_type ki_engine_cuda = {
     .follow = engine_follow,
     .lead = engine_lead,
     .total = engine_total,
+    .total_f32 = engine_total_f32,
     .describe = engine_describe,
     .param_at = ki_engine_param_at,
     .pull = ki_engine_pull,

@@ -57,6 +57,7 @@ __global__ void step_end(ki_cuda_ring ring, int n_put, int n_terms, ki_cuda_valu
     double total = 0;
     for (int i = 0; i < n_terms; i++) total += values->weight[i] * values->value[i];
     values->total = total;
+    values->total_f32 = (float)total;
     if (n_put && !values->fault) {
         const int64_t filled = within(ring.state[0], ring.size) + n_put;
         ring.state[1] = (float)((within(ring.state[1], ring.size) + n_put) % ring.size);

@@ -16,6 +16,7 @@ enum { KI_CUDA_MOST_TERMS = 32 };
 typedef struct ki_cuda_values {
     uint64_t step;
     double total;
+    float total_f32;   /* the same */
     int64_t pairs[3];  /* positives, negatives; evaluations without any so far */
     int32_t fault;     /* 1: something was not finite */
     int32_t bad_label; /* 1: some label so far was outside the classes */
