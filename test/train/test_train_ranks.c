@@ -92,6 +92,14 @@ static void test_evaluation_has_the_bits_of_one_process(void **state) {
     tiny_assert_same("still", "halves", "test/embedding.npy");
     tiny_assert_same("still", "halves", "test/labels.npy");
     tiny_assert_same("still", "halves", "test/paths.txt");
+    /* Every figure of the card but times. */
+    const int status = testing_run(
+        output, sizeof output,
+        "cd %s && for r in still halves; do tr ',' '\\n' <$r/result.json | "
+        "grep -E '\"(R@|recall|map|r_precision|nmi|ami|f1|low|high|mrr|queries|[0-9]+)' >$r.figures; done; "
+        "wc -l <still.figures; [ $(wc -l <still.figures) -gt 20 ] && diff still.figures halves.figures",
+        testing_folder());
+    if (status != 0) fail_msg("the cards differ: %s", output);
 }
 
 /* Proxies are shared out over ranks, and so are their moments: checkpoints have them as one process writes them. 4 of the 7
