@@ -305,7 +305,7 @@ kith_status kith_vectors_judge(kith_vectors *v, const kith_judge_options *option
     KI_NEED(err, v, ret_judgement);
     ki_judge_options o;
     KI_TRY(ki_judge_options_take(options, &o, err));
-    return ki_judge_vectors(&v->core, &o, ret_judgement, err);
+    return ki_judge_vectors(&v->core, &o, NULL, ret_judgement, err);
 }
 
 void kith_vectors_facts(const kith_vectors *v, kith_card_facts *facts) {

@@ -56,6 +56,28 @@ kith_status ki_comm_gather(ki_comm *comm, const void *own, const int64_t *counts
     return comm->type->gather(comm, own, all, each, err);
 }
 
+/* Rank by rank in pieces, so that no message is large. */
+kith_status ki_comm_gather_first(ki_comm *comm, const void *own, const int64_t *counts, size_t bytes,
+                                 void *all, kith_error *err) {
+    enum { MOST = 1 << 26 };
+    if (ki_comm_is_alone(comm)) return ki_comm_gather(comm, own, counts, bytes, all, err);
+    char *to = all;
+    for (int r = 0; r < comm->size; r++) {
+        const size_t n = (size_t)counts[r] * bytes;
+        if (r == 0 && comm->rank == 0) memmove(to, own, n);
+        for (size_t done = 0; r > 0 && done < n; done += MOST) {
+            size_t out[KI_MOST_RANKS] = {0}, in[KI_MOST_RANKS] = {0};
+            const size_t piece = n - done < MOST ? n - done : MOST;
+            if (comm->rank == r) out[0] = piece;
+            if (comm->rank == 0) in[r] = piece;
+            KI_TRY(comm->type->exchange(comm, comm->rank == r ? (const char *)own + done : NULL, out,
+                                        comm->rank == 0 ? to + done : NULL, in, err));
+        }
+        if (comm->rank == 0) to += n;
+    }
+    return KITH_OK;
+}
+
 kith_status ki_comm_gather_counts(ki_comm *comm, int64_t own, int64_t *all, kith_error *err) {
     size_t each[KI_MOST_RANKS];
     if (ki_comm_is_alone(comm)) return all[0] = own, KITH_OK;

@@ -80,6 +80,9 @@ int64_t ki_comm_most(const ki_comm *comm, int64_t n);
  * rank has: counts[rank] is n_own. */
 kith_status ki_comm_gather(ki_comm *comm, const void *own, const int64_t *counts, size_t bytes, void *all,
                            kith_error *err);
+/* The same for the first rank alone; all is NULL on the others. Any number of bytes. */
+kith_status ki_comm_gather_first(ki_comm *comm, const void *own, const int64_t *counts, size_t bytes,
+                                 void *all, kith_error *err);
 /* One number of every rank: all [size]. */
 kith_status ki_comm_gather_counts(ki_comm *comm, int64_t own, int64_t *all, kith_error *err);
 /* Everyone gets the first rank's bytes. */

@@ -47,6 +47,15 @@ kith_status ki_fail_unknown(kith_error *err, const char *what, const char *found
     return ki_hint(err, KITH_ENOTFOUND, "known: %s", list);
 }
 
+double ki_options_real(const ki_option *table, const void *settings, const char *name, double without) {
+    double value = without;
+    for (const ki_option *o = table; o->type != KI_OPTION_T_END; o++) {
+        if (o->type == KI_OPTION_T_REAL && strcmp(o->name, name) == 0)
+            memcpy(&value, (const char *)settings + o->offset, sizeof value);
+    }
+    return value;
+}
+
 const char *ki_option_default_text(const ki_option *option, char *buf, size_t buf_bytes) {
     switch (option->type) {
     case KI_OPTION_T_REAL:

@@ -93,6 +93,9 @@ void ki_options_default(const ki_option *table, void *settings);
 kith_status ki_options_parse(const ki_option *table, const ki_value *map, const char *const *also,
                              const char *where, void *settings, kith_error *err);
 
+/* The value of the REAL option of that name; `without` where the table has none. */
+double ki_options_real(const ki_option *table, const void *settings, const char *name, double without);
+
 /* The default or the range as text: "0.1", "sqeuclidean", "true"; "0 … 4", "sum|mean|nonzero". */
 const char *ki_option_default_text(const ki_option *option, char *buf, size_t buf_bytes);
 const char *ki_option_range_text(const ki_option *option, char *buf, size_t buf_bytes);

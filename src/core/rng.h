@@ -24,7 +24,8 @@ typedef enum ki_rng_purpose {
     KI_RNG_SYNTH,
     KI_RNG_MAP,
     KI_RNG_TEST,
-    KI_RNG_SEARCH, /* rotations and samples of search */
+    KI_RNG_SEARCH,  /* rotations and samples of search */
+    KI_RNG_PROXIES, /* classes that take part in a step */
 } ki_rng_purpose;
 
 typedef struct ki_rng {

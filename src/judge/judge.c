@@ -216,16 +216,22 @@ kith_status ki_judge_rows(ki_vectors *v, const ki_knn_device *device, ki_rows *r
     return KITH_OK;
 }
 
-kith_status ki_judge_vectors(ki_vectors *v, const ki_judge_options *options, kith_judgement *ret,
-                             kith_error *err) {
+static kith_status prepare(ki_vectors *v, ki_knn_device *device, ki_rows *ret_rows, roles *ret_roles,
+                           kith_error *err) {
+    if (v->backend) KI_TRY(ki_knn_device_beside(v->backend, device, err));
+    KI_TRY(ki_judge_rows(v, device, ret_rows, err));
+    return split_roles(v, ret_roles, err);
+}
+
+kith_status ki_judge_vectors(ki_vectors *v, const ki_judge_options *options, ki_comm *comm,
+                             kith_judgement *ret, kith_error *err) {
     kith_status status;
     roles r = {0};
     ki_knn_device device = {0};
     const double began = ki_seconds_now();
-    ki_judge_input input = {.labels = v->label, .n_labels = v->n, .device = v->backend ? &device : NULL};
-    if (v->backend) KI_CHECK(ki_knn_device_beside(v->backend, &device, err));
-    KI_CHECK(ki_judge_rows(v, &device, &input.rows, err));
-    KI_CHECK(split_roles(v, &r, err));
+    ki_judge_input input = {
+        .labels = v->label, .n_labels = v->n, .device = v->backend ? &device : NULL, .comm = comm};
+    KI_CHECK(ki_comm_agree(comm, prepare(v, &device, &input.rows, &r, err), err));
     input.query = r.query;
     input.n_query = r.n_query;
     input.gallery = r.gallery;
@@ -258,7 +264,7 @@ double ki_alike(const float *x, int64_t n, int64_t dim) {
     return sum;
 }
 
-kith_status ki_judge_scores(ki_vectors *v, const int64_t *k, int64_t n_k, ki_scores *ret,
+kith_status ki_judge_scores(ki_vectors *v, const int64_t *k, int64_t n_k, ki_comm *comm, ki_scores *ret,
                             kith_intervals *ret_intervals, kith_error *err) {
     kith_judgement j = {0};
     const float *x = NULL;
@@ -268,7 +274,7 @@ kith_status ki_judge_scores(ki_vectors *v, const int64_t *k, int64_t n_k, ki_sco
     options.retrieval.n_k = n_k;
     memcpy(options.retrieval.k, k, (size_t)n_k * sizeof *k);
     options.has_intervals = ret_intervals != NULL;
-    KI_TRY(ki_judge_vectors(v, &options, &j, err));
+    KI_TRY(ki_judge_vectors(v, &options, comm, &j, err));
     KI_TRY(ki_vectors_host(v, &x, err));
     const kith_retrieval *r = &j.retrieval;
     *ret = (ki_scores){.is_there = true,
@@ -290,7 +296,7 @@ kith_status ki_judge_cluster(ki_vectors *v, ki_clustered *ret, kith_error *err) 
     ki_judge_options options;
     KI_TRY(ki_judge_options_take(NULL, &options, err));
     options.has_retrieval = false;
-    KI_TRY(ki_judge_vectors(v, &options, &j, err));
+    KI_TRY(ki_judge_vectors(v, &options, NULL, &j, err));
     *ret =
         (ki_clustered){.is_there = true, .settings = j.kmeans, .scores = j.clustering, .seconds = j.seconds};
     kith_judgement_release(&j);
@@ -305,7 +311,7 @@ kith_status ki_judge_calibrate(ki_vectors *v, const char *source, kith_calibrati
     options.has_retrieval = options.has_clustering = false;
     options.has_verification = true;
     options.verification.has_intervals = false;
-    const kith_status status = ki_judge_vectors(v, &options, &j, err);
+    const kith_status status = ki_judge_vectors(v, &options, NULL, &j, err);
     if (status == KITH_EINVAL) return KITH_OK; /* no pairs: there is nothing to tell */
     KI_TRY(status);
     *ret = j.verification.curve;

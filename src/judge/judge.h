@@ -3,6 +3,7 @@
 #ifndef KI_JUDGE_H
 #define KI_JUDGE_H
 
+#include "comm/comm.h"
 #include "core/vectors.h"
 #include "kith/eval.h"
 #include "knn/device.h"
@@ -20,6 +21,8 @@ typedef struct ki_judge_input {
     const ki_rows *moved_queries;
     const kith_neighbor *lists;
     int64_t list_size;
+    /* Every rank has the same input. Each ranks its part of the queries, and all get the whole result. NULL: one process. */
+    ki_comm *comm;
 } ki_judge_input;
 
 /* kith_judge_options, resolved. */
@@ -43,8 +46,8 @@ kith_status ki_judge_options_take(const kith_judge_options *given, ki_judge_opti
 kith_status ki_judge_run(const ki_judge_input *input, const ki_judge_options *options,
                          kith_judgement *ret_judgement, kith_error *err);
 
-/* The same for vectors, where they lie, with labels and roles of their own. */
-kith_status ki_judge_vectors(ki_vectors *vectors, const ki_judge_options *options,
+/* The same for vectors, where they lie, with labels and roles of their own. comm as in ki_judge_input. */
+kith_status ki_judge_vectors(ki_vectors *vectors, const ki_judge_options *options, ki_comm *comm,
                              kith_judgement *ret_judgement, kith_error *err);
 
 /* ---- what training keeps of a judgement ---- */
@@ -59,9 +62,10 @@ typedef struct ki_scores {
     double seconds;
 } ki_scores;
 
-/* Retrieval by cosine among the vectors. ret_intervals: 95 % bootstrap intervals over queries; may be NULL. */
-kith_status ki_judge_scores(ki_vectors *vectors, const int64_t *k, int64_t n_k, ki_scores *ret_scores,
-                            kith_intervals *ret_intervals, kith_error *err);
+/* Retrieval by cosine among the vectors. ret_intervals: 95 % bootstrap intervals over queries; may be NULL. comm as in
+ * ki_judge_input: the scores are the same bits on any number of ranks. */
+kith_status ki_judge_scores(ki_vectors *vectors, const int64_t *k, int64_t n_k, ki_comm *comm,
+                            ki_scores *ret_scores, kith_intervals *ret_intervals, kith_error *err);
 
 /* How well k-means finds the classes: as many clusters as classes, on normalised rows. */
 typedef struct ki_clustered {

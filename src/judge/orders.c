@@ -29,7 +29,7 @@ static kith_status score_part(ki_vectors *all, part p, const ki_orders_options *
     for (int64_t i = 0; i < all->n; i++)
         memcpy(rows + i * p.width, x + i * all->dim + p.from, (size_t)p.width * sizeof *rows);
     ki_vectors v = rows_like(all, p.width, rows);
-    const kith_status status = ki_judge_scores(&v, o->k, o->n_k, ret, NULL, err);
+    const kith_status status = ki_judge_scores(&v, o->k, o->n_k, NULL, ret, NULL, err);
     ki_free(rows);
     return status;
 }
@@ -91,9 +91,9 @@ static kith_status score_projected(ki_vectors *fitted, ki_vectors *test, const k
     r->dim[0] = test->dim;
     r->dim[1] = n;
     ki_vectors v = rows_like(test, n, white.data);
-    KI_CHECK(ki_judge_scores(&v, o->k, o->n_k, &r->white, NULL, err));
+    KI_CHECK(ki_judge_scores(&v, o->k, o->n_k, NULL, &r->white, NULL, err));
     v.host = projected.data;
-    KI_CHECK(ki_judge_scores(&v, o->k, o->n_k, &r->plain, &r->intervals, err));
+    KI_CHECK(ki_judge_scores(&v, o->k, o->n_k, NULL, &r->plain, &r->intervals, err));
     if (has_clustering) KI_CHECK(ki_judge_cluster(&v, &r->clustered, err));
 done:
     kith_pca_release(&pca);
@@ -109,7 +109,7 @@ kith_status ki_judge_orders(ki_vectors *fitted, ki_vectors *test, const ki_order
     ki_scores whole = {0};
     KI_TRY(check(test, o, err));
     KI_TRY(score_orders(test, o, o->recall, &r.alone, err));
-    KI_TRY(ki_judge_scores(test, o->k, o->n_k, &whole, NULL, err));
+    KI_TRY(ki_judge_scores(test, o->k, o->n_k, NULL, &whole, NULL, err));
     r.side_by_side = whole.recall[0];
     KI_TRY(score_projected(fitted, test, o, o->has_clustering, &r.fair, err));
     KI_TRY(score_projected(test, test, o, false, &r.transductive, err));

@@ -145,6 +145,15 @@ static void consume(void *context, const ki_stripe *stripe) {
     }
 }
 
+void ki_ranks_part(const ki_comm *comm, int rank, int64_t n_query, int64_t *ret_first, int64_t *ret_n) {
+    const int64_t n_blocks = (n_query + KI_BLOCK - 1) / KI_BLOCK;
+    ki_comm_part(n_blocks, rank, comm ? comm->size : 1, ret_first, ret_n);
+    *ret_first *= KI_BLOCK;
+    *ret_n *= KI_BLOCK;
+    if (*ret_first > n_query) *ret_first = n_query;
+    if (*ret_n > n_query - *ret_first) *ret_n = n_query - *ret_first;
+}
+
 /* How many queries from r->first on fit into one group; fills begin. */
 static int64_t group_size(ranking *r, int64_t n_query, int64_t most) {
     int64_t n = 0;
@@ -278,8 +287,10 @@ kith_status ki_ranks_run(const ki_ranks_input *in, ki_ranks_fn fn, void *context
     KI_CHECK(ki_alloc_or(&r.least, ki_round_up(n_query, KI_BLOCK), sizeof *r.least, "thresholds", err));
     KI_CHECK(ki_zalloc_or(&r.tied, n_query, sizeof *r.tied, "tie marks", err));
     KI_CHECK(ki_alloc_or(&r.rank, n_gallery, sizeof *r.rank, "ranks", err));
-    while (r.first < (int64_t)n_query) {
-        const int64_t n = group_size(&r, (int64_t)n_query, most);
+    int64_t n_own = 0;
+    ki_ranks_part(in->comm, in->comm ? in->comm->rank : 0, (int64_t)n_query, &r.first, &n_own);
+    for (const int64_t end = r.first + n_own; r.first < end;) {
+        const int64_t n = group_size(&r, end, most);
         KI_CHECK(run_group(&r, n, n == (int64_t)n_query, fn, context, err));
         r.first += n;
     }

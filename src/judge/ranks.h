@@ -6,6 +6,7 @@
 #ifndef KI_RANKS_H
 #define KI_RANKS_H
 
+#include "comm/comm.h"
 #include "knn/device.h"
 
 typedef struct ki_ranks_input {
@@ -19,9 +20,14 @@ typedef struct ki_ranks_input {
     ki_device_tile tile; /* 0: the device's */
     kith_progress_fn progress;
     void *user;
+    /* Every rank has the same input and ranks its part of the queries (ki_ranks_part). Nothing is sent. NULL: all queries. */
+    const ki_comm *comm;
 } ki_ranks_input;
 
-/* Called once per query, in order: its n relevant items' ranks from 0, rising; n may be 0. is_tied:
+/* The queries of rank `rank`: *ret_n of n_query from *ret_first. Whole blocks of rows, as the kernels take them. */
+void ki_ranks_part(const ki_comm *comm, int rank, int64_t n_query, int64_t *ret_first, int64_t *ret_n);
+
+/* Called once per query of this rank, in order: its n relevant items' ranks from 0, rising; n may be 0. is_tied:
  * a relevant and an irrelevant item have exactly the same score. */
 typedef void (*ki_ranks_fn)(void *context, int64_t query, const int64_t *rank, int64_t n, bool is_tied);
 

@@ -112,51 +112,88 @@ static void average(kith_retrieval *r, const ki_sides *s) {
     scores_divide(&r->mean, (double)(r->n_query - r->n_lone), r->n_k);
 }
 
+/* Everything that is compared. */
+typedef struct compared {
+    ki_sides sides;
+    ki_panels query, gallery;
+    ki_knn_device opened;
+    int64_t *order; /* ki_judge_input.lists: ranks [n_gallery] */
+} compared;
+
+static void compared_release(compared *c) {
+    ki_free(c->order);
+    ki_panels_release(&c->query);
+    ki_panels_release(&c->gallery);
+    ki_knn_device_close(&c->opened);
+    ki_sides_release(&c->sides);
+}
+
+/* This rank's part of r->query, and how many of them are lone or tied. */
+static kith_status score_queries(const ki_judge_input *input, const kith_retrieval_options *options,
+                                 compared *c, kith_retrieval *r, kith_error *err) {
+    ki_sides *s = &c->sides;
+    const ki_knn_device *device = input->device ? input->device : &c->opened;
+    KI_TRY(ki_sides_init(input, s, err));
+    const bool is_square = !input->query && !input->gallery && !input->moved_queries;
+    if (input->moved_queries) s->query = *input->moved_queries;
+    KI_TRY(ki_panels_init(&s->gallery, options->metric, NULL, &c->gallery, err));
+    if (!is_square) KI_TRY(ki_panels_init(&s->query, options->metric, &c->gallery, &c->query, err));
+    if (!input->device) KI_TRY(ki_knn_device_open(options->device, &c->opened, err));
+    if (device->type) {
+        ki_panels_any_order(&c->gallery);
+        ki_panels_any_order(&c->query);
+    }
+    r->n_query = s->n_query;
+    r->n_gallery = s->n_gallery;
+    r->n_classes = s->n_classes;
+    if (options->metric == KITH_COSINE) r->n_zero_rows = c->gallery.n_zero + c->query.n_zero;
+    KI_TRY(ki_zalloc_or(&r->query, (size_t)r->n_query, sizeof *r->query, "query scores", err));
+    KI_TRY(ki_zalloc_or(&r->query_label, (size_t)r->n_query, sizeof *r->query_label, "query labels", err));
+    KI_TRY(ki_zalloc_or(&r->per_class, (size_t)r->n_classes, sizeof *r->per_class, "class scores", err));
+    const ki_ranks_input ranks = {.query = is_square ? &c->gallery : &c->query,
+                                  .gallery = &c->gallery,
+                                  .query_class = s->query_class,
+                                  .gallery_class = s->gallery_class,
+                                  .n_classes = (int32_t)s->n_classes,
+                                  .self = s->self,
+                                  .device = device,
+                                  .progress = options->progress,
+                                  .user = options->user,
+                                  .comm = input->comm};
+    if (!input->lists) return ki_ranks_run(&ranks, score_query, r, err);
+    KI_TRY(ki_alloc_or(&c->order, (size_t)r->n_gallery, sizeof *c->order, "ranks", err));
+    relisted again = {r, input, s, c->order};
+    return ki_ranks_run(&ranks, score_relisted, &again, err);
+}
+
+/* The queries of all ranks. */
+static kith_status join_queries(ki_comm *comm, kith_retrieval *r, kith_error *err) {
+    int64_t counts[KI_MOST_RANKS], first = 0, at = 0, all[KI_MOST_RANKS];
+    int64_t *const sums[] = {&r->n_lone, &r->n_tied};
+    if (ki_comm_is_alone(comm)) return KITH_OK;
+    for (int k = 0; k < comm->size; k++) {
+        ki_ranks_part(comm, k, r->n_query, &first, &counts[k]);
+        if (k == comm->rank) at = first;
+    }
+    KI_TRY(ki_comm_gather(comm, r->query + at, counts, sizeof *r->query, r->query, err));
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
+        KI_TRY(ki_comm_gather_counts(comm, *sums[i], all, err));
+        *sums[i] = 0;
+        for (int k = 0; k < comm->size; k++) *sums[i] += all[k];
+    }
+    return KITH_OK;
+}
+
 kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_options *options,
                              kith_retrieval *ret_retrieval, kith_error *err) {
     kith_status status = KITH_OK;
     kith_retrieval r = {.n_k = options->n_k};
-    ki_sides s = {0};
-    ki_panels query = {0}, gallery = {0};
-    ki_knn_device opened = {0};
-    int64_t *order = NULL;
-    const ki_knn_device *device = input->device ? input->device : &opened;
+    compared c = {0};
     KI_TRY(check_options(options, err));
     memcpy(r.k, options->k, sizeof r.k);
-    KI_CHECK(ki_sides_init(input, &s, err));
-    const bool is_square = !input->query && !input->gallery && !input->moved_queries;
-    if (input->moved_queries) s.query = *input->moved_queries;
-    KI_CHECK(ki_panels_init(&s.gallery, options->metric, NULL, &gallery, err));
-    if (!is_square) KI_CHECK(ki_panels_init(&s.query, options->metric, &gallery, &query, err));
-    if (!input->device) KI_CHECK(ki_knn_device_open(options->device, &opened, err));
-    if (device->type) {
-        ki_panels_any_order(&gallery);
-        ki_panels_any_order(&query);
-    }
-    r.n_query = s.n_query;
-    r.n_gallery = s.n_gallery;
-    r.n_classes = s.n_classes;
-    if (options->metric == KITH_COSINE) r.n_zero_rows = gallery.n_zero + query.n_zero;
-    KI_CHECK(ki_zalloc_or(&r.query, (size_t)r.n_query, sizeof *r.query, "query scores", err));
-    KI_CHECK(ki_zalloc_or(&r.query_label, (size_t)r.n_query, sizeof *r.query_label, "query labels", err));
-    KI_CHECK(ki_zalloc_or(&r.per_class, (size_t)r.n_classes, sizeof *r.per_class, "class scores", err));
-    const ki_ranks_input ranks = {.query = is_square ? &gallery : &query,
-                                  .gallery = &gallery,
-                                  .query_class = s.query_class,
-                                  .gallery_class = s.gallery_class,
-                                  .n_classes = (int32_t)s.n_classes,
-                                  .self = s.self,
-                                  .device = device,
-                                  .progress = options->progress,
-                                  .user = options->user};
-    relisted again = {&r, input, &s, NULL};
-    if (input->lists) KI_CHECK(ki_alloc_or(&order, (size_t)r.n_gallery, sizeof *order, "ranks", err));
-    again.rank = order;
-    if (input->lists)
-        KI_CHECK(ki_ranks_run(&ranks, score_relisted, &again, err));
-    else
-        KI_CHECK(ki_ranks_run(&ranks, score_query, &r, err));
-    average(&r, &s);
+    KI_CHECK(ki_comm_agree(input->comm, score_queries(input, options, &c, &r, err), err));
+    KI_CHECK(join_queries(input->comm, &r, err));
+    average(&r, &c.sides);
     if (r.n_lone == r.n_query) {
         status = ki_fail(err, KITH_EINVAL, "none of the %lld queries has another item of its class to find",
                          (long long)r.n_query);
@@ -166,12 +203,8 @@ kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_o
     *ret_retrieval = r;
     memset(&r, 0, sizeof r);
 done:
-    ki_free(order);
     kith_retrieval_release(&r);
-    ki_panels_release(&query);
-    ki_panels_release(&gallery);
-    ki_knn_device_close(&opened);
-    ki_sides_release(&s);
+    compared_release(&c);
     return status;
 }
 

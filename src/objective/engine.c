@@ -28,6 +28,12 @@ kith_status ki_engine_check(const ki_objective *o, kith_error *err) {
     if (o->loss.record) {
         KI_TRY(check_method("loss", &o->loss.record->method, err));
         KI_TRY(check_method("miner", &o->miner->method, err));
+        if (ki_objective_sample(o) < 1) {
+            ki_fail(err, KITH_EUNSUPPORTED, "loss %s with sample %g runs on the CPU alone",
+                    o->loss.record->method.name, ki_objective_sample(o));
+            return ki_hint(err, KITH_EUNSUPPORTED,
+                           "use device cpu, or leave sample out: all classes take part");
+        }
     }
     for (size_t i = 0; i < o->n_regs; i++)
         KI_TRY(check_method("regularizer", &o->reg[i].record->method, err));

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "objective/check.h"
 #include "objective/gemm.h"
+#include "objective/proxy/columns.h"
 #include "objective/state.h"
 
 /* Everything that one evaluation needs; all memory is from the objective's work stack. */
@@ -51,24 +52,27 @@ static size_t param_index(const ki_objective *o, const ki_state *param) {
     return i;
 }
 
-/* Cleared buffers for the gradients of a method's parameters; NULL for buffers that are not learned, unless
- * has_all says that the method writes every one. */
-static kith_status take_param_diffs(step *s, ki_state *const *param, size_t n, bool has_all, ki_real ***ret,
+/* Cleared buffers for the gradients of a method's parameters; NULL for buffers that are not learned. */
+static kith_status take_param_diffs(step *s, ki_state *const *param, size_t n, ki_real ***ret,
                                     kith_error *err) {
     KI_TRY(ki_work_take(&s->o->work, n + 1, sizeof **ret, "parameter gradients", ret, err));
     for (size_t i = 0; i < n; i++) {
         (*ret)[i] = NULL;
-        if (has_all || param[i]->diff)
+        if (param[i]->diff)
             KI_TRY(take_zeros(&s->o->work, param[i]->count, "parameter gradients", &(*ret)[i], err));
     }
     return KITH_OK;
 }
 
-/* The labels of proxy columns: n_centers for each class. */
-static kith_status proxy_labels(step *s, int64_t n, int32_t **ret_label, kith_error *err) {
-    const int64_t n_centers = ki_objective_centers(s->o);
-    KI_TRY(ki_work_take(&s->o->work, (size_t)n, sizeof **ret_label, "proxy labels", ret_label, err));
-    for (int64_t j = 0; j < n; j++) (*ret_label)[j] = (int32_t)(j / n_centers);
+/* The same for the loss, which writes every one, except its proxies', whose gradients come by the chain rule. */
+static kith_status take_loss_diffs(step *s, ki_state *const *param, ki_real ***ret, kith_error *err) {
+    const ki_loss_use *loss = &s->o->loss;
+    KI_TRY(ki_work_take(&s->o->work, loss->n_params + 1, sizeof **ret, "parameter gradients", ret, err));
+    for (size_t i = 0; i < loss->n_params; i++) {
+        (*ret)[i] = NULL;
+        if (i == 0 && loss->record->is_proxy) continue;
+        KI_TRY(take_zeros(&s->o->work, param[i]->count, "parameter gradients", &(*ret)[i], err));
+    }
     return KITH_OK;
 }
 
@@ -102,25 +106,62 @@ static kith_status repeat_labels(step *s, const int32_t *label, int64_t n, const
     return KITH_OK;
 }
 
+/* What a loss compares rows with, if it is proxies. */
+typedef struct proxies {
+    ki_proxy_columns_of of;
+    ki_proxy_columns columns;
+    ki_real *unit, *norm; /* normalised, and their norms */
+} proxies;
+
+static kith_status choose_proxies(step *s, const rows *r, const ki_state *param, proxies *ret,
+                                  kith_error *err) {
+    ki_objective *o = s->o;
+    ret->of = (ki_proxy_columns_of){.proxies = param,
+                                    .n_centers = ki_objective_centers(o),
+                                    .sample = ki_objective_sample(o),
+                                    .seed = o->seed,
+                                    .step = s->batch->step,
+                                    .label = r->label,
+                                    .m = r->n};
+    if (param->n_whole && !s->share.comm)
+        return ki_fail(err, KITH_EINVAL, "this objective has a part of %s; it is evaluated over ranks alone",
+                       param->name);
+    KI_TRY(ki_proxy_columns_choose(&ret->of, &o->work, &ret->columns, err));
+    const int64_t n = ret->columns.n;
+    KI_TRY(ki_work_reals(&o->work, n * r->dim, "normalised proxies", &ret->unit, err));
+    KI_TRY(ki_work_reals(&o->work, n, "proxy norms", &ret->norm, err));
+    ki_rows_normalize(ret->columns.value, n, r->dim, ret->unit, ret->norm);
+    return KITH_OK;
+}
+
+/* From the gradients of the normalised proxies to those of the proxies as they are learned, where diff has them (+=). */
+static kith_status proxies_backward(step *s, const proxies *p, int64_t dim, const ki_real *diff_unit,
+                                    ki_real *diff, kith_error *err) {
+    const int64_t n = p->columns.n;
+    ki_real *to = diff;
+    if (!diff) return KITH_OK;
+    if (p->columns.chosen) KI_TRY(take_zeros(&s->o->work, n * dim, "proxy gradients", &to, err));
+    ki_rows_normalize_backward(p->unit, p->norm, diff_unit, n, dim, 1, to);
+    if (p->columns.chosen) ki_proxy_columns_add(&p->columns, &p->of, to, diff);
+    return KITH_OK;
+}
+
 /* The view the loss sees: built, mined, measured. */
 static kith_status make_pairs(step *s, const rows *r, ki_state *const *param, bool use_memory,
-                              ki_pairs *pairs, ki_real **ret_proxies, ki_real **ret_norms, kith_error *err) {
+                              ki_pairs *pairs, proxies *ret_proxies, kith_error *err) {
     ki_objective *o = s->o;
     const int64_t dim = r->dim;
-    const int32_t *more_label = NULL;
+    const int32_t *more_label = NULL, *row_label = r->label;
     const ki_loss *loss = o->loss.record;
     int32_t *label = NULL;
     const ki_real *more = NULL;
     int64_t n_more = 0;
     if (loss->is_proxy) {
-        const ki_state *proxies = param[0];
-        n_more = proxies->shape.dim[0];
-        KI_TRY(ki_work_reals(&o->work, proxies->count, "normalised proxies", ret_proxies, err));
-        KI_TRY(ki_work_reals(&o->work, n_more, "proxy norms", ret_norms, err));
-        ki_rows_normalize(proxies->value, n_more, dim, *ret_proxies, *ret_norms);
-        KI_TRY(proxy_labels(s, n_more, &label, err));
-        more_label = label;
-        more = *ret_proxies;
+        KI_TRY(choose_proxies(s, r, param[0], ret_proxies, err));
+        n_more = ret_proxies->columns.n;
+        more = ret_proxies->unit;
+        more_label = ret_proxies->columns.label;
+        row_label = ret_proxies->columns.own;
     } else if (use_memory) {
         n_more = ki_memory_columns(&o->memory, s->batch->step);
         KI_TRY(ki_work_take(&o->work, (size_t)n_more, sizeof *label, "labels in memory", &label, err));
@@ -129,8 +170,13 @@ static kith_status make_pairs(step *s, const rows *r, ki_state *const *param, bo
         if (n_more) more = o->memory.embedding->value;
         n_more *= r->heads;
     }
-    KI_TRY(ki_pairs_build(pairs, r->x, r->n, dim, r->label, more, more_label, n_more, loss->is_proxy, o->vec,
+    KI_TRY(ki_pairs_build(pairs, r->x, r->n, dim, row_label, more, more_label, n_more, loss->is_proxy, o->vec,
                           &o->work, err));
+    if (loss->is_proxy && param[0]->n_whole) {
+        pairs->comm = s->share.comm;
+        pairs->total_pos = r->n * ret_proxies->of.n_centers;
+        pairs->total_neg = r->n * ret_proxies->columns.n_all - pairs->total_pos;
+    }
     ki_pairs_split(pairs, r->heads);
     pairs->seed = o->seed;
     pairs->step = s->batch->step;
@@ -152,10 +198,11 @@ static kith_status loss_on(step *s, const rows *r, ki_state *const *param, ki_re
     const ki_work_mark mark = ki_work_here(&o->work);
     kith_status status = KITH_OK;
     ki_pairs pairs;
-    ki_real *proxies = NULL, *norms = NULL, *diff_w = NULL, *diff_straight = NULL, **diff = NULL;
+    proxies with = {0};
+    ki_real *diff_w = NULL, *diff_straight = NULL, **diff = NULL;
     ki_loss_out out = {.g_scale = 1};
-    KI_CHECK(make_pairs(s, r, param, is_main, &pairs, &proxies, &norms, err));
-    KI_CHECK(take_param_diffs(s, param, o->loss.n_params, true, &diff, err));
+    KI_CHECK(make_pairs(s, r, param, is_main, &pairs, &with, err));
+    KI_CHECK(take_loss_diffs(s, param, &diff, err));
     KI_CHECK(ki_work_reals(&o->work, pairs.m * pairs.ld, "pair gradients", &out.g, err));
     if (loss->is_proxy) {
         KI_CHECK(ki_work_reals(&o->work, pairs.n * dim, "proxy gradients", &diff_w, err));
@@ -163,12 +210,14 @@ static kith_status loss_on(step *s, const rows *r, ki_state *const *param, ki_re
     }
     out.diff = diff;
     out.diff_proxies = diff_straight;
-    const ki_loss_in in = {.settings = o->loss.settings, .pairs = &pairs, .param = param, .proxies = proxies};
+    const ki_loss_in in = {
+        .settings = o->loss.settings, .pairs = &pairs, .param = param, .proxies = with.unit};
     KI_CHECK(loss->eval(&in, &out, err));
     KI_CHECK(ki_pairs_backward(&pairs, out.g, out.g_scale, diff_x, diff_w, err));
+    KI_CHECK(ki_comm_sum(pairs.comm, diff_x, r->n * dim, err));
     if (loss->is_proxy) {
         add_scaled(diff_w, diff_straight, 1, pairs.n * dim);
-        ki_rows_normalize_backward(proxies, norms, diff_w, pairs.n, dim, 1, diff[0]);
+        KI_CHECK(proxies_backward(s, &with, dim, diff_w, diff_param[0], err));
     }
     for (size_t i = 0; i < o->loss.n_params; i++) add_scaled(diff_param[i], diff[i], 1, param[i]->count);
     *ret_value = out.value;
@@ -218,7 +267,7 @@ static double weight_at(const ki_reg_use *reg, uint64_t at) {
  * may be the largest arrays; otherwise to separate buffers. */
 static kith_status take_reg_diffs(step *s, const ki_reg_use *reg, double weight, ki_real ***ret,
                                   kith_error *err) {
-    if (weight != 1) return take_param_diffs(s, reg->param, reg->n_params, false, ret, err);
+    if (weight != 1) return take_param_diffs(s, reg->param, reg->n_params, ret, err);
     KI_TRY(ki_work_take(&s->o->work, reg->n_params + 1, sizeof **ret, "parameter gradients", ret, err));
     for (size_t i = 0; i < reg->n_params; i++) (*ret)[i] = s->diff_param[param_index(s->o, reg->param[i])];
     return KITH_OK;
@@ -352,7 +401,7 @@ static kith_status step_begin(step *s, kith_error *err) {
     s->dim = batch->tap[KI_TAP_EMBEDDING].cols;
     s->n_rows = s->m * o->sizes.heads;
     s->row_dim = s->dim / o->sizes.heads;
-    KI_TRY(take_param_diffs(s, o->params.item, o->params.n, false, &s->diff_param, err));
+    KI_TRY(take_param_diffs(s, o->params.item, o->params.n, &s->diff_param, err));
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (tap == KI_TAP_LOGITS || tap == KI_TAP_EMBEDDING || !(o->taps & KI_TAP_BIT(tap))) continue;
         KI_TRY(take_zeros(&o->work, batch->tap[tap].rows * batch->tap[tap].cols, "tap gradients",
@@ -441,10 +490,11 @@ static int64_t join_heads(const ki_pairs *pairs, int64_t heads, ki_real *weight,
 
 kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch, ki_real **ret_weight,
                                  ki_real **ret_similarity, int64_t *ret_n, kith_error *err) {
-    step s = {.o = objective, .batch = batch};
+    step s = {.o = objective, .batch = batch, .share = {.comm = batch->comm, .n = batch->m}};
     const ki_loss_use *loss = &objective->loss;
     ki_pairs pairs;
-    ki_real *proxies = NULL, *norms = NULL, **diff = NULL, *weight = NULL, *similarity = NULL;
+    proxies with = {0};
+    ki_real **diff = NULL, *weight = NULL, *similarity = NULL;
     ki_loss_out out = {.g_scale = 1};
     if (!loss->record) return ki_fail(err, KITH_EINVAL, "pair weights are the loss's, and the loss is none");
     KI_TRY(ki_batch_check(objective, batch, err));
@@ -452,14 +502,14 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     KI_TRY(step_begin(&s, err));
     KI_TRY(repeat_labels(&s, batch->label, s.m, &s.row_label, err));
     const rows r = rows_of_batch(&s);
-    KI_TRY(make_pairs(&s, &r, loss->param, false, &pairs, &proxies, &norms, err));
-    KI_TRY(take_param_diffs(&s, loss->param, loss->n_params, true, &diff, err));
+    KI_TRY(make_pairs(&s, &r, loss->param, false, &pairs, &with, err));
+    KI_TRY(take_loss_diffs(&s, loss->param, &diff, err));
     KI_TRY(ki_work_reals(&objective->work, pairs.m * pairs.ld, "pair gradients", &out.g, err));
     if (loss->record->is_proxy)
         KI_TRY(take_zeros(&objective->work, pairs.n * s.row_dim, "proxy gradients", &out.diff_proxies, err));
     out.diff = diff;
     const ki_loss_in in = {
-        .settings = loss->settings, .pairs = &pairs, .param = loss->param, .proxies = proxies};
+        .settings = loss->settings, .pairs = &pairs, .param = loss->param, .proxies = with.unit};
     KI_TRY(loss->record->eval(&in, &out, err));
     const size_t n_weights = (size_t)(pairs.m * pairs.n);
     KI_TRY(ki_alloc_or(&weight, n_weights, sizeof *weight, "pair weights", err));
@@ -474,8 +524,15 @@ kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch,
     }
     ki_pairs_weights(&pairs, out.g, out.g_scale, weight, similarity);
     *ret_n = join_heads(&pairs, objective->sizes.heads, weight, similarity);
+    objective->column_class = with.columns.chosen;
+    objective->first_class = loss->record->is_proxy ? with.of.proxies->first / with.of.n_centers : 0;
     *ret_weight = weight;
     return KITH_OK;
+}
+
+int64_t ki_objective_column_class(const ki_objective *objective, int64_t j) {
+    const int64_t k = j / ki_objective_centers(objective);
+    return objective->first_class + (objective->column_class ? objective->column_class[k] : k);
 }
 
 kith_status ki_objective_fail_describe(kith_error *err) {

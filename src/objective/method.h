@@ -47,6 +47,9 @@ typedef struct ki_sizes {
     /* Of an ensemble: the embedding is so many vectors of embedding / heads numbers side by side. 0: nobody said; it is
      * one. */
     int64_t heads;
+    /* Over ranks: what a loss has for each class is shared out, where loss, miner and terms allow it, and this objective
+     * holds part `part` of n_parts (ki_comm_part of the classes). 0 or 1 parts: everything is here. */
+    int part, n_parts;
     /* A saved state that the parameters will be read from, for what a recipe and the sizes above leave open;
      * NULL: none. Used only while the objective is made. */
     const ki_saved *saved;
@@ -70,6 +73,9 @@ typedef struct ki_state {
     ki_init init;
     double a;
     ki_real *value, *diff;
+    /* Shared out over ranks: value and diff are rows `first` … of n_whole; shape and count are of those rows alone.
+     * n_whole 0: everything is here. */
+    int64_t first, n_whole;
     bool sums_over_ranks; /* a term makes its gradient from a map, of which a rank has only its own rows */
 } ki_state;
 
@@ -79,6 +85,17 @@ typedef struct ki_state {
 typedef struct ki_state_list ki_state_list;
 kith_status ki_state_add(ki_state_list *list, const char *name, ki_shape shape, ki_init init, double a,
                          double lr_multiplier, kith_error *err);
+
+/* The same for a parameter of which n of shape.dim[0] rows are held here, from row `first`. */
+kith_status ki_state_add_part(ki_state_list *list, const char *name, ki_shape shape, int64_t first, int64_t n,
+                              ki_init init, double a, double lr_multiplier, kith_error *err);
+
+/* The shape of all ranks' rows together. */
+static inline ki_shape ki_state_whole(const ki_state *state) {
+    ki_shape shape = state->shape;
+    if (state->n_whole) shape.dim[0] = state->n_whole;
+    return shape;
+}
 
 /* The parameter added last gets its gradient from a map. */
 void ki_state_sum_over_ranks(ki_state_list *list);

@@ -92,11 +92,15 @@ kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch
                                   kith_error *err);
 
 /* Pair weights of only the loss on this batch (unified view), and the similarities they belong to, [m, n]
- * with n = m, or the number of proxies; allocated with ki_alloc for the caller (ret_similarity may be NULL).
- * With several heads: the sum of their weights and the mean of their similarities. No change to memory or
- * parameters. */
+ * with n = m, or the number of proxies that take part; allocated with ki_alloc for the caller (ret_similarity may be
+ * NULL). With several heads: the sum of their weights and the mean of their similarities. No change to memory or
+ * parameters. Proxies that are shared out over ranks: every rank calls this with the same whole batch and its comm, and the
+ * columns are its own. */
 kith_status ki_objective_weights(ki_objective *objective, const ki_batch *batch, ki_real **ret_weight,
                                  ki_real **ret_similarity, int64_t *ret_n, kith_error *err);
+
+/* The class of column j of the last ki_objective_weights with a proxy loss. Until the next call with the objective. */
+int64_t ki_objective_column_class(const ki_objective *objective, int64_t j);
 
 /* Descriptors for test time, [m, dim]: the normalised embedding (if a term reads it), then the descriptors of
  * the first regularizer that has any (HORDE: all its orders). Meant for a PCA afterwards (kith_pca_fit).

@@ -21,8 +21,15 @@ static kith_status append(ki_state ***items, size_t *n, size_t *capacity, ki_sta
     return KITH_OK;
 }
 
-kith_status ki_state_add(ki_state_list *list, const char *plain_name, ki_shape shape, ki_init init, double a,
+kith_status ki_state_add(ki_state_list *list, const char *name, ki_shape shape, ki_init init, double a,
                          double lr_multiplier, kith_error *err) {
+    return ki_state_add_part(list, name, shape, 0, shape.dim[0], init, a, lr_multiplier, err);
+}
+
+kith_status ki_state_add_part(ki_state_list *list, const char *plain_name, ki_shape whole, int64_t first,
+                              int64_t n, ki_init init, double a, double lr_multiplier, kith_error *err) {
+    ki_shape shape = whole;
+    shape.dim[0] = n;
     char found[64], wanted[64], name[sizeof(((ki_state *)NULL)->name) + 1];
     ki_snprintf(name, sizeof name, "%s%s%s", list->prefix ? list->prefix : "", list->prefix ? "." : "",
                 plain_name);
@@ -44,6 +51,8 @@ kith_status ki_state_add(ki_state_list *list, const char *plain_name, ki_shape s
     memcpy(param->name, name, strlen(name) + 1);
     param->shape = shape;
     param->count = count;
+    param->first = first;
+    param->n_whole = n < whole.dim[0] ? whole.dim[0] : 0;
     param->lr_multiplier = lr_multiplier;
     param->init = init;
     param->a = a;
@@ -83,11 +92,14 @@ void ki_states_free(ki_state_list *list) {
     *list = (ki_state_list){0};
 }
 
+/* A part gets the numbers that it has in the whole. */
 static void initialize(ki_state *param, uint64_t seed, uint32_t index) {
     ki_rng rng = ki_rng_at(seed, KI_RNG_INIT, index, 0x0b1ec71f);
-    const double fans = (double)(param->shape.dim[0] + (param->shape.n_dims > 1 ? param->shape.dim[1] : 0));
+    const ki_shape whole = ki_state_whole(param);
+    const double fans = (double)(whole.dim[0] + (whole.n_dims > 1 ? whole.dim[1] : 0));
     const double glorot = sqrt(6 / fans);
-    for (int64_t i = 0; i < param->count; i++) {
+    const int64_t before = param->first * (param->count / param->shape.dim[0]);
+    for (int64_t i = -before; i < param->count; i++) {
         double v = param->a;
         switch (param->init) {
         case KI_INIT_CONSTANT: break;
@@ -96,7 +108,7 @@ static void initialize(ki_state *param, uint64_t seed, uint32_t index) {
         case KI_INIT_GLOROT: v = glorot * (2 * ki_rng_double(&rng) - 1); break;
         case KI_INIT_SIGNS: v = ki_rng_u32(&rng) & 1 ? v : -v; break;
         }
-        param->value[i] = (ki_real)v;
+        if (i >= 0) param->value[i] = (ki_real)v;
     }
 }
 
@@ -125,11 +137,19 @@ static int64_t saved_classes(const ki_objective *o) {
     return n;
 }
 
+/* A miner chooses among all columns of a row, and logits are read as a whole. */
+static bool can_share_out(const ki_objective *o) {
+    const ki_loss *loss = o->loss.record;
+    return loss && loss->joins_columns && !o->miner->mine && !(o->taps & KI_TAP_BIT(KI_TAP_LOGITS)) &&
+           o->sizes.n_parts > 1 && o->sizes.n_classes >= o->sizes.n_parts;
+}
+
 kith_status ki_states_collect(ki_objective *o, kith_error *err) {
     ki_state_list *list = &o->params;
     const ki_loss *loss = o->loss.record;
     const int64_t n_saved = saved_classes(o);
     if (n_saved > 0) o->sizes.n_classes = n_saved;
+    if (!can_share_out(o)) o->sizes.part = o->sizes.n_parts = 0;
     list->arena = &o->arena;
     list->loss = &o->loss;
     list->sizes = &o->sizes;

@@ -268,6 +268,11 @@ int64_t ki_objective_centers(const ki_objective *objective) {
     return loss->n_centers ? loss->n_centers(objective->loss.settings) : 1;
 }
 
+double ki_objective_sample(const ki_objective *objective) {
+    const ki_loss *loss = objective->loss.record;
+    return loss ? ki_options_real(loss->method.options, objective->loss.settings, "sample", 1) : 1;
+}
+
 size_t ki_objective_term_count(const ki_objective *objective) { return objective->n_terms; }
 
 size_t ki_objective_work_bytes(const ki_objective *objective) {

@@ -68,7 +68,13 @@ struct ki_objective {
     const ki_vec *vec;
     ki_work work;
     size_t work_peak;
+    /* Of the last ki_objective_weights: the first class held here, and which of them the columns are (NULL: all). */
+    int64_t first_class;
+    const int32_t *column_class;
 };
+
+/* The share of the classes that takes part in a step. */
+double ki_objective_sample(const ki_objective *objective);
 
 /* ranks.c. This rank's part of a batch: */
 struct ki_share {

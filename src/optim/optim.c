@@ -21,6 +21,7 @@ struct ki_optim {
     ki_optim_step step; /* as given to the backend each time */
     ki_optim_run *runs;
     ki_optim_group *group; /* of each run */
+    bool *is_part;         /* each run */
     int64_t n_moments;     /* of each kind, padding included */
     ki_real *m, *v;        /* backend memory; NULL where the method has none */
     ki_optim_clock clock, *device_clock;
@@ -65,12 +66,14 @@ static void make_runs(ki_optim *optim, const ki_optim_param *params, int n_param
                                   .decoupled = settings->method->decouples ? decay : 0,
                                   .start = group == KI_OPTIM_BACKBONE ? settings->schedule.head_only : 0};
         const int64_t padding = before >= 0 ? padding_between(&params[before], p) : -1;
-        if (padding >= 0 && optim->group[n - 1] == group && same_numbers(&optim->runs[n - 1], &run)) {
+        if (padding >= 0 && optim->group[n - 1] == group && optim->is_part[n - 1] == p->is_part &&
+            same_numbers(&optim->runs[n - 1], &run)) {
             optim->runs[n - 1].n += padding + p->n;
             optim->n_moments += padding;
         } else {
             optim->n_moments = (optim->n_moments + ALIGN - 1) / ALIGN * ALIGN;
             optim->group[n] = group;
+            optim->is_part[n] = p->is_part;
             optim->runs[n++] = run;
         }
         ret_at[i] = optim->n_moments;
@@ -124,6 +127,7 @@ static kith_status build(ki_optim *optim, const ki_optim_param *params, int n_pa
     KI_TRY(ki_optim_check_rules(settings, params, n_params, err));
     KI_TRY(ki_zalloc_or(&optim->runs, n, sizeof *optim->runs, "the optimizer's runs", err));
     KI_TRY(ki_zalloc_or(&optim->group, n, sizeof *optim->group, "the optimizer's runs", err));
+    KI_TRY(ki_zalloc_or(&optim->is_part, n, sizeof *optim->is_part, "the optimizer's runs", err));
     KI_TRY(ki_zalloc_or(&optim->norms, n, sizeof *optim->norms, "the optimizer's norms", err));
     KI_TRY(ki_zalloc_or(&optim->states, 2 * n, sizeof *optim->states, "the optimizer's names", err));
     make_runs(optim, params, n_params, settings, at);
@@ -163,6 +167,7 @@ void ki_optim_free(ki_optim *optim) {
     ki_arena_release(&optim->arena);
     ki_free(optim->runs);
     ki_free(optim->group);
+    ki_free(optim->is_part);
     ki_free(optim->norms);
     ki_free(optim->states);
     ki_free(optim);
@@ -175,10 +180,31 @@ kith_status ki_optim_tick(ki_optim *optim, double lr, kith_error *err) {
                                         sizeof optim->clock, err);
 }
 
+kith_status ki_optim_measure(ki_optim *optim, kith_error *err) {
+    return optim->backend->type->sum_squares(optim->backend, optim->step.n_runs, optim->runs,
+                                             optim->device_norms, err);
+}
+
+kith_status ki_optim_apply(ki_optim *optim, kith_error *err) {
+    return optim->backend->type->optim(optim->backend, &optim->step, err);
+}
+
 kith_status ki_optim_launch(ki_optim *optim, kith_error *err) {
-    const ki_backend_type *type = optim->backend->type;
-    KI_TRY(type->sum_squares(optim->backend, optim->step.n_runs, optim->runs, optim->device_norms, err));
-    return type->optim(optim->backend, &optim->step, err);
+    KI_TRY(ki_optim_measure(optim, err));
+    return ki_optim_apply(optim, err);
+}
+
+bool ki_optim_is_part(const ki_optim *optim, int run) { return optim->is_part[run]; }
+
+kith_status ki_optim_sums_get(const ki_optim *optim, double *sums, kith_error *err) {
+    KI_TRY(optim->backend->type->download(optim->backend, optim->device_norms, sums,
+                                          (size_t)optim->step.n_runs * sizeof *sums, err));
+    return optim->backend->type->sync(optim->backend, err);
+}
+
+kith_status ki_optim_sums_set(ki_optim *optim, const double *sums, kith_error *err) {
+    return optim->backend->type->upload(optim->backend, optim->device_norms, sums,
+                                        (size_t)optim->step.n_runs * sizeof *sums, err);
 }
 
 kith_status ki_optim_update(ki_optim *optim, double lr, kith_error *err) {
@@ -195,9 +221,7 @@ void ki_optim_norms_of(const ki_optim *optim, const double *sums, double ret_nor
 }
 
 kith_status ki_optim_norms(const ki_optim *optim, double ret_norm[KI_OPTIM_N_GROUPS], kith_error *err) {
-    KI_TRY(optim->backend->type->download(optim->backend, optim->device_norms, optim->norms,
-                                          (size_t)optim->step.n_runs * sizeof *optim->norms, err));
-    KI_TRY(optim->backend->type->sync(optim->backend, err));
+    KI_TRY(ki_optim_sums_get(optim, optim->norms, err));
     ki_optim_norms_of(optim, optim->norms, ret_norm);
     return KITH_OK;
 }

@@ -36,6 +36,7 @@ typedef struct ki_optim_param {
     ki_real *value;
     const ki_real *diff;
     bool is_objective; /* learned by the objective, not the network */
+    bool is_part;      /* other processes have the rest of it: see ki_optim_measure */
     double lr;         /* its own multiplier, as ki_state has one; 0: 1 */
 } ki_optim_param;
 
@@ -97,6 +98,13 @@ kith_status ki_optim_tick(ki_optim *optim, double lr, kith_error *err);
 /* Only the backend calls. They are the same every time, so they can be captured. Sums of squares of the
  * gradients are computed here even when nothing is clipped. */
 kith_status ki_optim_launch(ki_optim *optim, kith_error *err);
+/* The two halves of a launch: the sums of squares, then the step, which clips by them. Between them the sums of runs that are
+ * parts must be made those of the whole: `is_part` and `sums` are [ki_optim_n_runs], on the host. */
+kith_status ki_optim_measure(ki_optim *optim, kith_error *err);
+kith_status ki_optim_apply(ki_optim *optim, kith_error *err);
+bool ki_optim_is_part(const ki_optim *optim, int run);
+kith_status ki_optim_sums_get(const ki_optim *optim, double *sums, kith_error *err);
+kith_status ki_optim_sums_set(ki_optim *optim, const double *sums, kith_error *err);
 
 /* Gradient norms by group of the last update, before clipping and without weight decay; groups that have
  * no parameter, or whose parameters are all left alone, have 0. Waits for the backend. */

@@ -36,7 +36,7 @@ static kith_status judge(ki_train_state *run, const ki_items *items, const char 
     if (run->orders) KI_CHECK(ki_train_orders_judge(run, items, &scores, &alone, err));
     if (!scores.is_there) {
         KI_CHECK(ki_train_embed(run, items->item, items->n, "embedding", NULL, &v, err));
-        status = ki_judge_scores(&v, r->k, r->n_k, &scores, NULL, err);
+        status = ki_judge_scores(&v, r->k, r->n_k, run->comm, &scores, NULL, err);
     }
     scores.step = run->at.step;
     scores.seconds = ki_seconds_now() - began;

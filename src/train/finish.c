@@ -143,7 +143,7 @@ static kith_status write_model(const ki_train_state *run, const kith_calibration
 /* The test classes, scored once. */
 static kith_status judge_test(ki_train_state *run, ki_vectors *test, ki_train_result *result,
                               kith_intervals *intervals, kith_error *err) {
-    KI_TRY(ki_judge_scores(test, run->recipe->k, run->recipe->n_k, &result->test, intervals, err));
+    KI_TRY(ki_judge_scores(test, run->recipe->k, run->recipe->n_k, run->comm, &result->test, intervals, err));
     result->test.step = result->step;
     result->recall_at_1 = intervals->recall[0];
     result->map_at_r = intervals->map_at_r;

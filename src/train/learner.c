@@ -68,6 +68,14 @@ kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, ki
     return learner->type->save(learner, writer, err);
 }
 
+kith_status ki_learner_save_begin(ki_learner *learner, kith_error *err) {
+    return learner->type->save_begin ? learner->type->save_begin(learner, err) : KITH_OK;
+}
+
+void ki_learner_save_end(ki_learner *learner) {
+    if (learner->type->save_end) learner->type->save_end(learner);
+}
+
 kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err) {
     return learner->type->load(learner, tensors, err);
 }

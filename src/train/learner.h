@@ -101,6 +101,10 @@ kith_status ki_learner_embedding(ki_learner *learner, ki_real *ret_embedding, ki
  * learner and stay unchanged until the next call with it. load: the reverse; a tensor that is missing or
  * misshapen is an error that names it, and then the learner must not be used further. */
 kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
+/* Over ranks every rank calls save_begin before the first one saves: the first gets what others hold a part of, and needs memory
+ * for the whole of it until save_end. */
+kith_status ki_learner_save_begin(ki_learner *learner, kith_error *err);
+void ki_learner_save_end(ki_learner *learner);
 kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
 
 /* The plan of a full batch, for its figures. */
@@ -128,6 +132,8 @@ typedef struct ki_learner_type {
     kith_status (*update)(ki_learner *learner, int n_micro, double lr, kith_error *err);
     kith_status (*read)(ki_learner *learner, ki_learner_values *ret_values, kith_error *err);
     kith_status (*embedding)(ki_learner *learner, ki_real *ret_embedding, kith_error *err);
+    kith_status (*save_begin)(ki_learner *learner, kith_error *err); /* both may be NULL */
+    void (*save_end)(ki_learner *learner);
     kith_status (*save)(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
     kith_status (*load)(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
     const ki_plan *(*plan)(const ki_learner *learner);
@@ -151,9 +157,16 @@ int64_t ki_learner_model_n(const ki_params *params);
 typedef struct ki_learner_copies {
     ki_real *model, *optim;
     int64_t optim_steps;
+    /* Between save_begin and save_end, on the first rank: the whole of what is shared out, in the order in which it is saved. */
+    ki_real *parts;
 } ki_learner_copies;
 
 void ki_learner_copies_release(ki_learner_copies *copies);
+/* Does the objective have parameters that are shared out over ranks? */
+bool ki_learner_has_parts(const ki_learner *learner);
+kith_status ki_learner_parts_gather(const ki_learner *learner, const ki_optim *optim,
+                                    ki_learner_copies *copies, kith_error *err);
+void ki_learner_parts_release(ki_learner_copies *copies);
 /* Parameters, the objective's host values and the optimizer's state, to and from files. The backend must have
  * finished all queued work. */
 kith_status ki_learner_state_save(const ki_learner *learner, const ki_optim *optim, ki_learner_copies *copies,

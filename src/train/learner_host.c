@@ -26,6 +26,7 @@ typedef struct host {
     const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
     float *input;                  /* KI_BATCH_BYTES: normalised images */
     ki_optim *optim;
+    double *sums; /* [runs of the optimizer] */
     ki_learner_copies copies;
     int64_t n_last; /* images of the last micro-batch */
 
@@ -46,6 +47,7 @@ static void host_free(ki_learner *learner) {
     for (int i = 0; i < KI_N_SIZED; i++) ki_plan_free(h->plan[i]);
     ki_host_taps_release(&h->host);
     ki_optim_free(h->optim);
+    ki_free(h->sums);
     ki_learner_copies_release(&h->copies);
     ki_free(h);
 }
@@ -110,9 +112,11 @@ static kith_status make_optimizer(host *h, const ki_optim_settings *settings, ki
                                            .value = p->value,
                                            .diff = p->diff,
                                            .is_objective = true,
+                                           .is_part = p->n_whole > 0,
                                            .lr = p->lr_multiplier};
     }
     KI_CHECK(ki_optim_new(s->backend, params, n, settings, &h->optim, err));
+    KI_CHECK(ki_alloc_or(&h->sums, (size_t)ki_optim_n_runs(h->optim) + 1, sizeof *h->sums, "norms", err));
 done:
     ki_free(params);
     return status;
@@ -226,13 +230,35 @@ static kith_status read_norms(host *h, kith_error *err) {
     return KITH_OK;
 }
 
+/* Squares of parameters that are shared out: the sum over ranks, in their order. */
+static kith_status join_sums(host *h, kith_error *err) {
+    ki_comm *comm = h->base.settings.comm;
+    double all[KI_MOST_RANKS];
+    int64_t ones[KI_MOST_RANKS];
+    bool has_parts = false;
+    if (ki_comm_is_alone(comm)) return KITH_OK;
+    for (int r = 0; r < comm->size; r++) ones[r] = 1;
+    for (int i = 0; i < ki_optim_n_runs(h->optim); i++) {
+        if (!ki_optim_is_part(h->optim, i)) continue;
+        if (!has_parts) KI_TRY(ki_optim_sums_get(h->optim, h->sums, err));
+        has_parts = true;
+        KI_TRY(ki_comm_gather(comm, &h->sums[i], ones, sizeof *all, all, err));
+        h->sums[i] = 0;
+        for (int r = 0; r < comm->size; r++) h->sums[i] += all[r];
+    }
+    return has_parts ? ki_optim_sums_set(h->optim, h->sums, err) : KITH_OK;
+}
+
 static kith_status host_update(ki_learner *learner, int n_micro, double lr, kith_error *err) {
     host *h = (host *)learner;
     ki_params *params = learner->settings.params;
     KI_TRY(ki_comm_sum(learner->settings.comm, ki_params_diffs(params), ki_params_trained_n(params), err));
     if (!ki_comm_is_alone(learner->settings.comm))
         ki_backend_note(learner->settings.backend, "sum over ranks", 0);
-    KI_TRY(ki_optim_update(h->optim, lr, err));
+    KI_TRY(ki_optim_tick(h->optim, lr, err));
+    KI_TRY(ki_optim_measure(h->optim, err));
+    KI_TRY(join_sums(h, err));
+    KI_TRY(ki_optim_apply(h->optim, err));
     ki_backend_note(learner->settings.backend, "optimizer", 0);
     ki_params_touch(params);
     h->last_n_micro = n_micro;
@@ -272,6 +298,13 @@ static kith_status host_embedding(ki_learner *learner, ki_real *ret, kith_error 
 
 /* ---- checkpoints ---- */
 
+static kith_status host_save_begin(ki_learner *learner, kith_error *err) {
+    host *h = (host *)learner;
+    return ki_learner_parts_gather(learner, h->optim, &h->copies, err);
+}
+
+static void host_save_end(ki_learner *learner) { ki_learner_parts_release(&((host *)learner)->copies); }
+
 static kith_status host_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err) {
     host *h = (host *)learner;
     return ki_learner_state_save(learner, h->optim, &h->copies, writer, err);
@@ -290,6 +323,8 @@ const ki_learner_type ki_learner_host = {.name = "host",
                                          .update = host_update,
                                          .read = host_read,
                                          .embedding = host_embedding,
+                                         .save_begin = host_save_begin,
+                                         .save_end = host_save_end,
                                          .save = host_save,
                                          .load = host_load,
                                          .plan = host_plan};

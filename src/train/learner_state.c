@@ -67,60 +67,166 @@ static kith_status model_load(ki_params *params, const kith_tensors *tensors, ki
     return KITH_OK;
 }
 
-static kith_status objective_save(ki_objective *objective, kith_tensors_writer *writer, kith_error *err) {
+/* *parts: the whole of the next parameter that is shared out; moved on behind it. */
+static kith_status objective_save(ki_objective *objective, ki_real **parts, kith_tensors_writer *writer,
+                                  kith_error *err) {
     ki_state *param;
-    for (size_t i = 0; (param = ki_objective_param(objective, i)); i++)
-        KI_TRY(add(writer, "objective", param->name, &param->shape, param->value, err));
+    for (size_t i = 0; (param = ki_objective_param(objective, i)); i++) {
+        const ki_shape whole = ki_state_whole(param);
+        KI_TRY(add(writer, "objective", param->name, &whole, param->n_whole ? *parts : param->value, err));
+        if (param->n_whole) *parts += ki_shape_count(&whole);
+    }
     return KITH_OK;
 }
+
+/* Where a part begins in the whole. */
+static int64_t part_at(const ki_state *param) { return param->first * (param->count / param->shape.dim[0]); }
 
 static kith_status objective_load(ki_objective *objective, const kith_tensors *tensors, kith_error *err) {
     ki_state *param;
     for (size_t i = 0; (param = ki_objective_param(objective, i)); i++) {
         const ki_real *data = NULL;
-        KI_TRY(get(tensors, "objective", param->name, &param->shape, &data, err));
-        memcpy(param->value, data, (size_t)param->count * sizeof *data);
+        const ki_shape whole = ki_state_whole(param);
+        KI_TRY(get(tensors, "objective", param->name, &whole, &data, err));
+        memcpy(param->value, data + part_at(param), (size_t)param->count * sizeof *data);
     }
     return KITH_OK;
 }
 
-static int64_t optim_n(const ki_optim *optim) {
+/* The parameter that a state of the optimizer ("proxies.m") belongs to, if it is shared out; else NULL. */
+static const ki_state *part_of(ki_objective *objective, const char *state) {
+    const char *dot = strrchr(state, '.');
+    const ki_state *param;
+    for (size_t i = 0; dot && (param = ki_objective_param(objective, i)); i++) {
+        const size_t n = strlen(param->name);
+        if (param->n_whole && n == (size_t)(dot - state) && memcmp(param->name, state, n) == 0) return param;
+    }
+    return NULL;
+}
+
+/* The shape of a state in a file. */
+static ki_shape state_shape(ki_objective *objective, const ki_optim *optim, int i) {
+    const ki_state *part = part_of(objective, ki_optim_state_name(optim, i));
+    const ki_shape whole = part ? ki_state_whole(part) : KI_SHAPE1(ki_optim_state_count(optim, i));
+    return KI_SHAPE1(ki_shape_count(&whole));
+}
+
+static int64_t optim_n(ki_objective *objective, const ki_optim *optim) {
     int64_t n = 0;
-    for (int i = 0; i < ki_optim_n_states(optim); i++) n += ki_optim_state_count(optim, i);
+    for (int i = 0; i < ki_optim_n_states(optim); i++)
+        n += part_of(objective, ki_optim_state_name(optim, i)) ? 0 : ki_optim_state_count(optim, i);
     return n;
 }
 
-static kith_status optim_save(const ki_optim *optim, ki_real *slab, int64_t *steps,
-                              kith_tensors_writer *writer, kith_error *err) {
+static kith_status optim_save(ki_objective *objective, const ki_optim *optim, ki_real *slab, ki_real **parts,
+                              int64_t *steps, kith_tensors_writer *writer, kith_error *err) {
     for (int i = 0; i < ki_optim_n_states(optim); i++) {
-        const ki_shape shape = KI_SHAPE1(ki_optim_state_count(optim, i));
-        KI_TRY(ki_optim_state_get(optim, i, slab, err));
-        KI_TRY(add(writer, "optim", ki_optim_state_name(optim, i), &shape, slab, err));
-        slab += shape.dim[0];
+        const char *name = ki_optim_state_name(optim, i);
+        const ki_shape shape = state_shape(objective, optim, i);
+        const bool is_part = part_of(objective, name) != NULL;
+        if (!is_part) KI_TRY(ki_optim_state_get(optim, i, slab, err));
+        ki_real **from = is_part ? parts : &slab;
+        KI_TRY(add(writer, "optim", name, &shape, *from, err));
+        *from += shape.dim[0];
     }
     *steps = ki_optim_steps(optim);
     const kith_array t = {KITH_I64, 1, {1}, steps};
     return kith_tensors_writer_add(writer, "optim/steps", &t, err);
 }
 
-static kith_status optim_load(ki_optim *optim, const kith_tensors *tensors, kith_error *err) {
+static kith_status optim_load(ki_objective *objective, ki_optim *optim, const kith_tensors *tensors,
+                              kith_error *err) {
     kith_array steps;
     KI_TRY(kith_tensors_get(tensors, "optim/steps", &steps, err));
     if (steps.dtype != KITH_I64 || kith_array_count(&steps) != 1 || *(const int64_t *)steps.data < 0)
         return ki_fail(err, KITH_EFORMAT, "tensor optim/steps is no count");
     for (int i = 0; i < ki_optim_n_states(optim); i++) {
-        const ki_shape shape = KI_SHAPE1(ki_optim_state_count(optim, i));
+        const char *name = ki_optim_state_name(optim, i);
+        const ki_shape shape = state_shape(objective, optim, i);
+        const ki_state *part = part_of(objective, name);
         const ki_real *data = NULL;
-        KI_TRY(get(tensors, "optim", ki_optim_state_name(optim, i), &shape, &data, err));
-        KI_TRY(ki_optim_state_set(optim, i, data, err));
+        KI_TRY(get(tensors, "optim", name, &shape, &data, err));
+        KI_TRY(ki_optim_state_set(optim, i, data + (part ? part_at(part) : 0), err));
     }
     ki_optim_steps_set(optim, *(const int64_t *)steps.data);
     return KITH_OK;
 }
 
+/* ---- what is shared out over ranks ---- */
+
+bool ki_learner_has_parts(const ki_learner *learner) {
+    const ki_state *param;
+    for (size_t i = 0; (param = ki_objective_param(learner->settings.objective, i)); i++) {
+        if (param->n_whole) return true;
+    }
+    return false;
+}
+
+/* All ranks' rows of a parameter or of one of its moments. */
+static kith_status gather_part(ki_comm *comm, const ki_state *param, const ki_real *own, ki_real **to,
+                               kith_error *err) {
+    int64_t counts[KI_MOST_RANKS];
+    const ki_shape whole = ki_state_whole(param);
+    KI_TRY(ki_comm_gather_counts(comm, param->count, counts, err));
+    KI_TRY(ki_comm_gather_first(comm, own, counts, sizeof *own, *to, err));
+    if (*to) *to += ki_shape_count(&whole);
+    return KITH_OK;
+}
+
+/* Room for the wholes on the first rank, and on every rank for its part of one moment. */
+static kith_status make_room(const ki_learner *learner, const ki_optim *optim, ki_real **ret_parts,
+                             ki_real **ret_own, kith_error *err) {
+    ki_objective *objective = learner->settings.objective;
+    const ki_state *param;
+    int64_t n = 0, most = 0;
+    for (size_t i = 0; (param = ki_objective_param(objective, i)); i++) {
+        const ki_shape whole = ki_state_whole(param);
+        n += param->n_whole ? ki_shape_count(&whole) : 0;
+    }
+    for (int i = 0; i < ki_optim_n_states(optim); i++) {
+        if (!part_of(objective, ki_optim_state_name(optim, i))) continue;
+        n += state_shape(objective, optim, i).dim[0];
+        if (ki_optim_state_count(optim, i) > most) most = ki_optim_state_count(optim, i);
+    }
+    KI_TRY(ki_alloc_or(ret_own, (size_t)most + 1, sizeof **ret_own, "a part of the optimizer's state", err));
+    if (learner->settings.comm->rank > 0) return KITH_OK;
+    return ki_alloc_or(ret_parts, (size_t)n, sizeof **ret_parts, "what the ranks hold parts of", err);
+}
+
+kith_status ki_learner_parts_gather(const ki_learner *learner, const ki_optim *optim,
+                                    ki_learner_copies *copies, kith_error *err) {
+    kith_status status;
+    ki_comm *comm = learner->settings.comm;
+    ki_objective *objective = learner->settings.objective;
+    const ki_state *param;
+    ki_real *own = NULL;
+    if (!ki_learner_has_parts(learner)) return KITH_OK;
+    KI_CHECK(ki_comm_agree(comm, make_room(learner, optim, &copies->parts, &own, err), err));
+    ki_real *to = copies->parts;
+    for (size_t i = 0; (param = ki_objective_param(objective, i)); i++) {
+        if (param->n_whole) KI_CHECK(gather_part(comm, param, param->value, &to, err));
+    }
+    for (int i = 0; i < ki_optim_n_states(optim); i++) {
+        param = part_of(objective, ki_optim_state_name(optim, i));
+        if (!param) continue;
+        KI_CHECK(ki_optim_state_get(optim, i, own, err));
+        KI_CHECK(gather_part(comm, param, own, &to, err));
+    }
+done:
+    ki_free(own);
+    if (status != KITH_OK) ki_learner_parts_release(copies);
+    return status;
+}
+
+void ki_learner_parts_release(ki_learner_copies *copies) {
+    ki_free(copies->parts);
+    copies->parts = NULL;
+}
+
 void ki_learner_copies_release(ki_learner_copies *copies) {
     ki_free(copies->model);
     ki_free(copies->optim);
+    ki_free(copies->parts);
 }
 
 kith_status ki_learner_state_save(const ki_learner *learner, const ki_optim *optim, ki_learner_copies *copies,
@@ -130,18 +236,19 @@ kith_status ki_learner_state_save(const ki_learner *learner, const ki_optim *opt
         KI_TRY(ki_alloc_or(&copies->model, (size_t)ki_learner_model_n(s->params), sizeof *copies->model,
                            "a copy of the model", err));
     if (!copies->optim)
-        KI_TRY(ki_alloc_or(&copies->optim, (size_t)optim_n(optim), sizeof *copies->optim,
+        KI_TRY(ki_alloc_or(&copies->optim, (size_t)optim_n(s->objective, optim) + 1, sizeof *copies->optim,
                            "a copy of the optimizer's state", err));
     KI_TRY(model_save(s->params, copies->model, writer, err));
-    KI_TRY(objective_save(s->objective, writer, err));
-    return optim_save(optim, copies->optim, &copies->optim_steps, writer, err);
+    ki_real *parts = copies->parts;
+    KI_TRY(objective_save(s->objective, &parts, writer, err));
+    return optim_save(s->objective, optim, copies->optim, &parts, &copies->optim_steps, writer, err);
 }
 
 kith_status ki_learner_state_load(ki_learner *learner, ki_optim *optim, const kith_tensors *tensors,
                                   kith_error *err) {
     KI_TRY(model_load(learner->settings.params, tensors, err));
     KI_TRY(objective_load(learner->settings.objective, tensors, err));
-    return optim_load(optim, tensors, err);
+    return optim_load(learner->settings.objective, optim, tensors, err);
 }
 
 void ki_learner_norms(const double norm[KI_OPTIM_N_GROUPS], double ret_norm[KI_N_GROUPS]) {

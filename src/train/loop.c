@@ -107,21 +107,26 @@ static bool is_eval_due(const ki_train_state *run) {
     return at == 0 || at >= run->n_steps || (every > 0 && at % every == 0);
 }
 
-/* Checkpoints do not change the run, so the clock may decide when to make one. */
-static bool is_save_due(const ki_train_state *run) {
+/* Checkpoints do not change the run, so the clock may decide when to make one: the first rank's. */
+static kith_status is_save_due(ki_train_state *run, bool *ret, kith_error *err) {
     const ki_recipe *r = run->recipe;
-    if (run->at.step == 0 || run->saved_step == run->at.step) return false;
-    if (run->at.step % r->checkpoint_every == 0) return true;
-    return r->checkpoint_minutes > 0 && ki_seconds_now() - run->saved_time > 60 * r->checkpoint_minutes;
+    *ret = false;
+    if (run->at.step == 0 || run->saved_step == run->at.step) return KITH_OK;
+    *ret = run->at.step % r->checkpoint_every == 0;
+    if (*ret || !(r->checkpoint_minutes > 0)) return KITH_OK;
+    *ret = ki_seconds_now() - run->saved_time > 60 * r->checkpoint_minutes;
+    return ki_train_first_says(run, ret, err);
 }
 
 /* Never save parameters that are not finite. */
 static kith_status save(ki_train_state *run, kith_error *err) {
     ki_learner_values values;
+    kith_status status = KITH_OK;
     if (run->last_n > 0 && run->writes) { /* a step was taken */
-        KI_TRY(ki_learner_read(run->learner, &values, err));
-        if (!values.is_finite) return fail_values(run, &values, err);
+        status = ki_learner_read(run->learner, &values, err);
+        if (status == KITH_OK && !values.is_finite) status = fail_values(run, &values, err);
     }
+    KI_TRY(ki_train_agree(run, status, err));
     KI_TRY(ki_train_save(run, err));
     run->saved_time = ki_seconds_now();
     return KITH_OK;
@@ -184,7 +189,9 @@ kith_status ki_train_loop(ki_train_state *run, kith_error *err) {
             KI_TRY(status);
         }
         const bool is_done = run->at.is_stopped || run->at.step >= run->n_steps;
-        if (is_done || is_save_due(run)) status = save(run, err);
+        bool is_due = is_done;
+        if (!is_done) KI_TRY(is_save_due(run, &is_due, err));
+        if (is_due) status = save(run, err);
         KI_TRY(ki_train_agree(run, status, err));
         if (is_done) return KITH_OK;
         if (run->must_stop) return stop(run, err);

@@ -36,8 +36,9 @@ static kith_status loss_alone(const ki_train_state *run, ki_arena *arena, ki_obj
         ki_value_append(section, keys[i], copy);
     }
     if (!section) return ki_fail_memory(err, sizeof *section, "a recipe");
-    const ki_sizes sizes = {
-        .n_classes = run->n_classes, .embedding = run->net.embedding, .heads = run->net.heads};
+    ki_sizes sizes = {.n_classes = run->n_classes, .embedding = run->net.embedding, .heads = run->net.heads};
+    const ki_state *proxies = ki_objective_param_named(run->objective, "proxies");
+    if (proxies && proxies->n_whole) ki_train_share_out(run, &sizes);
     KI_TRY(ki_objective_new(section, &sizes, (uint64_t)run->recipe->seed, ret, err));
     ki_state *param;
     KI_TRY(ki_learner_pull(run->learner, err));
@@ -49,19 +50,44 @@ static kith_status loss_alone(const ki_train_state *run, ki_arena *arena, ki_obj
     return KITH_OK;
 }
 
-static void count_weights(ki_pair_histogram *h, const ki_real *weight, const int32_t *label, int64_t m,
-                          int64_t n, int64_t n_centers) {
+static double most_of(const ki_real *weight, int64_t n) {
     double most = 0;
-    for (int64_t i = 0; i < m * n; i++) most = fmax(most, fabs((double)weight[i]));
+    for (int64_t i = 0; i < n; i++) most = fmax(most, fabs((double)weight[i]));
+    return most;
+}
+
+static void count_weights(ki_pair_histogram *h, const ki_objective *objective, const ki_real *weight,
+                          const int32_t *label, int64_t m, int64_t n, double most) {
+    const bool has_proxies = ki_objective_centers(objective) > 0;
     *h = (ki_pair_histogram){.is_there = most > 0, .low = 0, .high = most};
-    for (int64_t i = 0; most > 0 && i < m; i++) {
-        for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = 0; most > 0 && j < n; j++) {
+        const int64_t other = has_proxies ? ki_objective_column_class(objective, j) : label[j];
+        for (int64_t i = 0; i < m; i++) {
             const double w = (double)weight[i * n + j];
             if (w == 0) continue; /* the pair does not count */
-            const int64_t other = n_centers ? j / n_centers : label[j];
             count_in(h, label[i] == other, fabs(w));
         }
     }
+}
+
+/* Each rank has the pairs of its own proxies. */
+static kith_status largest_over_ranks(ki_comm *comm, double *most, kith_error *err) {
+    double all[KI_MOST_RANKS];
+    int64_t ones[KI_MOST_RANKS];
+    for (int r = 0; r < comm->size; r++) ones[r] = 1;
+    KI_TRY(ki_comm_gather(comm, most, ones, sizeof *most, all, err));
+    for (int r = 0; r < comm->size; r++) *most = fmax(*most, all[r]);
+    return KITH_OK;
+}
+
+static kith_status add_over_ranks(ki_comm *comm, int64_t *counts, kith_error *err) {
+    int64_t all[KI_MOST_RANKS];
+    for (int i = 0; i < KI_HISTOGRAM_BINS; i++) {
+        KI_TRY(ki_comm_gather_counts(comm, counts[i], all, err));
+        counts[i] = 0;
+        for (int r = 0; r < comm->size; r++) counts[i] += all[r];
+    }
+    return KITH_OK;
 }
 
 kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err) {
@@ -77,6 +103,7 @@ kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err) {
     int64_t n = 0;
     if (!ki_objective_loss(run->objective)) return KITH_OK;
     KI_CHECK(loss_alone(run, &arena, &objective, err));
+    const bool has_parts = ki_learner_has_parts(run->learner);
     KI_CHECK(ki_train_make_sampler(run, &sampler, err));
     KI_CHECK(ki_sampler_next(sampler, &items, err));
     KI_CHECK(ki_train_embed(run, items.item, items.n, "embedding", NULL, &e, err));
@@ -86,9 +113,16 @@ kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err) {
     const ki_batch batch = {.m = e.n,
                             .label = label,
                             .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = e.n, .cols = e.dim},
-                            .step = (uint64_t)run->at.step};
+                            .step = (uint64_t)run->at.step,
+                            .comm = has_parts ? run->comm : NULL};
     KI_CHECK(ki_objective_weights(objective, &batch, &weight, NULL, &n, err));
-    count_weights(&run->weights, weight, label, e.n, n, ki_objective_centers(objective));
+    double most = most_of(weight, e.n * n);
+    if (has_parts) KI_CHECK(largest_over_ranks(run->comm, &most, err));
+    count_weights(&run->weights, objective, weight, label, e.n, n, most);
+    if (has_parts) {
+        KI_CHECK(add_over_ranks(run->comm, run->weights.positive, err));
+        KI_CHECK(add_over_ranks(run->comm, run->weights.negative, err));
+    }
 done:
     ki_free(weight);
     ki_free(label);

@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/cores.h"
+#include "objective/engine.h"
 #include "train/run.h"
 
 kith_status ki_train_agree(ki_train_state *run, kith_status status, kith_error *err) {
@@ -15,6 +16,16 @@ kith_status ki_train_agree(ki_train_state *run, kith_status status, kith_error *
 
 kith_status ki_train_share_standing(ki_train_state *run, kith_error *err) {
     return ki_comm_broadcast(run->comm, &run->at, sizeof run->at, err);
+}
+
+void ki_train_share_out(const ki_train_state *run, ki_sizes *sizes) {
+    if (ki_comm_is_alone(run->comm) || ki_engine_of(run->backend)) return;
+    sizes->part = run->comm->rank;
+    sizes->n_parts = run->comm->size;
+}
+
+kith_status ki_train_first_says(ki_train_state *run, bool *answer, kith_error *err) {
+    return ki_comm_broadcast(run->comm, answer, sizeof *answer, err);
 }
 
 int64_t ki_train_threads(const ki_recipe *recipe, const ki_comm *comm) {

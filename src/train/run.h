@@ -143,6 +143,10 @@ kith_status ki_train_share_standing(ki_train_state *run, kith_error *err);
 /* Vectors of all ranks, in their order, from each rank's own, which are released; has status, that of making them. */
 kith_status ki_train_gather_vectors(ki_train_state *run, kith_status status, ki_vectors *own,
                                     ki_vectors *ret_all, kith_error *err);
+/* Learned things for each class are shared out over ranks, where the objective is evaluated on the host. */
+void ki_train_share_out(const ki_train_state *run, ki_sizes *sizes);
+/* The first rank's answer, for all. */
+kith_status ki_train_first_says(ki_train_state *run, bool *answer, kith_error *err);
 /* How many threads a rank uses. */
 int64_t ki_train_threads(const ki_recipe *recipe, const ki_comm *comm);
 

@@ -170,12 +170,13 @@ static int64_t tap_channels(const ki_net *net, const char *tap) {
 
 static kith_status make_learner(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
-    const ki_sizes sizes = {.n_classes = run->n_classes,
-                            .embedding = run->net.embedding,
-                            .pooled = tap_channels(&run->net, "pooled"),
-                            .map = tap_channels(&run->net, "map"),
-                            .no_map = ki_net_takes_vectors(&run->net),
-                            .heads = run->net.heads};
+    ki_sizes sizes = {.n_classes = run->n_classes,
+                      .embedding = run->net.embedding,
+                      .pooled = tap_channels(&run->net, "pooled"),
+                      .map = tap_channels(&run->net, "map"),
+                      .no_map = ki_net_takes_vectors(&run->net),
+                      .heads = run->net.heads};
+    ki_train_share_out(run, &sizes);
     KI_TRY(ki_objective_new(r->objective, &sizes, (uint64_t)r->seed, &run->objective, err));
     const ki_learner_settings settings = {
         .backend = run->backend,
@@ -370,15 +371,20 @@ void ki_train_release(ki_train_state *run) {
     ki_folder_release(&run->folder);
 }
 
+static kith_status write_checkpoint(ki_train_state *run, ki_path *path, kith_error *err) {
+    KI_TRY(ki_record_sync(run->record, &run->at.log_bytes, err));
+    run->at.wall_seconds = ki_train_wall(run);
+    KI_TRY(ki_folder_at(&run->folder, path, err, KI_CHECKPOINT_NAME, (long long)run->at.step));
+    return ki_checkpoint_save(path->s, run->learner, &run->net, &run->at, run->recipe_hash, err);
+}
+
 kith_status ki_train_save(ki_train_state *run, kith_error *err) {
     ki_path path;
     if (run->saved_step == run->at.step && run->at.last_eval <= run->saved_eval) return KITH_OK;
-    if (run->writes) {
-        KI_TRY(ki_record_sync(run->record, &run->at.log_bytes, err));
-        run->at.wall_seconds = ki_train_wall(run);
-        KI_TRY(ki_folder_at(&run->folder, &path, err, KI_CHECKPOINT_NAME, (long long)run->at.step));
-        KI_TRY(ki_checkpoint_save(path.s, run->learner, &run->net, &run->at, run->recipe_hash, err));
-    }
+    KI_TRY(ki_learner_save_begin(run->learner, err));
+    const kith_status status = run->writes ? write_checkpoint(run, &path, err) : KITH_OK;
+    ki_learner_save_end(run->learner);
+    KI_TRY(status);
     run->saved_step = run->at.step;
     run->saved_eval = run->at.last_eval;
     if (!run->writes) return KITH_OK;

@@ -39,6 +39,26 @@ static inline void calls_check_gather(ki_comm *comm, calls_found *found) {
     }
 }
 
+/* `each` items of the ranks that have some, to the first alone. */
+static inline void calls_check_gather_first(ki_comm *comm, int64_t each, calls_found *found) {
+    kith_error err = {0};
+    int64_t counts[KI_MOST_RANKS], n = 0, wrong = 0;
+    for (int r = 0; r < comm->size; r++) n += counts[r] = r % 3 == 2 ? 0 : each + r;
+    int32_t *own = malloc((size_t)(counts[comm->rank] + 1) * sizeof *own);
+    int32_t *all = comm->rank == 0 ? malloc((size_t)(n + 1) * sizeof *all) : NULL;
+    for (int64_t i = 0; i < counts[comm->rank]; i++) own[i] = (int32_t)(i * 7 + comm->rank);
+    const kith_status status = ki_comm_gather_first(comm, own, counts, sizeof *own, all, &err);
+    CALLS_CHECK(found, status == KITH_OK, "gather for the first: %s", err.message);
+    n = 0;
+    for (int r = 0; all && r < comm->size; r++) {
+        for (int64_t i = 0; i < counts[r]; i++) wrong += all[n++] != (int32_t)(i * 7 + r);
+    }
+    CALLS_CHECK(found, wrong == 0, "%lld of %lld items for the first are wrong", (long long)wrong,
+                (long long)n);
+    free(own);
+    free(all);
+}
+
 static inline void calls_check_sum(ki_comm *comm, int64_t n, calls_found *found) {
     kith_error err = {0};
     ki_real *x = malloc((size_t)(n + 1) * sizeof *x);
@@ -83,6 +103,8 @@ static inline void calls_check(ki_comm *comm, calls_found *found) {
     kith_error err = {0};
     char text[16] = "not yet";
     calls_check_gather(comm, found);
+    calls_check_gather_first(comm, 3, found);
+    calls_check_gather_first(comm, (1 << 24) + 9, found); /* more than a piece */
     calls_check_sum(comm, 0, found);
     calls_check_sum(comm, 1, found); /* fewer than ranks */
     calls_check_sum(comm, 1003, found);

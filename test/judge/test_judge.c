@@ -53,7 +53,7 @@ static void test_roles(void **state) {
                                         .n_gallery = n_gallery};
     ki_judge_options all;
     assert_ok(ki_judge_options_take(&options, &all, &err), &err);
-    assert_ok(ki_judge_vectors(&v, &all, &by_role, &err), &err);
+    assert_ok(ki_judge_vectors(&v, &all, NULL, &by_role, &err), &err);
     assert_ok(kith_judge_run(&lists, &options, &by_list, &err), &err);
     assert_int_equal(by_role.retrieval.n_query, n_query);
     assert_int_equal(by_role.retrieval.n_gallery, n_gallery);
@@ -216,11 +216,11 @@ static void test_orders(void **state) {
     const ki_orders_options options = {
         .k = k, .n_k = 2, .n = 2, .width = WIDTH, .recall = 0.125, .n_components = 4, .has_clustering = true};
     assert_ok(ki_judge_orders(&fitted, &test, &options, &found, &err), &err);
-    assert_ok(ki_judge_scores(&part, k, 2, &alone, NULL, &err), &err);
+    assert_ok(ki_judge_scores(&part, k, 2, NULL, &alone, NULL, &err), &err);
     assert_int_equal(found.alone.n, 3);
     assert_true(found.alone.at_1[0] == 0.125);
     assert_true(found.alone.at_1[2] == alone.recall[0]);
-    assert_ok(ki_judge_scores(&test, k, 2, &alone, NULL, &err), &err);
+    assert_ok(ki_judge_scores(&test, k, 2, NULL, &alone, NULL, &err), &err);
     assert_true(found.side_by_side == alone.recall[0]);
     assert_int_equal(found.fair.dim[0], WIDE);
     assert_int_equal(found.fair.dim[1], 4);
@@ -237,7 +237,7 @@ static void test_orders(void **state) {
     ki_vectors v = test;
     v.dim = 4;
     v.host = projected.data;
-    assert_ok(ki_judge_scores(&v, k, 2, &alone, NULL, &err), &err);
+    assert_ok(ki_judge_scores(&v, k, 2, NULL, &alone, NULL, &err), &err);
     assert_true(found.fair.plain.map_at_r == alone.map_at_r);
     kith_pca_release(&pca);
     kith_array_release(&projected);
@@ -248,7 +248,7 @@ static void test_orders(void **state) {
     pca.whiten = true;
     assert_ok(kith_pca_apply(&pca, &wanted, &projected, &err), &err);
     v.host = projected.data;
-    assert_ok(ki_judge_scores(&v, k, 2, &alone, NULL, &err), &err);
+    assert_ok(ki_judge_scores(&v, k, 2, NULL, &alone, NULL, &err), &err);
     assert_true(found.transductive.white.map_at_r == alone.map_at_r);
     assert_true(found.transductive.plain.is_there && !found.transductive.clustered.is_there);
     if (found.transductive.white.map_at_r == found.fair.white.map_at_r)
@@ -273,7 +273,7 @@ static void test_each_order(void **state) {
     for (int64_t i = 0; i < N; i++)
         memcpy(part.host + i * EMBEDDING, test.host + i * WIDE, EMBEDDING * sizeof(float));
     assert_ok(ki_judge_each_order(&test, &options, &embedding, &found, &err), &err);
-    assert_ok(ki_judge_scores(&part, k, 2, &alone, NULL, &err), &err);
+    assert_ok(ki_judge_scores(&part, k, 2, NULL, &alone, NULL, &err), &err);
     assert_true(embedding.map_at_r == alone.map_at_r && embedding.recall[1] == alone.recall[1]);
     assert_true(embedding.n_query == alone.n_query && embedding.alike == alone.alike);
     assert_int_equal(found.n, 3);

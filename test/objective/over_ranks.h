@@ -1,5 +1,5 @@
 /* Every golden case over ranks beside one process: values, gradients at the rank's rows, gradients of parameters
- * and what is remembered. For tests in float and in double; included by one test program each. */
+ * and what is remembered. Once with all proxies on every rank, once with the proxies shared out over ranks. For tests in float and in double; included by one test program each. */
 #ifndef KITH_TEST_OBJECTIVE_OVER_RANKS_H
 #define KITH_TEST_OBJECTIVE_OVER_RANKS_H
 
@@ -65,12 +65,19 @@ static inline void over_release(over_found *found) {
     for (int i = 0; i < OVER_MOST_PARAMS; i++) free(found->param[i]), free(found->value[i]);
 }
 
-/* A new objective with the case's state. */
-static inline made over_made(const golden_case *c) {
-    made m = made_of(c->recipe, &c->sizes);
+static inline int64_t over_at(const ki_state *param) {
+    return param->first * (param->count / param->shape.dim[0]);
+}
+
+/* A new objective with the case's state, or with part `part` of n_parts of it. */
+static inline made over_made(const golden_case *c, int part, int n_parts) {
+    ki_sizes sizes = c->sizes;
+    sizes.part = part;
+    sizes.n_parts = n_parts;
+    made m = made_of(c->recipe, &sizes);
     ki_state *param;
     for (size_t i = 0; (param = ki_objective_param(m.objective, i)); i++)
-        memcpy(param->value, ki_objective_param(c->made.objective, i)->value,
+        memcpy(param->value, ki_objective_param(c->made.objective, i)->value + over_at(param),
                (size_t)param->count * sizeof *param->value);
     return m;
 }
@@ -86,7 +93,7 @@ static inline void over_rank(ki_comm *comm, void *user) {
 }
 
 static double over_tolerance;
-static int over_n_compared;
+static int over_n_compared, over_n_parts;
 
 static inline double over_most(const ki_real *x, int64_t n) {
     double most = 0;
@@ -125,13 +132,15 @@ static inline void over_compare_rank(const over *o, int rank, int size, const ov
                  one->diff_stopped ? one->diff_stopped + first * dim : NULL, n * dim,
                  over_most(one->diff_stopped, o->c->batch.m * dim));
     ki_state *param;
-    for (size_t i = 0; (param = ki_objective_param(o->c->made.objective, i)); i++) {
-        over_compare(o, rank, param->name, f->param[i], one->param[i], param->count,
-                     over_most(one->param[i], param->count));
-        over_compare(o, rank, param->name, f->value[i], one->value[i], param->count,
-                     over_most(one->value[i], param->count));
+    for (size_t i = 0; (param = ki_objective_param(o->made[rank].objective, i)); i++) {
+        const int64_t all = ki_objective_param(o->c->made.objective, i)->count, at = over_at(param);
+        over_compare(o, rank, param->name, f->param[i], one->param[i] ? one->param[i] + at : NULL,
+                     param->count, over_most(one->param[i], all));
+        over_compare(o, rank, param->name, f->value[i], one->value[i] ? one->value[i] + at : NULL,
+                     param->count, over_most(one->value[i], all));
+        over_n_parts += param->n_whole > 0;
         /* Every rank updates its own copy: they must not drift apart. */
-        if (f->param[i] &&
+        if (f->param[i] && !param->n_whole &&
             memcmp(f->param[i], o->found[0].param[i], (size_t)param->count * sizeof(ki_real)) != 0)
             fail_msg("%srank %d: the gradient of %s has other bits than rank 0's", o->c->key, rank,
                      param->name);
@@ -141,14 +150,14 @@ static inline void over_compare_rank(const over *o, int rank, int size, const ov
 static const int *over_sizes; /* ends with 0 */
 
 static inline void over_check_case(golden_case *c) {
-    made alone = over_made(c);
+    made alone = over_made(c, 0, 0);
     over_found one = {0};
     over_evaluate(&c->batch, alone.objective, &one);
     assert_ok(one.status, &one.err);
-    for (const int *at = over_sizes; *at; at++) {
-        const int size = *at;
+    for (int i = 0; over_sizes[i / 2]; i++) {
+        const int size = over_sizes[i / 2];
         over o = {.c = c};
-        for (int r = 0; r < size; r++) o.made[r] = over_made(c);
+        for (int r = 0; r < size; r++) o.made[r] = over_made(c, i % 2 ? r : 0, i % 2 ? size : 0);
         thread_ranks_run(size, over_rank, &o);
         for (int r = 0; r < size; r++) over_compare_rank(&o, r, size, &one);
         for (int r = 0; r < size; r++) over_release(&o.found[r]), made_free(&o.made[r]);
@@ -161,8 +170,10 @@ static inline void over_check_all(const int *sizes, double tolerance) {
     over_sizes = sizes;
     over_tolerance = tolerance;
     const int n = cases_walk(over_check_case);
-    print_message("%d cases over ranks: %d arrays compared\n", n, over_n_compared);
+    print_message("%d cases over ranks: %d arrays compared, %d of them parts\n", n, over_n_compared,
+                  over_n_parts);
     assert_true(n > 100);
+    assert_true(over_n_parts > 20);
 }
 
 #endif

@@ -92,6 +92,70 @@ static void test_evaluation_has_the_bits_of_one_process(void **state) {
     tiny_assert_same("still", "halves", "test/embedding.npy");
     tiny_assert_same("still", "halves", "test/labels.npy");
     tiny_assert_same("still", "halves", "test/paths.txt");
+    /* Every figure of the card but times. */
+    const int status = testing_run(
+        output, sizeof output,
+        "cd %s && for r in still halves; do tr ',' '\\n' <$r/result.json | "
+        "grep -E '\"(R@|recall|map|r_precision|nmi|ami|f1|low|high|mrr|queries|[0-9]+)' >$r.figures; done; "
+        "wc -l <still.figures; [ $(wc -l <still.figures) -gt 20 ] && diff still.figures halves.figures",
+        testing_folder());
+    if (status != 0) fail_msg("the cards differ: %s", output);
+}
+
+/* Proxies are shared out over ranks, and so are their moments: checkpoints have them as one process writes them. 4 of the 7
+ * training classes take part in a step, 3 of them the batch's. */
+#define PROXIES "--set 'objective.loss={name: amsoftmax, sample: 0.5, lr_multiplier: 1}' --set optim.clip=1 "
+
+static void near_tensor(const char *a, const char *b, const char *file, const char *name, double most) {
+    char path[2][4096];
+    kith_tensors *tensors[2];
+    kith_array view[2];
+    kith_error err;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%s/checkpoints/%s", testing_folder(), i ? b : a, file);
+        assert_ok(kith_tensors_open(path[i], &tensors[i], &err), &err);
+        assert_ok(kith_tensors_get(tensors[i], name, &view[i], &err), &err);
+    }
+    assert_int_equal(view[0].n_dims, view[1].n_dims);
+    assert_int_equal(view[0].dim[0], view[1].dim[0]);
+    double largest = 0, off = 0;
+    for (int64_t i = 0; i < kith_array_count(&view[0]); i++) {
+        const double u = (double)((float *)view[0].data)[i], v = (double)((float *)view[1].data)[i];
+        largest = fmax(largest, fabs(v));
+        off = fmax(off, fabs(u - v));
+    }
+    if (!(off <= most * largest))
+        fail_msg("%s of %s and %s are %g apart; the largest is %g", name, a, b, off, largest);
+    for (int i = 0; i < 2; i++) kith_tensors_free(tensors[i]);
+}
+
+static void near_proxies(const char *a, const char *b, const char *file) {
+    static const char *const names[] = {"objective/proxies", "optim/proxies.m", "optim/proxies.v"};
+    for (int i = 0; i < 3; i++) near_tensor(a, b, file, names[i], 1e-3);
+}
+
+static void test_proxies_over_ranks(void **state) {
+    (void)state;
+    need_mpirun();
+    one_train("one-p", PROXIES FIFTY);
+    ranks_train(3, "three-p", PROXIES FIFTY);
+    near_proxies("three-p", "one-p", "step-00000012.safetensors");
+    near_proxies("three-p", "one-p", "step-00000050.safetensors");
+    assert_near("three-p", "one-p", 1e-3);
+    char *one = tiny_read("one-p", "pairs.json"), *three = tiny_read("three-p", "pairs.json");
+    assert_non_null(strstr(one, "\"weight\""));
+    assert_non_null(strstr(three, "\"weight\""));
+    free(one);
+    free(three);
+    assert_int_equal(testing_run(output, sizeof output,
+                                 "cd %s && rm three-p/result.json three-p/checkpoints/step-0000001[3-9]* "
+                                 "three-p/checkpoints/step-000000[2-5]* && cp -r three-p two-p",
+                                 testing_folder()),
+                     0);
+    one_train("three-p", PROXIES FIFTY "--resume");
+    near_proxies("three-p", "one-p", "step-00000050.safetensors");
+    ranks_train(2, "two-p", PROXIES FIFTY "--resume");
+    near_proxies("two-p", "one-p", "step-00000050.safetensors");
 }
 
 static int count(const char *text, const char *word) {
@@ -145,6 +209,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fifty_steps_follow_one_process),
                                        cmocka_unit_test(test_resume_with_another_number_of_ranks),
                                        cmocka_unit_test(test_evaluation_has_the_bits_of_one_process),
+                                       cmocka_unit_test(test_proxies_over_ranks),
                                        cmocka_unit_test(test_a_failure_is_told_once),
                                        cmocka_unit_test(test_a_rank_that_dies),
                                        cmocka_unit_test(test_without_the_plugin)};

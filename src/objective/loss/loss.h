@@ -34,6 +34,8 @@ typedef struct ki_loss {
     ki_method method;
     bool no_normalize; /* default of the recipe's `normalize` is the opposite */
     bool is_proxy;
+    /* A proxy loss whose columns may be shared out over ranks: it makes its rows whole itself (ki_pairs.comm). */
+    bool joins_columns;
     /* What s is, by the settings. NULL: inner products. */
     ki_measure (*measure)(const void *settings);
     /* Columns per class of a proxy loss. NULL: 1. */

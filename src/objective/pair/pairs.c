@@ -79,7 +79,8 @@ kith_status ki_pairs_build(ki_pairs *pairs, const ki_real *x, int64_t m, int64_t
                            const ki_real *more, const int32_t *more_label, int64_t n_more, bool is_proxy,
                            const ki_vec *vec, ki_work *work, kith_error *err) {
     const int64_t n = is_proxy ? n_more : m + n_more;
-    const int64_t ld = (int64_t)ki_round_up((size_t)n, LANES), n_self = is_proxy ? 0 : m;
+    /* A rank may have no column of a step. */
+    const int64_t ld = (int64_t)ki_round_up((size_t)(n ? n : 1), LANES), n_self = is_proxy ? 0 : m;
     ki_real *row_sq = NULL, *col_sq = NULL;
     int32_t *col_label = NULL;
     *pairs = (ki_pairs){.m = m,

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "comm/comm.h"
 #include "core/error.h"
 #include "core/real.h"
 #include "objective/pair/kinds.h"
@@ -43,6 +44,9 @@ typedef struct ki_pairs {
                       column) of row i, or -1 for none */
     int64_t *pick_start;
     uint64_t seed, step; /* name the random stream of a miner that draws */
+    /* The columns are this rank's share of the proxies: a row's own class may be on another rank, and then its row_label is -1.
+     * NULL: all columns are here. */
+    ki_comm *comm;
 
     /* The rest belongs to pairs.c. */
     const ki_real *x,

@@ -11,7 +11,6 @@
  * Source: Deng et al., ArcFace, CVPR 2019, Eq. 3: scale 64, margin 0.5. */
 #include "objective/proxy/arcface.h"
 
-#include "objective/loss/rows.h"
 #include "objective/proxy/proxies.h"
 
 static const ki_option options[] = {
@@ -21,7 +20,9 @@ static const ki_option options[] = {
                    "added to the angle to the own class, in radians", "Deng et al., Sec. 3.1"),
     KI_OPTION_REAL(ki_arcface_settings, lr_multiplier, 1, 0, 1e6,
                    "learning rate of the proxies over the network's", "Deng et al. train all alike"),
-    KI_PROXY_INIT_OPTION(ki_arcface_settings), KI_OPTION_END};
+    KI_PROXY_INIT_OPTION(ki_arcface_settings),
+    KI_PROXY_SAMPLE_OPTION(ki_arcface_settings),
+    KI_OPTION_END};
 
 #define LEAST_SINE2 ((ki_real)1e-6)
 
@@ -30,22 +31,20 @@ static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_
     return ki_proxies_add(list, "arcface", sizes, 1, o->init, o->lr_multiplier, err);
 }
 
-static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const ki_arcface_settings *o = context;
+static ki_real own(const void *settings, ki_real s, ki_real *ret_slope) {
+    const ki_arcface_settings *o = settings;
     const ki_real cos_m = (ki_real)cos(o->margin), sin_m = (ki_real)sin(o->margin);
-    const int64_t y = pairs->row_label[row->i];
-    const ki_real s = row->s[y], raw = (1 - s) * (1 + s);
+    if (s <= -cos_m) return s - (ki_real)o->margin * sin_m; /* theta + margin passes pi */
+    const ki_real raw = (1 - s) * (1 + s);
     const ki_real sine2 = raw > LEAST_SINE2 ? raw : LEAST_SINE2, sine = ki_sqrt(sine2);
-    ki_real own = s - (ki_real)o->margin * sin_m, slope = 1;
-    if (s > -cos_m) { /* theta < pi - margin */
-        own = s * cos_m - sine * sin_m;
-        slope = cos_m + (raw > LEAST_SINE2 ? s * sin_m / sine : 0);
-    }
-    return ki_cross_entropy_row(pairs, row, y, own, slope, (ki_real)o->scale, 1 / (ki_real)pairs->m);
+    *ret_slope = cos_m + (raw > LEAST_SINE2 ? s * sin_m / sine : 0);
+    return s * cos_m - sine * sin_m;
 }
 
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    return ki_loss_mean_rows(in, out, row_terms, err);
+    const ki_arcface_settings *o = in->settings;
+    const ki_cross_entropy form = {.scale = (ki_real)o->scale, .own = own, .settings = o};
+    return ki_cross_entropy_mean(in, out, &form, err);
 }
 
 const ki_loss ki_loss_arcface = {
@@ -55,6 +54,7 @@ const ki_loss ki_loss_arcface = {
                .options = options,
                .settings_bytes = sizeof(ki_arcface_settings)},
     .is_proxy = true,
+    .joins_columns = true,
     .params = params,
     .saved_classes = ki_proxies_saved_classes,
     .eval = eval,

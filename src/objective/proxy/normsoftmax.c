@@ -7,7 +7,6 @@
  * temperature 0.05. */
 #include "objective/proxy/normsoftmax.h"
 
-#include "objective/loss/rows.h"
 #include "objective/proxy/proxies.h"
 
 static const ki_option options[] = {
@@ -15,22 +14,18 @@ static const ki_option options[] = {
                    "Zhai and Wu, Sec. 3.2"),
     KI_OPTION_REAL(ki_normsoftmax_settings, lr_multiplier, 1, 0, 1e6,
                    "learning rate of the proxies over the network's", "Zhai and Wu train all alike"),
-    KI_PROXY_INIT_OPTION(ki_normsoftmax_settings), KI_OPTION_END};
+    KI_PROXY_INIT_OPTION(ki_normsoftmax_settings), KI_PROXY_SAMPLE_OPTION(ki_normsoftmax_settings),
+    KI_OPTION_END};
 
 static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
     const ki_normsoftmax_settings *o = settings;
     return ki_proxies_add(list, "normsoftmax", sizes, 1, o->init, o->lr_multiplier, err);
 }
 
-static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const ki_normsoftmax_settings *o = context;
-    const int64_t y = pairs->row_label[row->i];
-    return ki_cross_entropy_row(pairs, row, y, row->s[y], 1, (ki_real)(1 / o->temperature),
-                                1 / (ki_real)pairs->m);
-}
-
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    return ki_loss_mean_rows(in, out, row_terms, err);
+    const ki_normsoftmax_settings *o = in->settings;
+    const ki_cross_entropy form = {.scale = (ki_real)(1 / o->temperature)};
+    return ki_cross_entropy_mean(in, out, &form, err);
 }
 
 const ki_loss ki_loss_normsoftmax = {
@@ -40,6 +35,7 @@ const ki_loss ki_loss_normsoftmax = {
                .options = options,
                .settings_bytes = sizeof(ki_normsoftmax_settings)},
     .is_proxy = true,
+    .joins_columns = true,
     .params = params,
     .saved_classes = ki_proxies_saved_classes,
     .eval = eval,

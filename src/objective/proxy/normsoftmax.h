@@ -4,7 +4,8 @@
 
 typedef struct ki_normsoftmax_settings {
     double temperature, lr_multiplier;
-    int init; /* a ki_proxy_init */
+    double sample; /* the share of the classes that takes part in a step */
+    int init;      /* a ki_proxy_init */
 } ki_normsoftmax_settings;
 
 #endif

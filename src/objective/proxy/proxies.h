@@ -1,4 +1,4 @@
-/* What the proxy losses share: the parameter, and cross entropy over one row of proxies. */
+/* What the proxy losses share: the parameter, and cross entropy over rows of proxies. */
 #ifndef KI_OBJECTIVE_PROXIES_H
 #define KI_OBJECTIVE_PROXIES_H
 
@@ -22,7 +22,13 @@ extern const char *const ki_proxy_init_names[];
                     "start of the proxies: within 0.1, 1 / sqrt(classes), or as a linear layer's", \
                     "classes: JRD code")
 
-/* Adds "proxies" [n_classes * n_centers, embedding]; init is a ki_proxy_init. */
+/* Which share of the classes takes part in a step (proxy/columns.h); 1: all. */
+#define KI_PROXY_SAMPLE_OPTION(settings)                                                            \
+    KI_OPTION_LATER(REAL, settings, sample, 1, 1e-9, 1,                                             \
+                    "share of the classes in a step: those of the batch, the rest drawn at random", \
+                    "An et al., Partial FC, 2021: 0.1")
+
+/* Adds "proxies" [n_classes * n_centers, embedding], or this rank's share of them; init is a ki_proxy_init. */
 kith_status ki_proxies_add(ki_state_list *list, const char *method, const ki_sizes *sizes, int64_t n_centers,
                            int init, double lr_multiplier, kith_error *err);
 
@@ -31,10 +37,22 @@ int64_t ki_proxies_saved(const ki_saved *saved, int64_t n_centers);
 /* The same as `saved_classes` of a loss with one proxy per class. */
 int64_t ki_proxies_saved_classes(const void *settings, const ki_saved *saved);
 
-/* -ln( e^(scale own) / (e^(scale own) + sum_j e^(scale s_j)) ) over the kept negatives j of the row, where
- * `own` replaces the cosine s_y of column y and `slope` is d own / d s_y. g receives weight * the derivative
- * by s. 0 when column y is not kept. */
-double ki_cross_entropy_row(const ki_pairs *pairs, const ki_row *row, int64_t y, ki_real own, ki_real slope,
-                            ki_real scale, ki_real weight);
+/* A loss that is a cross entropy over the columns of a row:
+ *
+ *   L = mean_i -ln( e^(scale own_i) / (e^(scale own_i) + sum_j e^(scale s_ij)) ) over the kept negatives j
+ *
+ * where own_i stands for the cosine to the own class. An item whose own column is not kept contributes 0. */
+typedef struct ki_cross_entropy {
+    ki_real scale;
+    /* own as a function of the cosine s, and d own / d s. NULL: s itself. */
+    ki_real (*own)(const void *settings, ki_real s, ki_real *ret_slope);
+    const void *settings;
+    bool others_alone; /* own is not in the denominator; an item without negatives contributes 0 */
+} ki_cross_entropy;
+
+/* Value and g. With columns over ranks (ki_pairs.comm) the rows' largest cosines and sums are joined in the order of the
+ * ranks: the value is the same bits on all of them, and g is this rank's columns. */
+kith_status ki_cross_entropy_mean(const ki_loss_in *in, ki_loss_out *out, const ki_cross_entropy *form,
+                                  kith_error *err);
 
 #endif

@@ -22,7 +22,9 @@ static const ki_option options[] = {
     KI_OPTION_REAL(ki_proxy_anchor_settings, delta, 0.1, -2, 2, "margin", "Kim et al., Sec. 4.2"),
     KI_OPTION_REAL(ki_proxy_anchor_settings, lr_multiplier, 100, 0, 1e6,
                    "learning rate of the proxies over the network's", "Kim et al.'s code: 100"),
-    KI_PROXY_INIT_OPTION(ki_proxy_anchor_settings), KI_OPTION_END};
+    KI_PROXY_INIT_OPTION(ki_proxy_anchor_settings),
+    KI_PROXY_SAMPLE_OPTION(ki_proxy_anchor_settings),
+    KI_OPTION_END};
 
 static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
     const ki_proxy_anchor_settings *o = settings;

@@ -11,7 +11,6 @@
  * length 3 of embeddings and proxies is the one of reimplementations that reach the paper's figures. */
 #include "objective/proxy/proxy_nca.h"
 
-#include "objective/loss/rows.h"
 #include "objective/proxy/proxies.h"
 
 static const ki_option options[] = {
@@ -20,28 +19,18 @@ static const ki_option options[] = {
     KI_OPTION_REAL(ki_proxy_nca_settings, lr_multiplier, 100, 0, 1e6,
                    "learning rate of the proxies over the network's",
                    "Proxy-Anchor's code for all proxy losses: 100"),
-    KI_PROXY_INIT_OPTION(ki_proxy_nca_settings), KI_OPTION_END};
+    KI_PROXY_INIT_OPTION(ki_proxy_nca_settings), KI_PROXY_SAMPLE_OPTION(ki_proxy_nca_settings),
+    KI_OPTION_END};
 
 static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_list *list, kith_error *err) {
     const ki_proxy_nca_settings *o = settings;
     return ki_proxies_add(list, "proxy_nca", sizes, 1, o->init, o->lr_multiplier, err);
 }
 
-static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
-    const ki_proxy_nca_settings *o = context;
-    const ki_vec *vec = pairs->vec;
-    const ki_real b = (ki_real)(2 * o->scale * o->scale), share = b / (ki_real)pairs->m;
-    const int64_t y = pairs->row_label[row->i];
-    if (row->n_neg == 0 || row->pair[y] != KI_PAIR_POSITIVE) return 0;
-    const ki_real most = vec->max(row->s, row->pair, KI_PAIR_NEGATIVE, row->n);
-    const ki_real sum = vec->exp(row->s, row->pair, KI_PAIR_NEGATIVE, b, most, row->g, row->n);
-    vec->scale(row->pair, KI_PAIR_NEGATIVE, share / sum, row->g, row->n);
-    row->g[y] = -share;
-    return (double)(b * (most - row->s[y])) + log((double)sum);
-}
-
 static kith_status eval(const ki_loss_in *in, ki_loss_out *out, kith_error *err) {
-    return ki_loss_mean_rows(in, out, row_terms, err);
+    const ki_proxy_nca_settings *o = in->settings;
+    const ki_cross_entropy form = {.scale = (ki_real)(2 * o->scale * o->scale), .others_alone = true};
+    return ki_cross_entropy_mean(in, out, &form, err);
 }
 
 const ki_loss ki_loss_proxy_nca = {
@@ -51,6 +40,7 @@ const ki_loss ki_loss_proxy_nca = {
                .options = options,
                .settings_bytes = sizeof(ki_proxy_nca_settings)},
     .is_proxy = true,
+    .joins_columns = true,
     .params = params,
     .saved_classes = ki_proxies_saved_classes,
     .eval = eval,

@@ -29,6 +29,7 @@ static const ki_option options[] = {
                    "learning rate of the centers over the network's",
                    "Qian et al.'s code: 0.01 against 0.0001"),
     KI_PROXY_INIT_OPTION(ki_softtriple_settings),
+    KI_PROXY_SAMPLE_OPTION(ki_softtriple_settings),
     KI_OPTION_END};
 
 static int64_t n_centers(const void *settings) { return ((const ki_softtriple_settings *)settings)->centers; }

@@ -9,7 +9,8 @@
 
 typedef struct ki_softtriple_settings {
     double la, gamma, tau, margin, lr_multiplier;
-    int init; /* a ki_proxy_init */
+    double sample; /* the share of the classes that takes part in a step */
+    int init;      /* a ki_proxy_init */
     int64_t centers;
 } ki_softtriple_settings;
 
