@@ -10,6 +10,10 @@
 #include "core/rng.h"
 #include "support/thread_ranks.h"
 
+#ifdef KI_EMULATE_TESTS
+#include <cuda_runtime_api.h>
+#endif
+
 enum { WHOLE = 9, WIDTH = 8, N_IMAGES = 3 * WHOLE, INPUT = SIDE * SIDE, N_STEPS = 5 };
 
 static float images[N_IMAGES * INPUT];
@@ -218,6 +222,116 @@ static void test_smaller_batches(void **state) {
     follow((job){.objective = objectives[1], .optim = adam, .sizes = sizes}, 3);
 }
 
+/* ---- NCCL ---- */
+
+#ifdef KI_EMULATE_TESTS
+static void copy_recorded(void *to, const void *from, size_t bytes, void *stream) {
+    (void)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+#endif
+
+static int (*nccl_calls)(void);
+
+/* The stand-in, for this process. */
+static void use_fake(void) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s", testing_program_path());
+    snprintf(strrchr(path, '/'), 64, "/test/nccl/libnccl.so.2");
+    setenv("KITH_NCCL", path, 1);
+    void *library = dlopen(path, RTLD_NOW);
+    if (!library) fail_msg("%s", dlerror());
+    void *symbol = dlsym(library, "ki_fake_nccl_calls");
+    memcpy(&nccl_calls, &symbol, sizeof symbol);
+#ifdef KI_EMULATE_TESTS
+    void (*copy)(void *, const void *, size_t, void *) = copy_recorded;
+    memcpy(dlsym(library, "ki_fake_nccl_copy"), &copy, sizeof copy);
+#endif
+}
+
+/* One rank, its calls recorded with the step. */
+static void test_nccl_in_a_recorded_step(void **state) {
+    (void)state;
+    use_fake();
+    for (size_t i = 0; i < N_ROWS(objectives); i++) {
+        job one = {.objective = objectives[i], .optim = adam, .sizes = full}, with = one;
+        with.nccl = true;
+        with.bucket = 500;
+        const int before = nccl_calls();
+        run(&one, 1);
+        run(&with, 1);
+        assert_near(objectives[i], 1, &with.rank[0], &one.rank[0]);
+        /* Made in two runs that are queued and in the one that is recorded; several sums in each. */
+        const int n = nccl_calls() - before;
+        if (n % 3 != 0 || n < 3 * 5) fail_msg("%s: %d calls of NCCL", objectives[i], n);
+        job_release(&one);
+        job_release(&with);
+    }
+}
+
+static void test_ranks_over_nccl(void **state) {
+    (void)state;
+    use_fake();
+    for (size_t i = 0; i < N_ROWS(objectives); i++)
+        follow((job){.objective = objectives[i],
+                     .optim = adam,
+                     .sizes = full,
+                     .nccl = true,
+                     .one_by_one = true,
+                     .bucket = 500,
+                     .frozen_bn = i % 2 == 1},
+               2);
+}
+
+/* What a rank gets when it asks for a device comm. */
+typedef struct opened {
+    kith_status status[THREAD_RANKS_MOST];
+    kith_error err[THREAD_RANKS_MOST];
+    char name[THREAD_RANKS_MOST][16];
+    int n_devices;
+} opened;
+
+static void open_main(ki_comm *comm, void *user) {
+    opened *o = user;
+    ki_backend *backend = NULL;
+    ki_device_comm *device = NULL;
+    const int r = comm->rank;
+    const ki_backend_options options = {.device = r % o->n_devices};
+    o->status[r] = ki_backend_open("cuda", &options, &backend, &o->err[r]);
+    if (o->status[r] == KITH_OK) o->status[r] = ki_device_comm_open(backend, comm, &device, &o->err[r]);
+    snprintf(o->name[r], sizeof o->name[r], "%s", device ? device->type->name : "none");
+    ki_device_comm_close(device);
+    ki_backend_close(backend);
+}
+
+static void assert_opens(const char *way, int size, int n_devices, const char *name, const char *line) {
+    opened o = {.n_devices = n_devices};
+    if (way)
+        setenv("KITH_COMM", way, 1);
+    else
+        unsetenv("KITH_COMM");
+    thread_ranks_run(size, open_main, &o);
+    unsetenv("KITH_COMM");
+    for (int r = 0; r < size; r++) {
+        assert_string_equal(o.name[r], name);
+        if (!line) assert_ok(o.status[r], &o.err[r]);
+        if (line && (o.status[r] == KITH_OK || !strstr(o.err[r].message, line)))
+            fail_msg("rank %d: %d, %s", r, (int)o.status[r], o.err[r].message);
+    }
+}
+
+static void test_which_way_is_taken(void **state) {
+    (void)state;
+    use_fake();
+    assert_opens(NULL, 1, 1, "none", NULL);
+    assert_opens("nccl", 1, 1, "nccl", NULL);
+    assert_opens("host", 1, 1, "host", NULL);
+    assert_opens(NULL, 2, 2, "nccl", NULL);
+    assert_opens("host", 2, 2, "host", NULL);
+    /* Three ranks, two devices. */
+    assert_opens(NULL, 3, 2, "host", NULL);
+    assert_opens("nccl", 3, 2, "none", "ranks 0 and 2 share a device");
+}
+
 int main(void) {
 #ifndef KI_EMULATE_TESTS
     return 77; /* several ranks in one process want several devices */
@@ -225,7 +339,8 @@ int main(void) {
     draw();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_through_the_host), cmocka_unit_test(test_frozen_statistics),
-        cmocka_unit_test(test_small_buckets), cmocka_unit_test(test_micro_batches),
-        cmocka_unit_test(test_smaller_batches)};
+        cmocka_unit_test(test_small_buckets),    cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_smaller_batches),  cmocka_unit_test(test_nccl_in_a_recorded_step),
+        cmocka_unit_test(test_ranks_over_nccl),  cmocka_unit_test(test_which_way_is_taken)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
