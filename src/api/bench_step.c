@@ -42,7 +42,8 @@ typedef struct bench {
     ki_optim_settings optim;
     kith_transform transform;
     ki_batch_format format;
-    int64_t n, images; /* of a batch, of a class in it */
+    int64_t n, images;    /* of a batch, of a class in it */
+    ki_device_comm *comm; /* NULL unless KITH_COMM asks for one */
     ki_learner *learner;
     ki_forward *forward;
     batch batch[N_BATCHES];
@@ -149,11 +150,14 @@ static kith_status make_learner(bench *b, kith_error *err) {
                             .no_map = ki_net_takes_vectors(&b->net),
                             .heads = b->net.heads};
     KI_TRY(ki_objective_new(section, &sizes, b->model.seed, &b->objective, err));
+    KI_TRY(ki_device_comm_open(b->backend, NULL, &b->comm, err));
     const ki_learner_settings settings = {.backend = b->backend,
                                           .net = &b->net,
                                           .params = b->params,
                                           .objective = b->objective,
                                           .batch = b->n,
+                                          .device_comm = b->comm,
+                                          .whole = b->n,
                                           .n_micro = (int)b->optim.accumulate,
                                           .format = b->format,
                                           .transform = &b->transform,
@@ -228,6 +232,7 @@ static kith_status prepare(bench *b, kith_error *err) {
 static void release(bench *b) {
     const ki_batch_memory memory = b->backend ? ki_feed_memory(b->backend) : (ki_batch_memory){0};
     ki_learner_free(b->learner);
+    ki_device_comm_close(b->comm);
     ki_forward_free(b->forward);
     for (int k = 0; k < N_BATCHES; k++) {
         if (b->batch[k].data && memory.give)
@@ -261,7 +266,7 @@ static kith_status step(bench *b, kith_error *err) {
     for (int64_t m = 0; m < b->optim.accumulate; m++) {
         const batch *from = &b->batch[(b->n_steps + (uint64_t)m) % N_BATCHES];
         const ki_learner_batch input = {
-            .n = b->n, .data = from->data, .label = from->label, .window = from->window};
+            .n = b->n, .n_all = b->n, .data = from->data, .label = from->label, .window = from->window};
         KI_TRY(ki_learner_add(b->learner, &input, b->n_steps, err));
     }
     b->n_steps++;

@@ -8,8 +8,7 @@
  * order in which messages arrive. With one rank every call returns at once and changes nothing.
  *
  * An implementation provides two functions on bytes, `gather` and `exchange`; everything else is made of them (comm.c).
- * Pointers are the host's. A device's implementation would take pointers of its backend and queue its work on the
- * backend's stream, as the backend's own calls do: it fills in the same record (docs/adr/0100). */
+ * Pointers are the host's; comm/device.h has the same for a device's memory. */
 #ifndef KI_COMM_H
 #define KI_COMM_H
 
@@ -39,10 +38,11 @@ typedef struct ki_comm_type {
 struct ki_comm {
     const ki_comm_type *type;
     int rank, size;
-    int n_here;      /* ranks on this machine */
-    bool has_agreed; /* the last failure was returned by ki_comm_agree: every rank knows of it */
-    bool is_lost;    /* another failure was: the job cannot go on, and its ranks cannot end together */
-    void *scratch;   /* ki_comm_scratch */
+    int n_here, here; /* ranks on this machine, and the place of this one among them */
+    int machine;      /* the lowest rank of this machine */
+    bool has_agreed;  /* the last failure was returned by ki_comm_agree: every rank knows of it */
+    bool is_lost;     /* another failure was: the job cannot go on, and its ranks cannot end together */
+    void *scratch;    /* ki_comm_scratch */
     size_t scratch_bytes;
 };
 

@@ -72,7 +72,10 @@ typedef struct ki_kernel_spec {
     unsigned masked_src; /* concat: bit k = sources whose ReLU mask this kernel applies in backward */
     uint64_t seed;       /* dropout: names its random stream */
     uint32_t node;
-    struct ki_comm *comm; /* batch_norm: batch statistics are those of all ranks' images; NULL: of these */
+    /* batch_norm: batch statistics are those of all ranks' images; both NULL: of these. The second is for backends with
+     * queues: comm/device.h. */
+    struct ki_comm *comm;
+    struct ki_device_comm *device_comm;
 } ki_kernel_spec;
 
 /* What the planner must provide for a kernel, and what it may assume. */
@@ -105,15 +108,14 @@ typedef struct ki_binding {
     ki_param_slot param[KI_MAX_PARAMS];
     const int32_t *labels; /* softmax_xent: [mb] */
     const uint64_t *step;  /* dropout: the step number, read when the kernel runs */
-    /* dropout: the place in the whole batch of the first image here, which names the mask; NULL: 0. A device may ignore it:
-     * its batches are whole. */
+    /* dropout: the place in the whole batch of the first image here, which names the mask; NULL: 0. */
     const uint64_t *first;
 } ki_binding;
 
 typedef struct ki_backend ki_backend;
 typedef struct ki_kernel ki_kernel; /* each backend's kernels begin with this struct */
 
-/* One op on one backend. Every function except pack, backward and settle is required. */
+/* One op on one backend. Every function except pack, backward, settle and flush is required. */
 typedef struct ki_kernel_type {
     kith_status (*create)(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                           ki_kernel **ret_kernel, kith_error *err);
@@ -123,6 +125,9 @@ typedef struct ki_kernel_type {
     kith_status (*backward)(ki_kernel *kernel, kith_error *err); /* optional: NULL for inference only */
     /* Of late kernels: work queued from now on waits for everything that this backward and earlier ones left. */
     kith_status (*settle)(ki_kernel *kernel, kith_error *err);
+    /* Of kernels that may leave gradients of their parameters to a kernel of the same type whose backward comes later: complete
+     * those of this one and of the ones before it. Of a late kernel this is late work, too. */
+    kith_status (*flush)(ki_kernel *kernel, kith_error *err);
     void (*free)(ki_kernel *kernel);
 } ki_kernel_type;
 
@@ -242,6 +247,17 @@ typedef struct ki_backend_type {
     /* The devices found, in words ("NVIDIA H200, 139.8 GiB"), or why there is none. NULL: the backend always
      * works. */
     kith_status (*describe)(char *ret_text, size_t bytes, kith_error *err);
+
+    /* How many devices there are; NULL: one. */
+    kith_status (*count)(int *ret_n, kith_error *err);
+    /* An open device's kind ("NVIDIA H200") and which one of its machine it is, whatever number it has in this process; each may
+     * be NULL. NULL: all devices are of one kind. */
+    kith_status (*identify)(ki_backend *backend, char *ret_kind, char *ret_which, size_t bytes,
+                            kith_error *err);
+    /* A way of its own between ranks (comm/device.h); NULL: none. Every rank calls it, and all fail or none. KITH_EUNSUPPORTED:
+     * it cannot be used here, and the line says why. */
+    kith_status (*comm_open)(ki_backend *backend, struct ki_comm *comm, struct ki_device_comm **ret_device,
+                             kith_error *err);
 
     /* The options are never NULL here, and the device can do what they ask: ki_backend_open checks this. */
     kith_status (*open)(const ki_backend_options *options, ki_backend **ret_backend, kith_error *err);

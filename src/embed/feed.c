@@ -7,7 +7,7 @@
 
 /* The small parts of a batch, copied at once: this struct, then [batch] labels, then [batch, 3] windows. */
 typedef struct header {
-    uint64_t number[2];
+    uint64_t number[KI_FEED_NUMBERS];
 } header;
 
 struct ki_feed {

@@ -1,7 +1,7 @@
 /* Feed: batches from host memory to where a device's step reads them.
  *
  * A batch is copied to staging memory while the device does other work. From there, in the order of the
- * main queue, its images become the input of a plan, and labels, crop windows and two numbers
+ * main queue, its images become the input of a plan, and labels, crop windows and a few numbers
  * go where recorded work expects them. All addresses stay the same for the life of the feed. */
 #ifndef KI_FEED_H
 #define KI_FEED_H
@@ -11,6 +11,8 @@
 #include "net/net.h"
 
 typedef struct ki_feed ki_feed;
+
+enum { KI_FEED_NUMBERS = 3 };
 
 /* The format that a loader should use for this backend, and where it should put batches. On the host, and for networks that
  * take features: floats. On a device: bytes in pinned memory, whole images where the transform allows it. net NULL: one that takes
@@ -29,7 +31,7 @@ kith_status ki_feed_new(ki_backend *backend, const ki_net *net, int64_t batch, k
                         const kith_transform *transform, ki_feed **ret_feed, kith_error *err);
 void ki_feed_free(ki_feed *feed); /* NULL is fine */
 
-/* Backend memory: [batch] labels and two numbers of the batch brought last. */
+/* Backend memory: [batch] labels and the numbers of the batch brought last. */
 const int32_t *ki_feed_labels(const ki_feed *feed);
 const uint64_t *ki_feed_numbers(const ki_feed *feed);
 
@@ -38,7 +40,7 @@ typedef struct ki_feed_batch {
     const void *data;      /* in the format */
     const int32_t *window; /* [n, 3] with KI_BATCH_WHOLE, else NULL */
     const int32_t *label;  /* [n]; NULL: none */
-    uint64_t number[2];
+    uint64_t number[KI_FEED_NUMBERS];
 } ki_feed_batch;
 
 /* Queue a batch: `input` is where the plan has it (ki_plan_input_memory). The memory of `data` may not

@@ -15,10 +15,14 @@
 #ifndef KI_PLAN_H
 #define KI_PLAN_H
 
-#include "comm/comm.h"
+#include "comm/device.h"
 #include "nn/params.h"
 
 enum { KI_MAX_TAPS = 8 };
+
+/* Work queued from now on finds complete gradients of all trained parameters from number `from` of the slab to its end
+ * (ki_params_diffs). `from` falls from call to call; after backward all are complete. */
+typedef kith_status (*ki_plan_ready_fn)(void *user, int64_t from, kith_error *err);
 
 typedef struct ki_plan_options {
     int64_t mb;
@@ -29,9 +33,15 @@ typedef struct ki_plan_options {
     const char *grad_taps[KI_MAX_TAPS]; /* these take a gradient, and can be read too */
     uint64_t seed;                      /* dropout, with the step number */
     const uint64_t *step;               /* backend memory; NULL: the plan counts its forwards from 0 */
+    const uint64_t *first; /* with `step`: the place in the whole batch of the first image; NULL: 0 */
     /* Training over ranks: the batch is this rank's part of a whole one, and batch statistics are those of the whole. Every
-     * rank makes the same calls, with one image or more. NULL: the batch is whole. */
+     * rank makes the same calls, with one image or more. NULL: the batch is whole. On a backend with queues device_comm. */
     ki_comm *comm;
+    ki_device_comm *device_comm;
+    /* Training: backward calls it when so many gradients more, at least, are complete. NULL: nobody wants to know. */
+    ki_plan_ready_fn ready;
+    void *ready_user;
+    int64_t ready_every;
 } ki_plan_options;
 
 typedef struct ki_plan_stats {

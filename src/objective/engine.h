@@ -22,6 +22,7 @@
 #ifndef KI_OBJECTIVE_ENGINE_H
 #define KI_OBJECTIVE_ENGINE_H
 
+#include "comm/device.h"
 #include "core/backend.h"
 #include "objective/objective.h"
 
@@ -41,6 +42,10 @@ typedef struct ki_engine_batch {
     /* [m, dim] assigned: the part of the embedding's gradient that trains the embedding layer and goes no
      * further. Wanted when ki_engine_stops; else NULL. */
     ki_real *diff_stopped;
+    /* Over ranks: labels, taps and gradients at taps are those of this rank's rows (part ki_comm_own of m), and the engine's m is
+     * that of the whole batch, which every rank evaluates. The weight's tap is whole, and its gradient is added on the first
+     * rank only, because gradients of the network are summed. NULL: the batch is whole. */
+    ki_device_comm *comm;
 } ki_engine_batch;
 
 /* Whether some term of the objective stops at the embedding. */
@@ -81,6 +86,9 @@ typedef struct ki_engine_type {
 
     kith_status (*clear_diffs)(ki_engine *engine, kith_error *err); /* of the parameters; queued */
     kith_status (*evaluate)(ki_engine *engine, kith_error *err);
+    /* Over ranks, once before the optimizer, and followed by ki_device_comm_settle: sums the gradients of parameters of which
+     * each rank has only what its own rows say. Every other gradient is the same on all ranks. */
+    kith_status (*sum_diffs)(ki_engine *engine, kith_error *err);
 
     /* Queue the copy of the last evaluation's values to the host. Not to be captured. */
     kith_status (*fetch)(ki_engine *engine, kith_error *err);

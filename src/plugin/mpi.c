@@ -87,6 +87,9 @@ static kith_status open(ki_comm **ret, kith_error *err) {
     TRY_MPI(MPI_Comm_size(MPI_COMM_WORLD, &job.size), "starting");
     TRY_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here), "starting");
     TRY_MPI(MPI_Comm_size(here, &job.n_here), "starting");
+    TRY_MPI(MPI_Comm_rank(here, &job.here), "starting");
+    job.machine = job.rank;
+    TRY_MPI(MPI_Bcast(&job.machine, 1, MPI_INT, 0, here), "starting");
     TRY_MPI(MPI_Comm_free(&here), "starting");
     *ret = &job;
     return KITH_OK;

@@ -15,11 +15,9 @@ static kith_status check(const ki_learner_settings *s, kith_error *err) {
     if (s->optim->accumulate != s->n_micro)
         return ki_fail(err, KITH_EINTERNAL, "the optimizer averages %lld micro-batches, the learner %d",
                        (long long)s->optim->accumulate, s->n_micro);
-    if (!ki_comm_is_alone(s->comm) && s->backend->type->queues) {
-        ki_fail(err, KITH_EUNSUPPORTED, "training over %d ranks on device %s, which only host memory allows",
-                s->comm->size, s->backend->type->name);
-        return ki_hint(err, KITH_EUNSUPPORTED, "use device cpu, or start kith without mpirun");
-    }
+    if (!ki_comm_is_alone(s->comm) && s->backend->type->queues && !s->device_comm)
+        return ki_fail(err, KITH_EINTERNAL, "%d ranks on device %s without a comm for the device",
+                       s->comm->size, s->backend->type->name);
     if (s->net->embedding < 1)
         return ki_fail(err, KITH_EINVAL, "the network has no embedding layer; training needs one");
     return KITH_OK;

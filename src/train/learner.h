@@ -34,10 +34,14 @@ typedef struct ki_learner_settings {
     ki_params *params;       /* of the net, on the backend; inference plans may share them */
     ki_objective *objective; /* made with the net's sizes; its values are where training starts */
     int64_t batch;           /* the most images of a micro-batch here; memory is planned for so many */
-    /* Micro-batches are parts of whole ones over its ranks: every rank makes the same calls, and afterwards all have the same
-     * parameters. Not on devices with an engine of their own. NULL: one process. */
+    /* Micro-batches are parts of whole ones over its ranks (part ki_comm_own of each): every rank makes the same calls, and
+     * afterwards all have the same parameters. NULL: one process. */
     ki_comm *comm;
-    int n_micro; /* micro-batches of a step */
+    /* The same for devices with an engine of their own, which want an image for every rank. NULL: one process. */
+    ki_device_comm *device_comm;
+    int64_t whole;  /* with device_comm: the most images of a whole micro-batch */
+    int64_t bucket; /* with device_comm: gradients summed at a time, at least; 0: 4 MiB of them */
+    int n_micro;    /* micro-batches of a step */
     ki_batch_format format;
     const kith_transform *transform; /* bytes: order, scale, mean and std; borrowed for the call */
     bool frozen_bn;                  /* batch norms use and keep their running statistics */
@@ -48,9 +52,10 @@ typedef struct ki_learner_settings {
 
 /* A batch from the loader, with labels that count the training classes. */
 typedef struct ki_learner_batch {
-    int64_t n;        /* 1 … settings.batch; over ranks also 0, if no batch norm uses batch statistics */
-    int64_t first;    /* the place of the first image in the whole batch */
-    const void *data; /* in settings.format */
+    int64_t n; /* 1 … settings.batch; over ranks on the host also 0, if no batch norm uses batch statistics */
+    int64_t n_all;         /* of the whole batch; read with device_comm only */
+    int64_t first;         /* the place of the first image in the whole batch */
+    const void *data;      /* in settings.format */
     const int32_t *label;  /* [n], 0 … training classes - 1 */
     const int32_t *window; /* [n, 3] with KI_BATCH_WHOLE, else NULL */
 } ki_learner_batch;

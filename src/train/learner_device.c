@@ -10,6 +10,10 @@
  * optimizer. The host waits only for the copy out of the caller's memory, and for values of the step before the one
  * just queued. So the device always has work.
  *
+ * Over ranks (docs/adr/0101) the engine gathers the rows of all ranks and keeps its own. The gradients of the last micro-batch of
+ * a step are summed over ranks while backward still computes others, in buckets from the end of the slab of gradients, which
+ * backward finishes first. All of this is in the recording, unless the ranks' way cannot be recorded.
+ *
  * Batches smaller than the full size (the last of an epoch, whole classes) get a plan, an engine and a recording of
  * their own; a few are kept. */
 #include <math.h>
@@ -25,8 +29,12 @@
 
 enum { MOST_TERMS = 64 };
 
-/* The numbers of a batch: micro-batches so far, which name dropout's random numbers, and the step. */
-enum { FORWARD, STEP };
+/* The numbers of a batch: micro-batches so far and the place of the first image, which name dropout's random numbers, and the
+ * step. */
+enum { FORWARD, FIRST, STEP };
+
+/* Gradients that are summed at a time: 4 MiB. Fewer take no less time between GPUs; more begin later. */
+enum { BUCKET = 1 << 20 };
 
 /* What batches of one size need. */
 typedef struct course {
@@ -34,7 +42,8 @@ typedef struct course {
     ki_engine *engine;
     ki_edge input_edge, pooled_edge;
     void *input, *pooled;
-    ki_recording recording; /* forward, objective, backward */
+    ki_recording
+        recording[2]; /* forward, objective, backward; the second: of the last micro-batch of a step */
 } course;
 
 typedef struct device {
@@ -43,8 +52,12 @@ typedef struct device {
     const ki_engine_type *engine_type;
     ki_sized sized;
     course course
-        [KI_N_SIZED];  /* by place of `sized`; the first is for full batches, and has what engines learn */
-    course *now, *due; /* of the last micro-batch; the one whose engine has unread values, or NULL */
+        [KI_N_SIZED];     /* by place of `sized`; the first is for full batches, and has what engines learn */
+    ki_device_comm *comm; /* NULL: one process */
+    int64_t unsummed;     /* gradients before this number are not summed yet */
+    bool is_last;         /* micro-batch of its step */
+    bool is_queued;       /* batches are not recorded */
+    course *now, *due;    /* of the last micro-batch; the one whose engine has unread values, or NULL */
     ki_optim *optim;
     ki_recording update;
     const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
@@ -73,7 +86,7 @@ typedef struct device {
 
 /* The device must have finished all queued work. */
 static void course_release(const device *d, course *c) {
-    ki_recording_release(&c->recording, d->base.settings.backend);
+    for (int i = 0; i < 2; i++) ki_recording_release(&c->recording[i], d->base.settings.backend);
     if (d->engine_type) d->engine_type->close(c->engine);
     ki_plan_free(c->plan);
     *c = (course){0};
@@ -105,28 +118,46 @@ static kith_status make_memory(device *d, kith_error *err) {
     return ki_taps_stopped(s->backend, s->objective, s->batch, s->net->embedding, &d->stopped, err);
 }
 
-static kith_status make_course(device *d, course *c, int64_t mb, kith_error *err) {
+/* Backward has finished gradients from number `from` on. */
+static kith_status sum_ready(void *user, int64_t from, kith_error *err) {
+    device *d = user;
+    if (!d->is_last) return KITH_OK;
+    const int64_t end = d->unsummed;
+    d->unsummed = from;
+    return ki_device_comm_sum(d->comm, ki_params_diffs(d->base.settings.params) + from, end - from, err);
+}
+
+/* m: images of the whole batch. */
+static kith_status make_course(device *d, course *c, int64_t m, kith_error *err) {
     const ki_learner_settings *s = &d->base.settings;
+    int64_t first = 0, mb = m;
+    if (d->comm) ki_comm_own(d->comm->comm, m, &first, &mb);
     const unsigned grads = ki_objective_taps(s->objective) & ~KI_TAP_BIT(KI_TAP_WEIGHT);
     const unsigned taps = grads | KI_TAP_BIT(KI_TAP_EMBEDDING) | KI_TAP_BIT(KI_TAP_POOLED);
     ki_plan_options options = {.mb = mb,
                                .mode = KI_TRAIN,
                                .frozen_bn = s->frozen_bn,
                                .seed = s->seed,
-                               .step = &ki_feed_numbers(d->feed)[FORWARD]};
+                               .step = &ki_feed_numbers(d->feed)[FORWARD],
+                               .first = &ki_feed_numbers(d->feed)[FIRST],
+                               .device_comm = d->comm,
+                               .ready = d->comm ? sum_ready : NULL,
+                               .ready_user = d,
+                               .ready_every = s->bucket > 0 ? s->bucket : BUCKET};
     ki_engine_batch batch = {.label = ki_feed_labels(d->feed),
                              .step = &ki_feed_numbers(d->feed)[STEP],
-                             .diff_stopped = d->stopped};
+                             .diff_stopped = d->stopped,
+                             .comm = d->comm};
     ki_taps_list(taps, options.taps);
     ki_taps_list(grads, options.grad_taps);
-    c->recording.is_off = s->one_by_one;
+    c->recording[0].is_off = c->recording[1].is_off = d->is_queued;
     KI_TRY(ki_plan_new(s->net->graph, s->params, s->backend, &options, &c->plan, err));
     KI_TRY(ki_plan_input_memory(c->plan, &c->input_edge, &c->input, err));
     KI_TRY(ki_plan_tap_memory(c->plan, ki_tap_name(KI_TAP_POOLED), &c->pooled_edge, &c->pooled, err));
     KI_TRY(ki_taps_engine(c->plan, s->objective, d->weight, true, &batch, err));
-    ki_engine *first = d->course[0].engine;
-    return first ? d->engine_type->open_beside(first, &batch, mb, &c->engine, err)
-                 : d->engine_type->open(s->backend, s->objective, &batch, mb, &c->engine, err);
+    ki_engine *beside = d->course[0].engine;
+    return beside ? d->engine_type->open_beside(beside, &batch, m, &c->engine, err)
+                  : d->engine_type->open(s->backend, s->objective, &batch, m, &c->engine, err);
 }
 
 static kith_status make_optimizer(device *d, const ki_optim_settings *settings, kith_error *err) {
@@ -189,20 +220,21 @@ static kith_status collect(device *d, kith_error *err) {
     return KITH_OK;
 }
 
-/* From now on use what batches of mb images need. If it does not exist, it is made in the place that was used
+/* From now on use what whole batches of m images need. If it does not exist, it is made in the place that was used
  * longest ago. */
-static kith_status course_for(device *d, int64_t mb, kith_error *err) {
+static kith_status course_for(device *d, int64_t m, bool *ret_is_new, kith_error *err) {
     ki_backend *backend = d->base.settings.backend;
     bool is_new = false;
-    const int at = ki_sized_place(&d->sized, mb, &is_new);
+    const int at = ki_sized_place(&d->sized, m, &is_new);
     course *c = &d->course[at];
+    *ret_is_new = is_new;
     if (is_new) {
         kith_status status = KITH_OK;
         if (d->due == c) status = collect(d, err);
         if (status == KITH_OK) status = backend->type->sync(backend, err);
         if (status == KITH_OK) {
             course_release(d, c);
-            status = make_course(d, c, mb, err);
+            status = make_course(d, c, m, err);
         }
         if (status != KITH_OK) {
             (void)backend->type->sync(backend, NULL);
@@ -219,11 +251,14 @@ static kith_status device_make(const ki_learner_settings *settings, ki_learner *
                                kith_error *err) {
     kith_status status;
     device *d = NULL;
+    bool is_new = false;
     KI_CHECK(ki_zalloc_or(&d, 1, sizeof *d, "a learner", err));
     d->base = (ki_learner){.type = &ki_learner_device, .settings = *settings};
     d->base.settings.optim = NULL;
     d->queues = settings->backend->type->queues;
     d->engine_type = ki_engine_of(settings->backend);
+    d->comm = settings->device_comm;
+    d->is_queued = settings->one_by_one || (d->comm && !d->comm->type->can_be_captured);
     d->update.is_off = settings->one_by_one;
     if (!d->queues || !d->engine_type) {
         status = ki_fail(err, KITH_EINTERNAL, "backend %s cannot keep a step on the device",
@@ -238,7 +273,7 @@ static kith_status device_make(const ki_learner_settings *settings, ki_learner *
     KI_CHECK(ki_taps_weight(settings->params, &d->weight, err));
     d->bias = ki_params_find(settings->params, "embedding.bias");
     KI_CHECK(make_memory(d, err));
-    KI_CHECK(course_for(d, settings->batch, err));
+    KI_CHECK(course_for(d, d->comm ? settings->whole : settings->batch, &is_new, err));
     KI_CHECK(make_optimizer(d, settings->optim, err));
     KI_CHECK(ki_params_zero_diffs(settings->params, err));
     KI_CHECK(d->engine_type->clear_diffs(d->course[0].engine, err));
@@ -265,7 +300,14 @@ static kith_status queue_batch(void *user, kith_error *err) {
                                           d->weight->diff, d->bias ? d->bias->diff : NULL, err));
         ki_backend_note(backend, "linear backward", 0);
     }
-    return ki_plan_backward(c->plan, err);
+    if (!d->comm || !d->is_last) return ki_plan_backward(c->plan, err);
+    d->unsummed = ki_params_trained_n(s->params);
+    KI_TRY(d->engine_type->sum_diffs(c->engine, err));
+    KI_TRY(ki_plan_backward(c->plan, err));
+    KI_TRY(ki_device_comm_sum(d->comm, ki_params_diffs(s->params), d->unsummed, err));
+    KI_TRY(ki_device_comm_settle(d->comm, err));
+    ki_backend_note(backend, "sum over ranks", 0);
+    return KITH_OK;
 }
 
 /* Gradients are left at zero, ready to be added to. */
@@ -293,15 +335,26 @@ static kith_status device_add(ki_learner *learner, const ki_learner_batch *batch
     device *d = (device *)learner;
     const ki_learner_settings *s = &learner->settings;
     KI_TRY(ki_feed_check_size(batch->n, s->batch, err));
-    KI_TRY(course_for(d, batch->n, err));
-    const ki_feed_batch feed = {
-        .n = batch->n,
-        .data = batch->data,
-        .window = batch->window,
-        .label = batch->label,
-        .number = {[FORWARD] = step * (uint64_t)s->n_micro + (uint64_t)micro, [STEP] = step}};
+    int64_t n = batch->n, first = 0;
+    bool is_new = false;
+    if (d->comm) ki_comm_own(d->comm->comm, batch->n_all, &first, &n);
+    if (n != batch->n || n < 1)
+        return ki_fail(err, KITH_EINTERNAL, "%lld of %lld images on this rank; wanted %lld and at least 1",
+                       (long long)batch->n, (long long)batch->n_all, (long long)n);
+    kith_status status = course_for(d, d->comm ? batch->n_all : n, &is_new, err);
+    /* All ranks have made one, or none. A rank without must not leave the others waiting. */
+    if (d->comm && is_new) status = ki_comm_agree(d->comm->comm, status, err);
+    if (status != KITH_OK) return status;
+    const ki_feed_batch feed = {.n = batch->n,
+                                .data = batch->data,
+                                .window = batch->window,
+                                .label = batch->label,
+                                .number = {[FORWARD] = step * (uint64_t)s->n_micro + (uint64_t)micro,
+                                           [FIRST] = (uint64_t)first,
+                                           [STEP] = step}};
+    d->is_last = micro + 1 == s->n_micro;
     KI_TRY(ki_feed_bring(d->feed, &feed, &d->now->input_edge, d->now->input, err));
-    KI_TRY(run(d, &d->now->recording, queue_batch, err));
+    KI_TRY(run(d, &d->now->recording[d->is_last], queue_batch, err));
     /* The device now works on this batch, so there is time to look at the one before. */
     KI_TRY(collect(d, err));
     if (micro == 0) {

@@ -29,14 +29,15 @@ static bool has_batch_norm(const ki_net *net) {
     return false;
 }
 
-/* Without an image a rank has no statistics that it could add to those of the batch. */
+/* Without an image a rank has no statistics that it could add to those of the batch, and a device nothing to run on. */
 static kith_status check_ranks(ki_train_state *run, int64_t n, kith_error *err) {
     const bool is_frozen = run->recipe->model.bn == 1;
-    if (ki_comm_is_alone(run->comm) || n >= run->comm->size || is_frozen || !has_batch_norm(&run->net))
-        return KITH_OK;
-    ki_fail(err, KITH_EINVAL, "a batch of %lld images for %d ranks; batch norms want an image for each",
-            (long long)n, run->comm->size);
-    ki_hint(err, KITH_EINVAL, "use fewer ranks, batch.partial=false, or model.bn=frozen");
+    const bool may_be_empty = !run->device_comm && (is_frozen || !has_batch_norm(&run->net));
+    if (ki_comm_is_alone(run->comm) || n >= run->comm->size || may_be_empty) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "a batch of %lld images for %d ranks; %s want an image for each", (long long)n,
+            run->comm->size, run->device_comm ? "devices" : "batch norms");
+    ki_hint(err, KITH_EINVAL, "use fewer ranks%s batch.partial=false%s", run->device_comm ? " or" : ",",
+            run->device_comm ? "" : ", or model.bn=frozen");
     return ki_train_agree(run, KITH_EINVAL, err);
 }
 
@@ -46,8 +47,12 @@ static kith_status add_batch(ki_train_state *run, kith_error *err) {
     if (batch.n_all == 0) return ki_fail(err, KITH_EINTERNAL, "the loader has ended");
     KI_TRY(check_ranks(run, batch.n_all, err));
     for (int64_t i = 0; i < batch.n; i++) run->label[i] = run->class_of[batch.label[i]];
-    const ki_learner_batch input = {
-        .n = batch.n, .first = batch.first, .data = batch.data, .label = run->label, .window = batch.window};
+    const ki_learner_batch input = {.n = batch.n,
+                                    .n_all = batch.n_all,
+                                    .first = batch.first,
+                                    .data = batch.data,
+                                    .label = run->label,
+                                    .window = batch.window};
     ki_train_recent_add(run, &batch);
     KI_TRY(check_numbers(run, ki_learner_add(run->learner, &input, (uint64_t)run->at.step, err), err));
     run->at.sampler = batch.after;

@@ -36,6 +36,18 @@ int64_t ki_train_threads(const ki_recipe *recipe, const ki_comm *comm) {
     return allowed < each ? allowed : each;
 }
 
+kith_status ki_train_choose_device(const ki_recipe *recipe, const ki_comm *comm, int *ret_device,
+                                   kith_error *err) {
+    const ki_backend_type *type = NULL;
+    int n = 1, told = -1;
+    if (ki_comm_is_alone(comm)) return KITH_OK;
+    KI_TRY(ki_backend_find(recipe->device, &type, &told, err));
+    if (told >= 0) return KITH_OK; /* "cuda:1" is that one for every rank */
+    if (type->count) KI_TRY(type->count(&n, err));
+    *ret_device = comm->here % n;
+    return KITH_OK;
+}
+
 /* ---- vectors ---- */
 
 /* What one rank has: how many rows, how wide (0: it has none), and whether they have roles. */

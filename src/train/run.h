@@ -73,7 +73,8 @@ typedef struct ki_train_state {
     const ki_train_options *options;
     const ki_recipe *recipe;
     ki_comm *comm;
-    bool writes; /* the first rank: the only one that changes the folder, logs and notifies */
+    ki_device_comm *device_comm; /* NULL: the backend is the host's, or there is one process */
+    bool writes;                 /* the first rank: the only one that changes the folder, logs and notifies */
     ki_folder folder;
     bool has_begun;           /* whether another process began the run; then */
     ki_beginning beginning;   /* … its run.json, */
@@ -147,6 +148,10 @@ kith_status ki_train_gather_vectors(ki_train_state *run, kith_status status, ki_
 void ki_train_share_out(const ki_train_state *run, ki_sizes *sizes);
 /* The first rank's answer, for all. */
 kith_status ki_train_first_says(ki_train_state *run, bool *answer, kith_error *err);
+/* The device of a rank, for a recipe that names none: the ranks of a machine take its devices in turn. Without ranks
+ * *ret_device is unchanged. */
+kith_status ki_train_choose_device(const ki_recipe *recipe, const ki_comm *comm, int *ret_device,
+                                   kith_error *err);
 /* How many threads a rank uses. */
 int64_t ki_train_threads(const ki_recipe *recipe, const ki_comm *comm);
 

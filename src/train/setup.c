@@ -119,8 +119,9 @@ static kith_status settings_text(const ki_value *map, char *ret, size_t bytes, k
 static kith_status open_network(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
     char settings[512];
-    const ki_backend_options backend = {
+    ki_backend_options backend = {
         .precision = (ki_precision)r->precision, .tf32 = r->tf32, .deterministic = r->deterministic};
+    KI_TRY(ki_train_choose_device(r, run->comm, &backend.device, err));
     KI_TRY(ki_backend_open(r->device, &backend, &run->backend, err));
     KI_TRY(settings_text(r->model.settings, settings, sizeof settings, err));
     bool has_weights = false;
@@ -185,6 +186,8 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
         .objective = run->objective,
         .batch = ki_comm_most(run->comm, run->batch),
         .comm = run->comm,
+        .device_comm = run->device_comm,
+        .whole = run->batch,
         .n_micro = (int)r->optim.accumulate,
         .format = ki_feed_format(run->backend, &run->net, &run->train_transform),
         .transform = &run->train_transform,
@@ -312,7 +315,7 @@ static kith_status prepare(ki_train_state *run, ki_sampler **ret_sampler, kith_e
     run->batch = ki_sampler_batch_size(&run->recipe->batch);
     KI_TRY(ki_train_make_sampler(run, ret_sampler, err));
     count_steps(run);
-    return make_learner(run, err);
+    return KITH_OK;
 }
 
 static kith_status restore_or_begin(ki_train_state *run, ki_sampler *sampler, kith_error *err) {
@@ -338,6 +341,8 @@ kith_status ki_train_setup(ki_train_state *run, kith_error *err) {
     kith_status status;
     ki_sampler *sampler = NULL;
     KI_CHECK(ki_train_agree(run, prepare(run, &sampler, err), err));
+    KI_CHECK(ki_device_comm_open(run->backend, run->comm, &run->device_comm, err));
+    KI_CHECK(ki_train_agree(run, make_learner(run, err), err));
     const bool is_new = !run->from.tensors;
     KI_CHECK(ki_train_agree(run, restore_or_begin(run, sampler, err), err));
     if (is_new) KI_CHECK(start_terms(run, err));
@@ -354,6 +359,7 @@ void ki_train_release(ki_train_state *run) {
     ki_train_orders_end(run);
     ki_embedder_free(run->embedder);
     ki_learner_free(run->learner);
+    ki_device_comm_close(run->device_comm);
     ki_objective_free(run->objective);
     ki_params_free(run->params);
     ki_net_release(&run->test_net);

@@ -195,7 +195,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int d) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int d) {
     if (d < 0 || d >= N_DEVICES) return fail(cudaErrorInvalidDevice);
     memset(prop, 0, sizeof *prop);
-    snprintf(prop->name, sizeof prop->name, "emulated device %d", d);
+    snprintf(prop->name, sizeof prop->name, "emulated device");
+    prop->pciBusID = d + 1;
     prop->totalGlobalMem = memory_bytes;
     prop->sharedMemPerBlockOptin = most_shared_bytes;
     prop->major = 9;

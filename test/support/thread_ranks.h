@@ -84,8 +84,9 @@ static inline void thread_ranks_run(int size, thread_ranks_fn fn, void *user) {
     assert_true(size <= THREAD_RANKS_MOST);
     assert_int_equal(pthread_barrier_init(&all.barrier, NULL, (unsigned)size), 0);
     for (int r = 0; r < size; r++) {
-        rank[r] = (thread_rank){.comm = {.type = &thread_ranks_type, .rank = r, .size = size, .n_here = size},
-                                .all = &all};
+        rank[r] = (thread_rank){
+            .comm = {.type = &thread_ranks_type, .rank = r, .size = size, .n_here = size, .here = r},
+            .all = &all};
         assert_int_equal(pthread_create(&thread[r], NULL, thread_ranks_main, &rank[r]), 0);
     }
     for (int r = 0; r < size; r++) {

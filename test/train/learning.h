@@ -25,11 +25,42 @@ typedef struct setup {
     void *pinned; /* the test's own; NULL here */
 } setup;
 
-static inline const ki_value *parse(setup *s, const char *yaml) {
-    ki_value *root = NULL;
-    kith_error err;
-    assert_ok(ki_yaml_parse(yaml, strlen(yaml), "test", &s->arena, &root, &err), &err);
-    return root;
+static inline kith_status setup_parse(setup *s, const char *yaml, ki_value **ret, kith_error *err) {
+    return ki_yaml_parse(yaml, strlen(yaml), "test", &s->arena, ret, err);
+}
+
+/* As setup_make, for callers that must not fail an assertion (support/thread_ranks.h). s is zeroed but for its backend. */
+static inline kith_status setup_try(setup *s, int channels, int width, int heads, const char *objective,
+                                    const char *optim, ki_learner_settings settings, kith_error *err) {
+    char text[32];
+    ki_value *of_net = NULL, *of_objective = NULL, *of_optim = NULL;
+    snprintf(text, sizeof text, "{width: %d}", width);
+    KI_TRY(setup_parse(s, text, &of_net, err));
+    KI_TRY(setup_parse(s, objective, &of_objective, err));
+    KI_TRY(setup_parse(s, optim, &of_optim, err));
+    const ki_net_options net = {.backbone = "convnet4",
+                                .settings = of_net,
+                                .c = channels,
+                                .h = SIDE,
+                                .w = SIDE,
+                                .embedding = DIM,
+                                .heads = heads,
+                                .map_channels = heads > 1 ? width : 0};
+    KI_TRY(ki_net_init(&net, &s->net, err));
+    KI_TRY(ki_params_new(s->net.graph, s->backend, &s->params, err));
+    KI_TRY(ki_params_init(s->params, 3, err));
+    const ki_sizes sizes = {
+        .n_classes = CLASSES, .embedding = DIM, .pooled = width * heads, .map = width, .heads = heads};
+    KI_TRY(ki_objective_new(of_objective, &sizes, 3, &s->objective, err));
+    KI_TRY(ki_optim_parse(of_optim, &s->optim, err));
+    settings.backend = s->backend;
+    settings.net = &s->net;
+    settings.params = s->params;
+    settings.objective = s->objective;
+    settings.n_micro = (int)s->optim.accumulate;
+    settings.seed = 3;
+    settings.optim = &s->optim;
+    return ki_learner_new(&settings, &s->learner, err);
 }
 
 /* Takes over the backend. heads: of an ensemble, whose map is then narrowed to `width`; 1: a plain network. Of
@@ -38,33 +69,9 @@ static inline setup *setup_make(ki_backend *backend, int channels, int width, in
                                 const char *objective, const char *optim, ki_learner_settings settings) {
     setup *s = calloc(1, sizeof *s);
     kith_error err;
-    char text[32];
     assert_non_null(s);
     s->backend = backend;
-    snprintf(text, sizeof text, "{width: %d}", width);
-    const ki_net_options net = {.backbone = "convnet4",
-                                .settings = parse(s, text),
-                                .c = channels,
-                                .h = SIDE,
-                                .w = SIDE,
-                                .embedding = DIM,
-                                .heads = heads,
-                                .map_channels = heads > 1 ? width : 0};
-    assert_ok(ki_net_init(&net, &s->net, &err), &err);
-    assert_ok(ki_params_new(s->net.graph, s->backend, &s->params, &err), &err);
-    assert_ok(ki_params_init(s->params, 3, &err), &err);
-    const ki_sizes sizes = {
-        .n_classes = CLASSES, .embedding = DIM, .pooled = width * heads, .map = width, .heads = heads};
-    assert_ok(ki_objective_new(parse(s, objective), &sizes, 3, &s->objective, &err), &err);
-    assert_ok(ki_optim_parse(parse(s, optim), &s->optim, &err), &err);
-    settings.backend = s->backend;
-    settings.net = &s->net;
-    settings.params = s->params;
-    settings.objective = s->objective;
-    settings.n_micro = (int)s->optim.accumulate;
-    settings.seed = 3;
-    settings.optim = &s->optim;
-    assert_ok(ki_learner_new(&settings, &s->learner, &err), &err);
+    assert_ok(setup_try(s, channels, width, heads, objective, optim, settings, &err), &err);
     return s;
 }
 

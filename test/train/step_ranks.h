@@ -47,6 +47,7 @@ typedef struct step_case {
 
 typedef struct step_rank {
     ki_comm *comm;
+    ki_device_comm *device_comm; /* of a device */
     ki_backend *backend;
     ki_graph *graph;
     ki_params *params;
@@ -60,12 +61,17 @@ static inline kith_status step_make(const step_case *c, step_rank *s, int64_t n,
     ki_value *root = NULL;
     const ki_sizes sizes = {.n_classes = 4, .embedding = STEP_DIM, .pooled = STEP_POOLED, .map = 8};
     KI_TRY(ki_backend_open(c->backend, NULL, &s->backend, err));
+    if (s->backend->type->queues) KI_TRY(ki_staged_open(s->backend, s->comm, &s->device_comm, err));
     KI_TRY(ki_graph_new(&s->graph, err));
     small_net_build(s->graph, true);
     KI_TRY(ki_params_new(s->graph, s->backend, &s->params, err));
     KI_TRY(ki_params_init(s->params, 5, err));
-    ki_plan_options options = {
-        .mb = n, .mode = KI_TRAIN, .frozen_bn = c->frozen_bn, .seed = 9, .comm = s->comm};
+    ki_plan_options options = {.mb = n,
+                               .mode = KI_TRAIN,
+                               .frozen_bn = c->frozen_bn,
+                               .seed = 9,
+                               .comm = s->comm,
+                               .device_comm = s->device_comm};
     for (int i = 0; i < 3; i++) {
         options.taps[i] = options.grad_taps[i] = step_taps[i];
         s->tap[i] = malloc(STEP_MOST * sizeof *s->tap[i]);
@@ -108,6 +114,7 @@ static inline kith_status step_run(const step_case *c, step_rank *s, step_found 
         KI_TRY(ki_params_zero_diffs(s->params, err));
         KI_TRY(step_pass(c, s, first, n, step, &found->total, err));
     }
+    KI_TRY(s->backend->type->sync(s->backend, err)); /* an emulated device's memory is the host's */
     found->n_diff = ki_params_trained_n(s->params);
     KI_TRY(ki_comm_sum(s->comm, ki_params_diffs(s->params), found->n_diff, err));
     found->diff = malloc((size_t)found->n_diff * sizeof *found->diff);
@@ -133,6 +140,7 @@ static inline void step_rank_main(ki_comm *comm, void *user) {
     ki_plan_free(s.plan);
     ki_params_free(s.params);
     ki_graph_free(s.graph);
+    ki_device_comm_close(s.device_comm);
     ki_backend_close(s.backend);
     for (int i = 0; i < 3; i++) free(s.tap[i]);
 }

@@ -1,53 +1,16 @@
 /* kith train over ranks, as a user types it: it follows one process, repeats to the bit, is resumed with another number of
  * ranks, embeds to the bits of one process, fails in one line, and survives the death of a rank. */
-#include <math.h>
-
-#include "kith/array.h"
-#include "support/mpirun.h"
-#include "train/tiny.h"
-
-static char output[TINY_OUTPUT];
+#include "train/rank_runs.h"
 
 static void need_mpirun(void) {
     if (!mpirun_is_there()) skip();
 }
 
 static void ranks_train(int n, const char *out, const char *arguments) {
-    const int status =
-        testing_run(output, sizeof output, MPIRUN " -np %d %s train %s --out %s/%s --no-report -q %s 2>&1", n,
-                    testing_program(), tiny_make(), testing_folder(), out, arguments);
-    if (status != 0) fail_msg("%d ranks: status %d, %s", n, status, output);
+    rank_runs_train("", n, out, arguments);
 }
 
-static void one_train(const char *out, const char *arguments) {
-    if (tiny_train(output, out, arguments) != 0) fail_msg("one process: %s", output);
-}
-
-/* The largest difference of two runs' test embeddings, over the largest number. */
-static double apart(const char *a, const char *b) {
-    kith_array x, y;
-    kith_error err;
-    char path[2][4096];
-    snprintf(path[0], sizeof path[0], "%s/%s/test/embedding.npy", testing_folder(), a);
-    snprintf(path[1], sizeof path[1], "%s/%s/test/embedding.npy", testing_folder(), b);
-    assert_ok(kith_npy_read(path[0], &x, &err), &err);
-    assert_ok(kith_npy_read(path[1], &y, &err), &err);
-    assert_int_equal(kith_array_count(&x), kith_array_count(&y));
-    double most = 0, off = 0;
-    for (int64_t i = 0; i < kith_array_count(&x); i++) {
-        const double u = (double)((float *)x.data)[i], v = (double)((float *)y.data)[i];
-        most = fmax(most, fabs(u));
-        off = fmax(off, fabs(u - v));
-    }
-    kith_array_release(&x);
-    kith_array_release(&y);
-    return off / most;
-}
-
-static void assert_near(const char *a, const char *b, double most) {
-    const double off = apart(a, b);
-    if (!(off < most)) fail_msg("embeddings of %s and %s are %g apart; wanted less than %g", a, b, off, most);
-}
+static void one_train(const char *out, const char *arguments) { rank_runs_train("", 1, out, arguments); }
 
 #define FIFTY "--set optim.steps=50 --set eval.select=last --set checkpoint.keep=100 "
 
@@ -56,7 +19,7 @@ static void test_fifty_steps_follow_one_process(void **state) {
     need_mpirun();
     one_train("one", FIFTY);
     ranks_train(3, "three", FIFTY);
-    assert_near("three", "one", 1e-3);
+    rank_runs_near("three", "one", 1e-3);
     ranks_train(3, "again", FIFTY);
     tiny_assert_same("three", "again", "model.safetensors");
     tiny_assert_same("three", "again", "test/embedding.npy");
@@ -68,7 +31,7 @@ static void test_resume_with_another_number_of_ranks(void **state) {
     need_mpirun();
     const char *folder = testing_folder();
     assert_true(tiny_exists("again", "checkpoints/step-00000012.safetensors"));
-    assert_int_equal(testing_run(output, sizeof output,
+    assert_int_equal(testing_run(rank_runs_said, sizeof rank_runs_said,
                                  "cd %s && rm again/result.json again/checkpoints/step-0000001[3-9]* "
                                  "again/checkpoints/step-0000002* again/checkpoints/step-0000003* "
                                  "again/checkpoints/step-0000004* again/checkpoints/step-0000005* && "
@@ -76,9 +39,9 @@ static void test_resume_with_another_number_of_ranks(void **state) {
                                  folder),
                      0);
     one_train("again", FIFTY "--resume");
-    assert_near("again", "one", 1e-3);
+    rank_runs_near("again", "one", 1e-3);
     ranks_train(2, "two", FIFTY "--resume");
-    assert_near("two", "one", 1e-3);
+    rank_runs_near("two", "one", 1e-3);
 }
 
 /* With weights that stay as they are, two ranks embed what one process embeds, each its half. */
@@ -167,10 +130,12 @@ static int count(const char *text, const char *word) {
 static void test_a_failure_is_told_once(void **state) {
     (void)state;
     need_mpirun();
-    const int status = testing_run(output, sizeof output, MPIRUN " -np 2 %s train %s/none.yaml 2>&1",
-                                   testing_program(), testing_folder());
+    const int status =
+        testing_run(rank_runs_said, sizeof rank_runs_said, MPIRUN " -np 2 %s train %s/none.yaml 2>&1",
+                    testing_program(), testing_folder());
     assert_int_not_equal(status, 0);
-    if (count(output, "kith: ") != 1 || !strstr(output, "none.yaml")) fail_msg("it says: %s", output);
+    if (count(rank_runs_said, "kith: ") != 1 || !strstr(rank_runs_said, "none.yaml"))
+        fail_msg("it says: %s", rank_runs_said);
 }
 
 /* A rank is killed: the job ends, its checkpoints are good, and one process goes on. */
@@ -178,30 +143,32 @@ static void test_a_rank_that_dies(void **state) {
     (void)state;
     need_mpirun();
     const int status = testing_run(
-        output, sizeof output,
+        rank_runs_said, sizeof rank_runs_said,
         MPIRUN
         " -np 2 sh -c 'if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then "
         "( while [ ! -e %s/dies/checkpoints/step-00000008.safetensors ]; do sleep 0.01; done; kill -9 $$ ) & "
         "fi; exec %s train %s --out %s/dies --no-report -q --set optim.steps=100000' 2>&1",
         testing_folder(), testing_program(), tiny_make(), testing_folder());
     assert_int_not_equal(status, 0);
-    if (!strstr(output, "signal 9")) fail_msg("it says: %s", output);
+    if (!strstr(rank_runs_said, "signal 9")) fail_msg("it says: %s", rank_runs_said);
     assert_true(!tiny_exists("dies", "result.json"));
     /* The same run, though it is asked to stop earlier than it would have. */
-    const int resumed =
-        testing_run(output, sizeof output, "timeout -s INT 2 %s train %s/dies --resume --no-report 2>&1",
-                    testing_program(), testing_folder());
-    if (resumed == 1 || !strstr(output, "(resumed)")) fail_msg("status %d: %s", resumed, output);
+    const int resumed = testing_run(rank_runs_said, sizeof rank_runs_said,
+                                    "timeout -s INT 2 %s train %s/dies --resume --no-report 2>&1",
+                                    testing_program(), testing_folder());
+    if (resumed == 1 || !strstr(rank_runs_said, "(resumed)"))
+        fail_msg("status %d: %s", resumed, rank_runs_said);
 }
 
 /* A job must not become several runs of one process each. */
 static void test_without_the_plugin(void **state) {
     (void)state;
-    const int status = testing_run(output, sizeof output,
+    const int status = testing_run(rank_runs_said, sizeof rank_runs_said,
                                    "OMPI_COMM_WORLD_SIZE=2 KITH_PLUGINS=%s %s train %s --out %s/never 2>&1",
                                    testing_folder(), testing_program(), tiny_make(), testing_folder());
     assert_int_not_equal(status, 0);
-    if (!strstr(output, "training over ranks: there is no plugin ")) fail_msg("it says: %s", output);
+    if (!strstr(rank_runs_said, "training over ranks: there is no plugin "))
+        fail_msg("it says: %s", rank_runs_said);
     assert_true(!tiny_exists("never", "recipe.yaml"));
 }
 

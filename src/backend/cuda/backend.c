@@ -63,6 +63,18 @@ static kith_status cuda_describe(char *ret_text, size_t bytes, kith_error *err) 
     return KITH_OK;
 }
 
+/* The address on the bus is the same in every process, whatever devices the process may see. */
+static kith_status cuda_identify(ki_backend *backend, char *ret_kind, char *ret_which, size_t bytes,
+                                 kith_error *err) {
+    struct cudaDeviceProp device;
+    KI_CUDA(cudaGetDeviceProperties(&device, ki_cuda_of(backend)->device));
+    if (ret_kind) ki_snprintf(ret_kind, bytes, "%s", device.name);
+    if (ret_which)
+        ki_snprintf(ret_which, bytes, "%04x:%02x:%02x", (unsigned)device.pciDomainID,
+                    (unsigned)device.pciBusID, (unsigned)device.pciDeviceID);
+    return KITH_OK;
+}
+
 static kith_status cuda_open(const ki_backend_options *options, ki_backend **ret_backend, kith_error *err) {
     int n_devices = 0;
     cuda_backend *cuda = NULL;
@@ -223,6 +235,9 @@ const ki_backend_type ki_backend_cuda = {
     .version = KI_BACKEND_VERSION,
     .has_bf16 = true,
     .describe = cuda_describe,
+    .count = count_devices,
+    .identify = cuda_identify,
+    .comm_open = ki_cuda_nccl_open,
     .open = cuda_open,
     .close = cuda_close,
     .alloc = ki_cuda_alloc,

@@ -80,6 +80,9 @@ kith_status ki_cuda_event_wait(cudaEvent_t event, kith_error *err);
 /* Crop, mirror and normalise bytes into an input (layout/images.c). */
 kith_status ki_cuda_images(ki_backend *backend, const ki_image_step *step, const ki_edge *edge, void *dst,
                            kith_error *err);
+/* Ranks over NCCL (comm/nccl.c). */
+kith_status ki_cuda_nccl_open(ki_backend *backend, struct ki_comm *comm, struct ki_device_comm **ret_device,
+                              kith_error *err);
 /* The second stream as core/backend.h has it (queues.c). */
 extern const ki_queue_type ki_cuda_queues;
 

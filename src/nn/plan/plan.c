@@ -105,7 +105,8 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
         .may_be_late = !plan->updates_stats,
         .seed = plan->options.seed,
         .node = (uint32_t)step->node_number,
-        .comm = ki_comm_is_alone(plan->options.comm) ? NULL : plan->options.comm};
+        .comm = ki_comm_is_alone(plan->options.comm) ? NULL : plan->options.comm,
+        .device_comm = plan->options.device_comm};
     for (int k = 0; k < step->n_src; k++) {
         ki_step *src = &plan->steps.step[step->src[k]];
         spec.src[k] = src->edge;
@@ -179,7 +180,7 @@ static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {
                           .scratch = plan->block + plan->block_bytes,
                           .labels = plan->labels,
                           .step = plan->step ? plan->step : plan->options.step,
-                          .first = plan->step ? plan->step + 1 : NULL};
+                          .first = plan->step ? plan->step + 1 : plan->options.first};
     for (int k = 0; k < step->n_src; k++) {
         binding.src[k] = ki_plan_address(plan, plan->steps.step[step->src[k]].dst);
         binding.diff_src[k] = ki_plan_address(plan, step->diff_src[k]);
@@ -277,6 +278,7 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
         if (op->flops && !step->is_view)
             plan->forward_flops += op->flops(step->node, src_shape) * (double)options->mb;
     }
+    if (options->ready) KI_CHECK(ki_plan_find_unfinished(plan, err));
     *ret_plan = plan;
     plan = NULL;
 done:
@@ -295,6 +297,7 @@ void ki_plan_free(ki_plan *plan) {
     ki_free(plan->merged_norms);
     ki_free(plan->swapped);
     ki_free(plan->buffer);
+    ki_free(plan->unfinished);
     plan->backend->type->free(plan->backend, plan->block);
     plan->backend->type->free(plan->backend, plan->labels);
     plan->backend->type->free(plan->backend, plan->step);

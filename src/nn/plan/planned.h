@@ -28,6 +28,8 @@ struct ki_plan {
     uint64_t packed_version;
     bool is_packed, updates_stats, wants_labels, wants_step, has_run;
     double forward_flops;
+    /* [steps + 1] with options.ready: steps before s write gradients only before number unfinished[s] of the slab. */
+    int64_t *unfinished;
 };
 
 /* The parameters of step b begin where those of a end. */
@@ -45,6 +47,9 @@ kith_status ki_plan_merge(ki_plan *plan, kith_error *err);
 void ki_plan_slice(ki_plan *plan);
 /* Give every step its buffers. */
 kith_status ki_plan_buffers(ki_plan *plan, kith_error *err);
+
+/* Fill in `unfinished`. */
+kith_status ki_plan_find_unfinished(ki_plan *plan, kith_error *err);
 
 /* The late work of so many steps may run beside the steps after them. */
 enum { KI_LATE_STEPS = 4 };

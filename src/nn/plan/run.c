@@ -186,40 +186,89 @@ kith_status ki_plan_grad_memory(ki_plan *plan, const char *tap, ki_edge *ret_edg
     return KITH_OK;
 }
 
-kith_status ki_plan_backward(ki_plan *plan, kith_error *err) {
+/* Steps whose late work runs beside the queue: a ring, the oldest at n % KI_LATE_STEPS once it is full. */
+typedef struct late_ring {
+    int step[KI_LATE_STEPS], n;
+} late_ring;
+
+static kith_status settle(const ki_plan *plan, int s, kith_error *err) {
+    ki_kernel *kernel = plan->steps.step[s].kernel;
+    return kernel->type->settle(kernel, err);
+}
+
+static kith_status backward_step(ki_plan *plan, int s, late_ring *late, kith_error *err) {
     const ki_backend_type *type = plan->backend->type;
+    ki_step *step = &plan->steps.step[s];
+    if (ki_step_is_late(step)) {
+        int *place = &late->step[late->n % KI_LATE_STEPS];
+        if (late->n >= KI_LATE_STEPS) KI_TRY(settle(plan, *place, err));
+        *place = s;
+        late->n++;
+    }
+    if (step->grad.buffer >= 0) {
+        if (!step->grad_is_set && !step->grad_is_lent)
+            KI_TRY(type->zero(plan->backend, ki_plan_address(plan, step->grad), step->edge.bytes, err));
+        step->grad_is_set = false;
+    }
+    if (step->joins) {
+        KI_TRY(type->join(plan->backend, &step->edge, step->n_parts, step->part_ptr, step->mask_ptr,
+                          step->diff_ptr, err));
+        ki_backend_note(plan->backend, "join",
+                        (step->n_parts + 1 + (step->mask_ptr != NULL)) * bytes_of(step));
+    }
+    if (!step->runs_backward || !step->kernel || step->info.shares_diff) return KITH_OK;
+    const int64_t before = notes_so_far(plan);
+    const kith_status status = step->kernel->type->backward(step->kernel, err);
+    if (status != KITH_OK) return ki_prefix(err, status, "node %s", step->node->name);
+    note_backward(plan, step, before);
+    return KITH_OK;
+}
+
+/* Which gradients are complete, for options.ready. Kernels that leave gradients to later are flushed now and then; what a
+ * late kernel was flushed of is complete when it is settled. */
+typedef struct progress {
+    int64_t asked;   /* gradients from here on are complete, or will be when `flushed` is settled */
+    int64_t waiting; /* the same number, as long as nobody was told; -1: all is told */
+    int flushed;     /* -1: nothing to wait for */
+    int leaves;      /* the last step that may have left gradients; -1: none */
+} progress;
+
+static bool is_settled(int s, const late_ring *late) {
+    const int n = late->n < KI_LATE_STEPS ? late->n : KI_LATE_STEPS;
+    return n == 0 || s > late->step[(late->n - n) % KI_LATE_STEPS];
+}
+
+/* After the backward of step s. */
+static kith_status advance(const ki_plan *plan, int s, const late_ring *late, progress *p, kith_error *err) {
+    const ki_plan_options *o = &plan->options;
+    const ki_step *step = &plan->steps.step[s];
+    if (step->kernel && step->runs_backward && step->kernel->type->flush) p->leaves = s;
+    if (p->waiting < 0 && p->asked - plan->unfinished[s] >= o->ready_every) {
+        p->asked = p->waiting = plan->unfinished[s];
+        p->flushed = p->leaves;
+        if (p->leaves >= 0) {
+            ki_kernel *kernel = plan->steps.step[p->leaves].kernel;
+            KI_TRY(kernel->type->flush(kernel, err));
+        }
+    }
+    const bool is_due =
+        p->flushed < 0 || !ki_step_is_late(&plan->steps.step[p->flushed]) || is_settled(p->flushed, late);
+    if (p->waiting < 0 || !is_due) return KITH_OK;
+    const int64_t from = p->waiting;
+    p->waiting = -1;
+    return o->ready(o->ready_user, from, err);
+}
+
+kith_status ki_plan_backward(ki_plan *plan, kith_error *err) {
     if (plan->options.mode != KI_TRAIN) return ki_fail(err, KITH_EINVAL, "backward on a plan for inference");
     if (!plan->has_run) return ki_fail(err, KITH_EINVAL, "backward before forward");
-    ki_kernel *late[KI_LATE_STEPS]; /* a ring */
-    int n_late = 0;
+    late_ring late = {.n = 0};
+    progress made = {.asked = ki_params_trained_n(plan->params), .waiting = -1, .flushed = -1, .leaves = -1};
     for (int s = plan->steps.n - 1; s >= 0; s--) {
-        ki_step *step = &plan->steps.step[s];
-        if (ki_step_is_late(step)) {
-            ki_kernel **place = &late[n_late % KI_LATE_STEPS];
-            if (n_late >= KI_LATE_STEPS) KI_TRY((*place)->type->settle(*place, err));
-            *place = step->kernel;
-            n_late++;
-        }
-        if (step->grad.buffer >= 0) {
-            if (!step->grad_is_set && !step->grad_is_lent)
-                KI_TRY(type->zero(plan->backend, ki_plan_address(plan, step->grad), step->edge.bytes, err));
-            step->grad_is_set = false;
-        }
-        if (step->joins) {
-            KI_TRY(type->join(plan->backend, &step->edge, step->n_parts, step->part_ptr, step->mask_ptr,
-                              step->diff_ptr, err));
-            ki_backend_note(plan->backend, "join",
-                            (step->n_parts + 1 + (step->mask_ptr != NULL)) * bytes_of(step));
-        }
-        if (!step->runs_backward || !step->kernel || step->info.shares_diff) continue;
-        const int64_t before = notes_so_far(plan);
-        const kith_status status = step->kernel->type->backward(step->kernel, err);
-        if (status != KITH_OK) return ki_prefix(err, status, "node %s", step->node->name);
-        note_backward(plan, step, before);
+        KI_TRY(backward_step(plan, s, &late, err));
+        if (plan->options.ready) KI_TRY(advance(plan, s, &late, &made, err));
     }
-    if (n_late == 0) return KITH_OK;
-    ki_kernel *last = late[(n_late - 1) % KI_LATE_STEPS];
-    return last->type->settle(last, err);
+    return late.n == 0 ? KITH_OK : settle(plan, late.step[(late.n - 1) % KI_LATE_STEPS], err);
 }
 
 kith_status ki_plan_read_input_grad(ki_plan *plan, ki_real *host, kith_error *err) {

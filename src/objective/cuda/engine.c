@@ -52,10 +52,11 @@ static kith_status check_tap(const ki_engine *e, ki_tap tap, kith_error *err) {
         return ki_fail(err, KITH_EINVAL, "the objective reads %s, which the batch does not have",
                        ki_tap_name(tap));
     if (edge->shape.n_dims != (tap == KI_TAP_MAP ? 4 : 2) || cols < 1 ||
-        (tap != KI_TAP_WEIGHT && rows != e->m)) {
+        (tap != KI_TAP_WEIGHT && rows != (tap == KI_TAP_MAP ? e->n_own : e->m))) {
         char found[64];
         return ki_fail(err, KITH_ESHAPE, "%s is %s; wanted %lld rows, one for each label", ki_tap_name(tap),
-                       ki_shape_text(&edge->shape, found, sizeof found), (long long)e->m);
+                       ki_shape_text(&edge->shape, found, sizeof found),
+                       (long long)(tap == KI_TAP_MAP ? e->n_own : e->m));
     }
     const int64_t wanted = tap == KI_TAP_EMBEDDING ? sizes->embedding
                            : tap == KI_TAP_POOLED  ? sizes->pooled
@@ -203,6 +204,9 @@ static kith_status open_reg(ki_engine *e, size_t i, bool *has_map, size_t *scrat
                                 .name = reg->record->method.name,
                                 .settings = reg->settings,
                                 .m = e->m,
+                                .first = e->first,
+                                .n_own = e->n_own,
+                                .is_shared = e->batch.comm != NULL,
                                 .n_classes = o->sizes.n_classes,
                                 .label = e->label,
                                 .seed = o->seed,
@@ -230,6 +234,7 @@ static kith_status open_parts(ki_engine *e, const ki_engine *first, kith_error *
     size_t scratch_bytes = 0;
     bool has_map = false;
     KI_TRY(ki_engine_check(o, err));
+    KI_TRY(ki_engine_share_open(e, err));
     KI_TRY(check_batch(e, err));
     KI_TRY(first ? ki_engine_params_share(e, first, err) : ki_engine_params_open(e, err));
     KI_TRY(open_values(e, err));
@@ -363,6 +368,7 @@ static kith_status end(ki_engine *e, kith_error *err) {
 static kith_status engine_evaluate(ki_engine *e, kith_error *err) {
     const ki_objective *o = e->objective;
     KI_CUDA(cudaSetDevice(ki_cuda_of(e->backend)->device));
+    KI_TRY(ki_engine_share_gather(e, err));
     KI_TRY(begin(e, err));
     KI_TRY(make_logits(e, err));
     if (e->loss)
@@ -371,7 +377,8 @@ static kith_status engine_evaluate(ki_engine *e, kith_error *err) {
     for (size_t i = 0; i < o->n_regs; i++)
         KI_TRY(e->reg[i].type->launch(e->reg[i].self, &e->reg[i].in, e->scratch, err));
     KI_TRY(logits_backward(e, err));
-    return end(e, err);
+    KI_TRY(end(e, err));
+    return ki_engine_share_keep(e, err);
 }
 
 /* Descriptors. */
@@ -476,6 +483,7 @@ const ki_engine_type ki_engine_cuda = {
     .close = engine_close,
     .clear_diffs = engine_clear_diffs,
     .evaluate = engine_evaluate,
+    .sum_diffs = ki_engine_sum_diffs,
     .fetch = engine_fetch,
     .read = engine_read,
     .follow = engine_follow,

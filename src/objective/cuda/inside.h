@@ -53,7 +53,10 @@ struct ki_engine {
     ki_backend *backend;
     cudaStream_t stream;
     ki_objective *objective;
-    ki_engine_batch batch;
+    ki_engine_batch batch; /* what the engine works on; */
+    ki_engine_batch own;   /* over ranks: this rank's rows of it, [first, first + n_own) of m */
+    int64_t first, n_own;
+    int32_t *all_label;
     int64_t m, dim;          /* dim: of the embedding; 0 when no term reads it */
     int64_t n_rows, row_dim; /* the embedding as the loss sees it: a row for each head of each image */
 
@@ -87,6 +90,13 @@ struct ki_engine {
     ki_cuda_term *reg;
     void *scratch;
 };
+
+/* share.c: memory for the whole batch, before anything else of the engine; filling it; and this rank's part of the gradients.
+ * Without ranks they do nothing. */
+kith_status ki_engine_share_open(ki_engine *engine, kith_error *err);
+kith_status ki_engine_share_gather(ki_engine *engine, kith_error *err);
+kith_status ki_engine_share_keep(ki_engine *engine, kith_error *err);
+kith_status ki_engine_sum_diffs(ki_engine *engine, kith_error *err);
 
 /* params.c */
 kith_status ki_engine_params_open(ki_engine *engine, kith_error *err);

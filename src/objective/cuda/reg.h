@@ -46,6 +46,9 @@ typedef struct ki_cuda_reg_in {
     const char *name;     /* the method's, for errors */
     const void *settings; /* the same struct of NAME.h that the host's term reads */
     int64_t m, n_classes; /* n_classes 0: not known */
+    /* Over ranks (is_shared) a MAP has only the rows of items [first, first + n_own): gather what is made of them. */
+    int64_t first, n_own;
+    bool is_shared;
     const int32_t *label; /* [m], each in 0 … n_classes - 1 when n_classes is known */
     uint64_t seed;
     const uint64_t *step; /* random choices: (seed, KI_RNG_REGULARIZER, *step, …) */
@@ -91,6 +94,10 @@ const ki_cuda_reg *ki_cuda_reg_find(const char *name);
 kith_status ki_engine_take(ki_engine *engine, size_t bytes, const char *what, void *ret_ptr, kith_error *err);
 /* Queue zeros. */
 kith_status ki_engine_zero(ki_engine *engine, void *ptr, size_t bytes, kith_error *err);
+
+/* Over ranks: all [m, cols] from every rank's own [n_own, cols]. Queued. */
+kith_status ki_cuda_reg_gather(const ki_cuda_reg_in *in, const float *own, int64_t cols, float *all,
+                               kith_error *err);
 
 /* The objective's loss and miner again, on other embeddings. open: param[first …) of `in` are the parameters
  * that ki_state_add_loss made, and dim is the width of x. The memory belongs to the engine; there is nothing

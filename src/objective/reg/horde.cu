@@ -36,9 +36,10 @@ struct horde {
 };
 
 struct places {
-    ki_cuda_moments moments;
-    float *z, *unit, *norm;    /* [orders - 1, m, n]; norm [orders - 1, m] */
-    float *diff_unit, *diff_z; /* [orders - 1, m, n] */
+    ki_cuda_moments moments;      /* of this rank's rows */
+    float *g[KI_MOST_ORDERS + 1]; /* [2] … [orders]: [m, padded], of all rows */
+    float *z, *unit, *norm;       /* [orders - 1, m, n]; norm [orders - 1, m] */
+    float *diff_unit, *diff_z;    /* [orders - 1, m, n] */
     float *diff_g[KI_MOST_ORDERS + 1];
 };
 
@@ -49,8 +50,8 @@ places place(const horde *o, const ki_cuda_reg_in *in, ki_cuda_scratch *room) {
     ki_cuda_moments &moments = at.moments;
     moments.backend = in->backend;
     moments.stream = in->stream;
-    moments.m = in->m;
-    moments.hw = map.rows / in->m;
+    moments.m = in->n_own;
+    moments.hw = map.rows / in->n_own;
     moments.c = map.cols;
     moments.dim = o->dim;
     moments.orders = o->orders;
@@ -62,6 +63,8 @@ places place(const horde *o, const ki_cuda_reg_in *in, ki_cuda_scratch *room) {
     const int n_w = ki_moments_projections(o->orders, o->cascaded);
     for (int t = 0; t < n_w; t++) moments.w[t] = in->param[t].value;
     ki_cuda_moments_place(&moments, room);
+    for (int k = 2; k <= o->orders; k++)
+        at.g[k] = in->is_shared ? ki_cuda_scratch_floats(room, in->m * moments.padded) : moments.g[k];
     at.z = ki_cuda_scratch_floats(room, rows * o->n);
     at.unit = ki_cuda_scratch_floats(room, rows * o->n);
     at.norm = ki_cuda_scratch_floats(room, rows);
@@ -110,18 +113,27 @@ const ki_cuda_param *embedding_param(const ki_cuda_reg_in *in, const places *at,
     return &in->param[at->moments.n_w + k - 2];
 }
 
+/* Moments of all rows. */
+kith_status pool(const horde *o, const ki_cuda_reg_in *in, const places *at, kith_error *err) {
+    const ki_cuda_moments *moments = &at->moments;
+    KI_TRY(ki_cuda_moments_forward(moments, err));
+    for (int k = 2; k <= o->orders && in->is_shared; k++)
+        KI_TRY(ki_cuda_reg_gather(in, moments->g[k], moments->padded, at->g[k], err));
+    return KITH_OK;
+}
+
 /* z of all orders from their moments. */
 kith_status embed(const horde *o, const ki_cuda_reg_in *in, const places *at, kith_error *err) {
     const ki_cuda_moments *moments = &at->moments;
     for (int k = 2; k <= o->orders; k++) {
         float *z = at->z + (k - 2) * in->m * o->n;
         if (o->embedding) {
-            KI_TRY(ki_cuda_gemm(in->backend, false, false, in->m, o->n, o->dim, 1, moments->g[k],
-                                KI_NUMBER_FLOAT, moments->padded, embedding_param(in, at, k)->value,
-                                o->embedding, 0, z, KI_NUMBER_FLOAT, o->n, err));
+            KI_TRY(ki_cuda_gemm(in->backend, false, false, in->m, o->n, o->dim, 1, at->g[k], KI_NUMBER_FLOAT,
+                                moments->padded, embedding_param(in, at, k)->value, o->embedding, 0, z,
+                                KI_NUMBER_FLOAT, o->n, err));
         } else {
-            KI_CUDA(ki_cuda_product_store(moments->g[k], in->m, o->dim, moments->padded, false, false, z,
-                                          o->dim, in->stream));
+            KI_CUDA(ki_cuda_product_store(at->g[k], in->m, o->dim, moments->padded, false, false, z, o->dim,
+                                          in->stream));
         }
     }
     return KITH_OK;
@@ -173,7 +185,7 @@ kith_status embed_back(const horde *o, const ki_cuda_reg_in *in, const places *a
         by_g.b[by_g.count] = e->value;
         by_g.c[by_g.count++] = at->diff_g[k];
         if (!diff_e) continue;
-        by_e.a[by_e.count] = moments->g[k];
+        by_e.a[by_e.count] = at->g[k];
         by_e.b[by_e.count] = diff;
         by_e.c[by_e.count++] = diff_e;
     }
@@ -189,7 +201,7 @@ kith_status reg_launch(void *self, const ki_cuda_reg_in *in, void *scratch, kith
     float *diff_w[KI_MOST_PROJECTIONS];
     for (int t = 0; t < at.moments.n_w; t++) diff_w[t] = in->param[t].diff;
     KI_TRY(ki_engine_zero(in->engine, in->value, sizeof *in->value, err));
-    KI_TRY(ki_cuda_moments_forward(&at.moments, err));
+    KI_TRY(pool(o, in, &at, err));
     KI_TRY(embed(o, in, &at, err));
     KI_CUDA(ki_cuda_rows_normalize(at.z, rows, o->n, at.unit, at.norm, NULL, NULL, in->stream));
     for (int k = 2; k <= o->orders; k++)
@@ -198,9 +210,11 @@ kith_status reg_launch(void *self, const ki_cuda_reg_in *in, void *scratch, kith
     KI_CUDA(ki_cuda_rows_normalize_backward(at.unit, at.norm, at.diff_unit, NULL, rows, o->n, false,
                                             at.diff_z, in->stream));
     KI_TRY(embed_back(o, in, &at, err));
-    return ki_cuda_moments_backward(&at.moments, at.diff_g, o->embedding ? at.moments.padded : o->n, diff_w,
-                                    !in->assigns_map, in->tap[KI_TAP_MAP].diff, in->tap[KI_TAP_MAP].pitch,
-                                    err);
+    const int64_t pitch = o->embedding ? at.moments.padded : o->n;
+    float *own_diff_g[KI_MOST_ORDERS + 1] = {};
+    for (int k = 2; k <= o->orders; k++) own_diff_g[k] = at.diff_g[k] + in->first * pitch;
+    return ki_cuda_moments_backward(&at.moments, own_diff_g, pitch, diff_w, !in->assigns_map,
+                                    in->tap[KI_TAP_MAP].diff, in->tap[KI_TAP_MAP].pitch, err);
 }
 
 kith_status reg_describe(void *self, const ki_cuda_reg_in *in, void *scratch, const float **ret_parts,
@@ -208,7 +222,7 @@ kith_status reg_describe(void *self, const ki_cuda_reg_in *in, void *scratch, co
     const horde *o = static_cast<const horde *>(self);
     ki_cuda_scratch room = {static_cast<char *>(scratch), 0};
     const places at = place(o, in, &room);
-    KI_TRY(ki_cuda_moments_forward(&at.moments, err));
+    KI_TRY(pool(o, in, &at, err));
     KI_TRY(embed(o, in, &at, err));
     KI_CUDA(ki_cuda_rows_normalize(at.z, (o->orders - 1) * in->m, o->n, at.unit, at.norm, NULL, NULL,
                                    in->stream));

@@ -61,7 +61,7 @@ typedef enum cudaDeviceAttr {
 typedef struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem, sharedMemPerBlockOptin;
-    int major, minor, multiProcessorCount, l2CacheSize;
+    int major, minor, multiProcessorCount, l2CacheSize, pciDomainID, pciBusID, pciDeviceID;
 } cudaDeviceProp;
 
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };

@@ -335,9 +335,21 @@ static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
     }
     if (ki_conv_is_last(&k->member)) {
         KI_TRY(conv_settle(kernel, err));
-        KI_TRY(ki_conv_unpack(backend, &k->member, err));
+        KI_TRY(ki_conv_unpack(backend, &k->member, stream, err));
         ki_backend_note(backend, "weight gradients unpacked", 0);
     }
+    return KITH_OK;
+}
+
+/* On the stream that the gradients are made on, so that nothing waits; `done` is then after them. */
+static kith_status conv_flush(ki_kernel *kernel, kith_error *err) {
+    const conv *k = (const conv *)kernel;
+    const cuda_backend *cuda = ki_cuda_of(kernel->backend);
+    if (!k->is_trained || ki_conv_is_last(&k->member)) return KITH_OK;
+    if (!k->is_late || kernel->backend->probe)
+        return ki_conv_unpack(kernel->backend, &k->member, cuda->stream, err);
+    KI_TRY(ki_conv_unpack(kernel->backend, &k->member, cuda->late_stream, err));
+    KI_CUDA(cudaEventRecord(k->done, cuda->late_stream));
     return KITH_OK;
 }
 
@@ -347,4 +359,5 @@ const ki_kernel_type ki_cuda_conv2d = {.create = conv_create,
                                        .forward = conv_forward,
                                        .backward = conv_backward,
                                        .settle = conv_settle,
+                                       .flush = conv_flush,
                                        .free = conv_free};

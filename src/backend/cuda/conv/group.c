@@ -10,7 +10,8 @@ struct ki_conv_group {
     size_t n, n_left;
     const ki_conv_member *last_backward; /* NULL: no member is trained */
     int n_pack_blocks, n_unpack, n_unpack_blocks;
-    ki_pack_item *pack; /* device memory; unpack follows it */
+    int n_due, n_due_blocks; /* the first of them, not added yet in this backward */
+    ki_pack_item *pack;      /* device memory; unpack follows it */
     ki_unpack_item *unpack;
 };
 
@@ -43,10 +44,12 @@ static bool is_group(const ki_conv_group *group, const ki_conv_queue *queue) {
     return true;
 }
 
-/* The items of all members, with their blocks numbered consecutively; returns how many items to unpack. */
+/* The items of all members, with their blocks numbered consecutively. */
 static void list_items(ki_conv_group *group, ki_pack_item *pack, ki_unpack_item *unpack) {
     for (size_t i = 0; i < group->n; i++) {
-        const ki_conv_member *m = group->member[i];
+        ki_conv_member *m = group->member[i];
+        m->first_unpack = group->n_unpack;
+        m->first_unpack_block = group->n_unpack_blocks;
         pack[i] = m->pack;
         pack[i].first_block = group->n_pack_blocks;
         group->n_pack_blocks += m->pack.tiling.n_blocks;
@@ -60,6 +63,8 @@ static void list_items(ki_conv_group *group, ki_pack_item *pack, ki_unpack_item 
                                           : item->tiling.n_blocks;
         }
     }
+    group->n_due = group->n_unpack;
+    group->n_due_blocks = group->n_unpack_blocks;
 }
 
 static kith_status group_new(ki_backend *backend, const ki_conv_queue *queue, kith_error *err) {
@@ -115,13 +120,18 @@ bool ki_conv_is_last(const ki_conv_member *member) {
     return !member->group || member->group->last_backward == member;
 }
 
-kith_status ki_conv_unpack(ki_backend *backend, const ki_conv_member *member, kith_error *err) {
-    const ki_conv_group *group = member->group;
+kith_status ki_conv_unpack(ki_backend *backend, const ki_conv_member *member, cudaStream_t stream,
+                           kith_error *err) {
+    ki_conv_group *group = member->group;
     if (!group) return ki_fail(err, KITH_EINTERNAL, "a convolution's backward before any forward");
-    if (group->n_unpack_blocks == 0) return KITH_OK;
+    const int first = member->first_unpack, first_block = member->first_unpack_block;
+    const int n = group->n_due - first, n_blocks = group->n_due_blocks - first_block;
+    const bool is_last = group->last_backward == member;
+    group->n_due = is_last ? group->n_unpack : first;
+    group->n_due_blocks = is_last ? group->n_unpack_blocks : first_block;
+    if (n_blocks == 0) return KITH_OK;
     backend->n_reorders++;
-    KI_CUDA(
-        ki_cuda_unpack(group->unpack, group->n_unpack, group->n_unpack_blocks, ki_cuda_of(backend)->stream));
+    KI_CUDA(ki_cuda_unpack(group->unpack + first, n, first_block, n_blocks, stream));
     return KITH_OK;
 }
 

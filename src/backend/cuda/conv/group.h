@@ -1,5 +1,5 @@
 /* Convolutions of one network together: their weights are packed in one launch before a forward, their
- * weight gradients added to the masters' in one launch at the end of a backward.
+ * weight gradients added to the masters' in one launch at the end of a backward, or in a few launches on the way.
  *
  * The planner calls each kernel separately, so groups form by themselves: `pack` only puts a convolution into
  * the queue, the first forward packs everything in the queue, and the convolutions that were in the queue
@@ -26,6 +26,7 @@ typedef struct ki_conv_member {
     ki_pack_item pack;
     int n_unpack; /* weights, bias */
     ki_unpack_item unpack[2];
+    int first_unpack, first_unpack_block; /* among those of the group */
     bool is_trained;
     ki_number type;
     ki_conv_group *group; /* NULL before the first forward */
@@ -37,7 +38,10 @@ kith_status ki_conv_pack_now(ki_backend *backend, kith_error *err);
 /* The member whose backward comes last; it calls ki_conv_unpack when all gradients are queued, which adds them
  * to the masters'. */
 bool ki_conv_is_last(const ki_conv_member *member);
-kith_status ki_conv_unpack(ki_backend *backend, const ki_conv_member *member, kith_error *err);
+/* Add the gradients of this member and of those whose backward came before, except what was added before in this backward. The
+ * last one must do so. */
+kith_status ki_conv_unpack(ki_backend *backend, const ki_conv_member *member, cudaStream_t stream,
+                           kith_error *err);
 void ki_conv_member_leave(ki_backend *backend, ki_conv_member *member);
 
 #endif

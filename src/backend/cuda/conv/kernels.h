@@ -50,10 +50,11 @@ typedef struct ki_unpack_item {
 
 enum { KI_UNPACK_BIAS_BLOCK = 32 }; /* channels of a bias per block */
 
-/* items: device memory, first_block ascending from 0. One launch for all. */
+/* items: device memory, first_block ascending: from 0, or from the first_block of the first item. One launch for all. */
 cudaError_t ki_cuda_pack(const ki_pack_item *items, int n_items, int n_blocks, ki_number type,
                          cudaStream_t stream);
-cudaError_t ki_cuda_unpack(const ki_unpack_item *items, int n_items, int n_blocks, cudaStream_t stream);
+cudaError_t ki_cuda_unpack(const ki_unpack_item *items, int n_items, int first_block, int n_blocks,
+                           cudaStream_t stream);
 
 /* Numbers between 0.5 and 1, of either sign, whether read as float or as bf16. */
 cudaError_t ki_cuda_noise(void *dst, size_t bytes, uint32_t seed, cudaStream_t stream);

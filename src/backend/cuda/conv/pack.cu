@@ -104,9 +104,9 @@ static __global__ void pack_kernel(const ki_pack_item *items, int n_items) {
 }
 
 /* A warp's lanes are channels; eight warps share the rows of sums, which are added up in a fixed order. */
-static __device__ void unpack_bias(const ki_unpack_item &item, float *room) {
+static __device__ void unpack_bias(const ki_unpack_item &item, int block, float *room) {
     const int n = item.form.oc, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    const int o = ((int)blockIdx.x - item.first_block) * KI_UNPACK_BIAS_BLOCK + lane;
+    const int o = (block - item.first_block) * KI_UNPACK_BIAS_BLOCK + lane;
     float sum = 0;
     if (o < n) {
         const float *sums = (const float *)item.packed + o;
@@ -121,18 +121,19 @@ static __device__ void unpack_bias(const ki_unpack_item &item, float *room) {
     item.diff[o] += total;
 }
 
-static __global__ void unpack_kernel(const ki_unpack_item *items, int n_items) {
+static __global__ void unpack_kernel(const ki_unpack_item *items, int n_items, int first_block) {
     KI_SHARED_ARRAY(float, tile, TILE);
     KI_SHARED_ARRAY(ki_unpack_item, shared_item, 1);
-    if (threadIdx.x == 0) shared_item[0] = items[item_of(items, n_items, (int)blockIdx.x)];
+    const int block = first_block + (int)blockIdx.x;
+    if (threadIdx.x == 0) shared_item[0] = items[item_of(items, n_items, block)];
     __syncthreads();
     const ki_unpack_item &item = shared_item[0];
     if (item.is_bias) {
-        unpack_bias(item, tile);
+        unpack_bias(item, block, tile);
         return;
     }
     const ki_pack_form f = item.form;
-    const tile_range r = range_of(f, item.tiling, (int)blockIdx.x - item.first_block);
+    const tile_range r = range_of(f, item.tiling, block - item.first_block);
     const int area = f.kh * f.kw, n_each = r.n_c * area, n_places = f.kh * f.packed_kw,
               n_row = n_places * r.n_packed_c;
     for (int i = (int)threadIdx.x; i < r.n_o * n_row; i += THREADS) {
@@ -156,9 +157,9 @@ extern "C" cudaError_t ki_cuda_pack(const ki_pack_item *items, int n_items, int 
     return KI_LAUNCH(pack_kernel<float>, n_blocks, THREADS, 0, stream, items, n_items);
 }
 
-extern "C" cudaError_t ki_cuda_unpack(const ki_unpack_item *items, int n_items, int n_blocks,
+extern "C" cudaError_t ki_cuda_unpack(const ki_unpack_item *items, int n_items, int first_block, int n_blocks,
                                       cudaStream_t stream) {
-    return KI_LAUNCH(unpack_kernel, n_blocks, THREADS, 0, stream, items, n_items);
+    return KI_LAUNCH(unpack_kernel, n_blocks, THREADS, 0, stream, items, n_items, first_block);
 }
 
 /* Two numbers of 16 bits, each with a sign, the exponent of 0.5 … 1 and seven bits. Read as one float, the

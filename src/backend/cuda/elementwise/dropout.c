@@ -1,4 +1,4 @@
-/* dropout. Backward draws the mask again from the step that forward saw, which is all that the workspace contains.
+/* dropout. Backward draws the mask again from the step and the first row that forward saw: the workspace has these two.
  * In inference dst is src. */
 #include "core/dropout.h"
 
@@ -29,15 +29,17 @@ static cudaError_t queue(const cuda_op *op, cudaStream_t stream, bool is_backwar
     args.dst = is_backward ? op->b.diff_src[0] : op->b.dst;
     args.src_pitch = is_backward ? op->dst.pitch : op->src[0].pitch;
     args.dst_pitch = is_backward ? op->src[0].pitch : op->dst.pitch;
-    args.step = is_backward ? op->b.workspace : op->b.step;
-    args.keeps_step = is_backward ? NULL : op->b.workspace;
+    uint64_t *kept = op->b.workspace;
+    args.step = is_backward ? kept : op->b.step;
+    args.first = is_backward ? kept + 1 : op->b.first;
+    args.keeps = is_backward ? NULL : kept;
     return ki_cuda_dropout_mask(stream, &args);
 }
 
 static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                           ki_kernel **ret_kernel, kith_error *err) {
     KI_TRY(ki_cuda_op_new(&ki_cuda_dropout, backend, spec, queue, ret_kernel, err));
-    *ret_info = (ki_kernel_info){.workspace_bytes = spec->mode == KI_TRAIN ? sizeof(uint64_t) : 0};
+    *ret_info = (ki_kernel_info){.workspace_bytes = spec->mode == KI_TRAIN ? 2 * sizeof(uint64_t) : 0};
     return KITH_OK;
 }
 

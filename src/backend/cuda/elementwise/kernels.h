@@ -21,8 +21,8 @@ cudaError_t ki_cuda_sum(cudaStream_t stream, bool is_bf16, int64_t n, int64_t c,
                         const void *const *part, const int64_t *pitch, const void *mask, int64_t mask_pitch,
                         bool has_relu, void *dst, int64_t dst_pitch);
 
-/* dst = src through the mask of core/dropout.h at *step, which is device memory; *step is copied to keeps_step unless
- * that is NULL. is_map: a map of hw pixels; else float [mb, c] with hw 1. */
+/* dst = src through the mask of core/dropout.h at *step, for rows from *first of the whole batch on (NULL: 0); both are
+ * device memory, and are copied to keeps[0] and [1] unless that is NULL. is_map: a map of hw pixels; else float [mb, c] with hw 1. */
 typedef struct ki_cuda_dropout_args {
     bool is_bf16, is_map;
     int64_t mb, c, hw, src_pitch, dst_pitch;
@@ -30,8 +30,8 @@ typedef struct ki_cuda_dropout_args {
     float scale;
     const void *src;
     void *dst;
-    const uint64_t *step;
-    uint64_t *keeps_step;
+    const uint64_t *step, *first;
+    uint64_t *keeps;
 } ki_cuda_dropout_args;
 
 cudaError_t ki_cuda_dropout_mask(cudaStream_t stream, const ki_cuda_dropout_args *args);

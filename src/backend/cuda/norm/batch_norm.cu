@@ -26,7 +26,11 @@ __device__ __forceinline__ void finish_stats(const bn_args &a, const ki_channel_
             return left < g.chunk ? left : g.chunk;
         },
         room, &mean, &squares);
-    if (f.channel >= 0 && f.slice == 0) save_stats(a, g.packs * V, f.channel, (double)g.n, mean, squares);
+    if (f.channel < 0 || f.slice != 0) return;
+    if (a.share)
+        save_share(a, g.packs * V, f.channel, (double)g.n, mean, squares);
+    else
+        save_stats(a, g.packs * V, f.channel, (double)g.n, mean, squares);
 }
 
 template <typename T, int V>
@@ -141,6 +145,10 @@ __device__ __forceinline__ void finish_backward(const bn_args &a, const ki_chann
     const double istd =
         FROZEN ? 1 / sqrt((double)a.running_var[f.channel] + (double)a.eps) : (double)a.saved[c + f.channel];
     save_sums(a, f.channel, diff, diff_off * istd);
+    if (a.share) {
+        save_share(a, c, f.channel, (double)g.n, diff, diff_off * istd * istd);
+        return;
+    }
     float *subtract = a.partial + (int64_t)g.chunks * 2 * c;
     subtract[f.channel] = (float)(diff / (double)g.n);
     subtract[c + f.channel] = (float)(diff_off * istd * istd / (double)g.n);
@@ -272,7 +280,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     const ki_channel_here h = ki_channel_at(g, blockIdx.x);
     if (!h.is_on) return;
     float mean[V], istd[V], scale[V], beta[V], shift[V], slope[V];
-    const float *subtract = a.partial + (int64_t)n_partials * 2 * g.packs * V;
+    const float *subtract = a.subtract ? a.subtract : a.partial + (int64_t)n_partials * 2 * g.packs * V;
     load_norm<V, false>(a, g, h.pack, mean, istd, scale, beta);
     load_channels<V>(subtract, h.pack, shift);
     load_channels<V>(subtract + g.packs * V, h.pack, slope);
@@ -285,6 +293,31 @@ __global__ void __launch_bounds__(THREADS, 1)
         }
         d.store(to);
     });
+}
+
+/* Shares of means: Chan, Golub and LeVeque, as in comm/moments.c. */
+__global__ void bn_merge(bn_args a, int c, bool is_backward, const double *shares, int n_ranks) {
+    const int channel = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (channel >= c) return;
+    const int64_t each = ki_cuda_bn_share(c);
+    double n = 0, x = 0, y = 0;
+    for (int r = 0; r < n_ranks; r++) {
+        const double *share = shares + r * each, count = share[2 * c];
+        n += count;
+        x += is_backward ? share[channel] : count * share[channel];
+        if (is_backward) y += share[c + channel];
+    }
+    if (is_backward) {
+        a.subtract[channel] = (float)(x / n);
+        a.subtract[c + channel] = (float)(y / n);
+        return;
+    }
+    const double mean = x / n;
+    for (int r = 0; r < n_ranks; r++) {
+        const double *share = shares + r * each, off = share[channel] - mean;
+        y += share[c + channel] + share[2 * c] * off * off;
+    }
+    save_stats(a, c, channel, n, mean, y);
 }
 
 dim3 grid_of(const ki_channel_grid &g) { return dim3((unsigned)g.chunks, (unsigned)g.tiles); }
@@ -310,14 +343,16 @@ cudaError_t forward(cudaStream_t stream, const ki_cuda_bn_args *bn, const bn_arg
         return bn->has_relu ? normalise<T, V, true, true>(stream, bn, a)
                             : normalise<T, V, false, true>(stream, bn, a);
     const ki_channel_grid g = ki_channel_grid_of(bn->n, bn->c / V, 2 * bn->n_processors);
-    KI_LAUNCH_TRY(bn_stats<T, V>, grid_of(g), THREADS, room_of<V>(g), stream, a, g);
+    if (bn->half != KI_CUDA_BN_REST)
+        KI_LAUNCH_TRY(bn_stats<T, V>, grid_of(g), THREADS, room_of<V>(g), stream, a, g);
+    if (bn->half == KI_CUDA_BN_SUMS) return cudaSuccess;
     return bn->has_relu ? normalise<T, V, true, false>(stream, bn, a)
                         : normalise<T, V, false, false>(stream, bn, a);
 }
 
 template <typename T, int V, bool RELU>
 cudaError_t apply(cudaStream_t stream, const ki_cuda_bn_args *bn, const bn_args &a, int n_partials) {
-    if (bn->is_frozen || !bn->diff_src) return cudaSuccess;
+    if (bn->is_frozen || !bn->diff_src || bn->half == KI_CUDA_BN_SUMS) return cudaSuccess;
     const ki_channel_grid g = ki_channel_grid_of(bn->n, bn->c / V, 4 * bn->n_processors);
     return KI_LAUNCH(bn_backward_apply<T, V, RELU>, grid_of(g), THREADS, 0, stream, a, g, n_partials);
 }
@@ -328,7 +363,8 @@ cudaError_t backward(cudaStream_t stream, const ki_cuda_bn_args *bn, const bn_ar
     if (bn->is_frozen)
         return KI_LAUNCH(bn_backward_sums<T, V, RELU, true>, grid_of(g), THREADS, room_of<V>(g), stream, a,
                          g);
-    KI_LAUNCH_TRY(bn_backward_sums<T, V, RELU, false>, grid_of(g), THREADS, room_of<V>(g), stream, a, g);
+    if (bn->half != KI_CUDA_BN_REST)
+        KI_LAUNCH_TRY(bn_backward_sums<T, V, RELU, false>, grid_of(g), THREADS, room_of<V>(g), stream, a, g);
     return apply<T, V, RELU>(stream, bn, a, g.chunks);
 }
 
@@ -338,7 +374,8 @@ cudaError_t join(cudaStream_t stream, const ki_cuda_bn_args *bn, const bn_args &
     const size_t room = room_of<V>(g);
     if (bn->is_frozen)
         return KI_LAUNCH(bn_backward_join<T, V, N, MASK, true>, grid_of(g), THREADS, room, stream, a, g);
-    KI_LAUNCH_TRY(bn_backward_join<T, V, N, MASK, false>, grid_of(g), THREADS, room, stream, a, g);
+    if (bn->half != KI_CUDA_BN_REST)
+        KI_LAUNCH_TRY(bn_backward_join<T, V, N, MASK, false>, grid_of(g), THREADS, room, stream, a, g);
     return apply<T, V, false>(stream, bn, a, g.chunks);
 }
 
@@ -372,10 +409,12 @@ cudaError_t backward_of(cudaStream_t stream, const ki_cuda_bn_args *bn) {
 cudaError_t backward_of_sum(cudaStream_t stream, const ki_cuda_bn_args *bn) {
     int64_t pitch[KI_CUDA_MAX_PARTS];
     for (int i = 0; i < bn->n_parts; i++) pitch[i] = bn->dst_pitch;
-    const cudaError_t error =
-        ki_cuda_sum(stream, bn->is_bf16, bn->n, bn->c, bn->n_parts, bn->diff_dst, pitch,
-                    bn->has_relu ? bn->dst : nullptr, bn->dst_pitch, false, bn->diff_other, bn->other_pitch);
-    if (error != cudaSuccess) return error;
+    if (bn->half != KI_CUDA_BN_REST) {
+        const cudaError_t error = ki_cuda_sum(stream, bn->is_bf16, bn->n, bn->c, bn->n_parts, bn->diff_dst,
+                                              pitch, bn->has_relu ? bn->dst : nullptr, bn->dst_pitch, false,
+                                              bn->diff_other, bn->other_pitch);
+        if (error != cudaSuccess) return error;
+    }
     ki_cuda_bn_args rest = *bn;
     rest.has_add = rest.has_relu = false;
     rest.n_parts = 1;
@@ -398,6 +437,13 @@ extern "C" size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors) {
         if (chunks > most) most = chunks;
     }
     return (size_t)((most + 1) * 2 * c) * sizeof(float);
+}
+
+extern "C" cudaError_t ki_cuda_bn_merge(cudaStream_t stream, const ki_cuda_bn_args *bn, bool is_backward,
+                                        const double *shares, int n_ranks) {
+    const unsigned grid = (unsigned)((bn->c + THREADS - 1) / THREADS);
+    return KI_LAUNCH(bn_merge, grid, THREADS, 0, stream, args_of(bn), (int)bn->c, is_backward, shares,
+                     n_ranks);
 }
 
 extern "C" cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn_args *bn) {

@@ -27,6 +27,8 @@ struct bn_args {
     float *saved;   /* [2, c]: mean and 1 / std of the batch */
     float *partial; /* [chunks, 2, c], then [2, c]: what backward subtracts */
     unsigned *counters;
+    double *share;   /* NULL: the pixels are those of the whole batch */
+    float *subtract; /* NULL: it is behind `partial` */
     float eps, momentum;
 };
 
@@ -79,6 +81,14 @@ __device__ __forceinline__ float istd_of(const bn_args &a, double squares, doubl
     return (float)(1 / sqrt(squares / n + (double)a.eps));
 }
 
+/* This rank's two numbers of a channel, and its pixels. */
+__device__ __forceinline__ void save_share(const bn_args &a, int c, int channel, double n, double x,
+                                           double y) {
+    a.share[channel] = x;
+    a.share[c + channel] = y;
+    if (channel == 0) a.share[2 * c] = n;
+}
+
 /* What forward stores for a channel: for backward, and in the running statistics. */
 __device__ __forceinline__ void save_stats(const bn_args &a, int c, int channel, double n, double mean,
                                            double squares) {
@@ -119,6 +129,7 @@ static inline bn_args args_of(const ki_cuda_bn_args *bn) {
     a.gamma = bn->gamma, a.beta = bn->beta, a.running_mean = bn->mean, a.running_var = bn->var;
     a.diff_gamma = bn->diff_gamma, a.diff_beta = bn->diff_beta;
     a.saved = bn->saved, a.partial = bn->scratch, a.counters = bn->counters;
+    a.share = bn->share, a.subtract = bn->subtract;
     a.eps = bn->eps, a.momentum = bn->momentum;
     return a;
 }

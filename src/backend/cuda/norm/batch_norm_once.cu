@@ -494,8 +494,8 @@ cudaError_t launch_of(cudaStream_t stream, const ki_cuda_bn_args *bn, bool is_ba
  * map is far too large for the chip, this is not worth blocks that cannot share their processors with other work. */
 bool ki_cuda_bn_is_once(const ki_cuda_bn_args *bn, bool is_backward) {
     once o;
-    if (bn->way == KI_CUDA_BN_TWICE || bn->is_frozen || (is_backward && !bn->diff_src) ||
-        !plan(bn, is_backward, &o))
+    if (bn->way == KI_CUDA_BN_TWICE || bn->half != KI_CUDA_BN_WHOLE || bn->is_frozen ||
+        (is_backward && !bn->diff_src) || !plan(bn, is_backward, &o))
         return false;
     return bn->way == KI_CUDA_BN_ONCE || (int64_t)KEPT_ONE_OF[is_backward] * o.n_kept >= o.n_groups;
 }

@@ -28,8 +28,12 @@ typedef enum ki_cuda_bn_way {
                        without diff_src, or with too many channels for the device's processors */
 } ki_cuda_bn_way;
 
+/* Over ranks a call is made in two halves, with ki_cuda_bn_merge between them. */
+typedef enum ki_cuda_bn_half { KI_CUDA_BN_WHOLE, KI_CUDA_BN_SUMS, KI_CUDA_BN_REST } ki_cuda_bn_half;
+
 typedef struct ki_cuda_bn_args {
     ki_cuda_bn_way way;
+    ki_cuda_bn_half half;
     bool is_bf16, has_relu;
     bool is_frozen; /* use mean and var, do not change them */
     bool has_add;
@@ -47,7 +51,17 @@ typedef struct ki_cuda_bn_args {
     float *saved;                  /* [2, c], from forward to backward; unused when frozen */
     float *scratch;                /* ki_cuda_bn_scratch bytes */
     unsigned *counters;
+    /* Halves: what this rank's pixels add, ki_cuda_bn_share doubles: forward leaves means and sums of squared differences there,
+     * backward the two sums, both followed by the number of pixels. And what merging makes of all ranks' shares for backward. */
+    double *share;
+    float *subtract; /* [2, c] */
 } ki_cuda_bn_args;
+
+static inline int64_t ki_cuda_bn_share(int64_t c) { return 2 * c + 1; }
+/* From the shares of n_ranks ranks, side by side, to the statistics of the batch (forward) or to `subtract`; sums in the order
+ * of the ranks. */
+cudaError_t ki_cuda_bn_merge(cudaStream_t stream, const ki_cuda_bn_args *bn, bool is_backward,
+                             const double *shares, int n_ranks);
 
 size_t ki_cuda_bn_scratch(int64_t n, int64_t c, int n_processors);
 /* The part of the map, from 0 to 1, that one launch keeps on the chip. */
