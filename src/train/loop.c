@@ -88,7 +88,8 @@ static kith_status look(ki_train_state *run, kith_error *err) {
     const double seconds = ki_seconds_now() - began; /* includes waiting for a device */
     run->at.seconds += seconds;
     run->window_seconds += seconds;
-    if (!values.is_finite) return fail_values(run, &values, err);
+    /* Values and gradients are the same on every rank. */
+    if (!values.is_finite) return ki_train_agree(run, fail_values(run, &values, err), err);
     run->total = values.total;
     run->n_terms = (int)(values.n_terms < KI_MOST_TERMS ? values.n_terms : KI_MOST_TERMS);
     for (int i = 0; i < run->n_terms; i++)

@@ -65,7 +65,9 @@ int ncclGetUniqueId(fake_id *id) {
 
 EXPORT int ncclCommInitRank(void **comm, int size, fake_id id, int rank);
 int ncclCommInitRank(void **comm, int size, fake_id id, int rank) {
+    const char *adds_in_switches = getenv("NCCL_NVLS_ENABLE");
     if (is_asked("init")) return UNHANDLED;
+    if (!adds_in_switches || strcmp(adds_in_switches, "0") != 0) return INVALID; /* sums must be repeatable */
     if (id.bytes[0] != 7 || id.bytes[127] != 7 || size > MOST_RANKS) return INVALID;
     fake_comm *made = malloc(sizeof *made);
     *made = (fake_comm){.rank = rank, .size = size};

@@ -77,6 +77,18 @@ static void test_proxies_and_moments(void **state) {
     rank_runs_near("terms2", "terms", 2e-3);
 }
 
+/* Numbers that are not finite end the job on all ranks, in one line. */
+static void test_a_failure_is_told_once(void **state) {
+    (void)state;
+    need_ranks();
+    const int status =
+        rank_runs_try(with("KITH_COMM=host"), 2, "bad",
+                      STEPS "--set optim.name=sgd --set optim.lr=1000000 --set model.bn=frozen");
+    const char *first = strstr(rank_runs_said, "kith: ");
+    if (status == 0 || !first || strstr(first + 1, "kith: ") || !strstr(first, "not a finite number"))
+        fail_msg("status %d: %s", status, rank_runs_said);
+}
+
 static void assert_says(int status, const char *words) {
     if (status == 0 || !strstr(rank_runs_said, words)) fail_msg("status %d: %s", status, rank_runs_said);
 }
@@ -122,6 +134,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranks_follow_one_process),
                                        cmocka_unit_test(test_resume_with_another_number_of_ranks),
                                        cmocka_unit_test(test_proxies_and_moments),
+                                       cmocka_unit_test(test_a_failure_is_told_once),
                                        cmocka_unit_test(test_without_nccl),
                                        cmocka_unit_test(test_libraries_that_do_not_fit)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);

@@ -4,7 +4,11 @@
  * and a sum that waits behind convolutions keeps every rank waiting. A gather is joined to the main stream at once, sums when
  * they are settled. Both are plain waits for events, so they are captured with the rest of a step.
  *
+ * NVLink's switches can add numbers themselves (NVLS), in an order that is not the same in every call. NCCL is told not to use
+ * that, unless the user has said otherwise; its other algorithms add in an order that sizes and machines fix.
+ *
  * NCCL gathers equal parts; unequal ones (by one row) are a group of broadcasts. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/cuda/comm/library.h"
@@ -154,6 +158,7 @@ static kith_status get_id(const ki_nccl *library, const ki_comm *comm, ki_nccl_i
 
 static kith_status join_ranks(nccl *n, const ki_nccl_id *id, kith_error *err) {
     KI_CUDA(cudaSetDevice(ki_cuda_of(n->base.backend)->device));
+    if (setenv("NCCL_NVLS_ENABLE", "0", 0) != 0) return ki_fail_memory(err, 1, "the environment");
     TRY_NCCL(n->library, init(&n->ranks, n->base.comm->size, *id, n->base.comm->rank));
     return KITH_OK;
 }

@@ -295,11 +295,11 @@ __global__ void __launch_bounds__(THREADS, 1)
     });
 }
 
-/* Shares of means: Chan, Golub and LeVeque, as in comm/moments.c. */
-__global__ void bn_merge(bn_args a, int c, bool is_backward, const double *shares, int n_ranks) {
+/* shares: `each` doubles of every rank. Means as comm/moments.c merges them (Chan, Golub and LeVeque). */
+__global__ void bn_merge(bn_args a, int c, bool is_backward, const double *shares, int64_t each,
+                         int n_ranks) {
     const int channel = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     if (channel >= c) return;
-    const int64_t each = ki_cuda_bn_share(c);
     double n = 0, x = 0, y = 0;
     for (int r = 0; r < n_ranks; r++) {
         const double *share = shares + r * each, count = share[2 * c];
@@ -443,7 +443,7 @@ extern "C" cudaError_t ki_cuda_bn_merge(cudaStream_t stream, const ki_cuda_bn_ar
                                         const double *shares, int n_ranks) {
     const unsigned grid = (unsigned)((bn->c + THREADS - 1) / THREADS);
     return KI_LAUNCH(bn_merge, grid, THREADS, 0, stream, args_of(bn), (int)bn->c, is_backward, shares,
-                     n_ranks);
+                     ki_cuda_bn_share(bn->c), n_ranks);
 }
 
 extern "C" cudaError_t ki_cuda_bn_forward(cudaStream_t stream, const ki_cuda_bn_args *bn) {
