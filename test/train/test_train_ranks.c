@@ -57,12 +57,12 @@ static void test_evaluation_has_the_bits_of_one_process(void **state) {
     tiny_assert_same("still", "halves", "test/paths.txt");
     /* Every figure of the card but times. */
     const int status = testing_run(
-        output, sizeof output,
+        rank_runs_said, sizeof rank_runs_said,
         "cd %s && for r in still halves; do tr ',' '\\n' <$r/result.json | "
         "grep -E '\"(R@|recall|map|r_precision|nmi|ami|f1|low|high|mrr|queries|[0-9]+)' >$r.figures; done; "
         "wc -l <still.figures; [ $(wc -l <still.figures) -gt 20 ] && diff still.figures halves.figures",
         testing_folder());
-    if (status != 0) fail_msg("the cards differ: %s", output);
+    if (status != 0) fail_msg("the cards differ: %s", rank_runs_said);
 }
 
 /* Proxies are shared out over ranks, and so are their moments: checkpoints have them as one process writes them. 4 of the 7
@@ -104,13 +104,13 @@ static void test_proxies_over_ranks(void **state) {
     ranks_train(3, "three-p", PROXIES FIFTY);
     near_proxies("three-p", "one-p", "step-00000012.safetensors");
     near_proxies("three-p", "one-p", "step-00000050.safetensors");
-    assert_near("three-p", "one-p", 1e-3);
+    rank_runs_near("three-p", "one-p", 1e-3);
     char *one = tiny_read("one-p", "pairs.json"), *three = tiny_read("three-p", "pairs.json");
     assert_non_null(strstr(one, "\"weight\""));
     assert_non_null(strstr(three, "\"weight\""));
     free(one);
     free(three);
-    assert_int_equal(testing_run(output, sizeof output,
+    assert_int_equal(testing_run(rank_runs_said, sizeof rank_runs_said,
                                  "cd %s && rm three-p/result.json three-p/checkpoints/step-0000001[3-9]* "
                                  "three-p/checkpoints/step-000000[2-5]* && cp -r three-p two-p",
                                  testing_folder()),
