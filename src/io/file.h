@@ -1,5 +1,5 @@
 /* Reading files, whole or in parts. Folders, devices and files beyond a limit are refused. Nothing is mapped: if a
- * mapped file is shortened, its readers are killed (SIGBUS). */
+ * mapped file is shortened, its readers are killed (SIGBUS); gather.h has the one way around that. */
 #ifndef KI_FILE_H
 #define KI_FILE_H
 

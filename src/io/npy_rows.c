@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/tensor.h"
 #include "io/file.h"
+#include "io/gather.h"
 #include "io/npy_header.h"
 
 struct ki_npy_rows {
@@ -16,6 +17,7 @@ struct ki_npy_rows {
     int64_t n, dim;
     kith_dtype dtype;
     size_t offset, row_bytes;
+    ki_gather gather;
 };
 
 static kith_status check(const ki_npy_header *h, const char *path, kith_error *err) {
@@ -64,6 +66,7 @@ kith_status ki_npy_rows_open(const char *path, ki_npy_rows **ret_rows, kith_erro
     }
     KI_CHECK(ki_file_open(path, KI_FILE_ONLY, &rows->fd, &file_bytes, err));
     KI_CHECK(read_header(rows, file_bytes, err));
+    ki_gather_init(&rows->gather, rows->fd, (size_t)file_bytes);
     *ret_rows = rows;
     rows = NULL;
 done:
@@ -73,6 +76,7 @@ done:
 
 void ki_npy_rows_free(ki_npy_rows *rows) {
     if (!rows) return;
+    ki_gather_release(&rows->gather);
     if (rows->fd >= 0) close(rows->fd);
     ki_free(rows->path);
     ki_free(rows);
@@ -82,6 +86,16 @@ int64_t ki_npy_rows_count(const ki_npy_rows *rows) { return rows->n; }
 int64_t ki_npy_rows_dim(const ki_npy_rows *rows) { return rows->dim; }
 kith_dtype ki_npy_rows_dtype(const ki_npy_rows *rows) { return rows->dtype; }
 
+/* The halves lie in the second half of the place of their numbers, and are widened from the front: a half is read before its place
+ * is written. */
+static void widen(const void *halves, int64_t n, float *values) {
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, (const char *)halves + (size_t)i * sizeof half, sizeof half);
+        values[i] = ki_f16_to_float(half);
+    }
+}
+
 kith_status ki_npy_rows_read(const ki_npy_rows *rows, int64_t row, float *ret_values, kith_error *err) {
     if (row < 0 || row >= rows->n)
         return ki_fail(err, KITH_EINVAL, "row %lld of %s; wanted 0 to %lld", (long long)row, rows->path,
@@ -89,15 +103,27 @@ kith_status ki_npy_rows_read(const ki_npy_rows *rows, int64_t row, float *ret_va
     const long long at = (long long)rows->offset + (long long)row * (long long)rows->row_bytes;
     if (rows->dtype == KITH_F32)
         return ki_file_read_at(rows->fd, rows->path, ret_values, rows->row_bytes, at, err);
-    /* The halves are read into the second half of their place and widened from the front: a number is read before its
-     * place is written. */
-    const unsigned char *halves = (unsigned char *)ret_values + rows->row_bytes;
-    KI_TRY(ki_file_read_at(rows->fd, rows->path, (unsigned char *)ret_values + rows->row_bytes,
-                           rows->row_bytes, at, err));
-    for (int64_t i = 0; i < rows->dim; i++) {
-        uint16_t half;
-        memcpy(&half, halves + (size_t)i * sizeof half, sizeof half);
-        ret_values[i] = ki_f16_to_float(half);
-    }
+    char *halves = (char *)ret_values + rows->row_bytes;
+    KI_TRY(ki_file_read_at(rows->fd, rows->path, halves, rows->row_bytes, at, err));
+    widen(halves, rows->dim, ret_values);
     return KITH_OK;
+}
+
+enum { GATHERED = 64 }; /* rows of one copy */
+
+bool ki_npy_rows_gather(const ki_npy_rows *rows, const int64_t *row, int64_t n, float *ret_values) {
+    size_t begin[GATHERED];
+    for (int64_t i = 0; i < n; i += GATHERED) {
+        const int64_t n_now = n - i < GATHERED ? n - i : GATHERED;
+        float *values = ret_values + i * rows->dim;
+        char *dst =
+            (char *)(values + n_now * rows->dim) - (size_t)n_now * rows->row_bytes; /* of floats: values */
+        for (int64_t k = 0; k < n_now; k++) {
+            if (row[i + k] < 0 || row[i + k] >= rows->n) return false;
+            begin[k] = rows->offset + (size_t)row[i + k] * rows->row_bytes;
+        }
+        if (!ki_gather_copy(&rows->gather, begin, (size_t)n_now, rows->row_bytes, dst)) return false;
+        if (rows->dtype == KITH_F16) widen(dst, n_now * rows->dim, values);
+    }
+    return true;
 }

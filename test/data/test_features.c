@@ -180,11 +180,94 @@ static void test_loader(void **state) {
     kith_array_release(&rows);
 }
 
+/* A loader over all rows in random batches; `read_here`: the caller reads. */
+static ki_loader *start(const kith_dataset *set, bool read_here) {
+    kith_error err;
+    int64_t items[N];
+    int32_t labels[N];
+    ki_sampler *sampler = NULL;
+    ki_sampler_settings batches;
+    ki_loader *loader = NULL;
+    for (int i = 0; i < N; i++) items[i] = i, labels[i] = set->item[i].label;
+    ki_options_default(ki_sampler_options, &batches);
+    batches.classes = 2;
+    batches.images = 3;
+    const ki_loader_settings settings = {
+        .caller_computes = read_here, .bad = KI_BAD_REPLACE, .n_workers = 2, .most_bad = -1};
+    assert_ok(ki_sampler_new(&batches, 5, items, labels, N, &sampler, &err), &err);
+    assert_ok(ki_loader_new(set, sampler, 6, &settings, &loader, &err), &err);
+    return loader;
+}
+
+/* The same batches whoever reads, also where a row has to be replaced. */
+static void test_the_caller_reads(void **state) {
+    (void)state;
+    kith_error err;
+    kith_array rows;
+    static const kith_dtype types[] = {KITH_F32, KITH_F16};
+    for (size_t t = 0; t < N_ROWS(types); t++) {
+        features_write("here.npy", types[t], 2, N / 2, DIM);
+        features_write_labels("here.labels.npy", 2, N / 2, 0);
+        for (int is_bad = 0; is_bad <= 1; is_bad++) {
+            if (is_bad) {
+                assert_ok(kith_npy_read(features_path("here.npy"), &rows, &err), &err);
+                const size_t width = types[t] == KITH_F32 ? 4 : 2;
+                memset((char *)rows.data + 7 * DIM * width, 0xff, width); /* NaN */
+                assert_ok(kith_npy_write(features_path("here.npy"), &rows, &err), &err);
+                kith_array_release(&rows);
+            }
+            kith_dataset *set = open_features("here.npy", NULL);
+            ki_loader *by_workers = start(set, false), *here = start(set, true);
+            for (int i = 0; i < 200; i++) {
+                ki_loader_batch a, b;
+                assert_ok(ki_loader_next(by_workers, &a, &err), &err);
+                assert_ok(ki_loader_next(here, &b, &err), &err);
+                assert_int_equal(a.n, b.n);
+                assert_int_equal(a.number, b.number);
+                assert_memory_equal(a.item, b.item, (size_t)a.n * sizeof *a.item);
+                assert_memory_equal(a.label, b.label, (size_t)a.n * sizeof *a.label);
+                assert_memory_equal(a.data, b.data, (size_t)a.n * DIM * sizeof(float));
+            }
+            assert_int_equal(ki_loader_n_bad(here), is_bad);
+            if (!is_bad)
+                assert_int_equal(ki_loader_stats_get(here).n_decoded, 200 * 6); /* none was read ahead */
+            ki_loader_free(by_workers);
+            ki_loader_free(here);
+            kith_dataset_free(set);
+        }
+    }
+}
+
+/* Somebody shortens the file while a network learns from it: one line that names it, and no signal. */
+static void test_a_file_that_shrinks(void **state) {
+    (void)state;
+    kith_error err;
+    features_write("shrinks.npy", KITH_F32, 2, N / 2, DIM);
+    features_write_labels("shrinks.labels.npy", 2, N / 2, 0);
+    for (int read_here = 0; read_here <= 1; read_here++) {
+        kith_dataset *set = open_features("shrinks.npy", NULL);
+        ki_loader *loader = start(set, read_here);
+        ki_loader_batch batch;
+        kith_status status = KITH_OK;
+        assert_ok(ki_loader_next(loader, &batch, &err), &err);
+        assert_int_equal(truncate(features_path("shrinks.npy"), 130), 0);
+        for (int i = 0; i < 20 && status == KITH_OK; i++) status = ki_loader_next(loader, &batch, &err);
+        assert_int_equal(status, KITH_EIO);
+        if (!strstr(err.message, "shrinks.npy: it became shorter") || strchr(err.message, '\n'))
+            fail_msg("'%s'", err.message);
+        assert_int_equal(ki_loader_n_bad(loader), 0);
+        ki_loader_free(loader);
+        kith_dataset_free(set);
+        features_write("shrinks.npy", KITH_F32, 2, N / 2, DIM);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_names_beside),
-        cmocka_unit_test(test_identity),       cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_without_labels), cmocka_unit_test(test_loader),
+        cmocka_unit_test(test_numbers),          cmocka_unit_test(test_names_beside),
+        cmocka_unit_test(test_identity),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_without_labels),   cmocka_unit_test(test_loader),
+        cmocka_unit_test(test_the_caller_reads), cmocka_unit_test(test_a_file_that_shrinks),
     };
     return cmocka_run_group_tests_name("data/features", tests, NULL, testing_tear_down);
 }

@@ -55,6 +55,38 @@ static void test_rows(void **state) {
     ki_npy_rows_free(NULL);
 }
 
+/* Many rows at once are those that are read one by one. */
+static void test_gathered(void **state) {
+    (void)state;
+    enum { N = 150, DIM = 7, MOST = 5 };
+    static const kith_dtype types[] = {KITH_F32, KITH_F16};
+    for (size_t t = 0; t < N_ROWS(types); t++) {
+        kith_error err;
+        ki_npy_rows *rows = NULL;
+        int64_t row[N];
+        float x[N * DIM + 1], one[DIM];
+        write_rows("many.npy", types[t], MOST, DIM);
+        assert_ok(ki_npy_rows_open(path_of("many.npy"), &rows, &err), &err);
+        for (int i = 0; i < N; i++) row[i] = (i * 3 + i / 5) % MOST;
+        x[N * DIM] = -1;
+        if (!ki_npy_rows_gather(rows, row, N, x)) skip(); /* a sandbox that forbids the call */
+        for (int i = 0; i < N; i++) {
+            assert_ok(ki_npy_rows_read(rows, row[i], one, &err), &err);
+            if (memcmp(one, x + i * DIM, sizeof one) != 0)
+                fail_msg("%s, row %d of %d: it begins with %g, wanted %g", kith_dtype_name(types[t]), i, N,
+                         (double)x[i * DIM], (double)one[0]);
+        }
+        assert_true(x[N * DIM] == -1);
+        row[N - 1] = MOST;
+        assert_false(ki_npy_rows_gather(rows, row, N, x));
+        row[N - 1] = -1;
+        assert_false(ki_npy_rows_gather(rows, row, N, x));
+        assert_int_equal(truncate(path_of("many.npy"), 0), 0);
+        assert_false(ki_npy_rows_gather(rows, row, 1, x));
+        ki_npy_rows_free(rows);
+    }
+}
+
 /* A file that somebody shortens is an error, not the end of the process. */
 static void test_a_file_that_shrinks(void **state) {
     (void)state;
@@ -125,6 +157,7 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_gathered),
         cmocka_unit_test(test_a_file_that_shrinks),
         cmocka_unit_test(test_refusals),
     };

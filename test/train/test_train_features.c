@@ -169,6 +169,23 @@ static void test_the_other_commands(void **state) {
     assert_int_equal(run("%s report %s -o %s/r.html", program, model, testing_folder()), 0);
 }
 
+/* Somebody shortens the features meanwhile: one line says so. */
+static void test_features_that_shrink(void **state) {
+    (void)state;
+    make_recipe();
+    if (run("cp %s %s", features_path("x.npy"), features_path("shrinks.npy")) != 0) fail_msg("%s", output);
+    const int status = run(
+        "{ sleep 1; truncate -s 3000 %s; } & %s train %s --out %s/shrinks --no-report --set data.features=%s "
+        "--set optim.steps=100000000 --set eval.every=0 --set checkpoint.every=100000000 --quiet",
+        features_path("shrinks.npy"), testing_program(), make_recipe(), testing_folder(),
+        features_path("shrinks.npy"));
+    if (status != 1) fail_msg("exit status %d, wanted 1: %s", status, output);
+    int n_lines = 0;
+    for (const char *at = output; (at = strstr(at, "shrinks.npy: it became shorter while it was read")); at++)
+        n_lines++;
+    if (n_lines != 1) fail_msg("%d lines, wanted 1: %s", n_lines, output);
+}
+
 static void test_wrong_input(void **state) {
     (void)state;
     const char *program = testing_program();
@@ -216,7 +233,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_backbones),   cmocka_unit_test(test_resume),
         cmocka_unit_test(test_it_learns),   cmocka_unit_test(test_the_other_commands),
-        cmocka_unit_test(test_wrong_input),
+        cmocka_unit_test(test_wrong_input), cmocka_unit_test(test_features_that_shrink),
     };
     return cmocka_run_group_tests_name("train/features", tests, NULL, testing_tear_down);
 }

@@ -6,175 +6,29 @@
  *     free ─ planned by a worker ─► filling ─ last image done ─► ready ─ handed out ─► held ─ next call ─► free
  *
  * Workers take the images of the newest planned batch; when all are taken, one of them plans the next into
- * the next slot, if that is free. */
-#include "data/loader/loader.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
+ * the next slot, if that is free.
+ *
+ * Rows of features that lie in the page cache are read in less time than it takes to wake a worker, and a worker takes a core from
+ * the step. So the caller reads them itself (caller_computes), planned when they are asked for, until a read has waited for a disk.
+ * From then on workers read ahead as they do with images, until CALM reads in a row have found all in the page cache. */
 #include <string.h>
+#include <sys/resource.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
-#include "core/log.h"
 #include "core/parallel.h"
-#include "data/loader/cache.h"
+#include "data/loader/inside.h"
 
 enum { MOST_WORKERS = 256 };
 enum { ROWS_AT_ONCE = 64 }; /* features that a worker takes: one alone is too little work to lock for */
 
-typedef enum slot_state { FREE, FILLING, READY, HELD } slot_state;
+enum { CALM = 64 };
+enum { LEAST_ROWS = 8 }; /* that a thread of the caller reads */
 
-typedef struct slot {
-    slot_state state;
-    ki_loader_batch batch;
-    void *data;
-    int32_t *label, *window;
-    int64_t *item;
-    bool *left_out;
-    int64_t first; /* position of the batch's first image in its epoch */
-    int64_t begin; /* … and in the batch, of the first image that is read here */
-    int64_t n_taken, n_done;
-} slot;
-
-typedef struct scratch {
-    ki_bytes bytes;
-    ki_image image, base;
-    ki_transform_scratch transform;
-} scratch;
-
-struct ki_loader {
-    const kith_dataset *set;
-    ki_loader_settings settings;
-    ki_sampler *sampler;
-    ki_cache *cache;
-    size_t item_bytes;             /* of one image in a batch */
-    int64_t n_at_once;             /* images that a worker takes at once */
-    int64_t batch_size, part_size; /* the most images of a batch, and of the part that is read here */
-    atomic_uchar *bad_status;      /* per item of the data set: KITH_OK until it could not be read */
-
-    pthread_mutex_t mutex;
-    pthread_cond_t work, done; /* something to take; a batch is ready */
-    slot *slots;
-    int n_slots;
-    int64_t n_planned, n_out; /* batches planned, and batches returned to the caller */
-    int64_t n_tried;
-    bool has_ended, must_stop;
-    kith_status status; /* the first failure … */
-    kith_error error;   /* … and its text */
-    int64_t n_bad;
-    char *bad[KI_MOST_BAD_NAMED];
-    double wait_s;
-    atomic_int_least64_t n_decoded, n_from_cache;
-
-    pthread_t *threads;
-    int n_threads;
-    bool has_mutex, has_conditions;
-};
-
-/* ---- one image ---- */
-
-/* Remember an unreadable image once; too many are an error. Mutex not held. */
-static kith_status note_bad(ki_loader *l, int64_t item, kith_status found, const kith_error *why,
-                            kith_error *err) {
-    kith_status status = KITH_OK;
-    if (atomic_exchange(&l->bad_status[item], (unsigned char)found) != KITH_OK) return KITH_OK;
-    if (ki_dataset_tell_once(l->set, item)) ki_log(KITH_LOG_WARNING, "left out: %s", why->message);
-    pthread_mutex_lock(&l->mutex);
-    if (l->n_bad < KI_MOST_BAD_NAMED) l->bad[l->n_bad] = ki_strdup(why->message);
-    l->n_bad++;
-    if (l->settings.most_bad >= 0 && l->n_bad > l->settings.most_bad) {
-        status = ki_fail(err, KITH_EFORMAT,
-                         "images that cannot be read: %jd, more than the %jd allowed; the last is %s",
-                         (intmax_t)l->n_bad, (intmax_t)l->settings.most_bad, why->message);
-        ki_hint(err, status, "look at the files with `kith data ROOT --check`");
-    }
-    pthread_mutex_unlock(&l->mutex);
-    return status;
-}
-
-/* The prepared image of an item, from the cache or newly made. A fault of the file is returned as the status
- * of an unreadable image; only KITH_ENOMEM is a failure of the loader. */
-static kith_status prepare(ki_loader *l, int64_t item, scratch *s, const ki_image **ret_base,
-                           kith_error *err) {
-    const ki_image *kept = ki_cache_get(l->cache, item);
-    atomic_fetch_add(kept ? &l->n_from_cache : &l->n_decoded, 1);
-    if (kept) return *ret_base = kept, KITH_OK;
-    const ki_item *from = &l->set->item[item];
-    const kith_transform *t = &l->settings.transform;
-    ki_decode how = {.most_pixels = l->settings.most_pixels,
-                     .least_side = ki_transform_least_side(t, from->has_box)};
-    memcpy(how.background, t->background, sizeof how.background);
-    KI_TRY(ki_dataset_pixels(l->set, item, &how, &s->bytes, &s->image, err));
-    const double box[4] = {from->box[0], from->box[1], from->box[2], from->box[3]};
-    const kith_status status =
-        ki_transform_base(t, from->has_box ? box : NULL, &s->image, &s->transform, &s->base, err);
-    if (status != KITH_OK) return ki_prefix(err, status, "%s", from->path);
-    ki_cache_put(l->cache, item, &s->base);
-    *ret_base = &s->base;
-    return KITH_OK;
-}
-
-/* The next item of the same class after `item`, continuing at the beginning of the data set; `item` itself
- * when there is none. */
-static int64_t next_of_class(const kith_dataset *set, int64_t item) {
-    const int64_t n = (int64_t)set->n_items;
-    const ki_item *own = &set->item[item];
-    for (int64_t step = 1; step < n; step++) {
-        const int64_t other = (item + step) % n;
-        if (set->item[other].label == own->label && set->item[other].split == own->split) return other;
-    }
-    return item;
-}
-
-/* Of a set of features: the row, written where it goes; of images: prepared, in *ret_base. */
-static kith_status fetch(ki_loader *l, int64_t item, scratch *s, float *row, const ki_image **ret_base,
-                         kith_error *err) {
-    if (!l->set->rows) return prepare(l, item, s, ret_base, err);
-    atomic_fetch_add(&l->n_decoded, 1);
-    return ki_dataset_row(l->set, item, row, err);
-}
-
-/* Fetch the item or, if it is bad, the readable one of its class that comes next. */
-static kith_status fetch_any(ki_loader *l, int64_t wanted, scratch *s, float *row, const ki_image **ret_base,
-                             int64_t *ret_item, bool *ret_left_out, kith_error *err) {
-    int64_t item = wanted;
-    do {
-        if (atomic_load(&l->bad_status[item]) == KITH_OK) {
-            kith_error why = {0};
-            const kith_status status = fetch(l, item, s, row, ret_base, &why);
-            if (status == KITH_OK) return *ret_item = item, KITH_OK;
-            if (status == KITH_ENOMEM) {
-                if (err) *err = why;
-                return status;
-            }
-            KI_TRY(note_bad(l, item, status, &why, err));
-        }
-        if (l->settings.bad == KI_BAD_SKIP) return *ret_left_out = true, KITH_OK;
-        item = next_of_class(l->set, item);
-    } while (item != wanted);
-    return ki_fail(err, KITH_EFORMAT, "no image of the class '%s' can be read",
-                   kith_dataset_class_name(l->set, l->set->item[wanted].label));
-}
-
-static kith_status make_item(ki_loader *l, slot *to, int64_t i, scratch *s, kith_error *err) {
-    const ki_image *base = NULL;
-    int64_t *item = &to->item[to->begin + i];
-    const int64_t wanted = *item;
-    char *dst = (char *)to->data + (size_t)i * l->item_bytes;
-    KI_TRY(fetch_any(l, wanted, s, (float *)(void *)dst, &base, item, &to->left_out[i], err));
-    if (to->left_out[i] || !base) return KITH_OK;
-    const kith_transform *t = &l->settings.transform;
-    ki_rng rng =
-        ki_rng_at(l->settings.seed, KI_RNG_AUGMENT, to->batch.epoch, (uint32_t)(to->first + to->begin + i));
-    const ki_draw draw = ki_transform_draw(t, base->w, base->h, &rng);
-    if (l->settings.format == KI_BATCH_WHOLE) {
-        int32_t *window = to->window + 3 * i;
-        window[0] = draw.window.x, window[1] = draw.window.y, window[2] = draw.mirror;
-        return ki_transform_whole(t, base, (uint8_t *)dst, err);
-    }
-    if (l->settings.format == KI_BATCH_BYTES)
-        return ki_transform_bytes(t, base, &draw, &s->transform, (uint8_t *)dst, err);
-    return ki_transform_float(t, base, &draw, &s->transform, (float *)(void *)dst, err);
+/* How often this thread has waited for a disk. */
+static long disk_waits(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_majflt + usage.ru_inblock : 0;
 }
 
 /* ---- the queue; mutex held ---- */
@@ -187,9 +41,15 @@ static void fail(ki_loader *l, kith_status status, const kith_error *err) {
     pthread_cond_broadcast(&l->done);
 }
 
-static slot *slot_of(ki_loader *l, int64_t q) { return &l->slots[q % l->n_slots]; }
+static ki_loader_slot *slot_of(ki_loader *l, int64_t q) { return &l->slots[q % l->n_slots]; }
 
-static bool may_plan(ki_loader *l) { return !l->has_ended && slot_of(l, l->n_planned)->state == FREE; }
+static bool caller_reads(const ki_loader *l) {
+    return l->settings.caller_computes && l->set->rows && l->n_calm >= CALM;
+}
+
+static bool may_plan(ki_loader *l) {
+    return !l->has_ended && slot_of(l, l->n_planned)->state == KI_SLOT_FREE;
+}
 
 static void plan_next(ki_loader *l) {
     kith_error err = {0};
@@ -211,7 +71,7 @@ static void plan_next(ki_loader *l) {
         fail(l, status, &err);
         return;
     }
-    slot *to = slot_of(l, l->n_planned++);
+    ki_loader_slot *to = slot_of(l, l->n_planned++);
     int64_t n_own = 0;
     ki_comm_own(l->settings.comm, b.n, &to->begin, &n_own);
     l->n_tried += b.n;
@@ -229,35 +89,41 @@ static void plan_next(ki_loader *l) {
                                   .after = ki_sampler_save(l->sampler)};
     to->first = b.first;
     to->n_taken = to->n_done = 0;
-    to->state = n_own > 0 ? FILLING : READY;
-    for (int64_t i = 0; i < b.n; i++) {
+    to->state = n_own > 0 ? KI_SLOT_FILLING : KI_SLOT_READY;
+    for (int64_t i = 0; i < b.n;
+         i++) { /* items lie far apart: several are asked for before the first is needed */
+        __builtin_prefetch(&l->set->item[b.item[i]]);
+        __builtin_prefetch(&l->bad_status[b.item[i]]);
         to->item[i] = b.item[i];
-        to->label[i] = l->set->item[b.item[i]].label;
         to->left_out[i] = false;
     }
-    pthread_cond_broadcast(n_own > 0 ? &l->work : &l->done);
+    for (int64_t i = 0; i < b.n; i++) to->label[i] = l->set->item[b.item[i]].label;
+    if (n_own == 0)
+        pthread_cond_broadcast(&l->done);
+    else if (!caller_reads(l))
+        pthread_cond_broadcast(&l->work);
 }
 
 /* A slot with images to take; plans one if necessary. NULL when there is nothing to do now. */
-static slot *find_work(ki_loader *l) {
+static ki_loader_slot *find_work(ki_loader *l) {
     if (l->n_planned > 0) {
-        slot *newest = slot_of(l, l->n_planned - 1);
-        if (newest->state == FILLING && newest->n_taken < newest->batch.n) return newest;
+        ki_loader_slot *newest = slot_of(l, l->n_planned - 1);
+        if (newest->state == KI_SLOT_FILLING && newest->n_taken < newest->batch.n) return newest;
     }
-    while (may_plan(l) && l->status == KITH_OK) {
+    while (may_plan(l) && l->status == KITH_OK && !caller_reads(l)) {
         const int64_t before = l->n_planned;
         plan_next(l);
-        if (l->n_planned > before && slot_of(l, before)->state == FILLING) return slot_of(l, before);
+        if (l->n_planned > before && slot_of(l, before)->state == KI_SLOT_FILLING) return slot_of(l, before);
     }
     return NULL;
 }
 
 static void *run_worker(void *context) {
     ki_loader *l = context;
-    scratch s = {0};
+    ki_loader_scratch s = {0};
     pthread_mutex_lock(&l->mutex);
     while (!l->must_stop && l->status == KITH_OK) {
-        slot *to = find_work(l);
+        ki_loader_slot *to = find_work(l);
         if (!to) {
             if (l->has_ended || l->status != KITH_OK) break;
             pthread_cond_wait(&l->work, &l->mutex);
@@ -268,17 +134,18 @@ static void *run_worker(void *context) {
         to->n_taken += n;
         pthread_mutex_unlock(&l->mutex);
         kith_error err = {0};
-        kith_status status = KITH_OK;
-        for (int64_t i = first; status == KITH_OK && i < first + n; i++)
-            status = make_item(l, to, i, &s, &err);
+        const long before = l->set->rows ? disk_waits() : 0;
+        const kith_status status = ki_loader_make_items(l, to, first, n, &s, &err);
+        const bool has_waited = l->set->rows && disk_waits() > before;
         pthread_mutex_lock(&l->mutex);
         if (status != KITH_OK) {
             fail(l, status, &err);
             break;
         }
+        l->n_calm = has_waited ? 0 : l->n_calm + 1;
         to->n_done += n;
         if (to->n_done == to->batch.n) {
-            to->state = READY;
+            to->state = KI_SLOT_READY;
             pthread_cond_signal(&l->done);
         }
     }
@@ -290,8 +157,60 @@ static void *run_worker(void *context) {
     return NULL;
 }
 
+/* ---- the caller reads ---- */
+
+typedef struct reading {
+    ki_loader *loader;
+    ki_loader_slot *to;
+    kith_status status; /* the first failure, and its text; the loader's mutex guards them */
+    kith_error err;
+    bool has_waited;
+} reading;
+
+static void read_range(void *context, int64_t begin, int64_t end) {
+    reading *r = context;
+    ki_loader_scratch unused = {0}; /* only images need one */
+    kith_error err = {0};
+    const long before = disk_waits();
+    const kith_status status = ki_loader_make_items(r->loader, r->to, begin, end - begin, &unused, &err);
+    const bool has_waited = disk_waits() > before;
+    if (status == KITH_OK && !has_waited) return;
+    pthread_mutex_lock(&r->loader->mutex);
+    r->has_waited |= has_waited;
+    if (status != KITH_OK && r->status == KITH_OK) {
+        r->status = status;
+        r->err = err;
+    }
+    pthread_mutex_unlock(&r->loader->mutex);
+}
+
+/* Plan the next batch and read it, with the caller's threads. Mutex held, but not while it reads. */
+static void read_here(ki_loader *l) {
+    const int64_t q = l->n_planned;
+    ki_loader_slot *to = slot_of(l, q), *before = slot_of(l, q + l->n_slots - 1);
+    if (before->state == KI_SLOT_FREE) { /* what the last batch lay in is still in the processor's caches */
+        void *data = before->data;
+        before->data = to->data;
+        to->data = data;
+    }
+    plan_next(l);
+    if (l->n_planned == q || to->state != KI_SLOT_FILLING)
+        return; /* the end, a failure, or nothing for this rank */
+    reading r = {.loader = l, .to = to};
+    to->n_taken = to->batch.n; /* workers find nothing to take */
+    pthread_mutex_unlock(&l->mutex);
+    ki_parallel_for(to->batch.n, LEAST_ROWS, read_range, &r);
+    pthread_mutex_lock(&l->mutex);
+    if (r.status != KITH_OK) fail(l, r.status, &r.err);
+    to->n_done = to->batch.n;
+    to->state = KI_SLOT_READY;
+    if (!r.has_waited) return;
+    l->n_calm = 0;
+    pthread_cond_broadcast(&l->work);
+}
+
 /* Close the gaps of images left out. */
-static void close_gaps(const ki_loader *l, slot *s) {
+static void close_gaps(const ki_loader *l, ki_loader_slot *s) {
     int64_t kept = 0;
     for (int64_t i = 0; i < s->batch.n; i++) {
         if (s->left_out[i]) continue;
@@ -311,13 +230,16 @@ kith_status ki_loader_next(ki_loader *l, ki_loader_batch *ret_batch, kith_error 
     kith_status status = KITH_OK;
     pthread_mutex_lock(&l->mutex);
     for (;;) {
-        if (l->n_out > 0 && slot_of(l, l->n_out - 1)->state == HELD) {
-            slot_of(l, l->n_out - 1)->state = FREE;
-            pthread_cond_broadcast(&l->work);
+        if (l->n_out > 0 && slot_of(l, l->n_out - 1)->state == KI_SLOT_HELD) {
+            slot_of(l, l->n_out - 1)->state = KI_SLOT_FREE;
+            if (!caller_reads(l)) pthread_cond_broadcast(&l->work);
         }
-        slot *s = slot_of(l, l->n_out);
+        ki_loader_slot *s = slot_of(l, l->n_out);
+        if (caller_reads(l) && l->n_out == l->n_planned && l->status == KITH_OK && !l->has_ended)
+            read_here(l);
         const double begin = ki_seconds_now();
-        while (l->status == KITH_OK && s->state != READY && !(l->has_ended && l->n_out == l->n_planned))
+        while (l->status == KITH_OK && s->state != KI_SLOT_READY &&
+               !(l->has_ended && l->n_out == l->n_planned))
             pthread_cond_wait(&l->done, &l->mutex);
         l->wait_s += ki_seconds_now() - begin;
         if (l->status != KITH_OK) {
@@ -325,11 +247,11 @@ kith_status ki_loader_next(ki_loader *l, ki_loader_batch *ret_batch, kith_error 
             if (err) *err = l->error;
             break;
         }
-        if (s->state != READY) { /* the end */
+        if (s->state != KI_SLOT_READY) { /* the end */
             *ret_batch = (ki_loader_batch){.n_tried = l->n_tried};
             break;
         }
-        s->state = HELD;
+        s->state = KI_SLOT_HELD;
         l->n_out++;
         close_gaps(l, s);
         if (s->batch.n == 0 && ki_comm_is_alone(l->settings.comm)) continue; /* none of it could be read */
@@ -362,7 +284,7 @@ static kith_status make_slots(ki_loader *l, kith_error *err) {
     if (!ki_mul_size(n_read, l->item_bytes, &bytes)) return ki_fail_memory(err, SIZE_MAX, "a batch");
     KI_TRY(ki_zalloc_or(&l->slots, (size_t)l->n_slots, sizeof *l->slots, "the batch queue", err));
     for (int i = 0; i < l->n_slots; i++) {
-        slot *s = &l->slots[i];
+        ki_loader_slot *s = &l->slots[i];
         s->data = take_memory(l, bytes);
         if (!s->data) return ki_fail_memory(err, bytes, "a batch");
         KI_TRY(ki_alloc_or(&s->label, n, sizeof *s->label, "labels", err));
@@ -426,6 +348,7 @@ kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t 
     l->part_size = ki_comm_most(settings->comm, batch_size);
     l->n_slots = (settings->n_ahead > 0 ? settings->n_ahead : 3) + 1;
     l->n_at_once = set->rows ? ROWS_AT_ONCE : 1;
+    l->n_calm = CALM;
     KI_CHECK(measure_item(l, err));
     KI_CHECK(make_slots(l, err));
     KI_CHECK(ki_cache_new((int64_t)set->n_items, settings->cache_bytes, &l->cache, err));

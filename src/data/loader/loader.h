@@ -43,6 +43,9 @@ typedef struct ki_loader_settings {
     int64_t most_pixels;
     int64_t most_bad; /* unreadable images tolerated; negative: any number */
     ki_batch_memory memory;
+    /* The caller computes with all cores between two calls, on the host. Workers would only take cores from it: it reads
+     * features itself, with its own threads, as long as no disk is waited for. Images are not read this way. */
+    bool caller_computes;
     /* Batches are dealt out over its ranks (ki_comm_own), and this loader reads its rank's part: random numbers are the same as
      * for the whole batch. Only with KI_BAD_REPLACE. NULL: it reads all. */
     const ki_comm *comm;
