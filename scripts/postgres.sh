@@ -9,8 +9,10 @@
 #
 # Debian 12 has no pgvector, so that Debian 13's packages are unpacked into a folder, with lists and cache of their own:
 # nothing is installed, and nothing outside the folder is written. Needs root for chroot; the server itself runs as an ordinary
-# user. Exits 77 with one line where there can be no server here.
+# user. Who is not root gets PGlite (scripts/pglite.mjs) from npm's registry instead, with Node.js: it serves one client at a
+# time, is not restarted, and has one database. Exits 77 with one line where there can be no server here, or not this one.
 #
+#   KITH_POSTGRES_KIND     debian or pglite (default: debian for root, pglite for others)
 #   KITH_POSTGRES          the folder (default: build/postgres)
 #   KITH_POSTGRES_DISK     the size of a disk of its own for the cluster, as mount's size=: 64m, to see it full
 #   KITH_POSTGRES_OPTIONS  more options of the server: "-c shared_buffers=1GB"
@@ -67,8 +69,51 @@ unpack() {
     rm -rf "$folder/apt"
 }
 
+# ---- PGlite ----
+
+packages="@electric-sql/pglite@0.5.14 @electric-sql/pglite-pgvector@0.0.15"
+fetch_pglite() {
+    rm -rf "$folder/pglite.part"
+    mkdir -p "$folder/pglite.part"
+    echo '{ "private": true }' >"$folder/pglite.part/package.json"
+    # shellcheck disable=SC2086
+    (cd "$folder/pglite.part" && npm install --ignore-scripts --no-audit --no-fund --cache "$folder/npm" $packages) \
+        >"$folder/npm.log" 2>&1 || cannot "PGlite cannot be fetched: $(grep -m 1 'npm error' "$folder/npm.log")"
+    mv "$folder/pglite.part" "$folder/pglite"
+    rm -rf "$folder/npm"
+}
+
+start_pglite() {
+    for tool in node npm setsid flock; do
+        command -v $tool >/dev/null || cannot "not root, and $tool for PGlite is not there"
+    done
+    [ -z "${KITH_POSTGRES_DISK:-}${KITH_POSTGRES_OPTIONS:-}" ] || cannot "PGlite has no disk and no options"
+    exec 9>"$folder/lock"
+    flock 9 # one fetches, the others wait
+    [ -d "$folder/pglite" ] || fetch_pglite
+    cp scripts/pglite.mjs "$folder/pglite/pglite.mjs.$$"
+    mv "$folder/pglite/pglite.mjs.$$" "$folder/pglite/pglite.mjs"
+    exec 9>&-
+    rm -rf "$state"
+    mkdir -p "$state"
+    free_port >"$state/port"
+    echo pglite >"$state/kind"
+    : >"$state/log"
+    setsid node "$folder/pglite/pglite.mjs" "$(cat "$state/port")" >>"$state/log" 2>&1 </dev/null &
+    echo $! >"$state/pid"
+    i=0
+    until grep -q '^ready' "$state/log"; do
+        is_running || fail "PGlite ended: $(tail -n 1 "$state/log")"
+        i=$((i + 1))
+        [ $i -lt 1500 ] || fail "PGlite does not answer: $(tail -n 1 "$state/log")"
+        sleep 0.1
+    done
+    address
+}
+
 # ---- the server ----
 
+kind() { cat "$state/kind" 2>/dev/null || echo debian; }
 programs=/usr/lib/postgresql/17/bin
 inside() {
     program=$1
@@ -110,7 +155,13 @@ make_cluster() {
     rm -f "$root/srv/$name.password"
 }
 
-address() { echo "postgresql://$user@127.0.0.1:$(cat "$state/port")/postgres?passfile=$state/pgpass"; }
+address() {
+    if [ "$(kind)" = pglite ]; then
+        echo "postgresql://postgres@127.0.0.1:$(cat "$state/port")/postgres?sslmode=disable&application_name=pglite"
+        return
+    fi
+    echo "postgresql://$user@127.0.0.1:$(cat "$state/port")/postgres?passfile=$state/pgpass"
+}
 is_ready() { inside pg_isready -q -h 127.0.0.1 -p "$(cat "$state/port")"; }
 is_running() { [ -s "$state/pid" ] && kill -0 "$(cat "$state/pid")" 2>/dev/null; }
 
@@ -156,6 +207,8 @@ end() {
 case $word in
 start)
     if is_running; then address && exit 0; fi
+    if [ "$(id -u)" != 0 ] && [ -z "${KITH_POSTGRES_KIND:-}" ]; then KITH_POSTGRES_KIND=pglite; fi
+    if [ "${KITH_POSTGRES_KIND:-debian}" = pglite ]; then start_pglite && exit 0; fi
     [ "$(id -u)" = 0 ] || cannot "unpacking Debian 13's packages and chroot need root"
     for tool in apt-get dpkg-deb chroot setsid flock; do
         command -v $tool >/dev/null || cannot "$tool is not there"
@@ -177,6 +230,7 @@ start)
 serve) serve "$3" ;;
 restart)
     is_running || fail "it does not run"
+    [ "$(kind)" = debian ] || cannot "PGlite is not restarted"
     [ -z "${KITH_POSTGRES_DISK:-}" ] || fail "a cluster with a disk of its own ends with its server"
     end KILL
     rm -f "$root$cluster/postmaster.pid"
@@ -189,6 +243,11 @@ stop)
     ;;
 sql)
     is_running || fail "it does not run"
+    if [ "$(kind)" = pglite ]; then
+        [ "${3:-postgres}" = postgres ] || cannot "PGlite has one database"
+        command -v psql >/dev/null || cannot "psql is not there"
+        exec psql -X -q -A -t -v ON_ERROR_STOP=1 "$(address)"
+    fi
     PGPASSWORD=$(cut -d: -f5 "$state/pgpass") chroot --userspec=$uid:$gid "$root" $programs/psql -X -q -A -t \
         -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$(cat "$state/port")" -U $user "${3:-postgres}"
     ;;

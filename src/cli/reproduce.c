@@ -67,7 +67,8 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
     if (!only_table) {
         cli_catch_signals();
         status = kith_reproduce_run(o, &s, &err);
-        if (s.n > 0) /* otherwise the error says everything */
+        if (!cli_is_first_rank() && status == KITH_ECANCELED) return CLI_FAILURE; /* the first says why */
+        if (s.n > 0 && cli_is_first_rank()) /* otherwise the error says everything */
             printf(
                 "%lld runs: %lld done, %lld had a result, %lld have one of another recipe, %lld failed, %lld "
                 "left "
@@ -76,6 +77,7 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
                 (long long)s.n_failed, (long long)s.n_late, (long long)s.n_busy);
     }
     if (status != KITH_OK && !(status == KITH_ECANCELED && cli_stop_signal())) return cli_fail(&err);
+    if (!cli_is_first_rank()) return s.n_failed > 0 ? CLI_FAILURE : CLI_OK;
     kith_error table_err = {0};
     kith_reproduce_paths at;
     if (kith_reproduce_table(o, &table_err) != KITH_OK ||

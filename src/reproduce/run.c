@@ -44,6 +44,7 @@ typedef struct reproduction {
     size_t n_jobs, jobs_capacity;
     kith_reproduce_summary *summary;
     double began;
+    ki_comm *comm; /* its ranks train each run together; the first decides and writes */
     /* Of runs so far, for the time the next will take. */
     double most_per_step;
     /* Of the run going on. */
@@ -274,6 +275,22 @@ static double guess_seconds(const reproduction *r, const run *u) {
     return (most > 0 ? most : r->most_per_step) * (double)u->recipe->optim.schedule.steps;
 }
 
+/* The result of a run as a file of its own, by the first rank. */
+static kith_status keep(reproduction *r, const run *u, const ki_train_result *result, kith_error *err) {
+    const ki_scores *scores = result->test.is_there ? &result->test : &result->validation;
+    if (!scores->is_there)
+        return ki_fail(err, KITH_EINVAL, "there are neither test nor validation classes to score");
+    if (!ki_comm_is_first(r->comm)) return KITH_OK;
+    KI_TRY(ki_outcome_write(u->result.s, &u->origin, u->folder.s, err));
+    unlink(u->failure.s);
+    if (!r->options->keep_models) drop_models(u->folder.s);
+    tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_DONE,
+                                    .recall_at_1 = scores->recall[0],
+                                    .seconds = result->wall_seconds,
+                                    .text = u->result.s});
+    return KITH_OK;
+}
+
 static kith_status train(reproduction *r, run *u, kith_error *err) {
     ki_train_result result;
     const ki_train_options options = {.recipe = u->recipe,
@@ -282,21 +299,13 @@ static kith_status train(reproduction *r, run *u, kith_error *err) {
                                       .command = r->options->command,
                                       .run_number = 1,
                                       .n_runs = 1,
+                                      .comm = r->comm,
                                       .notify = on_train,
                                       .user = r};
     KI_TRY(ki_train(&options, &result, err));
-    const ki_scores *scores = result.test.is_there ? &result.test : &result.validation;
-    if (!scores->is_there)
-        return ki_fail(err, KITH_EINVAL, "there are neither test nor validation classes to score");
-    KI_TRY(ki_outcome_write(u->result.s, &u->origin, u->folder.s, err));
-    unlink(u->failure.s);
-    if (!r->options->keep_models) drop_models(u->folder.s);
+    KI_TRY(ki_comm_agree(r->comm, keep(r, u, &result, err), err));
     learn_time(r, result.wall_seconds, (double)result.n_steps);
     r->summary->n_done++;
-    tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_DONE,
-                                    .recall_at_1 = scores->recall[0],
-                                    .seconds = result.wall_seconds,
-                                    .text = u->result.s});
     return KITH_OK;
 }
 
@@ -330,53 +339,72 @@ static bool is_late(reproduction *r, double seconds) {
 
 static kith_status fail_run(reproduction *r, const run *u, const kith_error *why, kith_error *err) {
     r->summary->n_failed++;
+    if (!ki_comm_is_first(r->comm)) return KITH_OK;
     tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_FAILED, .text = why->message});
     if (!*u->failure.s) return KITH_OK;
     return ki_outcome_write_failure(u->failure.s, &u->origin, why, err);
+}
+
+/* Is the run to be done, now and here? The first rank decides. */
+static kith_status decide(reproduction *r, run *u, bool *ret_is_mine, bool *ret_runs, kith_error *err) {
+    char stem[256];
+    bool is_over = false;
+    KI_TRY(claim(u, ret_is_mine, err));
+    if (!*ret_is_mine) {
+        r->summary->n_busy++;
+        tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_BUSY});
+        return KITH_OK;
+    }
+    ki_snprintf(stem, sizeof stem, "%s-seed%lld.", u->job->row->name, (long long)u->job->seed);
+    ki_atomic_clear(r->at.out, stem, 0);
+    KI_TRY(look(r, u, &is_over, err));
+    if (is_over) return KITH_OK;
+    const double seconds = guess_seconds(r, u);
+    if (is_late(r, seconds)) {
+        r->summary->n_late++;
+        tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_LATE, .seconds = seconds});
+        return KITH_OK;
+    }
+    if (tell(r, &(kith_reproduce_event){
+                    .kind = KITH_REPRODUCE_BEGIN, .seconds = seconds, .text = u->folder.s}) != 0)
+        return ki_fail(err, KITH_ECANCELED, "stopped on request");
+    *ret_runs = true;
+    return KITH_OK;
 }
 
 static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
     kith_status status;
     run u = {.job = j, .claimed = -1};
     kith_error why = {0};
-    bool is_over = false, is_mine = false;
-    char stem[256];
-    status = open_run(r, &u, &why);
-    if (status != KITH_OK) {
-        status = fail_run(r, &u, &why, err);
-        goto done;
+    bool is_mine = false, runs = false;
+    status = ki_comm_agree(r->comm, open_run(r, &u, &why), &why);
+    if (status == KITH_OK) {
+        status = ki_comm_is_first(r->comm) ? decide(r, &u, &is_mine, &runs, err) : KITH_OK;
+        KI_CHECK(ki_comm_agree_on(r->comm, status, &runs, err));
+        if (!runs) goto done;
+        status = train(r, &u, &why);
     }
-    KI_CHECK(claim(&u, &is_mine, err));
-    if (!is_mine) {
-        r->summary->n_busy++;
-        tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_BUSY});
-        goto done;
-    }
-    ki_snprintf(stem, sizeof stem, "%s-seed%lld.", j->row->name, (long long)j->seed);
-    ki_atomic_clear(r->at.out, stem, 0);
-    KI_CHECK(look(r, &u, &is_over, err));
-    if (is_over) goto done;
-    const double seconds = guess_seconds(r, &u);
-    if (is_late(r, seconds)) {
-        r->summary->n_late++;
-        tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_LATE, .seconds = seconds});
-        goto done;
-    }
-    if (tell(r, &(kith_reproduce_event){
-                    .kind = KITH_REPRODUCE_BEGIN, .seconds = seconds, .text = u.folder.s}) != 0) {
-        status = ki_fail(err, KITH_ECANCELED, "stopped on request");
-        goto done;
-    }
-    status = train(r, &u, &why);
-    if (status == KITH_ECANCELED) {
+    /* A rank that failed alone has left the others where they wait: there is no next run. */
+    const bool is_lost = r->comm && r->comm->is_lost;
+    if (status == KITH_ECANCELED || (status != KITH_OK && is_lost)) {
         if (err) *err = why;
         goto done;
     }
-    if (status != KITH_OK) status = fail_run(r, &u, &why, err);
+    if (status != KITH_OK) KI_CHECK(ki_comm_agree(r->comm, fail_run(r, &u, &why, err), err));
 done:
     give_back(&u, is_mine);
     ki_recipe_free(u.recipe);
     return status;
+}
+
+static kith_status prepare(reproduction *r, kith_error *err) {
+    KI_TRY(kith_reproduce_places(r->options, &r->at, err));
+    KI_TRY(ki_list_read(r->options->list, &r->list, err));
+    KI_TRY(ki_outcomes_read(r->at.out, &r->there, err));
+    KI_TRY(plan(r, err));
+    KI_TRY(ki_make_folders(r->at.out, err));
+    KI_TRY(ki_make_folders(r->at.runs, err));
+    return ki_page_check(&r->list, &r->at, err);
 }
 
 kith_status kith_reproduce_run(const kith_reproduce_options *options, kith_reproduce_summary *ret_summary,
@@ -386,13 +414,8 @@ kith_status kith_reproduce_run(const kith_reproduce_options *options, kith_repro
     KI_OPTIONS_TAKE(kith_reproduce_options, o, options, err);
     KI_TRY(ki_reproduce_check(&o, err));
     reproduction r = {.options = &o, .summary = &summary, .began = ki_seconds_now()};
-    KI_CHECK(kith_reproduce_places(&o, &r.at, err));
-    KI_CHECK(ki_list_read(o.list, &r.list, err));
-    KI_CHECK(ki_outcomes_read(r.at.out, &r.there, err));
-    KI_CHECK(plan(&r, err));
-    KI_CHECK(ki_make_folders(r.at.out, err));
-    KI_CHECK(ki_make_folders(r.at.runs, err));
-    KI_CHECK(ki_page_check(&r.list, &r.at, err));
+    KI_CHECK(ki_comm_open(&r.comm, err));
+    KI_CHECK(ki_comm_agree(r.comm, prepare(&r, err), err));
     for (size_t i = 0; i < r.there.n; i++) {
         const ki_outcome *there = &r.there.item[i];
         learn_time(&r, ki_outcome_real(there, "", "wall_seconds"), ki_outcome_real(there, "", "steps"));
@@ -403,5 +426,8 @@ done:
     ki_free(r.job);
     ki_outcomes_release(&r.there);
     ki_list_release(&r.list);
+    /* A failure that every rank knows of is reported by the first. */
+    if (status != KITH_OK && r.comm && !ki_comm_is_first(r.comm) && r.comm->has_agreed)
+        return ki_fail(err, KITH_ECANCELED, "the job has failed, and rank 0 says why");
     return status;
 }

@@ -74,10 +74,9 @@ static kith_status watch_drowned(ki_train_state *run, const ki_learner_values *v
                         values->term[0].name, values->term[0].value);
 }
 
-kith_status ki_train_watch(ki_train_state *run, const ki_learner_values *values, int64_t n, kith_error *err) {
+kith_status ki_train_watch(ki_train_state *run, const ki_learner_values *values, double alike,
+                           kith_error *err) {
     KI_TRY(watch_margin(run, values, err));
     KI_TRY(watch_drowned(run, values, err));
-    if (run->at.has_warned_alike || n == 0) return KITH_OK;
-    KI_TRY(ki_learner_embedding(run->learner, run->embedding, err));
-    return ki_train_watch_alike(run, ki_alike(run->embedding, n, run->net.embedding), false, err);
+    return ki_train_watch_alike(run, alike, false, err);
 }

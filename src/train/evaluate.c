@@ -7,6 +7,16 @@ static int asked_to_stop(void *run, int64_t n_done, int64_t n_all) {
     return ki_train_asked_to_stop(run);
 }
 
+/* Each rank has let pass so many in its part. */
+static kith_status check_bad(const ki_train_state *run, int64_t n, ki_vectors *all, kith_error *err) {
+    const int64_t n_bad = n - all->n, most = run->recipe->most_bad;
+    if (most < 0 || n_bad <= most) return KITH_OK;
+    ki_vectors_release(all);
+    ki_fail(err, KITH_EFORMAT, "images that cannot be read: %lld on all ranks, more than the %lld allowed",
+            (long long)n_bad, (long long)most);
+    return ki_hint(err, KITH_EFORMAT, "look at the files with `kith data ROOT --check`");
+}
+
 kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
                            const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err) {
     int64_t first = 0, n_own = 0;
@@ -22,7 +32,8 @@ kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n,
     if (ki_comm_is_alone(run->comm)) return ki_embedder_items(run->embedder, &request, ret_vectors, err);
     ki_vectors own = {0};
     const kith_status status = n_own ? ki_embedder_items(run->embedder, &request, &own, err) : KITH_OK;
-    return ki_train_gather_vectors(run, status, &own, ret_vectors, err);
+    KI_TRY(ki_train_gather_vectors(run, status, &own, ret_vectors, err));
+    return check_bad(run, n, ret_vectors, err);
 }
 
 static kith_status judge(ki_train_state *run, const ki_items *items, const char *split, ki_scores *ret_scores,

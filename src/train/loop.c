@@ -83,13 +83,16 @@ static kith_status fail_values(ki_train_state *run, const ki_learner_values *val
 /* What the last step did: for the log, for the caller, and to check that its numbers are finite. */
 static kith_status look(ki_train_state *run, kith_error *err) {
     ki_learner_values values;
+    double alike = 0;
     const double began = ki_seconds_now();
-    KI_TRY(ki_learner_read(run->learner, &values, err));
+    KI_TRY(ki_train_agree(run, ki_learner_read(run->learner, &values, err), err));
     const double seconds = ki_seconds_now() - began; /* includes waiting for a device */
     run->at.seconds += seconds;
     run->window_seconds += seconds;
     /* Values and gradients are the same on every rank. */
     if (!values.is_finite) return ki_train_agree(run, fail_values(run, &values, err), err);
+    KI_TRY(ki_train_share_bad(run, err));
+    if (!run->at.has_warned_alike) KI_TRY(ki_train_batch_alike(run, &alike, err));
     run->total = values.total;
     run->n_terms = (int)(values.n_terms < KI_MOST_TERMS ? values.n_terms : KI_MOST_TERMS);
     for (int i = 0; i < run->n_terms; i++)
@@ -104,7 +107,7 @@ static kith_status look(ki_train_state *run, kith_error *err) {
                                  .images_per_second = run->images_per_second,
                                  .seconds = run->at.seconds};
     KI_TRY(ki_record_add_step(run->record, &line, err));
-    return ki_train_watch(run, &values, run->last_n, err);
+    return ki_train_watch(run, &values, alike, err);
 }
 
 static bool is_eval_due(const ki_train_state *run) {

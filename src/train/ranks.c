@@ -28,6 +28,54 @@ kith_status ki_train_first_says(ki_train_state *run, bool *answer, kith_error *e
     return ki_comm_broadcast(run->comm, answer, sizeof *answer, err);
 }
 
+/* ---- unreadable images ---- */
+
+static kith_status add_bad(ki_train_state *run, const int64_t *items, const int64_t *counts,
+                           kith_error *err) {
+    for (int r = 0; r < run->comm->size; items += counts[r++]) {
+        for (int64_t i = 0; r != run->comm->rank && i < counts[r]; i++)
+            KI_TRY(ki_loader_add_bad(run->loader, items[i], err));
+    }
+    return KITH_OK;
+}
+
+kith_status ki_train_share_bad(ki_train_state *run, kith_error *err) {
+    kith_status status = KITH_OK;
+    int64_t counts[KI_MOST_RANKS], n_all = 0;
+    int64_t *own = NULL, *all = NULL;
+    if (ki_comm_is_alone(run->comm)) return KITH_OK;
+    const int64_t n = ki_loader_n_bad_here(run->loader) - run->n_bad_told;
+    KI_CHECK(ki_comm_gather_counts(run->comm, n, counts, err));
+    for (int r = 0; r < run->comm->size; r++) n_all += counts[r];
+    if (n_all == 0) return KITH_OK;
+    status = ki_alloc_or(&own, (size_t)n + 1, sizeof *own, "unreadable items", err);
+    if (status == KITH_OK) status = ki_alloc_or(&all, (size_t)n_all, sizeof *all, "unreadable items", err);
+    KI_CHECK(ki_train_agree(run, status, err));
+    for (int64_t i = 0; i < n; i++) own[i] = ki_loader_bad_here(run->loader, run->n_bad_told + i);
+    KI_CHECK(ki_comm_gather(run->comm, own, counts, sizeof *own, all, err));
+    run->n_bad_told += n;
+    KI_CHECK(ki_train_agree(run, add_bad(run, all, counts, err), err));
+done:
+    ki_free(own);
+    ki_free(all);
+    return status;
+}
+
+kith_status ki_train_batch_alike(ki_train_state *run, double *ret, kith_error *err) {
+    const int64_t dim = run->net.embedding;
+    int64_t counts[KI_MOST_RANKS], n = 0, first = 0;
+    const int size = run->comm ? run->comm->size : 1, rank = run->comm ? run->comm->rank : 0;
+    KI_TRY(ki_comm_gather_counts(run->comm, run->last_n, counts, err));
+    for (int r = 0; r < size; n += counts[r++]) first = r == rank ? n : first;
+    /* run->embedding has room for a whole batch. */
+    float *own = run->embedding + first * dim;
+    const kith_status status = run->last_n > 0 ? ki_learner_embedding(run->learner, own, err) : KITH_OK;
+    KI_TRY(ki_train_agree(run, status, err));
+    KI_TRY(ki_comm_gather(run->comm, own, counts, (size_t)dim * sizeof *own, run->embedding, err));
+    *ret = ki_alike(run->embedding, n, dim);
+    return KITH_OK;
+}
+
 int64_t ki_train_threads(const ki_recipe *recipe, const ki_comm *comm) {
     if (recipe->threads > 0 || ki_comm_is_alone(comm)) return recipe->threads;
     /* mpirun may have bound each rank to cores of its own. If not, the ranks of a machine share its cores. */

@@ -2,6 +2,7 @@
 #ifndef KI_TRAIN_RUN_H
 #define KI_TRAIN_RUN_H
 
+#include "data/loader/cache.h"
 #include "embed/embedder.h"
 #include "judge/orders.h"
 #include "kith/experimental/json.h"
@@ -98,7 +99,9 @@ typedef struct ki_train_state {
     ki_description *orders; /* from the first evaluation that scores every order; NULL: none does */
     bool orders_failed;     /* there was no memory for that */
     kith_transform train_transform, test_transform;
+    ki_cache *cache; /* of the loader; one for all ranks of a machine */
     ki_loader *loader;
+    int64_t n_bad_told; /* unreadable images of the loader that the other ranks know of */
     ki_record *record;
     int64_t batch;         /* most images of one */
     int64_t epoch_batches; /* batches of the first epoch */
@@ -148,6 +151,10 @@ kith_status ki_train_gather_vectors(ki_train_state *run, kith_status status, ki_
 void ki_train_share_out(const ki_train_state *run, ki_sizes *sizes);
 /* The first rank's answer, for all. */
 kith_status ki_train_first_says(ki_train_state *run, bool *answer, kith_error *err);
+/* What one rank could not read, all know: it counts once, and no other tries it. KITH_EFORMAT: these are too many. */
+kith_status ki_train_share_bad(ki_train_state *run, kith_error *err);
+/* ki_alike of the last batch, all ranks' images together; 0 where there are none. */
+kith_status ki_train_batch_alike(ki_train_state *run, double *ret_alike, kith_error *err);
 /* The device of a rank, for a recipe that names none: the ranks of a machine take its devices in turn. Without ranks
  * *ret_device is unchanged. */
 kith_status ki_train_choose_device(const ki_recipe *recipe, const ki_comm *comm, int *ret_device,
@@ -215,7 +222,8 @@ void ki_train_recent_release(ki_train_state *run);
 void ki_train_recent_add(ki_train_state *run, const ki_loader_batch *batch);
 
 /* collapse.c: warn, once, when the embeddings have become alike or the loss stays at its margin. */
-kith_status ki_train_watch(ki_train_state *run, const ki_learner_values *values, int64_t n, kith_error *err);
+kith_status ki_train_watch(ki_train_state *run, const ki_learner_values *values, double alike,
+                           kith_error *err);
 kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval, kith_error *err);
 
 /* finish.c: the chosen model, test classes, result card. */

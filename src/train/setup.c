@@ -273,7 +273,7 @@ static kith_status start_loader(ki_train_state *run, ki_sampler *sampler, kith_e
         .seed = (uint64_t)r->seed,
         .n_workers = r->workers,
         .n_ahead = (int)r->ahead,
-        .cache_bytes = (size_t)r->cache_mib << 20,
+        .cache = run->cache,
         .most_bad = r->most_bad,
         .comm = run->comm};
     return ki_loader_new(run->set, sampler, run->batch, &settings, &run->loader, err);
@@ -348,6 +348,8 @@ kith_status ki_train_setup(ki_train_state *run, kith_error *err) {
     const bool is_new = !run->from.tensors;
     KI_CHECK(ki_train_agree(run, restore_or_begin(run, sampler, err), err));
     if (is_new) KI_CHECK(start_terms(run, err));
+    KI_CHECK(ki_cache_new((int64_t)run->set->n_items, (size_t)run->recipe->cache_mib << 20, run->comm,
+                          &run->cache, err));
     KI_CHECK(ki_train_agree(run, start(run, &sampler, err), err));
 done:
     ki_sampler_free(sampler);
@@ -362,6 +364,7 @@ void ki_train_release(ki_train_state *run) {
     }
     ki_checkpoint_release(&run->from);
     ki_loader_free(run->loader);
+    ki_cache_free(run->cache);
     ki_record_close(run->record);
     ki_train_orders_end(run);
     ki_embedder_free(run->embedder);

@@ -117,6 +117,7 @@ static void test_another_model_is_refused(void **state) {
 /* The connection is cut while rows wait to be written; the same command again does what is left. */
 static void test_sync_goes_on(void **state) {
     (void)state;
+    postgres_needs_server(address);
     char path[4096];
     snprintf(path, sizeof path, "%s/cut.sql", testing_folder());
     testing_write(
@@ -150,6 +151,7 @@ static void test_usage(void **state) {
 /* A password in the address works, and nothing repeats it: no line of output, no list of processes. */
 static void test_passwords(void **state) {
     (void)state;
+    postgres_needs_server(address);
     postgres_sql(
         server, "postgres",
         "create role reader login password 'a b@c/1'; grant usage on schema kith to reader; grant select on "

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "kith/card.h"
+#include "support/mpirun.h"
 #include "train/tiny.h"
 
 static char output[TINY_OUTPUT];
@@ -103,6 +104,29 @@ static void test_overrides_in_order(void **state) {
     assert_int_not_equal(0, testing_run(output, sizeof output, "cd %s && %s reproduce list/sets.yaml --table",
                                         testing_folder(), testing_program()));
     wants("a: set is ");
+}
+
+/* Ranks train each run together: every run is done once, and the first rank writes and speaks. */
+static void test_over_ranks(void **state) {
+    (void)state;
+    if (!mpirun_is_there()) skip();
+    char path[4096];
+    snprintf(path, sizeof path, "%s/ranks", testing_folder());
+    mkdir(path, 0777);
+    int status =
+        testing_run(output, sizeof output, MPIRUN " -np 2 %s 2>&1", command("ranks", "--seeds 2 -v"));
+    if (status != 0) fail_msg("status %d: %s", status, output);
+    wants("6 runs: 6 done, 0 had a result");
+    const char *once = strstr(output, "runs: ");
+    if (strstr(once + 1, "runs: ")) fail_msg("more than one rank speaks: %s", output);
+    assert_int_equal(0, reproduce("alone", "--seeds 2 -q"));
+    assert_true(fabs(number("ranks", "plain-seed1", "result.test.map_at_r") -
+                     number("alone", "plain-seed1", "result.test.map_at_r")) < 1e-3);
+    /* What has a result is not run again; a run that fails on all ranks is recorded, and the next is done. */
+    status = testing_run(output, sizeof output, MPIRUN " -np 2 %s 2>&1",
+                         command("ranks", "--seeds 1 -q --renew -s model.weights=none.safetensors"));
+    if (status == 0) fail_msg("it does not fail: %s", output);
+    wants("0 done");
 }
 
 /* ---- where files go ---- */
@@ -519,6 +543,7 @@ int main(void) {
         cmocka_unit_test(test_the_page_is_checked_before_training),
         cmocka_unit_test(test_order_and_results),
         cmocka_unit_test(test_there_is_skipped),
+        cmocka_unit_test(test_over_ranks),
         cmocka_unit_test(test_only_and_seed_from),
         cmocka_unit_test(test_stale_results),
         cmocka_unit_test(test_no_run_past_the_time),

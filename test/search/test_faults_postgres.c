@@ -33,6 +33,7 @@ static void cut(void) {
 
 static void test_writer_loses_its_connection(void **state) {
     (void)state;
+    postgres_needs_server(base);
     kith_error err = {0};
     kith_index *index = make("cut");
     const uint64_t before = digest(index);
@@ -61,6 +62,7 @@ static void test_writer_loses_its_connection(void **state) {
 /* One that makes an index leaves nothing behind. */
 static void test_maker_loses_its_connection(void **state) {
     (void)state;
+    postgres_needs_server(base);
     kith_error err = {0};
     kith_index *index = made_create(at("half"), KITH_COSINE);
     made_add(index, 0, N);
@@ -75,6 +77,7 @@ static void test_maker_loses_its_connection(void **state) {
 /* Who only reads does not notice. */
 static void test_reader_goes_on(void **state) {
     (void)state;
+    postgres_needs_server(base);
     char output[POSTGRES_OUTPUT_BYTES];
     kith_error err = {0};
     bool is_current = false;
@@ -110,6 +113,7 @@ static void test_no_server(void **state) {
 
 static void test_second_writer_is_told(void **state) {
     (void)state;
+    postgres_needs_server(base);
     kith_error err = {0};
     kith_index *first = make("two"), *second = NULL;
     assert_int_equal(kith_index_open(at("two"), KITH_INDEX_WRITE, &second, &err), KITH_EINVAL);
@@ -124,6 +128,7 @@ static void test_second_writer_is_told(void **state) {
 /* A role that may do nothing, in this database and in one without the extension. */
 static void test_permissions(void **state) {
     (void)state;
+    postgres_needs_server(base);
     char address[POSTGRES_ADDRESS_BYTES];
     kith_error err = {0};
     kith_index *index = make("mine");
@@ -162,6 +167,7 @@ static void test_permissions(void **state) {
 
 static void test_full_disk(void **state) {
     (void)state;
+    postgres_needs_server(base);
     char tiny[40], here[POSTGRES_ADDRESS_BYTES];
     kith_error err = {0};
     kith_status status = KITH_OK;
@@ -255,6 +261,7 @@ static void *read_on(void *n_searches) {
 
 static void test_sync_and_search_together(void **state) {
     (void)state;
+    postgres_needs_server(base);
     enum { READERS = 3, ROUNDS = 12 };
     pthread_t thread[READERS];
     int n_searches[READERS] = {0};

@@ -380,6 +380,7 @@ static void make_shards(void) {
 
 static void test_shards(void **state) {
     (void)state;
+    postgres_needs_server(base);
     char output[POSTGRES_OUTPUT_BYTES];
     make_shards();
     twins t = make_twins("shards", KITH_COSINE, 900, 500);

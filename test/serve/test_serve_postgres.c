@@ -94,6 +94,7 @@ static bool finds(int wanted) {
 
 static void test_a_newer_commit_is_seen(void **state) {
     (void)state;
+    postgres_needs_server(address);
     assert_true(finds(16));
     assert_runs("cp photos/glyph00001/00002.png photos/glyph00001/copy.png && $K index \"$A\" --sync");
     assert_true(finds(17));
@@ -103,6 +104,7 @@ static void test_a_newer_commit_is_seen(void **state) {
 
 static void test_postgres_is_restarted(void **state) {
     (void)state;
+    postgres_needs_server(address);
     assert_int_equal(
         testing_run(output, sizeof output, "%s/scripts/postgres.sh restart %s", testing_source(), postgres),
         0);

@@ -46,6 +46,13 @@ static inline const char *postgres_start(const char *name, const char *settings)
     return output;
 }
 
+/* Skip a test that wants more than PGlite has: several clients at a time, databases, roles, a restart. */
+static inline void postgres_needs_server(const char *address) {
+    if (!strstr(address, "application_name=pglite")) return;
+    print_message("skipped: PGlite serves one client at a time\n");
+    skip();
+}
+
 /* Run statements in a database; what they print is in *ret_output (may be NULL). */
 static inline void postgres_sql(const char *name, const char *database, const char *sql, char *ret_output) {
     static char output[POSTGRES_OUTPUT_BYTES], path[4096];
@@ -53,6 +60,10 @@ static inline void postgres_sql(const char *name, const char *database, const ch
     testing_write(path, sql);
     const int status = testing_run(output, sizeof output, "%s/scripts/postgres.sh sql %s %s <%s 2>&1",
                                    testing_source(), name, database, path);
+    if (status == 77) {
+        print_message("skipped: %s", output);
+        skip();
+    }
     if (status != 0) fail_msg("%s: %s", sql, output);
     if (ret_output) snprintf(ret_output, POSTGRES_OUTPUT_BYTES, "%s", output);
 }

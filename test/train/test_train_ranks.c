@@ -121,6 +121,53 @@ static void test_proxies_over_ranks(void **state) {
     near_proxies("two-p", "one-p", "step-00000050.safetensors");
 }
 
+/* Images that cannot be read count over all ranks: two in either half of the test images, and four that the training batches of
+ * two ranks come across, three at most allowed. */
+static void damage(const char *folder, const char *names) {
+    assert_int_equal(testing_run(rank_runs_said, sizeof rank_runs_said,
+                                 "cd %s && cp -r tiny %s && for n in %s; do echo none >%s/$n.png; done",
+                                 testing_folder(), folder, names, folder),
+                     0);
+}
+
+static void refuse(int n, const char *folder, const char *arguments, const char *text) {
+    const int status = testing_run(
+        rank_runs_said, sizeof rank_runs_said,
+        MPIRUN
+        " -np %d %s train %s --out %s/%s-%d --no-report -q --set data.root=%s/%s --set loader.bad=3 %s 2>&1",
+        n, testing_program(), tiny_make(), testing_folder(), folder, n, testing_folder(), folder, arguments);
+    if (status == 0 || !strstr(rank_runs_said, text))
+        fail_msg("%d ranks, status %d: %s", n, status, rank_runs_said);
+}
+
+static void test_unreadable_images_of_all_ranks(void **state) {
+    (void)state;
+    need_mpirun();
+    tiny_make();
+    damage("dark", "glyph00009/00000 glyph00009/00001 glyph00017/00000 glyph00017/00001");
+    refuse(1, "dark", "", "images that cannot be read: 4");
+    refuse(2, "dark", "", "images that cannot be read: 4 on all ranks, more than the 3 allowed");
+    damage("dim", "glyph00000/00000 glyph00001/00001 glyph00002/00002 glyph00003/00003");
+    refuse(2, "dim",
+           "--set optim.steps=12 --set log_every=1 --set eval.test=false --set eval.seen=false "
+           "--set eval.select=last --set data.validation=0",
+           "images that cannot be read: 4, more than the 3 allowed");
+}
+
+/* Each of four ranks has one image, which is like itself; the batch has four. */
+static void test_collapse_is_of_the_whole_batch(void **state) {
+    (void)state;
+    need_mpirun();
+    ranks_train(
+        4, "apart",
+        "--set 'batch={classes: 2, images: 2}' --set optim.steps=15 --set log_every=1 --set eval.every=0 "
+        "--set eval.select=last");
+    char *log = tiny_read("apart", "log.jsonl");
+    const char *warning = strstr(log, "are alike");
+    if (warning) fail_msg("it warns: %.200s", warning);
+    free(log);
+}
+
 static int count(const char *text, const char *word) {
     int n = 0;
     for (const char *at = text; (at = strstr(at, word)); at++) n++;
@@ -177,6 +224,8 @@ int main(void) {
                                        cmocka_unit_test(test_resume_with_another_number_of_ranks),
                                        cmocka_unit_test(test_evaluation_has_the_bits_of_one_process),
                                        cmocka_unit_test(test_proxies_over_ranks),
+                                       cmocka_unit_test(test_unreadable_images_of_all_ranks),
+                                       cmocka_unit_test(test_collapse_is_of_the_whole_batch),
                                        cmocka_unit_test(test_a_failure_is_told_once),
                                        cmocka_unit_test(test_a_rank_that_dies),
                                        cmocka_unit_test(test_without_the_plugin)};

@@ -30,6 +30,7 @@ typedef struct ki_loader_slot {
 typedef struct ki_loader_scratch {
     ki_bytes bytes;
     ki_image image, base;
+    ki_image kept; /* a view of the cache */
     ki_transform_scratch transform;
 } ki_loader_scratch;
 
@@ -37,7 +38,7 @@ struct ki_loader {
     const kith_dataset *set;
     ki_loader_settings settings;
     ki_sampler *sampler;
-    ki_cache *cache;
+    ki_cache *cache, *own_cache;
     size_t item_bytes;             /* of one image in a batch */
     int64_t n_at_once;             /* images that a worker takes at once */
     int64_t batch_size, part_size; /* the most images of a batch, and of the part that is read here */
@@ -54,6 +55,8 @@ struct ki_loader {
     kith_status status; /* the first failure … */
     kith_error error;   /* … and its text */
     int64_t n_bad;
+    int64_t *bad_here; /* items, in the order in which they were found */
+    size_t n_bad_here, bad_here_capacity;
     char *bad[KI_MOST_BAD_NAMED];
     double wait_s;
     atomic_int_least64_t n_decoded, n_from_cache;

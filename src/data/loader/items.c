@@ -6,13 +6,9 @@
 #include "core/log.h"
 #include "data/loader/inside.h"
 
-/* Remember an unreadable image once; too many are an error. Mutex not held. */
-static kith_status note_bad(ki_loader *l, int64_t item, kith_status found, const kith_error *why,
-                            kith_error *err) {
+/* One more, mutex held; too many are an error. */
+static kith_status count_bad(ki_loader *l, const kith_error *why, kith_error *err) {
     kith_status status = KITH_OK;
-    if (atomic_exchange(&l->bad_status[item], (unsigned char)found) != KITH_OK) return KITH_OK;
-    if (ki_dataset_tell_once(l->set, item)) ki_log(KITH_LOG_WARNING, "left out: %s", why->message);
-    pthread_mutex_lock(&l->mutex);
     if (l->n_bad < KI_MOST_BAD_NAMED) l->bad[l->n_bad] = ki_strdup(why->message);
     l->n_bad++;
     if (l->settings.most_bad >= 0 && l->n_bad > l->settings.most_bad) {
@@ -21,17 +17,56 @@ static kith_status note_bad(ki_loader *l, int64_t item, kith_status found, const
                          (intmax_t)l->n_bad, (intmax_t)l->settings.most_bad, why->message);
         ki_hint(err, status, "look at the files with `kith data ROOT --check`");
     }
+    return status;
+}
+
+/* Remember an unreadable image once. Mutex not held. */
+static kith_status note_bad(ki_loader *l, int64_t item, kith_status found, const kith_error *why,
+                            kith_error *err) {
+    if (atomic_exchange(&l->bad_status[item], (unsigned char)found) != KITH_OK) return KITH_OK;
+    if (ki_dataset_tell_once(l->set, item)) ki_log(KITH_LOG_WARNING, "left out: %s", why->message);
+    pthread_mutex_lock(&l->mutex);
+    kith_status status = ki_grow(&l->bad_here, &l->bad_here_capacity, l->n_bad_here + 1, sizeof *l->bad_here,
+                                 "unreadable items", err);
+    if (status == KITH_OK) {
+        l->bad_here[l->n_bad_here++] = item;
+        status = count_bad(l, why, err);
+    }
     pthread_mutex_unlock(&l->mutex);
     return status;
+}
+
+kith_status ki_loader_add_bad(ki_loader *l, int64_t item, kith_error *err) {
+    kith_error why = {0};
+    if (atomic_exchange(&l->bad_status[item], KITH_EFORMAT) != KITH_OK) return KITH_OK;
+    ki_fail(&why, KITH_EFORMAT, "%s: another rank could not read it", l->set->item[item].path);
+    pthread_mutex_lock(&l->mutex);
+    const kith_status status = count_bad(l, &why, err);
+    pthread_mutex_unlock(&l->mutex);
+    return status;
+}
+
+int64_t ki_loader_n_bad_here(ki_loader *l) {
+    pthread_mutex_lock(&l->mutex);
+    const int64_t n = (int64_t)l->n_bad_here;
+    pthread_mutex_unlock(&l->mutex);
+    return n;
+}
+
+int64_t ki_loader_bad_here(ki_loader *l, int64_t i) {
+    pthread_mutex_lock(&l->mutex);
+    const int64_t item = l->bad_here[i];
+    pthread_mutex_unlock(&l->mutex);
+    return item;
 }
 
 /* The prepared image of an item, from the cache or newly made. A fault of the file is returned as the status
  * of an unreadable image; only KITH_ENOMEM is a failure of the loader. */
 static kith_status prepare(ki_loader *l, int64_t item, ki_loader_scratch *s, const ki_image **ret_base,
                            kith_error *err) {
-    const ki_image *kept = ki_cache_get(l->cache, item);
-    atomic_fetch_add(kept ? &l->n_from_cache : &l->n_decoded, 1);
-    if (kept) return *ret_base = kept, KITH_OK;
+    const bool is_kept = ki_cache_get(l->cache, item, &s->kept);
+    atomic_fetch_add(is_kept ? &l->n_from_cache : &l->n_decoded, 1);
+    if (is_kept) return *ret_base = &s->kept, KITH_OK;
     const ki_item *from = &l->set->item[item];
     const kith_transform *t = &l->settings.transform;
     ki_decode how = {.most_pixels = l->settings.most_pixels,

@@ -351,7 +351,11 @@ kith_status ki_loader_new(const kith_dataset *set, ki_sampler *sampler, int64_t 
     l->n_calm = CALM;
     KI_CHECK(measure_item(l, err));
     KI_CHECK(make_slots(l, err));
-    KI_CHECK(ki_cache_new((int64_t)set->n_items, settings->cache_bytes, &l->cache, err));
+    l->cache = settings->cache;
+    if (!l->cache) {
+        KI_CHECK(ki_cache_new((int64_t)set->n_items, settings->cache_bytes, NULL, &l->own_cache, err));
+        l->cache = l->own_cache;
+    }
     KI_CHECK(ki_alloc_or(&l->bad_status, set->n_items, sizeof *l->bad_status, "a loader", err));
     for (size_t i = 0; i < set->n_items; i++) atomic_init(&l->bad_status[i], KITH_OK);
     const int64_t n_workers = settings->n_workers > 0 ? settings->n_workers : ki_threads();
@@ -409,7 +413,8 @@ void ki_loader_free(ki_loader *l) {
     ki_free(l->slots);
     ki_free(l->threads);
     ki_free(l->bad_status);
-    ki_cache_free(l->cache);
+    ki_free(l->bad_here);
+    ki_cache_free(l->own_cache);
     ki_sampler_free(l->sampler);
     ki_free(l);
 }

@@ -35,11 +35,12 @@ typedef struct ki_loader_settings {
     kith_transform transform; /* features have none: only KI_BATCH_FLOAT */
     ki_batch_format format;
     ki_bad_images bad;
-    uint64_t seed;      /* of the random part of the transform */
-    int64_t n_workers;  /* 0: one per core */
-    int n_ahead;        /* finished batches waiting at most; 0: 3 */
-    int64_t n_epochs;   /* stop after so many epochs; 0: never */
-    size_t cache_bytes; /* for prepared images; 0: no cache */
+    uint64_t seed;          /* of the random part of the transform */
+    int64_t n_workers;      /* 0: one per core */
+    int n_ahead;            /* finished batches waiting at most; 0: 3 */
+    int64_t n_epochs;       /* stop after so many epochs; 0: never */
+    size_t cache_bytes;     /* for prepared images; 0: no cache */
+    struct ki_cache *cache; /* borrowed, for the set's items; NULL: the loader makes one of cache_bytes */
     int64_t most_pixels;
     int64_t most_bad; /* unreadable images tolerated; negative: any number */
     ki_batch_memory memory;
@@ -85,6 +86,11 @@ kith_status ki_loader_next(ki_loader *loader, ki_loader_batch *ret_batch, kith_e
 enum { KI_MOST_BAD_NAMED = 100 };
 int64_t ki_loader_n_bad(ki_loader *loader);
 const char *ki_loader_bad(ki_loader *loader, int64_t i);
+/* Over ranks: the items that were found unreadable here, [ki_loader_n_bad_here] so far, and those that other ranks have found, so that
+ * they count here, too, and are not tried. KITH_EFORMAT when these are too many. */
+int64_t ki_loader_n_bad_here(ki_loader *loader);
+int64_t ki_loader_bad_here(ki_loader *loader, int64_t i);
+kith_status ki_loader_add_bad(ki_loader *loader, int64_t item, kith_error *err);
 /* Why an item of the data set could not be read; KITH_OK when it could, or was not tried yet. */
 kith_status ki_loader_item_status(ki_loader *loader, int64_t item);
 
