@@ -268,8 +268,10 @@ static kith_status checksum(ki_learner *learner, uint64_t *ret_sum, kith_error *
         KI_CHECK(ki_params_get(s->params, param, copy, err));
         sum = ki_checksum(copy, (size_t)param->n * sizeof *copy, sum);
     }
-    for (size_t i = 0; (state = ki_objective_param(s->objective, i)); i++)
-        sum = ki_checksum(state->value, (size_t)state->count * sizeof *state->value, sum);
+    for (size_t i = 0; (state = ki_objective_param(s->objective, i)); i++) {
+        if (!state->n_whole)
+            sum = ki_checksum(state->value, (size_t)state->count * sizeof *state->value, sum);
+    }
     *ret_sum = sum;
 done:
     ki_free(copy);
