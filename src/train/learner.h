@@ -112,6 +112,10 @@ kith_status ki_learner_save_begin(ki_learner *learner, kith_error *err);
 void ki_learner_save_end(ki_learner *learner);
 kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
 
+/* Do all ranks have the same bits in the network and in what the objective learns, except what is shared out? KITH_EINTERNAL on all of them names a
+ * rank that has not. Every rank calls it; without ranks nothing is looked at. */
+kith_status ki_learner_check_ranks(ki_learner *learner, kith_error *err);
+
 /* The plan of a full batch, for its figures. */
 const ki_plan *ki_learner_plan(const ki_learner *learner);
 

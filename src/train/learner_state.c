@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/checksum.h"
 #include "core/text.h"
 #include "train/learner.h"
 
@@ -249,6 +250,47 @@ kith_status ki_learner_state_load(ki_learner *learner, ki_optim *optim, const ki
     KI_TRY(model_load(learner->settings.params, tensors, err));
     KI_TRY(objective_load(learner->settings.objective, tensors, err));
     return optim_load(learner->settings.objective, optim, tensors, err);
+}
+
+/* ---- over ranks ---- */
+
+static kith_status checksum(ki_learner *learner, uint64_t *ret_sum, kith_error *err) {
+    const ki_learner_settings *s = &learner->settings;
+    kith_status status = KITH_OK;
+    const ki_state *state = NULL;
+    ki_real *copy = NULL;
+    uint64_t sum = 0;
+    KI_CHECK(ki_learner_pull(learner, err));
+    KI_CHECK(
+        ki_alloc_or(&copy, (size_t)ki_learner_model_n(s->params), sizeof *copy, "a copy of the model", err));
+    for (int i = 0; i < ki_params_count(s->params); i++) {
+        const ki_param *param = ki_params_at(s->params, i);
+        KI_CHECK(ki_params_get(s->params, param, copy, err));
+        sum = ki_checksum(copy, (size_t)param->n * sizeof *copy, sum);
+    }
+    for (size_t i = 0; (state = ki_objective_param(s->objective, i)); i++) {
+        if (!state->n_whole)
+            sum = ki_checksum(state->value, (size_t)state->count * sizeof *state->value, sum);
+    }
+    *ret_sum = sum;
+done:
+    ki_free(copy);
+    return status;
+}
+
+kith_status ki_learner_check_ranks(ki_learner *learner, kith_error *err) {
+    ki_comm *comm = learner->settings.comm;
+    int64_t all[KI_MOST_RANKS];
+    uint64_t sum = 0;
+    if (ki_comm_is_alone(comm)) return KITH_OK;
+    KI_TRY(ki_comm_agree(comm, checksum(learner, &sum, err), err));
+    KI_TRY(ki_comm_gather_counts(comm, (int64_t)sum, all, err));
+    int other = 1;
+    while (other < comm->size && all[other] == all[0]) other++;
+    if (other == comm->size) return KITH_OK;
+    ki_fail(err, KITH_EINTERNAL, "rank %d has other parameters than rank 0; wanted the same bits", other);
+    ki_hint(err, KITH_EINTERNAL, "the last checkpoint is good; resume with KITH_COMM=host, and report this");
+    return ki_comm_agree(comm, KITH_EINTERNAL, err);
 }
 
 void ki_learner_norms(const double norm[KI_OPTIM_N_GROUPS], double ret_norm[KI_N_GROUPS]) {

@@ -397,6 +397,7 @@ static kith_status write_checkpoint(ki_train_state *run, ki_path *path, kith_err
 kith_status ki_train_save(ki_train_state *run, kith_error *err) {
     ki_path path;
     if (run->saved_step == run->at.step && run->at.last_eval <= run->saved_eval) return KITH_OK;
+    KI_TRY(ki_learner_check_ranks(run->learner, err)); /* what one rank saves is everybody's */
     KI_TRY(ki_learner_save_begin(run->learner, err));
     const kith_status status = run->writes ? write_checkpoint(run, &path, err) : KITH_OK;
     ki_learner_save_end(run->learner);

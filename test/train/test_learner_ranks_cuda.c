@@ -245,6 +245,65 @@ static void test_smaller_batches(void **state) {
     follow((job){.objective = objectives[1], .optim = adam, .sizes = sizes}, 3);
 }
 
+/* ---- a rank that has gone astray ---- */
+
+typedef struct strays {
+    bool changes_objective;
+    kith_status before[THREAD_RANKS_MOST], after[THREAD_RANKS_MOST];
+    kith_error err[THREAD_RANKS_MOST];
+} strays;
+
+static kith_status stray(const strays *o, setup *s, ki_comm *comm, ki_device_comm **device,
+                         kith_status *ret_before, kith_error *err) {
+    float one[64] = {0};
+    KI_TRY(ki_backend_open("cuda", NULL, &s->backend, err));
+    KI_TRY(ki_staged_open(s->backend, comm, device, err));
+    KI_TRY(setup_try(s, 1, WIDTH, 1, objectives[1], adam,
+                     (ki_learner_settings){.batch = ki_comm_most(comm, WHOLE),
+                                           .whole = WHOLE,
+                                           .comm = comm,
+                                           .device_comm = *device,
+                                           .format = KI_BATCH_FLOAT},
+                     err));
+    *ret_before = ki_learner_check_ranks(s->learner, err);
+    const ki_param *bias = ki_params_find(s->params, "embedding.bias");
+    one[DIM - 1] = 1e-30F;
+    if (comm->rank == 1 && !o->changes_objective) KI_TRY(ki_params_set(s->params, bias, one, err));
+    if (comm->rank == 1 && o->changes_objective) {
+        ki_objective_param(s->objective, 0)->value[0] += 1;
+        KI_TRY(ki_learner_push(s->learner, err));
+    }
+    return ki_learner_check_ranks(s->learner, err);
+}
+
+static void stray_main(ki_comm *comm, void *user) {
+    strays *o = user;
+    setup s = {0};
+    ki_device_comm *device = NULL;
+    o->after[comm->rank] = stray(o, &s, comm, &device, &o->before[comm->rank], &o->err[comm->rank]);
+    ki_learner_free(s.learner);
+    ki_device_comm_close(device);
+    ki_objective_free(s.objective);
+    ki_params_free(s.params);
+    ki_net_release(&s.net);
+    ki_backend_close(s.backend);
+    ki_arena_release(&s.arena);
+}
+
+static void test_a_rank_that_has_gone_astray(void **state) {
+    (void)state;
+    need_ranks();
+    for (int i = 0; i < 2; i++) {
+        strays o = {.changes_objective = i == 1};
+        thread_ranks_run(3, stray_main, &o);
+        for (int r = 0; r < 3; r++) {
+            assert_int_equal(o.before[r], KITH_OK);
+            assert_int_equal(o.after[r], KITH_EINTERNAL);
+            assert_non_null(strstr(o.err[r].message, "rank 1 has other parameters than rank 0"));
+        }
+    }
+}
+
 /* ---- NCCL ---- */
 
 #ifdef KI_EMULATE_TESTS
@@ -389,6 +448,7 @@ int main(void) {
         cmocka_unit_test(test_nccl_in_a_recorded_step),
         cmocka_unit_test(test_ranks_over_nccl),
         cmocka_unit_test(test_which_way_is_taken),
+        cmocka_unit_test(test_a_rank_that_has_gone_astray),
     };
     draw();
     return cmocka_run_group_tests(tests, NULL, NULL);

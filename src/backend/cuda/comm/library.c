@@ -39,7 +39,7 @@ static kith_status look(kith_error *err) {
         {"ncclGetErrorString", offsetof(ki_nccl, error_text)},
     };
     static const char hint[] =
-        "KITH_NCCL names the file (Debian: libnccl2; PyTorch has it in nvidia/nccl/lib); "
+        "KITH_NCCL names the file (NVIDIA's package libnccl2; PyTorch has it in nvidia/nccl/lib); "
         "KITH_COMM=host does without";
     const char *told = secure_getenv("KITH_NCCL");
     const bool is_told = told && *told;

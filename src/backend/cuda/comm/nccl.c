@@ -23,9 +23,9 @@ typedef struct nccl {
     cudaEvent_t ready, done;
 } nccl;
 
-#define TRY_NCCL(library, call)                                                       \
+#define TRY_NCCL(library, call, arguments)                                            \
     do {                                                                              \
-        const int error_ = (library)->call;                                           \
+        const int error_ = (library)->call arguments;                                 \
         if (error_ != KI_NCCL_OK) return ki_nccl_fail((library), error_, #call, err); \
     } while (0)
 
@@ -44,7 +44,7 @@ static kith_status join_side(nccl *n, kith_error *err) {
 
 static kith_status gather_unequal(nccl *n, const void *own, char *all, const size_t *bytes, kith_error *err) {
     const ki_nccl *library = n->library;
-    TRY_NCCL(library, group_start());
+    TRY_NCCL(library, group_start, ());
     int error = KI_NCCL_OK;
     for (int r = 0; r < n->base.comm->size && error == KI_NCCL_OK; all += bytes[r++]) {
         if (bytes[r] > 0)
@@ -63,7 +63,7 @@ static kith_status nccl_gather(ki_device_comm *device, const void *own, void *al
     for (int r = 1; r < device->comm->size; r++) is_equal &= bytes[r] == bytes[0];
     KI_TRY(fork_side(n, err));
     if (is_equal)
-        TRY_NCCL(n->library, all_gather(own, all, bytes[0], KI_NCCL_BYTE, n->ranks, n->stream));
+        TRY_NCCL(n->library, all_gather, (own, all, bytes[0], KI_NCCL_BYTE, n->ranks, n->stream));
     else
         KI_TRY(gather_unequal(n, own, all, bytes, err));
     return join_side(n, err);
@@ -72,7 +72,7 @@ static kith_status nccl_gather(ki_device_comm *device, const void *own, void *al
 static kith_status nccl_sum(ki_device_comm *device, ki_real *x, int64_t count, kith_error *err) {
     nccl *n = (nccl *)device;
     KI_TRY(fork_side(n, err));
-    TRY_NCCL(n->library, all_reduce(x, x, (size_t)count, KI_NCCL_FLOAT, KI_NCCL_SUM, n->ranks, n->stream));
+    TRY_NCCL(n->library, all_reduce, (x, x, (size_t)count, KI_NCCL_FLOAT, KI_NCCL_SUM, n->ranks, n->stream));
     return KITH_OK;
 }
 
@@ -152,14 +152,14 @@ static kith_status make_streams(nccl *n, kith_error *err) {
 }
 
 static kith_status get_id(const ki_nccl *library, const ki_comm *comm, ki_nccl_id *ret_id, kith_error *err) {
-    if (ki_comm_is_first(comm)) TRY_NCCL(library, get_id(ret_id));
+    if (ki_comm_is_first(comm)) TRY_NCCL(library, get_id, (ret_id));
     return KITH_OK;
 }
 
 static kith_status join_ranks(nccl *n, const ki_nccl_id *id, kith_error *err) {
     KI_CUDA(cudaSetDevice(ki_cuda_of(n->base.backend)->device));
     if (setenv("NCCL_NVLS_ENABLE", "0", 0) != 0) return ki_fail_memory(err, 1, "the environment");
-    TRY_NCCL(n->library, init(&n->ranks, n->base.comm->size, *id, n->base.comm->rank));
+    TRY_NCCL(n->library, init, (&n->ranks, n->base.comm->size, *id, n->base.comm->rank));
     return KITH_OK;
 }
 
