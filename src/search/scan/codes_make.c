@@ -101,6 +101,28 @@ static void encode(making *m, int64_t i, const float *x, int64_t l, float *r, ui
     m->length[i] = nextafterf((float)sqrt(square), INFINITY);
 }
 
+enum { LANES = 64 };
+
+/* Where the largest of x [n] is; of several the first. The largest value comes first, LANES at a time: a loop that carries the place
+ * along waits for itself at every step, and took more time than computing the scores. */
+static int64_t first_largest(const float *x, int64_t n) {
+    float lane[LANES];
+    int64_t i = 0;
+    for (int k = 0; k < LANES; k++) lane[k] = x[0];
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) lane[k] = x[i + k] > lane[k] ? x[i + k] : lane[k];
+    float most = lane[0];
+    for (int k = 1; k < LANES; k++) most = lane[k] > most ? lane[k] : most;
+    for (; i < n; i++) most = x[i] > most ? x[i] : most;
+    for (i = 0; i + LANES <= n; i += LANES) {
+        int n_equal = 0;
+        for (int k = 0; k < LANES; k++) n_equal += x[i + k] == most;
+        if (n_equal > 0) break;
+    }
+    while (i < n - 1 && x[i] != most) i++;
+    return i;
+}
+
 enum { STRIPE = 4, SPAN = 256 };
 
 static kith_status encode_span(making *m, ki_coder_ranker *ranker, int64_t begin, int64_t n, float *scratch,
@@ -116,10 +138,8 @@ static kith_status encode_span(making *m, ki_coder_ranker *ranker, int64_t begin
         for (int64_t s = 0; s < width; s++) ki_coder_turn(c, x + (i + s) * c->dim, turned + s * c->padded);
         ki_coder_rank(ranker, turned, width, false, score);
         for (int64_t s = 0; s < width; s++) {
-            const float *of = score + s * lists;
-            int64_t best = 0;
-            for (int64_t l = 1; l < c->n_lists; l++) best = of[l] > of[best] ? l : best;
-            encode(m, begin + i + s, turned + s * c->padded, best, turned + STRIPE * c->padded, level);
+            const int64_t l = first_largest(score + s * lists, c->n_lists);
+            encode(m, begin + i + s, turned + s * c->padded, l, turned + STRIPE * c->padded, level);
         }
     }
     return KITH_OK;
