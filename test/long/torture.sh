@@ -38,8 +38,8 @@ go() {
     ) >"$work/out" 2>"$work/err" </dev/null
 }
 
-# A page of tables has a date, and the seconds and images/s of every run before its hashes.
-undated() { case $1 in *.md) sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2}//g; s/[|] [0-9.]+ [|] [0-9]+ [|] .([0-9a-f]{12})/\1/' "$1" ;; *) cat "$1" ;; esac; }
+# A page of tables has a date, the seconds and images/s of every run before its hashes, and at the end of a table's rows their seconds.
+undated() { case $1 in *.md) sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2}//g; s/[|] [0-9.]+ [|] [0-9]+ [|] .([0-9a-f]{12})/\1/; s/[|] [0-9]+ [|]$/|/' "$1" ;; *) cat "$1" ;; esac; }
 
 same_file() { cmp -s <(undated "$work/reference/$1") <(undated "$work/run/$1"); }
 
