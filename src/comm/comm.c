@@ -163,8 +163,8 @@ kith_status ki_comm_agree_on(ki_comm *comm, kith_status status, bool *flag, kith
         if (all[r] & FLAG) *flag = true;
         if (all[r] & (FLAG - 1)) from = r;
     }
+    comm->has_agreed = from < comm->size; /* a failure that was overcome is none of the next one's */
     if (from == comm->size) return KITH_OK;
-    comm->has_agreed = true;
     KI_TRY(send_error(comm, from, &why, err));
     const kith_status found = (kith_status)(all[from] & (FLAG - 1));
     if (err) *err = why;

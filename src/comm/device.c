@@ -66,7 +66,9 @@ kith_status ki_device_comm_open(ki_backend *backend, ki_comm *comm, ki_device_co
     kith_error why;
     *ret_device = NULL;
     if (!comm) comm = &alone;
+    /* mpirun does not hand variables on to other machines: the first rank's counts. */
     KI_TRY(ki_comm_agree(comm, read_way(&asked, err), err));
+    KI_TRY(ki_comm_broadcast(comm, &asked, sizeof asked, err));
     if ((comm->size == 1 && asked == EITHER) || !backend->type->queues) return KITH_OK;
     KI_TRY(check_kinds(backend, comm, err));
     if (asked != HOST) {

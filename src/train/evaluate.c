@@ -33,7 +33,7 @@ kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n,
     ki_vectors own = {0};
     const kith_status status = n_own ? ki_embedder_items(run->embedder, &request, &own, err) : KITH_OK;
     KI_TRY(ki_train_gather_vectors(run, status, &own, ret_vectors, err));
-    return check_bad(run, n, ret_vectors, err);
+    return ki_train_agree(run, check_bad(run, n, ret_vectors, err), err);
 }
 
 static kith_status judge(ki_train_state *run, const ki_items *items, const char *split, ki_scores *ret_scores,

@@ -33,6 +33,10 @@ void ki_learner_free(ki_learner *learner) {
     if (learner) learner->type->free(learner);
 }
 
+void ki_learner_drop_recordings(ki_learner *learner) {
+    if (learner && learner->type->drop_recordings) learner->type->drop_recordings(learner);
+}
+
 kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step,
                            kith_error *err) {
     if (batch->n != 0 || ki_comm_is_alone(learner->settings.comm))

@@ -87,6 +87,9 @@ typedef struct ki_learner_values {
 
 kith_status ki_learner_new(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err);
 void ki_learner_free(ki_learner *learner); /* NULL is fine */
+/* Of a job that is lost: forget what is recorded for the device, without waiting for it. NCCL's end waits for recordings that
+ * hold its calls. Nothing but ki_learner_free may follow. NULL is fine. */
+void ki_learner_drop_recordings(ki_learner *learner);
 
 /* Forward, objective and backward of the next micro-batch of step `step` (from 0). The batch is borrowed
  * until the call returns. KITH_ENUMERIC, from implementations that evaluate at once: a value is not finite;
@@ -136,6 +139,7 @@ typedef struct ki_learner_type {
     const char *name; /* "host", "device" */
     kith_status (*make)(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err);
     void (*free)(ki_learner *learner);
+    void (*drop_recordings)(ki_learner *learner); /* may be NULL */
     kith_status (*add)(ki_learner *learner, const ki_learner_batch *batch, uint64_t step, int micro,
                        kith_error *err);
     kith_status (*update)(ki_learner *learner, int n_micro, double lr, kith_error *err);

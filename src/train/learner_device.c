@@ -84,9 +84,20 @@ typedef struct device {
 
 /* ---- making ---- */
 
+static void course_drop_recordings(const device *d, course *c) {
+    for (int i = 0; i < 2; i++) ki_recording_release(&c->recording[i], d->base.settings.backend);
+}
+
+/* CUDA frees a recording that still runs when it has ended. */
+static void device_drop_recordings(ki_learner *learner) {
+    device *d = (device *)learner;
+    ki_recording_release(&d->update, learner->settings.backend);
+    for (int i = 0; i < KI_N_SIZED; i++) course_drop_recordings(d, &d->course[i]);
+}
+
 /* The device must have finished all queued work. */
 static void course_release(const device *d, course *c) {
-    for (int i = 0; i < 2; i++) ki_recording_release(&c->recording[i], d->base.settings.backend);
+    course_drop_recordings(d, c);
     if (d->engine_type) d->engine_type->close(c->engine);
     ki_plan_free(c->plan);
     *c = (course){0};
@@ -451,6 +462,7 @@ static ki_engine *device_engine(const ki_learner *learner) {
 const ki_learner_type ki_learner_device = {.name = "device",
                                            .make = device_make,
                                            .free = device_free,
+                                           .drop_recordings = device_drop_recordings,
                                            .add = device_add,
                                            .update = device_update,
                                            .read = device_read,

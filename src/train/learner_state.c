@@ -289,7 +289,9 @@ kith_status ki_learner_check_ranks(ki_learner *learner, kith_error *err) {
     while (other < comm->size && all[other] == all[0]) other++;
     if (other == comm->size) return KITH_OK;
     ki_fail(err, KITH_EINTERNAL, "rank %d has other parameters than rank 0; wanted the same bits", other);
-    ki_hint(err, KITH_EINTERNAL, "the last checkpoint is good; resume with KITH_COMM=host, and report this");
+    ki_hint(err, KITH_EINTERNAL,
+            "the last checkpoint is good; use processors and devices of one kind, or KITH_COMM=host, and "
+            "report this");
     return ki_comm_agree(comm, KITH_EINTERNAL, err);
 }
 

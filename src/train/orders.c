@@ -45,7 +45,8 @@ static kith_status judge_each(ki_train_state *run, const ki_items *items, ki_sco
     const ki_orders_options options = options_of(run);
     const ki_describer *describer = ki_description_describer(run->orders);
     kith_status status = ki_train_embed(run, items->item, items->n, NULL, describer, &v, err);
-    if (status == KITH_OK) status = ki_judge_each_order(&v, &options, ret_scores, ret_alone, err);
+    if (status == KITH_OK)
+        status = ki_train_agree(run, ki_judge_each_order(&v, &options, ret_scores, ret_alone, err), err);
     ki_vectors_release(&v);
     return status;
 }
@@ -98,12 +99,13 @@ kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, ki
     if (!run->recipe->eval.all_orders || ki_objective_describe_dim(run->objective) == 0 || run->test.n == 0 ||
         result->step != run->at.step)
         return KITH_OK;
-    if (!run->orders) KI_CHECK(ki_description_new(run->learner, &run->orders, err));
+    if (!run->orders) status = ki_description_new(run->learner, &run->orders, err);
+    if (status == KITH_OK) status = choose_fitted(run, &chosen, err);
+    KI_CHECK(ki_train_agree(run, status, err));
     const ki_describer *describer = ki_description_describer(run->orders);
-    KI_CHECK(choose_fitted(run, &chosen, err));
     KI_CHECK(ki_train_embed(run, chosen.item, chosen.n, NULL, describer, &fitted, err));
     KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, NULL, describer, &test, err));
-    KI_CHECK(judge_all(run, &fitted, &test, result, err));
+    KI_CHECK(ki_train_agree(run, judge_all(run, &fitted, &test, result, err), err));
     ki_scores *scores = &result->orders.fair.plain;
     scores->seconds = ki_seconds_now() - began;
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_EVAL,

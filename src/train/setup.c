@@ -359,6 +359,7 @@ done:
 void ki_train_release(ki_train_state *run) {
     /* A rank that leaves a lost job must not wait for numbers of the others, which its device may still do. */
     if (run->comm && run->comm->is_lost) {
+        ki_learner_drop_recordings(run->learner);
         ki_device_comm_close(run->device_comm);
         run->device_comm = NULL;
     }

@@ -152,7 +152,8 @@ export const lookCases = [
       check((await focused()) !== '', 'the focus is lost after a plus');
       await page.goto(`${site.url}?like=3`);
       await settled(page);
-      await tabTo(/^Crop/);
+      await page.locator('.crop').waitFor(); // the box is there when its picture is
+      await tabTo(/^Crop:/);
       await page.keyboard.press('ArrowRight');
       check(/^Crop: \d+ by/.test(await focused()), await focused());
     },

@@ -94,9 +94,11 @@ static inline void calls_check_agree(ki_comm *comm, calls_found *found) {
         found,
         status == KITH_EFORMAT && strcmp(err.message, wanted) == 0 && strcmp(err.hint, "look at it") == 0,
         "rank %d was told %d, %s (%s)", comm->rank, (int)status, err.message, err.hint);
+    CALLS_CHECK(found, comm->has_agreed, "rank %d does not know that all know", comm->rank);
     bool flag = comm->rank == bad;
     CALLS_CHECK(found, ki_comm_agree_on(comm, KITH_OK, &flag, &err) == KITH_OK && flag,
                 "rank %d has not seen the flag", comm->rank);
+    CALLS_CHECK(found, !comm->has_agreed, "rank %d still has the failure that was overcome", comm->rank);
 }
 
 static inline void calls_check(ki_comm *comm, calls_found *found) {

@@ -474,6 +474,18 @@ static void test_input_section(void **state) {
     assert_int_equal(parse_input("{scale: 3}", &train, &test, &err), KITH_EINVAL);
 }
 
+static void test_tests_may_be_larger(void **state) {
+    (void)state;
+    kith_error err = {0};
+    kith_transform train, test;
+    assert_ok(parse_input("{augment: resized, crop: 224, test_crop: 256}", &train, &test, &err), &err);
+    assert_int_equal(train.crop_to, 224);
+    assert_int_equal(test.crop_to, 256);
+    assert_int_equal(test.resize_to, 293);
+    assert_int_equal(parse_input("{crop: 227, test_crop: 288}", &train, &test, &err), KITH_EINVAL);
+    assert_string_equal(err.message, "input: test_crop is 288, of test images of 256 pixels");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resize_as_pillow), cmocka_unit_test(test_windows),
@@ -482,7 +494,7 @@ int main(void) {
         cmocka_unit_test(test_float_items),      cmocka_unit_test(test_small_images_are_centred),
         cmocka_unit_test(test_grey_and_colour),  cmocka_unit_test(test_resized_crop_statistics),
         cmocka_unit_test(test_multiscale),       cmocka_unit_test(test_checks),
-        cmocka_unit_test(test_input_section),
+        cmocka_unit_test(test_input_section),    cmocka_unit_test(test_tests_may_be_larger),
     };
     return cmocka_run_group_tests_name("data/transform", tests, NULL, NULL);
 }

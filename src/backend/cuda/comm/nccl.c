@@ -80,13 +80,20 @@ static kith_status nccl_settle(ki_device_comm *device, kith_error *err) {
     return join_side((nccl *)device, err);
 }
 
+/* A rank that leaves others behind does not wait for them. After an error of the device NCCL's end may wait for ever: then its memory
+ * stays until the process ends. */
+static void leave(nccl *n) {
+    const cudaError_t state = n->stream ? cudaStreamQuery(n->stream) : cudaSuccess;
+    if (state == cudaSuccess || state == cudaErrorNotReady) (void)n->library->abort(n->ranks);
+    n->ranks = NULL;
+}
+
 static void nccl_close(ki_device_comm *device) {
     nccl *n = (nccl *)device;
     (void)cudaSetDevice(ki_cuda_of(device->backend)->device);
-    /* A rank that leaves a lost job does not wait for the others. */
-    if (n->ranks && device->comm->is_lost) (void)n->library->abort(n->ranks);
+    if (n->ranks && device->comm->is_lost) leave(n);
     if (n->stream) (void)cudaStreamSynchronize(n->stream);
-    if (n->ranks && !device->comm->is_lost) (void)n->library->destroy(n->ranks);
+    if (n->ranks) (void)n->library->destroy(n->ranks);
     if (n->stream) (void)cudaStreamDestroy(n->stream);
     ki_cuda_event_free(n->ready);
     ki_cuda_event_free(n->done);
@@ -184,6 +191,7 @@ kith_status ki_cuda_nccl_open(ki_backend *backend, ki_comm *comm, ki_device_comm
     *ret_device = &n->base;
     n = NULL;
 done:
+    if (n && n->ranks) leave(n); /* another rank could not join */
     if (n) nccl_close(&n->base);
     return status;
 }
