@@ -10,7 +10,6 @@
 #include "data/loader/cache.h"
 #include "data/miniature.h"
 #include "kith/log.h"
-#include "support/thread_ranks.h"
 
 enum { N_CLASSES = 12, PER_CLASS = 7, SIDE = 40, CROP = 24 };
 
@@ -303,57 +302,6 @@ static void test_cache_threads(void **state) {
     ki_cache_free(cache);
 }
 
-/* ---- one cache for the ranks of a machine ---- */
-
-enum { SHARE_ITEMS = 60, SHARE_SIDE = 32 };
-
-typedef struct sharing {
-    kith_status status[THREAD_RANKS_MOST];
-    bool is_shared[THREAD_RANKS_MOST];
-    int64_t n_kept[THREAD_RANKS_MOST], n_wrong;
-} sharing;
-
-/* Each rank puts every size-th item; then all look for all. */
-static void share_cache(ki_comm *comm, void *user) {
-    sharing *s = user;
-    ki_cache *cache = NULL;
-    ki_image image = {0}, kept;
-    kith_error err;
-    s->status[comm->rank] = ki_cache_new(SHARE_ITEMS, 1 << 20, comm, &cache, &err);
-    if (s->status[comm->rank] != KITH_OK) return;
-    if (ki_image_shape(&image, SHARE_SIDE, SHARE_SIDE, 3, &err) != KITH_OK) return;
-    for (int i = comm->rank; i < SHARE_ITEMS; i += comm->size) {
-        memset(image.data, i + 1, (size_t)SHARE_SIDE * SHARE_SIDE * 3);
-        ki_cache_put(cache, i, &image);
-    }
-    ki_comm_wait(comm, &err);
-    for (int i = 0; i < SHARE_ITEMS; i++) {
-        const size_t last = (size_t)SHARE_SIDE * SHARE_SIDE * 3 - 1;
-        const bool is_there = ki_cache_get(cache, i, &kept);
-        if (!is_there || kept.w != SHARE_SIDE || kept.data[0] != i + 1 || kept.data[last] != i + 1)
-            __atomic_fetch_add(&s->n_wrong, 1, __ATOMIC_RELAXED);
-    }
-    s->is_shared[comm->rank] = ki_cache_is_shared(cache);
-    s->n_kept[comm->rank] = ki_cache_count(cache);
-    ki_comm_wait(comm, &err);
-    ki_image_release(&image);
-    ki_cache_free(cache);
-}
-
-static void test_ranks_share_a_cache(void **state) {
-    (void)state;
-    for (int size = 2; size <= 4; size++) {
-        sharing s = {0};
-        thread_ranks_run(size, share_cache, &s);
-        for (int r = 0; r < size; r++) {
-            assert_int_equal(s.status[r], KITH_OK);
-            assert_true(s.is_shared[r]);
-            assert_int_equal(s.n_kept[r], SHARE_ITEMS);
-        }
-        assert_int_equal(s.n_wrong, 0);
-    }
-}
-
 static const char *make_damaged(void) {
     static char root[4096];
     if (root[0]) return root;
@@ -581,7 +529,6 @@ int main(void) {
         cmocka_unit_test(test_second_epoch_does_not_decode),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_cache_threads),
-        cmocka_unit_test(test_ranks_share_a_cache),
         cmocka_unit_test(test_bad_images_are_replaced),
         cmocka_unit_test(test_too_many_bad_images),
         cmocka_unit_test(test_stop_at_any_moment),

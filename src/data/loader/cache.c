@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "data/loader/shared.h"
 
 /* All zero at the beginning. */
 typedef struct counts {
@@ -24,7 +25,7 @@ struct ki_cache {
     int64_t n_items;
     size_t budget;             /* of images */
     size_t index_bytes;        /* counts and entries */
-    char *base;                /* of memory that is shared; NULL: images are on the heap */
+    ki_shared shared;          /* no memory: images are on the heap */
     counts own, *counts;       /* the cache's own, or those in the shared memory */
     _Atomic(uintptr_t) *entry; /* 0: not there; NULL when the budget is too small for any */
 };
@@ -36,17 +37,15 @@ _Static_assert(sizeof(head) <= HEAD_BYTES, "an image's head");
 static size_t entries_at(void) { return ki_round_up(sizeof(counts), KI_ALIGN); }
 
 static kith_status make_entries(ki_cache *cache, size_t budget, ki_comm *comm, kith_error *err) {
-    void *memory = NULL;
-    int n_here = 1;
-    KI_TRY(ki_shared_take(comm, budget, &memory, &n_here, err));
-    if (memory) {
-        cache->base = memory;
-        cache->counts = memory;
-        cache->entry = (void *)(cache->base + entries_at());
+    ki_shared *shared = &cache->shared;
+    KI_TRY(ki_shared_take(comm, budget, shared, err));
+    if (shared->memory) {
+        cache->counts = (void *)shared->memory;
+        cache->entry = (void *)(shared->memory + entries_at());
         cache->budget = budget - cache->index_bytes;
         return KITH_OK;
     }
-    budget /= (size_t)n_here;
+    budget /= (size_t)shared->n_here;
     if (cache->index_bytes >= budget) return KITH_OK;
     cache->budget = budget - cache->index_bytes;
     KI_TRY(ki_alloc_or(&cache->entry, (size_t)cache->n_items, sizeof *cache->entry, "an image cache", err));
@@ -77,8 +76,8 @@ done:
 
 void ki_cache_free(ki_cache *cache) {
     if (!cache) return;
-    if (cache->base) {
-        ki_shared_give(cache->base, cache->index_bytes + cache->budget);
+    if (cache->shared.memory) {
+        ki_shared_give(&cache->shared);
     } else {
         for (int64_t i = 0; cache->entry && i < cache->n_items; i++)
             ki_free((void *)atomic_load(&cache->entry[i]));
@@ -88,7 +87,7 @@ void ki_cache_free(ki_cache *cache) {
 }
 
 static char *block_at(const ki_cache *cache, uintptr_t place) {
-    return cache->base ? cache->base + place : (char *)place;
+    return cache->shared.memory ? cache->shared.memory + place : (char *)place;
 }
 
 bool ki_cache_get(const ki_cache *cache, int64_t item, ki_image *ret) {
@@ -115,7 +114,7 @@ static bool reserve(ki_cache *cache, size_t bytes, size_t *ret_before) {
 static uintptr_t take(ki_cache *cache, size_t bytes) {
     size_t before = 0;
     if (!reserve(cache, bytes, &before)) return 0;
-    if (cache->base) return cache->index_bytes + before;
+    if (cache->shared.memory) return cache->index_bytes + before;
     void *block = ki_alloc(bytes, 1);
     if (!block) atomic_fetch_sub(&cache->counts->used, bytes); /* the loader works without the cache, too */
     return (uintptr_t)block;
@@ -123,7 +122,7 @@ static uintptr_t take(ki_cache *cache, size_t bytes) {
 
 /* Another thread or rank was faster. In shared memory, room that is no longer the last stays empty. */
 static void give(ki_cache *cache, uintptr_t place, size_t bytes) {
-    if (cache->base) {
+    if (cache->shared.memory) {
         size_t after = place - cache->index_bytes + bytes;
         atomic_compare_exchange_strong(&cache->counts->used, &after, after - bytes);
         return;
@@ -153,4 +152,4 @@ size_t ki_cache_bytes(const ki_cache *cache) {
     return cache->entry ? cache->index_bytes + atomic_load(&cache->counts->used) : 0;
 }
 int64_t ki_cache_count(const ki_cache *cache) { return atomic_load(&cache->counts->n_kept); }
-bool ki_cache_is_shared(const ki_cache *cache) { return cache->base != NULL; }
+bool ki_cache_is_shared(const ki_cache *cache) { return cache->shared.memory != NULL; }

@@ -1,8 +1,10 @@
-/* Memory that the ranks of one machine have together.
+/* Every rank makes a file in memory (memfd_create) and says where it is: process, descriptor, and on which machine. The file of
+ * the lowest rank becomes everybody's who can see that process: they open it through /proc.
  *
- * Every rank makes a file in memory (memfd_create) and says where it is: process, descriptor, and on which machine. The file of the
- * lowest rank of a machine becomes everybody's: the others open it through /proc. The file has no name, so it is gone with the
- * last process that uses it. */
+ * What /proc shows may be another file: it may be mounted for another process namespace, where the number is a stranger's. So the
+ * place says which file it is, and a rank looks before it opens and again before it maps. */
+#include "data/loader/shared.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,14 +14,6 @@
 
 #include "core/alloc.h"
 #include "core/text.h"
-#include "data/loader/cache.h"
-
-/* Where a rank's file is. Processes see each other in /proc if machine and process namespace are the same. */
-typedef struct place {
-    char machine[40];
-    uint64_t processes;
-    int64_t process, descriptor; /* -1: there is no file */
-} place;
 
 static int make_file(size_t bytes) {
     const int file = memfd_create("kith cache", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -32,72 +26,105 @@ static int make_file(size_t bytes) {
     return -1;
 }
 
-static place place_of(int file) {
-    place p = {.process = getpid(), .descriptor = file};
-    struct stat info;
+static ki_shared_place place_of(int file) {
+    ki_shared_place p = {.process = getpid(), .descriptor = -1};
+    struct stat processes, info;
     FILE *id = fopen("/proc/sys/kernel/random/boot_id", "re");
     const size_t n = id ? fread(p.machine, 1, sizeof p.machine - 1, id) : 0;
     if (id) fclose(id);
-    if (n == 0 || stat("/proc/self/ns/pid", &info) != 0) p.descriptor = -1;
-    p.processes = p.descriptor < 0 ? 0 : (uint64_t)info.st_ino;
+    if (file < 0 || n == 0 || stat("/proc/self/ns/pid", &processes) != 0 || fstat(file, &info) != 0) return p;
+    p.descriptor = file;
+    p.processes = processes.st_ino;
+    p.device = info.st_dev;
+    p.inode = info.st_ino;
     return p;
 }
 
-static bool is_near(const place *a, const place *b) {
-    return a->processes == b->processes && memcmp(a->machine, b->machine, sizeof a->machine) == 0;
-}
-
-/* The lowest rank of this machine that has a file; -1: none. */
-static int first_here(const place *all, int size, int rank, int *ret_n_here) {
+/* What place `rank` makes of all places: the ranks that see its process, and the lowest of them that has a file; -1: none. */
+static int first_near(const ki_shared_place *all, int size, int rank, bool *ret_is_near, int *ret_n_near) {
     int first = -1;
-    *ret_n_here = 0;
+    *ret_n_near = 0;
     for (int r = 0; r < size; r++) {
-        if (!is_near(&all[r], &all[rank])) continue;
-        (*ret_n_here)++;
+        ret_is_near[r] = all[r].processes == all[rank].processes &&
+                         memcmp(all[r].machine, all[rank].machine, sizeof all->machine) == 0;
+        if (!ret_is_near[r]) continue;
+        ++*ret_n_near;
         if (first < 0 && all[r].descriptor >= 0) first = r;
     }
     return first;
 }
 
-static void *map_file(const place *from, size_t bytes) {
-    char path[64];
-    ki_snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)from->process,
-                (long long)from->descriptor);
-    const int file = open(path, O_RDWR | O_CLOEXEC);
-    if (file < 0) return NULL;
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-    close(file);
-    return memory == MAP_FAILED ? NULL : memory;
+static bool is_that_file(const struct stat *info, const ki_shared_place *place, size_t bytes) {
+    return info->st_dev == place->device && info->st_ino == place->inode && S_ISREG(info->st_mode) &&
+           (uint64_t)info->st_size == bytes;
 }
 
-kith_status ki_shared_take(ki_comm *comm, size_t bytes, void **ret_memory, int *ret_n_here, kith_error *err) {
+/* The file at that place; -1: it is not there, or another one is. */
+static int open_file(const ki_shared_place *from, size_t bytes) {
+    char path[64];
+    struct stat info;
+    ki_snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)from->process,
+                (long long)from->descriptor);
+    /* To open a stranger's device could have an effect on it. */
+    if (stat(path, &info) != 0 || !is_that_file(&info, from, bytes)) return -1;
+    const int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return -1;
+    const int seals = fcntl(file, F_GET_SEALS);
+    if (fstat(file, &info) == 0 && is_that_file(&info, from, bytes) && seals >= 0 && (seals & F_SEAL_SHRINK))
+        return file;
+    close(file);
+    return -1;
+}
+
+static void map(const ki_shared_place *from, size_t bytes, ki_shared *to) {
+    const int file = open_file(from, bytes);
+    if (file < 0) return;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (memory == MAP_FAILED) {
+        close(file);
+        return;
+    }
+    to->memory = memory;
+    to->bytes = bytes;
+    to->file = file;
+}
+
+kith_status ki_shared_take(ki_comm *comm, size_t bytes, ki_shared *ret_shared, kith_error *err) {
     kith_status status;
-    int64_t ones[KI_MOST_RANKS];
-    place *all = NULL;
-    int n_here = 1;
-    void *memory = NULL;
-    *ret_memory = NULL;
-    *ret_n_here = 1;
+    int64_t each[KI_MOST_RANKS];
+    bool is_near[KI_MOST_RANKS];
+    ki_shared_place *all = NULL;
+    ki_shared shared = {.n_here = 1, .n_sharing = 1};
+    int n_near = 1;
+    *ret_shared = shared;
     if (ki_comm_is_alone(comm)) return KITH_OK;
     const int file = make_file(bytes);
-    const place own = place_of(file);
-    for (int r = 0; r < comm->size; r++) ones[r] = 1;
+    const ki_shared_place own = place_of(file);
+    for (int r = 0; r < comm->size; r++) each[r] = 1;
     KI_CHECK(ki_comm_agree(comm, ki_alloc_or(&all, (size_t)comm->size, sizeof *all, "places of memory", err),
                            err));
-    KI_CHECK(ki_comm_gather(comm, &own, ones, sizeof own, all, err));
-    const int first = first_here(all, comm->size, comm->rank, &n_here);
-    if (n_here > 1 && first >= 0) memory = map_file(&all[first], bytes);
-    KI_CHECK(ki_comm_wait(comm, err)); /* the first's file must be there until all have opened it */
-    *ret_memory = memory;
-    *ret_n_here = n_here;
-    memory = NULL;
+    KI_CHECK(ki_comm_gather(comm, &own, each, sizeof own, all, err));
+    const int first = first_near(all, comm->size, comm->rank, is_near, &n_near);
+    if (n_near > 1 && first >= 0) map(&all[first], bytes, &shared);
+    /* Ranks without it would take memory beside it. This also waits: the first's file must be there until all have opened it. */
+    KI_CHECK(ki_comm_gather_counts(comm, shared.memory != NULL, each, err));
+    for (int r = 0; r < comm->size; r++) {
+        if (is_near[r] && !each[r]) ki_shared_give(&shared);
+    }
+    shared.n_here = n_near;
+    if (shared.memory) shared.n_sharing = n_near;
+    *ret_shared = shared;
+    shared = (ki_shared){0};
 done:
-    ki_shared_give(memory, bytes);
+    ki_shared_give(&shared);
     if (file >= 0) close(file);
     ki_free(all);
     return status;
 }
 
-void ki_shared_give(void *memory, size_t bytes) {
-    if (memory) munmap(memory, bytes);
+void ki_shared_give(ki_shared *shared) {
+    if (!shared->memory) return;
+    munmap(shared->memory, shared->bytes);
+    close(shared->file);
+    shared->memory = NULL;
 }
