@@ -154,10 +154,56 @@ static void test_another_file_is_refused(void **state) {
     }
 }
 
+/* ---- the budget is the machine's ---- */
+
+static void apart(job *j, int rank, ki_shared_place *all, int n) {
+    (void)j, (void)rank;
+    for (int r = 0; r < n; r++) all[r].processes = (uint64_t)r + 1;
+}
+
+static void in_pairs(job *j, int rank, ki_shared_place *all, int n) {
+    (void)j, (void)rank;
+    for (int r = 0; r < n; r++) all[r].processes = (uint64_t)r / 2 + 1;
+}
+
+static void on_other_machines(job *j, int rank, ki_shared_place *all, int n) {
+    (void)j, (void)rank;
+    for (int r = 0; r < n; r++) all[r].machine[0] = (char)('a' + r);
+}
+
+/* Ranks in containers of one machine do not see each other's processes, but its memory is one. */
+static void test_containers_of_a_machine(void **state) {
+    (void)state;
+    job j = {.budget = NARROW, .all_put_all = true, .change = apart};
+    run(&j, 4);
+    assert_on_heap(&j, 4);
+    j = (job){.budget = NARROW, .all_put_all = true, .change = in_pairs};
+    run(&j, 4);
+    for (int r = 0; r < 4; r++) {
+        assert_true(j.is_shared[r]);
+        assert_true(j.n_kept[r] > 0);
+        if (j.bytes[r] > NARROW / 2) fail_msg("%zu bytes for two of four ranks", j.bytes[r]);
+    }
+    assert_int_equal(j.bytes[0], j.bytes[1]);
+    assert_int_equal(j.bytes[2], j.bytes[3]);
+}
+
+static void test_machines_have_a_budget_each(void **state) {
+    (void)state;
+    job j = {.budget = NARROW, .all_put_all = true, .change = on_other_machines};
+    run(&j, 2);
+    for (int r = 0; r < 2; r++) {
+        assert_false(j.is_shared[r]);
+        assert_true(j.bytes[r] > NARROW / 2 && j.bytes[r] <= NARROW);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_share_a_cache),
         cmocka_unit_test(test_another_file_is_refused),
+        cmocka_unit_test(test_containers_of_a_machine),
+        cmocka_unit_test(test_machines_have_a_budget_each),
     };
     return cmocka_run_group_tests_name("data/cache ranks", tests, NULL, NULL);
 }

@@ -39,15 +39,14 @@ static size_t entries_at(void) { return ki_round_up(sizeof(counts), KI_ALIGN); }
 static kith_status make_entries(ki_cache *cache, size_t budget, ki_comm *comm, kith_error *err) {
     ki_shared *shared = &cache->shared;
     KI_TRY(ki_shared_take(comm, budget, shared, err));
+    budget = budget / (size_t)shared->n_here * (size_t)shared->n_sharing;
+    if (cache->index_bytes >= budget) return KITH_OK;
+    cache->budget = budget - cache->index_bytes;
     if (shared->memory) {
         cache->counts = (void *)shared->memory;
         cache->entry = (void *)(shared->memory + entries_at());
-        cache->budget = budget - cache->index_bytes;
         return KITH_OK;
     }
-    budget /= (size_t)shared->n_here;
-    if (cache->index_bytes >= budget) return KITH_OK;
-    cache->budget = budget - cache->index_bytes;
     KI_TRY(ki_alloc_or(&cache->entry, (size_t)cache->n_items, sizeof *cache->entry, "an image cache", err));
     for (int64_t i = 0; i < cache->n_items; i++) atomic_init(&cache->entry[i], 0);
     return KITH_OK;

@@ -40,18 +40,25 @@ static ki_shared_place place_of(int file) {
     return p;
 }
 
-/* What place `rank` makes of all places: the ranks that see its process, and the lowest of them that has a file; -1: none. */
-static int first_near(const ki_shared_place *all, int size, int rank, bool *ret_is_near, int *ret_n_near) {
-    int first = -1;
-    *ret_n_near = 0;
+/* Who a rank shares with. */
+typedef struct group {
+    int n_here; /* ranks on its machine: their memory is one */
+    int n_near; /* of them, those that see each other's processes */
+    int first;  /* the lowest of these that has a file; -1: none */
+    bool is_near[KI_MOST_RANKS];
+} group;
+
+static void find_group(const ki_shared_place *all, int size, int rank, group *g) {
+    const ki_shared_place *own = &all[rank];
+    g->n_here = g->n_near = 0;
+    g->first = -1;
     for (int r = 0; r < size; r++) {
-        ret_is_near[r] = all[r].processes == all[rank].processes &&
-                         memcmp(all[r].machine, all[rank].machine, sizeof all->machine) == 0;
-        if (!ret_is_near[r]) continue;
-        ++*ret_n_near;
-        if (first < 0 && all[r].descriptor >= 0) first = r;
+        const bool is_here = memcmp(all[r].machine, own->machine, sizeof own->machine) == 0;
+        g->is_near[r] = is_here && all[r].processes == own->processes;
+        g->n_here += is_here;
+        g->n_near += g->is_near[r];
+        if (g->is_near[r] && g->first < 0 && all[r].descriptor >= 0) g->first = r;
     }
-    return first;
 }
 
 static bool is_that_file(const struct stat *info, const ki_shared_place *place, size_t bytes) {
@@ -92,10 +99,9 @@ static void map(const ki_shared_place *from, size_t bytes, ki_shared *to) {
 kith_status ki_shared_take(ki_comm *comm, size_t bytes, ki_shared *ret_shared, kith_error *err) {
     kith_status status;
     int64_t each[KI_MOST_RANKS];
-    bool is_near[KI_MOST_RANKS];
+    group g;
     ki_shared_place *all = NULL;
     ki_shared shared = {.n_here = 1, .n_sharing = 1};
-    int n_near = 1;
     *ret_shared = shared;
     if (ki_comm_is_alone(comm)) return KITH_OK;
     const int file = make_file(bytes);
@@ -104,15 +110,15 @@ kith_status ki_shared_take(ki_comm *comm, size_t bytes, ki_shared *ret_shared, k
     KI_CHECK(ki_comm_agree(comm, ki_alloc_or(&all, (size_t)comm->size, sizeof *all, "places of memory", err),
                            err));
     KI_CHECK(ki_comm_gather(comm, &own, each, sizeof own, all, err));
-    const int first = first_near(all, comm->size, comm->rank, is_near, &n_near);
-    if (n_near > 1 && first >= 0) map(&all[first], bytes, &shared);
+    find_group(all, comm->size, comm->rank, &g);
+    if (g.n_near > 1 && g.first >= 0) map(&all[g.first], bytes, &shared);
     /* Ranks without it would take memory beside it. This also waits: the first's file must be there until all have opened it. */
     KI_CHECK(ki_comm_gather_counts(comm, shared.memory != NULL, each, err));
     for (int r = 0; r < comm->size; r++) {
-        if (is_near[r] && !each[r]) ki_shared_give(&shared);
+        if (g.is_near[r] && !each[r]) ki_shared_give(&shared);
     }
-    shared.n_here = n_near;
-    if (shared.memory) shared.n_sharing = n_near;
+    shared.n_here = g.n_here;
+    if (shared.memory) shared.n_sharing = g.n_near;
     *ret_shared = shared;
     shared = (ki_shared){0};
 done:
