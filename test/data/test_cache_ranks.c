@@ -1,8 +1,11 @@
 /* One cache for the ranks of a machine, and what becomes of it where they cannot share. Ranks are threads: what a rank hears of
  * the others can be changed, and calls of the system can fail for one of them. Also run under ThreadSanitizer. */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -12,15 +15,26 @@
 
 enum { ITEMS = 60, SIDE = 32, PIXELS = SIDE * SIDE * 3, ROOMY = 1 << 20, NARROW = 100 << 10 };
 
+/* Instead of the system's: so many calls of this thread succeed, then the memory is at its end. Negative: all do. */
+static _Thread_local int n_granted = -1;
+
+int fallocate(int file, int mode, off_t at, off_t bytes) {
+    if (n_granted == 0) return errno = ENOSPC, -1;
+    if (n_granted > 0) n_granted--;
+    return (int)syscall(SYS_fallocate, file, mode, at, bytes);
+}
+
 typedef struct job job;
 struct job {
     size_t budget;
     bool all_put_all;                                              /* not each its own items */
     void (*change)(job *j, int rank, ki_shared_place *all, int n); /* what a rank hears */
     int stranger;                                                  /* a file of `change` */
+    int n_granted; /* how often a rank that is short gets memory */
+    bool is_short[THREAD_RANKS_MOST];
     kith_status status[THREAD_RANKS_MOST];
     bool is_shared[THREAD_RANKS_MOST];
-    int64_t n_kept[THREAD_RANKS_MOST], n_found[THREAD_RANKS_MOST], n_wrong;
+    int64_t n_kept[THREAD_RANKS_MOST], n_found[THREAD_RANKS_MOST], n_pages_of_two[THREAD_RANKS_MOST], n_wrong;
     size_t bytes[THREAD_RANKS_MOST];
 };
 
@@ -44,6 +58,20 @@ static bool is_kept(const ki_cache *cache, int item) {
     return true;
 }
 
+/* A rank that fails to get pages must not take away those of another image. */
+static int64_t count_pages_of_two(const ki_cache *cache) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    ki_image a, b;
+    int64_t n = 0;
+    for (int i = 0; i < ITEMS; i++) {
+        for (int k = 0; k < ITEMS; k++) {
+            if (i == k || !ki_cache_get(cache, i, &a) || !ki_cache_get(cache, k, &b)) continue;
+            n += (uintptr_t)(a.data + PIXELS + KI_IMAGE_SLACK - 1) / page == (uintptr_t)b.data / page;
+        }
+    }
+    return n;
+}
+
 /* Each rank puts every size-th item, or all; then all look for all. */
 static void work(ki_comm *comm, void *user) {
     job *j = user;
@@ -52,6 +80,7 @@ static void work(ki_comm *comm, void *user) {
     ki_image image = {0};
     kith_error err;
     if (j->change) comm->type = &changed_type;
+    if (j->is_short[rank]) n_granted = j->n_granted;
     j->status[rank] = ki_cache_new(ITEMS, j->budget, comm, &cache, &err);
     if (j->status[rank] != KITH_OK) return;
     if (ki_image_shape(&image, SIDE, SIDE, 3, &err) != KITH_OK) return;
@@ -62,6 +91,7 @@ static void work(ki_comm *comm, void *user) {
     }
     ki_comm_wait(comm, &err);
     for (int i = 0; i < ITEMS; i++) j->n_found[rank] += is_kept(cache, i);
+    j->n_pages_of_two[rank] = count_pages_of_two(cache);
     j->is_shared[rank] = ki_cache_is_shared(cache);
     j->n_kept[rank] = ki_cache_count(cache);
     j->bytes[rank] = ki_cache_bytes(cache);
@@ -86,6 +116,7 @@ static void test_ranks_share_a_cache(void **state) {
             assert_true(j.is_shared[r]);
             assert_int_equal(j.n_kept[r], ITEMS);
             assert_int_equal(j.n_found[r], ITEMS);
+            assert_int_equal(j.n_pages_of_two[r], 0);
         }
     }
 }
@@ -198,12 +229,62 @@ static void test_machines_have_a_budget_each(void **state) {
     }
 }
 
+/* ---- no memory left ---- */
+
+/* To write to a page that the system does not have kills the process. So a rank asks for pages first: of its first call it gets
+ * the index, then three images. The other rank goes on, and both find what there is. */
+static void test_no_memory_for_an_image(void **state) {
+    (void)state;
+    job j = {.budget = ROOMY, .is_short = {true}, .n_granted = 4};
+    run(&j, 2);
+    for (int r = 0; r < 2; r++) {
+        assert_true(j.is_shared[r]);
+        assert_int_equal(j.n_kept[r], 3 + ITEMS / 2);
+        assert_int_equal(j.n_found[r], 3 + ITEMS / 2);
+    }
+}
+
+/* A rank without memory for the index has no file; another's is taken. */
+static void test_no_memory_for_the_index(void **state) {
+    (void)state;
+    job j = {.budget = ROOMY, .is_short = {true}};
+    run(&j, 2);
+    for (int r = 0; r < 2; r++) {
+        assert_true(j.is_shared[r]);
+        assert_int_equal(j.n_found[r], ITEMS / 2);
+    }
+    j = (job){.budget = NARROW, .all_put_all = true, .is_short = {true, true}};
+    run(&j, 2);
+    assert_on_heap(&j, 2);
+}
+
+/* To make a file larger than ulimit -f kills the process. */
+static void test_limit_of_files(void **state) {
+    (void)state;
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){.rlim_cur = NARROW - 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    job j = {.budget = NARROW, .all_put_all = true};
+    run(&j, 2);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_on_heap(&j, 2);
+}
+
+/* A budget of less than a page has no room for pages of its own. */
+static void test_tiny_budget(void **state) {
+    (void)state;
+    job j = {.budget = 1000};
+    run(&j, 2);
+    for (int r = 0; r < 2; r++) assert_int_equal(j.n_found[r], 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks_share_a_cache),
-        cmocka_unit_test(test_another_file_is_refused),
-        cmocka_unit_test(test_containers_of_a_machine),
-        cmocka_unit_test(test_machines_have_a_budget_each),
+        cmocka_unit_test(test_ranks_share_a_cache),     cmocka_unit_test(test_another_file_is_refused),
+        cmocka_unit_test(test_containers_of_a_machine), cmocka_unit_test(test_machines_have_a_budget_each),
+        cmocka_unit_test(test_no_memory_for_an_image),  cmocka_unit_test(test_no_memory_for_the_index),
+        cmocka_unit_test(test_limit_of_files),          cmocka_unit_test(test_tiny_budget),
     };
     return cmocka_run_group_tests_name("data/cache ranks", tests, NULL, NULL);
 }

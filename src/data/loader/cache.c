@@ -38,7 +38,9 @@ static size_t entries_at(void) { return ki_round_up(sizeof(counts), KI_ALIGN); }
 
 static kith_status make_entries(ki_cache *cache, size_t budget, ki_comm *comm, kith_error *err) {
     ki_shared *shared = &cache->shared;
-    KI_TRY(ki_shared_take(comm, budget, shared, err));
+    const size_t index_pages = ki_shared_pages(cache->index_bytes);
+    KI_TRY(ki_shared_take(comm, budget, index_pages, shared, err));
+    if (shared->memory) cache->index_bytes = index_pages;
     budget = budget / (size_t)shared->n_here * (size_t)shared->n_sharing;
     if (cache->index_bytes >= budget) return KITH_OK;
     cache->budget = budget - cache->index_bytes;
@@ -99,6 +101,12 @@ bool ki_cache_get(const ki_cache *cache, int64_t item, ki_image *ret) {
     return true;
 }
 
+/* Shared memory is filled by page. An image has pages of its own: a rank that gets only some of those it asks for gives them
+ * back, and must not give back another's. */
+static size_t round_up(const ki_cache *cache, size_t bytes) {
+    return cache->shared.memory ? ki_shared_pages(bytes) : ki_round_up(bytes, KI_ALIGN);
+}
+
 /* Take bytes from the budget, those behind *ret_before; false when not enough are left. */
 static bool reserve(ki_cache *cache, size_t bytes, size_t *ret_before) {
     size_t used = atomic_load(&cache->counts->used);
@@ -109,17 +117,7 @@ static bool reserve(ki_cache *cache, size_t bytes, size_t *ret_before) {
     return true;
 }
 
-/* Room for an image; 0: there is none. */
-static uintptr_t take(ki_cache *cache, size_t bytes) {
-    size_t before = 0;
-    if (!reserve(cache, bytes, &before)) return 0;
-    if (cache->shared.memory) return cache->index_bytes + before;
-    void *block = ki_alloc(bytes, 1);
-    if (!block) atomic_fetch_sub(&cache->counts->used, bytes); /* the loader works without the cache, too */
-    return (uintptr_t)block;
-}
-
-/* Another thread or rank was faster. In shared memory, room that is no longer the last stays empty. */
+/* Room that is not used. In shared memory, room that is no longer the last stays empty. */
 static void give(ki_cache *cache, uintptr_t place, size_t bytes) {
     if (cache->shared.memory) {
         size_t after = place - cache->index_bytes + bytes;
@@ -130,10 +128,25 @@ static void give(ki_cache *cache, uintptr_t place, size_t bytes) {
     ki_free((void *)place);
 }
 
+/* Room for an image; 0: there is none. Where memory has run out, the loader works without the cache. */
+static uintptr_t take(ki_cache *cache, size_t bytes) {
+    size_t before = 0;
+    if (!reserve(cache, bytes, &before)) return 0;
+    if (cache->shared.memory) {
+        const uintptr_t place = cache->index_bytes + before;
+        if (ki_shared_fill(&cache->shared, place, bytes)) return place;
+        give(cache, place, bytes);
+        return 0;
+    }
+    void *block = ki_alloc(bytes, 1);
+    if (!block) atomic_fetch_sub(&cache->counts->used, bytes);
+    return (uintptr_t)block;
+}
+
 void ki_cache_put(ki_cache *cache, int64_t item, const ki_image *image) {
     if (!cache->entry || atomic_load(&cache->entry[item])) return;
     const size_t pixel_bytes = (size_t)image->w * (size_t)image->h * (size_t)image->channels;
-    const size_t bytes = ki_round_up(HEAD_BYTES + pixel_bytes + KI_IMAGE_SLACK, KI_ALIGN);
+    const size_t bytes = round_up(cache, HEAD_BYTES + pixel_bytes + KI_IMAGE_SLACK);
     const uintptr_t place = take(cache, bytes);
     if (!place) return;
     char *block = block_at(cache, place), *pixels = block + HEAD_BYTES;

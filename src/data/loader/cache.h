@@ -6,7 +6,7 @@
  *
  * The ranks of one machine have one cache together: what one has decoded, all find (docs/adr/0103). It is memory without a
  * name, so that nothing is left behind, however its ranks end. A rank that is killed while it adds an image leaves a gap that
- * nobody reads. */
+ * nobody reads. Where the system has no more memory, an image is not kept. */
 #ifndef KI_CACHE_H
 #define KI_CACHE_H
 

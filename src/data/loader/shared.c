@@ -5,22 +5,39 @@
  * place says which file it is, and a rank looks before it opens and again before it maps. */
 #include "data/loader/shared.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/text.h"
 
-static int make_file(size_t bytes) {
-    const int file = memfd_create("kith cache", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+/* The system gives a file in memory its pages when they are first touched, and kills who touches one that it cannot give. */
+static bool fill(int file, size_t at, size_t bytes) {
+    int rc;
+    do {
+        rc = fallocate(file, 0, (off_t)at, (off_t)bytes);
+    } while (rc != 0 && errno == EINTR);
+    return rc == 0;
+}
+
+/* To make a file longer than the user allows would kill the process (SIGXFSZ). */
+static bool is_allowed(size_t bytes) {
+    struct rlimit limit;
+    return bytes <= INT64_MAX && getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
+}
+
+static int make_file(size_t bytes, size_t ready) {
+    const int file = is_allowed(bytes) ? memfd_create("kith cache", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
     if (file < 0) return -1;
     /* Nobody can make it shorter under those who have it mapped. */
-    if (bytes <= INT64_MAX && ftruncate(file, (off_t)bytes) == 0 &&
-        fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+    if (ftruncate(file, (off_t)bytes) == 0 &&
+        fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 && fill(file, 0, ready))
         return file;
     close(file);
     return -1;
@@ -32,9 +49,10 @@ static ki_shared_place place_of(int file) {
     FILE *id = fopen("/proc/sys/kernel/random/boot_id", "re");
     const size_t n = id ? fread(p.machine, 1, sizeof p.machine - 1, id) : 0;
     if (id) fclose(id);
-    if (file < 0 || n == 0 || stat("/proc/self/ns/pid", &processes) != 0 || fstat(file, &info) != 0) return p;
+    if (n == 0 || stat("/proc/self/ns/pid", &processes) != 0) return p;
+    p.processes = processes.st_ino; /* a rank without a file, too: it may have another's */
+    if (file < 0 || fstat(file, &info) != 0) return p;
     p.descriptor = file;
-    p.processes = processes.st_ino;
     p.device = info.st_dev;
     p.inode = info.st_ino;
     return p;
@@ -96,7 +114,8 @@ static void map(const ki_shared_place *from, size_t bytes, ki_shared *to) {
     to->file = file;
 }
 
-kith_status ki_shared_take(ki_comm *comm, size_t bytes, ki_shared *ret_shared, kith_error *err) {
+kith_status ki_shared_take(ki_comm *comm, size_t bytes, size_t ready, ki_shared *ret_shared,
+                           kith_error *err) {
     kith_status status;
     int64_t each[KI_MOST_RANKS];
     group g;
@@ -104,7 +123,7 @@ kith_status ki_shared_take(ki_comm *comm, size_t bytes, ki_shared *ret_shared, k
     ki_shared shared = {.n_here = 1, .n_sharing = 1};
     *ret_shared = shared;
     if (ki_comm_is_alone(comm)) return KITH_OK;
-    const int file = make_file(bytes);
+    const int file = make_file(bytes, ready);
     const ki_shared_place own = place_of(file);
     for (int r = 0; r < comm->size; r++) each[r] = 1;
     KI_CHECK(ki_comm_agree(comm, ki_alloc_or(&all, (size_t)comm->size, sizeof *all, "places of memory", err),
@@ -133,4 +152,10 @@ void ki_shared_give(ki_shared *shared) {
     munmap(shared->memory, shared->bytes);
     close(shared->file);
     shared->memory = NULL;
+}
+
+size_t ki_shared_pages(size_t bytes) { return ki_round_up(bytes, (size_t)sysconf(_SC_PAGESIZE)); }
+
+bool ki_shared_fill(const ki_shared *shared, size_t at, size_t bytes) {
+    return fill(shared->file, at, bytes);
 }
