@@ -78,11 +78,15 @@ kith_status ki_comm_gather_first(ki_comm *comm, const void *own, const int64_t *
     return KITH_OK;
 }
 
-kith_status ki_comm_gather_counts(ki_comm *comm, int64_t own, int64_t *all, kith_error *err) {
+kith_status ki_comm_gather_each(ki_comm *comm, const void *own, size_t bytes, void *all, kith_error *err) {
     size_t each[KI_MOST_RANKS];
-    if (ki_comm_is_alone(comm)) return all[0] = own, KITH_OK;
-    for (int r = 0; r < comm->size; r++) each[r] = sizeof own;
-    return comm->type->gather(comm, &own, all, each, err);
+    if (ki_comm_is_alone(comm)) return memmove(all, own, bytes), KITH_OK;
+    for (int r = 0; r < comm->size; r++) each[r] = bytes;
+    return comm->type->gather(comm, own, all, each, err);
+}
+
+kith_status ki_comm_gather_counts(ki_comm *comm, int64_t own, int64_t *all, kith_error *err) {
+    return ki_comm_gather_each(comm, &own, sizeof own, all, err);
 }
 
 kith_status ki_comm_broadcast(ki_comm *comm, void *data, size_t bytes, kith_error *err) {

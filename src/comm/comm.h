@@ -83,6 +83,8 @@ kith_status ki_comm_gather(ki_comm *comm, const void *own, const int64_t *counts
 /* The same for the first rank alone; all is NULL on the others. Any number of bytes. */
 kith_status ki_comm_gather_first(ki_comm *comm, const void *own, const int64_t *counts, size_t bytes,
                                  void *all, kith_error *err);
+/* One item of `bytes` bytes of every rank: all [size]. */
+kith_status ki_comm_gather_each(ki_comm *comm, const void *own, size_t bytes, void *all, kith_error *err);
 /* One number of every rank: all [size]. */
 kith_status ki_comm_gather_counts(ki_comm *comm, int64_t own, int64_t *all, kith_error *err);
 /* Everyone gets the first rank's bytes. */

@@ -41,13 +41,11 @@ static kith_status compare_kinds(const kind *all, int size, kith_error *err) {
 static kith_status check_kinds(ki_backend *backend, ki_comm *comm, kith_error *err) {
     kith_status status;
     kind own = {""}, *all = NULL;
-    int64_t ones[KI_MOST_RANKS];
-    for (int r = 0; r < comm->size; r++) ones[r] = 1;
     status = ki_alloc_or(&all, (size_t)comm->size, sizeof *all, "names of devices", err);
     if (status == KITH_OK && backend->type->identify)
         status = backend->type->identify(backend, own.name, NULL, sizeof own.name, err);
     KI_CHECK(ki_comm_agree(comm, status, err));
-    KI_CHECK(ki_comm_gather(comm, &own, ones, sizeof own, all, err));
+    KI_CHECK(ki_comm_gather_each(comm, &own, sizeof own, all, err));
     KI_CHECK(ki_comm_agree(comm, compare_kinds(all, comm->size, err), err));
 done:
     ki_free(all);

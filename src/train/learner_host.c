@@ -234,15 +234,13 @@ static kith_status read_norms(host *h, kith_error *err) {
 static kith_status join_sums(host *h, kith_error *err) {
     ki_comm *comm = h->base.settings.comm;
     double all[KI_MOST_RANKS];
-    int64_t ones[KI_MOST_RANKS];
     bool has_parts = false;
     if (ki_comm_is_alone(comm)) return KITH_OK;
-    for (int r = 0; r < comm->size; r++) ones[r] = 1;
     for (int i = 0; i < ki_optim_n_runs(h->optim); i++) {
         if (!ki_optim_is_part(h->optim, i)) continue;
         if (!has_parts) KI_TRY(ki_optim_sums_get(h->optim, h->sums, err));
         has_parts = true;
-        KI_TRY(ki_comm_gather(comm, &h->sums[i], ones, sizeof *all, all, err));
+        KI_TRY(ki_comm_gather_each(comm, &h->sums[i], sizeof *all, all, err));
         h->sums[i] = 0;
         for (int r = 0; r < comm->size; r++) h->sums[i] += all[r];
     }

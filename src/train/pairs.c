@@ -73,9 +73,7 @@ static void count_weights(ki_pair_histogram *h, const ki_objective *objective, c
 /* Each rank has the pairs of its own proxies. */
 static kith_status largest_over_ranks(ki_comm *comm, double *most, kith_error *err) {
     double all[KI_MOST_RANKS];
-    int64_t ones[KI_MOST_RANKS];
-    for (int r = 0; r < comm->size; r++) ones[r] = 1;
-    KI_TRY(ki_comm_gather(comm, most, ones, sizeof *most, all, err));
+    KI_TRY(ki_comm_gather_each(comm, most, sizeof *most, all, err));
     for (int r = 0; r < comm->size; r++) *most = fmax(*most, all[r]);
     return KITH_OK;
 }

@@ -138,13 +138,12 @@ kith_status ki_train_gather_vectors(ki_train_state *run, kith_status status, ki_
                                     ki_vectors *ret_all, kith_error *err) {
     ki_comm *comm = run->comm;
     ki_vectors all = {0};
-    int64_t counts[KI_MOST_RANKS], ones[KI_MOST_RANKS];
+    int64_t counts[KI_MOST_RANKS];
     held *parts = NULL;
     const held mine = {.n = own->n, .dim = own->dim, .has_roles = own->role != NULL};
     KI_CHECK(ki_train_agree(run, status, err));
     KI_CHECK(ki_alloc_or(&parts, (size_t)comm->size, sizeof *parts, "counts", err));
-    for (int r = 0; r < comm->size; r++) ones[r] = 1;
-    KI_CHECK(ki_comm_gather(comm, &mine, ones, sizeof mine, parts, err));
+    KI_CHECK(ki_comm_gather_each(comm, &mine, sizeof mine, parts, err));
     KI_CHECK(make_room(parts, comm->size, own, counts, &all, err));
     KI_CHECK(gather_parts(comm, counts, own, &all, err));
     *ret_all = all;

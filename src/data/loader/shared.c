@@ -125,10 +125,9 @@ kith_status ki_shared_take(ki_comm *comm, size_t bytes, size_t ready, ki_shared 
     if (ki_comm_is_alone(comm)) return KITH_OK;
     const int file = make_file(bytes, ready);
     const ki_shared_place own = place_of(file);
-    for (int r = 0; r < comm->size; r++) each[r] = 1;
     KI_CHECK(ki_comm_agree(comm, ki_alloc_or(&all, (size_t)comm->size, sizeof *all, "places of memory", err),
                            err));
-    KI_CHECK(ki_comm_gather(comm, &own, each, sizeof own, all, err));
+    KI_CHECK(ki_comm_gather_each(comm, &own, sizeof own, all, err));
     find_group(all, comm->size, comm->rank, &g);
     if (g.n_near > 1 && g.first >= 0) map(&all[g.first], bytes, &shared);
     /* Ranks without it would take memory beside it. This also waits: the first's file must be there until all have opened it. */

@@ -136,13 +136,11 @@ static kith_status compare(const brought *all, int size, kith_error *err) {
 static kith_status check_ranks(ki_backend *backend, ki_comm *comm, const ki_nccl *library, kith_error *err) {
     kith_status status;
     brought own = {.machine = comm->machine, .version = library->version}, *all = NULL;
-    int64_t ones[KI_MOST_RANKS];
-    for (int r = 0; r < comm->size; r++) ones[r] = 1;
     status = backend->type->identify(backend, NULL, own.which, sizeof own.which, err);
     if (status == KITH_OK)
         status = ki_alloc_or(&all, (size_t)comm->size, sizeof *all, "devices of ranks", err);
     KI_CHECK(ki_comm_agree(comm, status, err));
-    KI_CHECK(ki_comm_gather(comm, &own, ones, sizeof own, all, err));
+    KI_CHECK(ki_comm_gather_each(comm, &own, sizeof own, all, err));
     KI_CHECK(ki_comm_agree(comm, compare(all, comm->size, err), err));
 done:
     ki_free(all);
