@@ -133,6 +133,27 @@ static void test_projections_are_the_same_bits(void **state) {
     }
 }
 
+static void test_dots_are_the_same_bits(void **state) {
+    (void)state;
+    for (int64_t dim = 16; dim <= 272; dim += 16) {
+        float x[272], y[272], sum[64] = {0};
+        ki_rng rng = ki_rng_at(4, KI_RNG_TEST, (uint32_t)dim, 0);
+        for (int64_t i = 0; i < dim; i++) {
+            x[i] = number(&rng), y[i] = number(&rng);
+            volatile float product = x[i] * y[i];
+            sum[i % 64] += product;
+        }
+        for (int n = 32; n > 0; n /= 2)
+            for (int j = 0; j < n; j++) sum[j] += sum[j + n];
+        for (const ki_scan_kernel *const *k = ki_scan_kernels(); *k; k++) {
+            const float found = (*k)->dot(x, y, dim);
+            if (memcmp(&found, sum, sizeof found) != 0)
+                fail_msg("%s, dim %lld: %.9g, wanted %.9g", (*k)->name, (long long)dim, (double)found,
+                         (double)sum[0]);
+        }
+    }
+}
+
 static void test_scores_are_those_of_exact_search(void **state) {
     (void)state;
     for (int64_t dim = 1; dim < 70; dim++) {
@@ -160,6 +181,7 @@ int main(void) {
         cmocka_unit_test(test_estimates_are_the_same_bits),
         cmocka_unit_test(test_lists_are_the_same_sums),
         cmocka_unit_test(test_projections_are_the_same_bits),
+        cmocka_unit_test(test_dots_are_the_same_bits),
         cmocka_unit_test(test_scores_are_those_of_exact_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

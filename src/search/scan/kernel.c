@@ -85,6 +85,31 @@ static void lists_base(const int8_t *row, int64_t n_rows, const uint8_t *panels,
 
 PROJECT(project_base, , 4)
 
+/* 64 sums side by side, WIDTH at a time in LANES registers; then halves of them are added until 16 are left, and so on. */
+#define DOT(name, target, WIDTH)                                                              \
+    typedef float name##_lane __attribute__((vector_size(4 * (WIDTH)), aligned(4)));          \
+    target static float name(const float *x, const float *y, int64_t dim) {                   \
+        enum { LANES = 64 / (WIDTH) };                                                        \
+        const name##_lane *a = (const name##_lane *)(const void *)x, *b = (const void *)y;    \
+        const int64_t n_left = dim % 64 / (WIDTH);                                            \
+        name##_lane sum[LANES];                                                               \
+        UNROLL for (int l = 0; l < LANES; l++) sum[l] = (name##_lane){0};                     \
+        for (int64_t k = 0; k + 64 <= dim; k += 64, a += LANES, b += LANES) {                 \
+            UNROLL for (int l = 0; l < LANES; l++) sum[l] = sum[l] + a[l] * b[l];             \
+        }                                                                                     \
+        UNROLL for (int l = 0; l < LANES; l++) if (l < n_left) sum[l] = sum[l] + a[l] * b[l]; \
+        UNROLL for (int n = LANES / 2; n * (WIDTH) >= 16; n /= 2) {                           \
+            UNROLL for (int l = 0; l < n; l++) sum[l] = sum[l] + sum[l + n];                  \
+        }                                                                                     \
+        float left[16];                                                                       \
+        memcpy(left, sum, sizeof left);                                                       \
+        for (int n = 8; n > 0; n /= 2)                                                        \
+            for (int j = 0; j < n; j++) left[j] += left[j + n];                               \
+        return left[0];                                                                       \
+    }
+
+DOT(dot_base, , 4)
+
 static void dots_base(const float *x, const float *y, int64_t dim, double *ret_xy, double *ret_yy) {
     const ki_rows a = {KITH_F32, 1, dim, x, NULL}, b = {KITH_F32, 1, dim, y, NULL};
     *ret_xy = ki_rows_dot(&a, 0, &b, 0);
@@ -95,7 +120,8 @@ static double sqdist_base(const float *x, const float *y, int64_t dim) {
     return ki_rows_sqdist(&a, 0, &b, 0);
 }
 
-static const ki_scan_kernel base = {"base", estimate_base, lists_base, project_base, dots_base, sqdist_base};
+static const ki_scan_kernel base = {"base",   estimate_base, lists_base, project_base,
+                                    dot_base, dots_base,     sqdist_base};
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -220,8 +246,10 @@ AVX2 static void lists_avx2(const int8_t *row, int64_t n_rows, const uint8_t *pa
 }
 
 PROJECT(project_avx2, AVX2, 8)
+DOT(dot_avx2, AVX2, 8)
 
-static const ki_scan_kernel avx2 = {"avx2", estimate_avx2, lists_avx2, project_avx2, dots_avx2, sqdist_avx2};
+static const ki_scan_kernel avx2 = {"avx2",   estimate_avx2, lists_avx2, project_avx2,
+                                    dot_avx2, dots_avx2,     sqdist_avx2};
 
 AVX512 static inline double fold_avx512(__m512d sum) {
     return fold_avx2(_mm512_castpd512_pd256(sum), _mm512_extractf64x4_pd(sum, 1));
@@ -362,9 +390,10 @@ AVX512 static void lists_avx512(const int8_t *row, int64_t n_rows, const uint8_t
 }
 
 PROJECT(project_avx512, AVX512, 16)
+DOT(dot_avx512, AVX512, 16)
 
-static const ki_scan_kernel avx512 = {"avx512",       estimate_avx512, lists_avx512,
-                                      project_avx512, dots_avx512,     sqdist_avx512};
+static const ki_scan_kernel avx512 = {"avx512",   estimate_avx512, lists_avx512, project_avx512,
+                                      dot_avx512, dots_avx512,     sqdist_avx512};
 
 const ki_scan_kernel *const *ki_scan_kernels(void) {
     static const ki_scan_kernel *const all[] = {&avx512, &avx2, &base, NULL};

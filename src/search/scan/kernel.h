@@ -47,6 +47,8 @@ typedef struct ki_scan_kernel {
                   int32_t *ret);
     /* ret[j] = sum_k x[k] * axes[(j / 64 * dim + k) * 64 + j % 64], summed in the order of k; j < n_panels * 64. */
     void (*project)(const float *axes, const float *x, int64_t dim, int64_t n_panels, float *ret);
+    /* x . y in float32, for estimates: 64 sums over every 64th product, folded in halves. dim a multiple of 16. */
+    float (*dot)(const float *x, const float *y, int64_t dim);
     /* x . y, y . y and |x - y|^2 in float64, in the order of knn/rows.h. */
     void (*dots)(const float *x, const float *y, int64_t dim, double *ret_xy, double *ret_yy);
     double (*sqdist)(const float *x, const float *y, int64_t dim);

@@ -93,3 +93,12 @@ double ki_scan_query_base(const ki_scan_query *query, const ki_coder *coder, con
     *ret_distance = sqrt(apart);
     return coder->metric == KITH_SQEUCLIDEAN ? -apart / 2 : dot;
 }
+
+/* Squared distances are differences of what may be much larger: float64 for them. */
+float ki_scan_query_about(const ki_scan_query *query, const ki_coder *coder, const ki_scan_kernel *kernel,
+                          int64_t list) {
+    double unused;
+    if (coder->metric == KITH_SQEUCLIDEAN)
+        return (float)ki_scan_query_base(query, coder, kernel, list, &unused);
+    return kernel->dot(query->turned, coder->centroid + list * coder->padded, coder->padded);
+}

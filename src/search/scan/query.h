@@ -45,5 +45,8 @@ kith_status ki_scan_query_set(ki_scan_query *query, const ki_coder *coder, const
 /* The part of the scores that all rows of a list share, and the distance of the query from the list's centroid. */
 double ki_scan_query_base(const ki_scan_query *query, const ki_coder *coder, const ki_scan_kernel *kernel,
                           int64_t list, double *ret_distance);
+/* The first alone, as exact as an estimate needs it. */
+float ki_scan_query_about(const ki_scan_query *query, const ki_coder *coder, const ki_scan_kernel *kernel,
+                          int64_t list);
 
 #endif

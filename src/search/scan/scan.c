@@ -110,8 +110,7 @@ static void collect(worker *w, ki_scan_query *q, const ki_scan_segment *segment,
 static void scan_list(worker *w, ki_scan_query *q, int64_t list) {
     const ki_scan_set *set = w->s->set;
     const int64_t bytes = ki_scan_block_bytes(q->table.n_groups, q->table.bits);
-    double distance;
-    const float base = (float)ki_scan_query_base(q, set->coder, w->kernel, list, &distance);
+    const float base = ki_scan_query_about(q, set->coder, w->kernel, list);
     float score[KI_SCAN_CALL * KI_SCAN_BLOCK];
     uint32_t mask[KI_SCAN_CALL];
     for (int64_t s = 0; s < set->n_segments; s++) {
