@@ -37,24 +37,29 @@ static int64_t list_points(const kith_calibration *a, const kith_calibration *b,
         j += y <= x;
         ret[n] = (point){threshold, fmax(rate_at(a, threshold), rate_at(b, threshold))};
     }
+    for (int64_t i = n - 1; i > 0; i--) ret[i - 1].fmr = fmax(ret[i - 1].fmr, ret[i].fmr); /* rounding */
     return n;
 }
 
-/* At rates that fall by equal factors, as ki_calibration_make. ret_kept [MOST], the loosest first. */
+/* At rates that fall by equal factors, as ki_calibration_make, the loosest of each factor. Before a drop by several factors also the
+ * strictest, so that what is left out says nothing of the drop. ret_kept [MOST], the loosest first. */
 static int64_t choose(const point *all, int64_t n, int64_t n_different, int64_t *ret_kept) {
     int64_t kept[MOST], n_kept = 0, i = n;
+    bool has_room = false; /* the factor before had no point */
     for (int k = MOST - 1; k >= 0; k--) {
         const double most = pow((double)n_different, -(double)k / (MOST - 1)) * (1 + 1e-12);
         const int64_t before = i;
         while (i > 0 && all[i - 1].fmr <= most) i--;
+        if (i < before - 1 && has_room) kept[n_kept++] = before - 1;
         if (i < before) kept[n_kept++] = i;
+        has_room = i == before;
     }
     for (i = 0; i < n_kept; i++) ret_kept[i] = kept[n_kept - 1 - i];
     return n_kept;
 }
 
 /* The least rate of point `to` with which the line from `from` passes none of the points between them from below. It is at most
- * the rate of one of those, so at most one factor too large. */
+ * the rate of one of those, so at most two factors too large. */
 static double raise(const point *all, int64_t from, int64_t to) {
     double most = log(all[to].fmr);
     const double begin = log(all[from].fmr), length = all[to].threshold - all[from].threshold;

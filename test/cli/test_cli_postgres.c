@@ -85,6 +85,18 @@ static void test_info(void **state) {
 }
 
 /* The same rules as in a folder: what is as before, touched, moved, changed, new and gone. */
+static void test_own_error_rates(void **state) {
+    (void)state;
+    assert_done(
+        "$K synth more --classes 12 --images 14 && $K index more --to \"$A#own\" --model m.safetensors && "
+        "$K index more -o own.kith --model m.safetensors && $K index \"$A#own\" --info",
+        "error rates known: --same works, measured on: index\n");
+    assert_done(
+        "$K search own.kith more --same 0.02 --csv >here.txt && $K search \"$A#own\" more --same 0.02 "
+        "--csv >there.txt && cmp here.txt there.txt && grep -c glyph00003 here.txt",
+        "");
+}
+
 static void test_sync(void **state) {
     (void)state;
     assert_done("$K index photos --to \"$A\"", "; 12 as before\n");
@@ -189,6 +201,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_search_prints_the_same),
         cmocka_unit_test(test_info),
+        cmocka_unit_test(test_own_error_rates),
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_another_model_is_refused),
         cmocka_unit_test(test_sync_goes_on),
