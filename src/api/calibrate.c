@@ -2,6 +2,7 @@
 #include "api/embedder_handle.h"
 #include "core/alloc.h"
 #include "core/argument.h"
+#include "core/text.h"
 
 kith_status kith_embedder_calibrate(kith_embedder *embedder, const kith_dataset *dataset, kith_split split,
                                     kith_index *index, kith_progress_fn progress, void *user,
@@ -28,6 +29,7 @@ kith_status kith_embedder_calibrate(kith_embedder *embedder, const kith_dataset 
     const kith_retrieval_input input = {
         .embedding = &rows, .labels = kith_vectors_labels(vectors), .n_labels = kith_vectors_count(vectors)};
     KI_CHECK(kith_verification_run(&input, &options, found, err));
+    ki_snprintf(found->curve.source, sizeof found->curve.source, "data");
     KI_CHECK(kith_index_calibrate(index, &found->curve, err));
     *ret_calibration = found->curve;
 done:

@@ -176,17 +176,22 @@ const char *kith_embedder_hash(const kith_embedder *e) { return e ? e->hash : NU
 const char *kith_embedder_preprocess(const kith_embedder *e) { return e ? e->preprocess : NULL; }
 kith_model *kith_embedder_model(kith_embedder *e) { return e ? e->model : NULL; }
 
-/* A curve of the model's own holds for its embedding by the metric that it was measured with. */
-static kith_status take_curve(const kith_embedder *e, kith_index *index, kith_error *err) {
+/* It was measured on its embeddings, prepared as the model's file says. */
+kith_status kith_embedder_calibration(const kith_embedder *embedder, kith_metric metric,
+                                      kith_calibration *ret_calibration, kith_error *err) {
+    KI_NEED(err, embedder, ret_calibration);
     kith_calibration curve;
-    kith_index_info info;
-    kith_error why;
-    const kith_embed_options o = ki_embedder_handle_options(e);
-    kith_index_info_get(index, &info);
-    if (kith_model_calibration(e->model, &curve, &why) != KITH_OK) return KITH_OK;
-    if (curve.metric != info.metric || o.resize || strcmp(kith_model_tap(e->model, &o), "embedding") != 0)
-        return KITH_OK;
-    return kith_index_calibrate(index, &curve, err);
+    const kith_embed_options o = ki_embedder_handle_options(embedder);
+    KI_TRY(kith_model_calibration(embedder->model, &curve, err));
+    const char *tap = kith_model_tap(embedder->model, &o);
+    if (curve.metric != metric || o.resize || strcmp(tap, "embedding") != 0)
+        return ki_fail(err, KITH_ENOTFOUND,
+                       "the model's curve is of its embeddings by %s, as its file prepares images; found %s "
+                       "by %s%s",
+                       kith_metric_name(curve.metric), tap, kith_metric_name(metric),
+                       o.resize ? ", prepared in another way" : "");
+    *ret_calibration = curve;
+    return KITH_OK;
 }
 
 kith_status kith_embedder_remember(const kith_embedder *embedder, kith_index *index, kith_error *err) {
@@ -200,7 +205,11 @@ kith_status kith_embedder_remember(const kith_embedder *embedder, kith_index *in
     }
     ki_snprintf(side, sizeof side, "%lld", (long long)o.side);
     if (o.side > 0) KI_TRY(kith_index_note_set(index, "side", side, err));
-    return take_curve(embedder, index, err);
+    kith_calibration curve;
+    kith_index_info info;
+    kith_index_info_get(index, &info);
+    if (kith_embedder_calibration(embedder, info.metric, &curve, NULL) != KITH_OK) return KITH_OK;
+    return kith_index_calibrate(index, &curve, err);
 }
 
 kith_status kith_embedder_items(kith_embedder *embedder, const kith_dataset *dataset, const int64_t *items,

@@ -57,6 +57,11 @@ kith_status index_compact(const index_request *request, kith_error *err);
 kith_status index_check(const index_request *request, kith_error *err);
 kith_status index_calibrate(const index_request *request, kith_error *err);
 
+/* After a commit: measure error rates on the index's own labels, beside the model's curve, and commit them. Nothing is done when
+ * the user measured them on other data, a tenth of the items has not changed since the last time, or there are too few labels.
+ * embedder may be NULL. (index_own.c) */
+kith_status index_measure(kith_index *index, const kith_embedder *embedder, kith_error *err);
+
 /* ---- what is said (index_print.c) ---- */
 
 /* What an index is, on one line or as JSON. `report` (may be NULL) tells what a command did to its items. */

@@ -36,6 +36,7 @@ static kith_status bring_up_to_date(const index_request *r, opened *o, kith_sync
     cli_progress_begin(&progress, "embedding", 0);
     kith_status status = kith_index_sync(o->index, o->embedder, o->set, options, &report, err);
     cli_progress_end(&progress);
+    if (status == KITH_OK) status = index_measure(o->index, o->embedder, err);
     if (status == KITH_OK || status == KITH_ECANCELED) {
         const kith_status printed = index_print(r, o->index, &report, &why);
         if (printed != KITH_OK) *err = why, status = printed;

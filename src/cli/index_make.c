@@ -58,6 +58,7 @@ static kith_status fill(const index_request *r, const index_source *source, cons
     if (status == KITH_OK && report.n_added == 0)
         status = cli_error(err, KITH_EFORMAT, NULL, "no image of %lld could be read; the first: %.300s",
                            (long long)report.n_bad, report.n_named ? report.bad[0] : "");
+    if (status == KITH_OK) status = index_measure(index, embedder, err);
     kith_error why = {0};
     if (status == KITH_OK || status == KITH_ECANCELED) {
         const kith_status printed = index_print(r, index, &report, &why);
@@ -193,6 +194,7 @@ static kith_status add_material(const index_request *r, const material *m, kith_
     cli_progress_begin(&progress, "indexing", 0);
     if (status == KITH_OK) status = kith_index_commit(index, &work, err);
     cli_progress_end(&progress);
+    if (status == KITH_OK) status = index_measure(index, m->embedder, err);
     return status == KITH_OK ? index_print(r, index, NULL, err) : status;
 }
 

@@ -68,6 +68,8 @@ static void put_index(kith_json *json, const index_request *request, const kith_
     put_int(json, "format", info.format);
     kith_json_key(json, "calibrated");
     kith_json_bool(json, info.is_calibrated);
+    const kith_calibration *curve = kith_index_calibration(index);
+    put_text(json, "calibration_source", curve ? curve->source : NULL);
     kith_json_key(json, "columns");
     kith_json_object_begin(json);
     for (int64_t i = 0; i < info.n_columns; i++) {
@@ -162,6 +164,14 @@ static void print_tier(const kith_index_info *info) {
     printf(", recall %.4f measured on own rows (wanted %.4g)\n", info->recall, info->recall_wanted);
 }
 
+static void print_error_rates(const kith_calibration *curve) {
+    printf("%-12s", "error rates");
+    if (!curve)
+        puts("not known: see --calibrate");
+    else
+        printf("known: --same works%s%s\n", *curve->source ? ", measured on: " : "", curve->source);
+}
+
 kith_status index_show(const index_request *request, kith_error *err) {
     kith_index *index = NULL;
     kith_index_info info;
@@ -183,8 +193,7 @@ kith_status index_show(const index_request *request, kith_error *err) {
     print_sources(index);
     print_columns(index, info.n_columns);
     print_tier(&info);
-    printf("%-12s%s\n", "error rates",
-           info.is_calibrated ? "known: --same works" : "not known: see --calibrate");
+    print_error_rates(kith_index_calibration(index));
     print_bytes("on disk", info.file_bytes);
     print_bytes("in memory", info.memory_bytes);
     kith_index_free(index);

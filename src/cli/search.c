@@ -49,7 +49,7 @@ static kith_status find_limit(const arguments *a, const kith_index *index, kith_
     if (isnan(search->limit))
         return cli_error(err, KITH_EINVAL, "calibrate it with more images of more classes",
                          "--same is %g; the pairs that were measured tell rates from %.3g on", a->same,
-                         1 / (double)curve->n_different);
+                         fmax(1 / (double)curve->n_different, curve->fmr[curve->n - 1]));
     return KITH_OK;
 }
 

@@ -13,6 +13,12 @@ kith_status ki_verification_run(const ki_judge_input *input, const kith_verifica
 void ki_calibration_make(const ki_pair_counts *pairs, kith_metric metric, int64_t n_classes,
                          kith_calibration *ret_calibration);
 
+/* calibration_stricter.c: at every score the larger error rate of two curves of one metric, or up to two of the factors that its
+ * points lie apart more. True match rates, classes and same pairs are those of `own`, n_different is the smaller one, the source is
+ * "beside's, own's". Both must pass kith_calibration_check, and the result does. */
+void ki_calibration_stricter(const kith_calibration *own, const kith_calibration *beside,
+                             kith_calibration *ret_calibration);
+
 /* verification_bootstrap.c: intervals of what is found already. */
 kith_status ki_verification_bootstrap(const ki_pair_input *input, const ki_pair_counts *pairs,
                                       const kith_bootstrap_options *options, kith_verification *v,

@@ -17,6 +17,7 @@ static const ki_remote_type remote = {
     .ids = ki_pg_ids,
     .item = ki_pg_item,
     .vectors = ki_pg_vectors,
+    .labels = ki_pg_labels,
     .stamps = ki_pg_stamps,
     .nearest = ki_pg_nearest,
 };

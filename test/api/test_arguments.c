@@ -23,6 +23,7 @@ static const char *const fine[] = {
     "kith_index_add.items",
     "kith_index_add.ret_ids",
     "kith_index_calibrate.calibration",
+    "kith_index_calibrate_own.beside",
     "kith_index_expect.model",
     "kith_index_expect.preprocess",
     "kith_index_ids.where",

@@ -183,7 +183,7 @@ static void test_calibration(void **state) {
         kith("$K index p.kith --calibrate photos --split all"),
         "p.kith: error rates from 18 pairs of the same and 48 pairs of different things, of 3 classes; "
         "--same 0.01 is a score of ");
-    assert_done(kith("$K index p.kith --info"), "error rates known: --same works\n");
+    assert_done(kith("$K index p.kith --info"), "error rates known: --same works, measured on: data\n");
     assert_done(kith("$K search p.kith photos/glyph00000/00000.png -k 12 --same 0.0209 --csv"),
                 ",1,0,1,0.0208333333,\"glyph00000\"");
     /* The threshold of a rate finds hits up to that rate. */
@@ -197,6 +197,74 @@ static void test_calibration(void **state) {
     assert_refused(kith("$K search p.kith photos --same 0.001"), 1,
                    "--same is 0.001; the pairs that were measured tell rates from 0.0208 on");
     assert_done(kith("$K index p.kith --sync && $K index p.kith --info --json"), "\"calibrated\": true");
+}
+
+static long commits(const char *index) {
+    assert_done(kith("$K index %s --info --json", index), "\"commit\": ");
+    return strtol(strstr(output, "\"commit\": ") + strlen("\"commit\": "), NULL, 10);
+}
+
+/* An index with labels measures its own error rates, again when a tenth of it has changed, and never those of the user anew. */
+static void test_own_error_rates(void **state) {
+    (void)state;
+    assert_done(
+        kith("$K synth more --classes 12 --images 14 && $K index more -o o.kith --model m.safetensors"),
+        "o.kith: 168 items of 16 values; 168 added\n");
+    assert_done(kith("$K index o.kith --info"), "error rates known: --same works, measured on: index\n");
+    assert_done(kith("$K index o.kith --info --json"),
+                "\"calibrated\": true, \"calibration_source\": \"index\"");
+    assert_done(kith("$K search o.kith more/glyph00003/00001.png --same 0.01 --csv"), ",1,43,1,");
+    assert_refused(kith("$K search o.kith more/glyph00003/00001.png --same 1e-5"), 1,
+                   "tell rates from 7.73e-05 on");
+    /* 16 of 168 items are less than a tenth: one commit. The 17th makes another one with the new curve. */
+    long before = commits("o.kith");
+    assert_done(kith("for i in $(seq 0 15); do cp more/glyph00000/00000.png more/glyph00001/n$i.png; done; "
+                     "$K index o.kith --sync"),
+                "16 added");
+    assert_int_equal(commits("o.kith"), before + 1);
+    assert_done(kith("cp more/glyph00002/00000.png more/glyph00001/one.png && $K index o.kith --add more"),
+                "1 added");
+    assert_int_equal(commits("o.kith"), before + 3);
+    /* What changed is new, though as many items are there. */
+    before = commits("o.kith");
+    assert_done(kith("for i in 0 1 2 3 4 5 6 7 8 9; do for k in 3 4; do cp more/glyph00005/0000$i.png "
+                     "more/glyph0000$k/0000$i.png; done; done; $K index o.kith --sync"),
+                "185 items of 16 values; 20 changed");
+    assert_int_equal(commits("o.kith"), before + 2);
+    before = commits("o.kith");
+    assert_done(kith("$K index o.kith --sync"), "185 as before");
+    assert_int_equal(commits("o.kith"), before);
+    /* The user's own stay. */
+    assert_done(kith("$K index o.kith --calibrate photos --split all"), "from 18 pairs");
+    assert_done(kith("rm -r more/glyph00001 && $K index o.kith --sync && $K index o.kith --info"),
+                "measured on: data\n");
+}
+
+/* Beside the curve of the model's validation classes. */
+static void test_model_error_rates(void **state) {
+    (void)state;
+    assert_done(kith("$K synth more --classes 24 --images 10 && "
+                     "$K train %s/recipes/quickstart.yaml --out run --set data.root=more --set optim.steps=2 "
+                     "--set data.validation=0.5 && $K index photos -o v.kith --model run && "
+                     "$K index v.kith --info",
+                     testing_source()),
+                "measured on: validation\n"); /* too few labels */
+    assert_done(kith("$K index v.kith --add more && $K index v.kith --info"),
+                "measured on: validation, index\n");
+    assert_done(
+        kith("$K embed run more -o e.npy && $K index e.npy -o w.kith --labels e.labels.txt --model run "
+             "&& $K index w.kith --info"),
+        "measured on: validation, index\n");
+}
+
+/* Vectors alone, with labels. */
+static void test_error_rates_of_vectors(void **state) {
+    (void)state;
+    assert_done(kith("$K synth more --classes 12 --images 14 && $K embed m.safetensors more -o e.npy && "
+                     "$K index e.npy -o e.kith --labels e.labels.txt && $K index e.kith --info"),
+                "measured on: index\n");
+    assert_done(kith("$K search e.kith e.npy --same 0.01 --csv"), "0,1,0,1,");
+    assert_done(kith("$K index e.npy -o f.kith && $K index f.kith --info"), "error rates not known");
 }
 
 /* Vectors that were made elsewhere, with classes and a table. */
@@ -268,6 +336,9 @@ int main(void) {
                                        EACH(test_data_sets),
                                        EACH(test_another_model),
                                        EACH(test_calibration),
+                                       EACH(test_own_error_rates),
+                                       EACH(test_model_error_rates),
+                                       EACH(test_error_rates_of_vectors),
                                        EACH(test_vectors),
                                        EACH(test_refusals)};
     const int n_failed = cmocka_run_group_tests_name("cli/index", tests, NULL, NULL);

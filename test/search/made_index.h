@@ -78,6 +78,27 @@ static inline void made_add(kith_index *index, int64_t first, int64_t n) {
     assert_ok(made_try_add(index, first, n, &err), &err);
 }
 
+/* Add made rows first … first + n - 1 with labels that repeat after `n_labels`, drawn together by label. */
+static inline void made_add_labelled(kith_index *index, int64_t first, int64_t n, int64_t n_labels) {
+    kith_error err;
+    float *rows = malloc((size_t)(n * MADE_DIM) * sizeof *rows), middle[MADE_DIM];
+    kith_index_item *items = calloc((size_t)n, sizeof *items);
+    char(*label)[24] = malloc((size_t)n * sizeof *label);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t class_of = (first + i) % n_labels;
+        made_row(first + i, rows + i * MADE_DIM);
+        made_row(1000000 + class_of, middle);
+        for (int k = 0; k < MADE_DIM; k++) rows[i * MADE_DIM + k] += middle[k];
+        snprintf(label[i], sizeof *label, "c%lld", (long long)class_of);
+        items[i] = (kith_index_item){.label = label[i], .bytes = -1, .mtime_ns = -1};
+    }
+    const kith_array array = {KITH_F32, 2, {n, MADE_DIM}, rows};
+    assert_ok(kith_index_add(index, &array, items, NULL, &err), &err);
+    free(label);
+    free(items);
+    free(rows);
+}
+
 static inline kith_status made_try_create(const char *path, kith_metric metric, kith_index **ret_index,
                                           kith_error *err) {
     KITH_OPTIONS(kith_index_options, options);

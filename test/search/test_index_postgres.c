@@ -98,6 +98,31 @@ static void test_same_as_a_folder(void **state) {
     }
 }
 
+/* Error rates from the labels of the items, and of those of a sample that are many. */
+static void test_own_error_rates(void **state) {
+    (void)state;
+    static const int64_t counts[] = {300, 10400};
+    kith_error err;
+    for (int c = 0; c < 2; c++) {
+        kith_calibration curve[2];
+        memset(curve, 0, sizeof curve);
+        kith_index *both[] = {made_create(made_path("own.kith"), KITH_COSINE),
+                              made_create(at(c == 0 ? "own" : "own_many"), KITH_COSINE)};
+        for (int i = 0; i < 2; i++) {
+            made_add(both[i], 0, 20);
+            made_add_labelled(both[i], 20, counts[c], 15);
+            commit(both[i]);
+            assert_ok(kith_index_calibrate_own(both[i], NULL, &curve[i], &err), &err);
+            commit(both[i]);
+            assert_memory_equal(kith_index_calibration(both[i]), &curve[i], sizeof curve[i]);
+            kith_index_free(both[i]);
+        }
+        assert_memory_equal(&curve[0], &curve[1], sizeof curve[0]);
+        assert_int_equal(curve[0].n_classes, 20); /* with five made ones */
+        assert_true(curve[0].n > 100);
+    }
+}
+
 /* Vectors that cannot be told apart by a server's float32 sums are told apart as in a folder. */
 static void test_near_ties(void **state) {
     (void)state;
@@ -435,6 +460,7 @@ static void test_shards(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_a_folder),
+        cmocka_unit_test(test_own_error_rates),
         cmocka_unit_test(test_near_ties),
         cmocka_unit_test(test_compare_with_files),
         cmocka_unit_test(test_filters),

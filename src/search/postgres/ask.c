@@ -156,6 +156,27 @@ kith_status ki_pg_vectors(ki_link *l, const ki_manifest *m, const int64_t *ids, 
     return status;
 }
 
+kith_status ki_pg_labels(ki_link *l, const int64_t *ids, int64_t n, ki_arena *arena, const char **ret_labels,
+                         kith_error *err) {
+    kith_status status = KITH_OK;
+    question q = {.link = l};
+    ki_pg_ints(&q.values, ids, n);
+    ki_buffer_put(&q.sql,
+                  "select label from unnest($1::bigint[]) with ordinality as u(i, at) left join items on id "
+                  "= i order by at");
+    KI_CHECK(ask(&q, false, err));
+    for (int i = 0; i < PQntuples(q.result); i++) {
+        ret_labels[i] =
+            PQgetisnull(q.result, i, 0) ? NULL : ki_arena_strdup(arena, PQgetvalue(q.result, i, 0));
+        if (ret_labels[i] || PQgetisnull(q.result, i, 0)) continue;
+        status = ki_fail_memory(err, 1, "a label");
+        goto done;
+    }
+done:
+    question_release(&q);
+    return status;
+}
+
 kith_status ki_pg_stamps(ki_link *l, ki_remote_stamp_fn *fn, void *user, kith_error *err) {
     kith_status status = KITH_OK;
     question q = {.link = l};

@@ -43,6 +43,8 @@ kith_status ki_pg_item(ki_link *link, const ki_manifest *manifest, int64_t id, k
                        bool *ret_is_there, kith_error *err);
 kith_status ki_pg_vectors(ki_link *link, const ki_manifest *manifest, const int64_t *ids, int64_t n,
                           float *ret_rows, int64_t *ret_missing, kith_error *err);
+kith_status ki_pg_labels(ki_link *link, const int64_t *ids, int64_t n, ki_arena *arena,
+                         const char **ret_labels, kith_error *err);
 kith_status ki_pg_stamps(ki_link *link, ki_remote_stamp_fn *fn, void *user, kith_error *err);
 kith_status ki_pg_nearest(ki_link *link, const ki_manifest *manifest, const float *query,
                           const ki_remote_ask *ask, ki_candidates *ret_candidates, kith_error *err);

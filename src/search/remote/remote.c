@@ -235,6 +235,14 @@ kith_status ki_remote_vectors(ki_remote *r, const int64_t *ids, int64_t n, float
     return status;
 }
 
+kith_status ki_remote_labels(ki_remote *r, const int64_t *ids, int64_t n, ki_arena *arena,
+                             const char **ret_labels, kith_error *err) {
+    pthread_mutex_lock(&r->lock);
+    const kith_status status = r->type->labels(r->link, ids, n, arena, ret_labels, err);
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
 kith_status ki_remote_stamps(ki_remote *r, ki_remote_stamp_fn *fn, void *user, kith_error *err) {
     pthread_mutex_lock(&r->lock);
     const kith_status status = r->type->stamps(r->link, fn, user, err);

@@ -91,6 +91,9 @@ typedef struct ki_remote_type {
     /* ret_rows [n, dim], in the order of ids. KITH_ENOTFOUND as for remove. */
     kith_status (*vectors)(ki_link *link, const ki_manifest *manifest, const int64_t *ids, int64_t n,
                            float *ret_rows, int64_t *ret_missing, kith_error *err);
+    /* ret_labels [n], in the order of ids, in the arena; NULL: none, or there is no such item. */
+    kith_status (*labels)(ki_link *link, const int64_t *ids, int64_t n, ki_arena *arena,
+                          const char **ret_labels, kith_error *err);
     /* All items, by id; path may be NULL. */
     kith_status (*stamps)(ki_link *link, ki_remote_stamp_fn *fn, void *user, kith_error *err);
     /* The ask->k nearest to a query [dim], or fewer; all that may be found when there are fewer and ask->exact. */
@@ -140,6 +143,9 @@ kith_status ki_remote_ids(ki_remote *remote, const char *where, int64_t **ret_id
 kith_status ki_remote_item(ki_remote *remote, int64_t id, kith_value *ret_cells, kith_error *err);
 kith_status ki_remote_vectors(ki_remote *remote, const int64_t *ids, int64_t n, float *ret_rows,
                               kith_error *err);
+/* As ki_remote_type.labels. */
+kith_status ki_remote_labels(ki_remote *remote, const int64_t *ids, int64_t n, ki_arena *arena,
+                             const char **ret_labels, kith_error *err);
 kith_status ki_remote_stamps(ki_remote *remote, ki_remote_stamp_fn *fn, void *user, kith_error *err);
 kith_status ki_remote_search(ki_remote *remote, const kith_array *query, const kith_search_options *options,
                              kith_hits *ret_hits, kith_error *err);
