@@ -11,10 +11,10 @@
 
 enum {
     FEW_ROWS = 4096,    /* below, one list: a scan of all codes takes less than ranking lists */
-    SAMPLE_A_LIST = 40, /* rows that k-means sees for each list */
-    ITERATIONS = 8,
+    SAMPLE_A_LIST = 25, /* rows that k-means sees for each list */
+    ITERATIONS = 5,
     MEAN_SAMPLE = 65536,
-    AXIS_ROWS = 64,      /* rows for each axis, at most … */
+    AXIS_ROWS = 16,      /* rows for each axis, at most … */
     LEAST_AXIS_ROWS = 4, /* … and at least */
 };
 
