@@ -34,6 +34,9 @@ typedef struct kith_calibration {
  * so small a rate: below 1 / n_different. The loosest threshold for rates above the curve's. */
 KITH_API double kith_calibration_threshold(const kith_calibration *calibration, double fmr);
 
+/* The smallest rate that there is a threshold for, rounded up to three digits; NaN when there is no curve. */
+KITH_API double kith_calibration_least(const kith_calibration *calibration);
+
 /* The false match rate of a threshold put at this score: how often a pair of different classes scores as well. At least
  * 1 / n_different, as fewer than one of the pairs cannot be counted; at most 1. NaN when there is no curve or score is NaN. */
 KITH_API double kith_calibration_error_rate(const kith_calibration *calibration, double score);

@@ -57,10 +57,15 @@ kith_status index_compact(const index_request *request, kith_error *err);
 kith_status index_check(const index_request *request, kith_error *err);
 kith_status index_calibrate(const index_request *request, kith_error *err);
 
-/* After a commit: measure error rates on the index's own labels, beside the model's curve, and commit them. Nothing is done when
- * the user measured them on other data, a tenth of the items has not changed since the last time, or there are too few labels.
- * embedder may be NULL. (index_own.c) */
-kith_status index_measure(kith_index *index, const kith_embedder *embedder, kith_error *err);
+/* Error rates from the index's own labels, beside the model's curve (embedder may be NULL), committed. KITH_ENOTFOUND: too few
+ * labels. (index_own.c) */
+kith_status index_calibrate_own(kith_index *index, const kith_embedder *embedder, kith_calibration *ret_curve,
+                                kith_error *err);
+/* After a commit that changed items: the same, where it is due. Not when the user measured them on other data, or a tenth of the items
+ * has not changed since the last time; with too few labels a curve of earlier ones is taken away. A failure is said and is none:
+ * the index is complete without. Then *index is opened anew, for reading. */
+kith_status index_measure(const index_request *request, kith_index **index, const kith_embedder *embedder,
+                          kith_error *err);
 
 /* ---- what is said (index_print.c) ---- */
 

@@ -1,7 +1,9 @@
 /* Changing an index that is there: --sync, --add, --remove, --calibrate, --compact, and --check. */
 #include <fnmatch.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/images.h"
 #include "cli/index.h"
@@ -36,7 +38,7 @@ static kith_status bring_up_to_date(const index_request *r, opened *o, kith_sync
     cli_progress_begin(&progress, "embedding", 0);
     kith_status status = kith_index_sync(o->index, o->embedder, o->set, options, &report, err);
     cli_progress_end(&progress);
-    if (status == KITH_OK) status = index_measure(o->index, o->embedder, err);
+    if (status == KITH_OK) status = index_measure(r, &o->index, o->embedder, err);
     if (status == KITH_OK || status == KITH_ECANCELED) {
         const kith_status printed = index_print(r, o->index, &report, &why);
         if (printed != KITH_OK) *err = why, status = printed;
@@ -227,20 +229,44 @@ static kith_status measure(const index_request *r, opened *o, kith_calibration *
     return status;
 }
 
+/* Is the data that is named the index itself? Then its own labels count. */
+static bool is_itself(const index_request *r) {
+    struct stat data, index;
+    if (strcmp(r->calibrate, r->index) == 0) return true;
+    return stat(r->calibrate, &data) == 0 && stat(r->index, &index) == 0 && data.st_dev == index.st_dev &&
+           data.st_ino == index.st_ino;
+}
+
+/* An index of vectors made elsewhere has no model. */
+static kith_status measure_itself(const index_request *r, opened *o, kith_calibration *ret, kith_error *err) {
+    kith_status status = kith_index_open(r->index, KITH_INDEX_WRITE, &o->index, err);
+    if (status == KITH_OK && (r->embedder.model || kith_index_note(o->index, "model")))
+        status = kith_embedder_open_index(o->index, &r->embedder, &o->embedder, err);
+    return status == KITH_OK ? index_calibrate_own(o->index, o->embedder, ret, err) : status;
+}
+
+static kith_status measure_data(const index_request *r, opened *o, kith_calibration *ret, kith_error *err) {
+    kith_status status = open_both(r, o, err);
+    if (status == KITH_OK) status = measure(r, o, ret, err);
+    return status == KITH_OK ? kith_index_commit(o->index, NULL, err) : status;
+}
+
 kith_status index_calibrate(const index_request *r, kith_error *err) {
     opened o = {0};
     kith_calibration curve = {0};
-    kith_status status = open_both(r, &o, err);
-    if (status == KITH_OK) status = measure(r, &o, &curve, err);
-    if (status == KITH_OK) status = kith_index_commit(o.index, NULL, err);
+    kith_status status = is_itself(r) ? measure_itself(r, &o, &curve, err) : measure_data(r, &o, &curve, err);
     if (status == KITH_OK && r->json) status = index_print(r, o.index, NULL, err);
-    if (status == KITH_OK && !r->json)
+    if (status == KITH_OK && !r->json) {
+        const double limit = kith_calibration_threshold(&curve, 0.01);
         printf(
             "%s: error rates from %lld pairs of the same and %lld pairs of different things, of %lld "
-            "classes; "
-            "--same 0.01 is a score of %.4f\n",
-            r->index, (long long)curve.n_same, (long long)curve.n_different, (long long)curve.n_classes,
-            kith_calibration_threshold(&curve, 0.01));
+            "classes; ",
+            r->index, (long long)curve.n_same, (long long)curve.n_different, (long long)curve.n_classes);
+        if (isnan(limit))
+            printf("so few tell rates from %.3g on\n", kith_calibration_least(&curve));
+        else
+            printf("--same 0.01 is a score of %.4f\n", limit);
+    }
     opened_release(&o);
     return status;
 }

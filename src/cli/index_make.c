@@ -41,7 +41,8 @@ static kith_status remember_here(const kith_dataset *set, kith_index *index, kit
 }
 
 static kith_status fill(const index_request *r, const index_source *source, const kith_dataset *set,
-                        kith_embedder *embedder, kith_index *index, kith_error *err) {
+                        kith_embedder *embedder, kith_index **at, bool *ret_is_made, kith_error *err) {
+    kith_index *index = *at;
     cli_progress progress;
     kith_sync_report report = {0};
     KITH_OPTIONS(kith_sync_options, sync);
@@ -58,10 +59,11 @@ static kith_status fill(const index_request *r, const index_source *source, cons
     if (status == KITH_OK && report.n_added == 0)
         status = cli_error(err, KITH_EFORMAT, NULL, "no image of %lld could be read; the first: %.300s",
                            (long long)report.n_bad, report.n_named ? report.bad[0] : "");
-    if (status == KITH_OK) status = index_measure(index, embedder, err);
+    *ret_is_made = status == KITH_OK;
+    if (status == KITH_OK) status = index_measure(r, at, embedder, err);
     kith_error why = {0};
     if (status == KITH_OK || status == KITH_ECANCELED) {
-        const kith_status printed = index_print(r, index, &report, &why);
+        const kith_status printed = index_print(r, *at, &report, &why);
         if (printed != KITH_OK) *err = why, status = printed;
     }
     kith_sync_report_release(&report);
@@ -86,9 +88,10 @@ static kith_status make_of_images(const index_request *r, kith_error *err) {
         status = kith_index_create(r->index, &options, &index, err);
     }
     if (status == KITH_OK) {
-        status = fill(r, &source, set, embedder, index, err);
+        bool is_made = false;
+        status = fill(r, &source, set, embedder, &index, &is_made, err);
         kith_index_free(index);
-        if (status != KITH_OK && status != KITH_ECANCELED) discard(r->index);
+        if (!is_made && status != KITH_ECANCELED) discard(r->index);
     }
     kith_embedder_free(embedder);
     kith_dataset_free(set);
@@ -182,8 +185,9 @@ static kith_status remember_folder(const char *table, kith_index *index, kith_er
     return status;
 }
 
-static kith_status add_material(const index_request *r, const material *m, kith_index *index,
+static kith_status add_material(const index_request *r, const material *m, kith_index **at, bool *ret_is_made,
                                 kith_error *err) {
+    kith_index *index = *at;
     kith_status status = m->embedder ? kith_embedder_remember(m->embedder, index, err) : KITH_OK;
     if (status == KITH_OK && r->meta) status = remember_folder(r->meta, index, err);
     if (status == KITH_OK && m->rows.dim[0] > 0) status = kith_index_add(index, &m->rows, m->item, NULL, err);
@@ -194,8 +198,9 @@ static kith_status add_material(const index_request *r, const material *m, kith_
     cli_progress_begin(&progress, "indexing", 0);
     if (status == KITH_OK) status = kith_index_commit(index, &work, err);
     cli_progress_end(&progress);
-    if (status == KITH_OK) status = index_measure(index, m->embedder, err);
-    return status == KITH_OK ? index_print(r, index, NULL, err) : status;
+    *ret_is_made = status == KITH_OK;
+    if (status == KITH_OK) status = index_measure(r, at, m->embedder, err);
+    return status == KITH_OK ? index_print(r, *at, NULL, err) : status;
 }
 
 static kith_status make_of_vectors(const index_request *r, kith_error *err) {
@@ -214,9 +219,10 @@ static kith_status make_of_vectors(const index_request *r, kith_error *err) {
         status = kith_index_create(r->index, &options, &index, err);
     }
     if (status == KITH_OK) {
-        status = add_material(r, &m, index, err);
+        bool is_made = false;
+        status = add_material(r, &m, &index, &is_made, err);
         kith_index_free(index);
-        if (status != KITH_OK) discard(r->index);
+        if (!is_made) discard(r->index);
     }
     material_release(&m);
     return status;

@@ -1,5 +1,5 @@
 /* Error rates from an index's own labels, measured after a change by the commands that make one (docs/adr/0053). */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/index.h"
@@ -8,14 +8,17 @@
 /* Of a measured index: how many items it had, and an id that none of them had reached: "400 512". */
 #define NOTE "measured"
 
-static bool ends_with(const char *text, const char *end) {
-    const size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
+/* Was the curve measured on the index itself, maybe beside another one? */
+static bool is_own(const kith_calibration *curve) {
+    static const char end[] = ", index";
+    const size_t n = curve ? strlen(curve->source) : 0, m = sizeof end - 1;
+    return curve &&
+           (strcmp(curve->source, "index") == 0 || (n > m && strcmp(curve->source + n - m, end) == 0));
 }
 
 /* Was the curve measured here, or is it the model's (NULL: it has none)? Any other is the user's. */
 static bool may_replace(const kith_calibration *curve, const kith_calibration *model) {
-    if (!curve || ends_with(curve->source, "index")) return true;
+    if (!curve || is_own(curve)) return true;
     return model && strcmp(curve->source, model->source) == 0 && curve->n == model->n &&
            curve->n_different == model->n_different;
 }
@@ -34,10 +37,8 @@ static kith_status is_recent(const kith_index *index, bool *ret, kith_error *err
     int64_t n_then = 0, next = 0, *ids = NULL, n_new = 0;
     char where[48];
     kith_index_info info;
-    const kith_calibration *curve = kith_index_calibration(index);
     *ret = false;
-    if (!curve || !ends_with(curve->source, "index") ||
-        !read_note(kith_index_note(index, NOTE), &n_then, &next))
+    if (!is_own(kith_index_calibration(index)) || !read_note(kith_index_note(index, NOTE), &n_then, &next))
         return KITH_OK;
     kith_index_info_get(index, &info);
     snprintf(where, sizeof where, "id >= %lld", (long long)next);
@@ -57,23 +58,51 @@ static kith_status write_note(kith_index *index, kith_error *err) {
     return status == KITH_OK ? kith_index_note_set(index, NOTE, note, err) : status;
 }
 
-kith_status index_measure(kith_index *index, const kith_embedder *embedder, kith_error *err) {
-    kith_calibration model, curve;
+/* The model's curve, where it has one for this index; *ret false: it has none. */
+static kith_status find_beside(const kith_index *index, const kith_embedder *embedder,
+                               kith_calibration *ret_curve, bool *ret, kith_error *err) {
     kith_index_info info;
-    bool has_curve = false, recent = false;
-    kith_status status = KITH_OK;
+    *ret = false;
+    if (!embedder) return KITH_OK;
     kith_index_info_get(index, &info);
-    if (embedder) {
-        status = kith_embedder_calibration(embedder, info.metric, &model, err);
-        has_curve = status == KITH_OK;
-        if (status != KITH_OK && status != KITH_ENOTFOUND) return status;
-    }
-    const kith_calibration *beside = has_curve ? &model : NULL;
-    if (!may_replace(kith_index_calibration(index), beside)) return KITH_OK;
-    status = is_recent(index, &recent, err);
-    if (status != KITH_OK || recent) return status;
-    status = kith_index_calibrate_own(index, beside, &curve, err);
-    if (status == KITH_ENOTFOUND) return KITH_OK; /* too few labels: the model's curve stays, or none */
+    const kith_status status = kith_embedder_calibration(embedder, info.metric, ret_curve, err);
+    *ret = status == KITH_OK;
+    return status == KITH_ENOTFOUND ? KITH_OK : status;
+}
+
+kith_status index_calibrate_own(kith_index *index, const kith_embedder *embedder, kith_calibration *ret_curve,
+                                kith_error *err) {
+    kith_calibration model;
+    bool has_curve = false;
+    kith_status status = find_beside(index, embedder, &model, &has_curve, err);
+    if (status == KITH_OK)
+        status = kith_index_calibrate_own(index, has_curve ? &model : NULL, ret_curve, err);
     if (status == KITH_OK) status = write_note(index, err);
     return status == KITH_OK ? kith_index_commit(index, NULL, err) : status;
+}
+
+static kith_status measure(kith_index *index, const kith_embedder *embedder, kith_error *err) {
+    kith_calibration model, curve;
+    bool has_curve = false, recent = false;
+    kith_status status = find_beside(index, embedder, &model, &has_curve, err);
+    if (status != KITH_OK || !may_replace(kith_index_calibration(index), has_curve ? &model : NULL))
+        return status;
+    status = is_recent(index, &recent, err);
+    if (status != KITH_OK || recent) return status;
+    status = index_calibrate_own(index, embedder, &curve, err);
+    if (status != KITH_ENOTFOUND) return status;
+    /* Too few labels: the model's curve, or none. One of labels that were there before says nothing of the items now. */
+    if (!is_own(kith_index_calibration(index))) return KITH_OK;
+    status = kith_index_calibrate(index, has_curve ? &model : NULL, err);
+    return status == KITH_OK ? kith_index_commit(index, NULL, err) : status;
+}
+
+kith_status index_measure(const index_request *r, kith_index **index, const kith_embedder *embedder,
+                          kith_error *err) {
+    kith_error why = {0};
+    if (measure(*index, embedder, &why) == KITH_OK) return KITH_OK;
+    fprintf(stderr, "kith: the index is complete, but its error rates were not measured: %s\n", why.message);
+    kith_index_free(*index); /* after a failed commit it can do nothing else */
+    *index = NULL;
+    return kith_index_open(r->index, KITH_INDEX_READ, index, err);
 }

@@ -42,14 +42,14 @@ static kith_status find_limit(const arguments *a, const kith_index *index, kith_
     const kith_calibration *curve = kith_index_calibration(index);
     if (!curve)
         return cli_error(
-            err, KITH_EINVAL, NULL,
+            err, KITH_EINVAL, "images with classes, or the index itself if its items have labels",
             "the index has no curve of false matches; make it with: kith index %s --calibrate DATA",
             n < sizeof name ? name : "INDEX");
     search->limit = kith_calibration_threshold(curve, a->same);
     if (isnan(search->limit))
         return cli_error(err, KITH_EINVAL, "calibrate it with more images of more classes",
                          "--same is %g; the pairs that were measured tell rates from %.3g on", a->same,
-                         fmax(1 / (double)curve->n_different, curve->fmr[curve->n - 1]));
+                         kith_calibration_least(curve));
     return KITH_OK;
 }
 

@@ -34,6 +34,12 @@ double kith_calibration_threshold(const kith_calibration *c, double fmr) {
     return c->threshold[i - 1] + part * (c->threshold[i] - c->threshold[i - 1]);
 }
 
+double kith_calibration_least(const kith_calibration *c) {
+    if (!has_curve(c)) return NAN;
+    const double least = told_rate(c, c->n - 1), digit = pow(10, floor(log10(least)) - 2);
+    return fmin(ceil(least / digit * (1 - 1e-12)) * digit, 1);
+}
+
 /* The first point that is stricter than the score: 0 … n. */
 static int64_t first_stricter(const kith_calibration *c, double score) {
     const double at = strictness(c, score);

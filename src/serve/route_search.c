@@ -119,7 +119,7 @@ static kith_status find_limit(const ki_catalog *c, double same, ki_ask *ask, kit
     ask->limit = kith_calibration_threshold(curve, same);
     if (!isnan(ask->limit)) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "same is %g; the pairs that were measured tell rates from %.3g on", same,
-            1 / (double)curve->n_different);
+            kith_calibration_least(curve));
     return ki_hint(err, KITH_EINVAL, "calibrate the index with more images of more classes");
 }
 

@@ -182,7 +182,7 @@ static void test_calibration(void **state) {
     assert_done(
         kith("$K index p.kith --calibrate photos --split all"),
         "p.kith: error rates from 18 pairs of the same and 48 pairs of different things, of 3 classes; "
-        "--same 0.01 is a score of ");
+        "so few tell rates from 0.0209 on\n");
     assert_done(kith("$K index p.kith --info"), "error rates known: --same works, measured on: data\n");
     assert_done(kith("$K search p.kith photos/glyph00000/00000.png -k 12 --same 0.0209 --csv"),
                 ",1,0,1,0.0208333333,\"glyph00000\"");
@@ -195,7 +195,7 @@ static void test_calibration(void **state) {
                           "n++ } END { exit !n }'"),
                      0);
     assert_refused(kith("$K search p.kith photos --same 0.001"), 1,
-                   "--same is 0.001; the pairs that were measured tell rates from 0.0208 on");
+                   "--same is 0.001; the pairs that were measured tell rates from 0.0209 on");
     assert_done(kith("$K index p.kith --sync && $K index p.kith --info --json"), "\"calibrated\": true");
 }
 
@@ -215,7 +215,7 @@ static void test_own_error_rates(void **state) {
                 "\"calibrated\": true, \"calibration_source\": \"index\"");
     assert_done(kith("$K search o.kith more/glyph00003/00001.png --same 0.01 --csv"), ",1,43,1,");
     assert_refused(kith("$K search o.kith more/glyph00003/00001.png --same 1e-5"), 1,
-                   "tell rates from 7.73e-05 on");
+                   "tell rates from 7.74e-05 on");
     /* 16 of 168 items are less than a tenth: one commit. The 17th makes another one with the new curve. */
     long before = commits("o.kith");
     assert_done(kith("for i in $(seq 0 15); do cp more/glyph00000/00000.png more/glyph00001/n$i.png; done; "
@@ -238,6 +238,30 @@ static void test_own_error_rates(void **state) {
     assert_done(kith("$K index o.kith --calibrate photos --split all"), "from 18 pairs");
     assert_done(kith("rm -r more/glyph00001 && $K index o.kith --sync && $K index o.kith --info"),
                 "measured on: data\n");
+    /* Until the index itself is named. */
+    assert_done(kith("$K index o.kith --calibrate ./o.kith"), " of 11 classes; --same 0.01 is a score of ");
+    assert_done(kith("$K index o.kith --info"), "measured on: index\n");
+    /* Labels that are gone say nothing of the items that are left. */
+    assert_done(kith("rm -r more/glyph0000[2-8] && $K index o.kith --sync --force && $K index o.kith --info"),
+                "error rates not known");
+    assert_refused(kith("$K index o.kith --calibrate o.kith"), 1, "o.kith has 4 labels, ");
+}
+
+/* An index of vectors has no model and no folders: its labels are all there is. */
+static void test_own_error_rates_of_vectors(void **state) {
+    (void)state;
+    assert_done(kith("$K synth more --classes 14 --images 11 && $K embed m.safetensors more -o v.npy && "
+                     "$K index v.npy -o v.kith --labels v.labels.txt && $K index v.kith --info"),
+                "measured on: index\n");
+    /* No room for the curve: the index is there without, and can be measured later. */
+    assert_done(kith("trap '' XFSZ; ulimit -f 34; $K index v.npy -o w.kith --labels v.labels.txt 2>&1"),
+                "kith: the index is complete, but its error rates were not measured: cannot write ");
+    assert_holds("w.kith: 154 items of 16 values\n");
+    assert_done(kith("$K index w.kith --info"), "error rates not known");
+    assert_refused(kith("$K search w.kith v.npy --same 0.01"), 1,
+                   "the index itself if its items have labels");
+    assert_done(kith("$K index w.kith --calibrate w.kith"), "of 14 classes; --same 0.01 is a score of ");
+    assert_done(kith("$K search w.kith v.npy --same 0.01 -k 1 --csv"), "0,1,0,");
 }
 
 /* Beside the curve of the model's validation classes. */
@@ -337,6 +361,7 @@ int main(void) {
                                        EACH(test_another_model),
                                        EACH(test_calibration),
                                        EACH(test_own_error_rates),
+                                       EACH(test_own_error_rates_of_vectors),
                                        EACH(test_model_error_rates),
                                        EACH(test_error_rates_of_vectors),
                                        EACH(test_vectors),

@@ -1,5 +1,7 @@
 /* Calibration curves: from rates to thresholds and back, and what is no curve. */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kith/calibration.h"
@@ -56,6 +58,26 @@ static void test_ends(void **state) {
     check(kith_calibration_threshold(&none, 0.7), 0.1);
 }
 
+/* Printed with three digits and typed again, it has a threshold. */
+static void test_the_least_rate(void **state) {
+    (void)state;
+    check(kith_calibration_least(&plain), 0.001);
+    for (int64_t n = 1; n < 20000; n += 7) {
+        kith_calibration c = plain;
+        char text[32];
+        c.n_different = n;
+        c.fmr[3] = 0;
+        for (int i = 0; i < 3; i++) c.fmr[i] = fmax(c.fmr[i], 1 / (double)n);
+        const double least = kith_calibration_least(&c);
+        snprintf(text, sizeof text, "%.3g", least);
+        if (isnan(kith_calibration_threshold(&c, atof(text)))) fail_msg("1/%lld as %s", (long long)n, text);
+        assert_true(least <= 1 && least >= (1 - 1e-9) / (double)n && least < 1.01 / (double)n);
+    }
+    const kith_calibration none = {0};
+    assert_true(isnan(kith_calibration_least(&none)));
+    assert_true(isnan(kith_calibration_least(NULL)));
+}
+
 static void test_no_curve(void **state) {
     (void)state;
     const kith_calibration none = {0};
@@ -103,7 +125,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_points_and_between), cmocka_unit_test(test_ends),
         cmocka_unit_test(test_no_curve),           cmocka_unit_test(test_distances),
-        cmocka_unit_test(test_what_is_no_curve),
+        cmocka_unit_test(test_what_is_no_curve),   cmocka_unit_test(test_the_least_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

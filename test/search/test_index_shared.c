@@ -53,6 +53,20 @@ static int be_busy(void) {
     return 0;
 }
 
+/* Make it; the one that does keeps it for a moment. 7: refused, as another has it. */
+static int make(void) {
+    kith_error err;
+    kith_index *index = NULL;
+    KITH_OPTIONS(kith_index_options, options);
+    options.dim = MADE_DIM;
+    const kith_status status = kith_index_create(folder, &options, &index, &err);
+    if (status != KITH_OK) return status == KITH_EINVAL ? 7 : 1;
+    if (made_try_add(index, 0, 5, &err) != KITH_OK) return 2;
+    if (kith_index_commit(index, NULL, &err) != KITH_OK) return 3;
+    kith_index_free(index);
+    return 0;
+}
+
 static kith_index *begin(const char *name, int64_t n) {
     kith_error err;
     snprintf(folder, sizeof folder, "%s", made_path(name));
@@ -60,6 +74,35 @@ static kith_index *begin(const char *name, int64_t n) {
     made_add(index, 0, n);
     assert_ok(kith_index_commit(index, NULL, &err), &err);
     return index;
+}
+
+/* One of several makes it, the others are told, and nothing of what the one committed is lost. */
+static void test_several_make_it(void **state) {
+    (void)state;
+    enum { N = 4 };
+    for (int round = 0; round < 25; round++) {
+        kith_error err;
+        pid_t child[N];
+        int n_made = 0;
+        char name[32];
+        snprintf(name, sizeof name, "race%d.kith", round);
+        snprintf(folder, sizeof folder, "%s", made_path(name));
+        if (round % 2) assert_int_equal(mkdir(folder, 0777), 0);
+        for (int i = 0; i < N; i++) child[i] = start("make", NULL);
+        for (int i = 0; i < N; i++) {
+            int status = 0;
+            assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+            assert_true(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 7));
+            n_made += WEXITSTATUS(status) == 0;
+        }
+        assert_int_equal(n_made, 1);
+        kith_index *index = NULL;
+        kith_index_info info;
+        assert_ok(kith_index_open(folder, KITH_INDEX_READ, &index, &err), &err);
+        kith_index_info_get(index, &info);
+        assert_int_equal(info.n_items, 5);
+        kith_index_free(index);
+    }
 }
 
 /* In this process and in another one, and free again after the holder is killed. */
@@ -257,12 +300,14 @@ static void test_stopping(void **state) {
 int main(int argc, char **argv) {
     if (argc == 3) {
         snprintf(folder, sizeof folder, "%s", argv[2]);
+        if (strcmp(argv[1], "make") == 0) return make();
         return strcmp(argv[1], "hold") == 0 ? hold() : strcmp(argv[1], "busy") == 0 ? be_busy() : read_only();
     }
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     if (n <= 0) return 77;
     program[n] = '\0';
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_several_make_it),
         cmocka_unit_test(test_the_second_writer_is_told),
         cmocka_unit_test(test_a_reader_keeps_its_snapshot),
         cmocka_unit_test(test_opening_while_it_is_written),

@@ -16,40 +16,70 @@
 /* Of vectors in a segment. A merge needs that much room and time again, and saves less and less. */
 #define LARGE_BYTES ((int64_t)2 << 30)
 
+/* Is there nothing in the folder but perhaps a lock? */
+static bool is_empty(const char *folder) {
+    DIR *dir = opendir(folder);
+    int why = 0, n = 0;
+    for (const char *name; dir && (name = ki_dir_next(dir, &why));) n += strcmp(name, "lock") != 0;
+    if (dir) closedir(dir);
+    return dir && why == 0 && n == 0;
+}
+
+static kith_status hold(const char *folder, int *ret_lock, kith_error *err) {
+    ki_path path;
+    bool is_mine = false;
+    KI_TRY(ki_path_print(&path, err, "%s/lock", folder));
+    KI_TRY(ki_lock_try(path.s, ret_lock, &is_mine, err));
+    if (is_mine) return KITH_OK;
+    close(*ret_lock);
+    *ret_lock = -1;
+    ki_fail(err, KITH_EINVAL, "%s is being written by another process", folder);
+    return ki_hint(err, KITH_EINVAL, "wait until it has ended; reading is possible meanwhile");
+}
+
+static kith_status is_there(const char *folder, kith_error *err) {
+    ki_fail(err, KITH_EINVAL, "%s is there already; wanted a new name or an empty folder", folder);
+    return ki_hint(err, KITH_EINVAL, "remove it, or give another name");
+}
+
+/* Two processes may do this at once. The one with the lock looks again whether the folder is empty, and the first manifest is
+ * written before the lock is given back. */
 kith_status ki_store_create(const char *folder, const ki_manifest *manifest, kith_error *err) {
-    if (mkdir(folder, 0777) != 0) {
-        const int why = errno;
-        if (why != EEXIST) return ki_fail(err, KITH_EIO, "cannot make %s: %s", folder, strerror(why));
-        /* An empty folder may be used; rmdir is the one question that nobody can answer differently a moment later. */
-        if (rmdir(folder) != 0 || mkdir(folder, 0777) != 0) {
-            ki_fail(err, KITH_EINVAL, "%s is there already; wanted a new name or an empty folder", folder);
-            return ki_hint(err, KITH_EINVAL, "remove it, or give another name");
-        }
-    }
+    kith_status status;
     ki_path path;
     char *text = NULL;
     size_t n = 0;
-    kith_status status = ki_parent_sync(folder, err);
-    if (status == KITH_OK) status = ki_path_print(&path, err, "%s/" KI_MANIFEST_NAME, folder);
-    if (status == KITH_OK) status = ki_manifest_print(manifest, &text, &n, err);
-    if (status == KITH_OK) status = ki_file_write(path.s, text, n, err);
-    if (status != KITH_OK) rmdir(folder);
+    int lock = -1;
+    const bool is_new = mkdir(folder, 0777) == 0;
+    if (!is_new && errno != EEXIST)
+        return ki_fail(err, KITH_EIO, "cannot make %s: %s", folder, strerror(errno));
+    if (!is_empty(folder)) return is_there(folder, err);
+    KI_CHECK(hold(folder, &lock, err));
+    if (!is_empty(folder)) {
+        status = is_there(folder, err);
+        goto done;
+    }
+    KI_CHECK(ki_parent_sync(folder, err));
+    KI_CHECK(ki_path_print(&path, err, "%s/" KI_MANIFEST_NAME, folder));
+    KI_CHECK(ki_manifest_print(manifest, &text, &n, err));
+    KI_CHECK(ki_file_write(path.s, text, n, err));
+done:
+    /* With the lock held nobody else has written here. */
+    if (status != KITH_OK && lock >= 0 && is_empty(folder) &&
+        ki_path_print(&path, NULL, "%s/lock", folder) == KITH_OK)
+        unlink(path.s);
+    if (status != KITH_OK && is_new) rmdir(folder);
+    if (lock >= 0) close(lock);
     ki_free(text);
     return status;
 }
 
 static kith_status take_lock(ki_store *s, const char *folder, kith_error *err) {
-    ki_path path;
-    bool is_mine = false;
     /* Said here, before a lock file is made in a folder that is no index. */
     ki_manifest manifest = {0};
     KI_TRY(ki_manifest_read(folder, &manifest, err));
     ki_manifest_release(&manifest);
-    KI_TRY(ki_path_print(&path, err, "%s/lock", folder));
-    KI_TRY(ki_lock_try(path.s, &s->lock, &is_mine, err));
-    if (is_mine) return KITH_OK;
-    ki_fail(err, KITH_EINVAL, "%s is being written by another process", folder);
-    return ki_hint(err, KITH_EINVAL, "wait until it has ended; reading is possible meanwhile");
+    return hold(folder, &s->lock, err);
 }
 
 kith_status ki_store_begin(ki_store *s, kith_error *err) {
