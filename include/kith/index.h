@@ -214,7 +214,7 @@ typedef struct kith_index_info {
     int64_t n_lists;      /* 0: none */
     double bytes_per_row; /* of codes; 0: exact */
     double recall_wanted;
-    double recall;      /* measured on rows of the index; 1: exact */
+    double recall; /* of new queries, from what its own rows have as queries, which are easier; 1: exact */
     bool is_calibrated; /* there is a curve: kith_index_calibration */
 } kith_index_info;
 

@@ -4,10 +4,15 @@
  * comparing many codes. */
 #include "search/encode.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "search/coded.h"
+
+/* Rows of the index are easier to find than new queries: each has pulled the centre of its list towards itself. On new queries of
+ * five sets of rows 1.1 to 1.4 times as many neighbours were missed. */
+#define HARDER 1.25
 
 enum {
     COMMIT_LOOKS = 400, /* looks that a search may take before the codes get more bits */
@@ -79,9 +84,13 @@ static kith_status measure(encoding *e, kith_error *err) {
         .coder = e->coder, .segments = e->segments, .n_segments = e->m->n_segments, .rows = e->rows};
     /* As searches do it, which read no bitmap when all rows are there. */
     const uint64_t *allowed = e->s->n_live < e->s->n_rows ? e->s->alive : NULL;
-    const ki_scan_tune_options options = {
-        .recall = e->m->recall, .k = TUNE_K, .allowed = allowed, .most_looks = COMMIT_LOOKS};
-    return ki_scan_tune(&set, &options, &e->effort, err);
+    const ki_scan_tune_options options = {.recall = 1 - (1 - e->m->recall) / HARDER,
+                                          .k = TUNE_K,
+                                          .allowed = allowed,
+                                          .most_looks = COMMIT_LOOKS};
+    KI_TRY(ki_scan_tune(&set, &options, &e->effort, err));
+    e->effort.recall = fmax(0, 1 - (1 - e->effort.recall) * HARDER);
+    return KITH_OK;
 }
 
 /* Learning is no work in rows, but can be stopped. */
