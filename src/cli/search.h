@@ -72,6 +72,8 @@ kith_status search_duplicates(const search_request *request, kith_error *err);
 
 /* As people are shown a path: below the folder that they are in, from there on. */
 const char *search_shown_path(const char *path);
+/* Print a name as people read it. It may be anybody's: control characters, which a terminal would obey, are shown as ?. */
+void search_put(const char *text);
 /* Where the image of an item lies: its path, from the folder that the index notes. In buf, or the path itself. */
 const char *search_image(const kith_index *index, const char *path, char *buf, size_t buf_bytes);
 

@@ -67,8 +67,9 @@ static void print_table(const search_request *r, const groups *g) {
         for (int64_t i = d->begin[k]; i < d->begin[k + 1]; i++) {
             const kith_duplicate *p = &d->pictures[i];
             const char *path = g->item[i].path;
-            printf("  %-12s  %6.4f  %8lld  %s\n", relation(p, i == d->begin[k]), p->likeness,
-                   (long long)p->id, path ? search_shown_path(path) : "");
+            printf("  %-12s  %6.4f  %8lld  ", relation(p, i == d->begin[k]), p->likeness, (long long)p->id);
+            search_put(path ? search_shown_path(path) : "");
+            putchar('\n');
         }
     }
     printf("%s: %lld group%s of %lld pictures that are the same, of %lld looked at\n", r->index,

@@ -68,13 +68,24 @@ static void fill_cells(const search_found *f, int64_t i, int64_t rank, cells *c)
     memcpy(c->text, text, sizeof text);
 }
 
+void search_put(const char *text) {
+    for (const char *at = text; *at; at++) {
+        const unsigned char c = (unsigned char)*at;
+        /* those above 127 are two bytes in UTF-8 */
+        const bool is_high = c == 0xC2 && ((unsigned char)at[1] & 0xE0) == 0x80;
+        putchar(is_high || c < ' ' || c == 127 ? '?' : c);
+        at += is_high;
+    }
+}
+
 static void print_cells(const char *const *text, const int *width) {
     static const bool is_right[N_COLUMNS] = {true, true, true, false, true, false};
     int blanks = 2;
     for (int c = 0; c < N_COLUMNS; c++) {
         if (width[c] == 0) continue;
         const int pad = width[c] - cli_text_columns(text[c], strlen(text[c]));
-        printf("%*s%s", blanks + (is_right[c] ? pad : 0), "", text[c]);
+        printf("%*s", blanks + (is_right[c] ? pad : 0), "");
+        search_put(text[c]);
         blanks = 2 + (is_right[c] ? 0 : pad);
     }
     putchar('\n');
@@ -111,9 +122,10 @@ static void print_table(const search_request *r, const search_queries *queries, 
     for (int64_t q = 0; q < queries->n; q++) {
         if (q > 0) putchar('\n');
         if (queries->name)
-            printf("%s\n", search_shown_path(queries->name[q]));
+            search_put(search_shown_path(queries->name[q]));
         else
-            printf("row %lld\n", (long long)q);
+            printf("row %lld", (long long)q);
+        putchar('\n');
         print_query(f, q, r->search.offset);
     }
 }

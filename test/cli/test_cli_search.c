@@ -85,6 +85,17 @@ static void test_a_table(void **state) {
 }
 
 /* The same lists as an exact search over the vectors that kith embed made; every item finds itself. */
+/* A name may be anybody's: the terminal must not obey it. */
+static void test_control_characters_of_names(void **state) {
+    (void)state;
+    assert_done(
+        run_here(
+            "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do printf 'a\\033[31m\\302\\233b\\n'; done > bad.txt && "
+            "$K index e.npy -o c.kith --labels bad.txt && $K search c.kith e.npy -k 2"),
+        "a?[31m?b");
+    assert_null(strchr(output, '\033'));
+}
+
 static void test_a_folder_and_vectors_agree(void **state) {
     (void)state;
     assert_done(asked("photos -k 5 -o a.npy"), "a.npy: int64 [12, 5]\na.scores.npy: float32 [12, 5]\n");
@@ -260,6 +271,7 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_table),
+                                       cmocka_unit_test(test_control_characters_of_names),
                                        cmocka_unit_test(test_a_folder_and_vectors_agree),
                                        cmocka_unit_test(test_json),
                                        cmocka_unit_test(test_pages_and_limits),
