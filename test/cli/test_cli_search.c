@@ -84,7 +84,6 @@ static void test_a_table(void **state) {
                 "6  /");
 }
 
-/* The same lists as an exact search over the vectors that kith embed made; every item finds itself. */
 /* A name may be anybody's: the terminal must not obey it. */
 static void test_control_characters_of_names(void **state) {
     (void)state;
@@ -96,6 +95,7 @@ static void test_control_characters_of_names(void **state) {
     assert_null(strchr(output, '\033'));
 }
 
+/* The same lists as an exact search over the vectors that kith embed made; every item finds itself. */
 static void test_a_folder_and_vectors_agree(void **state) {
     (void)state;
     assert_done(asked("photos -k 5 -o a.npy"), "a.npy: int64 [12, 5]\na.scores.npy: float32 [12, 5]\n");
