@@ -273,6 +273,11 @@ static void put_text(const char *text, size_t length, char *buf, size_t bytes, s
     }
 }
 
+bool cli_ends_with(const char *text, const char *end) {
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
 /* A quote closes the quoted part, is written escaped, and opens the next part. */
 size_t cli_quote(const char *word, char *buf, size_t bytes) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";

@@ -112,6 +112,7 @@ int cli_parse(const cli_usage *usage, int *argc, char **argv);
 /* Quotes a word for a shell, if it needs quotes. Returns the length of the result like snprintf, also if it did not
  * fit. */
 size_t cli_quote(const char *word, char *buf, size_t bytes);
+bool cli_ends_with(const char *text, const char *end);
 
 /* Can this destination be written? Checks the ending of the name, the folder, and whether the folder can be written
  * to. Returns CLI_RUN, or prints one line that says why not and returns the exit status. cli_parse calls this for

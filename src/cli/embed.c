@@ -270,11 +270,6 @@ static kith_status run(arguments *a, kith_error *err) {
     return status;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    const size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 int cmd_embed(int argc, char **argv) {
     arguments a = {0};
     kith_model_options_init(&a.model, sizeof a.model);
@@ -321,14 +316,14 @@ int cmd_embed(int argc, char **argv) {
     int at = 1;
     char path[4096];
     const char *model = at < argc ? cli_model_path(argv[at], path, sizeof path) : NULL;
-    if (model && ends_with(model, ".safetensors")) {
+    if (model && cli_ends_with(model, ".safetensors")) {
         if (a.model.weights) return cli_misused("embed", "'%.60s' and --weights are both given", argv[at]);
         a.model.weights = model;
         at++;
     }
     kith_array shape = {0};
     kith_error err = {0};
-    const bool is_npy = argc - at == 1 && ends_with(argv[at], ".npy");
+    const bool is_npy = argc - at == 1 && cli_ends_with(argv[at], ".npy");
     if (is_npy && kith_npy_shape(argv[at], &shape, &err) == KITH_OK && shape.n_dims == 2)
         a.n_features = shape.dim[1];
     if (is_npy && a.n_features == 0) {

@@ -12,11 +12,6 @@
 #include "kith/items.h"
 #include "kith/labels.h"
 
-static bool ends_with(const char *text, const char *end) {
-    const size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 /* Remove the files of an index that was not finished, and its folder. */
 static void discard(const char *path) {
     DIR *folder = opendir(path);
@@ -247,7 +242,7 @@ static kith_status are_features(const index_request *r, bool *ret, kith_error *e
 
 kith_status index_make(const index_request *r, kith_error *err) {
     bool embeds = false;
-    if (r->n_operands != 1 || !ends_with(r->operands[0], ".npy")) return make_of_images(r, err);
+    if (r->n_operands != 1 || !cli_ends_with(r->operands[0], ".npy")) return make_of_images(r, err);
     const kith_status status = are_features(r, &embeds, err);
     if (status != KITH_OK) return status;
     if (embeds && (r->labels || r->meta))
@@ -259,7 +254,7 @@ kith_status index_make(const index_request *r, kith_error *err) {
 
 kith_status index_put(const index_request *r, kith_error *err) {
     kith_index *index = NULL;
-    const bool are_vectors = r->n_operands == 1 && ends_with(r->operands[0], ".npy");
+    const bool are_vectors = r->n_operands == 1 && cli_ends_with(r->operands[0], ".npy");
     const kith_status status = kith_index_open(r->index, KITH_INDEX_READ, &index, err);
     kith_index_free(index);
     if (status == KITH_OK && !are_vectors) return index_sync(r, err);

@@ -10,10 +10,7 @@
 
 /* Was the curve measured on the index itself, maybe beside another one? */
 static bool is_own(const kith_calibration *curve) {
-    static const char end[] = ", index";
-    const size_t n = curve ? strlen(curve->source) : 0, m = sizeof end - 1;
-    return curve &&
-           (strcmp(curve->source, "index") == 0 || (n > m && strcmp(curve->source + n - m, end) == 0));
+    return curve && (strcmp(curve->source, "index") == 0 || cli_ends_with(curve->source, ", index"));
 }
 
 /* Was the curve measured here, or is it the model's (NULL: it has none)? Any other is the user's. */
@@ -70,30 +67,34 @@ static kith_status find_beside(const kith_index *index, const kith_embedder *emb
     return status == KITH_ENOTFOUND ? KITH_OK : status;
 }
 
+static kith_status calibrate(kith_index *index, const kith_calibration *beside, kith_calibration *ret_curve,
+                             kith_error *err) {
+    kith_status status = kith_index_calibrate_own(index, beside, ret_curve, err);
+    if (status == KITH_OK) status = write_note(index, err);
+    return status == KITH_OK ? kith_index_commit(index, NULL, err) : status;
+}
+
 kith_status index_calibrate_own(kith_index *index, const kith_embedder *embedder, kith_calibration *ret_curve,
                                 kith_error *err) {
     kith_calibration model;
     bool has_curve = false;
-    kith_status status = find_beside(index, embedder, &model, &has_curve, err);
-    if (status == KITH_OK)
-        status = kith_index_calibrate_own(index, has_curve ? &model : NULL, ret_curve, err);
-    if (status == KITH_OK) status = write_note(index, err);
-    return status == KITH_OK ? kith_index_commit(index, NULL, err) : status;
+    const kith_status status = find_beside(index, embedder, &model, &has_curve, err);
+    return status == KITH_OK ? calibrate(index, has_curve ? &model : NULL, ret_curve, err) : status;
 }
 
 static kith_status measure(kith_index *index, const kith_embedder *embedder, kith_error *err) {
     kith_calibration model, curve;
     bool has_curve = false, recent = false;
     kith_status status = find_beside(index, embedder, &model, &has_curve, err);
-    if (status != KITH_OK || !may_replace(kith_index_calibration(index), has_curve ? &model : NULL))
-        return status;
+    const kith_calibration *beside = has_curve ? &model : NULL;
+    if (status != KITH_OK || !may_replace(kith_index_calibration(index), beside)) return status;
     status = is_recent(index, &recent, err);
     if (status != KITH_OK || recent) return status;
-    status = index_calibrate_own(index, embedder, &curve, err);
+    status = calibrate(index, beside, &curve, err);
     if (status != KITH_ENOTFOUND) return status;
     /* Too few labels: the model's curve, or none. One of labels that were there before says nothing of the items now. */
     if (!is_own(kith_index_calibration(index))) return KITH_OK;
-    status = kith_index_calibrate(index, has_curve ? &model : NULL, err);
+    status = kith_index_calibrate(index, beside, err);
     return status == KITH_OK ? kith_index_commit(index, NULL, err) : status;
 }
 

@@ -37,7 +37,7 @@ static kith_status hold(const char *folder, int *ret_lock, kith_error *err) {
     return ki_hint(err, KITH_EINVAL, "wait until it has ended; reading is possible meanwhile");
 }
 
-static kith_status is_there(const char *folder, kith_error *err) {
+static kith_status refuse(const char *folder, kith_error *err) {
     ki_fail(err, KITH_EINVAL, "%s is there already; wanted a new name or an empty folder", folder);
     return ki_hint(err, KITH_EINVAL, "remove it, or give another name");
 }
@@ -53,10 +53,10 @@ kith_status ki_store_create(const char *folder, const ki_manifest *manifest, kit
     const bool is_new = mkdir(folder, 0777) == 0;
     if (!is_new && errno != EEXIST)
         return ki_fail(err, KITH_EIO, "cannot make %s: %s", folder, strerror(errno));
-    if (!is_empty(folder)) return is_there(folder, err);
+    if (!is_empty(folder)) return refuse(folder, err);
     KI_CHECK(hold(folder, &lock, err));
     if (!is_empty(folder)) {
-        status = is_there(folder, err);
+        status = refuse(folder, err);
         goto done;
     }
     KI_CHECK(ki_parent_sync(folder, err));
