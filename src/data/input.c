@@ -154,7 +154,9 @@ kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_
         test.resize = KITH_RESIZE_SHORTER;
         test.resize_to = (test.crop_to * 8 + 6) / 7;
     }
-    if (s.test_crop > 0 && test.resize != KITH_RESIZE_NONE && test.crop_to > test.resize_to) {
+    /* With shorterN a crop may be larger than N: it shows more of the longer side, on background. */
+    const int most = test.resize == KITH_RESIZE_SHORTER ? 2 * test.resize_to : test.resize_to;
+    if (s.test_crop > 0 && test.resize != KITH_RESIZE_NONE && test.crop_to > most) {
         ki_fail(err, KITH_EINVAL, "input: test_crop is %d, of test images of %d pixels", test.crop_to,
                 test.resize_to);
         return ki_hint(err, KITH_EINVAL, "make test_resize larger, as in test_resize: shorter%d",

@@ -27,6 +27,8 @@ static void put_left_out(ki_report *r, kith_log_level level, const char *text) {
 
 void ki_report_left_out(ki_report *r, const char *text) { put_left_out(r, KITH_LOG_WARNING, text); }
 
+void ki_report_not_there(ki_report *r, const char *text) { put_left_out(r, KITH_LOG_DEBUG, text); }
+
 void ki_report_part(ki_report *r, const ki_material *material, ki_material_part part) {
     if (material->note[part])
         put_left_out(r, material->is_absent[part] ? KITH_LOG_DEBUG : KITH_LOG_WARNING, material->note[part]);

@@ -35,12 +35,12 @@ static bool is_count(const double *count, size_t n) {
     return true;
 }
 
-static kith_status put_histogram(ki_report *r, const char *key, ki_histogram h) {
+/* without: what a run that has no such histogram did not do. */
+static kith_status put_histogram(ki_report *r, const char *key, const char *without, ki_histogram h) {
     const ki_value *from = ki_value_get(r->detail->pairs, key), *edges = ki_value_get(from, "edges");
     char line[120];
     if (!from) {
-        ki_snprintf(line, sizeof line, "pairs.json has no '%s'", key);
-        ki_report_left_out(r, line);
+        ki_report_not_there(r, without);
         return KITH_OK;
     }
     const size_t n = edges && edges->n_items > 1 && edges->n_items <= MOST_BINS + 1 ? edges->n_items - 1 : 0;
@@ -87,8 +87,9 @@ kith_status ki_report_pairs(ki_report *r) {
                 "Pairs of the last training batches: how hard the loss pulls a positive "
                 "or pushes a negative pair; percent per bin."};
         ki_buffer_put(r->to, "<div class=\"pair\">\n");
-        KI_TRY(put_histogram(r, "distance", distance));
-        KI_TRY(put_histogram(r, "weight", weight));
+        KI_TRY(put_histogram(
+            r, "distance", "no test images were scored, so there are no distances of their pairs", distance));
+        KI_TRY(put_histogram(r, "weight", "the loss gives no weights to pairs", weight));
         ki_buffer_put(r->to, "</div>\n");
     }
     ki_report_section_end(r);

@@ -40,6 +40,8 @@ void ki_report_section(ki_report *report, const char *id, const char *title, con
 void ki_report_section_end(ki_report *report);
 /* A line that says why something is not shown; also a warning to the log. `text` is plain. */
 void ki_report_left_out(ki_report *report, const char *text);
+/* The same where nothing is wrong: no warning. */
+void ki_report_not_there(ki_report *report, const char *text);
 /* The same for a part of the folder with a note; nothing without one. A part that is merely absent gives no
  * warning. */
 void ki_report_part(ki_report *report, const ki_material *material, ki_material_part part);

@@ -484,6 +484,14 @@ static void test_tests_may_be_larger(void **state) {
     assert_int_equal(test.resize_to, 293);
     assert_int_equal(parse_input("{crop: 227, test_crop: 288}", &train, &test, &err), KITH_EINVAL);
     assert_string_equal(err.message, "input: test_crop is 288, of test images of 256 pixels");
+    /* More of the longer side, with background along the shorter one; not more background than picture. */
+    assert_ok(parse_input("{crop: 256, test_resize: shorter256, test_crop: 288}", &train, &test, &err), &err);
+    assert_int_equal(test.crop_to, 288);
+    assert_int_equal(test.resize_to, 256);
+    assert_int_equal(parse_input("{crop: 256, test_resize: shorter256, test_crop: 513}", &train, &test, &err),
+                     KITH_EINVAL);
+    assert_int_equal(parse_input("{crop: 256, test_resize: pad256, test_crop: 288}", &train, &test, &err),
+                     KITH_EINVAL);
 }
 
 int main(void) {

@@ -212,6 +212,22 @@ static void test_damaged_parts_are_named(void **state) {
     kith_log_set(NULL, NULL, KITH_LOG_WARNING);
 }
 
+/* A run that scored no test images, or whose loss has no pairs, is nothing to warn of. */
+static void test_histograms_that_no_run_has(void **state) {
+    (void)state;
+    const kith_report_options o = quick();
+    char line[512] = "";
+    made_whole(&small);
+    assert_int_equal(run_command("echo '{}' > %s", in_run("pairs.json")), 0);
+    kith_log_set(keep_line, line, KITH_LOG_WARNING);
+    char *page = page_of(&o);
+    kith_log_set(NULL, NULL, KITH_LOG_WARNING);
+    assert_holds(page, "no test images were scored");
+    assert_holds(page, "the loss gives no weights to pairs");
+    assert_string_equal(line, "");
+    ki_free(page);
+}
+
 /* Images that were moved away leave frames without pictures, and one line. */
 static void test_images_that_are_gone(void **state) {
     (void)state;
@@ -390,6 +406,7 @@ int main(void) {
         cmocka_unit_test_setup(test_same_folder_same_bytes, set_up),
         cmocka_unit_test_setup(test_missing_parts_are_named, set_up),
         cmocka_unit_test_setup(test_damaged_parts_are_named, set_up),
+        cmocka_unit_test_setup(test_histograms_that_no_run_has, set_up),
         cmocka_unit_test_setup(test_images_that_are_gone, set_up),
         cmocka_unit_test_setup(test_hostile_text_is_escaped, set_up),
         cmocka_unit_test_setup(test_selection_on_test_is_said, set_up),
