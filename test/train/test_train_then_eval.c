@@ -70,9 +70,17 @@ static void test_larger(void **state) {
           (const char *const[]){"squash56", "\"crop\": 48", NULL});
 }
 
+/* A window that is higher than the images: background above and below, the same in training's tests and afterwards. */
+static void test_larger_than_the_shorter_side(void **state) {
+    (void)state;
+    check("--set input.resize=squash40 --set input.test_resize=shorter40 --set input.test_crop=48",
+          (const char *const[]){"shorter40", "\"crop\": 48", NULL});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_squashed), cmocka_unit_test(test_padded),
-                                       cmocka_unit_test(test_larger)};
+                                       cmocka_unit_test(test_larger),
+                                       cmocka_unit_test(test_larger_than_the_shorter_side)};
     const int n_failed = cmocka_run_group_tests_name("train/then eval", tests, NULL, NULL);
     testing_clean_up();
     return n_failed;
