@@ -53,8 +53,8 @@ char *served_photo(const char *name, size_t *ret_n) {
     return bytes;
 }
 
-/* The parent of a process, and whether it is a decoder. */
-static bool is_our_decoder(long pid) {
+/* Whether a process is a living decoder of this one, and when it began, in ticks since the machine did. */
+static bool is_our_decoder(long pid, unsigned long long *ret_start) {
     char path[64], text[512] = "";
     snprintf(path, sizeof path, "/proc/%ld/cmdline", pid);
     FILE *file = fopen(path, "rb");
@@ -73,25 +73,33 @@ static bool is_our_decoder(long pid) {
     const char *behind = strrchr(text, ')');
     char letter = 0;
     long parent = 0;
-    return behind && sscanf(behind + 1, " %c %ld", &letter, &parent) == 2 && parent == (long)getpid() &&
-           letter != 'Z';
+    if (!behind || sscanf(behind + 1, " %c %ld", &letter, &parent) != 2 || parent != (long)getpid() ||
+        letter == 'Z')
+        return false;
+    return sscanf(behind + 1,
+                  " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+                  ret_start) == 1;
 }
 
 int served_decoders(pid_t *ret_pids, int most) {
     DIR *folder = opendir("/proc");
+    unsigned long long start[16], one_start = 0;
     int n = 0;
     assert_non_null(folder);
+    assert_true(most <= 16);
     for (struct dirent *entry; (entry = readdir(folder));) {
         const long pid = strtol(entry->d_name, NULL, 10);
-        if (pid > 0 && n < most && is_our_decoder(pid)) ret_pids[n++] = (pid_t)pid;
+        if (pid <= 0 || n == most || !is_our_decoder(pid, &one_start)) continue;
+        int at = n++; /* by when they began: numbers begin anew after the largest */
+        for (;
+             at > 0 && (start[at - 1] > one_start || (start[at - 1] == one_start && ret_pids[at - 1] > pid));
+             at--) {
+            start[at] = start[at - 1];
+            ret_pids[at] = ret_pids[at - 1];
+        }
+        start[at] = one_start;
+        ret_pids[at] = (pid_t)pid;
     }
     closedir(folder);
-    for (int i = 1; i < n; i++) { /* numbers go up as processes are made */
-        for (int j = i; j > 0 && ret_pids[j - 1] > ret_pids[j]; j--) {
-            const pid_t one = ret_pids[j];
-            ret_pids[j] = ret_pids[j - 1];
-            ret_pids[j - 1] = one;
-        }
-    }
     return n;
 }
