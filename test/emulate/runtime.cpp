@@ -264,6 +264,7 @@ cudaError_t cudaFreeHost(void *ptr) {
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    guard g(lock);
     *free_bytes = memory_bytes - used_bytes;
     *total_bytes = memory_bytes;
     return cudaSuccess;
@@ -369,6 +370,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*fn)(void *), void *da
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
     (void)mode;
+    guard g(lock);
     if (stream->graph) return fail(cudaErrorStreamCaptureUnsupported);
     stream->graph = new ki_emulate_graph;
     captures.insert(stream->graph);
