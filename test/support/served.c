@@ -73,33 +73,38 @@ static bool is_our_decoder(long pid, unsigned long long *ret_start) {
     const char *behind = strrchr(text, ')');
     char letter = 0;
     long parent = 0;
-    if (!behind || sscanf(behind + 1, " %c %ld", &letter, &parent) != 2 || parent != (long)getpid() ||
-        letter == 'Z')
-        return false;
-    return sscanf(behind + 1,
-                  " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-                  ret_start) == 1;
+    return behind &&
+           sscanf(behind + 1,
+                  " %c %ld %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &letter,
+                  &parent, ret_start) == 3 &&
+           parent == (long)getpid() && letter != 'Z';
+}
+
+typedef struct process {
+    unsigned long long start;
+    pid_t pid;
+} process;
+
+/* By when they began: their numbers begin anew after the largest. */
+static int compare(const void *one, const void *other) {
+    const process *a = one, *b = other;
+    if (a->start != b->start) return a->start < b->start ? -1 : 1;
+    return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
 int served_decoders(pid_t *ret_pids, int most) {
     DIR *folder = opendir("/proc");
-    unsigned long long start[16], one_start = 0;
+    process found[16];
     int n = 0;
     assert_non_null(folder);
     assert_true(most <= 16);
     for (struct dirent *entry; (entry = readdir(folder));) {
         const long pid = strtol(entry->d_name, NULL, 10);
-        if (pid <= 0 || n == most || !is_our_decoder(pid, &one_start)) continue;
-        int at = n++; /* by when they began: numbers begin anew after the largest */
-        for (;
-             at > 0 && (start[at - 1] > one_start || (start[at - 1] == one_start && ret_pids[at - 1] > pid));
-             at--) {
-            start[at] = start[at - 1];
-            ret_pids[at] = ret_pids[at - 1];
-        }
-        start[at] = one_start;
-        ret_pids[at] = (pid_t)pid;
+        if (pid <= 0 || n == most || !is_our_decoder(pid, &found[n].start)) continue;
+        found[n++].pid = (pid_t)pid;
     }
     closedir(folder);
+    qsort(found, (size_t)n, sizeof *found, compare);
+    for (int i = 0; i < n; i++) ret_pids[i] = found[i].pid;
     return n;
 }
