@@ -1,6 +1,7 @@
-/* Parts of wide rows judged alone, together, and after a PCA. */
+/* Parts of wide rows judged alone, together, after a PCA, and whitened each by itself before one. */
 #include "judge/orders.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -20,14 +21,22 @@ typedef struct part {
     int64_t from, width;
 } part;
 
-static kith_status score_part(ki_vectors *all, part p, const ki_orders_options *o, ki_scores *ret,
-                              kith_error *err) {
+/* The part's numbers of every row, in memory of its own. */
+static kith_status copy_part(ki_vectors *all, part p, float **ret_rows, kith_error *err) {
     const float *x = NULL;
     float *rows = NULL;
     KI_TRY(ki_vectors_host(all, &x, err));
     KI_TRY(ki_alloc_or(&rows, (size_t)all->n, (size_t)p.width * sizeof *rows, "an order's rows", err));
     for (int64_t i = 0; i < all->n; i++)
         memcpy(rows + i * p.width, x + i * all->dim + p.from, (size_t)p.width * sizeof *rows);
+    *ret_rows = rows;
+    return KITH_OK;
+}
+
+static kith_status score_part(ki_vectors *all, part p, const ki_orders_options *o, ki_scores *ret,
+                              kith_error *err) {
+    float *rows = NULL;
+    KI_TRY(copy_part(all, p, &rows, err));
     ki_vectors v = rows_like(all, p.width, rows);
     const kith_status status = ki_judge_scores(&v, o->k, o->n_k, NULL, ret, NULL, err);
     ki_free(rows);
@@ -103,6 +112,98 @@ done:
     return status;
 }
 
+/* ---- every vector whitened by itself, before they are put side by side ---- */
+
+/* Rows that are being put together: `at` numbers of each are there. */
+typedef struct wide {
+    float *rows; /* [n, dim] */
+    int64_t dim, at;
+} wide;
+
+/* Behind what is there already, each of this length. */
+static void put_beside(wide *to, const float *rows, int64_t n, int64_t width, double length) {
+    for (int64_t i = 0; i < n; i++) {
+        const float *x = rows + i * width;
+        double sum = 0;
+        for (int64_t k = 0; k < width; k++) sum += (double)x[k] * (double)x[k];
+        const float factor = sum > 0 ? (float)(length / sqrt(sum)) : 0;
+        for (int64_t k = 0; k < width; k++) to->rows[i * to->dim + to->at + k] = factor * x[k];
+    }
+    to->at += width;
+}
+
+/* A variance that is small in the classes it was fitted on need not be small in others. */
+#define SOFTNESS 0.1 /* of the mean variance, added to each */
+
+static void whiten_softly(kith_pca *pca) {
+    double *variance = pca->variance.data, sum = 0;
+    const int64_t n = pca->variance.dim[0];
+    for (int64_t j = 0; j < n; j++) sum += variance[j];
+    for (int64_t j = 0; j < n; j++) variance[j] += SOFTNESS * sum / (double)n;
+    pca->whiten = true;
+}
+
+static kith_status whiten_part(ki_vectors *fitted, ki_vectors *test, part p, int64_t n_components,
+                               double length, const ki_knn_device *device, wide *to_fitted, wide *to_test,
+                               kith_error *err) {
+    kith_status status;
+    kith_pca pca = {0};
+    kith_array white = {0};
+    float *rows[2] = {NULL, NULL};
+    ki_vectors *const from[2] = {fitted, test};
+    wide *const to[2] = {to_fitted, to_test};
+    for (int i = 0; i < 2; i++) KI_CHECK(copy_part(from[i], p, &rows[i], err));
+    for (int i = 0; i < 2; i++) {
+        ki_vectors v = rows_like(from[i], p.width, rows[i]);
+        ki_rows view;
+        KI_CHECK(ki_judge_rows(&v, device, &view, err));
+        if (i == 0) {
+            const kith_pca_options options = {.size = sizeof options, .n_components = n_components};
+            KI_CHECK(ki_pca_fit(&view, device, &options, &pca, err));
+            whiten_softly(&pca);
+        }
+        KI_CHECK(ki_pca_apply(&pca, &view, device, &white, err));
+        put_beside(to[i], white.data, from[i]->n, n_components, length);
+        kith_array_release(&white);
+    }
+done:
+    for (int i = 0; i < 2; i++) ki_free(rows[i]);
+    kith_array_release(&white);
+    kith_pca_release(&pca);
+    return status;
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static kith_status score_each_white(ki_vectors *fitted, ki_vectors *test, const ki_orders_options *o,
+                                    ki_orders *r, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_knn_device device = {0};
+    wide f = {0}, t = {0};
+    const int64_t first = test->dim - o->n * o->width, most = least(o->n_components, fitted->n - 1);
+    const int64_t n_first = least(first, most), n_order = least(o->width, most);
+    f.dim = t.dim = n_first + o->n * n_order;
+    if (test->backend) KI_CHECK(ki_knn_device_beside(test->backend, &device, err));
+    KI_CHECK(ki_alloc_or(&f.rows, (size_t)fitted->n, (size_t)f.dim * sizeof *f.rows, "whitened orders", err));
+    KI_CHECK(ki_alloc_or(&t.rows, (size_t)test->n, (size_t)t.dim * sizeof *t.rows, "whitened orders", err));
+    if (first > 0) {
+        const double length = sqrt((double)o->n); /* as much as all others together */
+        KI_CHECK(whiten_part(fitted, test, (part){0, first}, n_first, length, &device, &f, &t, err));
+    }
+    for (int64_t k = 0; k < o->n; k++) {
+        const part p = {first + k * o->width, o->width};
+        KI_CHECK(whiten_part(fitted, test, p, n_order, 1, &device, &f, &t, err));
+    }
+    ki_vectors wide_fitted = rows_like(fitted, f.dim, f.rows), wide_test = rows_like(test, t.dim, t.rows);
+    KI_CHECK(score_projected(&wide_fitted, &wide_test, o, false, &r->each_white, err));
+    if (first > 0) KI_CHECK(score_part(&wide_test, (part){0, n_first}, o, &r->first_white, err));
+done:
+    ki_free(f.rows);
+    ki_free(t.rows);
+    ki_knn_device_close(&device);
+    return status;
+}
+
 kith_status ki_judge_orders(ki_vectors *fitted, ki_vectors *test, const ki_orders_options *o,
                             ki_orders *ret_orders, kith_error *err) {
     ki_orders r = {0};
@@ -112,6 +213,7 @@ kith_status ki_judge_orders(ki_vectors *fitted, ki_vectors *test, const ki_order
     KI_TRY(ki_judge_scores(test, o->k, o->n_k, NULL, &whole, NULL, err));
     r.side_by_side = whole.recall[0];
     KI_TRY(score_projected(fitted, test, o, o->has_clustering, &r.fair, err));
+    KI_TRY(score_each_white(fitted, test, o, &r, err));
     KI_TRY(score_projected(test, test, o, false, &r.transductive, err));
     *ret_orders = r;
     return KITH_OK;

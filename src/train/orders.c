@@ -84,8 +84,8 @@ static kith_status judge_all(ki_train_state *run, ki_vectors *fitted, ki_vectors
     ki_orders *found = &result->orders;
     options.recall = result->test.recall[0];
     KI_TRY(ki_judge_orders(fitted, test, &options, found, err));
-    ki_scores *const scores[] = {&found->fair.plain, &found->fair.white, &found->transductive.plain,
-                                 &found->transductive.white};
+    ki_scores *const scores[] = {&found->fair.plain,  &found->fair.white,         &found->each_white.plain,
+                                 &found->first_white, &found->transductive.plain, &found->transductive.white};
     for (size_t i = 0; i < sizeof scores / sizeof scores[0]; i++) scores[i]->step = result->step;
     return KITH_OK;
 }

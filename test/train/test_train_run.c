@@ -382,6 +382,9 @@ static void test_all_orders(void **state) {
     assert_true(number("orders", "all_orders.side_by_side_recall_at_1") > 0);
     assert_true(number("orders", "all_orders_white.recall.1") > 0);
     assert_true(number("orders", "all_orders_white.queries") == number("orders", "test.queries"));
+    assert_true(number("orders", "all_orders_each_white.recall.1") > 0);
+    assert_true(number("orders", "all_orders_each_white.queries") == number("orders", "test.queries"));
+    assert_true(number("orders", "embedding_white.step") == number("orders", "test.step"));
     assert_true(number("orders", "transductive.recall.1") > 0 &&
                 number("orders", "transductive_white.recall.1") > 0);
     assert_non_null(
