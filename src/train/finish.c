@@ -177,6 +177,7 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
     KI_CHECK(ki_train_weigh_pairs(run, err)); /* of the last step */
     KI_CHECK(ki_train_agree(run, take_best(run, err), err));
     ki_train_result result = result_of(run);
+    KI_CHECK(ki_train_whiten(run, err));
     KI_CHECK(calibrate(run, &calibration, err));
     KI_CHECK(ki_train_agree(run, write_model(run, &calibration, err), err));
     if (run->test.n > 0) {

@@ -71,7 +71,7 @@ kith_status ki_train_orders_judge(ki_train_state *run, const ki_items *items, ki
 /* ---- all together, at the end ---- */
 
 /* Every k-th training image, so that there are not too many. */
-static kith_status choose_fitted(const ki_train_state *run, ki_items *ret, kith_error *err) {
+kith_status ki_train_choose_fitted(const ki_train_state *run, ki_items *ret, kith_error *err) {
     const int64_t every = (run->train.n + MOST_FITTED - 1) / MOST_FITTED;
     KI_TRY(ki_alloc_or(&ret->item, (size_t)(run->train.n / every + 1), sizeof *ret->item, "items", err));
     for (int64_t i = 0; i < run->train.n; i += every) ret->item[ret->n++] = run->train.item[i];
@@ -100,7 +100,7 @@ kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, ki
         result->step != run->at.step)
         return KITH_OK;
     if (!run->orders) status = ki_description_new(run->learner, &run->orders, err);
-    if (status == KITH_OK) status = choose_fitted(run, &chosen, err);
+    if (status == KITH_OK) status = ki_train_choose_fitted(run, &chosen, err);
     KI_CHECK(ki_train_agree(run, status, err));
     const ki_describer *describer = ki_description_describer(run->orders);
     KI_CHECK(ki_train_embed(run, chosen.item, chosen.n, NULL, describer, &fitted, err));

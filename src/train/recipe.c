@@ -68,6 +68,11 @@ static const ki_option model_options[] = {
         ki_recipe_model, bn, 0, bn_names,
         "batch norms use the batch's statistics, or (frozen) the running ones of the weights file",
         "JRD freezes them"),
+    KI_OPTION_LATER(
+        BOOL, ki_recipe_model, whiten, 0,
+        "at the end, whiten the embedding layer on training images: directions in which these hardly "
+        "differ count too",
+        "Jegou and Chum 2012"),
     KI_OPTION_LATER(INT, ki_recipe_model, heads, 1, 1, 64,
                     "heads of an attention-based ensemble, which share all weights; 1: a plain network",
                     "Kim et al. 2018 and HORDE: 8"),
@@ -305,6 +310,12 @@ static kith_status read_model(ki_recipe *r, kith_error *err) {
     if (!*m->backbone && !*m->weights) {
         ki_fail(err, KITH_EINVAL, "model: there is neither a backbone nor a weights file");
         return ki_hint(err, KITH_EINVAL, "write model: {backbone: …}; `kith list backbones` prints them");
+    }
+    if (m->whiten && m->heads > 1) {
+        ki_fail(err, KITH_EINVAL,
+                "model: whiten with %lld heads; wanted one head: each has a length of its own",
+                (long long)m->heads);
+        return ki_hint(err, KITH_EINVAL, "leave model.whiten out");
     }
     if (!*m->backbone) return KITH_OK;
     KI_TRY(check_backbone(r, err));

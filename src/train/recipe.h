@@ -34,6 +34,7 @@ typedef struct ki_recipe_model {
     int embedding_init;          /* a ki_start */
     int pool;                    /* a ki_global_pool */
     int bn;                      /* 1: frozen */
+    bool whiten;                 /* the embedding layer, at the end */
     int64_t heads;               /* of an ensemble; 1: a plain network */
     double mask_gain, mask_bias; /* how masks start */
     int64_t map_channels;        /* 0: the map as it is */

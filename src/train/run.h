@@ -238,6 +238,10 @@ kith_status ki_train_orders_judge(ki_train_state *run, const ki_items *items, ki
                                   ki_order_recall *ret_alone, kith_error *err);
 /* Fills the result's orders, at the end. */
 kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err);
+/* Training images that something is fitted on: all, or every k-th of many. The caller frees ret->item. */
+kith_status ki_train_choose_fitted(const ki_train_state *run, ki_items *ret, kith_error *err);
+/* whiten.c: with model.whiten, changes the embedding layer of the model as it is. */
+kith_status ki_train_whiten(ki_train_state *run, kith_error *err);
 /* order_curves.c: what the log says of every order alone, by split, into the object that is open; nothing when it says
  * nothing. */
 kith_status ki_train_put_order_curves(const ki_train_state *run, kith_json *json, kith_error *err);
