@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "knn/pca.h"
+#include "knn/whiten.h"
 
 /* Vectors over other rows, with labels and roles of `of`; not released. */
 static ki_vectors rows_like(const ki_vectors *of, int64_t dim, float *rows) {
@@ -132,14 +133,11 @@ static void put_beside(wide *to, const float *rows, int64_t n, int64_t width, do
     to->at += width;
 }
 
-/* A variance that is small in the classes it was fitted on need not be small in others. */
-#define SOFTNESS 0.1 /* of the mean variance, added to each */
-
 static void whiten_softly(kith_pca *pca) {
     double *variance = pca->variance.data, sum = 0;
     const int64_t n = pca->variance.dim[0];
     for (int64_t j = 0; j < n; j++) sum += variance[j];
-    for (int64_t j = 0; j < n; j++) variance[j] += SOFTNESS * sum / (double)n;
+    for (int64_t j = 0; j < n; j++) variance[j] += KI_WHITEN_SOFTNESS * sum / (double)n;
     pca->whiten = true;
 }
 

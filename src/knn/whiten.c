@@ -7,8 +7,6 @@
 #include "core/parallel.h"
 #include "kith/knn.h"
 
-#define SOFTNESS 0.1 /* of the mean eigenvalue, added to each */
-
 static kith_status make_opposites(const float *rows, int64_t n, int64_t dim, kith_array *ret,
                                   kith_error *err) {
     KI_TRY(kith_array_init(KITH_F32, 2, (int64_t[]){2 * n, dim}, ret, err));
@@ -56,13 +54,14 @@ kith_status ki_whiten_map(const float *rows, int64_t n, int64_t dim, double *ret
     KI_CHECK(kith_pca_fit(&both, &options, &pca, err));
     const double moment = (double)(2 * n - 1) / (double)(2 * n); /* variances are sums over n - 1 */
     double *l = pca.variance.data;
-    const double s = dim > 1 ? moment * (pca.total_variance - l[0]) / (double)(dim - 1) : moment * l[0];
-    if (!(s > 0)) {
+    const double s = dim > 1 ? moment * (pca.total_variance - l[0]) / (double)(dim - 1) : 0;
+    if (s <= 1e-12 * pca.total_variance) {
         status = ki_fail(err, KITH_EINVAL, "the rows to whiten by all have one direction");
         goto done;
     }
-    for (int64_t j = 0; j < options.n_components; j++) l[j] = sqrt(s / (moment * l[j] + SOFTNESS * s));
-    assembly a = {options.n_components, dim, pca.components.data, l, sqrt(1 / SOFTNESS), ret_map};
+    for (int64_t j = 0; j < options.n_components; j++)
+        l[j] = sqrt(s / (moment * l[j] + KI_WHITEN_SOFTNESS * s));
+    assembly a = {options.n_components, dim, pca.components.data, l, sqrt(1 / KI_WHITEN_SOFTNESS), ret_map};
     ki_parallel_for(dim, 1, assemble_rows, &a);
 done:
     kith_array_release(&both);

@@ -8,6 +8,8 @@
 #include "core/parallel.h"
 #include "train/run.h"
 
+enum { CHUNK = 32 }; /* columns at a time */
+
 /* to [dim, width] = map [dim, dim] from [dim, width] */
 typedef struct product {
     int64_t dim, width;
@@ -19,11 +21,14 @@ typedef struct product {
 static void multiply_rows(void *context, int64_t begin, int64_t end) {
     const product *p = context;
     for (int64_t r = begin; r < end; r++) {
-        for (int64_t c = 0; c < p->width; c++) {
-            double sum = 0;
-            for (int64_t k = 0; k < p->dim; k++)
-                sum += p->map[r * p->dim + k] * (double)p->from[k * p->width + c];
-            p->to[r * p->width + c] = (ki_real)sum;
+        for (int64_t c = 0; c < p->width; c += CHUNK) {
+            const int64_t n = p->width - c < CHUNK ? p->width - c : CHUNK;
+            double sum[CHUNK] = {0};
+            for (int64_t k = 0; k < p->dim; k++) {
+                const double factor = p->map[r * p->dim + k];
+                for (int64_t i = 0; i < n; i++) sum[i] += factor * (double)p->from[k * p->width + c + i];
+            }
+            for (int64_t i = 0; i < n; i++) p->to[r * p->width + c + i] = (ki_real)sum[i];
         }
     }
 }
@@ -50,7 +55,15 @@ static kith_status whiten(ki_train_state *run, ki_vectors *v, kith_error *err) {
     double *map = NULL;
     KI_CHECK(ki_vectors_host(v, &rows, err));
     KI_CHECK(ki_alloc_or(&map, (size_t)(v->dim * v->dim), sizeof *map, "a whitening", err));
-    KI_CHECK(ki_whiten_map(rows, v->n, v->dim, map, err));
+    kith_error why = {0};
+    status = ki_whiten_map(rows, v->n, v->dim, map, &why);
+    if (status == KITH_EINVAL) { /* training is done, and its model is good without */
+        status = ki_train_say(run, KITH_TRAIN_WARNING, err, "the embedding layer is not whitened: %s",
+                              why.message);
+        goto done;
+    }
+    if (status != KITH_OK && err) *err = why;
+    KI_CHECK(status);
     KI_CHECK(change(run, "embedding.weight", map, err));
     KI_CHECK(change(run, "embedding.bias", map, err));
     KI_CHECK(ki_train_say(run, KITH_TRAIN_NOTE, err,

@@ -115,6 +115,18 @@ static void test_resumed(void **state) {
     tiny_assert_same("whole", "parts", "model.safetensors");
 }
 
+/* A run whose embeddings are all alike has its model, and a line says that it is as trained. */
+static void test_nothing_to_whiten(void **state) {
+    (void)state;
+    trained("alike", LAST "-s model.embedding=1 -s model.whiten=true");
+    char *log = tiny_read("alike", "log.jsonl");
+    if (!strstr(log, "the embedding layer is not whitened: the rows to whiten by all have one direction"))
+        fail_msg("%s", log);
+    free(log);
+    trained("alike-plain", LAST "-s model.embedding=1");
+    tiny_assert_same("alike-plain", "alike", "model.safetensors");
+}
+
 static void test_refused_with_heads(void **state) {
     (void)state;
     assert_int_not_equal(tiny_train(output, "heads", LAST "-s model.whiten=true -s model.heads=2"), 0);
@@ -127,6 +139,7 @@ int main(void) {
         cmocka_unit_test(test_the_layer),
         cmocka_unit_test(test_the_model_has_the_result_s_score),
         cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_nothing_to_whiten),
         cmocka_unit_test(test_refused_with_heads),
     };
     return cmocka_run_group_tests_name("train/whiten", tests, NULL, NULL);
