@@ -80,36 +80,38 @@ kith_status ki_judge_each_order(ki_vectors *v, const ki_orders_options *o, ki_sc
     return KITH_OK;
 }
 
+/* What is scored beside the plain projection. */
+enum { WITH_WHITE = 1, WITH_CLUSTERS = 2 };
+
 static kith_status score_projected(ki_vectors *fitted, ki_vectors *test, const ki_orders_options *o,
-                                   bool has_clustering, ki_projected *r, kith_error *err) {
+                                   const ki_knn_device *device, int with, ki_projected *r, kith_error *err) {
     kith_status status;
     kith_pca pca = {0};
     kith_array projected = {0}, white = {0};
-    ki_knn_device device = {0};
     ki_rows rows, wanted;
     int64_t n = o->n_components;
     if (n > test->dim) n = test->dim;
     if (n > fitted->n - 1) n = fitted->n - 1;
-    if (test->backend) KI_CHECK(ki_knn_device_beside(test->backend, &device, err));
-    KI_CHECK(ki_judge_rows(fitted, &device, &rows, err));
-    KI_CHECK(ki_judge_rows(test, &device, &wanted, err));
-    KI_CHECK(ki_pca_fit(&rows, &device,
+    KI_CHECK(ki_judge_rows(fitted, device, &rows, err));
+    KI_CHECK(ki_judge_rows(test, device, &wanted, err));
+    KI_CHECK(ki_pca_fit(&rows, device,
                         &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = n}, &pca, err));
-    KI_CHECK(ki_pca_apply(&pca, &wanted, &device, &projected, err));
-    pca.whiten = true;
-    KI_CHECK(ki_pca_apply(&pca, &wanted, &device, &white, err));
+    KI_CHECK(ki_pca_apply(&pca, &wanted, device, &projected, err));
     r->dim[0] = test->dim;
     r->dim[1] = n;
-    ki_vectors v = rows_like(test, n, white.data);
-    KI_CHECK(ki_judge_scores(&v, o->k, o->n_k, NULL, &r->white, NULL, err));
-    v.host = projected.data;
+    ki_vectors v = rows_like(test, n, projected.data);
     KI_CHECK(ki_judge_scores(&v, o->k, o->n_k, NULL, &r->plain, &r->intervals, err));
-    if (has_clustering) KI_CHECK(ki_judge_cluster(&v, &r->clustered, err));
+    if (with & WITH_CLUSTERS) KI_CHECK(ki_judge_cluster(&v, &r->clustered, err));
+    if (with & WITH_WHITE) {
+        pca.whiten = true;
+        KI_CHECK(ki_pca_apply(&pca, &wanted, device, &white, err));
+        v.host = white.data;
+        KI_CHECK(ki_judge_scores(&v, o->k, o->n_k, NULL, &r->white, NULL, err));
+    }
 done:
     kith_pca_release(&pca);
     kith_array_release(&projected);
     kith_array_release(&white);
-    ki_knn_device_close(&device);
     return status;
 }
 
@@ -174,45 +176,48 @@ done:
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static kith_status score_each_white(ki_vectors *fitted, ki_vectors *test, const ki_orders_options *o,
-                                    ki_orders *r, kith_error *err) {
-    kith_status status = KITH_OK;
-    ki_knn_device device = {0};
+                                    const ki_knn_device *device, ki_orders *r, kith_error *err) {
+    kith_status status;
     wide f = {0}, t = {0};
     const int64_t first = test->dim - o->n * o->width, most = least(o->n_components, fitted->n - 1);
     const int64_t n_first = least(first, most), n_order = least(o->width, most);
     f.dim = t.dim = n_first + o->n * n_order;
-    if (test->backend) KI_CHECK(ki_knn_device_beside(test->backend, &device, err));
     KI_CHECK(ki_alloc_or(&f.rows, (size_t)fitted->n, (size_t)f.dim * sizeof *f.rows, "whitened orders", err));
     KI_CHECK(ki_alloc_or(&t.rows, (size_t)test->n, (size_t)t.dim * sizeof *t.rows, "whitened orders", err));
     if (first > 0) {
         const double length = sqrt((double)o->n); /* as much as all others together */
-        KI_CHECK(whiten_part(fitted, test, (part){0, first}, n_first, length, &device, &f, &t, err));
+        KI_CHECK(whiten_part(fitted, test, (part){0, first}, n_first, length, device, &f, &t, err));
     }
     for (int64_t k = 0; k < o->n; k++) {
         const part p = {first + k * o->width, o->width};
-        KI_CHECK(whiten_part(fitted, test, p, n_order, 1, &device, &f, &t, err));
+        KI_CHECK(whiten_part(fitted, test, p, n_order, 1, device, &f, &t, err));
     }
     ki_vectors wide_fitted = rows_like(fitted, f.dim, f.rows), wide_test = rows_like(test, t.dim, t.rows);
-    KI_CHECK(score_projected(&wide_fitted, &wide_test, o, false, &r->each_white, err));
+    KI_CHECK(score_projected(&wide_fitted, &wide_test, o, device, 0, &r->each_white, err));
     if (first > 0) KI_CHECK(score_part(&wide_test, (part){0, n_first}, o, &r->first_white, err));
 done:
     ki_free(f.rows);
     ki_free(t.rows);
-    ki_knn_device_close(&device);
     return status;
 }
 
 kith_status ki_judge_orders(ki_vectors *fitted, ki_vectors *test, const ki_orders_options *o,
                             ki_orders *ret_orders, kith_error *err) {
+    kith_status status;
     ki_orders r = {0};
     ki_scores whole = {0};
+    ki_knn_device device = {0};
     KI_TRY(check(test, o, err));
     KI_TRY(score_orders(test, o, o->recall, &r.alone, err));
     KI_TRY(ki_judge_scores(test, o->k, o->n_k, NULL, &whole, NULL, err));
     r.side_by_side = whole.recall[0];
-    KI_TRY(score_projected(fitted, test, o, o->has_clustering, &r.fair, err));
-    KI_TRY(score_each_white(fitted, test, o, &r, err));
-    KI_TRY(score_projected(test, test, o, false, &r.transductive, err));
+    if (test->backend) KI_TRY(ki_knn_device_beside(test->backend, &device, err));
+    const int with = o->has_clustering ? WITH_WHITE | WITH_CLUSTERS : WITH_WHITE;
+    KI_CHECK(score_projected(fitted, test, o, &device, with, &r.fair, err));
+    KI_CHECK(score_each_white(fitted, test, o, &device, &r, err));
+    KI_CHECK(score_projected(test, test, o, &device, WITH_WHITE, &r.transductive, err));
     *ret_orders = r;
-    return KITH_OK;
+done:
+    ki_knn_device_close(&device);
+    return status;
 }

@@ -36,7 +36,7 @@ typedef struct ki_orders {
     ki_projected fair;   /* the PCA saw other vectors than those it is judged on */
     /* As `fair`, but every vector is whitened by itself first, on the same others: each component is divided by the root of
      * its variance and a tenth of the mean one. Then the embedding counts as much as all other vectors together. Without
-     * clustering. */
+     * clustering, and not whitened again. */
     ki_projected each_white;
     ki_scores first_white; /* of the embedding alone, whitened so */
     /* The PCA was fitted on the very vectors it is judged on. Papers have done so; it is not comparable with the rest,
