@@ -1,7 +1,7 @@
-/* Calibration: from a score to an error rate, and back.
+/* Calibration: from a score to a false-match rate, and back.
  *
  * A calibration is a short curve made from pairs of items whose classes are known: with a threshold on the score, which share
- * of the pairs of different classes is taken for the same (the false match rate), and which share of the pairs of one class
+ * of the pairs of different classes is taken for the same (the false-match rate), and which share of the pairs of one class
  * is (the true match rate). What it says holds for classes like those it was made from; kith makes it from classes that
  * training has not seen (kith_verification_run, kith train). It is a plain struct: copy it, store it, no release. */
 #ifndef KITH_CALIBRATION_H
@@ -25,7 +25,7 @@ typedef struct kith_calibration {
     int64_t n;                   /* points; 0: there is no curve */
     /* From the loosest threshold to the strictest; a score that equals the threshold is a match. */
     double threshold[KITH_CALIBRATION_POINTS];
-    double fmr[KITH_CALIBRATION_POINTS]; /* false match rate at it, falling */
+    double fmr[KITH_CALIBRATION_POINTS]; /* false-match rate at it, falling */
     double tmr[KITH_CALIBRATION_POINTS]; /* true match rate at it, falling */
 } kith_calibration;
 
@@ -37,9 +37,9 @@ KITH_API double kith_calibration_threshold(const kith_calibration *calibration, 
 /* The smallest rate that there is a threshold for, rounded up to three digits; NaN when there is no curve. */
 KITH_API double kith_calibration_least(const kith_calibration *calibration);
 
-/* The false match rate of a threshold put at this score: how often a pair of different classes scores as well. At least
+/* The false-match rate of a threshold put at this score: how often a pair of different classes scores as well. At least
  * 1 / n_different, as fewer than one of the pairs cannot be counted; at most 1. NaN when there is no curve or score is NaN. */
-KITH_API double kith_calibration_error_rate(const kith_calibration *calibration, double score);
+KITH_API double kith_calibration_false_match_rate(const kith_calibration *calibration, double score);
 
 /* The true match rate of the same threshold: how often a pair of one class scores as well. */
 KITH_API double kith_calibration_match_rate(const kith_calibration *calibration, double score);

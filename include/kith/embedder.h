@@ -59,13 +59,13 @@ KITH_API const char *kith_embedder_preprocess(const kith_embedder *embedder);
 /* The model, for whatever else it can do; it stays the embedder's. */
 KITH_API kith_model *kith_embedder_model(kith_embedder *embedder);
 
-/* The curve of false matches in the model's file, where it holds for this embedder's vectors by that metric. KITH_ENOTFOUND: there
+/* The curve of false-match rates in the model's file, where it holds for this embedder's vectors by that metric. KITH_ENOTFOUND: there
  * is none. */
 KITH_API kith_status kith_embedder_calibration(const kith_embedder *embedder, kith_metric metric,
                                                kith_calibration *ret_calibration, kith_error *err);
 
 /* Write into the index what kith_embedder_open_index needs, and, where the model's file has one for the index's metric, the
- * curve of false matches. Counts from the next commit on. */
+ * curve of false-match rates. Counts from the next commit on. */
 KITH_API kith_status kith_embedder_remember(const kith_embedder *embedder, kith_index *index,
                                             kith_error *err);
 
@@ -75,7 +75,7 @@ KITH_API kith_status kith_embedder_items(kith_embedder *embedder, const kith_dat
                                          void *user, kith_vectors **ret_vectors, kith_error *err);
 
 /* Measure how often different things look alike: embed a split of a data set whose classes the model was not trained on, and
- * write the curve of false matches into the index (kith_index_calibrate), by the index's metric; its source is "data". Counts from the next commit
+ * write the curve of false-match rates into the index (kith_index_calibrate), by the index's metric; its source is "data". Counts from the next commit
  * on. KITH_EINVAL when the split has no two images of one class, or of two. progress may be NULL. */
 KITH_API kith_status kith_embedder_calibrate(kith_embedder *embedder, const kith_dataset *dataset,
                                              kith_split split, kith_index *index, kith_progress_fn progress,

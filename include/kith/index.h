@@ -176,12 +176,12 @@ KITH_API kith_status kith_index_calibrate(kith_index *index, const kith_calibrat
 /* Measure it on the index itself, and store it: pairs of items of the last commit with different labels are what a search over
  * it meets. Of more than 10,000 items with a label (fewer where a vector has more than 3,200 values) a sample counts, which follows
  * from the ids alone. `beside`, which may be NULL, is a curve that was measured elsewhere, such as the model's: then the stricter of both
- * is stored, so that no error rate is told that one of them measured to be larger. The source is "index", or "validation, index".
+ * is stored, so that no false-match rate is told that one of them measured to be larger. The source is "index", or "validation, index".
  * KITH_ENOTFOUND, and nothing changes: fewer than 10 labels, fewer than 10,000 pairs of different labels, or no two items with the
  * same. KITH_EINVAL: beside is of another metric. *ret_calibration receives what is stored. Counts from the next commit on. */
 KITH_API kith_status kith_index_calibrate_own(kith_index *index, const kith_calibration *beside,
                                               kith_calibration *ret_calibration, kith_error *err);
-/* The curve as of the last commit this handle sees, for kith_calibration_error_rate and _threshold; NULL: there is none. Lives
+/* The curve as of the last commit this handle sees, for kith_calibration_false_match_rate and _threshold; NULL: there is none. Lives
  * until the handle is freed or commits. */
 KITH_API const kith_calibration *kith_index_calibration(const kith_index *index);
 

@@ -56,11 +56,11 @@ KITH_API kith_status kith_views_write(const char *recipe, const char *out, const
 
 /* A picture with what is known of it. Strings are borrowed for the call. */
 typedef struct kith_page_hit {
-    const char *image;        /* the file; NULL: no picture */
-    const char *path;         /* as it is written below the picture; NULL: nothing */
-    const char *label, *note; /* NULL: none */
-    int64_t id;               /* -1: none */
-    double score, error_rate; /* NaN: none */
+    const char *image;              /* the file; NULL: no picture */
+    const char *path;               /* as it is written below the picture; NULL: nothing */
+    const char *label, *note;       /* NULL: none */
+    int64_t id;                     /* -1: none */
+    double score, false_match_rate; /* NaN: none */
     const kith_explanation
         *why; /* of the part's images and this one, in their order: drawn as heat maps; NULL: none */
 } kith_page_hit;

@@ -78,7 +78,7 @@ KITH_API kith_status kith_reciprocal_rerank(const kith_reciprocal *reciprocal, c
 
 /* kith_index_search, with lists in a better order: expansion asks twice, k-reciprocal re-ranking orders at least the 100
  * nearest candidates by the neighbours they share with the query. Scores stay cosines with the query that was asked, so lists
- * are no longer in their order, and limits and error rates mean what they meant. Options NULL: the defaults. KITH_EUNSUPPORTED
+ * are no longer in their order, and limits and false-match rates mean what they meant. Options NULL: the defaults. KITH_EUNSUPPORTED
  * for an index that compares by anything but cosine. */
 KITH_API kith_status kith_index_search_expanded(const kith_index *index, const kith_array *query,
                                                 const kith_search_options *options,

@@ -1,4 +1,4 @@
-/* The curve of false matches of an index, measured on a data set or taken from the model. */
+/* The curve of false-match rates of an index, measured on a data set or taken from the model. */
 #include "api/embedder_handle.h"
 #include "core/alloc.h"
 #include "core/argument.h"

@@ -102,7 +102,7 @@ kith_status kith_model_calibration(const kith_model *model, kith_calibration *re
     KI_NEED(err, model, ret_calibration);
     if (model->calibration.n == 0) {
         ki_fail(err, KITH_ENOTFOUND,
-                "the model has no calibration, so a score cannot be told as an error rate");
+                "the model has no calibration curve, so scores cannot be converted to false-match rates");
         return ki_hint(
             err, KITH_ENOTFOUND,
             "train with validation classes (data.validation), and open the model as it was trained");

@@ -104,7 +104,7 @@ int cmd_index(int argc, char **argv) {
                  "drop items by their path: 'oak/*.jpg', or a folder; may be repeated"),
         CLI_FLAG("info", &a.info, "say what the index is"),
         CLI_TEXT("calibrate", "DATA", &r.calibrate,
-                 "measure error rates (for --same) on a data set with classes, not on its own labels"),
+                 "measure false-match rates (for --same) on a data set with classes, not on its own labels"),
         CLI_FLAG("compact", &a.compact, "write the index anew, without what was removed"),
         CLI_FLAG("check", &a.check, "read everything and compare the checksums"),
         CLI_TEXT("labels|y", "FILE", &r.labels,

@@ -57,7 +57,7 @@ kith_status index_compact(const index_request *request, kith_error *err);
 kith_status index_check(const index_request *request, kith_error *err);
 kith_status index_calibrate(const index_request *request, kith_error *err);
 
-/* Error rates from the index's own labels, beside the model's curve (embedder may be NULL), committed. KITH_ENOTFOUND: too few
+/* False-match rates from the index's own labels, beside the model's curve (embedder may be NULL), committed. KITH_ENOTFOUND: too few
  * labels. (index_own.c) */
 kith_status index_calibrate_own(kith_index *index, const kith_embedder *embedder, kith_calibration *ret_curve,
                                 kith_error *err);

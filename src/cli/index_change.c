@@ -259,7 +259,7 @@ kith_status index_calibrate(const index_request *r, kith_error *err) {
     if (status == KITH_OK && !r->json) {
         const double limit = kith_calibration_threshold(&curve, 0.01);
         printf(
-            "%s: error rates from %lld pairs of the same and %lld pairs of different things, of %lld "
+            "%s: false-match rates from %lld pairs of the same and %lld pairs of different things, of %lld "
             "classes; ",
             r->index, (long long)curve.n_same, (long long)curve.n_different, (long long)curve.n_classes);
         if (isnan(limit))

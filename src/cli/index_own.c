@@ -1,4 +1,4 @@
-/* Error rates from an index's own labels, measured after a change by the commands that make one (docs/adr/0053). */
+/* False-match rates from an index's own labels, measured after a change by the commands that make one (docs/adr/0053). */
 #include <stdio.h>
 #include <string.h>
 
@@ -102,7 +102,8 @@ kith_status index_measure(const index_request *r, kith_index **index, const kith
                           kith_error *err) {
     kith_error why = {0};
     if (measure(*index, embedder, &why) == KITH_OK) return KITH_OK;
-    fprintf(stderr, "kith: the index is complete, but its error rates were not measured: %s\n", why.message);
+    fprintf(stderr, "kith: the index is complete, but its false-match rates were not measured: %s\n",
+            why.message);
     kith_index_free(*index); /* after a failed commit it can do nothing else */
     *index = NULL;
     return kith_index_open(r->index, KITH_INDEX_READ, index, err);

@@ -164,12 +164,13 @@ static void print_tier(const kith_index_info *info) {
     printf(", recall %.4f measured on own rows (wanted %.4g)\n", info->recall, info->recall_wanted);
 }
 
-static void print_error_rates(const kith_calibration *curve) {
-    printf("%-12s", "error rates");
+static void print_false_match_rates(const kith_calibration *curve) {
+    printf("%-12s", "same");
     if (!curve)
-        puts("not known: see --calibrate");
+        puts("false-match rates not known: see --calibrate");
     else
-        printf("known: --same works%s%s\n", *curve->source ? ", measured on: " : "", curve->source);
+        printf("false-match rates known: --same works%s%s\n", *curve->source ? ", measured on: " : "",
+               curve->source);
 }
 
 kith_status index_show(const index_request *request, kith_error *err) {
@@ -193,7 +194,7 @@ kith_status index_show(const index_request *request, kith_error *err) {
     print_sources(index);
     print_columns(index, info.n_columns);
     print_tier(&info);
-    print_error_rates(kith_index_calibration(index));
+    print_false_match_rates(kith_index_calibration(index));
     print_bytes("on disk", info.file_bytes);
     print_bytes("in memory", info.memory_bytes);
     kith_index_free(index);

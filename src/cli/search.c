@@ -31,7 +31,7 @@ static int parse_crop(const char *text, double crop[4]) {
     return CLI_RUN;
 }
 
-/* The threshold of an error rate. */
+/* The threshold of a false-match rate. */
 static kith_status find_limit(const arguments *a, const kith_index *index, kith_search_options *search,
                               kith_error *err) {
     search->has_limit = !isnan(a->same) || !isnan(a->min_score);
@@ -43,7 +43,7 @@ static kith_status find_limit(const arguments *a, const kith_index *index, kith_
     if (!curve)
         return cli_error(
             err, KITH_EINVAL, "images with classes, or the index itself if its items have labels",
-            "the index has no curve of false matches; make it with: kith index %s --calibrate DATA",
+            "the index has no curve of false-match rates; make it with: kith index %s --calibrate DATA",
             n < sizeof name ? name : "INDEX");
     search->limit = kith_calibration_threshold(curve, a->same);
     if (isnan(search->limit))
@@ -114,7 +114,7 @@ int cmd_search(int argc, char **argv) {
         CLI_TEXT("where", "EXPR", &r->search.where,
                  "only items like this: 'label = tern and year >= 2020' (docs/search.md)"),
         CLI_REAL("same", "RATE", &a.same, 1e-9, 1,
-                 "only hits that are the same thing, with at most this part of false matches: 0.01"),
+                 "only hits that are the same thing, with at most this false-match rate: 0.01"),
         CLI_REAL("min-score", "S", &a.min_score, -1e30, 1e30, "only hits at least as near as this"),
         CLI_TEXT("crop", "X,Y,W,H", &a.crop, "look for this part of the image only, in pixels"),
         CLI_LIST("and", "IMAGE", &r->also, "something that also looks like this; may be repeated"),

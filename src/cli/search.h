@@ -38,8 +38,8 @@ void search_queries_release(search_queries *queries);
 /* What was found, with what the index knows of it. Owned; search_found_release. */
 typedef struct search_found {
     kith_hits hits;
-    kith_index_item *item; /* of each hit */
-    double *error_rate;    /* of each hit; NaN: not known */
+    kith_index_item *item;    /* of each hit */
+    double *false_match_rate; /* of each hit; NaN: not known */
     bool has_rates;
 } search_found;
 

@@ -130,7 +130,7 @@ static kith_status write_page(const search_request *r, const groups *g, kith_err
                                      .note = relation(&d->pictures[i], i == d->begin[k]),
                                      .id = d->pictures[i].id,
                                      .score = d->pictures[i].likeness,
-                                     .error_rate = NAN};
+                                     .false_match_rate = NAN};
     }
     if (status == KITH_OK) {
         KITH_OPTIONS(kith_hits_page, page);

@@ -49,7 +49,7 @@ static bool fill_hits(const kith_index *index, const search_found *f, page_parts
                                     .label = item->label,
                                     .id = f->hits.hits[i].id,
                                     .score = f->hits.hits[i].score,
-                                    .error_rate = f->error_rate[i]};
+                                    .false_match_rate = f->false_match_rate[i]};
     }
     return true;
 }

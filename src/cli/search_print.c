@@ -11,7 +11,7 @@ void search_found_release(search_found *f) {
     const int64_t n = f->hits.begin ? f->hits.begin[f->hits.n_queries] : 0;
     for (int64_t i = 0; f->item && i < n; i++) kith_index_item_release(&f->item[i]);
     free(f->item);
-    free(f->error_rate);
+    free(f->false_match_rate);
     kith_hits_release(&f->hits);
     *f = (search_found){0};
 }
@@ -22,13 +22,13 @@ kith_status search_found_take(const kith_index *index, kith_hits *hits, search_f
     search_found f = {.hits = *hits, .has_rates = curve != NULL};
     *hits = (kith_hits){0};
     f.item = calloc((size_t)n + 1, sizeof *f.item);
-    f.error_rate = calloc((size_t)n + 1, sizeof *f.error_rate);
+    f.false_match_rate = calloc((size_t)n + 1, sizeof *f.false_match_rate);
     kith_status status = KITH_OK;
-    if (!f.item || !f.error_rate)
+    if (!f.item || !f.false_match_rate)
         status = cli_error(err, KITH_ENOMEM, NULL, "not enough memory for %lld hits", (long long)n);
     for (int64_t i = 0; status == KITH_OK && i < n; i++) {
         status = kith_index_item_get(index, f.hits.hits[i].id, &f.item[i], err);
-        f.error_rate[i] = curve ? kith_calibration_error_rate(curve, f.hits.hits[i].score) : NAN;
+        f.false_match_rate[i] = curve ? kith_calibration_false_match_rate(curve, f.hits.hits[i].score) : NAN;
     }
     if (status == KITH_OK)
         *ret = f;
@@ -58,10 +58,10 @@ static void fill_cells(const search_found *f, int64_t i, int64_t rank, cells *c)
     snprintf(c->rank, sizeof c->rank, "%lld", (long long)rank);
     snprintf(c->score, sizeof c->score, "%.4f", f->hits.hits[i].score);
     snprintf(c->id, sizeof c->id, "%lld", (long long)f->hits.hits[i].id);
-    if (isnan(f->error_rate[i]))
+    if (isnan(f->false_match_rate[i]))
         snprintf(c->rate, sizeof c->rate, "%s", f->has_rates ? "high" : "");
     else
-        snprintf(c->rate, sizeof c->rate, "%.2g %%", 100 * f->error_rate[i]);
+        snprintf(c->rate, sizeof c->rate, "%.2g %%", 100 * f->false_match_rate[i]);
     const char *const text[N_COLUMNS] = {c->rank, c->score,
                                          c->rate, item->label ? item->label : "",
                                          c->id,   item->path ? search_shown_path(item->path) : ""};
@@ -92,7 +92,7 @@ static void print_cells(const char *const *text, const int *width) {
 }
 
 static void print_query(const search_found *f, int64_t q, int64_t offset) {
-    static const char *const heads[N_COLUMNS] = {"", "score", "errors", "label", "id", "path"};
+    static const char *const heads[N_COLUMNS] = {"", "score", "false-match rate", "label", "id", "path"};
     const int64_t begin = f->hits.begin[q], end = f->hits.begin[q + 1];
     int width[N_COLUMNS] = {0};
     cells row;
@@ -158,8 +158,8 @@ static kith_status print_json(const search_queries *queries, const search_found 
             kith_json_string(json, f->item[i].path);
             kith_json_key(json, "label");
             kith_json_string(json, f->item[i].label);
-            kith_json_key(json, "error_rate");
-            kith_json_real(json, f->error_rate[i]);
+            kith_json_key(json, "false_match_rate");
+            kith_json_real(json, f->false_match_rate[i]);
             kith_json_object_end(json);
         }
         kith_json_array_end(json);
@@ -181,7 +181,7 @@ static void put_field(const char *text) {
 }
 
 static void print_csv(const search_request *r, const search_queries *queries, const search_found *f) {
-    puts("query,rank,id,score,error_rate,label,path");
+    puts("query,rank,id,score,false_match_rate,label,path");
     for (int64_t q = 0; q < queries->n; q++) {
         for (int64_t i = f->hits.begin[q]; i < f->hits.begin[q + 1]; i++) {
             if (queries->name)
@@ -190,7 +190,7 @@ static void print_csv(const search_request *r, const search_queries *queries, co
                 printf("%lld", (long long)q);
             printf(",%lld,%lld,%.9g,", (long long)(r->search.offset + i - f->hits.begin[q] + 1),
                    (long long)f->hits.hits[i].id, f->hits.hits[i].score);
-            if (!isnan(f->error_rate[i])) printf("%.9g", f->error_rate[i]);
+            if (!isnan(f->false_match_rate[i])) printf("%.9g", f->false_match_rate[i]);
             putchar(',');
             put_field(f->item[i].label);
             putchar(',');

@@ -1,4 +1,4 @@
-/* Looking up a calibration curve. Between two points the score is linear in the logarithm of the false match rate, since
+/* Looking up a calibration curve. Between two points the score is linear in the logarithm of the false-match rate, since
  * the tail of different pairs falls about exponentially; the true match rate is linear in the score. */
 #include "kith/calibration.h"
 
@@ -59,7 +59,7 @@ static double part_of(const kith_calibration *c, int64_t i, double score) {
     return (score - c->threshold[i - 1]) / (c->threshold[i] - c->threshold[i - 1]);
 }
 
-double kith_calibration_error_rate(const kith_calibration *c, double score) {
+double kith_calibration_false_match_rate(const kith_calibration *c, double score) {
     if (!has_curve(c) || isnan(score)) return NAN;
     const int64_t i = first_stricter(c, score);
     if (i == 0) return 1;

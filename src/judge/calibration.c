@@ -1,4 +1,4 @@
-/* A calibration curve from the counts of all pairs: points at false match rates that fall by equal factors, so that small
+/* A calibration curve from the counts of all pairs: points at false-match rates that fall by equal factors, so that small
  * rates, which users ask for, have as many points as large ones. */
 #include <math.h>
 

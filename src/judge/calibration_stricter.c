@@ -1,4 +1,4 @@
-/* The stricter of two calibration curves: at every score the larger of the two error rates, so that no rate is told that one
+/* The stricter of two calibration curves: at every score the larger of the two false-match rates, so that no rate is told that one
  * of them measured to be larger.
  *
  * In the plane of score and log rate both curves are made of lines that meet at their points. Between two neighbouring points
@@ -23,7 +23,9 @@ static double strictness(const kith_calibration *c, double score) {
 
 /* Below the loosest threshold everything matches; at it the rate may jump, and the upper end counts. */
 static double rate_at(const kith_calibration *c, double score) {
-    return strictness(c, score) <= strictness(c, c->threshold[0]) ? 1 : kith_calibration_error_rate(c, score);
+    return strictness(c, score) <= strictness(c, c->threshold[0])
+               ? 1
+               : kith_calibration_false_match_rate(c, score);
 }
 
 /* The thresholds of both, the loosest first, each once. */

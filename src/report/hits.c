@@ -102,9 +102,9 @@ static kith_status put_hit(painter *p, const kith_page_part *part, const kith_pa
     KI_TRY(put_picture(p, hit->image, words, hit->label));
     if (!isnan(hit->score)) {
         ki_buffer_put(p->to, "<p><span class=\"score\">%.3f</span>", hit->score);
-        if (!isnan(hit->error_rate))
-            ki_buffer_put(p->to, " <span class=\"rate\">%s %% false matches</span>",
-                          ki_number_text(100 * hit->error_rate, 2, number));
+        if (!isnan(hit->false_match_rate))
+            ki_buffer_put(p->to, " <span class=\"rate\">false-match rate %s %%</span>",
+                          ki_number_text(100 * hit->false_match_rate, 2, number));
         ki_buffer_put(p->to, "</p>");
     }
     put_line(p, "name", hit->label);

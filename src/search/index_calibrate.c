@@ -1,4 +1,4 @@
-/* The curve of false matches of an index, measured on its own items. */
+/* The curve of false-match rates of an index, measured on its own items. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,7 +128,7 @@ static kith_status check_enough(const kith_index *index, const sample *s, kith_e
         "and %d",
         ki_index_name(index), (long long)s->n_classes, (long long)s->n_same, (long long)s->n_different,
         LEAST_CLASSES, LEAST_PAIRS);
-    return ki_hint(err, KITH_ENOTFOUND, "measure the error rates on other images with classes");
+    return ki_hint(err, KITH_ENOTFOUND, "measure the false-match rates on other images with classes");
 }
 
 static kith_status measure(const kith_index *index, const sample *s, kith_calibration *ret, kith_error *err) {

@@ -24,7 +24,7 @@ static const ki_option query_options[] = {
     KI_OPTION_INT(settings, k, 24, 1, 1e6, "hits, at most", ""),
     KI_OPTION_INT(settings, offset, 0, 0, 1e6, "hits to leave out", ""),
     KI_OPTION_TEXT(settings, where, NULL, "only items that this holds for", ""),
-    KI_OPTION_REAL(settings, same, -1, 1e-9, 1, "at most this error rate", ""),
+    KI_OPTION_REAL(settings, same, -1, 1e-9, 1, "at most this false-match rate", ""),
     KI_OPTION_BOOL(settings, flips, 0, "with the mirror image", ""),
     KI_OPTION_BOOL(settings, exact, 0, "compare every vector", ""),
     KI_OPTION_BOOL(settings, hide_duplicates, 0, "one of each picture", ""),

@@ -26,7 +26,7 @@ typedef struct ki_query {
     int n_images;
     int64_t k, offset;
     const char *where; /* NULL: anything */
-    double same;       /* an error rate; NaN: not asked for */
+    double same;       /* a false-match rate; NaN: not asked for */
     bool flips, exact, hide_duplicates;
     int64_t hit; /* of an explanation; -1: not given */
 } ki_query;

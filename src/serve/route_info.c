@@ -46,7 +46,7 @@ static void put_curve(kith_json *json, const kith_calibration *curve) {
     const double *const list[2] = {curve->fmr, curve->threshold};
     kith_json_object_begin(json);
     for (int i = 0; i < 2; i++) {
-        kith_json_key(json, i == 0 ? "far" : "threshold");
+        kith_json_key(json, i == 0 ? "false_match_rate" : "threshold");
         kith_json_array_begin(json);
         for (int64_t p = 0; p < n; p++)
             kith_json_real(json, list[i][n == 1 ? 0 : p * (curve->n - 1) / (n - 1)]);

@@ -37,8 +37,8 @@ static kith_status put_hit(kith_json *json, const ki_catalog *c, const kith_hit 
     kith_json_int(json, hit->id);
     kith_json_key(json, "score");
     kith_json_real32(json, (float)hit->score);
-    kith_json_key(json, "error_rate");
-    kith_json_real(json, curve ? kith_calibration_error_rate(curve, hit->score) : (double)NAN);
+    kith_json_key(json, "false_match_rate");
+    kith_json_real(json, curve ? kith_calibration_false_match_rate(curve, hit->score) : (double)NAN);
     ki_item_put(json, c, &item);
     kith_json_object_end(json);
     kith_index_item_release(&item);
@@ -112,7 +112,7 @@ static kith_status find_limit(const ki_catalog *c, double same, ki_ask *ask, kit
     if (isnan(same)) return KITH_OK;
     const kith_calibration *curve = kith_index_calibration(c->index);
     if (!curve) {
-        ki_fail(err, KITH_EINVAL, "the index has no curve of false matches");
+        ki_fail(err, KITH_EINVAL, "the index has no curve of false-match rates");
         return ki_hint(err, KITH_EINVAL, "make it with: kith index INDEX --calibrate DATA");
     }
     ask->has_limit = true;

@@ -249,13 +249,13 @@ export const faultCases = [
   },
 
   {
-    name: 'an index without error rates',
+    name: 'an index without false-match rates',
     async run(page, site) {
       site.faults.isCalibrated = false;
       await page.goto(`${site.url}?like=3`);
       await settled(page);
       await page.getByText('kith index … --calibrate').waitFor();
-      equal(await page.locator('.errors').count(), 0, 'error rates');
+      equal(await page.locator('.false-matches').count(), 0, 'false-match rates');
       site.faults.isCalibrated = true;
     },
   },

@@ -17,7 +17,7 @@ export function hasServe() {
   }
 }
 
-// 12 classes of 6 signs through a small network with random weights, error rates, one file that is there twice.
+// 12 classes of 6 signs through a small network with random weights, false-match rates, one file that is there twice.
 export function makeIndex() {
   const folder = mkdtempSync(join(tmpdir(), 'kith-browser-'));
   const kith = (...words) =>

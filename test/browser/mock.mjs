@@ -80,13 +80,13 @@ function makeItems(n) {
   }));
 }
 
-const CALIBRATION = { far: [], threshold: [] };
+const CALIBRATION = { false_match_rate: [], threshold: [] };
 for (let i = 0; i <= 40; i++) {
-  CALIBRATION.far.push(10 ** (-i / 10));
+  CALIBRATION.false_match_rate.push(10 ** (-i / 10));
   CALIBRATION.threshold.push(0.2 + i * 0.018);
 }
 
-function errorRate(score) {
+function falseMatchRate(score) {
   const i = (score - 0.2) / 0.018;
   return 10 ** (-Math.min(40, Math.max(0, i)) / 10);
 }
@@ -178,8 +178,8 @@ export async function startMock(faults = {}, n_items = 300) {
     const allowed = items.filter(test);
     const scored = allowed
       .map((item) => ({ ...item, score: 1 - Math.abs(item.id - seed) / 60 }))
-      .map((item) => ({ ...item, error_rate: faults.isCalibrated === false ? null : errorRate(item.score) }))
-      .filter((item) => query.same === undefined || item.error_rate <= query.same)
+      .map((item) => ({ ...item, false_match_rate: faults.isCalibrated === false ? null : falseMatchRate(item.score) }))
+      .filter((item) => query.same === undefined || item.false_match_rate <= query.same)
       .filter((item) => !query.hide_duplicates || item.id % 10 !== 1)
       .sort((a, b) => b.score - a.score || a.id - b.id);
     return {

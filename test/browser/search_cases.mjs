@@ -38,7 +38,7 @@ export const searchCases = [
       );
       const first = cards(page).first();
       check(/\d\.\d{3}/.test(await first.locator('.score').textContent()), 'no score');
-      check(/error rate .* %/.test(await first.locator('.errors').textContent()), 'no error rate');
+      check(/false-match rate .* %/.test(await first.locator('.false-matches').textContent()), 'no false-match rate');
       check((await first.locator('.name').textContent()).length > 0, 'no label');
       check((await first.locator('.path').textContent()).includes('/'), 'no path');
       await first.locator('.thumb.there').waitFor();
@@ -269,12 +269,12 @@ export const searchCases = [
   },
 
   {
-    name: 'the slider over the error rate',
+    name: 'the slider over the false-match rate',
     async run(page, site) {
       await page.goto(`${site.url}?like=3`);
       await settled(page);
-      const slider = page.getByRole('slider', { name: 'Error rate' });
-      equal(await slider.getAttribute('aria-valuetext'), 'any error rate', 'words at first');
+      const slider = page.getByRole('slider', { name: 'False-match rate' });
+      equal(await slider.getAttribute('aria-valuetext'), 'any false-match rate', 'words at first');
       const all = (await ids(page)).length;
       await slider.focus();
       await page.keyboard.press('End');
@@ -289,7 +289,7 @@ export const searchCases = [
         'fewer hits',
       );
       check(
-        /^error rate at most 1 in [\d,]+, score at least \d\.\d{3}$/.test(await slider.getAttribute('aria-valuetext')),
+        /^false-match rate at most 1 in [\d,]+, score at least \d\.\d{3}$/.test(await slider.getAttribute('aria-valuetext')),
         await slider.getAttribute('aria-valuetext'),
       );
       const address = await search(page);

@@ -130,7 +130,7 @@ export async function unitCases() {
     [
       'the slider stops where the calibration can tell',
       () => {
-        const calibration = { far: [0.3, 0.03, 0.004], threshold: [0.2, 0.5, 0.8] };
+        const calibration = { false_match_rate: [0.3, 0.03, 0.004], threshold: [0.2, 0.5, 0.8] };
         equal(threshold.stopsOf(calibration), [0.2, 0.1, 0.05, 0.02, 0.01, 0.005], 'stops');
         equal(threshold.stopsOf(null), [], 'without one');
         equal(threshold.scoreOf(calibration, 0.03), 0.5, 'at a point');

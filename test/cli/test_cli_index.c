@@ -174,16 +174,16 @@ static void test_another_model(void **state) {
                 "1.0000");
 }
 
-/* Error rates, from classes of a data set; what was not measured is not promised. */
+/* False-match rates, from classes of a data set; what was not measured is not promised. */
 static void test_calibration(void **state) {
     (void)state;
     assert_refused(kith("$K index p.kith --calibrate nowhere"), 1,
                    "nowhere: there is no such file or folder");
     assert_done(
         kith("$K index p.kith --calibrate photos --split all"),
-        "p.kith: error rates from 18 pairs of the same and 48 pairs of different things, of 3 classes; "
+        "p.kith: false-match rates from 18 pairs of the same and 48 pairs of different things, of 3 classes; "
         "so few tell rates from 0.0209 on\n");
-    assert_done(kith("$K index p.kith --info"), "error rates known: --same works, measured on: data\n");
+    assert_done(kith("$K index p.kith --info"), "false-match rates known: --same works, measured on: data\n");
     assert_done(kith("$K search p.kith photos/glyph00000/00000.png -k 12 --same 0.0209 --csv"),
                 ",1,0,1,0.0208333333,\"glyph00000\"");
     /* The threshold of a rate finds hits up to that rate. */
@@ -204,13 +204,14 @@ static long commits(const char *index) {
     return strtol(strstr(output, "\"commit\": ") + strlen("\"commit\": "), NULL, 10);
 }
 
-/* An index with labels measures its own error rates, again when a tenth of it has changed, and never those of the user anew. */
-static void test_own_error_rates(void **state) {
+/* An index with labels measures its own false-match rates, again when a tenth of it has changed, and never those of the user anew. */
+static void test_own_false_match_rates(void **state) {
     (void)state;
     assert_done(
         kith("$K synth more --classes 12 --images 14 && $K index more -o o.kith --model m.safetensors"),
         "o.kith: 168 items of 16 values; 168 added\n");
-    assert_done(kith("$K index o.kith --info"), "error rates known: --same works, measured on: index\n");
+    assert_done(kith("$K index o.kith --info"),
+                "false-match rates known: --same works, measured on: index\n");
     assert_done(kith("$K index o.kith --info --json"),
                 "\"calibrated\": true, \"calibration_source\": \"index\"");
     assert_done(kith("$K search o.kith more/glyph00003/00001.png --same 0.01 --csv"), ",1,43,1,");
@@ -243,21 +244,21 @@ static void test_own_error_rates(void **state) {
     assert_done(kith("$K index o.kith --info"), "measured on: index\n");
     /* Labels that are gone say nothing of the items that are left. */
     assert_done(kith("rm -r more/glyph0000[2-8] && $K index o.kith --sync --force && $K index o.kith --info"),
-                "error rates not known");
+                "false-match rates not known");
     assert_refused(kith("$K index o.kith --calibrate o.kith"), 1, "o.kith has 4 labels, ");
 }
 
 /* An index of vectors has no model and no folders: its labels are all there is. */
-static void test_own_error_rates_of_vectors(void **state) {
+static void test_own_false_match_rates_of_vectors(void **state) {
     (void)state;
     assert_done(kith("$K synth more --classes 14 --images 11 && $K embed m.safetensors more -o v.npy && "
                      "$K index v.npy -o v.kith --labels v.labels.txt && $K index v.kith --info"),
                 "measured on: index\n");
     /* No room for the curve: the index is there without, and can be measured later. */
     assert_done(kith("trap '' XFSZ; ulimit -f 34; $K index v.npy -o w.kith --labels v.labels.txt 2>&1"),
-                "kith: the index is complete, but its error rates were not measured: cannot write ");
+                "kith: the index is complete, but its false-match rates were not measured: cannot write ");
     assert_holds("w.kith: 154 items of 16 values\n");
-    assert_done(kith("$K index w.kith --info"), "error rates not known");
+    assert_done(kith("$K index w.kith --info"), "false-match rates not known");
     assert_refused(kith("$K search w.kith v.npy --same 0.01"), 1,
                    "the index itself if its items have labels");
     assert_done(kith("$K index w.kith --calibrate w.kith"), "of 14 classes; --same 0.01 is a score of ");
@@ -265,7 +266,7 @@ static void test_own_error_rates_of_vectors(void **state) {
 }
 
 /* Beside the curve of the model's validation classes. */
-static void test_model_error_rates(void **state) {
+static void test_model_false_match_rates(void **state) {
     (void)state;
     assert_done(kith("$K synth more --classes 24 --images 10 && "
                      "$K train %s/recipes/quickstart.yaml --out run --set data.root=more --set optim.steps=2 "
@@ -282,13 +283,13 @@ static void test_model_error_rates(void **state) {
 }
 
 /* Vectors alone, with labels. */
-static void test_error_rates_of_vectors(void **state) {
+static void test_false_match_rates_of_vectors(void **state) {
     (void)state;
     assert_done(kith("$K synth more --classes 12 --images 14 && $K embed m.safetensors more -o e.npy && "
                      "$K index e.npy -o e.kith --labels e.labels.txt && $K index e.kith --info"),
                 "measured on: index\n");
     assert_done(kith("$K search e.kith e.npy --same 0.01 --csv"), "0,1,0,1,");
-    assert_done(kith("$K index e.npy -o f.kith && $K index f.kith --info"), "error rates not known");
+    assert_done(kith("$K index e.npy -o f.kith && $K index f.kith --info"), "false-match rates not known");
 }
 
 /* Vectors that were made elsewhere, with classes and a table. */
@@ -305,7 +306,8 @@ static void test_vectors(void **state) {
                 "{\"queries\": [{\"query\": 0, \"hits\": [{\"id\": 0, \"score\": ");
     assert_holds("{\"query\": 11, \"hits\": [{\"id\": 11, ");
     assert_holds(
-        "\"path\": \"photos/glyph00002/00003.png\", \"label\": \"glyph00002\", \"error_rate\": null}]}]}");
+        "\"path\": \"photos/glyph00002/00003.png\", \"label\": \"glyph00002\", \"false_match_rate\": "
+        "null}]}]}");
     assert_done(kith("$K search e.kith e.npy -k 1 --where 'year = 2003' --csv"), "11,1,2,");
     assert_refused(kith("$K search e.kith photos/glyph00000/00000.png"), 1,
                    "does not say which model made them");
@@ -360,10 +362,10 @@ int main(void) {
                                        EACH(test_data_sets),
                                        EACH(test_another_model),
                                        EACH(test_calibration),
-                                       EACH(test_own_error_rates),
-                                       EACH(test_own_error_rates_of_vectors),
-                                       EACH(test_model_error_rates),
-                                       EACH(test_error_rates_of_vectors),
+                                       EACH(test_own_false_match_rates),
+                                       EACH(test_own_false_match_rates_of_vectors),
+                                       EACH(test_model_false_match_rates),
+                                       EACH(test_false_match_rates_of_vectors),
                                        EACH(test_vectors),
                                        EACH(test_refusals)};
     const int n_failed = cmocka_run_group_tests_name("cli/index", tests, NULL, NULL);

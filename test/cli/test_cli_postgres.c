@@ -85,12 +85,12 @@ static void test_info(void **state) {
 }
 
 /* Measured by itself, as in a folder. */
-static void test_own_error_rates(void **state) {
+static void test_own_false_match_rates(void **state) {
     (void)state;
     assert_done(
         "$K synth many --classes 12 --images 14 && $K index many --to \"$A#own\" --model m.safetensors && "
         "$K index many -o own.kith --model m.safetensors && $K index \"$A#own\" --info",
-        "error rates known: --same works, measured on: index\n");
+        "false-match rates known: --same works, measured on: index\n");
     assert_done(
         "$K search own.kith many --same 0.02 --csv >here.txt && $K search \"$A#own\" many --same 0.02 "
         "--csv >there.txt && cmp here.txt there.txt && wc -l <here.txt",
@@ -202,7 +202,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_search_prints_the_same),
         cmocka_unit_test(test_info),
-        cmocka_unit_test(test_own_error_rates),
+        cmocka_unit_test(test_own_false_match_rates),
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_another_model_is_refused),
         cmocka_unit_test(test_sync_goes_on),

@@ -115,7 +115,8 @@ static void test_json(void **state) {
     assert_done(
         search("photos/glyph00000/00000.png photos/glyph00002/00001.png -k 1 --json"),
         "{\"queries\": [{\"query\": \"photos/glyph00000/00000.png\", \"hits\": [{\"id\": 0, \"score\": ");
-    assert_holds("/photos/glyph00000/00000.png\", \"label\": \"glyph00000\", \"error_rate\": null}]}, ");
+    assert_holds(
+        "/photos/glyph00000/00000.png\", \"label\": \"glyph00000\", \"false_match_rate\": null}]}, ");
     assert_holds("{\"query\": \"photos/glyph00002/00001.png\", \"hits\": [{\"id\": 9, ");
     assert_int_equal(count("\n"), 1);
     assert_done(asked("photos/glyph00000/00000.png --where 'label = none' --json"), "\"hits\": []}]}");
@@ -125,7 +126,7 @@ static void test_pages_and_limits(void **state) {
     (void)state;
     double all[32], part[32];
     assert_done(asked("photos/glyph00000/00000.png -k 12 --csv"),
-                "query,rank,id,score,error_rate,label,path\n");
+                "query,rank,id,score,false_match_rate,label,path\n");
     assert_int_equal(read_scores(all, 32), 12);
     assert_done(asked("photos/glyph00000/00000.png -k 5 --page 2 --csv"), ",6,");
     assert_int_equal(read_scores(part, 32), 5);
@@ -253,7 +254,7 @@ static void test_refusals(void **state) {
         {"photos --json --csv", 2, "both given"},
         {"photos --same 0.1 --min-score 0.1", 2, "both given"},
         {"photos --same 0.01", 1,
-         "no curve of false matches; make it with: kith index p.kith --calibrate DATA"},
+         "no curve of false-match rates; make it with: kith index p.kith --calibrate DATA"},
         {"photos --where 'lable = x'", 1, "did you mean 'label'?"},
         {"photos --where 'label ='", 1, "character"},
         {"photos -k 0", 2, "--hits"},

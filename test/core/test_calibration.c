@@ -27,8 +27,8 @@ static void test_points_and_between(void **state) {
     check(kith_calibration_threshold(&plain, 0.1), 0.2);
     check(kith_calibration_threshold(&plain, 0.001), 0.4);
     check(kith_calibration_threshold(&plain, sqrt(0.1 * 0.01)), 0.25);
-    check(kith_calibration_error_rate(&plain, 0.2), 0.1);
-    check(kith_calibration_error_rate(&plain, 0.25), sqrt(0.1 * 0.01));
+    check(kith_calibration_false_match_rate(&plain, 0.2), 0.1);
+    check(kith_calibration_false_match_rate(&plain, 0.25), sqrt(0.1 * 0.01));
     check(kith_calibration_match_rate(&plain, 0.25), 0.7);
     check(kith_calibration_match_rate(&plain, 0.2), 0.9);
 }
@@ -36,10 +36,10 @@ static void test_points_and_between(void **state) {
 /* Beyond the curve nothing is promised that was not counted. */
 static void test_ends(void **state) {
     (void)state;
-    check(kith_calibration_error_rate(&plain, 0.05), 1);
-    check(kith_calibration_error_rate(&plain, -INFINITY), 1);
-    check(kith_calibration_error_rate(&plain, 0.9), 0.001);
-    check(kith_calibration_error_rate(&plain, INFINITY), 0.001);
+    check(kith_calibration_false_match_rate(&plain, 0.05), 1);
+    check(kith_calibration_false_match_rate(&plain, -INFINITY), 1);
+    check(kith_calibration_false_match_rate(&plain, 0.9), 0.001);
+    check(kith_calibration_false_match_rate(&plain, INFINITY), 0.001);
     check(kith_calibration_match_rate(&plain, 0.9), 0.25);
     check(kith_calibration_match_rate(&plain, 0), 1);
     check(kith_calibration_threshold(&plain, 1), 0.1);
@@ -47,11 +47,11 @@ static void test_ends(void **state) {
     assert_true(isnan(kith_calibration_threshold(&plain, 0.0009)));
     assert_true(isnan(kith_calibration_threshold(&plain, 0)));
     assert_true(isnan(kith_calibration_threshold(&plain, NAN)));
-    assert_true(isnan(kith_calibration_error_rate(&plain, NAN)));
+    assert_true(isnan(kith_calibration_false_match_rate(&plain, NAN)));
     /* The strictest point may have no false match at all: then one of all pairs is what can be told. */
     kith_calibration none = plain;
     none.fmr[3] = 0;
-    check(kith_calibration_error_rate(&none, 0.4), 0.001);
+    check(kith_calibration_false_match_rate(&none, 0.4), 0.001);
     check(kith_calibration_threshold(&none, 0.001), 0.4);
     /* The loosest may keep some pairs out. */
     none.fmr[0] = 0.5;
@@ -82,7 +82,7 @@ static void test_no_curve(void **state) {
     (void)state;
     const kith_calibration none = {0};
     assert_true(isnan(kith_calibration_threshold(&none, 0.1)));
-    assert_true(isnan(kith_calibration_error_rate(&none, 0.1)));
+    assert_true(isnan(kith_calibration_false_match_rate(&none, 0.1)));
     assert_true(isnan(kith_calibration_match_rate(&none, 0.1)));
     assert_true(isnan(kith_calibration_threshold(NULL, 0.1)));
 }
@@ -97,9 +97,9 @@ static void test_distances(void **state) {
     memcpy(c.threshold, threshold, sizeof threshold);
     assert_ok(kith_calibration_check(&c, &err), &err);
     check(kith_calibration_threshold(&c, 0.01), 0.2);
-    check(kith_calibration_error_rate(&c, 0.5), 1);
-    check(kith_calibration_error_rate(&c, 0.25), sqrt(0.1 * 0.01));
-    check(kith_calibration_error_rate(&c, 0), 0.001);
+    check(kith_calibration_false_match_rate(&c, 0.5), 1);
+    check(kith_calibration_false_match_rate(&c, 0.25), sqrt(0.1 * 0.01));
+    check(kith_calibration_false_match_rate(&c, 0), 0.001);
 }
 
 static void test_what_is_no_curve(void **state) {

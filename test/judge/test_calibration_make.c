@@ -34,7 +34,7 @@ static double counted(const ki_pair_counts *p, double threshold) {
 static void check_at(const kith_calibration *c, const ki_pair_counts *p, double score) {
     /* Two of the factors that points lie apart; one pair is the least that is told. */
     const double slack = pow((double)p->n_different, 2.0 / (KITH_CALIBRATION_POINTS - 1)) * (1 + 1e-9);
-    const double told = kith_calibration_error_rate(c, score), true_rate = counted(p, score);
+    const double told = kith_calibration_false_match_rate(c, score), true_rate = counted(p, score);
     if (told * slack < true_rate) fail_msg("at %.9g: told %g, counted %g", score, told, true_rate);
 }
 
@@ -77,8 +77,8 @@ static void test_a_tie_in_the_middle(void **state) {
         .n_same = 101, .n_different = 10000, .n_steps = 4, .step = step, .is_exact = true};
     kith_calibration c;
     ki_calibration_make(&p, KITH_COSINE, 10, &c);
-    assert_true(kith_calibration_error_rate(&c, 0) >= 0.809 - 1e-12);
-    assert_true(kith_calibration_error_rate(&c, -0.1) >= 0.809 - 1e-12);
+    assert_true(kith_calibration_false_match_rate(&c, 0) >= 0.809 - 1e-12);
+    assert_true(kith_calibration_false_match_rate(&c, -0.1) >= 0.809 - 1e-12);
     assert_true(kith_calibration_threshold(&c, 0.5) > 0);
     assert_true(kith_calibration_threshold(&c, 0.8) > 0);
 }

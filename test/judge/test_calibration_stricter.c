@@ -47,8 +47,8 @@ static void check_rates(ki_rng *rng, const kith_calibration *c, const kith_calib
     for (int i = 0; i < SCORES; i++) {
         const double score = ki_rng_double(rng) * 5 - 0.5;
         const double wanted =
-            fmax(kith_calibration_error_rate(a, score), kith_calibration_error_rate(b, score));
-        assert_at_least("error rate", kith_calibration_error_rate(c, score), wanted * (1 - 1e-9));
+            fmax(kith_calibration_false_match_rate(a, score), kith_calibration_false_match_rate(b, score));
+        assert_at_least("false-match rate", kith_calibration_false_match_rate(c, score), wanted * (1 - 1e-9));
     }
 }
 
@@ -72,7 +72,8 @@ static void check_not_far_above(const kith_calibration *c, const kith_calibratio
     for (int64_t i = 0; i < c->n; i++) {
         const double t = c->threshold[i];
         const bool jumps = t == a->threshold[0] || t == b->threshold[0];
-        const double wanted = fmax(kith_calibration_error_rate(a, t), kith_calibration_error_rate(b, t));
+        const double wanted =
+            fmax(kith_calibration_false_match_rate(a, t), kith_calibration_false_match_rate(b, t));
         if (!jumps) assert_at_least("largest rate", wanted * factor, c->fmr[i]);
         assert_true(c->tmr[i] == kith_calibration_match_rate(a, t));
     }
@@ -125,7 +126,7 @@ static void test_one_is_stricter(void **state) {
         assert_int_equal(c.n_different, 5000);
         assert_true(kith_calibration_threshold(&c, 0.1) == 0.6);
         assert_true(kith_calibration_threshold(&c, 0.01) == 0.9);
-        assert_true(kith_calibration_error_rate(&c, 0.9) == 0.01);
+        assert_true(kith_calibration_false_match_rate(&c, 0.9) == 0.01);
         assert_true(kith_calibration_match_rate(&c, 0.9) == 0.8);
     }
     /* A source that does not fit beside the other is not cut in two. */

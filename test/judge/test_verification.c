@@ -297,7 +297,7 @@ static void test_curve(void **state) {
             for (int i = 0; i < KITH_N_FAR; i++) {
                 const double far = v.at[i].far_wanted, t = kith_calibration_threshold(c, far);
                 check("curve", "threshold", t, v.at[i].threshold, 0.02 * fabs(v.at[i].threshold));
-                check("curve", "rate and back", kith_calibration_error_rate(c, t), far, 1e-3 * far);
+                check("curve", "rate and back", kith_calibration_false_match_rate(c, t), far, 1e-3 * far);
                 check("curve", "match rate", kith_calibration_match_rate(c, t), v.at[i].tar, 0.01);
             }
         }

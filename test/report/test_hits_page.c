@@ -53,10 +53,10 @@ static void test_pictures(void **state) {
          .label = "x\"y",
          .id = 7,
          .score = 0.93214,
-         .error_rate = 0.0123},
-        {.image = in_folder("glyphs/glyph00001/00001.png"), .id = 8, .score = 0.5, .error_rate = NAN},
-        {.image = in_folder("no.png"), .path = "no.png", .id = 9, .score = 0.25, .error_rate = NAN},
-        {.id = 11, .score = NAN, .error_rate = NAN, .note = "mirrored"}};
+         .false_match_rate = 0.0123},
+        {.image = in_folder("glyphs/glyph00001/00001.png"), .id = 8, .score = 0.5, .false_match_rate = NAN},
+        {.image = in_folder("no.png"), .path = "no.png", .id = 9, .score = 0.25, .false_match_rate = NAN},
+        {.id = 11, .score = NAN, .false_match_rate = NAN, .note = "mirrored"}};
     const kith_page_part parts[] = {
         {"one", query, 1, hits, 4}, {"two", NULL, 0, hits, 1}, {"three", NULL, 0, NULL, 0}};
     assert_ok(write_page(parts, 3, 1000, &err), &err);
@@ -65,7 +65,7 @@ static void test_pictures(void **state) {
     assert_int_equal(count(page, "<section>"), 3);
     assert_int_equal(count(page, "src=\"data:image/"), 1 + 2 + 1);
     assert_int_equal(count(page, "<span class=\"score\">0.932</span>"), 2);
-    assert_non_null(strstr(page, "1.2 % false matches"));
+    assert_non_null(strstr(page, "false-match rate 1.2 %"));
     assert_non_null(strstr(page, "a/&lt;b&gt;.png"));
     assert_null(strstr(page, "<b>"));
     assert_non_null(strstr(page, "id 8"));

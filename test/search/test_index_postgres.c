@@ -98,8 +98,8 @@ static void test_same_as_a_folder(void **state) {
     }
 }
 
-/* Error rates from the labels of the items, and of those of a sample that are many. */
-static void test_own_error_rates(void **state) {
+/* False-match rates from the labels of the items, and of those of a sample that are many. */
+static void test_own_false_match_rates(void **state) {
     (void)state;
     static const int64_t counts[] = {300, 10400};
     kith_error err;
@@ -460,7 +460,7 @@ static void test_shards(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_a_folder),
-        cmocka_unit_test(test_own_error_rates),
+        cmocka_unit_test(test_own_false_match_rates),
         cmocka_unit_test(test_near_ties),
         cmocka_unit_test(test_compare_with_files),
         cmocka_unit_test(test_filters),

@@ -79,7 +79,7 @@ static void test_info(void **state) {
     assert_holds(a.body,
                  "\"columns\": [{\"name\": \"label\", \"type\": \"text\", \"values\": "
                  "[\"glyph00000\", \"glyph00001\", \"glyph00002\", \"glyph00003\"]}]");
-    assert_holds(a.body, "\"calibration\": {\"far\": [1, ");
+    assert_holds(a.body, "\"calibration\": {\"false_match_rate\": [1, ");
     http_release(&a);
     ki_server_free(server);
 }

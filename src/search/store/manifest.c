@@ -120,7 +120,8 @@ static kith_status get_calibration(const reader *r, const ki_value *root) {
         KI_TRY(get_real(r, at, "tmr", &c->tmr[c->n]));
     }
     kith_error why;
-    if (kith_calibration_check(c, &why) != KITH_OK) return fail(r, "calibration", "a curve of error rates");
+    if (kith_calibration_check(c, &why) != KITH_OK)
+        return fail(r, "calibration", "a curve of false-match rates");
     r->m->calibration = c;
     return KITH_OK;
 }

@@ -1,4 +1,4 @@
-// Items as cards: picture, score, error rate, label, path, and what can be done with them.
+// Items as cards: picture, score, false-match rate, label, path, and what can be done with them.
 import { thumbUrl } from './api.js';
 import { button, h, icon, iconButton, pathParts, percent } from './dom.js';
 
@@ -41,9 +41,9 @@ export function pathLine(path) {
   return h('bdi', { class: 'path', title: path }, h('span', { class: 'folder' }, folder), h('span', {}, file));
 }
 
-export function errorText(rate) {
+export function falseMatches(rate) {
   const about = `${percent(rate)} of pairs of different things look at least this similar`;
-  return h('span', { class: 'errors', title: about }, h('span', { class: 'hidden' }, 'error rate '), percent(rate));
+  return h('span', { class: 'false-matches', title: about }, h('span', { class: 'hidden' }, 'false-match rate '), percent(rate));
 }
 
 // actions: open(hit), like(hit), add(hit, weight), why(hit) or null. `tag` is a word in the corner of the picture.
@@ -57,7 +57,7 @@ export function card(hit, actions, tag = null) {
       h('div', { class: 'row' }, h('bdi', { class: 'name', title: name }, name),
         score && h('span', { class: 'score', title: 'score' }, score)),
       h('div', { class: 'row under' }, hit.path ? pathLine(hit.path) : h('span', { class: 'path' }, `item ${hit.id}`),
-        typeof hit.error_rate === 'number' && errorText(hit.error_rate))),
+        typeof hit.false_match_rate === 'number' && falseMatches(hit.false_match_rate))),
     h('div', { class: 'tools' },
       iconButton('like', `More like this: ${name}`, () => actions.like(hit)),
       actions.add && iconButton('plus', `Plus: like ${name} too`, () => actions.add(hit, 1)),

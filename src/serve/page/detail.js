@@ -1,6 +1,6 @@
 // One hit, large, beside the image that it was found with; where the score comes from lies over both as colours.
 import { explain, getItem, imageUrl } from './api.js';
-import { errorText, nameOf } from './cards.js';
+import { falseMatches, nameOf } from './cards.js';
 import { button, h, icon, iconButton } from './dom.js';
 import { heatMap, heatText } from './heat.js';
 import { sendable } from './intake.js';
@@ -153,7 +153,7 @@ export class Detail {
     const rows = [];
     const row = (name, ...value) => rows.push(h('div', {}, h('dt', {}, name), h('dd', {}, ...value)));
     if (isThere(item.score)) row('score', item.score.toFixed(4));
-    if (isThere(item.error_rate)) row('error rate', errorText(item.error_rate).lastChild);
+    if (isThere(item.false_match_rate)) row('false-match rate', falseMatches(item.false_match_rate).lastChild);
     if (isThere(item.label)) {
       const only = () => this.actions.only(item.label);
       row('label', h('bdi', {}, item.label), ' ', button({ class: 'link', onclick: only }, 'only these'));

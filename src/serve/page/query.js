@@ -1,7 +1,7 @@
 // What is asked, as plain data, and how it is written into the page's address.
 //
 //   images: [{id: 17} or {upload: KEY}, with weight 1 or -1 and perhaps crop: [x, y, w, h]]
-//   filters, where: see where.js     same: an error rate or null     hideDuplicates
+//   filters, where: see where.js     same: a false-match rate or null     hideDuplicates
 //
 // In the address: like=17  like=17@10,20,300,200  unlike=9  is.COLUMN=V  has.COLUMN=V  min.COLUMN=V  max.COLUMN=V
 // where=EXPRESSION  same=0.01  duplicates=hide  item=17 (the hit that is open)  why=1  view=duplicates.

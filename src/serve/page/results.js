@@ -9,7 +9,7 @@ const nothing = (query, ask) => {
   const isNarrow = query.same !== null || whereOf(query.filters, query.where);
   return h('div', { class: 'nothing' },
     h('h2', {}, query.same !== null ? 'Nothing is this similar' : 'Nothing found'),
-    h('p', {}, isNarrow ? 'Allow a higher error rate, or take filters away.' : 'The index is empty.'),
+    h('p', {}, isNarrow ? 'Allow a higher false-match rate, or take filters away.' : 'The index is empty.'),
     isNarrow && button({ onclick: () => ask({ same: null, filters: {}, where: '' }) },
       'Show everything'));
 };
@@ -157,6 +157,6 @@ export class Results {
         h('span', { class: 'quiet' }, ` · ${timeText(answer.took_ms)}`)),
       chips.length > 0 && h('ul', { class: 'chips', 'aria-label': 'Filters in use' }, chips),
       answer.hits.length > 0 && h('p', { class: 'quiet key' },
-        this.info.is_calibrated ? 'score · error rate' : 'score'));
+        this.info.is_calibrated ? 'score · false-match rate' : 'score'));
   }
 }

@@ -1,10 +1,10 @@
-// The slider over the error rate: stops at 1, 2 and 5 of every power of ten that the calibration tells apart.
+// The slider over the false-match rate: stops at 1, 2 and 5 of every power of ten that the calibration tells apart.
 import { count, h, percent } from './dom.js';
 
 // From the loosest to the strictest; the first stop of the slider, "no limit", is not among them.
 export function stopsOf(calibration) {
-  if (!calibration || calibration.far.length === 0) return [];
-  const strictest = Math.min(...calibration.far), loosest = Math.max(...calibration.far);
+  if (!calibration || calibration.false_match_rate.length === 0) return [];
+  const strictest = Math.min(...calibration.false_match_rate), loosest = Math.max(...calibration.false_match_rate);
   const stops = [];
   for (let power = -1; power >= -9; power--)
     for (const digit of [5, 2, 1]) {
@@ -16,7 +16,7 @@ export function stopsOf(calibration) {
 
 // The score that goes with a rate, between the points of the curve on a logarithmic scale; null outside of it.
 export function scoreOf(calibration, rate) {
-  const { far, threshold } = calibration;
+  const { false_match_rate: far, threshold } = calibration;
   for (let i = 0; i < far.length; i++) {
     if (far[i] === rate) return threshold[i];
     if (i === 0 || (far[i - 1] - rate) * (far[i] - rate) >= 0 || far[i] <= 0 || far[i - 1] <= 0) continue;
@@ -35,7 +35,7 @@ export function rateText(rate) {
 export function makeThreshold(place, info, change) {
   const stops = stopsOf(info.calibration);
   if (stops.length === 0) {
-    place.replaceChildren(h('p', { class: 'quiet' }, 'No error rates: the index is not calibrated. ',
+    place.replaceChildren(h('p', { class: 'quiet' }, 'No false-match rates: the index is not calibrated. ',
       h('code', {}, 'kith index … --calibrate'), ' measures them.'));
     return { show() {} };
   }
@@ -51,8 +51,8 @@ export function makeThreshold(place, info, change) {
       ? 'Everything is shown, the most similar first.'
       : `${rateText(rate)} pairs of different things look this similar or more` +
         `${score === null ? '' : `: a score of ${score.toFixed(3)}`}.`;
-    slider.setAttribute('aria-valuetext', rate === null ? 'any error rate'
-      : `error rate at most ${rateText(rate)}${score === null ? '' : `, score at least ${score.toFixed(3)}`}`);
+    slider.setAttribute('aria-valuetext', rate === null ? 'any false-match rate'
+      : `false-match rate at most ${rateText(rate)}${score === null ? '' : `, score at least ${score.toFixed(3)}`}`);
   }
   slider.addEventListener('input', () => {
     const rate = rateAt(slider.valueAsNumber);
@@ -61,7 +61,7 @@ export function makeThreshold(place, info, change) {
   });
   slider.addEventListener('change', () => change(rateAt(slider.valueAsNumber), true));
   place.replaceChildren(
-    h('div', { class: 'row' }, h('label', { for: 'same' }, 'Error rate'), says), slider,
+    h('div', { class: 'row' }, h('label', { for: 'same' }, 'False-match rate'), says), slider,
     h('div', { class: 'scale', 'aria-hidden': 'true' }, h('span', {}, 'similar'), h('span', {}, 'the same')), note);
 
   return {
