@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fail when a file includes a layer it may not (src/layers.txt): check-layers.sh [ROOT]
+# Fail when a file includes a layer it may not (src/layers.txt), or a header inside a function: check-layers.sh [ROOT]
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 # shellcheck disable=SC2016
@@ -28,12 +28,16 @@ find include src \( -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" -o -name "*.
     }
     function report(text) { printf "%s:%d: %s\n", FILENAME, FNR, text; n_wrong++ }
     FNR == 1 {
+        before = ""
         path = FILENAME
         is_public = sub(/^include\//, "", path)
         sub(/^src\//, "", path)
         layer = is_public ? "kith" : layer_of(path)
         if (layer == "") report("this folder is not in src/layers.txt")
     }
+    # A header belongs to the file, not into a function (where lines are indented).
+    /^[ \t]*#[ \t]*include[ \t]*[<"][^>"]*\.h[>"]/ && before ~ /^[ \t]+[^ \t#*]/ { report("an include inside a function") }
+    !/^[ \t]*$/ { before = $0 }
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, part, "\"")
         if (part[2] ~ /^kith\// || (!is_public && part[2] !~ /\//)) next

@@ -92,7 +92,7 @@ typedef enum kith_index_mode {
     KITH_INDEX_WRITE, /* also removes what a killed writer left behind */
 } kith_index_mode;
 
-/* Open the last commit. KITH_EINVAL: another process writes (KITH_INDEX_WRITE only). KITH_EFORMAT: not an index, or a damaged
+/* Open the last commit. KITH_EINVAL: no such mode, or another process writes (KITH_INDEX_WRITE only). KITH_EFORMAT: not an index, or a damaged
  * one. KITH_EUNSUPPORTED: an index of another format; the hint says what to do. Vectors are not read yet. */
 KITH_API kith_status kith_index_open(const char *path, kith_index_mode mode, kith_index **ret_index,
                                      kith_error *err);

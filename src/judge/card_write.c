@@ -334,7 +334,7 @@ kith_status kith_card_make(const kith_judgement *j, const kith_card_facts *facts
     if (j->has_rerank) put_rerank(json, j);
     if (j->has_verification) put_verification(json, &j->verification);
     ki_card_put_real(json, "seconds", j->seconds);
-    if (facts->embed_seconds > 0) ki_card_put_real(json, "embed_seconds", facts->embed_seconds);
+    if (f.embed_seconds > 0) ki_card_put_real(json, "embed_seconds", f.embed_seconds);
     if (j->has_retrieval) ki_card_put_real(json, "rank_seconds", j->rank_seconds);
     if (j->has_clustering) ki_card_put_real(json, "cluster_seconds", j->cluster_seconds);
     if (j->has_verification) ki_card_put_real(json, "verify_seconds", j->verify_seconds);

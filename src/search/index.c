@@ -90,6 +90,8 @@ kith_status kith_index_open(const char *path, kith_index_mode mode, kith_index *
     KI_NEED(err, path, ret_index);
     kith_status status = KITH_OK;
     kith_index *index = NULL;
+    if (mode != KITH_INDEX_READ && mode != KITH_INDEX_WRITE)
+        return ki_fail(err, KITH_EINVAL, "mode %d; wanted KITH_INDEX_READ or KITH_INDEX_WRITE", (int)mode);
     KI_CHECK(ki_zalloc_or(&index, 1, sizeof *index, "an index", err));
     if (ki_is_address(path)) {
         KI_CHECK(ki_remote_open(path, mode == KITH_INDEX_WRITE, &index->remote, err));

@@ -1,7 +1,7 @@
 /* Checkpoints: everything a run needs to resume with the same bits, in one safetensors file.
  *
  * Tensors "model/…", "objective/…", "optim/…" belong to the learner. "run/…" and the metadata contain the run's
- * standing, the network (net/model_file.h) and the checksum of everything. Random numbers are functions of (seed,
+ * standing (numbers with names, so that fields can be added: old files lack them, old programs pass over them), the network (net/model_file.h) and the checksum of everything. Random numbers are functions of (seed,
  * step), so the step is their position. */
 #ifndef KI_CHECKPOINT_H
 #define KI_CHECKPOINT_H

@@ -126,7 +126,6 @@ static kith_status write_together(const repeat *r, const char *selection, kith_e
     for (int k = 0; k < r->n_done; k++) seconds += r->result[k].seconds;
     KI_CHECK(kith_json_new(&json, err));
     kith_json_object_begin(json);
-#include "core/text.h"
     ki_card_put_text(json, "selection", selection);
     ki_card_put_int(json, "n_runs", r->n_done);
     ki_card_put_int(json, "folds", recipe->folds);

@@ -67,6 +67,17 @@ static void test_layer_violations_are_named(void **state) {
     }
 }
 
+static void test_includes_inside_functions_are_named(void **state) {
+    (void)state;
+    const char *copy = make_copy("inside");
+    assert_runs(
+        run("cd %s && printf 'int f(void) {\\n    g();\\n#include \"core/text.h\"\\n    return 0;\\n}\\n' > "
+            "src/core/new.c",
+            copy));
+    assert_int_not_equal(run("%s/scripts/check-layers.sh %s", testing_source(), copy), 0);
+    assert_holds("src/core/new.c:3: an include inside a function");
+}
+
 static void test_layers_reach_down(void **state) {
     (void)state;
     static const struct {
@@ -347,6 +358,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_hold),
         cmocka_unit_test(test_layer_violations_are_named),
+        cmocka_unit_test(test_includes_inside_functions_are_named),
         cmocka_unit_test(test_layers_reach_down),
         cmocka_unit_test(test_layers_hold_in_symbols),
         cmocka_unit_test(test_methods_are_named_in_their_layer_alone),

@@ -351,6 +351,21 @@ static void test_everything_is_there(void **state) {
     kith_judgement_release(&j);
 }
 
+/* Facts and options may be left out: nothing is said, and all scores are written. */
+static void test_without_facts(void **state) {
+    (void)state;
+    const kith_judgement j = {.seconds = 2};
+    kith_error err = {0};
+    char *text = NULL;
+    assert_ok(kith_card_make(&j, NULL, NULL, &text, &err), &err);
+    kith_card *card = write_and_read("bare.json", text);
+    assert_real(card, "seconds", 2);
+    assert_null(kith_card_text(card, "embed_seconds"));
+    assert_null(kith_card_fact(card, "backbone"));
+    kith_card_free(card);
+    kith_string_free(text);
+}
+
 static void test_no_card(void **state) {
     (void)state;
     char path[1024];
@@ -375,6 +390,7 @@ int main(void) {
                                        cmocka_unit_test(test_a_card_without_scores),
                                        cmocka_unit_test(test_written_and_read),
                                        cmocka_unit_test(test_everything_is_there),
+                                       cmocka_unit_test(test_without_facts),
                                        cmocka_unit_test(test_no_card)};
     return cmocka_run_group_tests_name("judge/card", tests, NULL, testing_tear_down);
 }

@@ -206,6 +206,9 @@ static void test_no_index(void **state) {
     char path[8192];
     snprintf(path, sizeof path, "%s", made_path("nothing"));
     assert_int_equal(kith_index_open(path, KITH_INDEX_READ, &index, &err), KITH_EIO);
+    assert_int_equal(kith_index_open(folder, (kith_index_mode)99, &index, &err), KITH_EINVAL);
+    assert_non_null(strstr(err.message, "mode 99"));
+    assert_null(index);
     assert_int_equal(mkdir(path, 0777), 0);
     assert_int_equal(kith_index_open(path, KITH_INDEX_WRITE, &index, &err), KITH_EFORMAT);
     assert_non_null(strstr(err.message, "is not an index: it has no manifest.json"));
