@@ -30,7 +30,8 @@ typedef enum kith_train_event_kind {
     KITH_TRAIN_SAVED,   /* a checkpoint: text is its path */
     KITH_TRAIN_WARNING, /* text */
     KITH_TRAIN_NOTE,    /* text */
-    KITH_TRAIN_BUSY,    /* busy between steps (judging); text says with what. Only to ask for a stop */
+    KITH_TRAIN_BUSY, /* busy between steps (judging): text says with what, split of which images (NULL: others), n_done and n_all
+                           how far it is. A chance to ask for a stop */
 } kith_train_event_kind;
 
 /* What happened. Strings and terms are valid during the call. */
@@ -46,11 +47,13 @@ typedef struct kith_train_event {
     const kith_term *terms;
     double lr;
     double images_per_second; /* 0: not known yet */
-    double seconds_left;      /* of training this run; 0: not known yet */
-    const char *split;        /* "validation", "seen", "test" */
+    double
+        seconds_left;  /* of training this run, without judging; 0: not known yet, as in the first seconds */
+    const char *split; /* "validation", "seen", "test" */
     double recall_at_1, map_at_r;
     bool is_best; /* KITH_TRAIN_EVAL: the best so far on the split that chooses the model */
     const char *text;
+    int64_t n_done, n_all; /* KITH_TRAIN_BUSY: images */
 } kith_train_event;
 
 /* Called from the thread that called kith_train_run, over ranks only on the first. A non-zero result asks for a stop: the step is finished

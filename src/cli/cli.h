@@ -173,6 +173,20 @@ int cli_stop_signal(void);
 /* Not one of several processes that mpirun has started, or the first of them. */
 bool cli_is_first_rank(void);
 
+/* "2:05", "1:00:00". Returns buf. */
+const char *cli_time_text(double seconds, char *buf, size_t bytes);
+
+/* How long the rest takes, from the pace since the first count: what comes before it (opening files, making plans) says nothing of
+ * what follows. Begin with zeros. */
+typedef struct cli_pace {
+    bool has_begun;
+    double began; /* when the first count came */
+    int64_t first;
+} cli_pace;
+
+/* Seconds; NaN while it is too early to say, and when nothing is left. */
+double cli_pace_left(cli_pace *pace, double now, int64_t done, int64_t total);
+
 /* Progress of a long run, on standard error: on a terminal a bar that is redrawn, in a pipe or a file a plain
  * line now and then. Nothing is printed for runs shorter than a second. */
 typedef struct cli_progress {
@@ -180,6 +194,7 @@ typedef struct cli_progress {
     int64_t total, done;
     bool is_terminal, has_drawn;
     double began, drawn; /* seconds on the monotonic clock */
+    cli_pace pace;
 } cli_progress;
 
 void cli_progress_begin(cli_progress *progress, const char *what, int64_t total);

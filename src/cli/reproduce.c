@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/busy.h"
 #include "cli/cli.h"
 
 static const double LINE_SECONDS = 10;
@@ -11,17 +12,24 @@ static const double LINE_SECONDS = 10;
 typedef struct display {
     bool is_quiet, is_verbose;
     double drawn;
+    cli_busy busy;
 } display;
 
 static void show_train(display *d, const kith_train_event *e) {
     const double now = cli_seconds_now();
+    const bool is_busy = e->kind == KITH_TRAIN_BUSY;
+    const double left = is_busy ? cli_busy_left(&d->busy, now, e) : 0;
+    char line[256];
     if (e->kind == KITH_TRAIN_WARNING) fprintf(stderr, "kith: warning: %s\n", e->text);
-    if (d->is_quiet || (e->kind != KITH_TRAIN_STEP && e->kind != KITH_TRAIN_EVAL)) return;
+    if (d->is_quiet) return;
     if (e->kind == KITH_TRAIN_EVAL && d->is_verbose)
         fprintf(stderr, "  step %lld: %s R@1 %.2f\n", (long long)e->step, e->split, 100 * e->recall_at_1);
-    if (e->kind != KITH_TRAIN_STEP || now - d->drawn < LINE_SECONDS) return;
-    fprintf(stderr, "  step %lld/%lld  %.0f img/s  total %.4g\n", (long long)e->step, (long long)e->n_steps,
-            e->images_per_second, e->total);
+    if ((e->kind != KITH_TRAIN_STEP && !is_busy) || now - d->drawn < LINE_SECONDS) return;
+    if (is_busy)
+        fprintf(stderr, "  %s\n", cli_busy_text(e, left, line, sizeof line));
+    else
+        fprintf(stderr, "  step %lld/%lld  %.0f img/s  total %.4g\n", (long long)e->step,
+                (long long)e->n_steps, e->images_per_second, e->total);
     d->drawn = now;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/busy.h"
 #include "cli/cli.h"
 #include "kith/train.h"
 
@@ -15,16 +16,8 @@ static const double BAR_SECONDS = 0.1, LINE_SECONDS = 10;
 typedef struct display {
     bool is_terminal, is_quiet, is_drawn, has_said_stopping;
     double drawn; /* when */
+    cli_busy busy;
 } display;
-
-static const char *time_text(double seconds, char *buf, size_t bytes) {
-    const long s = seconds > 0 ? (long)seconds : 0;
-    if (s >= 3600)
-        snprintf(buf, bytes, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
-    else
-        snprintf(buf, bytes, "%ld:%02ld", s / 60, s % 60);
-    return buf;
-}
 
 static void clear_line(display *d) {
     if (d->is_drawn && d->is_terminal) fputs("\r\033[K", stderr);
@@ -66,8 +59,8 @@ static void draw_step(display *d, const kith_train_event *e) {
         append(line, sizeof line, "step ");
     }
     append(line, sizeof line, "%lld/%lld", (long long)e->step, (long long)e->n_steps);
-    if (e->step < e->n_steps)
-        append(line, sizeof line, "  %s left", time_text(e->seconds_left, left, sizeof left));
+    if (e->step < e->n_steps && e->seconds_left > 0)
+        append(line, sizeof line, "  %s left", cli_time_text(e->seconds_left, left, sizeof left));
     if (e->images_per_second > 0) append(line, sizeof line, "  %.0f img/s", e->images_per_second);
     if (e->n_terms > 1) append(line, sizeof line, "  total %.4g", e->total);
     for (int i = 0; i < e->n_terms; i++)
@@ -82,15 +75,17 @@ static void draw_step(display *d, const kith_train_event *e) {
     d->drawn = now;
 }
 
-/* Work between steps is named on a terminal, so that nobody thinks the program hangs. */
+/* Work between steps shows how far it is, so that nobody thinks the program hangs. */
 static void draw_busy(display *d, const kith_train_event *e) {
     const double now = cli_seconds_now();
-    if (!d->is_terminal || now - d->drawn < 5 * BAR_SECONDS) return;
+    const double left = cli_busy_left(&d->busy, now, e);
+    char line[256];
+    if (now - d->drawn < (d->is_terminal ? 5 * BAR_SECONDS : LINE_SECONDS)) return;
     clear_line(d);
     print_run(e);
-    fprintf(stderr, "step %lld/%lld  %s …", (long long)e->step, (long long)e->n_steps, e->text);
+    fprintf(stderr, "%s%s", cli_busy_text(e, left, line, sizeof line), d->is_terminal ? "" : "\n");
     fflush(stderr);
-    d->is_drawn = true;
+    d->is_drawn = d->is_terminal;
     d->drawn = now;
 }
 
@@ -179,10 +174,10 @@ static void print_result(const kith_train_result *r) {
                strcmp(r->selection, "last") == 0   ? "the last"
                : strcmp(r->selection, "test") == 0 ? "the best on the test classes"
                                                    : "the best on validation classes",
-               time_text(r->seconds, time, sizeof time), r->images_per_second);
+               cli_time_text(r->seconds, time, sizeof time), r->images_per_second);
     else
         printf("%s: %lld runs, %s of training\n", r->run, (long long)r->n_runs,
-               time_text(r->seconds, time, sizeof time));
+               cli_time_text(r->seconds, time, sizeof time));
 }
 
 static int print_recipe(const kith_train_options *options) {

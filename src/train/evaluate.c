@@ -2,11 +2,6 @@
 #include "core/clock.h"
 #include "train/run.h"
 
-static int asked_to_stop(void *run, int64_t n_done, int64_t n_all) {
-    (void)n_done, (void)n_all;
-    return ki_train_asked_to_stop(run);
-}
-
 /* Each rank has let pass so many in its part. */
 static kith_status check_bad(const ki_train_state *run, int64_t n, ki_vectors *all, kith_error *err) {
     const int64_t n_bad = n - all->n, most = run->recipe->most_bad;
@@ -20,6 +15,10 @@ static kith_status check_bad(const ki_train_state *run, int64_t n, ki_vectors *a
 kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
                            const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err) {
     int64_t first = 0, n_own = 0;
+    run->embedded_split = items == run->validation.item ? "validation"
+                          : items == run->test.item     ? "test"
+                          : items == run->seen.item     ? "seen"
+                                                        : NULL;
     ki_comm_own(run->comm, n, &first, &n_own);
     const ki_embed_request request = {.set = run->set,
                                       .items = items + first,
@@ -27,7 +26,7 @@ kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n,
                                       .tap = tap,
                                       .describer = describer,
                                       .most_bad = run->recipe->most_bad,
-                                      .progress = asked_to_stop,
+                                      .progress = ki_train_tell_busy,
                                       .user = run};
     if (ki_comm_is_alone(run->comm)) return ki_embedder_items(run->embedder, &request, ret_vectors, err);
     ki_vectors own = {0};

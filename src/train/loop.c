@@ -73,6 +73,10 @@ static kith_status step(ki_train_state *run, kith_error *err) {
     const double seconds = ki_seconds_now() - began;
     run->at.seconds += seconds;
     run->window_seconds += seconds;
+    if (run->is_paced) return KITH_OK;
+    run->is_paced = true;
+    run->paced_from_step = run->at.step;
+    run->paced_from_seconds = run->at.seconds;
     return KITH_OK;
 }
 

@@ -11,6 +11,15 @@
 
 double ki_train_wall(const ki_train_state *run) { return run->wall_seconds + ki_seconds_now() - run->began; }
 
+/* The first step of a process also makes plans and fills caches, so it says nothing of those that follow. */
+static double seconds_left(const ki_train_state *run) {
+    static const double LEAST_SECONDS = 2;
+    const int64_t n = run->at.step - run->paced_from_step;
+    const double seconds = run->at.seconds - run->paced_from_seconds;
+    if (!run->is_paced || n <= 0 || seconds < LEAST_SECONDS) return 0;
+    return seconds / (double)n * (double)(run->n_steps - run->at.step);
+}
+
 bool ki_train_notify(ki_train_state *run, const kith_train_event *event) {
     const ki_train_options *o = run->options;
     if (!o->notify || !run->writes) return run->must_stop;
@@ -26,14 +35,18 @@ bool ki_train_notify(ki_train_state *run, const kith_train_event *event) {
     e.terms = run->term;
     e.lr = run->lr;
     e.images_per_second = run->images_per_second;
-    const double per_step = run->at.step > 0 ? run->at.seconds / (double)run->at.step : 0;
-    e.seconds_left = per_step * (double)(run->n_steps - run->at.step);
+    e.seconds_left = seconds_left(run);
     if (o->notify(o->user, &e) != 0) run->must_stop = true;
     return run->must_stop;
 }
 
-bool ki_train_asked_to_stop(void *user) {
-    return ki_train_notify(user, &(kith_train_event){.kind = KITH_TRAIN_BUSY, .text = "judging"});
+int ki_train_tell_busy(void *user, int64_t n_done, int64_t n_all) {
+    ki_train_state *run = user;
+    return ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BUSY,
+                                                    .text = "judging",
+                                                    .split = run->embedded_split,
+                                                    .n_done = n_done,
+                                                    .n_all = n_all});
 }
 
 kith_status ki_train_say(ki_train_state *run, kith_train_event_kind kind, kith_error *err, const char *fmt,

@@ -121,6 +121,11 @@ typedef struct ki_train_state {
     int n_terms;
     kith_term term[KI_MOST_TERMS];
     int64_t epoch;
+    const char *embedded_split; /* the last that was judged; NULL: other images */
+    /* The first step of this process, from which on its pace is measured. */
+    bool is_paced;
+    int64_t paced_from_step;
+    double paced_from_seconds;
     /* Since the last line of the log. */
     double window_seconds;
     int64_t window_images;
@@ -134,7 +139,8 @@ typedef struct ki_train_state {
 
 /* Notify the caller; true when it wants to stop (this is remembered). */
 bool ki_train_notify(ki_train_state *run, const kith_train_event *event);
-bool ki_train_asked_to_stop(void *run); /* between batches of an evaluation */
+/* A kith_progress_fn between batches of an evaluation; non-zero: the caller wants to stop. */
+int ki_train_tell_busy(void *run, int64_t n_done, int64_t n_all);
 /* A line for the log and for the caller. */
 kith_status ki_train_say(ki_train_state *run, kith_train_event_kind kind, kith_error *err, const char *fmt,
                          ...) KITH_PRINTF(4, 5);

@@ -1,5 +1,6 @@
 /* The option parser, with a command of its own. The program's helpers are no library: they are
  * compiled into this test. */
+#include "cli/busy.c"
 #include "cli/cli.c"
 #include "cli/destination.c"
 #include "cli/progress.c"
@@ -274,7 +275,10 @@ static void run_progress(void *context) {
     const double seconds = *(const double *)context;
     cli_progress p;
     cli_progress_begin(&p, "embedding", 200);
-    p.began -= seconds;
+    p.began -= 2 * seconds;
+    p.drawn -= 2 * seconds;
+    cli_progress_update(&p, 25, NULL); /* the first count is late: the pace begins with it */
+    p.pace.began -= seconds;
     p.drawn -= seconds;
     cli_progress_update(&p, 50, NULL);
     cli_progress_update(&p, 51, NULL); /* too soon after the line before */
@@ -289,7 +293,40 @@ static void test_progress_in_a_pipe(void **state) {
     assert_string_equal(output, "");
     seconds = 100;
     capture(run_progress, &seconds);
-    assert_string_equal(output, "embedding 50/200, 5:00 left\nembedding 200/200, loss 0.31\n");
+    assert_string_equal(output,
+                        "embedding 25/200\nembedding 50/200, 10:00 left\nembedding 200/200, loss 0.31\n");
+}
+
+/* No time is promised before it means something. */
+static void test_pace(void **state) {
+    (void)state;
+    cli_pace pace = {0};
+    assert_true(isnan(cli_pace_left(&pace, 900, 0, 100)));     /* nothing done yet */
+    assert_true(isnan(cli_pace_left(&pace, 1000, 8, 100)));    /* the first count */
+    assert_true(isnan(cli_pace_left(&pace, 1001.9, 10, 100))); /* too soon after it */
+    assert_true(isnan(cli_pace_left(&pace, 1050, 8, 100)));    /* nothing done since */
+    assert_true(cli_pace_left(&pace, 1010, 28, 100) == 36);
+    assert_true(isnan(cli_pace_left(&pace, 1060, 100, 100)));
+}
+
+static void check_busy(cli_busy *busy, const kith_train_event *e, double now, const char *wanted) {
+    char line[256];
+    assert_string_equal(wanted, cli_busy_text(e, cli_busy_left(busy, now, e), line, sizeof line));
+}
+
+/* Judging shows its count and, once it means something, the time left, for each split on its own. */
+static void test_judging_line(void **state) {
+    (void)state;
+    cli_busy busy = {0};
+    kith_train_event e = {
+        .n_steps = 150, .text = "judging", .split = "validation", .n_done = 32, .n_all = 889};
+    check_busy(&busy, &e, 10, "step 0/150  judging validation 32/889");
+    e.n_done = 132;
+    check_busy(&busy, &e, 20, "step 0/150  judging validation 132/889, 1:15 left");
+    e.split = "test", e.n_done = 232, e.n_all = 1000;
+    check_busy(&busy, &e, 30, "step 0/150  judging test 232/1000");
+    e.split = NULL, e.step = 150;
+    check_busy(&busy, &e, 31, "step 150/150  judging 232/1000");
 }
 
 /* What is printed can be typed. */
@@ -328,6 +365,8 @@ int main(void) {
         cmocka_unit_test(test_paragraphs),
         cmocka_unit_test(test_fail_prints_message_and_hint),
         cmocka_unit_test(test_progress_in_a_pipe),
+        cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_judging_line),
         cmocka_unit_test(test_words_for_a_shell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

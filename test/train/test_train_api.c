@@ -44,6 +44,7 @@ static void test_the_example_trains(void **state) {
 typedef struct seen {
     int n[KITH_TRAIN_BUSY + 1];
     int64_t last_step;
+    int64_t n_judged[3]; /* images of validation, test, seen: as counted when all were done */
     bool is_good;
 } seen;
 
@@ -53,6 +54,11 @@ static int on_event(void *user, const kith_train_event *event) {
     if (event->kind == KITH_TRAIN_STEP) {
         s->is_good = s->is_good && event->step == s->last_step + 1 && event->n_steps == 30;
         s->last_step = event->step;
+    }
+    if (event->kind == KITH_TRAIN_BUSY) {
+        s->is_good = s->is_good && event->n_done >= 0 && event->n_done <= event->n_all;
+        const int split = !event->split ? -1 : event->split[0] == 'v' ? 0 : event->split[0] == 't' ? 1 : 2;
+        if (split >= 0 && event->n_done == event->n_all) s->n_judged[split] = event->n_all;
     }
     return 0;
 }
@@ -74,6 +80,9 @@ static void test_events_and_result(void **state) {
     assert_int_equal(s.n[KITH_TRAIN_BEGIN], 1);
     assert_int_equal(s.n[KITH_TRAIN_EVAL],
                      4 * 2 + 2); /* validation and seen, four times; test at both ends */
+    assert_int_equal(s.n_judged[0], 2 * 8);
+    assert_int_equal(s.n_judged[1], 9 * 8);
+    assert_int_equal(s.n_judged[2], 7 * 8);
     assert_int_equal(result.n_runs, 1);
     assert_int_equal(result.n_steps, 30);
     assert_int_equal(result.test.recall_at_1.n, 1);
