@@ -39,7 +39,8 @@ static int on_event(void *user, const kith_reproduce_event *e) {
         show_train(d, e->train);
         return cli_stop_signal() != 0;
     }
-    if (!d->is_quiet || e->kind == KITH_REPRODUCE_FAILED || e->kind == KITH_REPRODUCE_STALE) {
+    if (!d->is_quiet || e->kind == KITH_REPRODUCE_FAILED || e->kind == KITH_REPRODUCE_STALE ||
+        e->kind == KITH_REPRODUCE_OTHER_DATA) {
         fprintf(stderr, "%lld/%lld %s seed %lld: ", (long long)e->number, (long long)e->n, e->row,
                 (long long)e->seed);
         switch (e->kind) {
@@ -55,6 +56,9 @@ static int on_event(void *user, const kith_reproduce_event *e) {
         case KITH_REPRODUCE_STALE:
             fprintf(stderr, "%s is the result of another version of the recipe; --renew runs it again\n",
                     e->text);
+            break;
+        case KITH_REPRODUCE_OTHER_DATA:
+            fprintf(stderr, "%s is the result of other data; --renew runs it again\n", e->text);
             break;
         case KITH_REPRODUCE_FAILED: fprintf(stderr, "failed: %s\n", e->text); break;
         case KITH_REPRODUCE_LATE:
@@ -76,13 +80,13 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
         cli_catch_signals();
         status = kith_reproduce_run(o, &s, &err);
         if (!cli_is_first_rank() && status == KITH_ECANCELED) return CLI_FAILURE; /* the first says why */
-        if (s.n > 0 && cli_is_first_rank()) /* otherwise the error says everything */
-            printf(
-                "%lld runs: %lld done, %lld had a result, %lld have one of another recipe, %lld failed, %lld "
-                "left "
-                "for later, %lld run by another process\n",
-                (long long)s.n, (long long)s.n_done, (long long)s.n_skipped, (long long)s.n_stale,
-                (long long)s.n_failed, (long long)s.n_late, (long long)s.n_busy);
+        if (s.n > 0 && cli_is_first_rank()) { /* otherwise the error says everything */
+            printf("%lld runs: %lld done, %lld had a result, %lld have one of another recipe", (long long)s.n,
+                   (long long)s.n_done, (long long)s.n_skipped, (long long)s.n_stale);
+            if (s.n_other_data > 0) printf(", %lld have one of other data", (long long)s.n_other_data);
+            printf(", %lld failed, %lld left for later, %lld run by another process\n", (long long)s.n_failed,
+                   (long long)s.n_late, (long long)s.n_busy);
+        }
     }
     if (status != KITH_OK && !(status == KITH_ECANCELED && cli_stop_signal())) return cli_fail(&err);
     if (!cli_is_first_rank()) return s.n_failed > 0 ? CLI_FAILURE : CLI_OK;
@@ -114,7 +118,8 @@ int cmd_reproduce(int argc, char **argv) {
                  "results, one small JSON file per row and seed; results/LIST without it"),
         CLI_TEXT("runs", "FOLDER", &o.runs, "run folders; runs/LIST without it"),
         CLI_FLAG("keep-models", &o.keep_models, "leave models and checkpoints in the run folders"),
-        CLI_FLAG("renew", &o.renew, "run again what has a result of another version of the recipe"),
+        CLI_FLAG("renew", &o.renew,
+                 "run again what has a result of another version of the recipe or of other data"),
         CLI_REAL("minutes", "M", &o.minutes, 0, 1e6,
                  "begin no run that would end after this many minutes; 0: no limit"),
         CLI_FLAG("table", &only_table, "run nothing, only write the page"),

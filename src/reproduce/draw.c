@@ -74,7 +74,7 @@ static line mean_curve(const ki_list *list, const ki_outcomes *all, const char *
     const ki_list_row *row = ki_list_source(list, ki_list_find(list, name));
     for (size_t i = 0; i < all->n; i++) {
         const ki_outcome *o = &all->item[i];
-        if (o->error || strcmp(o->row, row->name) != 0) continue;
+        if (!ki_outcome_is_of(o, row->name)) continue;
         const source from = order ? order_in(o, split, order) : curve_in(o, split);
         const bool is_first = mean.n == 0;
         int k = 0;

@@ -180,6 +180,7 @@ kith_status ki_outcome_read(const char *path, ki_arena *arena, ki_outcome *ret, 
                                          ki_document_real(o.result, "validation.recall.1", &recall));
     if (o.row && o.recipe && o.experiment && o.recipe_hash && seed && ki_parse_int64(seed, &o.seed) &&
         (o.error || has_result)) {
+        o.data = ki_outcome_text(&o, "data_sha256");
         *ret = o;
         return KITH_OK;
     }
@@ -223,6 +224,47 @@ done:
     return status;
 }
 
+/* ---- of which data ---- */
+
+/* Results of that data, of one row or (NULL) of all. */
+static size_t count_data(const ki_outcomes *all, const char *row, const char *data) {
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const ki_outcome *o = &all->item[i];
+        n += !o->error && (!row || strcmp(o->row, row) == 0) && strcmp(o->data, data) == 0;
+    }
+    return n;
+}
+
+/* The data of most results, of those that the row (NULL: any) has; of as many the first by name. */
+static const char *usual_data(const ki_outcomes *all, const char *row) {
+    const char *best = "";
+    size_t n_best = 0, n_best_here = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const ki_outcome *o = &all->item[i];
+        if (o->error || (row && strcmp(o->row, row) != 0)) continue;
+        const size_t n = count_data(all, NULL, o->data), n_here = count_data(all, row, o->data);
+        if (n < n_best || (n == n_best && n_here <= n_best_here)) continue;
+        best = o->data;
+        n_best = n;
+        n_best_here = n_here;
+    }
+    return best;
+}
+
+const char *ki_outcomes_data(const ki_outcomes *all) { return usual_data(all, NULL); }
+
+bool ki_outcome_is_of(const ki_outcome *o, const char *row) {
+    return !o->error && !o->is_other_data && strcmp(o->row, row) == 0;
+}
+
+static void mark_other_data(ki_outcomes *all) {
+    for (size_t i = 0; i < all->n; i++) {
+        ki_outcome *o = &all->item[i];
+        o->is_other_data = !o->error && strcmp(o->data, usual_data(all, o->row)) != 0;
+    }
+}
+
 kith_status ki_outcomes_read(const char *folder, ki_outcomes *ret, kith_error *err) {
     kith_status status;
     ki_outcomes all = {0};
@@ -235,6 +277,7 @@ kith_status ki_outcomes_read(const char *folder, ki_outcomes *ret, kith_error *e
         KI_CHECK(ki_outcome_read(path.s, &all.arena, &all.item[all.n], err));
         all.n++;
     }
+    mark_other_data(&all);
 done:
     names_release(&list);
     if (status != KITH_OK) ki_outcomes_release(&all);

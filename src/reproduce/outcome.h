@@ -6,6 +6,7 @@
 #ifndef KI_REPRODUCE_OUTCOME_H
 #define KI_REPRODUCE_OUTCOME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/arena.h"
@@ -32,19 +33,26 @@ typedef struct ki_outcome {
     const char *row, *recipe, *experiment, *recipe_hash;
     int64_t seed;
     const char *error;                     /* NULL: it did not fail */
+    const char *data;                      /* hash of all that the run read; "": not known */
+    bool is_other_data;                    /* of the row's results, those of the data that count are others */
     const ki_value *set, *result, *curves; /* may be NULL when it failed; set always may */
 } ki_outcome;
 
 /* KITH_EFORMAT, with the path, for anything that is no such file. Lives in the arena. */
 kith_status ki_outcome_read(const char *path, ki_arena *arena, ki_outcome *ret_outcome, kith_error *err);
 
-/* All of a folder, by name; a folder that is not there has none. */
+/* All of a folder, by name; a folder that is not there has none. A row's results are of one data set: that of most results
+ * in the folder, of those that the row has. Its others are marked (is_other_data) and count in no mean. */
 typedef struct ki_outcomes {
     ki_arena arena;
     ki_outcome *item;
     size_t n, capacity;
 } ki_outcomes;
 
+/* The hash of the data that most results are of; "": none says it. */
+const char *ki_outcomes_data(const ki_outcomes *outcomes);
+/* Does the result count for the row of that name? */
+bool ki_outcome_is_of(const ki_outcome *outcome, const char *row);
 kith_status ki_outcomes_read(const char *folder, ki_outcomes *ret_outcomes, kith_error *err);
 void ki_outcomes_release(ki_outcomes *outcomes); /* fine on a zeroed struct */
 

@@ -25,7 +25,13 @@ typedef struct page {
 
 static int n_results(const page *p) {
     int n = 0;
-    for (size_t i = 0; i < p->all.n; i++) n += p->all.item[i].error == NULL;
+    for (size_t i = 0; i < p->all.n; i++) n += !p->all.item[i].error && !p->all.item[i].is_other_data;
+    return n;
+}
+
+static int n_other_data(const page *p) {
+    int n = 0;
+    for (size_t i = 0; i < p->all.n; i++) n += p->all.item[i].is_other_data;
     return n;
 }
 
@@ -133,7 +139,12 @@ static kith_status put_head(const page *p, kith_error *err) {
             to,
             "validation classes, held out of the training classes and used to choose the best step; "
             "the test classes were not looked at.");
-    ki_buffer_put(to, " ± is the 95 %% interval of the mean over seeds (Student's t).\n\n");
+    ki_buffer_put(to, " ± is the 95 %% interval of the mean over seeds (Student's t).");
+    const int n_others = n_other_data(p);
+    if (n_others > 0)
+        ki_buffer_put(to, " %d more result%s of other data and left out of every mean.", n_others,
+                      n_others == 1 ? " is" : "s are");
+    ki_buffer_put(to, "\n\n");
     put_distinct(p, "commit", "commit", 64);
     put_distinct(p, "data (hash of paths, labels and splits)", "data_sha256", 12);
     put_distinct(p, "pretrained weights (SHA-256)", "weights_sha256", 12);
@@ -168,10 +179,19 @@ static void put_estimate(ki_buffer *to, const ki_sample *s, int digits) {
                       100 * (s->estimate.high - s->estimate.mean));
 }
 
+static bool has_run(const page *p, const ki_list_row *row) {
+    return ki_sample_of(&p->list, &p->all, row, "recall.1").n > 0;
+}
+
 static void put_gain(const page *p, const ki_list_row *row) {
     ki_gain g;
     if (!ki_gain_of(&p->list, &p->all, &p->noise, row->name, &g)) {
-        ki_buffer_put(p->to, " – |");
+        const bool has_both =
+            *row->baseline && has_run(p, row) && has_run(p, ki_list_find(&p->list, row->baseline));
+        if (has_both)
+            ki_buffer_put(p->to, " other data than %s |", row->baseline);
+        else
+            ki_buffer_put(p->to, " – |");
         return;
     }
     ki_buffer_put(p->to, " %+.1f", 100 * g.gain);
@@ -210,10 +230,6 @@ enum { N_METRICS = sizeof metrics / sizeof metrics[0] };
 
 static bool is_in(const ki_list_row *row, const ki_list_table *table) {
     return strcmp(row->table, table->name) == 0;
-}
-
-static bool has_run(const page *p, const ki_list_row *row) {
-    return ki_sample_of(&p->list, &p->all, row, "recall.1").n > 0;
 }
 
 /* Columns that some row of the table with a result has something for. */
@@ -293,11 +309,31 @@ static bool is_mixed(const page *p, const ki_list_row *row) {
     const char *first = NULL;
     for (size_t i = 0; i < p->all.n; i++) {
         const ki_outcome *o = &p->all.item[i];
-        if (o->error || strcmp(o->row, ki_list_source(&p->list, row)->name) != 0) continue;
+        if (!ki_outcome_is_of(o, ki_list_source(&p->list, row)->name)) continue;
         if (first && strcmp(first, o->experiment) != 0) return true;
         first = o->experiment;
     }
     return false;
+}
+
+/* Results of the row that are of other data, and a row that is of other data than most. */
+static bool put_data_notes(const page *p, const ki_list_row *row) {
+    const char *usual = ki_outcomes_data(&p->all), *left_out = NULL, *own = usual;
+    if (*row->of) return false; /* said at the row that has the runs */
+    for (size_t i = 0; i < p->all.n; i++) {
+        const ki_outcome *o = &p->all.item[i];
+        if (ki_outcome_is_of(o, row->name)) own = o->data;
+        if (o->error || !o->is_other_data || strcmp(o->row, row->name) != 0) continue;
+        const bool goes_on = left_out && strcmp(left_out, o->data) == 0;
+        if (!left_out) ki_buffer_put(p->to, "* %s: left out, of other data", row->name);
+        if (!goes_on) ki_buffer_put(p->to, "%s (`%.12s`): seed", left_out ? "," : "", o->data);
+        ki_buffer_put(p->to, "%s %lld", goes_on ? "," : "", (long long)o->seed);
+        left_out = o->data;
+    }
+    if (left_out) ki_buffer_put(p->to, ".\n");
+    if (strcmp(own, usual) == 0) return left_out != NULL;
+    ki_buffer_put(p->to, "* %s: of other data (`%.12s`) than most rows (`%.12s`).\n", row->name, own, usual);
+    return true;
 }
 
 /* What each of HORDE's orders says alone, for a row of all of them. */
@@ -340,6 +376,7 @@ static void put_table(const page *p, const ki_list_table *table) {
                           row->name);
         if (*row->note) ki_buffer_put(to, "* %s: %s.\n", row->name, row->note);
         if (mixed) ki_buffer_put(to, "* %s: its seeds are of different versions of the recipe.\n", row->name);
+        has_notes |= put_data_notes(p, row);
         has_notes |= put_by_order(p, row);
     }
     if (has_notes) ki_buffer_put(to, "\n");
@@ -379,7 +416,7 @@ static void put_habit(const page *p) {
 
 static void put_line(const page *p, const ki_list_order *order, const ki_noise *noise, const ki_value *better,
                      const ki_value *worse) {
-    static const char *const words[] = {"not known yet", "agrees", "disagrees", "within noise"};
+    static const char *const words[] = {"not known yet", "agrees", "disagrees", "within noise", "other data"};
     ki_buffer *to = p->to;
     const ki_sample a = ki_sample_of(&p->list, &p->all, ki_list_find(&p->list, better->key), order->metric);
     const ki_sample b = ki_sample_of(&p->list, &p->all, ki_list_find(&p->list, worse->key), order->metric);
@@ -392,13 +429,14 @@ static void put_line(const page *p, const ki_list_order *order, const ki_noise *
         ki_buffer_put(to, " drawn |");
     else
         ki_buffer_put(to, " %+.1f |", in_a - in_b);
-    if (a.n == 0 || b.n == 0)
+    const ki_verdict verdict = ki_compare(noise, &a, &b);
+    if (a.n == 0 || b.n == 0 || verdict == KI_OTHER_DATA)
         ki_buffer_put(to, " – |");
     else if (isnan(half))
         ki_buffer_put(to, " %+.1f |", 100 * (a.estimate.mean - b.estimate.mean));
     else
         ki_buffer_put(to, " %+.1f ± %.1f |", 100 * (a.estimate.mean - b.estimate.mean), 100 * half);
-    ki_buffer_put(to, " %s |\n", words[ki_compare(noise, &a, &b)]);
+    ki_buffer_put(to, " %s |\n", words[verdict]);
 }
 
 static void put_orders(const page *p) {
@@ -441,11 +479,22 @@ static kith_status put_curves(const page *p, kith_error *err) {
     return KITH_OK;
 }
 
+/* Are there results of several data sets? */
+static bool has_several_data(const page *p) {
+    const char *usual = ki_outcomes_data(&p->all);
+    bool has_others = false;
+    for (size_t i = 0; i < p->all.n; i++)
+        has_others |= !p->all.item[i].error && strcmp(p->all.item[i].data, usual) != 0;
+    return has_others;
+}
+
 static void put_runs(const page *p) {
     ki_buffer *to = p->to;
+    const bool shows_data = has_several_data(p);
     ki_buffer_put(to,
-                  "## Runs\n\n| row | seed | R@1 | step | seconds | images/s | commit | recipe | set |\n"
-                  "|---|---|---|---|---|---|---|---|---|\n");
+                  "## Runs\n\n| row | seed | R@1 | step | seconds | images/s | commit | recipe |%s set |\n"
+                  "|---|---|---|---|---|---|---|---|%s---|\n",
+                  shows_data ? " data |" : "", shows_data ? "---|" : "");
     for (size_t i = 0; i < p->all.n; i++) {
         const ki_outcome *o = &p->all.item[i];
         if (o->error) continue;
@@ -453,6 +502,7 @@ static void put_runs(const page *p) {
                       (long long)o->seed, 100 * ki_outcome_recall(o), ki_outcome_real(o, "", "step"),
                       ki_outcome_real(o, "", "wall_seconds"), ki_outcome_real(o, "", "img_per_s"),
                       ki_outcome_text(o, "commit"), o->recipe_hash);
+        if (shows_data) ki_buffer_put(to, " `%.12s`%s |", o->data, o->is_other_data ? ", left out" : "");
         for (const ki_value *v = o->set ? o->set->first : NULL; v; v = v->next)
             ki_buffer_put(to, " `%s`", v->text ? v->text : "");
         ki_buffer_put(to, " |\n");

@@ -39,7 +39,7 @@ typedef struct ki_gain {
     double paper_with, paper_without; /* R@1 in percent by one source that has both, or NaN */
 } ki_gain;
 
-/* false: one of the two has no result. */
+/* false: one of the two has no result, or they are of different data. */
 bool ki_gain_of(const ki_list *list, const ki_outcomes *all, const ki_noise *noise, const char *row,
                 ki_gain *ret_gain);
 

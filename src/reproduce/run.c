@@ -12,7 +12,9 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "data/dataset/dataset.h"
+#include "data/section.h"
 #include "io/lock.h"
+#include "io/yaml.h"
 #include "kith/experimental/reproduce.h"
 #include "reproduce/list.h"
 #include "reproduce/outcome.h"
@@ -45,6 +47,9 @@ typedef struct reproduction {
     kith_reproduce_summary *summary;
     double began;
     ki_comm *comm; /* its ranks train each run together; the first decides and writes */
+    /* The data section that was opened last, as text, and its hash; "": it cannot be opened. */
+    char *data_text;
+    char data_hash[65];
     /* Of runs so far, for the time the next will take. */
     double most_per_step;
     /* Of the run going on. */
@@ -309,25 +314,60 @@ static kith_status train(reproduction *r, run *u, kith_error *err) {
     return KITH_OK;
 }
 
+/* The hash of the run's data as it is now, in r->data_hash. Rows mostly share their data: it is opened once. */
+static kith_status hash_data(reproduction *r, const run *u, kith_error *err) {
+    char *text = NULL;
+    kith_dataset *set = NULL;
+    kith_error ignored = {0};
+    KI_TRY(ki_yaml_text(u->recipe->data, &text, err));
+    if (r->data_text && strcmp(r->data_text, text) == 0) {
+        ki_free(text);
+        return KITH_OK;
+    }
+    ki_free(r->data_text);
+    r->data_text = text;
+    r->data_hash[0] = '\0';
+    /* Results may be looked at where the data is not; a run that needs it says what is wrong with it. */
+    if (ki_data_open(u->recipe->data, &set, &ignored) != KITH_OK) return KITH_OK;
+    kith_dataset_hash(set, -1, r->data_hash);
+    kith_dataset_free(set);
+    return KITH_OK;
+}
+
+static kith_status look_at(reproduction *r, run *u, const ki_outcome *there, bool *ret_is_over,
+                           kith_error *err) {
+    kith_reproduce_event_kind kind = KITH_REPRODUCE_SKIPPED;
+    int64_t *count = &r->summary->n_skipped;
+    KI_TRY(hash_data(r, u, err));
+    const bool is_other_data = *there->data && *r->data_hash && strcmp(there->data, r->data_hash) != 0;
+    if (strcmp(there->experiment, u->origin.experiment) != 0) {
+        kind = KITH_REPRODUCE_STALE;
+        count = &r->summary->n_stale;
+    } else if (is_other_data) {
+        kind = KITH_REPRODUCE_OTHER_DATA;
+        count = &r->summary->n_other_data;
+    }
+    *ret_is_over = kind == KITH_REPRODUCE_SKIPPED || !r->options->renew;
+    /* The folder that may be there is of the other data: its run cannot be resumed. */
+    if (!*ret_is_over && is_other_data) {
+        const ki_path folder = u->folder;
+        return ki_path_print(&u->folder, err, "%s-%.8s", folder.s, r->data_hash);
+    }
+    if (!*ret_is_over) return KITH_OK;
+    ++*count;
+    tell(r,
+         &(kith_reproduce_event){.kind = kind, .recall_at_1 = ki_outcome_recall(there), .text = u->result.s});
+    return KITH_OK;
+}
+
 /* Is the result there? *ret_is_over: nothing is to be done. */
-static kith_status look(reproduction *r, const run *u, bool *ret_is_over, kith_error *err) {
+static kith_status look(reproduction *r, run *u, bool *ret_is_over, kith_error *err) {
     ki_arena arena = {0};
     ki_outcome there = {0};
     *ret_is_over = false;
     if (!ki_is_file("%s", u->result.s)) return KITH_OK;
-    const kith_status status = ki_outcome_read(u->result.s, &arena, &there, err);
-    if (status == KITH_OK) {
-        const bool is_same = strcmp(there.experiment, u->origin.experiment) == 0;
-        *ret_is_over = is_same || !r->options->renew;
-        if (is_same)
-            r->summary->n_skipped++;
-        else if (*ret_is_over)
-            r->summary->n_stale++;
-        if (*ret_is_over)
-            tell(r, &(kith_reproduce_event){.kind = is_same ? KITH_REPRODUCE_SKIPPED : KITH_REPRODUCE_STALE,
-                                            .recall_at_1 = ki_outcome_recall(&there),
-                                            .text = u->result.s});
-    }
+    kith_status status = ki_outcome_read(u->result.s, &arena, &there, err);
+    if (status == KITH_OK) status = look_at(r, u, &there, ret_is_over, err);
     ki_arena_release(&arena);
     return status;
 }
@@ -382,6 +422,7 @@ static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
         status = ki_comm_is_first(r->comm) ? decide(r, &u, &is_mine, &runs, err) : KITH_OK;
         KI_CHECK(ki_comm_agree_on(r->comm, status, &runs, err));
         if (!runs) goto done;
+        KI_CHECK(ki_comm_broadcast(r->comm, &u.folder, sizeof u.folder, err));
         status = train(r, &u, &why);
     }
     /* A rank that failed alone has left the others where they wait: there is no next run. */
@@ -424,6 +465,7 @@ kith_status kith_reproduce_run(const kith_reproduce_options *options, kith_repro
 done:
     if (ret_summary) *ret_summary = summary;
     ki_free(r.job);
+    ki_free(r.data_text);
     ki_outcomes_release(&r.there);
     ki_list_release(&r.list);
     /* A failure that every rank knows of is reported by the first. */

@@ -19,13 +19,17 @@ static double half_width(const ki_outcome *o, const char *block, const char *met
 
 ki_sample ki_sample_in(const ki_list *list, const ki_outcomes *all, const ki_list_row *row, const char *block,
                        const char *metric) {
-    ki_sample s = {.query_half = 0};
+    ki_sample s = {.data = "", .judged = ""};
+    char judged[96];
+    ki_snprintf(judged, sizeof judged, "%s.data_sha256", *block ? block : "test");
     const ki_list_row *source = ki_list_source(list, row);
     for (size_t i = 0; i < all->n && s.n < KI_MOST_SEEDS; i++) {
         const ki_outcome *o = &all->item[i];
-        if (o->error || strcmp(o->row, source->name) != 0) continue;
+        if (!ki_outcome_is_of(o, source->name)) continue;
         const double value = ki_outcome_real(o, block, metric);
         if (isnan(value)) continue;
+        s.data = o->data;
+        s.judged = ki_outcome_text(o, judged);
         s.value[s.n++] = value;
         s.query_half += half_width(o, block, metric);
     }
@@ -37,6 +41,11 @@ ki_sample ki_sample_in(const ki_list *list, const ki_outcomes *all, const ki_lis
 ki_sample ki_sample_of(const ki_list *list, const ki_outcomes *all, const ki_list_row *row,
                        const char *metric) {
     return ki_sample_in(list, all, row, row->block, metric);
+}
+
+bool ki_sample_is_comparable(const ki_sample *a, const ki_sample *b) {
+    if (*a->judged && *b->judged) return strcmp(a->judged, b->judged) == 0;
+    return !*a->data || !*b->data || strcmp(a->data, b->data) == 0;
 }
 
 ki_noise ki_noise_of(const ki_list *list, const ki_outcomes *all, const char *metric) {
@@ -61,6 +70,7 @@ double ki_difference_half(const ki_noise *noise, const ki_sample *a, const ki_sa
 
 ki_verdict ki_compare(const ki_noise *noise, const ki_sample *a, const ki_sample *b) {
     const double half = ki_difference_half(noise, a, b), gain = a->estimate.mean - b->estimate.mean;
+    if (a->n > 0 && b->n > 0 && !ki_sample_is_comparable(a, b)) return KI_OTHER_DATA;
     if (isnan(half) || isnan(gain)) return KI_UNKNOWN;
     return gain > half ? KI_AGREES : gain < -half ? KI_DISAGREES : KI_WITHIN_NOISE;
 }

@@ -13,6 +13,8 @@ typedef struct ki_sample {
     int n;
     double value[KI_MOST_SEEDS];
     kith_estimate estimate; /* the mean; an interval from two seeds on */
+    const char *data;       /* hash of all that the runs read; "": not known */
+    const char *judged;     /* … and of the images they were judged on */
     double query_half; /* half of a run's bootstrap interval over queries, mean over the seeds; NaN: none */
 } ki_sample;
 
@@ -21,6 +23,9 @@ ki_sample ki_sample_of(const ki_list *list, const ki_outcomes *all, const ki_lis
 /* The same of another block of the row's runs, as "best_on_test". */
 ki_sample ki_sample_in(const ki_list *list, const ki_outcomes *all, const ki_list_row *row, const char *block,
                        const char *metric);
+
+/* Were the two judged on the same images? Also when one does not say. */
+bool ki_sample_is_comparable(const ki_sample *a, const ki_sample *b);
 
 /* How much a metric moves from seed to seed: one variance for all rows, from those with several seeds. */
 typedef struct ki_noise {
@@ -35,7 +40,7 @@ ki_noise ki_noise_of(const ki_list *list, const ki_outcomes *all, const char *me
 double ki_difference_half(const ki_noise *noise, const ki_sample *a, const ki_sample *b);
 
 /* Of "a beats b". */
-typedef enum ki_verdict { KI_UNKNOWN, KI_AGREES, KI_DISAGREES, KI_WITHIN_NOISE } ki_verdict;
+typedef enum ki_verdict { KI_UNKNOWN, KI_AGREES, KI_DISAGREES, KI_WITHIN_NOISE, KI_OTHER_DATA } ki_verdict;
 ki_verdict ki_compare(const ki_noise *noise, const ki_sample *a, const ki_sample *b);
 
 #endif

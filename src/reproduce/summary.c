@@ -30,7 +30,7 @@ bool ki_gain_of(const ki_list *list, const ki_outcomes *all, const ki_noise *noi
     if (!g.baseline) return false;
     g.with = ki_sample_of(list, all, g.row, "recall.1");
     g.without = ki_sample_of(list, all, g.baseline, "recall.1");
-    if (g.with.n == 0 || g.without.n == 0) return false;
+    if (g.with.n == 0 || g.without.n == 0 || !ki_sample_is_comparable(&g.with, &g.without)) return false;
     g.gain = g.with.estimate.mean - g.without.estimate.mean;
     g.half = ki_difference_half(noise, &g.with, &g.without);
     find_paper(g.row->paper, g.baseline->paper, &g);

@@ -252,6 +252,40 @@ static void test_only_and_seed_from(void **state) {
     wants("no row of");
 }
 
+/* Results of other data are named and left; --renew replaces them. The data set is the test's own. */
+static void test_results_of_other_data(void **state) {
+    (void)state;
+    char more[4096];
+    make_list();
+    if (testing_run(output, sizeof output, "cd '%s' && cp -r tiny grown", testing_folder()) != 0)
+        fail_msg("%s", output);
+    snprintf(more, sizeof more, "--only plain -s data.root=%s/grown", testing_folder());
+    if (reproduce("grown-out", more) != 0) fail_msg("%s", output);
+    wants("3 runs: 3 done");
+    if (testing_run(output, sizeof output,
+                    "cd '%s/grown' && cd \"$(ls | head -1)\" && cp \"$(ls | head -1)\" more.png",
+                    testing_folder()) != 0)
+        fail_msg("%s", output);
+    if (reproduce("grown-out", more) != 0) fail_msg("%s", output);
+    wants("plain-seed0.json is the result of other data; --renew runs it again");
+    wants("3 runs: 0 done, 0 had a result, 0 have one of another recipe, 3 have one of other data");
+    /* One is run again: the page has two data sets, and each mean is over one of them. */
+    snprintf(more, sizeof more, "--only plain --seeds 1 --renew -s data.root=%s/grown", testing_folder());
+    if (reproduce("grown-out", more) != 0) fail_msg("%s", output);
+    wants("1 runs: 1 done");
+    if (reproduce("grown-out", more) != 0) fail_msg("%s", output);
+    wants("1 runs: 0 done, 1 had a result");
+    snprintf(more, sizeof more, "%s/grown-out/page.md", testing_folder());
+    char *page = testing_read(more);
+    if (!strstr(page, "| plain | 2 |") || !strstr(page, "): seed 0.")) fail_msg("%s", page);
+    free(page);
+    /* Without the data nothing can be said against a result. */
+    if (testing_run(output, sizeof output, "rm -r '%s/grown'", testing_folder()) != 0) fail_msg("%s", output);
+    snprintf(more, sizeof more, "--only plain --seeds 1 -s data.root=%s/grown", testing_folder());
+    if (reproduce("grown-out", more) != 0) fail_msg("%s", output);
+    wants("1 runs: 0 done, 1 had a result");
+}
+
 /* Another recipe's result is neither taken nor overwritten, unless asked. */
 static void test_stale_results(void **state) {
     (void)state;
@@ -546,6 +580,7 @@ int main(void) {
         cmocka_unit_test(test_over_ranks),
         cmocka_unit_test(test_only_and_seed_from),
         cmocka_unit_test(test_stale_results),
+        cmocka_unit_test(test_results_of_other_data),
         cmocka_unit_test(test_no_run_past_the_time),
         cmocka_unit_test(test_side_by_side),
         cmocka_unit_test(test_search_on_validation_classes),

@@ -82,6 +82,52 @@ static void test_how_models_were_chosen(void **state) {
     }
 }
 
+#define D16 "dddddddddddddddd"
+#define F16 "ffffffffffffffff"
+
+/* A page of the stored results, of which `edit` (shell, inside their folder) has changed some. To be freed. */
+static char *page_of_edited(const char *name, const char *edit) {
+    static char results[4096];
+    kith_error err = {0};
+    kith_reproduce_options o = options_of();
+    snprintf(results, sizeof results, "%s/%s", testing_folder(), name);
+    if (testing_run(output, sizeof output, "cp -r '" GOLDEN "/results' '%s' && cd '%s' && %s", results,
+                    results, edit) != 0)
+        fail_msg("%s", output);
+    o.out = results;
+    assert_ok(kith_reproduce_table(&o, &err), &err);
+    return testing_read(o.page);
+}
+
+static void assert_has(const char *page, const char *wanted) {
+    if (!strstr(page, wanted)) fail_msg("no '%s' in: %.6000s", wanted, page);
+}
+
+/* Results of two data sets are never in one mean: those of the other data are left out, by name. */
+static void test_other_data_is_left_out(void **state) {
+    (void)state;
+    char *page = page_of_edited("other-data", "sed -i 's/" D16 D16 D16 D16 "/" F16 F16 F16 F16
+                                              "/; s/\"1\": 0.5[0-9]*/\"1\": 0.05/' "
+                                              "plain-seed2.json");
+    assert_has(page, "| plain | 2 | 55."); /* seeds 0 and 1 */
+    assert_has(page, "* plain: left out, of other data (`ffffffffffff`): seed 2.\n");
+    assert_has(page, "8 runs.");
+    assert_has(page, "1 more result is of other data and left out of every mean");
+    free(page);
+}
+
+/* A row and a baseline of different data have no gain and no order. */
+static void test_no_gain_over_other_data(void **state) {
+    (void)state;
+    char *page =
+        page_of_edited("other-row", "sed -i 's/" D16 D16 D16 D16 "/" F16 F16 F16 F16 "/' better-seed*.json");
+    assert_has(page, "| better | 3 | 57.7 ± 0.5 | other data than plain |");
+    if (strstr(page, "+2.4")) fail_msg("a gain over other data in: %.4000s", page);
+    assert_has(page, "| – | other data |\n");
+    assert_has(page, "* better: of other data (`ffffffffffff`) than most rows (`dddddddddddd`).\n");
+    free(page);
+}
+
 static void near(const char *what, double found, double wanted) {
     if (!(fabs(found - wanted) < 1e-6)) fail_msg("%s is %.9g, wanted %.9g", what, found, wanted);
 }
@@ -316,6 +362,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_page_is_the_stored_one),
         cmocka_unit_test(test_how_models_were_chosen),
+        cmocka_unit_test(test_other_data_is_left_out),
+        cmocka_unit_test(test_no_gain_over_other_data),
         cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_notes_are_checked),
         cmocka_unit_test(test_overviews_are_checked),

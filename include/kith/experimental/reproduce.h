@@ -19,14 +19,15 @@ extern "C" {
 #endif
 
 typedef enum kith_reproduce_event_kind {
-    KITH_REPRODUCE_BEGIN,   /* a run is about to begin; seconds: how long it should take, 0: not known */
-    KITH_REPRODUCE_TRAIN,   /* something happened in it: train */
-    KITH_REPRODUCE_DONE,    /* its result is on the disk: recall_at_1, seconds, text is the file */
-    KITH_REPRODUCE_SKIPPED, /* the result is there already */
-    KITH_REPRODUCE_STALE,   /* the result that is there is another recipe's; it is left as it is */
-    KITH_REPRODUCE_FAILED,  /* text says why; the next run goes on */
-    KITH_REPRODUCE_LATE,    /* would not end in the time there is: seconds */
-    KITH_REPRODUCE_BUSY,    /* another process is at it */
+    KITH_REPRODUCE_BEGIN,      /* a run is about to begin; seconds: how long it should take, 0: not known */
+    KITH_REPRODUCE_TRAIN,      /* something happened in it: train */
+    KITH_REPRODUCE_DONE,       /* its result is on the disk: recall_at_1, seconds, text is the file */
+    KITH_REPRODUCE_SKIPPED,    /* the result is there already */
+    KITH_REPRODUCE_STALE,      /* the result that is there is another recipe's; it is left as it is */
+    KITH_REPRODUCE_FAILED,     /* text says why; the next run goes on */
+    KITH_REPRODUCE_LATE,       /* would not end in the time there is: seconds */
+    KITH_REPRODUCE_BUSY,       /* another process is at it */
+    KITH_REPRODUCE_OTHER_DATA, /* the result that is there is of other data; it is left as it is */
 } kith_reproduce_event_kind;
 
 typedef struct kith_reproduce_event {
@@ -57,7 +58,7 @@ typedef struct kith_reproduce_options {
     const char *runs; /* folder of run folders */
     bool
         keep_models; /* leave checkpoints and models in the run folders; else they go once the result is kept */
-    bool renew;      /* run again what has a result of another version of the recipe */
+    bool renew;      /* run again what has a result of another version of the recipe or of other data */
     double minutes;       /* begin no run that would end after this many minutes; 0: no limit */
     const char *page;     /* the page of tables … */
     const char *notes;    /* … with the blocks of this file in it, when there is such a file */
@@ -84,7 +85,7 @@ KITH_API kith_status kith_reproduce_places(const kith_reproduce_options *options
 
 typedef struct kith_reproduce_summary {
     int64_t n; /* runs of the list, as far as `only` and `seeds` go */
-    int64_t n_done, n_skipped, n_stale, n_failed, n_late, n_busy;
+    int64_t n_done, n_skipped, n_stale, n_failed, n_late, n_busy, n_other_data;
 } kith_reproduce_summary;
 
 /* Run what is missing. A run that fails is recorded (NAME-seedK.failed.json) and counted, and is tried again by the
