@@ -14,14 +14,16 @@ typedef enum token_kind { END, WORD, QUOTED, SIGN } token_kind;
 
 typedef struct token {
     token_kind kind;
-    const char *text; /* in the arena; quotes removed */
+    const char *text; /* of a word or a quoted text, without quotes: in parser.tokens */
     size_t at;        /* offset in the expression */
+    char sign[3];
 } token;
 
 typedef struct parser {
     const char *text;
     size_t next; /* offset behind `now` */
     token now;
+    char *tokens; /* as long as the text: each word and quoted text at its own offset, ended by a 0 */
     ki_arena *arena;
     const kith_column *columns;
     int64_t n_columns;
@@ -43,19 +45,20 @@ static kith_status fail_at(parser *p, size_t at, const char *wanted) {
 
 static kith_status fail_memory(parser *p) { return ki_fail_memory(p->err, sizeof(token), "a filter"); }
 
+/* Words and texts are not copied one by one: without its quotes, and with a 0 behind it, each fits into the place where it stands in
+ * the expression. The 0 takes the place of a quote, of a blank or of a sign, and signs are not kept. */
 static kith_status read_quoted(parser *p, const char *from) {
     const char quote = *from;
-    char *out = ki_arena_alloc(p->arena, strlen(from) + 1, 1);
-    if (!out) return fail_memory(p);
-    size_t n = 0;
+    char *out = p->tokens + (from + 1 - p->text);
     const char *at = from + 1;
+    p->now.text = out;
     for (; *at && (*at != quote || at[1] == quote); at++) {
         if (*at == quote) at++;
-        out[n++] = *at;
+        *out++ = *at;
     }
     if (!*at) return fail_at(p, p->now.at, "a quote at the end of the text");
+    *out = '\0';
     p->now.kind = QUOTED;
-    p->now.text = out;
     p->next = (size_t)(at + 1 - p->text);
     return KITH_OK;
 }
@@ -67,14 +70,16 @@ static kith_status advance(parser *p) {
     if (*from == '\0') return KITH_OK;
     if (*from == '\'' || *from == '"') return read_quoted(p, from);
     size_t n = strcspn(from, breaks);
-    p->now.kind = WORD;
     if (n == 0) {
         p->now.kind = SIGN;
         n = strchr("<>!", *from) && from[1] == '=' ? 2 : 1;
         if (*from == '=' && from[1] == '=') n = 2;
+        memcpy(p->now.sign, from, n);
+    } else {
+        p->now.kind = WORD;
+        p->now.text = memcpy(p->tokens + p->now.at, from, n);
+        p->tokens[p->now.at + n] = '\0';
     }
-    p->now.text = ki_arena_strndup(p->arena, from, n);
-    if (!p->now.text) return fail_memory(p);
     p->next = p->now.at + n;
     return KITH_OK;
 }
@@ -83,7 +88,7 @@ static bool is_word(const parser *p, const char *word) {
     return p->now.kind == WORD && strcasecmp(p->now.text, word) == 0;
 }
 static bool is_sign(const parser *p, const char *sign) {
-    return p->now.kind == SIGN && strcmp(p->now.text, sign) == 0;
+    return p->now.kind == SIGN && strcmp(p->now.sign, sign) == 0;
 }
 
 static kith_status expect_sign(parser *p, const char *sign, const char *wanted) {
@@ -99,30 +104,35 @@ static ki_where_node *new_node(parser *p, ki_where_kind kind) {
 
 /* ---- comparisons ---- */
 
+static const char *const fixed_columns[] = {"id", "path", "label"};
+enum { N_FIXED = 3 };
+
+static kith_status fail_column(parser *p) {
+    const char **names = ki_arena_alloc(p->arena, (size_t)p->n_columns + N_FIXED, sizeof *names);
+    if (!names) return fail_memory(p);
+    memcpy(names, fixed_columns, sizeof fixed_columns);
+    for (int64_t i = 0; i < p->n_columns; i++) names[N_FIXED + i] = p->columns[i].name;
+    ki_fail_unknown(p->err, "column", p->now.text, names, (size_t)p->n_columns + N_FIXED);
+    if (p->err) p->err->status = KITH_EINVAL;
+    return ki_prefix(p->err, KITH_EINVAL, "where: character %zu", p->now.at + 1);
+}
+
 static kith_status read_column(parser *p, ki_where_node *node) {
-    static const char *const fixed[] = {"id", "path", "label"};
     static const int64_t number[] = {KI_COLUMN_ID, KI_COLUMN_PATH, KI_COLUMN_LABEL};
-    enum { N_FIXED = 3 };
     if (p->now.kind != WORD) return fail_at(p, p->now.at, "the name of a column");
     for (int i = 0; i < N_FIXED; i++) {
-        if (strcmp(p->now.text, fixed[i]) != 0) continue;
+        if (strcmp(p->now.text, fixed_columns[i]) != 0) continue;
         node->column = number[i];
         node->type = ki_column_type(number[i], NULL);
         return advance(p);
     }
-    const char **names = ki_arena_alloc(p->arena, (size_t)p->n_columns + N_FIXED, sizeof *names);
-    if (!names) return fail_memory(p);
-    memcpy(names, fixed, sizeof fixed);
     for (int64_t i = 0; i < p->n_columns; i++) {
-        names[N_FIXED + i] = p->columns[i].name;
         if (strcmp(p->now.text, p->columns[i].name) != 0) continue;
         node->column = KI_COLUMN_FIRST + i;
         node->type = p->columns[i].type;
         return advance(p);
     }
-    ki_fail_unknown(p->err, "column", p->now.text, names, (size_t)p->n_columns + N_FIXED);
-    if (p->err) p->err->status = KITH_EINVAL;
-    return ki_prefix(p->err, KITH_EINVAL, "where: character %zu", p->now.at + 1);
+    return fail_column(p);
 }
 
 static kith_status read_op(parser *p, ki_where_node *node) {
@@ -255,6 +265,11 @@ kith_status ki_where_parse(const char *text, const kith_column *columns, int64_t
     KI_CHECK(ki_zalloc_or(&filter, 1, sizeof *filter, "a filter", err));
     parser p = {
         .text = text, .arena = &filter->arena, .columns = columns, .n_columns = n_columns, .err = err};
+    p.tokens = ki_arena_alloc(p.arena, strlen(text) + 1, 1);
+    if (!p.tokens) {
+        status = fail_memory(&p);
+        goto done;
+    }
     KI_CHECK(advance(&p));
     KI_CHECK(read_or(&p, &filter->root));
     if (p.now.kind != END) {

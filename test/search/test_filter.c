@@ -213,6 +213,10 @@ static void test_binding(void **state) {
         {"not not id < 10", "id < 10"},
         {"id>=5 AND id<=7", "id in (5,6,7)"},
         {"label = 'tern' ", "  label==\"tern\""},
+        /* tokens that touch do not spill into each other */
+        {"label in(tern,'gull')or id=3", "label in ( 'tern' , 'gull' ) or id = 3"},
+        {"label='tern'or label=gull", "label = tern or label = gull"},
+        {"not(label=\"tern\")and id<=12", "not ( label = 'tern' ) and id <= 12"},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         kith_error err;
@@ -298,12 +302,46 @@ static void test_like(void **state) {
     assert_false(ki_like(many, "%a%a%a%a%a%a%a%a%a%a%a%b")); /* not after an age */
 }
 
+/* Memory in proportion to the text: each shape of a long filter, and how many bytes there may be for one of the text. */
+static void test_memory_of_a_long_filter(void **state) {
+    (void)state;
+    enum { N_TEXT = 60000, MOST_PER_BYTE = 64 };
+    static const struct {
+        const char *begin, *again, *end;
+        int most; /* repetitions */
+    } row[] = {{"label in (''", ",''", ")", 9990},
+               {"id >= 0", " or label = 'a''b'", "", 1 << 20},
+               {"id >= 0", " and not year<2", "", 1 << 20},
+               {"year in (1", ",1", ")", 9990}};
+    kith_column columns[200] = {{.name = "year", .type = KITH_VALUE_INT}};
+    const int n_columns = (int)N_ROWS(columns);
+    for (int i = 1; i < n_columns; i++) columns[i] = (kith_column){.name = "other", .type = KITH_VALUE_TEXT};
+    char *text = malloc(N_TEXT + 100);
+    assert_non_null(text);
+    for (size_t i = 0; i < N_ROWS(row); i++) {
+        size_t n = (size_t)sprintf(text, "%s", row[i].begin);
+        for (int j = 0; j < row[i].most && n < N_TEXT; j++)
+            n += (size_t)sprintf(text + n, "%s", row[i].again);
+        n += (size_t)sprintf(text + n, "%s", row[i].end);
+        kith_memory_stats before, after;
+        ki_where *filter = NULL;
+        kith_error err;
+        kith_memory_stats_get(&before);
+        assert_ok(ki_where_parse(text, columns, n_columns, &filter, &err), &err);
+        kith_memory_stats_get(&after);
+        const uint64_t taken = after.live_bytes - before.live_bytes;
+        if (taken > MOST_PER_BYTE * (uint64_t)n)
+            fail_msg("'%.20s …': %llu bytes for a text of %zu", text, (unsigned long long)taken, n);
+        ki_where_free(filter);
+    }
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_expressions),
-        cmocka_unit_test(test_binding),
-        cmocka_unit_test(test_wrong_expressions),
-        cmocka_unit_test(test_like),
+        cmocka_unit_test(test_random_expressions),      cmocka_unit_test(test_binding),
+        cmocka_unit_test(test_wrong_expressions),       cmocka_unit_test(test_like),
+        cmocka_unit_test(test_memory_of_a_long_filter),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
