@@ -1,6 +1,7 @@
 /* The list of open connections. */
 #include "serve/connection.h"
 
+#include <errno.h>
 #include <sys/socket.h>
 
 #include "core/alloc.h"
@@ -11,6 +12,7 @@ ki_connection *ki_connections_add(ki_connections *c, int fd, int64_t place, doub
     one->fd = fd;
     one->place = place;
     one->cut_at = cut_at;
+    one->is_reading = true;
     pthread_mutex_lock(&c->lock);
     one->after = c->first;
     if (c->first) c->first->before = one;
@@ -40,13 +42,35 @@ void ki_connections_cut_at(ki_connections *c, ki_connection *one, double cut_at)
     pthread_mutex_unlock(&c->lock);
 }
 
+void ki_connections_reading(ki_connections *c, ki_connection *one, bool is_reading) {
+    pthread_mutex_lock(&c->lock);
+    one->is_reading = is_reading;
+    one->n_gone = 0;
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Everything that it sent was read, and there will be nothing more. */
+static bool is_gone(const ki_connection *one) {
+    char byte;
+    const ssize_t n = recv(one->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static bool waits_for_nobody(ki_connection *one) {
+    enum { ENOUGH = 2 };
+    one->n_gone = one->is_reading && is_gone(one) ? one->n_gone + 1 : 0;
+    return one->n_gone >= ENOUGH;
+}
+
 void ki_connections_cut(ki_connections *c, double now) {
     pthread_mutex_lock(&c->lock);
     for (ki_connection *one = c->first; one; one = one->after) {
-        if (now < one->cut_at) continue;
+        const bool is_late = now >= one->cut_at;
+        if (!is_late && !waits_for_nobody(one)) continue;
         shutdown(one->fd, SHUT_RDWR);
         one->cut_at = now + 3600; /* once is enough */
-        c->n_cut++;
+        one->is_reading = false;
+        c->n_cut += is_late;
     }
     pthread_mutex_unlock(&c->lock);
 }

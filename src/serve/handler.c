@@ -149,11 +149,24 @@ static struct MHD_Response *make_response(ki_request *r) {
     return response;
 }
 
+static ki_connection *connection_of(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+/* Whether the client still has to send something. */
+static void set_reading(const ki_request *r, bool is_reading) {
+    ki_connection *one = connection_of(r->connection);
+    if (one) ki_connections_reading(&r->server->connections, one, is_reading);
+}
+
 static enum MHD_Result send_answer(ki_request *r) {
     struct MHD_Response *response = make_response(r);
     const ki_answer *a = &r->answer;
     char number[24];
     if (!response) return MHD_NO;
+    set_reading(r, false);
     add_header(response, "Content-Type", a->status == 304 ? NULL : a->type);
     add_header(response, "Content-Security-Policy", policy);
     add_header(response, "X-Content-Type-Options", "nosniff");
@@ -204,6 +217,7 @@ static enum MHD_Result begin_work(ki_request *r) {
         return send_answer(r);
     }
     r->is_in_work = true;
+    set_reading(r, false);
     r->catalog = ki_catalog_take(s->catalogs);
     r->then = r->route->run;
     MHD_suspend_connection(r->connection);
@@ -218,12 +232,6 @@ void ki_handler_done(ki_request *r) {
 }
 
 /* ---- the daemon's callbacks ---- */
-
-static ki_connection *connection_of(struct MHD_Connection *connection) {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return info ? info->socket_context : NULL;
-}
 
 static void on_connection(void *context, struct MHD_Connection *connection, void **socket_context,
                           enum MHD_ConnectionNotificationCode code) {
@@ -304,7 +312,10 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
         ki_access_log(r, now - r->began);
     }
     atomic_fetch_sub(&s->n_open, 1);
-    if (one) ki_connections_cut_at(&s->connections, one, now + FIRST_LINE_SECONDS);
+    if (one) {
+        ki_connections_cut_at(&s->connections, one, now + FIRST_LINE_SECONDS);
+        ki_connections_reading(&s->connections, one, true);
+    }
     ki_request_free(r);
     *request = NULL;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -313,6 +314,46 @@ static void test_connections_of_one_address(void **state) {
     ki_server_free(server);
 }
 
+static long open_connections(int port) {
+    static const char name[] = "\nkith_connections ";
+    http_answer a = http_get(port, "/metrics");
+    assert_int_equal(a.status, 200);
+    const char *at = strstr(a.body, name);
+    assert_non_null(at);
+    const long n = strtol(at + strlen(name), NULL, 10) - 1; /* this one */
+    http_release(&a);
+    return n;
+}
+
+/* Whoever closes a connection in the middle of a request is gone, long before the deadline. */
+static void test_half_requests_that_are_closed(void **state) {
+    (void)state;
+    enum { N = 60 };
+    static const char *const half[] = {
+        "",
+        "GET /api/v1/info HT",
+        "GET /api/v1/info HTTP/1.1\r\nHost: loc",
+        "POST /api/v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n",
+        "POST /api/v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nabc",
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+    int port = 0;
+    const ki_serve_options o = served_options();
+    ki_server *server = served_start(&o, &port);
+    for (int i = 0; i < N; i++) {
+        const char *text = half[i % (int)N_ROWS(half)];
+        const int fd = http_connect(port, "127.0.0.9");
+        assert_true(http_send(fd, text, strlen(text)));
+        close(fd);
+    }
+    long n_open = N;
+    for (int i = 0; i < 20 && n_open > 0; i++) {
+        wait_seconds(0.1);
+        n_open = open_connections(port);
+    }
+    if (n_open > 0) fail_msg("%ld of %d are open", n_open, N);
+    ki_server_free(server);
+}
+
 static void *ask_slowly(void *context) {
     size_t n = 0;
     char *photo = served_photo("glyph00001/00002.png", &n);
@@ -360,6 +401,27 @@ static void test_a_full_queue(void **state) {
     kill(decoder[0], SIGCONT);
     assert_int_equal(joined_status(thread), 200);
     assert_status(http_get(port, "/api/v1/info"), 200);
+    ki_server_free(server);
+}
+
+/* A client that has said all it wants to say, and says so, still gets its answer. */
+static void test_a_connection_that_is_half_closed(void **state) {
+    (void)state;
+    int port = 0;
+    pid_t decoder[4];
+    ki_serve_options o = served_options();
+    o.n_decoders = 1;
+    ki_server *server = served_start(&o, &port);
+    assert_int_equal(served_decoders(decoder, 4), 1);
+    kill(decoder[0], SIGSTOP);
+    const int fd = http_connect(port, NULL);
+    static const char ask[] =
+        "GET /api/v1/items/1/thumb HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    assert_true(http_send(fd, ask, sizeof ask - 1));
+    shutdown(fd, SHUT_WR);
+    wait_seconds(0.7); /* the server has looked several times */
+    kill(decoder[0], SIGCONT);
+    assert_status(http_receive(fd), 200);
     ki_server_free(server);
 }
 
@@ -425,6 +487,8 @@ int main(void) {
         cmocka_unit_test(test_slow_requests_are_cut),
         cmocka_unit_test(test_limits_per_address),
         cmocka_unit_test(test_connections_of_one_address),
+        cmocka_unit_test(test_half_requests_that_are_closed),
+        cmocka_unit_test(test_a_connection_that_is_half_closed),
         cmocka_unit_test(test_a_full_queue),
         cmocka_unit_test(test_draining),
         cmocka_unit_test(test_the_access_log),
