@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "io/svg.h"
 
-enum { MOST_BUCKETS = 240, MOST_DOTS = 40 };
+enum { MOST_BUCKETS = 240, MOST_DOTS = 40, LEAST_LINE = 3 };
 
 typedef struct bucket {
     double step, mean, least, most;
@@ -76,6 +76,9 @@ static void put_band(ki_buffer *to, const ki_axes *a, const ki_series *s, int i)
     ki_svg_list_close(to);
 }
 
+/* Two points, mostly the first and the last step, say nothing about what lies between: they are marks, not a curve. */
+static bool has_line(const ki_series *s) { return s->n >= LEAST_LINE; }
+
 /* The line, with its steps and values for the read-outs. */
 static void put_line(ki_buffer *to, const ki_axes *a, const ki_chart_line *line, int i) {
     const ki_series *s = line->series;
@@ -90,7 +93,7 @@ static void put_line(ki_buffer *to, const ki_axes *a, const ki_chart_line *line,
                       ki_number_text(k.mean * a->scale_y, 4, value));
     }
     ki_buffer_put(to, "\" points=\"");
-    for (size_t b = 0; b < n; b++) {
+    for (size_t b = 0; b < n && has_line(s); b++) {
         const bucket k = bucket_at(s, b, n);
         ki_svg_point(to, ki_axes_x(a, k.step), ki_axes_y(a, k.mean));
     }
@@ -112,11 +115,16 @@ static void put_mark(ki_buffer *to, const ki_axes *a, const ki_chart *c) {
                 a->h - a->bottom - 7, is_left ? "end" : "start");
 }
 
-void ki_chart_key(ki_buffer *to, int i) {
+static void put_key(ki_buffer *to, int i, bool is_line) {
     ki_buffer_put(to, "<svg class=\"key\" viewBox=\"0 0 24 8\" aria-hidden=\"true\">");
-    ki_svg_element(to, "path", "class=\"line c%d\" d=\"M0 4H24\"", i);
+    if (is_line)
+        ki_svg_element(to, "path", "class=\"line c%d\" d=\"M0 4H24\"", i);
+    else
+        ki_svg_element(to, "circle", "class=\"dot c%d\" cx=\"12\" cy=\"4\" r=\"2.6\"", i);
     ki_buffer_put(to, "</svg>");
 }
+
+void ki_chart_key(ki_buffer *to, int i) { put_key(to, i, true); }
 
 static void put_last(ki_buffer *to, const ki_series *s, double scale) {
     char text[KI_NUMBER_TEXT];
@@ -134,7 +142,7 @@ static void put_head(ki_buffer *to, const ki_chart *c, const ki_axes *a) {
         ki_buffer_put(to, "<span class=\"legend\">");
         for (int i = 0; i < c->n_lines; i++) {
             ki_buffer_put(to, "<span>");
-            ki_chart_key(to, i);
+            put_key(to, i, has_line(c->line[i].series));
             ki_buffer_escaped(to, c->line[i].name);
             put_last(to, c->line[i].series, a->scale_y);
             ki_buffer_put(to, "</span> ");

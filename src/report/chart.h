@@ -27,8 +27,8 @@ typedef struct ki_chart {
     const char *mark;
 } ki_chart;
 
-/* Curves of more than a few hundred points are drawn as the mean over runs of points, in a band from the
- * minimum to the maximum of each run. */
+/* Every point is marked where there are few. One or two points are marks without a line. Curves of more than a few hundred
+ * points are drawn as the mean over runs of points, in a band from the minimum to the maximum of each run. */
 void ki_chart_put(ki_buffer *to, const ki_chart *chart);
 
 typedef struct ki_histogram {

@@ -159,12 +159,18 @@ static int put_orders(ki_report *r, const char *split, const char *title) {
 }
 
 kith_status ki_report_seen(ki_report *r) {
-    ki_report_section(r, "seen", "Seen against unseen classes",
-                      "Retrieval on classes the network was trained on and on classes it never saw. A seen "
-                      "curve that climbs "
-                      "while the unseen one falls is overfitting. Sets of different size do not compare: a "
-                      "smaller one is easier, "
-                      "so look at how each curve moves.");
+    const bool has_seen = ki_log_series(&r->detail->log, "eval/seen/recall/1") != NULL;
+    if (has_seen)
+        ki_report_section(
+            r, "seen", "Seen against unseen classes",
+            "Retrieval on classes the network was trained on and on classes it never saw. A seen "
+            "curve that climbs while the unseen one falls is overfitting. Sets of different size do "
+            "not compare: a smaller one is easier, so look at how each curve moves.");
+    else
+        ki_report_section(
+            r, "seen", "Unseen classes",
+            "Retrieval on classes the network never saw, at the steps where it was measured. Sets of "
+            "different size do not compare: a smaller one is easier.");
     ki_buffer_put(r->to, "<div class=\"pair\">\n");
     const int n = put_seen(r, "recall/1", "R@1") + put_seen(r, "map_at_r", "MAP@R");
     put_orders(r, "validation", "R@1 by each order alone, validation classes");

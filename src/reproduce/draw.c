@@ -1,4 +1,5 @@
-/* R@1 of seen and unseen classes over the steps, of rows or of a row's orders: two panels side by side, readable on light and dark pages. */
+/* R@1 over the steps, of rows or of a row's orders: a panel for each kind of classes that was scored (seen, validation, test),
+ * readable on light and dark pages. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +11,11 @@
 enum {
     MOST_LINES = KI_DRAWING_COLOURS,
     MOST_POINTS = 128,
+    MOST_MARKS = 40,
+    LEAST_LINE = 3, /* two points, mostly the first and the last step, are no curve */
+    N_SPLITS = 3,
     WIDTH = 760,
     HEIGHT = 300,
-    PANEL = 320,
     TOP = 44,
     BOTTOM = 40,
     LEFT = 48
@@ -105,7 +108,7 @@ static void put_frame(ki_buffer *to, const ki_axes *a, const char *title) {
     for (int i = 0; i < n; i++) {
         const double y = ki_axes_y(a, tick[i]);
         ki_snprintf(text, sizeof text, "%.0f", 100 * tick[i]);
-        ki_svg_element(to, "path", "class=\"g\" d=\"M%.1f %.1fh%d\"", left, y, (int)PANEL);
+        ki_svg_element(to, "path", "class=\"g\" d=\"M%.1f %.1fh%d\"", left, y, a->w - a->left);
         ki_svg_text(to, text, "x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\"", left - 6, y + 4);
     }
     n = ki_axes_ticks(a->x0, a->x1, false, 5, tick);
@@ -124,65 +127,112 @@ static void widen(ki_axes *f, const line *l) {
     }
 }
 
+/* A mark at every step that was measured, as long as they are few, and a line through them. */
 static void put_line(ki_buffer *to, const ki_axes *a, const line *l, int i) {
-    if (l->n == 0) return;
-    ki_svg_list_open(to, "path", "d",
-                     "fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"",
-                     ki_drawing_colour[i], dashes[i]);
-    for (int k = 0; k < l->n; k++)
-        ki_buffer_put(to, "%s%.1f %.1f", k ? "L" : "M", ki_axes_x(a, l->step[k]), ki_axes_y(a, l->value[k]));
-    ki_svg_list_close(to);
+    if (l->n >= LEAST_LINE) {
+        ki_svg_list_open(to, "path", "d",
+                         "fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"",
+                         ki_drawing_colour[i], dashes[i]);
+        for (int k = 0; k < l->n; k++)
+            ki_buffer_put(to, "%s%.1f %.1f", k ? "L" : "M", ki_axes_x(a, l->step[k]),
+                          ki_axes_y(a, l->value[k]));
+        ki_svg_list_close(to);
+    }
+    for (int k = 0; k < l->n && l->n <= MOST_MARKS; k++)
+        ki_svg_element(to, "circle", "fill=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\"", ki_drawing_colour[i],
+                       ki_axes_x(a, l->step[k]), ki_axes_y(a, l->value[k]), l->n >= LEAST_LINE ? "2.5" : "4");
+    if (l->n > 0) ki_buffer_put(to, "\n");
 }
 
-bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_curve *curve, ki_buffer *to) {
-    static const char *const splits[] = {"seen", "test"}, *const titles[] = {
-                                                              "R@1 of seen classes, percent",
-                                                              "R@1 of unseen classes, percent"};
-    line lines[2][MOST_LINES];
-    ki_axes frames[2];
-    const char *names[MOST_LINES];
-    char order_names[MOST_LINES][24];
-    int n = 0;
-    bool has_any = false;
-    for (const ki_value *v = curve->rows ? curve->rows->first : NULL; v && n < MOST_LINES; v = v->next, n++) {
-        names[n] = v->text;
-        for (int p = 0; p < 2; p++) lines[p][n] = mean_curve(list, all, v->text, splits[p], 0);
-        has_any |= lines[0][n].n > 1 || lines[1][n].n > 1;
+/* All lines of a drawing, by the classes that were scored. */
+typedef struct curves {
+    int n;
+    const char *name[MOST_LINES];
+    char order_name[MOST_LINES][24];
+    line line[N_SPLITS][MOST_LINES];
+    bool has_any; /* more than a point */
+} curves;
+
+static const char *const splits[N_SPLITS] = {"seen", "validation", "test"};
+
+/* false: nothing was scored. */
+static bool add_line(const ki_list *list, const ki_outcomes *all, const char *row, int order, curves *c) {
+    bool is_there = false;
+    for (int p = 0; p < N_SPLITS; p++) {
+        c->line[p][c->n] = mean_curve(list, all, row, splits[p], order);
+        is_there |= c->line[p][c->n].n > 0;
+        c->has_any |= c->line[p][c->n].n > 1;
     }
-    for (int order = 1; *curve->orders && n < MOST_LINES; order++, n++) {
-        for (int p = 0; p < 2; p++) lines[p][n] = mean_curve(list, all, curve->orders, splits[p], order);
-        if (lines[0][n].n == 0 && lines[1][n].n == 0) break;
-        ki_snprintf(order_names[n], sizeof order_names[n], "order %d", order);
-        names[n] = order_names[n];
-        has_any |= lines[0][n].n > 1 || lines[1][n].n > 1;
+    return is_there;
+}
+
+static void find_curves(const ki_list *list, const ki_outcomes *all, const ki_list_curve *curve, curves *c) {
+    for (const ki_value *v = curve->rows ? curve->rows->first : NULL; v && c->n < MOST_LINES; v = v->next) {
+        add_line(list, all, v->text, 0, c);
+        c->name[c->n++] = v->text;
     }
-    if (!has_any) return false;
-    for (int p = 0; p < 2; p++) {
-        const int left = p == 0 ? LEFT : WIDTH - PANEL - 10;
-        frames[p] = (ki_axes){.w = left + PANEL,
-                              .h = HEIGHT,
-                              .left = left,
-                              .top = TOP,
-                              .bottom = BOTTOM,
-                              .x1 = 1,
-                              .y0 = 1,
-                              .y1 = 0};
-        for (int i = 0; i < n; i++) widen(&frames[p], &lines[p][i]);
-        if (frames[p].y1 <= frames[p].y0) frames[p].y0 = frames[p].y1 - 0.01;
+    for (int order = 1; *curve->orders && c->n < MOST_LINES; order++) {
+        if (!add_line(list, all, curve->orders, order, c)) break;
+        ki_snprintf(c->order_name[c->n], sizeof c->order_name[c->n], "order %d", order);
+        c->name[c->n] = c->order_name[c->n];
+        c->n++;
     }
-    ki_drawing_open(to, WIDTH, HEIGHT + 20 * ((n + 2) / 3), curve->title);
-    for (int p = 0; p < 2; p++) {
-        put_frame(to, &frames[p], titles[p]);
-        for (int i = 0; i < n; i++) put_line(to, &frames[p], &lines[p][i], i);
-    }
-    for (int i = 0; i < n; i++) {
+}
+
+static bool has_split(const curves *c, int p) {
+    bool is_there = false;
+    for (int i = 0; i < c->n; i++) is_there |= c->line[p][i].n > 0;
+    return is_there;
+}
+
+/* Panel k of n: one or two are wide. */
+static ki_axes panel_at(int k, int n) {
+    const int wide = n > 2 ? 200 : 320, apart = n > 2 ? 248 : WIDTH - wide - 10 - LEFT;
+    return (ki_axes){.w = LEFT + k * apart + wide,
+                     .h = HEIGHT,
+                     .left = LEFT + k * apart,
+                     .top = TOP,
+                     .bottom = BOTTOM,
+                     .x1 = 1,
+                     .y0 = 1,
+                     .y1 = 0};
+}
+
+static void put_panel(ki_buffer *to, const curves *c, int p, ki_axes *a) {
+    char title[64];
+    for (int i = 0; i < c->n; i++) widen(a, &c->line[p][i]);
+    if (a->y1 <= a->y0) a->y0 = a->y1 - 0.01;
+    ki_snprintf(title, sizeof title, "R@1 of %s classes, percent", splits[p]);
+    put_frame(to, a, title);
+    for (int i = 0; i < c->n; i++) put_line(to, a, &c->line[p][i], i);
+}
+
+static void put_legend(ki_buffer *to, const curves *c) {
+    for (int i = 0; i < c->n; i++) {
         const int x = LEFT + i % 3 * 240, y = HEIGHT + 12 + 20 * (i / 3);
         ki_svg_element(
             to, "path",
             "fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\" d=\"M%d %dh28\"",
             ki_drawing_colour[i], dashes[i], x, y - 4);
-        ki_svg_text(to, names[i], "x=\"%d\" y=\"%d\"", x + 34, y);
+        ki_svg_text(to, c->name[i], "x=\"%d\" y=\"%d\"", x + 34, y);
     }
+}
+
+bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_curve *curve, ki_buffer *to,
+                    bool *ret_has_seen) {
+    curves c = {0};
+    int n_panels = 0, k = 0;
+    find_curves(list, all, curve, &c);
+    if (!c.has_any) return false;
+    for (int p = 0; p < N_SPLITS; p++) n_panels += has_split(&c, p);
+    ki_drawing_open(to, WIDTH, HEIGHT + 20 * ((c.n + 2) / 3), curve->title);
+    for (int p = 0; p < N_SPLITS; p++) {
+        if (!has_split(&c, p)) continue;
+        ki_axes a = panel_at(k++, n_panels);
+        put_panel(to, &c, p, &a);
+    }
+    put_legend(to, &c);
     ki_svg_close(to);
+    *ret_has_seen = has_split(&c, 0);
     return true;
 }

@@ -459,24 +459,36 @@ static void put_orders(const page *p) {
 
 /* ---- curves, runs, failures ---- */
 
-static kith_status put_curves(const page *p, kith_error *err) {
-    bool has_any = false;
+/* The drawings as files, and the lines that show them. */
+static kith_status draw_curves(const page *p, bool *ret_has_seen, kith_error *err) {
     for (size_t i = 0; i < p->list.n_curves; i++) {
         const ki_list_curve *curve = &p->list.curve[i];
         ki_buffer drawing = {.err = err};
         kith_status status = KITH_OK;
-        if (ki_curves_draw(&p->list, &p->all, curve, &drawing)) {
-            if (!has_any) {
-                ki_buffer_put(p->to, "## Seen and unseen classes\n\n");
-                ki_notes_put(&p->notes, "curves", p->to);
-            }
-            has_any = true;
+        bool has_seen = false;
+        if (ki_curves_draw(&p->list, &p->all, curve, &drawing, &has_seen))
             status = put_picture(p, curve->name, curve->title, &drawing, err);
-        }
+        *ret_has_seen |= has_seen;
         ki_buffer_release(&drawing);
         KI_TRY(status);
     }
     return KITH_OK;
+}
+
+static kith_status put_curves(const page *p, kith_error *err) {
+    ki_buffer shown = {.err = err};
+    page inner = *p;
+    bool has_seen = false;
+    inner.to = &shown;
+    kith_status status = draw_curves(&inner, &has_seen, err);
+    if (status == KITH_OK) status = shown.status;
+    if (status == KITH_OK && shown.n > 0) {
+        ki_buffer_put(p->to, "## %s\n\n", has_seen ? "Seen and unseen classes" : "Unseen classes");
+        ki_notes_put(&p->notes, "curves", p->to);
+        ki_buffer_add(p->to, shown.data, shown.n);
+    }
+    ki_buffer_release(&shown);
+    return status;
 }
 
 /* Are there results of several data sets? */

@@ -53,8 +53,10 @@ void ki_summary_put(const ki_list *list, const ki_outcomes *all, const ki_noise 
 bool ki_gains_draw(const ki_list *list, const ki_outcomes *all, const ki_noise *noise, ki_buffer *to);
 void ki_gains_put(const ki_list *list, const ki_outcomes *all, const ki_noise *noise, ki_buffer *to);
 
-/* A drawing of R@1 over the steps, seen classes left and unseen ones right, a line for each row (the mean over its
- * seeds), as an SVG file. false: none of the rows has curves. */
-bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_curve *curve, ki_buffer *to);
+/* A drawing of R@1 over the steps, a line for each row (the mean over its seeds), as an SVG file: a panel each for seen,
+ * validation and test classes, where some row was scored on them. false: none of the rows has curves. *ret_has_seen: there
+ * is a panel of seen classes. */
+bool ki_curves_draw(const ki_list *list, const ki_outcomes *all, const ki_list_curve *curve, ki_buffer *to,
+                    bool *ret_has_seen);
 
 #endif

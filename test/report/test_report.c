@@ -119,6 +119,31 @@ static void test_holds_every_part(void **state) {
     ki_free(page);
 }
 
+/* Two scores of the test classes are two marks, not a line; and where no training classes were scored nothing speaks of a
+ * seen curve. */
+static void test_curves_where_measured(void **state) {
+    (void)state;
+    const kith_report_options o = quick();
+    assert_int_equal(
+        run_command("cd '%s' && sed -i '/\"split\":\"seen\"/d' log.jsonl && for step in 0 600; do echo "
+                    "'{\"kind\":\"eval\",\"step\":'$step',\"split\":\"test\",\"recall\":{\"1\":0.5},"
+                    "\"map_at_r\":0.25}' >> log.jsonl; done",
+                    folder),
+        0);
+    char *page = page_of(&o);
+    assert_lacks(page, "seen curve");
+    assert_lacks(page, "Seen against unseen");
+    assert_holds(page, "<h2>Unseen classes</h2>");
+    assert_holds(page, "unseen: validation classes");
+    const char *test = strstr(page, "data-n=\"unseen: test classes\"");
+    assert_non_null(test);
+    const char *points = strstr(test, "points=\"");
+    assert_non_null(points);
+    if (strncmp(points, "points=\"\"", 9) != 0) fail_msg("a line of two points: %.200s", test);
+    assert_int_equal(strncmp(strstr(points, ">"), ">\n<circle class=\"dot c1\"", 24), 0);
+    ki_free(page);
+}
+
 /* Nothing is fetched: pictures are data, and the only addresses are names of namespaces. */
 static void test_loads_nothing(void **state) {
     (void)state;
@@ -402,6 +427,7 @@ static void test_without_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_holds_every_part, set_up),
+        cmocka_unit_test_setup(test_curves_where_measured, set_up),
         cmocka_unit_test_setup(test_loads_nothing, set_up),
         cmocka_unit_test_setup(test_same_folder_same_bytes, set_up),
         cmocka_unit_test_setup(test_missing_parts_are_named, set_up),

@@ -128,6 +128,33 @@ static void test_no_gain_over_other_data(void **state) {
     free(page);
 }
 
+static int count_of(const char *text, const char *what) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at += strlen(what)) n++;
+    return n;
+}
+
+/* What was measured is drawn, and nothing else: the validation curve with a mark at every step, two lone test points as marks
+ * without a line, and no panel for classes that nobody scored. */
+static void test_curves_where_measured(void **state) {
+    (void)state;
+    char *page = page_of_edited(
+        "measured",
+        "sed -i 's/\"curves\": .*/\"curves\": {\"validation\": [[0, 0.4], [500, 0.5], [1000, 0.6], "
+        "[1500, 0.55]], \"test\": [[0, 0.43], [1500, 0.55]]}}/' plain-*.json better-*.json");
+    char path[8192];
+    snprintf(path, sizeof path, "%s/plain-better.svg", options_of().pictures);
+    char *drawing = testing_read(path);
+    if (strstr(drawing, "R@1 of seen classes")) fail_msg("a panel of seen classes: %s", drawing);
+    assert_has(drawing, "R@1 of validation classes, percent");
+    assert_has(drawing, "R@1 of test classes, percent");
+    assert_int_equal(count_of(drawing, "L"), 2 * 3); /* a line of four points for each of two rows */
+    assert_int_equal(count_of(drawing, "<circle"), 2 * (4 + 2));
+    assert_has(page, "## Seen and unseen classes\n"); /* the orders' drawing has seen ones */
+    free(drawing);
+    free(page);
+}
+
 static void near(const char *what, double found, double wanted) {
     if (!(fabs(found - wanted) < 1e-6)) fail_msg("%s is %.9g, wanted %.9g", what, found, wanted);
 }
@@ -364,6 +391,7 @@ int main(void) {
         cmocka_unit_test(test_how_models_were_chosen),
         cmocka_unit_test(test_other_data_is_left_out),
         cmocka_unit_test(test_no_gain_over_other_data),
+        cmocka_unit_test(test_curves_where_measured),
         cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_notes_are_checked),
         cmocka_unit_test(test_overviews_are_checked),
