@@ -116,7 +116,7 @@ KITH_API kith_status kith_index_expect(const kith_index *index, const char *mode
 /* What is known of an item. */
 typedef struct kith_index_item {
     int64_t id;       /* handed out; not read by kith_index_add */
-    const char *path; /* NULL: none */
+    const char *path; /* NULL: none. Read where it is now if the index was moved together with its files */
     const char *label;
     const char *hash;         /* SHA-256 of the file in hex (kith_file_hash) */
     int64_t bytes;            /* of the file; -1: not known */
@@ -142,7 +142,9 @@ KITH_API kith_status kith_index_restamp(kith_index *index, int64_t id, int64_t b
 KITH_API kith_status kith_index_column_add(kith_index *index, const char *name, kith_value_type type,
                                            kith_error *err);
 
-/* A note: text under a name, kept with the index, for whoever uses it (where the pictures are, which model file). */
+/* A note: text under a name, kept with the index, for whoever uses it (where the pictures are, which model file). The notes
+ * "sources" (absolute paths, one a line), "folder" (where relative paths begin) and "model" follow an index that is moved together
+ * with these files; the index itself notes its "place" for that. */
 KITH_API kith_status kith_index_note_set(kith_index *index, const char *name, const char *text,
                                          kith_error *err);
 /* NULL when there is none. Lives until the handle is freed or sets a note. */

@@ -111,12 +111,12 @@ static void tidy(char *path) {
     *to = '\0';
 }
 
-/* Where `path` is now if it moved together with the run folder: the relative path between the two stays the
- * same. */
-static kith_status move(const ki_run_paths *p, const char *path, ki_path *ret, kith_error *err) {
-    ki_path was = p->was, tidied;
+kith_status ki_path_moved(const char *from, const char *now, const char *path, ki_path *ret,
+                          kith_error *err) {
+    ki_path was, tidied;
     char up[2048] = "";
     size_t common = 0, used = 0;
+    KI_TRY(ki_path_print(&was, err, "%s", from));
     KI_TRY(ki_path_print(&tidied, err, "%s", path));
     tidy(was.s);
     tidy(tidied.s);
@@ -129,7 +129,7 @@ static kith_status move(const ki_run_paths *p, const char *path, ki_path *ret, k
         if (*c == '/' && used + 4 < sizeof up)
             used += (size_t)ki_snprintf(up + used, sizeof up - used, "/..");
     }
-    KI_TRY(ki_path_print(ret, err, "%s%s%s", p->now.s, up, tidied.s + common));
+    KI_TRY(ki_path_print(ret, err, "%s%s%s", now, up, tidied.s + common));
     tidy(ret->s);
     return KITH_OK;
 }
@@ -147,7 +147,7 @@ kith_status ki_run_paths_find(const ki_run_paths *p, const char *path, ki_path *
     ki_path was, moved;
     if (!p->is_there || p->is_here) return ki_path_print(ret, err, "%s", path);
     KI_TRY(join(p->from.s, path, &was, err));
-    KI_TRY(move(p, was.s, &moved, err));
+    KI_TRY(ki_path_moved(p->was.s, p->now.s, was.s, &moved, err));
     const bool has_moved = strcmp(p->now.s, p->was.s) != 0 && is_there(moved.s);
     const bool prefers_old = *path == '/' && is_there(was.s);
     *ret = has_moved && !prefers_old ? moved : was;

@@ -42,6 +42,11 @@ kith_status ki_run_paths_find(const ki_run_paths *paths, const char *path, ki_pa
 kith_status ki_run_paths_resolve(const ki_run_paths *paths, ki_arena *arena, const ki_value *map,
                                  const char *key, kith_error *err);
 
+/* Where `path` lies if it moved together with a folder from `was` to `now`: the relative path between the two stays the
+ * same. All three are absolute; only their text is looked at. */
+kith_status ki_path_moved(const char *was, const char *now, const char *path, ki_path *ret_path,
+                          kith_error *err);
+
 /* `path` as an absolute path; a relative one begins in the working folder. */
 kith_status ki_path_absolute(const char *path, ki_path *ret_path, kith_error *err);
 

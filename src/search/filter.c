@@ -74,12 +74,14 @@ static bool holds(const ki_where_node *node, const kith_value *x) {
 static void set(uint64_t *bits, int64_t row, bool value) { bits[row / 64] |= (uint64_t)value << row % 64; }
 
 /* A text is looked at once, and its rows follow by its code. */
-static kith_status run_texts(const ki_where_node *node, const ki_cells *c, int64_t first, uint64_t *bits,
-                             kith_error *err) {
+static kith_status run_texts(const ki_where_node *node, const ki_cells *c, const ki_roots *shown,
+                             int64_t first, uint64_t *bits, kith_error *err) {
     uint8_t *is_true = NULL;
     KI_TRY(ki_zalloc_or(&is_true, (size_t)c->n_texts + 1, 1, "texts", err));
     for (int64_t i = 0; i < c->n_texts; i++) {
-        const kith_value value = {.type = KITH_VALUE_TEXT, .text = ki_cells_text(c, i)};
+        const char *text = ki_cells_text(c, i);
+        const kith_value value = {.type = KITH_VALUE_TEXT,
+                                  .text = shown ? ki_roots_shown(shown, text) : text};
         is_true[i + 1] = holds(node, &value);
     }
     for (int64_t i = 0; i < c->n; i++) set(bits, first + i, is_true[c->code[i]]);
@@ -87,14 +89,15 @@ static kith_status run_texts(const ki_where_node *node, const ki_cells *c, int64
     return KITH_OK;
 }
 
-static kith_status run_comparison(const ki_where_node *node, ki_columns *columns, uint64_t *bits,
-                                  kith_error *err) {
+static kith_status run_comparison(const ki_where_node *node, ki_columns *columns, const ki_roots *shown,
+                                  uint64_t *bits, kith_error *err) {
+    if (node->column != KI_COLUMN_PATH) shown = NULL;
     const ki_snapshot *s = columns->snapshot;
     for (int64_t i = 0; i < s->manifest.n_segments; i++) {
         const ki_cells *c = NULL;
         KI_TRY(ki_columns_get(columns, i, node->column, &c, err));
         if (c->type == KITH_VALUE_TEXT) {
-            KI_TRY(run_texts(node, c, s->first[i], bits, err));
+            KI_TRY(run_texts(node, c, shown, s->first[i], bits, err));
             continue;
         }
         for (int64_t j = 0; j < c->n; j++) {
@@ -106,11 +109,12 @@ static kith_status run_comparison(const ki_where_node *node, ki_columns *columns
 }
 
 /* bits are 0 before. */
-static kith_status run_node(const ki_where_node *node, ki_columns *columns, uint64_t *bits, kith_error *err) {
+static kith_status run_node(const ki_where_node *node, ki_columns *columns, const ki_roots *shown,
+                            uint64_t *bits, kith_error *err) {
     const int64_t n_words = ki_bit_words(columns->snapshot->n_rows);
-    if (node->kind == KI_WHERE_COMPARE) return run_comparison(node, columns, bits, err);
+    if (node->kind == KI_WHERE_COMPARE) return run_comparison(node, columns, shown, bits, err);
     if (node->kind == KI_WHERE_NOT) {
-        KI_TRY(run_node(node->left, columns, bits, err));
+        KI_TRY(run_node(node->left, columns, shown, bits, err));
         for (int64_t i = 0; i < n_words; i++) bits[i] = ~bits[i];
         return KITH_OK;
     }
@@ -120,10 +124,10 @@ static kith_status run_node(const ki_where_node *node, ki_columns *columns, uint
     const ki_where_node *first = node;
     while (first->kind == node->kind) first = first->left;
     KI_TRY(ki_alloc_or(&part, (size_t)n_words, sizeof *part, "rows", err));
-    KI_CHECK(run_node(first, columns, bits, err));
+    KI_CHECK(run_node(first, columns, shown, bits, err));
     for (const ki_where_node *at = node; at != first; at = at->left) {
         memset(part, 0, (size_t)n_words * sizeof *part);
-        KI_CHECK(run_node(at->right, columns, part, err));
+        KI_CHECK(run_node(at->right, columns, shown, part, err));
         for (int64_t i = 0; i < n_words; i++)
             bits[i] = node->kind == KI_WHERE_AND ? bits[i] & part[i] : bits[i] | part[i];
     }
@@ -135,5 +139,7 @@ done:
 kith_status ki_where_run(const ki_where *filter, ki_columns *columns, uint64_t *ret_bits, kith_error *err) {
     const int64_t n_words = ki_bit_words(columns->snapshot->n_rows);
     memset(ret_bits, 0, (size_t)n_words * sizeof *ret_bits);
-    return run_node(filter->root, columns, ret_bits, err);
+    return run_node(filter->root, columns, filter->shown, ret_bits, err);
 }
+
+void ki_where_show(ki_where *filter, const ki_roots *roots) { filter->shown = roots; }

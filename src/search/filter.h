@@ -14,6 +14,7 @@
 #ifndef KI_SEARCH_FILTER_H
 #define KI_SEARCH_FILTER_H
 
+#include "search/roots.h"
 #include "search/store/columns.h"
 
 typedef struct ki_where ki_where;
@@ -23,6 +24,8 @@ typedef struct ki_where ki_where;
 kith_status ki_where_parse(const char *text, const kith_column *columns, int64_t n_columns,
                            ki_where **ret_filter, kith_error *err);
 void ki_where_free(ki_where *filter); /* NULL is fine */
+/* Compare paths as the roots show them; they live as long as the filter. NULL: as they are. */
+void ki_where_show(ki_where *filter, const ki_roots *roots);
 
 /* ret_bits [ki_bit_words(rows of the snapshot)]: bit row % 64 of word row / 64. Rows that were removed may have a bit. */
 kith_status ki_where_run(const ki_where *filter, ki_columns *columns, uint64_t *ret_bits, kith_error *err);

@@ -32,6 +32,7 @@ struct ki_where_node {
 struct ki_where {
     ki_arena arena;
     ki_where_node *root;
+    const ki_roots *shown; /* what of a path is compared; NULL: all of it */
 };
 
 #endif

@@ -46,7 +46,8 @@ void ki_view_free(ki_view *view) {
     ki_free(view);
 }
 
-kith_status ki_view_allowed(ki_view *view, const char *where, ki_allowed *ret_allowed, kith_error *err) {
+kith_status ki_view_allowed(ki_view *view, const char *where, const ki_roots *shown, ki_allowed *ret_allowed,
+                            kith_error *err) {
     kith_status status = KITH_OK;
     const ki_snapshot *s = view->snapshot;
     ki_where *filter = NULL;
@@ -56,6 +57,7 @@ kith_status ki_view_allowed(ki_view *view, const char *where, ki_allowed *ret_al
         return KITH_OK;
     }
     KI_CHECK(ki_where_parse(where, s->manifest.columns, s->manifest.n_columns, &filter, err));
+    ki_where_show(filter, shown);
     KI_CHECK(ki_zalloc_or(&bits, (size_t)ki_exact_words(s), sizeof *bits, "rows", err));
     KI_CHECK(ki_where_run(filter, &view->columns, bits, err));
     int64_t n = 0;
@@ -103,6 +105,7 @@ kith_status kith_index_open(const char *path, kith_index_mode mode, kith_index *
     else
         KI_CHECK(open_reader(path, &index->own, err));
     KI_CHECK(ki_view_new(index->store ? index->store->now : index->own, &index->view, err));
+    KI_CHECK(ki_index_place_find(index, &index->place, err));
     *ret_index = index;
     index = NULL;
 done:
@@ -116,7 +119,35 @@ void kith_index_free(kith_index *index) {
     ki_view_free(index->view);
     ki_store_free(index->store);
     ki_snapshot_free(index->own);
+    ki_index_place_free(index->place);
+    if (index->shown) ki_arena_release(&index->shown->arena);
+    ki_free(index->shown);
     ki_free(index);
+}
+
+/* ---- paths that are shown ---- */
+
+static const char *kept_note(const kith_index *index, const char *name) {
+    const ki_manifest *m = ki_index_manifest(index);
+    for (int64_t i = 0; i < m->n_notes; i++) {
+        if (strcmp(m->notes[i].name, name) == 0) return m->notes[i].text;
+    }
+    return NULL;
+}
+
+kith_status ki_index_show_paths(kith_index *index, kith_error *err) {
+    ki_shown *s = NULL;
+    if (index->shown) return KITH_OK;
+    KI_TRY(ki_zalloc_or(&s, 1, sizeof *s, "folders", err));
+    index->shown = s;
+    KI_TRY(ki_roots_init(&s->kept, kept_note(index, "sources"), &s->arena, err));
+    KI_TRY(ki_roots_init(&s->now, kith_index_note(index, "sources"), &s->arena, err));
+    if (index->remote) index->remote->shown = &s->kept;
+    return KITH_OK;
+}
+
+const char *ki_index_shown(const kith_index *index, const char *path) {
+    return path && index->shown ? ki_roots_shown(&index->shown->now, path) : path;
 }
 
 const ki_manifest *ki_index_manifest(const kith_index *index) {
@@ -165,11 +196,8 @@ kith_status kith_index_expect(const kith_index *index, const char *model, const 
 
 const char *kith_index_note(const kith_index *index, const char *name) {
     if (!index || !name) return NULL;
-    const ki_manifest *m = ki_index_manifest(index);
-    for (int64_t i = 0; i < m->n_notes; i++) {
-        if (strcmp(m->notes[i].name, name) == 0) return m->notes[i].text;
-    }
-    return NULL;
+    const char *moved = ki_index_place_note(index->place, name);
+    return moved ? moved : kept_note(index, name);
 }
 
 kith_column kith_index_column(const kith_index *index, int64_t i) {

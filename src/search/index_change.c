@@ -98,11 +98,29 @@ static kith_status check_items(const ki_manifest *m, const kith_index_item *item
     return KITH_OK;
 }
 
+/* Items with their paths as the index keeps them, in the arena. */
+static kith_status keep_paths(const kith_index *index, int64_t n, const kith_index_item **items,
+                              ki_arena *arena, kith_error *err) {
+    if (!index->place || !*items) return KITH_OK;
+    kith_index_item *kept = ki_arena_alloc(arena, (size_t)n + 1, sizeof *kept);
+    if (!kept) return ki_fail_memory(err, (size_t)n * sizeof *kept, "items");
+    for (int64_t i = 0; i < n; i++) {
+        ki_path buf;
+        kept[i] = (*items)[i];
+        if (!kept[i].path) continue;
+        kept[i].path = ki_arena_strdup(arena, ki_index_place_was(index->place, kept[i].path, &buf));
+        if (!kept[i].path) return ki_fail_memory(err, 1, "a path");
+    }
+    *items = kept;
+    return KITH_OK;
+}
+
 kith_status kith_index_add(kith_index *index, const kith_array *rows, const kith_index_item *items,
                            int64_t *ret_ids, kith_error *err) {
     KI_NEED(err, index, rows);
     kith_status status = KITH_OK;
     kith_array converted = {0};
+    ki_arena arena = {0};
     ki_rows checked;
     int64_t first = 0;
     KI_TRY(ki_index_writable(index, err));
@@ -114,12 +132,14 @@ kith_status kith_index_add(kith_index *index, const kith_array *rows, const kith
     KI_TRY(check_items(m, items, checked.n, err));
     if (rows->dtype != KITH_F32) KI_CHECK(kith_array_convert(rows, KITH_F32, &converted, err));
     const float *data = rows->dtype == KITH_F32 ? rows->data : converted.data;
+    KI_CHECK(keep_paths(index, checked.n, &items, &arena, err));
     if (index->remote)
         KI_CHECK(ki_remote_add(index->remote, data, checked.n, items, &first, err));
     else
         KI_CHECK(ki_store_add(index->store, data, checked.n, items, &first, err));
     for (int64_t i = 0; ret_ids && i < checked.n; i++) ret_ids[i] = first + i;
 done:
+    ki_arena_release(&arena);
     kith_array_release(&converted);
     return status;
 }
@@ -177,9 +197,12 @@ kith_status kith_index_column_add(kith_index *index, const char *name, kith_valu
 kith_status kith_index_note_set(kith_index *index, const char *name, const char *text, kith_error *err) {
     KI_NEED(err, index, name, text);
     KI_TRY(ki_index_writable(index, err));
-    KI_TRY(ki_manifest_note_set(ki_index_pending(index), name, text, err));
-    set_changed(index);
-    return KITH_OK;
+    char *was = NULL;
+    KI_TRY(ki_index_place_note_take(index->place, name, text, &was, err));
+    const kith_status status = ki_manifest_note_set(ki_index_pending(index), name, was ? was : text, err);
+    ki_free(was);
+    if (status == KITH_OK) set_changed(index);
+    return status;
 }
 
 kith_status kith_index_calibrate(kith_index *index, const kith_calibration *calibration, kith_error *err) {
@@ -212,6 +235,11 @@ static kith_status commit(kith_index *index, bool compact, const kith_work_optio
         const kith_status committed = ki_remote_commit_now(index->remote, compact, &tally, err);
         ki_threads_back(before);
         return committed;
+    }
+    const kith_status noted = ki_index_place_remember(index, err);
+    if (noted != KITH_OK) {
+        ki_threads_back(before);
+        return noted;
     }
     const ki_store_hook hook = {.encode = ki_encode, .rows = ki_encode_rows, .tally = &tally};
     ki_view *view = NULL;

@@ -113,9 +113,10 @@ static kith_status build(paths *p, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status compare_file(paths *p, const kith_file_stamp *file, kith_file_state *ret_state,
-                                int64_t *ret_id, kith_error *err) {
-    const int64_t i = (int64_t)p->slot[slot_of(p, file->path)] - 1;
+static kith_status compare_file(paths *p, const ki_index_place *place, const kith_file_stamp *file,
+                                kith_file_state *ret_state, int64_t *ret_id, kith_error *err) {
+    ki_path buf;
+    const int64_t i = (int64_t)p->slot[slot_of(p, ki_index_place_was(place, file->path, &buf))] - 1;
     int64_t bytes = 0, mtime_ns = 0;
     *ret_state = KITH_FILE_NEW;
     *ret_id = -1;
@@ -152,7 +153,8 @@ kith_status kith_index_compare(const kith_index *index, const kith_file_stamp *f
     }
     KI_CHECK(know(index, &p.known, err));
     KI_CHECK(build(&p, err));
-    for (int64_t i = 0; i < n; i++) KI_CHECK(compare_file(&p, &files[i], &ret_states[i], &ret_ids[i], err));
+    for (int64_t i = 0; i < n; i++)
+        KI_CHECK(compare_file(&p, index->place, &files[i], &ret_states[i], &ret_ids[i], err));
     KI_CHECK(list_gone(&p, ret_gone, ret_n_gone, err));
 done:
     known_release(&p.known);

@@ -5,9 +5,17 @@
 #include "kith/index.h"
 #include "search/coded.h"
 #include "search/exact.h"
+#include "search/place.h"
 #include "search/remote/remote.h"
+#include "search/roots.h"
 #include "search/store/columns.h"
 #include "search/store/store.h"
+
+/* How paths are shown: as they are now, and as the index keeps them. */
+typedef struct ki_shown {
+    ki_arena arena;
+    ki_roots now, kept;
+} ki_shown;
 
 /* What belongs to one commit: made anew by the next. The lazy parts lock themselves. */
 typedef struct ki_view {
@@ -23,6 +31,8 @@ struct kith_index {
     ki_snapshot *own;  /* of a reader; a writer has its store's */
     ki_store *store;   /* NULL: a reader */
     ki_view *view;
+    ki_index_place *place; /* NULL: its files lie where it says */
+    ki_shown *shown;       /* NULL: paths in filters are those of the index */
 };
 
 kith_status ki_view_new(const ki_snapshot *snapshot, ki_view **ret_view, kith_error *err);
@@ -38,6 +48,15 @@ const char *ki_index_name(const kith_index *index);
 /* KITH_EINVAL for a reader, and for a writer whose change has failed. */
 kith_status ki_index_writable(const kith_index *index, kith_error *err);
 
+/* From now on filters compare paths as ki_index_shown gives them, and not with the index's folders before them. */
+kith_status ki_index_show_paths(kith_index *index, kith_error *err);
+/* For the filters of a view; NULL unless ki_index_show_paths was called. */
+static inline const ki_roots *ki_index_kept_roots(const kith_index *index) {
+    return index->shown ? &index->shown->kept : NULL;
+}
+/* A pointer into the path of an item; the path itself unless ki_index_show_paths was called. NULL is fine. */
+const char *ki_index_shown(const kith_index *index, const char *path);
+
 /* Threads for one call: n (0: as many as before) until ki_threads_back. */
 typedef struct ki_threads_before {
     int n; /* 0: nothing was changed */
@@ -52,7 +71,8 @@ typedef struct ki_allowed {
     int64_t n;            /* how many */
 } ki_allowed;
 
-/* Rows that are there and that `where` (NULL: all) holds for. */
-kith_status ki_view_allowed(ki_view *view, const char *where, ki_allowed *ret_allowed, kith_error *err);
+/* Rows that are there and that `where` (NULL: all) holds for. `shown` as in ki_where; may be NULL. */
+kith_status ki_view_allowed(ki_view *view, const char *where, const ki_roots *shown, ki_allowed *ret_allowed,
+                            kith_error *err);
 
 #endif

@@ -19,6 +19,19 @@ static kith_status read_cells(const ki_snapshot *s, int64_t id, int64_t n, kith_
     return KITH_OK;
 }
 
+/* Where the item's file lies now. */
+static kith_status find_file(const kith_index *index, kith_value *path, kith_error *err) {
+    ki_path buf;
+    if (!index->place || path->type != KITH_VALUE_TEXT) return KITH_OK;
+    const char *now = ki_index_place_now(index->place, path->text, &buf);
+    if (now == path->text) return KITH_OK;
+    char *copy = ki_strdup(now);
+    if (!copy) return ki_fail_memory(err, strlen(now), "a path");
+    ki_free((char *)path->text);
+    path->text = copy;
+    return KITH_OK;
+}
+
 static size_t text_bytes(const kith_value *value) {
     return value->type == KITH_VALUE_TEXT ? strlen(value->text) + 1 : 0;
 }
@@ -66,6 +79,7 @@ kith_status kith_index_item_get(const kith_index *index, int64_t id, kith_index_
         KI_CHECK(ki_remote_item(index->remote, id, cells, err));
     else
         KI_CHECK(read_cells(index->view->snapshot, id, n, cells, err));
+    KI_CHECK(find_file(index, &cells[KI_COLUMN_PATH], err));
     KI_CHECK(pack(cells, n, ret_item, err));
 done:
     for (int64_t i = 0; i < n; i++) {

@@ -198,7 +198,7 @@ kith_status kith_index_search(const kith_index *index, const kith_array *query,
         status = ki_remote_search(index->remote, query, &o, ret_hits, err);
         goto done;
     }
-    KI_CHECK(ki_view_allowed(a.view, o.where, &a.allowed, err));
+    KI_CHECK(ki_view_allowed(a.view, o.where, ki_index_kept_roots(index), &a.allowed, err));
     KI_CHECK(find_selves(&a, n, err));
     KI_CHECK(ki_zalloc_or(&a.hits.begin, (size_t)n + 1, sizeof *a.hits.begin, "hits", err));
     a.most = o.k < a.allowed.n - o.offset ? o.k + o.offset : a.allowed.n;
@@ -231,7 +231,7 @@ kith_status kith_index_ids(const kith_index *index, const char *where, int64_t *
     const ki_snapshot *s = index->view->snapshot;
     ki_allowed allowed = {0};
     int64_t *ids = NULL, n_ids = 0;
-    KI_CHECK(ki_view_allowed(index->view, where, &allowed, err));
+    KI_CHECK(ki_view_allowed(index->view, where, ki_index_kept_roots(index), &allowed, err));
     KI_CHECK(ki_alloc_or(&ids, (size_t)allowed.n, sizeof *ids, "ids", err));
     for (int64_t i = 0; i < s->n_rows; i++) {
         if (ki_bit(allowed.bits, i)) ids[n_ids++] = s->ids[i];

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "serve/request.h"
 
@@ -123,6 +124,10 @@ ki_handling ki_answer_error(ki_request *r, kith_status status, const kith_error 
     case KITH_EUNSUPPORTED: code = 415; break;
     case KITH_ENOMEM: code = 503; break;
     default: break;
+    }
+    if (code == 500) { /* a fault of this machine, which may name its folders */
+        ki_log(KITH_LOG_WARNING, "%s", err->message);
+        return answer_problem(r, code, "the server cannot do this; its log says why", NULL);
     }
     answer_problem(r, code, err->message, err->hint);
     if (code == 503) r->answer.retry_after = 5;

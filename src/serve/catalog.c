@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/path.h"
 #include "core/text.h"
+#include "search/index_handle.h"
 #include "serve/facts.h"
 
 /* A catalog with the number of those who use it. The model is shared by the catalogs it fits. */
@@ -68,6 +69,25 @@ void ki_catalog_give_back(ki_catalogs *c, ki_catalog *catalog) {
 
 /* ---- opening ---- */
 
+/* The index says which model made it, and that one cannot be opened. The log has the whole path; clients get its end. */
+static void miss_model(const ki_catalogs *c, ki_catalog *catalog) {
+    const char *file = kith_index_note(catalog->index, "model");
+    if (c->options.model) file = c->options.model;
+    if (!file) return;
+    const bool is_known = c->now && *c->now->catalog.missing_model;
+    if (!is_known)
+        ki_log(KITH_LOG_WARNING,
+               "the index's model cannot be opened, so images cannot be searched with: %s (say where it lies "
+               "now: --model RUN)",
+               catalog->no_embedder.message);
+    const ki_roots none = {0};
+    ki_snprintf(catalog->missing_model, sizeof catalog->missing_model, "%s", ki_roots_shown(&none, file));
+    ki_fail(&catalog->no_embedder, KITH_ENOTFOUND, "the index's model %s cannot be opened",
+            catalog->missing_model);
+    ki_hint(&catalog->no_embedder, KITH_ENOTFOUND,
+            "start the server with --model RUN, where the model lies now");
+}
+
 /* The model of the entry before, if it made this index, too; else one that is opened. */
 static kith_status find_model(ki_catalogs *c, entry *e, kith_error *err) {
     model *before = c->now ? c->now->model : NULL;
@@ -80,8 +100,15 @@ static kith_status find_model(ki_catalogs *c, entry *e, kith_error *err) {
         e->model = before;
     } else {
         kith_embedder *embedder = NULL;
-        if (kith_embedder_open_index(e->catalog.index, &c->options, &embedder, why) != KITH_OK)
+        const kith_status status = kith_embedder_open_index(e->catalog.index, &c->options, &embedder, why);
+        if (status != KITH_OK && c->options.model && !c->now) { /* what was asked for cannot be done */
+            if (err) *err = *why;
+            return status;
+        }
+        if (status != KITH_OK) {
+            miss_model(c, &e->catalog);
             return KITH_OK;
+        }
         if (ki_zalloc_or(&e->model, 1, sizeof *e->model, "a model", err) != KITH_OK) {
             kith_embedder_free(embedder);
             return KITH_ENOMEM;
@@ -112,6 +139,7 @@ static kith_status open_entry(ki_catalogs *c, entry **ret, kith_error *err) {
     KI_TRY(ki_zalloc_or(&e, 1, sizeof *e, "an index", err));
     e->n_users = 1;
     KI_CHECK(kith_index_open(c->path, KITH_INDEX_READ, &e->catalog.index, err));
+    KI_CHECK(ki_index_show_paths(e->catalog.index, err));
     kith_index_info_get(e->catalog.index, &e->catalog.info);
     KI_CHECK(find_model(c, e, err));
     KI_CHECK(ki_facts_find(e->catalog.index, &e->catalog.facts, &e->catalog.n_facts, err));
@@ -163,6 +191,10 @@ kith_status ki_catalogs_refresh(ki_catalogs *c, bool *ret_is_new, kith_error *er
     pthread_mutex_unlock(&c->lock);
     *ret_is_new = true;
     return KITH_OK;
+}
+
+const char *ki_catalog_shown(const ki_catalog *catalog, const char *path) {
+    return ki_index_shown(catalog->index, path);
 }
 
 const char *ki_catalog_picture(const ki_catalog *catalog, const char *path, char *buf, size_t buf_bytes) {

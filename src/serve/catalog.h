@@ -26,14 +26,17 @@ struct ki_catalog {
     kith_index *index;
     kith_index_info info;
     kith_embedder *embedder; /* NULL: the index does not say which model made it, or it cannot be opened */
-    kith_error no_embedder;  /* why */
+    kith_error no_embedder;  /* why, in words that name no folder of this machine */
+    char missing_model
+        [256]; /* the model's file, which cannot be opened: "run/model.safetensors"; "": none is missing */
     int64_t n_facts;
     ki_column_facts *facts; /* label, then the columns of the index */
 };
 
 typedef struct ki_catalogs ki_catalogs;
 
-/* Open the index, and its model as options say. A model that cannot be opened is no failure. */
+/* Open the index, and its model as options say. If options name no model, one that cannot be opened is no failure: a warning
+ * says so, and the items of the index can be searched with. */
 kith_status ki_catalogs_new(const char *path, const kith_embedder_options *options, ki_catalogs **ret,
                             kith_error *err);
 void ki_catalogs_free(ki_catalogs *catalogs); /* NULL is fine; all catalogs were given back */
@@ -45,6 +48,9 @@ void ki_catalog_give_back(ki_catalogs *catalogs, ki_catalog *catalog); /* NULL i
 
 /* Open the index anew if it has another commit. On failure what was served is served on. One thread at a time. */
 kith_status ki_catalogs_refresh(ki_catalogs *catalogs, bool *ret_is_new, kith_error *err);
+
+/* An item's path as it is shown to clients: relative to the folders of the index (search/roots.h). NULL when it has none. */
+const char *ki_catalog_shown(const ki_catalog *catalog, const char *path);
 
 /* The file of an item's picture: its path, from the folder that the index notes. NULL when it has none that is a file. */
 const char *ki_catalog_picture(const ki_catalog *catalog, const char *path, char *buf, size_t buf_bytes);

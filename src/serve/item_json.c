@@ -15,7 +15,7 @@ void ki_item_put(kith_json *json, const ki_catalog *c, const kith_index_item *it
     kith_json_key(json, "label");
     kith_json_string(json, item->label);
     kith_json_key(json, "path");
-    kith_json_string(json, item->path);
+    kith_json_string(json, ki_catalog_shown(c, item->path));
     kith_json_key(json, "values");
     kith_json_object_begin(json);
     for (int64_t i = 0; i < c->info.n_columns; i++) {

@@ -75,6 +75,11 @@ static void test_same_answers(void **state) {
     assert_same("{\"images\": [{\"part\": \"f0\"}], \"k\": 5}");
     assert_same("{\"images\": [{\"part\": \"f0\"}], \"k\": 16}");
     assert_same("{\"images\": [{\"part\": \"f0\"}], \"k\": 5, \"where\": \"not label = glyph00001\"}");
+    /* Filters see the paths that are shown. */
+    assert_same("{\"images\": [{\"part\": \"f0\"}], \"where\": \"path = 'glyph00001/00002.png'\"}");
+    assert_same("{\"images\": [{\"part\": \"f0\"}], \"where\": \"not path like 'glyph00001/%'\"}");
+    assert_same("{\"images\": [{\"part\": \"f0\"}], \"where\": \"path < 'glyph00001/'\"}");
+    assert_same("{\"images\": [{\"part\": \"f0\"}], \"where\": \"path like '/%'\"}");
 }
 
 /* As many hits as wanted, within some seconds. */

@@ -13,6 +13,7 @@ typedef struct writer {
     ki_buffer *sql;
     ki_pg_values *values;
     const ki_manifest *manifest;
+    const ki_roots *shown;
 } writer;
 
 /* An integer column may be compared with numbers that are not whole. */
@@ -29,9 +30,33 @@ static const char *cast_of(const ki_where_node *node) {
     return has_reals(node) ? "numeric" : "bigint";
 }
 
+/* What ki_roots_shown gives. A value is counted in characters here, in bytes there. */
+static void put_shown(const writer *w) {
+    ki_buffer_put(w->sql, "(case");
+    for (int64_t i = 0; i < w->shown->n; i++) {
+        const ki_root *r = &w->shown->root[i];
+        const char *name = r->path + r->n_path;
+        while (name > r->path && name[-1] != '/') name--;
+        char *below = ki_arena_printf(&w->values->arena, "%.*s/", (int)r->n_path, r->path);
+        char *hidden = below ? ki_arena_strndup(&w->values->arena, below, r->n_hidden) : NULL;
+        if (!hidden) w->values->status = KITH_ENOMEM;
+        if (!hidden) break;
+        ki_buffer_put(w->sql, " when starts_with(path, $%d::text)", ki_pg_text(w->values, below));
+        ki_buffer_put(w->sql, " then substr(path, char_length($%d::text) + 1)",
+                      ki_pg_text(w->values, hidden));
+        ki_buffer_put(w->sql, " when path = $%d::text", ki_pg_text(w->values, r->path));
+        ki_buffer_put(w->sql, " then $%d::text", ki_pg_text(w->values, name));
+    }
+    ki_buffer_put(w->sql,
+                  " when starts_with(path, '/') then substring(path from '(?:[^/]+/)?[^/]*$') else path end "
+                  "collate \"C\")");
+}
+
 static void put_column(const writer *w, const ki_where_node *node) {
     if (node->column == KI_COLUMN_ID)
         ki_buffer_put(w->sql, "id::%s", cast_of(node));
+    else if (node->column == KI_COLUMN_PATH && w->shown)
+        put_shown(w);
     else if (node->column == KI_COLUMN_PATH)
         ki_buffer_put(w->sql, "path");
     else if (node->column == KI_COLUMN_LABEL)
@@ -117,7 +142,7 @@ static void put_node(const writer *w, const ki_where_node *node, bool is_below_n
 }
 
 void ki_pg_where(const ki_where *where, const ki_manifest *manifest, ki_buffer *sql, ki_pg_values *values) {
-    const writer w = {sql, values, manifest};
+    const writer w = {sql, values, manifest, where ? where->shown : NULL};
     if (where)
         put_node(&w, where->root, false);
     else

@@ -210,6 +210,7 @@ kith_status ki_remote_ids(ki_remote *r, const char *where, int64_t **ret_ids, in
                           kith_error *err) {
     ki_where *filter = NULL;
     if (where) KI_TRY(ki_where_parse(where, r->now.columns, r->now.n_columns, &filter, err));
+    if (filter) ki_where_show(filter, r->shown);
     pthread_mutex_lock(&r->lock);
     const kith_status status = r->type->ids(r->link, &r->now, filter, ret_ids, ret_n, err);
     pthread_mutex_unlock(&r->lock);

@@ -114,6 +114,7 @@ typedef struct ki_remote {
     ki_manifest now, next; /* the last commit; and with what is pending (a writer's) */
     ki_remote_state state; /* of the last commit; without its text */
     int64_t n_items;       /* with what is pending */
+    const ki_roots *shown; /* of filters; NULL: paths as they are */
 } ki_remote;
 
 /* Is this the address of a server, not a folder? */

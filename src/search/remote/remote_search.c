@@ -189,6 +189,7 @@ kith_status ki_remote_search(ki_remote *r, const kith_array *query, const kith_s
     const int64_t n = query->dim[0];
     if (o->where) {
         KI_CHECK(ki_where_parse(o->where, r->now.columns, r->now.n_columns, &where, err));
+        ki_where_show(where, r->shown);
         pthread_mutex_lock(&r->lock);
         status = r->type->count(r->link, &r->now, where, &a.n_allowed, err);
         pthread_mutex_unlock(&r->lock);
