@@ -39,7 +39,7 @@ test-device:
 
 # Which lines and branches the tests run, by layer; pages in build/coverage/html.
 coverage: setup
-	@scripts/setup.sh coverage
+	@scripts/setup.sh coverage python ranks postgres
 	@cmake --preset coverage && cmake --build build/coverage
 	@scripts/coverage.sh build/coverage $(T)
 

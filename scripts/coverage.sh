@@ -1,12 +1,17 @@
 #!/bin/sh
-# Which lines and branches of src/ the tests run: coverage.sh BUILD [REGEX], after a build with the preset coverage.
-# Runs the tests whose names match, prints a row for every layer of src/layers.txt and writes the pages
-# BUILD/html/index.html. Code that only a device can run is not compiled here and counts in no row.
+# Which lines and branches of src/ and of the Python package the tests run: coverage.sh BUILD [REGEX], after a build with the
+# preset coverage. Runs the tests whose names match, prints a row for every layer of src/layers.txt and one for python/kith,
+# and writes the pages BUILD/html/index.html. Code that only a device can run is not compiled here and counts in no row.
 set -eu
 cd "$(dirname "$0")/.."
 build=$1
 find "$build" -name '*.gcda' -delete
 status=0
+# The package is measured by Debian's python3-coverage (scripts/setup.sh coverage).
+python="$PWD/$build/python-coverage"
+rm -rf "$python"
+mkdir -p "$python"
+if /usr/bin/python3 -c 'import coverage' 2>/dev/null; then export KITH_PYTHON_COVERAGE="$python/data"; fi
 scripts/test.sh "$build" "${2:-.}" || status=1
 
 lcov='lcov --quiet --rc lcov_branch_coverage=1'
@@ -19,7 +24,19 @@ $lcov --extract "$build/all.info" "$PWD/src/*" --output-file "$build/src.info" >
 genhtml --quiet --branch-coverage --rc lcov_branch_coverage=1 --prefix "$PWD/src" --legend --title kith \
     --output-directory "$build/html" "$build/src.info" >>"$build/lcov.log" 2>&1
 
-awk -v src="$PWD/src/" -F '[:,]' '
+# Statements, those run, branches, those taken.
+count_python() {
+    [ -n "$(ls "$python")" ] || return 0
+    cd "$python"
+    /usr/bin/python3 -m coverage combine --quiet --data-file=data
+    /usr/bin/python3 -m coverage json --quiet --data-file=data -o counts.json
+    /usr/bin/python3 -c 'import json
+t = json.load(open("counts.json"))["totals"]
+print(t["num_statements"], t["covered_lines"], t["num_branches"], t["covered_branches"])'
+}
+python_counts=$(count_python)
+
+awk -v src="$PWD/src/" -v python="$python_counts" -F '[:,]' '
     FILENAME == "src/layers.txt" { if (!/^#/ && NF) { split($0, word, " "); known[word[1]] = 1 }; next }
     # The longest folder of the table that holds the file.
     /^SF:/ {
@@ -31,12 +48,20 @@ awk -v src="$PWD/src/" -F '[:,]' '
     /^LH:/ { lines_run[layer] += $2; lines_run["all"] += $2 }
     /^BRF:/ { branches[layer] += $2; branches["all"] += $2 }
     /^BRH:/ { branches_run[layer] += $2; branches_run["all"] += $2 }
+    function add_python(    count) {
+        if (split(python, count, " ") != 4) return
+        lines["python"] = count[1]; lines_run["python"] = count[2]
+        branches["python"] = count[3]; branches_run["python"] = count[4]
+        lines["all"] += count[1]; lines_run["all"] += count[2]
+        branches["all"] += count[3]; branches_run["all"] += count[4]
+    }
     function share(part, whole) { return whole ? sprintf("%.1f %%", 100 * part / whole) : "-" }
     function row(name) {
         printf "%-16s %7d %8s %10d %8s\n", name, lines[name], share(lines_run[name], lines[name]), branches[name],
             share(branches_run[name], branches[name])
     }
     END {
+        add_python()
         printf "%-16s %7s %8s %10s %8s\n", "layer", "lines", "run", "branches", "taken"
         n = 0
         for (name in lines) if (name != "all") sorted[++n] = name

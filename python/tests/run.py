@@ -1,12 +1,24 @@
 """Run one file of tests: run.py test_NAME.py. Prints counts that scripts/count-tests.awk reads; 77 when all were skipped."""
 
+import atexit
 import importlib.util
 import os
 import sys
 import unittest
 
 
+def count_lines(data: str) -> None:
+    """Which lines of the package run, in a file DATA.… of this process (scripts/coverage.sh)."""
+    import coverage
+
+    counted = coverage.Coverage(data_file=data, data_suffix=True, branch=True, source_pkgs=["kith"])
+    counted.start()
+    atexit.register(lambda: (counted.stop(), counted.save()))
+
+
 def main(path: str) -> int:
+    if "KITH_PYTHON_COVERAGE" in os.environ:
+        count_lines(os.environ["KITH_PYTHON_COVERAGE"])
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
     assert spec is not None and spec.loader is not None
