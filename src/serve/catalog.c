@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "search/index_handle.h"
 #include "serve/facts.h"
+#include "serve/samples.h"
 
 /* A catalog with the number of those who use it. The model is shared by the catalogs it fits. */
 typedef struct entry {
@@ -143,6 +144,7 @@ static kith_status open_entry(ki_catalogs *c, entry **ret, kith_error *err) {
     kith_index_info_get(e->catalog.index, &e->catalog.info);
     KI_CHECK(find_model(c, e, err));
     KI_CHECK(ki_facts_find(e->catalog.index, &e->catalog.facts, &e->catalog.n_facts, err));
+    KI_CHECK(ki_samples_choose(&e->catalog, err));
     KI_CHECK(warm(&e->catalog, err));
     *ret = e;
     e = NULL;

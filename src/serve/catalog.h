@@ -5,10 +5,12 @@
 #ifndef KI_SERVE_CATALOG_H
 #define KI_SERVE_CATALOG_H
 
+#include <stdatomic.h>
+
 #include "kith/embedder.h"
 #include "kith/index.h"
 
-enum { KI_MOST_CATALOG_VALUES = 50 };
+enum { KI_MOST_CATALOG_VALUES = 50, KI_N_SAMPLES = 32 };
 
 /* What the values of a column are. */
 typedef struct ki_column_facts {
@@ -30,7 +32,9 @@ struct ki_catalog {
     char missing_model
         [256]; /* the model's file, which cannot be opened: "run/model.safetensors"; "": none is missing */
     int64_t n_facts;
-    ki_column_facts *facts; /* label, then the columns of the index */
+    ki_column_facts *facts;                  /* label, then the columns of the index */
+    int64_t sample[KI_N_SAMPLES], n_samples; /* ids to begin with (serve/samples.h) */
+    atomic_uint_least64_t turn;              /* of those who asked for some */
 };
 
 typedef struct ki_catalogs ki_catalogs;

@@ -2,6 +2,7 @@
 #include "kith/calibration.h"
 #include "kith/version.h"
 #include "serve/route.h"
+#include "serve/samples.h"
 #include "serve/server.h"
 
 enum { N_POINTS = 50 };
@@ -87,6 +88,8 @@ ki_handling ki_route_info(ki_request *r) {
     kith_json_string(json, kith_index_tier_name(c->info.tier));
     kith_json_key(json, "model");
     kith_json_string(json, *c->info.model ? c->info.model : NULL);
+    kith_json_key(json, "missing_model");
+    kith_json_string(json, *c->missing_model ? c->missing_model : NULL);
     kith_json_key(json, "can_embed");
     kith_json_bool(json, c->embedder);
     kith_json_key(json, "can_explain");
@@ -103,6 +106,8 @@ ki_handling ki_route_info(ki_request *r) {
     kith_json_array_end(json);
     kith_json_key(json, "calibration");
     put_curve(json, kith_index_calibration(c->index));
+    kith_json_key(json, "samples");
+    ki_samples_put(json, r->catalog);
     kith_json_key(json, "limits");
     put_limits(json, ki_server_options(r->server));
     kith_json_object_end(json);

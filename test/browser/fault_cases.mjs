@@ -229,18 +229,28 @@ export const faultCases = [
   },
 
   {
-    name: 'items without a picture are not offered, and not asked for pictures',
+    name: 'an index whose model is missing',
     async run(page, site) {
-      // Of 300 items 8 are offered, 37.5 apart: this number makes item 28, which has none, the first.
-      await page.addInitScript(() => {
-        Math.random = () => 28.5 / 37.5;
-      });
+      Object.assign(site.faults, { canEmbed: false, missingModel: 'birds/model.safetensors' });
+      await page.goto(site.url);
+      await page.getByText("The index's model birds/model.safetensors cannot be opened.").waitFor();
+      await page.getByText('--model').waitFor();
+      equal(await page.getByText('made from vectors').count(), 0, 'words of an index of vectors');
+      Object.assign(site.faults, { canEmbed: true, missingModel: null });
+    },
+  },
+
+  {
+    name: 'the server chooses what is offered; items without a picture are not asked for one',
+    async run(page, site) {
+      site.asked.length = 0;
       await page.goto(site.url);
       await page
         .getByRole('button', { name: /^Search with / })
         .first()
         .waitFor();
       equal(await page.getByRole('button', { name: /^Search with / }).count(), 7, 'items offered');
+      equal(site.asked.filter((path) => /^items\/\d+$/.test(path)).length, 0, 'guesses of ids');
       await page.goto(`${site.url}?like=28&like=3`);
       await settled(page);
       await page.locator('.tiles .thumb.there').waitFor();

@@ -1,6 +1,7 @@
 // A stand-in for kith serve: the same routes and answers over made-up items, and faults that the real server gives only
 // when it is ill. Pictures are bitmaps drawn from the item's number. `faults` changes how it answers:
 //   {token: 'x'}  {busy: n}: the next n searches get 503  {slow: ms}  {slowSearch: ms}  {fail: problem}: the next search  {canEmbed: false}
+//   {missingModel: 'run/model.safetensors'}
 //   {isCalibrated: false}  {comparing: n}: the next n looks for duplicates get 503
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
@@ -138,6 +139,7 @@ const problem = (status, title, detail, hint = '') => ({ type: 'about:blank', ti
 export async function startMock(faults = {}, n_items = 300) {
   const items = makeItems(n_items);
   const seen = []; // what searches asked
+  const asked = []; // paths of requests
   const load = { now: 0, most: 0 }; // searches under way
   const info = () => ({
     version: '0.2.0',
@@ -146,6 +148,7 @@ export async function startMock(faults = {}, n_items = 300) {
     metric: 'cosine',
     tier: 'exact',
     model: 'abc',
+    missing_model: faults.missingModel ?? null,
     can_embed: faults.canEmbed ?? true,
     can_explain: true,
     is_calibrated: faults.isCalibrated ?? true,
@@ -158,6 +161,7 @@ export async function startMock(faults = {}, n_items = 300) {
       { name: 'note', type: 'text', values: null },
     ],
     calibration: faults.isCalibrated === false ? null : CALIBRATION,
+    samples: [4, 33, 70, 120, 190, 222, 295].map((id) => items[id]),
     limits: { body_bytes: 16 << 20, pixels: 40e6, k: 100, queue: 64 },
   });
 
@@ -213,6 +217,7 @@ export async function startMock(faults = {}, n_items = 300) {
 
   async function answer(request, url, body) {
     const path = url.pathname.replace(/^\/api\/v1\//, '');
+    asked.push(path);
     const item = items[path.match(/^items\/(\d+)/)?.[1]];
     if (faults.slow)
       await new Promise((resolve) => {
@@ -301,5 +306,5 @@ export async function startMock(faults = {}, n_items = 300) {
   await new Promise((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
-  return { url: `http://127.0.0.1:${server.address().port}/`, faults, seen, load, items, close: () => server.close() };
+  return { url: `http://127.0.0.1:${server.address().port}/`, faults, seen, asked, load, items, close: () => server.close() };
 }

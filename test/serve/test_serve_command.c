@@ -134,6 +134,39 @@ static void test_killed(void **state) {
     if (is_there) fail_msg("decoder %d is left", (int)decoder);
 }
 
+/* The index's model was moved: the server says so, and by which option it is named. */
+static void test_a_missing_model(void **state) {
+    (void)state;
+    int port = 0;
+    char folder[1024], here[1100], there[1100];
+    snprintf(folder, sizeof folder, "%s", testing_folder());
+    snprintf(here, sizeof here, "%s/m.safetensors", folder);
+    snprintf(there, sizeof there, "%s/moved.safetensors", folder);
+    assert_int_equal(rename(here, there), 0);
+    pid_t pid = start("--decoders", "1", &port);
+    wait_until_said("the index's model cannot be opened, so images cannot be searched with: ");
+    wait_until_said("/m.safetensors");
+    wait_until_said("--model");
+    http_answer a = http_get(port, "/api/v1/info");
+    if (!strstr(a.body, "/m.safetensors\", \"can_embed\": false") || strstr(a.body, folder))
+        fail_msg("%s", a.body);
+    http_release(&a);
+    /* Nor does a search with an image name the folder. */
+    a = http_post_form(port, "/api/v1/search", "{\"images\": [{\"part\": \"f0\"}]}", "x", 1);
+    assert_int_equal(a.status, 400);
+    if (!strstr(a.body, "--model") || strstr(a.body, folder)) fail_msg("%s", a.body);
+    http_release(&a);
+    kill(pid, SIGTERM);
+    assert_int_equal(end_of(pid), 0);
+    pid = start("--model", "moved.safetensors", &port);
+    a = http_get(port, "/api/v1/info");
+    if (!strstr(a.body, "\"missing_model\": null, \"can_embed\": true")) fail_msg("%s", a.body);
+    http_release(&a);
+    kill(pid, SIGTERM);
+    assert_int_equal(end_of(pid), 0);
+    assert_int_equal(rename(there, here), 0);
+}
+
 static void test_misuse(void **state) {
     (void)state;
     static const struct {
@@ -145,6 +178,7 @@ static void test_misuse(void **state) {
         {"none.kith --port 0", 1, "none.kith"},
         {"p.kith --port 70000", 2, "port"},
         {"p.kith --host 0.0.0.0 --port 0", 1, "(name a file of tokens: --token-file F (docs/serving.md))"},
+        {"p.kith --model none.safetensors --port 0", 1, "none.safetensors"},
         {"p.kith --token-file none --port 0", 1, "none cannot be read"},
         {"p.kith --trusted-proxy 10.0.0.0/99 --port 0", 1, "10.0.0.0/99"},
     };
@@ -161,6 +195,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_a_missing_model),
         cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -517,6 +517,39 @@ static void test_metrics(void **state) {
     http_release(&a);
 }
 
+/* What the page begins with are items that are there, also when the first ones are gone. */
+static void test_samples(void **state) {
+    (void)state;
+    char output[4096], path[1200];
+    int other_port = 0, n_seen = 0;
+    bool is_seen[16] = {false};
+    const int status = testing_run(output, sizeof output,
+                                   "cd '%s' && cp -r p.kith gaps.kith && %s index gaps.kith --remove "
+                                   "glyph00000 --remove new.png && rm -f photos/glyph00003/00000.png",
+                                   testing_folder(), testing_program());
+    if (status != 0) fail_msg("%s", output);
+    snprintf(path, sizeof path, "%s/gaps.kith", testing_folder());
+    ki_serve_options o = served_options();
+    o.index = path;
+    ki_server *gaps = served_start(&o, &other_port);
+    for (int turn = 0; turn < 12; turn++) {
+        double id[16];
+        http_answer a = http_get(other_port, "/api/v1/info");
+        const char *samples = strstr(a.body, "\"samples\": [");
+        if (!samples) fail_msg("no samples in: %s", a.body);
+        const int n = numbers(samples, "id", id, 16);
+        if (n != 8) fail_msg("%d samples: %s", n, samples);
+        for (int i = 0; i < n; i++) {
+            if (!(id[i] >= 4 && id[i] < 16) || id[i] == 12) fail_msg("item %g is gone: %s", id[i], samples);
+            n_seen += !is_seen[(int)id[i]];
+            is_seen[(int)id[i]] = true;
+        }
+        http_release(&a);
+    }
+    assert_int_equal(n_seen, 11); /* all that are there take their turn; 12 has no picture any more */
+    ki_server_free(gaps);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_same_as_kith_search),
@@ -534,6 +567,7 @@ int main(void) {
         cmocka_unit_test(test_duplicates),
         cmocka_unit_test(test_the_description),
         cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_samples),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -22,12 +22,16 @@ async function shrink(bitmap, limits) {
   }
 }
 
+export const missingModel = (info) => `The index's model ${info.missing_model} cannot be opened. ` +
+  'Start the server with --model and the folder of the run where it lies now.';
+
 // A key for the file. A picture over the server's limits is made smaller here, where the browser can read it.
 export async function takeFile(file, info) {
   if (!info.can_embed)
     throw new Problem({ title: 'This index cannot be searched with images',
-      detail: 'It was made from vectors, without a model.',
-      hint: 'Search with items of the index, or make it again with --model.' });
+      detail: info.missing_model ? missingModel(info) : 'It was made from vectors, without a model.',
+      hint: info.missing_model ? 'Until then, search with items of the index.' :
+        'Search with items of the index, or make it again with --model.' });
   const limits = {
     pixels: info.limits?.pixels ?? Infinity,
     body_bytes: (info.limits?.body_bytes ?? Infinity) - 65536, // what else is in the request
