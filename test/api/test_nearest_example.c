@@ -17,8 +17,8 @@ static void test_one_among_a_thousand(void **state) {
                     "%s embed --backbone convnet4 --settings width=8 --embedding 16 --generate 1 --save "
                     "model.safetensors -o x.npy "
                     ">> log 2>&1 && [ $(find all -name '*.png' -o -name '*.jpg' | wc -l) = 1000 ] && "
-                    "$(dirname %s)/examples/nearest model.safetensors all query.jpg",
-                    folder, program, KITH_SOURCE_DIR, program, program);
+                    "\"$(dirname %s)\"/examples/nearest model.safetensors all query.jpg",
+                    folder, program, testing_source(), program, program);
     if (status != 0) fail_msg("exit status %d: %s", status, output);
     double first = 0, second = 0;
     char path[2][256];
@@ -30,7 +30,8 @@ static void test_one_among_a_thousand(void **state) {
 /* The length that is promised. */
 static void test_it_is_short(void **state) {
     (void)state;
-    assert_int_equal(testing_run(output, sizeof output, "wc -l < %s/examples/nearest.c", KITH_SOURCE_DIR), 0);
+    assert_int_equal(testing_run(output, sizeof output, "wc -l < %s/examples/nearest.c", testing_source()),
+                     0);
     int n = 0;
     assert_int_equal(sscanf(output, "%d", &n), 1);
     assert_in_range(n, 1, 30);
@@ -39,7 +40,7 @@ static void test_it_is_short(void **state) {
 static void test_a_missing_image_is_named(void **state) {
     (void)state;
     assert_int_equal(testing_run(output, sizeof output,
-                                 "cd %s && $(dirname %s)/examples/nearest model.safetensors all no.jpg",
+                                 "cd %s && \"$(dirname %s)\"/examples/nearest model.safetensors all no.jpg",
                                  testing_folder(), testing_program()),
                      1);
     assert_non_null(strstr(output, "no.jpg"));

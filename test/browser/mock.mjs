@@ -6,9 +6,10 @@
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { deflateSync } from 'node:zlib';
 
-const PAGE = new URL('../../src/serve/page/', import.meta.url).pathname;
+const PAGE = fileURLToPath(new URL('../../src/serve/page/', import.meta.url));
 const TYPES = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',

@@ -5,12 +5,13 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { drawBirds } from './birds.mjs';
 import { becomes, launch, loadTools, settled } from './harness.mjs';
 import { startKith } from './kith.mjs';
 
 const weights = resolve(process.argv[2]);
-const out = resolve(process.argv[3] ?? new URL('../../docs/pictures/', import.meta.url).pathname);
+const out = resolve(process.argv[3] ?? fileURLToPath(new URL('../../docs/pictures/', import.meta.url)));
 const folder = mkdtempSync(join(tmpdir(), 'kith-pictures-'));
 const kith = (...words) =>
   execFileSync(process.env.KITH_PROGRAM, words, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });

@@ -1,8 +1,9 @@
 // The page's files: under 100 kB together, nothing from elsewhere, nothing that the Content-Security-Policy refuses.
 import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { check } from './harness.mjs';
 
-const FOLDER = new URL('../../src/serve/page/', import.meta.url).pathname;
+const FOLDER = fileURLToPath(new URL('../../src/serve/page/', import.meta.url));
 const MOST_BYTES = 100000;
 const files = readdirSync(FOLDER)
   .filter((name) => /\.(html|css|js)$/.test(name))

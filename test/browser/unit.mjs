@@ -1,7 +1,9 @@
 // The parts of the page that need no browser: filters as expressions, the address, the slider's stops, the crop box.
+import { execFileSync } from 'node:child_process';
 import { equal } from './harness.mjs';
 
 const PAGE = '../../src/serve/page/';
+const GUESSES = '--experimental-detect-module';
 
 export async function unitCases() {
   const where = await import(`${PAGE}where.js`);
@@ -11,6 +13,14 @@ export async function unitCases() {
   const state = (search) => query.stateFromSearch(search).state;
 
   return [
+    [
+      'Node need not guess that the scripts are modules', // Node 18 does not guess
+      () => {
+        const words = process.allowedNodeEnvironmentFlags.has(GUESSES) ? ['--no-experimental-detect-module'] : [];
+        const script = `import(${JSON.stringify(new URL(`${PAGE}where.js`, import.meta.url).href)})`;
+        execFileSync(process.execPath, [...words, '--input-type=module', '--eval', `await ${script}`], { stdio: 'pipe' });
+      },
+    ],
     [
       'values are quoted, and quotes doubled',
       () => {

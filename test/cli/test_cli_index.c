@@ -20,7 +20,7 @@ static int run_here(const char *fmt, ...) {
     va_start(ap, fmt);
     vsnprintf(command, sizeof command, fmt, ap);
     va_end(ap);
-    return run("cd %s && K=%s && %s", testing_folder(), testing_program(), command);
+    return run("cd %s && " TESTING_K " && %s", testing_folder(), testing_program(), command);
 }
 
 static void assert_holds(const char *text) {

@@ -11,8 +11,8 @@ static char server[32], address[POSTGRES_ADDRESS_BYTES], output[65536];
 /* In the test's folder, with $K the program and $A the address. */
 static int kith(const char *command) {
     return testing_run(output, sizeof output,
-                       "cd %s && K=%s && A='%s' && S=%s/scripts/postgres.sh && N=%s && %s", testing_folder(),
-                       testing_program(), address, testing_source(), server, command);
+                       "cd %s && " TESTING_K " && A='%s' && S=%s/scripts/postgres.sh && N=%s && %s",
+                       testing_folder(), testing_program(), address, testing_source(), server, command);
 }
 
 static void assert_holds(const char *text) {
@@ -144,7 +144,7 @@ static void test_sync_goes_on(void **state) {
         ": 6 items of 16 values; 6 added\n");
     assert_done("for f in more/glyph00000/*.png; do cp $f ${f%.png}b.png; done", "");
     assert_refused(
-        "true; $S sql $N <cut.sql >/dev/null 2>&1 & sleep 0.5; $K index more --to \"$A#more\" 2>&1; "
+        "true; \"$S\" sql $N <cut.sql >/dev/null 2>&1 & sleep 0.5; $K index more --to \"$A#more\" 2>&1; "
         "status=$?; wait; exit $status",
         1, "the same command again goes on from there");
     assert_done("$K index more --to \"$A#more\"", ": 9 items of 16 values; 3 added, 6 as before\n");

@@ -24,7 +24,7 @@ static void test_calls(void **state) {
     if (!mpirun_is_there()) skip();
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     for (int size = 2; size <= 3; size++) {
-        const int status = testing_run(output, sizeof output, MPIRUN " -np %d %s 2>&1", size, self);
+        const int status = testing_run(output, sizeof output, MPIRUN " -np %d '%s' 2>&1", size, self);
         if (status != 0) fail_msg("%d ranks: %s", size, output);
         int n = 0;
         for (const char *at = output; (at = strstr(at, "checked ")); at++) n++;

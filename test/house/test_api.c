@@ -44,7 +44,7 @@ static void test_every_function_is_documented(void **state) {
         run("cd %s && for h in include/kith/*.h include/kith/experimental/*.h; do "
             "awk -f scripts/docs-filter.awk $h | awk -v h=$h '/^KITH_API/ && before !~ /\\*\\/ *$/ && "
             "$0 !~ /\\/\\*\\*</ { print h \": \" $0 } { before = $0 }'; done",
-            KITH_SOURCE_DIR),
+            testing_source()),
         0);
     assert_string_equal(output, "");
 }
@@ -52,7 +52,7 @@ static void test_every_function_is_documented(void **state) {
 static void test_the_reference_has_no_warnings(void **state) {
     (void)state;
     if (run("command -v doxygen") != 0) skip();
-    const int status = run("%s/scripts/docs.sh %s/docs", KITH_SOURCE_DIR, testing_folder());
+    const int status = run("%s/scripts/docs.sh %s/docs", testing_source(), testing_folder());
     if (status != 0) fail_msg("%s", output);
     assert_int_equal(run("test -s %s/docs/html/model_8h.html && test -s %s/docs/html/page_training_md.html",
                          testing_folder(), testing_folder()),
@@ -114,11 +114,11 @@ static void test_the_abi_is_compared(void **state) {
         const int made =
             run("cd %s && rm -rf old && mkdir -p old/cmake && cp -r %s/include old && cp %s/cmake/kith.map "
                 "old/cmake && cd old && %s",
-                testing_folder(), KITH_SOURCE_DIR, KITH_SOURCE_DIR, rows[i].change);
+                testing_folder(), testing_source(), testing_source(), rows[i].change);
         if (made != 0) fail_msg("%s: %s", rows[i].change, output);
-        if (i > 0 && run("diff -r %s/include %s/old/include", KITH_SOURCE_DIR, testing_folder()) == 0)
+        if (i > 0 && run("diff -r %s/include %s/old/include", testing_source(), testing_folder()) == 0)
             fail_msg("'%s' changes nothing", rows[i].change);
-        const int status = run("%s/scripts/check-abi.sh %s/old", KITH_SOURCE_DIR, testing_folder());
+        const int status = run("%s/scripts/check-abi.sh %s/old", testing_source(), testing_folder());
         if ((status == 0) != rows[i].is_fine) fail_msg("%s: status %d\n%s", rows[i].what, status, output);
     }
 }

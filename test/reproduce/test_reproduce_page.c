@@ -70,7 +70,7 @@ static void test_how_models_were_chosen(void **state) {
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         snprintf(results, sizeof results, "%s/chosen%zu", testing_folder(), i);
         if (testing_run(output, sizeof output,
-                        "cp -r " GOLDEN "/results %s && sed -i 's/\"selection\": \"last\"/\"selection\": "
+                        "cp -r '" GOLDEN "/results' %s && sed -i 's/\"selection\": \"last\"/\"selection\": "
                         "\"validation\"/' %s/%s",
                         results, results, rows[i].edit) != 0)
             fail_msg("%s", output);

@@ -93,14 +93,11 @@ static int n_files(void) {
 }
 
 static int run(const char *step, const char *kind, int at) {
-    char library[8192];
-    snprintf(library, sizeof library, "%s", program);
-    *strrchr(library, '/') = '\0';
-    return testing_run(
-        output, sizeof output,
-        "rm -f '%s/log'; exec env LD_PRELOAD='%s/libfault_io.so' FAULT_ROOT='%s' FAULT_KIND=%s FAULT_AT=%d "
-        "FAULT_LOG='%s/log' timeout 20 '%s' %s '%s'",
-        testing_folder(), library, testing_folder(), kind, at, testing_folder(), program, step, folder);
+    return testing_run(output, sizeof output,
+                       "rm -f '%s/log'; exec env LD_PRELOAD=%s FAULT_ROOT='%s' FAULT_KIND=%s FAULT_AT=%d "
+                       "FAULT_LOG='%s/log' timeout 20 '%s' %s '%s'",
+                       testing_folder(), testing_fault_io(), testing_folder(), kind, at, testing_folder(),
+                       program, step, folder);
 }
 
 static int n_calls(const char *kind) {

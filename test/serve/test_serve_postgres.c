@@ -15,7 +15,7 @@ static int port_here, port_there;
 
 /* In the test's folder, with $K the program and $A the address. */
 static int run_here(const char *command) {
-    return testing_run(output, sizeof output, "cd %s && K=%s && A='%s' && %s", testing_folder(),
+    return testing_run(output, sizeof output, "cd %s && " TESTING_K " && A='%s' && %s", testing_folder(),
                        testing_program(), address, command);
 }
 

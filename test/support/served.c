@@ -16,7 +16,8 @@ void served_make(void) {
     char output[4096];
     const int status = testing_run(
         output, sizeof output,
-        "cd %s && K=%s && $K synth photos --classes %d --images %d && "
+        "cd %s && " TESTING_K
+        " && $K synth photos --classes %d --images %d && "
         "$K embed --backbone convnet4 --embedding 16 --seed 9 --generate 2 --save m.safetensors && "
         "$K index photos -o p.kith --model m.safetensors && $K index p.kith --calibrate photos",
         testing_folder(), testing_program(), SERVED_CLASSES, SERVED_EACH);

@@ -94,19 +94,6 @@ int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-bool testing_has_placeholder(const char *text) {
-    for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@')) {
-        const size_t n = strspn(at + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
-        if (n > 1 && at[n + 1] == '@') return true;
-    }
-    return false;
-}
-
-const char *testing_program_path(void) {
-    const char *program = getenv("KITH_PROGRAM");
-    return program ? program : "./kith";
-}
-
 /* In single quotes, unless there is nothing to quote. */
 static const char *quoted(const char *path, char *buf, size_t buf_bytes) {
     const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._+-";
@@ -123,6 +110,34 @@ static const char *quoted(const char *path, char *buf, size_t buf_bytes) {
     buf[n++] = '\'';
     buf[n] = '\0';
     return buf;
+}
+
+const char *testing_fault_io(void) {
+    static char copy[600];
+    char self[4096], output[1024], from[5000], buf[8192];
+    snprintf(copy, sizeof copy, "%s/libfault_io.so", testing_folder());
+    if (access(copy, R_OK) == 0) return copy;
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0) abort();
+    self[n] = '\0';
+    *strrchr(self, '/') = '\0';
+    snprintf(from, sizeof from, "%s/libfault_io.so", self);
+    if (testing_run(output, sizeof output, "cp %s %s", quoted(from, buf, sizeof buf), copy) != 0)
+        fail_msg("%s", output);
+    return copy;
+}
+
+bool testing_has_placeholder(const char *text) {
+    for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@')) {
+        const size_t n = strspn(at + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+        if (n > 1 && at[n + 1] == '@') return true;
+    }
+    return false;
+}
+
+const char *testing_program_path(void) {
+    const char *program = getenv("KITH_PROGRAM");
+    return program ? program : "./kith";
 }
 
 const char *testing_program(void) {

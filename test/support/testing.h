@@ -42,6 +42,10 @@ void testing_write(const char *path, const char *text);
  * ret_bytes - 1) in ret_output. */
 int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) KITH_PRINTF(3, 4);
 
+/* The library that makes file calls fail (support/fault_io.c) under a path without blanks, which LD_PRELOAD cannot name: a copy
+ * in testing_folder(). */
+const char *testing_fault_io(void);
+
 /* Does the text contain a @NAME@ that configuring should have replaced? */
 bool testing_has_placeholder(const char *text);
 
@@ -49,6 +53,8 @@ bool testing_has_placeholder(const char *text);
  * a space or another character that means something to a shell. */
 const char *testing_program(void);
 const char *testing_source(void);
+/* How a command line lets the shell find the program as $K, wherever it lies; takes testing_program(). */
+#define TESTING_K "PATH=\"$(dirname %s)\":$PATH && K=kith"
 /* The program as a plain path. */
 const char *testing_program_path(void);
 

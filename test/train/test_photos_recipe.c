@@ -12,16 +12,16 @@ static void test_a_folder_of_images(void **state) {
     const char *folder = testing_folder(), *program = testing_program();
     assert_int_equal(
         testing_run(output, sizeof output,
-                    "cd %s && '%s' synth photos --classes 16 --images 4 && "
-                    "'%s' embed --backbone googlenet --generate 1 --save weights.safetensors -o x.npy",
+                    "cd %s && %s synth photos --classes 16 --images 4 && "
+                    "%s embed --backbone googlenet --generate 1 --save weights.safetensors -o x.npy",
                     folder, program, program),
         0);
     const int status =
         testing_run(output, sizeof output,
-                    "cd %s && '%s' train %s/recipes/photos.yaml --set data.root=photos --set "
+                    "cd %s && %s train %s/recipes/photos.yaml --set data.root=photos --set "
                     "model.weights=weights.safetensors "
                     "--set input.crop=64 --set input.resize=squash72 --set optim.steps=2 --out run",
-                    folder, program, KITH_SOURCE_DIR);
+                    folder, program, testing_source());
     if (status != 0) fail_msg("%s", output);
     static const char *const parts[] = {"unseen classes (test)", "untrained"};
     for (size_t i = 0; i < N_ROWS(parts); i++) {

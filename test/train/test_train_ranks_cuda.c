@@ -20,8 +20,8 @@ static const char *with(const char *more) {
     static char words[MOST_WORDS];
     static bool is_made;
     if (!is_made && testing_run(rank_runs_said, sizeof rank_runs_said,
-                                "mkdir %s/plugins && ln -s %s/test/plugins/libkith-cuda.so %s/plugins/ && "
-                                "{ ln -s \"$(ls %s/lib*/kith/libkith-mpi.so %s/lib/*/kith/libkith-mpi.so "
+                                "mkdir %s/plugins && ln -s '%s'/test/plugins/libkith-cuda.so %s/plugins/ && "
+                                "{ ln -s \"$(ls '%s'/lib*/kith/libkith-mpi.so '%s'/lib/*/kith/libkith-mpi.so "
                                 "2>/dev/null | head -1)\" %s/plugins/libkith-mpi.so || true; }",
                                 testing_folder(), build_folder(), testing_folder(), build_folder(),
                                 build_folder(), testing_folder()) != 0)
@@ -111,7 +111,7 @@ static void test_without_nccl(void **state) {
 /* One rank is enough to hear what is wrong with a library. */
 static void says_of(const char *library, const char *more, const char *words) {
     char variables[4096];
-    snprintf(variables, sizeof variables, "KITH_COMM=nccl KITH_NCCL=%s/test/nccl/%s %s", build_folder(),
+    snprintf(variables, sizeof variables, "KITH_COMM=nccl KITH_NCCL='%s'/test/nccl/%s %s", build_folder(),
              library, more);
     assert_says(rank_runs_try(with(variables), 1, "never", STEPS), words);
 }
