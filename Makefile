@@ -8,7 +8,7 @@ T ?=
 # make test-long P=fuzz runs one part of the long tests (scripts/test-long.sh lists them).
 P ?=
 
-.PHONY: all configure setup test test-long test-device coverage demo bench docs install install-python wheel setup-python asan tsan clang cuda format check clean
+.PHONY: all configure setup test test-browser test-onnx test-long test-device coverage demo bench docs install install-python wheel setup-python asan tsan clang cuda format check clean
 
 all: configure
 	@cmake --build build --target kith_product
@@ -22,13 +22,22 @@ setup:
 configure: setup
 	@if [ -n "$(CMAKE_FLAGS)" ] || [ ! -e build/build.ninja ]; then cmake --preset release $(CMAKE_FLAGS); fi
 
-# The browser test is skipped where its packages cannot be had.
 test: configure
-	@scripts/setup.sh browser || true
 	@cmake --build build
 	@scripts/test.sh build $(T)
 
-# The tiers above make test (docs/testing.md): an hour of it, and what only a machine with a GPU can show.
+# Tiers that need what make test does not install: Chromium and Node.js; ONNX Runtime.
+test-browser: configure
+	@scripts/setup.sh browser
+	@cmake --build build --target kith_product
+	@KITH_TIER=browser scripts/test.sh build '^test_browser$$'
+
+test-onnx: configure
+	@scripts/setup.sh onnx
+	@cmake --build build --target kith_product test_onnx
+	@KITH_TIER=onnx scripts/test.sh build '^test_onnx$$'
+
+# The other tiers (docs/testing.md): an hour of it, and what only a machine with a GPU can show.
 test-long: configure
 	@scripts/setup.sh check
 	@cmake --build build
@@ -108,7 +117,7 @@ check: configure
 	@scripts/check-types.sh
 	@scripts/check-openings.sh
 	@scripts/check-tidy.sh
-	@shellcheck scripts/*.sh test/long/*.sh .ci/run
+	@shellcheck scripts/*.sh test/long/*.sh test/browser/*.sh .ci/run
 
 clean:
 	@rm -rf build

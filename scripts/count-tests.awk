@@ -1,5 +1,6 @@
 # Count the tests in ctest's JUnit report. A CMocka program counts as the tests it ran, any other
-# program, or one that ended before it could count, as one.
+# program, or one that ended before it could count, as one. Tests of another tier ("skipped: make test-browser runs these")
+# are named before the counts.
 function finish() {
     if (name == "") return
     if (state == "failed" && n_failed == 0) n_failed = 1
@@ -7,12 +8,15 @@ function finish() {
         if (state == "skipped") n_skipped = 1
         else n_passed = 1
     }
+    if (tier != "") printf "%d tests of %s are skipped: make %s runs them\n", n_skipped, name, tier
     passed += n_passed; failed += n_failed; skipped += n_skipped
     name = ""
 }
 /^\t<testcase / {
     finish()
     name = $2
+    gsub(/^name="|"$/, "", name)
+    tier = ""
     state = /status="fail"/ ? "failed" : "passed"
     n_passed = n_failed = n_skipped = 0
     in_head = 1
@@ -20,6 +24,7 @@ function finish() {
 # Only exit status 77 is a skip; "unable to find executable" and the like are failures.
 in_head && /^\t\t<skipped / { state = /SKIP_RETURN_CODE/ ? "skipped" : "failed" }
 /<system-out>/ { in_head = 0 }
+/^skipped: make test-[a-z]+ runs these$/ { tier = $3 }
 /^\[  PASSED  \] [0-9]+ test\(s\)/ { n_passed += $4 }
 /^\[  FAILED  \] [0-9]+ test\(s\)/ { n_failed += $4 }
 /^\[  SKIPPED \] [0-9]+ test\(s\)/ { n_skipped += $4 }

@@ -19,6 +19,8 @@
 #   KITH_DEBIAN_MIRROR     where packages come from
 set -eu
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/network.sh
+. scripts/network.sh
 word=${1:-} name=${2:-main}
 mkdir -p "${KITH_POSTGRES:=build/postgres}"
 folder=$(cd "$KITH_POSTGRES" && pwd)
@@ -39,21 +41,33 @@ fail() {
 # ---- the packages ----
 
 apt() {
+    # shellcheck disable=SC2086
     apt-get -qq -o Dir::Etc::SourceList="$folder/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
         -o Dir::State="$folder/apt" -o Dir::State::status="$folder/apt/status" -o Dir::Cache="$folder/apt/cache" \
         -o Dir::Log="$folder/apt" -o APT::Sandbox::User=root -o APT::Install-Recommends=false \
-        -o APT::Update::Error-Mode=any -o Acquire::Retries=2 -o Acquire::http::Timeout=20 "$@"
+        -o APT::Update::Error-Mode=any $apt_options "$@"
+}
+
+# A network that did not answer is not asked again for ten minutes, for several tests want a server.
+cannot_fetch() {
+    echo "$*" >"$folder/silent"
+    cannot "$*"
+}
+check_silence() {
+    [ -z "$(find "$folder/silent" -mmin -10 2>/dev/null)" ] || cannot "$(cat "$folder/silent")"
 }
 
 unpack() {
     mkdir -p "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial"
     keys=/usr/share/keyrings/debian-archive-keyring.gpg
     [ -r $keys ] || cannot "$keys is not there; install debian-archive-keyring"
-    echo "deb [signed-by=$keys] ${KITH_DEBIAN_MIRROR:-http://deb.debian.org/debian} trixie main" \
-        >"$folder/apt/sources.list"
+    mirror=${KITH_DEBIAN_MIRROR:-http://deb.debian.org/debian}
+    check_silence
+    mirror_answers "$mirror/dists/trixie/InRelease" || cannot_fetch "$mirror does not answer within $KITH_PATIENCE s"
+    echo "deb [signed-by=$keys] $mirror trixie main" >"$folder/apt/sources.list"
     : >"$folder/apt/status"
     { apt update && apt --download-only -y install dash postgresql-17 postgresql-17-pgvector; } \
-        >"$folder/apt/log" 2>&1 || cannot "Debian's packages cannot be fetched: $(grep -m 1 '^E:' "$folder/apt/log")"
+        >"$folder/apt/log" 2>&1 || cannot_fetch "Debian's packages cannot be fetched: $(grep -m 1 '^E:' "$folder/apt/log")"
     rm -rf "$root.part"
     mkdir -p "$root.part"
     for package in "$folder"/apt/cache/archives/*.deb; do dpkg-deb -x "$package" "$root.part"; done
@@ -73,12 +87,14 @@ unpack() {
 
 packages="@electric-sql/pglite@0.5.14 @electric-sql/pglite-pgvector@0.0.15"
 fetch_pglite() {
+    check_silence
+    registry_answers || cannot_fetch "npm's registry does not answer within $KITH_PATIENCE s"
     rm -rf "$folder/pglite.part"
     mkdir -p "$folder/pglite.part"
     echo '{ "private": true }' >"$folder/pglite.part/package.json"
     # shellcheck disable=SC2086
-    (cd "$folder/pglite.part" && npm install --ignore-scripts --no-audit --no-fund --cache "$folder/npm" $packages) \
-        >"$folder/npm.log" 2>&1 || cannot "PGlite cannot be fetched: $(grep -m 1 'npm error' "$folder/npm.log")"
+    (cd "$folder/pglite.part" && npm install $npm_options --cache "$folder/npm" $packages) \
+        >"$folder/npm.log" 2>&1 || cannot_fetch "PGlite cannot be fetched: $(grep -m 1 'npm error' "$folder/npm.log")"
     mv "$folder/pglite.part" "$folder/pglite"
     rm -rf "$folder/npm"
 }

@@ -4,13 +4,20 @@
 # onnx also fetch the npm packages of test/browser and test/onnx, at the versions of their lock files.
 set -eu
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/network.sh
+. scripts/network.sh
 
 # npm writes its own copy of the lock file last: if ours is newer, the packages belong to another one.
 fetch_npm_packages() {
     lock=test/$1/package-lock.json
     [ -z "$(find "test/$1/node_modules/.package-lock.json" -newer "$lock" 2>/dev/null)" ] || return 0
     echo "kith needs npm packages, fetching those of $lock"
-    (cd "test/$1" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null) || {
+    registry_answers || {
+        echo "npm's registry does not answer within $KITH_PATIENCE s: run  npm ci --ignore-scripts  in test/$1 later" >&2
+        exit 1
+    }
+    # shellcheck disable=SC2086
+    (cd "test/$1" && npm ci $npm_options --loglevel=error >/dev/null) || {
         echo "the npm packages could not be fetched: run  npm ci --ignore-scripts  in test/$1" >&2
         exit 1
     }
@@ -46,11 +53,19 @@ else
     exit 1
 fi
 echo "kith needs packages, installing:$missing"
+# shellcheck disable=SC2016
+first=$(apt-get indextargets --no-release-info --format '$(REPO_URI)dists/$(RELEASE)/InRelease' 'Created-By: Packages' \
+    2>/dev/null | head -n 1)
+if [ -n "$first" ] && ! mirror_answers "$first"; then
+    echo "$first does not answer within $KITH_PATIENCE s: run  apt-get install --no-install-recommends$missing  as root later" >&2
+    exit 1
+fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# shellcheck disable=SC2086
-$as_root env DEBIAN_FRONTEND=noninteractive sh -c '
-    apt-get -qq update && apt-get -qq -y --no-install-recommends install "$@"' sh $missing >"$log" 2>&1 || {
+# shellcheck disable=SC2016,SC2086
+$as_root env DEBIAN_FRONTEND=noninteractive apt_options="$apt_options" sh -c '
+    apt-get -qq $apt_options update && apt-get -qq $apt_options -y --no-install-recommends install "$@"' \
+    sh $missing >"$log" 2>&1 || {
     tail -n 5 "$log" >&2
     echo "the packages could not be installed: run  apt-get install --no-install-recommends$missing  as root" >&2
     exit 1

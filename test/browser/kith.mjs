@@ -8,15 +8,6 @@ import { join } from 'node:path';
 const PROGRAM = process.env.KITH_PROGRAM;
 const LIMIT_MS = 120000;
 
-export function hasServe() {
-  try {
-    execFileSync(PROGRAM, ['serve', '--help'], { stdio: 'ignore', timeout: LIMIT_MS });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 // 12 classes of 6 signs through a small network with random weights, false-match rates, one file that is there twice.
 export function makeIndex() {
   const folder = mkdtempSync(join(tmpdir(), 'kith-browser-'));

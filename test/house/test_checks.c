@@ -354,6 +354,37 @@ static void test_counting(void **state) {
     assert_string_equal(output, "1 passed, 0 failed, 1 skipped\n");
 }
 
+/* What make test leaves to another tier is named and counted. */
+static void test_other_tiers_are_named(void **state) {
+    (void)state;
+    static const char report[] =
+        "\t<testcase name=\"test_onnx\" status=\"run\">\n\t\t<system-out>skipped: make test-onnx runs these\n"
+        "skipped: make test-onnx runs these\n[  PASSED  ] 1 test(s).\n[  SKIPPED ] 2 test(s), listed below:\n"
+        "</system-out>\n\t</testcase>\n"
+        "\t<testcase name=\"other\" status=\"run\">\n\t\t<system-out>[  PASSED  ] 3 "
+        "test(s).\n</system-out>\n";
+    char path[128];
+    snprintf(path, sizeof path, "%s/tiers.xml", testing_folder());
+    testing_write(path, report);
+    assert_runs(run("awk -f %s/scripts/count-tests.awk %s", testing_source(), path));
+    assert_string_equal(output,
+                        "2 tests of test_onnx are skipped: make test-onnx runs them\n"
+                        "4 passed, 0 failed, 2 skipped\n");
+}
+
+/* Without its tier the browser's test needs neither Node nor Chromium, and counts the cases all the same. */
+static void test_the_browser_is_a_tier_of_its_own(void **state) {
+    (void)state;
+    assert_int_equal(
+        run("mkdir %s/bin && for t in sh dirname awk; do ln -s \"$(command -v $t)\" %s/bin; done && "
+            "KITH_TIER= PATH=%s/bin %s/test/browser/run.sh",
+            testing_folder(), testing_folder(), testing_folder(), testing_source()),
+        77);
+    int n = 0;
+    if (sscanf(output, "skipped: make test-browser runs these\n[  SKIPPED ] %d test(s)", &n) != 1 || n < 50)
+        fail_msg("%s", output);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_hold),
@@ -373,6 +404,8 @@ int main(void) {
         cmocka_unit_test(test_sources_that_do_not_are_named),
         cmocka_unit_test(test_tidy_reads_kernels),
         cmocka_unit_test(test_counting),
+        cmocka_unit_test(test_other_tiers_are_named),
+        cmocka_unit_test(test_the_browser_is_a_tier_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "support/testing.h"
 
@@ -31,7 +36,12 @@ static const char *make_machine(const char *name, const char *absent, const char
     write_script(folder, "dpkg-query", body);
     snprintf(body, sizeof body, "echo %s", id);
     write_script(folder, "id", body);
-    snprintf(body, sizeof body, "echo \"$DEBIAN_FRONTEND $@\" >> %s/apt.log", folder);
+    /* Its sources are none, unless a file names one. */
+    snprintf(
+        body, sizeof body,
+        "[ \"$1\" != indextargets ] || exec cat %s/sources; while [ \"$2\" = -o ]; do q=$1; shift 3; set -- "
+        "\"$q\" \"$@\"; done; echo \"$DEBIAN_FRONTEND $@\" >> %s/apt.log",
+        folder, folder);
     write_script(folder, "apt-get", body);
     write_script(folder, "sudo", sudo);
     return folder;
@@ -98,7 +108,8 @@ static const char *make_tree(const char *name, const char *npm) {
     static char tree[128];
     snprintf(tree, sizeof tree, "%s/%s-tree", testing_folder(), name);
     assert_int_equal(
-        run("mkdir -p %s/scripts %s/cmake %s/test/browser && cd %s && cp scripts/setup.sh %s/scripts/ && "
+        run("mkdir -p %s/scripts %s/cmake %s/test/browser && cd %s && cp scripts/setup.sh scripts/network.sh "
+            "%s/scripts/ && "
             "cp cmake/packages.txt %s/cmake/ && cp test/browser/package*.json %s/test/browser/",
             tree, tree, tree, testing_source(), tree, tree, tree),
         0);
@@ -109,8 +120,9 @@ static const char *make_tree(const char *name, const char *npm) {
 /* npm is there, so Debian's is not asked for, whoever brought it. */
 static void test_npm_packages_are_fetched_once_for_a_lock_file(void **state) {
     (void)state;
-    const char *tree = make_tree(
-        "npm", "echo \"$1\" >> npm.log; mkdir -p node_modules && touch node_modules/.package-lock.json");
+    const char *tree = make_tree("npm",
+                                 "[ $1 = ci ] || exit 0; echo \"$1\" >> npm.log; mkdir -p node_modules && "
+                                 "touch node_modules/.package-lock.json");
     char call[512];
     snprintf(call, sizeof call, "PATH=%s/npm:$PATH %s/scripts/setup.sh", testing_folder(), tree);
     assert_int_equal(run("touch -d '1 minute ago' %s/test/browser/package-lock.json", tree), 0);
@@ -134,6 +146,55 @@ static void test_a_failing_npm_is_a_failure(void **state) {
         output, "the npm packages could not be fetched: run  npm ci --ignore-scripts  in test/browser"));
 }
 
+/* Nothing is heard from a server that accepts and is silent: the script says so before its patience has ended twice. */
+static int silent_port(void) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof at;
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(fd >= 0 && bind(fd, (const struct sockaddr *)&at, n) == 0 && listen(fd, 16) == 0 &&
+                getsockname(fd, (struct sockaddr *)&at, &n) == 0);
+    return ntohs(at.sin_port);
+}
+
+static void assert_gives_up(const char *words, const char *wanted) {
+    const time_t began = time(NULL);
+    assert_int_equal(run("KITH_PATIENCE=2 %s", words), 1);
+    const long seconds = (long)(time(NULL) - began);
+    if (!strstr(output, wanted)) fail_msg("no '%s' in: %s", wanted, output);
+    if (seconds > 15) fail_msg("it took %ld s", seconds); /* 2 on an idle machine */
+}
+
+static void test_a_silent_mirror_is_not_waited_for(void **state) {
+    (void)state;
+    const char *machine = make_machine("silent", "cmake", "0", "exit 1");
+    char path[256], text[128], words[1024];
+    snprintf(path, sizeof path, "%s/sources", machine);
+    snprintf(text, sizeof text, "http://127.0.0.1:%d/debian/dists/bookworm/InRelease\n", silent_port());
+    testing_write(path, text);
+    snprintf(words, sizeof words, "PATH=%s:$PATH %s/scripts/setup.sh", machine, testing_source());
+    assert_gives_up(words, "InRelease does not answer within 2 s: run  apt-get install");
+    assert_int_not_equal(run("cat %s/apt.log", machine), 0);
+}
+
+static void test_a_silent_registry_is_not_waited_for(void **state) {
+    (void)state;
+    char words[1024];
+    const char *tree = make_tree("quiet", "exec sleep 60");
+    snprintf(words, sizeof words, "PATH=%s/quiet:$PATH %s/scripts/setup.sh browser", testing_folder(), tree);
+    assert_gives_up(
+        words, "npm's registry does not answer within 2 s: run  npm ci --ignore-scripts  in test/browser");
+}
+
+/* npm's own retries take minutes. */
+static void test_npm_tries_once(void **state) {
+    (void)state;
+    const char *tree = make_tree("tries", "echo \"$@\"; exit 1");
+    assert_int_equal(run("PATH=%s/tries:$PATH sh -x %s/scripts/setup.sh browser 2>&1 | grep '+ npm ci'",
+                         testing_folder(), tree),
+                     0);
+    assert_non_null(strstr(output, "--fetch-retries=0 --fetch-timeout=20000"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_missing_does_nothing),
@@ -144,6 +205,9 @@ int main(void) {
         cmocka_unit_test(test_other_systems_are_left_alone),
         cmocka_unit_test(test_npm_packages_are_fetched_once_for_a_lock_file),
         cmocka_unit_test(test_a_failing_npm_is_a_failure),
+        cmocka_unit_test(test_a_silent_mirror_is_not_waited_for),
+        cmocka_unit_test(test_a_silent_registry_is_not_waited_for),
+        cmocka_unit_test(test_npm_tries_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
