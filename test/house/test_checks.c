@@ -361,7 +361,7 @@ static void test_other_tiers_are_named(void **state) {
         "\t<testcase name=\"test_onnx\" status=\"run\">\n\t\t<system-out>skipped: make test-onnx runs these\n"
         "skipped: make test-onnx runs these\n[  PASSED  ] 1 test(s).\n[  SKIPPED ] 2 test(s), listed below:\n"
         "</system-out>\n\t</testcase>\n"
-        "\t<testcase name=\"other\" status=\"run\">\n\t\t<system-out>[  PASSED  ] 3 "
+        "\t<testcase name=\"other\" status=\"run\">\n\t\t<system-out>[==========]\n[  PASSED  ] 3 "
         "test(s).\n</system-out>\n";
     char path[128];
     snprintf(path, sizeof path, "%s/tiers.xml", testing_folder());

@@ -46,14 +46,14 @@ in_root() {
     # shellcheck disable=SC2016
     unshare --mount --pid --fork --kill-child sh -c '
         mount -t proc proc "$1/proc" && exec env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$1" sh -c "$2"' \
-        sh "$work/root" "cd '/root/$name' && $1"
+        sh "$work/root" "cd '/srv/$name' && $1"
 }
 on_machine() { (cd "$work/$name" && sh -c "$1"); }
 
 if why=$(make_root); then
     place="a bare Debian 12"
     run=in_root
-    git clone -q "$here" "$work/root/root/$name" || exit 1
+    git clone -q "$here" "$work/root/srv/$name" || exit 1
 else
     place="this machine ($why)"
     run=on_machine
