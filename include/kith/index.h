@@ -133,6 +133,15 @@ KITH_API kith_status kith_index_add(kith_index *index, const kith_array *rows, c
 /* Remove the items with these ids. KITH_ENOTFOUND names the first that is not there; then none is removed. */
 KITH_API kith_status kith_index_remove(kith_index *index, const int64_t *ids, int64_t n, kith_error *err);
 
+/* The same by hand: kith_index_sync leaves the files of these items out until they are added again, by kith_index_add or with
+ * its option with_excluded. A file that is moved stays out under its new path. info counts them. */
+KITH_API kith_status kith_index_exclude(kith_index *index, const int64_t *ids, int64_t n, kith_error *err);
+
+/* A file was moved: the item has this path and label (NULL: none), size and date (-1: not known) from now on. Id, vector, hash and
+ * values stay. */
+KITH_API kith_status kith_index_move(kith_index *index, int64_t id, const char *path, const char *label,
+                                     int64_t bytes, int64_t mtime_ns, kith_error *err);
+
 /* A file has another date or size, and the same contents: remember that. */
 KITH_API kith_status kith_index_restamp(kith_index *index, int64_t id, int64_t bytes, int64_t mtime_ns,
                                         kith_error *err);
@@ -218,6 +227,7 @@ typedef struct kith_index_info {
     double recall_wanted;
     double recall; /* of new queries, from what its own rows have as queries, which are easier; 1: exact */
     bool is_calibrated; /* there is a curve: kith_index_calibration */
+    int64_t n_excluded; /* files that were removed by hand and stay out (kith_index_exclude) */
 } kith_index_info;
 
 /* What the index is, as of the last commit this handle sees; nothing is written for a NULL index. */

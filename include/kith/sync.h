@@ -30,6 +30,8 @@ typedef struct kith_sync_options {
     double most_removed; /* KITH_EINVAL when a larger part of the items would go; nothing is changed then */
     kith_progress_fn progress; /* may be NULL; in images embedded. Stopped, what was done is committed */
     void *user;
+    bool
+        with_excluded; /* also files that were removed by hand (kith_index_exclude): they count as added again */
 } kith_sync_options;
 
 /* Every item, and any part of the index may go (most_removed 1). */
@@ -42,13 +44,14 @@ typedef struct kith_sync_report {
     int64_t n_files;   /* looked at */
     int64_t n_same;    /* as before */
     int64_t n_touched; /* another date or size, the same contents */
-    int64_t n_moved;   /* the contents of an item whose file is gone: the vector was taken over */
-    int64_t n_changed; /* embedded again */
-    int64_t n_added;   /* embedded */
-    int64_t n_removed; /* gone, and not found elsewhere */
-    int64_t n_bad;     /* could not be read, and are not in the index */
-    int64_t n_named;   /* entries of bad */
-    char **bad;        /* the first KITH_SYNC_NAMED, as "PATH: why" */
+    int64_t n_moved; /* the contents of an item whose file is gone: it has this path now, and keeps its id */
+    int64_t n_changed;  /* embedded again */
+    int64_t n_added;    /* embedded */
+    int64_t n_removed;  /* gone, and not found elsewhere */
+    int64_t n_bad;      /* could not be read, and are not in the index */
+    int64_t n_named;    /* entries of bad */
+    char **bad;         /* the first KITH_SYNC_NAMED, as "PATH: why" */
+    int64_t n_excluded; /* were removed by hand, and stay out */
 } kith_sync_report;
 
 /* Make the index (opened for writing) hold what the data set holds, and commit. An item inside a file of many (idx) is known by

@@ -41,6 +41,8 @@ class IndexInfo:
     model: str
     file_bytes: int
     is_calibrated: bool
+    #: Files that were removed by hand and stay out.
+    n_excluded: int
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class SyncReport:
     n_added: int
     n_removed: int
     n_bad: int
+    #: Removed by hand, and left out.
+    n_excluded: int
     #: The first hundred that could not be read, and why.
     bad: List[str]
 
@@ -210,9 +214,11 @@ class Index:
             found[text(column.name)] = _PYTHON_TYPES[column.type]
 
     def remove(self, ids: ArrayLike) -> None:
-        """Remove items; none is removed when one of them is not there."""
+        """Remove items; none is removed when one of them is not there. In an index that sync() keeps, their files stay out until
+        they are added again: sync(…, with_removed=True)."""
         given = integers(ids, "ids")
-        call(lib.kith_index_remove, self._open(), pointer("int64_t *", given), len(given))
+        synced = lib.kith_index_note(self._open(), b"sources") != ffi.NULL
+        call(lib.kith_index_exclude if synced else lib.kith_index_remove, self._open(), pointer("int64_t *", given), len(given))
 
     def add_column(self, name: str, kind: Type[Any]) -> None:
         """A new column, in which the items there are have no value."""
@@ -236,22 +242,27 @@ class Index:
         work.call(function, self._open(), option)
 
     def sync(self, sources: Union[Path, Sequence[Path]], *, kind: Optional[str] = None, split: str = "all",
-             only_adds: bool = False, most_removed: float = 1.0, progress: Optional[Progress] = None) -> SyncReport:
+             only_adds: bool = False, most_removed: float = 1.0, with_removed: bool = False,
+             progress: Optional[Progress] = None) -> SyncReport:
         """Make the index hold the images of folders (or of a data set), and commit: what is new or changed is embedded by the
-        index's model, what is gone is removed. most_removed: refuse when a larger part of the items would go."""
+        index's model, what is gone is removed. most_removed: refuse when a larger part of the items would go.
+        with_removed: also files whose items were removed by hand."""
         embedder = self._with_model()
-        dataset = open_dataset(sources, kind)
-        option = options("kith_sync_options")
-        option.split, option.only_adds, option.most_removed = split_named(split), only_adds, most_removed
         if isinstance(sources, (str, os.PathLike)):
             sources = [sources]
-        self._remember_sources([os.path.realpath(os.fspath(path)) for path in sources], kind, split)
+        # The paths that the program's --sync sees: those of items are known again.
+        whole = [os.path.realpath(os.fspath(path)) for path in sources]
+        dataset = open_dataset(whole, kind)
+        option = options("kith_sync_options")
+        option.split, option.only_adds, option.most_removed = split_named(split), only_adds, most_removed
+        option.with_excluded = with_removed
+        self._remember_sources(whole, kind, split)
         work = Work(progress)
         work.watch(option)
         report = ffi.gc(ffi.new("kith_sync_report *"), lib.kith_sync_report_release)
         work.call(lib.kith_index_sync, self._open(), embedder, dataset, option, report)
         return SyncReport(report.n_files, report.n_same, report.n_touched, report.n_moved, report.n_changed, report.n_added,
-                          report.n_removed, report.n_bad, [text(report.bad[i]) for i in range(report.n_named)])
+                          report.n_removed, report.n_bad, report.n_excluded, [text(report.bad[i]) for i in range(report.n_named)])
 
     def _remember_sources(self, sources: List[str], kind: Optional[str], split: str) -> None:
         """Notes that the program reads: `kith index INDEX --sync` then needs no folders."""
@@ -328,7 +339,8 @@ class Index:
         c = ffi.new("kith_index_info *")
         lib.kith_index_info_get(self._open(), c)
         return IndexInfo(c.n_items, c.dim, text(lib.kith_metric_name(c.metric)), text(lib.kith_index_tier_name(c.tier)),
-                         c.recall, c.n_removed, c.n_segments, c.generation, text(c.model), c.file_bytes, c.is_calibrated)
+                         c.recall, c.n_removed, c.n_segments, c.generation, text(c.model), c.file_bytes, c.is_calibrated,
+                         c.n_excluded)
 
     def __len__(self) -> int:
         return self.info.n_items

@@ -123,3 +123,46 @@ class Folders(support.InFolder):
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(found.returncode, 0, found.stdout)
         self.assertEqual(len(kith.Index.open(self.path("i.kith"))), 12)
+
+    def program(self, *words: str) -> str:
+        """The program's output; it must succeed."""
+        found = subprocess.run([_library.program(), *words], text=True, cwd=self.folder, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)
+        self.assertEqual(found.returncode, 0, found.stdout)
+        return found.stdout
+
+    def make_relative(self) -> "kith.Index":
+        """Made of a folder that is named from the working folder, which the program will not be in."""
+        kith.synth(self.path("glyphs"), n_classes=3, n_images=4, side=32)
+        kith.Model(backbone="convnet4", embedding=8, channels=1, height=28, width=28).save(self.path("m.safetensors"))
+        index = kith.Index.create(self.path("i.kith"), model=self.path("m.safetensors"))
+        index.sync(os.path.relpath(self.path("glyphs")))
+        return index
+
+    def test_the_program_goes_on_with_it(self) -> None:
+        index = self.make_relative()
+        before = {index.item(int(i)).path: int(i) for i in index.ids()}
+        index.close()
+        self.assertIn("; 12 as before\n", self.program("index", "i.kith", "--sync"))
+        shutil.move(self.path("glyphs/glyph00001/00002.png"), self.path("glyphs/glyph00002/other.png"))
+        self.assertIn("; 1 moved, 11 as before\n", self.program("index", "i.kith", "--sync"))
+        with kith.Index.open(self.path("i.kith")) as index:
+            after = {index.item(int(i)).path: int(i) for i in index.ids()}
+            old, new = (os.path.realpath(self.path("glyphs/" + name)) for name in ("glyph00001/00002.png", "glyph00002/other.png"))
+            self.assertEqual(after.pop(new), before.pop(old))
+            self.assertEqual(after, before)
+            self.assertEqual(index.item(6).label, "glyph00002")
+
+    def test_what_was_removed_stays_out(self) -> None:
+        index = self.make_relative()
+        index.remove([3, 7])
+        index.commit()
+        self.assertEqual((len(index), index.info.n_excluded), (10, 2))
+        report = index.sync(self.path("glyphs"))
+        self.assertEqual((report.n_same, report.n_added, report.n_excluded), (10, 0, 2))
+        index.close()
+        self.assertIn("2 left out", self.program("index", "i.kith", "--sync"))
+        with kith.Index.open(self.path("i.kith"), write=True) as index:
+            report = index.sync(self.path("glyphs"), with_removed=True)
+            self.assertEqual((report.n_same, report.n_added, report.n_excluded), (10, 2, 0))
+            self.assertEqual(index.info.n_excluded, 0)

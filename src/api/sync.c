@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/sync_files.h"
+#include "api/sync_out.h"
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "core/clock.h"
@@ -26,8 +27,8 @@ typedef struct file {
     int64_t old;  /* the item of the index that it replaces, or -1 */
     int64_t from; /* the gone item whose contents it has, or -1 */
     kith_file_state state;
-    bool is_hashed, is_touched;
-    char hash[65]; /* "": not read yet, or unreadable */
+    bool is_hashed, is_touched, is_out; /* out: removed by hand */
+    char hash[65];                      /* "": not read yet, or unreadable */
 } file;
 
 typedef struct sync {
@@ -40,6 +41,7 @@ typedef struct sync {
     file *file;             /* [n] */
     int64_t n;
     int64_t *gone, n_gone;
+    ki_sync_out out;               /* files that were removed by hand */
     int64_t *todo, n_todo, n_done; /* files to embed */
     double committed;              /* when */
 } sync;
@@ -161,31 +163,46 @@ static kith_index_item item_of(const sync *s, int64_t i) {
                              .mtime_ns = s->stamp[i].mtime_ns};
 }
 
-/* The vector and the values of the old item under the new path. The label comes from where the file lies now. */
+/* The item under the new path. The label comes from where the file lies now. */
 static kith_status move(sync *s, int64_t i, int64_t id, kith_error *err) {
-    kith_status status;
-    kith_index_item old = {0}, item = item_of(s, i);
-    const int64_t dim = kith_embedder_dim(s->embedder);
-    kith_array row = {0};
-    KI_CHECK(kith_array_init(KITH_F32, 2, (int64_t[]){1, dim}, &row, err));
-    KI_CHECK(kith_index_vectors(s->index, &id, 1, row.data, err));
-    KI_CHECK(kith_index_item_get(s->index, id, &old, err));
-    item.values = old.values;
-    KI_CHECK(kith_index_add(s->index, &row, &item, NULL, err));
-    KI_CHECK(kith_index_remove(s->index, &id, 1, err));
+    const kith_index_item item = item_of(s, i);
     s->report->n_moved++;
-done:
-    kith_index_item_release(&old);
-    kith_array_release(&row);
-    return status;
+    return kith_index_move(s->index, id, item.path, item.label, item.bytes, item.mtime_ns, err);
 }
 
-/* What the contents say of files that are not as they were. Without gone items the contents of new files can wait until
- * they are embedded. */
+/* ---- removed by hand ---- */
+
+/* New files that were removed by hand, by their paths. */
+static kith_status leave_out(sync *s, kith_error *err) {
+    if (s->options->with_excluded) return KITH_OK;
+    KI_TRY(ki_sync_out_init(&s->out, s->index, err));
+    for (int64_t i = 0; i < s->n; i++) {
+        s->file[i].is_out = s->file[i].state == KITH_FILE_NEW && ki_sync_out_meets(&s->out, s->stamp[i].path);
+        s->report->n_excluded += s->file[i].is_out;
+    }
+    return KITH_OK;
+}
+
+/* New files with the contents of one that was removed by hand and is not where it was. */
+static kith_status leave_out_moved(sync *s, kith_error *err) {
+    ki_sync_out_turn(&s->out);
+    for (int64_t k = 0; k < s->n_todo && ki_sync_out_is_left(&s->out); k++) {
+        file *f = &s->file[s->todo[k]];
+        if (f->old >= 0 || f->from >= 0) continue;
+        KI_TRY(ki_sync_out_follows(&s->out, s->index, s->stamp[s->todo[k]].path, f->hash, &f->is_out, err));
+        s->report->n_excluded += f->is_out;
+    }
+    return KITH_OK;
+}
+
+/* What the contents say of files that are not as they were. Without gone items, and files removed by hand that are not where they
+ * were, the contents of new files can wait until they are embedded. */
 static kith_status look_inside(sync *s, lost *list, kith_error *err) {
+    const bool may_move = s->n_gone > 0 || ki_sync_out_is_left(&s->out);
     s->n_todo = 0;
     for (int64_t i = 0; i < s->n; i++) {
-        if (s->file[i].state == KITH_FILE_CHANGED || (s->file[i].state == KITH_FILE_NEW && s->n_gone > 0))
+        if (s->file[i].state == KITH_FILE_CHANGED ||
+            (s->file[i].state == KITH_FILE_NEW && may_move && !s->file[i].is_out))
             s->todo[s->n_todo++] = i;
     }
     hash(s, s->todo, s->n_todo);
@@ -197,7 +214,7 @@ static kith_status look_inside(sync *s, lost *list, kith_error *err) {
         f->from = found->id;
         found->is_found = true;
     }
-    return KITH_OK;
+    return leave_out_moved(s, err);
 }
 
 static kith_status remove_lost(sync *s, const lost *list, kith_error *err) {
@@ -221,7 +238,7 @@ static kith_status settle(sync *s, kith_error *err) {
     s->n_todo = 0;
     for (int64_t i = 0; i < s->n; i++) {
         const file *f = &s->file[i];
-        if (f->state == KITH_FILE_SAME) continue;
+        if (f->state == KITH_FILE_SAME || f->is_out) continue;
         if (f->is_touched) {
             s->report->n_touched++;
             KI_TRY(kith_index_restamp(s->index, f->old, s->stamp[i].bytes, s->stamp[i].mtime_ns, err));
@@ -313,6 +330,7 @@ static kith_status run(sync *s, kith_error *err) {
     kith_status status;
     lost *list = NULL;
     KI_CHECK(compare(s, err));
+    KI_CHECK(leave_out(s, err));
     KI_CHECK(list_lost(s, &list, err));
     KI_CHECK(look_inside(s, list, err));
     KI_CHECK(remove_lost(s, list, err));
@@ -344,6 +362,7 @@ kith_status kith_index_sync(kith_index *index, kith_embedder *embedder, const ki
     ki_free(s.file);
     ki_free(s.stamp);
     ki_free(s.todo);
+    ki_sync_out_release(&s.out);
     if (status == KITH_OK || status == KITH_ECANCELED)
         *ret_report = report;
     else

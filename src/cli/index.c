@@ -101,7 +101,7 @@ int cmd_index(int argc, char **argv) {
         CLI_FLAG("force", &r.force, "let --sync drop more than half of the items"),
         CLI_FLAG("add", &a.add, "embed these files and folders too"),
         CLI_LIST("remove", "PATTERN", &r.remove,
-                 "drop items by their path: 'oak/*.jpg', or a folder; may be repeated"),
+                 "drop items by their path, until --add names them: 'oak/*.jpg', or a folder"),
         CLI_FLAG("info", &a.info, "say what the index is"),
         CLI_TEXT("calibrate", "DATA", &r.calibrate,
                  "measure false-match rates (for --same) on a data set with classes, not on its own labels"),

@@ -142,6 +142,7 @@ kith_status index_add(const index_request *r, kith_error *err) {
         options.items = items;
         options.n_items = select_named(o.set, &o.source, items);
         options.only_adds = true;
+        options.with_excluded = true;
         known.split = KITH_SPLIT_ALL;
         status = index_source_remember(&known, o.index, err);
     }
@@ -199,7 +200,7 @@ kith_status index_remove(const index_request *r, kith_error *err) {
     kith_status status = kith_index_open(r->index, KITH_INDEX_WRITE, &index, err);
     if (status == KITH_OK) status = kith_index_ids(index, NULL, &ids, &n, err);
     if (status == KITH_OK) status = select_meant(r, index, ids, &n, err);
-    if (status == KITH_OK) status = kith_index_remove(index, ids, n, err);
+    if (status == KITH_OK) status = kith_index_exclude(index, ids, n, err);
     if (status == KITH_OK) status = kith_index_commit(index, NULL, err);
     if (status == KITH_OK) {
         const kith_sync_report report = {.n_removed = n};

@@ -37,6 +37,7 @@ static void put_report(kith_json *json, const kith_sync_report *r) {
     put_int(json, "changed", r->n_changed);
     put_int(json, "added", r->n_added);
     put_int(json, "removed", r->n_removed);
+    put_int(json, "left_out", r->n_excluded);
     put_int(json, "unreadable", r->n_bad);
     kith_json_key(json, "unreadable_files");
     kith_json_array_begin(json);
@@ -51,6 +52,7 @@ static void put_index(kith_json *json, const index_request *request, const kith_
     put_text(json, "index", request->index);
     put_int(json, "items", info.n_items);
     put_int(json, "removed", info.n_removed);
+    put_int(json, "removed_by_hand", info.n_excluded);
     put_int(json, "dim", info.dim);
     put_text(json, "metric", kith_metric_name(info.metric));
     put_text(json, "model_sha256", info.model);
@@ -96,8 +98,13 @@ static void print_report(const kith_sync_report *r) {
     const struct {
         const char *word;
         int64_t n;
-    } parts[] = {{"added", r->n_added},     {"changed", r->n_changed}, {"moved", r->n_moved},
-                 {"touched", r->n_touched}, {"removed", r->n_removed}, {"as before", r->n_same}};
+    } parts[] = {{"added", r->n_added},
+                 {"changed", r->n_changed},
+                 {"moved", r->n_moved},
+                 {"touched", r->n_touched},
+                 {"removed", r->n_removed},
+                 {"as before", r->n_same},
+                 {"left out (removed by hand)", r->n_excluded}};
     const char *between = "; ";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].n == 0) continue;
@@ -188,6 +195,9 @@ kith_status index_show(const index_request *request, kith_error *err) {
     printf("%-12s%lld", "items", (long long)info.n_items);
     if (info.n_removed > 0)
         printf(", and %lld removed (--compact frees their space)", (long long)info.n_removed);
+    if (info.n_excluded > 0)
+        printf("\n%-12s%lld removed by hand: --sync leaves them out, --add takes them back", "left out",
+               (long long)info.n_excluded);
     printf("\n%-12s%lld values, %s\n", "vectors", (long long)info.dim, kith_metric_name(info.metric));
     printf("%-12s%s\n", "model", model ? model : *info.model ? info.model : "not known");
     if (*info.preprocess) printf("%-12s%s\n", "input", info.preprocess);

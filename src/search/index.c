@@ -214,7 +214,7 @@ void kith_index_info_get(const kith_index *index, kith_index_info *ret_info) {
     const ki_snapshot *s = index->view->snapshot;
     const ki_manifest *m = &s->manifest;
     *ret_info = (kith_index_info){
-        .format = KI_INDEX_FORMAT,
+        .format = ki_manifest_format(&s->manifest),
         .generation = m->generation,
         .n_items = s->n_live,
         .n_removed = s->n_rows - s->n_live,
@@ -230,6 +230,7 @@ void kith_index_info_get(const kith_index *index, kith_index_info *ret_info) {
         .recall_wanted = m->recall,
         .recall = 1,
         .is_calibrated = m->calibration != NULL,
+        .n_excluded = m->n_excluded,
     };
     if (!ki_coded_is_there(s)) return;
     ret_info->tier = m->coding.n_lists > 1 ? KITH_TIER_LISTS : KITH_TIER_SCAN;

@@ -146,7 +146,7 @@ done:
 
 /* ---- removing and the rest ---- */
 
-static kith_status fail_id(const kith_index *index, int64_t id, kith_error *err) {
+kith_status ki_index_fail_id(const kith_index *index, int64_t id, kith_error *err) {
     return ki_fail(err, KITH_ENOTFOUND, "%s has no item with id %lld", ki_index_name(index), (long long)id);
 }
 
@@ -154,9 +154,9 @@ kith_status kith_index_remove(kith_index *index, const int64_t *ids, int64_t n, 
     KI_NEED(err, index, ids);
     KI_NEED_COUNT(err, n);
     KI_TRY(ki_index_writable(index, err));
-    if (index->remote) return ki_remote_remove(index->remote, ids, n, err);
+    if (index->remote) return ki_remote_remove(index->remote, ids, n, false, err);
     for (int64_t i = 0; i < n; i++) {
-        if (ki_store_row(index->store, ids[i]) < 0) return fail_id(index, ids[i], err);
+        if (ki_store_row(index->store, ids[i]) < 0) return ki_index_fail_id(index, ids[i], err);
     }
     for (int64_t i = 0; i < n; i++) {
         const int64_t row = ki_store_row(index->store, ids[i]); /* -1: the id is in the list twice */
@@ -174,7 +174,7 @@ kith_status kith_index_restamp(kith_index *index, int64_t id, int64_t bytes, int
     if (mtime_ns == KI_NO_INTEGER) return ki_fail(err, KITH_EINVAL, "mtime_ns is out of range");
     if (index->remote) return ki_remote_restamp(index->remote, id, bytes, mtime_ns, err);
     const int64_t row = ki_store_row(index->store, id);
-    if (row < 0) return fail_id(index, id, err);
+    if (row < 0) return ki_index_fail_id(index, id, err);
     return ki_store_stamp(index->store, &(ki_stamp){row, bytes, mtime_ns}, err);
 }
 

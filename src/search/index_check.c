@@ -47,6 +47,24 @@ static kith_status check_codes(ki_view *view, const kith_work_options *o, int64_
     return ki_coded_set(&view->coded, &set, &effort, err);
 }
 
+/* Moves were read when the snapshot was opened, from memory that does not tell what is on disk now. */
+static kith_status check_records(const ki_snapshot *s, int64_t *done, kith_error *err) {
+    const struct {
+        const ki_manifest_file *file;
+        const char *kind;
+    } lists[] = {{&s->manifest.moves, KI_KIND_MOVES}, {&s->manifest.excluded, KI_KIND_EXCLUDED}};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        ki_path path;
+        ki_records records = {0};
+        if (!lists[i].file->number) continue;
+        KI_TRY(ki_store_path(s->folder, lists[i].file->number, lists[i].kind, &path, err));
+        KI_TRY(ki_records_read(path.s, lists[i].file->seal, s->manifest.next_id, &records, err));
+        ki_records_release(&records);
+        *done += ki_blocks_file_bytes(lists[i].file->seal.bytes);
+    }
+    return KITH_OK;
+}
+
 static kith_status check_all(ki_view *view, const kith_work_options *o, int64_t *ret_bytes, kith_error *err) {
     kith_status status = KITH_OK;
     const ki_snapshot *s = view->snapshot;
@@ -70,6 +88,7 @@ static kith_status check_all(ki_view *view, const kith_work_options *o, int64_t 
         KI_CHECK(ki_changes_read(path.s, file->seal, s->n_rows, &changes, err));
         done += ki_blocks_file_bytes(file->seal.bytes);
     }
+    KI_CHECK(check_records(s, &done, err));
     *ret_bytes = done;
 done:
     ki_changes_release(&changes);

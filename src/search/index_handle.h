@@ -57,6 +57,16 @@ static inline const ki_roots *ki_index_kept_roots(const kith_index *index) {
 /* A pointer into the path of an item; the path itself unless ki_index_show_paths was called. NULL is fine. */
 const char *ki_index_shown(const kith_index *index, const char *path);
 
+/* KITH_ENOTFOUND: there is no such item. */
+kith_status ki_index_fail_id(const kith_index *index, int64_t id, kith_error *err);
+
+/* ---- files that were removed by hand (index_files.c) ---- */
+
+/* Those of the last commit, by the ids their items had. The caller releases them. */
+kith_status ki_index_excluded(const kith_index *index, ki_records *ret_excluded, kith_error *err);
+/* One more; or, with the id of one there is, that one under another path. */
+kith_status ki_index_exclude_file(kith_index *index, const ki_file_record *file, kith_error *err);
+
 /* Threads for one call: n (0: as many as before) until ki_threads_back. */
 typedef struct ki_threads_before {
     int n; /* 0: nothing was changed */

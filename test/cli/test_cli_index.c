@@ -86,6 +86,79 @@ static void test_sync(void **state) {
     assert_holds("\"same\": 11, ");
 }
 
+/* A link that was sent keeps its meaning: an item is known by its id, whatever its file is called. */
+static void test_an_id_is_for_ever(void **state) {
+    (void)state;
+    assert_done(
+        kith("$K search p.kith photos/glyph00000/00001.png -k 1 --json >before && "
+             "mv photos/glyph00000/00001.png photos/glyph00001/moved.png && $K index p.kith --sync && "
+             "$K search p.kith photos/glyph00001/moved.png -k 1 --json >after && "
+             "grep -o '\"id\": [0-9]*' before after"),
+        "12 items of 16 values; 1 moved, 11 as before\n");
+    assert_holds("before:\"id\": 1\nafter:\"id\": 1\n");
+    assert_done(
+        kith("$K search p.kith photos/glyph00001/moved.png -k 12 --where 'label = glyph00001' --csv | "
+             "grep -c ,"),
+        "6\n"); /* five and the heading */
+    /* All of them, to another folder. */
+    assert_done(kith("mv photos elsewhere && $K index p.kith --sync elsewhere --json"), "\"moved\": 12, ");
+    assert_done(kith("$K search p.kith elsewhere/glyph00001/moved.png -k 1 --json"), "\"id\": 1,");
+    assert_done(kith("$K index p.kith --compact && $K index p.kith --check && "
+                     "$K search p.kith elsewhere/glyph00001/moved.png -k 1 --json"),
+                "\"id\": 1,");
+    assert_done(kith("$K index p.kith --sync"), "; 12 as before\n");
+}
+
+/* What was removed by hand stays out, also under another name, until it is added by hand. */
+static void test_removed_by_hand(void **state) {
+    (void)state;
+    assert_done(kith("$K index p.kith --remove 'glyph00002' && $K index p.kith --sync"),
+                "p.kith: 8 items of 16 values; 8 as before, 4 left out (removed by hand)\n");
+    assert_done(kith("$K index p.kith --info"),
+                "left out    4 removed by hand: --sync leaves them out, --add takes them back\n");
+    assert_done(kith("$K index p.kith --info --json"), "\"removed_by_hand\": 4, ");
+    assert_done(kith("mv photos/glyph00002/00001.png photos/glyph00000/other.png && "
+                     "rm photos/glyph00002/00003.png && $K index p.kith --sync --json"),
+                "\"left_out\": 3, ");
+    assert_holds("\"items\": 8, ");
+    assert_done(kith("$K index p.kith --compact && $K index p.kith --sync"),
+                "3 left out (removed by hand)\n");
+    assert_done(kith("$K index p.kith --add photos/glyph00000/other.png photos/glyph00002/00000.png"),
+                "p.kith: 10 items of 16 values; 2 added\n");
+    assert_done(kith("$K index p.kith --sync"), "; 10 as before, 1 left out (removed by hand)\n");
+    /* Also in another place, and what moves there. */
+    assert_done(kith("mkdir there && mv photos p.kith m.safetensors there && cd there && "
+                     "mv photos/glyph00002/00002.png photos/hidden.png && "
+                     "mv photos/glyph00000/00000.png photos/shown.png && $K index p.kith --sync"),
+                "; 1 moved, 9 as before, 1 left out (removed by hand)\n");
+    assert_done(kith("cd there && $K index p.kith --sync"), "; 10 as before, 1 left out (removed by hand)\n");
+    assert_done(kith("mv there/* . && $K index p.kith --sync"),
+                "; 10 as before, 1 left out (removed by hand)\n");
+    assert_done(kith("$K search p.kith photos/shown.png -k 1 --json"), "/photos/shown.png\"");
+    assert_done(kith("$K index p.kith --info --json"), "\"removed_by_hand\": 2, ");
+    assert_done(kith("$K index p.kith --add photos && $K index p.kith --sync"), "; 11 as before\n");
+}
+
+/* An index that kith 0.2 had made before ids outlived moves: it opens, answers, and is brought up to date. */
+static void test_an_older_index(void **state) {
+    (void)state;
+    assert_done(kith("cp -r %s/test/golden/index-0.2 old && chmod -R u+w old && cd old && "
+                     "$K index old.kith --check && $K index old.kith --info --json",
+                     testing_source()),
+                "\"items\": 8, \"removed\": 1, \"removed_by_hand\": 0, ");
+    assert_holds("\"format\": 1, ");
+    assert_done(
+        kith("cd old && $K search old.kith photos/glyph00002/00001.png --model model.safetensors -k 1 "
+             "--json"),
+        "\"id\": 7, \"score\": 1,");
+    assert_done(kith("cd old && $K index old.kith --sync photos --model model.safetensors"),
+                "old.kith: 9 items of 4 values; 1 added, 8 moved\n");
+    assert_done(kith("cd old && $K search old.kith photos/glyph00002/00001.png -k 1 --json"),
+                "\"id\": 7, \"score\": 1,");
+    assert_holds("old/photos/glyph00002/00001.png\"");
+    assert_done(kith("cd old && $K index old.kith --sync && $K index old.kith --check"), "; 9 as before\n");
+}
+
 /* What cannot be read is named and left out; it goes when it was there before. */
 static void test_unreadable_files(void **state) {
     (void)state;
@@ -356,6 +429,9 @@ int main(void) {
 #define EACH(test) cmocka_unit_test_setup(test, set_up)
     const struct CMUnitTest tests[] = {EACH(test_info),
                                        EACH(test_sync),
+                                       EACH(test_an_id_is_for_ever),
+                                       EACH(test_removed_by_hand),
+                                       EACH(test_an_older_index),
                                        EACH(test_unreadable_files),
                                        EACH(test_add_and_remove),
                                        EACH(test_missing_folders),

@@ -112,6 +112,19 @@ static void test_sync(void **state) {
     assert_done("$K index \"$A\" --sync", "; 12 as before\n");
     assert_done("$K index \"$A\" --add photos/glyph00001/00001.png", "; 1 as before\n");
     assert_done("$K index \"$A\" --remove 'glyph00001/new.png'", "11 items of 16 values; 1 removed\n");
+    assert_done("$K index \"$A\" --sync",
+                "11 items of 16 values; 11 as before, 1 left out (removed by hand)\n");
+    assert_done("$K index \"$A\" --info --json", "\"removed_by_hand\": 1, ");
+    assert_done(
+        "mv photos/glyph00001/new.png photos/glyph00001/newer.png && "
+        "mv photos/glyph00000/moved.png photos/glyph00000/again.png && "
+        "$K search \"$A\" photos/glyph00000/again.png -k 1 --json | grep -o '\"id\": [0-9]*' >before && "
+        "$K index \"$A\" --sync && $K search \"$A\" photos/glyph00000/again.png -k 1 --json >after && "
+        "grep -o '\"id\": [0-9]*' after | cmp - before",
+        "11 items of 16 values; 1 moved, 10 as before, 1 left out (removed by hand)\n");
+    assert_done("grep -o 'glyph00000/again.png\"' after", "again.png");
+    assert_done("$K index \"$A\" --add photos/glyph00001/newer.png", "12 items of 16 values; 1 added\n");
+    assert_done("$K index \"$A\" --info --json", "\"removed_by_hand\": 0, ");
     assert_done("$K index \"$A\" --sync && $K index \"$A\" --compact", "12 items");
     assert_refused(
         "rm -rf saved && mv photos saved && mkdir photos && cp -r saved/glyph00000 photos && "

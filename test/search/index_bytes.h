@@ -1,7 +1,7 @@
 /* Any bytes as a file of an index: for the fuzz target and for the corpus in test/corpus/index.
  *
  * The first byte says what the rest is: m a manifest without its checksum, s the data of a segment, c the data of a file of changes,
- * w a filter. The checksums are put right, or hardly anything would come further than them. */
+ * r that of a list of moved or removed items, w a filter. The checksums are put right, or hardly anything would come further than them. */
 #ifndef KITH_TEST_INDEX_BYTES_H
 #define KITH_TEST_INDEX_BYTES_H
 
@@ -15,6 +15,7 @@
 #include "search/filter.h"
 #include "search/store/changes.h"
 #include "search/store/manifest.h"
+#include "search/store/records.h"
 #include "search/store/segment.h"
 
 enum { INDEX_BYTES_DIM = 4, INDEX_BYTES_ROWS = 5 };
@@ -90,12 +91,27 @@ static inline kith_status index_bytes_changes(const uint8_t *data, size_t n, kit
     return status;
 }
 
+static inline kith_status index_bytes_records(const uint8_t *data, size_t n, kith_error *err) {
+    char path[64];
+    ki_blocks_seal seal;
+    ki_records records = {0};
+    const int fd = index_bytes_file(data, n, path, &seal);
+    if (fd < 0) return KITH_EIO;
+    const kith_status status = ki_records_read(path, seal, INDEX_BYTES_ROWS, &records, err);
+    for (int64_t i = 0; i < records.n; i++) {
+        if (ki_records_find(&records, records.record[i].id) != &records.record[i]) __builtin_trap();
+    }
+    ki_records_release(&records);
+    close(fd);
+    return status;
+}
+
 /* What is read must be printed and read again as the same. */
 static inline kith_status index_bytes_manifest(const uint8_t *data, size_t n, kith_error *err) {
     ki_buffer text = {0};
     ki_buffer_add(&text, data, n);
     ki_buffer_put(&text, ",\"checksum\":\"%016llx\"}\n",
-                  (unsigned long long)ki_checksum(data, n, KI_INDEX_FORMAT));
+                  (unsigned long long)ki_checksum(data, n, KI_INDEX_FORMAT_FIRST));
     ki_manifest manifest = {0}, again = {0};
     kith_status status = ki_manifest_parse(text.data, text.n, "manifest", &manifest, err);
     if (status == KITH_OK) {
@@ -133,6 +149,7 @@ static inline kith_status index_bytes(const uint8_t *data, size_t n, kith_error 
     case 'm': return index_bytes_manifest(data + 1, n - 1, err);
     case 's': return index_bytes_segment(data + 1, n - 1, err);
     case 'c': return index_bytes_changes(data + 1, n - 1, err);
+    case 'r': return index_bytes_records(data + 1, n - 1, err);
     case 'w': return index_bytes_filter(data + 1, n - 1, err);
     default: return ki_fail(err, KITH_EFORMAT, "not one of the files");
     }

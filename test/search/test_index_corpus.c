@@ -52,13 +52,17 @@ static void make_corpus(void) {
     assert_ok(kith_index_note_set(index, "root", "photos", &err), &err);
     assert_ok(kith_index_calibrate(index, &curve, &err), &err);
     assert_ok(kith_index_commit(index, NULL, &err), &err);
+    assert_ok(kith_index_move(index, 1, "moved.jpg", "heron", 4, 5, &err), &err);
+    assert_ok(kith_index_move(index, 3, "other.jpg", NULL, 4, 5, &err), &err);
+    assert_ok(kith_index_commit(index, NULL, &err), &err);
     kith_index_free(index);
     static const struct {
         const char *file, *name;
         char kind;
     } files[] = {{"manifest.json", "ok_manifest", 'm'},
                  {"00000001.segment", "ok_segment", 's'},
-                 {"00000002.changes", "ok_changes", 'c'}};
+                 {"00000003.changes", "ok_changes", 'c'},
+                 {"00000004.moves", "ok_records", 'r'}};
     for (size_t i = 0; i < N_ROWS(files); i++) {
         char path[8192], *bytes = NULL;
         size_t n = 0;

@@ -16,7 +16,7 @@ static char program[4096];
 
 static kith_status change(const char *step, const char *path, kith_error *err) {
     kith_index *index = NULL;
-    const int64_t ids[] = {1, 4, 1105};
+    const int64_t ids[] = {1, 4, 1105, 30};
     kith_status status = KITH_OK;
     if (strcmp(step, "create") == 0) {
         status = made_try_create(path, KITH_COSINE, &index, err);
@@ -28,6 +28,9 @@ static kith_status change(const char *step, const char *path, kith_error *err) {
             status = made_try_add(index, 1300, 60, err);
             if (status == KITH_OK) status = kith_index_remove(index, ids, 3, err);
             if (status == KITH_OK) status = kith_index_restamp(index, 7, 5, 6, err);
+            if (status == KITH_OK) status = kith_index_move(index, 9, "moved", "to", 5, 6, err);
+            if (status == KITH_OK) status = kith_index_move(index, 1109, "moved too", "to", 5, 6, err);
+            if (status == KITH_OK) status = kith_index_exclude(index, ids + 3, 1, err);
             if (status == KITH_OK) status = kith_index_note_set(index, "a", "b", err);
             if (status == KITH_OK) status = kith_index_commit(index, NULL, err);
         }
@@ -60,6 +63,8 @@ static void prepare(const char *step) {
     made_add(index, 1100, 200);
     const int64_t ids[] = {10, 20, 1110};
     assert_ok(kith_index_remove(index, ids, 3, &err), &err);
+    assert_ok(kith_index_move(index, 12, "moved before", "to", 5, 6, &err), &err);
+    assert_ok(kith_index_exclude(index, &(int64_t){31}, 1, &err), &err);
     assert_ok(kith_index_commit(index, NULL, &err), &err);
     kith_index_free(index);
 }

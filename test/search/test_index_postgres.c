@@ -75,11 +75,15 @@ static void test_same_as_a_folder(void **state) {
         for (int i = 0; i < 2; i++) {
             assert_ok(kith_index_remove(both[i], gone, 3, &err), &err);
             assert_ok(kith_index_restamp(both[i], 5, 123, 456, &err), &err);
+            assert_ok(kith_index_move(both[i], 6, "Möwe/6.jpg", "Möwe", 7, 8, &err), &err);
+            assert_ok(kith_index_move(both[i], 7, "seven", NULL, 9, 10, &err), &err);
+            assert_ok(kith_index_exclude(both[i], (int64_t[]){10, 11}, 2, &err), &err);
             assert_ok(kith_index_note_set(both[i], "folder", "Möwen's", &err), &err);
             made_add(both[i], N, 20);
             assert_ok(kith_index_column_add(both[i], "depth", KITH_VALUE_REAL, &err), &err);
             commit(both[i]);
-            assert_int_equal(made_info(both[i]).n_items, N + 17);
+            assert_int_equal(made_info(both[i]).n_items, N + 15);
+            assert_int_equal(made_info(both[i]).n_excluded, 2);
             assert_string_equal(kith_index_note(both[i], "folder"), "Möwen's");
         }
         assert_true(digest(t.here) == digest(t.there));

@@ -166,7 +166,7 @@ done:
     return status;
 }
 
-/* ---- removing, new dates ---- */
+/* ---- removing, new dates, new paths ---- */
 
 kith_status ki_pg_remove(ki_link *l, const int64_t *ids, int64_t n, int64_t *ret_n_removed,
                          int64_t *ret_missing, kith_error *err) {
@@ -206,6 +206,30 @@ kith_status ki_pg_restamp(ki_link *l, int64_t id, int64_t bytes, int64_t mtime_n
         status =
             ki_pg_run(l, "update items set bytes = $2::bigint, mtime_ns = $3::bigint where id = $1::bigint",
                       &v, false, &result, err);
+    if (status == KITH_OK) *ret_is_there = strcmp(PQcmdTuples(result), "0") != 0;
+    PQclear(result);
+    ki_pg_values_release(&v);
+    return status;
+}
+
+kith_status ki_pg_move(ki_link *l, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
+                       bool *ret_is_there, kith_error *err) {
+    static const ki_manifest no_columns;
+    const kith_index_item item = {.path = move->path, .label = move->label};
+    ki_pg_values v = {0};
+    PGresult *result = NULL;
+    KI_TRY(check_texts(&no_columns, &item, move->id, err));
+    ki_pg_int(&v, move->id);
+    ki_pg_text(&v, move->path);
+    ki_pg_text(&v, move->label);
+    ki_pg_int(&v, bytes);
+    ki_pg_int(&v, mtime_ns);
+    kith_status status = ki_pg_change(l, err);
+    if (status == KITH_OK)
+        status = ki_pg_run(l,
+                           "update items set path = $2, label = $3, bytes = $4::bigint, mtime_ns = "
+                           "$5::bigint where id = $1::bigint",
+                           &v, false, &result, err);
     if (status == KITH_OK) *ret_is_there = strcmp(PQcmdTuples(result), "0") != 0;
     PQclear(result);
     ki_pg_values_release(&v);

@@ -1,6 +1,6 @@
 /* The tables of an index, and the functions of ki_remote_type on them.
  *
- * An index is a schema with two tables. `items` has a row for each item. Its vector is kept in float32 (type vector), so that
+ * An index is a schema with two tables, and a third, `excluded`, once a file was removed by hand. `items` has a row for each item. Its vector is kept in float32 (type vector), so that
  * the second look is exact; the graph (HNSW) is over its rounding to float16 (halfvec), which is half as large. `about` has one row:
  * the manifest as text, with its generation, number of items and model beside it for people who look.
  *
@@ -34,6 +34,16 @@ kith_status ki_pg_remove(ki_link *link, const int64_t *ids, int64_t n, int64_t *
                          int64_t *ret_missing, kith_error *err);
 kith_status ki_pg_restamp(ki_link *link, int64_t id, int64_t bytes, int64_t mtime_ns, bool *ret_is_there,
                           kith_error *err);
+
+kith_status ki_pg_move(ki_link *link, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
+                       bool *ret_is_there, kith_error *err);
+
+/* The table `excluded` is made when the first file is removed by hand (excluded.c). */
+kith_status ki_pg_exclude(ki_link *link, const int64_t *ids, int64_t n, kith_error *err);
+kith_status ki_pg_exclude_file(ki_link *link, const ki_file_record *file, kith_error *err);
+kith_status ki_pg_include(ki_link *link, int64_t first_id, kith_error *err);
+kith_status ki_pg_excluded(ki_link *link, ki_records *ret_excluded, kith_error *err);
+kith_status ki_pg_count_excluded(ki_link *link, int64_t *ret_n, kith_error *err);
 
 kith_status ki_pg_count(ki_link *link, const ki_manifest *manifest, const ki_where *where, int64_t *ret_n,
                         kith_error *err);

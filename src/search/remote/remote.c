@@ -77,7 +77,7 @@ static kith_status take_state(ki_remote *r, kith_error *err) {
     r->state = state;
     r->state.manifest = NULL;
     r->n_items = state.n_items;
-    r->is_changed = false;
+    r->is_changed = r->excludes = false;
 done:
     ki_manifest_release(&now);
     ki_manifest_release(&next);
@@ -122,7 +122,7 @@ kith_status ki_remote_is_current(ki_remote *r, bool *ret_is_current, kith_error 
 
 void ki_remote_info(const ki_remote *r, kith_index_info *ret) {
     const ki_manifest *m = &r->now;
-    *ret = (kith_index_info){.format = KI_INDEX_FORMAT,
+    *ret = (kith_index_info){.format = ki_manifest_format(m),
                              .generation = m->generation,
                              .n_items = r->state.n_items,
                              .n_columns = m->n_columns,
@@ -134,7 +134,8 @@ void ki_remote_info(const ki_remote *r, kith_index_info *ret) {
                              .tier = r->state.has_graph ? KITH_TIER_GRAPH : KITH_TIER_EXACT,
                              .recall_wanted = m->recall,
                              .recall = r->state.has_graph ? NAN : 1, /* the server does not measure it */
-                             .is_calibrated = m->calibration != NULL};
+                             .is_calibrated = m->calibration != NULL,
+                             .n_excluded = m->n_excluded};
 }
 
 /* ---- changing ---- */
@@ -153,7 +154,11 @@ kith_status ki_remote_add(ki_remote *r, const float *rows, int64_t n, const kith
         return ki_fail(err, KITH_EINVAL, "%lld rows and %lld more are too many for an index",
                        (long long)r->n_items, (long long)n);
     pthread_mutex_lock(&r->lock);
-    const kith_status status = r->type->add(r->link, &r->next, rows, n, items, first, err);
+    kith_status status = r->type->add(r->link, &r->next, rows, n, items, first, err);
+    if (status == KITH_OK && (r->next.n_excluded > 0 || r->excludes)) {
+        r->excludes = true;
+        status = r->type->include(r->link, first, err);
+    }
     if (status == KITH_OK) {
         r->next.next_id += n;
         r->n_items += n;
@@ -167,10 +172,13 @@ static kith_status fail_id(const ki_remote *r, int64_t id, kith_error *err) {
     return ki_fail(err, KITH_ENOTFOUND, "%s has no item with id %lld", ki_remote_name(r), (long long)id);
 }
 
-kith_status ki_remote_remove(ki_remote *r, const int64_t *ids, int64_t n, kith_error *err) {
+kith_status ki_remote_remove(ki_remote *r, const int64_t *ids, int64_t n, bool excludes, kith_error *err) {
     int64_t n_removed = 0, missing = -1;
+    kith_status status = KITH_OK;
     pthread_mutex_lock(&r->lock);
-    const kith_status status = r->type->remove(r->link, ids, n, &n_removed, &missing, err);
+    if (excludes) status = r->type->exclude(r->link, ids, n, err);
+    if (status == KITH_OK) status = r->type->remove(r->link, ids, n, &n_removed, &missing, err);
+    r->excludes |= excludes;
     if (status == KITH_OK) {
         r->n_items -= n_removed;
         r->is_changed = true;
@@ -188,6 +196,30 @@ kith_status ki_remote_restamp(ki_remote *r, int64_t id, int64_t bytes, int64_t m
     return settle(r, status);
 }
 
+kith_status ki_remote_move(ki_remote *r, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
+                           kith_error *err) {
+    bool is_there = false;
+    pthread_mutex_lock(&r->lock);
+    kith_status status = r->type->move(r->link, move, bytes, mtime_ns, &is_there, err);
+    if (status == KITH_OK && !is_there) status = fail_id(r, move->id, err);
+    if (status == KITH_OK) r->is_changed = true;
+    return settle(r, status);
+}
+
+kith_status ki_remote_exclude_file(ki_remote *r, const ki_file_record *file, kith_error *err) {
+    pthread_mutex_lock(&r->lock);
+    const kith_status status = r->type->exclude_file(r->link, file, err);
+    if (status == KITH_OK) r->is_changed = r->excludes = true;
+    return settle(r, status);
+}
+
+kith_status ki_remote_excluded(ki_remote *r, ki_records *ret_excluded, kith_error *err) {
+    pthread_mutex_lock(&r->lock);
+    const kith_status status = r->type->excluded(r->link, ret_excluded, err);
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
 kith_status ki_remote_commit_now(ki_remote *r, bool compact, ki_tally *tally, kith_error *err) {
     if (!r->is_changed && !compact) return KITH_OK;
     const bool is_large = r->n_items > r->next.exact_numbers / r->next.dim;
@@ -198,7 +230,9 @@ kith_status ki_remote_commit_now(ki_remote *r, bool compact, ki_tally *tally, ki
                                      .wants_graph = is_large,
                                      .compacts = compact,
                                      .tally = tally};
-    kith_status status = r->type->commit(r->link, &commit, err);
+    kith_status status = KITH_OK;
+    if (r->excludes) status = r->type->count_excluded(r->link, &r->next.n_excluded, err);
+    if (status == KITH_OK) status = r->type->commit(r->link, &commit, err);
     if (status == KITH_OK) status = take_state(r, err);
     if (status != KITH_OK) r->is_broken = true; /* also when it was stopped, as for a folder */
     return settle(r, status);

@@ -14,6 +14,7 @@
 
 #include "search/filter.h"
 #include "search/store/manifest.h"
+#include "search/store/records.h"
 #include "search/tally.h"
 
 /* ---- what a server does ---- */
@@ -76,6 +77,16 @@ typedef struct ki_remote_type {
     /* KITH_ENOTFOUND, with the first id that is not there in *ret_missing; then none is removed. */
     kith_status (*remove)(ki_link *link, const int64_t *ids, int64_t n, int64_t *ret_n_removed,
                           int64_t *ret_missing, kith_error *err);
+    kith_status (*move)(ki_link *link, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
+                        bool *ret_is_there, kith_error *err);
+    /* Remember the paths and hashes of these items as excluded, those that have a path: before they are removed. */
+    kith_status (*exclude)(ki_link *link, const int64_t *ids, int64_t n, kith_error *err);
+    /* One file; or the one of this id under another path. */
+    kith_status (*exclude_file)(ki_link *link, const ki_file_record *file, kith_error *err);
+    /* The paths of items from first_id on are not excluded any more. */
+    kith_status (*include)(ki_link *link, int64_t first_id, kith_error *err);
+    kith_status (*excluded)(ki_link *link, ki_records *ret_excluded, kith_error *err);
+    kith_status (*count_excluded)(ki_link *link, int64_t *ret_n, kith_error *err);
     kith_status (*restamp)(ki_link *link, int64_t id, int64_t bytes, int64_t mtime_ns, bool *ret_is_there,
                            kith_error *err);
     kith_status (*commit)(ki_link *link, const ki_remote_commit *commit, kith_error *err);
@@ -111,6 +122,7 @@ typedef struct ki_remote {
     pthread_mutex_t lock; /* of the link */
     bool has_lock;
     bool writes, is_changed, is_broken;
+    bool excludes;         /* the list of excluded files has changed */
     ki_manifest now, next; /* the last commit; and with what is pending (a writer's) */
     ki_remote_state state; /* of the last commit; without its text */
     int64_t n_items;       /* with what is pending */
@@ -134,7 +146,13 @@ void ki_remote_info(const ki_remote *remote, kith_index_info *ret_info);
 /* The public functions of the same names; arguments have been checked. */
 kith_status ki_remote_add(ki_remote *remote, const float *rows, int64_t n, const kith_index_item *items,
                           int64_t *ret_first_id, kith_error *err);
-kith_status ki_remote_remove(ki_remote *remote, const int64_t *ids, int64_t n, kith_error *err);
+/* excludes: by hand, so that they stay out. */
+kith_status ki_remote_remove(ki_remote *remote, const int64_t *ids, int64_t n, bool excludes,
+                             kith_error *err);
+kith_status ki_remote_move(ki_remote *remote, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
+                           kith_error *err);
+kith_status ki_remote_exclude_file(ki_remote *remote, const ki_file_record *file, kith_error *err);
+kith_status ki_remote_excluded(ki_remote *remote, ki_records *ret_excluded, kith_error *err);
 kith_status ki_remote_restamp(ki_remote *remote, int64_t id, int64_t bytes, int64_t mtime_ns,
                               kith_error *err);
 kith_status ki_remote_commit_now(ki_remote *remote, bool compact, ki_tally *tally, kith_error *err);

@@ -28,6 +28,10 @@ static size_t slot_of(const ki_cells *c, const char *text, size_t n) {
     return at;
 }
 
+uint32_t ki_cells_find(const ki_cells *c, const char *text) {
+    return c->n_slots ? c->slot[slot_of(c, text, strlen(text))] : 0;
+}
+
 /* A table that is at most half full. */
 static kith_status grow_slots(ki_cells *c, kith_error *err) {
     if ((size_t)c->n_texts * 2 < c->n_slots) return KITH_OK;

@@ -34,8 +34,15 @@ void ki_cells_release(ki_cells *cells);
 /* A value behind the others: of the column's type, or none. */
 kith_status ki_cells_add(ki_cells *cells, const kith_value *value, kith_error *err);
 
+/* The code of a text among those that were added; 0: none has it. */
+uint32_t ki_cells_find(const ki_cells *cells, const char *text);
+
 static inline const char *ki_cells_text(const ki_cells *cells, int64_t i) {
     return cells->texts.data + cells->text_begin[i];
+}
+/* A text as a value; NULL is none. */
+static inline kith_value ki_text_value(const char *text) {
+    return (kith_value){.type = text ? KITH_VALUE_TEXT : KITH_VALUE_NONE, .text = text};
 }
 /* The value of a row; text lives as long as the cells. */
 kith_value ki_cells_get(const ki_cells *cells, int64_t row);

@@ -28,7 +28,12 @@ static kith_status read_column(ki_columns *c, int64_t segment, int64_t column, k
                                kith_error *err) {
     ki_cells *cells = NULL;
     KI_TRY(ki_zalloc_or(&cells, 1, sizeof *cells, "a column", err));
-    const kith_status status = ki_segment_column(&c->snapshot->segments[segment], column, cells, err);
+    const ki_snapshot *s = c->snapshot;
+    kith_status status = ki_segment_column(&s->segments[segment], column, cells, err);
+    if (status == KITH_OK) {
+        status = ki_records_apply(&s->moves, column, s->ids + s->first[segment], cells, err);
+        if (status != KITH_OK) ki_cells_release(cells);
+    }
     if (status == KITH_OK)
         *ret_cells = cells;
     else

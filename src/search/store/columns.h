@@ -17,7 +17,7 @@ typedef struct ki_columns {
 kith_status ki_columns_init(ki_columns *columns, const ki_snapshot *snapshot, kith_error *err);
 void ki_columns_release(ki_columns *columns); /* only after ki_columns_init succeeded, or zeroed */
 
-/* The values of a segment's rows, as they were written. Live as long as the columns. */
+/* The values of a segment's rows, with what has moved since. Live as long as the columns. */
 kith_status ki_columns_get(ki_columns *columns, int64_t segment, int64_t column, const ki_cells **ret_cells,
                            kith_error *err);
 

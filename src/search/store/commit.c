@@ -21,7 +21,8 @@ typedef struct commit {
     ki_segment pending; /* the rows that were added, opened; n is 0 when there are none */
     ki_stamp *stamps;   /* those of `now` and the pending ones, by row, one for each row */
     int64_t n_stamps;
-    ki_changes changes;            /* to be */
+    ki_records moves;   /* the same of paths and labels; later those of rows that stay in their segments */
+    ki_changes changes; /* to be */
     ki_manifest_segment *segments; /* to be */
     int64_t n_segments;
 } commit;
@@ -57,6 +58,38 @@ static kith_status join_stamps(commit *c, kith_error *err) {
     return KITH_OK;
 }
 
+/* ---- moves ---- */
+
+static kith_status join_moves(commit *c, kith_error *err) {
+    const ki_store *s = c->store;
+    const ki_records *from[] = {&s->now->moves, &s->moved};
+    for (int k = 0; k < 2; k++) {
+        for (int64_t i = 0; i < from[k]->n; i++) {
+            const ki_file_record *move = &from[k]->record[i];
+            if (ki_store_row(s, move->id) >= 0) KI_TRY(ki_records_add(&c->moves, move, true, err));
+        }
+    }
+    return ki_records_order(&c->moves, err);
+}
+
+/* Those of merged rows are in their segment by now. */
+static kith_status write_moves(commit *c, kith_error *err) {
+    ki_store *s = c->store;
+    const bool is_merged = c->n_kept < s->now->manifest.n_segments;
+    while (is_merged && c->moves.n > 0 && c->moves.record[c->moves.n - 1].id >= s->now->ids[c->kept_rows])
+        c->moves.n--;
+    /* As they are in the file already. */
+    if (s->moved.n == 0 && c->moves.n == s->now->moves.n) return KITH_OK;
+    s->next.moves = (ki_manifest_file){0};
+    if (c->moves.n == 0) return KITH_OK;
+    ki_path path;
+    const int64_t number = s->next.next_file++;
+    KI_TRY(ki_store_path(s->now->folder, number, KI_KIND_MOVES, &path, err));
+    KI_TRY(ki_records_write(&c->moves, path.s, &s->next.moves.seal, err));
+    s->next.moves.number = number;
+    return KITH_OK;
+}
+
 /* ---- segments ---- */
 
 /* How many segments stay as they are. */
@@ -65,7 +98,8 @@ static void choose(commit *c, bool compact) {
     const int64_t n = now->manifest.n_segments;
     int64_t rows = c->pending.n, kept = n;
     if (compact) {
-        const bool is_compact = n <= 1 && rows == 0 && c->store->n_removed == 0 && now->n_live == now->n_rows;
+        const bool is_compact =
+            n <= 1 && rows == 0 && c->store->n_removed == 0 && now->n_live == now->n_rows && c->moves.n == 0;
         kept = is_compact ? n : 0;
     } else if (rows > 0) {
         while (kept > 0 && now->segments[kept - 1].n <= (rows > SMALL ? rows : SMALL) &&
@@ -123,8 +157,8 @@ static kith_status merge_rest(commit *c, ki_manifest_segment *ret_merged, kith_e
     }
     *ret_merged = (ki_manifest_segment){.rows = {.number = s->next.next_file++}};
     KI_CHECK(ki_store_path(s->now->folder, ret_merged->rows.number, KI_KIND_SEGMENT, &path, err));
-    KI_CHECK(ki_segments_merge(from, n_from, s->alive, c->kept_rows, stamps, n_stamps, path.s, &s->next,
-                               c->hook->tally, ret_merged, err));
+    KI_CHECK(ki_segments_merge(from, n_from, s->alive, c->kept_rows, stamps, n_stamps, &c->moves, path.s,
+                               &s->next, c->hook->tally, ret_merged, err));
 done:
     ki_free(stamps);
     ki_free(from);
@@ -201,11 +235,14 @@ static kith_status write_all(commit *c, bool compact, kith_error *err) {
     ki_store *s = c->store;
     KI_TRY(finish_pending(c, err));
     KI_TRY(join_stamps(c, err));
+    KI_TRY(join_moves(c, err));
     choose(c, compact);
     expect(c, compact);
     KI_TRY(list_segments(c, err));
     KI_TRY(list_changes(c, err));
     KI_TRY(write_changes(c, err));
+    KI_TRY(write_moves(c, err));
+    KI_TRY(ki_store_write_excluded(s, err));
     s->next.segments = c->segments;
     s->next.n_segments = c->n_segments;
     KI_TRY(encode(c, compact, err));
@@ -240,6 +277,7 @@ done:
     s->next.n_segments = 0;
     ki_segment_close(&c.pending);
     ki_changes_release(&c.changes);
+    ki_records_release(&c.moves);
     ki_free(c.stamps);
     ki_free(c.segments);
     return status;

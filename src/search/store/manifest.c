@@ -178,6 +178,10 @@ static kith_status get_all(const reader *r, const ki_value *root) {
     KI_TRY(get_lists(r, root));
     KI_TRY(get_calibration(r, root));
     KI_TRY(get_file(r, root, "changes", &m->changes));
+    KI_TRY(get_file(r, root, "moves", &m->moves));
+    KI_TRY(get_file(r, root, "excluded", &m->excluded));
+    if (ki_value_get(root, "n_excluded"))
+        KI_TRY(get_int(r, root, "n_excluded", 0, KI_MOST_ROWS, &m->n_excluded));
     KI_TRY(get_file(r, root, "coder", &m->coder));
     return m->coder.number ? get_coding(r, root) : KITH_OK;
 }
@@ -189,7 +193,7 @@ static kith_status check_sum(const reader *r, const char *text, size_t n, uint64
     const size_t n_tail = TAIL_BYTES - 1;
     char wanted[TAIL_BYTES];
     if (n > n_tail) {
-        *ret_sum = ki_checksum(text, n - n_tail, KI_INDEX_FORMAT);
+        *ret_sum = ki_checksum(text, n - n_tail, KI_INDEX_FORMAT_FIRST);
         ki_snprintf(wanted, sizeof wanted, ",\"checksum\":\"%016llx\"}\n", (unsigned long long)*ret_sum);
         if (memcmp(text + n - n_tail, wanted, n_tail) == 0) return KITH_OK;
     }
@@ -211,9 +215,10 @@ kith_status ki_manifest_parse(const char *text, size_t n, const char *name, ki_m
         status = ki_fail(err, KITH_EFORMAT, "%s is not the manifest of an index", name);
         goto done;
     }
-    if (format != KI_INDEX_FORMAT) {
-        status = ki_fail(err, KITH_EUNSUPPORTED, "%s: an index of format %lld; this kith reads format %d",
-                         name, (long long)format, KI_INDEX_FORMAT);
+    if (format < KI_INDEX_FORMAT_FIRST || format > KI_INDEX_FORMAT) {
+        status =
+            ki_fail(err, KITH_EUNSUPPORTED, "%s: an index of format %lld; this kith reads format %d to %d",
+                    name, (long long)format, KI_INDEX_FORMAT_FIRST, KI_INDEX_FORMAT);
         ki_hint(err, status,
                 format > KI_INDEX_FORMAT ? "open it with a newer kith, or make it again"
                                          : "make it again with this kith");

@@ -9,7 +9,8 @@
 #include "kith/index.h"
 #include "search/store/blocks.h"
 
-enum { KI_INDEX_FORMAT = 1 };
+/* Format 2 has lists of moved and removed items beside format 1, and is written where there are any: an older kith would lose them. */
+enum { KI_INDEX_FORMAT = 2, KI_INDEX_FORMAT_FIRST = 1 };
 #define KI_MANIFEST_NAME "manifest.json"
 
 /* A file of the folder: its name is its number and what it holds. Number 0: there is none. */
@@ -52,6 +53,10 @@ typedef struct ki_manifest {
     ki_manifest_segment *segments;
     int64_t n_segments;
     ki_manifest_file changes;
+    ki_manifest_file
+        moves; /* paths and labels that have changed since their segments were written (records.h) */
+    ki_manifest_file excluded; /* items that were removed by hand; a server keeps them in a table */
+    int64_t n_excluded;
     int64_t exact_numbers; /* rows times dim up to which there are no codes */
     ki_manifest_file coder;
     ki_manifest_coding coding; /* with a coder */
@@ -59,6 +64,8 @@ typedef struct ki_manifest {
 } ki_manifest;
 
 void ki_manifest_release(ki_manifest *manifest);
+/* The format it is written in. */
+int64_t ki_manifest_format(const ki_manifest *manifest);
 
 /* `name` is what errors call it. KITH_EFORMAT for anything but a manifest, KITH_EUNSUPPORTED for one of another format.
  * All numbers are in range afterwards, and sizes of files are not negative. */

@@ -13,6 +13,10 @@ void ki_manifest_release(ki_manifest *m) {
     *m = (ki_manifest){0};
 }
 
+int64_t ki_manifest_format(const ki_manifest *m) {
+    return m->moves.number || m->n_excluded > 0 ? KI_INDEX_FORMAT : KI_INDEX_FORMAT_FIRST;
+}
+
 static void put_int(kith_json *json, const char *key, int64_t value) {
     kith_json_key(json, key);
     kith_json_int(json, value);
@@ -86,7 +90,7 @@ static void put_calibration(kith_json *json, const kith_calibration *c) {
 
 static void put_all(kith_json *json, const ki_manifest *m) {
     kith_json_object_begin(json);
-    put_int(json, "kith_index", KI_INDEX_FORMAT);
+    put_int(json, "kith_index", ki_manifest_format(m));
     put_int(json, "generation", m->generation);
     put_int(json, "dim", m->dim);
     put_text(json, "metric", kith_metric_name(m->metric));
@@ -99,6 +103,9 @@ static void put_all(kith_json *json, const ki_manifest *m) {
     put_lists(json, m);
     if (m->calibration) put_calibration(json, m->calibration);
     put_file(json, "changes", &m->changes);
+    put_file(json, "moves", &m->moves);
+    put_file(json, "excluded", &m->excluded);
+    if (m->n_excluded > 0) put_int(json, "n_excluded", m->n_excluded);
     put_file(json, "coder", &m->coder);
     if (m->coder.number) {
         kith_json_key(json, "coding");
@@ -127,7 +134,7 @@ kith_status ki_manifest_print(const ki_manifest *m, char **ret_text, size_t *ret
     ki_buffer_add(&out, text, strlen(text) - 1); /* all but the last brace */
     if (out.status == KITH_OK)
         ki_buffer_put(&out, ",\"checksum\":\"%016llx\"}\n",
-                      (unsigned long long)ki_checksum(out.data, out.n, KI_INDEX_FORMAT));
+                      (unsigned long long)ki_checksum(out.data, out.n, KI_INDEX_FORMAT_FIRST));
     KI_CHECK(out.status);
     *ret_text = out.data;
     *ret_n = out.n;

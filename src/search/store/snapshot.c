@@ -46,6 +46,7 @@ void ki_snapshot_free(ki_snapshot *s) {
     ki_free(s->ids);
     ki_free(s->folder);
     ki_changes_release(&s->changes);
+    ki_records_release(&s->moves);
     ki_manifest_release(&s->manifest);
     ki_free(s);
 }
@@ -101,6 +102,18 @@ static kith_status read_changes(ki_snapshot *s, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status read_records(const ki_snapshot *s, const ki_manifest_file *file, const char *kind,
+                                ki_records *ret_records, kith_error *err) {
+    if (!file->number) return KITH_OK;
+    ki_path path;
+    KI_TRY(ki_store_path(s->folder, file->number, kind, &path, err));
+    return ki_records_read(path.s, file->seal, s->manifest.next_id, ret_records, err);
+}
+
+kith_status ki_snapshot_excluded(const ki_snapshot *s, ki_records *ret_excluded, kith_error *err) {
+    return read_records(s, &s->manifest.excluded, KI_KIND_EXCLUDED, ret_excluded, err);
+}
+
 static kith_status open_file(const ki_snapshot *s, const ki_manifest_file *file, const char *kind,
                              ki_blocks *ret_blocks, kith_error *err) {
     if (!file->number) return KITH_OK;
@@ -133,6 +146,7 @@ static kith_status open_files(const char *folder, ki_manifest *manifest, ki_snap
     KI_CHECK(open_segments(s, err));
     KI_CHECK(read_ids(s, err));
     KI_CHECK(read_changes(s, err));
+    KI_CHECK(read_records(s, &s->manifest.moves, KI_KIND_MOVES, &s->moves, err));
     KI_CHECK(open_codes(s, err));
     *ret_snapshot = s;
     s = NULL;
@@ -245,6 +259,14 @@ static int compare_stamp(const void *row, const void *stamp) {
     return (a > b) - (a < b);
 }
 
+/* A new string, as a cell of text is. */
+static kith_status copy_text(const char *text, kith_value *ret_value, kith_error *err) {
+    char *copy = text ? ki_strdup(text) : NULL;
+    if (text && !copy) return ki_fail_memory(err, strlen(text) + 1, "a text");
+    *ret_value = ki_text_value(copy);
+    return KITH_OK;
+}
+
 kith_status ki_snapshot_cell(const ki_snapshot *s, int64_t column, int64_t row, kith_value *ret_value,
                              kith_error *err) {
     const bool is_stamp = column == KI_COLUMN_BYTES || column == KI_COLUMN_MTIME;
@@ -257,6 +279,9 @@ kith_status ki_snapshot_cell(const ki_snapshot *s, int64_t column, int64_t row, 
                                   .integer = column == KI_COLUMN_BYTES ? stamp->bytes : stamp->mtime_ns};
         return KITH_OK;
     }
+    const bool may_move = column == KI_COLUMN_PATH || column == KI_COLUMN_LABEL;
+    const ki_file_record *move = may_move ? ki_records_find(&s->moves, s->ids[row]) : NULL;
+    if (move) return copy_text(column == KI_COLUMN_PATH ? move->path : move->label, ret_value, err);
     const int64_t i = ki_snapshot_segment(s, row);
     return ki_segment_cell(&s->segments[i], column, row - s->first[i], ret_value, err);
 }
@@ -266,7 +291,8 @@ static int64_t file_bytes(const ki_manifest_file *file) {
 }
 
 int64_t ki_snapshot_file_bytes(const ki_snapshot *s) {
-    int64_t bytes = file_bytes(&s->manifest.changes) + file_bytes(&s->manifest.coder);
+    int64_t bytes = file_bytes(&s->manifest.changes) + file_bytes(&s->manifest.coder) +
+                    file_bytes(&s->manifest.moves) + file_bytes(&s->manifest.excluded);
     for (int64_t i = 0; i < s->manifest.n_segments; i++)
         bytes += file_bytes(&s->manifest.segments[i].rows) + file_bytes(&s->manifest.segments[i].codes);
     return bytes;

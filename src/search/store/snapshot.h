@@ -5,6 +5,7 @@
 #include "core/path.h"
 #include "search/store/changes.h"
 #include "search/store/manifest.h"
+#include "search/store/records.h"
 #include "search/store/segment.h"
 
 /* Nothing in it changes but what is kept in memory of it: any number of threads may read. */
@@ -19,7 +20,8 @@ typedef struct ki_snapshot {
     uint64_t *alive; /* bit row % 64 of word row / 64: not removed. Bits beyond n_rows are 0 */
     int64_t *ids;    /* [n_rows], ascending */
     ki_changes changes;
-    ki_keep keep; /* of the segments' blocks, after ki_snapshot_keep */
+    ki_records moves; /* paths and labels as they are now */
+    ki_keep keep;     /* of the segments' blocks, after ki_snapshot_keep */
 } ki_snapshot;
 
 /* "FOLDER/00000007.segment" */
@@ -27,6 +29,8 @@ kith_status ki_store_path(const char *folder, int64_t number, const char *kind, 
                           kith_error *err);
 #define KI_KIND_SEGMENT "segment"
 #define KI_KIND_CHANGES "changes"
+#define KI_KIND_MOVES "moves"
+#define KI_KIND_EXCLUDED "excluded"
 #define KI_KIND_CODES "codes"
 #define KI_KIND_CODER "coder"
 
@@ -60,6 +64,8 @@ const float *ki_snapshot_kept_row(const ki_snapshot *snapshot, int64_t row);
 /* One value, with what changed since. Text is a new string, given back with ki_free. */
 kith_status ki_snapshot_cell(const ki_snapshot *snapshot, int64_t column, int64_t row, kith_value *ret_value,
                              kith_error *err);
+/* The items that were removed by hand, by id; the caller releases them. */
+kith_status ki_snapshot_excluded(const ki_snapshot *snapshot, ki_records *ret_excluded, kith_error *err);
 /* Bytes of all files. */
 int64_t ki_snapshot_file_bytes(const ki_snapshot *snapshot);
 

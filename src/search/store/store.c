@@ -87,6 +87,8 @@ kith_status ki_store_begin(ki_store *s, kith_error *err) {
     ki_free(s->alive);
     s->alive = NULL;
     s->n_stamps = 0;
+    ki_records_release(&s->moved);
+    ki_records_release(&s->excluded);
     s->n_removed = 0;
     s->is_changed = false;
     KI_TRY(ki_manifest_copy(&s->now->manifest, &s->next, err));
@@ -121,6 +123,8 @@ void ki_store_free(ki_store *s) {
     ki_manifest_release(&s->next);
     ki_free(s->alive);
     ki_free(s->stamps);
+    ki_records_release(&s->moved);
+    ki_records_release(&s->excluded);
     ki_snapshot_free(s->now);
     if (s->lock >= 0) close(s->lock);
     ki_free(s);
@@ -139,10 +143,6 @@ static kith_status begin_rows(ki_store *s, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_value text_or_none(const char *text) {
-    return (kith_value){.type = text ? KITH_VALUE_TEXT : KITH_VALUE_NONE, .text = text};
-}
-
 static kith_status add_item(ki_segment_writer *w, int64_t id, const kith_index_item *item, kith_error *err) {
     const kith_index_item nothing = {.bytes = -1, .mtime_ns = -1};
     if (!item) item = &nothing;
@@ -150,9 +150,9 @@ static kith_status add_item(ki_segment_writer *w, int64_t id, const kith_index_i
         [KI_COLUMN_ID] = {.type = KITH_VALUE_INT, .integer = id},
         [KI_COLUMN_BYTES] = {.type = KITH_VALUE_INT, .integer = item->bytes},
         [KI_COLUMN_MTIME] = {.type = KITH_VALUE_INT, .integer = item->mtime_ns},
-        [KI_COLUMN_PATH] = text_or_none(item->path),
-        [KI_COLUMN_LABEL] = text_or_none(item->label),
-        [KI_COLUMN_HASH] = text_or_none(item->hash),
+        [KI_COLUMN_PATH] = ki_text_value(item->path),
+        [KI_COLUMN_LABEL] = ki_text_value(item->label),
+        [KI_COLUMN_HASH] = ki_text_value(item->hash),
     };
     const kith_value none = {0};
     for (int64_t i = 0; i < w->n_columns; i++) {
@@ -213,6 +213,16 @@ kith_status ki_store_stamp(ki_store *s, const ki_stamp *stamp, kith_error *err) 
     s->stamps[s->n_stamps++] = *stamp;
     s->is_changed = true;
     return KITH_OK;
+}
+
+kith_status ki_store_move(ki_store *s, const ki_file_record *move, kith_error *err) {
+    s->is_changed = true;
+    return ki_records_add(&s->moved, move, false, err);
+}
+
+kith_status ki_store_exclude(ki_store *s, const ki_file_record *file, kith_error *err) {
+    s->is_changed = true;
+    return ki_records_add(&s->excluded, file, false, err);
 }
 
 kith_status ki_store_column_add(ki_store *s, const char *name, kith_value_type type, kith_error *err) {

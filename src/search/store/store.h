@@ -20,9 +20,10 @@ typedef struct ki_store {
     size_t alive_capacity;    /* words */
     ki_stamp *stamps;         /* pending, by when they came */
     size_t n_stamps, stamp_capacity;
-    int64_t large_rows; /* segments from this size on are merged on demand only */
-    bool is_changed;    /* something is pending */
-    bool is_broken;     /* a commit or an addition failed: only free it */
+    ki_records moved, excluded; /* pending, by when they came */
+    int64_t large_rows;         /* segments from this size on are merged on demand only */
+    bool is_changed;            /* something is pending */
+    bool is_broken;             /* a commit or an addition failed: only free it */
 } ki_store;
 
 /* What a commit asks of others. */
@@ -49,6 +50,12 @@ kith_status ki_store_add(ki_store *store, const float *rows, int64_t n, const ki
 int64_t ki_store_row(const ki_store *store, int64_t id);
 void ki_store_remove(ki_store *store, int64_t row);
 kith_status ki_store_stamp(ki_store *store, const ki_stamp *stamp, kith_error *err);
+/* The item of the id has another path and label. */
+kith_status ki_store_move(ki_store *store, const ki_file_record *move, kith_error *err);
+/* A file that was removed by hand: its item's id, path and hash. */
+kith_status ki_store_exclude(ki_store *store, const ki_file_record *file, kith_error *err);
+/* Removes a row by hand: its file is excluded from now on, where it has a path. */
+kith_status ki_store_exclude_row(ki_store *store, int64_t id, int64_t row, kith_error *err);
 kith_status ki_store_column_add(ki_store *store, const char *name, kith_value_type type, kith_error *err);
 
 /* Nothing is pending: as after opening. */
@@ -58,11 +65,14 @@ kith_status ki_store_begin(ki_store *store, kith_error *err);
 kith_status ki_store_commit(ki_store *store, bool compact, const ki_store_hook *hook,
                             ki_snapshot **ret_before, kith_error *err);
 
-/* A segment from several (merge.c): the rows of `segments` that are alive, in order, with these stamps. alive and stamps count
+/* The list of excluded files as it will be, for the next manifest: without those that the pending rows have added again. */
+kith_status ki_store_write_excluded(ki_store *store, kith_error *err);
+
+/* A segment from several (merge.c): the rows of `segments` that are alive, in order, with these stamps and moves. alive and stamps count
  * rows from the first of the segments. tally may be NULL. */
 kith_status ki_segments_merge(const ki_segment *const *segments, int64_t n_segments, const uint64_t *alive,
-                              int64_t first_bit, const ki_stamp *stamps, int64_t n_stamps, const char *path,
-                              const ki_manifest *manifest, ki_tally *tally, ki_manifest_segment *ret_merged,
-                              kith_error *err);
+                              int64_t first_bit, const ki_stamp *stamps, int64_t n_stamps,
+                              const ki_records *moves, const char *path, const ki_manifest *manifest,
+                              ki_tally *tally, ki_manifest_segment *ret_merged, kith_error *err);
 
 #endif
