@@ -23,6 +23,7 @@ kills         | 1800 | test/long/kills.sh 100              | 180 | test/long/kil
 ranks         | 1800 | test/long/ranks.sh 20               | 300 | test/long/ranks.sh 2
 soak          | 1200 | test/long/soak.sh 300               | 240 | test/long/soak.sh 45
 serve         | 1800 | test/long/serve.sh 600              | 240 | test/long/serve.sh 60
+serve_hostile | 600  | test/long/serve_hostile.sh          | 240 | test/long/serve_hostile.sh
 valgrind      | 1800 | test/long/valgrind.sh               | 300 | test/long/valgrind.sh
 torture_io    | 3600 | test/long/torture_io.sh build       | 300 | test/long/torture_io.sh build 2
 torture_index | 3600 | env KITH_FAULTS=all build/test/test_index_faults | 120 | build/test/test_index_faults

@@ -22,6 +22,8 @@ struct kith_embedder {
 /* Its tap and its resizing; any number of images may be unreadable. */
 kith_embed_options ki_embedder_handle_options(const kith_embedder *embedder);
 
+/* What it makes of an image before the network sees it. */
+kith_status ki_embedder_transform(const kith_embedder *embedder, kith_transform *ret, kith_error *err);
 /* How an image is decoded for it: the background under transparent pixels, and how small a JPEG may come out when no part of it
  * is cut out. */
 kith_status ki_embedder_decoding(const kith_embedder *embedder, ki_decode *ret, kith_error *err);

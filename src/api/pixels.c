@@ -17,12 +17,15 @@ void ki_embedder_drop_groups(kith_embedder *e) {
     for (int i = 0; i < KI_N_GROUPS; i++) ki_embedder_free(e->group[i]);
 }
 
+kith_status ki_embedder_transform(const kith_embedder *e, kith_transform *ret, kith_error *err) {
+    return ki_preprocess_transform(&e->model->net, ki_embedder_handle_options(e).resize, ret, err);
+}
+
 kith_status ki_embedder_decoding(const kith_embedder *e, ki_decode *ret, kith_error *err) {
-    const ki_net *net = &e->model->net;
     kith_transform transform;
-    KI_TRY(ki_preprocess_transform(net, ki_embedder_handle_options(e).resize, &transform, err));
+    KI_TRY(ki_embedder_transform(e, &transform, err));
     *ret = (ki_decode){.least_side = ki_transform_least_side(&transform, false)};
-    memcpy(ret->background, net->preprocess.background, sizeof ret->background);
+    memcpy(ret->background, e->model->net.preprocess.background, sizeof ret->background);
     return KITH_OK;
 }
 
@@ -31,9 +34,7 @@ static kith_status need_group(kith_embedder *e, int which, kith_error *err) {
     kith_model *model = e->model;
     ki_embedder_settings settings = {
         .backend = model->backend, .net = &model->net, .params = model->params, .batch = group_size[which]};
-    kith_transform_init(&settings.transform, sizeof settings.transform);
-    const char *resize = ki_preprocess_resize(&model->net, ki_embedder_handle_options(e).resize);
-    KI_TRY(ki_preprocess_transform(&model->net, resize, &settings.transform, err));
+    KI_TRY(ki_embedder_transform(e, &settings.transform, err));
     return ki_embedder_new(&settings, &e->group[which], err);
 }
 

@@ -60,7 +60,8 @@ int cmd_serve(int argc, char **argv) {
     ki_serve_options_init(&o);
     cli_list names = {0}, proxies = {0};
     const char *log = NULL, *model = NULL;
-    int64_t body_mb = o.most_body_bytes >> 20, megapixels = o.most_pixels / 1000000;
+    int64_t body_mb = o.most_body_bytes >> 20, megapixels = o.most_pixels / 1000000,
+            decoded_mb = o.most_decoded_bytes >> 20;
     const cli_option options[] = {
         CLI_INT("port", "N", &o.port, 0, 65535, "where to listen; 0: a port that is free"),
         CLI_TEXT("host", "ADDRESS", &o.host, "which address to listen on; other than loopback needs tokens"),
@@ -77,6 +78,7 @@ int cmd_serve(int argc, char **argv) {
         CLI_INT("connections-each", "N", &o.n_per_address, 1, 65536, "of them, of one address"),
         CLI_INT("most-body", "MIB", &body_mb, 1, 1024, "largest request"),
         CLI_INT("most-pixels", "MILLIONS", &megapixels, 1, 1000, "largest image that is sent"),
+        CLI_INT("most-decoded", "MIB", &decoded_mb, 16, 1 << 20, "decoded images of all requests in memory"),
         CLI_INT("most-hits", "N", &o.most_k, 1, 100000, "hits that can be asked for"),
         CLI_INT("queue", "N", &o.n_queue, 1, 65536,
                 "requests in work at a time; others are told to come back"),
@@ -108,6 +110,7 @@ int cmd_serve(int argc, char **argv) {
     o.n_proxies = proxies.n_items;
     o.most_body_bytes = body_mb << 20;
     o.most_pixels = megapixels * 1000000;
+    o.most_decoded_bytes = decoded_mb << 20;
     if (log && (o.access_log = open_log(log)) < 0)
         return cli_failf("%s cannot be written: %s", log, strerror(errno));
     return serve(&o);

@@ -10,13 +10,14 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "serve/picture.h"
 #include "serve/route.h"
 #include "serve/server.h"
 
 /* Seconds for the first line of a request, from the connection or the answer before. */
 static const double FIRST_LINE_SECONDS = 10;
-/* Bodies in memory at a time, in the largest ones that are allowed. */
-enum { MOST_BODIES = 16 };
+/* Bodies in memory at a time, in the largest ones that are allowed, and those of one address. */
+enum { MOST_BODIES = 16, MOST_BODIES_EACH = 4 };
 
 static const char policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src "
@@ -44,8 +45,35 @@ kith_status ki_request_number(const ki_request *r, const char *name, int64_t lea
     return KITH_OK;
 }
 
+/* n more of what all requests share, unless the request's address has too much of it then. */
+static bool take_share(ki_request *r, ki_limits_share which, int64_t n, int64_t most) {
+    int64_t place = -1;
+    if (!ki_limits_take(r->server->limits, &r->client, which, n, most, ki_seconds_now(), &place))
+        return false;
+    if (place < 0) return true;    /* the table of addresses is full */
+    r->share[which].place = place; /* the same as before: it is held */
+    r->share[which].n += n;
+    return true;
+}
+
+/* A body of n bytes so far. False: the request has its answer. */
+static bool share_body(ki_request *r, int64_t n) {
+    const int64_t more = n - r->share[KI_SHARE_BODY].n;
+    if (more <= 0 ||
+        take_share(r, KI_SHARE_BODY, more, MOST_BODIES_EACH * r->server->options.most_body_bytes))
+        return true;
+    ki_answer_later(r, 429, 1, "this address is sending too much at once");
+    return false;
+}
+
+static void give_share_back(ki_request *r, ki_limits_share which) {
+    ki_limits_give_back(r->server->limits, r->share[which].place, which, r->share[which].n);
+    r->share[which].n = 0;
+}
+
 void ki_request_drop_body(ki_request *r) {
     ki_buffer_release(&r->body);
+    give_share_back(r, KI_SHARE_BODY);
     atomic_fetch_sub(&r->server->n_bytes, (int64_t)r->counted_bytes);
     r->counted_bytes = 0;
 }
@@ -56,6 +84,7 @@ void ki_request_free(ki_request *r) {
     ki_catalog_give_back(r->server->catalogs, r->catalog);
     if (!r->answer.is_static) ki_free(r->answer.bytes);
     ki_request_drop_body(r);
+    ki_picture_drop(r);
     ki_free(r->path);
     ki_free(r);
 }
@@ -124,6 +153,9 @@ static ki_handling check(ki_request *r) {
     if (length && ki_parse_int64(length, &n_bytes) && n_bytes > r->server->options.most_body_bytes)
         return ki_answer_problem(r, 413, NULL, "the request has %lld bytes; at most %lld are read",
                                  (long long)n_bytes, (long long)r->server->options.most_body_bytes);
+    /* A body whose length is said has its place from the start: later ones of the same address do not push it out. What is refused
+     * here is answered when it was read. */
+    if (n_bytes > 0) share_body(r, n_bytes);
     return KI_HANDED_ON;
 }
 
@@ -187,24 +219,29 @@ static enum MHD_Result send_answer(ki_request *r) {
 
 /* ---- the body ---- */
 
-/* What is too long is read to its end and thrown away: only then can it be answered. */
-static void take_body(ki_request *r, const char *bytes, size_t n) {
+static bool keep_body(ki_request *r, const char *bytes, size_t n) {
     ki_server *s = r->server;
     const int64_t most = s->options.most_body_bytes;
-    r->received += n;
-    if (r->answer.status) return;
-    if (atomic_fetch_add(&s->n_bytes, (int64_t)n) + (int64_t)n > MOST_BODIES * most) {
-        atomic_fetch_sub(&s->n_bytes, (int64_t)n);
-        ki_answer_later(r, 503, 1, "the server is reading too many requests");
-        return;
-    }
-    r->counted_bytes += n;
-    if ((int64_t)(r->body.n + n) > most)
+    if ((int64_t)(r->body.n + n) > most) {
         ki_answer_problem(r, 413, NULL, "the request has more than the %lld bytes that are read",
                           (long long)most);
-    else
-        ki_buffer_add(&r->body, bytes, n);
+        return false;
+    }
+    if (!share_body(r, (int64_t)(r->body.n + n))) return false;
+    r->counted_bytes += n;
+    if (atomic_fetch_add(&s->n_bytes, (int64_t)n) + (int64_t)n > MOST_BODIES * most) {
+        ki_answer_later(r, 503, 1, "the server is reading too many requests");
+        return false;
+    }
+    ki_buffer_add(&r->body, bytes, n);
     if (r->body.status != KITH_OK) ki_answer_later(r, 503, 5, "out of memory");
+    return r->body.status == KITH_OK;
+}
+
+/* What is refused is read to its end and thrown away: only then can it be answered. */
+static void take_body(ki_request *r, const char *bytes, size_t n) {
+    r->received += n;
+    if (!r->answer.status && !keep_body(r, bytes, n)) ki_request_drop_body(r);
 }
 
 /* ---- work ---- */
@@ -214,6 +251,11 @@ static enum MHD_Result begin_work(ki_request *r) {
     if (atomic_fetch_add(&s->n_work, 1) >= s->options.n_queue || atomic_load(&s->is_closing)) {
         atomic_fetch_sub(&s->n_work, 1);
         ki_answer_later(r, 503, 1, "the server has more to do than it can");
+        return send_answer(r);
+    }
+    if (!take_share(r, KI_SHARE_WORK, 1, s->options.n_queue / 2 + 1)) {
+        atomic_fetch_sub(&s->n_work, 1);
+        ki_answer_later(r, 429, 1, "this address has too many requests in work");
         return send_answer(r);
     }
     r->is_in_work = true;
@@ -227,6 +269,7 @@ static enum MHD_Result begin_work(ki_request *r) {
 
 void ki_handler_done(ki_request *r) {
     ki_server *s = r->server;
+    give_share_back(r, KI_SHARE_WORK);
     atomic_fetch_sub(&s->n_work, 1);
     MHD_resume_connection(r->connection); /* from here on the request is the daemon's */
 }

@@ -14,6 +14,7 @@ typedef struct place {
     ki_address address;
     bool is_used;
     int64_t n_connections;
+    int64_t n_held[KI_N_SHARES];
     double tokens;
     double seen; /* when tokens were counted */
 } place;
@@ -46,8 +47,7 @@ void ki_limits_free(ki_limits *l) {
     ki_free(l);
 }
 
-/* What one client can choose freely does not count. */
-static ki_address counted(const ki_address *address) {
+ki_address ki_limits_counted(const ki_address *address) {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     ki_address a = *address;
     if (memcmp(a.byte, mapped, sizeof mapped) != 0 && !ki_address_is_loopback(&a)) memset(a.byte + 8, 0, 8);
@@ -67,15 +67,22 @@ static size_t set_of(const ki_limits *l, const ki_address *a) {
     return (size_t)(h % N_SETS);
 }
 
-/* The place of an address; a new one takes that which was not seen for longest. NULL: all have connections. */
+static bool is_idle(const place *p) {
+    for (int i = 0; i < KI_N_SHARES; i++) {
+        if (p->n_held[i] > 0) return false;
+    }
+    return p->n_connections == 0;
+}
+
+/* The place of an address; a new one takes that which was not seen for longest. NULL: all are in use. */
 static place *find(ki_limits *l, const ki_address *address, double now) {
-    const ki_address a = counted(address);
+    const ki_address a = ki_limits_counted(address);
     place *first = &l->place[set_of(l, &a) * N_WAYS], *oldest = NULL;
     for (place *p = first; p < first + N_WAYS; p++) {
         if (p->is_used && memcmp(&p->address, &a, sizeof a) == 0) return p;
         if (!p->is_used) {
             if (!oldest || oldest->is_used) oldest = p;
-        } else if (p->n_connections == 0 && (!oldest || (oldest->is_used && p->seen < oldest->seen))) {
+        } else if (is_idle(p) && (!oldest || (oldest->is_used && p->seen < oldest->seen))) {
             oldest = p;
         }
     }
@@ -117,4 +124,28 @@ bool ki_limits_admit(ki_limits *l, const ki_address *address, double now, double
     }
     pthread_mutex_unlock(&l->lock);
     return may;
+}
+
+bool ki_limits_take(ki_limits *l, const ki_address *address, ki_limits_share share, int64_t n, int64_t most,
+                    double now, int64_t *ret_place) {
+    bool may = true;
+    *ret_place = -1;
+    pthread_mutex_lock(&l->lock);
+    place *p = find(l, address, now);
+    if (p) {
+        may = p->n_held[share] + n <= most;
+        if (may) {
+            p->n_held[share] += n;
+            *ret_place = p - l->place;
+        }
+    }
+    pthread_mutex_unlock(&l->lock);
+    return may;
+}
+
+void ki_limits_give_back(ki_limits *l, int64_t at, ki_limits_share share, int64_t n) {
+    if (at < 0 || n == 0) return;
+    pthread_mutex_lock(&l->lock);
+    l->place[at].n_held[share] -= n;
+    pthread_mutex_unlock(&l->lock);
 }

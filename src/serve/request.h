@@ -1,18 +1,20 @@
 /* A request on its way through the server, and the answer that it gets.
  *
  * A route (serve/route.h) is a function that answers a request, or hands it on to something that takes time and comes back
- * to it with another function: nothing waits in a thread for anything else than a decoder. One thread at a time has a request. */
+ * to it with another function: no thread waits for anything. One thread at a time has a request. */
 #ifndef KI_SERVE_REQUEST_H
 #define KI_SERVE_REQUEST_H
 
 #include "core/buffer.h"
 #include "kith/experimental/json.h"
 #include "serve/address.h"
+#include "serve/limit.h"
 #include "serve/token.h"
 
 typedef struct ki_server ki_server;
 typedef struct ki_route ki_route;
 typedef struct ki_catalog ki_catalog;
+typedef struct ki_picture_job ki_picture_job;
 typedef struct ki_request ki_request;
 struct MHD_Connection;
 
@@ -47,7 +49,11 @@ struct ki_request {
     ki_buffer body;
     size_t received;      /* bytes of the body */
     size_t counted_bytes; /* of them, in the server's sum of what is in memory */
-    ki_catalog *catalog;  /* the index as of when work began; NULL before */
+    struct {
+        int64_t place, n; /* what it has of its address's share (limit.h) */
+    } share[KI_N_SHARES];
+    ki_catalog *catalog;      /* the index as of when work began; NULL before */
+    ki_picture_job *pictures; /* decoded for it, the last one first (picture.h) */
     ki_answer answer;
 
     /* For the stages of a route. */

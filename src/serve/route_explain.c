@@ -4,6 +4,7 @@
 #include "core/alloc.h"
 #include "kith/explain.h"
 #include "serve/picture.h"
+#include "serve/query.h"
 #include "serve/route.h"
 #include "serve/searcher.h"
 #include "serve/server.h"
@@ -11,7 +12,7 @@
 typedef struct explain_state {
     ki_query query;
     ki_ask ask;
-    ki_image image[2]; /* the query's and the hit's */
+    ki_picture_shown image[2]; /* the query's and the hit's */
     kith_status status;
     kith_error err;
     kith_explanation why;
@@ -21,19 +22,21 @@ static void state_free(void *state) {
     explain_state *s = state;
     if (!s) return;
     kith_explanation_release(&s->why);
-    ki_image_release(&s->image[0]);
-    ki_image_release(&s->image[1]);
     ki_query_release(&s->query);
     ki_free(s);
 }
 
 /* ---- the answer ---- */
 
-/* The image may have been decoded smaller; places are told in pixels of the whole one, whose size goes with them, because
+/* The network got a small picture, perhaps of a part; places are told in pixels of the whole image, whose size goes with them, because
  * the picture that a client shows may be smaller, too. */
 static void put_map(kith_json *json, const char *key, const kith_explanation *why, const kith_shares *shares,
-                    const ki_image *image) {
-    const double scale = (double)image->full_w / image->w;
+                    const ki_picture_shown *image) {
+    const double across = image->shown[2] / image->pixels.width,
+                 down = image->shown[3] / image->pixels.height;
+    const double view[4] = {image->shown[0] + across * shares->view[0],
+                            image->shown[1] + down * shares->view[1], across * shares->view[2],
+                            down * shares->view[3]};
     kith_json_key(json, key);
     kith_json_object_begin(json);
     kith_json_key(json, "rows");
@@ -48,7 +51,7 @@ static void put_map(kith_json *json, const char *key, const kith_explanation *wh
     kith_json_real(json, shares->rest);
     kith_json_key(json, "view");
     kith_json_array_begin(json);
-    for (int i = 0; i < 4; i++) kith_json_real(json, scale * shares->view[i]);
+    for (int i = 0; i < 4; i++) kith_json_real(json, view[i]);
     kith_json_array_end(json);
     kith_json_key(json, "width");
     kith_json_int(json, image->full_w);
@@ -61,6 +64,7 @@ static ki_handling answer(ki_request *r) {
     const explain_state *s = r->state;
     kith_json *json = NULL;
     kith_error err = s->err;
+    ki_picture_drop(r);
     kith_status status = s->ask.status != KITH_OK ? s->ask.status : s->status;
     if (s->ask.status == KITH_ECANCELED) return ki_answer_later(r, 503, 1, s->ask.err.message);
     if (status == KITH_EUNSUPPORTED) return ki_answer_problem(r, 501, err.hint, "%s", err.message);
@@ -78,39 +82,62 @@ static ki_handling answer(ki_request *r) {
 /* In the searcher's thread, which the model belongs to. */
 static void explain(ki_request *r) {
     explain_state *s = r->state;
-    const ki_query_image *asked = &s->query.image[0];
-    kith_pixels pixels[2];
-    for (int i = 0; i < 2; i++)
-        pixels[i] = (kith_pixels){s->image[i].w, s->image[i].h, s->image[i].channels, s->image[i].data};
-    kith_query_image query = {.pixels = &pixels[0], .weight = 1, .has_box = asked->has_crop};
-    const kith_query_image hit = {.pixels = &pixels[1], .weight = 1};
-    memcpy(query.box, asked->crop, sizeof query.box);
+    const kith_query_image query = {.pixels = &s->image[0].pixels, .weight = 1},
+                           hit = {.pixels = &s->image[1].pixels, .weight = 1};
     s->status = kith_embedder_explain(r->catalog->embedder, &query, 1, &hit, NULL, &s->why, &s->err);
 }
 
 /* ---- the question ---- */
 
-/* The picture of an item. False: the request is answered. */
-static bool decode_item(ki_request *r, int64_t id, ki_image *ret_image) {
+/* The picture of an item. */
+static ki_handling decode_item(ki_request *r, int64_t id, ki_request_fn then) {
     kith_index_item item = {0};
-    ki_bytes file = {0};
     char path[4096];
-    bool is_good = kith_index_item_get(r->catalog->index, id, &item, NULL) == KITH_OK &&
-                   ki_catalog_picture(r->catalog, item.path, path, sizeof path) &&
-                   ki_bytes_read(&file, path, NULL) == KITH_OK;
-    if (!is_good) ki_answer_problem(r, 404, NULL, "there is no picture of item %lld", (long long)id);
-    const ki_picture_want want = {.most_pixels = KI_IMAGE_MOST_PIXELS};
-    if (is_good) is_good = ki_picture_decode(r, file.data, file.n, &want, ret_image);
-    ki_bytes_release(&file);
+    static const ki_decode_view whole = {0};
+    const bool is_there = kith_index_item_get(r->catalog->index, id, &item, NULL) == KITH_OK &&
+                          ki_catalog_picture(r->catalog, item.path, path, sizeof path);
     kith_index_item_release(&item);
-    return is_good;
+    if (!is_there) return ki_answer_problem(r, 404, NULL, "there is no picture of item %lld", (long long)id);
+    const ki_picture_want want = {
+        .path = path, .most_pixels = KI_IMAGE_MOST_PIXELS, .view = &whole, .n_views = 1};
+    return ki_picture_ask(r, &want, then);
 }
 
-static bool decode_query(ki_request *r, const ki_query_image *image, ki_image *ret_image) {
-    if (image->id >= 0) return decode_item(r, image->id, ret_image);
-    /* A part is cut out by the library, which tells where it lies in the whole image. */
-    const ki_picture_want want = {.most_pixels = r->server->options.most_pixels, .is_whole = image->has_crop};
-    return ki_picture_decode(r, image->part->bytes, image->part->n_bytes, &want, ret_image);
+static ki_handling decode_query(ki_request *r, const ki_query_image *image, ki_request_fn then) {
+    if (image->id >= 0) return decode_item(r, image->id, then);
+    ki_decode_view view = {.has_box = image->has_crop};
+    memcpy(view.box, image->crop, sizeof view.box);
+    const ki_picture_want want = {.file = image->part->bytes,
+                                  .n_bytes = image->part->n_bytes,
+                                  .most_pixels = r->server->options.most_pixels,
+                                  .view = &view,
+                                  .n_views = 1};
+    return ki_picture_ask(r, &want, then);
+}
+
+static bool take_view(ki_request *r, ki_picture_shown *ret) {
+    ki_picture_shown shown[KI_MOST_VIEWS];
+    int n = 0;
+    if (!ki_picture_take(r, shown, &n)) return false;
+    *ret = shown[0];
+    return true;
+}
+
+static ki_handling take_hit(ki_request *r) {
+    explain_state *s = r->state;
+    if (!take_view(r, &s->image[1])) return KI_ANSWERED;
+    s->ask.request = r;
+    s->ask.task = explain;
+    r->then = answer;
+    ki_searcher_add(r->server->searcher, &s->ask);
+    return KI_HANDED_ON;
+}
+
+static ki_handling take_query(ki_request *r) {
+    explain_state *s = r->state;
+    if (!take_view(r, &s->image[0])) return KI_ANSWERED;
+    ki_request_drop_body(r);
+    return decode_item(r, s->query.hit, take_hit);
 }
 
 ki_handling ki_route_explain(ki_request *r) {
@@ -129,12 +156,5 @@ ki_handling ki_route_explain(ki_request *r) {
     if (s->query.n_images != 1 || s->query.hit < 0)
         return ki_answer_problem(r, 400, NULL, "query: %d images and %s hit; wanted one of each",
                                  s->query.n_images, s->query.hit < 0 ? "no" : "a");
-    if (!decode_query(r, &s->query.image[0], &s->image[0]) || !decode_item(r, s->query.hit, &s->image[1]))
-        return KI_ANSWERED;
-    ki_request_drop_body(r);
-    s->ask.request = r;
-    s->ask.task = explain;
-    r->then = answer;
-    ki_searcher_add(r->server->searcher, &s->ask);
-    return KI_HANDED_ON;
+    return decode_query(r, &s->query.image[0], take_query);
 }

@@ -62,6 +62,8 @@ static void put_limits(kith_json *json, const ki_serve_options *o) {
     kith_json_int(json, o->most_body_bytes);
     kith_json_key(json, "pixels");
     kith_json_int(json, o->most_pixels);
+    kith_json_key(json, "decoded_bytes");
+    kith_json_int(json, o->most_decoded_bytes);
     kith_json_key(json, "k");
     kith_json_int(json, o->most_k);
     kith_json_key(json, "queue");

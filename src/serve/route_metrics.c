@@ -26,6 +26,8 @@ ki_handling ki_route_metrics(ki_request *r) {
     put_gauge("kith_requests_in_work", "Requests in work or waiting for it.",
               (long long)atomic_load(&s->n_work), &text);
     put_gauge("kith_body_bytes", "Bytes of requests in memory.", (long long)atomic_load(&s->n_bytes), &text);
+    put_gauge("kith_decoded_bytes", "Bytes of decoded images in memory, of the decoders and of requests.",
+              (long long)ki_decoders_bytes(s->decoders), &text);
     put_gauge("kith_heap_bytes", "Heap memory of kith itself.", (long long)memory.live_bytes, &text);
     put_gauge("kith_index_items", "Items of the index.", (long long)r->catalog->info.n_items, &text);
     put_gauge("kith_index_generation", "Commit of the index that is served.",

@@ -9,13 +9,19 @@
 #include "serve/groups.h"
 #include "serve/item_json.h"
 #include "serve/picture.h"
+#include "serve/query.h"
 #include "serve/route.h"
 #include "serve/searcher.h"
 #include "serve/server.h"
 
+_Static_assert((int)KI_MOST_VIEWS >= 2 * (int)KI_MOST_QUERY_IMAGES, "a part may be all images of a query");
+
 typedef struct search_state {
     ki_query query;
     ki_ask ask;
+    int64_t place[KI_MOST_QUERY_IMAGES]; /* of each image in ask; its mirror image follows */
+    bool is_asked[KI_MOST_QUERY_IMAGES]; /* a decoder was asked for it */
+    int64_t waiting[KI_MOST_VIEWS];      /* places of the views that a decoder is asked for now */
 } search_state;
 
 static void state_free(void *state) {
@@ -101,6 +107,7 @@ static ki_handling answer_without_duplicates(ki_request *r) {
 
 static ki_handling answer(ki_request *r) {
     search_state *s = r->state;
+    ki_picture_drop(r);
     if (s->ask.status == KITH_ECANCELED) return ki_answer_later(r, 503, 1, s->ask.err.message);
     if (s->ask.status != KITH_OK) return ki_answer_error(r, s->ask.status, &s->ask.err);
     return s->query.hide_duplicates ? answer_without_duplicates(r) : answer_hits(r);
@@ -137,26 +144,68 @@ static kith_status make_room(const ki_query *q, int64_t most_k, ki_ask *ask, kit
     return KITH_OK;
 }
 
-/* One image of the query, and its mirror image if that counts, too. False: the request is answered. */
-static bool add_image(ki_request *r, const ki_query *q, const ki_query_image *image, ki_ask *ask) {
-    kith_error err;
-    const bool is_twice = q->flips && image->id < 0;
-    const int64_t at = ask->n;
-    ask->id[at] = image->id;
-    ask->weight[at] = is_twice ? image->weight / 2 : image->weight;
-    ask->n++;
-    if (image->id >= 0) return true;
-    const ki_picture_want want = {.most_pixels = r->server->options.most_pixels,
-                                  .box = image->has_crop ? image->crop : NULL};
-    if (!ki_picture_decode(r, image->part->bytes, image->part->n_bytes, &want, &ask->picture[at]))
-        return false;
-    if (!is_twice) return true;
-    ask->id[at + 1] = -1;
-    ask->weight[at + 1] = image->weight / 2;
-    ask->n++;
-    const kith_status status = ki_image_mirror(&ask->picture[at], &ask->picture[at + 1], &err);
-    if (status != KITH_OK) ki_answer_error(r, status, &err);
-    return status == KITH_OK;
+/* All images of the query with their weights, and mirror images if those count, too. */
+static void list_images(search_state *s) {
+    const ki_query *q = &s->query;
+    ki_ask *ask = &s->ask;
+    for (int i = 0; i < q->n_images; i++) {
+        const ki_query_image *image = &q->image[i];
+        const int n_views = q->flips && image->id < 0 ? 2 : 1;
+        s->place[i] = ask->n;
+        for (int j = 0; j < n_views; j++) {
+            ask->id[ask->n] = image->id;
+            ask->weight[ask->n++] = image->weight / n_views;
+        }
+    }
+}
+
+static ki_handling search(ki_request *r) {
+    search_state *s = r->state;
+    ki_request_drop_body(r);
+    s->ask.request = r;
+    r->then = answer;
+    ki_searcher_add(r->server->searcher, &s->ask);
+    return KI_HANDED_ON;
+}
+
+static ki_handling take_views(ki_request *r);
+
+/* Of the next part that was sent, everything that is wanted of it: it is decoded once. */
+static ki_handling decode_next(ki_request *r) {
+    search_state *s = r->state;
+    const ki_query *q = &s->query;
+    const ki_form_part *part = NULL;
+    ki_decode_view view[KI_MOST_VIEWS] = {{0}};
+    int n = 0;
+    for (int i = 0; i < q->n_images; i++) {
+        const ki_query_image *image = &q->image[i];
+        if (!image->part || s->is_asked[i] || (part && image->part != part)) continue;
+        part = image->part;
+        s->is_asked[i] = true;
+        for (int mirrored = 0; mirrored <= q->flips; mirrored++) {
+            s->waiting[n] = s->place[i] + mirrored;
+            view[n].has_box = image->has_crop;
+            view[n].is_mirrored = mirrored;
+            memcpy(view[n].box, image->crop, sizeof image->crop);
+            n++;
+        }
+    }
+    if (!part) return search(r);
+    const ki_picture_want want = {.file = part->bytes,
+                                  .n_bytes = part->n_bytes,
+                                  .most_pixels = r->server->options.most_pixels,
+                                  .view = view,
+                                  .n_views = n};
+    return ki_picture_ask(r, &want, take_views);
+}
+
+static ki_handling take_views(ki_request *r) {
+    search_state *s = r->state;
+    ki_picture_shown shown[KI_MOST_VIEWS];
+    int n = 0;
+    if (!ki_picture_take(r, shown, &n)) return KI_ANSWERED;
+    for (int i = 0; i < n; i++) s->ask.picture[s->waiting[i]] = shown[i].pixels;
+    return decode_next(r);
 }
 
 ki_handling ki_route_search(ki_request *r) {
@@ -177,12 +226,6 @@ ki_handling ki_route_search(ki_request *r) {
             return ki_answer_problem(r, 400, c->no_embedder.hint, "images cannot be searched with: %s",
                                      c->no_embedder.message);
     }
-    for (int i = 0; i < s->query.n_images; i++) {
-        if (!add_image(r, &s->query, &s->query.image[i], &s->ask)) return KI_ANSWERED;
-    }
-    ki_request_drop_body(r);
-    s->ask.request = r;
-    r->then = answer;
-    ki_searcher_add(r->server->searcher, &s->ask);
-    return KI_HANDED_ON;
+    list_images(s);
+    return decode_next(r);
 }

@@ -21,7 +21,6 @@ struct ki_searcher {
 };
 
 void ki_ask_release(ki_ask *a) {
-    for (int64_t i = 0; a->picture && i < a->n; i++) ki_image_release(&a->picture[i]);
     ki_free(a->picture);
     ki_free(a->id);
     ki_free(a->weight);
@@ -43,8 +42,7 @@ static int64_t count_pictures(const ki_ask *a) {
 
 static void list_pictures(const ki_ask *a, kith_pixels *to) {
     for (int64_t i = 0; i < a->n; i++) {
-        const ki_image *p = &a->picture[i];
-        if (a->id[i] < 0) *to++ = (kith_pixels){p->w, p->h, p->channels, p->data};
+        if (a->id[i] < 0) *to++ = a->picture[i];
     }
 }
 

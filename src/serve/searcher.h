@@ -6,18 +6,17 @@
 #ifndef KI_SERVE_SEARCHER_H
 #define KI_SERVE_SEARCHER_H
 
-#include "data/image/image.h"
 #include "serve/catalog.h"
 #include "serve/metrics.h"
 #include "serve/pool.h"
 
-/* A query, and what came of it. Owned by the request that asks; ki_ask_release. */
+/* A query, and what came of it. Owned by the request that asks, as are the pixels; ki_ask_release. */
 typedef struct ki_ask ki_ask;
 struct ki_ask {
     ki_request *request;               /* continues in the pool when there is a result */
     void (*task)(ki_request *request); /* instead of all below: something else to do with the model */
     /* Pictures, or items of the index, each with a weight: at least one in all. */
-    ki_image *picture;
+    kith_pixels *picture;
     int64_t *id; /* of an item; -1: the picture of the same place */
     double *weight;
     int64_t n;

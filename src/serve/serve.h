@@ -37,8 +37,9 @@ typedef struct ki_serve_options {
     int64_t n_per_address;   /* … and of one address */
     int64_t most_body_bytes; /* of a request */
     int64_t most_pixels;     /* of an image that is sent */
-    int64_t most_k;          /* hits that can be asked for, with those that are left out before them */
-    int64_t n_queue;         /* requests in work or waiting for it; one more is told to come back */
+    int64_t most_decoded_bytes; /* of decoded images, of all requests together */
+    int64_t most_k;             /* hits that can be asked for, with those that are left out before them */
+    int64_t n_queue;            /* requests in work or waiting for it; one more is told to come back */
     /* What works for them. */
     int64_t n_workers;   /* threads that read requests and write answers; 0: four per core */
     int64_t n_decoders;  /* processes that decode images; 0: one per core */

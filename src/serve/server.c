@@ -31,6 +31,7 @@ void ki_serve_options_init(ki_serve_options *o) {
                             .n_per_address = 128,
                             .most_body_bytes = 32 << 20,
                             .most_pixels = 50000000,
+                            .most_decoded_bytes = 512 << 20,
                             .most_k = 1000,
                             .n_queue = 512,
                             .most_batch = 64,
@@ -120,6 +121,7 @@ static void *keep(void *context) {
     while (sleep_for(s, CUT_SECONDS)) {
         const double now = ki_seconds_now();
         ki_connections_cut(&s->connections, now);
+        ki_decoders_tick(s->decoders, now);
         ki_finder_tick(s->finder, now);
     }
     return NULL;
@@ -169,6 +171,7 @@ static kith_status open_server(ki_server *s, kith_error *err) {
         .n = o->n_decoders ? o->n_decoders : cores,
         .memory_bytes =
             DECODER_BYTES + 2 * (uint64_t)o->most_body_bytes + PIXEL_BYTES * (uint64_t)KI_IMAGE_MOST_PIXELS,
+        .most_decoded = o->most_decoded_bytes,
         .seconds = o->deadline / 3, /* so that its client can still be told */
         .n_failures = &s->metrics.n_decoder_failures};
     KI_TRY(ki_decoders_new(&decoders, &s->decoders, err));
@@ -233,12 +236,13 @@ void ki_server_free(ki_server *s) {
      * refused meanwhile. */
     atomic_store(&s->is_closing, true);
     ki_finder_end(s->finder);
+    ki_decoders_end(s->decoders);
     while (s->daemon && atomic_load(&s->n_work) > 0) pause_shortly();
     if (s->daemon) MHD_stop_daemon(s->daemon);
     ki_finder_free(s->finder);
     ki_searcher_free(s->searcher);
-    ki_pool_free(s->pool);
     ki_decoders_free(s->decoders);
+    ki_pool_free(s->pool);
     ki_catalogs_free(s->catalogs);
     ki_limits_free(s->limits);
     if (s->listener >= 0) close(s->listener);

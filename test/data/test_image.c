@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "kith/array.h"
 #include "kith/log.h"
+#include "support/hostile.h"
 #include "support/testing.h"
 
 static const ki_decode plain = {.background = {40, 90, 200}};
@@ -325,6 +326,66 @@ static void test_cut_anywhere(void **state) {
     ki_image_release(&image);
 }
 
+/* Passes over the pixels and their number are limited together: a small image may have many scans, a large one may not. */
+static void test_scans_and_pixels(void **state) {
+    (void)state;
+    static const struct {
+        int side, n_scans;
+        const char *why; /* NULL: it is decoded */
+    } row[] = {{64, 200, NULL},
+               {64, 201, "more than 200 scans of 64 x 64 pixels"},
+               {7000, 20, NULL},
+               {7000, 21, "more than 20 scans of 7000 x 7000 pixels"}};
+    for (size_t i = 0; i < N_ROWS(row); i++) {
+        hostile_file f = hostile_jpeg(row[i].side, row[i].n_scans);
+        ki_image image = {0};
+        kith_error err = {0};
+        const ki_decode how = {.least_side = 1};
+        const kith_status status = ki_image_decode(f.bytes, f.n, &how, &image, &err);
+        if (!row[i].why) {
+            assert_ok(status, &err);
+        } else {
+            assert_int_equal(status, KITH_EFORMAT);
+            if (!strstr(err.message, row[i].why)) fail_msg("'%s', wanted '%s'", err.message, row[i].why);
+        }
+        ki_image_release(&image);
+        free(f.bytes);
+    }
+}
+
+/* What decoding will take is known from the header, and is not less than what it takes. */
+static void test_bytes_of_decoding(void **state) {
+    (void)state;
+    DIR *folder = opendir(corpus(""));
+    int n_tried = 0;
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (strncmp(entry->d_name, "ok_", 3) != 0 || is_heif(entry->d_name)) continue;
+        ki_bytes bytes = {0};
+        ki_image image = {0};
+        kith_error err = {0};
+        int64_t needed = 0;
+        assert_ok(ki_bytes_read(&bytes, corpus(entry->d_name), &err), &err);
+        assert_ok(ki_image_decode_bytes(bytes.data, bytes.n, &plain, &needed, &err), &err);
+        assert_ok(ki_image_decode(bytes.data, bytes.n, &plain, &image, &err), &err);
+        if (needed < (int64_t)image.w * image.h * image.channels)
+            fail_msg("%s: %lld bytes for %d x %d", entry->d_name, (long long)needed, image.w, image.h);
+        n_tried++;
+        ki_image_release(&image);
+        ki_bytes_release(&bytes);
+    }
+    closedir(folder);
+    assert_true(n_tried > 15);
+    /* Coefficients of three channels, two bytes each, and an eighth of the pixels across and down. */
+    hostile_file f = hostile_jpeg(800, 5);
+    const ki_decode small = {.least_side = 64};
+    int64_t needed = 0;
+    kith_error err = {0};
+    assert_ok(ki_image_decode_bytes(f.bytes, f.n, &small, &needed, &err), &err);
+    assert_int_equal(needed, 3 * 2 * 800 * 800 + 3 * 100 * 100);
+    free(f.bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_png_promises),
@@ -337,6 +398,8 @@ int main(void) {
         cmocka_unit_test(test_png_round_trip),
         cmocka_unit_test(test_jpeg_round_trip),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_scans_and_pixels),
+        cmocka_unit_test(test_bytes_of_decoding),
         cmocka_unit_test(test_cut_anywhere),
     };
     return cmocka_run_group_tests_name("data/image", tests, NULL, NULL);

@@ -286,6 +286,68 @@ static void test_float_items(void **state) {
     ki_transform_scratch_release(&scratch);
 }
 
+static void make_item(const kith_transform *t, const ki_image *from, float *item) {
+    ki_transform_scratch scratch = {0};
+    ki_image copy = {0}, base = {0};
+    kith_error err = {0};
+    ki_rng rng = ki_rng_at(1, KI_RNG_TEST, 0, 0);
+    assert_ok(ki_image_shape(&copy, from->w, from->h, from->channels, &err), &err);
+    memcpy(copy.data, from->data, (size_t)from->w * (size_t)from->h * (size_t)from->channels);
+    assert_ok(ki_transform_base(t, NULL, &copy, &scratch, &base, &err), &err);
+    const ki_draw draw = ki_transform_draw(t, base.w, base.h, &rng);
+    assert_ok(ki_transform_float(t, &base, &draw, &scratch, item, &err), &err);
+    ki_image_release(&copy);
+    ki_image_release(&base);
+    ki_transform_scratch_release(&scratch);
+}
+
+/* What is sent in place of a large part gives the same bits, and is never larger. */
+static void test_shrunk_parts_give_the_same_item(void **state) {
+    (void)state;
+    static const kith_resize resizes[] = {KITH_RESIZE_NONE, KITH_RESIZE_SQUASH, KITH_RESIZE_SHORTER,
+                                          KITH_RESIZE_AT_MOST, KITH_RESIZE_PAD};
+    static const kith_filter filters[] = {KITH_FILTER_BILINEAR, KITH_FILTER_BICUBIC};
+    static const ki_rect parts[] = {
+        {0, 0, 301, 203}, {17, 5, 120, 190}, {0, 100, 301, 9}, {3, 0, 7, 203}, {30, 30, 20, 20}};
+    enum { CROP = 32 };
+    ki_image src = {0};
+    kith_error err = {0};
+    int n_smaller = 0;
+    for (int channels = 1; channels <= 3; channels += 2) {
+        assert_ok(ki_image_shape(&src, 301, 203, channels, &err), &err);
+        ki_rng rng = ki_rng_at(5, KI_RNG_TEST, 0, 0);
+        for (int i = 0; i < 301 * 203 * channels; i++) src.data[i] = (uint8_t)ki_rng_u32(&rng);
+        for (size_t i = 0; i < N_ROWS(resizes) * N_ROWS(filters) * N_ROWS(parts); i++) {
+            KITH_OPTIONS(kith_transform, t);
+            t.resize = resizes[i % N_ROWS(resizes)];
+            t.filter = filters[i / N_ROWS(resizes) % N_ROWS(filters)];
+            t.resize_to = 40;
+            t.crop_to = CROP;
+            t.background[1] = 77;
+            const ki_rect from = parts[i / N_ROWS(resizes) / N_ROWS(filters)];
+            const double box[4] = {from.x, from.y, from.w, from.h};
+            ki_image part = {0}, small = {0};
+            ki_transform_scratch scratch = {0};
+            ki_rect shown = {0};
+            float wanted[3 * CROP * CROP], found[3 * CROP * CROP];
+            assert_ok(ki_image_cut(&src, box, &part, NULL, &err), &err);
+            assert_ok(ki_transform_shrink(&t, &src, from, &scratch, &small, &shown, &err), &err);
+            if (small.w * small.h > from.w * from.h)
+                fail_msg("case %zu: %d x %d of %d x %d", i, small.w, small.h, from.w, from.h);
+            n_smaller += small.w * small.h < from.w * from.h;
+            if (t.resize != KITH_RESIZE_NONE) assert_memory_equal(&shown, &from, sizeof from);
+            make_item(&t, &part, wanted);
+            make_item(&t, &small, found);
+            if (memcmp(wanted, found, sizeof wanted) != 0) fail_msg("case %zu: another item", i);
+            ki_image_release(&part);
+            ki_image_release(&small);
+            ki_transform_scratch_release(&scratch);
+        }
+    }
+    assert_int_equal(n_smaller, 60);
+    ki_image_release(&src);
+}
+
 static void test_small_images_are_centred(void **state) {
     (void)state;
     ki_transform_scratch scratch = {0};
@@ -496,13 +558,21 @@ static void test_tests_may_be_larger(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resize_as_pillow), cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_flat_stays_flat),  cmocka_unit_test(test_base_sizes),
-        cmocka_unit_test(test_padding),          cmocka_unit_test(test_boxes),
-        cmocka_unit_test(test_float_items),      cmocka_unit_test(test_small_images_are_centred),
-        cmocka_unit_test(test_grey_and_colour),  cmocka_unit_test(test_resized_crop_statistics),
-        cmocka_unit_test(test_multiscale),       cmocka_unit_test(test_checks),
-        cmocka_unit_test(test_input_section),    cmocka_unit_test(test_tests_may_be_larger),
+        cmocka_unit_test(test_resize_as_pillow),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_flat_stays_flat),
+        cmocka_unit_test(test_base_sizes),
+        cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_boxes),
+        cmocka_unit_test(test_float_items),
+        cmocka_unit_test(test_shrunk_parts_give_the_same_item),
+        cmocka_unit_test(test_small_images_are_centred),
+        cmocka_unit_test(test_grey_and_colour),
+        cmocka_unit_test(test_resized_crop_statistics),
+        cmocka_unit_test(test_multiscale),
+        cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_input_section),
+        cmocka_unit_test(test_tests_may_be_larger),
     };
     return cmocka_run_group_tests_name("data/transform", tests, NULL, NULL);
 }

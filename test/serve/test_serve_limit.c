@@ -92,11 +92,38 @@ static void test_a_whole_network(void **state) {
     ki_limits_free(l);
 }
 
+/* An address has its share of each thing, and keeps its place in the table as long as it holds something. */
+static void test_shares(void **state) {
+    (void)state;
+    ki_limits *l = make(1, 5, 1);
+    const ki_address a = address("2001:db8::1"), same = address("2001:db8::2"), b = address("1.2.3.4");
+    int64_t place = 0, again = 0, theirs = 0;
+    assert_true(ki_limits_take(l, &a, KI_SHARE_BODY, 60, 100, 1, &place));
+    assert_true(place >= 0);
+    assert_false(ki_limits_take(l, &same, KI_SHARE_BODY, 41, 100, 1, &again));
+    assert_true(ki_limits_take(l, &same, KI_SHARE_BODY, 40, 100, 1, &again));
+    assert_int_equal(place, again);
+    assert_true(ki_limits_take(l, &a, KI_SHARE_WORK, 100, 100, 1, &again));
+    assert_true(ki_limits_take(l, &b, KI_SHARE_BODY, 100, 100, 1, &theirs));
+    char text[32];
+    double wait = 0;
+    for (int i = 0; i < 100000; i++) {
+        snprintf(text, sizeof text, "10.%d.%d.%d", i >> 16, i >> 8 & 255, i & 255);
+        const ki_address many = address(text);
+        ki_limits_admit(l, &many, 2 + i * 1e-6, &wait);
+    }
+    assert_false(ki_limits_take(l, &a, KI_SHARE_BODY, 1, 100, 3, &again));
+    ki_limits_give_back(l, place, KI_SHARE_BODY, 100);
+    assert_true(ki_limits_take(l, &a, KI_SHARE_BODY, 100, 100, 3, &again));
+    assert_false(ki_limits_take(l, &a, KI_SHARE_WORK, 1, 100, 3, &again));
+    ki_limits_free(l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_bucket),        cmocka_unit_test(test_one_client_has_64_bits_of_addresses),
         cmocka_unit_test(test_connections),     cmocka_unit_test(test_a_full_table),
-        cmocka_unit_test(test_a_whole_network),
+        cmocka_unit_test(test_a_whole_network), cmocka_unit_test(test_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

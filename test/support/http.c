@@ -86,11 +86,15 @@ http_answer http_receive(int fd) {
     return answer;
 }
 
+static _Thread_local const char *source;
+
+void http_from(const char *from) { source = from; }
+
 http_answer http_ask(int port, const char *method, const char *path, const char *headers, const void *body,
                      size_t n_body) {
     char head[4096];
     const double began = now();
-    const int fd = http_connect(port, NULL);
+    const int fd = http_connect(port, source);
     if (fd < 0) fail_msg("nothing listens on port %d", port);
     const int n = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\n%s%s%sConnection: close\r\n", method, path,
                            headers ? headers : "",

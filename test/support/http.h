@@ -25,6 +25,9 @@ int http_send(int fd, const void *bytes, size_t n);
 /* Read to the end of the stream and close. */
 http_answer http_receive(int fd);
 
+/* Whole requests of this thread come from this address from now on; NULL: any. It is not copied. */
+void http_from(const char *from);
+
 /* A whole request. `headers` are lines that end with \r\n, or NULL; Host is added unless they have it, as is Connection: close. */
 http_answer http_ask(int port, const char *method, const char *path, const char *headers, const void *body,
                      size_t n_body);

@@ -87,17 +87,39 @@ done:
     return status;
 }
 
+static kith_status probe(const ki_image_format *format, const uint8_t *bytes, size_t n_bytes, int32_t *ret_w,
+                         int32_t *ret_h, int *ret_orientation, kith_error *err) {
+    KI_TRY(format->probe(bytes, n_bytes, ret_w, ret_h, ret_orientation, err));
+    return ki_image_check_size((uint64_t)*ret_w, (uint64_t)*ret_h, KI_IMAGE_MOST_PIXELS, err);
+}
+
 kith_status ki_image_probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, int32_t *ret_h,
                            kith_error *err) {
     const ki_image_format *format = find_format(bytes, n_bytes);
     if (!format) return fail_format(bytes, n_bytes, err);
     int32_t w = 0, h = 0;
     int orientation = 1;
-    kith_status status = format->probe(bytes, n_bytes, &w, &h, &orientation, err);
-    if (status == KITH_OK) status = ki_image_check_size((uint64_t)w, (uint64_t)h, KI_IMAGE_MOST_PIXELS, err);
+    const kith_status status = probe(format, bytes, n_bytes, &w, &h, &orientation, err);
     if (status != KITH_OK) return ki_prefix(err, status, "%s", format->name);
     *ret_w = orientation >= 5 ? h : w;
     *ret_h = orientation >= 5 ? w : h;
+    return KITH_OK;
+}
+
+kith_status ki_image_decode_bytes(const uint8_t *bytes, size_t n_bytes, const ki_decode *how,
+                                  int64_t *ret_bytes, kith_error *err) {
+    enum { PIXEL_BYTES = 4, SIDES_SWAP = 5 };
+    const ki_image_format *format = find_format(bytes, n_bytes);
+    if (!format) return fail_format(bytes, n_bytes, err);
+    int32_t w = 0, h = 0;
+    int orientation = 1;
+    kith_status status = probe(format, bytes, n_bytes, &w, &h, &orientation, err);
+    int64_t pixels = PIXEL_BYTES * (int64_t)w * h, all = pixels;
+    if (status == KITH_OK && format->decode_bytes)
+        status = format->decode_bytes(bytes, n_bytes, how, &pixels, &all, err);
+    if (status != KITH_OK) return ki_prefix(err, status, "%s", format->name);
+    /* Sides are swapped into another image. */
+    *ret_bytes = orientation >= SIDES_SWAP ? all + pixels : all;
     return KITH_OK;
 }
 

@@ -61,11 +61,20 @@ kith_status ki_image_decode(const uint8_t *bytes, size_t n_bytes, const ki_decod
 kith_status ki_image_probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, int32_t *ret_h,
                            kith_error *err);
 
-/* The part of src in a box (x, y, width, height in pixels), in whole pixels: ret_part (may be NULL). KITH_EINVAL when the box misses
- * the image. dst is another image. */
+/* About how many bytes decoding takes at its most, from the header alone: pixels, and what a format keeps beside them. Errors as those of
+ * ki_image_probe. */
+kith_status ki_image_decode_bytes(const uint8_t *bytes, size_t n_bytes, const ki_decode *how,
+                                  int64_t *ret_bytes, kith_error *err);
+
+/* The part of an image of w x h pixels in a box (x, y, width, height in pixels), in whole pixels. KITH_EINVAL when the box misses the
+ * image. */
+kith_status ki_image_part(int32_t w, int32_t h, const double box[4], double ret_part[4], kith_error *err);
+/* That part of src: ret_part (may be NULL) says which. dst is another image. */
 kith_status ki_image_cut(const ki_image *src, const double box[4], ki_image *dst, double ret_part[4],
                          kith_error *err);
-/* Left and right swapped. dst is another image. */
+/* Left and right swapped, in place. */
+void ki_image_swap_sides(ki_image *image);
+/* The same into another image. */
 kith_status ki_image_mirror(const ki_image *src, ki_image *dst, kith_error *err);
 
 /* Whole files into a buffer that is kept for the next one. */
@@ -91,6 +100,10 @@ typedef struct ki_image_format {
                           int *ret_orientation, kith_error *err);
     kith_status (*probe)(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, int32_t *ret_h,
                          int *ret_orientation, kith_error *err);
+    /* The bytes of ki_image_decode_bytes before the image is turned upright, and how many of them are its pixels; NULL: four for each
+     * pixel, all of them. Called after a probe that was good. */
+    kith_status (*decode_bytes)(const uint8_t *bytes, size_t n_bytes, const ki_decode *how,
+                                int64_t *ret_pixels, int64_t *ret_bytes, kith_error *err);
 } ki_image_format;
 
 extern const ki_image_format ki_image_jpeg, ki_image_png, ki_image_webp, ki_image_heif;

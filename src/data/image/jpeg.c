@@ -13,9 +13,10 @@
 #include "core/text.h"
 #include "data/image/image.h"
 
-/* A progressive file may ask for thousands of passes over all pixels. No encoder writes more than a few
- * dozen. */
-enum { MOST_SCANS = 200 };
+/* A progressive file may ask for thousands of passes over all pixels, in a few bytes each. Encoders write about ten, and the more
+ * patient ones a few dozen: beyond FREE_SCANS, passes and pixels are limited together. */
+enum { MOST_SCANS = 200, FREE_SCANS = 20 };
+static const int64_t MOST_PASSED_PIXELS = 1000000000;
 
 typedef struct failure {
     struct jpeg_error_mgr base; /* must be first: libjpeg passes this address back */
@@ -55,8 +56,13 @@ static void be_silent(j_common_ptr info) { (void)info; }
 static void count_scans(j_common_ptr info) {
     if (!info->is_decompressor) return;
     failure *f = (failure *)(void *)info->err;
-    if (((j_decompress_ptr)info)->input_scan_number > MOST_SCANS) {
-        ki_snprintf(f->text, sizeof f->text, "more than %d scans", MOST_SCANS);
+    j_decompress_ptr d = (j_decompress_ptr)info;
+    const int64_t n_pixels = (int64_t)d->image_width * d->image_height,
+                  allowed = MOST_PASSED_PIXELS / n_pixels;
+    const int most = allowed < FREE_SCANS ? FREE_SCANS : allowed < MOST_SCANS ? (int)allowed : MOST_SCANS;
+    if (d->input_scan_number > most) {
+        ki_snprintf(f->text, sizeof f->text, "more than %d scans of %u x %u pixels", most, d->image_width,
+                    d->image_height);
         longjmp(f->out, 1);
     }
 }
@@ -193,4 +199,36 @@ done:
     return status;
 }
 
-const ki_image_format ki_image_jpeg = {.name = "JPEG", .matches = matches, .decode = decode, .probe = probe};
+/* A file of several scans is kept as coefficients, two bytes each, until the last one has come. */
+static int64_t coefficient_bytes(j_decompress_ptr info) {
+    int64_t n = 0;
+    if (!jpeg_has_multiple_scans(info)) return 0;
+    for (int i = 0; i < info->num_components; i++)
+        n += (int64_t)info->comp_info[i].width_in_blocks * info->comp_info[i].height_in_blocks;
+    return n * DCTSIZE2 * (int64_t)sizeof(JCOEF);
+}
+
+static kith_status decode_bytes(const uint8_t *bytes, size_t n_bytes, const ki_decode *how,
+                                int64_t *ret_pixels, int64_t *ret_bytes, kith_error *err) {
+    decoder *d = NULL;
+    KI_TRY(ki_alloc_or(&d, 1, sizeof *d, "a JPEG decoder", err));
+    init(d);
+    volatile kith_status status = KITH_OK;
+    if (setjmp(d->failure.out)) {
+        status = ki_fail(err, KITH_EFORMAT, "%s", d->failure.text);
+        goto done;
+    }
+    start(d, bytes, n_bytes);
+    d->info.scale_num = 1;
+    d->info.scale_denom = scale_denominator(&d->info, how->least_side);
+    jpeg_calc_output_dimensions(&d->info);
+    *ret_pixels = 3 * (int64_t)d->info.output_width * d->info.output_height;
+    *ret_bytes = *ret_pixels + coefficient_bytes(&d->info);
+done:
+    jpeg_destroy_decompress(&d->info);
+    ki_free(d);
+    return status;
+}
+
+const ki_image_format ki_image_jpeg = {
+    .name = "JPEG", .matches = matches, .decode = decode, .probe = probe, .decode_bytes = decode_bytes};

@@ -156,6 +156,34 @@ kith_status ki_transform_base(const kith_transform *t, const double *box, ki_ima
     return ki_resample(&scratch->resampler, src, from, w, h, (ki_rect){0, 0, w, h}, t->filter, ret_base, err);
 }
 
+void ki_transform_shrunk(const kith_transform *t, int32_t *w, int32_t *h) {
+    int32_t small_w = *w, small_h = *h;
+    if (ki_transform_is_random(t)) return;
+    if (t->resize == KITH_RESIZE_NONE) {
+        if (small_w > t->crop_to) small_w = t->crop_to;
+        if (small_h > t->crop_to) small_h = t->crop_to;
+    } else {
+        resize(t, &small_w, &small_h);
+    }
+    if ((int64_t)small_w * small_h >= (int64_t)*w * *h) return;
+    *w = small_w;
+    *h = small_h;
+}
+
+kith_status ki_transform_shrink(const kith_transform *t, const ki_image *src, ki_rect from,
+                                ki_transform_scratch *scratch, ki_image *dst, ki_rect *ret_shown,
+                                kith_error *err) {
+    int32_t w = from.w, h = from.h;
+    ki_transform_shrunk(t, &w, &h);
+    *ret_shown = from;
+    if (t->resize == KITH_RESIZE_NONE || (w == from.w && h == from.h)) {
+        *ret_shown = (ki_rect){from.x + (from.w - w) / 2, from.y + (from.h - h) / 2, w, h};
+        const double box[4] = {ret_shown->x, ret_shown->y, w, h};
+        return ki_image_cut(src, box, dst, NULL, err);
+    }
+    return ki_resample(&scratch->resampler, src, from, w, h, (ki_rect){0, 0, w, h}, t->filter, dst, err);
+}
+
 static double uniform(ki_rng *rng, const double range[2]) {
     return range[0] + (range[1] - range[0]) * ki_rng_double(rng);
 }

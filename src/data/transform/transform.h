@@ -33,6 +33,15 @@ bool ki_transform_is_random(const kith_transform *transform);
 kith_status ki_transform_base(const kith_transform *transform, const double *box, ki_image *src,
                               ki_transform_scratch *scratch, ki_image *ret_base, kith_error *err);
 
+/* The part `from` of src as small as this transform lets it be: the items that the transform makes of the part and of dst have the same
+ * bits, as long as nothing is drawn at random. It is resized, or cut to the middle where nothing is; what would become larger stays
+ * as it is. ret_shown: what dst shows of src. src and dst are different images. */
+kith_status ki_transform_shrink(const kith_transform *transform, const ki_image *src, ki_rect from,
+                                ki_transform_scratch *scratch, ki_image *dst, ki_rect *ret_shown,
+                                kith_error *err);
+/* The width and height that it gives a part of w x h pixels. */
+void ki_transform_shrunk(const kith_transform *transform, int32_t *w, int32_t *h);
+
 /* What one image gets: the part `from` of the base, resized to full_w x full_h; `window` of that is put at
  * (x, y) of the output, and the rest is background. */
 typedef struct ki_draw {

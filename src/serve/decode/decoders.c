@@ -1,9 +1,8 @@
-/* Starting, asking and replacing decoding processes. */
+/* Images that wait to be decoded, and threads that ask a process each. */
 #include "serve/decode/decoders.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,7 +10,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -21,16 +19,24 @@
 enum { MOST_JPEG_BYTES = 64 << 20 };
 static const double START_SECONDS = 20;
 
+/* A process, and the thread that asks it. */
 typedef struct decoder {
     pid_t pid; /* 0: there is none */
     int fd;
-    bool is_busy;
+    ki_decoders *all;
+    pthread_t thread;
+    bool has_thread;
+    pthread_cond_t is_asked;
+    ki_decode_job *job; /* NULL: it is free */
 } decoder;
 
 struct ki_decoders {
     ki_decoders_options options;
     pthread_mutex_t lock;
-    pthread_cond_t is_free;
+    ki_decode_job *first; /* of those who wait, in the order in which they came */
+    int64_t n_decoded;    /* bytes that are counted */
+    int64_t turn;         /* of the last one that was served */
+    bool is_ending, is_over;
     decoder decoder[];
 };
 
@@ -120,61 +126,66 @@ static kith_status start(const ki_decoders_options *o, decoder *d, kith_error *e
     return KITH_OK;
 }
 
-kith_status ki_decoders_new(const ki_decoders_options *options, ki_decoders **ret, kith_error *err) {
-    ki_decoders *d = NULL;
-    kith_status status = KITH_OK;
-    KI_TRY(ki_zalloc_or(&d, 1, sizeof *d + (size_t)options->n * sizeof *d->decoder, "decoders", err));
-    d->options = *options;
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->is_free, &clock);
-    pthread_condattr_destroy(&clock);
-    for (int64_t i = 0; status == KITH_OK && i < options->n; i++)
-        status = start(&d->options, &d->decoder[i], err);
-    if (status == KITH_OK)
-        *ret = d;
-    else
-        ki_decoders_free(d);
-    return status;
+/* ---- whose turn it is (with the lock) ---- */
+
+static bool is_of(const ki_decode_job *job, const ki_address *client) {
+    return job && memcmp(&job->client, client, sizeof *client) == 0;
 }
 
-void ki_decoders_free(ki_decoders *d) {
-    if (!d) return;
-    for (int64_t i = 0; i < d->options.n; i++) end(&d->decoder[i]);
-    pthread_cond_destroy(&d->is_free);
-    pthread_mutex_destroy(&d->lock);
-    ki_free(d);
+/* How many decoders one client may have at a time. */
+static int64_t share(const ki_decoders *d) {
+    const int64_t n = d->options.n, others = n / 4 > 1 ? n / 4 : 1;
+    return n > 1 ? n - others : 1;
 }
 
-/* ---- asking ---- */
+static int64_t n_under_way(const ki_decoders *d, const ki_address *client) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < d->options.n; i++) n += is_of(d->decoder[i].job, client);
+    return n;
+}
 
-static decoder *find_free(ki_decoders *d) {
-    for (int64_t i = 0; i < d->options.n; i++) {
-        if (!d->decoder[i].is_busy) return &d->decoder[i];
+/* Turns are counted from the one that is served now, and each of a client's questions has one of its own: its tenth waits for the ninth
+ * of all others, and its first for nobody's second (start-time fair queueing). */
+static int64_t next_turn(const ki_decoders *d, const ki_address *client) {
+    int64_t turn = d->turn;
+    for (const ki_decode_job *j = d->first; j; j = j->next) {
+        if (is_of(j, client) && j->turn >= turn) turn = j->turn + 1;
     }
-    return NULL;
+    for (int64_t i = 0; i < d->options.n; i++) {
+        const ki_decode_job *j = d->decoder[i].job;
+        if (is_of(j, client) && j->turn >= turn) turn = j->turn + 1;
+    }
+    return turn;
 }
 
-static decoder *take(ki_decoders *d, double until) {
-    const struct timespec end_of_wait = {(time_t)floor(until), (long)((until - floor(until)) * 1e9)};
-    decoder *found = NULL;
-    int failed = 0;
-    pthread_mutex_lock(&d->lock);
-    while (!(found = find_free(d)) && failed == 0)
-        failed = pthread_cond_timedwait(&d->is_free, &d->lock, &end_of_wait);
-    if (found) found->is_busy = true;
-    pthread_mutex_unlock(&d->lock);
-    return found;
+/* The earliest turn of those that may begin now. NULL: none. */
+static ki_decode_job **pick(ki_decoders *d) {
+    const int64_t n_free = d->options.most_decoded - d->n_decoded;
+    ki_decode_job **best = NULL;
+    for (ki_decode_job **at = &d->first; *at; at = &(*at)->next) {
+        if ((best && (*at)->turn >= (*best)->turn) || (*at)->n_needed > n_free) continue;
+        if (n_under_way(d, &(*at)->client) < share(d)) best = at;
+    }
+    return best;
 }
 
-static void give_back(ki_decoders *d, decoder *one) {
-    pthread_mutex_lock(&d->lock);
-    one->is_busy = false;
-    pthread_cond_signal(&d->is_free);
-    pthread_mutex_unlock(&d->lock);
+static void give_turns(ki_decoders *d) {
+    for (int64_t i = 0; i < d->options.n; i++) {
+        decoder *one = &d->decoder[i];
+        if (one->job) continue;
+        ki_decode_job **place = pick(d), *job = place ? *place : NULL;
+        if (!job) return;
+        *place = job->next;
+        job->next = NULL;
+        job->n_counted = job->n_needed;
+        d->n_decoded += job->n_counted;
+        if (job->turn > d->turn) d->turn = job->turn;
+        one->job = job;
+        pthread_cond_signal(&one->is_asked);
+    }
 }
+
+/* ---- asking a process ---- */
 
 /* A decoder that waits says nothing: if there is something to read, it is the end. */
 static bool is_gone(const decoder *one) {
@@ -182,55 +193,260 @@ static bool is_gone(const decoder *one) {
     return one->pid <= 0 || poll(&look, 1, 0) != 0;
 }
 
-static bool is_sound(const ki_decode_question *q, ki_decode_reply *r) {
+static bool is_sound_view(const ki_decode_question *q, const ki_decode_reply *r, const ki_decoded_view *v) {
+    if (v->w < 1 || v->h < 1 || v->w > KI_IMAGE_MOST_SIDE || v->h > KI_IMAGE_MOST_SIDE) return false;
+    if ((v->channels != 1 && v->channels != 3) || (int64_t)v->w * v->h > q->most_pixels) return false;
+    for (int i = 0; i < 4; i++) {
+        if (!(v->shown[i] >= 0 && v->shown[i] <= (i % 2 ? r->full_h : r->full_w))) return false;
+    }
+    return v->shown[2] > 0 && v->shown[3] > 0;
+}
+
+static bool is_sound(const ki_decode_job *job, ki_decode_reply *r) {
+    const ki_decode_question *q = &job->question;
+    uint64_t n = 0;
     r->err.message[sizeof r->err.message - 1] = '\0';
     r->err.hint[sizeof r->err.hint - 1] = '\0';
     if (r->status != KITH_OK) return r->n_bytes == 0 && r->status > 0 && r->status <= KITH_EINTERNAL;
     if (q->want == KI_WANT_JPEG) return r->n_bytes > 0 && r->n_bytes <= MOST_JPEG_BYTES;
-    if (r->w < 1 || r->h < 1 || r->w > KI_IMAGE_MOST_SIDE || r->h > KI_IMAGE_MOST_SIDE) return false;
-    if (r->full_w < r->w || r->full_h < r->h) return false;
-    if ((r->channels != 1 && r->channels != 3) || (int64_t)r->w * r->h > q->most_pixels) return false;
-    return r->n_bytes == (uint64_t)r->w * (uint64_t)r->h * (uint64_t)r->channels;
+    if (r->full_w < 1 || r->full_h < 1) return false;
+    for (int i = 0; i < q->n_views; i++) {
+        const ki_decoded_view *v = &r->view[i];
+        if (!is_sound_view(q, r, v)) return false;
+        n += (uint64_t)v->w * (uint64_t)v->h * (uint64_t)v->channels;
+    }
+    return r->n_bytes == n && n <= (uint64_t)job->n_counted;
 }
 
-static kith_status converse(const decoder *one, const ki_decode_question *q, const void *file, double until,
-                            ki_decode_reply *ret_reply, void **ret_bytes, kith_error *err) {
-    void *bytes = NULL;
-    if (!ki_wire_write(one->fd, q, sizeof *q, until) || !ki_wire_write(one->fd, file, q->n_bytes, until) ||
-        !ki_wire_read(one->fd, ret_reply, sizeof *ret_reply, until) || !is_sound(q, ret_reply))
-        return ki_fail(err, KITH_EBACKEND, "the image stopped its decoder");
-    if (ret_reply->status != KITH_OK) return KITH_OK;
-    KI_TRY(ki_alloc_or(&bytes, ret_reply->n_bytes + KI_IMAGE_SLACK, 1, "an image", err));
-    if (!ki_wire_read(one->fd, bytes, ret_reply->n_bytes, until)) {
-        ki_free(bytes);
-        return ki_fail(err, KITH_EBACKEND, "the image stopped its decoder");
+/* Count the bytes that decoding takes. KITH_EINVAL: there can never be so many. *ret_must_wait: there are not now. */
+static kith_status reserve(ki_decoders *d, ki_decode_job *job, bool *ret_must_wait) {
+    const int64_t needed = job->reply.n_needed, most = d->options.most_decoded;
+    kith_status status = KITH_OK;
+    *ret_must_wait = false;
+    pthread_mutex_lock(&d->lock);
+    if (needed < 0 || needed > most - job->n_held) {
+        status = ki_fail(&job->err, KITH_EINVAL, "decoding the image takes %lld MiB; at most %lld are taken",
+                         (long long)((needed + job->n_held) >> 20), (long long)(most >> 20));
+    } else if (needed - job->n_counted > most - d->n_decoded) {
+        *ret_must_wait = true;
+        job->n_needed = needed;
+    } else {
+        d->n_decoded += needed - job->n_counted;
+        job->n_counted = needed;
     }
-    memset((char *)bytes + ret_reply->n_bytes, 0, KI_IMAGE_SLACK);
-    *ret_bytes = bytes;
+    pthread_mutex_unlock(&d->lock);
+    return status;
+}
+
+static kith_status fail_stopped(ki_decode_job *job) {
+    return ki_fail(&job->err, KITH_EBACKEND, "the image stopped its decoder");
+}
+
+static kith_status converse(ki_decoders *d, const decoder *one, ki_decode_job *job, double until,
+                            bool *ret_must_wait) {
+    const ki_decode_question *q = &job->question;
+    ki_decode_reply *r = &job->reply;
+    void *bytes = NULL;
+    if (!ki_wire_write(one->fd, q, sizeof *q, until) ||
+        !ki_wire_write(one->fd, job->file, q->n_bytes, until) || !ki_wire_read(one->fd, r, sizeof *r, until))
+        return fail_stopped(job);
+    if (r->status != KITH_OK) return is_sound(job, r) ? KITH_OK : fail_stopped(job);
+    const kith_status status = reserve(d, job, ret_must_wait);
+    const char goes_on = status == KITH_OK && !*ret_must_wait;
+    if (!ki_wire_write(one->fd, &goes_on, 1, until)) return fail_stopped(job);
+    if (!goes_on) return status;
+    if (!ki_wire_read(one->fd, r, sizeof *r, until) || !is_sound(job, r)) return fail_stopped(job);
+    if (r->status != KITH_OK) return KITH_OK;
+    KI_TRY(ki_alloc_or(&bytes, r->n_bytes + KI_IMAGE_SLACK, 1, "an image", &job->err));
+    if (!ki_wire_read(one->fd, bytes, r->n_bytes, until)) {
+        ki_free(bytes);
+        return fail_stopped(job);
+    }
+    memset((char *)bytes + r->n_bytes, 0, KI_IMAGE_SLACK);
+    job->bytes = bytes;
     return KITH_OK;
 }
 
-kith_status ki_decoders_ask(ki_decoders *d, const ki_decode_question *question, const void *file,
-                            double until, ki_decode_reply *ret_reply, void **ret_bytes, kith_error *err) {
-    kith_status status = KITH_OK;
-    decoder *one = take(d, until);
-    *ret_bytes = NULL;
-    if (!one) return ki_fail(err, KITH_ECANCELED, "no decoder was free in time");
+static kith_status read_file(ki_decode_job *job, ki_bytes *file) {
+    if (!job->path) return KITH_OK;
+    if (ki_bytes_read(file, job->path, NULL) != KITH_OK)
+        return ki_fail(&job->err, KITH_EIO, "the picture cannot be read");
+    job->file = file->data;
+    job->question.n_bytes = file->n;
+    return KITH_OK;
+}
+
+/* With a process that is there before and afterwards, if one can be started. */
+static void ask(ki_decoders *d, decoder *one, ki_decode_job *job, bool *ret_must_wait) {
+    ki_bytes file = {0};
+    kith_status status = read_file(job, &file);
+    if (status != KITH_OK) {
+        ki_bytes_release(&file);
+        job->status = status;
+        return;
+    }
     if (is_gone(one)) {
         if (one->pid > 0) atomic_fetch_add(d->options.n_failures, 1);
         end(one);
-        status = start(&d->options, one, err);
+        status = start(&d->options, one, &job->err);
     }
     if (status == KITH_OK)
-        status =
-            converse(one, question, file, ki_seconds_now() + d->options.seconds, ret_reply, ret_bytes, err);
+        status = converse(d, one, job, ki_seconds_now() + d->options.seconds, ret_must_wait);
     /* Whatever went wrong, its next words would be the rest of this answer. */
-    if (status != KITH_OK) {
+    if (status != KITH_OK && status != KITH_EINVAL) {
         atomic_fetch_add(d->options.n_failures, 1);
         end(one);
         kith_error later;
-        start(&d->options, one, &later); /* if that fails, whoever asks next tries again */
+        start(&d->options, one, &later); /* if that fails, the next question tries again */
     }
-    give_back(d, one);
+    ki_bytes_release(&file);
+    job->status = status;
+}
+
+/* Only pixels that were received go on to count (with the lock). */
+static void settle(ki_decoders *d, ki_decode_job *job) {
+    const bool has_pixels = job->bytes && job->question.want == KI_WANT_PIXELS;
+    const int64_t n = has_pixels ? (int64_t)job->reply.n_bytes : 0;
+    d->n_decoded -= job->n_counted - n;
+    job->n_counted = n;
+}
+
+static void *work(void *context) {
+    decoder *one = context;
+    ki_decoders *d = one->all;
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        while (!one->job && !d->is_over) pthread_cond_wait(&one->is_asked, &d->lock);
+        ki_decode_job *job = one->job;
+        if (!job) break;
+        pthread_mutex_unlock(&d->lock);
+        bool must_wait = false;
+        ask(d, one, job, &must_wait);
+        pthread_mutex_lock(&d->lock);
+        one->job = NULL;
+        settle(d, job);
+        if (must_wait && d->is_ending) {
+            job->status = ki_fail(&job->err, KITH_ECANCELED, "the server is ending");
+        } else if (must_wait) {
+            job->next = d->first;
+            d->first = job;
+            job = NULL;
+        }
+        give_turns(d);
+        pthread_mutex_unlock(&d->lock);
+        if (job) job->done(job);
+        pthread_mutex_lock(&d->lock);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+/* ---- those who ask ---- */
+
+static void cancel(ki_decode_job *list, const char *why) {
+    for (ki_decode_job *next; list; list = next) {
+        next = list->next;
+        list->status = ki_fail(&list->err, KITH_ECANCELED, "%s", why);
+        list->done(list);
+    }
+}
+
+void ki_decoders_ask(ki_decoders *d, ki_decode_job *job) {
+    job->next = NULL;
+    job->bytes = NULL;
+    job->n_counted = job->n_needed = 0;
+    pthread_mutex_lock(&d->lock);
+    const bool is_ending = d->is_ending;
+    if (!is_ending) {
+        ki_decode_job **last = &d->first;
+        job->turn = next_turn(d, &job->client);
+        while (*last) last = &(*last)->next;
+        *last = job;
+        give_turns(d);
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (is_ending) cancel(job, "the server is ending");
+}
+
+void ki_decoders_release(ki_decoders *d, int64_t n_bytes) {
+    if (n_bytes == 0) return;
+    pthread_mutex_lock(&d->lock);
+    d->n_decoded -= n_bytes;
+    give_turns(d);
+    pthread_mutex_unlock(&d->lock);
+}
+
+int64_t ki_decoders_bytes(ki_decoders *d) {
+    pthread_mutex_lock(&d->lock);
+    const int64_t n = d->n_decoded;
+    pthread_mutex_unlock(&d->lock);
+    return n;
+}
+
+void ki_decoders_tick(ki_decoders *d, double now) {
+    ki_decode_job *late = NULL;
+    pthread_mutex_lock(&d->lock);
+    for (ki_decode_job **at = &d->first; *at;) {
+        ki_decode_job *job = *at;
+        if (now < job->until) {
+            at = &job->next;
+            continue;
+        }
+        *at = job->next;
+        job->next = late;
+        late = job;
+    }
+    pthread_mutex_unlock(&d->lock);
+    cancel(late, "no decoder of images was free in time");
+}
+
+/* ---- beginning and end ---- */
+
+kith_status ki_decoders_new(const ki_decoders_options *options, ki_decoders **ret, kith_error *err) {
+    ki_decoders *d = NULL;
+    kith_status status = KITH_OK;
+    KI_TRY(ki_zalloc_or(&d, 1, sizeof *d + (size_t)options->n * sizeof *d->decoder, "decoders", err));
+    d->options = *options;
+    pthread_mutex_init(&d->lock, NULL);
+    for (int64_t i = 0; i < options->n; i++) {
+        d->decoder[i].all = d;
+        pthread_cond_init(&d->decoder[i].is_asked, NULL);
+    }
+    for (int64_t i = 0; status == KITH_OK && i < options->n; i++) {
+        decoder *one = &d->decoder[i];
+        status = start(&d->options, one, err);
+        if (status != KITH_OK) break;
+        one->has_thread = pthread_create(&one->thread, NULL, work, one) == 0;
+        if (!one->has_thread) status = ki_fail(err, KITH_ENOMEM, "a thread cannot be made");
+    }
+    if (status == KITH_OK)
+        *ret = d;
+    else
+        ki_decoders_free(d);
     return status;
+}
+
+void ki_decoders_end(ki_decoders *d) {
+    if (!d) return;
+    pthread_mutex_lock(&d->lock);
+    ki_decode_job *waiting = d->first;
+    d->first = NULL;
+    d->is_ending = true;
+    pthread_mutex_unlock(&d->lock);
+    cancel(waiting, "the server is ending");
+}
+
+void ki_decoders_free(ki_decoders *d) {
+    if (!d) return;
+    pthread_mutex_lock(&d->lock);
+    d->is_over = true;
+    for (int64_t i = 0; i < d->options.n; i++) pthread_cond_signal(&d->decoder[i].is_asked);
+    pthread_mutex_unlock(&d->lock);
+    for (int64_t i = 0; i < d->options.n; i++) {
+        if (d->decoder[i].has_thread) pthread_join(d->decoder[i].thread, NULL);
+        end(&d->decoder[i]);
+        pthread_cond_destroy(&d->decoder[i].is_asked);
+    }
+    pthread_mutex_destroy(&d->lock);
+    ki_free(d);
 }
