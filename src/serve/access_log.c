@@ -7,11 +7,29 @@
 #include "serve/route.h"
 #include "serve/server.h"
 
+/* Bytes that a line cannot hold, such as control characters and what is not UTF-8, as %XX: the path of any request leaves a line. */
+static const char *legible(const char *text, char *buf, size_t buf_bytes) {
+    size_t used = 0;
+    while (*text && used + 4 < buf_bytes) {
+        const size_t n = ki_utf8_next(text, strnlen(text, 4));
+        const unsigned char c = (unsigned char)*text;
+        const bool is_plain = n > 0 && c >= ' ' && c != 127 && used + n < buf_bytes;
+        if (is_plain)
+            memcpy(buf + used, text, n);
+        else
+            ki_snprintf(buf + used, buf_bytes - used, "%%%02X", c);
+        used += is_plain ? n : 3;
+        text += is_plain ? n : 1;
+    }
+    buf[used] = '\0';
+    return buf;
+}
+
 void ki_access_log(const ki_request *r, double seconds) {
     const int fd = r->server->options.access_log;
     kith_json *json = NULL;
     const char *text = NULL;
-    char when[40], who[KI_ADDRESS_TEXT], line[2048];
+    char when[40], who[KI_ADDRESS_TEXT], method[32], path[512], line[2048];
     struct timespec now;
     struct tm parts;
     if (fd < 0 || kith_json_new(&json, NULL) != KITH_OK) return;
@@ -25,11 +43,9 @@ void ki_access_log(const ki_request *r, double seconds) {
     kith_json_key(json, "address");
     kith_json_string(json, ki_address_text(&r->client, who));
     kith_json_key(json, "method");
-    kith_json_string(json, r->method);
+    kith_json_string(json, legible(r->method, method, sizeof method));
     kith_json_key(json, "path");
-    char path[512];
-    ki_snprintf(path, sizeof path, "%.500s", r->path ? r->path : "");
-    kith_json_string(json, path);
+    kith_json_string(json, legible(r->path ? r->path : "", path, sizeof path));
     kith_json_key(json, "status");
     kith_json_int(json, r->answer.status);
     kith_json_key(json, "received");

@@ -24,8 +24,12 @@ static void wait_for_end(ki_server *server, const sigset_t *signals) {
         else
             ki_log(KITH_LOG_WARNING, "the tokens stay as they were: %s", err.message);
     }
-    /* Whoever asks a second time does not want to wait. */
-    pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+    /* Whoever asks a second time does not want to wait. SIGHUP is no such question: it stays blocked. */
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
 }
 
 static int serve(const ki_serve_options *options) {

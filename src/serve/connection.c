@@ -49,6 +49,23 @@ void ki_connections_reading(ki_connections *c, ki_connection *one, bool is_readi
     pthread_mutex_unlock(&c->lock);
 }
 
+void ki_connections_heard(ki_connections *c, ki_connection *one, double now) {
+    pthread_mutex_lock(&c->lock);
+    one->heard = now;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void ki_connections_cut_quiet(ki_connections *c, double before) {
+    pthread_mutex_lock(&c->lock);
+    for (ki_connection *one = c->first; one; one = one->after) {
+        if (!one->is_reading || one->heard > before) continue;
+        shutdown(one->fd, SHUT_RDWR);
+        one->is_reading = false;
+        c->n_cut++;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
 /* Everything that it sent was read, and there will be nothing more. */
 static bool is_gone(const ki_connection *one) {
     char byte;

@@ -21,6 +21,7 @@ struct ki_connection {
     int64_t place;   /* in the limits per address; -1: not counted */
     double cut_at;   /* seconds */
     bool is_reading; /* a request, or the rest of it, is still to come */
+    double heard;    /* when the last bytes of it came, or its first line */
     int n_gone;      /* looks in a row at which the client had gone */
     ki_connection *before, *after;
 };
@@ -39,6 +40,12 @@ int64_t ki_connections_remove(ki_connections *connections, ki_connection *connec
 void ki_connections_cut_at(ki_connections *connections, ki_connection *connection, double cut_at);
 /* Whether more of a request is awaited: true for a new connection. A client that has sent a whole request may close its side. */
 void ki_connections_reading(ki_connections *connections, ki_connection *connection, bool is_reading);
+
+/* More of the request has come. */
+void ki_connections_heard(ki_connections *connections, ki_connection *connection, double now);
+
+/* Cut those on which more of a request is awaited and nothing was heard since `before`. */
+void ki_connections_cut_quiet(ki_connections *connections, double before);
 
 /* Cut those whose time is over, and those that wait for what cannot come; the daemon then notices. To be called again and again: who
  * has gone must have gone at two calls, so that what the daemon is reading at this moment is not cut. */

@@ -82,6 +82,13 @@ static ki_handling come_back(ki_request *r) {
 
 static ki_handling end_of_server(ki_request *r) { return ki_answer_later(r, 503, 5, "the server is ending"); }
 
+static ki_handling not_allowed(ki_request *r) {
+    return ki_answer_problem(r, 403,
+                             "leave out hide_duplicates, or let somebody with a full token ask for "
+                             "/api/v1/duplicates first",
+                             "the read-only token does not allow a search for duplicates");
+}
+
 /* Let all go on, with `then` or, if that is NULL, with what they wanted to do. With the lock held. */
 static void release_all(ki_finder *f, ki_request_fn then) {
     for (ki_request *r = f->waiting, *next; r; r = next) {
@@ -154,8 +161,9 @@ ki_duplicate_groups *ki_finder_ask(ki_finder *f, ki_request *r) {
         found = f->now;
         found->n_users++;
     } else {
-        if (!f->is_running && !f->is_ended) start(f, r->catalog);
-        if (!f->is_running) r->then = end_of_server;
+        const bool may_start = r->access >= KI_ACCESS_ALL;
+        if (!f->is_running && !f->is_ended && may_start) start(f, r->catalog);
+        if (!f->is_running) r->then = f->is_ended || may_start ? end_of_server : not_allowed;
         if (f->is_running) {
             r->next = f->waiting;
             f->waiting = r;

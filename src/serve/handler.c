@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "serve/head.h"
 #include "serve/picture.h"
 #include "serve/route.h"
 #include "serve/server.h"
@@ -26,9 +27,7 @@ static const char policy[] =
 
 /* ---- what a request says ---- */
 
-const char *ki_request_header(const ki_request *r, const char *name) {
-    return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
-}
+const char *ki_request_header(ki_request *r, const char *name) { return ki_head_value(r, name); }
 
 const char *ki_request_argument(const ki_request *r, const char *name) {
     return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
@@ -85,18 +84,12 @@ void ki_request_free(ki_request *r) {
     if (!r->answer.is_static) ki_free(r->answer.bytes);
     ki_request_drop_body(r);
     ki_picture_drop(r);
+    ki_arena_release(&r->texts);
     ki_free(r->path);
     ki_free(r);
 }
 
 /* ---- checks, before anything of the body is read ---- */
-
-static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name,
-                                    const char *value) {
-    (void)kind, (void)value;
-    if (strcasecmp(name, "Host") == 0) ++*(int *)context;
-    return MHD_YES;
-}
 
 static void find_client(ki_request *r) {
     const union MHD_ConnectionInfo *info =
@@ -107,20 +100,19 @@ static void find_client(ki_request *r) {
                                      r->server->options.n_proxies);
 }
 
-static ki_handling check_sender(ki_request *r) {
+static ki_handling check_sender(ki_request *r, const char *fault) {
     const ki_serve_options *o = &r->server->options;
     const char *host = ki_request_header(r, "Host"), *site = ki_request_header(r, "Sec-Fetch-Site");
     double wait = 0;
-    int n_hosts = 0;
-    MHD_get_connection_values(r->connection, MHD_HEADER_KIND, count_header, &n_hosts);
     if (!ki_limits_admit(r->server->limits, &r->client, r->began, &wait))
         return ki_answer_later(r, 429, 1 + (int64_t)wait, "too many requests from this address");
-    if (n_hosts != 1 || !ki_host_is_ours(host, o->names, o->n_names))
+    if (fault) return ki_answer_problem(r, 400, NULL, "%s", fault);
+    if (!ki_host_is_ours(host, o->names, o->n_names))
         return ki_answer_problem(r, 403, "if the server is reached by this name, start it with --name",
                                  "the host '%.80s' is not one of this server's names", host ? host : "");
     if (!ki_origin_is_ours(ki_request_header(r, "Origin"), host))
         return ki_answer_problem(r, 403, NULL, "a page of another site may not ask this server");
-    if (site && strcmp(site, "cross-site") == 0 && strcmp(r->path, "/") != 0)
+    if (site && strcasestr(site, "cross-site") && strcmp(r->path, "/") != 0)
         return ki_answer_problem(r, 403, NULL, "a page of another site may not ask this server");
     return KI_HANDED_ON;
 }
@@ -141,10 +133,10 @@ static ki_handling check_access(ki_request *r) {
     return ki_answer_problem(r, 403, NULL, "the read-only token does not allow this");
 }
 
-static ki_handling check(ki_request *r) {
+static ki_handling check(ki_request *r, const char *fault) {
     const char *allow = NULL, *length = ki_request_header(r, "Content-Length");
     int64_t n_bytes = 0;
-    if (check_sender(r) == KI_ANSWERED) return KI_ANSWERED;
+    if (check_sender(r, fault) == KI_ANSWERED) return KI_ANSWERED;
     r->route = ki_route_find(r->method, r->path, &r->id, &allow);
     if (!r->route && allow)
         return ki_answer_problem(r, 405, NULL, "%.60s takes %s, not %s", r->path, allow, r->method);
@@ -211,7 +203,7 @@ static enum MHD_Result send_answer(ki_request *r) {
     if (a->retry_after > 0) add_header(response, "Retry-After", number);
     if (a->status == 401) add_header(response, "WWW-Authenticate", "Bearer");
     if (a->status == 405) add_header(response, "Allow", "GET, HEAD, POST");
-    if (atomic_load(&r->server->is_draining)) add_header(response, "Connection", "close");
+    if (r->closes || atomic_load(&r->server->is_draining)) add_header(response, "Connection", "close");
     const enum MHD_Result result = MHD_queue_response(r->connection, a->status, response);
     MHD_destroy_response(response);
     return result;
@@ -240,6 +232,8 @@ static bool keep_body(ki_request *r, const char *bytes, size_t n) {
 
 /* What is refused is read to its end and thrown away: only then can it be answered. */
 static void take_body(ki_request *r, const char *bytes, size_t n) {
+    ki_connection *one = connection_of(r->connection);
+    if (one) ki_connections_heard(&r->server->connections, one, ki_seconds_now());
     r->received += n;
     if (!r->answer.status && !keep_body(r, bytes, n)) ki_request_drop_body(r);
 }
@@ -309,27 +303,31 @@ static void *on_first_line(void *context, const char *uri, struct MHD_Connection
     r->connection = connection;
     r->began = ki_seconds_now();
     r->path = ki_strndup(uri, strcspn(uri, "?"));
+    r->url_end = uri + strlen(uri);
     atomic_fetch_add(&s->n_open, 1);
     if (one) ki_connections_cut_at(&s->connections, one, r->began + s->options.deadline);
+    if (one) ki_connections_heard(&s->connections, one, r->began);
     return r;
 }
 
-static enum MHD_Result begin(ki_request *r, const char *method) {
+static enum MHD_Result begin(ki_request *r, const char *method, const char *version) {
     r->has_begun = true;
     r->is_head = strcmp(method, "HEAD") == 0;
     ki_snprintf(r->method, sizeof r->method, "%s", method);
     if (!r->path) return MHD_NO;
     find_client(r);
-    return check(r) == KI_ANSWERED ? send_answer(r) : MHD_YES;
+    const char *fault = ki_head_fault(r, method, version, r->url_end);
+    r->closes = fault != NULL; /* where the next request begins is not known */
+    return check(r, fault) == KI_ANSWERED ? send_answer(r) : MHD_YES;
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_bytes, void **request) {
-    (void)context, (void)connection, (void)url, (void)version;
+    (void)context, (void)connection, (void)url;
     ki_request *r = *request;
     if (!r) return MHD_NO;
-    if (!r->has_begun) return begin(r, method);
+    if (!r->has_begun) return begin(r, method, version);
     if (*upload_bytes > 0) {
         take_body(r, upload, *upload_bytes);
         *upload_bytes = 0;

@@ -93,6 +93,17 @@ static bool is_json(const char *content_type) {
     return content_type && strncasecmp(content_type, json, strlen(json)) == 0;
 }
 
+static bool is_form(const char *content_type) {
+    static const char form[] = "multipart/form-data";
+    return content_type && strncasecmp(content_type, form, strlen(form)) == 0;
+}
+
+static bool looks_like_json(const char *body, size_t n) {
+    size_t i = 0;
+    while (i < n && strchr(" \t\r\n", body[i]) && body[i]) i++;
+    return i < n && body[i] == '{';
+}
+
 static kith_status read_json(const char *text, size_t n, int64_t most_k, ki_query *q, kith_error *err) {
     ki_value *root = NULL;
     settings s;
@@ -121,6 +132,9 @@ kith_status ki_query_read(const char *content_type, const char *body, size_t n, 
         status = read_json(body, n, most_k, ret, err);
     } else {
         status = ki_form_read(content_type ? content_type : "", body, n, &ret->form, err);
+        /* curl -d, for instance, calls everything a form. */
+        if (status != KITH_OK && !is_form(content_type) && looks_like_json(body, n))
+            ki_hint(err, status, "for JSON send the header Content-Type: application/json");
         const ki_form_part *json = status == KITH_OK ? ki_form_find(&ret->form, "query") : NULL;
         if (status == KITH_OK && !json) status = ki_fail(err, KITH_EINVAL, "the request has no part 'query'");
         if (status == KITH_OK) status = read_json(json->bytes, json->n_bytes, most_k, ret, err);

@@ -5,6 +5,7 @@
 #ifndef KI_SERVE_REQUEST_H
 #define KI_SERVE_REQUEST_H
 
+#include "core/arena.h"
 #include "core/buffer.h"
 #include "kith/experimental/json.h"
 #include "serve/address.h"
@@ -40,8 +41,11 @@ struct ki_request {
     const ki_route *route; /* NULL: none */
     bool is_head;
     char method[8];
-    char *path; /* as it was asked for, without what follows "?" */
-    int64_t id; /* of the item in the path */
+    char *path;          /* as it was asked for, without what follows "?" */
+    const char *url_end; /* behind the whole address; valid until the head was checked */
+    ki_arena texts;      /* values of headers that came on several lines */
+    bool closes;         /* the connection ends with the answer */
+    int64_t id;          /* of the item in the path */
     ki_address client;
     double began; /* seconds */
     ki_access access;
@@ -69,8 +73,9 @@ void ki_request_drop_body(ki_request *request);
 
 /* ---- reading it ---- */
 
-/* A header, or an argument after "?"; NULL when it was not sent. It lives as long as the request. */
-const char *ki_request_header(const ki_request *request, const char *name);
+/* A header, all lines of it as one list (serve/head.h), or an argument after "?"; NULL when it was not sent. It lives as long as the
+ * request. */
+const char *ki_request_header(ki_request *request, const char *name);
 const char *ki_request_argument(const ki_request *request, const char *name);
 /* An argument that is a whole number from least to most, or `otherwise` when it was not sent. */
 kith_status ki_request_number(const ki_request *request, const char *name, int64_t least, int64_t most,

@@ -18,6 +18,8 @@
 
 /* Seconds between two looks at connections, and at the index. */
 static const double CUT_SECONDS = 0.1, REFRESH_SECONDS = 1;
+/* Seconds for which a server that ends waits for the next byte of a request. */
+static const double QUIET_SECONDS = 1;
 /* Memory of a decoder: for each pixel, which some formats decode through several planes, and for the rest. */
 enum { PIXEL_BYTES = 12, DECODER_BYTES = 256 << 20 };
 
@@ -97,18 +99,19 @@ static void refresh(ki_server *s) {
     kith_error err;
     bool is_new = false;
     const kith_status status = ki_catalogs_refresh(s->catalogs, &is_new, &err);
-    if (status != KITH_OK)
-        ki_log(KITH_LOG_WARNING, "the index has changed and cannot be opened anew: %s", err.message);
+    /* Once for each fault: it may last. */
+    if (status != KITH_OK && strcmp(s->refresh_fault, err.message) != 0)
+        ki_log(KITH_LOG_WARNING, "the index cannot be read; what it held before is served: %s", err.message);
+    if (status == KITH_OK && s->refresh_fault[0]) ki_log(KITH_LOG_INFO, "the index can be read again");
     if (is_new) ki_log(KITH_LOG_INFO, "the index has changed and was opened anew");
+    ki_snprintf(s->refresh_fault, sizeof s->refresh_fault, "%s", status != KITH_OK ? err.message : "");
 }
 
-/* Sleep, unless the server ends. Returns whether it goes on. */
+/* Sleep, unless the server ends. Returns whether it goes on. The condition waits on the monotonic clock, too: one that is set back
+ * must not put off deadlines. */
 static bool sleep_for(ki_server *s, double seconds) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)seconds;
-    until.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    const double end = ki_seconds_now() + seconds;
+    const struct timespec until = {(time_t)end, (long)((end - (double)(time_t)end) * 1e9)};
     pthread_mutex_lock(&s->keeper_lock);
     if (!s->is_ending) pthread_cond_timedwait(&s->keeper_wakes, &s->keeper_lock, &until);
     const bool goes_on = !s->is_ending;
@@ -192,7 +195,11 @@ kith_status ki_server_start(const ki_serve_options *options, ki_server **ret_ser
     pthread_rwlock_init(&s->tokens_lock, NULL);
     pthread_mutex_init(&s->connections.lock, NULL);
     pthread_mutex_init(&s->keeper_lock, NULL);
-    pthread_cond_init(&s->keeper_wakes, NULL);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->keeper_wakes, &clock);
+    pthread_condattr_destroy(&clock);
     const kith_status status = open_server(s, err);
     if (status == KITH_OK)
         *ret_server = s;
@@ -221,7 +228,11 @@ void ki_server_drain(ki_server *s) {
     atomic_store(&s->is_draining, true);
     const MHD_socket listener = MHD_quiesce_daemon(s->daemon);
     if (listener != MHD_INVALID_SOCKET) close(listener);
-    while (atomic_load(&s->n_open) > 0 && ki_seconds_now() < end) pause_shortly();
+    for (double now; atomic_load(&s->n_open) > 0 && (now = ki_seconds_now()) < end;) {
+        /* Who has stopped sending may never go on. */
+        ki_connections_cut_quiet(&s->connections, now - QUIET_SECONDS);
+        pause_shortly();
+    }
 }
 
 void ki_server_free(ki_server *s) {

@@ -44,6 +44,8 @@ struct ki_server {
 
     pthread_t keeper, renewer; /* cuts connections; looks whether the index has changed */
     bool has_keeper, has_renewer, is_ending;
+    char refresh_fault[sizeof((kith_error){0})
+                           .message]; /* the renewer's: why the index cannot be read; "": it can */
     pthread_mutex_t keeper_lock;
     pthread_cond_t keeper_wakes;
 };

@@ -1,11 +1,15 @@
 /* Reading the token file, and comparing in constant time. */
 #include "serve/token.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "core/text.h"
@@ -67,6 +71,26 @@ kith_status ki_tokens_parse(const char *text, const char *name, ki_tokens *ret_t
     return KITH_OK;
 }
 
+/* May anybody but the owner and this process read or write it? Where a file has a list of who may (systemd makes one for credentials),
+ * the bits of its group are the most that the list gives to anybody. */
+static bool is_open_to_others(int fd, const struct stat *info) {
+    struct {
+        struct posix_acl_xattr_header head;
+        struct posix_acl_xattr_entry entry[32];
+    } list;
+    if (info->st_mode & (S_IRWXO | S_IWGRP)) return true;
+    if (!(info->st_mode & S_IRWXG)) return false;
+    const ssize_t n = fgetxattr(fd, "system.posix_acl_access", &list, sizeof list);
+    if (n < (ssize_t)sizeof list.head || le32toh(list.head.a_version) != POSIX_ACL_XATTR_VERSION) return true;
+    const size_t n_entries = ((size_t)n - sizeof list.head) / sizeof list.entry[0];
+    for (size_t i = 0; i < n_entries; i++) {
+        const unsigned tag = le16toh(list.entry[i].e_tag);
+        if (le16toh(list.entry[i].e_perm) == 0 || tag == ACL_USER_OBJ || tag == ACL_MASK) continue;
+        if (tag != ACL_USER || le32toh(list.entry[i].e_id) != geteuid()) return true;
+    }
+    return false;
+}
+
 kith_status ki_tokens_read(const char *path, ki_tokens *ret_tokens, kith_error *err) {
     char text[MOST_FILE_BYTES + 1];
     struct stat info;
@@ -74,12 +98,15 @@ kith_status ki_tokens_read(const char *path, ki_tokens *ret_tokens, kith_error *
     ssize_t n = -1;
     if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) n = read(fd, text, sizeof text);
     const int why = fd < 0 || n < 0 ? errno : 0;
+    const bool is_open = n >= 0 && is_open_to_others(fd, &info);
     if (fd >= 0) close(fd);
     if (n < 0)
         return ki_fail(err, KITH_EIO, "%s cannot be read: %s", path, why ? strerror(why) : "not a file");
-    if (info.st_mode & S_IROTH) {
-        ki_fail(err, KITH_EINVAL, "%s can be read by everybody", path);
-        return ki_hint(err, KITH_EINVAL, "chmod 600 it");
+    if (is_open) {
+        explicit_bzero(text, sizeof text);
+        ki_fail(err, KITH_EINVAL, "%s can be read or written by others than its owner (mode %03o)", path,
+                (unsigned)info.st_mode & 0777);
+        return ki_hint(err, KITH_EINVAL, "chmod 600 %s", path);
     }
     if (n > MOST_FILE_BYTES || memchr(text, '\0', (size_t)n))
         return ki_fail(err, KITH_EFORMAT, "%s is not a file of tokens", path);

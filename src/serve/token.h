@@ -1,7 +1,7 @@
 /* Tokens: who may ask for what.
  *
- * The file has a line for each token, "token SECRET" or "read-only SECRET", empty lines and comments (#). It must not be
- * readable by everybody. */
+ * The file has a line for each token, "token SECRET" or "read-only SECRET", empty lines and comments (#). Only its owner
+ * and the server may be able to read or write it. */
 #ifndef KI_SERVE_TOKEN_H
 #define KI_SERVE_TOKEN_H
 

@@ -113,6 +113,108 @@ static void test_signals(void **state) {
     wait_until_said("finishing what is under way");
 }
 
+static double seconds_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int begin_upload(int port) {
+    static const char head[] =
+        "POST /api/v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{";
+    const int fd = http_connect(port, NULL);
+    assert_true(http_send(fd, head, sizeof head - 1));
+    http_answer a = http_get(port, "/healthz"); /* the other one was read before */
+    assert_int_equal(a.status, 200);
+    http_release(&a);
+    return fd;
+}
+
+/* An upload that has stopped is not waited for as long as a request may take. */
+static void test_a_stalled_upload_at_the_end(void **state) {
+    (void)state;
+    int port = 0;
+    const pid_t pid = start("--deadline", "60", &port);
+    const int fd = begin_upload(port);
+    const double began = seconds_now();
+    kill(pid, SIGTERM);
+    assert_int_equal(end_of(pid), 0);
+    const double seconds = seconds_now() - began;
+    if (seconds > 10) fail_msg("it took %g s to end", seconds);
+    close(fd);
+}
+
+/* While it waits for an upload that goes on, a question to read the tokens again is none to end at once. */
+static void test_hangup_at_the_end(void **state) {
+    (void)state;
+    int port = 0;
+    const pid_t pid = start("--deadline", "60", &port);
+    const int fd = begin_upload(port);
+    kill(pid, SIGTERM);
+    wait_until_said("finishing what is under way");
+    kill(pid, SIGHUP);
+    for (int i = 0; i < 999; i++) {
+        if (i % 50 == 0) wait_shortly();
+        if (!http_send(fd, "x", 1)) break;
+    }
+    http_answer a = http_receive(fd);
+    if (a.status != 400) fail_msg("status %d: it was cut", a.status);
+    http_release(&a);
+    assert_int_equal(end_of(pid), 0);
+}
+
+static int count(const char *text, const char *part) {
+    int n = 0;
+    for (; (text = strstr(text, part)); text += strlen(part)) n++;
+    return n;
+}
+
+/* The disk of the index is away for some seconds. */
+static void test_a_missing_index(void **state) {
+    (void)state;
+    int port = 0;
+    char here[1100], there[1100];
+    snprintf(here, sizeof here, "%s/p.kith", testing_folder());
+    snprintf(there, sizeof there, "%s/away.kith", testing_folder());
+    const pid_t pid = start("--decoders", "1", &port);
+    assert_int_equal(rename(here, there), 0);
+    wait_until_said("the index cannot be read");
+    for (int i = 0; i < 175; i++) wait_shortly(); /* it is looked at every second */
+    const int n = count(said(), "the index cannot be read");
+    assert_int_equal(rename(there, here), 0);
+    if (n != 1) fail_msg("%d lines: %s", n, output);
+    wait_until_said("the index can be read again");
+    kill(pid, SIGTERM);
+    assert_int_equal(end_of(pid), 0);
+}
+
+/* Bytes that cannot be in a line are written so that they can, and the line is there. */
+static void test_the_log_of_odd_paths(void **state) {
+    (void)state;
+    int port = 0;
+    char path[1024], request[800];
+    snprintf(path, sizeof path, "%s/access", testing_folder());
+    const pid_t pid = start("--access-log", "access", &port);
+    int n = snprintf(request, sizeof request,
+                     "GET /\x01\x02\"\xff\x1b[2J HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    int fd = http_connect(port, NULL);
+    assert_true(http_send(fd, request, (size_t)n));
+    assert_status(http_receive(fd), 404);
+    n = snprintf(request, sizeof request,
+                 "GET /%0600d HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 0);
+    memset(request + 5, 1, 600);
+    fd = http_connect(port, NULL);
+    assert_true(http_send(fd, request, (size_t)n));
+    assert_status(http_receive(fd), 404);
+    kill(pid, SIGTERM);
+    assert_int_equal(end_of(pid), 0);
+    char *log = testing_read(path);
+    if (count(log, "\n") != 2) fail_msg("%d lines: %s", count(log, "\n"), log);
+    if (!strstr(log, "\"path\": \"/%01%02\\\"%FF%1B[2J\", \"status\": 404")) fail_msg("%s", log);
+    if (!strstr(log, "\"path\": \"/%01%01%01%01")) fail_msg("%s", log);
+    free(log);
+}
+
 /* A decoder does not outlive a server that is killed. */
 static void test_killed(void **state) {
     (void)state;
@@ -194,6 +296,10 @@ static void test_misuse(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_a_stalled_upload_at_the_end),
+        cmocka_unit_test(test_hangup_at_the_end),
+        cmocka_unit_test(test_a_missing_index),
+        cmocka_unit_test(test_the_log_of_odd_paths),
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_a_missing_model),
         cmocka_unit_test(test_misuse),

@@ -185,6 +185,54 @@ static void test_tokens(void **state) {
     ki_server_free(server);
 }
 
+/* The environment of a decoder, as a program that stands before it sees it. */
+static void test_a_decoder_knows_no_password(void **state) {
+    (void)state;
+    int port = 0;
+    char program[1200], seen[1200], script[4096];
+    snprintf(program, sizeof program, "%s/decoder", testing_folder());
+    snprintf(seen, sizeof seen, "%s/environment", testing_folder());
+    snprintf(script, sizeof script, "#!/bin/sh\n/usr/bin/env > '%s'\nexec %s \"$@\"\n", seen,
+             testing_program());
+    testing_write(program, script);
+    assert_int_equal(chmod(program, 0700), 0);
+    assert_int_equal(setenv("PGPASSWORD", "seeecret", 1), 0);
+    ki_serve_options o = served_options();
+    o.program = program;
+    o.n_decoders = 1;
+    ki_server *server = served_start(&o, &port);
+    ki_server_free(server);
+    unsetenv("PGPASSWORD");
+    char *text = testing_read(seen);
+    if (strstr(text, "PGPASSWORD") || strstr(text, "HOME=")) fail_msg("%s", text);
+    assert_holds(text, "OMP_NUM_THREADS=1\n");
+    free(text);
+}
+
+/* Finding duplicates reads every picture: who may only read gets what was found, and does not start it. */
+static void test_duplicates_with_a_read_only_token(void **state) {
+    (void)state;
+    int port = 0;
+    char path[1200];
+    snprintf(path, sizeof path, "%s/both", testing_folder());
+    testing_write(path, "token aaaaaaaaaaaaaaaaaaaaaaaa\nread-only bbbbbbbbbbbbbbbbbbbbbbbb\n");
+    assert_int_equal(chmod(path, 0600), 0);
+    ki_serve_options o = served_options();
+    o.token_file = path;
+    ki_server *server = served_start(&o, &port);
+    static const char
+        query[] = "{\"images\": [{\"id\": 1}], \"hide_duplicates\": true}",
+        some[] = "Authorization: Bearer bbbbbbbbbbbbbbbbbbbbbbbb\r\nContent-Type: application/json\r\n",
+        all[] = "Authorization: Bearer aaaaaaaaaaaaaaaaaaaaaaaa\r\n";
+    http_answer a = http_ask(port, "POST", "/api/v1/search", some, query, sizeof query - 1);
+    if (a.status != 403) fail_msg("status %d: %s", a.status, a.body);
+    assert_holds(a.body, "the read-only token does not allow a search for duplicates");
+    http_release(&a);
+    assert_status(http_ask(port, "GET", "/api/v1/duplicates", all, NULL, 0), 200);
+    assert_status(http_ask(port, "POST", "/api/v1/search", some, query, sizeof query - 1), 200);
+    ki_server_free(server);
+}
+
 static void test_other_addresses_want_a_token(void **state) {
     (void)state;
     kith_error err;
@@ -481,6 +529,8 @@ int main(void) {
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_foreign_hosts_and_origins),
         cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_duplicates_with_a_read_only_token),
+        cmocka_unit_test(test_a_decoder_knows_no_password),
         cmocka_unit_test(test_other_addresses_want_a_token),
         cmocka_unit_test(test_a_port_that_is_taken),
         cmocka_unit_test(test_bodies_that_are_too_long),

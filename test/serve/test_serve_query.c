@@ -192,12 +192,28 @@ static void test_routes(void **state) {
     }
 }
 
+/* curl -d sends JSON as what a form would be: what to add is said. */
+static void test_json_that_is_called_a_form(void **state) {
+    (void)state;
+    ki_query q = {0};
+    kith_error err = {0};
+    static const char json[] = " {\"images\": [{\"id\": 1}]}";
+    static const char *const types[] = {"application/x-www-form-urlencoded", "text/plain", ""};
+    for (size_t i = 0; i < N_ROWS(types); i++) {
+        assert_int_equal(ki_query_read(types[i], json, sizeof json - 1, 10, &q, &err), KITH_EFORMAT);
+        if (!strstr(err.hint, "Content-Type: application/json"))
+            fail_msg("'%s': hint '%s'", types[i], err.hint);
+    }
+    assert_int_equal(ki_query_read(types[0], "a=b", 3, 10, &q, &err), KITH_EFORMAT);
+    assert_null(strstr(err.hint, "application/json"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),     cmocka_unit_test(test_boundaries),
         cmocka_unit_test(test_every_cut), cmocka_unit_test(test_bad_forms),
         cmocka_unit_test(test_a_query),   cmocka_unit_test(test_bad_queries),
-        cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_routes),    cmocka_unit_test(test_json_that_is_called_a_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,13 @@
 /* The token file, and what a header gives access to. */
+#include <endian.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "serve/token.h"
 #include "support/testing.h"
@@ -58,21 +63,57 @@ static void test_bad_files(void **state) {
     assert_null(strstr(err.message, "seeecret"));
 }
 
-static void test_a_file_that_all_can_read_is_refused(void **state) {
+static void test_a_file_that_others_can_read_or_write_is_refused(void **state) {
     (void)state;
     kith_error err;
     ki_tokens t;
     char path[600];
     snprintf(path, sizeof path, "%s/tokens", testing_folder());
     testing_write(path, good);
-    assert_int_equal(chmod(path, 0644), 0);
-    assert_int_equal(ki_tokens_read(path, &t, &err), KITH_EINVAL);
+    static const mode_t open_modes[] = {0644, 0640, 0620, 0610, 0604, 0602, 0660, 0606};
+    for (size_t i = 0; i < N_ROWS(open_modes); i++) {
+        assert_int_equal(chmod(path, open_modes[i]), 0);
+        if (ki_tokens_read(path, &t, &err) != KITH_EINVAL)
+            fail_msg("mode %03o is taken", (unsigned)open_modes[i]);
+        if (!strstr(err.hint, "chmod 600 ")) fail_msg("hint '%s'", err.hint);
+    }
+    assert_int_equal(chmod(path, 0400), 0);
+    assert_ok(ki_tokens_read(path, &t, &err), &err);
     assert_int_equal(chmod(path, 0600), 0);
     assert_ok(ki_tokens_read(path, &t, &err), &err);
     assert_int_equal(t.n, 2);
     snprintf(path, sizeof path, "%s/none", testing_folder());
     assert_int_equal(ki_tokens_read(path, &t, &err), KITH_EIO);
     assert_int_equal(ki_tokens_read(testing_folder(), &t, &err), KITH_EIO);
+}
+
+/* The list that systemd gives a credential: its owner, and the user that the service runs as. The mode then looks like 0440. */
+static void test_a_list_of_who_may_read(void **state) {
+    (void)state;
+    kith_error err;
+    ki_tokens t;
+    char path[600];
+    struct {
+        struct posix_acl_xattr_header head;
+        struct posix_acl_xattr_entry entry[5];
+    } list = {{htole32(POSIX_ACL_XATTR_VERSION)},
+              {{htole16(ACL_USER_OBJ), htole16(4), htole32((uint32_t)-1)},
+               {htole16(ACL_USER), htole16(4), htole32(geteuid())},
+               {htole16(ACL_GROUP_OBJ), 0, htole32((uint32_t)-1)},
+               {htole16(ACL_MASK), htole16(4), htole32((uint32_t)-1)},
+               {htole16(ACL_OTHER), 0, htole32((uint32_t)-1)}}};
+    snprintf(path, sizeof path, "%s/listed", testing_folder());
+    testing_write(path, good);
+    assert_int_equal(chmod(path, 0400), 0);
+    if (setxattr(path, "system.posix_acl_access", &list, sizeof list, 0) != 0) skip();
+    assert_ok(ki_tokens_read(path, &t, &err), &err);
+    list.entry[1].e_id = htole32(geteuid() + 1);
+    assert_int_equal(setxattr(path, "system.posix_acl_access", &list, sizeof list, 0), 0);
+    assert_int_equal(ki_tokens_read(path, &t, &err), KITH_EINVAL);
+    list.entry[1].e_id = htole32(geteuid());
+    list.entry[2].e_perm = htole16(4);
+    assert_int_equal(setxattr(path, "system.posix_acl_access", &list, sizeof list, 0), 0);
+    assert_int_equal(ki_tokens_read(path, &t, &err), KITH_EINVAL);
 }
 
 static double seconds_of(const ki_tokens *t, const char *header) {
@@ -104,7 +145,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_access),
         cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_a_file_that_all_can_read_is_refused),
+        cmocka_unit_test(test_a_file_that_others_can_read_or_write_is_refused),
+        cmocka_unit_test(test_a_list_of_who_may_read),
         cmocka_unit_test(test_time_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);

@@ -51,19 +51,24 @@ static void end(decoder *d) {
     d->pid = 0;
 }
 
-/* The environment with one thread for every library: a decoder has no use for more, and each costs memory. */
+/* Of the environment a decoder gets what its libraries need to be found, and nothing else: there may be a password in it. It has no use
+ * for more than one thread, and each costs memory. */
 static char **make_environment(void) {
     static char one[] = "OMP_NUM_THREADS=1", other[] = "OPENBLAS_NUM_THREADS=1";
-    size_t n = 0;
-    while (environ[n]) n++;
-    char **list = ki_zalloc(n + 3, sizeof *list);
+    static const char *const kept[] = {"LD_LIBRARY_PATH=", "OMP_WAIT_POLICY=", "GOMP_SPINCOUNT=",
+                                       "ASAN_OPTIONS=",    "UBSAN_OPTIONS=",   "TSAN_OPTIONS="};
+    enum { N_KEPT = sizeof kept / sizeof kept[0] };
+    char **list = ki_zalloc(N_KEPT + 3, sizeof *list);
     if (!list) return NULL;
-    size_t kept = 0;
-    list[kept++] = one;
-    list[kept++] = other;
-    for (size_t i = 0; i < n; i++) {
-        if (strncmp(environ[i], "OMP_NUM_THREADS=", 16) != 0 && strncmp(environ[i], "OPENBLAS_NUM_", 13) != 0)
-            list[kept++] = environ[i];
+    size_t n = 0;
+    list[n++] = one;
+    list[n++] = other;
+    for (size_t i = 0; i < N_KEPT; i++) {
+        for (char **at = environ; *at; at++) {
+            if (strncmp(*at, kept[i], strlen(kept[i])) != 0) continue;
+            list[n++] = *at;
+            break;
+        }
     }
     return list;
 }
