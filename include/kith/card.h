@@ -65,9 +65,10 @@ typedef struct kith_card_options {
     size_t size;                /* of the struct: set by kith_card_options_init */
     bool scores[KITH_N_SCORES]; /* which are written */
     bool per_class;             /* one entry per class, too */
+    bool per_query;             /* what every query came to, packed: kith_card_compare pairs by it */
 } kith_card_options;
 
-/* All scores, without the classes. */
+/* All scores, with the queries, without the classes. */
 KITH_API void kith_card_options_init(kith_card_options *options, size_t size);
 
 /* The card of a judgement as one line of JSON: a new string for kith_string_free (kith/text.h). */
@@ -79,7 +80,10 @@ KITH_API kith_status kith_card_make(const kith_judgement *judgement, const kith_
 /* A card that was read; used by any number of threads at once. */
 typedef struct kith_card kith_card;
 
-/* KITH_EIO, or KITH_EFORMAT for what is no JSON object. */
+/* The path is that of a card, of the folder of a run that has ended (also one of folds and seeds), of a result of kith reproduce
+ * (ROW-seed0.json), or, where nothing has that name, of all results of its row: results/ROW stands for
+ * results/ROW-seed0.json, results/ROW-seed1.json … KITH_EIO, or KITH_EFORMAT for what is no JSON object. The functions
+ * below speak of the first of several results, or of the means that a run of seeds keeps; kith_card_compare of all. */
 KITH_API kith_status kith_card_read(const char *path, kith_card **ret_card, kith_error *err);
 KITH_API void kith_card_free(kith_card *card); /* NULL is fine */
 
@@ -102,6 +106,8 @@ typedef struct kith_card_row {
         double value;
         kith_interval interval;
     } side[2];
+    bool is_paired;           /* both were scored query by query */
+    kith_interval difference; /* 95 % interval of side[1].value - side[0].value; NaN when not paired */
 } kith_card_row;
 
 /* A fact that speaks against comparing: what it is, and what the two cards say. The two differ, or one of them is NULL:
@@ -114,10 +120,15 @@ typedef struct kith_card_comparison {
     int64_t n_rows, n_differences;
     kith_card_row *row;
     kith_card_difference *difference; /* strings of the cards and of the library */
+    int64_t n_runs[2];                /* seeds and folds of each side */
+    int64_t n_queries, n_draws;       /* of the paired bootstrap; 0: there is none … */
+    char why[256];                    /* … and why, in a sentence */
 } kith_card_comparison;
 
 /* Scores of two cards side by side; of a run's card, those of the test classes, else of validation; of folds and seeds,
- * the mean with its interval over runs. KITH_EFORMAT names a card that has no scores. The cards must outlive the
+ * the mean with its interval over runs. Where both say what every query came to, differences of R@K, P@1 and MAP@R have an
+ * interval: a bootstrap that draws the same queries for both sides and, where a side has several runs, also runs.
+ * KITH_EFORMAT names a card that has no scores; KITH_EINVAL: the two are not of the same queries. The cards must outlive the
  * comparison. */
 KITH_API kith_status kith_card_compare(const kith_card *a, const kith_card *b,
                                        kith_card_comparison *ret_comparison, kith_error *err);

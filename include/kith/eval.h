@@ -79,6 +79,7 @@ typedef struct kith_retrieval {
     int64_t *query_label;   /* [n_query] */
     int64_t n_classes;
     kith_class_scores *per_class; /* [n_classes] by rising label, every label of query or gallery */
+    char queries_sha256[65];      /* of which queries and gallery there are, by their classes and order */
 } kith_retrieval;
 
 /* KITH_ESHAPE when labels and rows differ in number, KITH_EINVAL for an empty query or gallery, a row

@@ -209,11 +209,14 @@ int cmd_eval(int argc, char **argv) {
         CLI_OUT("save-embedding", "E.npy", &a.model.save_embedding, ".npy", "keep what the model made"),
         CLI_OUT("save-labels", "Y.npy", &a.model.save_labels, ".npy", "and its labels"),
         CLI_OUT("roc", "OUT.svg", &a.roc, ".svg", "draw the ROC curve of verification"),
-        CLI_FLAG("compare", &a.compare, "print two results of --json side by side: --compare A.json B.json"),
+        CLI_FLAG(
+            "compare", &a.compare,
+            "print two results side by side: --compare A B, each a file of --json, the folder of a run, or a "
+            "result of kith reproduce"),
         CLI_FLAG("json", &a.json, "print the result as JSON, in fractions"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "[MODEL | RUN | A.json B.json]",
+        .operands = "[MODEL | RUN | A B]",
         .least = 0,
         .most = 2,
         .options = options,
@@ -221,14 +224,17 @@ int cmd_eval(int argc, char **argv) {
             "kith eval --embedding E.npy --labels Y.npy judges embeddings made elsewhere;\n"
             "kith eval MODEL --data DIR embeds a data set and judges the result; the folder of a run is its "
             "model;\n"
-            "kith eval --compare A.json B.json says which of two results is better, and whether they may be "
-            "compared."};
+            "kith eval --compare A B says by how much two results differ over the same queries, with a 95 % "
+            "interval "
+            "of the\n"
+            "difference, and whether they may be compared; results/ROW stands for all seeds of a row of kith "
+            "reproduce."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     if (a.compare) {
         kith_error err = {0};
-        if (argc != 3) return cli_misused("eval", "--compare wants two files: A.json B.json");
-        return eval_compare(argv[1], argv[2], &err) == KITH_OK ? CLI_OK : cli_fail(&err);
+        if (argc != 3) return cli_misused("eval", "--compare wants two results: A B");
+        return eval_compare(argv[1], argv[2], a.json, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
     }
     if (argc > 2) return cli_misused("eval", "'%.60s' is one too many; wants one MODEL", argv[2]);
     a.model.split = split < KITH_N_SPLITS ? (kith_split)split : KITH_SPLIT_ALL;
@@ -238,7 +244,7 @@ int cmd_eval(int argc, char **argv) {
     int status = check_sources(&a, argc);
     judging how;
     judging_init(&how);
-    kith_card_options shown = {.size = sizeof(kith_card_options), .per_class = a.classes};
+    kith_card_options shown = {.size = sizeof(kith_card_options), .per_class = a.classes, .per_query = true};
     how.retrieval.metric = how.verification.metric = (kith_metric)a.metric;
     how.retrieval.device = how.kmeans.device = a.model.device;
     if (status == CLI_RUN) status = parse_k(a.k, &how.retrieval);

@@ -46,6 +46,6 @@ void eval_print(const kith_judgement *judgement, const kith_card_facts *facts,
                 const kith_card_options *shown);
 
 /* --compare: a table of two results, and what speaks against comparing them. */
-kith_status eval_compare(const char *path_a, const char *path_b, kith_error *err);
+kith_status eval_compare(const char *path_a, const char *path_b, bool as_json, kith_error *err);
 
 #endif

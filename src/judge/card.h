@@ -32,6 +32,7 @@ typedef struct ki_card_block {
     const ki_clustered *clustered;
     const char *note;
     const ki_orders *orders; /* each alone */
+    const struct ki_per_query *per_query;
 } ki_card_block;
 
 /* Nothing when the scores are not there. */
@@ -52,6 +53,9 @@ kith_card_facts ki_card_common_facts(kith_card *const *cards, int n);
 /* Where it was read from, and what such a file should have been. */
 const char *ki_card_path(const kith_card *card);
 #define KI_CARD_WANTED "a result of kith eval --json or a run's result.json"
+/* The cards of the runs it is about: of one, itself. */
+int64_t ki_card_n_runs(const kith_card *card);
+const kith_card *ki_card_run(const kith_card *card, int64_t i);
 
 /* The value at a path below `root`, by today's names or those of 0.1; NULL: none. */
 const ki_value *ki_card_find(const ki_value *root, const char *path);

@@ -1,4 +1,5 @@
 /* Two result cards side by side, and what speaks against comparing them. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -6,9 +7,12 @@
 #include "core/argument.h"
 #include "core/text.h"
 #include "judge/card.h"
+#include "judge/paired.h"
+
+enum { MOST_RUNS = 128 };
 
 /* A score and its interval: a number, or what folds and seeds have, {"mean": …, "low": …, "high": …}. */
-static bool score_at(const kith_card *card, const char *block, const char *path, struct kith_card_side *ret) {
+static bool score_in(const kith_card *card, const char *block, const char *path, struct kith_card_side *ret) {
     char at[224];
     struct kith_card_side side = {0};
     ki_snprintf(at, sizeof at, "%s%s", block, path);
@@ -26,12 +30,30 @@ static bool score_at(const kith_card *card, const char *block, const char *path,
     return side.has_value;
 }
 
-/* Where a card has the block that counts: at its root, or the test classes of a run, else validation. */
+/* The mean over the runs that the card is about. */
+static bool score_at(const kith_card *card, const char *block, const char *path, struct kith_card_side *ret) {
+    const int64_t n = ki_card_n_runs(card);
+    double values[MOST_RUNS];
+    if (n == 1 || n > MOST_RUNS) return score_in(ki_card_run(card, 0), block, path, ret);
+    for (int64_t i = 0; i < n; i++) {
+        struct kith_card_side one;
+        values[i] = score_in(ki_card_run(card, i), block, path, &one) ? one.value : NAN;
+    }
+    const kith_estimate mean = ki_estimate_mean(values, (int)n);
+    *ret = (struct kith_card_side){.has_value = !isnan(mean.mean),
+                                   .has_interval = !isnan(mean.low),
+                                   .value = mean.mean,
+                                   .interval = {mean.low, mean.high}};
+    return ret->has_value;
+}
+
+/* Where a card has the block that counts: at its root, or the test classes of a run, else validation; as kith reproduce keeps
+ * it, below "result". */
 static const char *block_of(const kith_card *card) {
-    static const char *const blocks[] = {"test.", "validation."};
+    static const char *const blocks[] = {"test.", "validation.", "result.test.", "result.validation."};
     struct kith_card_side ignored;
-    for (size_t i = 0; i < 2; i++) {
-        if (score_at(card, blocks[i], "map_at_r", &ignored)) return blocks[i];
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
+        if (score_in(card, blocks[i], "map_at_r", &ignored)) return blocks[i];
     }
     return "";
 }
@@ -39,7 +61,7 @@ static const char *block_of(const kith_card *card) {
 /* block NULL: the one that counts. */
 static kith_status add_row_of(kith_card_comparison *c, size_t *capacity, const kith_card *const card[2],
                               const char *name, const char *block, const char *path, kith_error *err) {
-    kith_card_row row = {0};
+    kith_card_row row = {.difference = {NAN, NAN}};
     ki_snprintf(row.name, sizeof row.name, "%s", name);
     for (int i = 0; i < 2; i++) score_at(card[i], block ? block : block_of(card[i]), path, &row.side[i]);
     if (!row.side[0].has_value && !row.side[1].has_value) return KITH_OK;
@@ -198,6 +220,122 @@ static kith_status check_scores(const kith_card_comparison *c, const kith_card *
     return KITH_OK;
 }
 
+/* ---- query by query ---- */
+
+/* What the queries of each run of both sides came to. */
+typedef struct pairing {
+    ki_per_query *run[2];
+    int64_t n_runs[2];
+} pairing;
+
+static kith_status read_queries(const kith_card *const card[2], pairing *ret, kith_error *err) {
+    for (int side = 0; side < 2; side++) {
+        const int64_t n = ki_card_n_runs(card[side]);
+        KI_TRY(ki_zalloc_or(&ret->run[side], (size_t)n, sizeof *ret->run[side], "outcomes of queries", err));
+        ret->n_runs[side] = n;
+        for (int64_t i = 0; i < n; i++) {
+            const kith_card *run = ki_card_run(card[side], i);
+            KI_TRY(ki_per_query_read(run, block_of(run), &ret->run[side][i], err));
+        }
+    }
+    return KITH_OK;
+}
+
+/* The hash of the data that a run was judged on, where it says so. */
+static const char *judged_data(const kith_card *run) {
+    return is_run(run) ? value_of(run, "data_sha256") : kith_card_fact(run, "data_sha256");
+}
+
+/* Of the same queries as the first run: as many, of the same classes in the same order and, where both say it, of the
+ * same data. */
+static kith_status check_same(const kith_card *first, const ki_per_query *q, const kith_card *other,
+                              const ki_per_query *p, kith_error *err) {
+    const char *data[2] = {judged_data(first), judged_data(other)};
+    if (strcmp(q->sha256, p->sha256) == 0 && (!data[0] || !data[1] || strcmp(data[0], data[1]) == 0))
+        return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "not the same queries: %s has %lld (data %.12s), %s %lld (data %.12s)",
+            ki_card_path(first), (long long)q->n, data[0] ? data[0] : "unknown", ki_card_path(other),
+            (long long)p->n, data[1] ? data[1] : "unknown");
+    return ki_hint(err, KITH_EINVAL, "judge both on the same data, as in kith eval MODEL --data DIR --json");
+}
+
+/* *ret_is_paired false: some run does not say what its queries came to, and c->why names it. */
+static kith_status match(const kith_card *const card[2], const pairing *p, kith_card_comparison *c,
+                         bool *ret_is_paired, kith_error *err) {
+    const kith_card *first = ki_card_run(card[0], 0);
+    *ret_is_paired = false;
+    for (int side = 0; side < 2; side++) {
+        for (int64_t i = 0; i < p->n_runs[side]; i++) {
+            const kith_card *run = ki_card_run(card[side], i);
+            if (p->run[side][i].n == 0) {
+                ki_snprintf(c->why, sizeof c->why, "%.150s does not say what every query came to (per_query)",
+                            ki_card_path(run));
+                return KITH_OK;
+            }
+            KI_TRY(check_same(first, p->run[0], run, &p->run[side][i], err));
+        }
+    }
+    *ret_is_paired = true;
+    return KITH_OK;
+}
+
+/* Which score of a query is the row's: a K, 0 for MAP@R; -1: none, or some run does not have it. */
+static int64_t score_of(const kith_card_row *row, const pairing *p) {
+    int64_t k = -1;
+    if (strncmp(row->name, "R@", 2) == 0) {
+        if (!ki_parse_int64(row->name + 2, &k)) return -1;
+    } else if (strcmp(row->name, kith_score_title(KITH_SCORE_PRECISION_AT_1)) == 0) {
+        k = 1;
+    } else if (strcmp(row->name, kith_score_title(KITH_SCORE_MAP_AT_R)) == 0) {
+        k = 0;
+    }
+    if (!row->side[0].has_value || !row->side[1].has_value) return -1;
+    for (int side = 0; side < 2 && k >= 0; side++) {
+        for (int64_t i = 0; i < p->n_runs[side]; i++)
+            if (!ki_per_query_has(&p->run[side][i], k)) return -1;
+    }
+    return k;
+}
+
+static kith_status add_intervals(kith_card_comparison *c, const pairing *p, kith_error *err) {
+    enum { MOST = KITH_MOST_K + 2 };
+    KITH_OPTIONS(kith_bootstrap_options, bootstrap);
+    int64_t score[MOST], row_of[MOST], n = 0;
+    kith_interval found[MOST];
+    for (int64_t i = 0; i < c->n_rows && n < MOST; i++) {
+        score[n] = score_of(&c->row[i], p);
+        row_of[n] = i;
+        n += score[n] >= 0;
+    }
+    const ki_paired_input in = {.run = {p->run[0], p->run[1]},
+                                .n_runs = {p->n_runs[0], p->n_runs[1]},
+                                .score = score,
+                                .n_scores = n,
+                                .n_draws = bootstrap.n_draws};
+    if (n == 0) return KITH_OK;
+    KI_TRY(ki_paired_bootstrap(&in, found, err));
+    for (int64_t i = 0; i < n; i++) {
+        c->row[row_of[i]].is_paired = true;
+        c->row[row_of[i]].difference = found[i];
+    }
+    c->n_draws = in.n_draws;
+    c->n_queries = p->run[0]->n;
+    return KITH_OK;
+}
+
+static kith_status pair(kith_card_comparison *c, const kith_card *const card[2], kith_error *err) {
+    kith_status status;
+    pairing p = {0};
+    bool is_paired = false;
+    KI_CHECK(read_queries(card, &p, err));
+    KI_CHECK(match(card, &p, c, &is_paired, err));
+    for (int side = 0; side < 2; side++) c->n_runs[side] = p.n_runs[side];
+    if (is_paired) KI_CHECK(add_intervals(c, &p, err));
+done:
+    for (int side = 0; side < 2; side++) ki_free(p.run[side]);
+    return status;
+}
+
 kith_status kith_card_compare(const kith_card *a, const kith_card *b, kith_card_comparison *ret,
                               kith_error *err) {
     KI_NEED(err, a, b, ret);
@@ -205,6 +343,7 @@ kith_status kith_card_compare(const kith_card *a, const kith_card *b, kith_card_
     kith_card_comparison c = {0};
     kith_status status = add_rows(&c, both, err);
     if (status == KITH_OK) status = check_scores(&c, both, err);
+    if (status == KITH_OK) status = pair(&c, both, err);
     if (status == KITH_OK) status = add_differences(&c, both, err);
     if (status == KITH_OK)
         *ret = c;

@@ -1,10 +1,14 @@
-/* Reading result cards, today's and those of 0.1. */
+/* Reading result cards, today's and those of 0.1, of one run or of several. */
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/argument.h"
+#include "core/path.h"
 #include "core/text.h"
 #include "io/json.h"
 #include "judge/card.h"
@@ -13,10 +17,13 @@ struct kith_card {
     ki_arena arena;
     const char *path;
     ki_value *root;
+    kith_card **run; /* [n_runs]: of the runs it is about; none: it is about one */
+    size_t n_runs, capacity;
 };
 
-kith_status kith_card_read(const char *path, kith_card **ret_card, kith_error *err) {
-    KI_NEED(err, path, ret_card);
+/* ---- one file ---- */
+
+static kith_status read_file(const char *path, kith_card **ret_card, kith_error *err) {
     kith_card *card = NULL;
     KI_TRY(ki_zalloc_or(&card, 1, sizeof *card, "a result card", err));
     kith_status status = ki_json_read(path, &card->arena, &card->root, err);
@@ -27,6 +34,8 @@ kith_status kith_card_read(const char *path, kith_card **ret_card, kith_error *e
         status = ki_fail(err, KITH_EFORMAT, "%s holds %s; wanted " KI_CARD_WANTED, path,
                          ki_value_describe(card->root, found, sizeof found));
     }
+    if (status == KITH_OK && ki_value_get(card->root, "row") && ki_value_get(card->root, "error"))
+        status = ki_fail(err, KITH_EFORMAT, "%s is the record of a run that failed", path);
     if (status == KITH_OK)
         *ret_card = card;
     else
@@ -34,13 +43,148 @@ kith_status kith_card_read(const char *path, kith_card **ret_card, kith_error *e
     return status;
 }
 
+/* ---- several runs ---- */
+
+/* PREFIX, a number, SUFFIX? */
+static bool is_numbered(const char *name, const char *prefix, const char *suffix) {
+    const size_t n = strlen(prefix);
+    if (strncmp(name, prefix, n) != 0) return false;
+    const size_t digits = strspn(name + n, "0123456789");
+    return digits > 0 && strcmp(name + n + digits, suffix) == 0;
+}
+
+typedef struct names {
+    char **item;
+    size_t n, capacity;
+} names;
+
+static void names_release(names *list) {
+    for (size_t i = 0; i < list->n; i++) ki_free(list->item[i]);
+    ki_free(list->item);
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Names in the folder that are one of the prefixes, a number and the suffix; none where it cannot be read. */
+static kith_status find_numbered(const char *folder, const char *const *prefixes, size_t n_prefixes,
+                                 const char *suffix, names *ret, kith_error *err) {
+    kith_status status = KITH_OK;
+    DIR *dir = opendir(folder);
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
+        bool is_wanted = false;
+        for (size_t i = 0; i < n_prefixes; i++) is_wanted |= is_numbered(e->d_name, prefixes[i], suffix);
+        if (!is_wanted) continue;
+        KI_CHECK(ki_grow(&ret->item, &ret->capacity, ret->n + 1, sizeof *ret->item, "names", err));
+        if (!(ret->item[ret->n] = ki_strdup(e->d_name)))
+            KI_CHECK(ki_fail_memory(err, strlen(e->d_name), "a name"));
+        ret->n++;
+    }
+    if (ret->n > 0) qsort(ret->item, ret->n, sizeof *ret->item, by_name);
+done:
+    if (dir) closedir(dir);
+    return status;
+}
+
+static kith_status add_run(kith_card *card, const char *path, kith_error *err) {
+    KI_TRY(ki_grow(&card->run, &card->capacity, card->n_runs + 1, sizeof *card->run, "runs", err));
+    KI_TRY(read_file(path, &card->run[card->n_runs], err));
+    card->n_runs++;
+    return KITH_OK;
+}
+
+/* The runs of folds and seeds below a run's folder: seeds may be inside folds. */
+static kith_status add_runs_below(kith_card *card, const char *folder, int depth, kith_error *err) {
+    static const char *const prefixes[] = {"fold-", "seed-"};
+    kith_status status;
+    names found = {0};
+    KI_CHECK(find_numbered(folder, prefixes, 2, "", &found, err));
+    for (size_t i = 0; i < found.n; i++) {
+        ki_path sub, result;
+        KI_CHECK(ki_path_print(&sub, err, "%s/%s", folder, found.item[i]));
+        KI_CHECK(ki_path_print(&result, err, "%s/result.json", sub.s));
+        if (ki_is_file("%s", result.s))
+            KI_CHECK(add_run(card, result.s, err));
+        else if (depth > 0)
+            KI_CHECK(add_runs_below(card, sub.s, depth - 1, err));
+    }
+done:
+    names_release(&found);
+    return status;
+}
+
+static kith_status read_folder(const char *folder, kith_card **ret_card, kith_error *err) {
+    ki_path path;
+    kith_card *card = NULL;
+    KI_TRY(ki_path_print(&path, err, "%s/result.json", folder));
+    if (!ki_is_file("%s", path.s)) {
+        ki_fail(err, KITH_EFORMAT, "%s has no result.json; wanted the folder of a run that has ended",
+                folder);
+        return ki_hint(err, KITH_EFORMAT, "kith train RUN --resume ends it");
+    }
+    KI_TRY(read_file(path.s, &card, err));
+    const kith_status status = add_runs_below(card, folder, 1, err);
+    if (status == KITH_OK)
+        *ret_card = card;
+    else
+        kith_card_free(card);
+    return status;
+}
+
+/* ROW stands for ROW-seed0.json, ROW-seed1.json … of kith reproduce. *ret_card stays NULL where there are none. */
+static kith_status read_row(const char *row, kith_card **ret_card, kith_error *err) {
+    kith_status status;
+    names found = {0};
+    kith_card *card = NULL;
+    ki_path folder, prefix;
+    const char *slash = strrchr(row, '/'), *name = slash ? slash + 1 : row;
+    KI_CHECK(ki_path_print(&folder, err, "%.*s", slash ? (int)(slash - row) + 1 : 1, slash ? row : "."));
+    KI_CHECK(ki_path_print(&prefix, err, "%s-seed", name));
+    const char *const prefixes[] = {prefix.s};
+    KI_CHECK(find_numbered(folder.s, prefixes, 1, ".json", &found, err));
+    if (found.n == 0) goto done;
+    KI_CHECK(ki_zalloc_or(&card, 1, sizeof *card, "a result card", err));
+    if (!(card->path = ki_arena_strdup(&card->arena, row)))
+        KI_CHECK(ki_fail_memory(err, strlen(row), "a file's name"));
+    for (size_t i = 0; i < found.n; i++) {
+        ki_path path;
+        KI_CHECK(ki_path_print(&path, err, "%.*s%s", slash ? (int)(slash - row) + 1 : 0, row, found.item[i]));
+        KI_CHECK(add_run(card, path.s, err));
+    }
+    card->root = card->run[0]->root;
+    *ret_card = card;
+    card = NULL;
+done:
+    kith_card_free(card);
+    names_release(&found);
+    return status;
+}
+
+kith_status kith_card_read(const char *path, kith_card **ret_card, kith_error *err) {
+    KI_NEED(err, path, ret_card);
+    kith_card *card = NULL;
+    if (ki_is_folder("%s", path)) {
+        KI_TRY(read_folder(path, &card, err));
+    } else {
+        if (access(path, F_OK) != 0) KI_TRY(read_row(path, &card, err));
+        if (!card) KI_TRY(read_file(path, &card, err));
+    }
+    *ret_card = card;
+    return KITH_OK;
+}
+
 void kith_card_free(kith_card *card) {
     if (!card) return;
+    for (size_t i = 0; i < card->n_runs; i++) kith_card_free(card->run[i]);
+    ki_free(card->run);
     ki_arena_release(&card->arena);
     ki_free(card);
 }
 
 const char *ki_card_path(const kith_card *card) { return card->path; }
+
+int64_t ki_card_n_runs(const kith_card *card) { return card->n_runs ? (int64_t)card->n_runs : 1; }
+
+const kith_card *ki_card_run(const kith_card *card, int64_t i) { return card->n_runs ? card->run[i] : card; }
 
 /* ---- by path ---- */
 
@@ -99,13 +243,14 @@ const char *kith_card_key(const kith_card *card, const char *path, int64_t i) {
     return entry ? entry->key : NULL;
 }
 
-/* kith eval has its facts apart, a run beside its blocks. A run judges embeddings. */
+/* kith eval has its facts apart, a run beside its blocks; kith reproduce keeps the card of a run below "result". A run judges
+ * embeddings. */
 const char *kith_card_fact(const kith_card *card, const char *name) {
     if (!card || !name) return NULL;
-    const ki_value *apart = ki_value_get(card->root, "card");
-    const char *text = text_of(apart ? get(apart, name) : ki_value_get(card->root, name));
-    if (!text && !apart && strcmp(name, "tap") == 0 && ki_value_get(card->root, "selection"))
-        text = "embedding";
+    const ki_value *kept = ki_value_get(card->root, "row") ? ki_value_get(card->root, "result") : NULL,
+                   *root = kept ? kept : card->root, *apart = ki_value_get(root, "card");
+    const char *text = text_of(apart ? get(apart, name) : ki_value_get(root, name));
+    if (!text && !apart && strcmp(name, "tap") == 0 && ki_value_get(root, "selection")) text = "embedding";
     return text && *text ? text : NULL;
 }
 

@@ -8,6 +8,7 @@
 #include "core/argument.h"
 #include "core/text.h"
 #include "judge/card.h"
+#include "judge/per_query.h"
 #include "kith/version.h"
 
 static const struct {
@@ -244,6 +245,14 @@ static void put_retrieval(kith_json *json, const kith_judgement *j, const kith_c
     if (o->per_class) put_classes(json, j, o);
 }
 
+static kith_status put_queries(kith_json *json, const kith_retrieval *r, kith_error *err) {
+    ki_per_query queries = {0};
+    KI_TRY(ki_per_query_pack(r, &queries, err));
+    ki_per_query_put(json, &queries);
+    ki_per_query_release(&queries);
+    return KITH_OK;
+}
+
 static void put_clustering(kith_json *json, const kith_judgement *j, const kith_card_options *o) {
     const kith_clustering *c = &j->clustering;
     if (o->scores[KITH_SCORE_NMI]) {
@@ -317,7 +326,8 @@ static void put_rerank(kith_json *json, const kith_judgement *j) {
 }
 
 KI_OPTIONS_INIT(kith_card_facts, 0)
-KI_OPTIONS_INIT(kith_card_options, .scores = {true, true, true, true, true, true, true, true, true})
+KI_OPTIONS_INIT(kith_card_options, .scores = {true, true, true, true, true, true, true, true, true},
+                .per_query = true)
 _Static_assert(KITH_N_SCORES == 9, "a score is missing above");
 
 kith_status kith_card_make(const kith_judgement *j, const kith_card_facts *facts,
@@ -330,6 +340,7 @@ kith_status kith_card_make(const kith_judgement *j, const kith_card_facts *facts
     KI_TRY(kith_json_new(&json, err));
     kith_json_object_begin(json);
     if (j->has_retrieval) put_retrieval(json, j, &o);
+    kith_status status = j->has_retrieval && o.per_query ? put_queries(json, &j->retrieval, err) : KITH_OK;
     if (j->has_clustering) put_clustering(json, j, &o);
     if (j->has_rerank) put_rerank(json, j);
     if (j->has_verification) put_verification(json, &j->verification);
@@ -342,7 +353,7 @@ kith_status kith_card_make(const kith_judgement *j, const kith_card_facts *facts
     ki_card_put_facts(json, &f);
     kith_json_object_end(json);
     kith_json_object_end(json);
-    kith_status status = kith_json_finish(json, &line, err);
+    if (status == KITH_OK) status = kith_json_finish(json, &line, err);
     char *text = status == KITH_OK ? ki_strdup(line) : NULL;
     if (status == KITH_OK && !text) status = ki_fail_memory(err, 1, "a result card");
     if (status == KITH_OK) *ret_text = text;
@@ -416,5 +427,6 @@ void ki_card_put_block(kith_json *json, const char *key, const ki_card_block *b)
         put_interval(json, names[KITH_SCORE_R_PRECISION].name, b->intervals->r_precision);
         kith_json_object_end(json);
     }
+    if (b->per_query && b->per_query->n > 0) ki_per_query_put(json, b->per_query);
     kith_json_object_end(json);
 }

@@ -8,6 +8,7 @@
 #include "core/argument.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "judge/per_query.h"
 #include "judge/rerank.h"
 #include "judge/verification.h"
 #include "kith/data.h"
@@ -266,6 +267,11 @@ double ki_alike(const float *x, int64_t n, int64_t dim) {
 
 kith_status ki_judge_scores(ki_vectors *v, const int64_t *k, int64_t n_k, ki_comm *comm, ki_scores *ret,
                             kith_intervals *ret_intervals, kith_error *err) {
+    return ki_judge_by_query(v, k, n_k, comm, ret, ret_intervals, NULL, err);
+}
+
+kith_status ki_judge_by_query(ki_vectors *v, const int64_t *k, int64_t n_k, ki_comm *comm, ki_scores *ret,
+                              kith_intervals *ret_intervals, ki_per_query *ret_queries, kith_error *err) {
     kith_judgement j = {0};
     const float *x = NULL;
     ki_judge_options options;
@@ -287,8 +293,9 @@ kith_status ki_judge_scores(ki_vectors *v, const int64_t *k, int64_t n_k, ki_com
                        .seconds = j.seconds};
     memcpy(ret->recall, r->mean.recall, sizeof ret->recall);
     if (ret_intervals) *ret_intervals = j.intervals;
+    const kith_status status = ret_queries ? ki_per_query_pack(r, ret_queries, err) : KITH_OK;
     kith_judgement_release(&j);
-    return KITH_OK;
+    return status;
 }
 
 kith_status ki_judge_cluster(ki_vectors *v, ki_clustered *ret, kith_error *err) {

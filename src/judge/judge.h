@@ -66,6 +66,11 @@ typedef struct ki_scores {
  * ki_judge_input: the scores are the same bits on any number of ranks. */
 kith_status ki_judge_scores(ki_vectors *vectors, const int64_t *k, int64_t n_k, ki_comm *comm,
                             ki_scores *ret_scores, kith_intervals *ret_intervals, kith_error *err);
+/* The same, and what every query came to (judge/per_query.h; may be NULL). */
+struct ki_per_query;
+kith_status ki_judge_by_query(ki_vectors *vectors, const int64_t *k, int64_t n_k, ki_comm *comm,
+                              ki_scores *ret_scores, kith_intervals *ret_intervals,
+                              struct ki_per_query *ret_queries, kith_error *err);
 
 /* How well k-means finds the classes: as many clusters as classes, on normalised rows. */
 typedef struct ki_clustered {

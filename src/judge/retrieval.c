@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "judge/judge.h"
+#include "judge/per_query.h"
 #include "judge/ranks.h"
 #include "judge/sides.h"
 
@@ -194,6 +195,7 @@ kith_status ki_retrieval_run(const ki_judge_input *input, const kith_retrieval_o
     KI_CHECK(ki_comm_agree(input->comm, score_queries(input, options, &c, &r, err), err));
     KI_CHECK(join_queries(input->comm, &r, err));
     average(&r, &c.sides);
+    KI_CHECK(ki_queries_hash(&c.sides, r.queries_sha256, err));
     if (r.n_lone == r.n_query) {
         status = ki_fail(err, KITH_EINVAL, "none of the %lld queries has another item of its class to find",
                          (long long)r.n_query);

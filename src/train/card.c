@@ -76,7 +76,8 @@ kith_status ki_train_write_run(const ki_train_state *run, kith_error *err) {
 }
 
 kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
-                                  const kith_intervals *intervals, kith_error *err) {
+                                  const kith_intervals *intervals, const ki_per_query *queries,
+                                  kith_error *err) {
     const ki_recipe *r = run->recipe;
     const ki_orders *orders = &result->orders;
     char all[160], on_test[240], test[65], validation[65];
@@ -99,7 +100,8 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
          {.scores = &result->test,
           .data_sha256 = test,
           .intervals = intervals,
-          .clustered = &result->clustered}},
+          .clustered = &result->clustered,
+          .per_query = queries}},
         {"all_orders",
          {.scores = &orders->fair.plain,
           .data_sha256 = test,

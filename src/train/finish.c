@@ -142,8 +142,9 @@ static kith_status write_model(const ki_train_state *run, const kith_calibration
 
 /* The test classes, scored once. */
 static kith_status judge_test(ki_train_state *run, ki_vectors *test, ki_train_result *result,
-                              kith_intervals *intervals, kith_error *err) {
-    KI_TRY(ki_judge_scores(test, run->recipe->k, run->recipe->n_k, run->comm, &result->test, intervals, err));
+                              kith_intervals *intervals, ki_per_query *queries, kith_error *err) {
+    KI_TRY(ki_judge_by_query(test, run->recipe->k, run->recipe->n_k, run->comm, &result->test, intervals,
+                             queries, err));
     result->test.step = result->step;
     result->recall_at_1 = intervals->recall[0];
     result->map_at_r = intervals->map_at_r;
@@ -158,7 +159,7 @@ static kith_status judge_test(ki_train_state *run, ki_vectors *test, ki_train_re
 }
 
 static kith_status write_end(ki_train_state *run, ki_train_result *result, ki_vectors *test,
-                             const kith_intervals *intervals, kith_error *err) {
+                             const kith_intervals *intervals, const ki_per_query *queries, kith_error *err) {
     if (!run->writes) return KITH_OK;
     /* Where the test classes are watched, the log has had this step's line. */
     if (run->test.n > 0 && !run->recipe->eval.watch_test)
@@ -166,13 +167,14 @@ static kith_status write_end(ki_train_state *run, ki_train_result *result, ki_ve
                                   &result->test, &result->orders.alone, err));
     KI_TRY(ki_train_write_pairs(run, test->n ? test : NULL, err));
     result->wall_seconds = ki_train_wall(run);
-    return ki_train_write_result(run, result, test->n ? intervals : NULL, err);
+    return ki_train_write_result(run, result, test->n ? intervals : NULL, queries, err);
 }
 
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err) {
     kith_status status;
     ki_vectors test = {0};
     kith_intervals intervals;
+    ki_per_query queries = {0};
     kith_calibration calibration = {0};
     KI_CHECK(ki_train_weigh_pairs(run, err)); /* of the last step */
     KI_CHECK(ki_train_agree(run, take_best(run, err), err));
@@ -182,12 +184,13 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
     KI_CHECK(ki_train_agree(run, write_model(run, &calibration, err), err));
     if (run->test.n > 0) {
         KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, "embedding", NULL, &test, err));
-        KI_CHECK(ki_train_agree(run, judge_test(run, &test, &result, &intervals, err), err));
+        KI_CHECK(ki_train_agree(run, judge_test(run, &test, &result, &intervals, &queries, err), err));
     }
     KI_CHECK(add_all_orders(run, &result, err));
-    KI_CHECK(ki_train_agree(run, write_end(run, &result, &test, &intervals, err), err));
+    KI_CHECK(ki_train_agree(run, write_end(run, &result, &test, &intervals, &queries, err), err));
     *ret_result = result;
 done:
     ki_vectors_release(&test);
+    ki_per_query_release(&queries);
     return status;
 }

@@ -5,6 +5,7 @@
 #include "data/loader/cache.h"
 #include "embed/embedder.h"
 #include "judge/orders.h"
+#include "judge/per_query.h"
 #include "kith/experimental/json.h"
 #include "kith/train.h"
 #include "train/checkpoint.h"
@@ -255,7 +256,8 @@ kith_status ki_train_put_order_curves(const ki_train_state *run, kith_json *json
 kith_status ki_train_write_run(const ki_train_state *run, kith_error *err);
 kith_status ki_train_read_run(const char *folder, ki_beginning *ret_beginning, kith_error *err);
 kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
-                                  const kith_intervals *intervals, kith_error *err);
+                                  const kith_intervals *intervals, const ki_per_query *queries,
+                                  kith_error *err);
 kith_status ki_train_read_result(const char *folder, const ki_recipe *recipe, ki_train_result *ret_result,
                                  kith_error *err);
 /* pairs.c: the weights that the loss gives to the pairs of a training batch with the present network (kept

@@ -186,18 +186,55 @@ static void test_compare_says_what_differs(void **state) {
     kith_card_free(result_of("-e " GOLDEN "double_embedding.npy -y " GOLDEN "double_labels.npy", "b.json"));
     snprintf(a, sizeof a, "%s/a.json", testing_folder());
     snprintf(b, sizeof b, "%s/b.json", testing_folder());
+    /* Of other queries: one line. */
+    assert_int_equal(run("%s eval --compare %s %s", testing_program(), a, b), 1);
+    assert_holds("not the same queries: ");
+    assert_one_line();
+    /* Where a result does not say what its queries came to, it is shown, without intervals of the differences. */
+    assert_int_equal(run("sed -i 's/\"per_query\": {[^}]*}, //' %s", b), 0);
     assert_int_equal(run("%s eval --compare %s %s", testing_program(), a, b), 0);
     assert_holds("R@1 ");
+    assert_holds("No intervals of the differences: ");
+    assert_holds("b.json does not say what every query came to (per_query).");
     assert_holds("not the same embedding size: 24 and 6");
     assert_holds("not the same labels");
     assert_holds("No: a difference");
     assert_int_equal(run("%s eval --compare %s %s", testing_program(), a, a), 0);
-    assert_holds("+0.00  intervals overlap");
+    assert_holds("+0.00  (+0.00 to +0.00)  the same\n");
+    assert_holds("a paired bootstrap over the same 450 queries.\n");
     assert_holds("missing in both: backbone, resize, crop, preprocessing, pooling, tap\n");
     assert_holds("Unknown: what is missing");
     assert_int_equal(run("%s eval --compare %s", testing_program(), a), 2);
     assert_int_equal(run("%s eval --compare %s %s/none.json", testing_program(), a, testing_folder()), 1);
     assert_one_line();
+}
+
+/* The same queries by two embeddings: by how much they differ, as text and as JSON. */
+static void test_compare_pairs_queries(void **state) {
+    (void)state;
+    char a[512], b[512];
+    kith_card_free(result_of("-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy", "p.json"));
+    kith_card_free(result_of(
+        "-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --metric sqeuclidean", "q.json"));
+    snprintf(a, sizeof a, "%s/p.json", testing_folder());
+    snprintf(b, sizeof b, "%s/q.json", testing_folder());
+    assert_int_equal(run("%s eval --compare %s %s", testing_program(), a, b), 0);
+    assert_holds("not the same similarity: cosine and sqeuclidean");
+    assert_int_equal(
+        run("%s eval --compare --json %s %s > %s/c.json", testing_program(), a, b, testing_folder()), 0);
+    snprintf(a, sizeof a, "%s/c.json", testing_folder());
+    kith_card *c = NULL;
+    kith_error err = {0};
+    assert_ok(kith_card_read(a, &c, &err), &err);
+    assert_string_equal(kith_card_text(c, "scores.0.name"), "R@1");
+    assert_string_equal(kith_card_text(c, "paired"), "true");
+    assert_string_equal(kith_card_text(c, "comparable"), "no");
+    const double low = number(c, "scores.0.interval.0"), high = number(c, "scores.0.interval.1"),
+                 difference = number(c, "scores.0.difference");
+    if (!(low <= difference && difference <= high && low < high))
+        fail_msg("%g in (%g to %g)", difference, low, high);
+    assert_string_equal(kith_card_text(c, "scores.0.excludes_0"), low > 0 || high < 0 ? "true" : "false");
+    kith_card_free(c);
 }
 
 /* Where there is a device the metrics are the same; where there is none, one line says so. */
@@ -401,6 +438,7 @@ int main(void) {
         cmocka_unit_test(test_rerank),
         cmocka_unit_test(test_query_and_gallery),
         cmocka_unit_test(test_compare_says_what_differs),
+        cmocka_unit_test(test_compare_pairs_queries),
         cmocka_unit_test(test_device),
         cmocka_unit_test(test_labels_may_be_names),
         cmocka_unit_test(test_mistakes_are_one_line),

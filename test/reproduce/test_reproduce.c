@@ -286,6 +286,30 @@ static void test_results_of_other_data(void **state) {
     wants("1 runs: 0 done, 1 had a result");
 }
 
+/* Rows of a reproduction are compared over their seeds, query by query; what was of other data is refused. */
+static void test_rows_are_compared(void **state) {
+    (void)state;
+    char path[2][4096];
+    if (reproduce("compared", "--seeds 2 --only 'plain,other'") != 0) fail_msg("%s", output);
+    for (int i = 0; i < 2; i++)
+        snprintf(path[i], sizeof path[i], "%s/compared/results/%s", testing_folder(), i ? "other" : "plain");
+    assert_int_equal(0, testing_run(output, sizeof output, "%s eval --compare '%s' '%s'", testing_program(),
+                                    path[0], path[1]));
+    wants("queries and over runs (2 of A, 2 of B).\n");
+    assert_int_equal(0,
+                     testing_run(output, sizeof output, "%s eval --compare '%s-seed0.json' '%s-seed1.json'",
+                                 testing_program(), path[0], path[1]));
+    wants("A and B are each one run");
+    assert_int_equal(0, testing_run(output, sizeof output,
+                                    "sed -i 's/\"data_sha256\": \"..../\"data_sha256\": \"0123/g' "
+                                    "'%s-seed1.json'",
+                                    path[1]));
+    assert_int_equal(1, testing_run(output, sizeof output, "%s eval --compare '%s' '%s'", testing_program(),
+                                    path[0], path[1]));
+    wants("not the same queries: ");
+    assert_int_equal(tiny_count_lines(output), 1);
+}
+
 /* Another recipe's result is neither taken nor overwritten, unless asked. */
 static void test_stale_results(void **state) {
     (void)state;
@@ -580,6 +604,7 @@ int main(void) {
         cmocka_unit_test(test_over_ranks),
         cmocka_unit_test(test_only_and_seed_from),
         cmocka_unit_test(test_stale_results),
+        cmocka_unit_test(test_rows_are_compared),
         cmocka_unit_test(test_results_of_other_data),
         cmocka_unit_test(test_no_run_past_the_time),
         cmocka_unit_test(test_side_by_side),
