@@ -276,7 +276,7 @@ int cmd_embed(int argc, char **argv) {
     int64_t seed = 0;
     const cli_option options[] = {
         CLI_TEXT("backbone", "NAME", &a.model.backbone,
-                 "the network, where the weights do not say (kith list backbones)"),
+                 "the network, where its file and tensors do not say (kith list backbones)"),
         CLI_TEXT("weights", "FILE", &a.model.weights, "safetensors; without: random weights"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("tap", "NAME", &a.tap, "map, pooled, embedding or logits; default: embedding, else pooled"),

@@ -51,7 +51,7 @@ int cmd_export(int argc, char **argv) {
         CLI_TEXT("tap", "NAME", &a.onnx.tap,
                  "what comes out: map, pooled, embedding or logits; default: embedding, else pooled"),
         CLI_FLAG("normalize", &a.onnx.normalize, "divide vectors by their length at the end"),
-        CLI_TEXT("backbone", "NAME", &a.model.backbone, "where the model file does not say"),
+        CLI_TEXT("backbone", "NAME", &a.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("pool", "HOW", &a.model.pool, "global pooling: avg, max or both"),
         CLI_INT("crop", "PIXELS", &side, 0, 4096, "side of the model's input; 0: the model's"),

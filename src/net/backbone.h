@@ -32,6 +32,8 @@ typedef struct ki_backbone {
     int64_t least_size;     /* smallest height and width that work */
     int64_t vector;         /* it takes vectors, by default of so many numbers; 0: images */
     const ki_option *options;
+    ki_global_pool
+        pool; /* of published weights that were recognised, where nobody says (docs/model-files.md) */
     const char *split; /* the node behind which an ensemble's heads may begin (docs/adr/0060); NULL: none */
     /* Errors are kept by the graph. */
     void (*build)(ki_graph *graph, int input, const void *settings, ki_body *ret_body);

@@ -115,6 +115,7 @@ const ki_backbone ki_backbone_bn_inception = {
     .size = 224,
     .least_size = 63,
     .options = options,
+    .pool = KI_GLOBAL_BOTH,
     .split = "inception_3c_output",
     .build = build,
 };

@@ -99,6 +99,7 @@ const ki_backbone ki_backbone_googlenet = {
     .size = 224,
     .least_size = 47,
     .options = options,
+    .pool = KI_GLOBAL_BOTH,
     .split = "maxpool3",
     .build = build,
 };

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "core/text.h"
 #include "net/calibration.h"
 #include "net/numbers.h"
+#include "net/recognise.h"
 #include "net/weights.h"
 
 /* Bytes of the words in kith_preprocess. */
@@ -91,6 +93,19 @@ static kith_status read_format(const kith_tensors *tensors, kith_error *err) {
     return KITH_OK;
 }
 
+/* Weights of others say nothing but their names. */
+static kith_status recognise(const source *from, const kith_model_options *given, ki_net_options *options,
+                             kith_error *err) {
+    const ki_backbone *found = NULL;
+    KI_TRY(ki_backbone_recognise(from->tensors, from->prefix, &found, err));
+    options->backbone = found->name;
+    if (!given->pool) options->pool = found->pool;
+    ki_log(KITH_LOG_INFO, "%s: these are the tensors of %s%s%s", given->weights ? given->weights : "weights",
+           found->name, given->pool ? "" : ", pooled by ",
+           given->pool ? "" : ki_global_pool_names[found->pool]);
+    return KITH_OK;
+}
+
 /* The file fills in what the options leave open. If both name a backbone, they must agree. */
 static kith_status merge_options(const source *from, const kith_model_options *given, ki_arena *arena,
                                  ki_net_options *options, kith_error *err) {
@@ -98,10 +113,7 @@ static kith_status merge_options(const source *from, const kith_model_options *g
     KI_TRY(read_format(tensors, err));
     const char *backbone = kith_tensors_metadata(tensors, "kith.backbone");
     if (!options->backbone) options->backbone = backbone;
-    if (!options->backbone) {
-        ki_fail(err, KITH_EINVAL, "the file does not say which backbone its weights are for");
-        return ki_hint(err, KITH_EINVAL, "name it: --backbone googlenet (see kith list backbones)");
-    }
+    if (!options->backbone) KI_TRY(recognise(from, given, options, err));
     if (backbone && strcmp(backbone, options->backbone) != 0)
         return ki_fail(err, KITH_EINVAL, "the file holds %.40s, asked for was %.40s", backbone,
                        options->backbone);

@@ -93,6 +93,7 @@ const ki_backbone ki_backbone_resnet50 = {
     .size = 224,
     .least_size = 1,
     .options = options,
+    .pool = KI_GLOBAL_BOTH,
     .split = "layer2",
     .build = build,
 };

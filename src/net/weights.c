@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "net/calibration.h"
 #include "net/model_file.h"
+#include "net/recognise.h"
 
 /* Names of tensors with one kind of problem, cut off when there are too many for a line. */
 typedef struct name_list {
@@ -129,6 +130,11 @@ static kith_status check_all(const kith_tensors *tensors, const ki_net *net, con
     list_text(&extra, "extra", c, sizeof c);
     ki_fail(err, KITH_ESHAPE, "tensors do not fit %s: %s%s%s%s%s", net->backbone->name, a,
             *a && *b ? ", " : "", b, (*a || *b) && *c ? ", " : "", c);
+    const ki_backbone *other = NULL;
+    kith_error ignored;
+    if (ki_backbone_recognise(tensors, "", &other, &ignored) == KITH_OK && other != net->backbone)
+        return ki_hint(err, KITH_ESHAPE, "these are the tensors of %s: name that network, or none",
+                       other->name);
     return ki_hint(err, KITH_ESHAPE, "the names %s wants are those of docs/model-files.md",
                    net->backbone->name);
 }

@@ -52,7 +52,8 @@ static const char *fact(const ki_material *run, const char *path) {
 /* "binomial + horde on convnet4, 64-d; data: omniglot". */
 static void put_subtitle(ki_report *r) {
     const ki_material *run = r->detail;
-    const char *const loss = fact(run, "objective.loss.name"), *const net = fact(run, "model.backbone");
+    const char *const loss = fact(run, "objective.loss.name"), *net = fact(run, "model.backbone");
+    if (!net || !*net) net = ki_document_text(run->result, "backbone"); /* recognised by its weights */
     const char *const size = fact(run, "model.embedding");
     const char *const data = fact(run, "data.root");
     if (!loss && !net && !data) return;

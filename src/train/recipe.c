@@ -52,7 +52,8 @@ static const ki_option top_options[] = {
     KI_OPTION_END};
 
 static const ki_option model_options[] = {
-    KI_OPTION_TEXT(ki_recipe_model, backbone, "", "the network (see `kith list backbones`)", "ours"),
+    KI_OPTION_TEXT(ki_recipe_model, backbone, "",
+                   "the network (see `kith list backbones`); empty: that of the weights", "ours"),
     KI_OPTION_TEXT(ki_recipe_model, weights, "", "a safetensors file to start from; empty: random weights",
                    "ours"),
     KI_OPTION_INT(ki_recipe_model, embedding, 512, 1, 1 << 20, "size of the embedding", "ECAML, HORDE, JRD"),

@@ -240,8 +240,9 @@ static void test_metadata(void **state) {
         assert_refused(&options, rows[i].status, rows[i].part);
     }
     options.backbone = NULL;
+    drop("conv1.weight");
     write_file(NULL, NULL);
-    assert_refused(&options, KITH_EINVAL, "does not say which backbone");
+    assert_refused(&options, KITH_EINVAL, "does not say which network its weights are for");
     options.weights = NULL;
     assert_refused(&options, KITH_EINVAL, "neither a backbone nor a weights file");
     options.weights = "/nowhere/at.safetensors";

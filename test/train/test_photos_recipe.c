@@ -5,7 +5,7 @@
 
 static char output[65536];
 
-/* GoogLeNet with random weights stands in for a pretrained one: what is tested is that the recipe runs as
+/* GoogLeNet with random weights stands in for a pretrained one, in a file that has no word about what it is: what is tested is that the recipe runs as
  * documented, not what it reaches. Batches need 8 training classes, so the folder has 16. */
 static void test_a_folder_of_images(void **state) {
     (void)state;
@@ -13,8 +13,9 @@ static void test_a_folder_of_images(void **state) {
     assert_int_equal(
         testing_run(output, sizeof output,
                     "cd %s && %s synth photos --classes 16 --images 4 && "
-                    "%s embed --backbone googlenet --generate 1 --save weights.safetensors -o x.npy",
-                    folder, program, program),
+                    "%s embed --backbone googlenet --generate 1 --save said.safetensors -o x.npy && "
+                    "%s export said.safetensors --torch -o weights.safetensors",
+                    folder, program, program, program),
         0);
     const int status =
         testing_run(output, sizeof output,
@@ -23,12 +24,15 @@ static void test_a_folder_of_images(void **state) {
                     "--set input.crop=64 --set input.resize=squash72 --set optim.steps=2 --out run",
                     folder, program, testing_source());
     if (status != 0) fail_msg("%s", output);
-    static const char *const parts[] = {"unseen classes (test)", "untrained"};
+    static const char *const parts[] = {"weights.safetensors: these are the tensors of googlenet\n",
+                                        "unseen classes (test)", "untrained"};
     for (size_t i = 0; i < N_ROWS(parts); i++) {
         if (!strstr(output, parts[i])) fail_msg("no '%s' in: %s", parts[i], output);
     }
     assert_int_equal(testing_run(output, sizeof output, "cd %s && grep -c ',test$' run/data.csv", folder), 0);
     assert_string_equal(output, "32\n"); /* 8 of the 16 classes, 4 images each */
+    assert_int_equal(
+        testing_run(output, sizeof output, "cd %s && grep -c ' on googlenet' run/report.html", folder), 0);
 }
 
 int main(void) {
