@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/atomic.h"
@@ -72,14 +73,33 @@ static kith_status sub_recipe(const ki_recipe *recipe, bool is_fold, int64_t k, 
     return ki_recipe_read(&source, ret, err);
 }
 
+static bool has_folder(const char *folder, int64_t number) {
+    ki_path path;
+    return ki_path_print(&path, NULL, "%s/seed-%lld", folder, (long long)number) == KITH_OK &&
+           access(path.s, F_OK) == 0;
+}
+
+/* The number in the name of the first seed's folder: the seed. Folders of older runs are counted from 1, whatever the seeds, and
+ * are resumed under these names: they have a seed-1 without a seed-0, or though all seeds are higher. */
+static kith_status first_number(const repeat *r, const ki_recipe *recipe, const char *folder, int64_t *ret,
+                                kith_error *err) {
+    const bool counts =
+        recipe->seed != 1 && has_folder(folder, 1) && (recipe->seed > 1 || !has_folder(folder, 0));
+    *ret = counts ? 1 : recipe->seed;
+    return ki_comm_broadcast(r->options->comm, ret, sizeof *ret, err);
+}
+
 static kith_status run_all(repeat *r, const ki_recipe *recipe, const char *folder, kith_error *err) {
     if (recipe->folds == 1 && recipe->seeds == 1) return run_one(r, recipe, folder, err);
     const bool is_fold = recipe->folds > 1;
     const int64_t n = is_fold ? recipe->folds : recipe->seeds;
+    int64_t first = 1;
+    if (!is_fold) KI_TRY(first_number(r, recipe, folder, &first, err));
     for (int64_t k = 0; k < n; k++) {
         ki_recipe *sub = NULL;
         ki_path path;
-        KI_TRY(ki_path_print(&path, err, "%s/%s-%lld", folder, is_fold ? "fold" : "seed", (long long)k + 1));
+        KI_TRY(ki_path_print(&path, err, "%s/%s-%lld", folder, is_fold ? "fold" : "seed",
+                             (long long)(first + k)));
         KI_TRY(sub_recipe(recipe, is_fold, k, &sub, err));
         const kith_status status = run_all(r, sub, path.s, err);
         ki_recipe_free(sub);

@@ -19,8 +19,8 @@ typedef struct ki_repeat_options {
     void *finished_user;
 } ki_repeat_options;
 
-/* With folds and seeds 1: one run in `folder`. Otherwise runs in fold-K/, seed-K/ or fold-K/seed-J/, counted
- * from 1, and result.json in `folder`: their cards together (judge/card.h). */
+/* With folds and seeds 1: one run in `folder`. Otherwise runs in fold-K/, seed-J/ or fold-K/seed-J/, where K counts folds
+ * from 1 and J is the seed, and result.json in `folder`: their cards together (judge/card.h). */
 kith_status ki_repeat(const ki_repeat_options *options, kith_train_result *ret_result, kith_error *err);
 
 #endif

@@ -176,7 +176,7 @@ static void test_seeds_and_folds_share_their_data(void **state) {
     (void)state;
     static const struct {
         const char *out, *set, *first, *second;
-    } rows[] = {{"seeds", "-s seeds=2", "seed-1", "seed-2"},
+    } rows[] = {{"seeds", "-s seeds=2", "seed-0", "seed-1"},
                 {"folds", "-s folds=2 -s data.validation=0", "fold-1", "fold-2"}};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         char data[64], first[64], more[128];

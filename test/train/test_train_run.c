@@ -472,11 +472,38 @@ static void test_test_classes_left_alone(void **state) {
     assert_false(tiny_exists("alone", "test"));
 }
 
+/* A run whose folders were counted from 1 resumes in them. */
+static void test_seeds_in_older_folders(void **state) {
+    (void)state;
+    static const struct {
+        const char *out, *seed, *first, *second;
+    } rows[] = {{"older0", "-q -s seeds=2 -s optim.steps=4 -s eval.every=0", "seed-0", "seed-1"},
+                {"older2", "-q -s seeds=2 -s seed=2 -s optim.steps=4 -s eval.every=0", "seed-2", "seed-3"}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        char words[256];
+        if (tiny_train(output, rows[i].out, rows[i].seed) != 0) fail_msg("%s", output);
+        assert_true(tiny_exists(rows[i].out, rows[i].first) && tiny_exists(rows[i].out, rows[i].second));
+        if (testing_run(output, sizeof output,
+                        "cd %s/%s && rm result.json && mv %s second && mv %s seed-1 && mv second seed-2 && "
+                        "rm -f seed-2/result.json seed-2/checkpoints/*4.safetensors",
+                        testing_folder(), rows[i].out, rows[i].second, rows[i].first) != 0)
+            fail_msg("%s", output);
+        snprintf(words, sizeof words, "--resume %s", rows[i].seed);
+        if (tiny_train(output, rows[i].out, words) != 0) fail_msg("%s", output);
+        assert_true(tiny_exists(rows[i].out, "result.json") &&
+                    tiny_exists(rows[i].out, "seed-2/result.json"));
+        if (testing_run(output, sizeof output, "cd %s/%s && ls -d seed-*", testing_folder(), rows[i].out) !=
+            0)
+            fail_msg("%s", output);
+        assert_string_equal(output, "seed-1\nseed-2\n");
+    }
+}
+
 static void test_folds_and_seeds(void **state) {
     (void)state;
     if (tiny_train(output, "several", "-q -s folds=2 -s seeds=2 -s optim.steps=4 -s eval.every=0") != 0)
         fail_msg("%s", output);
-    static const char *const subs[] = {"fold-1/seed-1", "fold-1/seed-2", "fold-2/seed-1", "fold-2/seed-2"};
+    static const char *const subs[] = {"fold-1/seed-0", "fold-1/seed-1", "fold-2/seed-0", "fold-2/seed-1"};
     double sum = 0;
     for (size_t i = 0; i < N_ROWS(subs); i++) {
         char name[64];
@@ -488,8 +515,8 @@ static void test_folds_and_seeds(void **state) {
     assert_true(number("several", "test.recall.1.low") <= mean);
     assert_true(number("several", "n_runs") == 4);
     /* The folds hold out different classes. */
-    char *a = tiny_read("several/fold-1/seed-1", "split.csv"),
-         *b = tiny_read("several/fold-2/seed-1", "split.csv");
+    char *a = tiny_read("several/fold-1/seed-0", "split.csv"),
+         *b = tiny_read("several/fold-2/seed-0", "split.csv");
     assert_string_not_equal(a, b);
     free(a);
     free(b);
@@ -636,6 +663,7 @@ int main(void) {
         cmocka_unit_test(test_orders_over_the_steps),
         cmocka_unit_test(test_test_classes_left_alone),
         cmocka_unit_test(test_folds_and_seeds),
+        cmocka_unit_test(test_seeds_in_older_folders),
         cmocka_unit_test(test_several_runs_can_be_compared),
         cmocka_unit_test(test_epochs_and_small_batches),
         cmocka_unit_test(test_the_summary),
