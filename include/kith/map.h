@@ -19,7 +19,7 @@ extern "C" {
 
 typedef struct kith_tsne_options {
     size_t size;       /* of the struct: set by kith_tsne_options_init */
-    double perplexity; /* 30; neighbours used: three times as many */
+    double perplexity; /* neighbours used: three times as many; 0: kith_tsne_perplexity */
     int64_t
         n_iterations;    /* 1000: a quarter with exaggerated attraction, a quarter while it fades, the rest */
     double exaggeration; /* 12 */
@@ -34,6 +34,9 @@ typedef struct kith_tsne_options {
 
 /* The numbers above. */
 KITH_API void kith_tsne_options_init(kith_tsne_options *options, size_t size);
+
+/* The perplexity that fits n rows: 30, or (n - 1) / 3 where there are too few for that. */
+KITH_API double kith_tsne_perplexity(int64_t n);
 
 /* ret_map: float64 [n, 2], centred. ret_divergence (may be NULL): the final Kullback-Leibler
  * divergence. n >= 4; a perplexity above (n - 1) / 3 is KITH_EINVAL. */

@@ -107,10 +107,11 @@ def kmeans(x: ArrayLike, n_clusters: int, *, n_iterations: int = 25, n_restarts:
                   taken(found, found.size, np.int64, shape[:1]), found.objective, found.n_iterations)
 
 
-def tsne(x: ArrayLike, *, perplexity: float = 30.0, n_iterations: int = 1000, exaggeration: float = 12.0,
+def tsne(x: ArrayLike, *, perplexity: Optional[float] = None, n_iterations: int = 1000, exaggeration: float = 12.0,
          learning_rate: float = 0.0, theta: float = 0.5, n_components: int = 50, metric: str = "cosine", seed: int = 0,
          progress: Optional[Progress] = None) -> npt.NDArray[np.float64]:
     """A map of the rows in the plane, [n, 2] (Barnes-Hut t-SNE on exact neighbours). The same seed gives the same map.
+    perplexity: None: 30, less for few rows.
 
     >>> import numpy as np, kith
     >>> x = np.eye(40, dtype=np.float32)
@@ -119,7 +120,7 @@ def tsne(x: ArrayLike, *, perplexity: float = 30.0, n_iterations: int = 1000, ex
     """
     rows = matrix(x)
     option: Any = options("kith_tsne_options")
-    option.perplexity, option.n_iterations, option.exaggeration = perplexity, n_iterations, exaggeration
+    option.perplexity, option.n_iterations, option.exaggeration = perplexity or 0.0, n_iterations, exaggeration
     option.learning_rate, option.theta, option.n_components = learning_rate, theta, n_components
     option.metric, option.seed = metric_named(metric), seed
     work = Work(progress)

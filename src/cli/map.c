@@ -167,7 +167,7 @@ static kith_status run(arguments *a, kith_error *err) {
     if (status == KITH_OK && a->save) status = kith_npy_write(a->save, &map, err);
     if (status == KITH_OK) {
         printf("%s: %lld points, perplexity %g, divergence %.4f\n", a->out, (long long)map.dim[0],
-               a->tsne.perplexity, divergence);
+               a->tsne.perplexity > 0 ? a->tsne.perplexity : kith_tsne_perplexity(map.dim[0]), divergence);
         if (paths)
             printf("%lld thumbnails drawn, %lld could not be read\n", (long long)report.n_drawn,
                    (long long)report.n_failed);
@@ -197,7 +197,8 @@ int cmd_map(int argc, char **argv) {
         CLI_OUT("out|o", "FILE", &a.out, ".svg or .png", "the picture: .svg or .png"),
         CLI_OUT("save", "MAP.npy", &a.save, ".npy", "also write the positions, float64 [n, 2]"),
         CLI_TEXT("title", "TEXT", &a.title, "above the picture (SVG)"),
-        CLI_REAL("perplexity", "N", &a.tsne.perplexity, 1, 10000, "neighbours each point attends to"),
+        CLI_REAL("perplexity", "N", &a.tsne.perplexity, 0, 10000,
+                 "neighbours each point attends to; 0: 30, less for few points"),
         CLI_INT("iterations", "N", &a.tsne.n_iterations, 1, 1000000, "steps of the gradient descent"),
         CLI_REAL("theta", "T", &a.tsne.theta, 0, 1,
                  "how coarsely far points are grouped; 0: every pair is computed"),

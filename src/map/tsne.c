@@ -17,8 +17,8 @@
 #include "knn/rows.h"
 #include "map/quadtree.h"
 
-KI_OPTIONS_INIT(kith_tsne_options, .perplexity = 30, .n_iterations = 1000, .exaggeration = 12, .theta = 0.5,
-                .n_components = 50, .metric = KITH_COSINE)
+KI_OPTIONS_INIT(kith_tsne_options, .n_iterations = 1000, .exaggeration = 12, .theta = 0.5, .n_components = 50,
+                .metric = KITH_COSINE)
 
 /* Symmetric p in compressed rows. */
 typedef struct graph {
@@ -297,7 +297,7 @@ static kith_status check(const kith_tsne_options *o, int64_t n, kith_error *err)
     if (!(o->perplexity >= 1) || o->perplexity > (double)(n - 1) / 3) {
         ki_fail(err, KITH_EINVAL, "perplexity %g for %lld rows; wanted 1 to %.4g", o->perplexity,
                 (long long)n, (double)(n - 1) / 3);
-        return ki_hint(err, KITH_EINVAL, "a third of the rows is the most");
+        return ki_hint(err, KITH_EINVAL, "a third of the rows is the most; 0: one that fits");
     }
     if (o->n_iterations < 1)
         return ki_fail(err, KITH_EINVAL, "%lld iterations; wanted at least 1", (long long)o->n_iterations);
@@ -310,6 +310,8 @@ static kith_status check(const kith_tsne_options *o, int64_t n, kith_error *err)
     return KITH_OK;
 }
 
+double kith_tsne_perplexity(int64_t n) { return fmin(30, fmax(1, (double)(n - 1) / 3)); }
+
 kith_status kith_tsne(const kith_array *array, const kith_tsne_options *options, kith_array *ret_map,
                       double *ret_divergence, kith_error *err) {
     KI_NEED(err, array, ret_map);
@@ -317,6 +319,7 @@ kith_status kith_tsne(const kith_array *array, const kith_tsne_options *options,
     ki_rows rows;
     KI_OPTIONS_TAKE(kith_tsne_options, o, options, err);
     KI_TRY(ki_rows_init(array, "rows", &rows, err));
+    if (o.perplexity == 0) o.perplexity = kith_tsne_perplexity(rows.n);
     KI_TRY(check(&o, rows.n, err));
     kith_array x = {0}, reduced = {0}, map = {0};
     graph g = {0};

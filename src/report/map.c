@@ -1,5 +1,4 @@
 /* The embedding map: t-SNE of some test images, with pictures where there is room. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,7 +54,6 @@ static kith_status make_map(map *m, kith_error *err) {
     KI_TRY(choose(m, err));
     KITH_OPTIONS(kith_tsne_options, tsne);
     tsne.n_iterations = ITERATIONS;
-    tsne.perplexity = fmin(30, (double)(m->n - 1) / 3);
     KI_TRY(kith_tsne(&m->some, &tsne, &m->map, NULL, err));
     const kith_map_drawing from = {.size = sizeof(kith_map_drawing),
                                    .map = &m->map,

@@ -122,11 +122,30 @@ static void test_equal_rows_give_a_map(void **state) {
     kith_array_release(&a);
 }
 
+/* Unless one says otherwise the perplexity fits, however few rows there are. */
+static void test_the_perplexity_fits(void **state) {
+    (void)state;
+    static const int n[] = {4, 5, 30, 91, 92};
+    for (size_t i = 0; i < N_ROWS(n); i++) {
+        kith_array a = blobs(n[i], 5, 3), map;
+        KITH_OPTIONS(kith_tsne_options, o);
+        kith_error err = {0};
+        o.n_iterations = 5;
+        assert_ok(kith_tsne(&a, &o, &map, NULL, &err), &err);
+        kith_array_release(&map);
+        kith_array_release(&a);
+    }
+    assert_true(kith_tsne_perplexity(4) == 1);
+    assert_true(kith_tsne_perplexity(90) < 30 && kith_tsne_perplexity(91) == 30 &&
+                kith_tsne_perplexity(5000) == 30);
+}
+
 static void test_bad_options_are_named(void **state) {
     (void)state;
     kith_array a = blobs(30, 5, 3), map;
     KITH_OPTIONS(kith_tsne_options, o);
     kith_error err;
+    o.perplexity = 30;
     assert_int_equal(kith_tsne(&a, &o, &map, NULL, &err), KITH_EINVAL);
     assert_string_equal(err.message, "perplexity 30 for 30 rows; wanted 1 to 9.667");
     a.dim[0] = 3;
@@ -230,8 +249,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tree_counts_every_pair), cmocka_unit_test(test_blobs_stay_apart),
         cmocka_unit_test(test_same_seed_same_map),     cmocka_unit_test(test_equal_rows_give_a_map),
-        cmocka_unit_test(test_bad_options_are_named),  cmocka_unit_test(test_pictures_are_written),
-        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_the_perplexity_fits),    cmocka_unit_test(test_bad_options_are_named),
+        cmocka_unit_test(test_pictures_are_written),   cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
