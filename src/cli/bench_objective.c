@@ -81,7 +81,7 @@ int bench_objective(int argc, char **argv) {
     int64_t dim = 512, images = 2, steps = 0, batch[MOST_BATCHES];
     bool json = false, all = false, no_products = false;
     const cli_option options[] = {
-        CLI_LIST("loss", "NAME", &names, "a loss, or LOSS+MINER; may be repeated"),
+        CLI_LIST("loss", "NAME", &names, "a loss, or LOSS+MINER"),
         CLI_TEXT("recipe", "TEXT", &recipe, "an objective section as YAML instead"),
         CLI_FLAG("all", &all, "every loss there is"),
         CLI_TEXT("batch", "N,N,…", &batches, "items per batch"),

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/data.h"
 #include "cli/images.h"
+#include "cli/recipes.h"
 #include "kith/experimental/json.h"
 #include "kith/report.h"
 
@@ -237,12 +238,12 @@ int cmd_data(int argc, char **argv) {
         CLI_OUT("views", "FILE", &r.views, ".html or .jpg or .png",
                 "instead, write a page or a picture of what the recipe shows the network: photos and their "
                 "views"),
-        CLI_LIST("set|s", "KEY=VALUE", &r.sets, "override a key of the recipe for --views; may be repeated"),
+        CLI_LIST("set|s", "KEY=VALUE", &r.sets, "override a key of the recipe for --views"),
         CLI_FLAG("speed", &r.speed, "time the loader: squash 256, random crop 227, mirror"),
         CLI_INT("workers", "N", &r.workers, 0, 256, "threads for --speed; 0: one per core"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "RECIPE|ROOT",
+        .operands = "RECIPE.yaml|recipe:NAME|ROOT",
         .least = 1,
         .most = 1,
         .options = options,
@@ -251,7 +252,10 @@ int cmd_data(int argc, char **argv) {
             "The exit status is 1 when --check finds a file that cannot be read."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
+    char file[CLI_RECIPE_BYTES];
     r.source = argv[1];
+    const int taken = cli_recipe_take("data", false, r.json, &r.source, file);
+    if (taken != CLI_RUN) return taken;
     if (r.folds > 0 && r.validation > 0) return cli_misused("data", "give --validation or --folds, not both");
     if (model && !r.duplicates) return cli_misused("data", "--model is for --duplicates");
     if (r.views) return write_views(&r);

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/images.h"
+#include "cli/recipes.h"
 #include "kith/text.h"
 
 /* "1,2,4,8" into rising numbers without doubles. */
@@ -154,7 +155,7 @@ static int check_sources(const arguments *a, int argc) {
     if (has_data && argc < 2 && !a->model.backbone) return cli_misused("eval", "wants a MODEL or --backbone");
     if (!has_data && argc > 1) return cli_misused("eval", "wants --data DIR for the model to embed");
     if (!has_data && !has_files)
-        return cli_misused("eval", "wants --embedding E.npy --labels Y.npy, or MODEL --data DIR");
+        return cli_misused("eval", "wants E.npy --labels Y.npy, or MODEL --data DIR");
     if (a->files.embedding && !a->files.labels) return cli_misused("eval", "wants --labels Y.npy");
     if (has_files && !a->files.embedding && !(a->files.query && a->files.gallery))
         return cli_misused("eval", "wants --embedding, or both --query and --gallery");
@@ -194,11 +195,12 @@ int cmd_eval(int argc, char **argv) {
         CLI_FLAG("per-class", &a.classes, "one line per class, too"),
         CLI_TEXT("data", "DIR", &a.model.data, "data set for a model to embed; features: a .npy file"),
         CLI_TEXT("dataset", "KIND", &a.model.kind, "its layout (see kith list datasets)"),
-        CLI_TEXT("recipe", "FILE", &a.model.recipe, "take the data set from a recipe's data section"),
+        CLI_TEXT("recipe", "FILE", &a.model.recipe,
+                 "take the data set from the data section of a recipe (or recipe:NAME)"),
         CLI_CHOICE("split", "NAME", &split, splits, "which part of the data set"),
         CLI_TEXT("resize", "HOW", &a.model.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &a.model.crop, 0, 4096, "side of the model's input; 0: the model's"),
-        CLI_TEXT("backbone", "NAME", &a.model.backbone, "where the model file does not say"),
+        CLI_TEXT("backbone", "NAME", &a.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("tap", "NAME", &a.model.tap, "what to judge; default: embedding, else pooled"),
         CLI_TEXT("pool", "HOW", &a.model.pool, "global pooling: avg, max or both"),
@@ -216,12 +218,12 @@ int cmd_eval(int argc, char **argv) {
         CLI_FLAG("json", &a.json, "print the result as JSON, in fractions"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "[MODEL | RUN | A B]",
+        .operands = "[E.npy | MODEL | RUN | A B]",
         .least = 0,
         .most = 2,
         .options = options,
         .details =
-            "kith eval --embedding E.npy --labels Y.npy judges embeddings made elsewhere;\n"
+            "kith eval E.npy --labels Y.npy judges embeddings made elsewhere;\n"
             "kith eval MODEL --data DIR embeds a data set and judges the result; the folder of a run is its "
             "model;\n"
             "kith eval --compare A B says by how much two results differ over the same queries, with a 95 % "
@@ -237,6 +239,15 @@ int cmd_eval(int argc, char **argv) {
         return eval_compare(argv[1], argv[2], a.json, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
     }
     if (argc > 2) return cli_misused("eval", "'%.60s' is one too many; wants one MODEL", argv[2]);
+    if (argc == 2 && cli_ends_with(argv[1], ".npy")) {
+        if (a.files.embedding) return cli_misused("eval", "'%.60s' and --embedding are both given", argv[1]);
+        a.files.embedding = argv[1];
+        argc = 1;
+    }
+    char file[CLI_RECIPE_BYTES];
+    const int taken =
+        a.model.recipe ? cli_recipe_take("eval", false, a.json, &a.model.recipe, file) : CLI_RUN;
+    if (taken != CLI_RUN) return taken;
     a.model.split = split < KITH_N_SPLITS ? (kith_split)split : KITH_SPLIT_ALL;
     char path[4096];
     if (a.model.data) a.model.labels = a.files.labels;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/recipes.h"
 #include "kith/experimental/json.h"
 
 static void print_kinds(void) {
@@ -11,12 +12,20 @@ static void print_kinds(void) {
     for (int i = 0; kith_list_kind_at(i, &kind); i++) printf("%-14s %s\n", kind.name, kind.summary);
 }
 
+/* Where an entry comes from; of a recipe the file, as it lies on this machine. */
+static const char *source_of(const char *kind, const kith_list_entry *entry, char buf[CLI_RECIPE_BYTES]) {
+    if (strcmp(kind, "recipes") != 0) return entry->source;
+    return cli_recipe_file(entry->name, buf) ? buf : "not installed beside this kith";
+}
+
 static void print_entries(const char *kind) {
     kith_list_entry entry;
+    char file[CLI_RECIPE_BYTES];
     for (int i = 0; kith_list_entry_at(kind, i, &entry); i++) {
         printf("%-14s %s%s\n", entry.name, entry.summary, entry.cpu_only ? " (cpu only)" : "");
         if (entry.note[0]) printf("%-14s   %s\n", "", entry.note);
-        if (entry.source) printf("%-14s   source: %s\n", "", entry.source);
+        const char *source = source_of(kind, &entry, file);
+        if (source) printf("%-14s   source: %s\n", "", source);
         kith_list_option option;
         for (int k = 0; kith_list_option_at(kind, i, k, &option); k++) {
             printf("%-14s   %s = %s (%s): %s", "", option.name, option.default_text, option.range,
@@ -55,9 +64,10 @@ static void print_option(const kith_list_option *o) {
 static void print_one(const char *kind, int i) {
     kith_list_entry entry;
     kith_list_option option;
+    char file[CLI_RECIPE_BYTES];
     if (!kith_list_entry_at(kind, i, &entry)) return;
     print_field(entry.name, entry.summary);
-    print_field("source", entry.source);
+    print_field("source", source_of(kind, &entry, file));
     if (has_device(kind))
         print_field("devices", entry.cpu_only ? "cpu only: there is no twin for cuda" : "cpu and cuda");
     print_field("note", entry.note);
@@ -77,13 +87,14 @@ static int print_json(const char *kind, int only) {
     kith_json *json = NULL;
     if (kith_json_new(&json, &err) != KITH_OK) return cli_fail(&err);
     kith_list_entry entry;
+    char file[CLI_RECIPE_BYTES];
     kith_json_array_begin(json);
     for (int i = 0; kith_list_entry_at(kind, i, &entry); i++) {
         if (only >= 0 && i != only) continue;
         kith_json_object_begin(json);
         json_field(json, "name", entry.name);
         json_field(json, "summary", entry.summary);
-        json_field(json, "source", entry.source);
+        json_field(json, "source", source_of(kind, &entry, file));
         kith_json_key(json, "cpu_only");
         kith_json_bool(json, entry.cpu_only);
         if (entry.note[0]) json_field(json, "note", entry.note);

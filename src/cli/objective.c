@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/recipes.h"
 #include "kith/experimental/json.h"
 #include "kith/knn.h"
 #include "kith/labels.h"
@@ -332,7 +333,7 @@ int cmd_objective(int argc, char **argv) {
         CLI_FLAG("json", &r.json, "print the result as JSON"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "RECIPE.yaml",
+        .operands = "RECIPE.yaml|recipe:NAME",
         .least = 1,
         .most = 1,
         .options = options,
@@ -342,7 +343,10 @@ int cmd_objective(int argc, char **argv) {
             "grad_map.npy, grad_state.safetensors and weights.npy, those that the objective has."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
+    char file[CLI_RECIPE_BYTES];
     r.recipe = argv[1];
+    const int taken = cli_recipe_take("objective", false, r.json, &r.recipe, file);
+    if (taken != CLI_RUN) return taken;
     if (!r.labels && (!r.plot || r.embedding || r.pooled || r.map || r.state || r.out))
         return cli_misused("objective", "--labels is missing (only --plot can do without arrays)");
     kith_error err = {0};

@@ -8,6 +8,7 @@
 
 #include "cli/busy.h"
 #include "cli/cli.h"
+#include "cli/recipes.h"
 #include "kith/train.h"
 
 enum { BAR_WIDTH = 20 };
@@ -215,7 +216,7 @@ int cmd_train(int argc, char **argv) {
     bool resume = false, prints = false, allows_test = false, no_report = false, is_quiet = false;
     const cli_option options[] = {
         CLI_TEXT("out|o", "RUN", &out, "the run folder; runs/RECIPE without it"),
-        CLI_LIST("set|s", "KEY=VALUE", &sets, "override a key, as in optim.lr=1e-4; may be repeated"),
+        CLI_LIST("set|s", "KEY=VALUE", &sets, "override a key, as in optim.lr=1e-4"),
         CLI_FLAG("resume", &resume, "resume the run in the folder"),
         CLI_FLAG("print-recipe", &prints, "print the recipe with every default and stop"),
         CLI_TEXT("device", "NAME", &device, "cpu, cuda, cuda:1 …"),
@@ -227,14 +228,17 @@ int cmd_train(int argc, char **argv) {
         CLI_FLAG("quiet|q", &is_quiet, "no progress, only warnings and the result"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "RECIPE.yaml|RUN",
+        .operands = "RECIPE.yaml|recipe:NAME|RUN",
         .least = 1,
         .most = 1,
         .options = options,
         .details =
             "Trains the network the recipe describes and leaves everything in the run folder: the model,\n"
             "checkpoints, a log (log.jsonl, TensorBoard events), the result card (result.json) and\n"
-            "report.html. Resume an interrupted run with `kith train RUN --resume`: the model will have the "
+            "report.html. recipe:NAME is a recipe that came with kith (kith list recipes); so is NAME alone, "
+            "if\n"
+            "there is no file or folder of that name. Resume an interrupted run with `kith train RUN "
+            "--resume`: the model will have the "
             "same bits as without\n"
             "the interruption."};
     char *command = cli_command_text(argc, argv);
@@ -243,7 +247,13 @@ int cmd_train(int argc, char **argv) {
         free(command);
         return status;
     }
-    char device_set[80], precision_set[80], seed_set[80], folder[4096];
+    char device_set[80], precision_set[80], seed_set[80], folder[4096], file[CLI_RECIPE_BYTES];
+    const char *source = argv[1];
+    const int taken = cli_recipe_take("train", true, is_quiet || prints, &source, file);
+    if (taken != CLI_RUN) {
+        free(command);
+        return taken;
+    }
     if (device) snprintf(device_set, sizeof device_set, "device=%s", device);
     if (precision) snprintf(precision_set, sizeof precision_set, "precision=%s", precision);
     if (seed) snprintf(seed_set, sizeof seed_set, "seed=%s", seed);
@@ -254,15 +264,15 @@ int cmd_train(int argc, char **argv) {
     if (precision) all[n++] = precision_set;
     if (seed) all[n++] = seed_set;
     struct stat info;
-    const bool is_run = stat(argv[1], &info) == 0 && S_ISDIR(info.st_mode);
-    if (!out && is_run) out = argv[1];
+    const bool is_run = stat(source, &info) == 0 && S_ISDIR(info.st_mode);
+    if (!out && is_run) out = source;
     if (!out) {
-        name_run(argv[1], folder, sizeof folder);
+        name_run(source, folder, sizeof folder);
         out = folder;
     }
     display d = {.is_terminal = isatty(STDERR_FILENO), .is_quiet = is_quiet};
     const kith_train_options train_options = {.size = sizeof(kith_train_options),
-                                              .recipe = argv[1],
+                                              .recipe = source,
                                               .sets = all,
                                               .n_sets = (int64_t)n,
                                               .out = out,

@@ -86,6 +86,16 @@ static void test_soname(void **state) {
     assert_non_null(strstr(output, "Library soname: [libkith.so.0.2]"));
 }
 
+/* The recipes are found where they were installed, from any folder. */
+static void test_recipes_are_found(void **state) {
+    (void)state;
+    char wanted[256];
+    snprintf(wanted, sizeof wanted, "source    %s/opt/kith/share/kith/recipes/photos.yaml\n", root);
+    assert_runs(run("cd / && COLUMNS=500 %s/opt/kith/bin/kith list recipes photos", root));
+    if (!strstr(output, wanted)) fail_msg("no '%s' in: %s", wanted, output);
+    assert_runs(run("cd / && %s/opt/kith/bin/kith train recipe:photos --print-recipe", root));
+}
+
 static void test_no_path_of_the_build_is_installed(void **state) {
     (void)state;
     assert_runs(
@@ -190,6 +200,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_everything_is_there),
         cmocka_unit_test(test_soname),
+        cmocka_unit_test(test_recipes_are_found),
         cmocka_unit_test(test_no_path_of_the_build_is_installed),
         cmocka_unit_test(test_no_folder_of_the_build_is_searched),
         cmocka_unit_test(test_shared),

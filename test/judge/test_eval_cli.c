@@ -38,6 +38,18 @@ static kith_card *result_of(const char *arguments, const char *name) {
     return r;
 }
 
+/* The file by its place is the file of -e. */
+static void test_embeddings_by_their_place(void **state) {
+    (void)state;
+    static char first[sizeof output];
+    assert_int_equal(
+        run("%s eval -e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy", testing_program()), 0);
+    memcpy(first, output, sizeof first);
+    assert_int_equal(
+        run("%s eval " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy", testing_program()), 0);
+    assert_string_equal(output, first);
+}
+
 /* Every key of the JSON against the reference. */
 static void test_json_equals_the_reference(void **state) {
     (void)state;
@@ -302,7 +314,8 @@ static void test_mistakes_are_one_line(void **state) {
         const char *arguments, *says;
         int status;
     } rows[] = {
-        {"", "wants --embedding E.npy --labels Y.npy", 2},
+        {"", "wants E.npy --labels Y.npy", 2},
+        {GOLDEN "blobs_embedding.npy -e x.npy", "and --embedding are both given", 2},
         {"-e " GOLDEN "blobs_embedding.npy", "wants --labels", 2},
         {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "split_labels.npy", "400 labels in", 1},
         {"-e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_embedding.npy",
@@ -433,6 +446,7 @@ static void test_map_draws(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_embeddings_by_their_place),
         cmocka_unit_test(test_json_equals_the_reference),
         cmocka_unit_test(test_verification),
         cmocka_unit_test(test_rerank),
