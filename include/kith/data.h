@@ -88,10 +88,17 @@ KITH_API int64_t kith_dataset_class_count(const kith_dataset *dataset, int64_t l
 KITH_API int64_t kith_dataset_n_missing(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_missing(const kith_dataset *dataset, int64_t i);
 
-/* Pictures of formats that are not read (GIF, BMP, TIFF …) in the folders of the set, which are not items: how many,
- * and the names of the first of them. */
+/* Files in the folders of the set that are not items, though they may be meant: pictures of other formats (GIF, BMP, TIFF …), raw
+ * files, videos, images in no class folder, names with control characters, links in a circle. How many, the first of them as
+ * "PATH: why" in one line (NULL past the end), and how many of each kind: "3 raw files, 1 video"; "" when there are none. */
 KITH_API int64_t kith_dataset_n_unread(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_unread(const kith_dataset *dataset, int64_t i);
+KITH_API const char *kith_dataset_unread_kinds(const kith_dataset *dataset);
+
+/* Folders inside class folders, in the layout with a folder per class: their images are of the outer folder's class. How many hold
+ * images, and the first of them. */
+KITH_API int64_t kith_dataset_n_nested(const kith_dataset *dataset);
+KITH_API const char *kith_dataset_nested(const kith_dataset *dataset, int64_t i);
 
 /* SHA-256, in lower-case hex, of which items the set has: their paths below the root and their labels, in order,
  * not their pixels. `split` is a kith_split for only the items of that split, or KITH_SPLIT_ALL (-1); then the

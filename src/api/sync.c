@@ -13,6 +13,7 @@
 #include "core/argument.h"
 #include "core/clock.h"
 #include "core/parallel.h"
+#include "core/text.h"
 #include "data/dataset/dataset.h"
 #include "kith/eval.h"
 
@@ -74,6 +75,31 @@ done:
     return status;
 }
 
+static kith_status name_one(sync *s, const char *line, kith_error *err) {
+    kith_sync_report *r = s->report;
+    r->n_bad++;
+    if (r->n_named == KITH_SYNC_NAMED) return KITH_OK;
+    r->bad[r->n_named] = ki_strdup(line);
+    if (!r->bad[r->n_named]) return ki_fail_memory(err, 1, "a file's name");
+    r->n_named++;
+    return KITH_OK;
+}
+
+/* Files whose names the index cannot keep are named and left out. */
+static kith_status leave_out_names(sync *s, kith_error *err) {
+    for (int64_t i = 0; i < s->n; i++) {
+        char line[8192];
+        const ki_item *item = &s->set->item[s->file[i].item];
+        const char *label = kith_dataset_class_name(s->set, item->label);
+        if (ki_index_keeps_text(s->index, item->path) && ki_index_keeps_text(s->index, label)) continue;
+        s->file[i].is_out = true;
+        ki_snprintf(line, sizeof line,
+                    "%.4000s: its name is not text in UTF-8, and PostgreSQL keeps no other", item->path);
+        KI_TRY(name_one(s, line, err));
+    }
+    return KITH_OK;
+}
+
 /* ---- by contents ---- */
 
 /* Some of `todo`. */
@@ -89,7 +115,9 @@ static void hash_some(void *context, int64_t begin, int64_t end) {
         const kith_file_stamp *stamp = &h->sync->stamp[h->part[k]];
         if (f->is_hashed) continue;
         f->is_hashed = true;
-        if (stamp->bytes < 0 || kith_file_hash(stamp->path, f->hash, NULL) != KITH_OK) f->hash[0] = '\0';
+        /* One that no image is as large as will not be read: a sparse file of a terabyte has no bytes on disk. */
+        const bool is_file = stamp->bytes >= 0 && stamp->bytes <= KI_IMAGE_MOST_FILE_BYTES;
+        if (!is_file || kith_file_hash(stamp->path, f->hash, NULL) != KITH_OK) f->hash[0] = '\0';
     }
 }
 
@@ -177,8 +205,9 @@ static kith_status leave_out(sync *s, kith_error *err) {
     if (s->options->with_excluded) return KITH_OK;
     KI_TRY(ki_sync_out_init(&s->out, s->index, err));
     for (int64_t i = 0; i < s->n; i++) {
-        s->file[i].is_out = s->file[i].state == KITH_FILE_NEW && ki_sync_out_meets(&s->out, s->stamp[i].path);
-        s->report->n_excluded += s->file[i].is_out;
+        if (s->file[i].state != KITH_FILE_NEW || !ki_sync_out_meets(&s->out, s->stamp[i].path)) continue;
+        s->file[i].is_out = true;
+        s->report->n_excluded++;
     }
     return KITH_OK;
 }
@@ -260,13 +289,10 @@ static int show(void *user, int64_t n_done, int64_t n_all) {
 }
 
 static kith_status name_bad(sync *s, const kith_vectors *vectors, kith_error *err) {
-    kith_sync_report *r = s->report;
-    r->n_bad += kith_vectors_n_bad(vectors);
-    for (int64_t i = 0; kith_vectors_bad(vectors, i) && r->n_named < KITH_SYNC_NAMED; i++) {
-        r->bad[r->n_named] = ki_strdup(kith_vectors_bad(vectors, i));
-        if (!r->bad[r->n_named]) return ki_fail_memory(err, 1, "a file's name");
-        r->n_named++;
-    }
+    const int64_t before = s->report->n_bad;
+    for (int64_t i = 0; kith_vectors_bad(vectors, i); i++)
+        KI_TRY(name_one(s, kith_vectors_bad(vectors, i), err));
+    s->report->n_bad = before + kith_vectors_n_bad(vectors); /* more than are named */
     return KITH_OK;
 }
 
@@ -330,6 +356,7 @@ static kith_status run(sync *s, kith_error *err) {
     kith_status status;
     lost *list = NULL;
     KI_CHECK(compare(s, err));
+    KI_CHECK(leave_out_names(s, err));
     KI_CHECK(leave_out(s, err));
     KI_CHECK(list_lost(s, &list, err));
     KI_CHECK(look_inside(s, list, err));

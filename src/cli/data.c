@@ -9,6 +9,8 @@
 #include "kith/experimental/json.h"
 #include "kith/report.h"
 
+enum { N_FIRST_CLASSES = 10 };
+
 typedef struct request {
     const char *source, *kind, *labels, *out, *split, *views;
     cli_list sets;
@@ -24,10 +26,18 @@ static bool is_recipe(const char *path) {
     return dot && (strcasecmp(dot, ".yaml") == 0 || strcasecmp(dot, ".yml") == 0);
 }
 
+/* Duplicates need no classes: images in one folder will do. */
+static kith_status open_root(const request *r, kith_dataset **ret, kith_error *err) {
+    kith_error why;
+    const kith_status status = kith_dataset_open(r->kind, r->source, ret, err);
+    if (status == KITH_OK || r->kind || !r->duplicates) return status;
+    return kith_dataset_open_files(&r->source, 1, ret, &why) == KITH_OK ? KITH_OK : status;
+}
+
 static kith_status open_set(const request *r, kith_dataset **ret, kith_error *err) {
     kith_status status = is_recipe(r->source) ? kith_dataset_open_recipe(r->source, ret, err)
                          : r->labels          ? kith_dataset_open_features(r->source, r->labels, ret, err)
-                                              : kith_dataset_open(r->kind, r->source, ret, err);
+                                              : open_root(r, ret, err);
     if (status != KITH_OK) return status;
     if (r->train_classes > 0) status = kith_dataset_split_first(*ret, (int32_t)r->train_classes, err);
     if (status == KITH_OK && r->split) status = kith_dataset_split_read(*ret, r->split, err);
@@ -85,6 +95,17 @@ static void print_bad(const kith_scan *c) {
     if (c->n_bad > c->n_named) printf("  … and %jd more\n", (intmax_t)(c->n_bad - c->n_named));
 }
 
+static const char *first_class(const kith_dataset *set, int64_t i) {
+    return i < N_FIRST_CLASSES ? kith_dataset_class_name(set, i) : NULL;
+}
+
+/* So that a glance shows whether the folders meant are the classes. */
+static void print_classes(const kith_dataset *set) {
+    printf("classes     ");
+    for (int64_t i = 0; first_class(set, i); i++) printf("%s%s", i ? ", " : "", first_class(set, i));
+    puts(kith_dataset_n_classes(set) > N_FIRST_CLASSES ? " …" : "");
+}
+
 static void print_text(const request *r, const kith_dataset *set, const findings *f) {
     const int64_t n_features = kith_dataset_n_features(set);
     const char *items = n_features ? "rows" : "images";
@@ -101,22 +122,29 @@ static void print_text(const request *r, const kith_dataset *set, const findings
         if (p->n_query || p->n_gallery)
             printf("%-12s %8jd query, %jd gallery\n", "", (intmax_t)p->n_query, (intmax_t)p->n_gallery);
     }
+    putchar('\n');
+    print_classes(set);
     const kith_scan *c = &f->scan;
     if (n_features) {
-        printf("\nnumbers     %jd in a row\n", (intmax_t)n_features);
+        printf("numbers     %jd in a row\n", (intmax_t)n_features);
         printf("unreadable  %jd rows%s\n", (intmax_t)c->n_bad, r->check ? "" : " (--check reads them all)");
         print_bad(c);
         if (r->out) printf("written     %s\n", r->out);
         return;
     }
-    printf("\nwidth       %d … %d … %d pixels (least, median, most)\n", c->width[0], c->width[1],
-           c->width[2]);
+    printf("width       %d … %d … %d pixels (least, median, most)\n", c->width[0], c->width[1], c->width[2]);
     printf("height      %d … %d … %d pixels\n", c->height[0], c->height[1], c->height[2]);
     if (f->n_empty) printf("empty       %jd classes without an image\n", (intmax_t)f->n_empty);
     printf("missing     %jd files\n", (intmax_t)kith_dataset_n_missing(set));
     for (int64_t i = 0; kith_dataset_missing(set, i); i++) printf("  %s\n", kith_dataset_missing(set, i));
+    if (kith_dataset_n_nested(set)) {
+        printf(
+            "nested      %jd folder%s inside class folders: images there are of the outer folder's class\n",
+            (intmax_t)kith_dataset_n_nested(set), kith_dataset_n_nested(set) == 1 ? "" : "s");
+        for (int64_t i = 0; kith_dataset_nested(set, i); i++) printf("  %s\n", kith_dataset_nested(set, i));
+    }
     if (kith_dataset_n_unread(set)) {
-        printf("not read    %jd pictures of other formats\n", (intmax_t)kith_dataset_n_unread(set));
+        printf("not read    %s\n", kith_dataset_unread_kinds(set));
         for (int64_t i = 0; kith_dataset_unread(set, i); i++) printf("  %s\n", kith_dataset_unread(set, i));
     }
     printf("unreadable  %jd files%s\n", (intmax_t)c->n_bad,
@@ -143,6 +171,15 @@ static void put_sizes(kith_json *json, const char *key, const int32_t size[3]) {
     kith_json_array_end(json);
 }
 
+typedef const char *text_fn(const kith_dataset *set, int64_t i);
+
+static void put_texts(kith_json *json, const char *key, const kith_dataset *set, text_fn *text) {
+    kith_json_key(json, key);
+    kith_json_array_begin(json);
+    for (int64_t i = 0; text(set, i); i++) kith_json_string(json, text(set, i));
+    kith_json_array_end(json);
+}
+
 static kith_status print_json(const request *r, const kith_dataset *set, const findings *f, kith_error *err) {
     kith_json *json = NULL;
     kith_status status = kith_json_new(&json, err);
@@ -154,6 +191,7 @@ static kith_status print_json(const request *r, const kith_dataset *set, const f
     kith_json_string(json, kith_dataset_root(set));
     put_int(json, "images", kith_dataset_count(set));
     put_int(json, "classes", kith_dataset_n_classes(set));
+    put_texts(json, "first_classes", set, first_class);
     put_int(json, "empty_classes", f->n_empty);
     if (kith_dataset_n_features(set) > 0) put_int(json, "numbers", kith_dataset_n_features(set));
     kith_json_key(json, "splits");
@@ -178,6 +216,8 @@ static kith_status print_json(const request *r, const kith_dataset *set, const f
     put_sizes(json, "height", f->scan.height);
     put_int(json, "missing", kith_dataset_n_missing(set));
     put_int(json, "not_read", kith_dataset_n_unread(set));
+    put_texts(json, "not_read_files", set, kith_dataset_unread);
+    put_texts(json, "nested_folders", set, kith_dataset_nested);
     put_int(json, "unreadable", f->scan.n_bad);
     kith_json_key(json, "unreadable_files");
     kith_json_array_begin(json);
@@ -248,7 +288,9 @@ int cmd_data(int argc, char **argv) {
         .most = 1,
         .options = options,
         .details =
-            "Prints classes, images per class, image sizes, missing and unreadable files.\n"
+            "Prints classes, images per class, image sizes, missing and unreadable files, and what is not "
+            "read "
+            "and why. In folders the folder below ROOT names the class, however deep the image lies.\n"
             "The exit status is 1 when --check finds a file that cannot be read."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
@@ -266,7 +308,7 @@ int cmd_data(int argc, char **argv) {
     findings f = {0};
     kith_status status = open_set(&r, &set, &err);
     if (r.duplicates) {
-        const data_duplicates_request asked = {r.json, r.embedder, r.n_suspects};
+        const data_duplicates_request asked = {r.source, r.json, r.embedder, r.n_suspects};
         if (status == KITH_OK) status = data_duplicates(set, &asked, &err);
         kith_dataset_free(set);
         return status == KITH_OK ? CLI_OK : cli_fail(&err);

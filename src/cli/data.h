@@ -9,6 +9,7 @@
 #include "kith/suspects.h"
 
 typedef struct data_duplicates_request {
+    const char *source; /* as the user named the data */
     bool json;
     kith_embedder_options embedder; /* without a model: no suspects */
     int64_t n_suspects;             /* shown */

@@ -21,7 +21,8 @@ static spread spread_of(const kith_dataset *set, const kith_duplicates *d, int64
     return s;
 }
 
-static void print_text(const kith_dataset *set, const kith_duplicates *d) {
+static void print_text(const char *source, const kith_dataset *set, const kith_duplicates *d) {
+    const bool has_classes = kith_dataset_n_classes(set) > 0;
     int64_t n_splits = 0, n_classes = 0;
     for (int64_t k = 0; k < d->n_groups; k++) {
         const spread s = spread_of(set, d, k);
@@ -31,15 +32,15 @@ static void print_text(const kith_dataset *set, const kith_duplicates *d) {
                s.over_classes ? ", in several classes" : "");
         for (int64_t i = d->begin[k]; i < d->begin[k + 1]; i++) {
             const kith_item item = kith_dataset_item(set, d->pictures[i].id);
-            printf("  %-10s  %s\n", kith_split_name(item.split), item.path);
+            printf("  %-10s  %s\n", has_classes ? kith_split_name(item.split) : "", item.path);
         }
     }
-    printf(
-        "%s: %lld groups of %lld pictures that are the same, of %lld looked at; %lld in training and test, "
-        "%lld in "
-        "several classes\n",
-        kith_dataset_root(set), (long long)d->n_groups, (long long)d->begin[d->n_groups],
-        (long long)d->n_looked_at, (long long)n_splits, (long long)n_classes);
+    printf("%s: %lld groups of %lld pictures that are the same, of %lld looked at", source,
+           (long long)d->n_groups, (long long)d->begin[d->n_groups], (long long)d->n_looked_at);
+    if (has_classes)
+        printf("; %lld in training and test, %lld in several classes", (long long)n_splits,
+               (long long)n_classes);
+    putchar('\n');
 }
 
 static void put_group(kith_json *json, const kith_dataset *set, const kith_duplicates *d, int64_t k) {
@@ -90,13 +91,16 @@ kith_status data_duplicates(const kith_dataset *set, const data_duplicates_reque
     KITH_OPTIONS(kith_duplicates_options, options);
     options.progress = cli_show_progress;
     options.user = &progress;
+    if (r->embedder.model && kith_dataset_n_classes(set) == 0)
+        return cli_error(err, KITH_EINVAL, "leave --model out, or put each class into a folder of its own",
+                         "%.300s has no class folders, so that no label can look wrong", r->source);
     cli_progress_begin(&progress, "looking", 0);
     kith_status status = kith_dataset_duplicates(set, &options, &found, err);
     cli_progress_end(&progress);
     if (status == KITH_OK && r->embedder.model) status = data_suspects_find(set, r, &doubts, err);
     if (status == KITH_OK && r->json) status = print_json(set, &found, &doubts, err);
     if (status == KITH_OK && !r->json) {
-        print_text(set, &found);
+        print_text(r->source, set, &found);
         if (doubts.vectors) data_suspects_print(&doubts, set);
     }
     data_suspects_release(&doubts);

@@ -186,6 +186,13 @@ size_t ki_utf8_next(const char *s, size_t n) {
     return length;
 }
 
+bool ki_is_utf8(const char *text) {
+    for (size_t n = strlen(text), step; n > 0; text += step, n -= step) {
+        if ((step = ki_utf8_next(text, n)) == 0) return false;
+    }
+    return true;
+}
+
 const char *ki_number_text(double value, int digits, char buf[KI_NUMBER_TEXT]) {
     const double size = fabs(value);
     if (size == 0) return ki_snprintf(buf, KI_NUMBER_TEXT, "0"), buf;

@@ -35,6 +35,8 @@ bool ki_parse_whole(const char *text, int64_t *ret);
 /* Length in bytes of the UTF-8 character at s, of which n bytes can be read; 0 when there is none. Overlong forms,
  * surrogates and numbers beyond U+10FFFF are not characters. */
 size_t ki_utf8_next(const char *s, size_t n);
+/* Is all of the text UTF-8? */
+bool ki_is_utf8(const char *text);
 
 enum { KI_NUMBER_TEXT = 32 };
 /* Up to `digits` significant digits, without an exponent where that is readable. Returns buf. */

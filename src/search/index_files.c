@@ -1,6 +1,7 @@
 /* What happens to the files of items: one is moved, one is removed by hand and stays out. */
 #include "core/alloc.h"
 #include "core/argument.h"
+#include "core/text.h"
 #include "search/index_handle.h"
 
 kith_status kith_index_move(kith_index *index, int64_t id, const char *path, const char *label, int64_t bytes,
@@ -60,4 +61,8 @@ kith_status ki_index_exclude_file(kith_index *index, const ki_file_record *file,
     kept.path = ki_index_place_was(index->place, kept.path, &was);
     return index->remote ? ki_remote_exclude_file(index->remote, &kept, err)
                          : ki_store_exclude(index->store, &kept, err);
+}
+
+bool ki_index_keeps_text(const kith_index *index, const char *text) {
+    return !index->remote || !text || ki_is_utf8(text);
 }

@@ -60,6 +60,9 @@ const char *ki_index_shown(const kith_index *index, const char *path);
 /* KITH_ENOTFOUND: there is no such item. */
 kith_status ki_index_fail_id(const kith_index *index, int64_t id, kith_error *err);
 
+/* May a path or label be this text? A server may keep UTF-8 alone. NULL is fine. */
+bool ki_index_keeps_text(const kith_index *index, const char *text);
+
 /* ---- files that were removed by hand (index_files.c) ---- */
 
 /* Those of the last commit, by the ids their items had. The caller releases them. */

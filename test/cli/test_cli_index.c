@@ -139,6 +139,29 @@ static void test_removed_by_hand(void **state) {
     assert_done(kith("$K index p.kith --add photos && $K index p.kith --sync"), "; 11 as before\n");
 }
 
+/* One odd name is no reason to stop: it is left out and named. A file no image is as large as is not read to hash it. */
+static void test_odd_files(void **state) {
+    (void)state;
+    assert_done(
+        kith("cp photos/glyph00000/00000.png photos/glyph00001/new.png && "
+             "printf x >\"$(printf 'photos/glyph00000/a\\nb.png')\" && ln -s .. photos/glyph00000/up && "
+             "ln -s self.png photos/glyph00000/self.png && touch photos/glyph00000/a.mp4 && "
+             "truncate -s 1T photos/glyph00002/sparse.jpg && rm photos/glyph00002/00000.png && "
+             "timeout 20 $K index p.kith --sync"),
+        "p.kith: 12 items of 16 values; 1 added, 1 removed, 11 as before\n");
+    assert_holds(
+        "warning: not read: 1 video, 1 name that cannot be kept, 2 links in a circle or to nowhere; the "
+        "first is ");
+    assert_holds("photos/glyph00000/a\\x0ab.png: its name has a control character");
+    assert_holds("1 image could not be read and is left out; the first: ");
+    assert_holds("sparse.jpg has 1099511627776 bytes; the limit is 1073741824\n");
+    /* Among those that must be told apart by their contents. */
+    assert_done(
+        kith("truncate -s 1T photos/glyph00001/00000.png && mv photos/glyph00001/00001.png photos/1.png && "
+             "timeout 20 $K index p.kith --sync"),
+        "p.kith: 11 items of 16 values; 1 moved, 10 as before\n");
+}
+
 /* An index that kith 0.2 had made before ids outlived moves: it opens, answers, and is brought up to date. */
 static void test_an_older_index(void **state) {
     (void)state;
@@ -432,6 +455,7 @@ int main(void) {
                                        EACH(test_an_id_is_for_ever),
                                        EACH(test_removed_by_hand),
                                        EACH(test_an_older_index),
+                                       EACH(test_odd_files),
                                        EACH(test_unreadable_files),
                                        EACH(test_add_and_remove),
                                        EACH(test_missing_folders),

@@ -132,6 +132,19 @@ static void test_sync(void **state) {
         1, "8 of the 12 items of the index are not in the folders any more");
 }
 
+/* PostgreSQL keeps UTF-8 alone; a folder keeps any name. */
+static void test_names_in_another_encoding(void **state) {
+    (void)state;
+    assert_done(
+        "mkdir latin && cp -r photos/glyph00000 latin/a && cp photos/glyph00001/00001.png \"$(printf "
+        "'latin/a/M\\366we.png')\" && $K index latin --to \"$A#latin\" --model m.safetensors 2>&1",
+        ": 4 items of 16 values; 4 added\n");
+    assert_holds("1 image could not be read and is left out; the first: ");
+    assert_holds("we.png: its name is not text in UTF-8, and PostgreSQL keeps no other\n");
+    assert_done("$K index \"$A#latin\" --sync 2>/dev/null", ": 4 items of 16 values; 4 as before\n");
+    assert_done("$K index latin -o latin.kith --model m.safetensors", ": 5 items of 16 values; 5 added\n");
+}
+
 static void test_another_model_is_refused(void **state) {
     (void)state;
     assert_refused("$K index photos --to \"$A\" --model other.safetensors 2>&1", 1,
@@ -217,6 +230,7 @@ int main(void) {
         cmocka_unit_test(test_info),
         cmocka_unit_test(test_own_false_match_rates),
         cmocka_unit_test(test_sync),
+        cmocka_unit_test(test_names_in_another_encoding),
         cmocka_unit_test(test_another_model_is_refused),
         cmocka_unit_test(test_sync_goes_on),
         cmocka_unit_test(test_usage),

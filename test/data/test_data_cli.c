@@ -51,20 +51,96 @@ static void test_pictures_that_are_not_read(void **state) {
     put_image(in_folder("mixed/b/bomb.jpg"), "bad_bomb.jpg");
     assert_int_equal(kith("%s data '%s' 2>/dev/null", testing_program(), in_folder("mixed")), 0);
     assert_says("mixed: folder, 3 images, 2 classes");
-    assert_says("not read    2 pictures of other formats\n");
-    assert_says("mixed/a/anim.GIF\n");
-    assert_says("mixed/b/scan.tiff\n");
+    assert_says("not read    1 GIF, 1 TIFF\n");
+    assert_says("mixed/a/anim.GIF: a GIF\n");
+    assert_says("mixed/b/scan.tiff: a TIFF\n");
     assert_says("unreadable  1 files");
     assert_says("bomb.jpg: JPEG: the image is 65000 x 65000 pixels");
     assert_int_equal(kith("%s data '%s' 2>&1 >/dev/null", testing_program(), in_folder("mixed")), 0);
     assert_says("warning: ");
-    assert_says("mixed: 2 pictures are not read, the first is ");
+    assert_says("not read: 1 GIF, 1 TIFF; the first is ");
     assert_lines(1);
     assert_int_equal(kith("%s data '%s' --json 2>/dev/null", testing_program(), in_folder("mixed")), 0);
     assert_says("\"not_read\": 2");
     put_image(in_folder("gifs/a/1.gif"), "bad_gif.png");
     assert_int_equal(kith("%s data '%s'", testing_program(), in_folder("gifs")), 1);
-    assert_says("there are pictures of other formats");
+    assert_says("gifs/a/1.gif: a GIF; read are JPEG, PNG, WebP");
+    assert_lines(1);
+}
+
+/* What people have in their photo folders, and what systems put there. */
+static void test_what_is_not_read(void **state) {
+    (void)state;
+    put_image(in_folder("library/2023/oak/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("library/2023/elm/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("library/2024/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("library/loose.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("library/2024/film.MOV"), "bad_text.jpg");
+    put_image(in_folder("library/2024/a.cr3"), "bad_text.jpg");
+    put_image(in_folder("library/2024/b.nef"), "bad_text.jpg");
+    put_image(in_folder("library/@eaDir/2024/thumb.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("library/2024/@eaDir/thumb.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("library/__MACOSX/1.jpg"), "ok_rgb.jpg");
+    assert_int_equal(
+        kith("cd '%s' && printf x >'2024/a\nb.jpg' && mkdir '2024/c\td' && ln -s .. 2023/oak/up && "
+             "ln -s two 2024/one && ln -s one 2024/two && ln -s ../2023 2024/same && "
+             "ln -s nowhere.jpg 2024/lost.jpg && ln -s nowhere 2024/lost",
+             in_folder("library")),
+        0);
+    assert_int_equal(kith("%s data '%s' 2>/dev/null", testing_program(), in_folder("library")), 0);
+    assert_says(
+        "library: folder, 5 images, 2 classes\n"); /* a link to a folder is one, and 2023 is no circle there */
+    assert_says("\nclasses     2023, 2024\n");
+    assert_says("nested      4 folders inside class folders: images there are of the outer folder's class\n");
+    assert_says("library/2023/elm\n");
+    assert_says(
+        "not read    2 raw files, 1 video, 1 image in no class folder, 2 names that cannot be kept, 5 links "
+        "in "
+        "a circle or to nowhere\n");
+    assert_says("library/loose.jpg: in no class folder\n");
+    assert_says("library/2024/a\\x0ab.jpg: its name has a control character");
+    assert_says("library/2024/c\\x09d: its name has a control character");
+    assert_says("library/2023/oak/up: a link in a circle or to nowhere\n");
+    assert_says("library/2024/lost.jpg: a link in a circle or to nowhere\n");
+    assert_says("library/2024/film.MOV: a video\n");
+    assert_says("library/2024/b.nef: a camera's raw file\n");
+    if (strstr(output, "thumb") || strstr(output, "MACOSX")) fail_msg("litter was looked at: %s", output);
+    assert_int_equal(kith("%s data '%s' --json 2>/dev/null", testing_program(), in_folder("library")), 0);
+    assert_says("\"first_classes\": [\"2023\", \"2024\"]");
+    assert_says("\"not_read\": 11, \"not_read_files\": [\"");
+    assert_says("\"nested_folders\": [\"");
+}
+
+/* Parts, and what lies beside them. */
+static void test_beside_the_parts(void **state) {
+    (void)state;
+    put_image(in_folder("parts/train/a/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("parts/test/b/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("parts/unsorted/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("parts/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("parts/train/1.jpg"), "ok_rgb.jpg");
+    assert_int_equal(kith("%s data '%s' 2>/dev/null", testing_program(), in_folder("parts")), 0);
+    assert_says("parts: folder, 2 images, 2 classes\n");
+    assert_says("not read    2 images in no class folder, 1 folder beside train and test\n");
+    assert_says("parts/unsorted: a folder beside train and test\n");
+}
+
+/* No class folders: of use, though not for training. */
+static void test_a_flat_folder(void **state) {
+    (void)state;
+    put_image(in_folder("flat/1.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("flat/2.jpg"), "ok_rgb.jpg");
+    put_image(in_folder("flat/@eaDir/1.jpg"), "ok_rgb.jpg");
+    assert_int_equal(kith("%s data '%s'", testing_program(), in_folder("flat")), 1);
+    assert_says("flat: 2 images and no class folders (to train, put each class into a folder of its own; ");
+    assert_says("`kith data --duplicates`");
+    assert_lines(1);
+    assert_int_equal(kith("%s data '%s' --duplicates", testing_program(), in_folder("flat")), 0);
+    assert_says("flat: 1 groups of 2 pictures that are the same, of 2 looked at\n");
+    assert_int_equal(kith("%s data '%s' --duplicates --json", testing_program(), in_folder("flat")), 0);
+    assert_says("\"class\": null");
+    assert_int_equal(kith("%s data '%s' --duplicates --model m", testing_program(), in_folder("flat")), 1);
+    assert_says("flat has no class folders, so that no label can look wrong");
     assert_lines(1);
 }
 
@@ -306,6 +382,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_pictures_that_are_not_read),
+        cmocka_unit_test(test_what_is_not_read),
+        cmocka_unit_test(test_beside_the_parts),
+        cmocka_unit_test(test_a_flat_folder),
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_recipe),

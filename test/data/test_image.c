@@ -125,13 +125,14 @@ static void test_refusals_say_why(void **state) {
       {"bad_cut.png", KITH_EFORMAT, "PNG: the file ends before the image does"},
       {"bad_animated.webp", KITH_EUNSUPPORTED, "WebP: animated images are not read"},
       {"bad_empty.jpg", KITH_EFORMAT, "the file is empty"},
+      {"bad_gif.png", KITH_EUNSUPPORTED, "the file is a GIF; read are " KI_IMAGE_FORMATS},
       {"bad_text.jpg", KITH_EUNSUPPORTED, "the file begins with byte 0x6e and is none of " KI_IMAGE_FORMATS},
 #if KITH_HEIF
       {"bad_bomb.heic", KITH_EINVAL,
        "HEIF: the image is 30000 x 30000 pixels; the limit is 100000000 pixels"},
       {"bad_bomb.avif", KITH_EINVAL,
        "HEIF: the image is 30000 x 30000 pixels; the limit is 100000000 pixels"},
-      {"bad_film.heic", KITH_EUNSUPPORTED, "the file begins with byte 0x00 and is none of " KI_IMAGE_FORMATS},
+      {"bad_film.heic", KITH_EUNSUPPORTED, "the file is a video; read are " KI_IMAGE_FORMATS},
 #endif
     };
     ki_image image = {0};
@@ -386,6 +387,45 @@ static void test_bytes_of_decoding(void **state) {
     free(f.bytes);
 }
 
+/* Whatever the file is called, the message names what it is. */
+static void test_other_formats_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *what;
+    } rows[] = {{"GIF89a..........", 16, "a GIF"},
+                {"BM\x36\x10\0\0\0\0\0\0\x36\0\0\0\x28\0", 16, "a BMP"},
+                {"BMW is a car.....", 16, NULL},
+                {"II*\0\x08\0\0\0........", 16, "a TIFF or a camera's raw file"},
+                {"MM\0*\0\0\0\x08........", 16, "a TIFF or a camera's raw file"},
+                {"II*\0\x10\0\0\0CR\2\0....", 16, "a camera's raw file (CR2)"},
+                {"\0\0\0\x18"
+                 "ftypcrx \0\0\0\1",
+                 16, "a camera's raw file (CR3)"},
+                {"FUJIFILMCCD-RAW ", 16, "a camera's raw file (RAF)"},
+                {"\0\0\0\x14"
+                 "ftypqt  \0\0\0\0",
+                 16, "a video"},
+                {"RIFF\0\1\0\0AVI LIST", 16, "a video"},
+                {"%PDF-1.4 .......", 16, "a PDF"},
+                {"GI", 2, NULL}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_error err = {0};
+        int32_t w = 0, h = 0;
+        char wanted[200];
+        if (rows[i].what)
+            snprintf(wanted, sizeof wanted, "the file is %s; read are " KI_IMAGE_FORMATS, rows[i].what);
+        else
+            snprintf(wanted, sizeof wanted,
+                     "the file begins with byte 0x%02x and is none of " KI_IMAGE_FORMATS,
+                     (unsigned)(unsigned char)rows[i].bytes[0]);
+        const uint8_t *bytes = (const uint8_t *)rows[i].bytes;
+        assert_int_equal(ki_image_probe(bytes, rows[i].n, &w, &h, &err), KITH_EUNSUPPORTED);
+        assert_string_equal(err.message, wanted);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_png_promises),
@@ -400,6 +440,7 @@ int main(void) {
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_scans_and_pixels),
         cmocka_unit_test(test_bytes_of_decoding),
+        cmocka_unit_test(test_other_formats_are_named),
         cmocka_unit_test(test_cut_anywhere),
     };
     return cmocka_run_group_tests_name("data/image", tests, NULL, NULL);

@@ -45,11 +45,21 @@ const char *kith_dataset_missing(const kith_dataset *set, int64_t i) {
     return set && i >= 0 && i < set->n_missing && i < KI_MOST_MISSING_NAMED ? set->missing[i] : NULL;
 }
 
-int64_t kith_dataset_n_unread(const kith_dataset *set) { return set ? set->n_unread : 0; }
+int64_t kith_dataset_n_unread(const kith_dataset *set) { return set ? set->unread.n : 0; }
+const char *kith_dataset_unread_kinds(const kith_dataset *set) {
+    return set && set->unread.kinds ? set->unread.kinds : "";
+}
 
 const char *kith_dataset_unread(const kith_dataset *set, int64_t i) {
     if (!set) return NULL;
-    return i >= 0 && i < set->n_unread && i < KI_MOST_MISSING_NAMED ? set->unread[i] : NULL;
+    return i >= 0 && i < set->unread.n && i < KI_MOST_UNREAD_NAMED ? set->unread.name[i] : NULL;
+}
+
+int64_t kith_dataset_n_nested(const kith_dataset *set) { return set ? set->n_nested : 0; }
+
+const char *kith_dataset_nested(const kith_dataset *set, int64_t i) {
+    if (!set) return NULL;
+    return i >= 0 && i < set->n_nested && i < KI_MOST_NESTED_NAMED ? set->nested[i] : NULL;
 }
 
 kith_item kith_dataset_item(const kith_dataset *set, int64_t i) {
@@ -115,6 +125,14 @@ static kith_status choose_kind(const char *name, const char *root, const ki_data
     *ret = ki_dataset_kind_at(root);
     if (*ret) return KITH_OK;
     if (access(root, R_OK) != 0) return ki_fail(err, KITH_EIO, "%s: there is no such folder or file", root);
+    const int64_t n_images = ki_count_images(root);
+    if (n_images > 0) {
+        ki_fail(err, KITH_EIO, "%s: %jd image%s and no class folders", root, (intmax_t)n_images,
+                n_images == 1 ? "" : "s");
+        return ki_hint(err, KITH_EIO,
+                       "to train, put each class into a folder of its own; as it is it can be indexed (`kith "
+                       "index`) and looked through for duplicates (`kith data --duplicates`)");
+    }
     ki_fail(err, KITH_EIO, "%s: no data set found", root);
     return ki_hint(err, KITH_EIO,
                    "wanted a folder per class, a .csv manifest, features (.npy) or a known layout: see "
@@ -132,9 +150,8 @@ kith_status kith_dataset_open(const char *kind_name, const char *root, kith_data
     KI_CHECK(kind->read(set, root, err));
     if (set->n_items == 0) {
         status = ki_fail(err, KITH_EIO, "%s: the %s data set lists no images", root, kind->name);
-        if (set->n_unread)
-            ki_hint(err, status, "there are pictures of other formats, as %s; read are " KI_IMAGE_FORMATS,
-                    set->unread[0]);
+        if (set->unread.n)
+            ki_hint(err, status, "not read is %.300s; read are " KI_IMAGE_FORMATS, set->unread.name[0]);
         goto done;
     }
     KI_CHECK(ki_dataset_drop_missing(set, err));
@@ -241,10 +258,11 @@ kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err) {
 }
 
 kith_status ki_dataset_settle(kith_dataset *set, kith_error *err) {
-    if (set->n_unread)
-        ki_log(KITH_LOG_WARNING,
-               "%s: %jd pictures are not read, the first is %s (read are " KI_IMAGE_FORMATS ")", set->root,
-               (intmax_t)set->n_unread, set->unread[0]);
+    if (set->unread.n) {
+        KI_TRY(ki_unread_finish(&set->unread, &set->arena, err));
+        ki_log(KITH_LOG_WARNING, "not read: %s; the first is %s%s", set->unread.kinds, set->unread.name[0],
+               ki_unread_has_formats(&set->unread) ? " (read are " KI_IMAGE_FORMATS ")" : "");
+    }
     return ki_zalloc_or(&set->told, set->n_items, sizeof *set->told, "items", err);
 }
 

@@ -7,11 +7,12 @@
 #include "core/arena.h"
 #include "core/buffer.h"
 #include "core/path.h"
+#include "data/dataset/unread.h"
 #include "data/image/image.h"
 #include "io/npy_rows.h"
 #include "kith/data.h"
 
-enum { KI_MOST_MISSING_NAMED = 100 };
+enum { KI_MOST_MISSING_NAMED = 100, KI_MOST_NESTED_NAMED = 10 };
 
 typedef struct ki_item {
     const char *path;
@@ -42,8 +43,9 @@ struct kith_dataset {
     size_t n_buckets;
     int64_t n_missing;
     const char *missing[KI_MOST_MISSING_NAMED];
-    int64_t n_unread; /* pictures of formats that are not read, in folders that were walked */
-    const char *unread[KI_MOST_MISSING_NAMED];
+    ki_unread unread; /* what is not read in the folders that were walked */
+    int64_t n_nested; /* folders inside class folders that hold images */
+    const char *nested[KI_MOST_NESTED_NAMED], *last_nested;
     uint8_t *pixels; /* grey images of equal size held in memory (idx files) */
     size_t pixel_bytes;
     int32_t pixels_w, pixels_h;
@@ -157,12 +159,18 @@ kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *ima
 /* ---- walking folders ---- */
 
 /* Called for each regular file with one of KI_IMAGE_ENDINGS, in any case, under `folder`, in byte order of the names at
- * every level. `path` is the whole path. Files with one of KI_IMAGE_FOREIGN are counted in the set as not read. */
+ * every level. `path` is the whole path. Pictures of other formats, raw files, videos, names with control characters, links in a circle and
+ * folders nested too deep are counted in the set as not read. Thumbnails of systems (@eaDir, __MACOSX) are passed over. */
 typedef kith_status (*ki_walk_fn)(void *context, const char *path, kith_error *err);
 kith_status ki_walk_images(const char *folder, kith_dataset *set, ki_walk_fn fn, void *context,
                            kith_error *err);
-/* Names of the folders in `folder`, sorted; into the arena. Links to folders count. */
+/* Names of the folders in `folder`, sorted; into the arena. Links to folders count. ki_list_classes: those that may be classes; images
+ * beside them, and what else cannot be read, are counted in the set. */
 kith_status ki_list_folders(const char *folder, ki_arena *arena, char ***ret_names, size_t *ret_n,
                             kith_error *err);
+/* Files in the folder itself that are images by their names. */
+int64_t ki_count_images(const char *folder);
+kith_status ki_list_classes(const char *folder, kith_dataset *set, ki_arena *arena, char ***ret_names,
+                            size_t *ret_n, kith_error *err);
 
 #endif

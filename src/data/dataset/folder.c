@@ -10,6 +10,7 @@ typedef struct context {
     kith_dataset *set;
     int32_t label;
     kith_split split;
+    size_t n_folder; /* bytes of the class's folder */
 } context;
 
 static const struct {
@@ -23,8 +24,24 @@ static const struct {
 };
 enum { N_PARTS = sizeof parts / sizeof parts[0] };
 
+/* A folder inside the class's own, which people may have meant to be a class: its images come one after the other. */
+static kith_status note_nested(const context *c, const char *path, kith_error *err) {
+    kith_dataset *set = c->set;
+    const char *below = path + c->n_folder + 1, *end = strrchr(below, '/');
+    if (!end) return KITH_OK;
+    const size_t n = (size_t)(end - path);
+    const char *last = set->n_nested > 0 ? set->last_nested : "";
+    if (strlen(last) == n && memcmp(last, path, n) == 0) return KITH_OK;
+    set->last_nested = ki_arena_strndup(&set->arena, path, n);
+    if (!set->last_nested) return ki_fail_memory(err, n, "a path");
+    if (set->n_nested < KI_MOST_NESTED_NAMED) set->nested[set->n_nested] = set->last_nested;
+    set->n_nested++;
+    return KITH_OK;
+}
+
 static kith_status add_image(void *user, const char *path, kith_error *err) {
     const context *c = user;
+    KI_TRY(note_nested(c, path, err));
     return ki_dataset_add(c->set, NULL, path, strlen(path), c->label, c->split, NULL, err);
 }
 
@@ -34,10 +51,11 @@ static kith_status read_classes(kith_dataset *set, const char *folder, kith_spli
     char **names = NULL;
     size_t n = 0;
     context c = {.set = set, .split = split};
-    KI_CHECK(ki_list_folders(folder, &arena, &names, &n, err));
+    KI_CHECK(ki_list_classes(folder, set, &arena, &names, &n, err));
     for (size_t i = 0; i < n; i++) {
         ki_path path;
         KI_CHECK(ki_path_print(&path, err, "%s/%s", folder, names[i]));
+        c.n_folder = strlen(path.s);
         KI_CHECK(ki_dataset_class(set, names[i], strlen(names[i]), &c.label, err));
         KI_CHECK(ki_walk_images(path.s, set, add_image, &c, err));
     }
@@ -79,8 +97,30 @@ static bool found(const char *root) {
     return yes;
 }
 
+/* What lies beside train/ and test/ is not read. */
+static kith_status note_beside(kith_dataset *set, const char *root, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_arena arena = {0};
+    char **names = NULL;
+    size_t n = 0;
+    KI_CHECK(ki_list_classes(root, set, &arena, &names, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        ki_path path;
+        bool is_part = false;
+        for (int k = 0; k < N_PARTS; k++) is_part |= strcmp(names[i], parts[k].name) == 0;
+        if (is_part) continue;
+        KI_CHECK(ki_path_print(&path, err, "%s/%s", root, names[i]));
+        KI_CHECK(ki_unread_add(&set->unread, &set->arena, KI_UNREAD_BESIDE, path.s, err));
+    }
+done:
+    ki_free(names);
+    ki_arena_release(&arena);
+    return status;
+}
+
 static kith_status read_folder(kith_dataset *set, const char *root, kith_error *err) {
     if (ki_folder_has_parts(root)) {
+        KI_TRY(note_beside(set, root, err));
         for (int i = 0; i < N_PARTS; i++) {
             ki_path path;
             KI_TRY(ki_path_print(&path, err, "%s/%s", root, parts[i].name));

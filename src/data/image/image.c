@@ -17,9 +17,6 @@ static const ki_image_format *const formats[] = {
 };
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 
-/* The file of an image within the pixel limit is never larger than this. */
-static const int64_t most_file_bytes = (int64_t)1 << 30;
-
 kith_status ki_image_shape(ki_image *image, int64_t w, int64_t h, int channels, kith_error *err) {
     KI_TRY(ki_image_check_size((uint64_t)w, (uint64_t)h, INT64_MAX, err));
     const size_t bytes = (size_t)w * (size_t)h * (size_t)channels + KI_IMAGE_SLACK;
@@ -64,8 +61,54 @@ static const ki_image_format *find_format(const uint8_t *bytes, size_t n_bytes) 
     return NULL;
 }
 
+/* Formats that are not read, by how their files begin; ? is any byte. */
+static const struct {
+    const char *begin;
+    int n;
+    const char *what;
+} foreign[] = {
+    {"GIF8", 4, "a GIF"},
+    {"BM????\0\0", 8, "a BMP"},
+    {"II*\0\020\0\0\0CR", 10, "a camera's raw file (CR2)"},
+    {"II*\0", 4, "a TIFF or a camera's raw file"},
+    {"MM\0*", 4, "a TIFF or a camera's raw file"},
+    {"II+\0", 4, "a TIFF"},
+    {"MM\0+", 4, "a TIFF"},
+    {"FUJIFILMCCD-RAW", 15, "a camera's raw file (RAF)"},
+    {"IIRO", 4, "a camera's raw file (ORF)"},
+    {"IIU\0", 4, "a camera's raw file (RW2)"},
+    {"????ftypcrx ", 12, "a camera's raw file (CR3)"},
+    {"????ftypheic", 12, "a HEIC"}, /* here only in a build without libheif */
+    {"????ftypmif1", 12, "a HEIC"},
+    {"????ftypavif", 12, "an AVIF"},
+    {"????ftyp", 8, "a video"},
+    {"????moov", 8, "a video"},
+    {"RIFF????AVI ", 12, "a video"},
+    {"\x1a\x45\xdf\xa3", 4, "a video"},
+    {"\0\0\0\x0cjP  ", 8, "a JPEG 2000"},
+    {"\0\0\0\x0cJXL ", 8, "a JPEG XL"},
+    {"\xff\x0a", 2, "a JPEG XL"},
+    {"8BPS", 4, "a PSD"},
+    {"%PDF", 4, "a PDF"},
+    {"\0\0\1\0", 4, "an ICO"},
+    {"<svg", 4, "an SVG"},
+};
+
+static const char *name_foreign(const uint8_t *bytes, size_t n_bytes) {
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+        int k = 0;
+        while ((size_t)k < n_bytes && k < foreign[i].n &&
+               (foreign[i].begin[k] == '?' || (uint8_t)foreign[i].begin[k] == bytes[k]))
+            k++;
+        if (k == foreign[i].n) return foreign[i].what;
+    }
+    return NULL;
+}
+
 static kith_status fail_format(const uint8_t *bytes, size_t n_bytes, kith_error *err) {
     if (n_bytes == 0) return ki_fail(err, KITH_EFORMAT, "the file is empty");
+    const char *what = name_foreign(bytes, n_bytes);
+    if (what) return ki_fail(err, KITH_EUNSUPPORTED, "the file is %s; read are " KI_IMAGE_FORMATS, what);
     return ki_fail(err, KITH_EUNSUPPORTED,
                    "the file begins with byte 0x%02x and is none of " KI_IMAGE_FORMATS, bytes[0]);
 }
@@ -128,9 +171,9 @@ kith_status ki_bytes_read(ki_bytes *bytes, const char *path, kith_error *err) {
     int file = -1;
     long long file_bytes = 0;
     KI_TRY(ki_file_open(path, KI_FILE_ONLY, &file, &file_bytes, err));
-    if (file_bytes > most_file_bytes) {
+    if (file_bytes > KI_IMAGE_MOST_FILE_BYTES) {
         status = ki_fail(err, KITH_EINVAL, "%s has %lld bytes; the limit is %jd", path, file_bytes,
-                         (intmax_t)most_file_bytes);
+                         (intmax_t)KI_IMAGE_MOST_FILE_BYTES);
         goto done;
     }
     bytes->n = 0;

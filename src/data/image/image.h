@@ -23,14 +23,11 @@
 #define KI_IMAGE_FORMATS "JPEG, PNG, WebP"
 #define KI_IMAGE_ENDINGS ".jpg .jpeg .png .webp"
 #endif
-/* Endings of image files that kith does not read. Without them a folder of such files would look empty,
- * without a message. */
-#define KI_IMAGE_FOREIGN \
-    ".gif .bmp .tif .tiff .heic .heif .avif .jp2 .jxl .ico .psd .dng .cr2 .cr3 .nef .arw .raf .orf .rw2"
-
 #define KI_IMAGE_SLACK 64
 #define KI_IMAGE_MOST_SIDE 65500
 #define KI_IMAGE_MOST_PIXELS 100000000 /* the default limit against decompression bombs */
+/* The file of an image within the pixel limit is never larger than this. */
+#define KI_IMAGE_MOST_FILE_BYTES (INT64_C(1) << 30)
 
 /* Zero-initialise; the memory is kept and reused by the next decode into the same struct. */
 typedef struct ki_image {

@@ -47,12 +47,7 @@ static void put_vector(ki_buffer *b, const float *row, int64_t dim, char *scratc
 
 /* ---- items ---- */
 
-static bool is_text(const char *text) {
-    for (size_t n = text ? strlen(text) : 0, step; n > 0; text += step, n -= step) {
-        if ((step = ki_utf8_next(text, n)) == 0) return false;
-    }
-    return true;
-}
+static bool is_text(const char *text) { return !text || ki_is_utf8(text); }
 
 static kith_status check_texts(const ki_manifest *m, const kith_index_item *item, int64_t i,
                                kith_error *err) {

@@ -154,13 +154,6 @@ static kith_status copy_text(ki_manifest *m, const char *text, const char **ret_
     return KITH_OK;
 }
 
-static bool is_utf8(const char *text) {
-    for (size_t n = strlen(text), step; n > 0; text += step, n -= step) {
-        if ((step = ki_utf8_next(text, n)) == 0) return false;
-    }
-    return true;
-}
-
 kith_status ki_column_check(const char *name, kith_value_type type, kith_error *err) {
     static const char *const taken[] = {"id",  "path", "label", "bytes", "mtime", "hash", "score",
                                         "and", "or",   "not",   "in",    "like",  "none"};
@@ -207,7 +200,7 @@ kith_status ki_manifest_column_add(ki_manifest *m, const char *name, kith_value_
 
 kith_status ki_manifest_note_set(ki_manifest *m, const char *name, const char *text, kith_error *err) {
     /* JSON has no other texts. */
-    if (!*name || !is_utf8(name) || !is_utf8(text))
+    if (!*name || !ki_is_utf8(name) || !ki_is_utf8(text))
         return ki_fail(err, KITH_EINVAL, "note '%.80s' is not text in UTF-8", name);
     const char *copy = NULL;
     KI_TRY(copy_text(m, text, &copy, err));

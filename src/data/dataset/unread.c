@@ -1,0 +1,103 @@
+/* What is not read: its kinds, by the endings of names, and what is said of each. */
+#include "data/dataset/unread.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "core/alloc.h"
+#include "core/buffer.h"
+#include "data/image/image.h"
+
+static const struct {
+    const char *endings;    /* or NULL: not known by its name */
+    const char *one, *many; /* when they are counted */
+    const char *why;        /* behind a path */
+} kinds[KI_N_UNREAD] = {
+    [KI_UNREAD_GIF] = {".gif", "GIF", "GIFs", "a GIF"},
+    [KI_UNREAD_BMP] = {".bmp .dib", "BMP", "BMPs", "a BMP"},
+    [KI_UNREAD_TIFF] = {".tif .tiff", "TIFF", "TIFFs", "a TIFF"},
+    [KI_UNREAD_RAW] = {".dng .cr2 .cr3 .crw .nef .nrw .arw .sr2 .srf .raf .orf .rw2 .pef .srw .x3f .3fr .iiq "
+                       ".erf .kdc .mrw .dcr",
+                       "raw file", "raw files", "a camera's raw file"},
+    [KI_UNREAD_VIDEO] = {".mp4 .mov .m4v .avi .mkv .webm .3gp .mts .m2ts .mpg .mpeg .wmv .flv", "video",
+                         "videos", "a video"},
+    [KI_UNREAD_PICTURE] = {".heic .heif .avif .jp2 .jxl .ico .psd .svg", "picture of another format",
+                           "pictures of other formats", "a format that is not read"},
+    [KI_UNREAD_OUTSIDE] = {NULL, "image in no class folder", "images in no class folder",
+                           "in no class folder"},
+    [KI_UNREAD_BESIDE] = {NULL, "folder beside train and test", "folders beside train and test",
+                          "a folder beside train and test"},
+    [KI_UNREAD_NAME] = {NULL, "name that cannot be kept", "names that cannot be kept",
+                        "its name has a control character, or is too long; rename it"},
+    [KI_UNREAD_LINK] = {NULL, "link in a circle or to nowhere", "links in a circle or to nowhere",
+                        "a link in a circle or to nowhere"},
+    [KI_UNREAD_DEPTH] = {NULL, "folder nested too deep", "folders nested too deep",
+                         "folders nested too deep"},
+};
+
+bool ki_name_ends(const char *name, const char *endings) {
+    const char *dot = strrchr(name, '.');
+    if (!dot || dot == name) return false;
+    const size_t n = strlen(dot);
+    for (const char *at = endings; *at; at += strspn(at, " ")) {
+        const size_t length = strcspn(at, " ");
+        if (length == n && strncasecmp(dot, at, n) == 0) return true;
+        at += length;
+    }
+    return false;
+}
+
+ki_unread_kind ki_unread_kind_of(const char *name) {
+    for (int i = 0; i < KI_N_UNREAD; i++) {
+        if (kinds[i].endings && ki_name_ends(name, kinds[i].endings)) return (ki_unread_kind)i;
+    }
+    return KI_UNREAD_NONE;
+}
+
+/* One line, whatever the name is. */
+static void put_path(ki_buffer *out, const char *path) {
+    for (; *path; path++) {
+        if ((unsigned char)*path < 0x20 || *path == 0x7f)
+            ki_buffer_put(out, "\\x%02x", (unsigned)(unsigned char)*path);
+        else
+            ki_buffer_add(out, path, 1);
+    }
+}
+
+kith_status ki_unread_add(ki_unread *u, ki_arena *arena, ki_unread_kind kind, const char *path,
+                          kith_error *err) {
+    if (u->n < KI_MOST_UNREAD_NAMED) {
+        ki_buffer line = {.err = err};
+        put_path(&line, path);
+        ki_buffer_put(&line, ": %s", kinds[kind].why);
+        ki_buffer_add(&line, "", 1);
+        u->name[u->n] = line.status == KITH_OK ? ki_arena_strdup(arena, line.data) : NULL;
+        ki_buffer_release(&line);
+        if (!u->name[u->n]) return ki_fail_memory(err, strlen(path), "a file name");
+    }
+    u->n++;
+    u->n_of[kind]++;
+    return KITH_OK;
+}
+
+bool ki_unread_has_formats(const ki_unread *u) {
+    for (int i = 0; i < KI_N_UNREAD; i++) {
+        if (kinds[i].endings && u->n_of[i] > 0) return true;
+    }
+    return false;
+}
+
+kith_status ki_unread_finish(ki_unread *u, ki_arena *arena, kith_error *err) {
+    ki_buffer text = {.err = err};
+    for (int i = 0; i < KI_N_UNREAD; i++) {
+        if (u->n_of[i] == 0) continue;
+        ki_buffer_put(&text, "%s%jd %s", text.n > 0 ? ", " : "", (intmax_t)u->n_of[i],
+                      u->n_of[i] == 1 ? kinds[i].one : kinds[i].many);
+    }
+    ki_buffer_add(&text, "", 1);
+    kith_status status = text.status;
+    u->kinds = status == KITH_OK ? ki_arena_strdup(arena, text.data) : NULL;
+    ki_buffer_release(&text);
+    if (status == KITH_OK && !u->kinds) status = ki_fail_memory(err, 1, "a text");
+    return status;
+}
