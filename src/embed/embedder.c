@@ -289,9 +289,14 @@ static kith_status prepare(const preparing *p, int64_t i, kith_error *err) {
     KI_CHECK(ki_image_shape(&copy, from->w, from->h, from->channels, err));
     memcpy(copy.data, from->data, (size_t)from->w * (size_t)from->h * (size_t)from->channels);
     copy.full_w = from->w, copy.full_h = from->h;
-    KI_CHECK(ki_transform_base(p->transform, NULL, &copy, &scratch, &base, err));
-    const ki_draw draw = ki_transform_draw(p->transform, base.w, base.h, &rng);
-    KI_CHECK(ki_transform_float(p->transform, &base, &draw, &scratch, p->to + i * p->n_each, err));
+    if (p->transform->resize == KITH_RESIZE_PAD) {
+        KI_CHECK(ki_transform_base(p->transform, NULL, &copy, &scratch, &base, err));
+        const ki_draw draw = ki_transform_draw(p->transform, base.w, base.h, &rng);
+        KI_CHECK(ki_transform_float(p->transform, &base, &draw, &scratch, p->to + i * p->n_each, err));
+    } else {
+        const ki_draw draw = ki_transform_draw_image(p->transform, copy.w, copy.h);
+        KI_CHECK(ki_transform_float(p->transform, &copy, &draw, &scratch, p->to + i * p->n_each, err));
+    }
 done:
     ki_image_release(&copy);
     ki_image_release(&base);

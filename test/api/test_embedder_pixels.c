@@ -5,6 +5,7 @@
 
 #include "data/image/image.h"
 #include "kith/embedder.h"
+#include "kith/log.h"
 #include "support/testing.h"
 
 enum { N = 23, W = 50, H = 40, DIM = 8 };
@@ -71,6 +72,32 @@ static void test_as_a_file(void **state) {
     ki_bytes_release(&png);
 }
 
+/* A narrow picture, resized by its shorter side, is not made thousands of times as large on the way. */
+static void test_a_narrow_picture(void **state) {
+    (void)state;
+    enum { LONG = 60000, MOST = 8 << 20 };
+    kith_error err;
+    kith_embedder *narrow = NULL;
+    static uint8_t line[3 * LONG];
+    char path[1024];
+    float row[DIM];
+    kith_memory_stats before, after;
+    snprintf(path, sizeof path, "%s/m.safetensors", testing_folder());
+    KITH_OPTIONS(kith_embedder_options, options);
+    options.model = path;
+    options.resize = "shorter256";
+    assert_ok(kith_embedder_open(&options, &narrow, &err), &err);
+    assert_ok(kith_embedder_pixels(narrow, &picture[0], 1, row, &err), &err);
+    const kith_pixels one = {LONG, 1, 3, line};
+    kith_memory_stats_get(&before);
+    assert_ok(kith_embedder_pixels(narrow, &one, 1, row, &err), &err);
+    kith_memory_stats_get(&after);
+    if (after.peak_bytes > before.live_bytes + MOST)
+        fail_msg("%llu bytes at most, %llu before", (unsigned long long)after.peak_bytes,
+                 (unsigned long long)before.live_bytes);
+    kith_embedder_free(narrow);
+}
+
 static void test_pictures_that_are_none(void **state) {
     (void)state;
     kith_error err;
@@ -100,9 +127,8 @@ static void test_combining(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_number),
-        cmocka_unit_test(test_as_a_file),
-        cmocka_unit_test(test_pictures_that_are_none),
+        cmocka_unit_test(test_any_number),       cmocka_unit_test(test_as_a_file),
+        cmocka_unit_test(test_a_narrow_picture), cmocka_unit_test(test_pictures_that_are_none),
         cmocka_unit_test(test_combining),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

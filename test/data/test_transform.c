@@ -339,6 +339,12 @@ static void test_shrunk_parts_give_the_same_item(void **state) {
             make_item(&t, &part, wanted);
             make_item(&t, &small, found);
             if (memcmp(wanted, found, sizeof wanted) != 0) fail_msg("case %zu: another item", i);
+            /* And so does the part itself, without the base between them. */
+            if (t.resize != KITH_RESIZE_PAD) {
+                const ki_draw draw = ki_transform_draw_image(&t, part.w, part.h);
+                assert_ok(ki_transform_float(&t, &part, &draw, &scratch, found, &err), &err);
+                if (memcmp(wanted, found, sizeof wanted) != 0) fail_msg("case %zu: another item, drawn", i);
+            }
             ki_image_release(&part);
             ki_image_release(&small);
             ki_transform_scratch_release(&scratch);

@@ -146,4 +146,6 @@ static kith_status probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, i
     return status;
 }
 
-const ki_image_format ki_image_heif = {.name = "HEIF", .matches = matches, .decode = decode, .probe = probe};
+/* Planes of the codec and of libheif, or libheif's RGB and ours. */
+const ki_image_format ki_image_heif = {
+    .name = "HEIF", .matches = matches, .decode = decode, .probe = probe, .pixel_bytes = 8};

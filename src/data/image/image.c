@@ -151,14 +151,14 @@ kith_status ki_image_probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w,
 
 kith_status ki_image_decode_bytes(const uint8_t *bytes, size_t n_bytes, const ki_decode *how,
                                   int64_t *ret_bytes, kith_error *err) {
-    enum { PIXEL_BYTES = 4, SIDES_SWAP = 5 };
+    enum { SIDES_SWAP = 5 };
     const ki_image_format *format = find_format(bytes, n_bytes);
     if (!format) return fail_format(bytes, n_bytes, err);
     int32_t w = 0, h = 0;
     int orientation = 1;
     kith_status status = probe(format, bytes, n_bytes, &w, &h, &orientation, err);
-    int64_t pixels = PIXEL_BYTES * (int64_t)w * h, all = pixels;
-    if (status == KITH_OK && format->decode_bytes)
+    int64_t pixels = 4 * (int64_t)w * h, all = format->pixel_bytes * (int64_t)w * h;
+    if (status == KITH_OK && format->pixel_bytes == 0)
         status = format->decode_bytes(bytes, n_bytes, how, &pixels, &all, err);
     if (status != KITH_OK) return ki_prefix(err, status, "%s", format->name);
     /* Sides are swapped into another image. */

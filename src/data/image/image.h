@@ -97,8 +97,9 @@ typedef struct ki_image_format {
                           int *ret_orientation, kith_error *err);
     kith_status (*probe)(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, int32_t *ret_h,
                          int *ret_orientation, kith_error *err);
-    /* The bytes of ki_image_decode_bytes before the image is turned upright, and how many of them are its pixels; NULL: four for each
-     * pixel, all of them. Called after a probe that was good. */
+    int pixel_bytes; /* that decoding takes for each pixel, at its most; 0: decode_bytes says it */
+    /* The bytes of ki_image_decode_bytes before the image is turned upright, and how many of them are its pixels. Called after a probe
+     * that was good. */
     kith_status (*decode_bytes)(const uint8_t *bytes, size_t n_bytes, const ki_decode *how,
                                 int64_t *ret_pixels, int64_t *ret_bytes, kith_error *err);
 } ki_image_format;

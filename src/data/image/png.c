@@ -174,7 +174,8 @@ done:
     return status;
 }
 
-const ki_image_format ki_image_png = {.name = "PNG", .matches = matches, .decode = decode, .probe = probe};
+const ki_image_format ki_image_png = {
+    .name = "PNG", .matches = matches, .decode = decode, .probe = probe, .pixel_bytes = 4};
 
 typedef struct encoder {
     ki_bytes *bytes;

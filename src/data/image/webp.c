@@ -79,4 +79,6 @@ static kith_status probe(const uint8_t *bytes, size_t n_bytes, int32_t *ret_w, i
     return KITH_OK;
 }
 
-const ki_image_format ki_image_webp = {.name = "WebP", .matches = matches, .decode = decode, .probe = probe};
+/* A lossless image is kept as ARGB beside what comes out. */
+const ki_image_format ki_image_webp = {
+    .name = "WebP", .matches = matches, .decode = decode, .probe = probe, .pixel_bytes = 8};

@@ -240,6 +240,15 @@ ki_draw ki_transform_draw(const kith_transform *t, int32_t base_w, int32_t base_
     return draw;
 }
 
+ki_draw ki_transform_draw_image(const kith_transform *t, int32_t w, int32_t h) {
+    int32_t full_w = w, full_h = h;
+    ki_rng unused = ki_rng_at(0, KI_RNG_AUGMENT, 0, 0);
+    resize(t, &full_w, &full_h);
+    ki_draw draw = ki_transform_draw(t, full_w, full_h, &unused);
+    draw.from = (ki_rect){0, 0, w, h};
+    return draw;
+}
+
 void ki_transform_view(const kith_transform *t, int32_t w, int32_t h, double ret_view[4]) {
     const bool is_padded = t->resize == KITH_RESIZE_PAD;
     int32_t small_w = w, small_h = h;

@@ -54,6 +54,10 @@ typedef struct ki_draw {
 
 ki_draw ki_transform_draw(const kith_transform *transform, int32_t base_w, int32_t base_h, ki_rng *rng);
 
+/* Of an image of w x h pixels itself what a transform that is not random shows of its base: the base of a narrow image is many times as
+ * large. The items have the same bits. Not for KITH_RESIZE_PAD, whose base has a margin. */
+ki_draw ki_transform_draw_image(const kith_transform *transform, int32_t w, int32_t h);
+
 /* Write one item: float [channels, crop_to, crop_to], ordered and normalised … */
 kith_status ki_transform_float(const kith_transform *transform, const ki_image *base, const ki_draw *draw,
                                ki_transform_scratch *scratch, float *ret_item, kith_error *err);
