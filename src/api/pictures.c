@@ -19,6 +19,8 @@ void ki_pictures_release(ki_pictures *p) {
     for (int64_t i = 0; p->picture && i < p->room; i++) ki_image_release(&p->picture[i].image);
     ki_free(p->picture);
     ki_bytes_release(&p->file);
+    ki_image_release(&p->whole);
+    ki_transform_scratch_release(&p->scratch);
     *p = (ki_pictures){0};
 }
 
@@ -53,38 +55,27 @@ static kith_status decode(ki_pictures *p, const kith_query_image *image, int64_t
     return status == KITH_OK || !image->path ? status : ki_prefix(err, status, "%s", image->path);
 }
 
-static kith_status mirror(const ki_picture *from, ki_picture *to, kith_error *err) {
-    KI_TRY(ki_image_mirror(&from->image, &to->image, err));
-    to->full_w = from->full_w, to->full_h = from->full_h;
-    memcpy(to->part, from->part, sizeof to->part);
-    to->is_mirrored = true;
+/* What the model takes of the decoded image. The mirror image is made before that: resizing is not symmetric to the bit. */
+static kith_status take_part(ki_pictures *p, const kith_query_image *image, bool is_mirrored,
+                             kith_error *err) {
+    ki_picture *to = &p->picture[p->n];
+    to->full_w = p->whole.full_w, to->full_h = p->whole.full_h;
+    to->is_mirrored = is_mirrored;
+    if (is_mirrored) ki_image_swap_sides(&p->whole);
+    KI_TRY(ki_transform_shrink_part(&p->transform, &p->whole, image->has_box ? image->box : NULL, is_mirrored,
+                                    &p->scratch, &to->image, to->part, err));
+    p->n++;
     return KITH_OK;
-}
-
-static kith_status read_part(ki_pictures *p, const kith_query_image *image, int64_t most_pixels,
-                             ki_picture *to, kith_error *err) {
-    kith_status status;
-    ki_image whole = {0};
-    ki_image *decoded = image->has_box ? &whole : &to->image;
-    KI_CHECK(decode(p, image, most_pixels, decoded, err));
-    to->full_w = decoded->full_w, to->full_h = decoded->full_h;
-    memcpy(to->part, (double[]){0, 0, to->full_w, to->full_h}, sizeof to->part);
-    if (image->has_box) status = ki_image_cut(&whole, image->box, &to->image, to->part, err);
-    if (status != KITH_OK && image->path) ki_prefix(err, status, "%s", image->path);
-done:
-    ki_image_release(&whole);
-    return status;
 }
 
 kith_status ki_pictures_add(ki_pictures *p, const kith_query_image *image, bool mirrored, int64_t most_pixels,
                             kith_error *err) {
-    ki_picture *to = &p->picture[p->n];
     if (p->n + 1 + mirrored > p->room)
         return ki_fail(err, KITH_EINTERNAL, "more pictures than %lld", (long long)p->room);
-    KI_TRY(read_part(p, image, most_pixels, to, err));
-    if (mirrored) KI_TRY(mirror(to, to + 1, err));
-    p->n += 1 + mirrored;
-    return KITH_OK;
+    KI_TRY(decode(p, image, most_pixels, &p->whole, err));
+    kith_status status = take_part(p, image, false, err);
+    if (status == KITH_OK && mirrored) status = take_part(p, image, true, err);
+    return status == KITH_OK || !image->path ? status : ki_prefix(err, status, "%s", image->path);
 }
 
 kith_status ki_pictures_embed(const ki_pictures *p, const char *tap, float *ret_values, kith_error *err) {

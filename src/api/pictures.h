@@ -1,4 +1,5 @@
-/* Query images as pictures that a model can embed: decoded, cut to their box and, where asked for, mirrored. */
+/* Query images as pictures that a model can embed: decoded, cut to their box, where asked for mirrored, and as small as the model takes
+ * them, because all of them are kept. */
 #ifndef KI_API_PICTURES_H
 #define KI_API_PICTURES_H
 
@@ -8,7 +9,7 @@
 typedef struct ki_picture {
     ki_image image;
     int32_t full_w, full_h; /* of the upright image that it was made from … */
-    double part[4];         /* … and the part of that which it shows: x, y, width, height in pixels */
+    double part[4];         /* … and the part of that which it shows: x, y, width, height in its pixels */
     bool is_mirrored;
 } ki_picture;
 
@@ -18,6 +19,8 @@ typedef struct ki_pictures {
     ki_picture *picture;
     int64_t n, room;
     ki_bytes file;
+    ki_image whole; /* the one that was decoded last */
+    ki_transform_scratch scratch;
 } ki_pictures;
 
 /* Room for so many pictures. Release it, also after a failure. */

@@ -71,8 +71,6 @@ kith_status ki_image_cut(const ki_image *src, const double box[4], ki_image *dst
                          kith_error *err);
 /* Left and right swapped, in place. */
 void ki_image_swap_sides(ki_image *image);
-/* The same into another image. */
-kith_status ki_image_mirror(const ki_image *src, ki_image *dst, kith_error *err);
 
 /* Whole files into a buffer that is kept for the next one. */
 typedef struct ki_bytes {

@@ -38,10 +38,3 @@ void ki_image_swap_sides(ki_image *image) {
         }
     }
 }
-
-kith_status ki_image_mirror(const ki_image *src, ki_image *dst, kith_error *err) {
-    KI_TRY(ki_image_shape(dst, src->w, src->h, src->channels, err));
-    memcpy(dst->data, src->data, (size_t)src->w * (size_t)src->h * (size_t)src->channels);
-    ki_image_swap_sides(dst);
-    return KITH_OK;
-}

@@ -184,6 +184,21 @@ kith_status ki_transform_shrink(const kith_transform *t, const ki_image *src, ki
     return ki_resample(&scratch->resampler, src, from, w, h, (ki_rect){0, 0, w, h}, t->filter, dst, err);
 }
 
+kith_status ki_transform_shrink_part(const kith_transform *t, const ki_image *src, const double *box,
+                                     bool is_mirrored, ki_transform_scratch *scratch, ki_image *dst,
+                                     double ret_shown[4], kith_error *err) {
+    double part[4] = {0, 0, src->w, src->h};
+    if (box) KI_TRY(ki_image_part(src->w, src->h, box, part, err));
+    ki_rect from = {(int32_t)part[0], (int32_t)part[1], (int32_t)part[2], (int32_t)part[3]}, shown;
+    if (is_mirrored) from.x = src->w - from.x - from.w;
+    KI_TRY(ki_transform_shrink(t, src, from, scratch, dst, &shown, err));
+    if (is_mirrored) shown.x = src->w - shown.x - shown.w;
+    const double across = (double)src->full_w / src->w, down = (double)src->full_h / src->h;
+    const double place[4] = {across * shown.x, down * shown.y, across * shown.w, down * shown.h};
+    memcpy(ret_shown, place, sizeof place);
+    return KITH_OK;
+}
+
 static double uniform(ki_rng *rng, const double range[2]) {
     return range[0] + (range[1] - range[0]) * ki_rng_double(rng);
 }

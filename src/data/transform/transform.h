@@ -39,6 +39,12 @@ kith_status ki_transform_base(const kith_transform *transform, const double *box
 kith_status ki_transform_shrink(const kith_transform *transform, const ki_image *src, ki_rect from,
                                 ki_transform_scratch *scratch, ki_image *dst, ki_rect *ret_shown,
                                 kith_error *err);
+/* The same for the part in a box (x, y, width, height in pixels of the whole image; NULL: all of it), of an image that was mirrored
+ * (ki_image_swap_sides) if is_mirrored says so; the box is that of the upright image all the same. ret_shown: what dst shows, in pixels of
+ * full_w x full_h. KITH_EINVAL when the box misses the image. */
+kith_status ki_transform_shrink_part(const kith_transform *transform, const ki_image *src, const double *box,
+                                     bool is_mirrored, ki_transform_scratch *scratch, ki_image *dst,
+                                     double ret_shown[4], kith_error *err);
 /* The width and height that it gives a part of w x h pixels. */
 void ki_transform_shrunk(const kith_transform *transform, int32_t *w, int32_t *h);
 

@@ -76,21 +76,12 @@ static kith_status estimate(child *c, kith_error *err) {
 /* ---- what is sent ---- */
 
 static kith_status make_view(child *c, int which, kith_error *err) {
-    const ki_image *image = &c->image;
     const ki_decode_view *wanted = &c->question.view[which];
-    double part[4] = {0, 0, image->w, image->h};
-    if (wanted->has_box) KI_TRY(ki_image_part(image->w, image->h, wanted->box, part, err));
-    ki_rect from = {(int32_t)part[0], (int32_t)part[1], (int32_t)part[2], (int32_t)part[3]}, shown;
-    if (wanted->is_mirrored) from.x = image->w - from.x - from.w;
+    ki_decoded_view *made = &c->reply.view[which];
     ki_image *view = &c->view[which];
-    KI_TRY(ki_transform_shrink(&c->question.transform, image, from, &c->scratch, view, &shown, err));
-    if (wanted->is_mirrored) shown.x = image->w - shown.x - shown.w;
-    const double across = (double)image->full_w / image->w, down = (double)image->full_h / image->h;
-    c->reply.view[which] =
-        (ki_decoded_view){.w = view->w,
-                          .h = view->h,
-                          .channels = view->channels,
-                          .shown = {across * shown.x, down * shown.y, across * shown.w, down * shown.h}};
+    KI_TRY(ki_transform_shrink_part(&c->question.transform, &c->image, wanted->has_box ? wanted->box : NULL,
+                                    wanted->is_mirrored, &c->scratch, view, made->shown, err));
+    made->w = view->w, made->h = view->h, made->channels = view->channels;
     c->reply.n_bytes += (uint64_t)view->w * (uint64_t)view->h * (uint64_t)view->channels;
     return KITH_OK;
 }
