@@ -4,6 +4,7 @@
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "core/atomic.h"
+#include "core/redact.h"
 #include "core/text.h"
 
 const char *kith_nearest(const char *word, const char *const *names, int64_t n_names) {
@@ -22,6 +23,11 @@ bool kith_parse_int(const char *text, int64_t *ret) {
 kith_status kith_text_write(const char *path, const char *text, size_t n, kith_error *err) {
     KI_NEED(err, path, text);
     return ki_file_write(path, text, n, err);
+}
+
+kith_status kith_address_take_password(char *address, char **ret_password, kith_error *err) {
+    KI_NEED(err, address, ret_password);
+    return ki_address_take_password(address, ret_password, err);
 }
 
 void kith_string_free(char *text) { ki_free(text); }

@@ -207,8 +207,8 @@ void cli_progress_end(cli_progress *progress);
 
 /* postgresql://… or postgres://… */
 bool cli_is_address(const char *path);
-/* The path of an index, or its address without the password that may be in it: that is given to libpq as PGPASSWORD, so that
- * nothing prints it. */
-const char *cli_index_path(char *path);
+/* Take the passwords out of all addresses among the arguments, and give them to libpq as PGPASSWORD, so that nothing prints them: no
+ * message, also where a file was wanted, and no list of processes. */
+int cli_take_passwords(int argc, char **argv);
 
 #endif

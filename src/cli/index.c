@@ -157,7 +157,7 @@ int cmd_index(int argc, char **argv) {
     char path[4096];
     if (model) r.embedder.model = cli_model_path(model, path, sizeof path);
     const int first = out || to ? 1 : 2;
-    r.index = out ? out : cli_index_path(to ? (char *)to : argv[1]);
+    r.index = out ? out : to ? to : argv[1];
     r.operands = (const char *const *)(argv + first);
     r.n_operands = argc - first;
     r.metric = (kith_metric)metric;

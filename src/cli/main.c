@@ -109,6 +109,8 @@ static void fill_standard_streams(void) {
 
 int main(int argc, char **argv) {
     fill_standard_streams();
+    const int refused = cli_take_passwords(argc, argv);
+    if (refused) return refused;
     if (argc > 1) cli_wait_shortly(argv);
     const int status = run(argc, argv);
     /* A result that could not be written is a failure, as on a full disk. If the reader of a pipe has gone, no

@@ -151,7 +151,7 @@ int cmd_search(int argc, char **argv) {
     if (parsed != CLI_RUN) return parsed;
     char path[4096];
     if (model) r->embedder.model = cli_model_path(model, path, sizeof path);
-    r->index = cli_index_path(argv[1]);
+    r->index = argv[1];
     r->operands = (const char *const *)(argv + 2);
     r->n_operands = argc - 2;
     r->flips = view == 1;

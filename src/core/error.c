@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/redact.h"
 #include "core/text.h"
 
 const char *kith_status_name(kith_status status) {
@@ -27,8 +28,9 @@ const char *kith_status_text(kith_status status) {
     return "unknown status";
 }
 
-/* A message is one line, whatever a file name or a hostile header contains. */
-static void make_one_line(char *s) {
+/* A message is one line, whatever a file name or a hostile header contains, and repeats no password. */
+static void make_fit(char *s) {
+    ki_redact(s);
     for (; *s; s++) {
         if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';
     }
@@ -40,7 +42,7 @@ kith_status ki_fail(kith_error *err, kith_status status, const char *fmt, ...) {
     va_start(ap, fmt);
     ki_vsnprintf(err->message, sizeof err->message, fmt, ap);
     va_end(ap);
-    make_one_line(err->message);
+    make_fit(err->message);
     err->status = status;
     err->hint[0] = '\0';
     return status;
@@ -52,7 +54,7 @@ kith_status ki_hint(kith_error *err, kith_status status, const char *fmt, ...) {
     va_start(ap, fmt);
     ki_vsnprintf(err->hint, sizeof err->hint, fmt, ap);
     va_end(ap);
-    make_one_line(err->hint);
+    make_fit(err->hint);
     return status;
 }
 
@@ -67,7 +69,7 @@ kith_status ki_prefix(kith_error *err, kith_status status, const char *fmt, ...)
     ki_snprintf(line + n, sizeof line - (size_t)n, ": %.*s", (int)(sizeof line - (size_t)n - 3),
                 err->message);
     memcpy(err->message, line, sizeof line);
-    make_one_line(err->message);
+    make_fit(err->message);
     return status;
 }
 

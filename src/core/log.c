@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/process.h"
+#include "core/redact.h"
 #include "core/text.h"
 
 void kith_log_set(kith_log_fn fn, void *user, kith_log_level least) {
@@ -22,6 +23,7 @@ void ki_log(kith_log_level level, const char *fmt, ...) {
     va_start(ap, fmt);
     ki_vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
+    ki_redact(line);
     pthread_mutex_lock(&process->log_lock);
     process->log_fn(process->log_user, level, line);
     pthread_mutex_unlock(&process->log_lock);

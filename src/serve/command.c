@@ -106,7 +106,7 @@ int cmd_serve(int argc, char **argv) {
     if (parsed != CLI_RUN) return parsed;
     char path[4096];
     if (model) o.embedder.model = cli_model_path(model, path, sizeof path);
-    o.index = cli_index_path(argv[1]);
+    o.index = argv[1];
     o.names = names.item;
     o.n_names = names.n_items;
     o.proxies = proxies.item;

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/alloc.h"
+#include "core/redact.h"
 #include "core/text.h"
 
 static const int reconnect_ms[] = {0, 200, 500, 1000, 2000}; /* a server that is restarted is back soon */
@@ -87,7 +88,12 @@ static void ignore_notice(void *user, const PGresult *result) {
 static kith_status check_address(const char *address, kith_error *err) {
     char *why = NULL;
     PQconninfoOption *options = PQconninfoParse(address, &why);
-    const bool is_readable = options != NULL;
+    bool is_readable = options != NULL;
+    for (const PQconninfoOption *o = options; o && o->keyword; o++) {
+        /* What is no port may be a part of a password. */
+        if (strcmp(o->keyword, "port") == 0 && o->val && o->val[strspn(o->val, "0123456789,")])
+            is_readable = false;
+    }
     PQconninfoFree(options);
     PQfreemem(why);
     if (is_readable) return KITH_OK;
@@ -99,8 +105,11 @@ static kith_status check_address(const char *address, kith_error *err) {
 /* postgresql://host/db#name: the name of the index is ours, the rest is libpq's. */
 static kith_status split(ki_link *l, const char *address, kith_error *err) {
     static const char signs[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
-    const char *hash = strrchr(address, '#');
-    if (hash && strpbrk(hash, "@/")) hash = NULL; /* inside a password */
+    l->address = ki_strdup(address);
+    if (!l->address) return ki_fail_memory(err, strlen(address), "an address");
+    KI_TRY(ki_address_take_password(l->address, &l->password, err));
+    char *hash = strrchr(l->address, '#');
+    if (hash && strpbrk(hash, "@/")) hash = NULL; /* no name */
     const char *name = hash ? hash + 1 : "kith";
     if (!*name || (*name >= '0' && *name <= '9') || name[strspn(name, signs)] ||
         strlen(name) > KI_PG_MOST_NAME || strncmp(name, "pg_", 3) == 0)
@@ -110,8 +119,8 @@ static kith_status split(ki_link *l, const char *address, kith_error *err) {
                        name, KI_PG_MOST_NAME);
     ki_snprintf(l->schema, sizeof l->schema, "%s", name);
     ki_snprintf(l->name, sizeof l->name, "PostgreSQL");
-    l->address = ki_strndup(address, hash ? (size_t)(hash - address) : strlen(address));
-    return l->address ? check_address(l->address, err) : ki_fail_memory(err, strlen(address), "an address");
+    if (hash) *hash = '\0';
+    return check_address(l->address, err);
 }
 
 static void name_link(ki_link *l) {
@@ -122,9 +131,16 @@ static void name_link(ki_link *l) {
 
 /* What is said before `dbname` counts only where the address does not say otherwise. */
 static PGconn *connect_once(const ki_link *l) {
-    const char *const keys[] = {"connect_timeout",  "keepalives_idle",           "keepalives_interval",
-                                "keepalives_count", "tcp_user_timeout",          "dbname",
-                                "client_encoding",  "fallback_application_name", NULL};
+    const char *const keys[] = {"connect_timeout",
+                                "keepalives_idle",
+                                "keepalives_interval",
+                                "keepalives_count",
+                                "tcp_user_timeout",
+                                "dbname",
+                                "client_encoding",
+                                "fallback_application_name",
+                                l->password ? "password" : NULL,
+                                NULL};
     const char *const values[] = {getenv("PGCONNECT_TIMEOUT") ? NULL : "15",
                                   "30",
                                   "10",
@@ -133,6 +149,7 @@ static PGconn *connect_once(const ki_link *l) {
                                   l->address,
                                   "UTF8",
                                   "kith",
+                                  l->password,
                                   NULL};
     return PQconnectdbParams(keys, values, 1);
 }
@@ -239,6 +256,8 @@ void ki_pg_close(ki_link *l) {
     unlock(l);
     PQclear(l->window);
     PQfinish(l->conn);
+    if (l->password) explicit_bzero(l->password, strlen(l->password));
+    ki_free(l->password);
     ki_free(l->address);
     ki_free(l);
 }

@@ -12,7 +12,8 @@ enum { KI_PG_MOST_NAME = 63 }; /* bytes of an identifier */
 
 struct ki_link {
     PGconn *conn;
-    char *address; /* for libpq, without the name of the index */
+    char *address;  /* for libpq, without the name of the index and the password */
+    char *password; /* NULL: the address has none */
     char schema[KI_PG_MOST_NAME + 1];
     char name[512]; /* "host:5432/db#schema", for errors */
     bool writes;
