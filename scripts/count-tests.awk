@@ -24,7 +24,7 @@ function finish() {
 # Only exit status 77 is a skip; "unable to find executable" and the like are failures.
 in_head && /^\t\t<skipped / { state = /SKIP_RETURN_CODE/ ? "skipped" : "failed" }
 /<system-out>/ { in_head = 0 }
-/^skipped: make test-[a-z]+ runs these$/ { tier = $3 }
+/(^|<system-out>)skipped: make test-[a-z]+ runs these$/ { tier = $3 }
 /^\[  PASSED  \] [0-9]+ test\(s\)/ { n_passed += $4 }
 /^\[  FAILED  \] [0-9]+ test\(s\)/ { n_failed += $4 }
 /^\[  SKIPPED \] [0-9]+ test\(s\)/ { n_skipped += $4 }

@@ -361,6 +361,9 @@ static void test_other_tiers_are_named(void **state) {
         "\t<testcase name=\"test_onnx\" status=\"run\">\n\t\t<system-out>skipped: make test-onnx runs these\n"
         "skipped: make test-onnx runs these\n[  PASSED  ] 1 test(s).\n[  SKIPPED ] 2 test(s), listed below:\n"
         "</system-out>\n\t</testcase>\n"
+        "\t<testcase name=\"test_browser\" status=\"notrun\">\n\t\t<skipped "
+        "message=\"SKIP_RETURN_CODE=77\"/>\n"
+        "\t\t<system-out>skipped: make test-browser runs these\n[  SKIPPED ] 57 test(s)\n</system-out>\n"
         "\t<testcase name=\"other\" status=\"run\">\n\t\t<system-out>[==========]\n[  PASSED  ] 3 "
         "test(s).\n</system-out>\n";
     char path[128];
@@ -369,7 +372,8 @@ static void test_other_tiers_are_named(void **state) {
     assert_runs(run("awk -f %s/scripts/count-tests.awk %s", testing_source(), path));
     assert_string_equal(output,
                         "2 tests of test_onnx are skipped: make test-onnx runs them\n"
-                        "4 passed, 0 failed, 2 skipped\n");
+                        "57 tests of test_browser are skipped: make test-browser runs them\n"
+                        "4 passed, 0 failed, 59 skipped\n");
 }
 
 /* Without its tier the browser's test needs neither Node nor Chromium, and counts the cases all the same. */

@@ -29,9 +29,15 @@ static inline void postgres_stop_all(void) {
     }
 }
 
-/* Start one with an empty cluster; `settings` are variables of the script. Returns its address. */
+/* Start one with an empty cluster; `settings` are variables of the script. Returns its address. Nothing is fetched where kith has no
+ * plugin to talk to it with. */
 static inline const char *postgres_start(const char *name, const char *settings) {
     static char output[POSTGRES_OUTPUT_BYTES];
+    if (testing_run(output, sizeof output,
+                    "ls \"$(dirname %s)\"/lib*/kith/libkith-postgres.so "
+                    "\"$(dirname %s)\"/lib/*/kith/libkith-postgres.so 2>/dev/null | grep .",
+                    testing_program(), testing_program()) != 0)
+        postgres_skip("the PostgreSQL plugin was not built (libpq-dev)");
     const int status = testing_run(output, sizeof output, "%s %s/scripts/postgres.sh start %s 2>&1", settings,
                                    testing_source(), name);
     if (status == 77) postgres_skip(output);
