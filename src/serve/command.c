@@ -87,7 +87,8 @@ int cmd_serve(int argc, char **argv) {
                 "requests in work at a time; others are told to come back"),
         CLI_INT("batch", "N", &o.most_batch, 1, 1024, "queries that are searched together"),
         CLI_INT("workers", "N", &o.n_workers, 0, 256, "threads for requests; 0: four per core"),
-        CLI_INT("decoders", "N", &o.n_decoders, 0, 64, "processes that decode images; 0: one per core"),
+        CLI_INT("decoders", "N", &o.n_decoders, 0, 64,
+                "processes that decode images; 0: one per core, and a third more"),
         CLI_TEXT("model|m", "RUN|MODEL", &model, "where the index's model lies now, if it was moved"),
         CLI_TEXT("device", "NAME", &o.embedder.device, "what the model runs on (see kith list devices)"),
         CLI_END};

@@ -162,7 +162,8 @@ static kith_status read_proxies(ki_server *s, kith_error *err) {
 
 static kith_status open_server(ki_server *s, kith_error *err) {
     const ki_serve_options *o = &s->options;
-    const int cores = ki_cores_allowed();
+    /* A client can have as many decoders as there are cores; those beyond that are never its own (decode/decoders.h). */
+    const int cores = ki_cores_allowed(), others = cores / 3 > 1 ? cores / 3 : 1;
     raise_file_limit(s);
     KI_TRY(read_proxies(s, err));
     if (o->token_file) KI_TRY(ki_tokens_read(o->token_file, &s->tokens, err));
@@ -171,7 +172,7 @@ static kith_status open_server(ki_server *s, kith_error *err) {
     KI_TRY(ki_catalogs_new(o->index, &o->embedder, &s->catalogs, err));
     const ki_decoders_options decoders = {
         .program = o->program,
-        .n = o->n_decoders ? o->n_decoders : cores,
+        .n = o->n_decoders ? o->n_decoders : cores + others,
         .memory_bytes =
             DECODER_BYTES + 2 * (uint64_t)o->most_body_bytes + PIXEL_BYTES * (uint64_t)KI_IMAGE_MOST_PIXELS,
         .most_decoded = o->most_decoded_bytes,

@@ -1,28 +1,18 @@
 /* Images that wait to be decoded, and threads that ask a process each. */
 #include "serve/decode/decoders.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
-#include "core/sanitizer.h"
+#include "serve/decode/process.h"
 
 enum { MOST_JPEG_BYTES = 64 << 20 };
-static const double START_SECONDS = 20;
 
 /* A process, and the thread that asks it. */
 typedef struct decoder {
-    pid_t pid; /* 0: there is none */
-    int fd;
+    ki_decode_process process;
     ki_decoders *all;
     pthread_t thread;
     bool has_thread;
@@ -39,97 +29,6 @@ struct ki_decoders {
     bool is_ending, is_over;
     decoder decoder[];
 };
-
-/* ---- processes ---- */
-
-static void end(decoder *d) {
-    if (d->pid <= 0) return;
-    close(d->fd);
-    kill(d->pid, SIGKILL);
-    while (waitpid(d->pid, NULL, 0) < 0 && errno == EINTR) {
-    }
-    d->pid = 0;
-}
-
-/* Of the environment a decoder gets what its libraries need to be found, and nothing else: there may be a password in it. It has no use
- * for more than one thread, and each costs memory. */
-static char **make_environment(void) {
-    static char one[] = "OMP_NUM_THREADS=1", other[] = "OPENBLAS_NUM_THREADS=1";
-    static const char *const kept[] = {"LD_LIBRARY_PATH=", "OMP_WAIT_POLICY=", "GOMP_SPINCOUNT=",
-                                       "ASAN_OPTIONS=",    "UBSAN_OPTIONS=",   "TSAN_OPTIONS="};
-    enum { N_KEPT = sizeof kept / sizeof kept[0] };
-    char **list = ki_zalloc(N_KEPT + 3, sizeof *list);
-    if (!list) return NULL;
-    size_t n = 0;
-    list[n++] = one;
-    list[n++] = other;
-    for (size_t i = 0; i < N_KEPT; i++) {
-        for (char **at = environ; *at; at++) {
-            if (strncmp(*at, kept[i], strlen(kept[i])) != 0) continue;
-            list[n++] = *at;
-            break;
-        }
-    }
-    return list;
-}
-
-static int spawn(const char *program, int fd, pid_t *ret_pid) {
-    static char name[] = "kith", command[] = "serve", argument[] = "--decode-images";
-    char *const arguments[] = {name, command, argument, NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, usual;
-    char **environment = make_environment();
-    if (!environment) return ENOMEM;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
-    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    /* What a decoder says may be a stranger's words; a sanitizer's report is not. */
-    if (!KI_SANITIZED) posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-    posix_spawnattr_init(&attributes);
-    sigemptyset(&none);
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &usual);
-    posix_spawnattr_setpgroup(&attributes, 0); /* Ctrl-C is for the server: it ends its decoders */
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-    const int failed = posix_spawn(ret_pid, program, &files, &attributes, arguments, environment);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
-    ki_free(environment);
-    return failed;
-}
-
-/* Start it, and wait until it is locked in. */
-static kith_status start(const ki_decoders_options *o, decoder *d, kith_error *err) {
-    int pair[2];
-    ki_decode_reply ready;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-        return ki_fail(err, KITH_EIO, "a decoder cannot be started: %s", strerror(errno));
-    const int failed = spawn(o->program, pair[1], &d->pid);
-    close(pair[1]);
-    if (failed) {
-        close(pair[0]);
-        d->pid = 0;
-        return ki_fail(err, KITH_EIO, "a decoder cannot be started: %s", strerror(failed));
-    }
-    d->fd = pair[0];
-    const double until = ki_seconds_now() + START_SECONDS;
-    if (!ki_wire_write(d->fd, &o->memory_bytes, sizeof o->memory_bytes, until) ||
-        !ki_wire_read(d->fd, &ready, sizeof ready, until)) {
-        end(d);
-        return ki_fail(err, KITH_EBACKEND, "a decoder was started and ended at once");
-    }
-    if (ready.status != KITH_OK) {
-        end(d);
-        ready.err.message[sizeof ready.err.message - 1] = '\0';
-        return ki_fail(err, KITH_EUNSUPPORTED, "%.400s", ready.err.message);
-    }
-    return KITH_OK;
-}
 
 /* ---- whose turn it is (with the lock) ---- */
 
@@ -192,12 +91,6 @@ static void give_turns(ki_decoders *d) {
 
 /* ---- asking a process ---- */
 
-/* A decoder that waits says nothing: if there is something to read, it is the end. */
-static bool is_gone(const decoder *one) {
-    struct pollfd look = {.fd = one->fd, .events = POLLIN};
-    return one->pid <= 0 || poll(&look, 1, 0) != 0;
-}
-
 static bool is_sound_view(const ki_decode_question *q, const ki_decode_reply *r, const ki_decoded_view *v) {
     if (v->w < 1 || v->h < 1 || v->w > KI_IMAGE_MOST_SIDE || v->h > KI_IMAGE_MOST_SIDE) return false;
     if ((v->channels != 1 && v->channels != 3) || (int64_t)v->w * v->h > q->most_pixels) return false;
@@ -243,27 +136,30 @@ static kith_status reserve(ki_decoders *d, ki_decode_job *job, bool *ret_must_wa
     return status;
 }
 
+static kith_status start(const ki_decoders *d, decoder *one, kith_error *err) {
+    return ki_decode_process_start(d->options.program, d->options.memory_bytes, &one->process, err);
+}
+
 static kith_status fail_stopped(ki_decode_job *job) {
     return ki_fail(&job->err, KITH_EBACKEND, "the image stopped its decoder");
 }
 
-static kith_status converse(ki_decoders *d, const decoder *one, ki_decode_job *job, double until,
-                            bool *ret_must_wait) {
+static kith_status converse(ki_decoders *d, int fd, ki_decode_job *job, double until, bool *ret_must_wait) {
     const ki_decode_question *q = &job->question;
     ki_decode_reply *r = &job->reply;
     void *bytes = NULL;
-    if (!ki_wire_write(one->fd, q, sizeof *q, until) ||
-        !ki_wire_write(one->fd, job->file, q->n_bytes, until) || !ki_wire_read(one->fd, r, sizeof *r, until))
+    if (!ki_wire_write(fd, q, sizeof *q, until) || !ki_wire_write(fd, job->file, q->n_bytes, until) ||
+        !ki_wire_read(fd, r, sizeof *r, until))
         return fail_stopped(job);
     if (r->status != KITH_OK) return is_sound(job, r) ? KITH_OK : fail_stopped(job);
     const kith_status status = reserve(d, job, ret_must_wait);
     const char goes_on = status == KITH_OK && !*ret_must_wait;
-    if (!ki_wire_write(one->fd, &goes_on, 1, until)) return fail_stopped(job);
+    if (!ki_wire_write(fd, &goes_on, 1, until)) return fail_stopped(job);
     if (!goes_on) return status;
-    if (!ki_wire_read(one->fd, r, sizeof *r, until) || !is_sound(job, r)) return fail_stopped(job);
+    if (!ki_wire_read(fd, r, sizeof *r, until) || !is_sound(job, r)) return fail_stopped(job);
     if (r->status != KITH_OK) return KITH_OK;
     KI_TRY(ki_alloc_or(&bytes, r->n_bytes + KI_IMAGE_SLACK, 1, "an image", &job->err));
-    if (!ki_wire_read(one->fd, bytes, r->n_bytes, until)) {
+    if (!ki_wire_read(fd, bytes, r->n_bytes, until)) {
         ki_free(bytes);
         return fail_stopped(job);
     }
@@ -290,19 +186,20 @@ static void ask(ki_decoders *d, decoder *one, ki_decode_job *job, bool *ret_must
         job->status = status;
         return;
     }
-    if (is_gone(one)) {
-        if (one->pid > 0) atomic_fetch_add(d->options.n_failures, 1);
-        end(one);
-        status = start(&d->options, one, &job->err);
+    ki_decode_process *process = &one->process;
+    if (ki_decode_process_is_gone(process)) {
+        if (process->pid > 0) atomic_fetch_add(d->options.n_failures, 1);
+        ki_decode_process_end(process);
+        status = start(d, one, &job->err);
     }
     if (status == KITH_OK)
-        status = converse(d, one, job, ki_seconds_now() + d->options.seconds, ret_must_wait);
+        status = converse(d, process->fd, job, ki_seconds_now() + d->options.seconds, ret_must_wait);
     /* Whatever went wrong, its next words would be the rest of this answer. */
     if (status != KITH_OK && status != KITH_EINVAL) {
         atomic_fetch_add(d->options.n_failures, 1);
-        end(one);
+        ki_decode_process_end(process);
         kith_error later;
-        start(&d->options, one, &later); /* if that fails, the next question tries again */
+        start(d, one, &later); /* if that fails, the next question tries again */
     }
     ki_bytes_release(&file);
     job->status = status;
@@ -419,7 +316,7 @@ kith_status ki_decoders_new(const ki_decoders_options *options, ki_decoders **re
     }
     for (int64_t i = 0; status == KITH_OK && i < options->n; i++) {
         decoder *one = &d->decoder[i];
-        status = start(&d->options, one, err);
+        status = start(d, one, err);
         if (status != KITH_OK) break;
         one->has_thread = pthread_create(&one->thread, NULL, work, one) == 0;
         if (!one->has_thread) status = ki_fail(err, KITH_ENOMEM, "a thread cannot be made");
@@ -449,7 +346,7 @@ void ki_decoders_free(ki_decoders *d) {
     pthread_mutex_unlock(&d->lock);
     for (int64_t i = 0; i < d->options.n; i++) {
         if (d->decoder[i].has_thread) pthread_join(d->decoder[i].thread, NULL);
-        end(&d->decoder[i]);
+        ki_decode_process_end(&d->decoder[i].process);
         pthread_cond_destroy(&d->decoder[i].is_asked);
     }
     pthread_mutex_destroy(&d->lock);
