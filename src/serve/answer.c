@@ -134,6 +134,11 @@ ki_handling ki_answer_error(ki_request *r, kith_status status, const kith_error 
     return KI_ANSWERED;
 }
 
+ki_handling ki_answer_index_error(ki_request *r, kith_status status, const kith_error *err) {
+    const bool is_theirs = status == KITH_EINVAL || status == KITH_ESHAPE || status == KITH_ENOMEM;
+    return ki_answer_error(r, is_theirs ? status : KITH_EIO, err);
+}
+
 ki_handling ki_answer_later(ki_request *r, unsigned status, int64_t seconds, const char *why) {
     answer_problem(r, status, why, "try again after the seconds that Retry-After says");
     r->answer.retry_after = seconds;

@@ -92,6 +92,8 @@ ki_handling ki_answer_problem(ki_request *request, unsigned status, const char *
     KITH_PRINTF(4, 5);
 /* The same for an error of the library. */
 ki_handling ki_answer_error(ki_request *request, kith_status status, const kith_error *err);
+/* The same for an error of reading the index: bytes that are not as they should be are not the client's fault there. */
+ki_handling ki_answer_index_error(ki_request *request, kith_status status, const kith_error *err);
 /* Come back later: 503, or 429 when it is this client's own doing. */
 ki_handling ki_answer_later(ki_request *request, unsigned status, int64_t seconds, const char *why);
 

@@ -59,8 +59,9 @@ ki_handling ki_route_duplicates(ki_request *r) {
     r->then = ki_route_duplicates;
     ki_duplicate_groups *groups = ki_finder_ask(r->server->finder, r);
     if (!groups) return KI_HANDED_ON;
-    const ki_handling done = groups->status == KITH_OK ? answer(r, &groups->found)
-                                                       : ki_answer_error(r, groups->status, &groups->err);
+    const ki_handling done = groups->status == KITH_OK
+                                 ? answer(r, &groups->found)
+                                 : ki_answer_index_error(r, groups->status, &groups->err);
     ki_finder_give_back(r->server->finder, groups);
     return done;
 }

@@ -12,7 +12,7 @@ ki_handling ki_route_item(ki_request *r) {
     if (status == KITH_OK) status = kith_json_new(&json, &err);
     if (status != KITH_OK) {
         kith_index_item_release(&item);
-        return ki_answer_error(r, status, &err);
+        return ki_answer_index_error(r, status, &err);
     }
     kith_json_object_begin(json);
     kith_json_key(json, "id");

@@ -72,7 +72,7 @@ static ki_handling answer_hits(ki_request *r) {
     kith_json_object_end(json);
     if (status == KITH_OK) return ki_answer_json(r, json);
     kith_json_free(json);
-    return ki_answer_error(r, status, &err);
+    return ki_answer_index_error(r, status, &err);
 }
 
 /* Of each picture the nearest hit stays; then the page that was asked for. */
@@ -100,7 +100,7 @@ static ki_handling answer_without_duplicates(ki_request *r) {
     if (status == KITH_OK)
         hide_duplicates(&s->query, groups, &s->ask);
     else
-        ki_answer_error(r, status, &groups->err);
+        ki_answer_index_error(r, status, &groups->err);
     ki_finder_give_back(finder, groups);
     return status == KITH_OK ? answer_hits(r) : KI_ANSWERED;
 }
@@ -109,7 +109,8 @@ static ki_handling answer(ki_request *r) {
     search_state *s = r->state;
     ki_picture_drop(r);
     if (s->ask.status == KITH_ECANCELED) return ki_answer_later(r, 503, 1, s->ask.err.message);
-    if (s->ask.status != KITH_OK) return ki_answer_error(r, s->ask.status, &s->ask.err);
+    if (s->ask.status == KITH_ENOTFOUND) return ki_answer_problem(r, 404, NULL, "%s", s->ask.err.message);
+    if (s->ask.status != KITH_OK) return ki_answer_index_error(r, s->ask.status, &s->ask.err);
     return s->query.hide_duplicates ? answer_without_duplicates(r) : answer_hits(r);
 }
 

@@ -57,7 +57,9 @@ static kith_status make_row(ki_ask *a, const float *embedded, kith_error *err) {
     for (int64_t i = 0; i < a->n; i++) {
         float *row = rows + i * dim;
         if (a->id[i] >= 0) {
-            KI_CHECK(kith_index_vectors(c->index, &a->id[i], 1, row, err));
+            status = kith_index_vectors(c->index, &a->id[i], 1, row, err);
+            if (status == KITH_ENOTFOUND) ki_fail(err, status, "there is no item %lld", (long long)a->id[i]);
+            if (status != KITH_OK) goto done;
         } else {
             memcpy(row, embedded, (size_t)dim * sizeof *row);
             embedded += dim;

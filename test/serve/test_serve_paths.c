@@ -77,6 +77,26 @@ static void test_answers(void **state) {
     ki_server_free(server);
 }
 
+/* Failures, too: an item that is not there, and files of the index that are damaged while it is served. */
+static void test_failures(void **state) {
+    (void)state;
+    int port = 0;
+    sh("rm -rf hurt.kith && cp -r p.kith hurt.kith");
+    ki_server *server = start("hurt.kith", &port);
+    char *body = body_of(http_post_json(port, "/api/v1/search", "{\"images\": [{\"id\": 99}]}"), 404);
+    assert_holds(body, "there is no item 99");
+    free(body);
+    body = body_of(http_get(port, "/api/v1/items/99"), 404);
+    free(body);
+    sh("for f in hurt.kith/*; do case $f in *manifest*) ;; *) truncate -s 0 \"$f\" ;; esac; done");
+    body = body_of(http_get(port, "/api/v1/items/1"), 500);
+    assert_holds(body, "its log says why");
+    free(body);
+    body = body_of(http_post_json(port, "/api/v1/search", "{\"images\": [{\"id\": 1}]}"), 500);
+    free(body);
+    ki_server_free(server);
+}
+
 /* A filter sees what is shown: it finds it, and cannot be used to guess the rest letter by letter. */
 static void test_filters(void **state) {
     (void)state;
@@ -177,10 +197,10 @@ static void test_moved_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),         cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_several_folders), cmocka_unit_test(test_a_table),
-        cmocka_unit_test(test_a_copy),          cmocka_unit_test(test_a_copy_beside),
-        cmocka_unit_test(test_moved_alone),
+        cmocka_unit_test(test_answers),       cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_filters),       cmocka_unit_test(test_several_folders),
+        cmocka_unit_test(test_a_table),       cmocka_unit_test(test_a_copy),
+        cmocka_unit_test(test_a_copy_beside), cmocka_unit_test(test_moved_alone),
     };
     return cmocka_run_group_tests(tests, set_up, testing_tear_down);
 }

@@ -193,7 +193,7 @@ static void test_bad_questions(void **state) {
         int status;
         const char *why;
     } row[] = {
-        {"{\"images\": [{\"id\": 99}]}", NULL, 404, "no item with id 99"},
+        {"{\"images\": [{\"id\": 99}]}", NULL, 404, "there is no item 99"},
         {"{\"images\": [{\"id\": 1}], \"where\": \"lable = x\"}", NULL, 400, "did you mean 'label'?"},
         {"{\"images\": [{\"id\": 1}], \"same\": 0.000001}", NULL, 400, "tell rates from"},
         {"{\"images\": [{\"id\": 1}], \"k\": 5000}", NULL, 400, "at most 1000"},
