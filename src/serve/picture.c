@@ -53,7 +53,7 @@ static kith_status job_new(ki_request *r, const char *path, ki_picture_job **ret
         return ki_fail_memory(err, strlen(path), "a path");
     }
     p->job.path = p->path;
-    p->job.client = ki_limits_counted(&r->client);
+    p->job.turn = (ki_turn){.client = ki_limits_counted(&r->client), .cost = 1};
     /* The decoder has the last third, so that the client can still be told. */
     p->job.until = r->began + r->server->options.deadline * 2 / 3;
     p->job.n_held = held_bytes(r);

@@ -2,6 +2,7 @@
 #include "serve/searcher.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -15,7 +16,7 @@ struct ki_searcher {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t is_there;
-    ki_ask *first, *last;
+    ki_turns waiting;
     bool is_ending;
     ki_ask *batch[]; /* [2 * most_batch]: those in time, and those that are not */
 };
@@ -233,14 +234,25 @@ static void run_batch(ki_searcher *e, ki_ask **asks, int64_t n) {
 
 /* ---- the thread ---- */
 
-/* Wait for queries, and take those that are there. 0: the end. */
+static ki_ask *ask_of(ki_turn *turn) { return (ki_ask *)((char *)turn - offsetof(ki_ask, turn)); }
+
+static bool is_late(const ki_searcher *e, const ki_ask *a, double now) {
+    return now > a->request->began + e->deadline;
+}
+
+/* Wait for queries, and take those that are there, as many as a batch may have. Those that come too late only get their answer. 0: the
+ * end. */
 static int64_t take(ki_searcher *e, ki_ask **ret_asks) {
-    int64_t n = 0;
+    int64_t n = 0, n_pictures = 0;
     pthread_mutex_lock(&e->lock);
-    while (!e->first && !e->is_ending) pthread_cond_wait(&e->is_there, &e->lock);
-    while (e->first && n < e->most_batch) {
-        ret_asks[n++] = e->first;
-        e->first = e->first->next;
+    while (!e->waiting.first && !e->is_ending) pthread_cond_wait(&e->is_there, &e->lock);
+    const double now = ki_seconds_now();
+    for (ki_turn *turn; n < e->most_batch && (turn = ki_turns_next(&e->waiting, NULL, NULL));) {
+        ki_ask *a = ask_of(turn);
+        if (!is_late(e, a, now)) n_pictures += count_pictures(a);
+        if (n > 0 && n_pictures > e->most_batch) break;
+        ki_turns_serve(&e->waiting, turn);
+        ret_asks[n++] = a;
     }
     pthread_mutex_unlock(&e->lock);
     return n;
@@ -253,8 +265,7 @@ static void *work(void *context) {
         const double now = ki_seconds_now();
         int64_t n_late = 0, n_in_time = 0;
         for (int64_t i = 0; i < n; i++) {
-            const bool is_late = now > asks[i]->request->began + e->deadline;
-            if (is_late) {
+            if (is_late(e, asks[i], now)) {
                 asks[i]->status = ki_fail(&asks[i]->err, KITH_ECANCELED, "the query waited too long");
                 late[n_late++] = asks[i];
             } else {
@@ -299,13 +310,11 @@ void ki_searcher_free(ki_searcher *e) {
 }
 
 void ki_searcher_add(ki_searcher *e, ki_ask *ask) {
-    ask->next = NULL;
+    enum { TASK_COST = 3 }; /* an explanation: two pictures through the network, and their maps */
+    ask->turn = (ki_turn){.client = ki_limits_counted(&ask->request->client),
+                          .cost = ask->task ? TASK_COST : 1 + count_pictures(ask)};
     pthread_mutex_lock(&e->lock);
-    if (e->first)
-        e->last->next = ask;
-    else
-        e->first = ask;
-    e->last = ask;
+    ki_turns_add(&e->waiting, &ask->turn);
     pthread_cond_signal(&e->is_there);
     pthread_mutex_unlock(&e->lock);
 }

@@ -2,13 +2,15 @@
  *
  * The network and the search use every core for one call, and are faster per query the more there are in it. So queries are not
  * run side by side: those that arrive while a batch is under way make the next one. The wait of a query is bounded by the number
- * of requests in work, which the server limits. */
+ * of requests in work, which the server limits. Clients take turns (turns.h), and a batch has no more pictures than it may have queries, so
+ * that queries of many pictures hold up their own client first. */
 #ifndef KI_SERVE_SEARCHER_H
 #define KI_SERVE_SEARCHER_H
 
 #include "serve/catalog.h"
 #include "serve/metrics.h"
 #include "serve/pool.h"
+#include "serve/turns.h"
 
 /* A query, and what came of it. Owned by the request that asks, as are the pixels; ki_ask_release. */
 typedef struct ki_ask ki_ask;
@@ -33,7 +35,7 @@ struct ki_ask {
     int64_t n_hits, n_allowed;
     bool is_exact;
 
-    ki_ask *next;
+    ki_turn turn; /* the searcher's */
 };
 
 void ki_ask_release(ki_ask *ask); /* fine on a zeroed struct */

@@ -4,6 +4,7 @@
  *   serve_hostile PORT SERVER decoders  twelve JPEGs of 200 scans and 49 million pixels from one address; meanwhile another asks
  *   serve_hostile PORT SERVER uploads   eighteen uploads of 31 MiB from one address that never end; then another sends a photo
  *   serve_hostile PORT SERVER halves    a hundred half requests that are closed at once; who is still there after a second
+ *   serve_hostile PORT SERVER queries   a hundred clients of one address for 8 s, each with a photo named 16 times; another sends one
  *   serve_hostile PORT SERVER where     a filter of 60 KB
  *
  * SERVER is the server's process. Each prints one line that begins with the numbers that serve_hostile.sh reads. */
@@ -155,12 +156,18 @@ static double time_of_photo(int *ret_status) {
 
 /* ---- the parts ---- */
 
-static void try_memory(void) {
-    char query[4096] = "{\"images\": [";
+/* Sixteen times the same part, and its mirror image. */
+static const char *often(int side) {
+    static char query[4096];
+    strcpy(query, "{\"images\": [");
     for (int i = 0; i < 16; i++)
-        strcat(query, i ? ", {\"part\": \"f\", \"crop\": [0, 0, 7000, 7000]}"
-                        : "{\"part\": \"f\", \"crop\": [0, 0, 7000, 7000]}");
-    strcat(query, "], \"flips\": true}");
+        snprintf(query + strlen(query), 100, "%s{\"part\": \"f\", \"crop\": [0, 0, %d, %d]}", i ? ", " : "",
+                 side, side);
+    return strcat(query, "], \"flips\": true}");
+}
+
+static void try_memory(void) {
+    const char *query = often(7000);
     hostile_file file = hostile_png(7000, 0);
     const double began = now(), before = most_of_all();
     const int status = search(attacker, query, file.bytes, file.n);
@@ -209,6 +216,40 @@ static void try_decoders(void) {
         "bytes found with and %d refused in %.1f s\n",
         slowest_info, slowest_photo, n_asked, n_failed, atomic_load(&n_found), slow.n,
         atomic_load(&n_refused), now() - began);
+}
+
+static double end_at;
+static atomic_int n_queries;
+
+static void *send_queries(void *query) {
+    hostile_file photo = hostile_png(64, 0);
+    while (now() < end_at) atomic_fetch_add(&n_queries, search(attacker, query, photo.bytes, photo.n) == 200);
+    free(photo.bytes);
+    return NULL;
+}
+
+static void try_queries(void) {
+    enum { N = 100 };
+    pthread_t thread[N];
+    double slowest = 0, sum = 0;
+    int n = 0, status = 0, n_failed = 0;
+    char query[4096];
+    snprintf(query, sizeof query, "%s", often(64));
+    end_at = now() + 8;
+    for (int i = 0; i < N; i++) pthread_create(&thread[i], NULL, send_queries, query);
+    wait_seconds(1);
+    while (now() < end_at) {
+        const double took = time_of_photo(&status);
+        n_failed += status != 200;
+        if (took > slowest) slowest = took;
+        sum += took;
+        n++;
+    }
+    for (int i = 0; i < N; i++) pthread_join(thread[i], NULL);
+    printf(
+        "%.3f s for a photo at most, %.3f on average, asked %d times, %d without an answer; %d hostile "
+        "queries answered\n",
+        slowest, sum / n, n, n_failed, atomic_load(&n_queries));
 }
 
 /* Sends all but the end, as long as somebody takes it. */
@@ -283,11 +324,8 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } part[] = {{"memory", try_memory},
-                {"decoders", try_decoders},
-                {"uploads", try_uploads},
-                {"halves", try_halves},
-                {"where", try_where}};
+    } part[] = {{"memory", try_memory},   {"decoders", try_decoders}, {"queries", try_queries},
+                {"uploads", try_uploads}, {"halves", try_halves},     {"where", try_where}};
     if (argc != 4) return 2;
     port = (int)strtol(argv[1], NULL, 10);
     server = strtol(argv[2], NULL, 10);

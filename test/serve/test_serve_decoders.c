@@ -64,7 +64,8 @@ static ki_decode_job make_job(int client, const hostile_file *file, bool as_it_i
         job.question.transform.resize = KITH_RESIZE_NONE;
         job.question.transform.crop_to = 4096;
     }
-    job.client.byte[15] = (uint8_t)client;
+    job.turn.client.byte[15] = (uint8_t)client;
+    job.turn.cost = 1;
     job.question.n_bytes = file->n;
     job.question.want = KI_WANT_PIXELS;
     job.question.most_pixels = KI_IMAGE_MOST_PIXELS;

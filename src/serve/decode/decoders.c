@@ -2,6 +2,7 @@
 #include "serve/decode/decoders.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -23,17 +24,16 @@ typedef struct decoder {
 struct ki_decoders {
     ki_decoders_options options;
     pthread_mutex_t lock;
-    ki_decode_job *first; /* of those who wait, in the order in which they came */
-    int64_t n_decoded;    /* bytes that are counted */
-    int64_t turn;         /* of the last one that was served */
+    ki_turns waiting;
+    int64_t n_decoded; /* bytes that are counted */
     bool is_ending, is_over;
     decoder decoder[];
 };
 
 /* ---- whose turn it is (with the lock) ---- */
 
-static bool is_of(const ki_decode_job *job, const ki_address *client) {
-    return job && memcmp(&job->client, client, sizeof *client) == 0;
+static ki_decode_job *job_of(const ki_turn *turn) {
+    return (ki_decode_job *)((char *)(uintptr_t)turn - offsetof(ki_decode_job, turn));
 }
 
 /* How many decoders one client may have at a time. */
@@ -42,49 +42,28 @@ static int64_t share(const ki_decoders *d) {
     return n > 1 ? n - others : 1;
 }
 
-static int64_t n_under_way(const ki_decoders *d, const ki_address *client) {
+/* Is there memory for it, and are there decoders that its client may have? */
+static bool may_begin(const ki_turn *turn, void *context) {
+    const ki_decoders *d = context;
     int64_t n = 0;
-    for (int64_t i = 0; i < d->options.n; i++) n += is_of(d->decoder[i].job, client);
-    return n;
-}
-
-/* Turns are counted from the one that is served now, and each of a client's questions has one of its own: its tenth waits for the ninth
- * of all others, and its first for nobody's second (start-time fair queueing). */
-static int64_t next_turn(const ki_decoders *d, const ki_address *client) {
-    int64_t turn = d->turn;
-    for (const ki_decode_job *j = d->first; j; j = j->next) {
-        if (is_of(j, client) && j->turn >= turn) turn = j->turn + 1;
-    }
+    if (job_of(turn)->n_needed > d->options.most_decoded - d->n_decoded) return false;
     for (int64_t i = 0; i < d->options.n; i++) {
-        const ki_decode_job *j = d->decoder[i].job;
-        if (is_of(j, client) && j->turn >= turn) turn = j->turn + 1;
+        const ki_decode_job *job = d->decoder[i].job;
+        n += job && memcmp(&job->turn.client, &turn->client, sizeof turn->client) == 0;
     }
-    return turn;
-}
-
-/* The earliest turn of those that may begin now. NULL: none. */
-static ki_decode_job **pick(ki_decoders *d) {
-    const int64_t n_free = d->options.most_decoded - d->n_decoded;
-    ki_decode_job **best = NULL;
-    for (ki_decode_job **at = &d->first; *at; at = &(*at)->next) {
-        if ((best && (*at)->turn >= (*best)->turn) || (*at)->n_needed > n_free) continue;
-        if (n_under_way(d, &(*at)->client) < share(d)) best = at;
-    }
-    return best;
+    return n < share(d);
 }
 
 static void give_turns(ki_decoders *d) {
     for (int64_t i = 0; i < d->options.n; i++) {
         decoder *one = &d->decoder[i];
         if (one->job) continue;
-        ki_decode_job **place = pick(d), *job = place ? *place : NULL;
-        if (!job) return;
-        *place = job->next;
-        job->next = NULL;
-        job->n_counted = job->n_needed;
-        d->n_decoded += job->n_counted;
-        if (job->turn > d->turn) d->turn = job->turn;
-        one->job = job;
+        ki_turn *turn = ki_turns_next(&d->waiting, may_begin, d);
+        if (!turn) return;
+        ki_turns_serve(&d->waiting, turn);
+        one->job = job_of(turn);
+        one->job->n_counted = one->job->n_needed;
+        d->n_decoded += one->job->n_counted;
         pthread_cond_signal(&one->is_asked);
     }
 }
@@ -230,8 +209,7 @@ static void *work(void *context) {
         if (must_wait && d->is_ending) {
             job->status = ki_fail(&job->err, KITH_ECANCELED, "the server is ending");
         } else if (must_wait) {
-            job->next = d->first;
-            d->first = job;
+            ki_turns_put_back(&d->waiting, &job->turn);
             job = NULL;
         }
         give_turns(d);
@@ -245,29 +223,27 @@ static void *work(void *context) {
 
 /* ---- those who ask ---- */
 
-static void cancel(ki_decode_job *list, const char *why) {
-    for (ki_decode_job *next; list; list = next) {
+static void cancel(ki_turn *list, const char *why) {
+    for (ki_turn *next; list; list = next) {
+        ki_decode_job *job = job_of(list);
         next = list->next;
-        list->status = ki_fail(&list->err, KITH_ECANCELED, "%s", why);
-        list->done(list);
+        job->status = ki_fail(&job->err, KITH_ECANCELED, "%s", why);
+        job->done(job);
     }
 }
 
 void ki_decoders_ask(ki_decoders *d, ki_decode_job *job) {
-    job->next = NULL;
+    job->turn.next = NULL;
     job->bytes = NULL;
     job->n_counted = job->n_needed = 0;
     pthread_mutex_lock(&d->lock);
     const bool is_ending = d->is_ending;
     if (!is_ending) {
-        ki_decode_job **last = &d->first;
-        job->turn = next_turn(d, &job->client);
-        while (*last) last = &(*last)->next;
-        *last = job;
+        ki_turns_add(&d->waiting, &job->turn);
         give_turns(d);
     }
     pthread_mutex_unlock(&d->lock);
-    if (is_ending) cancel(job, "the server is ending");
+    if (is_ending) cancel(&job->turn, "the server is ending");
 }
 
 void ki_decoders_release(ki_decoders *d, int64_t n_bytes) {
@@ -286,17 +262,14 @@ int64_t ki_decoders_bytes(ki_decoders *d) {
 }
 
 void ki_decoders_tick(ki_decoders *d, double now) {
-    ki_decode_job *late = NULL;
+    ki_turn *late = NULL;
     pthread_mutex_lock(&d->lock);
-    for (ki_decode_job **at = &d->first; *at;) {
-        ki_decode_job *job = *at;
-        if (now < job->until) {
-            at = &job->next;
-            continue;
-        }
-        *at = job->next;
-        job->next = late;
-        late = job;
+    for (ki_turn *turn = d->waiting.first, *next; turn; turn = next) {
+        next = turn->next;
+        if (now < job_of(turn)->until) continue;
+        ki_turns_remove(&d->waiting, turn);
+        turn->next = late;
+        late = turn;
     }
     pthread_mutex_unlock(&d->lock);
     cancel(late, "no decoder of images was free in time");
@@ -331,8 +304,8 @@ kith_status ki_decoders_new(const ki_decoders_options *options, ki_decoders **re
 void ki_decoders_end(ki_decoders *d) {
     if (!d) return;
     pthread_mutex_lock(&d->lock);
-    ki_decode_job *waiting = d->first;
-    d->first = NULL;
+    ki_turn *waiting = d->waiting.first;
+    d->waiting.first = NULL;
     d->is_ending = true;
     pthread_mutex_unlock(&d->lock);
     cancel(waiting, "the server is ending");

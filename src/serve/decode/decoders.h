@@ -4,7 +4,7 @@
  * has crashed, hung or gone is replaced. Questions wait in a queue, not in a thread: whoever asks is called back.
  *
  * One client cannot have all of it. Its questions never take the last quarter of the decoders (the last one where there are few), and
- * clients take turns: whoever asks for the first time is served before the second questions of others. The bytes of decoded pixels, in the decoders and in the server, have a limit over all
+ * clients take turns (turns.h). The bytes of decoded pixels, in the decoders and in the server, have a limit over all
  * requests: an image that does not fit at the moment waits until it does. */
 #ifndef KI_DECODERS_H
 #define KI_DECODERS_H
@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 
 #include "data/image/image.h"
-#include "serve/address.h"
 #include "serve/decode/wire.h"
+#include "serve/turns.h"
 
 typedef struct ki_decoders ki_decoders;
 
@@ -37,10 +37,10 @@ typedef struct ki_decode_job ki_decode_job;
 struct ki_decode_job {
     ki_decode_question question;
     const void *file;
-    const char *path;  /* NULL: file. Read only when a decoder is free, so that files do not wait in memory */
-    ki_address client; /* as limits count it (ki_limits_counted) */
-    double until;      /* seconds on the monotonic clock: when waiting is over */
-    int64_t n_held;    /* decoded bytes that the same request has already */
+    const char *path; /* NULL: file. Read only when a decoder is free, so that files do not wait in memory */
+    ki_turn turn;     /* its client and, from 1, what it costs; the rest is the decoders' */
+    double until;     /* seconds on the monotonic clock: when waiting is over */
+    int64_t n_held;   /* decoded bytes that the same request has already */
     void (*done)(ki_decode_job *job); /* in a thread of the decoders, or in that which asks: must not wait */
     void *context;
 
@@ -57,10 +57,7 @@ struct ki_decode_job {
     int64_t
         n_counted; /* of the decoded bytes that are counted, those for this answer: reply.n_bytes once pixels are there */
 
-    /* For the decoders alone. */
-    int64_t n_needed; /* 0: not known yet */
-    int64_t turn;
-    ki_decode_job *next;
+    int64_t n_needed; /* for the decoders alone; 0: not known yet */
 };
 
 void ki_decoders_ask(ki_decoders *decoders, ki_decode_job *job);
