@@ -3,7 +3,10 @@
  * Products, convolutions, losses and searches run on one pool for the process, OpenMP's; the number below is the number
  * of threads of that pool, for calls from the thread that sets it (other threads use the number of the process:
  * OMP_NUM_THREADS, or the number of cores). Threads that decode images are additional; options say how many
- * (n_workers). */
+ * (n_workers).
+ *
+ * A child of fork() may use kith, unless another thread was inside a call of kith at that moment, and not with what lies on a
+ * GPU or is open for writing. */
 #ifndef KITH_THREADS_H
 #define KITH_THREADS_H
 

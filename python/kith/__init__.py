@@ -10,7 +10,7 @@ R@1 1.0000, MAP@R 1.0000, 80 queries
 docs/python.md is a tour.
 """
 
-from ._errors import Error, Stopped
+from ._errors import Busy, Error, Stopped
 from ._images import ImageBatch, read_images, synth
 from ._index import Hits, Index, IndexInfo, Item, SyncReport
 from ._library import lib as _lib, text as _text
@@ -26,7 +26,7 @@ __version__: str = _text(_lib.kith_version())
 commit: str = _text(_lib.kith_commit())
 
 __all__ = [
-    "AcceptRate", "Clustering", "Embedded", "Error", "Estimate", "Evaluation", "Hits", "ImageBatch", "Index", "IndexInfo",
+    "AcceptRate", "Busy", "Clustering", "Embedded", "Error", "Estimate", "Evaluation", "Hits", "ImageBatch", "Index", "IndexInfo",
     "Intervals", "Item", "KMeans", "Loss", "LossValue", "Model", "ModelInfo", "Neighbors", "PairWeights", "Stopped",
     "SyncReport", "TrainEvent", "TrainResult", "TrainScores", "Verification", "commit", "evaluate", "kmeans", "knn",
     "read_images", "synth", "threads", "train", "tsne",

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import strings
-from ._errors import call
+from ._calls import call
 from ._library import encode, ffi, lib, options, text
 from ._work import Progress, Work
 
@@ -42,7 +42,7 @@ def open_dataset(sources: Union[Path, Sequence[Path]], kind: Optional[str] = Non
     elif kind is not None:
         if len(named) != 1:
             raise ValueError(f"{len(named)} sources; wanted one data set of the kind {kind}")
-        call(lib.kith_dataset_open, kind.encode(), named[0], made)
+        call(lib.kith_dataset_open, encode(kind), named[0], made)
     else:
         list_, kept = strings(named)
         call(lib.kith_dataset_open_files, list_, len(named), made)

@@ -1,6 +1,7 @@
 """Vectors on disk, with what is known of each: kith.Index."""
 
 import os
+import re
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union
@@ -9,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import ArrayLike, integers, matrix, pointer, taken
-from ._errors import Error, call
+from ._calls import Guard, call
+from ._errors import Busy, Error
 from ._images import Path, open_dataset, paths_of, split_named
 from ._library import encode, ffi, lib, options, text
 from ._model import model_file
@@ -83,7 +85,8 @@ class SyncReport:
 class Index:
     """An index: a folder with vectors, searched by similarity and filtered by what is known of the items.
 
-    What is added and removed counts from the next commit() on.
+    What is added and removed counts from the next commit() on. Several threads may ask an index at once; while one changes it or
+    closes it, calls of others raise kith.Busy.
 
     >>> import numpy as np, kith, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -97,23 +100,33 @@ class Index:
     array([1])
     """
 
-    def __init__(self, handle: Any, model: Optional[bytes], device: str) -> None:
+    def __init__(self, handle: Any, path: str, writes: bool, model: Optional[bytes], device: str) -> None:
         """Use Index.create() and Index.open()."""
-        self._handle: Any = ffi.gc(handle, lib.kith_index_free)
+        owner = os.getpid()
+        # A child of fork must not end what its parent writes: there it is left as it is.
+        self._handle: Any = ffi.gc(handle, lambda index: lib.kith_index_free(index) if os.getpid() == owner else None)
+        self._path, self._writes, self._owner = path, writes, owner
         self._model, self._device = model, device
         self._embedder: Any = None
+        self._guard, self._embedding = Guard("the index"), Guard("the index's model")
 
     # ---- making and opening ----
 
     @classmethod
-    def create(cls, path: Path, *, dim: int = 0, model: Optional[Path] = None, metric: str = "cosine",
+    def create(cls, path: Path, *, dim: int = 0, model: Optional[Path] = None, backbone: Optional[str] = None,
+               pool: Optional[str] = None, resize: Optional[str] = None, metric: str = "cosine",
                columns: Optional[Mapping[str, Type[Any]]] = None, recall: float = 0.99, device: str = "cpu") -> "Index":
         """Make an empty index and open it for writing. dim: the size of the vectors; or model: the file or run that makes them
-        from images. columns: {"year": int, "weight": float, "place": str}."""
+        from images, with backbone, pool and resize ("shorter256") where the file does not say them or others are wanted.
+        columns: {"year": int, "weight": float, "place": str}."""
         option = options("kith_index_options")
         embedder, kept = None, []
+        if model is None and (backbone or pool or resize):
+            raise ValueError("backbone, pool and resize are of a model; wanted model=, too")
+        if model is None and dim < 1:
+            raise ValueError(f"dim is {dim}; wanted the size of the vectors, or model=")
         if model is not None:
-            embedder = _open_embedder(None, model_file(model), device)
+            embedder = _open_embedder(None, model_file(model), device, backbone=backbone, pool=pool, resize=resize)
             option.model, option.preprocess = lib.kith_embedder_hash(embedder), lib.kith_embedder_preprocess(embedder)
             dim = lib.kith_embedder_dim(embedder)
         named = ffi.new("kith_column[]", max(len(columns or {}), 1))
@@ -126,7 +139,7 @@ class Index:
         option.dim, option.metric, option.recall = dim, metric_named(metric), recall
         made = ffi.new("kith_index **")
         call(lib.kith_index_create, encode(os.fspath(path)), option, made)
-        index = cls(made[0], None if model is None else model_file(model), device)
+        index = cls(made[0], os.fspath(path), True, None if model is None else model_file(model), device)
         if embedder is not None:
             index._embedder = embedder
             call(lib.kith_embedder_remember, embedder, index._handle)
@@ -137,13 +150,24 @@ class Index:
         """Open the last commit. model: where the model's file lies now, if it was moved since the index was made."""
         made = ffi.new("kith_index **")
         call(lib.kith_index_open, encode(os.fspath(path)), lib.KITH_INDEX_WRITE if write else lib.KITH_INDEX_READ, made)
-        return cls(made[0], None if model is None else model_file(model), device)
+        return cls(made[0], os.fspath(path), write, None if model is None else model_file(model), device)
 
     def close(self) -> None:
-        """Give it back; what was not committed is dropped."""
-        if self._handle is not None:
-            ffi.release(self._handle)
-            self._handle = None
+        """Give it back; what was not committed is dropped. kith.Busy while another thread's call is under way."""
+        with self._guard.alone:
+            if self._handle is not None:
+                ffi.release(self._handle)
+                self._handle = None
+
+    def __repr__(self) -> str:
+        where = re.sub("://.*@", "://", self._path)  # an address may hold a password
+        try:
+            info = self.info
+        except Busy:
+            return f"Index({where!r}, in use)"
+        except (ValueError, Error):
+            return f"Index({where!r}, closed)"
+        return f"Index({where!r}, {info.n_items} items of {info.dim} values, {info.metric})"
 
     def __enter__(self) -> "Index":
         return self
@@ -155,6 +179,8 @@ class Index:
     def _open(self) -> Any:
         if self._handle is None:
             raise ValueError("the index is closed")
+        if self._writes and os.getpid() != self._owner:
+            raise Error(f"{self._path} is written by the process that this one was forked from", "open it again here, to read it")
         return self._handle
 
     def _with_model(self) -> Any:
@@ -170,9 +196,10 @@ class Index:
         """Add vectors [n, dim], with what is known of each. Returns their ids."""
         given = matrix(rows, "rows")
         n = len(given.values)
-        items, kept = self._items(n, paths, labels, values or {})
         ids = np.empty(n, np.int64)
-        call(lib.kith_index_add, self._open(), given.array, items, pointer("int64_t *", ids))
+        with self._guard.alone:
+            items, kept = self._items(n, paths, labels, values or {})
+            call(lib.kith_index_add, self._open(), given.array, items, pointer("int64_t *", ids))
         return ids
 
     def _items(self, n: int, paths: Optional[Sequence[Optional[Path]]], labels: Optional[Sequence[Optional[str]]],
@@ -217,14 +244,17 @@ class Index:
         """Remove items; none is removed when one of them is not there. In an index that sync() keeps, their files stay out until
         they are added again: sync(…, with_removed=True)."""
         given = integers(ids, "ids")
-        synced = lib.kith_index_note(self._open(), b"sources") != ffi.NULL
-        call(lib.kith_index_exclude if synced else lib.kith_index_remove, self._open(), pointer("int64_t *", given), len(given))
+        with self._guard.alone:
+            synced = lib.kith_index_note(self._open(), b"sources") != ffi.NULL
+            call(lib.kith_index_exclude if synced else lib.kith_index_remove, self._open(), pointer("int64_t *", given),
+                 len(given))
 
     def add_column(self, name: str, kind: Type[Any]) -> None:
         """A new column, in which the items there are have no value."""
         if kind not in _TYPES:
             raise TypeError(f"the column {name} has the type {kind!r}; wanted int, float or str")
-        call(lib.kith_index_column_add, self._open(), encode(name), _TYPES[kind])
+        with self._guard.alone:
+            call(lib.kith_index_column_add, self._open(), encode(name), _TYPES[kind])
 
     def commit(self, progress: Optional[Progress] = None) -> None:
         """Make what was changed the state of the index. If it is stopped or fails, the changes are lost, and the index must be
@@ -239,7 +269,8 @@ class Index:
         option = options("kith_work_options")
         work = Work(progress)
         work.watch(option)
-        work.call(function, self._open(), option)
+        with self._guard.alone:
+            work.call(function, self._open(), option)
 
     def sync(self, sources: Union[Path, Sequence[Path]], *, kind: Optional[str] = None, split: str = "all",
              only_adds: bool = False, most_removed: float = 1.0, with_removed: bool = False,
@@ -247,27 +278,28 @@ class Index:
         """Make the index hold the images of folders (or of a data set), and commit: what is new or changed is embedded by the
         index's model, what is gone is removed. most_removed: refuse when a larger part of the items would go.
         with_removed: also files whose items were removed by hand."""
-        embedder = self._with_model()
         if isinstance(sources, (str, os.PathLike)):
             sources = [sources]
         # The paths that the program's --sync sees: those of items are known again.
         whole = [os.path.realpath(os.fspath(path)) for path in sources]
-        dataset = open_dataset(whole, kind)
         option = options("kith_sync_options")
         option.split, option.only_adds, option.most_removed = split_named(split), only_adds, most_removed
         option.with_excluded = with_removed
-        self._remember_sources(whole, kind, split)
         work = Work(progress)
         work.watch(option)
         report = ffi.gc(ffi.new("kith_sync_report *"), lib.kith_sync_report_release)
-        work.call(lib.kith_index_sync, self._open(), embedder, dataset, option, report)
+        with self._guard.alone, self._embedding.alone:
+            embedder = self._with_model()
+            dataset = open_dataset(whole, kind)
+            self._remember_sources(whole, kind, split)
+            work.call(lib.kith_index_sync, self._open(), embedder, dataset, option, report)
         return SyncReport(report.n_files, report.n_same, report.n_touched, report.n_moved, report.n_changed, report.n_added,
                           report.n_removed, report.n_bad, report.n_excluded, [text(report.bad[i]) for i in range(report.n_named)])
 
     def _remember_sources(self, sources: List[str], kind: Optional[str], split: str) -> None:
         """Notes that the program reads: `kith index INDEX --sync` then needs no folders."""
         for name, value in (("sources", "\n".join(sources)), ("dataset", kind or ""), ("split", split)):
-            call(lib.kith_index_note_set, self._open(), name.encode(), encode(value))
+            call(lib.kith_index_note_set, self._open(), encode(name), encode(value))
 
     # ---- asking ----
 
@@ -294,50 +326,56 @@ class Index:
         work = Work(progress)
         work.watch(option)
         found = ffi.gc(ffi.new("kith_hits *"), lib.kith_hits_release)
-        work.call(lib.kith_index_search, self._open(), rows.array, option, found)
+        with self._guard.shared:
+            work.call(lib.kith_index_search, self._open(), rows.array, option, found)
         begin = taken(found, found.begin, np.int64, (found.n_queries + 1,))
         hits = taken(found, found.hits, _HIT, (int(begin[-1]),))
         return [Hits(hits["id"][begin[i]:begin[i + 1]], hits["score"][begin[i]:begin[i + 1]]) for i in range(found.n_queries)]
 
     def embed(self, images: Union[Path, Sequence[Path]], *, flips: bool = False) -> npt.NDArray[np.float32]:
         """The vectors of image files by the model that made the index, for search(). flips: the mean with the mirror image."""
-        embedder = self._with_model()
         named = paths_of(images)
-        rows = np.empty((len(named), lib.kith_embedder_dim(embedder)), np.float32)
         option = options("kith_query_options")
         option.flips = flips
-        for i, name in enumerate(named):
-            path = ffi.new("char[]", name)
-            image = ffi.new("kith_query_image *", {"path": path, "weight": 1.0})
-            call(lib.kith_embedder_query, embedder, image, 1, option, pointer("float *", rows[i]))
+        with self._guard.shared, self._embedding.alone:
+            embedder = self._with_model()
+            rows = np.empty((len(named), lib.kith_embedder_dim(embedder)), np.float32)
+            for i, name in enumerate(named):
+                path = ffi.new("char[]", name)
+                image = ffi.new("kith_query_image *", {"path": path, "weight": 1.0})
+                call(lib.kith_embedder_query, embedder, image, 1, option, pointer("float *", rows[i]))
         return rows
 
     def ids(self, where: Optional[str] = None) -> npt.NDArray[np.int64]:
         """The ids of all items that an expression holds for; without one, of all."""
         found, n = ffi.new("int64_t **"), ffi.new("int64_t *")
-        call(lib.kith_index_ids, self._open(), ffi.NULL if where is None else encode(where), found, n)
+        with self._guard.shared:
+            call(lib.kith_index_ids, self._open(), ffi.NULL if where is None else encode(where), found, n)
         return taken(ffi.gc(found[0], lib.kith_ids_free), found[0], np.int64, (n[0],))
 
     def item(self, id: int) -> Item:
         """What is known of one item."""
         c = ffi.gc(ffi.new("kith_index_item *"), lib.kith_index_item_release)
-        call(lib.kith_index_item_get, self._open(), id, c)
-        columns = self._columns()
+        with self._guard.shared:
+            call(lib.kith_index_item_get, self._open(), id, c)
+            columns = self._columns()
         return Item(c.id, None if c.path == ffi.NULL else text(c.path), None if c.label == ffi.NULL else text(c.label),
                     {name: _get(c.values[i]) if c.values != ffi.NULL else None for i, name in enumerate(columns)})
 
     def vectors(self, ids: ArrayLike) -> npt.NDArray[np.float32]:
         """The vectors of items, [n, dim]."""
         given = integers(ids, "ids")
-        rows = np.empty((len(given), self.info.dim), np.float32)
-        call(lib.kith_index_vectors, self._open(), pointer("int64_t *", given), len(given), pointer("float *", rows))
+        with self._guard.shared:
+            rows = np.empty((len(given), self.info.dim), np.float32)
+            call(lib.kith_index_vectors, self._open(), pointer("int64_t *", given), len(given), pointer("float *", rows))
         return rows
 
     @property
     def info(self) -> IndexInfo:
         """What it is."""
         c = ffi.new("kith_index_info *")
-        lib.kith_index_info_get(self._open(), c)
+        with self._guard.shared:
+            lib.kith_index_info_get(self._open(), c)
         return IndexInfo(c.n_items, c.dim, text(lib.kith_metric_name(c.metric)), text(lib.kith_index_tier_name(c.tier)),
                          c.recall, c.n_removed, c.n_segments, c.generation, text(c.model), c.file_bytes, c.is_calibrated,
                          c.n_excluded)
@@ -346,13 +384,15 @@ class Index:
         return self.info.n_items
 
 
-def _open_embedder(index: Any, model: Optional[bytes], device: str) -> Any:
-    """The embedder of an index, or (index None) of a model's file."""
+def _open_embedder(index: Any, model: Optional[bytes], device: str, **said: Optional[str]) -> Any:
+    """The embedder of an index, or (index None) of a model's file; `said`: options beside it."""
     option = options("kith_embedder_options")
-    kept = [ffi.new("char[]", model or b""), ffi.new("char[]", device.encode())]
-    if model is not None:
-        option.model = kept[0]
-    option.device = kept[1]
+    kept = []
+    for field, value in [("model", model), ("device", encode(device)),
+                         *((field, None if word is None else encode(word)) for field, word in said.items())]:
+        if value is not None:
+            kept.append(ffi.new("char[]", value))
+            setattr(option, field, kept[-1])
     made = ffi.new("kith_embedder **")
     if index is None:
         call(lib.kith_embedder_open, option, made)

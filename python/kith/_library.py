@@ -94,8 +94,12 @@ def text(pointer: Any) -> str:
 
 
 def encode(value: str) -> bytes:
-    """Text as the library takes it; paths keep bytes that are no UTF-8."""
-    return os.fsencode(value)
+    """Text as the library takes it; paths keep bytes that are no UTF-8. A C string ends at a NUL: one inside is refused, where the
+    library would take the part before it."""
+    taken = os.fsencode(value)
+    if b"\0" in taken:
+        raise ValueError(f"{value!r} has a NUL character in it")
+    return taken
 
 
 def options(name: str) -> Any:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from . import _device
 from ._arrays import ArrayLike, from_array, integers, new_array, pointer, taken, to_numpy
-from ._errors import Error, call, failure
+from ._calls import call
+from ._errors import Error, failure
 from ._library import encode, ffi, lib, text
 
 FloatArray = npt.NDArray[np.float32]
@@ -42,6 +43,10 @@ class LossValue:
     #: Ordered pairs that counted in the loss.
     n_positive: int
     n_negative: int
+
+    def __repr__(self) -> str:
+        terms = "".join(f", {name} {value:.6g}" for name, value in self.terms.items()) if len(self.terms) > 1 else ""
+        return f"LossValue({self.value:.6f}{terms}, gradient {' x '.join(map(str, self.gradient.shape))})"
 
 
 class PairWeights(NamedTuple):
@@ -121,6 +126,9 @@ class Loss:
         made._begin(recipe, n_classes, dim, pooled, map, heads, seed)
         return made
 
+    def __repr__(self) -> str:
+        return f"Loss({' '.join(self._recipe.split())})"
+
     def _begin(self, recipe: str, n_classes: int, dim: int, pooled: int, map: int, heads: int, seed: int) -> None:
         self._recipe = recipe
         self._seed = seed
@@ -167,7 +175,7 @@ class Loss:
 
     def _place(self, device: str) -> Any:
         if self._device != device:
-            call(lib.kith_objective_place, self._opened(), device.encode())
+            call(lib.kith_objective_place, self._opened(), encode(device))
             self._device = device
         return self._handle
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import ArrayLike, IntArray, labels, matrix, pointer, rows_of, taken
-from ._library import ffi, lib, options
+from ._library import encode, ffi, lib, options
 from ._neighbors import metric_named
 from ._work import Progress, Work
 
@@ -89,6 +89,9 @@ class Evaluation:
     verification: Optional[Verification]
     seconds: float
 
+    def __repr__(self) -> str:
+        return f"Evaluation({self})"
+
     def __str__(self) -> str:
         parts = [f"R@{k} {value:.4f}" for k, value in self.recall.items()]
         return ", ".join(parts + [f"MAP@R {self.map_at_r:.4f}", f"{self.n_query} queries"])
@@ -158,7 +161,7 @@ def evaluate(x: ArrayLike, y: ArrayLike, *, k: Iterable[int] = (1, 2, 4, 8), met
     judge, retrieval = options("kith_judge_options"), options("kith_retrieval_options")
     bootstrap, kmeans = options("kith_bootstrap_options"), options("kith_kmeans_options")
     verify = options("kith_verification_options")
-    where = ffi.new("char[]", device.encode())
+    where = ffi.new("char[]", encode(device))
     retrieval.metric = verify.metric = metric_named(metric)
     retrieval.device = kmeans.device = where
     bootstrap.seed = kmeans.seed = seed

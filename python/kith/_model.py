@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import ArrayLike, strings, taken, to_numpy
-from ._errors import Error, call
+from ._calls import Guard, call
+from ._errors import Error
 from ._images import Path, items_of, open_dataset, paths_of, split_named
 from ._library import encode, ffi, lib, options, text
 from ._work import Progress, Work
@@ -29,6 +30,10 @@ class Embedded:
     classes: List[str]
     #: Images that could not be read, and why: the first hundred.
     bad: List[str]
+
+    def __repr__(self) -> str:
+        bad = f", {len(self.bad)} unreadable" if self.bad else ""
+        return f"Embedded({len(self.x)} rows of {' x '.join(map(str, self.x.shape[1:]))}, {len(self.classes)} classes{bad})"
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ def _is_path(images: Any) -> bool:
 
 
 class Model:
-    """A network with its weights.
+    """A network with its weights. One thread uses it at a time: a second one's call raises kith.Busy.
 
     path is a safetensors file, or the folder of a training run; without it the weights are random (seed). Options are for
     files that do not say what they hold: `kith list backbones` has the names.
@@ -86,12 +91,19 @@ class Model:
         put("weights", None if path is None else model_file(path))
         for field, word in (("backbone", backbone), ("settings", settings), ("pool", pool), ("device", device),
                             ("precision", precision), ("embedding_init", embedding_init)):
-            put(field, None if word is None else word.encode())
+            put(field, None if word is None else encode(word))
         option.embedding, option.channels, option.height, option.width = embedding, channels, height, width
         option.seed, option.batch = seed, batch
         made = ffi.new("kith_model **")
         call(lib.kith_model_open, option, made)
         self._handle = ffi.gc(made[0], lib.kith_model_free)
+        self._guard = Guard("the model")
+
+    def __repr__(self) -> str:
+        info = self.info
+        size = f"{info.channels} x {info.height} x {info.width}"
+        heads = f", embedding of {info.embedding}" if info.embedding else ""
+        return f"Model({info.backbone}{heads}, input {size}, {info.n_params} parameters, {info.device})"
 
     @property
     def info(self) -> ModelInfo:
@@ -103,7 +115,7 @@ class Model:
 
     def _options(self, tap: Optional[str], resize: Optional[str], workers: int) -> Tuple[Any, List[Any]]:
         option = options("kith_embed_options")
-        kept = [ffi.new("char[]", word.encode()) for word in (tap, resize) if word is not None]
+        kept = [ffi.new("char[]", encode(word)) for word in (tap, resize) if word is not None]
         if tap is not None:
             option.tap = kept[0]
         if resize is not None:
@@ -125,6 +137,11 @@ class Model:
         An unreadable file is an error.
         tap: "embedding", "pooled", "map" or "logits"; without it the embedding, or pooled of a model without one.
         """
+        with self._guard.alone:
+            return self._embed(images, tap, resize, workers, progress)
+
+    def _embed(self, images: Images, tap: Optional[str], resize: Optional[str], workers: int,
+               progress: Optional[Progress]) -> FloatArray:
         option, kept = self._options(tap, resize, workers)
         work = Work(progress)
         work.watch(option)
@@ -181,7 +198,8 @@ class Model:
         work = Work(progress)
         work.watch(option)
         made = ffi.new("kith_vectors **")
-        work.call(lib.kith_model_embed_dataset, self._handle, dataset, split_named(split), option, made)
+        with self._guard.alone:
+            work.call(lib.kith_model_embed_dataset, self._handle, dataset, split_named(split), option, made)
         handle, keep = self._handle, dataset
 
         def free(vectors: Any, _model: Any = handle, _dataset: Any = keep) -> None:  # they must be freed before both

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import ArrayLike, FloatArray, IntArray, from_array, matrix, new_array, pointer, rows_of, taken
-from ._errors import call
-from ._library import ffi, lib, options
+from ._calls import call
+from ._library import encode, ffi, lib, options
 from ._work import Progress, Work
 
 _NEIGHBOR = np.dtype([("score", "f8"), ("index", "i8")])
@@ -17,7 +17,7 @@ _NEIGHBOR = np.dtype([("score", "f8"), ("index", "i8")])
 def metric_named(name: str) -> int:
     """The number of a metric: "cosine", "inner" or "sqeuclidean"."""
     found = ffi.new("kith_metric *")
-    call(lib.kith_metric_parse, name.encode(), found)
+    call(lib.kith_metric_parse, encode(name), found)
     value: int = found[0]
     return value
 
@@ -27,6 +27,9 @@ class Neighbors(NamedTuple):
 
     indices: IntArray
     scores: FloatArray
+
+    def __repr__(self) -> str:
+        return f"Neighbors({self.indices.shape[0]} queries, k {self.indices.shape[1]})"
 
 
 def knn(x: ArrayLike, queries: Optional[ArrayLike] = None, *, k: int = 10, metric: str = "cosine", exact: bool = False,
@@ -45,7 +48,7 @@ def knn(x: ArrayLike, queries: Optional[ArrayLike] = None, *, k: int = 10, metri
     """
     rows = matrix(x)
     option = options("kith_knn_options")
-    where = ffi.new("char[]", device.encode())
+    where = ffi.new("char[]", encode(device))
     option.metric, option.exact, option.device = metric_named(metric), exact, where
     work = Work(progress)
     work.watch(option)
@@ -79,6 +82,9 @@ class KMeans:
     objective: float
     n_iterations: int
 
+    def __repr__(self) -> str:
+        return f"KMeans({len(self.centroids)} clusters of {len(self.cluster)} rows, objective {self.objective:.6g})"
+
 
 def kmeans(x: ArrayLike, n_clusters: int, *, n_iterations: int = 25, n_restarts: int = 1, seed: int = 0,
            tolerance: float = 0.0, normalize: bool = True, random_start: bool = False, device: str = "cpu",
@@ -93,7 +99,7 @@ def kmeans(x: ArrayLike, n_clusters: int, *, n_iterations: int = 25, n_restarts:
     """
     rows = matrix(x)
     option = options("kith_kmeans_options")
-    where = ffi.new("char[]", device.encode())
+    where = ffi.new("char[]", encode(device))
     option.n_clusters, option.n_iterations, option.n_restarts = n_clusters, n_iterations, n_restarts
     option.seed, option.tolerance, option.normalize = seed, tolerance, normalize
     option.is_random_start, option.device = random_start, where

@@ -2,7 +2,7 @@
 
 from typing import Optional
 
-from ._errors import call
+from ._calls import call
 from ._library import lib
 
 

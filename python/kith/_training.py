@@ -1,6 +1,7 @@
 """Training from a recipe: kith.train."""
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Union
@@ -43,12 +44,15 @@ class TrainEvent:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95 % interval. n is 0 where there is no value."""
+    """A value with its 95 % interval. Without a value n is 0, and the numbers are NaN."""
 
     mean: float
     low: float
     high: float
     n: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} ({self.low:.4f} to {self.high:.4f})" if self.n else "not measured"
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,11 @@ class TrainResult:
     seconds: float
     images_per_second: float
 
+    def __repr__(self) -> str:
+        runs = f", {self.n_runs} runs" if self.n_runs > 1 else ""
+        return (f"TrainResult({self.run!r}, R@1 {self.test.recall_at_1}, MAP@R {self.test.map_at_r}, "
+                f"step {self.step} of {self.n_steps}{runs})")
+
 
 #: Called with an event; a true result asks for a stop after this step.
 OnEvent = Callable[[TrainEvent], object]
@@ -93,8 +102,12 @@ def _event(c: Any) -> TrainEvent:
                       c.images_per_second, text(c.split), c.recall_at_1, c.map_at_r, c.is_best, text(c.text))
 
 
+def _estimate(c: Any) -> Estimate:
+    return Estimate(c.mean, c.low, c.high, c.n) if c.n else Estimate(math.nan, math.nan, math.nan, 0)
+
+
 def _scores(c: Any) -> TrainScores:
-    return TrainScores(*(Estimate(e.mean, e.low, e.high, e.n) for e in (c.recall_at_1, c.map_at_r, c.r_precision, c.nmi)))
+    return TrainScores(*(_estimate(e) for e in (c.recall_at_1, c.map_at_r, c.r_precision, c.nmi)))
 
 
 def _overrides(given: Optional[Mapping[str, Any]]) -> List[bytes]:

@@ -7,6 +7,7 @@ after the C call has returned.
 
 from typing import Any, Callable, Optional
 
+from ._calls import inside
 from ._errors import failure
 from ._library import ffi
 
@@ -41,7 +42,8 @@ class Work:
     def call(self, function: Any, *arguments: Any) -> None:
         """As call() does; what a callback raised comes first."""
         err = ffi.new("kith_error *")
-        status = function(*arguments, err)
+        with inside:
+            status = function(*arguments, err)
         if self._raised is not None:
             raise self._raised
         if status:

@@ -47,7 +47,15 @@ static int threads_given(int n, int *ret_why) {
     return given;
 }
 
+/* A child of fork has none of OpenMP's threads, and its first loop would wait for them for ever. Without a team at the fork,
+ * both processes make a new one with their next loop. Inside a loop it cannot be given up; nobody forks there. */
+static void give_up_team(void) { omp_pause_resource_all(omp_pause_soft); }
+
+static void watch_forks(void) { pthread_atfork(give_up_team, NULL, NULL); }
+
 static void use(int n) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
     int why = 0;
     const int given = threads_given(n < KI_MOST_THREADS ? n : KI_MOST_THREADS, &why);
     if (why) ki_log(KITH_LOG_WARNING, "%d threads instead of %d: %s", given, n, strerror(why));

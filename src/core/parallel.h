@@ -3,7 +3,7 @@
  * ki_parallel_for splits [0, n) into at most ki_threads() runs of consecutive items, never smaller
  * than `grain` items. A body must not let its result depend on where the cuts fall: sums across
  * items are made over fixed blocks (KI_SUM_BLOCK), in order, so that results are the same for any
- * number of threads. */
+ * number of threads. A child of fork computes, too. */
 #ifndef KI_PARALLEL_H
 #define KI_PARALLEL_H
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/cores.h"
@@ -160,9 +161,35 @@ static void test_threads_that_cannot_be_made(void **state) {
     for (int i = 0; i < MOST_ITEMS; i++) assert_int_equal(v.count[i], 1);
 }
 
+/* OpenMP's threads do not exist in a child, which would wait for them for ever: after a fork both processes compute. */
+static void test_a_forked_child_computes(void **state) {
+    (void)state;
+    if (KI_TSAN) skip(); /* its runtime starts no threads in a child */
+    static visit v;
+    ki_threads_set(3);
+    v = (visit){.least = MOST_ITEMS};
+    ki_parallel_for(MOST_ITEMS, 1, visit_range, &v);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20); /* ends a child that hangs */
+        v = (visit){.least = MOST_ITEMS};
+        ki_parallel_for(MOST_ITEMS, 1, visit_range, &v);
+        _exit(v.count[0] == 1 && v.count[MOST_ITEMS - 1] == 1 && v.n_runs == 3 ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status != 0) fail_msg("the child ended with status %d", status);
+    v = (visit){.least = MOST_ITEMS};
+    ki_parallel_for(MOST_ITEMS, 1, visit_range, &v);
+    assert_int_equal(v.n_runs, 3);
+    ki_threads_set(0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_item_once),
+        cmocka_unit_test(test_a_forked_child_computes),
         cmocka_unit_test(test_nothing_to_do),
         cmocka_unit_test(test_nesting_runs_in_place),
         cmocka_unit_test(test_thread_count),

@@ -11,7 +11,9 @@ static kith_status count_bad(ki_loader *l, const kith_error *why, kith_error *er
     kith_status status = KITH_OK;
     if (l->n_bad < KI_MOST_BAD_NAMED) l->bad[l->n_bad] = ki_strdup(why->message);
     l->n_bad++;
-    if (l->settings.most_bad >= 0 && l->n_bad > l->settings.most_bad) {
+    if (l->settings.most_bad == 0) {
+        status = ki_fail(err, KITH_EFORMAT, "%s", why->message); /* none is allowed: it says everything */
+    } else if (l->settings.most_bad > 0 && l->n_bad > l->settings.most_bad) {
         status = ki_fail(err, KITH_EFORMAT,
                          "images that cannot be read: %jd, more than the %jd allowed; the last is %s",
                          (intmax_t)l->n_bad, (intmax_t)l->settings.most_bad, why->message);
