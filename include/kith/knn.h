@@ -20,8 +20,8 @@ extern "C" {
 /* ---- nearest neighbours ---- */
 
 typedef enum kith_metric {
-    KITH_COSINE,      /* x.y / |x||y|; a zero row has similarity 0 to everything; larger is nearer */
-    KITH_INNER,       /* x.y, larger is nearer */
+    KITH_COSINE, /* x.y / |x||y|; a zero row has similarity 0 to everything; larger is nearer. A length is 0, or 1e-140 and more */
+    KITH_INNER,  /* x.y, larger is nearer */
     KITH_SQEUCLIDEAN, /* |x - y|^2, smaller is nearer */
 } kith_metric;
 

@@ -240,8 +240,24 @@ static kith_status are_features(const index_request *r, bool *ret, kith_error *e
     return KITH_OK;
 }
 
+/* Who makes an index a second time wants it to hold what the folders hold now. */
+static kith_status check_new(const index_request *r, kith_error *err) {
+    char name[4096], hint[4200];
+    kith_index *index = NULL;
+    kith_error why;
+    if (cli_is_address(r->index) || kith_index_open(r->index, KITH_INDEX_READ, &index, &why) != KITH_OK)
+        return KITH_OK;
+    kith_index_free(index);
+    const size_t n = cli_quote(r->index, name, sizeof name);
+    snprintf(hint, sizeof hint, "bring it up to date with: kith index %s --sync; or give another name",
+             n < sizeof name ? name : "INDEX");
+    return cli_error(err, KITH_EINVAL, hint, "%.300s is an index already", r->index);
+}
+
 kith_status index_make(const index_request *r, kith_error *err) {
     bool embeds = false;
+    const kith_status is_new = check_new(r, err);
+    if (is_new != KITH_OK) return is_new;
     if (r->n_operands != 1 || !cli_ends_with(r->operands[0], ".npy")) return make_of_images(r, err);
     const kith_status status = are_features(r, &embeds, err);
     if (status != KITH_OK) return status;

@@ -136,3 +136,16 @@ int ki_cores_allowed(void) {
     const int cores = omp_get_num_procs(), quota = ki_cores_quota("");
     return quota > 0 && quota < cores ? quota : cores;
 }
+
+int64_t ki_memory_part(int64_t wanted, int parts) {
+    const int64_t most = ki_memory_allowed() / parts;
+    return most > 0 && most < wanted ? most : wanted;
+}
+
+int ki_cores_each(int64_t n_processes) {
+    const int allowed = ki_cores_allowed(), quota = ki_cores_quota("");
+    int64_t all = sysconf(_SC_NPROCESSORS_ONLN);
+    if (quota > 0 && quota < all) all = quota;
+    const int64_t each = n_processes > 0 && all / n_processes > 1 ? all / n_processes : 1;
+    return allowed < each ? allowed : (int)each;
+}

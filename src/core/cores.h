@@ -13,11 +13,18 @@ int ki_cores_quota(const char *root);
  * its quota if that is less. At least 1. */
 int ki_cores_allowed(void);
 
+/* The same for each of n processes that share the machine, or the control group. Where the processes were bound to cores of their own
+ * it is those. */
+int ki_cores_each(int64_t n_processes);
+
 /* Bytes that the control group of the process, or one above it, is limited to (memory.max, v1's memory.limit_in_bytes); 0:
  * not limited. */
 int64_t ki_memory_quota(const char *root);
 
 /* Bytes of the machine, or the quota if that is less; 0: not known. */
 int64_t ki_memory_allowed(void);
+
+/* What a cache or a budget may have: the bytes wanted, or one part of `parts` of the memory that is allowed if that is less. */
+int64_t ki_memory_part(int64_t wanted, int parts);
 
 #endif

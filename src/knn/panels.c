@@ -57,6 +57,20 @@ static void find_center(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* Are the squares of the row's values numbers of full precision? A row of zeros is fine. */
+static bool has_length(const ki_panels *p, int64_t i) {
+    if (p->norm[i] >= KI_LEAST_NORM) return true;
+    double values[STRETCH];
+    for (int64_t k0 = 0; k0 < p->rows.dim; k0 += STRETCH) {
+        const int64_t n = p->rows.dim - k0 < STRETCH ? p->rows.dim - k0 : STRETCH;
+        stretch_get(&p->rows, i, k0, n, values);
+        for (int64_t k = 0; k < n; k++) {
+            if (values[k] != 0) return false;
+        }
+    }
+    return true;
+}
+
 kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_panels *like,
                            ki_panels *ret_panels, kith_error *err) {
     kith_status status = KITH_OK;
@@ -89,6 +103,13 @@ kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_pan
         status = ki_fail(err, KITH_ENUMERIC, "the longest row has length %g; products overflow above 1e18",
                          p.most_norm);
         ki_hint(err, status, "scale the matrix, or use the cosine");
+        goto done;
+    }
+    for (int64_t i = 0; metric == KITH_COSINE && i < rows->n; i++) {
+        if (has_length(&p, i)) continue;
+        status = ki_fail(err, KITH_ENUMERIC, "row %lld has length %g; the cosine wants 0, or 1e-140 and more",
+                         (long long)i, p.norm[i]);
+        ki_hint(err, status, "scale the matrix");
         goto done;
     }
     *ret_panels = p;

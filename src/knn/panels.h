@@ -26,10 +26,11 @@ typedef struct ki_panels {
     double n_roundings; /* most error of a product of these rows, in half units in the last place */
 } ki_panels;
 
-/* Shorter rows are treated as this long, so that a zero row becomes zeros, not NaN. */
-#define KI_LEAST_NORM 1e-12
+/* A zero row is treated as this long, so that it becomes zeros, not NaN. No row of float32 is shorter, and the product of two such
+ * lengths is not 0. */
+#define KI_LEAST_NORM 1e-140
 
-/* `like` (may be NULL) gives the centre, so that queries and gallery are moved by the same vector. */
+/* KITH_ENUMERIC: a row of float64 whose squares underflow, for the cosine. `like` (may be NULL) gives the centre, so that queries and gallery are moved by the same vector. */
 kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_panels *like,
                            ki_panels *ret_panels, kith_error *err);
 void ki_panels_release(ki_panels *panels);

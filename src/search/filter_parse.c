@@ -158,6 +158,35 @@ static kith_status read_op(parser *p, ki_where_node *node) {
     return advance(p);
 }
 
+/* Would a column of reals hold this number as it is written? Whole numbers beyond 2^53 have gaps, and the next one may be meant by
+ * another item. Decimal fractions are rounded there as they are here. */
+static bool is_held(const char *text, bool is_whole, int64_t whole, double real) {
+    if (is_whole) return real < 0x1p63 && (int64_t)real == whole;
+    char digits[400], *to = digits;
+    for (text += strspn(text, "+-"); *text == '0' || *text == '_'; text++) {
+    }
+    const char *at = text;
+    for (; (*at >= '0' && *at <= '9') || *at == '_'; at++) {
+        if (*at == '_') continue;
+        if (to == digits + sizeof digits - 1) return false;
+        *to++ = *at;
+    }
+    if (*at || to == digits) return true;
+    *to = '\0';
+    char held[400];
+    ki_snprintf(held, sizeof held, "%.0f", fabs(real));
+    return strcmp(held, digits) == 0;
+}
+
+static kith_status check_held(parser *p, bool is_whole, const kith_value *value) {
+    if (is_held(p->now.text, is_whole, value->integer, value->real)) return KITH_OK;
+    ki_fail(p->err, KITH_EINVAL,
+            "where: character %zu, at '%.40s': a column of real numbers cannot hold it, the nearest is %.0f",
+            p->now.at + 1, p->now.text, value->real);
+    return ki_hint(p->err, KITH_EINVAL,
+                   "name that one, or keep such numbers in a column of integers or of text");
+}
+
 static kith_status read_value(parser *p, const ki_where_node *node, kith_value *ret_value) {
     if (p->now.kind != WORD && p->now.kind != QUOTED) return fail_at(p, p->now.at, "a value");
     kith_value value = {.type = node->type};
@@ -171,6 +200,7 @@ static kith_status read_value(parser *p, const ki_where_node *node, kith_value *
     } else {
         return fail_at(p, p->now.at, "a number: the column holds numbers");
     }
+    if (node->type == KITH_VALUE_REAL) KI_TRY(check_held(p, value.type == KITH_VALUE_INT, &value));
     if (node->type == KITH_VALUE_REAL) value.type = KITH_VALUE_REAL;
     *ret_value = value;
     return advance(p);

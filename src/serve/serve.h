@@ -41,8 +41,9 @@ typedef struct ki_serve_options {
     int64_t most_k;             /* hits that can be asked for, with those that are left out before them */
     int64_t n_queue;            /* requests in work or waiting for it; one more is told to come back */
     /* What works for them. */
-    int64_t n_workers;   /* threads that read requests and write answers; 0: four per core */
-    int64_t n_decoders;  /* processes that decode images; 0: one per core, and some more for others */
+    int64_t n_workers; /* threads that read requests and write answers; 0: four per core */
+    int64_t
+        n_decoders; /* processes that decode images; 0: one per core and some more, fewer where memory is short */
     int64_t most_batch;  /* queries that are embedded and searched together */
     const char *program; /* started as `PROGRAM serve --decode-images` to decode images */
     kith_embedder_options embedder;

@@ -21,7 +21,7 @@ static const double CUT_SECONDS = 0.1, REFRESH_SECONDS = 1;
 /* Seconds for which a server that ends waits for the next byte of a request. */
 static const double QUIET_SECONDS = 1;
 /* Memory of a decoder: for each pixel, which some formats decode through several planes, and for the rest. */
-enum { PIXEL_BYTES = 12, DECODER_BYTES = 256 << 20 };
+enum { PIXEL_BYTES = 12, DECODER_BYTES = 256 << 20, MEMORY_PARTS = 8 };
 
 void ki_serve_options_init(ki_serve_options *o) {
     *o = (ki_serve_options){.host = "127.0.0.1",
@@ -33,7 +33,7 @@ void ki_serve_options_init(ki_serve_options *o) {
                             .n_per_address = 128,
                             .most_body_bytes = 32 << 20,
                             .most_pixels = 50000000,
-                            .most_decoded_bytes = 512 << 20,
+                            .most_decoded_bytes = ki_memory_part(512 << 20, MEMORY_PARTS),
                             .most_k = 1000,
                             .n_queue = 512,
                             .most_batch = 64,
@@ -160,6 +160,12 @@ static kith_status read_proxies(ki_server *s, kith_error *err) {
     return KITH_OK;
 }
 
+/* As many as are wanted, where a container's memory holds them: together they may have a quarter of it. One is for other clients. */
+static int64_t decoders_allowed(int wanted) {
+    const int64_t n = ki_memory_part((int64_t)wanted * DECODER_BYTES, 4) / DECODER_BYTES;
+    return n > 2 ? n : 2;
+}
+
 static kith_status open_server(ki_server *s, kith_error *err) {
     const ki_serve_options *o = &s->options;
     /* A client can have as many decoders as there are cores; those beyond that are never its own (decode/decoders.h). */
@@ -172,7 +178,7 @@ static kith_status open_server(ki_server *s, kith_error *err) {
     KI_TRY(ki_catalogs_new(o->index, &o->embedder, &s->catalogs, err));
     const ki_decoders_options decoders = {
         .program = o->program,
-        .n = o->n_decoders ? o->n_decoders : cores + others,
+        .n = o->n_decoders ? o->n_decoders : decoders_allowed(cores + others),
         .memory_bytes =
             DECODER_BYTES + 2 * (uint64_t)o->most_body_bytes + PIXEL_BYTES * (uint64_t)KI_IMAGE_MOST_PIXELS,
         .most_decoded = o->most_decoded_bytes,

@@ -3,7 +3,6 @@
  * A rank that fails alone must not leave the others waiting in a call. So whatever a rank does alone and may fail at is
  * followed by ki_train_agree before ranks compute together again. */
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/cores.h"
@@ -79,9 +78,7 @@ kith_status ki_train_batch_alike(ki_train_state *run, double *ret, kith_error *e
 int64_t ki_train_threads(const ki_recipe *recipe, const ki_comm *comm) {
     if (recipe->threads > 0 || ki_comm_is_alone(comm)) return recipe->threads;
     /* mpirun may have bound each rank to cores of its own. If not, the ranks of a machine share its cores. */
-    const int64_t allowed = ki_cores_allowed(), all = sysconf(_SC_NPROCESSORS_ONLN);
-    const int64_t each = all / comm->n_here > 1 ? all / comm->n_here : 1;
-    return allowed < each ? allowed : each;
+    return ki_cores_each(comm->n_here);
 }
 
 kith_status ki_train_choose_device(const ki_recipe *recipe, const ki_comm *comm, int *ret_device,

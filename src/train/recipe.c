@@ -154,7 +154,8 @@ typedef struct loader_section {
 static const ki_option loader_options[] = {
     KI_OPTION_INT(loader_section, workers, 0, 0, 256, "threads that read images; 0: one per core", "ours"),
     KI_OPTION_INT(loader_section, cache, 1024, 0, 1 << 24,
-                  "MiB for images already decoded and resized, on each machine", "ours"),
+                  "MiB for images already decoded and resized, on each machine; at most half of its memory",
+                  "ours"),
     KI_OPTION_INT(loader_section, ahead, 3, 1, 1024, "finished batches waiting at most", "ours"),
     KI_OPTION_INT(loader_section, bad, 100, -1, 1e12, "unreadable images tolerated; -1: any number", "ours"),
     KI_OPTION_END};

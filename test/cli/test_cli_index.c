@@ -51,6 +51,18 @@ static int set_up(void **state) {
     return 0;
 }
 
+/* Made once more: the way to bring it up to date is named. */
+static void test_made_again(void **state) {
+    (void)state;
+    assert_refused(
+        kith("$K index photos -o p.kith --model m.safetensors"), 1,
+        "kith: p.kith is an index already (bring it up to date with: kith index p.kith --sync; or give "
+        "another name)\n");
+    assert_done(kith("$K index p.kith --sync"), "12 as before\n");
+    assert_refused(kith("mkdir other && touch other/x && $K index photos -o other --model m.safetensors"), 1,
+                   "other");
+}
+
 static void test_info(void **state) {
     (void)state;
     assert_done(kith("$K index p.kith --info"), "items       12\n");
@@ -452,6 +464,7 @@ int main(void) {
 #define EACH(test) cmocka_unit_test_setup(test, set_up)
     const struct CMUnitTest tests[] = {EACH(test_info),
                                        EACH(test_sync),
+                                       EACH(test_made_again),
                                        EACH(test_an_id_is_for_ever),
                                        EACH(test_removed_by_hand),
                                        EACH(test_an_older_index),

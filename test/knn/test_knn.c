@@ -181,6 +181,39 @@ static void test_distances_do_not_cancel(void **state) {
     kith_array_release(&a);
 }
 
+/* However short or long a row is, its cosine is that of the row scaled; of float64 beyond that it is refused. */
+static void test_cosine_of_any_length(void **state) {
+    (void)state;
+    enum { N = 40, ANY = 7, K = 5 };
+    static const double scale[] = {1e-13, 1e-20, 1e-35, 1e15, 1};
+    kith_error err = {0};
+    float plain[N * ANY], scaled[N * ANY];
+    ki_rng rng = ki_rng_at(3, KI_RNG_TEST, 0, 0);
+    for (int i = 0; i < N * ANY; i++) {
+        plain[i] = (float)ki_rng_normal(&rng);
+        scaled[i] = (float)((double)plain[i] * scale[i / ANY % 5]);
+    }
+    const kith_array a = {KITH_F32, 2, {N, ANY}, plain}, b = {KITH_F32, 2, {N, ANY}, scaled};
+    const kith_knn_options options = {.size = sizeof options, .metric = KITH_COSINE};
+    kith_gallery *one = NULL, *other = NULL;
+    kith_neighbor wanted[N * K], found[N * K];
+    assert_ok(kith_gallery_new(&a, &options, &one, &err), &err);
+    assert_ok(kith_gallery_new(&b, &options, &other, &err), &err);
+    assert_ok(kith_gallery_search(one, &a, NULL, K, wanted, &err), &err);
+    assert_ok(kith_gallery_search(other, &b, NULL, K, found, &err), &err);
+    for (int i = 0; i < N * K; i++) {
+        assert_int_equal(found[i].index, wanted[i].index);
+        if (!(fabs((double)found[i].score - (double)wanted[i].score) < 1e-6))
+            fail_msg("hit %d: %g, wanted %g", i, (double)found[i].score, (double)wanted[i].score);
+    }
+    kith_gallery_free(one);
+    kith_gallery_free(other);
+    double rows[] = {1, 2, 0, 0, 1e-200, 1e-200};
+    const kith_array c = {KITH_F64, 2, {3, 2}, rows};
+    assert_int_equal(kith_gallery_new(&c, &options, &one, &err), KITH_ENUMERIC);
+    assert_non_null(strstr(err.message, "row 2 has length"));
+}
+
 static void test_zero_rows_have_cosine_zero(void **state) {
     (void)state;
     kith_array a = random_rows(60, 9, KITH_F32, 6);
@@ -419,6 +452,7 @@ int main(void) {
         cmocka_unit_test(test_duplicates_tie_in_float32),
         cmocka_unit_test(test_distances_do_not_cancel),
         cmocka_unit_test(test_zero_rows_have_cosine_zero),
+        cmocka_unit_test(test_cosine_of_any_length),
         cmocka_unit_test(test_threads_do_not_matter),
         cmocka_unit_test(test_kernels_agree),
         cmocka_unit_test(test_selection_and_sorting),

@@ -337,11 +337,67 @@ static void test_memory_of_a_long_filter(void **state) {
     free(text);
 }
 
+/* Beyond 2^53 a real holds every second number, then every fourth … A whole number that it cannot hold is refused, not rounded. */
+static void test_large_numbers(void **state) {
+    (void)state;
+    static const double weight[] = {9007199254740992, 9007199254740994, -9007199254740996, 1e300};
+    static const struct {
+        const char *where;
+        int64_t n; /* -1: refused */
+    } rows[] = {{"weight = 9007199254740992", 1},
+                {"weight = 9_007_199_254_740_994", 1},
+                {"weight = 9007199254740993", -1},
+                {"weight < 9007199254740993", -1},
+                {"weight != -9007199254740995", -1},
+                {"weight in (1, 9007199254740993)", -1},
+                {"weight = 9007199254740993.0", -1},
+                {"weight = 9.007199254740993e15", -1},
+                {"weight = -9007199254740996", 1},
+                {"weight = 9223372036854775807", -1},
+                {"weight > 9223372036854775808", 1},
+                {"weight > 9223372036854775809", -1},
+                {"weight > 100000000000000000000", 1},
+                {"weight > 100000000000000000001", -1},
+                {"weight = 1e300", 1},
+                {"weight > 0.1", 3},
+                {"year = 9007199254740993", 1},
+                {"year > 9007199254740992", 1},
+                {"year > 9007199254740992.5", 1},
+                {"year < 100000000000000000001", 4}};
+    kith_error err = {0};
+    float x[4 * MADE_DIM];
+    kith_value values[4][3] = {{{0}}};
+    kith_index_item list[4];
+    for (int i = 0; i < 4; i++) {
+        made_row(i, x + i * MADE_DIM);
+        values[i][0] = (kith_value){.type = KITH_VALUE_INT, .integer = 9007199254740990 + i};
+        values[i][1] = (kith_value){.type = KITH_VALUE_REAL, .real = weight[i]};
+        list[i] = (kith_index_item){.bytes = -1, .mtime_ns = -1, .values = values[i]};
+    }
+    kith_index *index = made_create(made_path("large.kith"), KITH_COSINE);
+    const kith_array array = {KITH_F32, 2, {4, MADE_DIM}, x};
+    assert_ok(kith_index_add(index, &array, list, NULL, &err), &err);
+    assert_ok(kith_index_commit(index, NULL, &err), &err);
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        int64_t *ids = NULL, n = 0;
+        const kith_status status = kith_index_ids(index, rows[i].where, &ids, &n, &err);
+        if (rows[i].n >= 0) {
+            if (status != KITH_OK || n != rows[i].n)
+                fail_msg("%s: %lld, wanted %lld (%s)", rows[i].where, (long long)n, (long long)rows[i].n,
+                         status ? err.message : "");
+        } else if (status != KITH_EINVAL || !strstr(err.message, "a column of real numbers cannot hold it")) {
+            fail_msg("%s was not refused: %lld", rows[i].where, (long long)n);
+        }
+        kith_ids_free(ids);
+    }
+    kith_index_free(index);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_expressions),      cmocka_unit_test(test_binding),
-        cmocka_unit_test(test_wrong_expressions),       cmocka_unit_test(test_like),
-        cmocka_unit_test(test_memory_of_a_long_filter),
+        cmocka_unit_test(test_random_expressions), cmocka_unit_test(test_binding),
+        cmocka_unit_test(test_wrong_expressions),  cmocka_unit_test(test_like),
+        cmocka_unit_test(test_large_numbers),      cmocka_unit_test(test_memory_of_a_long_filter),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -77,6 +77,48 @@ static void test_inner(void **state) { (void)state, check_metric(KITH_INNER); }
 static void test_sqeuclidean(void **state) { (void)state, check_metric(KITH_SQEUCLIDEAN); }
 
 /* From exact to codes and back, through growth, removal and compaction. */
+/* By the cosine the length of a row does not count, however short it is. */
+static void test_cosine_of_any_length(void **state) {
+    (void)state;
+    enum { N = 3000, N_QUERIES = 50, K = 10 };
+    static const double scale[] = {1e-13, 1e-20, 1e-35, 1e10, 1};
+    kith_error err;
+    kith_index *index[2];
+    float *rows = malloc(sizeof(float) * N * MADE_DIM), query[N_QUERIES * MADE_DIM];
+    const kith_array array = {KITH_F32, 2, {N, MADE_DIM}, rows};
+    made_exact_numbers = 1000 * MADE_DIM;
+    for (int scaled = 0; scaled < 2; scaled++) {
+        for (int64_t i = 0; i < N * MADE_DIM; i += MADE_DIM) made_row(i / MADE_DIM, rows + i);
+        for (int64_t i = 0; scaled && i < N * MADE_DIM; i++)
+            rows[i] = (float)((double)rows[i] * scale[i / MADE_DIM % 5]);
+        index[scaled] = made_create(made_path(scaled ? "scaled.kith" : "plain.kith"), KITH_COSINE);
+        assert_ok(kith_index_add(index[scaled], &array, NULL, NULL, &err), &err);
+        assert_ok(kith_index_commit(index[scaled], NULL, &err), &err);
+    }
+    for (int64_t i = 0; i < N_QUERIES; i++) made_row(100000 + i, query + i * MADE_DIM);
+    KITH_OPTIONS(kith_search_options, options);
+    options.k = K;
+    for (int exact = 0; exact < 2; exact++) {
+        int n_same = 0;
+        options.exact = exact;
+        kith_hits plain = search(index[0], query, N_QUERIES, &options),
+                  scaled = search(index[1], query, N_QUERIES, &options);
+        for (int i = 0; i < N_QUERIES * K; i++) {
+            const kith_hit *a = &scaled.hits[i], *b = &plain.hits[i];
+            n_same += fabs(a->score - b->score) < 1e-6; /* of two that are alike either may come first */
+        }
+        /* Those of a few bits rounded to float32 differ a little. */
+        if (n_same < (exact ? N_QUERIES * K : N_QUERIES * K * 9 / 10))
+            fail_msg("exact %d: %d of %d hits are those of the rows as they were", exact, n_same,
+                     N_QUERIES * K);
+        kith_hits_release(&plain);
+        kith_hits_release(&scaled);
+    }
+    kith_index_free(index[0]);
+    kith_index_free(index[1]);
+    free(rows);
+}
+
 static void test_over_the_border_and_back(void **state) {
     (void)state;
     kith_error err;
@@ -350,6 +392,7 @@ int main(void) {
         cmocka_unit_test(test_vectors_are_kept),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_threads_do_not_matter),
+        cmocka_unit_test(test_cosine_of_any_length),
         cmocka_unit_test(test_progress),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);

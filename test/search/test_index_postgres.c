@@ -102,6 +102,31 @@ static void test_same_as_a_folder(void **state) {
     }
 }
 
+/* The server compares in float32: rows it cannot compare by the cosine are refused, and a query of any length is asked. */
+static void test_lengths(void **state) {
+    (void)state;
+    kith_error err = {0};
+    twins t = make_twins("lengths", KITH_COSINE, 200, N_EXACT);
+    float row[MADE_DIM];
+    const kith_array array = {KITH_F32, 2, {1, MADE_DIM}, row};
+    static const double scale[] = {1e-13, 1e-35, 1e16};
+    for (int i = 0; i < 3; i++) {
+        made_row(17, row);
+        for (int k = 0; k < MADE_DIM; k++) row[k] = (float)((double)row[k] * scale[i]);
+        kith_hits a = {0}, b = {0};
+        assert_ok(kith_index_search(t.here, &array, NULL, &a, &err), &err);
+        assert_ok(kith_index_search(t.there, &array, NULL, &b, &err), &err);
+        assert_int_equal(a.begin[1], b.begin[1]);
+        assert_memory_equal(a.hits, b.hits, (size_t)a.begin[1] * sizeof *a.hits);
+        assert_int_equal(a.hits[0].id, 17);
+        kith_hits_release(&a);
+        kith_hits_release(&b);
+        if (i > 0) assert_int_equal(kith_index_add(t.there, &array, NULL, NULL, &err), KITH_EINVAL);
+        if (i > 0) assert_non_null(strstr(err.hint, "scale the rows"));
+    }
+    twins_free(&t);
+}
+
 /* False-match rates from the labels of the items, and of those of a sample that are many. */
 static void test_own_false_match_rates(void **state) {
     (void)state;
@@ -464,6 +489,7 @@ static void test_shards(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_a_folder),
+        cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_own_false_match_rates),
         cmocka_unit_test(test_near_ties),
         cmocka_unit_test(test_compare_with_files),

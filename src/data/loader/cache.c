@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/cores.h"
 #include "data/loader/shared.h"
 
 /* All zero at the beginning. */
@@ -30,7 +31,7 @@ struct ki_cache {
     _Atomic(uintptr_t) *entry; /* 0: not there; NULL when the budget is too small for any */
 };
 
-enum { HEAD_BYTES = KI_ALIGN };
+enum { HEAD_BYTES = KI_ALIGN, MEMORY_PARTS = 2 };
 _Static_assert(sizeof(head) <= HEAD_BYTES, "an image's head");
 
 /* The counts and the entries at the beginning of shared memory. */
@@ -59,6 +60,9 @@ kith_status ki_cache_new(int64_t n_items, size_t budget_bytes, ki_comm *comm, ki
     kith_status status = KITH_OK;
     ki_cache *cache = NULL;
     size_t bytes = 0;
+    /* What a container's limit does not hold ends the process. */
+    const int64_t wanted = budget_bytes < INT64_MAX ? (int64_t)budget_bytes : INT64_MAX;
+    budget_bytes = (size_t)ki_memory_part(wanted, MEMORY_PARTS);
     status = ki_zalloc_or(&cache, 1, sizeof *cache, "an image cache", err);
     KI_CHECK(ki_comm_agree(comm, status, err));
     cache->n_items = n_items;

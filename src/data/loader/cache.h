@@ -15,7 +15,8 @@
 
 typedef struct ki_cache ki_cache;
 
-/* For items 0 … n_items - 1. All memory of the cache, its index included, stays within budget_bytes; a
+/* For items 0 … n_items - 1. All memory of the cache, its index included, stays within budget_bytes, and within
+ * half of the memory that the process may use; a
  * budget too small for the index gives a cache that keeps nothing. Over ranks (comm, or NULL) every rank calls this, with the
  * same numbers; the budget is one machine's. Where a rank of a machine cannot have the shared memory, each has a cache of its
  * own and its part of the budget. */

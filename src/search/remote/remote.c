@@ -150,6 +150,13 @@ static kith_status settle(ki_remote *r, kith_status status) {
 kith_status ki_remote_add(ki_remote *r, const float *rows, int64_t n, const kith_index_item *items,
                           int64_t *ret_first_id, kith_error *err) {
     const int64_t first = r->next.next_id;
+    for (int64_t i = 0; r->next.metric == KITH_COSINE && i < n; i++) {
+        const double length = ki_remote_norm(rows + i * r->next.dim, r->next.dim);
+        if (length == 0 || (length >= KI_REMOTE_LEAST_NORM && length <= KI_REMOTE_MOST_NORM)) continue;
+        ki_fail(err, KITH_EINVAL, "row %lld has length %g; by the cosine the server compares 0, or %g to %g",
+                (long long)i, length, KI_REMOTE_LEAST_NORM, KI_REMOTE_MOST_NORM);
+        return ki_hint(err, KITH_EINVAL, "scale the rows: their cosines stay the same");
+    }
     if (n > KI_MOST_ROWS - r->n_items)
         return ki_fail(err, KITH_EINVAL, "%lld rows and %lld more are too many for an index",
                        (long long)r->n_items, (long long)n);

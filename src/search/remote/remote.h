@@ -114,6 +114,10 @@ typedef struct ki_remote_type {
 
 void ki_candidates_release(ki_candidates *candidates);
 
+/* Lengths of rows that a server compares by the cosine in float32 without its squares becoming 0 or infinite; 0 is fine, too. */
+#define KI_REMOTE_LEAST_NORM 1e-15
+#define KI_REMOTE_MOST_NORM 1e15
+
 /* ---- the handle ---- */
 
 typedef struct ki_remote {
@@ -128,6 +132,8 @@ typedef struct ki_remote {
     int64_t n_items;       /* with what is pending */
     const ki_roots *shown; /* of filters; NULL: paths as they are */
 } ki_remote;
+
+double ki_remote_norm(const float *row, int64_t dim);
 
 /* Is this the address of a server, not a folder? */
 bool ki_is_address(const char *path);

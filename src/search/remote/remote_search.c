@@ -76,7 +76,7 @@ done:
     return status;
 }
 
-static double norm(const float *x, int64_t dim) {
+double ki_remote_norm(const float *x, int64_t dim) {
     double sum = 0;
     for (int64_t i = 0; i < dim; i++) sum += (double)x[i] * (double)x[i];
     return sqrt(sum);
@@ -92,10 +92,21 @@ static bool is_settled(const asked *a, const float *query, const ki_candidates *
     if (is_distance(a)) return score * (1 + part) < c->last * (1 - part);
     double most = 0;
     for (int64_t i = 0; i < c->n; i++) {
-        const double length = norm(c->rows + i * dim, dim);
+        const double length = ki_remote_norm(c->rows + i * dim, dim);
         if (length > most) most = length;
     }
-    return -score + 2 * part * norm(query, dim) * most < c->last;
+    return -score + 2 * part * ki_remote_norm(query, dim) * most < c->last;
+}
+
+/* A query of any length is asked for as one of length 1, where the server could not compare it otherwise: *ret_query, else NULL. */
+static kith_status scale_query(const asked *a, const float *query, float **ret_query, kith_error *err) {
+    const int64_t dim = a->r->now.dim;
+    const double length = ki_remote_norm(query, dim);
+    const bool fits = length == 0 || (length >= KI_REMOTE_LEAST_NORM && length <= KI_REMOTE_MOST_NORM);
+    if (a->r->now.metric != KITH_COSINE || fits) return KITH_OK;
+    KI_TRY(ki_alloc_or(ret_query, (size_t)dim, sizeof **ret_query, "a query", err));
+    for (int64_t i = 0; i < dim; i++) (*ret_query)[i] = (float)((double)query[i] / length);
+    return KITH_OK;
 }
 
 /* The k nearest of one query: *ret_list [k], filled with -1 where there are fewer. */
@@ -109,10 +120,13 @@ static kith_status look(const asked *a, const float *query, int64_t self, int64_
                                .k = wanted,
                                .exact = exact,
                                .wants = a->o->recall > 0 ? a->o->recall : r->now.recall};
+    float *sent = NULL;
     ki_candidates_release(c);
+    KI_TRY(scale_query(a, query, &sent, err));
     pthread_mutex_lock(&r->lock);
-    const kith_status status = r->type->nearest(r->link, &r->now, query, &ask, c, err);
+    const kith_status status = r->type->nearest(r->link, &r->now, sent ? sent : query, &ask, c, err);
     pthread_mutex_unlock(&r->lock);
+    ki_free(sent);
     KI_TRY(status);
     for (int64_t i = 0; i < k; i++) ret_list[i] = (kith_neighbor){NAN, -1};
     *ret_is_settled = true;
