@@ -31,7 +31,7 @@ bool cli_recipe_file(const char *name, char ret_path[CLI_RECIPE_BYTES]) {
     return false;
 }
 
-static int unknown(const char *command, const char *name) {
+static int unknown(const char *command, const char *word) {
     enum { MOST_NAMES = 512 };
     const char *names[MOST_NAMES];
     kith_list_entry entry;
@@ -39,11 +39,11 @@ static int unknown(const char *command, const char *name) {
     bool is_listed = false;
     for (int i = 0; n < MOST_NAMES && kith_list_entry_at("recipes", i, &entry); i++) {
         names[n++] = entry.name;
-        is_listed = is_listed || strcmp(entry.name, name) == 0;
+        is_listed = is_listed || strcmp(entry.name, word) == 0;
     }
     if (is_listed)
-        return cli_misused(command, "the file of recipe '%.60s' is not installed beside this kith", name);
-    return cli_unknown(command, "recipe", name, names, n);
+        return cli_misused(command, "the file of recipe '%.60s' is not installed beside this kith", word);
+    return cli_unknown(command, "recipe", word, names, n);
 }
 
 int cli_recipe_take(const char *command, bool bare, bool quiet, const char **word,
