@@ -80,6 +80,8 @@ def _hint(message: str, hint: str) -> str:
         for what, keyword in _SIZES.items():
             if f"needs {what}," in message:
                 return f"give {keyword}"
+    if hint.endswith("give them as .npy"):
+        return hint.replace("give them as .npy", "give search() their vectors")
     if hint.startswith("write key=value"):
         return 'write keys with dots between names, as in {"optim.lr": 1e-4}'
     return spoken(hint)

@@ -62,6 +62,14 @@ class Raised(support.InFolder):
         self.assertEqual(self.says(lambda: kith.Loss("proxy_anchor")),
                          "proxy_anchor needs the number of classes, which is not known here (give n_classes=)")
 
+    def test_a_drawn_set_names_its_keywords(self) -> None:
+        self.assertEqual(self.says(lambda: kith.synth(self.path("glyphs"), n_classes=0)), "n_classes is 0; wanted 1 … 100000")
+        self.assertIn("side is 3; wanted", self.says(lambda: kith.synth(self.path("glyphs"), side=3)))
+
+    def test_an_index_without_a_model(self) -> None:
+        with kith.Index.create(self.path("i.kith"), dim=2) as index:
+            self.assertTrue(self.says(lambda: index.embed("a.png")).endswith("(embed the images yourself and give search() their vectors)"))
+
     def test_one_missing_file(self) -> None:
         model = kith.Model(backbone="convnet4", embedding=8, channels=1, height=28, width=28)
         name = self.path("nix.png")

@@ -268,8 +268,11 @@ static kith_status match(const kith_card *const card[2], const pairing *p, kith_
         for (int64_t i = 0; i < p->n_runs[side]; i++) {
             const kith_card *run = ki_card_run(card[side], i);
             if (p->run[side][i].n == 0) {
-                ki_snprintf(c->why, sizeof c->why, "%.150s does not say what every query came to (per_query)",
-                            ki_card_path(run));
+                ki_snprintf(
+                    c->why, sizeof c->why,
+                    "%.150s does not say what every query came to (per_query): kith eval MODEL --data DIR "
+                    "--json makes a result that does",
+                    ki_card_path(run));
                 return KITH_OK;
             }
             KI_TRY(check_same(first, p->run[0], run, &p->run[side][i], err));

@@ -23,12 +23,13 @@ KI_OPTIONS_INIT(kith_synth_options, .n_classes = 200, .n_images = 20, .side = 64
 
 static kith_status check(const kith_synth_options *s, kith_error *err) {
     if (s->n_classes < 1 || s->n_classes > MOST_CLASSES)
-        return ki_fail(err, KITH_EINVAL, "classes is %jd; wanted 1 … %d", (intmax_t)s->n_classes,
+        return ki_fail(err, KITH_EINVAL, "n_classes is %jd; wanted 1 … %d", (intmax_t)s->n_classes,
                        MOST_CLASSES);
     if (s->n_images < 1 || s->n_images > MOST_IMAGES)
-        return ki_fail(err, KITH_EINVAL, "images is %jd; wanted 1 … %d", (intmax_t)s->n_images, MOST_IMAGES);
+        return ki_fail(err, KITH_EINVAL, "n_images is %jd; wanted 1 … %d", (intmax_t)s->n_images,
+                       MOST_IMAGES);
     if (s->side < 16 || s->side > 512)
-        return ki_fail(err, KITH_EINVAL, "size is %jd; wanted 16 … 512", (intmax_t)s->side);
+        return ki_fail(err, KITH_EINVAL, "side is %jd; wanted 16 … 512", (intmax_t)s->side);
     if (!(s->noise >= 0 && s->noise <= 100))
         return ki_fail(err, KITH_EINVAL, "noise is %g; wanted 0 … 100", s->noise);
     if (!(s->jitter >= 0 && s->jitter <= 3))
