@@ -235,7 +235,7 @@ static kith_status read_queries(const kith_card *const card[2], pairing *ret, ki
         ret->n_runs[side] = n;
         for (int64_t i = 0; i < n; i++) {
             const kith_card *run = ki_card_run(card[side], i);
-            KI_TRY(ki_per_query_read(run, block_of(run), &ret->run[side][i], err));
+            KI_TRY(ki_card_queries(run, block_of(run), &ret->run[side][i], err));
         }
     }
     return KITH_OK;
@@ -335,7 +335,10 @@ static kith_status pair(kith_card_comparison *c, const kith_card *const card[2],
     for (int side = 0; side < 2; side++) c->n_runs[side] = p.n_runs[side];
     if (is_paired) KI_CHECK(add_intervals(c, &p, err));
 done:
-    for (int side = 0; side < 2; side++) ki_free(p.run[side]);
+    for (int side = 0; side < 2; side++) {
+        for (int64_t i = 0; i < p.n_runs[side]; i++) ki_per_query_release(&p.run[side][i]);
+        ki_free(p.run[side]);
+    }
     return status;
 }
 

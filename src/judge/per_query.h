@@ -34,6 +34,11 @@ void ki_per_query_put(kith_json *json, const ki_per_query *queries);
 kith_status ki_per_query_read(const kith_card *card, const char *block, ki_per_query *ret_queries,
                               kith_error *err);
 
+/* card_queries.c: the same or, for the card in the folder of a run that does not say it, from the test embeddings in that
+ * folder. Give them back with ki_per_query_release. */
+kith_status ki_card_queries(const kith_card *card, const char *block, ki_per_query *ret_queries,
+                            kith_error *err);
+
 bool ki_per_query_is_lone(const ki_per_query *queries, int64_t i);
 /* Is K in the list? */
 bool ki_per_query_has(const ki_per_query *queries, int64_t k);

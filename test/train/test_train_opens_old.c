@@ -81,6 +81,18 @@ static void test_finished_run(void **state) {
     free(page);
 }
 
+/* An old run is compared query by query, from the test embeddings in its folder; without them it has no such interval. */
+static void test_compared(void **state) {
+    (void)state;
+    run("'%s' eval old/run --data tiny --json > again.json", testing_program_path());
+    run("'%s' eval --compare old/run again.json", testing_program_path());
+    assert_non_null(strstr(output, "a paired bootstrap over the same 36 queries."));
+    assert_non_null(strstr(output, "+0.00  (+0.00 to +0.00)  the same"));
+    run("cp -r old/run bare && rm -r bare/test && '%s' eval --compare bare again.json",
+        testing_program_path());
+    assert_non_null(strstr(output, "No intervals of the differences: bare/result.json does not say"));
+}
+
 /* A run that was interrupted at the old checkpoint goes on and comes out where the old program did. */
 static void test_interrupted_run(void **state) {
     (void)state;
@@ -94,6 +106,7 @@ static void test_interrupted_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_model), cmocka_unit_test(test_finished_run),
+                                       cmocka_unit_test(test_compared),
                                        cmocka_unit_test(test_interrupted_run)};
     return cmocka_run_group_tests_name("train/opens old", tests, set_up, testing_tear_down);
 }
