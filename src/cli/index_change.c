@@ -23,9 +23,20 @@ static void opened_release(opened *o) {
     index_source_release(&o->source);
 }
 
+/* A model that lies elsewhere now is found there from now on. */
+static kith_status note_model(const index_request *r, kith_index *index, kith_error *err) {
+    char *whole = r->embedder.model ? realpath(r->embedder.model, NULL) : NULL;
+    const char *noted = kith_index_note(index, "model");
+    const bool is_new = whole && noted && strcmp(whole, noted) != 0;
+    const kith_status status = is_new ? kith_index_note_set(index, "model", whole, err) : KITH_OK;
+    free(whole);
+    return status;
+}
+
 static kith_status open_both(const index_request *r, opened *o, kith_error *err) {
     kith_status status = kith_index_open(r->index, KITH_INDEX_WRITE, &o->index, err);
-    return status == KITH_OK ? kith_embedder_open_index(o->index, &r->embedder, &o->embedder, err) : status;
+    if (status == KITH_OK) status = kith_embedder_open_index(o->index, &r->embedder, &o->embedder, err);
+    return status == KITH_OK ? note_model(r, o->index, err) : status;
 }
 
 static kith_status bring_up_to_date(const index_request *r, opened *o, kith_sync_options *options,
