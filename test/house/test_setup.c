@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -185,6 +186,24 @@ static void test_a_silent_registry_is_not_waited_for(void **state) {
         words, "npm's registry does not answer within 2 s: run  npm ci --ignore-scripts  in test/browser");
 }
 
+/* Several tests want a server: the second is told at once. */
+static void test_a_silent_mirror_of_servers(void **state) {
+    (void)state;
+    char words[1024];
+    if (geteuid() != 0) skip(); /* others are served by PGlite */
+    snprintf(words, sizeof words,
+             "KITH_POSTGRES=%s/postgres KITH_DEBIAN_MIRROR=http://127.0.0.1:%d/debian %s/scripts/postgres.sh "
+             "start",
+             testing_folder(), silent_port(), testing_source());
+    const time_t began = time(NULL);
+    assert_int_equal(run("KITH_PATIENCE=2 %s", words), 77);
+    assert_non_null(strstr(output, "/debian does not answer within 2 s"));
+    assert_int_equal(run("KITH_PATIENCE=100 %s", words), 77);
+    assert_non_null(strstr(output, "/debian does not answer within 2 s"));
+    const long seconds = (long)(time(NULL) - began);
+    if (seconds > 15) fail_msg("it took %ld s", seconds); /* 2 on an idle machine */
+}
+
 /* npm's own retries take minutes. */
 static void test_npm_tries_once(void **state) {
     (void)state;
@@ -207,6 +226,7 @@ int main(void) {
         cmocka_unit_test(test_a_failing_npm_is_a_failure),
         cmocka_unit_test(test_a_silent_mirror_is_not_waited_for),
         cmocka_unit_test(test_a_silent_registry_is_not_waited_for),
+        cmocka_unit_test(test_a_silent_mirror_of_servers),
         cmocka_unit_test(test_npm_tries_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
