@@ -44,14 +44,16 @@ typedef struct kith_sync_report {
     int64_t n_files;   /* looked at */
     int64_t n_same;    /* as before */
     int64_t n_touched; /* another date or size, the same contents */
-    int64_t n_moved; /* the contents of an item whose file is gone: it has this path now, and keeps its id */
-    int64_t n_changed;  /* embedded again */
-    int64_t n_added;    /* embedded */
-    int64_t n_removed;  /* gone, and not found elsewhere */
-    int64_t n_bad;      /* could not be read, and are not in the index */
-    int64_t n_named;    /* entries of bad */
-    char **bad;         /* the first KITH_SYNC_NAMED, as "PATH: why" */
-    int64_t n_excluded; /* were removed by hand, and stay out */
+    int64_t
+        n_moved; /* the contents of an item that are not at its path any more: it has this path now, and keeps its id */
+    int64_t n_changed;    /* embedded again */
+    int64_t n_added;      /* embedded */
+    int64_t n_removed;    /* gone, and not found elsewhere */
+    int64_t n_bad;        /* could not be read, and are not in the index */
+    int64_t n_named;      /* entries of bad */
+    char **bad;           /* the first KITH_SYNC_NAMED, as "PATH: why" */
+    int64_t n_excluded;   /* were removed by hand, and stay out */
+    int64_t n_relabelled; /* as before, with another label of the data set */
 } kith_sync_report;
 
 /* Make the index (opened for writing) hold what the data set holds, and commit. An item inside a file of many (idx) is known by

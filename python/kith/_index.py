@@ -78,6 +78,8 @@ class SyncReport:
     n_bad: int
     #: Removed by hand, and left out.
     n_excluded: int
+    #: As before, with another label.
+    n_relabelled: int
     #: The first hundred that could not be read, and why.
     bad: List[str]
 
@@ -291,10 +293,16 @@ class Index:
         with self._guard.alone, self._embedding.alone:
             embedder = self._with_model()
             dataset = open_dataset(whole, kind)
+            if only_adds and kind is None:
+            note = lib.kith_index_note(self._open(), b"sources")
+            known = [] if note == ffi.NULL else text(note).splitlines()
+            self._remember_sources(known + [path for path in whole if path not in known], kind, split)
+        else:
             self._remember_sources(whole, kind, split)
             work.call(lib.kith_index_sync, self._open(), embedder, dataset, option, report)
         return SyncReport(report.n_files, report.n_same, report.n_touched, report.n_moved, report.n_changed, report.n_added,
-                          report.n_removed, report.n_bad, report.n_excluded, [text(report.bad[i]) for i in range(report.n_named)])
+                          report.n_removed, report.n_bad, report.n_excluded, report.n_relabelled,
+                          [text(report.bad[i]) for i in range(report.n_named)])
 
     def _remember_sources(self, sources: List[str], kind: Optional[str], split: str) -> None:
         """Notes that the program reads: `kith index INDEX --sync` then needs no folders."""

@@ -166,3 +166,10 @@ class Folders(support.InFolder):
             report = index.sync(self.path("glyphs"), with_removed=True)
             self.assertEqual((report.n_same, report.n_added, report.n_excluded), (10, 2, 0))
             self.assertEqual(index.info.n_excluded, 0)
+
+    def test_sources_that_are_added(self) -> None:
+        index = self.make_relative()
+        kith.synth(self.path("more"), n_classes=2, n_images=2, side=32, seed=5)
+        self.assertEqual(index.sync(self.path("more"), only_adds=True).n_added, 4)
+        index.close()
+        self.assertIn("; 16 as before\n", self.program("index", "i.kith", "--sync"))

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/sync_files.h"
+#include "api/sync_lost.h"
 #include "api/sync_out.h"
 #include "core/alloc.h"
 #include "core/argument.h"
@@ -26,7 +27,7 @@ KI_OPTIONS_INIT(kith_sync_options, .split = KITH_SPLIT_ALL, .most_removed = 1)
 typedef struct file {
     int64_t item; /* of the data set */
     int64_t old;  /* the item of the index that it replaces, or -1 */
-    int64_t from; /* the gone item whose contents it has, or -1 */
+    int64_t from; /* the lost item whose contents it has, or -1 */
     kith_file_state state;
     bool is_hashed, is_touched, is_out; /* out: removed by hand */
     char hash[65];                      /* "": not read yet, or unreadable */
@@ -43,6 +44,7 @@ typedef struct sync {
     int64_t n;
     int64_t *gone, n_gone;
     ki_sync_out out;               /* files that were removed by hand */
+    ki_sync_lost lost;             /* items whose contents are not at their path */
     int64_t *todo, n_todo, n_done; /* files to embed */
     double committed;              /* when */
 } sync;
@@ -126,60 +128,27 @@ static void hash(sync *s, const int64_t *part, int64_t n) {
     ki_parallel_for(n, 1, hash_some, &h);
 }
 
-static kith_status is_touched(const sync *s, const file *f, bool *ret, kith_error *err) {
+/* A file that is not as it was: the same contents, or others, and then its item is lost unless they are found elsewhere. */
+static kith_status look_at_changed(sync *s, int64_t i, kith_error *err) {
+    file *f = &s->file[i];
     kith_index_item item;
-    KI_TRY(kith_index_item_get(s->index, f->old, &item, err));
-    *ret = f->hash[0] && item.hash && strcmp(item.hash, f->hash) == 0;
+    kith_status status = kith_index_item_get(s->index, f->old, &item, err);
+    if (status != KITH_OK) return status;
+    f->is_touched = f->hash[0] && item.hash && strcmp(item.hash, f->hash) == 0;
+    if (!f->is_touched) status = ki_sync_lost_add(&s->lost, f->old, item.hash, i, err);
     kith_index_item_release(&item);
-    return KITH_OK;
+    return status;
 }
 
-/* A gone item, by the contents of its file. */
-typedef struct lost {
-    char hash[65];
-    int64_t id;
-    bool is_found;
-} lost;
-
-static int by_hash(const void *a, const void *b) {
-    const lost *x = a, *y = b;
-    const int order = strcmp(x->hash, y->hash);
-    return order ? order : (x->id > y->id) - (x->id < y->id);
-}
-
-static kith_status list_lost(const sync *s, lost **ret_lost, kith_error *err) {
-    lost *list = NULL;
-    KI_TRY(ki_zalloc_or(&list, (size_t)s->n_gone, sizeof *list, "items that are gone", err));
+static kith_status list_gone(sync *s, kith_error *err) {
     for (int64_t i = 0; i < s->n_gone; i++) {
         kith_index_item item;
-        const kith_status status = kith_index_item_get(s->index, s->gone[i], &item, err);
-        if (status != KITH_OK) {
-            ki_free(list);
-            return status;
-        }
-        list[i].id = s->gone[i];
-        if (item.hash && strlen(item.hash) == 64) memcpy(list[i].hash, item.hash, 65);
+        KI_TRY(kith_index_item_get(s->index, s->gone[i], &item, err));
+        const kith_status status = ki_sync_lost_add(&s->lost, s->gone[i], item.hash, -1, err);
         kith_index_item_release(&item);
+        KI_TRY(status);
     }
-    if (s->n_gone > 0) qsort(list, (size_t)s->n_gone, sizeof *list, by_hash);
-    *ret_lost = list;
     return KITH_OK;
-}
-
-/* The first gone item with these contents that no other file has taken. */
-static lost *find_lost(lost *list, int64_t n, const char *hash) {
-    int64_t low = 0, high = n;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (strcmp(list[middle].hash, hash) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; *hash && low < n && strcmp(list[low].hash, hash) == 0; low++) {
-        if (!list[low].is_found) return &list[low];
-    }
-    return NULL;
 }
 
 static kith_index_item item_of(const sync *s, int64_t i) {
@@ -224,42 +193,89 @@ static kith_status leave_out_moved(sync *s, kith_error *err) {
     return KITH_OK;
 }
 
-/* What the contents say of files that are not as they were. Without gone items, and files removed by hand that are not where they
+/* What the contents say of files that are not as they were. Without lost items, and files removed by hand that are not where they
  * were, the contents of new files can wait until they are embedded. */
-static kith_status look_inside(sync *s, lost *list, kith_error *err) {
-    const bool may_move = s->n_gone > 0 || ki_sync_out_is_left(&s->out);
+static kith_status look_inside(sync *s, kith_error *err) {
     s->n_todo = 0;
     for (int64_t i = 0; i < s->n; i++) {
-        if (s->file[i].state == KITH_FILE_CHANGED ||
-            (s->file[i].state == KITH_FILE_NEW && may_move && !s->file[i].is_out))
-            s->todo[s->n_todo++] = i;
+        if (s->file[i].state == KITH_FILE_CHANGED) s->todo[s->n_todo++] = i;
     }
-    hash(s, s->todo, s->n_todo);
+    const int64_t n_changed = s->n_todo;
+    hash(s, s->todo, n_changed);
+    for (int64_t k = 0; k < n_changed; k++) KI_TRY(look_at_changed(s, s->todo[k], err));
+    KI_TRY(list_gone(s, err));
+    ki_sync_lost_order(&s->lost);
+    const bool may_move = s->lost.n > 0 || ki_sync_out_is_left(&s->out);
+    for (int64_t i = 0; may_move && i < s->n; i++) {
+        if (s->file[i].state == KITH_FILE_NEW && !s->file[i].is_out) s->todo[s->n_todo++] = i;
+    }
+    hash(s, s->todo + n_changed, s->n_todo - n_changed);
     for (int64_t k = 0; k < s->n_todo; k++) {
         file *f = &s->file[s->todo[k]];
-        lost *found = f->old < 0 ? find_lost(list, s->n_gone, f->hash) : NULL;
-        if (f->old >= 0) KI_TRY(is_touched(s, f, &f->is_touched, err));
+        ki_lost *found = f->is_touched ? NULL : ki_sync_lost_find(&s->lost, f->hash);
         if (!found) continue;
         f->from = found->id;
         found->is_found = true;
+        if (found->file >= 0) s->file[found->file].old = -1; /* its item has gone elsewhere */
     }
     return leave_out_moved(s, err);
 }
 
-static kith_status remove_lost(sync *s, const lost *list, kith_error *err) {
-    int64_t n = 0;
-    for (int64_t i = 0; i < s->n_gone; i++) {
-        if (!list[i].is_found) s->gone[n++] = list[i].id;
+/* Those that were not found, but for items that a file with other contents replaces: with it. */
+static kith_status remove_lost(sync *s, kith_error *err) {
+    int64_t n = 0, *ids = NULL;
+    KI_TRY(ki_alloc_or(&ids, (size_t)s->lost.n, sizeof *ids, "ids", err));
+    for (int64_t i = 0; i < s->lost.n; i++) {
+        const ki_lost *item = &s->lost.item[i];
+        if (!item->is_found && (item->file < 0 || s->file[item->file].from >= 0)) ids[n++] = item->id;
     }
     kith_index_info info;
     kith_index_info_get(s->index, &info);
+    kith_status status = KITH_OK;
     if ((double)n > s->options->most_removed * (double)info.n_items) {
-        ki_fail(err, KITH_EINVAL, "%lld of the %lld items of the index are not in the folders any more",
-                (long long)n, (long long)info.n_items);
-        return ki_hint(err, KITH_EINVAL, "is a disk missing, or another folder meant?");
+        status =
+            ki_fail(err, KITH_EINVAL, "%lld of the %lld items of the index are not in the folders any more",
+                    (long long)n, (long long)info.n_items);
+        ki_hint(err, status, "is a disk missing, or another folder meant?");
+    } else if (n > 0) {
+        status = kith_index_remove(s->index, ids, n, err);
     }
     s->report->n_removed = n;
-    return n > 0 ? kith_index_remove(s->index, s->gone, n, err) : KITH_OK;
+    ki_free(ids);
+    return status;
+}
+
+/* A data set may give a file that is as it was another label. Without classes it says nothing of them. */
+static kith_status relabel(sync *s, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_arena arena = {0};
+    int64_t *ids = NULL, *at = NULL, n = 0;
+    const char **labels = NULL;
+    if (s->options->only_adds) return KITH_OK;
+    KI_CHECK(ki_alloc_or(&ids, (size_t)s->n, sizeof *ids, "ids", err));
+    KI_CHECK(ki_alloc_or(&at, (size_t)s->n, sizeof *at, "files", err));
+    KI_CHECK(ki_zalloc_or(&labels, (size_t)s->n, sizeof *labels, "labels", err));
+    for (int64_t i = 0; i < s->n; i++) {
+        const file *f = &s->file[i];
+        const bool stays = f->old >= 0 && (f->state == KITH_FILE_SAME || f->is_touched);
+        if (!stays || !item_of(s, i).label) continue;
+        ids[n] = f->old;
+        at[n++] = i;
+    }
+    KI_CHECK(ki_index_labels(s->index, ids, n, &arena, labels, err));
+    for (int64_t k = 0; k < n; k++) {
+        const kith_index_item item = item_of(s, at[k]);
+        if (labels[k] && strcmp(labels[k], item.label) == 0) continue;
+        s->report->n_relabelled++;
+        s->report->n_same -= s->file[at[k]].state == KITH_FILE_SAME;
+        KI_CHECK(kith_index_move(s->index, ids[k], item.path, item.label, item.bytes, item.mtime_ns, err));
+    }
+done:
+    ki_free(ids);
+    ki_free(at);
+    ki_free(labels);
+    ki_arena_release(&arena);
+    return status;
 }
 
 /* What takes no network; the rest is left in `todo`. */
@@ -354,13 +370,12 @@ static kith_status embed(sync *s, kith_error *err) {
 
 static kith_status run(sync *s, kith_error *err) {
     kith_status status;
-    lost *list = NULL;
     KI_CHECK(compare(s, err));
     KI_CHECK(leave_out_names(s, err));
     KI_CHECK(leave_out(s, err));
-    KI_CHECK(list_lost(s, &list, err));
-    KI_CHECK(look_inside(s, list, err));
-    KI_CHECK(remove_lost(s, list, err));
+    KI_CHECK(look_inside(s, err));
+    KI_CHECK(remove_lost(s, err));
+    KI_CHECK(relabel(s, err));
     KI_CHECK(settle(s, err));
     status = embed(s, err);
     if (status != KITH_OK && status != KITH_ECANCELED) goto done;
@@ -371,7 +386,6 @@ static kith_status run(sync *s, kith_error *err) {
         if (err) *err = why;
     }
 done:
-    ki_free(list);
     return status;
 }
 
@@ -390,6 +404,7 @@ kith_status kith_index_sync(kith_index *index, kith_embedder *embedder, const ki
     ki_free(s.stamp);
     ki_free(s.todo);
     ki_sync_out_release(&s.out);
+    ki_sync_lost_release(&s.lost);
     if (status == KITH_OK || status == KITH_ECANCELED)
         *ret_report = report;
     else

@@ -61,22 +61,6 @@ static kith_status thin(sample *s, int64_t most, kith_error *err) {
 
 /* ---- their classes ---- */
 
-/* The strings live as long as the arena and the index. */
-static kith_status read_labels(const kith_index *index, const sample *s, ki_arena *arena,
-                               const char **ret_labels, kith_error *err) {
-    if (index->remote) return ki_remote_labels(index->remote, s->id, s->n, arena, ret_labels, err);
-    ki_view *view = index->view;
-    for (int64_t i = 0; i < s->n; i++) {
-        const ki_cells *cells = NULL;
-        const int64_t row = ki_snapshot_row(view->snapshot, s->id[i]),
-                      segment = ki_snapshot_segment(view->snapshot, row);
-        KI_TRY(ki_columns_get(&view->columns, segment, KI_COLUMN_LABEL, &cells, err));
-        const kith_value value = ki_cells_get(cells, row - view->snapshot->first[segment]);
-        ret_labels[i] = value.type == KITH_VALUE_TEXT ? value.text : NULL;
-    }
-    return KITH_OK;
-}
-
 typedef struct labelled {
     const char *label;
     int64_t at;
@@ -108,7 +92,7 @@ static kith_status classify(const kith_index *index, sample *s, kith_error *err)
     KI_CHECK(ki_zalloc_or(&labels, (size_t)s->n, sizeof *labels, "labels", err));
     KI_CHECK(ki_alloc_or(&order, (size_t)s->n, sizeof *order, "labels", err));
     KI_CHECK(ki_alloc_or(&s->class_of, (size_t)s->n, sizeof *s->class_of, "labels", err));
-    KI_CHECK(read_labels(index, s, &arena, labels, err));
+    KI_CHECK(ki_index_labels(index, s->id, s->n, &arena, labels, err));
     for (int64_t i = 0; i < s->n; i++) order[i] = (labelled){labels[i] ? labels[i] : "", i};
     number(s, order);
 done:

@@ -60,6 +60,10 @@ const char *ki_index_shown(const kith_index *index, const char *path);
 /* KITH_ENOTFOUND: there is no such item. */
 kith_status ki_index_fail_id(const kith_index *index, int64_t id, kith_error *err);
 
+/* The labels of items of the last commit: ret_labels [n], NULL for none; they live as long as the arena and the commit. */
+kith_status ki_index_labels(const kith_index *index, const int64_t *ids, int64_t n, ki_arena *arena,
+                            const char **ret_labels, kith_error *err);
+
 /* May a path or label be this text? A server may keep UTF-8 alone. NULL is fine. */
 bool ki_index_keeps_text(const kith_index *index, const char *text);
 

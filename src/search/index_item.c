@@ -110,3 +110,18 @@ done:
     ki_free(rows);
     return status;
 }
+
+kith_status ki_index_labels(const kith_index *index, const int64_t *ids, int64_t n, ki_arena *arena,
+                            const char **ret_labels, kith_error *err) {
+    if (index->remote) return ki_remote_labels(index->remote, ids, n, arena, ret_labels, err);
+    ki_view *view = index->view;
+    for (int64_t i = 0; i < n; i++) {
+        const ki_cells *cells = NULL;
+        const int64_t row = ki_snapshot_row(view->snapshot, ids[i]),
+                      segment = ki_snapshot_segment(view->snapshot, row);
+        KI_TRY(ki_columns_get(&view->columns, segment, KI_COLUMN_LABEL, &cells, err));
+        const kith_value value = ki_cells_get(cells, row - view->snapshot->first[segment]);
+        ret_labels[i] = value.type == KITH_VALUE_TEXT ? value.text : NULL;
+    }
+    return KITH_OK;
+}

@@ -121,6 +121,54 @@ static void test_an_id_is_for_ever(void **state) {
     assert_done(kith("$K index p.kith --sync"), "; 12 as before\n");
 }
 
+/* Names that other photos had before: two swapped, and a camera's numbers that move up by one. */
+static void test_names_that_are_taken_over(void **state) {
+    (void)state;
+    assert_done(kith("cd photos/glyph00000 && mv 00000.png t && mv 00001.png 00000.png && mv t 00001.png && "
+                     "cd ../glyph00001 && mv 00003.png 00004.png && mv 00002.png 00003.png && mv 00001.png "
+                     "00002.png && "
+                     "touch -d 2001-01-01 ../*/* && cd ../.. && $K index p.kith --sync"),
+                "p.kith: 12 items of 16 values; 5 moved, 7 touched\n");
+    for (int i = 0; i < 12; i++) {
+        static const int was[] = {1, 0, 2, 3,  4,  -1, 5,
+                                  6, 8, 9, 10, 11, 7}; /* by place: class, then number */
+        char file[64], wanted[32];
+        const int at = i < 5 ? i : i + 1,
+                  last = at == 12; /* 00001 of the second class is gone, it has a 00004 */
+        snprintf(file, sizeof file, "photos/glyph%05d/%05d.png", last ? 1 : at / 4, last ? 4 : at % 4);
+        snprintf(wanted, sizeof wanted, "\"id\": %d,", was[at]);
+        assert_done(kith("$K search p.kith %s -k 1 --json", file), wanted);
+        assert_holds(file);
+    }
+    /* One gives its name to another, and is gone. */
+    assert_done(kith("mv photos/glyph00002/00000.png photos/glyph00002/00001.png && $K index p.kith --sync"),
+                "p.kith: 11 items of 16 values; 1 moved, 1 removed, 10 as before\n");
+    assert_done(kith("$K search p.kith photos/glyph00002/00001.png -k 1 --json"), "\"id\": 8,");
+    /* Its name is given to a new photo. */
+    assert_done(kith("mv photos/glyph00002/00001.png photos/glyph00002/00009.png && "
+                     "$K synth others --classes 1 --images 1 --seed 77 >/dev/null && "
+                     "cp others/*/00000.png photos/glyph00002/00001.png && $K index p.kith --sync"),
+                "p.kith: 12 items of 16 values; 1 added, 1 moved, 10 as before\n");
+    assert_done(kith("$K search p.kith photos/glyph00002/00009.png -k 1 --json"), "\"id\": 8,");
+    assert_done(kith("$K index p.kith --check && $K index p.kith --sync"), "; 12 as before\n");
+}
+
+/* A list gives a photo another label. */
+static void test_labels_of_a_list(void **state) {
+    (void)state;
+    assert_done(
+        kith("printf 'path,label\\nphotos/glyph00000/00000.png,oak\\nphotos/glyph00000/00001.png,elm\\n"
+             "photos/glyph00001/00000.png,oak\\n' > list.csv && "
+             "$K index list.csv -o l.kith --model m.safetensors"),
+        "l.kith: 3 items of 16 values; 3 added\n");
+    assert_done(kith("sed -i s/elm/ash/ list.csv && $K index l.kith --sync"),
+                "l.kith: 3 items of 16 values; 1 relabelled, 2 as before\n");
+    assert_done(kith("$K search l.kith photos/glyph00000/00001.png -k 3 --where 'label = ash' --json"),
+                "\"id\": 1,");
+    assert_done(kith("$K index l.kith --sync --json"), "\"relabelled\": 0, ");
+    assert_holds("\"same\": 3, ");
+}
+
 /* What was removed by hand stays out, also under another name, until it is added by hand. */
 static void test_removed_by_hand(void **state) {
     (void)state;
@@ -466,6 +514,8 @@ int main(void) {
                                        EACH(test_sync),
                                        EACH(test_made_again),
                                        EACH(test_an_id_is_for_ever),
+                                       EACH(test_names_that_are_taken_over),
+                                       EACH(test_labels_of_a_list),
                                        EACH(test_removed_by_hand),
                                        EACH(test_an_older_index),
                                        EACH(test_odd_files),

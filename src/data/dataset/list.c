@@ -45,7 +45,10 @@ static kith_status add_all(const char *const *paths, size_t n_paths, kith_datase
             KI_TRY(ki_walk_images(paths[i], set, add_below, &w, err));
             if (set->n_items == before) {
                 ki_fail(err, KITH_EIO, "%s holds no images", paths[i]);
-                return ki_hint(err, KITH_EIO, "wanted files that end in one of " KI_IMAGE_ENDINGS);
+                if (set->unread.n == 0)
+                    return ki_hint(err, KITH_EIO, "wanted files that end in one of " KI_IMAGE_ENDINGS);
+                return ki_hint(err, KITH_EIO, "not read is %.300s; read are " KI_IMAGE_FORMATS,
+                               set->unread.name[0]);
             }
         } else if (ki_is_file("%s", paths[i])) {
             KI_TRY(add_image(set, paths[i], err));
