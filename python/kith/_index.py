@@ -293,12 +293,9 @@ class Index:
         with self._guard.alone, self._embedding.alone:
             embedder = self._with_model()
             dataset = open_dataset(whole, kind)
-            if only_adds and kind is None:
-            note = lib.kith_index_note(self._open(), b"sources")
+            note = lib.kith_index_note(self._open(), b"sources") if only_adds and kind is None else ffi.NULL
             known = [] if note == ffi.NULL else text(note).splitlines()
             self._remember_sources(known + [path for path in whole if path not in known], kind, split)
-        else:
-            self._remember_sources(whole, kind, split)
             work.call(lib.kith_index_sync, self._open(), embedder, dataset, option, report)
         return SyncReport(report.n_files, report.n_same, report.n_touched, report.n_moved, report.n_changed, report.n_added,
                           report.n_removed, report.n_bad, report.n_excluded, report.n_relabelled,
