@@ -217,7 +217,8 @@ static void test_wrong_input(void **state) {
     assert_refused(
         run("%s embed %s %s -o %s", program, model, features_path("wide.npy"), features_path("o.npy")),
         "the model takes features of 24 numbers; ");
-    assert_refused(run("%s embed %s %s -o %s", program, model, testing_source(), features_path("o.npy")),
+    assert_refused(run("%s embed %s %s/test/golden/index-0.2/photos -o %s", program, model, testing_source(),
+                       features_path("o.npy")),
                    "the model takes features of 24 numbers; ");
     assert_refused(
         run("%s embed --backbone convnet4 %s -o %s", program, features_path("x.npy"), features_path("o.npy")),
