@@ -1,5 +1,4 @@
 /* Reading result cards, today's and those of 0.1, of one run or of several. */
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "core/path.h"
 #include "core/text.h"
 #include "io/json.h"
+#include "io/names.h"
 #include "judge/card.h"
 
 struct kith_card {
@@ -45,44 +45,21 @@ static kith_status read_file(const char *path, kith_card **ret_card, kith_error 
 
 /* ---- several runs ---- */
 
-/* PREFIX, a number, SUFFIX? */
-static bool is_numbered(const char *name, const char *prefix, const char *suffix) {
-    const size_t n = strlen(prefix);
-    if (strncmp(name, prefix, n) != 0) return false;
-    const size_t digits = strspn(name + n, "0123456789");
-    return digits > 0 && strcmp(name + n + digits, suffix) == 0;
-}
+/* One of the prefixes, a number, the suffix. */
+typedef struct numbered {
+    const char *prefix[2]; /* NULL: one is enough */
+    const char *suffix;
+} numbered;
 
-typedef struct names {
-    char **item;
-    size_t n, capacity;
-} names;
-
-static void names_release(names *list) {
-    for (size_t i = 0; i < list->n; i++) ki_free(list->item[i]);
-    ki_free(list->item);
-}
-
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-/* Names in the folder that are one of the prefixes, a number and the suffix; none where it cannot be read. */
-static kith_status find_numbered(const char *folder, const char *const *prefixes, size_t n_prefixes,
-                                 const char *suffix, names *ret, kith_error *err) {
-    kith_status status = KITH_OK;
-    DIR *dir = opendir(folder);
-    for (const struct dirent *e; dir && (e = readdir(dir));) {
-        bool is_wanted = false;
-        for (size_t i = 0; i < n_prefixes; i++) is_wanted |= is_numbered(e->d_name, prefixes[i], suffix);
-        if (!is_wanted) continue;
-        KI_CHECK(ki_grow(&ret->item, &ret->capacity, ret->n + 1, sizeof *ret->item, "names", err));
-        if (!(ret->item[ret->n] = ki_strdup(e->d_name)))
-            KI_CHECK(ki_fail_memory(err, strlen(e->d_name), "a name"));
-        ret->n++;
+static bool is_numbered(const void *user, const char *name) {
+    const numbered *wanted = user;
+    for (size_t i = 0; i < 2 && wanted->prefix[i]; i++) {
+        const size_t n = strlen(wanted->prefix[i]);
+        if (strncmp(name, wanted->prefix[i], n) != 0) continue;
+        const size_t digits = strspn(name + n, "0123456789");
+        if (digits > 0 && strcmp(name + n + digits, wanted->suffix) == 0) return true;
     }
-    if (ret->n > 0) qsort(ret->item, ret->n, sizeof *ret->item, by_name);
-done:
-    if (dir) closedir(dir);
-    return status;
+    return false;
 }
 
 static kith_status add_run(kith_card *card, const char *path, kith_error *err) {
@@ -94,10 +71,10 @@ static kith_status add_run(kith_card *card, const char *path, kith_error *err) {
 
 /* The runs of folds and seeds below a run's folder: seeds may be inside folds. */
 static kith_status add_runs_below(kith_card *card, const char *folder, int depth, kith_error *err) {
-    static const char *const prefixes[] = {"fold-", "seed-"};
+    static const numbered wanted = {{"fold-", "seed-"}, ""};
     kith_status status;
-    names found = {0};
-    KI_CHECK(find_numbered(folder, prefixes, 2, "", &found, err));
+    ki_names found = {0};
+    KI_CHECK(ki_names_read(folder, is_numbered, &wanted, &found, err));
     for (size_t i = 0; i < found.n; i++) {
         ki_path sub, result;
         KI_CHECK(ki_path_print(&sub, err, "%s/%s", folder, found.item[i]));
@@ -108,7 +85,7 @@ static kith_status add_runs_below(kith_card *card, const char *folder, int depth
             KI_CHECK(add_runs_below(card, sub.s, depth - 1, err));
     }
 done:
-    names_release(&found);
+    ki_names_release(&found);
     return status;
 }
 
@@ -133,14 +110,13 @@ static kith_status read_folder(const char *folder, kith_card **ret_card, kith_er
 /* ROW stands for ROW-seed0.json, ROW-seed1.json … of kith reproduce. *ret_card stays NULL where there are none. */
 static kith_status read_row(const char *row, kith_card **ret_card, kith_error *err) {
     kith_status status;
-    names found = {0};
+    ki_names found = {0};
     kith_card *card = NULL;
     ki_path folder, prefix;
     const char *slash = strrchr(row, '/'), *name = slash ? slash + 1 : row;
     KI_CHECK(ki_path_print(&folder, err, "%.*s", slash ? (int)(slash - row) + 1 : 1, slash ? row : "."));
     KI_CHECK(ki_path_print(&prefix, err, "%s-seed", name));
-    const char *const prefixes[] = {prefix.s};
-    KI_CHECK(find_numbered(folder.s, prefixes, 1, ".json", &found, err));
+    KI_CHECK(ki_names_read(folder.s, is_numbered, &(numbered){{prefix.s}, ".json"}, &found, err));
     if (found.n == 0) goto done;
     KI_CHECK(ki_zalloc_or(&card, 1, sizeof *card, "a result card", err));
     if (!(card->path = ki_arena_strdup(&card->arena, row)))
@@ -155,7 +131,7 @@ static kith_status read_row(const char *row, kith_card **ret_card, kith_error *e
     card = NULL;
 done:
     kith_card_free(card);
-    names_release(&found);
+    ki_names_release(&found);
     return status;
 }
 

@@ -1,8 +1,6 @@
 /* Writing and reading outcomes. */
 #include "reproduce/outcome.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +11,7 @@
 #include "data/dataset/dataset.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "io/names.h"
 #include "kith/experimental/json.h"
 #include "kith/version.h"
 #include "report/material.h"
@@ -191,37 +190,10 @@ kith_status ki_outcome_read(const char *path, ki_arena *arena, ki_outcome *ret, 
 
 /* ---- a folder ---- */
 
-typedef struct names {
-    char **item;
-    size_t n, capacity;
-} names;
-
-static void names_release(names *list) {
-    for (size_t i = 0; i < list->n; i++) ki_free(list->item[i]);
-    ki_free(list->item);
-}
-
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-static kith_status list_names(const char *folder, names *ret, kith_error *err) {
-    kith_status status = KITH_OK;
-    DIR *dir = opendir(folder);
-    if (!dir && errno == ENOENT) return KITH_OK;
-    if (!dir) return ki_fail(err, KITH_EIO, "cannot read folder %s: %s", folder, strerror(errno));
-    int why = 0;
-    for (const char *name; (name = ki_dir_next(dir, &why));) {
-        const size_t n = strlen(name);
-        if (name[0] == '.' || n <= 5 || strcmp(name + n - 5, ".json") != 0) continue;
-        KI_CHECK(ki_grow(&ret->item, &ret->capacity, ret->n + 1, sizeof *ret->item, "names", err));
-        ret->item[ret->n] = ki_strdup(name);
-        if (!ret->item[ret->n]) KI_CHECK(ki_fail_memory(err, n, "a name"));
-        ret->n++;
-    }
-    if (why) KI_CHECK(ki_fail(err, KITH_EIO, "cannot read folder %s: %s", folder, strerror(why)));
-    if (ret->n > 0) qsort(ret->item, ret->n, sizeof *ret->item, by_name);
-done:
-    closedir(dir);
-    return status;
+static bool is_result(const void *user, const char *name) {
+    (void)user;
+    const size_t n = strlen(name);
+    return name[0] != '.' && n > 5 && strcmp(name + n - 5, ".json") == 0;
 }
 
 /* ---- of which data ---- */
@@ -268,8 +240,8 @@ static void mark_other_data(ki_outcomes *all) {
 kith_status ki_outcomes_read(const char *folder, ki_outcomes *ret, kith_error *err) {
     kith_status status;
     ki_outcomes all = {0};
-    names list = {0};
-    KI_CHECK(list_names(folder, &list, err));
+    ki_names list = {0};
+    KI_CHECK(ki_names_read(folder, is_result, NULL, &list, err));
     for (size_t i = 0; i < list.n; i++) {
         ki_path path;
         KI_CHECK(ki_path_print(&path, err, "%s/%s", folder, list.item[i]));
@@ -279,7 +251,7 @@ kith_status ki_outcomes_read(const char *folder, ki_outcomes *ret, kith_error *e
     }
     mark_other_data(&all);
 done:
-    names_release(&list);
+    ki_names_release(&list);
     if (status != KITH_OK) ki_outcomes_release(&all);
     *ret = all;
     return status;
