@@ -109,6 +109,18 @@ static void test_what_is_not_read(void **state) {
     assert_says("\"first_classes\": [\"2023\", \"2024\"]");
     assert_says("\"not_read\": 11, \"not_read_files\": [\"");
     assert_says("\"nested_folders\": [\"");
+    /* Training says it, too, in one line. */
+    kith(
+        "cd '%s' && printf 'data: {root: .}\\ninput: {resize: squash28, crop: 28}\\nmodel: {backbone: "
+        "convnet4, "
+        "embedding: 8}\\nbatch: {classes: 2, images: 2}\\nobjective: {loss: triplet}\\noptim: {steps: 1}\\n' "
+        ">r.yaml && "
+        "'%s' train r.yaml -o run 2>&1 | grep 'not read'",
+        in_folder("library"), testing_program());
+    assert_says(
+        "warning: not read: 2 raw files, 1 video, 1 image in no class folder, 2 names that cannot be kept, 5 "
+        "links");
+    assert_lines(1);
 }
 
 /* Parts, and what lies beside them. */

@@ -55,14 +55,26 @@ static kith_status make_entries(ki_cache *cache, size_t budget, ki_comm *comm, k
     return KITH_OK;
 }
 
+/* What a container's limit does not hold ends the process. Ranks must have the same budget, and their limits may differ: the least
+ * counts. */
+static kith_status fit_memory(ki_comm *comm, size_t *budget, kith_error *err) {
+    int64_t each[KI_MOST_RANKS];
+    const int64_t wanted = *budget < INT64_MAX ? (int64_t)*budget : INT64_MAX;
+    int64_t least = ki_memory_part(wanted, MEMORY_PARTS);
+    if (!ki_comm_is_alone(comm)) {
+        KI_TRY(ki_comm_gather_counts(comm, least, each, err));
+        for (int r = 0; r < comm->size; r++) least = each[r] < least ? each[r] : least;
+    }
+    *budget = (size_t)least;
+    return KITH_OK;
+}
+
 kith_status ki_cache_new(int64_t n_items, size_t budget_bytes, ki_comm *comm, ki_cache **ret_cache,
                          kith_error *err) {
     kith_status status = KITH_OK;
     ki_cache *cache = NULL;
     size_t bytes = 0;
-    /* What a container's limit does not hold ends the process. */
-    const int64_t wanted = budget_bytes < INT64_MAX ? (int64_t)budget_bytes : INT64_MAX;
-    budget_bytes = (size_t)ki_memory_part(wanted, MEMORY_PARTS);
+    KI_TRY(fit_memory(comm, &budget_bytes, err));
     status = ki_zalloc_or(&cache, 1, sizeof *cache, "an image cache", err);
     KI_CHECK(ki_comm_agree(comm, status, err));
     cache->n_items = n_items;
