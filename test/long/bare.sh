@@ -41,12 +41,16 @@ make_root() {
     unshare --mount --pid --fork true 2>/dev/null || { echo "no namespaces here" && return 1; }
 }
 
-# In namespaces of its own: what the commands start ends with them, and nothing stays mounted.
+# In namespaces of its own: what the commands start ends with them, and nothing stays mounted. unshare passes no signals on.
+child=
+trap '[ -z "$child" ] || kill -KILL "$child"; exit 143' INT TERM
 in_root() {
     # shellcheck disable=SC2016
     unshare --mount --pid --fork --kill-child sh -c '
         mount -t proc proc "$1/proc" && exec env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$1" sh -c "$2"' \
-        sh "$work/root" "cd '/srv/$name' && $1"
+        sh "$work/root" "cd '/srv/$name' && $1" &
+    child=$!
+    wait "$child"
 }
 on_machine() { (cd "$work/$name" && sh -c "$1"); }
 
