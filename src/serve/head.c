@@ -50,6 +50,7 @@ enum { CUTS_IN_PLACE = MHD_VERSION < 0x00097800 };
 typedef struct head {
     const char *end; /* behind what was looked at, if each line began where the one before ended */
     bool has_nul;
+    bool is_odd; /* a name or value that some read as two lines, or under another name */
     bool has_coding;
     bool has_length;
     bool is_twofold;
@@ -69,6 +70,13 @@ static void look_at_body(head *h, const char *name, const char *value) {
     }
 }
 
+/* RFC 9110: letters, digits and these. A name with a blank at its end is another one for some. */
+static bool is_token(const char *name) {
+    static const char marks[] =
+        "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    return *name && strspn(name, marks) == strlen(name);
+}
+
 static enum MHD_Result look(void *context, enum MHD_ValueKind kind, const char *name, size_t n_name,
                             const char *value, size_t n_value) {
     head *h = context;
@@ -78,6 +86,7 @@ static enum MHD_Result look(void *context, enum MHD_ValueKind kind, const char *
      * not, that line had a NUL inside, or was continued on the next, or did not end with CR LF. */
     h->has_nul |= CUTS_IN_PLACE && name != h->end;
     h->end = value ? value + n_value + 2 : NULL;
+    h->is_odd |= !is_token(name) || (value && strpbrk(value, "\r\n"));
     look_at_body(h, name, value ? value : "");
     return MHD_YES;
 }
@@ -91,6 +100,9 @@ const char *ki_head_fault(const ki_request *r, const char *method, const char *v
                                              h.end + 2 == method + info->header_size);
     if (h.has_nul || !is_whole)
         return "a line of the request's head holds a NUL, is continued, or does not end with CR LF";
-    if (h.is_twofold) return "how long the body of the request is can be read in two ways";
+    if (h.is_odd) return "a header's name is no name, or its value holds a CR";
+    /* HTTP/1.0 has no chunks, and may have gone through somebody who does not know them. */
+    if (h.is_twofold || (h.has_coding && strcmp(version, MHD_HTTP_VERSION_1_0) == 0))
+        return "how long the body of the request is can be read in two ways";
     return NULL;
 }

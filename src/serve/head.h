@@ -9,7 +9,7 @@
 const char *ki_head_value(ki_request *request, const char *name);
 
 /* What is wrong with the head, in words for the client; NULL: nothing. Two programs must not be able to read it in two ways: how long
- * the body is, or a value that ends earlier for one of them because of a NUL inside.
+ * the body is, where a line ends and what it is called, or a value that ends earlier for one of them because of a NUL inside.
  *
  *   method, version   as libmicrohttpd gives them with the request's first call
  *   url_end           behind the last byte of the address, as it gives it with the first line */

@@ -58,6 +58,16 @@ static void test_lengths(void **state) {
         RAW(POST "Content-Length: +4\r\n\r\nabcd" INNER, 400),
         RAW("GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n",
             400),
+        /* Lines that some read as a length and others do not. */
+        RAW(POST "Content-Length : 42\r\n\r\n" INNER, 400),
+        RAW(POST "Content-Length\t: 42\r\n\r\n" INNER, 400),
+        RAW(POST "\013Content-Length: 42\r\n\r\n" INNER, 400),
+        RAW(POST "Transfer-Encoding : chunked\r\n\r\n" INNER, 400),
+        RAW(POST "X: y\rContent-Length: 42\r\n\r\n" INNER, 400),
+        RAW(POST "Transfer-Encoding:\013chunked\r\n\r\n" INNER, 400),
+        RAW("POST /api/v1/search HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n"
+            "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" INNER,
+            400),
         /* The same twice says one thing. */
         RAW("GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 0\r\n" END,
             200),
