@@ -43,7 +43,8 @@ export function pathLine(path) {
 
 export function falseMatches(rate) {
   const about = `${percent(rate)} of pairs of different things look at least this similar`;
-  return h('span', { class: 'false-matches', title: about }, h('span', { class: 'hidden' }, 'false-match rate '), percent(rate));
+  return h('span', { class: 'false-matches', title: about }, h('span', { class: 'hidden' }, 'false-match rate '),
+    h('span', { class: 'number' }, percent(rate)));
 }
 
 // actions: open(hit), like(hit), add(hit, weight), why(hit) or null. `tag` is a word in the corner of the picture.
