@@ -181,12 +181,21 @@ static kith_status leave_out(sync *s, kith_error *err) {
     return KITH_OK;
 }
 
-/* New files with the contents of one that was removed by hand and is not where it was. */
+/* An item is not out because its file now has the name of one that was removed by hand. */
+static bool take_name(sync *s, int64_t i) {
+    file *f = &s->file[i];
+    if (!ki_sync_out_gives_way(&s->out, s->stamp[i].path, f->hash)) return false;
+    f->is_out = false;
+    s->report->n_excluded--;
+    return true;
+}
+
+/* Files with the contents of one that was removed by hand and is not where it was. */
 static kith_status leave_out_moved(sync *s, kith_error *err) {
     ki_sync_out_turn(&s->out);
     for (int64_t k = 0; k < s->n_todo && ki_sync_out_is_left(&s->out); k++) {
         file *f = &s->file[s->todo[k]];
-        if (f->old >= 0 || f->from >= 0) continue;
+        if (f->is_touched || f->from >= 0 || f->is_out) continue;
         KI_TRY(ki_sync_out_follows(&s->out, s->index, s->stamp[s->todo[k]].path, f->hash, &f->is_out, err));
         s->report->n_excluded += f->is_out;
     }
@@ -207,13 +216,14 @@ static kith_status look_inside(sync *s, kith_error *err) {
     ki_sync_lost_order(&s->lost);
     const bool may_move = s->lost.n > 0 || ki_sync_out_is_left(&s->out);
     for (int64_t i = 0; may_move && i < s->n; i++) {
-        if (s->file[i].state == KITH_FILE_NEW && !s->file[i].is_out) s->todo[s->n_todo++] = i;
+        if (s->file[i].state == KITH_FILE_NEW && (!s->file[i].is_out || s->lost.n > 0))
+            s->todo[s->n_todo++] = i;
     }
     hash(s, s->todo + n_changed, s->n_todo - n_changed);
     for (int64_t k = 0; k < s->n_todo; k++) {
         file *f = &s->file[s->todo[k]];
         ki_lost *found = f->is_touched ? NULL : ki_sync_lost_find(&s->lost, f->hash);
-        if (!found) continue;
+        if (!found || (f->is_out && !take_name(s, s->todo[k]))) continue;
         f->from = found->id;
         found->is_found = true;
         if (found->file >= 0) s->file[found->file].old = -1; /* its item has gone elsewhere */
@@ -227,7 +237,8 @@ static kith_status remove_lost(sync *s, kith_error *err) {
     KI_TRY(ki_alloc_or(&ids, (size_t)s->lost.n, sizeof *ids, "ids", err));
     for (int64_t i = 0; i < s->lost.n; i++) {
         const ki_lost *item = &s->lost.item[i];
-        if (!item->is_found && (item->file < 0 || s->file[item->file].from >= 0)) ids[n++] = item->id;
+        const file *at = item->file < 0 ? NULL : &s->file[item->file];
+        if (!item->is_found && (!at || at->from >= 0 || at->is_out)) ids[n++] = item->id;
     }
     kith_index_info info;
     kith_index_info_get(s->index, &info);

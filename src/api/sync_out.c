@@ -29,15 +29,27 @@ void ki_sync_out_release(ki_sync_out *out) {
     *out = (ki_sync_out){0};
 }
 
-bool ki_sync_out_meets(ki_sync_out *out, const char *path) {
+static const ki_file_record *find(const ki_sync_out *out, const char *path) {
     const ki_file_record wanted = {.path = path};
-    const ki_file_record *found =
-        out->files.n == 0 ? NULL
-                          : bsearch(&wanted, out->files.record, (size_t)out->files.n, sizeof wanted, by_path);
+    if (out->files.n == 0) return NULL;
+    return bsearch(&wanted, out->files.record, (size_t)out->files.n, sizeof wanted, by_path);
+}
+
+bool ki_sync_out_meets(ki_sync_out *out, const char *path) {
+    const ki_file_record *found = find(out, path);
     if (!found) return false;
     bool *is_met = &out->is_met[found - out->files.record];
     out->n_met += !*is_met;
     *is_met = true;
+    return true;
+}
+
+bool ki_sync_out_gives_way(ki_sync_out *out, const char *path, const char *hash) {
+    const ki_file_record *found = find(out, path);
+    if (!found || !found->hash || strcmp(found->hash, hash) == 0) return false;
+    bool *is_met = &out->is_met[found - out->files.record];
+    out->n_met -= *is_met;
+    *is_met = false;
     return true;
 }
 

@@ -16,6 +16,8 @@ void ki_sync_out_release(ki_sync_out *out);
 
 /* Was the file of this path removed by hand? */
 bool ki_sync_out_meets(ki_sync_out *out, const char *path);
+/* A photo of the index now has the path of one that was met. Is that one another? Then it was not met. Before ki_sync_out_turn. */
+bool ki_sync_out_gives_way(ki_sync_out *out, const char *path, const char *hash);
 /* Are there any that were not met, and so may have been moved? */
 static inline bool ki_sync_out_is_left(const ki_sync_out *out) { return out->n_met < out->files.n; }
 /* From now on those that were not met are found by their contents. */

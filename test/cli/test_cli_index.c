@@ -199,6 +199,31 @@ static void test_removed_by_hand(void **state) {
     assert_done(kith("$K index p.kith --add photos && $K index p.kith --sync"), "; 11 as before\n");
 }
 
+/* A photo that is in the index stays there under the name of one that was removed, and that one stays out under any name. */
+static void test_a_removed_photos_name(void **state) {
+    (void)state;
+    assert_done(kith("$K index p.kith --remove glyph00000/00000.png && cd photos/glyph00000 && "
+                     "mv 00000.png t && mv 00001.png 00000.png && mv t 00001.png && cd ../.. && "
+                     "$K index p.kith --sync && $K index p.kith --sync"),
+                "p.kith: 11 items of 16 values; 1 moved, 10 as before, 1 left out (removed by hand)\n");
+    assert_holds("; 11 as before, 1 left out (removed by hand)\n");
+    assert_done(kith("$K search p.kith photos/glyph00000/00000.png -k 1 --json"), "\"id\": 1, \"score\": 1,");
+    assert_done(
+        kith("rm photos/glyph00000/00001.png && "
+             "mv photos/glyph00000/00002.png photos/glyph00000/00001.png && $K index p.kith --sync && "
+             "$K search p.kith photos/glyph00000/00001.png -k 1 --json"),
+        "p.kith: 11 items of 16 values; 1 moved, 10 as before\n");
+    assert_holds("\"id\": 2, \"score\": 1,");
+    /* Over another one, which is lost. */
+    assert_done(kith("$K index p.kith --remove glyph00002/00000.png && "
+                     "mv photos/glyph00002/00000.png photos/glyph00002/00001.png && $K index p.kith --sync"),
+                "p.kith: 9 items of 16 values; 1 removed, 9 as before, 1 left out (removed by hand)\n");
+    /* Other contents under its name are the same photo, edited. */
+    assert_done(kith("$K index p.kith --remove glyph00001/00000.png && echo >>photos/glyph00001/00000.png && "
+                     "rm photos/glyph00001/00001.png && $K index p.kith --sync"),
+                "; 1 removed, 7 as before, 2 left out (removed by hand)\n");
+}
+
 /* One odd name is no reason to stop: it is left out and named. A file no image is as large as is not read to hash it. */
 static void test_odd_files(void **state) {
     (void)state;
@@ -517,6 +542,7 @@ int main(void) {
                                        EACH(test_names_that_are_taken_over),
                                        EACH(test_labels_of_a_list),
                                        EACH(test_removed_by_hand),
+                                       EACH(test_a_removed_photos_name),
                                        EACH(test_an_older_index),
                                        EACH(test_odd_files),
                                        EACH(test_unreadable_files),
