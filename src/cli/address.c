@@ -1,6 +1,7 @@
 /* Addresses of indexes on a server, and the passwords that people put into them. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/cli.h"
 #include "kith/text.h"
@@ -10,10 +11,13 @@ bool cli_is_address(const char *path) {
            strncmp(path, "postgres://", strlen("postgres://")) == 0;
 }
 
-/* An address may stand alone, or behind the name of an option: --to=postgresql://… */
+/* An address may stand alone, or behind the name of an option: --to=postgresql://… One in capitals is none, but has a password. */
 static char *find_address(char *word) {
-    for (char *at = word; (at = strstr(at, "postgres")); at++) {
-        if (cli_is_address(at)) return at;
+    for (char *at = word; (at = strcasestr(at, "postgres")); at++) {
+        const size_t n = strcspn(at, ":");
+        if ((n == strlen("postgres") || strncasecmp(at, "postgresql", n) == 0) &&
+            strncmp(at + n, "://", 3) == 0)
+            return at;
     }
     return NULL;
 }

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/alloc.h"
 
@@ -10,10 +11,10 @@ static const char *const schemes[] = {"postgresql://", "postgres://"};
 static const char key[] = "password=";
 static const char digits[] = "0123456789";
 
-/* Behind the scheme of an address; NULL: this is none. */
+/* Behind the scheme of an address; NULL: this is none. Whatever its letters: one in capitals is taken for a file, and named as it is. */
 static char *behind_scheme(char *text) {
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
-        if (strncmp(text, schemes[i], strlen(schemes[i])) == 0) return text + strlen(schemes[i]);
+        if (strncasecmp(text, schemes[i], strlen(schemes[i])) == 0) return text + strlen(schemes[i]);
     }
     return NULL;
 }
@@ -46,14 +47,14 @@ static void hide_behind_user(char *rest) {
 }
 
 void ki_redact(char *text) {
-    for (char *at = text; (at = strstr(at, "postgres")); at++) {
+    for (char *at = text; (at = strcasestr(at, "postgres")); at++) {
         char *rest = behind_scheme(at);
-        if (!rest) continue;
-        hide_behind_user(rest);
-        for (char *value = rest; (value = strstr(value, key)); value++) {
-            value += strlen(key);
-            hide(value, value + strcspn(value, "&# '\""));
-        }
+        if (rest) hide_behind_user(rest);
+    }
+    /* Also in "host=h password=p", which is no address of kith's, but of other programs'. */
+    for (char *value = text; (value = strcasestr(value, key));) {
+        value += strlen(key);
+        hide(value, value + strcspn(value, "&# '\""));
     }
 }
 

@@ -7,7 +7,7 @@
 #include "core/error.h"
 
 /* Hide the password of every address in a message, in place: "postgresql://me:***@host/db". Where an address ends is not known there; in
- * doubt more is hidden. */
+ * doubt more is hidden. So is what follows any "password=". */
 void ki_redact(char *text);
 
 /* kith_address_take_password (kith/text.h). The password is given back with ki_free. */
