@@ -115,7 +115,7 @@ static void test_what_is_not_read(void **state) {
         "convnet4, "
         "embedding: 8}\\nbatch: {classes: 2, images: 2}\\nobjective: {loss: triplet}\\noptim: {steps: 1}\\n' "
         ">r.yaml && "
-        "'%s' train r.yaml -o run 2>&1 | grep 'not read'",
+        "%s train r.yaml -o run 2>&1 | grep 'not read'",
         in_folder("library"), testing_program());
     assert_says(
         "warning: not read: 2 raw files, 1 video, 1 image in no class folder, 2 names that cannot be kept, 5 "

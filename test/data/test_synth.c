@@ -176,7 +176,7 @@ static void test_nothing_half_written(void **state) {
     write_set(in_folder("vacant/"), &s); /* empty, with a slash behind */
     s.side = 8;
     assert_int_equal(kith_synth_write(in_folder("small"), &s, NULL, NULL, &err), KITH_EINVAL);
-    assert_string_equal(err.message, "size is 8; wanted 16 … 512");
+    assert_string_equal(err.message, "side is 8; wanted 16 … 512");
     assert_int_equal(
         kith_synth_write("/proc/nowhere/x",
                          &(kith_synth_options){
