@@ -174,7 +174,7 @@ static kith_status leave_out(sync *s, kith_error *err) {
     if (s->options->with_excluded) return KITH_OK;
     KI_TRY(ki_sync_out_init(&s->out, s->index, err));
     for (int64_t i = 0; i < s->n; i++) {
-        if (s->file[i].state != KITH_FILE_NEW || !ki_sync_out_meets(&s->out, s->stamp[i].path)) continue;
+        if (s->file[i].state != KITH_FILE_NEW || !ki_sync_out_meets(&s->out, s->stamp[i].path, i)) continue;
         s->file[i].is_out = true;
         s->report->n_excluded++;
     }
@@ -190,20 +190,46 @@ static bool take_name(sync *s, int64_t i) {
     return true;
 }
 
-/* Files with the contents of one that was removed by hand and is not where it was. */
-static kith_status leave_out_moved(sync *s, kith_error *err) {
-    ki_sync_out_turn(&s->out);
-    for (int64_t k = 0; k < s->n_todo && ki_sync_out_is_left(&s->out); k++) {
-        file *f = &s->file[s->todo[k]];
-        if (f->is_touched || f->from >= 0 || f->is_out) continue;
-        KI_TRY(ki_sync_out_follows(&s->out, s->index, s->stamp[s->todo[k]].path, f->hash, &f->is_out, err));
-        s->report->n_excluded += f->is_out;
+/* Is number k of those removed by hand not where it was: gone, or another file has its name? That file is read to know. */
+static bool has_left(sync *s, int64_t k) {
+    const int64_t i = s->out.by_contents[k], at = s->out.file[i];
+    if (s->out.is_followed[i]) return false;
+    if (at < 0) return true;
+    hash(s, &at, 1);
+    const char *found = s->file[at].hash;
+    return *found && strcmp(found, s->out.files.record[i].hash) != 0;
+}
+
+/* A file with the contents of one that was removed by hand and is not where it was is that one. Whoever took its name may be another
+ * removed one, and so on; a file that is none of them is let in. */
+static kith_status leave_out_moved_one(sync *s, int64_t i, kith_error *err) {
+    while (i >= 0) {
+        file *f = &s->file[i];
+        int64_t k = ki_sync_out_first(&s->out, f->hash), heir = -1;
+        while (ki_sync_out_has(&s->out, k, f->hash) && !has_left(s, k)) k++;
+        const bool is_one = ki_sync_out_has(&s->out, k, f->hash);
+        s->report->n_excluded += is_one - f->is_out;
+        f->is_out = is_one;
+        if (is_one) {
+            heir = s->out.file[s->out.by_contents[k]];
+            KI_TRY(ki_sync_out_follow(&s->out, k, s->index, s->stamp[i].path, err));
+        }
+        i = heir;
     }
     return KITH_OK;
 }
 
-/* What the contents say of files that are not as they were. Without lost items, and files removed by hand that are not where they
- * were, the contents of new files can wait until they are embedded. */
+static kith_status leave_out_moved(sync *s, kith_error *err) {
+    for (int64_t k = 0; k < s->n_todo && s->out.n_contents > 0; k++) {
+        const file *f = &s->file[s->todo[k]];
+        if (f->is_touched || f->from >= 0 || f->is_out) continue;
+        KI_TRY(leave_out_moved_one(s, s->todo[k], err));
+    }
+    return KITH_OK;
+}
+
+/* What the contents say of files that are not as they were. Without lost items, and files that were removed by hand, the contents of new
+ * files can wait until they are embedded. */
 static kith_status look_inside(sync *s, kith_error *err) {
     s->n_todo = 0;
     for (int64_t i = 0; i < s->n; i++) {
@@ -214,7 +240,7 @@ static kith_status look_inside(sync *s, kith_error *err) {
     for (int64_t k = 0; k < n_changed; k++) KI_TRY(look_at_changed(s, s->todo[k], err));
     KI_TRY(list_gone(s, err));
     ki_sync_lost_order(&s->lost);
-    const bool may_move = s->lost.n > 0 || ki_sync_out_is_left(&s->out);
+    const bool may_move = s->lost.n > 0 || s->out.n_contents > 0;
     for (int64_t i = 0; may_move && i < s->n; i++) {
         if (s->file[i].state == KITH_FILE_NEW && (!s->file[i].is_out || s->lost.n > 0))
             s->todo[s->n_todo++] = i;

@@ -224,6 +224,31 @@ static void test_a_removed_photos_name(void **state) {
                 "; 1 removed, 7 as before, 2 left out (removed by hand)\n");
 }
 
+/* Where a new file takes the name of a removed photo, that photo stays out under its own new name; so do several in a chain. */
+static void test_a_removed_photo_elsewhere(void **state) {
+    (void)state;
+    assert_done(
+        kith("cd photos/glyph00000 && $K index ../../p.kith --remove glyph00000/00000.png && "
+             "mv 00000.png moved.png && cp 00001.png 00000.png && printf x >>00000.png && cd ../.. && "
+             "$K index p.kith --sync && $K index p.kith --sync"),
+        "p.kith: 12 items of 16 values; 1 added, 11 as before, 1 left out (removed by hand)\n");
+    assert_holds("; 12 as before, 1 left out (removed by hand)\n");
+    assert_done(kith("$K search p.kith photos/glyph00000/00000.png -k 20 --json --where \"path like "
+                     "'%%moved.png'\""),
+                "\"hits\": []");
+    assert_done(kith("cd photos/glyph00001 && $K index ../../p.kith --remove 'glyph00001/0000[01].png' && "
+                     "mv 00000.png moved.png && mv 00001.png 00000.png && cp 00002.png 00001.png && "
+                     "printf x >>00001.png && cd ../.. && $K index p.kith --sync && $K index p.kith --sync"),
+                "p.kith: 11 items of 16 values; 1 added, 10 as before, 3 left out (removed by hand)\n");
+    assert_holds("; 11 as before, 3 left out (removed by hand)\n");
+    assert_done(kith("$K search p.kith photos/glyph00001/00001.png -k 20 --json --where \"path like "
+                     "'%%moved.png' or path like '%%glyph00001/00000.png'\""),
+                "\"hits\": []");
+    /* A copy beside it is a photo of its own. */
+    assert_done(kith("cp photos/glyph00001/moved.png photos/glyph00001/copy.png && $K index p.kith --sync"),
+                "p.kith: 12 items of 16 values; 1 added, 11 as before, 3 left out (removed by hand)\n");
+}
+
 /* One odd name is no reason to stop: it is left out and named. A file no image is as large as is not read to hash it. */
 static void test_odd_files(void **state) {
     (void)state;
@@ -543,6 +568,7 @@ int main(void) {
                                        EACH(test_labels_of_a_list),
                                        EACH(test_removed_by_hand),
                                        EACH(test_a_removed_photos_name),
+                                       EACH(test_a_removed_photo_elsewhere),
                                        EACH(test_an_older_index),
                                        EACH(test_odd_files),
                                        EACH(test_unreadable_files),
