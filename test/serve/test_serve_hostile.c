@@ -1,6 +1,7 @@
 /* One client that takes what it can get: what it costs the server, and that others do not notice. */
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,11 +105,14 @@ static void test_decoded_bytes_have_a_limit(void **state) {
 
 /* ---- decoders ---- */
 
+static atomic_int n_answered;
+
 static void *search_as_attacker(void *context) {
     size_t n = 0;
     char *photo = served_photo("glyph00001/00002.png", &n);
     http_answer *answer = context;
     *answer = search_from(attacker, one_image, photo, n);
+    n_answered++;
     free(photo);
     return NULL;
 }
@@ -130,7 +134,8 @@ static void test_decoders_of_one_address(void **state) {
     http_from(other);
     http_answer a = http_get(port, "/api/v1/info");
     assert_int_equal(a.status, 200);
-    if (a.seconds > 2) fail_msg("/api/v1/info after %g s", a.seconds);
+    /* Before those who wait, who are told after 10 s that decoding takes too long. */
+    if (n_answered > 0) fail_msg("/api/v1/info after %g s", a.seconds);
     http_release(&a);
     kill(decoder[1], SIGCONT); /* the first is asked first: this one is left for others */
     size_t n = 0;
@@ -138,7 +143,7 @@ static void test_decoders_of_one_address(void **state) {
     for (int i = 0; i < 3; i++) {
         a = search_from(other, one_image, photo, n);
         assert_int_equal(a.status, 200);
-        if (a.seconds > 2) fail_msg("a photo after %g s", a.seconds);
+        if (n_answered > 0) fail_msg("a photo after %g s", a.seconds);
         http_release(&a);
     }
     free(photo);
