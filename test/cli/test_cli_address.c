@@ -18,8 +18,8 @@ static const char *const addresses[] = {
     "postgresql://127.0.0.1:1/db?user=me&password=s3cr3t",
     "POSTGRESQL://me:s3cr3t@127.0.0.1:1/db",
     "postgresql://me:s3cr3t",
-    "postgresql://a-user-with-a-long-name-that-fills-a-message-up:xxxxxxxxxxxxxxxxxxxxxxxs3cr3t@127.0.0.1:1/"
-    "db",
+    ("postgresql://a-user-with-a-long-name-that-fills-a-message-up:xxxxxxxxxxxxxxxxxxxxxxxs3cr3t@127.0.0.1:1/"
+     "db"),
 };
 
 static const char *const commands[] = {
