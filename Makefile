@@ -2,7 +2,7 @@
 # installed first (scripts/setup.sh).
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
-# make test T=recall runs the tests whose names match.
+# make test T=recall builds and runs the tests whose names match.
 T ?=
 
 # make test-long P=fuzz runs one part of the long tests (scripts/test-long.sh lists them).
@@ -23,18 +23,18 @@ configure: setup
 	@if [ -n "$(CMAKE_FLAGS)" ] || [ ! -e build/build.ninja ]; then cmake --preset release $(CMAKE_FLAGS); fi
 
 test: configure
-	@cmake --build build
-	@scripts/test.sh build $(T)
+	@scripts/build-tests.sh build '$(T)'
+	@scripts/test.sh build '$(T)'
 
 # Tiers that need what make test does not install: Chromium and Node.js; ONNX Runtime.
 test-browser: configure
 	@scripts/setup.sh browser
-	@cmake --build build --target kith_product
+	@scripts/build-tests.sh build '^test_browser$$'
 	@KITH_TIER=browser scripts/test.sh build '^test_browser$$'
 
 test-onnx: configure
 	@scripts/setup.sh onnx
-	@cmake --build build --target kith_product test_onnx
+	@scripts/build-tests.sh build '^test_onnx$$'
 	@KITH_TIER=onnx scripts/test.sh build '^test_onnx$$'
 
 # The other tiers (docs/testing.md): an hour of it, and what only a machine with a GPU can show.
@@ -49,8 +49,8 @@ test-device:
 # Which lines and branches the tests run, by layer; pages in build/coverage/html.
 coverage: setup
 	@scripts/setup.sh coverage python ranks postgres
-	@cmake --preset coverage && cmake --build build/coverage
-	@scripts/coverage.sh build/coverage $(T)
+	@cmake --preset coverage && scripts/build-tests.sh build/coverage '$(T)'
+	@scripts/coverage.sh build/coverage '$(T)'
 
 demo: all
 	@cmake --build build --target pixels
@@ -84,15 +84,15 @@ setup-python: setup
 
 # Other builds beside the one in build/: sanitizers, the second compiler, the GPU.
 asan: setup
-	@cmake --preset asan && cmake --build build/asan
-	@scripts/test.sh build/asan $(T)
+	@cmake --preset asan && scripts/build-tests.sh build/asan '$(T)'
+	@scripts/test.sh build/asan '$(T)'
 
 # LLVM's OpenMP tells the sanitizer what its barriers order (Archer); gcc's does not, and every loop looks like a
 # race. oneDNN and OpenBLAS are not instrumented: their calls into libc are passed over.
 tsan: setup
 	@scripts/setup.sh check
-	@cmake --preset tsan && cmake --build build/tsan
-	@TSAN_OPTIONS=ignore_noninstrumented_modules=1 TIMEOUT=1800 scripts/test.sh build/tsan $(T)
+	@cmake --preset tsan && scripts/build-tests.sh build/tsan '$(T)'
+	@TSAN_OPTIONS=ignore_noninstrumented_modules=1 TIMEOUT=1800 scripts/test.sh build/tsan '$(T)'
 
 clang: setup
 	@scripts/setup.sh check
@@ -116,8 +116,10 @@ check: configure
 	@scripts/check-names.sh
 	@scripts/check-types.sh
 	@scripts/check-openings.sh
+	@scripts/check-commits.sh
+	@scripts/check-links.sh
 	@scripts/check-tidy.sh
-	@shellcheck scripts/*.sh test/long/*.sh test/browser/*.sh .ci/run
+	@shellcheck scripts/*.sh scripts/hooks/* research/*.sh test/long/*.sh test/browser/*.sh .ci/run
 
 clean:
 	@rm -rf build

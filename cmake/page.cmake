@@ -1,6 +1,6 @@
-# Writes the page's files and the description of the API as C arrays, with their paths, types and ETags:
+# Writes the page's files as C arrays, with their paths, types and ETags:
 # -DFOLDER= -DOUTPUT= (a script)
-file(GLOB files ${FOLDER}/*.html ${FOLDER}/*.css ${FOLDER}/*.js ${FOLDER}/*.svg ${FOLDER}/../openapi.json)
+file(GLOB files ${FOLDER}/*.html ${FOLDER}/*.css ${FOLDER}/*.js ${FOLDER}/*.svg)
 list(SORT files)
 set(arrays "")
 set(rows "")
@@ -14,16 +14,12 @@ foreach(file IN LISTS files)
     set(type "text/css; charset=utf-8")
   elseif(ending STREQUAL ".js")
     set(type "text/javascript; charset=utf-8")
-  elseif(ending STREQUAL ".json")
-    set(type "application/json")
   else()
     set(type "image/svg+xml")
   endif()
   set(path "/page/${name}")
   if(name STREQUAL "index.html")
     set(path "/")
-  elseif(name STREQUAL "openapi.json")
-    set(path "/openapi.json")
   endif()
   file(READ ${file} bytes HEX)
   file(SHA256 ${file} hash)
@@ -35,7 +31,7 @@ foreach(file IN LISTS files)
   math(EXPR n "${n} + 1")
 endforeach()
 file(WRITE ${OUTPUT}.new "/* Made from the files of src/serve/page by cmake/page.cmake. */
-#include \"serve/page.h\"
+#include \"serve/routes/page.h\"
 
 ${arrays}
 const ki_page_file ki_page_files[] = {

@@ -22,10 +22,11 @@ plugin=$(find "$build" -path '*/kith/libkith-cuda.so' | head -1)
 [ -n "$plugin" ] || { echo "no libkith-cuda.so in $build: build it first (cmake --preset cuda)" >&2; exit 1; }
 mkdir "$stage/lib/kith"
 cp "$plugin" "$stage/lib/kith"
-for test in "$build"/test/test_*_cuda "$build"/cuda_* "$build"/bench/cuda_* ${EXTRA:-}; do
-    if [ -f "$test" ] && [ -x "$test" ]; then cp "$test" "$stage/bin"; fi
+# Tests are names of the programs tests_*: links stay links.
+for test in "$build"/test/tests_*_cuda "$build"/test/test_*_cuda "$build"/cuda_* "$build"/bench/cuda_* ${EXTRA:-}; do
+    if [ -f "$test" ] && [ -x "$test" ]; then cp -P "$test" "$stage/bin"; fi
 done
-strip "$stage"/bin/* 2>/dev/null || :
+find "$stage/bin" -type f -exec strip {} + 2>/dev/null || :
 
 # The loader and the C library must be the other machine's; CUDA's libraries are there and are large.
 skip='/(ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libutil|libnsl|libanl|libmvec)[-.]|libcuda|libcudart|libcublas|libcudnn|libnv'

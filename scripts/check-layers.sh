@@ -16,10 +16,12 @@ find include src \( -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" -o -name "*.
             if (((a, k) in may) && ((k, b) in may)) may[a, b] = 1
         is_closed = 1
     }
-    # The longest folder of the table that holds the path ("backend/cpu" before "backend"). A .cu or .cuh file
-    # belongs to the device part of its layer, wherever it lies.
+    # The file itself without its ending ("cli/serve"), or the longest folder of the table that holds it ("backend/cpu"
+    # before "backend"). A .cu or .cuh file belongs to the device part of its layer, wherever it lies.
     function layer_of(path,    is_kernel) {
         is_kernel = path ~ /\.cuh?$/
+        sub(/\.[a-z]+$/, "", path)
+        if (path in known) return path
         while (sub(/\/[^\/]*$/, "", path)) {
             if (is_kernel && ((path "/cuda") in known)) return path "/cuda"
             if (path in known) return path

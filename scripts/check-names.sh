@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fail when a layer above or below the objective names one of its methods: check-names.sh [ROOT]
+# Fail when a layer above or below the objective names one of its methods, or when anything but its own room names a kind of
+# store: check-names.sh [ROOT]
 #
 # The names are those of src/objective/*/table.def. Looked at is code without comments (which may cite papers) in
 # include/ and in src/ outside src/objective. A name is found as a whole string ("raw"), as the head of a parameter
@@ -67,3 +68,9 @@ find include src \( -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" -o -name "*.
         }
     }
     END { exit n_wrong > 0 }'
+# Who keeps an index is behind src/search/store_type.h: only the rooms of the stores, the plugin and the table of kinds name one.
+if grep -nErE '#include "search/(local|remote|postgres)/|(^|[^A-Za-z0-9_])ki_(local|remote|pg)(_|[^A-Za-z0-9_])' include src |
+    grep -vE '^src/(search/(local|remote|postgres)/|search/store_types\.c:|plugin/postgres\.c:)'; then
+    echo "the lines above name a kind of store: use search/store_type.h" >&2
+    exit 1
+fi

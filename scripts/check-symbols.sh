@@ -8,10 +8,11 @@ cd "$(dirname "$0")/.."
 build=${1:-build} table=${2:-src/layers.txt}
 [ -d "$build/src/CMakeFiles/kith_objects.dir" ] || { echo "no $build to check: run make first" >&2; exit 1; }
 set -- "$build/src/CMakeFiles/kith_objects.dir"
+set -- "$@" "$build/src/CMakeFiles/kith_serve.dir"
 [ -d "$build/src/CMakeFiles/kith_cuda_objects.dir" ] && set -- "$@" "$build/src/CMakeFiles/kith_cuda_objects.dir"
 # Objects of sources that are no longer there stay in a build folder: only those of the present ones count.
 find "$@" -name '*.o' | sort | while read -r object; do
-    source=${object#*_objects.dir/}
+    source=${object#*/src/CMakeFiles/*.dir/}
     source=src/${source%.o}
     if [ -e "$source" ]; then printf '@ %s\n' "$source" && nm -g "$object"; fi
 done | awk -v table="$table" '
@@ -29,6 +30,8 @@ done | awk -v table="$table" '
         sub(/^src\//, "", path)
         # Code for a device belongs to the folder cuda of its layer, wherever it lies.
         if (path ~ /\.cuh?$/ && path !~ /\/cuda\//) { split(path, part, "/"); if ((part[1] "/cuda") in known) return part[1] "/cuda" }
+        sub(/\.[a-z]+$/, "", path)
+        if (path in known) return path
         while (sub(/\/[^\/]*$/, "", path)) if (path in known) return path
         return ""
     }

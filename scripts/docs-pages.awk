@@ -22,11 +22,13 @@ function plain_links(text,    before, link, end) {
             line = line (i > 1 ? "`" : "") part[i]
         }
     }
-    if (FNR == 1 && line ~ /^# / && FILENAME ~ /\/(docs|examples)\//) {
+    if (FNR == 1 && line ~ /^# / && FILENAME ~ /\/(docs|examples|research)\//) {
         name = FILENAME
-        sub(/^.*\/(docs|examples)\//, "", name)
+        sub(/^.*\/(docs|examples|research)\//, "", name)
+        before = substr(FILENAME, 1, length(FILENAME) - length(name))
+        if (match(before, /(examples|research)\/$/)) name = substr(before, RSTART) name
         gsub(/[^A-Za-z0-9]/, "_", name)
-        line = line " {#page_" (FILENAME ~ /\/examples\// ? "examples_" : "") name "}"
+        line = line " {#page_" name "}"
     }
     if (FNR == 1 && FILENAME ~ /(^|\/)README\.md$/ && line !~ /\{#/) line = line " {#mainpage}"
     print line

@@ -22,7 +22,8 @@ layer=$1 wanted=${2:-200} seed=${3:-1}
 [ -d "src/$layer" ] || { echo "no src/$layer: LAYER is a folder of src/" >&2; exit 2; }
 jobs=${JOBS:-1} most=${MOST_SECONDS:-60} tests=${TESTS:-$layer}
 root=$PWD
-gold=$(command -v ld.gold || true)
+linker=
+if ! command -v ld.lld >/dev/null && ! command -v ld.mold >/dev/null && command -v ld.gold >/dev/null; then linker=-DKITH_LINKER=gold; fi
 mkdir -p "${SCRATCH:=build/mutate}"
 scratch=$(cd "$SCRATCH" && pwd)
 out=$scratch/$layer
@@ -104,24 +105,27 @@ put_back() { # WORKER FILE
     (cd "$build" && find . -name '*.o' -newer "$worker/stamp") | while read -r object; do
         cp -p "$worker/objects/$object" "$build/$object"
     done
-    find "$build" \( -name '*.a' -o -name '*.so*' -o -name 'test_*' -o -name kith \) -type f -newer "$worker/stamp" \
+    find "$build" \( -name '*.a' -o -name '*.so*' -o -name 'test*_*' -o -name kith \) -type f -newer "$worker/stamp" \
         -not -name '*.o' -delete
     rm "$worker/broken"
 }
 
+# The program that holds a test: the tests of a folder share one.
+holder_of() { # WORKER TEST
+    basename "$(readlink -f "$scratch/worker$1/kith/build/test/$2")"
+}
+
 # By the command that ninja would run: asking ninja, which looks for new files each time, takes longer than linking.
-link_again() { # WORKER TARGET...
-    local worker=$scratch/worker$1 target
-    for target in "${@:2}"; do
-        (cd "$worker/kith/build" && sh "$worker/link/$target") >"$worker/ninja.log" 2>&1 || return 1
-    done
+link_again() { # WORKER TARGET
+    local worker=$scratch/worker$1
+    (cd "$worker/kith/build" && sh "$worker/link/$2") >"$worker/ninja.log" 2>&1
 }
 
 # Sets verdict and by. A test whose library has no changed object is not linked and run again.
 try_mutant() { # WORKER FILE NUMBER
-    local worker=$scratch/worker$1 seconds milliseconds name program library
+    local worker=$scratch/worker$1 seconds milliseconds name program library target
     local build=$worker/kith/build
-    local -A is_changed=()
+    local -A is_changed=() is_linked=()
     cp -p "$worker/kith/$2" "$worker/original"
     echo "$2" >"$worker/broken"
     touch "$worker/stamp"
@@ -141,10 +145,14 @@ try_mutant() { # WORKER FILE NUMBER
         fi
         [ "${is_changed[$library]}" = yes ] || continue
         verdict=unnoticed
-        if ! link_again "$1" "$name" ${program:+"$program"}; then
-            verdict=uncompiled
-            break
-        fi
+        for target in "$(holder_of "$1" "$name")" ${program:+"$program"}; do
+            if [ -n "${is_linked[$target]:-}" ]; then continue; fi
+            is_linked[$target]=yes
+            if ! link_again "$1" "$target"; then
+                verdict=uncompiled
+                break 2
+            fi
+        done
         seconds=$((milliseconds / 200 + 5))
         if ! run_test "$1" "$name" "$seconds"; then
             verdict=noticed by=$name
@@ -181,9 +189,9 @@ work() { # WORKER
 prepare() { # WORKER
     copy_tree "$1"
     local tree=$scratch/worker$1/kith
-    # A mutant is linked once for each test it is run against; gold takes a third of the time.
+    # A mutant is linked once for each program it is run against; gold takes a third of ld's time, and lld less.
     [ -e "$tree/build/build.ninja" ] ||
-        (cd "$tree" && cmake --preset release -DKITH_CUDA=OFF ${gold:+-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=gold}) >"$out/configure$1.log" 2>&1 ||
+        (cd "$tree" && cmake --preset release -DKITH_CUDA=OFF $linker) >"$out/configure$1.log" 2>&1 ||
         { tail -5 "$out/configure$1.log" >&2; return 1; }
     if [ -n "$going_on" ] || [ "$1" != 1 ]; then
         cut -d ' ' -f 2- "$out/tests.txt" | xargs ninja -C "$tree/build" >"$out/build$1.log" 2>&1
@@ -199,6 +207,7 @@ prepare() { # WORKER
     mkdir -p "$scratch/worker$1/link"
     ninja -C "$tree/build" -t commands -s kith >"$scratch/worker$1/link/kith_program"
     cut -d ' ' -f 2 "$out/tests.txt" | while read -r name; do
+        name=$(holder_of "$1" "$name")
         ninja -C "$tree/build" -t commands -s "test/$name" >"$scratch/worker$1/link/$name"
     done
     (cd "$tree/build" && find . -name '*.o' -print0 | tar --null -T - -cf -) |

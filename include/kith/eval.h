@@ -179,6 +179,7 @@ KITH_API kith_status kith_verification_draw(const kith_verification *verificatio
 /* ---- re-ranking ---- */
 
 typedef enum kith_rerank_method {
+    KITH_RERANK_NONE,       /* the nearest first */
     KITH_RERANK_EXPANSION,  /* query expansion, and another search */
     KITH_RERANK_RECIPROCAL, /* k-reciprocal re-ranking of the candidates */
 } kith_rerank_method;

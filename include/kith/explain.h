@@ -4,7 +4,7 @@
  * vector from it, so that the cosine of two vectors is a sum over the positions of either map: nothing is estimated.
  *
  *     kith_explanation why;
- *     kith_embedder_explain(embedder, &query, 1, &hit, NULL, &why, &err);
+ *     kith_model_explain(model, &query, 1, &hit, NULL, &why, &err);
  *     // sum of why.query[0].share + why.query[0].rest == sum of why.hit.share + why.hit.rest == why.score
  *     kith_explanation_release(&why);
  */
@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "kith/embedder.h"
+#include "kith/model.h"
 #include "kith/status.h"
 
 #ifdef __cplusplus
@@ -38,7 +38,7 @@ typedef struct kith_explanation {
     kith_shares hit; /* its shares and its rest together are the score, too */
 } kith_explanation;
 
-/* Explain the cosine of a query (as kith_embedder_query has it: one image, or several with weights; options NULL: the defaults)
+/* Explain the cosine of a query (as kith_model_query has it: one image, or several with weights; options NULL: the defaults)
  * and an image. `hit` may have a box; its weight and the options' flips do not count for it. With flips, the shares of the
  * mirror image are added to those of the image, each where it lies in the image.
  *
@@ -47,9 +47,9 @@ typedef struct kith_explanation {
  * rounding: about 1e-7, and more where a device computes in bf16.
  *
  * KITH_EUNSUPPORTED when the vectors are not made by pooling: those of the tap "map". */
-KITH_API kith_status kith_embedder_explain(kith_embedder *embedder, const kith_query_image *query, int64_t n,
-                                           const kith_query_image *hit, const kith_query_options *options,
-                                           kith_explanation *ret_explanation, kith_error *err);
+KITH_API kith_status kith_model_explain(kith_model *model, const kith_query_image *query, int64_t n,
+                                        const kith_query_image *hit, const kith_query_options *options,
+                                        kith_explanation *ret_explanation, kith_error *err);
 KITH_API void kith_explanation_release(kith_explanation *explanation); /* NULL, and a zeroed one, are fine */
 
 /* Draw it as .png or .jpg: the images that were explained side by side, each in grey with the shares over it, from red to yellow,

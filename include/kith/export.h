@@ -18,7 +18,7 @@ typedef struct kith_export_options {
 KITH_API void kith_export_options_init(kith_export_options *options, size_t size);
 
 /* Write the model as an ONNX file (opset 17): input `pixels`, float [batch, channels, height, width], RGB from 0 to 255,
- * or `features`, float [batch, numbers]; one output with the tap's name, whose values are those of kith_model_embed, or
+ * or `features`, float [batch, numbers]; one output with the tap's name, whose values are those of kith_model_embed_floats, or
  * their unit vectors. Order, scale, mean and std are a part of the graph; how images are resized before is in the file's
  * metadata (kith.resize, kith.crop). options may be NULL. */
 KITH_API kith_status kith_model_export_onnx(const kith_model *model, const char *path,

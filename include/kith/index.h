@@ -133,8 +133,8 @@ KITH_API kith_status kith_index_add(kith_index *index, const kith_array *rows, c
 /* Remove the items with these ids. KITH_ENOTFOUND names the first that is not there; then none is removed. */
 KITH_API kith_status kith_index_remove(kith_index *index, const int64_t *ids, int64_t n, kith_error *err);
 
-/* The same by hand: kith_index_sync leaves the files of these items out until they are added again, by kith_index_add or with
- * its option with_excluded. A file that is moved stays out under its new path. info counts them. */
+/* The same by hand: kith_collection_sync leaves the files of these items out until they are added again, by kith_index_add,
+ * kith_collection_add or with its option with_excluded. A file that is moved stays out under its new path. info counts them. */
 KITH_API kith_status kith_index_exclude(kith_index *index, const int64_t *ids, int64_t n, kith_error *err);
 
 /* A file was moved: the item has this path and label (NULL: none), size and date (-1: not known) from now on. Id, vector, hash and
@@ -151,9 +151,8 @@ KITH_API kith_status kith_index_restamp(kith_index *index, int64_t id, int64_t b
 KITH_API kith_status kith_index_column_add(kith_index *index, const char *name, kith_value_type type,
                                            kith_error *err);
 
-/* A note: text under a name, kept with the index, for whoever uses it (where the pictures are, which model file). The notes
- * "sources" (absolute paths, one a line), "folder" (where relative paths begin) and "model" follow an index that is moved together
- * with these files; the index itself notes its "place" for that. */
+/* A note: text under a name, kept with the index, for whoever uses it. kith itself notes where the images and the model of a
+ * collection lie (kith_collection_info); those follow an index that is moved together with these files. */
 KITH_API kith_status kith_index_note_set(kith_index *index, const char *name, const char *text,
                                          kith_error *err);
 /* NULL when there is none. Lives until the handle is freed or sets a note. */

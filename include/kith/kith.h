@@ -10,9 +10,9 @@
 #include "kith/array.h"
 #include "kith/calibration.h"
 #include "kith/card.h"
+#include "kith/collection.h"
 #include "kith/data.h"
 #include "kith/duplicates.h"
-#include "kith/embedder.h"
 #include "kith/eval.h"
 #include "kith/explain.h"
 #include "kith/export.h"
@@ -28,7 +28,6 @@
 #include "kith/rerank.h"
 #include "kith/status.h"
 #include "kith/suspects.h"
-#include "kith/sync.h"
 #include "kith/text.h"
 #include "kith/threads.h"
 #include "kith/train.h"
@@ -37,6 +36,7 @@
 
 #ifdef KITH_EXPERIMENTAL
 #include "kith/experimental/bench.h"
+#include "kith/experimental/found.h"
 #include "kith/experimental/json.h"
 #include "kith/experimental/list.h"
 #include "kith/experimental/reproduce.h"

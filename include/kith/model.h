@@ -1,10 +1,12 @@
-/* Models: a backbone with its weights, pooling and heads, ready to turn images into embeddings.
+/* Models: a backbone with its weights, pooling and heads, how it wants its images, and who it is: ready to turn images into
+ * embeddings and queries, and so that an index can tell which model made it, and refuse the vectors of another.
  *
  *     KITH_OPTIONS(kith_model_options, options);
- *     options.weights = "birds.safetensors";
+ *     options.weights = "runs/birds"; // or a safetensors file
  *     kith_model *model = NULL;
  *     if (kith_model_open(&options, &model, &err) != KITH_OK) …
  *     kith_model_embed_files(model, paths, n, NULL, out, NULL, &err);
+ *     kith_model_query(model, &image, 1, NULL, row, &err);
  *     kith_model_free(model);
  *
  * A tap is a place whose values can be read: "map" [c, h, w], the last feature map; "pooled" [c];
@@ -49,7 +51,9 @@ typedef struct kith_preprocess {
 typedef struct kith_model_options {
     size_t size;          /* of the struct: set by kith_model_options_init */
     const char *backbone; /* may be NULL when the file was written by kith */
-    const char *weights;  /* a safetensors file; NULL: random weights drawn from `seed` */
+    /* A safetensors file, or the folder of a training run: its model.safetensors, else its best.safetensors. NULL: random
+     * weights drawn from `seed` */
+    const char *weights;
     uint64_t seed;        /* also draws a head that the file does not have */
     const char *settings; /* the backbone's own options: "stride=1x1,preprocess=caffe" */
     int64_t channels, height, width;
@@ -70,6 +74,7 @@ typedef struct kith_model_options {
      * drawn within mask_gain times the Glorot bound (0: 1), and its biases are mask_bias. With a small gain all masks begin
      * near one half, with a bias above 0 nearer to 1. */
     double mask_gain, mask_bias;
+    const char *tap, *resize; /* what kith_embed_options means where it says nothing; part of the identity */
 } kith_model_options;
 
 /* All 0 and NULL. */
@@ -81,6 +86,14 @@ typedef struct kith_model kith_model;
 KITH_API kith_status kith_model_open(const kith_model_options *options, kith_model **ret_model,
                                      kith_error *err);
 KITH_API void kith_model_free(kith_model *model); /* NULL is fine */
+
+/* The file that a name stands for: of the folder of a training run its model.safetensors, else its best.safetensors; any other
+ * name as it is. Into ret_file [bytes]. KITH_EIO for a folder that has neither. */
+KITH_API kith_status kith_model_find(const char *name, char *ret_file, size_t bytes, kith_error *err);
+
+/* The options it was opened with, for opening it again; nothing is written for a NULL model. Strings are valid as long as the
+ * model; `weights` is the absolute path of the file. */
+KITH_API void kith_model_options_get(const kith_model *model, kith_model_options *ret_options);
 
 typedef struct kith_model_info {
     const char *backbone, *pool, *device; /* valid as long as the model */
@@ -95,7 +108,7 @@ typedef struct kith_model_info {
 KITH_API void kith_model_info_get(const kith_model *model, kith_model_info *ret_info);
 
 /* Does it take features, rows of `channels` numbers (height and width are 1), instead of images? Its data sets are those of
- * kith_dataset_open_features, and kith_model_embed takes [n, channels]. */
+ * kith_dataset_open_features, and kith_model_embed_floats takes [n, channels]. */
 KITH_API bool kith_model_takes_features(const kith_model *model);
 
 /* The shape of a tap for one image; ret_dim has room for KITH_MAX_DIMS. The error of KITH_ENOTFOUND lists the
@@ -103,21 +116,41 @@ KITH_API bool kith_model_takes_features(const kith_model *model);
 KITH_API kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *ret_n_dims,
                                           int64_t *ret_dim, kith_error *err);
 
+/* The number of values of a vector: of the tap that the options of opening name, else of the embedding, or of "pooled" of a
+ * model without one. 0 for a NULL model. */
+KITH_API int64_t kith_model_dim(const kith_model *model);
+
+/* Which vectors a model makes. Two models with the same hash and the same words make equal vectors; device, precision and batch
+ * are left out, because they change vectors by rounding only. */
+typedef struct kith_model_identity {
+    const char *file;       /* absolute path */
+    const char *hash;       /* SHA-256 of the file, in hex */
+    const char *preprocess; /* the rest in words: tap, backbone, resizing, … They are compared as a whole */
+    int64_t dim;            /* kith_model_dim */
+} kith_model_identity;
+
+/* What kith_index_options and kith_index_expect ask for. Strings are valid as long as the model. The file is hashed by the
+ * first call. KITH_EINVAL for random weights and after kith_model_param_set, which have no file that an index could name, and
+ * when the file has changed since it was opened. */
+KITH_API kith_status kith_model_identify(kith_model *model, kith_model_identity *ret_identity,
+                                         kith_error *err);
+
 /* ---- images to vectors ----
  *
  * Images are resized, cropped, ordered and scaled as the model wants, by threads that decode ahead of the network; on a
- * device bytes are copied while it computes. The first call for a tap and a number of images plans the network; later
- * calls with the same ones do not. */
+ * device bytes are copied while it computes. The first call for a tap and a number of images plans the network. The plans that
+ * were used last are kept, a handful of them. */
 
 /* Strings are borrowed for the call. */
 typedef struct kith_embed_options {
-    size_t size;     /* of the struct: set by kith_embed_options_init */
-    const char *tap; /* NULL: "embedding", or "pooled" of a model without */
-    const char
-        *resize;       /* before the centre crop: "squash256", "shorter256", "atmost512", "none"; NULL: as the
-                            model's file says, else squash256 */
-    int64_t n_workers; /* threads that decode; 0: one per core */
-    int64_t most_bad;  /* of a data set: unreadable images tolerated, then an error; -1: any number */
+    size_t size; /* of the struct: set by kith_embed_options_init */
+    /* NULL: as the options of opening say, else "embedding", or "pooled" of a model without */
+    const char *tap;
+    /* Before the centre crop: "squash256", "shorter256", "atmost512", "none"; NULL: as the options of opening say, else the
+     * model's file, else squash256 */
+    const char *resize;
+    int64_t n_workers;         /* threads that decode; 0: one per core */
+    int64_t most_bad;          /* of a data set: unreadable images tolerated, then an error; -1: any number */
     int64_t most_pixels;       /* an image with more is refused; 0: 100 million */
     kith_progress_fn progress; /* between batches; non-zero stops with KITH_ECANCELED. May be NULL */
     void *user;
@@ -157,7 +190,8 @@ typedef struct kith_pixels {
     const uint8_t *data;
 } kith_pixels;
 
-/* Embed decoded images of any size; ret_values [n, …]. options may be NULL. */
+/* Embed decoded images of any size; ret_values [n, …]. options may be NULL. Any n goes through the network in groups of a few
+ * sizes, each planned once: for programs that decode elsewhere, and for queries that come in any number. */
 KITH_API kith_status kith_model_embed_pixels(kith_model *model, const kith_pixels *images, int64_t n,
                                              const kith_embed_options *options, float *ret_values,
                                              kith_error *err);
@@ -165,14 +199,54 @@ KITH_API kith_status kith_model_embed_pixels(kith_model *model, const kith_pixel
 /* Run n images [n, channels, height, width], already preprocessed, and write the tap's values for
  * each [n, …]. Values that are not finite are KITH_ENUMERIC, naming the image. The first call for a
  * tap plans the network; later ones allocate nothing. */
-KITH_API kith_status kith_model_embed(kith_model *model, const float *images, int64_t n, const char *tap,
-                                      float *ret_values, kith_error *err);
+KITH_API kith_status kith_model_embed_floats(kith_model *model, const float *images, int64_t n,
+                                             const char *tap, float *ret_values, kith_error *err);
 
 /* What a cosine of two of its embeddings (tap "embedding") means, where the model's file says so: training writes the curve of
  * the validation classes. KITH_ENOTFOUND where it does not, and where the options of opening or kith_model_param_set have
  * made another model of it. */
 KITH_API kith_status kith_model_calibration(const kith_model *model, kith_calibration *ret_calibration,
                                             kith_error *err);
+
+/* The same curve, where it holds for the vectors of kith_model_dim by that metric: not for another tap or another resizing than
+ * the model's file has. KITH_ENOTFOUND: there is none. */
+KITH_API kith_status kith_model_curve(const kith_model *model, kith_metric metric,
+                                      kith_calibration *ret_calibration, kith_error *err);
+
+/* ---- queries ---- */
+
+/* One image of a query. */
+typedef struct kith_query_image {
+    const char *path;  /* a file, or … */
+    const void *bytes; /* … the contents of one, when path is NULL, or … */
+    size_t n_bytes;
+    const kith_pixels *pixels; /* … an image that is decoded already, when it is not NULL */
+    bool has_box;
+    double box[4]; /* only this part: x, y, width, height in pixels of the upright image */
+    double weight; /* above 0: like it; below 0: unlike it */
+} kith_query_image;
+
+typedef struct kith_query_options {
+    size_t size;         /* of the struct: set by kith_query_options_init */
+    bool flips;          /* the mean of the image and its mirror image */
+    int64_t most_pixels; /* an image with more is refused; 0: 100 million */
+} kith_query_options;
+
+/* All 0. */
+KITH_API void kith_query_options_init(kith_query_options *options, size_t size);
+
+/* One query from n images: ret_row [dim] receives the model's vector of the only image, or the sum of the images' normalised
+ * vectors times their weights. options NULL: the defaults. KITH_EINVAL names a box outside its image, and is returned when
+ * all weights are 0 or negative, or the sum is 0. */
+KITH_API kith_status kith_model_query(kith_model *model, const kith_query_image *images, int64_t n,
+                                      const kith_query_options *options, float *ret_row, kith_error *err);
+
+/* One query from n vectors [n, dim], as kith_model_query makes it from n images: the only row as it is, or the sum of the
+ * normalised rows times their weights [n]. KITH_EINVAL when no weight is above 0, or the sum is 0. */
+KITH_API kith_status kith_query_combine(const float *rows, const double *weights, int64_t n, int64_t dim,
+                                        float *ret_row, kith_error *err);
+
+/* ---- the file and the numbers ---- */
 
 /* Write weights, settings, preprocessing and calibration as one safetensors file (docs/model-files.md). */
 KITH_API kith_status kith_model_save(const kith_model *model, const char *path, kith_error *err);

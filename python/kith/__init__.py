@@ -10,14 +10,19 @@ R@1 1.0000, MAP@R 1.0000, 80 queries
 docs/python.md is a tour.
 """
 
+from ._collection import Collection, CollectionInfo
 from ._errors import Busy, Error, Stopped
 from ._images import ImageBatch, read_images, synth
-from ._index import Hits, Index, IndexInfo, Item, SyncReport
+from ._index import Hits, Index, IndexInfo
+from ._items import Item
 from ._library import lib as _lib, text as _text
 from ._loss import Loss, LossValue, PairWeights
 from ._measures import AcceptRate, Clustering, Evaluation, Intervals, Verification, evaluate
-from ._model import Embedded, Model, ModelInfo
+from ._model import Embedded, Model, ModelIdentity, ModelInfo
 from ._neighbors import KMeans, Neighbors, kmeans, knn, tsne
+from ._queries import Explanation, Shares
+from ._requests import Answer, Duplicate, Duplicates, Hit, Part
+from ._sync import Calibration, SyncReport
 from ._threads import threads
 from ._training import Estimate, TrainEvent, TrainResult, TrainScores, train
 
@@ -26,8 +31,9 @@ __version__: str = _text(_lib.kith_version())
 commit: str = _text(_lib.kith_commit())
 
 __all__ = [
-    "AcceptRate", "Busy", "Clustering", "Embedded", "Error", "Estimate", "Evaluation", "Hits", "ImageBatch", "Index", "IndexInfo",
-    "Intervals", "Item", "KMeans", "Loss", "LossValue", "Model", "ModelInfo", "Neighbors", "PairWeights", "Stopped",
-    "SyncReport", "TrainEvent", "TrainResult", "TrainScores", "Verification", "commit", "evaluate", "kmeans", "knn",
-    "read_images", "synth", "threads", "train", "tsne",
+    "AcceptRate", "Answer", "Busy", "Calibration", "Clustering", "Collection", "CollectionInfo", "Duplicate", "Duplicates",
+    "Embedded", "Error", "Estimate", "Evaluation", "Explanation", "Hit", "Hits", "ImageBatch", "Index", "IndexInfo",
+    "Intervals", "Item", "KMeans", "Loss", "LossValue", "Model", "ModelIdentity", "ModelInfo", "Neighbors", "PairWeights",
+    "Part", "Shares", "Stopped", "SyncReport", "TrainEvent", "TrainResult", "TrainScores", "Verification", "commit",
+    "evaluate", "kmeans", "knn", "read_images", "synth", "threads", "train", "tsne",
 ]

@@ -8,6 +8,7 @@ and what it was changing, are then lost to the child, which is told so once and 
 """
 
 import os
+import re
 import threading
 from types import TracebackType
 from typing import Any, Optional, Type
@@ -92,3 +93,33 @@ class Guard:
                 self._is_taken = False
             else:
                 self._n_shared -= 1
+
+
+class Handle:
+    """An index or a collection that is open, and the guard of its calls."""
+
+    def __init__(self, made: Any, free: Any, path: str, writes: bool, what: str) -> None:
+        owner = os.getpid()
+        # A child of fork must not end what its parent writes: there it is left as it is.
+        self._made: Any = ffi.gc(made, lambda one: free(one) if os.getpid() == owner else None)
+        self._path, self._owner, self._what = path, owner, what
+        self.writes, self.guard = writes, Guard("the " + what)
+
+    @property
+    def path(self) -> str:
+        """Where it is, without the password that an address may hold."""
+        return re.sub("://.*@", "://", self._path)
+
+    def get(self) -> Any:
+        """What libkith takes; refused when it is closed, and in a child of the process that writes it."""
+        if self._made is None:
+            raise ValueError(f"the {self._what} is closed")
+        if self.writes and os.getpid() != self._owner:
+            raise Error(f"{self.path} is written by the process that this one was forked from", "open it again here, to read it")
+        return self._made
+
+    def close(self) -> None:
+        """Give it back, alone: the caller holds its guard."""
+        if self._made is not None:
+            ffi.release(self._made)
+            self._made = None

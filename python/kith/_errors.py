@@ -1,9 +1,12 @@
 """Failed calls as exceptions."""
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any, Optional
 
-from ._library import ffi, lib, text
+from ._library import lib, text
+
+if TYPE_CHECKING:
+    from ._sync import SyncReport
 
 
 class Error(Exception):
@@ -25,6 +28,8 @@ class Error(Exception):
         self.hint = hint
         #: The name of the status: "EINVAL", "ESHAPE" …
         self.status = status
+        #: Of a sync that failed or was stopped: why, and what it had done.
+        self.report: Optional["SyncReport"] = None
 
 
 class Stopped(Error):

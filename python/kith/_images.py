@@ -15,6 +15,7 @@ Path = Union[str, "os.PathLike[str]"]
 
 _SPLITS = {"all": lib.KITH_SPLIT_ALL, "train": lib.KITH_SPLIT_TRAIN, "validation": lib.KITH_SPLIT_VALIDATION,
            "test": lib.KITH_SPLIT_TEST}
+SPLIT_NAMES = {number: name for name, number in _SPLITS.items()}
 _RESIZES = {"none": lib.KITH_RESIZE_NONE, "shorter": lib.KITH_RESIZE_SHORTER, "squash": lib.KITH_RESIZE_SQUASH,
             "atmost": lib.KITH_RESIZE_AT_MOST, "pad": lib.KITH_RESIZE_PAD}
 

@@ -1,8 +1,9 @@
 """Networks that turn images into vectors: kith.Model."""
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from ._calls import Guard, call
 from ._errors import Error
 from ._images import Path, items_of, open_dataset, paths_of, split_named
 from ._library import encode, ffi, lib, options, text
+from ._queries import Box, Explanation, Image, explanation, is_path, put_pixels, query_images
 from ._work import Progress, Work
 
 FloatArray = npt.NDArray[np.float32]
@@ -53,21 +55,39 @@ class ModelInfo:
     n_params: int
 
 
-def model_file(path: Path) -> bytes:
-    """A model's file; of the folder of a run, the model of its result."""
-    name = os.fspath(path)
-    return encode(os.path.join(name, "model.safetensors") if os.path.isdir(name) else name)
+@dataclass(frozen=True)
+class ModelIdentity:
+    """Which vectors a model makes: two models with the same hash and the same words make equal ones."""
+
+    #: The model's file, from the root.
+    file: str
+    #: SHA-256 of the file.
+    hash: str
+    #: What decides the vectors beside the file, in words.
+    preprocess: str
+    #: Values of a vector.
+    dim: int
 
 
-def _is_path(images: Any) -> bool:
-    return isinstance(images, (str, os.PathLike))
+def model_options(path: Optional[Path], **said: Union[None, int, str]) -> Tuple[Any, List[Any]]:
+    """kith_model_options with these fields, and what must stay as long as they are used."""
+    option = options("kith_model_options")
+    kept: List[Any] = []
+    for field, value in [("weights", None if path is None else os.fspath(path)), *said.items()]:
+        if isinstance(value, str):
+            kept.append(ffi.new("char[]", encode(value)))
+            setattr(option, field, kept[-1])
+        elif value is not None:
+            setattr(option, field, value)
+    return option, kept
 
 
 class Model:
     """A network with its weights. One thread uses it at a time: a second one's call raises kith.Busy.
 
-    path is a safetensors file, or the folder of a training run; without it the weights are random (seed). Options are for
-    files that do not say what they hold: `kith list backbones` has the names.
+    path is a safetensors file, or the folder of a training run (its model, else its best); without it the weights are random
+    (seed). Options are for files that do not say what they hold: `kith list backbones` has the names. tap and resize are what the
+    model's vectors are where a call does not say others.
 
     >>> import numpy as np, kith
     >>> model = kith.Model(backbone="convnet4", embedding=16, channels=1, height=28, width=28)
@@ -79,25 +99,29 @@ class Model:
     def __init__(self, path: Optional[Path] = None, *, backbone: Optional[str] = None, settings: Optional[str] = None,
                  pool: Optional[str] = None, embedding: int = 0, embedding_init: Optional[str] = None, channels: int = 0,
                  height: int = 0, width: int = 0, seed: int = 0, device: str = "cpu", precision: str = "float32",
-                 batch: int = 0) -> None:
-        option = options("kith_model_options")
-        kept = []
-
-        def put(field: str, value: Optional[bytes]) -> None:
-            if value is not None:
-                kept.append(ffi.new("char[]", value))
-                setattr(option, field, kept[-1])
-
-        put("weights", None if path is None else model_file(path))
-        for field, word in (("backbone", backbone), ("settings", settings), ("pool", pool), ("device", device),
-                            ("precision", precision), ("embedding_init", embedding_init)):
-            put(field, None if word is None else encode(word))
-        option.embedding, option.channels, option.height, option.width = embedding, channels, height, width
-        option.seed, option.batch = seed, batch
+                 batch: int = 0, tap: Optional[str] = None, resize: Optional[str] = None) -> None:
+        option, kept = model_options(path, backbone=backbone, settings=settings, pool=pool, embedding=embedding,
+                                     embedding_init=embedding_init, channels=channels, height=height, width=width, seed=seed,
+                                     device=device, precision=precision, batch=batch, tap=tap, resize=resize)
         made = ffi.new("kith_model **")
         call(lib.kith_model_open, option, made)
-        self._handle = ffi.gc(made[0], lib.kith_model_free)
+        handle = ffi.gc(made[0], lib.kith_model_free)
+        self._find: Callable[[], Any] = lambda: handle
         self._guard = Guard("the model")
+        self._is_part = False  # of a collection, which closes it
+        self._alive: ContextManager[None] = nullcontext()  # for calls that go together with embed()
+
+    @classmethod
+    def _part(cls, find: Callable[[], Any], guard: Guard, alive: ContextManager[None]) -> "Model":
+        """The model of a collection: found anew for each call, and `alive` while one is under way that does not hold the guard, so
+        that none outlives the collection."""
+        model = cls.__new__(cls)
+        model._find, model._guard, model._alive, model._is_part = find, guard, alive, True
+        return model
+
+    @property
+    def _handle(self) -> Any:
+        return self._find()
 
     def __repr__(self) -> str:
         info = self.info
@@ -109,9 +133,25 @@ class Model:
     def info(self) -> ModelInfo:
         """What it is."""
         c = ffi.new("kith_model_info *")
-        lib.kith_model_info_get(self._handle, c)
-        return ModelInfo(text(c.backbone), text(c.pool), text(c.device), c.channels, c.height, c.width, c.embedding,
-                         c.classes, c.n_params)
+        with self._alive:
+            lib.kith_model_info_get(self._handle, c)
+            return ModelInfo(text(c.backbone), text(c.pool), text(c.device), c.channels, c.height, c.width, c.embedding,
+                             c.classes, c.n_params)
+
+    @property
+    def dim(self) -> int:
+        """Values of a vector that embed() makes without another tap=."""
+        with self._alive:
+            found: int = lib.kith_model_dim(self._handle)
+        return found
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who it is, as an index notes it. Random weights, and those that set_state() has changed, are nobody's: kith.Error."""
+        c = ffi.new("kith_model_identity *")
+        with self._guard.alone:
+            call(lib.kith_model_identify, self._handle, c)
+        return ModelIdentity(text(c.file), text(c.hash), text(c.preprocess), c.dim)
 
     def _options(self, tap: Optional[str], resize: Optional[str], workers: int) -> Tuple[Any, List[Any]]:
         option = options("kith_embed_options")
@@ -145,8 +185,8 @@ class Model:
         option, kept = self._options(tap, resize, workers)
         work = Work(progress)
         work.watch(option)
-        several: List[Any] = [images] if _is_path(images) else list(images) if isinstance(images, (list, tuple)) else []
-        if several and all(_is_path(one) for one in several):
+        several: List[Any] = [images] if is_path(images) else list(images) if isinstance(images, (list, tuple)) else []
+        if several and all(is_path(one) for one in several):
             list_, names = strings(paths_of(several))
             found = self._room(len(several), option)
             work.call(lib.kith_model_embed_files, self._handle, list_, len(several), option,
@@ -163,13 +203,7 @@ class Model:
         pixels = ffi.new("kith_pixels[]", max(len(arrays), 1))
         kept = []
         for i, values in enumerate(arrays):
-            if values.dtype != np.uint8 or not (values.ndim == 2 or (values.ndim == 3 and values.shape[2] in (1, 3))):
-                raise TypeError(f"image {i} is {values.dtype.name} {list(values.shape)}; wanted uint8 [h, w] or [h, w, 3], "
-                                "or float [n, channels, height, width]")
-            kept.append(np.ascontiguousarray(values))
-            pixels[i].height, pixels[i].width = values.shape[:2]
-            pixels[i].channels = 1 if values.ndim == 2 else values.shape[2]
-            pixels[i].data = ffi.cast("uint8_t *", ffi.from_buffer(kept[-1]))
+            kept.append(put_pixels(values, i, pixels[i]))
         found = self._room(len(arrays), option)
         work.call(lib.kith_model_embed_pixels, self._handle, pixels, len(arrays), option,
                   ffi.cast("float *", ffi.from_buffer(found)))
@@ -184,7 +218,7 @@ class Model:
             raise ValueError(f"the images are {list(values.shape)}; wanted {shape}")
         values = np.ascontiguousarray(values, dtype=np.float32)
         found = self._room(len(values), option)
-        call(lib.kith_model_embed, self._handle, ffi.cast("float *", ffi.from_buffer(values)), len(values),
+        call(lib.kith_model_embed_floats, self._handle, ffi.cast("float *", ffi.from_buffer(values)), len(values),
              lib.kith_model_tap(self._handle, option), ffi.cast("float *", ffi.from_buffer(found)))
         return found
 
@@ -215,22 +249,56 @@ class Model:
         return Embedded(taken(vectors, array.data, np.float32, shape),
                         taken(vectors, lib.kith_vectors_labels(vectors), np.int64, (n,)), paths, names, bad)
 
+    def query(self, images: Union[Image, Sequence[Image]], *, weights: Optional[Sequence[float]] = None,
+              boxes: Optional[Sequence[Optional[Box]]] = None, flips: bool = False) -> FloatArray:
+        """One vector to search with, [dim], from one image or several (files or decoded images).
+
+        Several are the sum of their normalised vectors times their weights: below 0, unlike that image. boxes: for each image the
+        part of it that counts (x, y, width, height), or None. flips: the mean with the mirror image.
+        """
+        named, n, kept = query_images(images, weights, boxes)
+        option = options("kith_query_options")
+        option.flips = flips
+        row = np.empty(self.dim, np.float32)
+        with self._guard.alone:
+            call(lib.kith_model_query, self._handle, named, n, option, ffi.cast("float *", ffi.from_buffer(row)))
+        return row
+
+    def explain(self, query: Union[Image, Sequence[Image]], hit: Image, *, weights: Optional[Sequence[float]] = None,
+                boxes: Optional[Sequence[Optional[Box]]] = None, flips: bool = False) -> Explanation:
+        """Why an image matches a query (of query()'s arguments): the cosine of their vectors as a sum over places."""
+        named, n, kept = query_images(query, weights, boxes)
+        other, _, kept_hit = query_images(hit, None, None)
+        option = options("kith_query_options")
+        option.flips = flips
+        found = ffi.gc(ffi.new("kith_explanation *"), lib.kith_explanation_release)
+        with self._guard.alone:
+            call(lib.kith_model_explain, self._handle, named, n, other, option, found)
+        return explanation(found)
+
     @property
     def state(self) -> Dict[str, FloatArray]:
         """Copies of the parameters and running statistics, by name."""
         found: Dict[str, FloatArray] = {}
         param = ffi.new("kith_model_param *")
-        for i in range(lib.kith_model_param_count(self._handle)):
-            lib.kith_model_param_at(self._handle, i, param)
-            values = np.empty(tuple(param.dim[k] for k in range(param.n_dims)), np.float32)
-            call(lib.kith_model_param_get, self._handle, i, ffi.cast("float *", ffi.from_buffer(values)))
-            found[text(param.name)] = values
+        with self._alive:
+            for i in range(lib.kith_model_param_count(self._handle)):
+                lib.kith_model_param_at(self._handle, i, param)
+                values = np.empty(tuple(param.dim[k] for k in range(param.n_dims)), np.float32)
+                call(lib.kith_model_param_get, self._handle, i, ffi.cast("float *", ffi.from_buffer(values)))
+                found[text(param.name)] = values
         return found
 
     def set_state(self, state: Mapping[str, ArrayLike]) -> None:
         """Write parameters by name; those that are not named stay as they are."""
         param = ffi.new("kith_model_param *")
         left = dict(state)
+        with self._guard.alone:
+            self._set_state(left, param)
+        if left:
+            raise Error(f"the model has no parameter {sorted(left)[0]!r}", "Model.state has their names", "ENOTFOUND")
+
+    def _set_state(self, left: Dict[str, ArrayLike], param: Any) -> None:
         for i in range(lib.kith_model_param_count(self._handle)):
             lib.kith_model_param_at(self._handle, i, param)
             given = left.pop(text(param.name), None)
@@ -241,9 +309,8 @@ class Model:
             if values.shape != shape:
                 raise ValueError(f"{text(param.name)} is {list(values.shape)}; the model's is {list(shape)}")
             call(lib.kith_model_param_set, self._handle, i, ffi.cast("float *", ffi.from_buffer(values)))
-        if left:
-            raise Error(f"the model has no parameter {sorted(left)[0]!r}", "Model.state has their names", "ENOTFOUND")
 
     def save(self, path: Path) -> None:
         """Write weights, settings and preprocessing as one safetensors file."""
-        call(lib.kith_model_save, self._handle, encode(os.fspath(path)))
+        with self._alive:
+            call(lib.kith_model_save, self._handle, encode(os.fspath(path)))

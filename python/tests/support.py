@@ -5,8 +5,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -39,6 +40,43 @@ def safetensors(path: str, prefix: str = "") -> Dict[str, Any]:
             for name, one in json.loads(data[8:begin]).items() if name.startswith(prefix) and one.get("dtype") == "F32"}
 
 
+def save_model(path: str, seed: int = 9) -> None:
+    """A small network with random weights, as a file."""
+    import kith
+
+    kith.Model(backbone="convnet4", embedding=16, channels=1, height=28, width=28, seed=seed).save(path)
+
+
+def under_way(begin: Callable[[Callable[..., bool]], object], meanwhile: Callable[[], object]) -> None:
+    """Call `begin` with a progress function in a thread of its own, and `meanwhile` here while it is inside libkith."""
+    is_inside, may_go_on, failures = threading.Event(), threading.Event(), []
+
+    def progress(*facts: Any) -> bool:
+        is_inside.set()
+        may_go_on.wait(60)
+        return False
+
+    def work() -> None:
+        try:
+            begin(progress)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            is_inside.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        assert is_inside.wait(60)
+        assert thread.is_alive(), failures or "it never called back"
+        meanwhile()
+    finally:
+        may_go_on.set()
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
 class InFolder(unittest.TestCase):
     """Tests with an empty folder of their own, self.folder."""
 
@@ -49,3 +87,15 @@ class InFolder(unittest.TestCase):
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
+
+    def program(self, *words: str) -> str:
+        """The output of the program kith, run in the folder; it must succeed."""
+        from kith import _library
+
+        return self.run_program(_library.program(), *words)
+
+    def run_program(self, *words: str) -> str:
+        """The same for any program."""
+        found = subprocess.run(words, text=True, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(found.returncode, 0, found.stdout)
+        return found.stdout

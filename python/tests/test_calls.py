@@ -1,7 +1,6 @@
 """Calls at the same time, and after a fork: refused or working, never a crash or a wait without end."""
 
 import os
-import threading
 import unittest
 from typing import Any, Callable, List
 
@@ -10,36 +9,6 @@ import numpy as np
 import kith
 
 import support
-
-
-def under_way(begin: Callable[[Callable[..., bool]], object], meanwhile: Callable[[], object]) -> None:
-    """Call `begin` with a progress function in a thread of its own, and `meanwhile` here while it is inside libkith."""
-    is_inside, may_go_on, failures = threading.Event(), threading.Event(), []
-
-    def progress(*facts: Any) -> bool:
-        is_inside.set()
-        may_go_on.wait(60)
-        return False
-
-    def work() -> None:
-        try:
-            begin(progress)
-        except BaseException as error:
-            failures.append(error)
-        finally:
-            is_inside.set()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        assert is_inside.wait(60)
-        assert thread.is_alive(), failures or "it never called back"
-        meanwhile()
-    finally:
-        may_go_on.set()
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 class Threads(support.InFolder):
@@ -61,7 +30,7 @@ class Threads(support.InFolder):
                 self.index.close()
             self.assertEqual(len(self.index.search(self.x[:1], k=1)), 1)  # asking goes together with asking
 
-        under_way(search, close)
+        support.under_way(search, close)
         np.testing.assert_array_equal(found[0][0].ids, kith.knn(self.x, self.x[:1], k=3).indices[0])
         self.index.close()
         with self.assertRaisesRegex(ValueError, "closed"):
@@ -77,7 +46,7 @@ class Threads(support.InFolder):
                     one()
             self.assertRegex(repr(self.index), "in use")
 
-        under_way(lambda progress: self.index.compact(progress=progress), ask)
+        support.under_way(lambda progress: self.index.compact(progress=progress), ask)
         self.assertEqual(len(self.index), 160)
 
     def test_no_change_beside_a_search(self) -> None:
@@ -86,7 +55,7 @@ class Threads(support.InFolder):
                 with self.assertRaisesRegex(kith.Busy, "uses the index"):
                     one()
 
-        under_way(lambda progress: self.index.search(self.x, exact=True, progress=progress), change)
+        support.under_way(lambda progress: self.index.search(self.x, exact=True, progress=progress), change)
         self.index.remove([0])
 
     def test_a_model_is_for_one_thread(self) -> None:
@@ -99,7 +68,7 @@ class Threads(support.InFolder):
                 with self.assertRaisesRegex(kith.Busy, "a call that is under way needs the model for itself"):
                     refused()
 
-        under_way(lambda progress: model.embed(images, progress=progress), embed)
+        support.under_way(lambda progress: model.embed(images, progress=progress), embed)
         self.assertEqual(model.embed(images).shape, (4, 8))
 
 

@@ -1,13 +1,8 @@
-"""kith.Index: making, changing, searching, filtering, syncing with folders."""
-
-import os
-import shutil
-import subprocess
+"""kith.Index: making, changing, searching, filtering vectors."""
 
 import numpy as np
 
 import kith
-from kith import _library
 
 import support
 
@@ -79,6 +74,16 @@ class Vectors(support.InFolder):
         with self.assertRaisesRegex(ValueError, "closed"):
             again.ids()
 
+    def test_items_that_are_excluded(self) -> None:
+        index = self.make()
+        index.exclude([0, 1])
+        index.remove([2])
+        index.commit()
+        self.assertEqual((len(index), index.info.n_excluded), (77, 2))
+        with self.assertRaises(kith.Error) as caught:
+            index.exclude([2])
+        self.assertEqual(caught.exception.status, "ENOTFOUND")
+
     def test_a_new_column(self) -> None:
         index = self.make()
         index.add_column("colour", str)
@@ -98,78 +103,5 @@ class Vectors(support.InFolder):
             kith.Index.create(self.path("i.kith"), dim=3)
         with self.assertRaisesRegex(TypeError, "wanted int, float or str"):
             kith.Index.create(self.path("j.kith"), dim=3, columns={"when": list})
-        with self.assertRaisesRegex(kith.Error, "model"):
-            index.sync(self.folder)
-
-
-class Folders(support.InFolder):
-    def test_an_index_of_a_folder(self) -> None:
-        kith.synth(self.path("glyphs"), n_classes=3, n_images=4, side=32)
-        kith.Model(backbone="convnet4", embedding=8, channels=1, height=28, width=28).save(self.path("m.safetensors"))
-        index = kith.Index.create(self.path("i.kith"), model=self.path("m.safetensors"))
-        report = index.sync(self.path("glyphs"))
-        self.assertEqual((report.n_files, report.n_added, report.n_bad), (12, 12, 0))
-        one = index.item(5)
-        assert one.path is not None
-        self.assertEqual(one.label, os.path.basename(os.path.dirname(one.path)))
-        self.assertEqual(index.search(index.embed(one.path), k=1)[0].ids.tolist(), [5])
-        os.remove(one.path)
-        index.close()
-        with kith.Index.open(self.path("i.kith"), write=True) as index:
-            report = index.sync([self.path("glyphs")])
-            self.assertEqual((report.n_same, report.n_removed, len(index)), (11, 1, 11))
-        shutil.copy(self.path("glyphs/glyph00000/00000.png"), self.path("glyphs/glyph00000/copy.png"))
-        found = subprocess.run([_library.program(), "index", self.path("i.kith"), "--sync"], text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(found.returncode, 0, found.stdout)
-        self.assertEqual(len(kith.Index.open(self.path("i.kith"))), 12)
-
-    def program(self, *words: str) -> str:
-        """The program's output; it must succeed."""
-        found = subprocess.run([_library.program(), *words], text=True, cwd=self.folder, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT)
-        self.assertEqual(found.returncode, 0, found.stdout)
-        return found.stdout
-
-    def make_relative(self) -> "kith.Index":
-        """Made of a folder that is named from the working folder, which the program will not be in."""
-        kith.synth(self.path("glyphs"), n_classes=3, n_images=4, side=32)
-        kith.Model(backbone="convnet4", embedding=8, channels=1, height=28, width=28).save(self.path("m.safetensors"))
-        index = kith.Index.create(self.path("i.kith"), model=self.path("m.safetensors"))
-        index.sync(os.path.relpath(self.path("glyphs")))
-        return index
-
-    def test_the_program_goes_on_with_it(self) -> None:
-        index = self.make_relative()
-        before = {index.item(int(i)).path: int(i) for i in index.ids()}
-        index.close()
-        self.assertIn("; 12 as before\n", self.program("index", "i.kith", "--sync"))
-        shutil.move(self.path("glyphs/glyph00001/00002.png"), self.path("glyphs/glyph00002/other.png"))
-        self.assertIn("; 1 moved, 11 as before\n", self.program("index", "i.kith", "--sync"))
-        with kith.Index.open(self.path("i.kith")) as index:
-            after = {index.item(int(i)).path: int(i) for i in index.ids()}
-            old, new = (os.path.realpath(self.path("glyphs/" + name)) for name in ("glyph00001/00002.png", "glyph00002/other.png"))
-            self.assertEqual(after.pop(new), before.pop(old))
-            self.assertEqual(after, before)
-            self.assertEqual(index.item(6).label, "glyph00002")
-
-    def test_what_was_removed_stays_out(self) -> None:
-        index = self.make_relative()
-        index.remove([3, 7])
-        index.commit()
-        self.assertEqual((len(index), index.info.n_excluded), (10, 2))
-        report = index.sync(self.path("glyphs"))
-        self.assertEqual((report.n_same, report.n_added, report.n_excluded), (10, 0, 2))
-        index.close()
-        self.assertIn("2 left out", self.program("index", "i.kith", "--sync"))
-        with kith.Index.open(self.path("i.kith"), write=True) as index:
-            report = index.sync(self.path("glyphs"), with_removed=True)
-            self.assertEqual((report.n_same, report.n_added, report.n_excluded), (10, 2, 0))
-            self.assertEqual(index.info.n_excluded, 0)
-
-    def test_sources_that_are_added(self) -> None:
-        index = self.make_relative()
-        kith.synth(self.path("more"), n_classes=2, n_images=2, side=32, seed=5)
-        self.assertEqual(index.sync(self.path("more"), only_adds=True).n_added, 4)
-        index.close()
-        self.assertIn("; 16 as before\n", self.program("index", "i.kith", "--sync"))
+        with self.assertRaisesRegex(kith.Error, "dim is 0; wanted 1 to"):
+            kith.Index.create(self.path("j.kith"), dim=0)

@@ -76,6 +76,73 @@ class Images(support.InFolder):
         np.testing.assert_allclose(self.model.embed(x), self.model.embed(self.files, resize="squash256"), atol=2e-5)
 
 
+class Queries(support.InFolder):
+    def setUp(self) -> None:
+        super().setUp()
+        kith.synth(self.path("glyphs"), n_classes=3, n_images=2, side=40)
+        self.files = [os.path.join(self.path("glyphs"), c, f) for c in sorted(os.listdir(self.path("glyphs")))
+                      for f in sorted(os.listdir(os.path.join(self.path("glyphs"), c)))]
+        made = kith.Model(backbone="convnet4", embedding=8, channels=1, height=28, width=28, seed=3)
+        os.mkdir(self.path("run"))
+        made.save(self.path("run/best.safetensors"))
+        self.model = kith.Model(self.path("run"))
+
+    def test_one_image_is_its_vector(self) -> None:
+        self.assertEqual(self.model.dim, 8)
+        np.testing.assert_allclose(self.model.query(self.files[0]), self.model.embed(self.files[0])[0], rtol=1e-5, atol=1e-6)
+        picture = np.random.default_rng(1).integers(0, 255, (50, 30, 3), dtype=np.uint8)
+        np.testing.assert_array_equal(self.model.query(picture), self.model.embed([picture])[0])
+
+    def test_several_are_weighed_and_added(self) -> None:
+        x = self.model.embed(self.files[:3]).astype(float)
+        unit = x / np.linalg.norm(x, axis=1)[:, None]
+        np.testing.assert_allclose(self.model.query(self.files[:3], weights=[1, 0.5, -1]), unit[0] + 0.5 * unit[1] - unit[2],
+                                   atol=1e-5)
+        with self.assertRaisesRegex(ValueError, "weights has 2 entries for 3 images"):
+            self.model.query(self.files[:3], weights=[1, 2])
+        with self.assertRaisesRegex(kith.Error, "above 0"):
+            self.model.query(self.files[0], weights=[-1])
+
+    def test_boxes_and_mirror_images(self) -> None:
+        picture = np.random.default_rng(1).integers(0, 255, (40, 40), dtype=np.uint8)
+        np.testing.assert_allclose(self.model.query(picture, boxes=[(4, 8, 20, 24)]), self.model.query(picture[8:32, 4:24]),
+                                   rtol=1e-5, atol=1e-6)
+        both = self.model.query(picture, flips=True)
+        np.testing.assert_allclose(both, self.model.query([picture, picture[:, ::-1]], weights=[0.5, 0.5]), atol=1e-5)
+
+    def test_an_explanation_sums_to_the_score(self) -> None:
+        why = self.model.explain([self.files[0], self.files[2]], self.files[1], weights=[1, 0.5])
+        query = self.model.query([self.files[0], self.files[2]], weights=[1, 0.5]).astype(float)
+        hit = self.model.embed(self.files[1])[0].astype(float)
+        self.assertAlmostEqual(why.score, query @ hit / np.linalg.norm(query) / np.linalg.norm(hit), places=5)
+        self.assertAlmostEqual(why.hit.share.sum() + why.hit.rest, why.score, places=12)
+        self.assertAlmostEqual(sum(one.share.sum() + one.rest for one in why.query), why.score, places=12)
+        self.assertEqual((why.hit.width, why.hit.height, len(why.query)), (40, 40, 2))
+        self.assertIn("2 in the query", repr(why))
+
+    def test_who_it_is(self) -> None:
+        import hashlib
+
+        who = self.model.identity
+        with open(self.path("run/best.safetensors"), "rb") as file:
+            self.assertEqual(who.hash, hashlib.sha256(file.read()).hexdigest())
+        self.assertEqual(who.file, os.path.realpath(self.path("run/best.safetensors")))
+        self.assertEqual(who.dim, 8)
+        self.assertTrue(who.preprocess.startswith("embedding of convnet4 (pool avg), squash256, 28 x 28"), who.preprocess)
+        pooled = kith.Model(self.path("run"), tap="pooled", resize="shorter40")
+        self.assertTrue(pooled.identity.preprocess.startswith("pooled of convnet4 (pool avg), shorter40"))
+        self.assertEqual(pooled.embed(self.files[0]).shape, (1, pooled.dim))
+        self.model.set_state({"embedding.bias": np.ones(8)})
+        with self.assertRaisesRegex(kith.Error, "were set"):
+            self.model.identity
+        with self.assertRaisesRegex(kith.Error, "random weights"):
+            kith.Model(backbone="convnet4", embedding=8).identity
+
+    def test_a_folder_without_a_model(self) -> None:
+        with self.assertRaisesRegex(kith.Error, "neither a model.safetensors nor a best.safetensors"):
+            kith.Model(self.path("glyphs"))
+
+
 class Arrays(unittest.TestCase):
     model: ClassVar[kith.Model]
 

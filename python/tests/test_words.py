@@ -66,9 +66,9 @@ class Raised(support.InFolder):
         self.assertEqual(self.says(lambda: kith.synth(self.path("glyphs"), n_classes=0)), "n_classes is 0; wanted 1 … 100000")
         self.assertIn("side is 3; wanted", self.says(lambda: kith.synth(self.path("glyphs"), side=3)))
 
-    def test_an_index_without_a_model(self) -> None:
-        with kith.Index.create(self.path("i.kith"), dim=2) as index:
-            self.assertTrue(self.says(lambda: index.embed("a.png")).endswith("(embed the images yourself and give search() their vectors)"))
+    def test_a_collection_without_a_model(self) -> None:
+        with kith.Collection.create(self.path("i.kith"), dim=2) as collection:
+            self.assertTrue(self.says(lambda: collection.model).endswith("(embed the images yourself and give search() their vectors)"))
 
     def test_one_missing_file(self) -> None:
         model = kith.Model(backbone="convnet4", embedding=8, channels=1, height=28, width=28)
@@ -92,23 +92,22 @@ class Raised(support.InFolder):
         self.assertEqual(self.says(lambda: kith.train(recipe, self.path("new"), overrides={"optim..lr": 3})),
                          'overrides["optim..lr"]: a key is empty (write keys with dots between names, as in {"optim.lr": 1e-4})')
 
-    def test_an_index_of_a_file_that_does_not_say_its_network(self) -> None:
+    def test_a_collection_of_a_file_that_does_not_say_its_network(self) -> None:
         kith.synth(self.path("glyphs"), n_classes=3, n_images=4, side=32)
         plain = kith.Model(backbone="convnet4", embedding=8, channels=1, height=28, width=28)
         plain.save(self.path("m.safetensors"))
-        index = kith.Index.create(self.path("i.kith"), model=self.path("m.safetensors"), backbone="convnet4", pool="max",
-                                  resize="shorter40")
-        self.assertEqual(index.sync(self.path("glyphs")).n_added, 12)
-        wanted = plain.embed([self.path("glyphs/glyph00000/00000.png")])
-        found = index.embed(self.path("glyphs/glyph00000/00000.png"))
+        photos = kith.Collection.create(self.path("i.kith"), model=self.path("m.safetensors"), backbone="convnet4", pool="max",
+                                        resize="shorter40")
+        self.assertEqual(photos.sync(self.path("glyphs")).n_added, 12)
+        wanted = plain.query(self.path("glyphs/glyph00000/00000.png"))
+        found = photos.model.query(self.path("glyphs/glyph00000/00000.png"))
         self.assertGreater(float(np.abs(wanted - found).max()), 1e-4)  # resized otherwise
-        index.close()
-        again = kith.Index.open(self.path("i.kith"))  # it remembers how
-        np.testing.assert_allclose(again.embed(self.path("glyphs/glyph00000/00000.png")), found, rtol=1e-6)
+        photos.close()
+        again = kith.Collection.open(self.path("i.kith"))  # it remembers how
+        np.testing.assert_allclose(again.model.query(self.path("glyphs/glyph00000/00000.png")), found, rtol=1e-6)
         with self.assertRaisesRegex(ValueError, "wanted model="):
-            kith.Index.create(self.path("j.kith"), dim=3, pool="max")
-        with self.assertRaisesRegex(ValueError, "dim is 0; wanted the size of the vectors, or model="):
-            kith.Index.create(self.path("j.kith"))
+            kith.Collection.create(self.path("j.kith"), dim=3, pool="max")
+        self.assertEqual(self.says(lambda: kith.Collection.create(self.path("j.kith"))), "dim is 0; wanted 1 to 65536")
 
 
 class Representations(support.InFolder):
@@ -133,6 +132,13 @@ class Representations(support.InFolder):
         self.line(index, r"^Index\('.*i\.kith', 0 items of 16 values, cosine\)$")
         index.close()
         self.line(index, r"^Index\('.*i\.kith', closed\)$")
+        photos = kith.Collection.create(self.path("p.kith"), dim=16)
+        self.line(photos, r"^Collection\('.*p\.kith', 0 items of 16 values, cosine\)$")
+        photos.add_rows(x, labels=[str(one) for one in y])
+        self.line(photos.search(x[0])[0], r"^Answer\(10 hits, nearest 0 at 1\.0000, among 80 items\)$")
+        self.line(photos.duplicates(), r"^Duplicates\(0 groups among 0 pictures\)$")
+        photos.close()
+        self.line(photos, r"^Collection\('.*p\.kith', closed\)$")
 
 
 if __name__ == "__main__":

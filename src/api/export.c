@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include "api/model_handle.h"
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "embed/preprocess.h"
+#include "model/handle.h"
 #include "net/onnx.h"
 #include "net/torch_names.h"
 

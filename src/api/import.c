@@ -1,5 +1,4 @@
 /* Weights of other programs as model files: read, rename, check against the backbone, save. */
-#include "api/device.h"
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "core/buffer.h"
@@ -7,6 +6,7 @@
 #include "io/pth.h"
 #include "io/tensors.h"
 #include "kith/export.h"
+#include "model/device.h"
 #include "net/model_file.h"
 #include "net/torch_names.h"
 #include "net/weights.h"

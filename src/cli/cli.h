@@ -1,4 +1,4 @@
-/* What the subcommands share. Only public headers (kith/…) are used in this folder.
+/* What the subcommands share. Only public headers (kith/…) are used in this folder, and serve/serve.h in serve.c.
  *
  * A subcommand is one file with one function, `int cmd_NAME(int argc, char **argv)` (argv[0] is the
  * subcommand's name, the result is the exit status), and one row in table.def:

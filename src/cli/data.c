@@ -15,7 +15,7 @@ typedef struct request {
     const char *source, *kind, *labels, *out, *split, *views;
     cli_list sets;
     bool check, json, speed, duplicates;
-    kith_embedder_options embedder;
+    kith_model_options model;
     int64_t n_suspects;
     double validation;
     int64_t folds, fold, seed, train_classes, workers;
@@ -249,7 +249,7 @@ static int write_views(const request *r) {
 int cmd_data(int argc, char **argv) {
     request r = {.n_suspects = 20};
     const char *model = NULL;
-    kith_embedder_options_init(&r.embedder, sizeof r.embedder);
+    kith_model_options_init(&r.model, sizeof r.model);
     const cli_option options[] = {
         CLI_TEXT("dataset", "NAME", &r.kind, "the layout (see kith list datasets); found out when not given"),
         CLI_TEXT("labels|y", "FILE", &r.labels,
@@ -261,10 +261,10 @@ int cmd_data(int argc, char **argv) {
                  "for --duplicates: also find labels that look wrong, by the neighbours in this model's "
                  "embedding"),
         CLI_INT("suspects", "N", &r.n_suspects, 1, 1000000, "how many of these are shown"),
-        CLI_TEXT("backbone", "NAME", &r.embedder.backbone, "of --model, where the file does not say"),
-        CLI_TEXT("pool", "HOW", &r.embedder.pool, "its global pooling: avg, max or both"),
-        CLI_TEXT("resize", "HOW", &r.embedder.resize, CLI_RESIZE_HELP),
-        CLI_TEXT("device", "NAME", &r.embedder.device, "what it runs on (see kith list devices)"),
+        CLI_TEXT("backbone", "NAME", &r.model.backbone, "of --model, where the file does not say"),
+        CLI_TEXT("pool", "HOW", &r.model.pool, "its global pooling: avg, max or both"),
+        CLI_TEXT("resize", "HOW", &r.model.resize, CLI_RESIZE_HELP),
+        CLI_TEXT("device", "NAME", &r.model.device, "what it runs on (see kith list devices)"),
         CLI_FLAG("json", &r.json, "print the result as JSON"),
         CLI_INT("train-classes", "N", &r.train_classes, 0, INT32_MAX,
                 "the first N classes train, the others test"),
@@ -301,14 +301,13 @@ int cmd_data(int argc, char **argv) {
     if (r.folds > 0 && r.validation > 0) return cli_misused("data", "give --validation or --folds, not both");
     if (model && !r.duplicates) return cli_misused("data", "--model is for --duplicates");
     if (r.views) return write_views(&r);
-    char path[4096];
-    if (model) r.embedder.model = cli_model_path(model, path, sizeof path);
+    r.model.weights = model;
     kith_error err;
     kith_dataset *set = NULL;
     findings f = {0};
     kith_status status = open_set(&r, &set, &err);
     if (r.duplicates) {
-        const data_duplicates_request asked = {r.source, r.json, r.embedder, r.n_suspects};
+        const data_duplicates_request asked = {r.source, r.json, r.model, r.n_suspects};
         if (status == KITH_OK) status = data_duplicates(set, &asked, &err);
         kith_dataset_free(set);
         return status == KITH_OK ? CLI_OK : cli_fail(&err);

@@ -4,15 +4,15 @@
 
 #include "cli/cli.h"
 #include "kith/data.h"
-#include "kith/embedder.h"
 #include "kith/experimental/json.h"
+#include "kith/model.h"
 #include "kith/suspects.h"
 
 typedef struct data_duplicates_request {
     const char *source; /* as the user named the data */
     bool json;
-    kith_embedder_options embedder; /* without a model: no suspects */
-    int64_t n_suspects;             /* shown */
+    kith_model_options model; /* without a model: no suspects */
+    int64_t n_suspects;       /* shown */
 } data_duplicates_request;
 
 /* --duplicates: groups of the same picture, and which of them lie in several classes, or in training and test. */
@@ -20,7 +20,7 @@ kith_status data_duplicates(const kith_dataset *set, const data_duplicates_reque
 
 /* Images whose neighbours agree on another class. Owned; data_suspects_release. */
 typedef struct data_suspects {
-    kith_embedder *embedder;
+    kith_model *model;
     kith_vectors *vectors; /* NULL: nothing was looked for */
     kith_suspects found;
 } data_suspects;

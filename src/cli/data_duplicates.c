@@ -91,13 +91,13 @@ kith_status data_duplicates(const kith_dataset *set, const data_duplicates_reque
     KITH_OPTIONS(kith_duplicates_options, options);
     options.progress = cli_show_progress;
     options.user = &progress;
-    if (r->embedder.model && kith_dataset_n_classes(set) == 0)
+    if (r->model.weights && kith_dataset_n_classes(set) == 0)
         return cli_error(err, KITH_EINVAL, "leave --model out, or put each class into a folder of its own",
                          "%.300s has no class folders, so that no label can look wrong", r->source);
     cli_progress_begin(&progress, "looking", 0);
     kith_status status = kith_dataset_duplicates(set, &options, &found, err);
     cli_progress_end(&progress);
-    if (status == KITH_OK && r->embedder.model) status = data_suspects_find(set, r, &doubts, err);
+    if (status == KITH_OK && r->model.weights) status = data_suspects_find(set, r, &doubts, err);
     if (status == KITH_OK && r->json) status = print_json(set, &found, &doubts, err);
     if (status == KITH_OK && !r->json) {
         print_text(r->source, set, &found);

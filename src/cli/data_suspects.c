@@ -7,7 +7,7 @@
 void data_suspects_release(data_suspects *s) {
     kith_suspects_release(&s->found);
     kith_vectors_free(s->vectors);
-    kith_embedder_free(s->embedder);
+    kith_model_free(s->model);
     *s = (data_suspects){0};
 }
 
@@ -17,9 +17,12 @@ static kith_status embed(const kith_dataset *set, data_suspects *s, kith_error *
     int64_t *items = calloc((size_t)n + 1, sizeof *items);
     if (!items) return cli_error(err, KITH_ENOMEM, NULL, "not enough memory for %lld items", (long long)n);
     for (int64_t i = 0; i < n; i++) items[i] = i;
+    KITH_OPTIONS(kith_embed_options, how);
+    how.most_bad = -1;
+    how.progress = cli_show_progress;
+    how.user = &progress;
     cli_progress_begin(&progress, "embedding", n);
-    const kith_status status =
-        kith_embedder_items(s->embedder, set, items, n, cli_show_progress, &progress, &s->vectors, err);
+    const kith_status status = kith_model_embed_items(s->model, set, items, n, &how, &s->vectors, err);
     cli_progress_end(&progress);
     free(items);
     return status;
@@ -31,8 +34,8 @@ kith_status data_suspects_find(const kith_dataset *set, const data_duplicates_re
     kith_array rows;
     KITH_OPTIONS(kith_suspects_options, options);
     options.most = r->n_suspects;
-    options.device = r->embedder.device;
-    kith_status status = kith_embedder_open(&r->embedder, &s.embedder, err);
+    options.device = r->model.device;
+    kith_status status = kith_model_open(&r->model, &s.model, err);
     if (status == KITH_OK) status = embed(set, &s, err);
     if (status == KITH_OK) status = kith_vectors_array(s.vectors, &rows, err);
     if (status == KITH_OK)

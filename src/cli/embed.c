@@ -141,7 +141,7 @@ static kith_status embed(const arguments *a, kith_model *model, kith_array *batc
     }
     if ((status = make_values(model, tap, batch->dim[0], &m->own, err)) != KITH_OK) return status;
     m->values = m->own;
-    return kith_model_embed(model, batch->data, batch->dim[0], tap, m->own.data, err);
+    return kith_model_embed_floats(model, batch->data, batch->dim[0], tap, m->own.data, err);
 }
 
 /* One line of text for every image that was read. */
@@ -277,7 +277,7 @@ int cmd_embed(int argc, char **argv) {
     const cli_option options[] = {
         CLI_TEXT("backbone", "NAME", &a.model.backbone,
                  "the network, where its file and tensors do not say (kith list backbones)"),
-        CLI_TEXT("weights", "FILE", &a.model.weights, "safetensors; without: random weights"),
+        CLI_TEXT("weights", "FILE", &a.model.weights, "safetensors file or run; without: random weights"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("tap", "NAME", &a.tap, "map, pooled, embedding or logits; default: embedding, else pooled"),
         CLI_TEXT("pool", "HOW", &a.model.pool, "global pooling: avg, max or both"),
@@ -315,10 +315,11 @@ int cmd_embed(int argc, char **argv) {
     a.model.seed = (uint64_t)seed;
     int at = 1;
     char path[4096];
-    const char *model = at < argc ? cli_model_path(argv[at], path, sizeof path) : NULL;
-    if (model && cli_ends_with(model, ".safetensors")) {
+    kith_error none; /* a folder without a model is one of images */
+    const bool is_found = at < argc && kith_model_find(argv[at], path, sizeof path, &none) == KITH_OK;
+    if (is_found && cli_ends_with(path, ".safetensors")) {
         if (a.model.weights) return cli_misused("embed", "'%.60s' and --weights are both given", argv[at]);
-        a.model.weights = model;
+        a.model.weights = path;
         at++;
     }
     kith_array shape = {0};

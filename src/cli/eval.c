@@ -162,6 +162,12 @@ static int check_sources(const arguments *a, int argc) {
     return CLI_RUN;
 }
 
+static int compare(int argc, char **argv, bool json) {
+    kith_error err = {0};
+    if (argc != 3) return cli_misused("eval", "--compare wants two results: A B");
+    return eval_compare(argv[1], argv[2], json, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
+}
+
 int cmd_eval(int argc, char **argv) {
     static const char *const metrics[] = {"cosine", "inner", "sqeuclidean", NULL};
     static const char *const reranks[] = {"none", "qe", "kr", NULL};
@@ -233,11 +239,7 @@ int cmd_eval(int argc, char **argv) {
             "reproduce."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
-    if (a.compare) {
-        kith_error err = {0};
-        if (argc != 3) return cli_misused("eval", "--compare wants two results: A B");
-        return eval_compare(argv[1], argv[2], a.json, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
-    }
+    if (a.compare) return compare(argc, argv, a.json);
     if (argc > 2) return cli_misused("eval", "'%.60s' is one too many; wants one MODEL", argv[2]);
     if (argc == 2 && cli_ends_with(argv[1], ".npy")) {
         if (a.files.embedding) return cli_misused("eval", "'%.60s' and --embedding are both given", argv[1]);
@@ -251,7 +253,11 @@ int cmd_eval(int argc, char **argv) {
     a.model.split = split < KITH_N_SPLITS ? (kith_split)split : KITH_SPLIT_ALL;
     char path[4096];
     if (a.model.data) a.model.labels = a.files.labels;
-    if (argc == 2) a.model.model = cli_model_path(argv[1], path, sizeof path);
+    if (argc == 2) {
+        kith_error why;
+        if (kith_model_find(argv[1], path, sizeof path, &why) != KITH_OK) return cli_fail(&why);
+        a.model.model = path;
+    }
     int status = check_sources(&a, argc);
     judging how;
     judging_init(&how);

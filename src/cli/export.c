@@ -71,8 +71,7 @@ int cmd_export(int argc, char **argv) {
     if (!a.out) return cli_misused("export", "wants --out FILE");
     if (a.torch && (a.onnx.tap || a.onnx.normalize))
         return cli_misused("export", "--tap and --normalize are for ONNX; a state dict has no graph");
-    char path[4096];
-    a.model.weights = cli_model_path(argv[1], path, sizeof path);
+    a.model.weights = argv[1];
     a.model.height = a.model.width = side;
     kith_error err = {0};
     return run(&a, &err) == KITH_OK ? CLI_OK : cli_fail(&err);

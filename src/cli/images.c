@@ -2,16 +2,6 @@
 #include "cli/images.h"
 
 #include <stdio.h>
-#include <unistd.h>
-
-const char *cli_model_path(const char *name, char *buf, size_t buf_bytes) {
-    static const char *const files[] = {"model.safetensors", "best.safetensors"};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        const int n = snprintf(buf, buf_bytes, "%s/%s", name, files[i]);
-        if (n > 0 && (size_t)n < buf_bytes && access(buf, F_OK) == 0) return buf;
-    }
-    return name;
-}
 
 int cli_show_progress(void *user, int64_t done, int64_t all) {
     cli_progress *progress = user;

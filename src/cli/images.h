@@ -10,10 +10,6 @@
     "before the centre crop: squashN, padN, shorterN, atmostN or none; default: as the model says, else " \
     "squash256"
 
-/* The model file that a name stands for: for a run folder its model.safetensors, else its best.safetensors,
- * written into buf; any other name as it is. */
-const char *cli_model_path(const char *name, char *buf, size_t buf_bytes);
-
 /* A kith_progress_fn; user is the cli_progress. */
 int cli_show_progress(void *user, int64_t done, int64_t all);
 

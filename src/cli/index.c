@@ -61,7 +61,7 @@ static int check_making(const index_request *r, const char *to) {
     if (to && !cli_is_address(to))
         return cli_misused("index", "--to is '%.60s'; wanted postgresql://host/database, or -o for a folder",
                            to);
-    if (!are_vectors && !r->embedder.model && !to)
+    if (!are_vectors && !r->model.weights && !to)
         return cli_misused("index", "wants --model RUN or --model MODEL.safetensors for the images");
     return CLI_RUN;
 }
@@ -88,7 +88,7 @@ int cmd_index(int argc, char **argv) {
     asked a = {0};
     const char *out = NULL, *to = NULL, *model = NULL;
     int metric = 0, split = 0;
-    kith_embedder_options_init(&r.embedder, sizeof r.embedder);
+    kith_model_options_init(&r.model, sizeof r.model);
     const cli_option options[] = {
         CLI_OUT_FOLDER("out|o", "INDEX", &out, "make a new index in this folder"),
         CLI_TEXT("to", "ADDRESS", &to,
@@ -118,17 +118,16 @@ int cmd_index(int argc, char **argv) {
         CLI_CHOICE("metric", "NAME", &metric, metrics, "how similar two vectors are"),
         CLI_REAL("recall", "X", &r.recall, 0.5, 0.9999,
                  "the part of the true nearest neighbours that a search of a large index must find"),
-        CLI_TEXT("tap", "NAME", &r.embedder.tap, "what to index; default: embedding, else pooled"),
-        CLI_TEXT("resize", "HOW", &r.embedder.resize, CLI_RESIZE_HELP),
-        CLI_INT("crop", "PIXELS", &r.embedder.side, 0, 4096, "side of the model's input; 0: the model's"),
-        CLI_TEXT("backbone", "NAME", &r.embedder.backbone,
-                 "the network, where its file and tensors do not say"),
-        CLI_TEXT("settings", "K=V,…", &r.embedder.settings, "the backbone's own options"),
-        CLI_TEXT("pool", "HOW", &r.embedder.pool, "global pooling: avg, max or both"),
-        CLI_TEXT("device", "NAME", &r.embedder.device, "what the model runs on (see kith list devices)"),
-        CLI_TEXT("precision", "NAME", &r.embedder.precision, "of the model: float32 or, on cuda, bf16"),
-        CLI_FLAG("tf32", &r.embedder.tf32, "cuda, float32: let the model's products use TF32"),
-        CLI_INT("batch", "N", &r.embedder.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),
+        CLI_TEXT("tap", "NAME", &r.model.tap, "what to index; default: embedding, else pooled"),
+        CLI_TEXT("resize", "HOW", &r.model.resize, CLI_RESIZE_HELP),
+        CLI_INT("crop", "PIXELS", &r.model.height, 0, 4096, "side of the model's input; 0: the model's"),
+        CLI_TEXT("backbone", "NAME", &r.model.backbone, "the network, where its file and tensors do not say"),
+        CLI_TEXT("settings", "K=V,…", &r.model.settings, "the backbone's own options"),
+        CLI_TEXT("pool", "HOW", &r.model.pool, "global pooling: avg, max or both"),
+        CLI_TEXT("device", "NAME", &r.model.device, "what the model runs on (see kith list devices)"),
+        CLI_TEXT("precision", "NAME", &r.model.precision, "of the model: float32 or, on cuda, bf16"),
+        CLI_FLAG("tf32", &r.model.tf32, "cuda, float32: let the model's products use TF32"),
+        CLI_INT("batch", "N", &r.model.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),
         CLI_FLAG("json", &r.json, "print the result as JSON"),
         CLI_END};
     const cli_usage usage = {
@@ -154,8 +153,8 @@ int cmd_index(int argc, char **argv) {
             "last commit."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
-    char path[4096];
-    if (model) r.embedder.model = cli_model_path(model, path, sizeof path);
+    r.model.width = r.model.height;
+    r.model.weights = model;
     const int first = out || to ? 1 : 2;
     r.index = out ? out : to ? to : argv[1];
     r.operands = (const char *const *)(argv + first);

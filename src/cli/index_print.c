@@ -47,9 +47,9 @@ static void put_report(kith_json *json, const kith_sync_report *r) {
     kith_json_object_end(json);
 }
 
-static void put_index(kith_json *json, const index_request *request, const kith_index *index) {
-    kith_index_info info;
-    kith_index_info_get(index, &info);
+static void put_index(kith_json *json, const index_request *request, kith_collection *collection,
+                      const kith_collection_info *of) {
+    const kith_index_info info = of->index;
     put_text(json, "index", request->index);
     put_int(json, "items", info.n_items);
     put_int(json, "removed", info.n_removed);
@@ -57,7 +57,7 @@ static void put_index(kith_json *json, const index_request *request, const kith_
     put_int(json, "dim", info.dim);
     put_text(json, "metric", kith_metric_name(info.metric));
     put_text(json, "model_sha256", info.model);
-    put_text(json, "model", kith_index_note(index, "model"));
+    put_text(json, "model", of->model);
     put_text(json, "preprocess", info.preprocess);
     put_text(json, "tier", kith_index_tier_name(info.tier));
     put_int(json, "bits", info.bits);
@@ -71,25 +71,25 @@ static void put_index(kith_json *json, const index_request *request, const kith_
     put_int(json, "format", info.format);
     kith_json_key(json, "calibrated");
     kith_json_bool(json, info.is_calibrated);
-    const kith_calibration *curve = kith_index_calibration(index);
-    put_text(json, "calibration_source", curve ? curve->source : NULL);
+    put_text(json, "calibration_source", of->false_match_rates ? of->false_match_rates->source : NULL);
     kith_json_key(json, "columns");
     kith_json_object_begin(json);
     for (int64_t i = 0; i < info.n_columns; i++) {
-        const kith_column column = kith_index_column(index, i);
+        const kith_column column = kith_index_column(kith_collection_index(collection), i);
         kith_json_key(json, column.name);
         kith_json_string(json, kith_value_type_name(column.type));
     }
     kith_json_object_end(json);
 }
 
-static kith_status print_json(const index_request *request, const kith_index *index,
-                              const kith_sync_report *report, kith_error *err) {
+static kith_status print_json(const index_request *request, kith_collection *collection,
+                              const kith_collection_info *info, const kith_sync_report *report,
+                              kith_error *err) {
     kith_json *json = NULL;
     kith_status status = kith_json_new(&json, err);
     if (status != KITH_OK) return status;
     kith_json_object_begin(json);
-    put_index(json, request, index);
+    put_index(json, request, collection, info);
     if (report) put_report(json, report);
     kith_json_object_end(json);
     return cli_print_json(json, err);
@@ -111,14 +111,21 @@ static void print_report(const kith_sync_report *r) {
     }
 }
 
-kith_status index_print(const index_request *request, const kith_index *index, const kith_sync_report *report,
-                        kith_error *err) {
-    kith_index_info info;
-    kith_index_info_get(index, &info);
+void index_print_measured(const kith_sync_report *report) {
+    if (report->measured == KITH_OK) return;
+    fprintf(stderr, "kith: the index is complete, but its false-match rates were not measured: %s\n",
+            report->measured_error.message);
+}
+
+kith_status index_print(const index_request *request, kith_collection *collection,
+                        const kith_sync_report *report, kith_error *err) {
+    kith_collection_info of;
+    const kith_status status = kith_collection_info_get(collection, &of, err);
+    if (status != KITH_OK) return status;
     if (report) cli_report_bad(report->n_bad, report->n_named > 0 ? report->bad[0] : "");
-    if (request->json) return print_json(request, index, report, err);
-    printf("%s: %lld item%s of %lld values", request->index, (long long)info.n_items,
-           info.n_items == 1 ? "" : "s", (long long)info.dim);
+    if (request->json) return print_json(request, collection, &of, report, err);
+    printf("%s: %lld item%s of %lld values", request->index, (long long)of.index.n_items,
+           of.index.n_items == 1 ? "" : "s", (long long)of.index.dim);
     if (report) print_report(report);
     putchar('\n');
     return KITH_OK;
@@ -142,16 +149,10 @@ static void print_columns(const kith_index *index, int64_t n) {
     puts(n == 0 ? "none" : "");
 }
 
-static void print_sources(const kith_index *index) {
-    const char *paths = kith_index_note(index, "sources");
+static void print_sources(const kith_collection_info *of) {
     printf("%-12s", "images");
-    for (int i = 0; paths && *paths; i++) {
-        const size_t n = strcspn(paths, "\n");
-        printf("%*s%.*s\n", i ? 12 : 0, "", (int)n, paths);
-        paths += n + (paths[n] == '\n');
-        if (!*paths) return;
-    }
-    puts("not known: made from vectors");
+    for (int64_t i = 0; i < of->n_sources; i++) printf("%*s%s\n", i ? 12 : 0, "", of->sources[i]);
+    if (of->n_sources == 0) puts("not known: made from vectors");
 }
 
 static void print_tier(const kith_index_info *info) {
@@ -178,18 +179,8 @@ static void print_false_match_rates(const kith_calibration *curve) {
                curve->source);
 }
 
-kith_status index_show(const index_request *request, kith_error *err) {
-    kith_index *index = NULL;
-    kith_index_info info;
-    kith_status status = kith_index_open(request->index, KITH_INDEX_READ, &index, err);
-    if (status != KITH_OK) return status;
-    if (request->json) {
-        status = print_json(request, index, NULL, err);
-        kith_index_free(index);
-        return status;
-    }
-    kith_index_info_get(index, &info);
-    const char *model = kith_index_note(index, "model");
+static void print_info(const kith_collection_info *of, const kith_index *index) {
+    const kith_index_info info = of->index;
     printf("%-12s%lld", "items", (long long)info.n_items);
     if (info.n_removed > 0)
         printf(", and %lld removed (--compact frees their space)", (long long)info.n_removed);
@@ -197,14 +188,25 @@ kith_status index_show(const index_request *request, kith_error *err) {
         printf("\n%-12s%lld removed by hand: --sync leaves them out, --add takes them back", "left out",
                (long long)info.n_excluded);
     printf("\n%-12s%lld values, %s\n", "vectors", (long long)info.dim, kith_metric_name(info.metric));
-    printf("%-12s%s\n", "model", model ? model : *info.model ? info.model : "not known");
+    printf("%-12s%s\n", "model", of->model ? of->model : *info.model ? info.model : "not known");
     if (*info.preprocess) printf("%-12s%s\n", "input", info.preprocess);
-    print_sources(index);
+    print_sources(of);
     print_columns(index, info.n_columns);
     print_tier(&info);
-    print_false_match_rates(kith_index_calibration(index));
+    print_false_match_rates(of->false_match_rates);
     print_bytes("on disk", info.file_bytes);
     print_bytes("in memory", info.memory_bytes);
-    kith_index_free(index);
-    return KITH_OK;
+}
+
+kith_status index_show(const index_request *request, kith_error *err) {
+    kith_collection *collection = NULL;
+    kith_collection_info of;
+    kith_status status = index_open(request, KITH_INDEX_READ, &collection, err);
+    if (status == KITH_OK) status = kith_collection_info_get(collection, &of, err);
+    if (status == KITH_OK && request->json)
+        status = print_json(request, collection, &of, NULL, err);
+    else if (status == KITH_OK)
+        print_info(&of, kith_collection_index(collection));
+    kith_collection_free(collection);
+    return status;
 }

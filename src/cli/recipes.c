@@ -12,14 +12,17 @@ static const char prefix[] = "recipe:";
 bool cli_recipe_file(const char *name, char ret_path[CLI_RECIPE_BYTES]) {
     /* As installed; of build/kith; of build/asan/kith. */
     static const char *const places[] = {"../share/kith/recipes", "../recipes", "../../recipes"};
+    /* A method's recipe goes by the method's name alone, too. */
+    static const char *const folders[] = {"", "methods/"};
     char self[CLI_RECIPE_BYTES / 2];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     ret_path[0] = '\0';
     if (n <= 0 || !*name || strstr(name, "..")) return false;
     self[n] = '\0';
     *strrchr(self, '/') = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const int used = snprintf(ret_path, CLI_RECIPE_BYTES, "%s/%s/%s.yaml", self, places[i], name);
+    for (size_t i = 0; i < 2 * (sizeof places / sizeof places[0]); i++) {
+        const int used = snprintf(ret_path, CLI_RECIPE_BYTES, "%s/%s/%s%s.yaml", self, places[i / 2],
+                                  folders[i % 2], name);
         if (used > 0 && used < CLI_RECIPE_BYTES && access(ret_path, R_OK) == 0) {
             char *whole = realpath(ret_path, NULL);
             if (whole && strlen(whole) < CLI_RECIPE_BYTES) memcpy(ret_path, whole, strlen(whole) + 1);

@@ -4,77 +4,68 @@
 
 #include "cli/cli.h"
 #include "kith/array.h"
-#include "kith/embedder.h"
+#include "kith/collection.h"
 #include "kith/explain.h"
-#include "kith/index.h"
 
 /* What the command was told. */
-typedef struct search_request {
+typedef struct search_command {
     const char *index;
     const char *const *operands; /* images, folders, or one .npy file of vectors */
     int64_t n_operands;
-    kith_embedder_options embedder;
-    bool has_crop, flips;
+    cli_list ids; /* --id */
+    kith_model_options model;
+    bool has_crop;
     double crop[4];
     cli_list also, unlike;      /* --and, --not */
-    kith_search_options search; /* where, k, offset, limit, exact */
-    enum { SEARCH_PLAIN, SEARCH_EXPANDED, SEARCH_RECIPROCAL } rerank;
+    kith_search_request search; /* what all queries share: all but their parts */
     bool json, csv;
     const char *html, *out, *explain;
-} search_request;
+} search_command;
 
-/* The queries as vectors. Owned; search_queries_release. */
+/* The queries and their answers. Owned; search_queries_release. */
 typedef struct search_queries {
-    kith_array rows; /* [n, dim] */
     int64_t n;
-    char **name;             /* [n] paths; NULL: rows of a file of vectors */
-    kith_embedder *embedder; /* that embedded them; NULL for vectors */
+    char **name;            /* [n] paths; NULL: items, or rows of a file of vectors */
+    int64_t *id;            /* [n] items; NULL: paths or rows */
+    kith_array rows;        /* [n, dim] of a file of vectors */
+    kith_query_part *parts; /* [n, n_parts] */
+    int64_t n_parts;
+    kith_found *found; /* [n] */
+    bool has_rates;    /* the index has a curve of false-match rates */
 } search_queries;
 
-kith_status search_queries_make(const search_request *request, const kith_index *index, search_queries *ret,
-                                kith_error *err);
+/* Ask all queries of the command. Images that cannot be read are reported, and left out. */
+kith_status search_queries_ask(const search_command *command, kith_collection *collection,
+                               search_queries *ret, kith_error *err);
 void search_queries_release(search_queries *queries);
 
-/* What was found, with what the index knows of it. Owned; search_found_release. */
-typedef struct search_found {
-    kith_hits hits;
-    kith_index_item *item;    /* of each hit */
-    double *false_match_rate; /* of each hit; NaN: not known */
-    bool has_rates;
-} search_found;
-
-kith_status search_found_take(const kith_index *index, kith_hits *hits, search_found *ret, kith_error *err);
-void search_found_release(search_found *found);
+/* Answers as text: "photo.jpg", "item 6", "row 0". In buf, or the name itself. */
+const char *search_title(const search_queries *queries, int64_t q, char *buf, size_t buf_bytes);
 
 /* To standard output, or to the files that were asked for. */
-kith_status search_print(const search_request *request, const kith_index *index,
-                         const search_queries *queries, const search_found *found, kith_error *err);
+kith_status search_print(const search_command *command, kith_collection *collection,
+                         const search_queries *queries, kith_error *err);
 
-/* What query q is made of, at most SEARCH_MOST_IMAGES: its image, and those of --and and --not. */
-enum { SEARCH_MOST_IMAGES = 1 + 2 * CLI_MOST_ITEMS };
-int64_t search_query_images(const search_request *request, const char *path,
-                            kith_query_image image[SEARCH_MOST_IMAGES]);
-
-/* Why hit i, of query q, matches. KITH_ENOTFOUND when the item has no path. */
-kith_status search_explain(const search_request *request, const kith_index *index,
-                           const search_queries *queries, const search_found *found, int64_t q, int64_t i,
+/* Why hit i of query q matches. KITH_ENOTFOUND when an item has no picture. */
+kith_status search_explain(const search_command *command, kith_collection *collection,
+                           const search_queries *queries, int64_t q, int64_t i,
                            kith_explanation *ret_explanation, kith_error *err);
 /* --explain: the best hit of the first query as a picture. */
-kith_status search_write_explanation(const search_request *request, const kith_index *index,
-                                     const search_queries *queries, const search_found *found,
-                                     kith_error *err);
+kith_status search_write_explanation(const search_command *command, kith_collection *collection,
+                                     const search_queries *queries, kith_error *err);
 
 /* --html: the hits as a page of pictures. */
-kith_status search_write_page(const search_request *request, const kith_index *index,
-                              const search_queries *queries, const search_found *found, kith_error *err);
-/* --duplicates: groups of the same picture; where, json and html of the request count. */
-kith_status search_duplicates(const search_request *request, kith_error *err);
+kith_status search_write_page(const search_command *command, kith_collection *collection,
+                              const search_queries *queries, kith_error *err);
+/* --duplicates: groups of the same picture; where, json and html of the command count. */
+kith_status search_duplicates(const search_command *command, kith_error *err);
+
+/* The index with its model, for reading. */
+kith_status search_open(const search_command *command, kith_collection **ret, kith_error *err);
 
 /* As people are shown a path: below the folder that they are in, from there on. */
 const char *search_shown_path(const char *path);
 /* Print a name as people read it. It may be anybody's: control characters, which a terminal would obey, are shown as ?. */
 void search_put(const char *text);
-/* Where the image of an item lies: its path, from the folder that the index notes. In buf, or the path itself. */
-const char *search_image(const kith_index *index, const char *path, char *buf, size_t buf_bytes);
 
 #endif

@@ -26,16 +26,16 @@ static void groups_release(groups *g) {
     kith_duplicates_release(&g->found);
 }
 
-static kith_status find(const search_request *r, const kith_index *index, groups *g, kith_error *err) {
+static kith_status find(const search_command *r, kith_collection *collection, groups *g, kith_error *err) {
+    const kith_index *index = kith_collection_index(collection);
     cli_progress progress;
-    char buf[8192];
+    char buf[4096];
     KITH_OPTIONS(kith_duplicates_options, options);
     options.where = r->search.where;
-    options.folder = kith_index_note(index, "folder");
     options.progress = cli_show_progress;
     options.user = &progress;
     cli_progress_begin(&progress, "looking", 0);
-    kith_status status = kith_duplicates_find(index, &options, &g->found, err);
+    kith_status status = kith_collection_duplicates(collection, &options, &g->found, err);
     cli_progress_end(&progress);
     if (status != KITH_OK) return status;
     const int64_t n = g->found.begin[g->found.n_groups];
@@ -44,9 +44,11 @@ static kith_status find(const search_request *r, const kith_index *index, groups
     for (int64_t i = 0; status == KITH_OK && i < n; i++) {
         if (!g->item || !g->image)
             return cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the groups");
-        status = kith_index_item_get(index, g->found.pictures[i].id, &g->item[i], err);
-        const char *image = status == KITH_OK ? search_image(index, g->item[i].path, buf, sizeof buf) : NULL;
-        if (image && !(g->image[i] = strdup(image)))
+        const int64_t id = g->found.pictures[i].id;
+        kith_error ignored;
+        status = kith_index_item_get(index, id, &g->item[i], err);
+        const bool is_there = kith_collection_picture(collection, id, buf, sizeof buf, &ignored) == KITH_OK;
+        if (is_there && !(g->image[i] = strdup(buf)))
             status = cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the groups");
     }
     return status;
@@ -59,7 +61,7 @@ static const char *relation(const kith_duplicate *d, bool is_first) {
     return d->is_mirrored ? "mirrored" : "same picture";
 }
 
-static void print_table(const search_request *r, const groups *g) {
+static void print_table(const search_command *r, const groups *g) {
     const kith_duplicates *d = &g->found;
     const int64_t n = d->begin[d->n_groups];
     for (int64_t k = 0; k < d->n_groups; k++) {
@@ -110,7 +112,7 @@ static kith_status print_json(const groups *g, kith_error *err) {
     return cli_print_json(json, err);
 }
 
-static kith_status write_page(const search_request *r, const groups *g, kith_error *err) {
+static kith_status write_page(const search_command *r, const groups *g, kith_error *err) {
     const kith_duplicates *d = &g->found;
     const size_t n = (size_t)d->begin[d->n_groups];
     kith_page_part *part = calloc((size_t)d->n_groups + 1, sizeof *part);
@@ -152,11 +154,11 @@ static kith_status write_page(const search_request *r, const groups *g, kith_err
     return status;
 }
 
-kith_status search_duplicates(const search_request *r, kith_error *err) {
-    kith_index *index = NULL;
+kith_status search_duplicates(const search_command *r, kith_error *err) {
+    kith_collection *collection = NULL;
     groups g = {0};
-    kith_status status = kith_index_open(r->index, KITH_INDEX_READ, &index, err);
-    if (status == KITH_OK) status = find(r, index, &g, err);
+    kith_status status = search_open(r, &collection, err);
+    if (status == KITH_OK) status = find(r, collection, &g, err);
     if (status == KITH_OK) {
         if (g.found.n_unread > 0)
             fprintf(stderr, "kith: %lld item%s no picture that can be read\n", (long long)g.found.n_unread,
@@ -169,6 +171,6 @@ kith_status search_duplicates(const search_request *r, kith_error *err) {
         if (r->html) printf("%s: the groups as pictures\n", r->html);
     }
     groups_release(&g);
-    kith_index_free(index);
+    kith_collection_free(collection);
     return status;
 }

@@ -5,37 +5,7 @@
 #include <unistd.h>
 
 #include "cli/search.h"
-#include "kith/experimental/json.h"
-
-void search_found_release(search_found *f) {
-    const int64_t n = f->hits.begin ? f->hits.begin[f->hits.n_queries] : 0;
-    for (int64_t i = 0; f->item && i < n; i++) kith_index_item_release(&f->item[i]);
-    free(f->item);
-    free(f->false_match_rate);
-    kith_hits_release(&f->hits);
-    *f = (search_found){0};
-}
-
-kith_status search_found_take(const kith_index *index, kith_hits *hits, search_found *ret, kith_error *err) {
-    const kith_calibration *curve = kith_index_calibration(index);
-    const int64_t n = hits->begin[hits->n_queries];
-    search_found f = {.hits = *hits, .has_rates = curve != NULL};
-    *hits = (kith_hits){0};
-    f.item = calloc((size_t)n + 1, sizeof *f.item);
-    f.false_match_rate = calloc((size_t)n + 1, sizeof *f.false_match_rate);
-    kith_status status = KITH_OK;
-    if (!f.item || !f.false_match_rate)
-        status = cli_error(err, KITH_ENOMEM, NULL, "not enough memory for %lld hits", (long long)n);
-    for (int64_t i = 0; status == KITH_OK && i < n; i++) {
-        status = kith_index_item_get(index, f.hits.hits[i].id, &f.item[i], err);
-        f.false_match_rate[i] = curve ? kith_calibration_false_match_rate(curve, f.hits.hits[i].score) : NAN;
-    }
-    if (status == KITH_OK)
-        *ret = f;
-    else
-        search_found_release(&f);
-    return status;
-}
+#include "kith/experimental/found.h"
 
 /* ---- for people ---- */
 
@@ -52,16 +22,16 @@ typedef struct cells {
     const char *text[N_COLUMNS];
 } cells;
 
-/* The row of hit i; empty where nothing is known. */
-static void fill_cells(const search_found *f, int64_t i, int64_t rank, cells *c) {
-    const kith_index_item *item = &f->item[i];
+/* The row of a hit; empty where nothing is known. */
+static void fill_cells(const kith_found_hit *hit, int64_t rank, bool has_rates, cells *c) {
+    const kith_index_item *item = &hit->item;
     snprintf(c->rank, sizeof c->rank, "%lld", (long long)rank);
-    snprintf(c->score, sizeof c->score, "%.4f", f->hits.hits[i].score);
-    snprintf(c->id, sizeof c->id, "%lld", (long long)f->hits.hits[i].id);
-    if (isnan(f->false_match_rate[i]))
-        snprintf(c->rate, sizeof c->rate, "%s", f->has_rates ? "high" : "");
+    snprintf(c->score, sizeof c->score, "%.4f", hit->score);
+    snprintf(c->id, sizeof c->id, "%lld", (long long)item->id);
+    if (isnan(hit->false_match_rate))
+        snprintf(c->rate, sizeof c->rate, "%s", has_rates ? "high" : "");
     else
-        snprintf(c->rate, sizeof c->rate, "%.2g %%", 100 * f->false_match_rate[i]);
+        snprintf(c->rate, sizeof c->rate, "%.2g %%", 100 * hit->false_match_rate);
     const char *const text[N_COLUMNS] = {c->rank, c->score,
                                          c->rate, item->label ? item->label : "",
                                          c->id,   item->path ? search_shown_path(item->path) : ""};
@@ -91,17 +61,16 @@ static void print_cells(const char *const *text, const int *width) {
     putchar('\n');
 }
 
-static void print_query(const search_found *f, int64_t q, int64_t offset) {
+static void print_query(const kith_found *f, int64_t offset, bool has_rates) {
     static const char *const heads[N_COLUMNS] = {"", "score", "false-match rate", "label", "id", "path"};
-    const int64_t begin = f->hits.begin[q], end = f->hits.begin[q + 1];
     int width[N_COLUMNS] = {0};
     cells row;
-    if (begin == end) {
+    if (f->n_hits == 0) {
         puts("  nothing found");
         return;
     }
-    for (int64_t i = begin; i < end; i++) {
-        fill_cells(f, i, offset + i - begin + 1, &row);
+    for (int64_t i = 0; i < f->n_hits; i++) {
+        fill_cells(&f->hits[i], offset + i + 1, has_rates, &row);
         for (int c = 0; c < N_COLUMNS; c++) {
             const int n = cli_text_columns(row.text[c], strlen(row.text[c]));
             if (n > width[c]) width[c] = n;
@@ -112,27 +81,26 @@ static void print_query(const search_found *f, int64_t q, int64_t offset) {
         if (width[c] > 0 && width[c] < n) width[c] = n;
     }
     print_cells(heads, width);
-    for (int64_t i = begin; i < end; i++) {
-        fill_cells(f, i, offset + i - begin + 1, &row);
+    for (int64_t i = 0; i < f->n_hits; i++) {
+        fill_cells(&f->hits[i], offset + i + 1, has_rates, &row);
         print_cells(row.text, width);
     }
 }
 
-static void print_table(const search_request *r, const search_queries *queries, const search_found *f) {
+static void print_table(const search_command *c, const search_queries *queries) {
+    char title[32];
     for (int64_t q = 0; q < queries->n; q++) {
         if (q > 0) putchar('\n');
-        if (queries->name)
-            search_put(search_shown_path(queries->name[q]));
-        else
-            printf("row %lld", (long long)q);
+        search_put(search_shown_path(search_title(queries, q, title, sizeof title)));
         putchar('\n');
-        print_query(f, q, r->search.offset);
+        print_query(&queries->found[q], c->search.offset, queries->has_rates);
     }
 }
 
 /* ---- for programs ---- */
 
-static kith_status print_json(const search_queries *queries, const search_found *f, kith_error *err) {
+static kith_status print_json(const kith_collection *collection, const search_queries *queries,
+                              kith_error *err) {
     kith_json *json = NULL;
     kith_status status = kith_json_new(&json, err);
     if (status != KITH_OK) return status;
@@ -145,24 +113,8 @@ static kith_status print_json(const search_queries *queries, const search_found 
         if (queries->name)
             kith_json_string(json, queries->name[q]);
         else
-            kith_json_int(json, q);
-        kith_json_key(json, "hits");
-        kith_json_array_begin(json);
-        for (int64_t i = f->hits.begin[q]; i < f->hits.begin[q + 1]; i++) {
-            kith_json_object_begin(json);
-            kith_json_key(json, "id");
-            kith_json_int(json, f->hits.hits[i].id);
-            kith_json_key(json, "score");
-            kith_json_real32(json, (float)f->hits.hits[i].score);
-            kith_json_key(json, "path");
-            kith_json_string(json, f->item[i].path);
-            kith_json_key(json, "label");
-            kith_json_string(json, f->item[i].label);
-            kith_json_key(json, "false_match_rate");
-            kith_json_real(json, f->false_match_rate[i]);
-            kith_json_object_end(json);
-        }
-        kith_json_array_end(json);
+            kith_json_int(json, queries->id ? queries->id[q] : q);
+        kith_found_write(collection, &queries->found[q], json);
         kith_json_object_end(json);
     }
     kith_json_array_end(json);
@@ -180,71 +132,72 @@ static void put_field(const char *text) {
     putchar('"');
 }
 
-static void print_csv(const search_request *r, const search_queries *queries, const search_found *f) {
+static void print_csv(const search_command *c, const search_queries *queries) {
     puts("query,rank,id,score,false_match_rate,label,path");
     for (int64_t q = 0; q < queries->n; q++) {
-        for (int64_t i = f->hits.begin[q]; i < f->hits.begin[q + 1]; i++) {
+        const kith_found *f = &queries->found[q];
+        for (int64_t i = 0; i < f->n_hits; i++) {
+            const kith_found_hit *hit = &f->hits[i];
             if (queries->name)
                 put_field(queries->name[q]);
             else
-                printf("%lld", (long long)q);
-            printf(",%lld,%lld,%.9g,", (long long)(r->search.offset + i - f->hits.begin[q] + 1),
-                   (long long)f->hits.hits[i].id, f->hits.hits[i].score);
-            if (!isnan(f->false_match_rate[i])) printf("%.9g", f->false_match_rate[i]);
+                printf("%lld", (long long)(queries->id ? queries->id[q] : q));
+            printf(",%lld,%lld,%.9g,", (long long)(c->search.offset + i + 1), (long long)hit->item.id,
+                   hit->score);
+            if (!isnan(hit->false_match_rate)) printf("%.9g", hit->false_match_rate);
             putchar(',');
-            put_field(f->item[i].label);
+            put_field(hit->item.label);
             putchar(',');
-            put_field(f->item[i].path);
+            put_field(hit->item.path);
             putchar('\n');
         }
     }
 }
 
 /* ids.npy has its scores in ids.scores.npy. Lists that are shorter end with id -1 and score NaN. */
-static kith_status write_arrays(const search_request *r, const search_found *f, kith_error *err) {
+static kith_status write_arrays(const search_command *c, const search_queries *queries, kith_error *err) {
     int64_t k = 0;
-    for (int64_t q = 0; q < f->hits.n_queries; q++) {
-        const int64_t n = f->hits.begin[q + 1] - f->hits.begin[q];
-        if (n > k) k = n;
+    for (int64_t q = 0; q < queries->n; q++) {
+        if (queries->found[q].n_hits > k) k = queries->found[q].n_hits;
     }
     char scores_path[4096];
-    const size_t stem = strlen(r->out) - strlen(".npy");
-    const int length = snprintf(scores_path, sizeof scores_path, "%.*s.scores.npy", (int)stem, r->out);
+    const size_t stem = strlen(c->out) - strlen(".npy");
+    const int length = snprintf(scores_path, sizeof scores_path, "%.*s.scores.npy", (int)stem, c->out);
     if (length < 0 || (size_t)length >= sizeof scores_path)
         return cli_error(err, KITH_EINVAL, NULL, "--out is longer than 4,000 bytes");
     kith_array ids = {0}, scores = {0};
-    const int64_t dim[2] = {f->hits.n_queries, k};
+    const int64_t dim[2] = {queries->n, k};
     kith_status status = kith_array_init(KITH_I64, 2, dim, &ids, err);
     if (status == KITH_OK) status = kith_array_init(KITH_F32, 2, dim, &scores, err);
     for (int64_t q = 0; status == KITH_OK && q < dim[0]; q++) {
-        const int64_t begin = f->hits.begin[q], n = f->hits.begin[q + 1] - begin;
+        const kith_found *f = &queries->found[q];
         for (int64_t i = 0; i < k; i++) {
-            ((int64_t *)ids.data)[q * k + i] = i < n ? f->hits.hits[begin + i].id : -1;
-            ((float *)scores.data)[q * k + i] = i < n ? (float)f->hits.hits[begin + i].score : NAN;
+            ((int64_t *)ids.data)[q * k + i] = i < f->n_hits ? f->hits[i].item.id : -1;
+            ((float *)scores.data)[q * k + i] = i < f->n_hits ? (float)f->hits[i].score : NAN;
         }
     }
     if (status == KITH_OK) status = kith_npy_write(scores_path, &scores, err);
-    if (status == KITH_OK) status = kith_npy_write(r->out, &ids, err);
-    if (status == KITH_OK && !r->json && !r->csv)
-        printf("%s: int64 [%lld, %lld]\n%s: float32 [%lld, %lld]\n", r->out, (long long)dim[0],
+    if (status == KITH_OK) status = kith_npy_write(c->out, &ids, err);
+    if (status == KITH_OK && !c->json && !c->csv)
+        printf("%s: int64 [%lld, %lld]\n%s: float32 [%lld, %lld]\n", c->out, (long long)dim[0],
                (long long)dim[1], scores_path, (long long)dim[0], (long long)dim[1]);
     kith_array_release(&ids);
     kith_array_release(&scores);
     return status;
 }
 
-kith_status search_print(const search_request *r, const kith_index *index, const search_queries *queries,
-                         const search_found *f, kith_error *err) {
-    kith_status status = r->html ? search_write_page(r, index, queries, f, err) : KITH_OK;
-    if (status == KITH_OK && r->explain) status = search_write_explanation(r, index, queries, f, err);
-    if (status == KITH_OK && r->out) status = write_arrays(r, f, err);
+kith_status search_print(const search_command *c, kith_collection *collection, const search_queries *queries,
+                         kith_error *err) {
+    kith_status status = c->html ? search_write_page(c, collection, queries, err) : KITH_OK;
+    if (status == KITH_OK && c->explain) status = search_write_explanation(c, collection, queries, err);
+    if (status == KITH_OK && c->out) status = write_arrays(c, queries, err);
     if (status != KITH_OK) return status;
-    if (r->json) return print_json(queries, f, err);
-    if (r->csv)
-        print_csv(r, queries, f);
-    else if (!r->out)
-        print_table(r, queries, f);
-    if (r->html && !r->csv) printf("%s: the hits as pictures\n", r->html);
-    if (r->explain && !r->csv) printf("%s: why the first hit matches\n", r->explain);
+    if (c->json) return print_json(collection, queries, err);
+    if (c->csv)
+        print_csv(c, queries);
+    else if (!c->out)
+        print_table(c, queries);
+    if (c->html && !c->csv) printf("%s: the hits as pictures\n", c->html);
+    if (c->explain && !c->csv) printf("%s: why the first hit matches\n", c->explain);
     return KITH_OK;
 }

@@ -106,8 +106,7 @@ typedef struct ki_binding {
     int n_diff_dst; /* 1 unless the kernel joins */
     void *workspace, *scratch, *late;
     ki_param_slot param[KI_MAX_PARAMS];
-    const int32_t *labels; /* softmax_xent: [mb] */
-    const uint64_t *step;  /* dropout: the step number, read when the kernel runs */
+    const uint64_t *step; /* dropout: the step number, read when the kernel runs */
     /* dropout: the place in the whole batch of the first image here, which names the mask; NULL: 0. */
     const uint64_t *first;
 } ki_binding;

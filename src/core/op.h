@@ -19,22 +19,21 @@
 #include "core/start.h"
 
 /* The one list. A backend has a row for each op it can run. */
-#define KI_OP_LIST(X)             \
-    X(INPUT, input)               \
-    X(CONV2D, conv2d)             \
-    X(BATCH_NORM, batch_norm)     \
-    X(RELU, relu)                 \
-    X(POOL, pool)                 \
-    X(LRN, lrn)                   \
-    X(CONCAT, concat)             \
-    X(ADD, add)                   \
-    X(LINEAR, linear)             \
-    X(DROPOUT, dropout)           \
-    X(GLOBAL_POOL, global_pool)   \
-    X(L2_NORM, l2_norm)           \
-    X(SOFTMAX_XENT, softmax_xent) \
-    X(ATTEND, attend)             \
-    X(UNFOLD, unfold)             \
+#define KI_OP_LIST(X)           \
+    X(INPUT, input)             \
+    X(CONV2D, conv2d)           \
+    X(BATCH_NORM, batch_norm)   \
+    X(RELU, relu)               \
+    X(POOL, pool)               \
+    X(LRN, lrn)                 \
+    X(CONCAT, concat)           \
+    X(ADD, add)                 \
+    X(LINEAR, linear)           \
+    X(DROPOUT, dropout)         \
+    X(GLOBAL_POOL, global_pool) \
+    X(L2_NORM, l2_norm)         \
+    X(ATTEND, attend)           \
+    X(UNFOLD, unfold)           \
     X(LAYER_NORM, layer_norm)
 
 typedef enum ki_op_kind {

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "core/text.h"
@@ -38,4 +39,9 @@ bool ki_is_folder(const char *fmt, ...) {
     const bool yes = has_mode(S_IFDIR, fmt, ap);
     va_end(ap);
     return yes;
+}
+
+bool ki_path_is_below(const char *path, const char *folder) {
+    const size_t n = strlen(folder);
+    return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }

@@ -14,5 +14,7 @@ typedef struct ki_path {
 kith_status ki_path_print(ki_path *ret_path, kith_error *err, const char *fmt, ...) KITH_PRINTF(3, 4);
 bool ki_is_file(const char *fmt, ...) KITH_PRINTF(1, 2);
 bool ki_is_folder(const char *fmt, ...) KITH_PRINTF(1, 2);
+/* Is it the folder, or does it lie below it, by the names alone? */
+bool ki_path_is_below(const char *path, const char *folder);
 
 #endif

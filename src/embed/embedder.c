@@ -54,7 +54,12 @@ void ki_embedder_free(ki_embedder *e) {
     ki_free(e);
 }
 
-int64_t ki_embedder_batch(const ki_embedder *e) { return e->settings.batch; }
+void ki_embedder_set_loading(ki_embedder *e, const kith_transform *transform, int64_t n_workers) {
+    e->settings.transform = *transform;
+    e->settings.n_workers = n_workers;
+    e->format = ki_feed_format(e->settings.backend, e->settings.net, transform);
+}
+
 int64_t ki_embedder_n_bad(const ki_embedder *e) { return e->n_bad; }
 
 const char *ki_embedder_bad(const ki_embedder *e, int64_t i) {

@@ -28,8 +28,10 @@ typedef struct ki_embedder_settings {
 
 kith_status ki_embedder_new(const ki_embedder_settings *settings, ki_embedder **ret_embedder,
                             kith_error *err);
-void ki_embedder_free(ki_embedder *embedder);           /* NULL is fine */
-int64_t ki_embedder_batch(const ki_embedder *embedder); /* images per pass */
+void ki_embedder_free(ki_embedder *embedder); /* NULL is fine */
+/* From now on images are prepared by this transform, and items decoded by so many threads. The plan stays, so that where it takes
+ * bytes (ki_feed_format) the transform must make the same of them as the one before. */
+void ki_embedder_set_loading(ki_embedder *embedder, const kith_transform *transform, int64_t n_workers);
 /* Free the plan and its memory; the next call makes a new one. A describer that was used must stay valid until this, or
  * until a call with another tap or describer. */
 void ki_embedder_drop_plan(ki_embedder *embedder);

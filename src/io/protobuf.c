@@ -50,10 +50,3 @@ void ki_proto_message(ki_buffer *to, int field, ki_buffer *message) {
     ki_proto_bytes(to, field, message->data, message->n);
     message->n = 0;
 }
-
-void ki_proto_ints(ki_buffer *to, int field, const int64_t *values, size_t n) {
-    ki_buffer packed = {.err = to->err};
-    for (size_t i = 0; i < n; i++) put_varint(&packed, (uint64_t)values[i]);
-    ki_proto_message(to, field, &packed);
-    ki_buffer_release(&packed);
-}

@@ -17,8 +17,6 @@ void ki_proto_text(ki_buffer *to, int field, const char *text);
 void ki_proto_bytes(ki_buffer *to, int field, const void *bytes, size_t n);
 /* The same, and then `message` is empty for the next one. Its failure becomes that of `to`. */
 void ki_proto_message(ki_buffer *to, int field, ki_buffer *message);
-/* A repeated int64 field, packed. */
-void ki_proto_ints(ki_buffer *to, int field, const int64_t *values, size_t n);
 /* The head of a bytes field whose n bytes the caller adds next. */
 void ki_proto_head(ki_buffer *to, int field, size_t n);
 

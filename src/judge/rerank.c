@@ -159,6 +159,9 @@ kith_status ki_rerank_judge(const ki_judge_input *input, const kith_retrieval_op
     if (retrieval->metric != KITH_COSINE)
         return ki_fail(err, KITH_EINVAL, "re-ranking goes by cosine; the metric is %s",
                        kith_metric_name(retrieval->metric));
+    if (options->method != KITH_RERANK_EXPANSION && options->method != KITH_RERANK_RECIPROCAL)
+        return ki_fail(err, KITH_EINVAL, "the way of re-ranking is %d; wanted expansion or k-reciprocal",
+                       (int)options->method);
     if (options->n_candidates < 1)
         return ki_fail(err, KITH_EINVAL, "%lld candidates; wanted at least 1",
                        (long long)options->n_candidates);

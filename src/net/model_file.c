@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "core/path.h"
 #include "core/text.h"
 #include "net/calibration.h"
 #include "net/numbers.h"
@@ -17,6 +18,23 @@ enum { PREPROCESS_WORD = sizeof(((kith_preprocess *)NULL)->resize) };
 /* The format version, written to files; a file with a higher number is refused. */
 static const char format_key[] = "kith.format", format_version[] = "1";
 static const char heads_key[] = "kith.heads";
+
+kith_status ki_model_file_find(const char *name, char *ret_file, size_t bytes, kith_error *err) {
+    static const char *const files[] = {"model.safetensors", "best.safetensors"};
+    const bool is_folder = ki_is_folder("%s", name);
+    const char *file = NULL;
+    for (size_t i = 0; is_folder && !file && i < sizeof files / sizeof files[0]; i++) {
+        if (ki_is_file("%s/%s", name, files[i])) file = files[i];
+    }
+    if (is_folder && !file) {
+        ki_fail(err, KITH_EIO, "%s has neither a model.safetensors nor a best.safetensors", name);
+        return ki_hint(err, KITH_EIO, "name a safetensors file, or the folder of a training run");
+    }
+    const int n =
+        file ? ki_snprintf(ret_file, bytes, "%s/%s", name, file) : ki_snprintf(ret_file, bytes, "%s", name);
+    if (n >= 0 && (size_t)n < bytes) return KITH_OK;
+    return ki_fail(err, KITH_EINVAL, "the model's path is longer than %zu bytes: %.60s…", bytes - 1, name);
+}
 
 /* A file that says what a model is. */
 typedef struct source {
@@ -279,10 +297,6 @@ kith_status ki_model_file_describe(const kith_model_options *options, const kith
                                    ki_params **ret_params, kith_error *err) {
     const source from = {.tensors = tensors, .prefix = prefix};
     return open_from(options, &from, false, backend, ret_net, ret_params, err);
-}
-
-bool ki_model_file_has_metadata(const kith_tensors *tensors) {
-    return kith_tensors_metadata(tensors, "kith.backbone") != NULL;
 }
 
 typedef struct metadata {

@@ -7,6 +7,9 @@
 #include "net/net.h"
 #include "nn/params.h"
 
+/* kith_model_find. */
+kith_status ki_model_file_find(const char *name, char *ret_file, size_t bytes, kith_error *err);
+
 /* Build the net that the options and the weights file (if one is named) describe, make its parameters on the
  * backend, and read the weights. Free *ret_params with ki_params_free first, then *ret_net with
  * ki_net_release. ret_calibration (may be NULL) receives the file's calibration. It has no points if the file has none, or if
@@ -24,8 +27,6 @@ kith_status ki_model_file_of_tensors(const kith_model_options *options, const ki
 kith_status ki_model_file_describe(const kith_model_options *options, const kith_tensors *tensors,
                                    const char *prefix, ki_backend *backend, ki_net *ret_net,
                                    ki_params **ret_params, kith_error *err);
-/* Does the file have a model's metadata? */
-bool ki_model_file_has_metadata(const kith_tensors *tensors);
 
 kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err);
 

@@ -126,9 +126,6 @@ int ki_graph_global_pool(ki_graph *graph, const char *name, int src, ki_global_p
 int ki_graph_l2_norm(ki_graph *graph, const char *name, int src, ki_l2_norm_attr attr) {
     return append1(graph, KI_OP_L2_NORM, name, src, (ki_attr){.l2_norm = attr});
 }
-int ki_graph_softmax_xent(ki_graph *graph, const char *name, int src) {
-    return append1(graph, KI_OP_SOFTMAX_XENT, name, src, (ki_attr){0});
-}
 int ki_graph_attend(ki_graph *graph, const char *name, int src, int logits) {
     return append(graph, KI_OP_ATTEND, name, 2, (int[]){src, logits}, (ki_attr){0}, NULL);
 }

@@ -74,7 +74,6 @@ int ki_graph_linear(ki_graph *graph, const char *name, int src, ki_linear_attr a
 int ki_graph_dropout(ki_graph *graph, const char *name, int src, ki_dropout_attr attr);
 int ki_graph_global_pool(ki_graph *graph, const char *name, int src, ki_global_pool_attr attr);
 int ki_graph_l2_norm(ki_graph *graph, const char *name, int src, ki_l2_norm_attr attr);
-int ki_graph_softmax_xent(ki_graph *graph, const char *name, int src);
 int ki_graph_attend(ki_graph *graph, const char *name, int src, int logits);
 int ki_graph_unfold(ki_graph *graph, const char *name, int src);
 int ki_graph_layer_norm(ki_graph *graph, const char *name, int src, ki_layer_norm_attr attr);

@@ -9,7 +9,7 @@
  * ki_plan_backward (parameter gradients accumulate: several of these make micro-batches), then the
  * optimizer.
  *
- * On a device a step does not involve the host: input, labels and step number are written to backend memory,
+ * On a device a step does not involve the host: input and step number are written to backend memory,
  * and taps are read and gradients written where the plan keeps them. All these addresses stay the same for
  * the life of the plan, so such a step can be captured and launched again. */
 #ifndef KI_PLAN_H
@@ -60,11 +60,8 @@ void ki_plan_free(ki_plan *plan); /* NULL is fine */
 
 /* [mb, c, h, w] plain host memory. */
 kith_status ki_plan_set_input(ki_plan *plan, const ki_real *host, kith_error *err);
-/* [mb] classes for softmax_xent. */
-kith_status ki_plan_set_labels(ki_plan *plan, const int32_t *host, kith_error *err);
-/* The backend memory of the input and the labels, for callers that fill it there; NULL without labels. */
+/* The backend memory of the input, for callers that fill it there. */
 kith_status ki_plan_input_memory(ki_plan *plan, ki_edge *ret_edge, void **ret_ptr, kith_error *err);
-int32_t *ki_plan_labels_memory(ki_plan *plan);
 kith_status ki_plan_forward(ki_plan *plan, kith_error *err);
 /* Shape with the batch; host is plain. */
 kith_status ki_plan_tap_shape(const ki_plan *plan, const char *tap, ki_shape *ret_shape, kith_error *err);

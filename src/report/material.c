@@ -148,7 +148,7 @@ static kith_status read_paths(ki_material *run, const char *path, int64_t n, kit
                    (long long)n);
 }
 
-/* Runs of kith 0.1 have no such file. */
+/* Old runs have no such file. */
 static kith_status read_classes(ki_material *run, kith_error *err) {
     char path[LONGEST_PATH];
     KI_TRY(path_of(run, "test/classes.txt", path, err));

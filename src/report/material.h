@@ -38,7 +38,7 @@ typedef struct ki_material {
     const char **path;
     bool is_features;   /* the test items are rows of features, which have no pictures */
     ki_run_paths paths; /* what they are relative to */
-    int64_t n_classes;  /* names of the labels 0, 1 …; 0: there are none, as in runs of kith 0.1 */
+    int64_t n_classes;  /* names of the labels 0, 1 …; 0: there are none, as in old runs */
     char *class_text;
     const char **class_name;
     const char **sub_run; /* folders seed-K, fold-K and fold-K/seed-L, by number; in the arena */

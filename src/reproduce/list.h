@@ -1,5 +1,5 @@
 /* The list of a reproduction: rows (a recipe, what it is compared with), the order to run them in, the orders and
- * curves to show. recipes/cub/tables.yaml is one, and says what the keys mean. */
+ * curves to show. research/recipes/cub/tables.yaml is one, and says what the keys mean. */
 #ifndef KI_REPRODUCE_LIST_H
 #define KI_REPRODUCE_LIST_H
 

@@ -1,4 +1,4 @@
-/* Which rows an expression holds for.
+/* Which items an expression holds for.
  *
  *     label = tern and year >= 2020
  *     (path like '2021/%' or score_by_hand > 0.5) and not label in (tern, "black tern")
@@ -14,8 +14,8 @@
 #ifndef KI_SEARCH_FILTER_H
 #define KI_SEARCH_FILTER_H
 
+#include "kith/index.h"
 #include "search/roots.h"
-#include "search/store/columns.h"
 
 typedef struct ki_where ki_where;
 
@@ -26,9 +26,6 @@ kith_status ki_where_parse(const char *text, const kith_column *columns, int64_t
 void ki_where_free(ki_where *filter); /* NULL is fine */
 /* Compare paths as the roots show them; they live as long as the filter. NULL: as they are. */
 void ki_where_show(ki_where *filter, const ki_roots *roots);
-
-/* ret_bits [ki_bit_words(rows of the snapshot)]: bit row % 64 of word row / 64. Rows that were removed may have a bit. */
-kith_status ki_where_run(const ki_where *filter, ki_columns *columns, uint64_t *ret_bits, kith_error *err);
 
 /* Does the whole text match the pattern? */
 bool ki_like(const char *text, const char *pattern);

@@ -1,8 +1,9 @@
-/* A filter as a tree: made by filter_parse.c, read by filter.c. */
+/* A filter as a tree: made by filter_parse.c, read by the stores. */
 #ifndef KI_SEARCH_FILTER_TREE_H
 #define KI_SEARCH_FILTER_TREE_H
 
 #include "core/arena.h"
+#include "search/files/segment.h"
 #include "search/filter.h"
 
 typedef enum ki_where_kind { KI_WHERE_AND, KI_WHERE_OR, KI_WHERE_NOT, KI_WHERE_COMPARE } ki_where_kind;
@@ -34,5 +35,8 @@ struct ki_where {
     ki_where_node *root;
     const ki_roots *shown; /* what of a path is compared; NULL: all of it */
 };
+
+/* Does a comparison hold for a value of its column? Never for none. A path is compared as it is given. */
+bool ki_where_holds(const ki_where_node *comparison, const kith_value *value);
 
 #endif

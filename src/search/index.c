@@ -1,15 +1,12 @@
-/* Handles: opening, closing, what an index is. */
-#include <math.h>
+/* Handles: making, opening, closing, what an index is. */
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/argument.h"
-#include "core/cores.h"
 #include "core/parallel.h"
-#include "search/filter.h"
+#include "search/exact_list.h"
 #include "search/index_handle.h"
-
-enum { KEEP_PART = 8 }; /* of the memory: what vectors may take */
+#include "search/notes.h"
 
 static const char *const tier_names[] = {"exact", "scan", "lists", "graph"};
 const char *kith_index_tier_name(kith_index_tier tier) { return (unsigned)tier < 4 ? tier_names[tier] : "?"; }
@@ -18,111 +15,91 @@ KI_OPTIONS_INIT(kith_index_options, .recall = 0.99, .exact_numbers = KI_EXACT_NU
 KI_OPTIONS_INIT(kith_work_options, 0)
 KI_OPTIONS_INIT(kith_search_options, .k = 10)
 
-/* ---- views ---- */
-
-kith_status ki_view_new(const ki_snapshot *snapshot, ki_view **ret_view, kith_error *err) {
-    kith_status status = KITH_OK;
-    ki_view *view = NULL;
-    KI_CHECK(ki_zalloc_or(&view, 1, sizeof *view, "an index", err));
-    view->snapshot = snapshot;
-    KI_CHECK(ki_zalloc_or(&view->alive, (size_t)ki_exact_words(snapshot), sizeof *view->alive, "rows", err));
-    memcpy(view->alive, snapshot->alive, (size_t)ki_bit_words(snapshot->n_rows) * sizeof *view->alive);
-    KI_CHECK(ki_columns_init(&view->columns, snapshot, err));
-    KI_CHECK(ki_exact_init(&view->exact, snapshot, err));
-    KI_CHECK(ki_coded_init(&view->coded, snapshot, err));
-    *ret_view = view;
-    view = NULL;
-done:
-    ki_view_free(view);
-    return status;
-}
-
-void ki_view_free(ki_view *view) {
-    if (!view) return;
-    ki_columns_release(&view->columns);
-    ki_exact_release(&view->exact);
-    ki_coded_release(&view->coded);
-    ki_free(view->alive);
-    ki_free(view);
-}
-
-kith_status ki_view_allowed(ki_view *view, const char *where, const ki_roots *shown, ki_allowed *ret_allowed,
-                            kith_error *err) {
-    kith_status status = KITH_OK;
-    const ki_snapshot *s = view->snapshot;
-    ki_where *filter = NULL;
-    uint64_t *bits = NULL;
-    if (!where) {
-        *ret_allowed = (ki_allowed){.bits = view->alive, .n = s->n_live};
-        return KITH_OK;
-    }
-    KI_CHECK(ki_where_parse(where, s->manifest.columns, s->manifest.n_columns, &filter, err));
-    ki_where_show(filter, shown);
-    KI_CHECK(ki_zalloc_or(&bits, (size_t)ki_exact_words(s), sizeof *bits, "rows", err));
-    KI_CHECK(ki_where_run(filter, &view->columns, bits, err));
-    int64_t n = 0;
-    for (int64_t i = 0; i < ki_bit_words(s->n_rows); i++) {
-        bits[i] &= s->alive[i];
-        n += __builtin_popcountll(bits[i]);
-    }
-    *ret_allowed = (ki_allowed){.bits = bits, .own = bits, .n = n};
-    bits = NULL;
-done:
-    ki_free(bits);
-    ki_where_free(filter);
-    return status;
-}
-
 /* ---- handles ---- */
 
-/* Vectors that a second look has read are likely to be read again. */
-static kith_status open_reader(const char *path, ki_snapshot **ret_snapshot, kith_error *err) {
-    KI_TRY(ki_snapshot_open(path, ret_snapshot, err));
-    return ki_snapshot_keep(*ret_snapshot, ki_memory_allowed() / KEEP_PART, err);
+kith_status ki_index_wrap(ki_store *store, kith_index **ret_index, kith_error *err) {
+    kith_index *index = NULL;
+    kith_status status = ki_zalloc_or(&index, 1, sizeof *index, "an index", err);
+    if (status != KITH_OK) {
+        store->type->close(store);
+        return status;
+    }
+    index->store = store;
+    status = ki_index_place_find(index, &index->place, err);
+    if (status == KITH_OK)
+        *ret_index = index;
+    else
+        kith_index_free(index);
+    return status;
+}
+
+static kith_status check_options(const kith_index_options *o, kith_error *err) {
+    if (o->dim < 1 || o->dim > KI_MOST_DIM)
+        return ki_fail(err, KITH_EINVAL, "dim is %lld; wanted 1 to %d", (long long)o->dim, KI_MOST_DIM);
+    if ((unsigned)o->metric > KITH_SQEUCLIDEAN)
+        return ki_fail(err, KITH_EINVAL, "metric %d is none", (int)o->metric);
+    if (!(o->recall > 0 && o->recall < 1))
+        return ki_fail(err, KITH_EINVAL, "recall is %g; wanted more than 0 and less than 1", o->recall);
+    if (o->exact_numbers < 0)
+        return ki_fail(err, KITH_EINVAL, "exact_numbers is %lld; wanted 0 or more",
+                       (long long)o->exact_numbers);
+    if (o->n_columns < 0 || (o->n_columns > 0 && !o->columns))
+        return ki_fail(err, KITH_EINVAL, "columns is NULL and n_columns %lld", (long long)o->n_columns);
+    return KITH_OK;
+}
+
+kith_status kith_index_create(const char *path, const kith_index_options *options, kith_index **ret_index,
+                              kith_error *err) {
+    KI_NEED(err, path, ret_index);
+    KI_OPTIONS_TAKE(kith_index_options, o, options, err);
+    KI_TRY(check_options(&o, err));
+    kith_status status = KITH_OK;
+    ki_store *store = NULL;
+    ki_manifest m = {.generation = 1,
+                     .dim = o.dim,
+                     .next_file = 1,
+                     .metric = o.metric,
+                     .model = o.model ? o.model : "",
+                     .preprocess = o.preprocess ? o.preprocess : "",
+                     .recall = o.recall,
+                     .exact_numbers = o.exact_numbers};
+    for (int64_t i = 0; i < o.n_columns; i++) {
+        if (!o.columns[i].name) {
+            status = ki_fail(err, KITH_EINVAL, "column %lld has no name", (long long)i);
+            goto done;
+        }
+        KI_CHECK(ki_manifest_column_add(&m, o.columns[i].name, o.columns[i].type, err));
+    }
+    KI_CHECK(ki_store_type_for(path)->create(path, &m, &store, err));
+    KI_CHECK(ki_index_wrap(store, ret_index, err));
+done:
+    ki_manifest_release(&m);
+    return status;
+}
+
+kith_status kith_index_open(const char *path, kith_index_mode mode, kith_index **ret_index, kith_error *err) {
+    KI_NEED(err, path, ret_index);
+    ki_store *store = NULL;
+    if (mode != KITH_INDEX_READ && mode != KITH_INDEX_WRITE)
+        return ki_fail(err, KITH_EINVAL, "mode %d; wanted KITH_INDEX_READ or KITH_INDEX_WRITE", (int)mode);
+    KI_TRY(ki_store_type_for(path)->open(path, mode == KITH_INDEX_WRITE, &store, err));
+    return ki_index_wrap(store, ret_index, err);
+}
+
+void kith_index_free(kith_index *index) {
+    if (!index) return;
+    index->store->type->close(index->store);
+    ki_index_place_free(index->place);
+    if (index->shown) ki_arena_release(&index->shown->arena);
+    ki_free(index->shown);
+    ki_free(index);
 }
 
 kith_status kith_index_keep(kith_index *index, int64_t most_bytes, kith_error *err) {
     KI_NEED(err, index);
     KI_NEED_COUNT(err, most_bytes);
-    if (index->own) atomic_store(&index->own->keep.left, most_bytes);
+    if (index->store->type->keep) index->store->type->keep(index->store, most_bytes);
     return KITH_OK;
-}
-
-kith_status kith_index_open(const char *path, kith_index_mode mode, kith_index **ret_index, kith_error *err) {
-    KI_NEED(err, path, ret_index);
-    kith_status status = KITH_OK;
-    kith_index *index = NULL;
-    if (mode != KITH_INDEX_READ && mode != KITH_INDEX_WRITE)
-        return ki_fail(err, KITH_EINVAL, "mode %d; wanted KITH_INDEX_READ or KITH_INDEX_WRITE", (int)mode);
-    KI_CHECK(ki_zalloc_or(&index, 1, sizeof *index, "an index", err));
-    if (ki_is_address(path)) {
-        KI_CHECK(ki_remote_open(path, mode == KITH_INDEX_WRITE, &index->remote, err));
-        *ret_index = index;
-        return KITH_OK;
-    }
-    if (mode == KITH_INDEX_WRITE)
-        KI_CHECK(ki_store_open(path, &index->store, err));
-    else
-        KI_CHECK(open_reader(path, &index->own, err));
-    KI_CHECK(ki_view_new(index->store ? index->store->now : index->own, &index->view, err));
-    KI_CHECK(ki_index_place_find(index, &index->place, err));
-    *ret_index = index;
-    index = NULL;
-done:
-    kith_index_free(index);
-    return status;
-}
-
-void kith_index_free(kith_index *index) {
-    if (!index) return;
-    ki_remote_free(index->remote);
-    ki_view_free(index->view);
-    ki_store_free(index->store);
-    ki_snapshot_free(index->own);
-    ki_index_place_free(index->place);
-    if (index->shown) ki_arena_release(&index->shown->arena);
-    ki_free(index->shown);
-    ki_free(index);
 }
 
 /* ---- paths that are shown ---- */
@@ -140,9 +117,8 @@ kith_status ki_index_show_paths(kith_index *index, kith_error *err) {
     if (index->shown) return KITH_OK;
     KI_TRY(ki_zalloc_or(&s, 1, sizeof *s, "folders", err));
     index->shown = s;
-    KI_TRY(ki_roots_init(&s->kept, kept_note(index, "sources"), &s->arena, err));
-    KI_TRY(ki_roots_init(&s->now, kith_index_note(index, "sources"), &s->arena, err));
-    if (index->remote) index->remote->shown = &s->kept;
+    KI_TRY(ki_roots_init(&s->kept, kept_note(index, ki_note_types[KI_NOTE_SOURCES].name), &s->arena, err));
+    KI_TRY(ki_roots_init(&s->now, ki_index_note(index, KI_NOTE_SOURCES), &s->arena, err));
     return KITH_OK;
 }
 
@@ -150,31 +126,13 @@ const char *ki_index_shown(const kith_index *index, const char *path) {
     return path && index->shown ? ki_roots_shown(&index->shown->now, path) : path;
 }
 
-const ki_manifest *ki_index_manifest(const kith_index *index) {
-    if (index->remote) return index->remote->writes ? &index->remote->next : &index->remote->now;
-    return index->store ? &index->store->next : &index->own->manifest;
-}
-
-ki_manifest *ki_index_pending(kith_index *index) {
-    return index->remote ? &index->remote->next : &index->store->next;
-}
-
-const ki_manifest *ki_index_committed(const kith_index *index) {
-    return index->remote ? &index->remote->now : &index->view->snapshot->manifest;
-}
-
-const char *ki_index_name(const kith_index *index) {
-    return index->remote ? ki_remote_name(index->remote) : index->view->snapshot->folder;
-}
+/* ---- what it is ---- */
 
 kith_status kith_index_is_current(const kith_index *index, bool *ret_is_current, kith_error *err) {
     KI_NEED(err, index, ret_is_current);
-    if (index->remote) return ki_remote_is_current(index->remote, ret_is_current, err);
-    const ki_snapshot *s = index->view->snapshot;
-    ki_manifest now = {0};
-    KI_TRY(ki_manifest_read(s->folder, &now, err));
-    *ret_is_current = now.generation == s->manifest.generation && now.sum == s->manifest.sum;
-    ki_manifest_release(&now);
+    const ki_store_type *type = index->store->type;
+    if (type->is_current) return type->is_current(index->store, ret_is_current, err);
+    *ret_is_current = true;
     return KITH_OK;
 }
 
@@ -207,43 +165,33 @@ kith_column kith_index_column(const kith_index *index, int64_t i) {
 
 void kith_index_info_get(const kith_index *index, kith_index_info *ret_info) {
     if (!index || !ret_info) return;
-    if (index->remote) {
-        ki_remote_info(index->remote, ret_info);
-        return;
-    }
-    const ki_snapshot *s = index->view->snapshot;
-    const ki_manifest *m = &s->manifest;
-    *ret_info = (kith_index_info){
-        .format = ki_manifest_format(&s->manifest),
-        .generation = m->generation,
-        .n_items = s->n_live,
-        .n_removed = s->n_rows - s->n_live,
-        .n_segments = m->n_segments,
-        .n_columns = m->n_columns,
-        .dim = m->dim,
-        .metric = m->metric,
-        .model = m->model,
-        .preprocess = m->preprocess,
-        .file_bytes = ki_snapshot_file_bytes(s),
-        .memory_bytes = ki_exact_memory(s) + s->n_rows * (int64_t)sizeof *s->ids,
-        .tier = KITH_TIER_EXACT,
-        .recall_wanted = m->recall,
-        .recall = 1,
-        .is_calibrated = m->calibration != NULL,
-        .n_excluded = m->n_excluded,
-    };
-    if (!ki_coded_is_there(s)) return;
-    ret_info->tier = m->coding.n_lists > 1 ? KITH_TIER_LISTS : KITH_TIER_SCAN;
-    ret_info->bits = m->coding.bits;
-    ret_info->n_lists = m->coding.n_lists > 1 ? m->coding.n_lists : 0;
-    ret_info->bytes_per_row = s->n_rows > 0 ? (double)ki_coded_bytes(s) / (double)s->n_rows : 0;
-    ret_info->recall = m->coding.recall;
-    ret_info->memory_bytes =
-        ki_coded_bytes(s) + s->coder.bytes + s->n_rows * (int64_t)(sizeof *s->ids + sizeof *s->alive / 64);
+    const ki_manifest *m = ki_index_committed(index);
+    *ret_info = (kith_index_info){.format = ki_manifest_format(m),
+                                  .generation = m->generation,
+                                  .n_columns = m->n_columns,
+                                  .dim = m->dim,
+                                  .metric = m->metric,
+                                  .model = m->model,
+                                  .preprocess = m->preprocess,
+                                  .recall_wanted = m->recall,
+                                  .is_calibrated = m->calibration != NULL,
+                                  .n_excluded = m->n_excluded};
+    index->store->type->info(index->store, ret_info);
 }
 
 const kith_calibration *kith_index_calibration(const kith_index *index) {
     return index ? ki_index_manifest(index)->calibration : NULL;
+}
+
+kith_status kith_index_check(const kith_index *index, const kith_work_options *options, int64_t *ret_bytes,
+                             kith_error *err) {
+    KI_NEED(err, index, ret_bytes);
+    KI_OPTIONS_TAKE(kith_work_options, o, options, err);
+    ki_threads_before before;
+    KI_TRY(ki_threads_for(o.n_threads, &before, err));
+    const kith_status status = index->store->type->check(index->store, &o, ret_bytes, err);
+    ki_threads_back(before);
+    return status;
 }
 
 /* ---- threads ---- */

@@ -5,20 +5,6 @@
 #include "core/argument.h"
 #include "search/index_handle.h"
 
-static kith_status row_of(const ki_snapshot *s, int64_t id, int64_t *ret_row, kith_error *err) {
-    *ret_row = ki_snapshot_row(s, id);
-    if (*ret_row >= 0) return KITH_OK;
-    return ki_fail(err, KITH_ENOTFOUND, "%s has no item with id %lld", s->folder, (long long)id);
-}
-
-static kith_status read_cells(const ki_snapshot *s, int64_t id, int64_t n, kith_value *cells,
-                              kith_error *err) {
-    int64_t row = 0;
-    KI_TRY(row_of(s, id, &row, err));
-    for (int64_t i = 0; i < n; i++) KI_TRY(ki_snapshot_cell(s, i, row, &cells[i], err));
-    return KITH_OK;
-}
-
 /* Where the item's file lies now. */
 static kith_status find_file(const kith_index *index, kith_value *path, kith_error *err) {
     ki_path buf;
@@ -75,10 +61,7 @@ kith_status kith_index_item_get(const kith_index *index, int64_t id, kith_index_
     const int64_t n = KI_COLUMN_FIRST + ki_index_committed(index)->n_columns;
     kith_value *cells = NULL;
     KI_TRY(ki_zalloc_or(&cells, (size_t)n, sizeof *cells, "an item", err));
-    if (index->remote)
-        KI_CHECK(ki_remote_item(index->remote, id, cells, err));
-    else
-        KI_CHECK(read_cells(index->view->snapshot, id, n, cells, err));
+    KI_CHECK(index->store->type->item(index->store, id, cells, err));
     KI_CHECK(find_file(index, &cells[KI_COLUMN_PATH], err));
     KI_CHECK(pack(cells, n, ret_item, err));
 done:
@@ -99,29 +82,10 @@ kith_status kith_index_vectors(const kith_index *index, const int64_t *ids, int6
                                kith_error *err) {
     KI_NEED(err, index, ids, ret_rows);
     KI_NEED_COUNT(err, n);
-    if (index->remote) return ki_remote_vectors(index->remote, ids, n, ret_rows, err);
-    kith_status status = KITH_OK;
-    const ki_snapshot *s = index->view->snapshot;
-    int64_t *rows = NULL;
-    KI_CHECK(ki_alloc_or(&rows, (size_t)n, sizeof *rows, "rows", err));
-    for (int64_t i = 0; i < n; i++) KI_CHECK(row_of(s, ids[i], &rows[i], err));
-    KI_CHECK(ki_snapshot_read(s, rows, n, ret_rows, err));
-done:
-    ki_free(rows);
-    return status;
+    return index->store->type->vectors(index->store, ids, n, ret_rows, err);
 }
 
 kith_status ki_index_labels(const kith_index *index, const int64_t *ids, int64_t n, ki_arena *arena,
                             const char **ret_labels, kith_error *err) {
-    if (index->remote) return ki_remote_labels(index->remote, ids, n, arena, ret_labels, err);
-    ki_view *view = index->view;
-    for (int64_t i = 0; i < n; i++) {
-        const ki_cells *cells = NULL;
-        const int64_t row = ki_snapshot_row(view->snapshot, ids[i]),
-                      segment = ki_snapshot_segment(view->snapshot, row);
-        KI_TRY(ki_columns_get(&view->columns, segment, KI_COLUMN_LABEL, &cells, err));
-        const kith_value value = ki_cells_get(cells, row - view->snapshot->first[segment]);
-        ret_labels[i] = value.type == KITH_VALUE_TEXT ? value.text : NULL;
-    }
-    return KITH_OK;
+    return index->store->type->labels(index->store, ids, n, arena, ret_labels, err);
 }

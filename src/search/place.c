@@ -11,14 +11,11 @@
 #include "core/text.h"
 #include "io/run_paths.h"
 #include "search/index_handle.h"
+#include "search/notes.h"
 #include "search/roots.h"
 
-#define NOTE "place"
-
 /* Items that are looked for, to know whether the files of another place are those of the index. */
-enum { N_SAMPLES = 16, N_NOTES = 3 };
-
-static const char *const notes[N_NOTES] = {"sources", "folder", "model"};
+enum { N_SAMPLES = 16 };
 
 /* A source, or the folder that relative paths begin in. */
 typedef struct moved {
@@ -31,22 +28,17 @@ struct ki_index_place {
     ki_arena arena;
     moved *moved; /* those that lie in the new place */
     int64_t n;
-    const char *note[N_NOTES]; /* as they are now */
+    const char *note[KI_N_NOTES]; /* those that follow, as they are now */
 };
 
-static const char *note_of(const ki_manifest *m, const char *name) {
+static const char *note_of(const ki_manifest *m, ki_note note) {
     for (int64_t i = 0; i < m->n_notes; i++) {
-        if (strcmp(m->notes[i].name, name) == 0) return m->notes[i].text;
+        if (strcmp(m->notes[i].name, ki_note_types[note].name) == 0) return m->notes[i].text;
     }
     return NULL;
 }
 
 /* ---- paths ---- */
-
-static bool is_below(const char *path, const char *folder) {
-    const size_t n = strlen(folder);
-    return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
 
 static const char *exchange(const char *path, const char *from, const char *to, ki_path *buf) {
     if (ki_path_print(buf, NULL, "%s%s", to, path + strlen(from)) != KITH_OK) return path;
@@ -56,7 +48,8 @@ static const char *exchange(const char *path, const char *from, const char *to, 
 const char *ki_index_place_now(const ki_index_place *p, const char *path, ki_path *buf) {
     const moved *found = NULL;
     for (int64_t i = 0; p && i < p->n; i++) {
-        if (is_below(path, p->moved[i].was) && (!found || strlen(p->moved[i].was) > strlen(found->was)))
+        if (ki_path_is_below(path, p->moved[i].was) &&
+            (!found || strlen(p->moved[i].was) > strlen(found->was)))
             found = &p->moved[i];
     }
     return found ? exchange(path, found->was, found->now, buf) : path;
@@ -65,7 +58,8 @@ const char *ki_index_place_now(const ki_index_place *p, const char *path, ki_pat
 const char *ki_index_place_was(const ki_index_place *p, const char *path, ki_path *buf) {
     const moved *found = NULL;
     for (int64_t i = 0; p && i < p->n; i++) {
-        if (is_below(path, p->moved[i].now) && (!found || strlen(p->moved[i].now) > strlen(found->now)))
+        if (ki_path_is_below(path, p->moved[i].now) &&
+            (!found || strlen(p->moved[i].now) > strlen(found->now)))
             found = &p->moved[i];
     }
     return found ? exchange(path, found->now, found->was, buf) : path;
@@ -95,22 +89,19 @@ static char *change_lines(const ki_index_place *p, const char *text,
 }
 
 const char *ki_index_place_note(const ki_index_place *p, const char *name) {
-    for (int i = 0; p && i < N_NOTES; i++) {
-        if (strcmp(name, notes[i]) == 0) return p->note[i];
-    }
-    return NULL;
+    const ki_note note = p ? ki_note_named(name) : KI_N_NOTES;
+    return note < KI_N_NOTES ? p->note[note] : NULL;
 }
 
 kith_status ki_index_place_note_take(ki_index_place *p, const char *name, const char *text, char **ret_was,
                                      kith_error *err) {
+    const ki_note note = p ? ki_note_named(name) : KI_N_NOTES;
     *ret_was = NULL;
-    for (int i = 0; p && i < N_NOTES; i++) {
-        if (strcmp(name, notes[i]) != 0) continue;
-        const char *copy = ki_arena_strdup(&p->arena, text);
-        *ret_was = copy ? change_lines(p, text, ki_index_place_was) : NULL;
-        if (!*ret_was) return ki_fail_memory(err, strlen(text), "a note");
-        p->note[i] = copy;
-    }
+    if (note == KI_N_NOTES || !ki_note_types[note].follows) return KITH_OK;
+    const char *copy = ki_arena_strdup(&p->arena, text);
+    *ret_was = copy ? change_lines(p, text, ki_index_place_was) : NULL;
+    if (!*ret_was) return ki_fail_memory(err, strlen(text), "a note");
+    p->note[note] = copy;
     return KITH_OK;
 }
 
@@ -121,27 +112,36 @@ static bool is_file_of(const char *path, int64_t bytes) {
     return stat(path, &info) == 0 && (bytes < 0 || info.st_size == bytes);
 }
 
-/* Is the file of a row here, in the old place, or there, in the new one? */
-static kith_status look_for(const ki_snapshot *s, int64_t row, moved *list, int64_t n, kith_error *err) {
-    kith_value path = {0}, bytes = {0};
+/* Is the file of an item here, in the old place, or there, in the new one? */
+static void look_for_file(const char *path, int64_t bytes, moved *list, int64_t n) {
     ki_path here, there;
-    KI_TRY(ki_snapshot_cell(s, KI_COLUMN_BYTES, row, &bytes, err));
-    KI_TRY(ki_snapshot_cell(s, KI_COLUMN_PATH, row, &path, err));
-    const char *text = path.type == KITH_VALUE_TEXT ? path.text : NULL;
-    for (int64_t i = 0; text && i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         moved *m = &list[i];
-        if (m->is_folder ? text[0] == '/' : !is_below(text, m->was)) continue;
-        const char *rest = m->is_folder ? text : text + strlen(m->was);
+        if (m->is_folder ? path[0] == '/' : !ki_path_is_below(path, m->was)) continue;
+        const char *rest = m->is_folder ? path : path + strlen(m->was);
         const char *slash = m->is_folder ? "/" : "";
         if (ki_path_print(&here, NULL, "%s%s%s", m->was, slash, rest) != KITH_OK ||
             ki_path_print(&there, NULL, "%s%s%s", m->now, slash, rest) != KITH_OK)
             continue;
         m->n_samples++;
-        m->n_here += is_file_of(here.s, bytes.integer);
-        m->n_there += is_file_of(there.s, bytes.integer);
+        m->n_here += is_file_of(here.s, bytes);
+        m->n_there += is_file_of(there.s, bytes);
     }
-    if (path.type == KITH_VALUE_TEXT) ki_free((char *)path.text);
-    return KITH_OK;
+}
+
+static kith_status look_for_samples(const kith_index *index, ki_index_place *p, kith_error *err) {
+    kith_status status = KITH_OK;
+    int64_t *ids = NULL, n = 0;
+    KI_TRY(kith_index_ids(index, NULL, &ids, &n, err));
+    for (int64_t i = 0; i < N_SAMPLES && n > 0; i++) {
+        kith_index_item item;
+        KI_CHECK(kith_index_item_get(index, ids[i * n / N_SAMPLES], &item, err));
+        if (item.path) look_for_file(item.path, item.bytes, p->moved, p->n);
+        kith_index_item_release(&item);
+    }
+done:
+    kith_ids_free(ids);
+    return status;
 }
 
 static bool is_there(const moved *m) {
@@ -166,28 +166,25 @@ static kith_status add(ki_index_place *p, const char *was, const char *now, cons
     return KITH_OK;
 }
 
-static kith_status look(const ki_snapshot *s, ki_index_place *p, const char *was, const char *now,
+static kith_status look(const kith_index *index, ki_index_place *p, const char *was, const char *now,
                         kith_error *err) {
-    const ki_manifest *m = &s->manifest;
-    const char *folder = note_of(m, "folder"), *model = note_of(m, "model");
+    const ki_manifest *m = ki_index_committed(index);
+    const char *folder = note_of(m, KI_NOTE_FOLDER), *model = note_of(m, KI_NOTE_MODEL);
     ki_roots roots;
-    KI_TRY(ki_roots_init(&roots, note_of(m, "sources"), &p->arena, err));
+    KI_TRY(ki_roots_init(&roots, note_of(m, KI_NOTE_SOURCES), &p->arena, err));
     p->moved = ki_arena_alloc(&p->arena, (size_t)roots.n + 2, sizeof *p->moved);
     if (!p->moved) return ki_fail_memory(err, (size_t)roots.n * sizeof *p->moved, "folders");
     for (int64_t i = 0; i < roots.n; i++) KI_TRY(add(p, was, now, roots.root[i].path, false, err));
     if (folder) KI_TRY(add(p, was, now, folder, true, err));
-    for (int64_t i = 0; i < N_SAMPLES && s->n_rows > 0; i++) {
-        const int64_t row = i * s->n_rows / N_SAMPLES;
-        if (ki_bit(s->alive, row)) KI_TRY(look_for(s, row, p->moved, p->n, err));
-    }
+    KI_TRY(look_for_samples(index, p, err));
     if (model) KI_TRY(add(p, was, now, model, false, err)); /* its contents are compared when it is opened */
     int64_t n = 0;
     for (int64_t i = 0; i < p->n; i++) {
         if (is_there(&p->moved[i])) p->moved[n++] = p->moved[i];
     }
     p->n = n;
-    for (int i = 0; i < N_NOTES; i++) {
-        const char *text = note_of(m, notes[i]);
+    for (int i = 0; i < KI_N_NOTES; i++) {
+        const char *text = ki_note_types[i].follows ? note_of(m, (ki_note)i) : NULL;
         char *changed = text ? change_lines(p, text, ki_index_place_now) : NULL;
         p->note[i] = changed ? ki_arena_strdup(&p->arena, changed) : NULL;
         ki_free(changed);
@@ -196,15 +193,20 @@ static kith_status look(const ki_snapshot *s, ki_index_place *p, const char *was
     return KITH_OK;
 }
 
+/* The folder of the index, as an absolute path. */
+static bool lies_in(const kith_index *index, char folder[PATH_MAX]) {
+    const ki_store_type *type = index->store->type;
+    return type->folder && realpath(type->folder(index->store), folder);
+}
+
 kith_status ki_index_place_find(const kith_index *index, ki_index_place **ret, kith_error *err) {
-    const ki_snapshot *s = index->view->snapshot;
-    const char *was = note_of(&s->manifest, NOTE);
+    const char *was = note_of(ki_index_committed(index), KI_NOTE_PLACE);
     char now[PATH_MAX];
     ki_index_place *p = NULL;
     *ret = NULL;
-    if (!was || was[0] != '/' || !realpath(s->folder, now) || strcmp(was, now) == 0) return KITH_OK;
+    if (!was || was[0] != '/' || !lies_in(index, now) || strcmp(was, now) == 0) return KITH_OK;
     KI_TRY(ki_zalloc_or(&p, 1, sizeof *p, "an index", err));
-    const kith_status status = look(s, p, was, now, err);
+    const kith_status status = look(index, p, was, now, err);
     if (status == KITH_OK && p->n > 0)
         *ret = p;
     else
@@ -220,9 +222,9 @@ void ki_index_place_free(ki_index_place *p) {
 
 kith_status ki_index_place_remember(kith_index *index, kith_error *err) {
     char now[PATH_MAX];
-    if (note_of(ki_index_manifest(index), NOTE) || !realpath(index->view->snapshot->folder, now))
-        return KITH_OK;
+    if (note_of(ki_index_manifest(index), KI_NOTE_PLACE) || !lies_in(index, now)) return KITH_OK;
     /* A name that is not UTF-8 cannot be noted: such an index is found where it is, and only there. */
-    const kith_status status = ki_manifest_note_set(ki_index_pending(index), NOTE, now, err);
+    const kith_status status =
+        ki_manifest_note_set(ki_index_pending(index), ki_note_types[KI_NOTE_PLACE].name, now, err);
     return status == KITH_EINVAL ? KITH_OK : status;
 }

@@ -3,7 +3,7 @@
  * An index names files by absolute paths, and notes where its own folder lay then ("place"). In another place each of its sources
  * is looked for at the same position relative to the index. If the files there are those of the index, its paths lead
  * there: items and notes are read as they are now, and written as they were. Otherwise the old paths hold: an index can be
- * moved alone. An index on a server has no place. */
+ * moved alone. A store that lies in no folder has no place. */
 #ifndef KI_SEARCH_PLACE_H
 #define KI_SEARCH_PLACE_H
 
@@ -12,7 +12,7 @@
 
 typedef struct ki_index_place ki_index_place;
 
-/* For an index in a folder. *ret_place NULL: nothing has moved. */
+/* *ret_place NULL: nothing has moved, or the store lies in no folder. */
 kith_status ki_index_place_find(const kith_index *index, ki_index_place **ret_place, kith_error *err);
 void ki_index_place_free(ki_index_place *place); /* NULL is fine */
 

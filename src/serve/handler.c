@@ -10,9 +10,10 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/text.h"
-#include "serve/head.h"
-#include "serve/picture.h"
-#include "serve/route.h"
+#include "serve/http/access_log.h"
+#include "serve/http/head.h"
+#include "serve/routes/picture.h"
+#include "serve/routes/route.h"
 #include "serve/server.h"
 
 /* Seconds for the first line of a request, from the connection or the answer before. */
@@ -33,14 +34,18 @@ const char *ki_request_argument(const ki_request *r, const char *name) {
     return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
-kith_status ki_request_number(const ki_request *r, const char *name, int64_t least, int64_t most,
-                              int64_t otherwise, int64_t *ret, kith_error *err) {
-    const char *text = ki_request_argument(r, name);
-    int64_t value = otherwise;
-    if (text && (!ki_parse_int64(text, &value) || value < least || value > most))
-        return ki_fail(err, KITH_EINVAL, "%s is '%.40s'; wanted a whole number from %lld to %lld", name, text,
-                       (long long)least, (long long)most);
-    *ret = value;
+kith_status ki_request_arguments(const ki_request *r, const ki_option *table, void *settings,
+                                 kith_error *err) {
+    ki_options_default(table, settings);
+    for (const ki_option *o = table; o->type != KI_OPTION_T_END; o++) {
+        const char *text = ki_request_argument(r, o->name);
+        int64_t value = 0;
+        if (!text) continue;
+        if (!ki_parse_int64(text, &value) || (double)value < o->least || (double)value > o->most)
+            return ki_fail(err, KITH_EINVAL, "%s is '%.40s'; wanted a whole number from %lld to %lld",
+                           o->name, text, (long long)o->least, (long long)o->most);
+        memcpy((char *)settings + o->offset, &value, sizeof value);
+    }
     return KITH_OK;
 }
 
@@ -350,7 +355,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     if (r->answer.status) {
         ki_metrics_count(&s->metrics, r->route ? (int)(r->route - ki_routes) : -1, r->answer.status,
                          now - r->began);
-        ki_access_log(r, now - r->began);
+        ki_access_log(s->options.access_log, r, now - r->began);
     }
     atomic_fetch_sub(&s->n_open, 1);
     if (one) {

@@ -8,16 +8,17 @@
  *     … until it is to end …
  *     ki_server_free(server);
  *
- * The server only reads. It runs on threads of its own; the functions below are for the thread that started it. This layer is
- * part of the program, not of libkith, which needs no HTTP library (docs/adr/0070-serve.md). */
+ * The server only reads. It runs on threads of its own; the functions below are for the thread that started it. Beginning, end
+ * and new tokens are lines of the log. This is all that the program knows of this layer, which is a library of its own:
+ * libkith needs no HTTP library (docs/adr/0070-serve.md). */
 #ifndef KI_SERVE_H
 #define KI_SERVE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/error.h"
-#include "kith/embedder.h"
+#include "kith/model.h"
+#include "kith/status.h"
 
 typedef struct ki_server ki_server;
 
@@ -46,7 +47,7 @@ typedef struct ki_serve_options {
         n_decoders; /* processes that decode images; 0: one per core and some more, fewer where memory is short */
     int64_t most_batch;  /* queries that are embedded and searched together */
     const char *program; /* started as `PROGRAM serve --decode-images` to decode images */
-    kith_embedder_options embedder;
+    kith_model_options model;
     int access_log; /* file descriptor for a line per request; -1: none. It stays the caller's */
 } ki_serve_options;
 

@@ -39,7 +39,7 @@ void ki_serve_options_init(ki_serve_options *o) {
                             .most_batch = 64,
                             .program = "/proc/self/exe",
                             .access_log = -1};
-    kith_embedder_options_init(&o->embedder, sizeof o->embedder);
+    kith_model_options_init(&o->model, sizeof o->model);
 }
 
 const ki_serve_options *ki_server_options(const ki_server *server) { return &server->options; }
@@ -175,7 +175,7 @@ static kith_status open_server(ki_server *s, kith_error *err) {
     if (o->token_file) KI_TRY(ki_tokens_read(o->token_file, &s->tokens, err));
     KI_TRY(listen_at(s, err));
     KI_TRY(ki_limits_new(o->rate, o->burst, o->n_per_address, &s->limits, err));
-    KI_TRY(ki_catalogs_new(o->index, &o->embedder, &s->catalogs, err));
+    KI_TRY(ki_catalogs_new(o->index, &o->model, &s->catalogs, err));
     const ki_decoders_options decoders = {
         .program = o->program,
         .n = o->n_decoders ? o->n_decoders : decoders_allowed(cores + others),
@@ -186,7 +186,7 @@ static kith_status open_server(ki_server *s, kith_error *err) {
         .n_failures = &s->metrics.n_decoder_failures};
     KI_TRY(ki_decoders_new(&decoders, &s->decoders, err));
     KI_TRY(ki_pool_new(o->n_workers ? o->n_workers : 4 * cores, ki_handler_done, &s->pool, err));
-    KI_TRY(ki_searcher_new(s->pool, &s->metrics, o->most_batch, o->deadline, &s->searcher, err));
+    KI_TRY(ki_searcher_new(s->pool, &s->metrics, o->most_batch, o->most_k, o->deadline, &s->searcher, err));
     KI_TRY(ki_finder_new(s->catalogs, s->pool, &s->finder, err));
     KI_TRY(ki_handler_start(s, err));
     s->has_keeper = pthread_create(&s->keeper, NULL, keep, s) == 0;
@@ -208,14 +208,16 @@ kith_status ki_server_start(const ki_serve_options *options, ki_server **ret_ser
     pthread_cond_init(&s->keeper_wakes, &clock);
     pthread_condattr_destroy(&clock);
     const kith_status status = open_server(s, err);
-    if (status == KITH_OK)
-        *ret_server = s;
-    else
+    if (status != KITH_OK) {
         ki_server_free(s);
-    return status;
+        return status;
+    }
+    ki_log(KITH_LOG_INFO, "serving %s at %s", options->index, s->url);
+    *ret_server = s;
+    return KITH_OK;
 }
 
-kith_status ki_server_reload(ki_server *s, kith_error *err) {
+static kith_status read_tokens(ki_server *s, kith_error *err) {
     ki_tokens tokens;
     if (!s->options.token_file) return KITH_OK;
     KI_TRY(ki_tokens_read(s->options.token_file, &tokens, err));
@@ -225,6 +227,15 @@ kith_status ki_server_reload(ki_server *s, kith_error *err) {
     return KITH_OK;
 }
 
+kith_status ki_server_reload(ki_server *s, kith_error *err) {
+    const kith_status status = read_tokens(s, err);
+    if (status == KITH_OK)
+        ki_log(KITH_LOG_INFO, "the tokens were read again");
+    else
+        ki_log(KITH_LOG_WARNING, "the tokens stay as they were: %s", err->message);
+    return status;
+}
+
 static void pause_shortly(void) {
     const struct timespec moment = {.tv_nsec = 10000000};
     nanosleep(&moment, NULL);
@@ -232,6 +243,7 @@ static void pause_shortly(void) {
 
 void ki_server_drain(ki_server *s) {
     const double end = ki_seconds_now() + s->options.deadline;
+    ki_log(KITH_LOG_INFO, "finishing what is under way");
     atomic_store(&s->is_draining, true);
     const MHD_socket listener = MHD_quiesce_daemon(s->daemon);
     if (listener != MHD_INVALID_SOCKET) close(listener);

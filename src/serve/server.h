@@ -5,14 +5,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "serve/catalog.h"
-#include "serve/connection.h"
 #include "serve/decode/decoders.h"
-#include "serve/groups.h"
-#include "serve/limit.h"
-#include "serve/metrics.h"
-#include "serve/pool.h"
-#include "serve/searcher.h"
+#include "serve/http/connection.h"
+#include "serve/http/limit.h"
+#include "serve/http/metrics.h"
+#include "serve/http/pool.h"
+#include "serve/search/catalog.h"
+#include "serve/search/groups.h"
+#include "serve/search/searcher.h"
 #include "serve/serve.h"
 
 struct MHD_Daemon;
@@ -56,8 +56,5 @@ const ki_serve_options *ki_server_options(const ki_server *server);
 kith_status ki_handler_start(ki_server *server, kith_error *err);
 /* The request has its answer: to be sent by the daemon's thread. */
 void ki_handler_done(ki_request *request);
-
-/* access_log.c: a line for a request that is over. */
-void ki_access_log(const ki_request *request, double seconds);
 
 #endif

@@ -9,23 +9,18 @@
 #include "io/tensors.h"
 #include "net/model_file.h"
 
-/* Format 5 names the numbers of the standing. Format 4 did not; format 3, of kith 0.1, had no checksum and no description
- * of the network either. */
-static const char format_key[] = "kith.checkpoint", format_version[] = "5", format_unnamed[] = "4",
-                  format_unsealed[] = "3", recipe_key[] = "kith.recipe_sha256",
-                  best_key[] = "kith.best_sha256", counts_key[] = "kith.counts", reals_key[] = "kith.reals",
-                  seal_key[] = "kith.checksum";
+static const char format_key[] = "kith.checkpoint", format_version[] = "5",
+                  recipe_key[] = "kith.recipe_sha256", best_key[] = "kith.best_sha256",
+                  counts_key[] = "kith.counts", reals_key[] = "kith.reals", seal_key[] = "kith.checksum";
 
 /* The standing as two lists of numbers, each with a list of names in the metadata. The same code writes and reads them:
  * a name that the file lacks leaves its field as it is, and a name that no field has is passed over. */
-enum { MOST_NAME = 64, N_SCORES = 7, OLD_COUNTS = 17 + 5 * N_SCORES, OLD_REALS = 3 + 36 * N_SCORES };
-_Static_assert(KITH_MOST_K == 32, "formats 3 and 4 have 32 recalls in a row");
+enum { MOST_NAME = 64 };
 
 typedef struct list {
-    int n_old;               /* numbers in formats 3 and 4 */
     int n;                   /* visited so far */
     ki_buffer names, values; /* to write */
-    const char *said;        /* names of what is read; NULL: the order says which is which */
+    const char *said;        /* names of what is read */
     kith_array from;
 } list;
 
@@ -55,7 +50,7 @@ static void visit(numbers *n, list *l, const char *field, void *value) {
         ki_buffer_add(&l->values, value, 8);
         return;
     }
-    const int64_t there = l->said ? find(l->said, name) : at < l->n_old ? at : -1;
+    const int64_t there = find(l->said, name);
     if (there < 0 || there >= kith_array_count(&l->from)) return;
     memcpy(value, (const char *)l->from.data + 8 * there, 8);
 }
@@ -89,7 +84,6 @@ static void walk_scores(numbers *n, const char *block, ki_scores *s) {
     n->block = "";
 }
 
-/* The order is that of formats 3 and 4: a new field, also one of the scores, goes to the end of this function. */
 static void walk(numbers *n, ki_standing *s) {
     int64_t seed = (int64_t)s->sampler.seed, epoch = s->sampler.epoch;
     n->block = "";
@@ -174,13 +168,13 @@ static int64_t count_words(const char *text) {
     return n;
 }
 
-/* As many numbers as names or, without names, as formats 3 and 4 have. */
-static kith_status find_list(const kith_tensors *tensors, bool is_named, const char *name, const char *key,
-                             kith_dtype dtype, list *ret, kith_error *err) {
+/* As many numbers as names. */
+static kith_status find_list(const kith_tensors *tensors, const char *name, const char *key, kith_dtype dtype,
+                             list *ret, kith_error *err) {
     KI_TRY(kith_tensors_get(tensors, name, &ret->from, err));
-    if (is_named && !(ret->said = kith_tensors_metadata(tensors, key)))
+    if (!(ret->said = kith_tensors_metadata(tensors, key)))
         return ki_fail(err, KITH_EFORMAT, "%s has no names (%s)", name, key);
-    const int64_t n = kith_array_count(&ret->from), wanted = is_named ? count_words(ret->said) : ret->n_old;
+    const int64_t n = kith_array_count(&ret->from), wanted = count_words(ret->said);
     if (ret->from.dtype != dtype || n != wanted)
         return ki_fail(err, KITH_EFORMAT, "%s has %lld numbers of %s; wanted %lld of %s", name, (long long)n,
                        kith_dtype_name(ret->from.dtype), (long long)wanted, kith_dtype_name(dtype));
@@ -188,12 +182,11 @@ static kith_status find_list(const kith_tensors *tensors, bool is_named, const c
 }
 
 static kith_status read_standing(const kith_tensors *tensors, ki_standing *ret, kith_error *err) {
-    numbers n = {.is_reading = true, .counts.n_old = OLD_COUNTS, .reals.n_old = OLD_REALS};
+    numbers n = {.is_reading = true};
     /* Where the file lacks a name: as before the first step. */
     ki_standing standing = {.step = -1, .last_eval = -1, .best_step = -1};
-    const bool is_named = strcmp(kith_tensors_metadata(tensors, format_key), format_version) == 0;
-    KI_TRY(find_list(tensors, is_named, "run/counts", counts_key, KITH_I64, &n.counts, err));
-    KI_TRY(find_list(tensors, is_named, "run/reals", reals_key, KITH_F64, &n.reals, err));
+    KI_TRY(find_list(tensors, "run/counts", counts_key, KITH_I64, &n.counts, err));
+    KI_TRY(find_list(tensors, "run/reals", reals_key, KITH_F64, &n.reals, err));
     walk(&n, &standing);
     if (standing.step < 0 || standing.sampler.number < 0 || standing.n_images < 0 || standing.log_bytes < 0)
         return ki_fail(err, KITH_EFORMAT, "run/counts has no step, or a negative step or count");
@@ -211,13 +204,12 @@ static kith_status check(const kith_tensors *tensors, const char *recipe_hash, k
     if (seal == KI_SEAL_BROKEN)
         return ki_fail(err, KITH_EFORMAT, "its checksum is wrong: bytes have changed since it was written");
     if (!version || !hash) return ki_fail(err, KITH_EFORMAT, "this is no checkpoint of kith train");
-    const bool is_sealed = strcmp(version, format_version) == 0 || strcmp(version, format_unnamed) == 0;
-    if (is_sealed && seal == KI_SEAL_NONE) return ki_fail(err, KITH_EFORMAT, "its checksum is missing");
-    if (!is_sealed && strcmp(version, format_unsealed) != 0) {
-        ki_fail(err, KITH_EUNSUPPORTED, "a checkpoint of format %.20s; this kith reads %s to %s", version,
-                format_unsealed, format_version);
-        return ki_hint(err, KITH_EUNSUPPORTED, "use the kith that wrote it, or a newer one");
+    if (strcmp(version, format_version) != 0) {
+        ki_fail(err, KITH_EUNSUPPORTED, "a checkpoint of format %.20s; this kith reads %s", version,
+                format_version);
+        return ki_hint(err, KITH_EUNSUPPORTED, "use the kith that wrote it");
     }
+    if (seal == KI_SEAL_NONE) return ki_fail(err, KITH_EFORMAT, "its checksum is missing");
     if (strcmp(hash, recipe_hash) != 0)
         return ki_fail(err, KITH_EFORMAT, "the checkpoint belongs to another recipe");
     return KITH_OK;

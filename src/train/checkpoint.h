@@ -16,7 +16,7 @@ typedef struct ki_standing {
     int64_t last_eval; /* step of the last complete evaluation; -1: none */
     int64_t best_step; /* -1: none */
     double best_score;
-    char best_hash[65];     /* SHA-256 of the best model's file; "": not known (kith 0.1) */
+    char best_hash[65];     /* SHA-256 of the best model's file; "": there is none */
     int64_t n_without_gain; /* evaluations since the best */
     bool is_stopped;        /* patience ran out: no more steps */
     int64_t n_threads;      /* that computed it */
@@ -46,8 +46,8 @@ typedef struct ki_checkpoint {
 } ki_checkpoint;
 
 /* Every byte is checked (io/tensors.h, seals). KITH_EFORMAT, with the path and in one line, for a file that is cut
- * short, was changed, is not a checkpoint, or belongs to another recipe; KITH_EUNSUPPORTED for one of a newer kith.
- * Checkpoints of kith 0.1 have no checksum and are accepted as they are. */
+ * short, was changed, is not a checkpoint, or belongs to another recipe; KITH_EUNSUPPORTED for one of another
+ * format. */
 kith_status ki_checkpoint_open(const char *path, const char *recipe_hash, ki_checkpoint *ret_checkpoint,
                                kith_error *err);
 void ki_checkpoint_release(ki_checkpoint *checkpoint); /* fine on a zeroed struct */

@@ -1,6 +1,7 @@
 /* Reading a recipe: overrides, checks, defaults, and then every section as a struct. */
 #include "train/recipe.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "data/section.h"
 #include "io/yaml.h"
 #include "kith/eval.h"
+#include "net/model_file.h"
 #include "net/net.h"
 #include "objective/objective.h"
 
@@ -54,8 +56,8 @@ static const ki_option top_options[] = {
 static const ki_option model_options[] = {
     KI_OPTION_TEXT(ki_recipe_model, backbone, "",
                    "the network (see `kith list backbones`); empty: that of the weights", "ours"),
-    KI_OPTION_TEXT(ki_recipe_model, weights, "", "a safetensors file to start from; empty: random weights",
-                   "ours"),
+    KI_OPTION_TEXT(ki_recipe_model, weights, "",
+                   "a safetensors file or a run to start from; empty: random weights", "ours"),
     KI_OPTION_INT(ki_recipe_model, embedding, 512, 1, 1 << 20, "size of the embedding", "ECAML, HORDE, JRD"),
     KI_OPTION_BOOL(ki_recipe_model, embedding_bias, 1, "the embedding layer has a bias", "ECAML"),
     KI_OPTION_LATER(
@@ -306,8 +308,19 @@ static kith_status check_backbone(const ki_recipe *r, kith_error *err) {
     return ki_hint(err, KITH_EINVAL, "wanted model.backbone: none (the embedding layer alone) or mlp");
 }
 
+/* The folder of a run stands for its model. */
+static kith_status find_weights(ki_recipe *r, kith_error *err) {
+    char file[PATH_MAX];
+    if (!*r->model.weights) return KITH_OK;
+    const kith_status status = ki_model_file_find(r->model.weights, file, sizeof file, err);
+    if (status != KITH_OK) return ki_prefix(err, status, "model.weights");
+    r->model.weights = ki_arena_strdup(&r->arena, file);
+    return r->model.weights ? KITH_OK : ki_fail_memory(err, strlen(file), "a path");
+}
+
 static kith_status read_model(ki_recipe *r, kith_error *err) {
     KI_TRY(ki_options_parse(model_options, r->model_map, NULL, "model", &r->model, err));
+    KI_TRY(find_weights(r, err));
     const ki_recipe_model *m = &r->model;
     if (!*m->backbone && !*m->weights) {
         ki_fail(err, KITH_EINVAL, "model: there is neither a backbone nor a weights file");

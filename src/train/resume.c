@@ -153,8 +153,7 @@ kith_status ki_train_restore(ki_train_state *run, kith_error *err) {
 
 /* ---- data and weights ---- */
 
-/* By the little that runs of kith 0.1 left: the numbers of images, and which classes were training or
- * validation classes. */
+/* Without the list of images: their numbers, and which classes were training or validation classes. */
 static void put_counts(const ki_train_state *run, const ki_beginning *then, bool folds_differ,
                        const char *split, ki_buffer *words) {
     const int64_t held_then = folds_differ ? then->n_validation : 0,
@@ -221,8 +220,7 @@ kith_status ki_train_check_weights(ki_train_state *run, bool *ret_are_there, kit
     const char *path = run->recipe->model.weights;
     *ret_are_there = false;
     if (!*path) return KITH_OK;
-    const bool is_known = run->from.tensors && ki_model_file_has_metadata(run->from.tensors);
-    if (is_known && access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+    if (run->from.tensors && access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
         memcpy(run->weights_hash, run->beginning.weights_hash, sizeof run->weights_hash);
         return KITH_OK;
     }

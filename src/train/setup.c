@@ -146,8 +146,8 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
                                       .mask_gain = r->model.mask_gain,
                                       .mask_bias = r->model.mask_bias,
                                       .map_channels = map_channels};
-    /* A checkpoint describes the network; checkpoints of kith 0.1 did not. */
-    if (run->from.tensors && ki_model_file_has_metadata(run->from.tensors))
+    /* A checkpoint describes the network. */
+    if (run->from.tensors)
         KI_TRY(ki_model_file_describe(&model, run->from.tensors, KI_CHECKPOINT_MODEL, run->backend, &run->net,
                                       &run->params, err));
     else

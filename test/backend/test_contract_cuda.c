@@ -47,7 +47,6 @@ static const char *const split[] = {
     "global_pool mb4 ic256 ih7 both",
     "l2_norm mb200 ic256",
     "layer_norm mb200 ic256",
-    "softmax_xent mb64 ic256",
     "attend mb3 ic24 ih14 heads3",
 };
 

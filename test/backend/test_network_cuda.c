@@ -73,11 +73,11 @@ static void check_training(const ki_plan_options *options, ki_precision precisio
 }
 
 static const ki_plan_options all_taps = {
-    .mb = MB, .mode = KI_TRAIN, .seed = 3, .grad_taps = {"map", "pooled", "embedding", "logits", "loss"}};
+    .mb = MB, .mode = KI_TRAIN, .seed = 3, .grad_taps = {"map", "pooled", "embedding", "logits"}};
 static const ki_plan_options one_tap = {
-    .mb = MB, .mode = KI_TRAIN, .seed = 3, .input_grad = true, .grad_taps = {"embedding", "loss"}};
+    .mb = MB, .mode = KI_TRAIN, .seed = 3, .input_grad = true, .grad_taps = {"embedding", "logits"}};
 static const ki_plan_options frozen = {
-    .mb = MB, .mode = KI_TRAIN, .frozen_bn = true, .grad_taps = {"map", "loss"}};
+    .mb = MB, .mode = KI_TRAIN, .frozen_bn = true, .grad_taps = {"map", "logits"}};
 
 static void test_training(void **state) {
     (void)state;
@@ -102,7 +102,7 @@ static void test_training_with_frozen_statistics_in_bf16(void **state) {
 
 static void check_inference(ki_precision precision, double tolerance) {
     const ki_plan_options options = {
-        .mb = MB, .mode = KI_INFER, .taps = {"map", "pooled", "embedding", "logits", "loss"}};
+        .mb = MB, .mode = KI_INFER, .taps = {"map", "pooled", "embedding", "logits"}};
     net_side cuda, ref;
     ki_plan_stats stats;
     side_init(&cuda, "cuda", precision, &options);

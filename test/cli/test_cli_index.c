@@ -401,7 +401,7 @@ static void test_calibration(void **state) {
                           "n++ } END { exit !n }'"),
                      0);
     assert_refused(kith("$K search p.kith photos --same 0.001"), 1,
-                   "--same is 0.001; the pairs that were measured tell rates from 0.0209 on");
+                   "same is 0.001; the pairs that were measured tell rates from 0.0209 on");
     assert_done(kith("$K index p.kith --sync && $K index p.kith --info --json"), "\"calibrated\": true");
 }
 
@@ -509,11 +509,12 @@ static void test_vectors(void **state) {
     assert_done(kith("$K index e.kith --info"), "columns     year (integer), note (text)\n");
     assert_holds("not known: made from vectors");
     assert_done(kith("$K search e.kith e.npy -k 1 --json"),
-                "{\"queries\": [{\"query\": 0, \"hits\": [{\"id\": 0, \"score\": ");
-    assert_holds("{\"query\": 11, \"hits\": [{\"id\": 11, ");
+                "{\"queries\": [{\"query\": 0, \"n_allowed\": 12, \"is_exact\": true, \"hits\": [{\"id\": 0, "
+                "\"score\": ");
+    assert_holds("{\"query\": 11, \"n_allowed\": 12, \"is_exact\": true, \"hits\": [{\"id\": 11, ");
     assert_holds(
-        "\"path\": \"photos/glyph00002/00003.png\", \"label\": \"glyph00002\", \"false_match_rate\": "
-        "null}]}]}");
+        "\"false_match_rate\": null, \"label\": \"glyph00002\", \"path\": \"photos/glyph00002/00003.png\", "
+        "\"values\": {\"year\": 2012, \"note\": \"n12\"}, \"image\": true}]}]}");
     assert_done(kith("$K search e.kith e.npy -k 1 --where 'year = 2003' --csv"), "11,1,2,");
     assert_refused(kith("$K search e.kith photos/glyph00000/00000.png"), 1,
                    "does not say which model made them");
@@ -526,6 +527,9 @@ static void test_vectors(void **state) {
                    "s.csv holds 2 items for 12 rows");
     assert_refused(kith("head -3 e.labels.txt > s.txt; $K index e.npy -o g.kith --labels s.txt"), 1,
                    "s.txt holds 3 labels for 12 rows");
+    assert_refused(
+        kith("$K index e.npy -o g.kith --model m.safetensors --tap pooled"), 1,
+        "e.npy: the vectors have 16 values, the model makes 64 (name the model that made the vectors)");
     assert_int_not_equal(kith("test -e g.kith"), 0); /* nothing half-made */
 }
 

@@ -29,7 +29,7 @@ static void test_listed_files_exist(void **state) {
         if (*at != '/' || access(at, R_OK) != 0) fail_msg("%s is not there", at);
         at[length] = '\n';
     }
-    assert_in_range(n, 50, 10000);
+    assert_in_range(n, 30, 10000);
     assert_int_equal(kith("list recipes photos --json"), 0);
     assert_holds("/recipes/photos.yaml\"");
 }
@@ -49,9 +49,26 @@ static void test_by_name(void **state) {
     assert_int_equal(kith("train quickstart -s data.root=nowhere"), 1);
     assert_holds("kith: recipe quickstart: /");
     assert_holds("nowhere");
-    assert_int_equal(kith("objective recipe:cub/binomial --plot p.svg"), 0);
+    assert_int_equal(kith("objective recipe:methods/binomial --plot p.svg"), 0);
     assert_int_equal(kith("data recipe:quickstart"), 1); /* its data is not there, but it is read */
     assert_holds("kith: recipe quickstart: /");
+}
+
+/* The recipe of a method is found by the method's name alone. */
+static void test_by_method(void **state) {
+    (void)state;
+    static char wanted[sizeof output];
+    assert_int_equal(
+        testing_run(wanted, sizeof wanted, "cd %s && %s train %s/recipes/methods/horde.yaml --print-recipe",
+                    testing_folder(), testing_program(), testing_source()),
+        0);
+    static const char *const words[] = {"recipe:methods/horde", "recipe:horde", "horde"};
+    for (size_t i = 0; i < N_ROWS(words); i++) {
+        char command[64];
+        snprintf(command, sizeof command, "train %s --print-recipe", words[i]);
+        assert_int_equal(kith(command), 0);
+        assert_string_equal(output, wanted);
+    }
 }
 
 static void test_a_path_comes_first(void **state) {
@@ -73,9 +90,8 @@ static void test_names_that_are_none(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_listed_files_exist),
-        cmocka_unit_test(test_by_name),
-        cmocka_unit_test(test_a_path_comes_first),
+        cmocka_unit_test(test_listed_files_exist),  cmocka_unit_test(test_by_name),
+        cmocka_unit_test(test_by_method),           cmocka_unit_test(test_a_path_comes_first),
         cmocka_unit_test(test_names_that_are_none),
     };
     return cmocka_run_group_tests_name("cli/recipes", tests, NULL, testing_tear_down);

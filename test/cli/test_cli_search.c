@@ -114,12 +114,53 @@ static void test_json(void **state) {
     (void)state;
     assert_done(
         search("photos/glyph00000/00000.png photos/glyph00002/00001.png -k 1 --json"),
-        "{\"queries\": [{\"query\": \"photos/glyph00000/00000.png\", \"hits\": [{\"id\": 0, \"score\": ");
+        "{\"queries\": [{\"query\": \"photos/glyph00000/00000.png\", \"n_allowed\": 12, \"is_exact\": true, "
+        "\"hits\": [{\"id\": 0, \"score\": ");
+    assert_holds(", \"false_match_rate\": null, \"label\": \"glyph00000\", \"path\": \"/");
+    assert_holds("/photos/glyph00000/00000.png\", \"values\": {}, \"image\": true}]}, ");
     assert_holds(
-        "/photos/glyph00000/00000.png\", \"label\": \"glyph00000\", \"false_match_rate\": null}]}, ");
-    assert_holds("{\"query\": \"photos/glyph00002/00001.png\", \"hits\": [{\"id\": 9, ");
+        "{\"query\": \"photos/glyph00002/00001.png\", \"n_allowed\": 12, \"is_exact\": true, \"hits\": "
+        "[{\"id\": 9, ");
     assert_int_equal(count("\n"), 1);
     assert_done(asked("photos/glyph00000/00000.png --where 'label = none' --json"), "\"hits\": []}]}");
+}
+
+/* Items as queries, each its own; alone, and with images. */
+static void test_items_as_queries(void **state) {
+    (void)state;
+    double item[16], picture[16];
+    assert_done(asked("--id 6 --id 9 -k 1 --json"), "{\"queries\": [{\"query\": 6, ");
+    assert_holds("\"hits\": [{\"id\": 6, \"score\": ");
+    assert_holds("{\"query\": 9, ");
+    assert_done(asked("--id 6 -k 2"), "item 6\n      score  label");
+    assert_done(asked("--id 6 --not photos/glyph00000/00000.png -k 12 --csv"), "\n6,1,");
+    assert_int_equal(read_scores(item, 16), 12);
+    assert_done(asked("photos/glyph00001/00002.png --not photos/glyph00000/00000.png -k 12 --csv"), "");
+    assert_int_equal(read_scores(picture, 16), 12);
+    for (int i = 0; i < 12; i++) {
+        if (!(fabs(item[i] - picture[i]) < 1e-6))
+            fail_msg("hit %d scores %.9g; by its picture %.9g", i, item[i], picture[i]);
+    }
+    assert_done(asked("--id 6 -k 2 --where 'label = glyph00000' --explain item.png --html item.html && "
+                      "test -s item.png && grep -o 'what matches in this picture' item.html | wc -l"),
+                "2\n");
+}
+
+/* Of the picture that is there twice the second one is not shown; without it there are as many hits. */
+static void test_hidden_duplicates(void **state) {
+    (void)state;
+    assert_done(run_here("mkdir -p twice && cp -r photos/glyph00000 twice/ && "
+                         "cp photos/glyph00000/00000.png twice/glyph00000/copy.png && "
+                         "$K index twice -o t.kith --model m.safetensors"),
+                "5 added");
+    assert_done(run_here("2>/dev/null $K search t.kith --id 0 -k 3 --csv"), "");
+    assert_int_equal(count("\n"), 4);
+    assert_holds("copy.png");
+    assert_done(run_here("2>/dev/null $K search t.kith --id 0 -k 3 --hide-duplicates --csv"), "");
+    assert_int_equal(count("\n"), 4);
+    if (strstr(output, "copy.png")) fail_msg("a copy is shown: %s", output);
+    assert_done(run_here("2>/dev/null $K search t.kith --id 0 -k 9 --hide-duplicates --csv"), "");
+    assert_int_equal(count("\n"), 5);
 }
 
 static void test_pages_and_limits(void **state) {
@@ -243,6 +284,11 @@ static void test_refusals(void **state) {
         const char *line;
     } rows[] = {
         {"", 2, "wants a query"},
+        {"photos --id 3", 2, "both given; wanted one kind of query"},
+        {"--id 3 --crop 1,1,2,2", 2, "is for images"},
+        {"--id x", 1, "--id is 'x'; wanted the id of an item"},
+        {"--id -1", 1, "--id is '-1'; wanted the id of an item"},
+        {"--id 3 --id 100", 1, "there is no item 100"},
         {"x.png", 1, "x.png: there is no such file or folder"},
         {"x.npy", 1, "x.npy"},
         {"e.npy --crop 1,1,2,2", 2, "are for images"},
@@ -275,6 +321,8 @@ int main(void) {
                                        cmocka_unit_test(test_control_characters_of_names),
                                        cmocka_unit_test(test_a_folder_and_vectors_agree),
                                        cmocka_unit_test(test_json),
+                                       cmocka_unit_test(test_items_as_queries),
+                                       cmocka_unit_test(test_hidden_duplicates),
                                        cmocka_unit_test(test_pages_and_limits),
                                        cmocka_unit_test(test_parts_and_sums),
                                        cmocka_unit_test(test_reranking),

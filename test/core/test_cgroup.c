@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/cores.h"
 #include "core/parallel.h"
@@ -12,7 +11,7 @@
 
 enum { MEMORY_MIB = 96, IMAGE_SIDE = 1024, N_IMAGES = 200 };
 
-static char program[4096], output[1 << 16];
+static char output[1 << 16];
 
 /* What the other process does inside the group: say what it may use, and fill a cache that would like a gigabyte. */
 static int report(void) {
@@ -59,7 +58,7 @@ static void test_a_container(void **state) {
     testing_write(path, script);
     const int status =
         testing_run(output, sizeof output, "unset OMP_NUM_THREADS; MEMORY=%lld PROGRAM='%s' sh '%s' 2>&1",
-                    (long long)MEMORY_MIB << 20, program, path);
+                    (long long)MEMORY_MIB << 20, testing_self(), path);
     if (status == 77) skip();
     if (status != 0) fail_msg("exit status %d: %s", status, output);
     int cores = 0, threads = 0, each = 0;
@@ -75,10 +74,8 @@ static void test_a_container(void **state) {
     assert_in_range(cache, (MEMORY_MIB / 4) << 20, (MEMORY_MIB / 2) << 20);
 }
 
-int main(int argc, char **argv) {
-    if (argc > 1 && strcmp(argv[1], "report") == 0) return report();
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n <= 0) return 1;
+int main(void) {
+    if (testing_argument(1) && strcmp(testing_argument(1), "report") == 0) return report();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_container)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }

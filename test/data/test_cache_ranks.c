@@ -15,6 +15,8 @@
 
 enum { ITEMS = 60, SIDE = 32, PIXELS = SIDE * SIDE * 3, ROOMY = 1 << 20, NARROW = 100 << 10 };
 
+#define TESTING_ALONE /* the fallocate below is that of the whole program */
+
 /* Instead of the system's: so many calls of this thread succeed, then the memory is at its end. Negative: all do. */
 static _Thread_local int n_granted = -1;
 

@@ -92,7 +92,7 @@ static void test_inputs_agree(void **state) {
     assert_ok(kith_image_reader_new(paths, N_FILES, &t, &all, &reader, &err), &err);
     assert_ok(kith_image_reader_next(reader, &batch, &err), &err);
     assert_int_equal(batch.n, N_FILES);
-    assert_ok(kith_model_embed(model, batch.data, N_FILES, "embedding", by_float, &err), &err);
+    assert_ok(kith_model_embed_floats(model, batch.data, N_FILES, "embedding", by_float, &err), &err);
     assert_memory_equal(by_file, by_float, sizeof by_file);
 
     pixels[1].channels = 2;

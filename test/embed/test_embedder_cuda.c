@@ -63,7 +63,7 @@ static void test_other_inputs(void **state) {
     for (int i = 0; i < N; i++) paths[i] = kith_dataset_item(set, i).path;
     for (int w = 0; w < 2; w++) {
         kith_model *model = pictures_model(w ? "cuda" : "cpu", 3);
-        assert_ok(kith_model_embed(model, images, N, "embedding", rows[w], &err), &err);
+        assert_ok(kith_model_embed_floats(model, images, N, "embedding", rows[w], &err), &err);
         kith_model_free(model);
     }
     double off = testing_relative_l2(rows[1], rows[0], N * DIM);

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/address.h"
-#include "serve/query.h"
-#include "serve/token.h"
+#include "serve/http/address.h"
+#include "serve/http/token.h"
+#include "serve/search/query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -44,6 +44,13 @@ static void test_layer_violations_are_named(void **state) {
         {"src/backend/cuda/conv/new.c", "nn/graph.h",
          "src/backend/cuda/conv/new.c:1: backend/cuda may not include nn/graph.h"},
         {"src/cli/new.c", "core/error.h", "src/cli/new.c:1: cli may not include core/error.h"},
+        {"src/cli/new.c", "serve/serve.h", "src/cli/new.c:1: cli may not include serve/serve.h"},
+        {"src/cli/serve.c", "serve/server.h", "src/cli/serve.c:1: cli/serve may not include serve/server.h"},
+        {"src/cli/serve.c", "core/error.h", "src/cli/serve.c:1: cli/serve may not include core/error.h"},
+        {"src/serve/http/new.c", "serve/search/catalog.h",
+         "src/serve/http/new.c:1: serve/http may not include serve/search/catalog.h"},
+        {"src/serve/search/new.c", "serve/routes/route.h",
+         "src/serve/search/new.c:1: serve/search may not include serve/routes/route.h"},
         {"src/judge/new.c", "train/loop.h", "src/judge/new.c:1: judge may not include train/loop.h"},
         {"src/core/new.c", "nowhere/x.h", "src/core/new.c:1: core may not include nowhere/x.h"},
         {"include/kith/new.h", "core/error.h",
@@ -94,6 +101,7 @@ static void test_layers_reach_down(void **state) {
         {"src/objective/loss/other.cuh", "objective/loss/new.cuh"},
         {"src/cli/new.c", "kith/array.h"},
         {"src/cli/other.c", "cli/cli.h"},
+        {"src/cli/serve.c", "serve/serve.h"}, /* a file with a row of its own */
         {"src/core/new.c", "here.h"},
     };
     const char *copy = make_copy("good");
@@ -115,6 +123,32 @@ static void test_layers_hold_in_symbols(void **state) {
                              testing_program(), testing_folder()),
                          0);
     assert_holds("net may not call kith_tensors_open of src/io/tensors_read.c");
+}
+
+/* A branch on who keeps an index needs the header of a store or its name. */
+static void test_stores_are_named_in_their_rooms_alone(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *line;
+        bool is_wrong;
+    } rows[] = {
+        {"src/search/new.c", "#include \"search/remote/remote.h\"", true},
+        {"src/search/new.h", "#include \"search/local/local.h\"", true},
+        {"src/search/new.c", "if (index->store->type == &ki_remote_store) return;", true},
+        {"src/serve/new.c", "const ki_remote *r = store;", true},
+        {"src/api/new.c", "ki_local_of(store)->writer->large_rows = 1;", true},
+        {"src/search/new.c", "return index->store->type->check(index->store, o, ret_bytes, err);", false},
+        {"src/search/remote/new.c", "#include \"search/remote/remote.h\"", false},
+        {"src/search/local/new.c", "const ki_local *l = ki_local_of(store);", false},
+    };
+    const char *copy = make_copy("stores");
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_runs(run("cd %s && echo '%s' > %s", copy, rows[i].line, rows[i].file));
+        const int status = run("%s/scripts/check-names.sh %s", testing_source(), copy);
+        if ((status != 0) != rows[i].is_wrong) fail_msg("%s: %d, %s", rows[i].line, status, output);
+        if (rows[i].is_wrong) assert_holds(rows[i].line);
+        assert_runs(run("rm %s/%s", copy, rows[i].file));
+    }
 }
 
 static void test_methods_are_named_in_their_layer_alone(void **state) {
@@ -303,6 +337,39 @@ static void test_sources_that_do_not_are_named(void **state) {
     }
 }
 
+static void test_links_lead_somewhere(void **state) {
+    (void)state;
+    assert_runs(run("%s/scripts/check-links.sh", testing_source()));
+    assert_string_equal(output, "");
+}
+
+static void test_links_that_do_not_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_good;
+    } rows[] = {
+        {"[there](other.md), [a heading](other.md#top) and [up](../README.md)", true},
+        {"[elsewhere](https://kith.example/gone.md), [below](#top)", true},
+        {"`[code](gone.md)`", true},
+        {"```\n[code](gone.md)\n```", true},
+        {"[there](other.md) and [gone](gone.md)", false},
+        {"![a picture](gone.md)", false},
+        {"[a heading](gone.md#top)", false},
+        {"```\ncode\n```\n[after it](gone.md)", false},
+    };
+    char tree[128];
+    snprintf(tree, sizeof tree, "%s/links", testing_folder());
+    assert_runs(run("mkdir -p %s/docs && cd %s && touch README.md docs/other.md", tree, tree));
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_runs(run("cd %s/docs && printf '%%b\\n' '%s' > page.md", tree, rows[i].text));
+        const int status = run("%s/scripts/check-links.sh %s", testing_source(), tree);
+        if (rows[i].is_good != (status == 0)) fail_msg("status %d of %s: %s", status, rows[i].text, output);
+        if (!rows[i].is_good) assert_holds("gone.md");
+        if (!rows[i].is_good) assert_holds("docs/page.md:");
+    }
+}
+
 /* A kernel that two builds compile: clang-tidy reads it as the emulator's does, and says what is wrong. */
 static void test_tidy_reads_kernels(void **state) {
     (void)state;
@@ -396,6 +463,7 @@ int main(void) {
         cmocka_unit_test(test_includes_inside_functions_are_named),
         cmocka_unit_test(test_layers_reach_down),
         cmocka_unit_test(test_layers_hold_in_symbols),
+        cmocka_unit_test(test_stores_are_named_in_their_rooms_alone),
         cmocka_unit_test(test_methods_are_named_in_their_layer_alone),
         cmocka_unit_test(test_names_of_methods_are_found),
         cmocka_unit_test(test_no_banned_calls),
@@ -406,6 +474,8 @@ int main(void) {
         cmocka_unit_test(test_what_only_looks_defined_twice),
         cmocka_unit_test(test_sources_open_with_what_they_are_for),
         cmocka_unit_test(test_sources_that_do_not_are_named),
+        cmocka_unit_test(test_links_lead_somewhere),
+        cmocka_unit_test(test_links_that_do_not_are_named),
         cmocka_unit_test(test_tidy_reads_kernels),
         cmocka_unit_test(test_counting),
         cmocka_unit_test(test_other_tiers_are_named),

@@ -26,7 +26,7 @@ static const char program[] =
     "                                  .embedding = 16};\n"
     "    for (int i = 0; i < 2 * 3 * 32 * 32; i++) images[i] = (float)(i % 7);\n"
     "    if (kith_model_open(&options, &model, &err) != KITH_OK ||\n"
-    "        kith_model_embed(model, images, 2, \"embedding\", out, &err) != KITH_OK) {\n"
+    "        kith_model_embed_floats(model, images, 2, \"embedding\", out, &err) != KITH_OK) {\n"
     "        fprintf(stderr, \"%s\\n\", err.message);\n"
     "        return 1;\n"
     "    }\n"
@@ -65,7 +65,7 @@ static void test_everything_is_there(void **state) {
         "share/zsh/site-functions/_kith",
         "share/fish/vendor_completions.d/kith.fish",
         "share/kith/recipes/quickstart.yaml",
-        "share/kith/recipes/ecaml/cub-binomial.yaml",
+        "share/kith/recipes/features.yaml",
         "include/kith/status.h",
         "include/kith/log.h",
         "include/kith/array.h",
@@ -185,13 +185,13 @@ static void test_cmake_refuses_another_version(void **state) {
 static void test_the_program_of_the_readme(void **state) {
     (void)state;
     if (KI_ASAN || KI_TSAN) skip();
-    assert_runs(run(
-        "cd %s && awk '/^```$/ { on = 0 } on; /^```c$/ { on = 1 }' %s/README.md > embed.c && "
-        "export PKG_CONFIG_PATH=%s/opt/kith/lib/pkgconfig && "
-        "for compiler in 'gcc -std=c99' 'g++ -x c++ -std=c++20'; do "
-        "$compiler -Wall -Wextra -Wpedantic -Werror embed.c $(pkg-config --cflags --libs kith) && "
-        "LD_LIBRARY_PATH=%s/opt/kith/lib ./a.out %s/docs/pictures/omniglot-neighbours.png || exit 1; done",
-        testing_folder(), testing_source(), root, root, testing_source()));
+    assert_runs(
+        run("cd %s && awk '/^```$/ { on = 0 } on; /^```c$/ { on = 1 }' %s/README.md > embed.c && "
+            "export PKG_CONFIG_PATH=%s/opt/kith/lib/pkgconfig && "
+            "for compiler in 'gcc -std=c99' 'g++ -x c++ -std=c++20'; do "
+            "$compiler -Wall -Wextra -Wpedantic -Werror embed.c $(pkg-config --cflags --libs kith) && "
+            "LD_LIBRARY_PATH=%s/opt/kith/lib ./a.out %s/docs/pictures/report.png || exit 1; done",
+            testing_folder(), testing_source(), root, root, testing_source()));
     float first = 0, second = 0;
     assert_int_equal(sscanf(output, "%f %f …", &first, &second), 2);
 }

@@ -143,7 +143,7 @@ static void test_the_picture_of_results(void **state) {
     (void)state;
     assert_int_equal(
         testing_run(output, sizeof output,
-                    "cd %s && scripts/draw-results.sh | diff - docs/pictures/results.svg", testing_source()),
+                    "cd %s && research/draw-chart.sh | diff - docs/pictures/results.svg", testing_source()),
         0);
     assert_string_equal(output, "");
 }

@@ -385,7 +385,7 @@ static void test_roles(void **state) {
                                      .gallery = other,
                                      .n_gallery = N - 20};
     kith_error err;
-    for (int m = 0; m < 2; m++) {
+    for (int m = KITH_RERANK_EXPANSION; m <= KITH_RERANK_RECIPROCAL; m++) {
         kith_judgement found;
         KITH_OPTIONS(kith_judge_options, options);
         KITH_OPTIONS(kith_rerank_options, rerank);
@@ -462,10 +462,27 @@ static void test_refusals(void **state) {
     free(lists);
 }
 
+/* Scores of re-ranking want a way of it; the default is k-reciprocal. */
+static void test_no_way_is_refused(void **state) {
+    (void)state;
+    const kith_retrieval_input in = {.embedding = &rows, .labels = label, .n_labels = N};
+    kith_judgement found;
+    kith_error err;
+    KITH_OPTIONS(kith_judge_options, options);
+    KITH_OPTIONS(kith_rerank_options, rerank);
+    assert_int_equal(rerank.method, KITH_RERANK_RECIPROCAL);
+    rerank.method = KITH_RERANK_NONE;
+    options.has_clustering = options.has_intervals = false;
+    options.has_rerank = true;
+    options.rerank = &rerank;
+    assert_int_equal(kith_judge_run(&in, &options, &found, &err), KITH_EINVAL);
+    assert_string_equal(err.message, "the way of re-ranking is 0; wanted expansion or k-reciprocal");
+}
+
 static void test_out_of_memory(void **state) {
     (void)state;
     const kith_retrieval_input in = {.embedding = &rows, .labels = label, .n_labels = N};
-    for (int m = 0; m < 2; m++) {
+    for (int m = KITH_RERANK_EXPANSION; m <= KITH_RERANK_RECIPROCAL; m++) {
         kith_status status = KITH_ENOMEM;
         kith_judgement found;
         kith_error err;
@@ -497,6 +514,7 @@ int main(void) {
         cmocka_unit_test(test_any_number_of_threads),
         cmocka_unit_test(test_few_rows),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_no_way_is_refused),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

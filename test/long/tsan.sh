@@ -4,7 +4,8 @@ set -eu
 cd "$(dirname "$0")/../.."
 [ $# -gt 0 ] || { sed -n 2p "$0" >&2; exit 2; }
 cmake --preset tsan
-cmake --build build/tsan --target kith_program "$@"
+names="^($(echo "$*" | tr ' ' '|'))\$"
+scripts/build-tests.sh build/tsan "$names"
 # As make tsan: oneDNN and OpenBLAS are not instrumented.
 export TSAN_OPTIONS=ignore_noninstrumented_modules=1 TIMEOUT="${TIMEOUT:-600}"
-scripts/test.sh build/tsan "^($(echo "$*" | tr ' ' '|'))\$"
+scripts/test.sh build/tsan "$names"

@@ -19,7 +19,7 @@ static void check_tap(kith_model *model, const kith_tensors *golden, const char 
     assert_true(images && found && wanted);
     memcpy(images, input.data, (size_t)n_in * sizeof *images);
     memcpy(wanted, want.data, (size_t)n * sizeof *wanted);
-    assert_ok(kith_model_embed(model, images, input.dim[0], tap, found, &err), &err);
+    assert_ok(kith_model_embed_floats(model, images, input.dim[0], tap, found, &err), &err);
     const double distance = testing_relative_l2(found, wanted, n);
     print_message("%s: relative L2 %.2e\n", tap, distance);
     ki_free(images);

@@ -151,7 +151,7 @@ static void embed(int m, kith_model *model, const char *tap) {
     made[m].n_wanted = N_IMAGES * count;
     made[m].wanted = malloc((size_t)made[m].n_wanted * sizeof(float));
     assert_non_null(made[m].wanted);
-    assert_ok(kith_model_embed(model, input, N_IMAGES, tap, made[m].wanted, &err), &err);
+    assert_ok(kith_model_embed_floats(model, input, N_IMAGES, tap, made[m].wanted, &err), &err);
     if (rows[m].normalize) normalise(made[m].wanted, N_IMAGES, count);
     free(pixels);
     free(input);

@@ -32,7 +32,6 @@ static void test_sizes(void **state) {
         {"add mb1 ic4 ih2 iw3", "[1, 4, 2, 3]"},
         {"global_pool mb1 ic1024 ih7 avg", "[1, 1024]"},
         {"linear mb1 ic1024 oc512 bias", "[1, 512]"},
-        {"softmax_xent mb1 ic10", "[1, 1]"},
         {"dropout mb1 ic4 ih2 p0.5", "[1, 4, 2, 2]"},
         {"attend mb1 ic480 ih14 heads8", "[8, 480, 14, 14]"},
         {"unfold mb1 ic1024 ih7 heads8", "[1, 8192, 7, 7]"},
@@ -85,12 +84,9 @@ static void test_mistakes(void **state) {
         {"layer_norm mb1 ic3 ih2", KITH_ESHAPE, "the source is [1, 3, 2, 2], wanted vectors [mb, c]"},
         {"l2_norm mb1 ic3 eps0", KITH_EINVAL, "eps is 0, wanted above 0"},
         {"l2_norm mb1 ic3 ih2", KITH_ESHAPE, "the source is [1, 3, 2, 2], wanted vectors [mb, c]"},
-        {"softmax_xent mb8 ic3", KITH_ESHAPE,
-         "the source has 8 rows for an image and its one label, wanted 1"},
         {"attend mb1 ic3 ih2 heads0", KITH_ESHAPE,
          "the logits are [1, 0, 2, 2], wanted as many pixels as the map [1, 3, 2, 2] and a multiple of its "
          "channels"},
-        {"softmax_xent mb1 ic3 ih2", KITH_ESHAPE, "the source is [1, 3, 2, 2], wanted vectors [mb, c]"},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         ki_arena arena = {0};

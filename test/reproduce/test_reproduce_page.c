@@ -360,15 +360,16 @@ static void check_list(const char *folder, int least) {
 
 static void test_shipped_lists(void **state) {
     (void)state;
-    check_list(KITH_SOURCE_DIR "/recipes/cub", 68);
-    check_list(KITH_SOURCE_DIR "/recipes/cub/search/setup", 6);
-    check_list(KITH_SOURCE_DIR "/recipes/cub/search/methods", 35);
-    check_list(KITH_SOURCE_DIR "/recipes/cub/fair", 13);
+    check_list(KITH_SOURCE_DIR "/research/recipes/cub", 68);
+    check_list(KITH_SOURCE_DIR "/research/recipes/cub/search/setup", 6);
+    check_list(KITH_SOURCE_DIR "/research/recipes/cub/search/methods", 35);
+    check_list(KITH_SOURCE_DIR "/research/recipes/cub/fair", 13);
+    check_list(KITH_SOURCE_DIR "/research/recipes/omniglot", 9);
     kith_error err = {0};
     ki_list list = {0}, fair = {0};
-    assert_ok(ki_list_read(KITH_SOURCE_DIR "/recipes/cub/tables.yaml", &list, &err), &err);
-    assert_ok(ki_list_read(KITH_SOURCE_DIR "/recipes/cub/fair/tables.yaml", &fair, &err), &err);
-    DIR *dir = opendir(KITH_SOURCE_DIR "/recipes/cub");
+    assert_ok(ki_list_read(KITH_SOURCE_DIR "/research/recipes/cub/tables.yaml", &list, &err), &err);
+    assert_ok(ki_list_read(KITH_SOURCE_DIR "/research/recipes/cub/fair/tables.yaml", &fair, &err), &err);
+    DIR *dir = opendir(KITH_SOURCE_DIR "/research/recipes/cub");
     assert_non_null(dir);
     for (const struct dirent *e; (e = readdir(dir));) {
         char name[256];

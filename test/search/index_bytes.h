@@ -12,11 +12,11 @@
 
 #include "core/alloc.h"
 #include "core/checksum.h"
+#include "search/files/changes.h"
+#include "search/files/manifest.h"
+#include "search/files/records.h"
+#include "search/files/segment.h"
 #include "search/filter.h"
-#include "search/store/changes.h"
-#include "search/store/manifest.h"
-#include "search/store/records.h"
-#include "search/store/segment.h"
 
 enum { INDEX_BYTES_DIM = 4, INDEX_BYTES_ROWS = 5 };
 

@@ -1,11 +1,11 @@
-/* Indexes on a PostgreSQL server of the test's own: where they are, committing them, and what they hold. */
+/* Indexes on a PostgreSQL server of the test's own: where they are. */
 #ifndef KITH_TEST_POSTGRES_INDEX_H
 #define KITH_TEST_POSTGRES_INDEX_H
 
 #include <unistd.h>
 
-#include "made_index.h"
 #include "support/postgres.h"
+#include "twin_index.h"
 
 static char server[32], base[POSTGRES_ADDRESS_BYTES];
 
@@ -27,18 +27,6 @@ static inline int start_server(void **state) {
         postgres_skip(err.message); /* built without libpq */
     assert_non_null(strstr(err.message, "there is no index of kith"));
     return 0;
-}
-
-static inline void commit(kith_index *index) {
-    kith_error err;
-    assert_ok(kith_index_commit(index, NULL, &err), &err);
-}
-
-static inline uint64_t digest(const kith_index *index) {
-    kith_error err;
-    uint64_t sum = 0;
-    assert_ok(made_digest(index, &sum, &err), &err);
-    return sum;
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include "knn/rows.h"
 #include "made_index.h"
 #include "search/index_handle.h"
+#include "search/local/local.h"
 
 /* Rounded once: the gallery's own squared distances are less exact where they cancel. */
 static double distance(const float *x, const float *y) {
@@ -473,7 +474,7 @@ static void test_large_segments(void **state) {
     (void)state;
     kith_error err;
     kith_index *index = made_create(made_path("large.kith"), KITH_COSINE);
-    index->store->large_rows = 2500;
+    ki_local_of(index->store)->writer->large_rows = 2500;
     for (int64_t i = 0; i < 4; i++) { /* 1500, then 3000, which is large, then the same once more */
         made_add(index, i * 1500, 1500);
         assert_ok(kith_index_commit(index, NULL, &err), &err);

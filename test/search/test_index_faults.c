@@ -10,8 +10,6 @@
 #include "core/sanitizer.h"
 #include "made_index.h"
 
-static char program[4096];
-
 /* ---- what the other process does: one change ---- */
 
 static kith_status change(const char *step, const char *path, kith_error *err) {
@@ -102,7 +100,7 @@ static int run(const char *step, const char *kind, int at) {
                        "rm -f '%s/log'; exec env LD_PRELOAD=%s FAULT_ROOT='%s' FAULT_KIND=%s FAULT_AT=%d "
                        "FAULT_LOG='%s/log' timeout 20 '%s' %s '%s'",
                        testing_folder(), testing_fault_io(), testing_folder(), kind, at, testing_folder(),
-                       program, step, folder);
+                       testing_self(), step, folder);
 }
 
 static int n_calls(const char *kind) {
@@ -195,12 +193,9 @@ static void test_create(void **state) { (void)state, torture("create"); }
 static void test_change(void **state) { (void)state, torture("change"); }
 static void test_compact(void **state) { (void)state, torture("compact"); }
 
-int main(int argc, char **argv) {
+int main(void) {
     made_exact_numbers = 1000 * MADE_DIM; /* what is created is exact, what is changed has codes */
-    if (argc == 3) return act(argv[1], argv[2]);
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n <= 0) return 77;
-    program[n] = '\0';
+    if (testing_argument(2)) return act(testing_argument(1), testing_argument(2));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_new_index_syncs_its_parent),
         cmocka_unit_test(test_create),

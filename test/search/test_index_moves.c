@@ -141,15 +141,15 @@ static void test_a_list_stays(void **state) {
     move(index, 3, "b", "b");
     assert_ok(kith_index_exclude(index, &(int64_t){4}, 1, &err), &err);
     commit(index);
-    const int64_t moves = index->store->now->manifest.moves.number,
-                  excluded = index->store->now->manifest.excluded.number;
+    const int64_t moves = ki_index_committed(index)->moves.number,
+                  excluded = ki_index_committed(index)->excluded.number;
     assert_true(moves > 0 && excluded > 0);
     made_add(index, 2000, 5);
     commit(index);
     made_add(index, 2005, 5);
     commit(index);
-    assert_int_equal(index->store->now->manifest.moves.number, moves);
-    assert_int_equal(index->store->now->manifest.excluded.number, excluded);
+    assert_int_equal(ki_index_committed(index)->moves.number, moves);
+    assert_int_equal(ki_index_committed(index)->excluded.number, excluded);
     kith_index_free(index);
     free(path);
 }

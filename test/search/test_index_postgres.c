@@ -3,12 +3,7 @@
 
 #include "postgres_index.h"
 
-enum { N = 600, N_QUERIES = 20, K = 10, N_EXACT = 1000000 /* rows up to which there is no graph */ };
-
-/* The same rows in a folder and at the server, both open for writing. */
-typedef struct twins {
-    kith_index *here, *there;
-} twins;
+enum { K = 10, N_EXACT = 1000000 /* rows up to which there is no graph */ };
 
 static twins make_twins(const char *name, kith_metric metric, int64_t n, int64_t exact_rows) {
     char folder[64];
@@ -18,88 +13,43 @@ static twins make_twins(const char *name, kith_metric metric, int64_t n, int64_t
     made_exact_numbers = exact_rows * MADE_DIM;
     t.there = made_create(at(name), metric);
     made_exact_numbers = before;
-    made_add(t.here, 0, n);
-    made_add(t.there, 0, n);
-    commit(t.here);
-    commit(t.there);
+    twins_fill(&t, n);
     return t;
-}
-
-static void twins_free(twins *t) {
-    kith_index_free(t->here);
-    kith_index_free(t->there);
-}
-
-static kith_array make_queries(float *rows) {
-    for (int i = 0; i < N_QUERIES; i++) made_row(100000 + i * 7, rows + i * MADE_DIM);
-    made_row(48, rows); /* has a twin: ties */
-    return (kith_array){KITH_F32, 2, {N_QUERIES, MADE_DIM}, rows};
-}
-
-static kith_hits search(const kith_index *index, const kith_search_options *options) {
-    static float rows[N_QUERIES * MADE_DIM];
-    kith_error err;
-    kith_hits hits = {0};
-    const kith_array query = make_queries(rows);
-    assert_ok(kith_index_search(index, &query, options, &hits, &err), &err);
-    return hits;
-}
-
-static void assert_same_hits(const kith_hits *a, const kith_hits *b) {
-    assert_int_equal(a->n_allowed, b->n_allowed);
-    for (int64_t q = 0; q <= a->n_queries; q++) assert_int_equal(a->begin[q], b->begin[q]);
-    for (int64_t i = 0; i < a->begin[a->n_queries]; i++) {
-        assert_int_equal(a->hits[i].id, b->hits[i].id);
-        assert_memory_equal(&a->hits[i].score, &b->hits[i].score, sizeof(double));
-    }
-}
-
-static void assert_same_search(const twins *t, const kith_search_options *options) {
-    kith_hits a = search(t->here, options), b = search(t->there, options);
-    assert_same_hits(&a, &b);
-    kith_hits_release(&a);
-    kith_hits_release(&b);
 }
 
 /* ---- the same as a folder ---- */
 
-/* To the last bit: what is known of items, vectors, hits and scores; after additions, removals, new dates and a new column. */
 static void test_same_as_a_folder(void **state) {
     (void)state;
     static const char *const names[] = {"cosine", "inner", "distance"};
-    const int64_t gone[] = {3, 77, 599}, self[N_QUERIES] = {48, 49, -1, 5};
-    kith_error err;
     for (int metric = 0; metric < 3; metric++) {
-        twins t = make_twins(names[metric], (kith_metric)metric, N, N_EXACT);
-        kith_index *both[] = {t.here, t.there};
-        for (int i = 0; i < 2; i++) {
-            assert_ok(kith_index_remove(both[i], gone, 3, &err), &err);
-            assert_ok(kith_index_restamp(both[i], 5, 123, 456, &err), &err);
-            assert_ok(kith_index_move(both[i], 6, "Möwe/6.jpg", "Möwe", 7, 8, &err), &err);
-            assert_ok(kith_index_move(both[i], 7, "seven", NULL, 9, 10, &err), &err);
-            assert_ok(kith_index_exclude(both[i], (int64_t[]){10, 11}, 2, &err), &err);
-            assert_ok(kith_index_note_set(both[i], "folder", "Möwen's", &err), &err);
-            made_add(both[i], N, 20);
-            assert_ok(kith_index_column_add(both[i], "depth", KITH_VALUE_REAL, &err), &err);
-            commit(both[i]);
-            assert_int_equal(made_info(both[i]).n_items, N + 15);
-            assert_int_equal(made_info(both[i]).n_excluded, 2);
-            assert_string_equal(kith_index_note(both[i], "folder"), "Möwen's");
-        }
-        assert_true(digest(t.here) == digest(t.there));
-        KITH_OPTIONS(kith_search_options, options);
-        options.k = K;
-        assert_same_search(&t, &options);
-        options.offset = 5;
-        for (int i = 4; i < N_QUERIES; i++) ((int64_t *)self)[i] = -1;
-        options.self = self;
-        assert_same_search(&t, &options);
-        options.has_limit = true;
-        options.limit = metric == KITH_SQEUCLIDEAN ? 40 : 0.2;
-        options.k = INT64_MAX;
-        assert_same_search(&t, &options);
+        twins t = make_twins(names[metric], (kith_metric)metric, N_TWIN, N_EXACT);
+        check_changes(&t, (kith_metric)metric);
         twins_free(&t);
     }
+}
+
+/* Also of a sample, where the labels are many. */
+static void test_own_false_match_rates(void **state) {
+    (void)state;
+    check_own_rates(made_create(made_path("own.kith"), KITH_COSINE), made_create(at("own"), KITH_COSINE),
+                    300);
+    check_own_rates(made_create(made_path("own.kith"), KITH_COSINE), made_create(at("own_many"), KITH_COSINE),
+                    10400);
+}
+
+static void test_compare_with_files(void **state) {
+    (void)state;
+    twins t = make_twins("files", KITH_COSINE, 30, N_EXACT);
+    check_files(&t);
+    twins_free(&t);
+}
+
+static void test_filters(void **state) {
+    (void)state;
+    twins t = make_twins("filters", KITH_COSINE, N_TWIN, N_EXACT);
+    check_filters(&t);
+    twins_free(&t);
 }
 
 /* The server compares in float32: rows it cannot compare by the cosine are refused, and a query of any length is asked. */
@@ -125,31 +75,6 @@ static void test_lengths(void **state) {
         if (i > 0) assert_non_null(strstr(err.hint, "scale the rows"));
     }
     twins_free(&t);
-}
-
-/* False-match rates from the labels of the items, and of those of a sample that are many. */
-static void test_own_false_match_rates(void **state) {
-    (void)state;
-    static const int64_t counts[] = {300, 10400};
-    kith_error err;
-    for (int c = 0; c < 2; c++) {
-        kith_calibration curve[2];
-        memset(curve, 0, sizeof curve);
-        kith_index *both[] = {made_create(made_path("own.kith"), KITH_COSINE),
-                              made_create(at(c == 0 ? "own" : "own_many"), KITH_COSINE)};
-        for (int i = 0; i < 2; i++) {
-            made_add(both[i], 0, 20);
-            made_add_labelled(both[i], 20, counts[c], 15);
-            commit(both[i]);
-            assert_ok(kith_index_calibrate_own(both[i], NULL, &curve[i], &err), &err);
-            commit(both[i]);
-            assert_memory_equal(kith_index_calibration(both[i]), &curve[i], sizeof curve[i]);
-            kith_index_free(both[i]);
-        }
-        assert_memory_equal(&curve[0], &curve[1], sizeof curve[0]);
-        assert_int_equal(curve[0].n_classes, 20); /* with five made ones */
-        assert_true(curve[0].n > 100);
-    }
 }
 
 /* Vectors that cannot be told apart by a server's float32 sums are told apart as in a folder. */
@@ -179,97 +104,7 @@ static void test_near_ties(void **state) {
     twins_free(&t);
 }
 
-static void test_compare_with_files(void **state) {
-    (void)state;
-    twins t = make_twins("files", KITH_COSINE, 30, N_EXACT);
-    kith_error err;
-    const kith_file_stamp files[] = {{"2015/picture-0.jpg", 1000, 1700000000000000000},
-                                     {"2016/picture-1.jpg", 999, 1700000000000000001},
-                                     {"2017/picture-2.jpg", 1002, 5},
-                                     {"new.jpg", 1, 1}};
-    kith_file_state states[2][4];
-    int64_t ids[2][4], *gone[2], n_gone[2];
-    assert_ok(kith_index_compare(t.here, files, 4, states[0], ids[0], &gone[0], &n_gone[0], &err), &err);
-    assert_ok(kith_index_compare(t.there, files, 4, states[1], ids[1], &gone[1], &n_gone[1], &err), &err);
-    assert_int_equal(states[1][0], KITH_FILE_SAME);
-    assert_memory_equal(states[0], states[1], sizeof states[0]);
-    assert_memory_equal(ids[0], ids[1], sizeof ids[0]);
-    assert_int_equal(n_gone[1], 27);
-    assert_int_equal(n_gone[0], 27);
-    assert_memory_equal(gone[0], gone[1], 27 * sizeof(int64_t));
-    kith_ids_free(gone[0]);
-    kith_ids_free(gone[1]);
-    twins_free(&t);
-}
-
-/* ---- filters ---- */
-
-static const char *const filters[] = {
-    "label = tern",
-    "label != tern",
-    "not label = tern",
-    "not (label != tern)",
-    "label in (tern, 'black tern')",
-    "label not in (tern, gull)",
-    "label < gull",
-    "label >= \"Möwe\"",
-    "label like '%ern'",
-    "label not like '_u%'",
-    "label like 'M_we'",
-    "path like '2016/%' or path like '%-7.jpg'",
-    "path like '%\\_%'",
-    "path like '%\\'",
-    "path like '\\%'",
-    "not path like '2016/%'",
-    "place = Texel and year >= 2020 and not weight < 0.5",
-    "year > 2019.5",
-    "year = 2016.0",
-    "year in (2016, 2017.5, 2018)",
-    "year < 1e-300",
-    "year > -1e300",
-    "year != 9223372036854775807",
-    "weight < 0.1",
-    "weight != 0",
-    "weight in (1, 2, 0.5)",
-    "id >= 700 and id < 712.25",
-    "id in (1, 5, 99999)",
-    "not (place = Texel or year = 2017)",
-    "not (not place = Helgoland)",
-    "label = tern or label = gull or label = auk and year = 2016 or not weight > 0",
-    /* What would be SQL if it were not a value. */
-    "label = \"x' or 'a' = 'a\"",
-    "label = '; drop schema filters cascade; --'",
-    "path like '%''); delete from items; --'",
-    "place in ('Texel', ''') or true --')",
-    "label = '$1'",
-    "label = '\\'",
-    "place = '{1,2}'",
-};
-
-/* Both find the same items; and what was meant as SQL is only text. */
-static void test_filters(void **state) {
-    (void)state;
-    twins t = make_twins("filters", KITH_COSINE, N, N_EXACT);
-    kith_error err;
-    const uint64_t before = digest(t.there);
-    for (size_t i = 0; i < N_ROWS(filters); i++) {
-        int64_t *a = NULL, *b = NULL, n_a = 0, n_b = 0;
-        assert_ok(kith_index_ids(t.here, filters[i], &a, &n_a, &err), &err);
-        const kith_status status = kith_index_ids(t.there, filters[i], &b, &n_b, &err);
-        if (status != KITH_OK) fail_msg("%s: %s", filters[i], err.message);
-        if (n_a != n_b || (n_a > 0 && memcmp(a, b, (size_t)n_a * sizeof *a) != 0))
-            fail_msg("%s: %lld in the folder, %lld at the server", filters[i], (long long)n_a,
-                     (long long)n_b);
-        kith_ids_free(a);
-        kith_ids_free(b);
-        if (i % 5 > 0) continue;
-        KITH_OPTIONS(kith_search_options, options);
-        options.where = filters[i];
-        assert_same_search(&t, &options);
-    }
-    assert_true(digest(t.there) == before);
-    twins_free(&t);
-}
+/* ---- names and texts ---- */
 
 static void test_names_that_are_refused(void **state) {
     (void)state;

@@ -7,7 +7,7 @@
 
 #include "made_index.h"
 
-static char folder[4096], program[4096];
+static char folder[4096];
 
 /* This program again, doing one of the actions below with the folder. A child that is only forked would have OpenMP's pool of
  * threads and none of the threads. *ret_out (may be NULL): what it prints. */
@@ -18,7 +18,7 @@ static pid_t start(const char *action, int *ret_out) {
     assert_true(child >= 0);
     if (child == 0) {
         if (dup2(ends[1], 1) < 0) _exit(1);
-        execl(program, program, action, folder, (char *)NULL);
+        execl(testing_self(), testing_self(), action, folder, (char *)NULL);
         _exit(1);
     }
     close(ends[1]);
@@ -297,15 +297,13 @@ static void test_stopping(void **state) {
     kith_index_free(index);
 }
 
-int main(int argc, char **argv) {
-    if (argc == 3) {
-        snprintf(folder, sizeof folder, "%s", argv[2]);
-        if (strcmp(argv[1], "make") == 0) return make();
-        return strcmp(argv[1], "hold") == 0 ? hold() : strcmp(argv[1], "busy") == 0 ? be_busy() : read_only();
+int main(void) {
+    const char *action = testing_argument(1), *given = testing_argument(2);
+    if (given) {
+        snprintf(folder, sizeof folder, "%s", given);
+        if (strcmp(action, "make") == 0) return make();
+        return strcmp(action, "hold") == 0 ? hold() : strcmp(action, "busy") == 0 ? be_busy() : read_only();
     }
-    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n <= 0) return 77;
-    program[n] = '\0';
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_several_make_it),
         cmocka_unit_test(test_the_second_writer_is_told),

@@ -1,7 +1,7 @@
 /* Addresses, networks, who a client behind proxies is, which Host and Origin are ours. */
 #include <string.h>
 
-#include "serve/address.h"
+#include "serve/http/address.h"
 #include "support/testing.h"
 
 static ki_address address(const char *text) {

@@ -79,34 +79,24 @@ static int end_of(pid_t pid) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-static void assert_status(http_answer answer, int status) {
-    if (answer.status != status) fail_msg("status %d, wanted %d: %s", answer.status, status, answer.body);
-    http_release(&answer);
-}
-
 static void test_signals(void **state) {
     (void)state;
     int port = 0;
-    char path[1024];
-    snprintf(path, sizeof path, "%s/tokens", testing_folder());
-    testing_write(path, "token aaaaaaaaaaaaaaaaaaaaaaaa\n");
-    assert_int_equal(chmod(path, 0600), 0);
+    const char *path = served_tokens();
     const pid_t pid = start("--token-file", "tokens", &port);
     assert_status(http_get(port, "/api/v1/info"), 401);
-    assert_status(
-        http_ask(port, "GET", "/api/v1/info", "Authorization: Bearer aaaaaaaaaaaaaaaaaaaaaaaa\r\n", NULL, 0),
-        200);
-    testing_write(path, "token bbbbbbbbbbbbbbbbbbbbbbbb\n");
+    assert_status(http_ask(port, "GET", "/api/v1/info", SERVED_TOKEN "\r\n", NULL, 0), 200);
+    testing_write(path, "token cccccccccccccccccccccccc\n");
     kill(pid, SIGHUP);
     wait_until_said("the tokens were read again");
     assert_status(
-        http_ask(port, "GET", "/api/v1/info", "Authorization: Bearer bbbbbbbbbbbbbbbbbbbbbbbb\r\n", NULL, 0),
+        http_ask(port, "GET", "/api/v1/info", "Authorization: Bearer cccccccccccccccccccccccc\r\n", NULL, 0),
         200);
     testing_write(path, "nonsense\n");
     kill(pid, SIGHUP);
     wait_until_said("the tokens stay as they were");
     assert_status(
-        http_ask(port, "GET", "/api/v1/info", "Authorization: Bearer bbbbbbbbbbbbbbbbbbbbbbbb\r\n", NULL, 0),
+        http_ask(port, "GET", "/api/v1/info", "Authorization: Bearer cccccccccccccccccccccccc\r\n", NULL, 0),
         200);
     kill(pid, SIGTERM);
     assert_int_equal(end_of(pid), 0);

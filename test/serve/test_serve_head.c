@@ -86,14 +86,9 @@ static void test_lengths(void **state) {
 static void test_nul(void **state) {
     (void)state;
     int port = 0;
-    char path[1200];
-    snprintf(path, sizeof path, "%s/tokens", testing_folder());
-    testing_write(path, "token aaaaaaaaaaaaaaaaaaaaaaaa\n");
-    assert_int_equal(chmod(path, 0600), 0);
     ki_serve_options o = served_options();
-    o.token_file = path;
+    o.token_file = served_tokens();
     ki_server *server = served_start(&o, &port);
-#define TOKEN "Authorization: Bearer aaaaaaaaaaaaaaaaaaaaaaaa"
     static const raw_request row[] = {
         RAW("GET /healthz HTTP/1.1\r\nHost: localhost\0.evil.example\r\n\r\n", 400),
         RAW("GET /healthz HTTP/1.1\r\nHost: localhost\0\r\n\r\n", 400),
@@ -103,19 +98,20 @@ static void test_nul(void **state) {
         RAW("GET /healthz\0x HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         RAW("GET /healthz\0HTTP/1.1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         RAW("GET /healthz?a\0b HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
-        RAW("GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n" TOKEN "\0x\r\n\r\n", 400),
-        RAW("GET /api/v1/info HTTP/1.1\r\n" TOKEN "\0x\r\nHost: localhost\r\n\r\n", 400),
+        RAW("GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n" SERVED_TOKEN "\0x\r\n\r\n", 400),
+        RAW("GET /api/v1/info HTTP/1.1\r\n" SERVED_TOKEN "\0x\r\nHost: localhost\r\n\r\n", 400),
         RAW("GET /healthz HTTP/1.1\r\nHo\0st: localhost\r\n\r\n", 400),
         RAW("GET /healthz HTTP/1.1\r\nHost: evil\r\n localhost\r\nX: y\r\n\r\n", 400),
-        RAW("GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n" TOKEN "\r\n" END, 200),
-        RAW("GET /api/v1/info HTTP/1.1\r\n" TOKEN "\r\nX:\r\nY: \r\nHost: localhost\r\n" END, 200),
+        RAW("GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n" SERVED_TOKEN "\r\n" END, 200),
+        RAW("GET /api/v1/info HTTP/1.1\r\n" SERVED_TOKEN "\r\nX:\r\nY: \r\nHost: localhost\r\n" END, 200),
         RAW("GET /healthz?a=b&c=%20 HTTP/1.1\r\nHost: localhost\r\n" END, 200),
         RAW("GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n", 200),
     };
     assert_rows(port, row, N_ROWS(row));
     /* Two tokens are none. */
     static const raw_request tokens[] = {
-        RAW("GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n" TOKEN "\r\nAuthorization: Bearer x\r\n" END,
+        RAW("GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n" SERVED_TOKEN
+            "\r\nAuthorization: Bearer x\r\n" END,
             401),
     };
     assert_rows(port, tokens, N_ROWS(tokens));

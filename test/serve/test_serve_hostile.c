@@ -23,15 +23,6 @@ static int set_up(void **state) {
     return 0;
 }
 
-static void wait_seconds(double seconds) {
-    const struct timespec moment = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    nanosleep(&moment, NULL);
-}
-
-static void assert_holds(const char *text, const char *part) {
-    if (!strstr(text, part)) fail_msg("no '%s' in: %s", part, text);
-}
-
 static http_answer search_from(const char *from, const char *query, const void *file, size_t n) {
     http_from(from);
     http_answer a = http_post_form(port, "/api/v1/search", query, file, n);

@@ -19,20 +19,6 @@ static int set_up(void **state) {
     return 0;
 }
 
-static void wait_seconds(double seconds) {
-    const struct timespec moment = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    nanosleep(&moment, NULL);
-}
-
-static void assert_status(http_answer answer, int status) {
-    if (answer.status != status) fail_msg("status %d, wanted %d: %s", answer.status, status, answer.body);
-    http_release(&answer);
-}
-
-static void assert_holds(const char *text, const char *part) {
-    if (!strstr(text, part)) fail_msg("no '%s' in: %s", part, text);
-}
-
 static void test_page_and_health(void **state) {
     (void)state;
     int port = 0;
@@ -149,16 +135,12 @@ static void test_foreign_hosts_and_origins(void **state) {
 static void test_tokens(void **state) {
     (void)state;
     int port = 0;
-    char path[1200];
+    const char *path = served_tokens();
     kith_error err;
-    snprintf(path, sizeof path, "%s/tokens", testing_folder());
-    testing_write(path, "token aaaaaaaaaaaaaaaaaaaaaaaa\nread-only bbbbbbbbbbbbbbbbbbbbbbbb\n");
-    assert_int_equal(chmod(path, 0600), 0);
     ki_serve_options o = served_options();
     o.token_file = path;
     ki_server *server = served_start(&o, &port);
-    const char *all = "Authorization: Bearer aaaaaaaaaaaaaaaaaaaaaaaa\r\n",
-               *some = "Authorization: Bearer bbbbbbbbbbbbbbbbbbbbbbbb\r\n",
+    const char *all = SERVED_TOKEN "\r\n", *some = SERVED_READ_ONLY "\r\n",
                *none = "Authorization: Bearer aaaaaaaaaaaaaaaaaaaaaaab\r\n";
     assert_status(http_get(port, "/"), 200);
     assert_status(http_get(port, "/healthz"), 200);
@@ -213,17 +195,12 @@ static void test_a_decoder_knows_no_password(void **state) {
 static void test_duplicates_with_a_read_only_token(void **state) {
     (void)state;
     int port = 0;
-    char path[1200];
-    snprintf(path, sizeof path, "%s/both", testing_folder());
-    testing_write(path, "token aaaaaaaaaaaaaaaaaaaaaaaa\nread-only bbbbbbbbbbbbbbbbbbbbbbbb\n");
-    assert_int_equal(chmod(path, 0600), 0);
     ki_serve_options o = served_options();
-    o.token_file = path;
+    o.token_file = served_tokens();
     ki_server *server = served_start(&o, &port);
-    static const char
-        query[] = "{\"images\": [{\"id\": 1}], \"hide_duplicates\": true}",
-        some[] = "Authorization: Bearer bbbbbbbbbbbbbbbbbbbbbbbb\r\nContent-Type: application/json\r\n",
-        all[] = "Authorization: Bearer aaaaaaaaaaaaaaaaaaaaaaaa\r\n";
+    static const char query[] = "{\"images\": [{\"id\": 1}], \"hide_duplicates\": true}",
+                      some[] = SERVED_READ_ONLY "\r\nContent-Type: application/json\r\n",
+                      all[] = SERVED_TOKEN "\r\n";
     http_answer a = http_ask(port, "POST", "/api/v1/search", some, query, sizeof query - 1);
     if (a.status != 403) fail_msg("status %d: %s", a.status, a.body);
     assert_holds(a.body, "the read-only token does not allow a search for duplicates");

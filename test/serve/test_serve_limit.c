@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "serve/limit.h"
+#include "serve/http/limit.h"
 #include "support/testing.h"
 
 static ki_limits *make(double rate, double burst, int64_t most) {

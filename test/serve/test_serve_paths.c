@@ -23,10 +23,6 @@ static int set_up(void **state) {
     return 0;
 }
 
-static void assert_holds(const char *text, const char *part) {
-    if (!strstr(text, part)) fail_msg("no '%s' in: %s", part, text);
-}
-
 static void assert_lacks(const char *text, const char *part) {
     if (strstr(text, part)) fail_msg("'%s' in: %s", part, text);
 }
@@ -134,11 +130,6 @@ static void test_a_table(void **state) {
     ki_server *server = start("table.kith", &port);
     assert_found(port, "path = 'photos/glyph00001/00001.png'", "\"image\": true");
     ki_server_free(server);
-}
-
-static void assert_status(http_answer answer, int status) {
-    if (answer.status != status) fail_msg("status %d, wanted %d: %s", answer.status, status, answer.body);
-    http_release(&answer);
 }
 
 /* Copied with photos and model, and the first place is gone. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/query.h"
-#include "serve/route.h"
+#include "serve/routes/route.h"
+#include "serve/search/query.h"
 #include "support/testing.h"
 
 #define TYPE "multipart/form-data; boundary=xyz"

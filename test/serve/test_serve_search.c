@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "data/image/image.h"
-#include "serve/route.h"
 #include "support/http.h"
 #include "support/served.h"
 #include "support/testing.h"
@@ -29,15 +28,6 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     ki_server_free(server);
     return testing_tear_down(state);
-}
-
-static void assert_holds(const char *text, const char *part) {
-    if (!strstr(text, part)) fail_msg("no '%s' in: %s", part, text);
-}
-
-static void wait_seconds(double seconds) {
-    const struct timespec moment = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    nanosleep(&moment, NULL);
 }
 
 /* Numbers behind every `key` of a JSON text, in order. */
@@ -548,25 +538,6 @@ static void test_duplicates(void **state) {
     http_release(&a);
 }
 
-/* What the API says of itself: every route is in it. */
-static void test_the_description(void **state) {
-    (void)state;
-    http_answer a = http_get(port, "/openapi.json");
-    assert_int_equal(a.status, 200);
-    assert_holds(a.head, "Content-Type: application/json\r\n");
-    for (int i = 0; i < ki_n_routes; i++) {
-        char path[128] = "\"";
-        if (strcmp(ki_routes[i].name, "page") == 0) continue;
-        for (const char *at = ki_routes[i].path; *at; at++) {
-            const char letter[2] = {*at, 0};
-            strncat(path, *at == '#' ? "{id}" : letter, sizeof path - strlen(path) - 1);
-        }
-        strncat(path, "\": {", sizeof path - strlen(path) - 1);
-        assert_holds(a.body, path);
-    }
-    http_release(&a);
-}
-
 static void test_metrics(void **state) {
     (void)state;
     http_answer a = http_get(port, "/metrics");
@@ -628,7 +599,6 @@ int main(void) {
         cmocka_unit_test(test_an_explanation),
         cmocka_unit_test(test_a_newer_commit_is_seen),
         cmocka_unit_test(test_duplicates),
-        cmocka_unit_test(test_the_description),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_samples),
     };

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "serve/token.h"
+#include "serve/http/token.h"
 #include "support/testing.h"
 
 static const char good[] =

@@ -1,7 +1,7 @@
 /* Who is served when: clients take turns. */
 #include <stdio.h>
 
-#include "serve/turns.h"
+#include "serve/http/turns.h"
 #include "support/testing.h"
 
 static ki_turn make(int client, int64_t cost) {

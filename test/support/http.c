@@ -133,3 +133,17 @@ http_answer http_post_form(int port, const char *path, const char *query, const 
     free(body);
     return answer;
 }
+
+void assert_holds(const char *text, const char *part) {
+    if (!strstr(text, part)) fail_msg("no '%s' in: %s", part, text);
+}
+
+void assert_status(http_answer answer, int status) {
+    if (answer.status != status) fail_msg("status %d, wanted %d: %s", answer.status, status, answer.body);
+    http_release(&answer);
+}
+
+void wait_seconds(double seconds) {
+    const struct timespec moment = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&moment, NULL);
+}

@@ -37,4 +37,10 @@ http_answer http_post_json(int port, const char *path, const char *json);
 /* multipart/form-data: the part "query" and, if file is not NULL, the part "f0" with these bytes. */
 http_answer http_post_form(int port, const char *path, const char *query, const void *file, size_t n_file);
 
+/* Is `part` in a head or a body? */
+void assert_holds(const char *text, const char *part);
+/* The answer is released. */
+void assert_status(http_answer answer, int status);
+void wait_seconds(double seconds);
+
 #endif

@@ -55,13 +55,9 @@ static void wait(net_side *s) {
 }
 
 void net_side_forward(net_side *s, uint32_t stream) {
-    int32_t labels[16];
     kith_error err;
-    assert_true(s->mb <= (int64_t)N_ROWS(labels));
-    for (int32_t i = 0; i < s->mb; i++) labels[i] = i;
     draw(s, stream, net_side_input_count(s));
     assert_ok(ki_plan_set_input(s->plan, s->buffer, &err), &err);
-    if (ki_plan_labels_memory(s->plan)) assert_ok(ki_plan_set_labels(s->plan, labels, &err), &err);
     assert_ok(ki_plan_forward(s->plan, &err), &err);
     wait(s);
 }

@@ -26,7 +26,7 @@ int64_t net_side_input_count(const net_side *side);
 /* With the batch. Like all counts here, it is checked to fit the buffer. */
 int64_t net_side_tap_count(const net_side *side, const char *tap);
 
-/* Forward of images drawn from `stream`, with the labels 0, 1, 2, … if the plan takes labels; waits. */
+/* Forward of images drawn from `stream`; waits. */
 void net_side_forward(net_side *side, uint32_t stream);
 /* Backward of gradients drawn from `stream` at the taps, a list that ends with NULL; waits. */
 void net_side_backward(net_side *side, const char *const *taps, uint32_t stream);

@@ -180,9 +180,6 @@ static void parse_l2_norm(words *w, op_case *c) {
     c->attr.l2_norm.eps = real_or(w, "eps", 1e-12);
 }
 
-/* softmax_xent: mb ic */
-static void parse_softmax_xent(words *w, op_case *c) { c->src[0] = any_shape(w); }
-
 /* attend: mb ic ih [iw] heads */
 static void parse_attend(words *w, op_case *c) {
     c->n_src = 2;
@@ -332,9 +329,6 @@ static void draw(op_run *run) {
                     (ki_real)((double)draw_one(&rng) * (p->fan_in ? sqrt(1.0 / (double)p->fan_in) : 0.5));
         }
     }
-    const int64_t mb = run->c->src[0].dim[0], n_classes = run->c->src[0].dim[1];
-    rng = ki_rng_at(11, KI_RNG_TEST, stream, 0);
-    for (int64_t i = 0; i < mb; i++) run->labels[i] = (int32_t)ki_rng_below(&rng, (uint32_t)n_classes);
     run->step = 3;
 }
 
@@ -400,9 +394,7 @@ static kith_status run_bind(op_run *run, kith_error *err) {
             KI_TRY(device_new(run, (size_t)p->n * sizeof(ki_real), &p->device_diff, err));
         b.param[p->slot] = (ki_param_slot){p->device_value, p->device_diff};
     }
-    KI_TRY(device_new(run, (size_t)run->c->src[0].dim[0] * sizeof(int32_t), &run->device_labels, err));
     KI_TRY(device_new(run, sizeof run->step, &run->device_step, err));
-    b.labels = run->device_labels;
     b.step = run->device_step;
     return run->kernel->type->bind(run->kernel, &b, err);
 }
@@ -456,8 +448,6 @@ kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backen
         run->src[i] = host_new(run->n_src[i]);
         run->diff_src[i] = host_new(run->n_src[i]);
     }
-    run->labels = calloc((size_t)c->src[0].dim[0], sizeof *run->labels);
-    if (!run->labels) abort();
     draw(run);
     KI_TRY(type->create(backend, spec, &run->info, &run->kernel, err));
     return run_bind(run, err);
@@ -469,7 +459,7 @@ void op_run_release(op_run *run) {
     if (run->kernel) run->kernel->type->free(run->kernel);
     void *const device[] = {run->device_dst,       run->device_diff_dst[0], run->device_diff_dst[1],
                             run->device_workspace, run->device_scratch,     run->device_late,
-                            run->device_labels,    run->device_step};
+                            run->device_step};
     for (size_t i = 0; i < N_ROWS(device); i++) type->free(run->backend, device[i]);
     for (int i = 0; i < KI_MAX_SRC; i++) {
         type->free(run->backend, run->device_src[i]);
@@ -485,7 +475,6 @@ void op_run_release(op_run *run) {
     }
     free(run->dst);
     free(run->diff_dst);
-    free(run->labels);
     ki_arena_release(&run->arena);
     *run = (op_run){0};
 }
@@ -525,8 +514,6 @@ kith_status op_run_forward(op_run *run, kith_error *err) {
         op_param *p = &run->param[i];
         KI_TRY(type->upload(run->backend, p->device_value, p->value, (size_t)p->n * sizeof *p->value, err));
     }
-    KI_TRY(type->upload(run->backend, run->device_labels, run->labels,
-                        (size_t)run->c->src[0].dim[0] * sizeof *run->labels, err));
     KI_TRY(type->upload(run->backend, run->device_step, &run->step, sizeof run->step, err));
     KI_TRY(device_poison(run, run->device_dst, room_of(&spec->dst), err));
     KI_TRY(device_poison(run, run->device_workspace, run->info.workspace_bytes, err));

@@ -59,13 +59,12 @@ typedef struct op_run {
     ki_real *src[KI_MAX_SRC], *diff_src[KI_MAX_SRC], *dst, *diff_dst;
     int n_params;
     op_param param[KI_MAX_PARAMS];
-    int32_t *labels; /* softmax_xent: [mb] */
     uint64_t step;
 
     /* The backend's memory. */
     void *device_src[KI_MAX_SRC], *device_diff_src[KI_MAX_SRC], *device_dst, *device_diff_dst[2];
     int64_t gap; /* op_run_init_sliced */
-    void *device_workspace, *device_scratch, *device_late, *device_labels, *device_step;
+    void *device_workspace, *device_scratch, *device_late, *device_step;
     bool keeps_diffs; /* backward adds to what is in param diffs instead of to zero */
 } op_run;
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "support/http.h"
@@ -41,6 +42,14 @@ ki_server *served_start(const ki_serve_options *options, int *ret_port) {
     assert_ok(ki_server_start(options, &server, &err), &err);
     *ret_port = http_port(ki_server_url(server));
     return server;
+}
+
+const char *served_tokens(void) {
+    static char path[1024];
+    snprintf(path, sizeof path, "%s/tokens", testing_folder());
+    testing_write(path, "token aaaaaaaaaaaaaaaaaaaaaaaa\nread-only bbbbbbbbbbbbbbbbbbbbbbbb\n");
+    assert_int_equal(chmod(path, 0600), 0);
+    return path;
 }
 
 char *served_photo(const char *name, size_t *ret_n) {

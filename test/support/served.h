@@ -15,6 +15,12 @@ void served_make(void);
 ki_serve_options served_options(void);
 ki_server *served_start(const ki_serve_options *options, int *ret_port);
 
+/* A file with a token for all and a read-only one, for ki_serve_options; the path lives until the next call. Requests send them as these
+ * headers. */
+const char *served_tokens(void);
+#define SERVED_TOKEN "Authorization: Bearer aaaaaaaaaaaaaaaaaaaaaaaa"
+#define SERVED_READ_ONLY "Authorization: Bearer bbbbbbbbbbbbbbbbbbbbbbbb"
+
 /* The file of a photo, "glyph00001/00002.png", as bytes to be freed. */
 char *served_photo(const char *name, size_t *ret_n);
 

@@ -51,7 +51,6 @@ void small_net_build(ki_graph *g, bool dropout) {
     ki_graph_tap(g, x, "embedding");
     x = ki_graph_linear(g, "logits", pooled, (ki_linear_attr){.oc = SMALL_NET_CLASSES, .bias = true});
     ki_graph_tap(g, x, "logits");
-    ki_graph_tap(g, ki_graph_softmax_xent(g, "loss", x), "loss");
 }
 
 ki_graph *small_net_graph(bool dropout) {

@@ -8,7 +8,7 @@
 
 enum { SMALL_NET_C = 3, SMALL_NET_H = 13, SMALL_NET_W = 12, SMALL_NET_CLASSES = 5 };
 
-/* Taps: map, pooled, embedding, logits, loss. `dropout` puts one before the embedding. */
+/* Taps: map, pooled, embedding, logits. `dropout` puts one before the embedding. */
 void small_net_build(ki_graph *graph, bool dropout);
 ki_graph *small_net_graph(bool dropout); /* the same in a new graph */
 

@@ -112,19 +112,54 @@ static const char *quoted(const char *path, char *buf, size_t buf_bytes) {
     return buf;
 }
 
+/* A file beside the program. */
+static const char *beside(const char *name, char *buf, size_t buf_bytes) {
+    const ssize_t n = readlink("/proc/self/exe", buf, buf_bytes - 1);
+    if (n <= 0) abort();
+    buf[n] = '\0';
+    char *base = strrchr(buf, '/') + 1;
+    const size_t room = buf_bytes - (size_t)(base - buf);
+    if ((size_t)snprintf(base, room, "%s", name) >= room) abort();
+    return buf;
+}
+
 const char *testing_fault_io(void) {
     static char copy[600];
-    char self[4096], output[1024], from[5000], buf[8192];
+    char output[1024], from[5000], buf[8192];
     snprintf(copy, sizeof copy, "%s/libfault_io.so", testing_folder());
     if (access(copy, R_OK) == 0) return copy;
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0) abort();
-    self[n] = '\0';
-    *strrchr(self, '/') = '\0';
-    snprintf(from, sizeof from, "%s/libfault_io.so", self);
+    beside("libfault_io.so", from, sizeof from);
     if (testing_run(output, sizeof output, "cp %s %s", quoted(from, buf, sizeof buf), copy) != 0)
         fail_msg("%s", output);
     return copy;
+}
+
+static const char *own_name;
+static char **arguments;
+static int n_arguments;
+
+const char *testing_self(void) {
+    static char buf[4096];
+    return beside(own_name, buf, sizeof buf);
+}
+
+const char *testing_argument(int n) { return n <= n_arguments ? arguments[n] : NULL; }
+
+int testing_start(const testing_entry *entries, size_t n_entries, int argc, char **argv) {
+    for (int at = 0; at < argc && at < 2; at++) {
+        const char *slash = strrchr(argv[at], '/'), *name = slash ? slash + 1 : argv[at];
+        for (size_t i = 0; i < n_entries; i++) {
+            if (strcmp(name, entries[i].name) != 0) continue;
+            own_name = entries[i].name;
+            arguments = argv + at;
+            n_arguments = argc - 1 - at;
+            return entries[i].main();
+        }
+    }
+    fprintf(stderr, "which test? There are:");
+    for (size_t i = 0; i < n_entries; i++) fprintf(stderr, " %s", entries[i].name);
+    fprintf(stderr, "\n");
+    return 2;
 }
 
 bool testing_has_placeholder(const char *text) {

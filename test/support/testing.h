@@ -12,6 +12,13 @@
 
 #include "kith/status.h"
 
+/* Tests share a program (test/CMakeLists.txt), where the main of each is a function named by the build. It takes no arguments;
+ * testing_argument has them. */
+#ifdef TESTING_MAIN
+#define main TESTING_MAIN
+int main(void);
+#endif
+
 #define N_ROWS(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Fail with the error's line when status is not KITH_OK. */
@@ -45,6 +52,17 @@ int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) KITH_P
 /* The library that makes file calls fail (support/fault_io.c) under a path without blanks, which LD_PRELOAD cannot name: a copy
  * in testing_folder(). */
 const char *testing_fault_io(void);
+
+/* The test's own program by its path, to be started again, and the n-th argument it was given (from 1), or NULL. */
+const char *testing_self(void);
+const char *testing_argument(int n);
+
+/* A program of several tests: run the one it was called by, test_NAME, or that its first argument names. */
+typedef struct {
+    const char *name;
+    int (*main)(void);
+} testing_entry;
+int testing_start(const testing_entry *entries, size_t n_entries, int argc, char **argv);
 
 /* Does the text contain a @NAME@ that configuring should have replaced? */
 bool testing_has_placeholder(const char *text);

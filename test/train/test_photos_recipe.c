@@ -1,4 +1,5 @@
-/* recipes/photos.yaml on a small folder, from a weights file: it holds classes out, trains and scores them. */
+/* recipes/photos.yaml on a small folder, from a weights file: it holds classes out, trains and scores them. So do the recipes
+ * of the methods, with a small network. */
 #include <string.h>
 
 #include "support/testing.h"
@@ -35,7 +36,25 @@ static void test_a_folder_of_images(void **state) {
         testing_run(output, sizeof output, "cd %s && grep -c ' on googlenet' run/report.html", folder), 0);
 }
 
+static void test_every_method_trains(void **state) {
+    (void)state;
+    const char *folder = testing_folder(), *program = testing_program();
+    assert_int_equal(
+        testing_run(output, sizeof output, "%s synth %s/small --classes 16 --images 4", program, folder), 0);
+    const int status = testing_run(
+        output, sizeof output,
+        "cd %s && for file in %s/recipes/methods/*.yaml; do name=$(basename \"$file\" .yaml); "
+        "%s train \"$file\" --set data.root=small --set model.weights=~ --set model.backbone=convnet4 "
+        "--set model.embedding=16 --set input.resize=squash36 --set input.crop=32 --set optim.steps=2 "
+        "--set eval.every=2 --no-report --quiet --out method-$name && test -s method-$name/model.safetensors "
+        "|| "
+        "{ echo $name does not train; exit 1; }; done",
+        folder, testing_source(), program);
+    if (status != 0) fail_msg("%s", output);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_folder_of_images)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_folder_of_images),
+                                       cmocka_unit_test(test_every_method_trains)};
+    return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }

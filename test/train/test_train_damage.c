@@ -305,16 +305,10 @@ static void test_checkpoints_without_a_checksum(void **state) {
     (void)state;
     make_stopped("unsealed");
     make_unsealed("unsealed", last);
-    make_unsealed("unsealed", before);
-    if (resume("unsealed", "") != 0 || strstr(output, "warning")) fail_msg("%s", output);
-    assert_same_end("whole", "unsealed");
-    /* … and cut short they are no better than others. */
-    make_stopped("unsealed-cut");
-    make_unsealed("unsealed-cut", last);
-    shell("unsealed-cut", "truncate -s -100 $last");
-    if (resume("unsealed-cut", "") != 0 || !strstr(output, "the run resumes from step 8"))
+    if (resume("unsealed", "") != 0 || !strstr(output, "its checksum is missing") ||
+        !strstr(output, "the run resumes from step 8"))
         fail_msg("%s", output);
-    assert_same_end("whole", "unsealed-cut");
+    assert_same_end("whole", "unsealed");
 }
 
 /* The numbers of a list in the opposite order, with a field that no program has, and without one of today's. */

@@ -145,7 +145,7 @@ static void test_moved_data(void **state) {
     assert_same_end("whole", "moved");
 }
 
-/* Run folders of kith 0.1 have no list of images. */
+/* A run folder without its list of images. */
 static void test_runs_without_a_list(void **state) {
     (void)state;
     make_whole();
@@ -251,11 +251,6 @@ static void test_weights(void **state) {
     shell("cp -r %s %s; rm %s/checkpoints/*", path_of("swapped"), path_of("none"), path_of("none"));
     static const char *const needed[] = {"start.safetensors", "No such file", NULL};
     check_refused("none", run_from("none", "--resume"), needed);
-    /* Checkpoints of kith 0.1 do not say how images are made ready. */
-    shell("cp -r %s %s; rm %s/checkpoints/step-00000008*", path_of("swapped"), path_of("unsealed"),
-          path_of("unsealed"));
-    make_unsealed("unsealed", "checkpoints/step-00000009.safetensors");
-    check_refused("unsealed", run_from("unsealed", "--resume"), needed);
     /* Others. */
     shell("cp %s/model.safetensors %s", path_of("whole"), path_of("start.safetensors"));
     static const char *const words[] = {"are not the weights that", "wanted ", hint, NULL};

@@ -77,9 +77,37 @@ static void test_larger_than_the_shorter_side(void **state) {
           (const char *const[]){"shorter40", "\"crop\": 48", NULL});
 }
 
+/* The folder of a run stands for its model, as it does everywhere; one without a model is said in one line. */
+static void test_from_a_run(void **state) {
+    (void)state;
+    const char *folder = testing_folder(), *kith = testing_program_path();
+    static const char *const names[] = {"run", "run/model.safetensors"};
+    if (run("rm -rf '%s'/* && '%s' synth '%s/glyphs' --classes 12 --images 8", folder, kith, folder) != 0)
+        fail_msg("%s", output);
+    for (int i = -1; i < 2; i++) {
+        char weights[400] = "", path[400];
+        if (i >= 0)
+            snprintf(weights, sizeof weights, "--set model.weights='%s/%s' --seed 7", folder, names[i]);
+        if (run("'%s' train '%s/recipes/quickstart.yaml' --set data.root='%s/glyphs' --set optim.steps=3 "
+                "--set eval.every=0 --set input.crop=32 %s --quiet --no-report --out '%s/%s'",
+                kith, KITH_SOURCE_DIR, folder, weights, folder,
+                i < 0    ? "run"
+                : i == 0 ? "a"
+                         : "b") != 0)
+            fail_msg("%s", output);
+        snprintf(path, sizeof path, "cmp '%s/a/model.safetensors' '%s/b/model.safetensors'", folder, folder);
+        if (i == 1 && run("%s", path) != 0) fail_msg("%s", output);
+    }
+    assert_int_not_equal(run("'%s' train '%s/recipes/quickstart.yaml' --set data.root='%s/glyphs' "
+                             "--set model.weights='%s/glyphs' --out '%s/c'",
+                             kith, KITH_SOURCE_DIR, folder, folder, folder),
+                         0);
+    if (!strstr(output, "has neither a model.safetensors nor a best.safetensors")) fail_msg("%s", output);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_squashed), cmocka_unit_test(test_padded),
-                                       cmocka_unit_test(test_larger),
+                                       cmocka_unit_test(test_larger), cmocka_unit_test(test_from_a_run),
                                        cmocka_unit_test(test_larger_than_the_shorter_side)};
     const int n_failed = cmocka_run_group_tests_name("train/then eval", tests, NULL, NULL);
     testing_clean_up();

@@ -130,11 +130,11 @@ static inline void copy_tensors(const char *from, const char *to, const char *st
     kith_tensors_free(tensors);
 }
 
-/* A checkpoint as kith 0.1 wrote it: no checksum, no word of the network, format 3. */
+/* A checkpoint without its checksum. */
 static inline void make_unsealed(const char *out, const char *name) {
     char path[4200];
     snprintf(path, sizeof path, "%s/%s", path_of(out), name);
-    copy_tensors(path, path, NULL, "kith.checkpoint", "3");
+    copy_tensors(path, path, NULL, "kith.checkpoint", "5");
 }
 
 #endif

@@ -2,7 +2,7 @@
  * tables made from those files.
  *
  *     KITH_OPTIONS(kith_reproduce_options, options);
- *     options.list = "recipes/cub/tables.yaml";
+ *     options.list = "research/recipes/cub/tables.yaml";
  *     if (kith_reproduce_run(&options, &summary, &err) != KITH_OK) …
  *     if (kith_reproduce_table(&options, &err) != KITH_OK) …
  *

@@ -278,7 +278,6 @@ const ki_backend_type ki_backend_cpu = {
                 [KI_OP_DROPOUT] = &cpu_dropout,
                 [KI_OP_GLOBAL_POOL] = &cpu_global_pool,
                 [KI_OP_L2_NORM] = &cpu_l2_norm,
-                [KI_OP_SOFTMAX_XENT] = &cpu_softmax_xent,
                 [KI_OP_ATTEND] = &cpu_attend,
                 [KI_OP_UNFOLD] = &cpu_unfold,
                 [KI_OP_LAYER_NORM] = &cpu_layer_norm},

@@ -1,5 +1,4 @@
-/* Ops on plain rows [mb, c]: L2 normalisation and softmax cross-entropy. They are small compared with the
- * network, so the sums are simply computed in double. */
+/* L2 normalisation of plain rows [mb, c]. It is small compared with the network, so the sums are simply computed in double. */
 #include <math.h>
 #include <string.h>
 
@@ -77,53 +76,3 @@ const ki_kernel_type cpu_l2_norm = {.create = l2_create,
                                     .forward = l2_forward,
                                     .backward = l2_backward,
                                     .free = rows_free};
-
-static kith_status xent_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
-                               ki_kernel **ret_kernel, kith_error *err) {
-    *ret_info = (ki_kernel_info){.backward_reads_src = true};
-    return rows_create(backend, &cpu_softmax_xent, spec, ret_kernel, err);
-}
-
-/* The maximum, and the log of the sum of exponentials relative to it. */
-static double log_sum_exp(const float *x, int64_t n) {
-    double most = (double)x[0], sum = 0;
-    for (int64_t i = 1; i < n; i++) most = fmax(most, (double)x[i]);
-    for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - most);
-    return most + log(sum);
-}
-
-static kith_status xent_check(const rows *k, int64_t n, kith_error *err) {
-    const int32_t label = k->b.labels[n];
-    if (label >= 0 && label < k->c) return KITH_OK;
-    return ki_fail(err, KITH_EINVAL, "label %d of row %lld; wanted 0 to %lld", label, (long long)n,
-                   (long long)k->c - 1);
-}
-
-static kith_status xent_forward(ki_kernel *kernel, kith_error *err) {
-    const rows *k = (rows *)kernel;
-    for (int64_t n = 0; n < k->mb; n++) {
-        const float *x = (const float *)k->b.src[0] + n * k->c;
-        KI_TRY(xent_check(k, n, err));
-        ((float *)k->b.dst)[n] = (float)(log_sum_exp(x, k->c) - (double)x[k->b.labels[n]]);
-    }
-    return KITH_OK;
-}
-
-static kith_status xent_backward(ki_kernel *kernel, kith_error *err) {
-    const rows *k = (rows *)kernel;
-    for (int64_t n = 0; n < k->mb; n++) {
-        const float *x = (const float *)k->b.src[0] + n * k->c;
-        float *dx = (float *)k->b.diff_src[0] + n * k->c;
-        KI_TRY(xent_check(k, n, err));
-        const double lse = log_sum_exp(x, k->c), diff = (double)((const float *)k->b.diff_dst[0])[n];
-        for (int64_t i = 0; i < k->c; i++)
-            dx[i] = (float)(diff * (exp((double)x[i] - lse) - (i == k->b.labels[n] ? 1 : 0)));
-    }
-    return KITH_OK;
-}
-
-const ki_kernel_type cpu_softmax_xent = {.create = xent_create,
-                                         .bind = rows_bind,
-                                         .forward = xent_forward,
-                                         .backward = xent_backward,
-                                         .free = rows_free};

@@ -264,7 +264,6 @@ const ki_backend_type ki_backend_cuda = {
             [KI_OP_DROPOUT] = &ki_cuda_dropout,
             [KI_OP_GLOBAL_POOL] = &ki_cuda_global_pool,
             [KI_OP_L2_NORM] = &ki_cuda_l2_norm,
-            [KI_OP_SOFTMAX_XENT] = &ki_cuda_softmax_xent,
             [KI_OP_ATTEND] = &ki_cuda_attend,
             [KI_OP_UNFOLD] = &ki_cuda_unfold,
             [KI_OP_LAYER_NORM] = &ki_cuda_layer_norm,

@@ -201,11 +201,6 @@ static __device__ __forceinline__ double ki_warp_sum(double x) {
     for (int step = 16; step > 0; step >>= 1) x += __shfl_xor_sync(0xffffffffu, x, step);
     return x;
 }
-static __device__ __forceinline__ float ki_warp_max(float x) {
-#pragma unroll
-    for (int step = 16; step > 0; step >>= 1) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
-    return x;
-}
 
 /* Sum over a block of a multiple of 32 threads, at most 1024, in a fixed order; every thread of the block
  * must call this and gets the result. `room` is shared memory of 33 T. */

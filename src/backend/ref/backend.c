@@ -99,7 +99,6 @@ const ki_backend_type ki_backend_ref = {
             [KI_OP_DROPOUT] = &ki_ref_dropout,
             [KI_OP_GLOBAL_POOL] = &ki_ref_global_pool,
             [KI_OP_L2_NORM] = &ki_ref_l2_norm,
-            [KI_OP_SOFTMAX_XENT] = &ki_ref_softmax_xent,
             [KI_OP_ATTEND] = &ki_ref_attend,
             [KI_OP_UNFOLD] = &ki_ref_unfold,
             [KI_OP_LAYER_NORM] = &ki_ref_layer_norm,

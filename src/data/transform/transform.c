@@ -173,8 +173,12 @@ void ki_transform_shrunk(const kith_transform *t, int32_t *w, int32_t *h) {
 kith_status ki_transform_shrink(const kith_transform *t, const ki_image *src, ki_rect from,
                                 ki_transform_scratch *scratch, ki_image *dst, ki_rect *ret_shown,
                                 kith_error *err) {
+    const bool is_whole = from.w == src->w && from.h == src->h;
     int32_t w = from.w, h = from.h;
+    /* The aspect is that of the file, also where it was decoded at a part of its size: as in ki_transform_base. */
+    if (is_whole && t->resize != KITH_RESIZE_NONE) w = src->full_w, h = src->full_h;
     ki_transform_shrunk(t, &w, &h);
+    if ((int64_t)w * h >= (int64_t)from.w * from.h) w = from.w, h = from.h;
     *ret_shown = from;
     if (t->resize == KITH_RESIZE_NONE || (w == from.w && h == from.h)) {
         *ret_shown = (ki_rect){from.x + (from.w - w) / 2, from.y + (from.h - h) / 2, w, h};

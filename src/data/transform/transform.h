@@ -35,7 +35,8 @@ kith_status ki_transform_base(const kith_transform *transform, const double *box
 
 /* The part `from` of src as small as this transform lets it be: the items that the transform makes of the part and of dst have the same
  * bits, as long as nothing is drawn at random. It is resized, or cut to the middle where nothing is; what would become larger stays
- * as it is. ret_shown: what dst shows of src. src and dst are different images. */
+ * as it is. An image that was decoded at a part of its size keeps the aspect that it has in full, as its base does. ret_shown: what dst
+ * shows of src. src and dst are different images. */
 kith_status ki_transform_shrink(const kith_transform *transform, const ki_image *src, ki_rect from,
                                 ki_transform_scratch *scratch, ki_image *dst, ki_rect *ret_shown,
                                 kith_error *err);

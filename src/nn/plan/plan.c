@@ -117,7 +117,6 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
             src->mask_done = true;
         }
     }
-    plan->wants_labels |= node->kind == KI_OP_SOFTMAX_XENT;
     plan->wants_step |= node->kind == KI_OP_DROPOUT;
     KI_TRY(kernel_type->create(plan->backend, &spec, &step->info, &step->kernel, err));
     if (step->info.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = step->info.scratch_bytes;
@@ -178,7 +177,6 @@ static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {
                           .workspace = ki_plan_address(plan, step->workspace),
                           .late = ki_plan_address(plan, step->late),
                           .scratch = plan->block + plan->block_bytes,
-                          .labels = plan->labels,
                           .step = plan->step ? plan->step : plan->options.step,
                           .first = plan->step ? plan->step + 1 : plan->options.first};
     for (int k = 0; k < step->n_src; k++) {
@@ -205,13 +203,7 @@ static kith_status name_step(const ki_plan *plan, int s, kith_status status, kit
 /* What kernels read from backend memory besides tensors. */
 static kith_status make_numbers(ki_plan *plan, kith_error *err) {
     ki_backend *backend = plan->backend;
-    const size_t label_bytes = (size_t)plan->options.mb * sizeof *plan->labels;
     void *memory = NULL;
-    if (plan->wants_labels) {
-        KI_TRY(backend->type->alloc(backend, label_bytes, &memory, err));
-        plan->labels = memory;
-        KI_TRY(backend->type->zero(backend, memory, label_bytes, err));
-    }
     if (plan->wants_step && !plan->options.step) {
         KI_TRY(backend->type->alloc(backend, 2 * sizeof *plan->step, &memory, err));
         plan->step = memory;
@@ -299,7 +291,6 @@ void ki_plan_free(ki_plan *plan) {
     ki_free(plan->buffer);
     ki_free(plan->unfinished);
     plan->backend->type->free(plan->backend, plan->block);
-    plan->backend->type->free(plan->backend, plan->labels);
     plan->backend->type->free(plan->backend, plan->step);
     ki_free(plan);
 }

@@ -21,12 +21,11 @@ struct ki_plan {
     size_t n_buffers, buffer_capacity;
     char *block; /* device memory of all buffers, followed by the scratchpad */
     size_t block_bytes, scratch_bytes;
-    int32_t *labels; /* backend memory, [mb] */
     uint64_t *
         step; /* backend memory: the step and the place of the first image; NULL: not read, or options.step */
     uint64_t step_number, first; /* what `step` is written from */
     uint64_t packed_version;
-    bool is_packed, updates_stats, wants_labels, wants_step, has_run;
+    bool is_packed, updates_stats, wants_step, has_run;
     double forward_flops;
     /* [steps + 1] with options.ready: steps before s write gradients only before number unfinished[s] of the slab. */
     int64_t *unfinished;

@@ -29,14 +29,6 @@ kith_status ki_plan_input_memory(ki_plan *plan, ki_edge *ret_edge, void **ret_pt
     return KITH_OK;
 }
 
-kith_status ki_plan_set_labels(ki_plan *plan, const int32_t *host, kith_error *err) {
-    if (!plan->wants_labels) return ki_fail(err, KITH_EINVAL, "no node of the plan takes labels");
-    return plan->backend->type->upload(plan->backend, plan->labels, host,
-                                       (size_t)plan->options.mb * sizeof *host, err);
-}
-
-int32_t *ki_plan_labels_memory(ki_plan *plan) { return plan->labels; }
-
 /* ---- for measuring: what each call was and the bytes it had to move ---- */
 
 static double bytes_of(const ki_step *step) { return (double)step->edge.bytes; }

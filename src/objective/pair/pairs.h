@@ -83,10 +83,6 @@ kith_status ki_pairs_build(ki_pairs *pairs, const ki_real *x, int64_t m, int64_t
 /* Rows and columns are the heads of an ensemble in turn: a pair of two different heads does not count. All columns of
  * proxies are every head's. */
 void ki_pairs_split(ki_pairs *pairs, int64_t heads);
-/* Whether row i and column j are of one head. */
-static inline bool ki_pairs_same_head(const ki_pairs *pairs, int64_t i, int64_t j) {
-    return pairs->is_proxy || (i - j) % pairs->heads == 0;
-}
 /* Count kept pairs again after a miner has cleared some. */
 void ki_pairs_count(ki_pairs *pairs);
 /* Rows with a kept positive. */

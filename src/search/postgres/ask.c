@@ -3,8 +3,8 @@
 
 #include "core/alloc.h"
 #include "core/text.h"
+#include "search/files/segment.h"
 #include "search/postgres/tables.h"
-#include "search/store/segment.h"
 
 /* Of hnsw.ef_search, which the server allows up to 1000; docs/performance.md has what recall it gives. */
 enum { LEAST_EFFORT = 64, MOST_EFFORT = 1000 };

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "search/files/segment.h"
 #include "search/filter_tree.h"
 #include "search/postgres/tables.h"
-#include "search/store/segment.h"
 
 enum { EXACT_DIGITS = 1074, EXACT_BYTES = 1500 }; /* of a double, in decimal */
 

@@ -1,4 +1,4 @@
-/* Handles of indexes that a server keeps: opening, changing, committing, asking. */
+/* Servers as stores: opening, changing, committing, asking. */
 #include "search/remote/remote.h"
 
 #include <math.h>
@@ -6,10 +6,10 @@
 
 #include "core/alloc.h"
 #include "core/plugin.h"
-#include "search/store/segment.h"
-#include "search/store/snapshot.h"
+#include "search/files/segment.h"
+#include "search/files/snapshot.h"
 
-bool ki_is_address(const char *path) {
+static bool claims(const char *path) {
     return strncmp(path, "postgresql://", strlen("postgresql://")) == 0 ||
            strncmp(path, "postgres://", strlen("postgres://")) == 0;
 }
@@ -22,6 +22,15 @@ void ki_candidates_release(ki_candidates *c) {
 
 /* ---- opening ---- */
 
+static void close_store(ki_store *store) {
+    ki_remote *r = ki_remote_of(store);
+    r->type->close(r->link);
+    ki_manifest_release(&r->now);
+    ki_manifest_release(&r->next);
+    if (r->has_lock) pthread_mutex_destroy(&r->lock);
+    ki_free(r);
+}
+
 static kith_status connect(const char *address, bool writes, ki_remote **ret, kith_error *err) {
     kith_status status = KITH_OK;
     ki_remote *r = NULL;
@@ -33,7 +42,8 @@ static kith_status connect(const char *address, bool writes, ki_remote **ret, ki
     KI_TRY(ki_plugin_open(&ask, &type, err));
     KI_TRY(ki_zalloc_or(&r, 1, sizeof *r, "an index", err));
     r->type = type;
-    r->writes = writes;
+    r->store =
+        (ki_store){.type = &ki_remote_store, .committed = &r->now, .pending = writes ? &r->next : NULL};
     if (pthread_mutex_init(&r->lock, NULL) != 0) {
         status = ki_fail_memory(err, sizeof r->lock, "a lock");
         goto done;
@@ -43,17 +53,8 @@ static kith_status connect(const char *address, bool writes, ki_remote **ret, ki
     *ret = r;
     r = NULL;
 done:
-    ki_remote_free(r);
+    if (r) close_store(&r->store);
     return status;
-}
-
-void ki_remote_free(ki_remote *r) {
-    if (!r) return;
-    r->type->close(r->link);
-    ki_manifest_release(&r->now);
-    ki_manifest_release(&r->next);
-    if (r->has_lock) pthread_mutex_destroy(&r->lock);
-    ki_free(r);
 }
 
 /* What the server has committed becomes what the handle sees. */
@@ -67,7 +68,7 @@ static kith_status take_state(ki_remote *r, kith_error *err) {
         status = ki_fail(err, KITH_EFORMAT, "%s names files, which a server has none of", ki_remote_name(r));
         goto done;
     }
-    if (r->writes) KI_CHECK(ki_manifest_copy(&now, &next, err));
+    if (r->store.pending) KI_CHECK(ki_manifest_copy(&now, &next, err));
     if (next.next_id < state.next_id) next.next_id = state.next_id;
     ki_manifest_release(&r->now);
     ki_manifest_release(&r->next);
@@ -77,7 +78,7 @@ static kith_status take_state(ki_remote *r, kith_error *err) {
     r->state = state;
     r->state.manifest = NULL;
     r->n_items = state.n_items;
-    r->is_changed = r->excludes = false;
+    r->store.is_changed = r->excludes = false;
 done:
     ki_manifest_release(&now);
     ki_manifest_release(&next);
@@ -85,33 +86,35 @@ done:
     return status;
 }
 
-kith_status ki_remote_open(const char *address, bool writes, ki_remote **ret, kith_error *err) {
+static kith_status open_store(const char *address, bool writes, ki_store **ret, kith_error *err) {
     ki_remote *r = NULL;
     KI_TRY(connect(address, writes, &r, err));
     const kith_status status = take_state(r, err);
     if (status == KITH_OK)
-        *ret = r;
+        *ret = &r->store;
     else
-        ki_remote_free(r);
+        close_store(&r->store);
     return status;
 }
 
-kith_status ki_remote_create(const char *address, const ki_manifest *manifest, ki_remote **ret,
-                             kith_error *err) {
+static kith_status create(const char *address, const ki_manifest *manifest, ki_store **ret, kith_error *err) {
     kith_status status = KITH_OK;
     ki_remote *r = NULL;
     KI_CHECK(connect(address, true, &r, err));
     KI_CHECK(r->type->create(r->link, manifest, err));
     KI_CHECK(take_state(r, err));
-    r->is_changed = true; /* it is not there before the first commit */
-    *ret = r;
+    r->store.is_changed = true; /* it is not there before the first commit */
+    *ret = &r->store;
     r = NULL;
 done:
-    ki_remote_free(r);
+    if (r) close_store(&r->store);
     return status;
 }
 
-kith_status ki_remote_is_current(ki_remote *r, bool *ret_is_current, kith_error *err) {
+static const char *name(const ki_store *store) { return ki_remote_name((const ki_remote *)store); }
+
+static kith_status is_current(ki_store *store, bool *ret_is_current, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
     int64_t generation = 0;
     pthread_mutex_lock(&r->lock);
     const kith_status status = r->type->generation(r->link, &generation, err);
@@ -120,22 +123,12 @@ kith_status ki_remote_is_current(ki_remote *r, bool *ret_is_current, kith_error 
     return status;
 }
 
-void ki_remote_info(const ki_remote *r, kith_index_info *ret) {
-    const ki_manifest *m = &r->now;
-    *ret = (kith_index_info){.format = ki_manifest_format(m),
-                             .generation = m->generation,
-                             .n_items = r->state.n_items,
-                             .n_columns = m->n_columns,
-                             .dim = m->dim,
-                             .metric = m->metric,
-                             .model = m->model,
-                             .preprocess = m->preprocess,
-                             .file_bytes = r->state.bytes,
-                             .tier = r->state.has_graph ? KITH_TIER_GRAPH : KITH_TIER_EXACT,
-                             .recall_wanted = m->recall,
-                             .recall = r->state.has_graph ? NAN : 1, /* the server does not measure it */
-                             .is_calibrated = m->calibration != NULL,
-                             .n_excluded = m->n_excluded};
+static void info(ki_store *store, kith_index_info *to) {
+    const ki_remote_state *state = &ki_remote_of(store)->state;
+    to->n_items = state->n_items;
+    to->file_bytes = state->bytes;
+    to->tier = state->has_graph ? KITH_TIER_GRAPH : KITH_TIER_EXACT;
+    to->recall = state->has_graph ? NAN : 1; /* the server does not measure it */
 }
 
 /* ---- changing ---- */
@@ -143,12 +136,13 @@ void ki_remote_info(const ki_remote *r, kith_index_info *ret) {
 /* What failed at the server is undone there: the handle is of no use any more. */
 static kith_status settle(ki_remote *r, kith_status status) {
     pthread_mutex_unlock(&r->lock);
-    if (status != KITH_OK && status != KITH_EINVAL && status != KITH_ENOTFOUND) r->is_broken = true;
+    if (status != KITH_OK && status != KITH_EINVAL && status != KITH_ENOTFOUND) r->store.is_broken = true;
     return status;
 }
 
-kith_status ki_remote_add(ki_remote *r, const float *rows, int64_t n, const kith_index_item *items,
-                          int64_t *ret_first_id, kith_error *err) {
+static kith_status add(ki_store *store, const float *rows, int64_t n, const kith_index_item *items,
+                       int64_t *ret_first_id, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
     const int64_t first = r->next.next_id;
     for (int64_t i = 0; r->next.metric == KITH_COSINE && i < n; i++) {
         const double length = ki_remote_norm(rows + i * r->next.dim, r->next.dim);
@@ -169,17 +163,15 @@ kith_status ki_remote_add(ki_remote *r, const float *rows, int64_t n, const kith
     if (status == KITH_OK) {
         r->next.next_id += n;
         r->n_items += n;
-        r->is_changed = true;
+        r->store.is_changed = true;
         *ret_first_id = first;
     }
     return settle(r, status);
 }
 
-static kith_status fail_id(const ki_remote *r, int64_t id, kith_error *err) {
-    return ki_fail(err, KITH_ENOTFOUND, "%s has no item with id %lld", ki_remote_name(r), (long long)id);
-}
-
-kith_status ki_remote_remove(ki_remote *r, const int64_t *ids, int64_t n, bool excludes, kith_error *err) {
+static kith_status remove_items(ki_store *store, const int64_t *ids, int64_t n, bool excludes,
+                                kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
     int64_t n_removed = 0, missing = -1;
     kith_status status = KITH_OK;
     pthread_mutex_lock(&r->lock);
@@ -188,47 +180,52 @@ kith_status ki_remote_remove(ki_remote *r, const int64_t *ids, int64_t n, bool e
     r->excludes |= excludes;
     if (status == KITH_OK) {
         r->n_items -= n_removed;
-        r->is_changed = true;
+        r->store.is_changed = true;
     }
-    if (status == KITH_ENOTFOUND) fail_id(r, missing, err);
+    if (status == KITH_ENOTFOUND) ki_store_fail_id(store, missing, err);
     return settle(r, status);
 }
 
-kith_status ki_remote_restamp(ki_remote *r, int64_t id, int64_t bytes, int64_t mtime_ns, kith_error *err) {
+static kith_status restamp(ki_store *store, int64_t id, int64_t bytes, int64_t mtime_ns, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
     bool is_there = false;
     pthread_mutex_lock(&r->lock);
     kith_status status = r->type->restamp(r->link, id, bytes, mtime_ns, &is_there, err);
-    if (status == KITH_OK && !is_there) status = fail_id(r, id, err);
-    if (status == KITH_OK) r->is_changed = true;
+    if (status == KITH_OK && !is_there) status = ki_store_fail_id(store, id, err);
+    if (status == KITH_OK) r->store.is_changed = true;
     return settle(r, status);
 }
 
-kith_status ki_remote_move(ki_remote *r, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
-                           kith_error *err) {
+static kith_status move(ki_store *store, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
+                        kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
     bool is_there = false;
     pthread_mutex_lock(&r->lock);
     kith_status status = r->type->move(r->link, move, bytes, mtime_ns, &is_there, err);
-    if (status == KITH_OK && !is_there) status = fail_id(r, move->id, err);
-    if (status == KITH_OK) r->is_changed = true;
+    if (status == KITH_OK && !is_there) status = ki_store_fail_id(store, move->id, err);
+    if (status == KITH_OK) r->store.is_changed = true;
     return settle(r, status);
 }
 
-kith_status ki_remote_exclude_file(ki_remote *r, const ki_file_record *file, kith_error *err) {
+static kith_status exclude_file(ki_store *store, const ki_file_record *file, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
     pthread_mutex_lock(&r->lock);
     const kith_status status = r->type->exclude_file(r->link, file, err);
-    if (status == KITH_OK) r->is_changed = r->excludes = true;
+    if (status == KITH_OK) r->store.is_changed = r->excludes = true;
     return settle(r, status);
 }
 
-kith_status ki_remote_excluded(ki_remote *r, ki_records *ret_excluded, kith_error *err) {
+static kith_status excluded(ki_store *store, ki_records *ret_excluded, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
     pthread_mutex_lock(&r->lock);
     const kith_status status = r->type->excluded(r->link, ret_excluded, err);
     pthread_mutex_unlock(&r->lock);
     return status;
 }
 
-kith_status ki_remote_commit_now(ki_remote *r, bool compact, ki_tally *tally, kith_error *err) {
-    if (!r->is_changed && !compact) return KITH_OK;
+static kith_status commit(ki_store *store, bool compact, ki_tally *tally, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
+    if (!r->store.is_changed && !compact) return KITH_OK;
     const bool is_large = r->n_items > r->next.exact_numbers / r->next.dim;
     pthread_mutex_lock(&r->lock);
     r->next.generation = r->now.generation + 1;
@@ -241,53 +238,123 @@ kith_status ki_remote_commit_now(ki_remote *r, bool compact, ki_tally *tally, ki
     if (r->excludes) status = r->type->count_excluded(r->link, &r->next.n_excluded, err);
     if (status == KITH_OK) status = r->type->commit(r->link, &commit, err);
     if (status == KITH_OK) status = take_state(r, err);
-    if (status != KITH_OK) r->is_broken = true; /* also when it was stopped, as for a folder */
+    if (status != KITH_OK) r->store.is_broken = true; /* also when it was stopped, as for a folder */
     return settle(r, status);
 }
 
 /* ---- asking ---- */
 
-kith_status ki_remote_ids(ki_remote *r, const char *where, int64_t **ret_ids, int64_t *ret_n,
-                          kith_error *err) {
-    ki_where *filter = NULL;
-    if (where) KI_TRY(ki_where_parse(where, r->now.columns, r->now.n_columns, &filter, err));
-    if (filter) ki_where_show(filter, r->shown);
+static kith_status ids(ki_store *store, const ki_where *where, int64_t **ret_ids, int64_t *ret_n,
+                       kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
     pthread_mutex_lock(&r->lock);
-    const kith_status status = r->type->ids(r->link, &r->now, filter, ret_ids, ret_n, err);
+    const kith_status status = r->type->ids(r->link, &r->now, where, ret_ids, ret_n, err);
     pthread_mutex_unlock(&r->lock);
-    ki_where_free(filter);
     return status;
 }
 
-kith_status ki_remote_item(ki_remote *r, int64_t id, kith_value *ret_cells, kith_error *err) {
+static kith_status item(ki_store *store, int64_t id, kith_value *ret_cells, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
     bool is_there = false;
     pthread_mutex_lock(&r->lock);
     kith_status status = r->type->item(r->link, &r->now, id, ret_cells, &is_there, err);
-    if (status == KITH_OK && !is_there) status = fail_id(r, id, err);
+    if (status == KITH_OK && !is_there) status = ki_store_fail_id(store, id, err);
     pthread_mutex_unlock(&r->lock);
     return status;
 }
 
-kith_status ki_remote_vectors(ki_remote *r, const int64_t *ids, int64_t n, float *ret_rows, kith_error *err) {
+static kith_status vectors(ki_store *store, const int64_t *ids, int64_t n, float *ret_rows, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
     int64_t missing = -1;
     pthread_mutex_lock(&r->lock);
     const kith_status status = r->type->vectors(r->link, &r->now, ids, n, ret_rows, &missing, err);
-    if (status == KITH_ENOTFOUND) fail_id(r, missing, err);
+    if (status == KITH_ENOTFOUND) ki_store_fail_id(store, missing, err);
     pthread_mutex_unlock(&r->lock);
     return status;
 }
 
-kith_status ki_remote_labels(ki_remote *r, const int64_t *ids, int64_t n, ki_arena *arena,
-                             const char **ret_labels, kith_error *err) {
+static kith_status labels(ki_store *store, const int64_t *ids, int64_t n, ki_arena *arena,
+                          const char **ret_labels, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
     pthread_mutex_lock(&r->lock);
     const kith_status status = r->type->labels(r->link, ids, n, arena, ret_labels, err);
     pthread_mutex_unlock(&r->lock);
     return status;
 }
 
-kith_status ki_remote_stamps(ki_remote *r, ki_remote_stamp_fn *fn, void *user, kith_error *err) {
-    pthread_mutex_lock(&r->lock);
-    const kith_status status = r->type->stamps(r->link, fn, user, err);
-    pthread_mutex_unlock(&r->lock);
-    return status;
+/* ---- stamps ---- */
+
+typedef struct listing {
+    ki_item_stamp *stamps;
+    size_t n, capacity;
+    ki_arena *texts;
+    kith_status status;
+} listing;
+
+static void take_stamp(void *user, int64_t id, const char *path, int64_t bytes, int64_t mtime_ns) {
+    listing *l = user;
+    if (l->status != KITH_OK) return;
+    l->status = ki_grow(&l->stamps, &l->capacity, l->n + 1, sizeof *l->stamps, "items", NULL);
+    const char *copy = path && l->status == KITH_OK ? ki_arena_strdup(l->texts, path) : NULL;
+    if (path && !copy) l->status = KITH_ENOMEM;
+    if (l->status == KITH_OK) l->stamps[l->n++] = (ki_item_stamp){id, bytes, mtime_ns, copy};
 }
+
+static kith_status stamps(ki_store *store, ki_arena *arena, ki_item_stamp **ret_stamps, int64_t *ret_n,
+                          kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
+    listing l = {.texts = arena};
+    pthread_mutex_lock(&r->lock);
+    kith_status status = r->type->stamps(r->link, take_stamp, &l, err);
+    pthread_mutex_unlock(&r->lock);
+    if (status == KITH_OK && l.status != KITH_OK) status = ki_fail_memory(err, sizeof *l.stamps, "items");
+    if (status != KITH_OK) {
+        ki_free(l.stamps);
+        return status;
+    }
+    *ret_stamps = l.stamps;
+    *ret_n = (int64_t)l.n;
+    return KITH_OK;
+}
+
+/* ---- the table ---- */
+
+static kith_status column_add(ki_store *store, const char *column, kith_value_type type, kith_error *err) {
+    store->is_changed = true;
+    return ki_manifest_column_add(store->pending, column, type, err);
+}
+
+static kith_status check(ki_store *store, const kith_work_options *options, int64_t *ret_bytes,
+                         kith_error *err) {
+    (void)options;
+    (void)ret_bytes;
+    ki_fail(err, KITH_EUNSUPPORTED, "%s is kept by a server, which looks after its own files", name(store));
+    return ki_hint(err, KITH_EUNSUPPORTED, "check it there, with pg_amcheck for instance");
+}
+
+const ki_store_type ki_remote_store = {
+    .wants_utf8 = true,
+    .is_far = true,
+    .claims = claims,
+    .create = create,
+    .open = open_store,
+    .close = close_store,
+    .name = name,
+    .info = info,
+    .is_current = is_current,
+    .add = add,
+    .remove = remove_items,
+    .move = move,
+    .restamp = restamp,
+    .exclude_file = exclude_file,
+    .column_add = column_add,
+    .commit = commit,
+    .excluded = excluded,
+    .ids = ids,
+    .item = item,
+    .vectors = vectors,
+    .labels = labels,
+    .stamps = stamps,
+    .search = ki_remote_search,
+    .check = check,
+};

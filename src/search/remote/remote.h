@@ -1,9 +1,8 @@
-/* An index that a database server keeps, behind the same handle as one in a folder (kith/index.h).
+/* The store of an index that a database server keeps (store_type.h).
  *
- * Where an address such as postgresql://host/db takes the place of a folder, the public functions come here. What the server
- * does is behind ki_remote_type, whose functions are in a plugin (plugin/postgres.c), so that libkith itself needs no library
- * of a server. What is the same for every server is here: the manifest, which is kept there as text, the filter's parser, the
- * checks, and the exact second look at the candidates that the server finds.
+ * It serves addresses such as postgresql://host/db. What the server does is behind ki_remote_type, whose functions are in a
+ * plugin (plugin/postgres.c), so that libkith itself needs no library of a server. What is the same for every server is here: the
+ * manifest, which is kept there as text, and the exact second look at the candidates that the server finds.
  *
  * What differs from a folder: a handle that writes sees what it has changed before the commit, and the vectors stay at the
  * server. One connection per handle; threads take turns. */
@@ -12,10 +11,7 @@
 
 #include <pthread.h>
 
-#include "search/filter.h"
-#include "search/store/manifest.h"
-#include "search/store/records.h"
-#include "search/tally.h"
+#include "search/store_type.h"
 
 /* ---- what a server does ---- */
 
@@ -118,61 +114,30 @@ void ki_candidates_release(ki_candidates *candidates);
 #define KI_REMOTE_LEAST_NORM 1e-15
 #define KI_REMOTE_MOST_NORM 1e15
 
-/* ---- the handle ---- */
+/* ---- the store ---- */
 
 typedef struct ki_remote {
+    ki_store store;
     const ki_remote_type *type;
     ki_link *link;
     pthread_mutex_t lock; /* of the link */
     bool has_lock;
-    bool writes, is_changed, is_broken;
     bool excludes;         /* the list of excluded files has changed */
     ki_manifest now, next; /* the last commit; and with what is pending (a writer's) */
     ki_remote_state state; /* of the last commit; without its text */
     int64_t n_items;       /* with what is pending */
-    const ki_roots *shown; /* of filters; NULL: paths as they are */
 } ki_remote;
+
+/* Serves addresses of servers. */
+extern const ki_store_type ki_remote_store;
+
+static inline ki_remote *ki_remote_of(ki_store *store) { return (ki_remote *)store; }
+static inline const char *ki_remote_name(const ki_remote *r) { return r->type->name(r->link); }
 
 double ki_remote_norm(const float *row, int64_t dim);
 
-/* Is this the address of a server, not a folder? */
-bool ki_is_address(const char *path);
-
-kith_status ki_remote_create(const char *address, const ki_manifest *manifest, ki_remote **ret_remote,
-                             kith_error *err);
-/* KITH_ENOTFOUND: there is no index. */
-kith_status ki_remote_open(const char *address, bool writes, ki_remote **ret_remote, kith_error *err);
-void ki_remote_free(ki_remote *remote); /* NULL is fine */
-
-static inline const char *ki_remote_name(const ki_remote *r) { return r->type->name(r->link); }
-
-kith_status ki_remote_is_current(ki_remote *remote, bool *ret_is_current, kith_error *err);
-void ki_remote_info(const ki_remote *remote, kith_index_info *ret_info);
-
-/* The public functions of the same names; arguments have been checked. */
-kith_status ki_remote_add(ki_remote *remote, const float *rows, int64_t n, const kith_index_item *items,
-                          int64_t *ret_first_id, kith_error *err);
-/* excludes: by hand, so that they stay out. */
-kith_status ki_remote_remove(ki_remote *remote, const int64_t *ids, int64_t n, bool excludes,
-                             kith_error *err);
-kith_status ki_remote_move(ki_remote *remote, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
-                           kith_error *err);
-kith_status ki_remote_exclude_file(ki_remote *remote, const ki_file_record *file, kith_error *err);
-kith_status ki_remote_excluded(ki_remote *remote, ki_records *ret_excluded, kith_error *err);
-kith_status ki_remote_restamp(ki_remote *remote, int64_t id, int64_t bytes, int64_t mtime_ns,
-                              kith_error *err);
-kith_status ki_remote_commit_now(ki_remote *remote, bool compact, ki_tally *tally, kith_error *err);
-kith_status ki_remote_ids(ki_remote *remote, const char *where, int64_t **ret_ids, int64_t *ret_n,
-                          kith_error *err);
-/* ret_cells as ki_remote_type.item. */
-kith_status ki_remote_item(ki_remote *remote, int64_t id, kith_value *ret_cells, kith_error *err);
-kith_status ki_remote_vectors(ki_remote *remote, const int64_t *ids, int64_t n, float *ret_rows,
-                              kith_error *err);
-/* As ki_remote_type.labels. */
-kith_status ki_remote_labels(ki_remote *remote, const int64_t *ids, int64_t n, ki_arena *arena,
-                             const char **ret_labels, kith_error *err);
-kith_status ki_remote_stamps(ki_remote *remote, ki_remote_stamp_fn *fn, void *user, kith_error *err);
-kith_status ki_remote_search(ki_remote *remote, const kith_array *query, const kith_search_options *options,
-                             kith_hits *ret_hits, kith_error *err);
+/* Its search (remote_search.c). */
+kith_status ki_remote_search(ki_store *store, const kith_array *query, const ki_where *where,
+                             const kith_search_options *options, kith_hits *ret_hits, kith_error *err);
 
 #endif

@@ -9,13 +9,12 @@
 
 #include "core/alloc.h"
 #include "knn/rows.h"
-#include "search/exact.h"
+#include "search/exact_list.h"
+#include "search/hit_list.h"
 #include "search/remote/remote.h"
 
 enum {
     MORE = 32,          /* candidates beyond those wanted, at least */
-    LIMIT_FIRST_K = 64, /* with a limit: hits that are looked for first … */
-    LIMIT_FACTOR = 8,   /* … and so many times as many when all of them are within it */
     MOST_GRAPH_K = 500, /* a graph gives the nearest few; for more all vectors are compared */
     MOST_CANDIDATES = 1 << 22,
 };
@@ -25,16 +24,8 @@ typedef struct asked {
     const kith_search_options *o;
     const ki_where *where;
     int64_t n_allowed;
-    kith_hits hits;
-    size_t n_hits, capacity;
+    ki_hit_list hits;
 } asked;
-
-static bool is_distance(const asked *a) { return a->r->now.metric == KITH_SQEUCLIDEAN; }
-
-static bool is_within(const asked *a, double score) {
-    if (!a->o->has_limit) return true;
-    return is_distance(a) ? score <= a->o->limit : score >= a->o->limit;
-}
 
 /* Few enough are compared one by one, as in a folder; and more recall than the index was made for is an exact search. */
 static bool is_exact(const asked *a) {
@@ -89,7 +80,7 @@ static bool is_settled(const asked *a, const float *query, const ki_candidates *
     const int64_t dim = a->r->now.dim;
     const double part = 2 * (double)(dim + 2) * 0x1p-24;
     if (a->r->now.metric == KITH_COSINE) return 1 - score + 2 * part < c->last;
-    if (is_distance(a)) return score * (1 + part) < c->last * (1 - part);
+    if (a->r->now.metric == KITH_SQEUCLIDEAN) return score * (1 + part) < c->last * (1 - part);
     double most = 0;
     for (int64_t i = 0; i < c->n; i++) {
         const double length = ki_remote_norm(c->rows + i * dim, dim);
@@ -158,30 +149,20 @@ static kith_status search_one(const asked *a, const float *query, int64_t self, 
 
 /* ---- all queries ---- */
 
-static kith_status collect(asked *a, int64_t query, const kith_neighbor *list, int64_t k, kith_error *err) {
-    KI_TRY(ki_grow(&a->hits.hits, &a->capacity, a->n_hits + (size_t)k, sizeof *a->hits.hits, "hits", err));
-    for (int64_t j = a->o->offset; j < k && list[j].index >= 0 && is_within(a, list[j].score); j++)
-        a->hits.hits[a->n_hits++] = (kith_hit){list[j].index, list[j].score};
-    a->hits.begin[query + 1] = (int64_t)a->n_hits;
-    return KITH_OK;
-}
-
-static kith_status search_all(asked *a, const float *rows, int64_t n, int64_t most, kith_error *err) {
+static kith_status search_all(asked *a, const float *rows, int64_t n, kith_error *err) {
     kith_status status = KITH_OK;
     kith_neighbor *list = NULL;
     ki_candidates c = {0};
-    int64_t k = most;
-    if (a->o->has_limit && k > LIMIT_FIRST_K + a->o->offset) k = LIMIT_FIRST_K + a->o->offset;
-    KI_CHECK(ki_alloc_or(&list, (size_t)most, sizeof *list, "hits", err));
+    int64_t k = ki_hit_list_first_k(&a->hits);
+    KI_CHECK(ki_alloc_or(&list, (size_t)a->hits.most, sizeof *list, "hits", err));
     for (int64_t i = 0; i < n;) {
         const int64_t self = a->o->self ? a->o->self[i] : -1;
         KI_CHECK(search_one(a, rows + i * a->r->now.dim, self, k, list, &c, err));
-        const kith_neighbor *last = &list[k - 1];
-        if (k < most && last->index >= 0 && is_within(a, last->score)) {
-            k = k > most / LIMIT_FACTOR ? most : k * LIMIT_FACTOR;
+        if (ki_hit_list_is_cut(&a->hits, list, k)) {
+            k = ki_hit_list_next_k(&a->hits, k);
             continue;
         }
-        KI_CHECK(collect(a, i++, list, k, err));
+        KI_CHECK(ki_hit_list_add(&a->hits, i++, list, k, NULL, err));
         if (a->o->progress && a->o->progress(a->o->user, i, n) != 0) {
             status = ki_fail(err, KITH_ECANCELED, "stopped after %lld of %lld queries", (long long)i,
                              (long long)n);
@@ -194,39 +175,31 @@ done:
     return status;
 }
 
-kith_status ki_remote_search(ki_remote *r, const kith_array *query, const kith_search_options *o,
-                             kith_hits *ret_hits, kith_error *err) {
+kith_status ki_remote_search(ki_store *store, const kith_array *query, const ki_where *where,
+                             const kith_search_options *o, kith_hits *ret_hits, kith_error *err) {
     kith_status status = KITH_OK;
-    ki_where *where = NULL;
     kith_array rows = {0};
-    asked a = {.r = r, .o = o, .n_allowed = r->state.n_items};
+    ki_remote *r = ki_remote_of(store);
+    asked a = {.r = r, .o = o, .where = where, .n_allowed = r->state.n_items};
     const int64_t n = query->dim[0];
-    if (o->where) {
-        KI_CHECK(ki_where_parse(o->where, r->now.columns, r->now.n_columns, &where, err));
-        ki_where_show(where, r->shown);
+    if (where) {
         pthread_mutex_lock(&r->lock);
         status = r->type->count(r->link, &r->now, where, &a.n_allowed, err);
         pthread_mutex_unlock(&r->lock);
         if (status != KITH_OK) goto done;
     }
-    a.where = where;
     KI_CHECK(kith_array_convert(query, KITH_F32, &rows, err));
-    KI_CHECK(ki_zalloc_or(&a.hits.begin, (size_t)n + 1, sizeof *a.hits.begin, "hits", err));
-    const int64_t most = o->k < a.n_allowed - o->offset ? o->k + o->offset : a.n_allowed;
+    KI_CHECK(ki_hit_list_init(&a.hits, o, r->now.metric, n, a.n_allowed, err));
+    const int64_t most = a.hits.most;
     if (most > MOST_CANDIDATES) {
         status = ki_fail(err, KITH_EINVAL, "%lld hits of a query are too many from a server; wanted up to %d",
                          (long long)most, MOST_CANDIDATES);
         goto done;
     }
-    if (most > o->offset) KI_CHECK(search_all(&a, rows.data, n, most, err));
-    a.hits.n_queries = n;
-    a.hits.n_allowed = a.n_allowed;
-    a.hits.is_exact = is_exact(&a) || most > MOST_GRAPH_K;
-    *ret_hits = a.hits;
-    a.hits = (kith_hits){0};
+    if (ki_hit_list_wants(&a.hits)) KI_CHECK(search_all(&a, rows.data, n, err));
+    ki_hit_list_take(&a.hits, is_exact(&a) || most > MOST_GRAPH_K, ret_hits);
 done:
-    kith_hits_release(&a.hits);
+    ki_hit_list_release(&a.hits);
     kith_array_release(&rows);
-    ki_where_free(where);
     return status;
 }

@@ -13,7 +13,7 @@
 
 #include "data/image/image.h"
 #include "serve/decode/wire.h"
-#include "serve/turns.h"
+#include "serve/http/turns.h"
 
 typedef struct ki_decoders ki_decoders;
 

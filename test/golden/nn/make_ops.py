@@ -134,12 +134,6 @@ class Case:
         gamma, beta = self.leaf("weight", [c], 0.5, 1.5), self.leaf("bias", [c])
         return F.layer_norm(x, [c], gamma, beta, self.number.get("eps", 1e-5))
 
-    def do_softmax_xent(self):
-        x = self.source()
-        labels = torch.tensor(self.rng.integers(0, x.shape[1], x.shape[0]))
-        self.out["labels"] = labels.numpy().astype(np.int32)
-        return F.cross_entropy(x, labels, reduction="none")[:, None]
-
     def do_attend(self):
         x, heads = self.source("src0"), self.size("heads")
         z = self.source("src1", heads * x.shape[1])

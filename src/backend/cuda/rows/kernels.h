@@ -13,10 +13,6 @@ cudaError_t ki_cuda_l2_forward(cudaStream_t stream, int64_t mb, int64_t c, float
                                float *dst);
 cudaError_t ki_cuda_l2_backward(cudaStream_t stream, int64_t mb, int64_t c, float eps, const float *src,
                                 const float *diff_dst, float *diff_src);
-cudaError_t ki_cuda_softmax_forward(cudaStream_t stream, int64_t mb, int64_t c, const float *src,
-                                    const int32_t *labels, float *dst);
-cudaError_t ki_cuda_softmax_backward(cudaStream_t stream, int64_t mb, int64_t c, const float *src,
-                                     const int32_t *labels, const float *diff_dst, float *diff_src);
 
 /* dst [n_rows, c] = bias in every row; diff [c] += column sums of src [n_rows, c]. */
 cudaError_t ki_cuda_spread_rows(int64_t n_rows, int64_t c, const float *bias, float *dst,

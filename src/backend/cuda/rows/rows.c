@@ -1,4 +1,4 @@
-/* l2_norm and softmax_xent: what rows.cu is called with. */
+/* l2_norm: what rows.cu is called with. */
 #include "backend/cuda/op.h"
 #include "backend/cuda/rows/kernels.h"
 
@@ -22,24 +22,3 @@ const ki_kernel_type ki_cuda_l2_norm = {.create = l2_create,
                                         .forward = ki_cuda_op_forward,
                                         .backward = ki_cuda_op_backward,
                                         .free = ki_cuda_op_free};
-
-static cudaError_t softmax_queue(const cuda_op *op, cudaStream_t stream, bool is_backward) {
-    const int64_t mb = op->src[0].mb, c = op->src[0].c;
-    const ki_binding *b = &op->b;
-    return is_backward
-               ? ki_cuda_softmax_backward(stream, mb, c, b->src[0], b->labels, b->diff_dst[0], b->diff_src[0])
-               : ki_cuda_softmax_forward(stream, mb, c, b->src[0], b->labels, b->dst);
-}
-
-static kith_status softmax_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
-                                  ki_kernel **ret_kernel, kith_error *err) {
-    KI_TRY(ki_cuda_op_new(&ki_cuda_softmax_xent, backend, spec, softmax_queue, ret_kernel, err));
-    *ret_info = (ki_kernel_info){.backward_reads_src = true};
-    return KITH_OK;
-}
-
-const ki_kernel_type ki_cuda_softmax_xent = {.create = softmax_create,
-                                             .bind = ki_cuda_op_bind,
-                                             .forward = ki_cuda_op_forward,
-                                             .backward = ki_cuda_op_backward,
-                                             .free = ki_cuda_op_free};

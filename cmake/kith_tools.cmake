@@ -1,0 +1,35 @@
+# Tools that make building quicker and are used where they are found: ccache keeps objects, mold and lld link in a fraction of
+# ld's time. Nothing depends on them; what was chosen on the command line stays (CMAKE_C_COMPILER_LAUNCHER, -fuse-ld= in the flags).
+option(KITH_CCACHE "Compile through ccache where it is found" ON)
+set(KITH_LINKER AUTO CACHE STRING "AUTO (mold or lld where found), OFF (the compiler's own), or what -fuse-ld= takes")
+
+if(KITH_CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
+  find_program(ccache ccache NO_CACHE)
+  if(ccache)
+    set(CMAKE_C_COMPILER_LAUNCHER ${ccache})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
+  endif()
+endif()
+
+set(linker "")
+if("${CMAKE_C_FLAGS} ${CMAKE_EXE_LINKER_FLAGS}" MATCHES "-fuse-ld=")
+elseif(KITH_LINKER STREQUAL AUTO)
+  include(CheckLinkerFlag)
+  foreach(name IN ITEMS mold lld)
+    find_program(found ld.${name} NO_CACHE)
+    if(found AND NOT linker)
+      # A compiler may be too old to know it.
+      check_linker_flag(C -fuse-ld=${name} kith_links_with_${name})
+      if(kith_links_with_${name})
+        set(linker ${name})
+      endif()
+    endif()
+    unset(found)
+  endforeach()
+elseif(KITH_LINKER)
+  set(linker ${KITH_LINKER})
+endif()
+if(linker)
+  # nvcc takes no such flag.
+  add_link_options($<$<LINK_LANGUAGE:C,CXX>:-fuse-ld=${linker}>)
+endif()

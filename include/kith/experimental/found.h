@@ -1,0 +1,23 @@
+/* Hits as JSON: the same for `kith search --json` and for the server. */
+#ifndef KITH_FOUND_H
+#define KITH_FOUND_H
+
+#include "kith/collection.h"
+#include "kith/experimental/json.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Write an answer into the object that was begun:
+ *
+ *     "n_allowed": 16, "is_exact": true, "hits": [{"id": 6, "score": 0.9, "false_match_rate": 0.01, "label": "oak",
+ *         "path": "photos/oak/1.jpg", "values": {"year": 2020}, "image": true}, …]
+ *
+ * `values` are those of the index's columns; `image` says whether the item has a picture that is a file. */
+KITH_API void kith_found_write(const kith_collection *collection, const kith_found *found, kith_json *json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

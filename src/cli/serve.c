@@ -1,0 +1,112 @@
+/* kith serve: an index as a page in the browser, and as an HTTP API. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/images.h"
+#include "serve/serve.h"
+
+/* The program starts itself with this to decode images in processes of their own. */
+static const char decode_images[] = "--decode-images";
+
+/* Until a signal asks for the end. SIGHUP reads the tokens again. */
+static void wait_for_end(ki_server *server, const sigset_t *signals) {
+    int number = 0;
+    kith_error err;
+    while (sigwait(signals, &number) == 0 && number == SIGHUP) ki_server_reload(server, &err);
+    /* Whoever asks a second time does not want to wait. SIGHUP is no such question: it stays blocked. */
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
+}
+
+static int serve(const ki_serve_options *options) {
+    ki_server *server = NULL;
+    kith_error err = {0};
+    sigset_t signals;
+    /* Signals are for this thread alone: all others are made after it has blocked them. */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    if (ki_server_start(options, &server, &err) != KITH_OK) return cli_fail(&err);
+    wait_for_end(server, &signals);
+    ki_server_drain(server);
+    ki_server_free(server);
+    return CLI_OK;
+}
+
+/* "-" is standard output. */
+static int open_log(const char *path) {
+    if (strcmp(path, "-") == 0) return STDOUT_FILENO;
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+}
+
+int cmd_serve(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], decode_images) == 0) return ki_decoder_main();
+    ki_serve_options o;
+    ki_serve_options_init(&o);
+    cli_list names = {0}, proxies = {0};
+    const char *log = NULL, *model = NULL;
+    int64_t body_mb = o.most_body_bytes >> 20, megapixels = o.most_pixels / 1000000,
+            decoded_mb = o.most_decoded_bytes >> 20;
+    const cli_option options[] = {
+        CLI_INT("port", "N", &o.port, 0, 65535, "where to listen; 0: a port that is free"),
+        CLI_TEXT("host", "ADDRESS", &o.host, "which address to listen on; other than loopback needs tokens"),
+        CLI_TEXT("token-file", "FILE", &o.token_file,
+                 "lines 'token SECRET' and 'read-only SECRET'; SIGHUP reads it again"),
+        CLI_LIST("name", "HOST", &names, "a name that the server is reached by"),
+        CLI_LIST("trusted-proxy", "NET", &proxies, "an address or network whose X-Forwarded-For is believed"),
+        CLI_OUT("access-log", "FILE", &log, "", "a JSON line for each request; -: standard output"),
+        CLI_REAL("deadline", "S", &o.deadline, 1, 3600, "seconds for a whole request"),
+        CLI_REAL("rate", "N", &o.rate, 0.01, 1e6, "requests per second of one address"),
+        CLI_REAL("burst", "N", &o.burst, 1, 1e6, "requests of one address at once"),
+        CLI_INT("connections", "N", &o.n_connections, 1, 65536, "open at a time"),
+        CLI_INT("connections-each", "N", &o.n_per_address, 1, 65536, "of them, of one address"),
+        CLI_INT("most-body", "MIB", &body_mb, 1, 1024, "largest request"),
+        CLI_INT("most-pixels", "MILLIONS", &megapixels, 1, 1000, "largest image that is sent"),
+        CLI_INT("most-decoded", "MIB", &decoded_mb, 16, 1 << 20, "decoded images of all requests in memory"),
+        CLI_INT("most-hits", "N", &o.most_k, 1, 100000, "hits that can be asked for"),
+        CLI_INT("queue", "N", &o.n_queue, 1, 65536,
+                "requests in work at a time; others are told to come back"),
+        CLI_INT("batch", "N", &o.most_batch, 1, 1024, "queries that are searched together"),
+        CLI_INT("workers", "N", &o.n_workers, 0, 256, "threads for requests; 0: four per core"),
+        CLI_INT("decoders", "N", &o.n_decoders, 0, 64,
+                "processes that decode images; 0: one per core, and a third more"),
+        CLI_TEXT("model|m", "RUN|MODEL", &model, "where the index's model lies now, if it was moved"),
+        CLI_TEXT("device", "NAME", &o.model.device, "what the model runs on (see kith list devices)"),
+        CLI_END};
+    const cli_usage usage = {
+        .operands = "INDEX",
+        .least = 1,
+        .most = 1,
+        .options = options,
+        .details =
+            "Serves the index as a page in the browser, and as an HTTP API "
+            "(docs/serving.md). Changes of the index, by kith index --sync for instance, "
+            "are seen within a second or two.\n\n"
+            "  kith serve birds.kith\n"
+            "  kith serve birds.kith --host 0.0.0.0 --token-file tokens --name search.example.org"};
+    const int parsed = cli_parse(&usage, &argc, argv);
+    if (parsed != CLI_RUN) return parsed;
+    o.model.weights = model;
+    o.index = argv[1];
+    o.names = names.item;
+    o.n_names = names.n_items;
+    o.proxies = proxies.item;
+    o.n_proxies = proxies.n_items;
+    o.most_body_bytes = body_mb << 20;
+    o.most_pixels = megapixels * 1000000;
+    o.most_decoded_bytes = decoded_mb << 20;
+    if (log && (o.access_log = open_log(log)) < 0)
+        return cli_failf("%s cannot be written: %s", log, strerror(errno));
+    return serve(&o);
+}

@@ -1,0 +1,41 @@
+/* A search on its way, for the files that make it: ask.c (requests to rows), find.c (rows to hits), answer.c (what is known of
+ * a hit), picture.c (where its image lies). */
+#ifndef KI_COLLECTION_ASK_H
+#define KI_COLLECTION_ASK_H
+
+#include "collection/collection.h"
+#include "kith/experimental/json.h"
+
+/* One request. */
+typedef struct ki_asked {
+    kith_search_request r;
+    kith_found *found; /* its row, then its hits */
+    int64_t n_wanted;  /* nearest items, in the search that is next */
+    bool is_found;     /* nothing is left to do */
+} ki_asked;
+
+/* All requests of a call. */
+typedef struct ki_asking {
+    kith_collection *collection;
+    const kith_index *index;
+    kith_index_info info;
+    kith_ask_options o;
+    ki_asked *asked;
+    int64_t n;
+} ki_asking;
+
+/* Hits of all requests that have a row and no failure: ids and scores. Fails when the search was stopped. */
+kith_status ki_find(ki_asking *asking, kith_error *err);
+
+/* The groups to hide duplicates by: those of the options, or the collection's own. */
+kith_status ki_ask_duplicates(ki_asking *asking, const kith_duplicates **ret, kith_error *err);
+
+/* The file of an item's picture: its path itself, or in buf. NULL when there is none that is a file. */
+const char *ki_collection_picture_file(const kith_collection *collection, const char *path, char *buf,
+                                       size_t buf_bytes);
+
+/* What is known of an item, as members of the object that was begun: label, path, values, image. */
+void ki_item_write(const kith_collection *collection, const kith_index_item *item, bool has_picture,
+                   kith_json *json);
+
+#endif

@@ -1,0 +1,94 @@
+/* The model of an index: written into its notes, and opened from them. */
+#include "collection/remember.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "search/notes.h"
+
+/* The options that decide what a vector is and that the model's file does not hold. */
+typedef struct noted_option {
+    ki_note note;
+    size_t offset;
+} noted_option;
+
+static const noted_option noted[] = {
+    {KI_NOTE_BACKBONE, offsetof(kith_model_options, backbone)},
+    {KI_NOTE_SETTINGS, offsetof(kith_model_options, settings)},
+    {KI_NOTE_POOL, offsetof(kith_model_options, pool)},
+    {KI_NOTE_TAP, offsetof(kith_model_options, tap)},
+    {KI_NOTE_RESIZE, offsetof(kith_model_options, resize)},
+};
+enum { N_NOTED = sizeof noted / sizeof noted[0] };
+
+static const char **text_at(kith_model_options *o, size_t i) {
+    return (const char **)(void *)((char *)o + noted[i].offset);
+}
+
+static kith_status read_notes(const kith_index *index, kith_model_options *o, kith_error *err) {
+    int64_t side = 0;
+    if (!o->weights) o->weights = ki_index_note(index, KI_NOTE_MODEL);
+    if (!o->weights) {
+        ki_fail(err, KITH_ENOTFOUND,
+                "the index was made from vectors, and does not say which model made them");
+        return ki_hint(err, KITH_ENOTFOUND, "embed the images yourself and give them as .npy");
+    }
+    for (size_t i = 0; i < N_NOTED; i++) *text_at(o, i) = ki_index_note(index, noted[i].note);
+    KI_TRY(ki_index_note_number(index, KI_NOTE_SIDE, &side, err));
+    o->height = o->width = side;
+    return KITH_OK;
+}
+
+kith_status ki_expect_model(const kith_index *index, kith_model *model, kith_error *err) {
+    kith_model_identity who;
+    KI_TRY(kith_model_identify(model, &who, err));
+    return kith_index_expect(index, who.hash, who.preprocess, err);
+}
+
+kith_status ki_remembered_model(const kith_index *index, const kith_model_options *options,
+                                kith_model **ret_model, kith_error *err) {
+    kith_model *model = NULL;
+    KITH_OPTIONS(kith_model_options, o);
+    o.weights = options->weights;
+    o.device = options->device;
+    o.precision = options->precision;
+    o.tf32 = options->tf32;
+    o.batch = options->batch;
+    KI_TRY(read_notes(index, &o, err));
+    kith_status status = kith_model_open(&o, &model, err);
+    if (status == KITH_EIO && !options->weights)
+        return ki_hint(err, status, "if the index's model lies elsewhere now, say where");
+    if (status == KITH_OK) status = ki_expect_model(index, model, err);
+    if (status == KITH_OK)
+        *ret_model = model;
+    else
+        kith_model_free(model);
+    return status;
+}
+
+kith_status ki_remember_model(kith_index *index, kith_model *model, kith_error *err) {
+    KITH_OPTIONS(kith_model_options, o);
+    kith_index_info info;
+    kith_model_identity who;
+    kith_calibration curve;
+    KI_TRY(kith_model_identify(model, &who, err));
+    kith_model_options_get(model, &o);
+    KI_TRY(ki_index_note_set(index, KI_NOTE_MODEL, who.file, err));
+    for (size_t i = 0; i < N_NOTED; i++) {
+        const char *text = *text_at(&o, i);
+        if (text) KI_TRY(ki_index_note_set(index, noted[i].note, text, err));
+    }
+    if (o.height > 0) KI_TRY(ki_index_note_number_set(index, KI_NOTE_SIDE, o.height, err));
+    kith_index_info_get(index, &info);
+    if (kith_model_curve(model, info.metric, &curve, NULL) != KITH_OK) return KITH_OK;
+    return kith_index_calibrate(index, &curve, err);
+}
+
+kith_status ki_remember_file(kith_index *index, const kith_model *model, kith_error *err) {
+    KITH_OPTIONS(kith_model_options, o);
+    const char *before = ki_index_note(index, KI_NOTE_MODEL);
+    kith_model_options_get(model, &o);
+    if (!before || strcmp(before, o.weights) == 0) return KITH_OK;
+    return ki_index_note_set(index, KI_NOTE_MODEL, o.weights, err);
+}

@@ -1,0 +1,215 @@
+/* A cosine taken apart: the feature maps of all pictures, their vectors in double, and the shares of their positions. */
+#include "kith/explain.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/argument.h"
+#include "core/text.h"
+#include "model/handle.h"
+#include "model/pictures.h"
+#include "model/query.h"
+#include "model/shares.h"
+
+/* The pictures of the query come first, n_views of each image; the last one is the hit. */
+typedef struct explaining {
+    kith_model *model;
+    int64_t n, n_views;
+    ki_pictures pictures;
+    ki_shares shares;
+    int64_t rows, columns, dim; /* of a map, and of a whole vector */
+    float *weights, *bias;      /* the linear layer's; NULL: none */
+    float *map;                 /* [pictures, heads * channels, positions] */
+    double *vector, *norm;      /* [pictures, dim], [pictures, heads] */
+    double *query, *factor;     /* [dim], and how often each picture's vector counts in it */
+    double *weight;             /* of each picture */
+    double *other, *part;       /* [dim], [positions]: scratch */
+} explaining;
+
+static void explaining_release(explaining *x) {
+    ki_pictures_release(&x->pictures);
+    ki_free(x->weights);
+    ki_free(x->bias);
+    ki_free(x->map);
+    ki_free(x->vector);
+    ki_free(x->norm);
+    ki_free(x->query);
+    ki_free(x->factor);
+    ki_free(x->weight);
+    ki_free(x->other);
+    ki_free(x->part);
+}
+
+/* ---- what makes the vectors ---- */
+
+/* A parameter's values, or NULL when the network has none of this name. */
+static kith_status read_param(const ki_params *params, const char *layer, const char *name, float **ret,
+                              int64_t *ret_rows, kith_error *err) {
+    char full[128];
+    ki_snprintf(full, sizeof full, "%s.%s", layer, name);
+    const ki_param *param = ki_params_find(params, full);
+    if (!param) return KITH_OK;
+    KI_TRY(ki_alloc_or(ret, (size_t)param->n, sizeof **ret, "a linear layer", err));
+    *ret_rows = param->shape.dim[0];
+    return ki_params_get(params, param, *ret, err);
+}
+
+/* The map's shape, and the linear layer between the pool and the model's tap. */
+static kith_status describe(explaining *x, kith_error *err) {
+    const ki_net *net = &x->model->net;
+    const char *tap = kith_model_tap(x->model, NULL);
+    const bool is_embedding = strcmp(tap, "embedding") == 0, is_logits = strcmp(tap, "logits") == 0;
+    int n_dims = 0;
+    int64_t dim[KITH_MAX_DIMS];
+    if (!is_embedding && !is_logits && strcmp(tap, "pooled") != 0)
+        return ki_fail(err, KITH_EUNSUPPORTED,
+                       "the vectors are the tap '%s'; wanted ones that are made by pooling", tap);
+    KI_TRY(kith_model_tap_shape(x->model, ki_net_features_tap(net), &n_dims, dim, err));
+    ki_shares *s = &x->shares;
+    s->pool = net->pool;
+    s->heads = net->heads;
+    s->channels = s->dim = dim[0] / net->heads;
+    x->rows = dim[1], x->columns = dim[2];
+    s->positions = x->rows * x->columns;
+    if (is_embedding || is_logits) {
+        const char *layer = is_embedding ? "embedding" : net->backbone->classifier;
+        KI_TRY(read_param(x->model->params, layer, "weight", &x->weights, &s->dim, err));
+        KI_TRY(read_param(x->model->params, layer, "bias", &x->bias, &s->dim, err));
+    }
+    s->weights = x->weights;
+    s->bias = x->bias;
+    s->unit_heads = is_embedding && net->heads > 1;
+    x->dim = s->heads * s->dim;
+    return KITH_OK;
+}
+
+/* ---- from images to vectors ---- */
+
+static kith_status make_room(explaining *x, kith_error *err) {
+    const ki_shares *s = &x->shares;
+    const size_t n = (size_t)x->pictures.room, dim = (size_t)x->dim;
+    const size_t n_map = (size_t)(s->heads * s->channels * s->positions);
+    KI_TRY(ki_alloc_or(&x->map, n, n_map * sizeof *x->map, "feature maps", err));
+    KI_TRY(ki_alloc_or(&x->vector, n * dim, sizeof *x->vector, "vectors", err));
+    KI_TRY(ki_alloc_or(&x->norm, n * (size_t)s->heads, sizeof *x->norm, "norms", err));
+    KI_TRY(ki_alloc_or(&x->factor, n, sizeof *x->factor, "weights", err));
+    KI_TRY(ki_alloc_or(&x->weight, n, sizeof *x->weight, "weights", err));
+    KI_TRY(ki_alloc_or(&x->query, dim, sizeof *x->query, "a query", err));
+    KI_TRY(ki_alloc_or(&x->other, dim, sizeof *x->other, "a vector", err));
+    return ki_alloc_or(&x->part, (size_t)s->positions, sizeof *x->part, "shares", err);
+}
+
+static kith_status make_vectors(explaining *x, kith_error *err) {
+    const ki_shares *s = &x->shares;
+    KI_TRY(ki_pictures_embed(&x->pictures, ki_net_features_tap(&x->model->net), x->map, err));
+    for (int64_t i = 0; i < x->pictures.n; i++)
+        KI_TRY(ki_shares_vector(s, x->map + i * s->heads * s->channels * s->positions, x->vector + i * x->dim,
+                                x->norm + i * s->heads, err));
+    return KITH_OK;
+}
+
+/* ---- shares ---- */
+
+/* Add the shares of one picture: its vector's product with factor * direction. A mirror image is mirrored back. */
+static kith_status add_shares(explaining *x, int64_t picture, const double *direction, double factor,
+                              kith_shares *to, kith_error *err) {
+    const ki_shares *s = &x->shares;
+    double rest = 0;
+    for (int64_t i = 0; i < x->dim; i++) x->other[i] = factor * direction[i];
+    KI_TRY(ki_shares_product(s, x->map + picture * s->heads * s->channels * s->positions,
+                             x->norm + picture * s->heads, x->other, x->part, &rest, err));
+    for (int64_t row = 0; row < x->rows; row++) {
+        for (int64_t column = 0; column < x->columns; column++) {
+            const bool is_mirrored = x->pictures.picture[picture].is_mirrored;
+            const int64_t from = is_mirrored ? x->columns - 1 - column : column;
+            to->share[row * x->columns + column] += x->part[row * x->columns + from];
+        }
+    }
+    to->rest += rest;
+    return KITH_OK;
+}
+
+/* What the network saw of the picture, in pixels of the image that it was made from. */
+static void place(const explaining *x, int64_t picture, kith_shares *to) {
+    const ki_picture *p = &x->pictures.picture[picture];
+    double seen[4];
+    ki_transform_view(&x->pictures.transform, p->image.w, p->image.h, seen);
+    const double across = p->part[2] / p->image.w, down = p->part[3] / p->image.h;
+    to->view[0] = p->part[0] + across * seen[0];
+    to->view[1] = p->part[1] + down * seen[1];
+    to->view[2] = across * seen[2];
+    to->view[3] = down * seen[3];
+    to->width = p->full_w;
+    to->height = p->full_h;
+}
+
+static double product(const double *a, const double *b, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static kith_status share(explaining *x, kith_explanation *to, kith_error *err) {
+    const int64_t n_asked = x->n * x->n_views;
+    const double *hit = x->vector + n_asked * x->dim;
+    const double norms = sqrt(product(x->query, x->query, x->dim) * product(hit, hit, x->dim));
+    const double scale = norms > 0 ? 1 / norms : 0; /* the cosine with a vector of zeros is 0 */
+    to->score = scale * product(x->query, hit, x->dim);
+    for (int64_t i = 0; i < n_asked; i++)
+        KI_TRY(add_shares(x, i, hit, scale * x->factor[i], &to->query[i / x->n_views], err));
+    for (int64_t i = 0; i < x->n; i++) place(x, i * x->n_views, &to->query[i]);
+    KI_TRY(add_shares(x, n_asked, x->query, scale, &to->hit, err));
+    place(x, n_asked, &to->hit);
+    return KITH_OK;
+}
+
+static kith_status make_explanation(const explaining *x, kith_explanation *to, kith_error *err) {
+    const size_t n = (size_t)x->shares.positions;
+    to->rows = x->rows;
+    to->columns = x->columns;
+    KI_TRY(ki_zalloc_or(&to->query, (size_t)x->n, sizeof *to->query, "an explanation", err));
+    to->n = x->n;
+    for (int64_t i = 0; i < x->n; i++)
+        KI_TRY(ki_zalloc_or(&to->query[i].share, n, sizeof(double), "shares", err));
+    return ki_zalloc_or(&to->hit.share, n, sizeof(double), "shares", err);
+}
+
+void kith_explanation_release(kith_explanation *why) {
+    if (!why) return;
+    for (int64_t i = 0; i < why->n; i++) ki_free(why->query[i].share);
+    ki_free(why->query);
+    ki_free(why->hit.share);
+    *why = (kith_explanation){0};
+}
+
+kith_status kith_model_explain(kith_model *model, const kith_query_image *query, int64_t n,
+                               const kith_query_image *hit, const kith_query_options *options,
+                               kith_explanation *ret_explanation, kith_error *err) {
+    KI_NEED(err, model, query, hit, ret_explanation);
+    KI_NEED_COUNT(err, n);
+    KI_OPTIONS_TAKE(kith_query_options, o, options, err);
+    kith_status status;
+    kith_explanation why = {0};
+    explaining x = {.model = model, .n = n, .n_views = o.flips ? 2 : 1};
+    KI_TRY(ki_query_check(query, n, err));
+    if (!hit->path && !hit->bytes && !hit->pixels)
+        return ki_fail(err, KITH_EINVAL, "the hit has neither a path nor bytes; wanted its image");
+    KI_CHECK(describe(&x, err));
+    KI_CHECK(ki_pictures_init(&x.pictures, model, n * x.n_views + 1, err));
+    KI_CHECK(make_room(&x, err));
+    for (int64_t i = 0; i < n; i++)
+        KI_CHECK(ki_pictures_add(&x.pictures, &query[i], o.flips, o.most_pixels, err));
+    KI_CHECK(ki_pictures_add(&x.pictures, hit, false, o.most_pixels, err));
+    KI_CHECK(make_vectors(&x, err));
+    ki_query_weights(query, n, x.n_views, x.weight);
+    KI_CHECK(ki_query_sum(x.vector, x.dim, x.weight, n * x.n_views, x.query, x.factor, err));
+    KI_CHECK(make_explanation(&x, &why, err));
+    KI_CHECK(share(&x, &why, err));
+    *ret_explanation = why;
+    why = (kith_explanation){0};
+done:
+    kith_explanation_release(&why);
+    explaining_release(&x);
+    return status;
+}

@@ -1,0 +1,181 @@
+/* Who a model is: the options it was opened with, its file, and the words for what decides its vectors beside the file.
+ *
+ * Whether two models make the same vectors is decided by the hash of the file and these words, which are compared as a whole with
+ * what indexes hold: they do not change. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/argument.h"
+#include "core/path.h"
+#include "core/text.h"
+#include "embed/preprocess.h"
+#include "kith/eval.h"
+#include "model/handle.h"
+#include "net/model_file.h"
+
+/* ---- the file ---- */
+
+kith_status kith_model_find(const char *name, char *ret_file, size_t bytes, kith_error *err) {
+    KI_NEED(err, name, ret_file);
+    return ki_model_file_find(name, ret_file, bytes, err);
+}
+
+static kith_status keep(ki_arena *arena, const char **text, kith_error *err) {
+    if (!*text) return KITH_OK;
+    const char *copy = ki_arena_strdup(arena, *text);
+    if (!copy) return ki_fail_memory(err, strlen(*text), "an option");
+    *text = copy;
+    return KITH_OK;
+}
+
+/* From the folder that somebody else works in the name must mean the same file. */
+static kith_status keep_file(kith_model *model, const char **name, kith_error *err) {
+    char found[PATH_MAX], whole[PATH_MAX];
+    const char **path = &model->options.weights;
+    if (!*name) return KITH_OK;
+    KI_TRY(kith_model_find(*name, found, sizeof found, err));
+    *name = found;
+    *path =
+        realpath(found, whole) ? whole : found; /* opening says what is wrong with one that is not there */
+    if (stat(*path, &model->file) != 0) model->file = (struct stat){0};
+    KI_TRY(keep(&model->arena, name, err));
+    return keep(&model->arena, path, err);
+}
+
+kith_status ki_model_keep_options(kith_model *model, kith_model_options *options, kith_error *err) {
+    kith_model_options *o = &model->options;
+    const char **const texts[] = {&o->backbone, &o->settings,  &o->pool, &o->embedding_init,
+                                  &o->device,   &o->precision, &o->tap,  &o->resize};
+    *o = *options;
+    o->size = sizeof *o;
+    KI_TRY(keep_file(model, &options->weights, err));
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) KI_TRY(keep(&model->arena, texts[i], err));
+    return KITH_OK;
+}
+
+void kith_model_options_get(const kith_model *model, kith_model_options *ret_options) {
+    if (!model || !ret_options) return;
+    kith_model_options all;
+    const size_t size = ret_options->size;
+    if (ki_options_take(ret_options, &all, sizeof all, "kith_model_options", NULL) != KITH_OK) return;
+    all = model->options;
+    all.size = size;
+    memcpy(ret_options, &all, size < sizeof all ? size : sizeof all);
+}
+
+/* ---- what its vectors are ---- */
+
+const char *ki_model_resize(const kith_model *model, const kith_embed_options *options) {
+    return options && options->resize ? options->resize : model->options.resize;
+}
+
+/* "embedding of googlenet (pool avg), shorter256, 224 x 224, rgb, …" */
+static void write_words(kith_model *model) {
+    const ki_net *net = &model->net;
+    const char *settings = model->options.settings;
+    char pixels[192];
+    ki_snprintf(model->preprocess, sizeof model->preprocess, "%s of %s%s%s (pool %s), %s, %lld x %lld, %s",
+                kith_model_tap(model, NULL), net->backbone->name, settings ? " with " : "",
+                settings ? settings : "", ki_global_pool_names[net->pool],
+                ki_preprocess_resize(net, model->options.resize), (long long)net->h, (long long)net->w,
+                ki_preprocess_text(net, pixels, sizeof pixels));
+}
+
+kith_status ki_model_describe(kith_model *model, kith_error *err) {
+    int n_dims = 0;
+    int64_t dim[KITH_MAX_DIMS];
+    const char *tap = kith_model_tap(model, NULL);
+    /* A network without the usual taps can still be asked for others. */
+    const bool is_asked = model->options.tap;
+    const kith_status status = kith_model_tap_shape(model, tap, &n_dims, dim, is_asked ? err : NULL);
+    write_words(model);
+    if (status != KITH_OK) return is_asked ? status : KITH_OK;
+    model->dim = 1;
+    for (int i = 0; i < n_dims; i++) model->dim *= dim[i];
+    return KITH_OK;
+}
+
+int64_t kith_model_dim(const kith_model *model) { return model ? model->dim : 0; }
+
+/* Whoever opens the model again has the file and what the words hold, and nothing else. */
+static kith_status check_namable(const kith_model *model, kith_error *err) {
+    const kith_model_options *o = &model->options;
+    if (!o->weights)
+        return ki_fail(
+            err, KITH_EINVAL,
+            "the model has random weights and so no identity; wanted one that was opened from a file");
+    if (model->is_changed) {
+        ki_fail(err, KITH_EINVAL, "the model's parameters were set, so that it is not the one of %s any more",
+                o->weights);
+        return ki_hint(err, KITH_EINVAL, "save it, and open the file");
+    }
+    if (o->embedding || o->heads || o->map_channels || o->channels) {
+        ki_fail(err, KITH_EINVAL, "the model was opened with other heads or channels than %s may have",
+                o->weights);
+        return ki_hint(err, KITH_EINVAL, "save it, and open the file without these options");
+    }
+    return KITH_OK;
+}
+
+/* A file that was replaced after it was read has another model's hash. */
+static kith_status check_file(const kith_model *model, kith_error *err) {
+    const char *path = model->options.weights;
+    const struct stat *was = &model->file;
+    struct stat is;
+    if (stat(path, &is) == 0 && is.st_dev == was->st_dev && is.st_ino == was->st_ino &&
+        is.st_size == was->st_size && is.st_mtim.tv_sec == was->st_mtim.tv_sec &&
+        is.st_mtim.tv_nsec == was->st_mtim.tv_nsec)
+        return KITH_OK;
+    return ki_fail(err, KITH_EINVAL, "%s has changed since the model was opened; open it again", path);
+}
+
+kith_status kith_model_identify(kith_model *model, kith_model_identity *ret_identity, kith_error *err) {
+    KI_NEED(err, model, ret_identity);
+    KI_TRY(check_namable(model, err));
+    if (!*model->hash) {
+        char hash[sizeof model->hash];
+        KI_TRY(check_file(model, err));
+        KI_TRY(kith_file_hash(model->options.weights, hash, err));
+        memcpy(model->hash, hash, sizeof hash);
+    }
+    *ret_identity = (kith_model_identity){.file = model->options.weights,
+                                          .hash = model->hash,
+                                          .preprocess = model->preprocess,
+                                          .dim = model->dim};
+    return KITH_OK;
+}
+
+/* ---- what its scores mean ---- */
+
+kith_status kith_model_calibration(const kith_model *model, kith_calibration *ret_calibration,
+                                   kith_error *err) {
+    KI_NEED(err, model, ret_calibration);
+    if (model->calibration.n == 0) {
+        ki_fail(err, KITH_ENOTFOUND,
+                "the model has no calibration curve, so scores cannot be converted to false-match rates");
+        return ki_hint(
+            err, KITH_ENOTFOUND,
+            "train with validation classes (data.validation), and open the model as it was trained");
+    }
+    *ret_calibration = model->calibration;
+    return KITH_OK;
+}
+
+/* It was measured on its embeddings, prepared as the model's file says. */
+kith_status kith_model_curve(const kith_model *model, kith_metric metric, kith_calibration *ret_calibration,
+                             kith_error *err) {
+    KI_NEED(err, model, ret_calibration);
+    kith_calibration curve;
+    const char *tap = kith_model_tap(model, NULL), *resize = model->options.resize;
+    KI_TRY(kith_model_calibration(model, &curve, err));
+    if (curve.metric != metric || resize || strcmp(tap, "embedding") != 0)
+        return ki_fail(err, KITH_ENOTFOUND,
+                       "the model's curve is of its embeddings by %s, as its file prepares images; found %s "
+                       "by %s%s",
+                       kith_metric_name(curve.metric), tap, kith_metric_name(metric),
+                       resize ? ", prepared in another way" : "");
+    *ret_calibration = curve;
+    return KITH_OK;
+}

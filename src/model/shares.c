@@ -1,0 +1,96 @@
+/* A product of vectors as a sum over the positions of a map.
+ *
+ *     vector = W sum_p u_p + b,   u_p = the part of position p in the pooled map
+ *     <vector, g> = sum_p <u_p, W' g> + <b, g>
+ *
+ * W' g is made once, so that the work is that of one linear layer and one pass over the map. */
+#include "model/shares.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+/* Of one channel: add factor times the part of each position in the pooled value, and return the pooled value. */
+static double pool(const ki_shares *s, const float *x, double factor, double *to) {
+    const int64_t n = s->positions;
+    const double even = s->pool == KI_GLOBAL_MAX ? 0 : 1 / (double)n;
+    double sum = 0;
+    int64_t largest = 0;
+    for (int64_t p = 0; p < n; p++) {
+        sum += even * (double)x[p];
+        if (x[p] > x[largest]) largest = p;
+    }
+    if (s->pool != KI_GLOBAL_AVG) sum += (double)x[largest];
+    if (!to) return sum;
+    for (int64_t p = 0; p < n; p++) to[p] += factor * even * (double)x[p];
+    if (s->pool != KI_GLOBAL_AVG) to[largest] += factor * (double)x[largest];
+    return sum;
+}
+
+static void map_linearly(const ki_shares *s, const double *pooled, double *ret) {
+    for (int64_t i = 0; i < s->dim; i++) {
+        const float *row = s->weights + i * s->channels;
+        double sum = s->bias ? (double)s->bias[i] : 0;
+        for (int64_t c = 0; c < s->channels; c++) sum += (double)row[c] * pooled[c];
+        ret[i] = sum;
+    }
+}
+
+/* What the vector of one head was divided by; 1 for one of zeros. */
+static double normalise(double *vector, int64_t n) {
+    double squares = 0;
+    for (int64_t i = 0; i < n; i++) squares += vector[i] * vector[i];
+    const double norm = squares > 0 ? sqrt(squares) : 1;
+    for (int64_t i = 0; i < n; i++) vector[i] /= norm;
+    return norm;
+}
+
+kith_status ki_shares_vector(const ki_shares *s, const float *map, double *ret_vector, double *ret_norm,
+                             kith_error *err) {
+    double *pooled = NULL;
+    KI_TRY(ki_alloc_or(&pooled, (size_t)s->channels, sizeof *pooled, "a pooled map", err));
+    for (int64_t head = 0; head < s->heads; head++) {
+        const float *of = map + head * s->channels * s->positions;
+        double *vector = ret_vector + head * s->dim;
+        for (int64_t c = 0; c < s->channels; c++) pooled[c] = pool(s, of + c * s->positions, 0, NULL);
+        if (s->weights)
+            map_linearly(s, pooled, vector);
+        else
+            memcpy(vector, pooled, (size_t)s->channels * sizeof *vector);
+        ret_norm[head] = s->unit_heads ? normalise(vector, s->dim) : 1;
+    }
+    ki_free(pooled);
+    return KITH_OK;
+}
+
+/* W' g, for the pooled map's channels. */
+static void map_back(const ki_shares *s, const double *g, double *ret) {
+    if (!s->weights) {
+        memcpy(ret, g, (size_t)s->channels * sizeof *ret);
+        return;
+    }
+    memset(ret, 0, (size_t)s->channels * sizeof *ret);
+    for (int64_t i = 0; i < s->dim; i++) {
+        const float *row = s->weights + i * s->channels;
+        for (int64_t c = 0; c < s->channels; c++) ret[c] += (double)row[c] * g[i];
+    }
+}
+
+kith_status ki_shares_product(const ki_shares *s, const float *map, const double *norm, const double *other,
+                              double *ret_share, double *ret_rest, kith_error *err) {
+    double *factor = NULL, rest = 0;
+    KI_TRY(ki_alloc_or(&factor, (size_t)s->channels, sizeof *factor, "a pooled map", err));
+    memset(ret_share, 0, (size_t)s->positions * sizeof *ret_share);
+    for (int64_t head = 0; head < s->heads; head++) {
+        const float *of = map + head * s->channels * s->positions;
+        const double *g = other + head * s->dim;
+        map_back(s, g, factor);
+        for (int64_t c = 0; c < s->channels; c++)
+            pool(s, of + c * s->positions, factor[c] / norm[head], ret_share);
+        for (int64_t i = 0; s->bias && i < s->dim; i++) rest += (double)s->bias[i] * g[i] / norm[head];
+    }
+    *ret_rest = rest;
+    ki_free(factor);
+    return KITH_OK;
+}
