@@ -50,6 +50,9 @@ typedef struct kith_reciprocal_options {
     int64_t k1;    /* 20 */
     int64_t k2;    /* 6; 1: sets are not averaged */
     double lambda; /* 0.3, from 0 to 1: how much the cosine itself counts */
+    /* kith_index_search_reciprocal: so many of the nearest are put into a new order, and the rest follow in theirs. 0: twice k,
+     * at least 100. It does not depend on the offset, so that pages of one list fit together. */
+    int64_t n_candidates;
 } kith_reciprocal_options;
 
 /* The numbers above. */
@@ -76,8 +79,8 @@ KITH_API kith_status kith_reciprocal_rerank(const kith_reciprocal *reciprocal, c
 
 /* ---- of an index ---- */
 
-/* kith_index_search, with lists in a better order: expansion asks twice, k-reciprocal re-ranking orders at least the 100
- * nearest candidates by the neighbours they share with the query. Scores stay cosines with the query that was asked, so lists
+/* kith_index_search, with lists in a better order: expansion asks twice, k-reciprocal re-ranking orders the nearest
+ * candidates (n_candidates) by the neighbours they share with the query. Scores stay cosines with the query that was asked, so lists
  * are no longer in their order, and limits and false-match rates mean what they meant. Options NULL: the defaults. KITH_EUNSUPPORTED
  * for an index that compares by anything but cosine. */
 KITH_API kith_status kith_index_search_expanded(const kith_index *index, const kith_array *query,

@@ -36,6 +36,7 @@ static kith_status fill_hit(const kith_collection *c, kith_found_hit *hit, kith_
 
 kith_status kith_found_fill(const kith_collection *collection, kith_found *found, kith_error *err) {
     KI_NEED(err, collection, found);
+    KI_TRY(ki_collection_has_index(collection, err));
     for (int64_t i = 0; i < found->n_hits; i++) KI_TRY(fill_hit(collection, &found->hits[i], err));
     return KITH_OK;
 }
@@ -55,10 +56,10 @@ void ki_item_write(const kith_collection *c, const kith_index_item *item, bool h
     kith_json_key(json, "label");
     kith_json_string(json, item->label);
     kith_json_key(json, "path");
-    kith_json_string(json, ki_index_shown(c->index, item->path));
+    kith_json_string(json, c->index ? ki_index_shown(c->index, item->path) : item->path);
     kith_json_key(json, "values");
     kith_json_object_begin(json);
-    const int64_t n_columns = item->values ? ki_index_committed(c->index)->n_columns : 0;
+    const int64_t n_columns = item->values && c->index ? ki_index_committed(c->index)->n_columns : 0;
     for (int64_t i = 0; i < n_columns; i++) {
         kith_json_key(json, kith_index_column(c->index, i).name);
         write_value(&item->values[i], json);

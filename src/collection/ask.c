@@ -95,7 +95,7 @@ static kith_status take_requests(ki_asking *a, const kith_search_request *reques
 /* Whole images of one kind, of all requests, in their order. */
 typedef struct together {
     bool (*is_one)(const kith_search_request *r, const kith_query_part *p);
-    int64_t n, next; /* `next` is the first that no request has taken yet */
+    int64_t n, next; /* `next` is the first that the request at hand has not taken yet */
     float *rows;
     kith_status *status;
 } together;
@@ -105,13 +105,17 @@ static void together_release(together *t) {
     ki_free(t->status);
 }
 
+/* How many of them are one request's. */
+static int64_t together_count(const together *t, const ki_asked *x) {
+    int64_t n = 0;
+    for (int64_t p = 0; x->found->status == KITH_OK && p < x->r.n_parts; p++)
+        n += t->is_one(&x->r, &x->r.parts[p]);
+    return n;
+}
+
 /* Count them, and make room. Rows of which nothing is known yet have failed. */
 static kith_status together_init(together *t, const ki_asking *a, kith_error *err) {
-    for (int64_t i = 0; i < a->n; i++) {
-        const ki_asked *x = &a->asked[i];
-        for (int64_t p = 0; x->found->status == KITH_OK && p < x->r.n_parts; p++)
-            t->n += t->is_one(&x->r, &x->r.parts[p]);
-    }
+    for (int64_t i = 0; i < a->n; i++) t->n += together_count(t, &a->asked[i]);
     KI_TRY(ki_alloc_or(&t->rows, (size_t)t->n * (size_t)a->info.dim, sizeof *t->rows, "vectors", err));
     KI_TRY(ki_alloc_or(&t->status, (size_t)t->n, sizeof *t->status, "images", err));
     for (int64_t i = 0; i < t->n; i++) t->status[i] = KITH_EINTERNAL;
@@ -210,7 +214,7 @@ static kith_status add_part(const ki_asking *a, kith_model *model, const kith_se
 
 static kith_status make_row(const ki_asking *a, kith_model *model, ki_asked *x, together *const sides[2],
                             kith_error *err) {
-    kith_status status = KITH_OK, first = KITH_OK;
+    kith_status status = KITH_OK;
     const int64_t dim = a->info.dim, most = x->r.n_parts * (x->r.flips ? 2 : 1);
     double weight = 0;
     parts p = {0};
@@ -222,13 +226,8 @@ static kith_status make_row(const ki_asking *a, kith_model *model, ki_asked *x, 
     }
     KI_CHECK(ki_alloc_or(&p.rows, (size_t)most * (size_t)dim, sizeof *p.rows, "a query", err));
     KI_CHECK(ki_alloc_or(&p.weight, (size_t)most, sizeof *p.weight, "a query", err));
-    /* All parts, also behind one that fails: each takes its image of those that were embedded together. */
-    for (int64_t i = 0; i < x->r.n_parts; i++) {
-        kith_error why;
-        status = add_part(a, model, &x->r, &x->r.parts[i], sides, &p, first == KITH_OK ? err : &why);
-        if (first == KITH_OK) first = status;
-    }
-    KI_CHECK(first);
+    for (int64_t i = 0; i < x->r.n_parts; i++)
+        KI_CHECK(add_part(a, model, &x->r, &x->r.parts[i], sides, &p, err));
     status = kith_query_combine(p.rows, p.weight, p.n, dim, x->found->row, err);
 done:
     ki_free(p.rows);
@@ -269,8 +268,13 @@ static kith_status make_rows(ki_asking *a, kith_error *err) {
     KI_CHECK(embed_pixels(a, model, &pixels, err));
     for (int64_t i = 0; i < a->n; i++) {
         ki_asked *x = &a->asked[i];
-        if (x->found->status == KITH_OK)
-            x->found->status = make_row(a, model, x, (together *const[]){&files, &pixels}, &x->found->error);
+        if (x->found->status != KITH_OK) continue;
+        /* A request that fails halfway leaves images behind: the next one must not take them for its own. */
+        const int64_t files_end = files.next + together_count(&files, x);
+        const int64_t pixels_end = pixels.next + together_count(&pixels, x);
+        x->found->status = make_row(a, model, x, (together *const[]){&files, &pixels}, &x->found->error);
+        files.next = files_end;
+        pixels.next = pixels_end;
     }
 done:
     together_release(&files);

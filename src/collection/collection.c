@@ -68,8 +68,26 @@ kith_status ki_collection_ready(kith_collection *c, kith_error *err) {
     return ki_hint(err, KITH_EINVAL, "free it, and make it again");
 }
 
+kith_status ki_collection_has_index(const kith_collection *c, kith_error *err) {
+    if (c->index) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "%.300s could not be opened again after a change that failed", c->path);
+    return ki_hint(err, KITH_EINVAL, "free the collection, and open it again");
+}
+
+/* What kept a writer away after a failed change, such as a full disk, may be gone. */
+static kith_status open_for_writing(kith_collection *c, kith_error *err) {
+    kith_index *writer = NULL;
+    if (!c->is_only_read) return KITH_OK;
+    KI_TRY(kith_index_open(c->path, c->mode, &writer, err));
+    kith_index_free(c->index);
+    c->index = writer;
+    c->is_only_read = false;
+    return KITH_OK;
+}
+
 kith_status ki_collection_begin(kith_collection *c, kith_error *err) {
     KI_TRY(ki_collection_ready(c, err));
+    KI_TRY(open_for_writing(c, err));
     /* The caller may have committed something into the index itself. */
     if (c->is_new && generation_of(c) != c->made_at) ki_collection_committed(c);
     return ki_index_writable(c->index, err);
@@ -86,7 +104,8 @@ void ki_collection_drop(kith_collection *c) {
     c->index = NULL;
     if (c->is_new || kith_index_open(c->path, c->mode, &c->index, NULL) == KITH_OK) return;
     /* There may be no room for what a writer does first. What is there can be read. */
-    if (kith_index_open(c->path, KITH_INDEX_READ, &c->index, NULL) != KITH_OK) c->index = NULL;
+    c->is_only_read = kith_index_open(c->path, KITH_INDEX_READ, &c->index, NULL) == KITH_OK;
+    if (!c->is_only_read) c->index = NULL;
 }
 
 /* ---- making ---- */
@@ -263,7 +282,6 @@ kith_status kith_collection_info_get(kith_collection *collection, kith_collectio
 kith_status kith_collection_check(const kith_collection *collection, const kith_work_options *options,
                                   int64_t *ret_bytes, kith_error *err) {
     KI_NEED(err, collection, ret_bytes);
-    if (!collection->index)
-        return ki_fail(err, KITH_EINVAL, "the index of the collection is NULL: it could not be opened again");
+    KI_TRY(ki_collection_has_index(collection, err));
     return kith_index_check(collection->index, options, ret_bytes, err);
 }

@@ -11,6 +11,7 @@ struct kith_collection {
     const char *path; /* a folder or an address */
     kith_index_mode mode;
     kith_index *index;      /* NULL: it could not be opened again after a change that failed */
+    bool is_only_read;      /* `index` is open for reading, because a writer could not be opened again */
     kith_model *model;      /* NULL: not opened yet, or there is none */
     bool is_model_lent;     /* `model` is not freed with the collection */
     kith_model *shared;     /* may be the model, once that is known; NULL: none */
@@ -30,6 +31,8 @@ struct kith_collection {
 
 /* Make sure that there is an index to ask. */
 kith_status ki_collection_ready(kith_collection *collection, kith_error *err);
+/* The same where nothing may change: KITH_EINVAL if there is none. */
+kith_status ki_collection_has_index(const kith_collection *collection, kith_error *err);
 /* The same before a change: KITH_EINVAL for a collection opened for reading. */
 kith_status ki_collection_begin(kith_collection *collection, kith_error *err);
 /* A change is committed: what was new is made. */

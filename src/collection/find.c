@@ -1,8 +1,8 @@
 /* Rows to hits.
  *
  * Requests that are alike are searched at once, for as many items as the one that wants most. A list must be the one that the request
- * has alone: where it depends on how many items are wanted (codes, and re-ranking, which looks at twice as many), only requests that
- * want the same number are alike.
+ * has alone: where it depends on how many items are wanted (codes), or on the size of a page (re-ranking), only requests that want
+ * the same are alike.
  *
  * Which hits are duplicates of others is known only when they are there: if too few are left, twice as many are looked for. */
 #include <math.h>
@@ -34,6 +34,7 @@ static bool is_alike(const ki_asking *a, const ki_asked *x, const ki_asked *y) {
     if (x->r.exact != y->r.exact || x->r.rerank != y->r.rerank || !x->r.where != !y->r.where) return false;
     if (x->r.where && strcmp(x->r.where, y->r.where) != 0) return false;
     if (is_counted(a, x) && x->n_wanted != y->n_wanted) return false;
+    if (x->r.rerank == KITH_RERANK_RECIPROCAL && x->r.k != y->r.k) return false;
     if (!has_index_limit(x) && !has_index_limit(y)) return true;
     if (is_counted(a, x) && x->r.rerank == KITH_RERANK_NONE) return false;
     return has_index_limit(x) == has_index_limit(y) && x->found->limit == y->found->limit;
@@ -153,6 +154,9 @@ static kith_status run(const ki_asking *a, ki_asked *const *asked, int64_t n, co
     kith_array rows = {0};
     kith_hits hits = {0};
     KITH_OPTIONS(kith_search_options, o);
+    KITH_OPTIONS(kith_reciprocal_options, reciprocal);
+    /* By the size of the page, not its place: then pages of one list fit together. */
+    reciprocal.n_candidates = first->r.k < a->info.n_items / 2 ? 2 * first->r.k : a->info.n_items;
     o.k = 1;
     o.where = first->r.where;
     o.exact = first->r.exact;
@@ -170,7 +174,7 @@ static kith_status run(const ki_asking *a, ki_asked *const *asked, int64_t n, co
     KI_CHECK(first->r.rerank == KITH_RERANK_EXPANSION
                  ? kith_index_search_expanded(a->index, &rows, &o, NULL, &hits, err)
              : first->r.rerank == KITH_RERANK_RECIPROCAL
-                 ? kith_index_search_reciprocal(a->index, &rows, &o, NULL, &hits, err)
+                 ? kith_index_search_reciprocal(a->index, &rows, &o, &reciprocal, &hits, err)
                  : kith_index_search(a->index, &rows, &o, &hits, err));
     for (int64_t i = 0; i < n; i++) {
         kith_found *f = asked[i]->found;

@@ -24,6 +24,7 @@ kith_status kith_collection_picture(const kith_collection *collection, int64_t i
     KI_NEED(err, collection, ret_path);
     char path[4096];
     kith_index_item item = {0};
+    KI_TRY(ki_collection_has_index(collection, err));
     kith_status status = kith_index_item_get(collection->index, id, &item, err);
     if (status == KITH_ENOTFOUND) return ki_fail(err, status, "there is no item %lld", (long long)id);
     if (status != KITH_OK) return status;
@@ -46,6 +47,7 @@ kith_status kith_collection_duplicates(const kith_collection *collection,
                                        kith_duplicates *ret_duplicates, kith_error *err) {
     KI_NEED(err, collection, ret_duplicates);
     KI_OPTIONS_TAKE(kith_duplicates_options, o, options, err);
+    KI_TRY(ki_collection_has_index(collection, err));
     o.folder = folder_of(collection);
     return kith_duplicates_find(collection->index, &o, ret_duplicates, err);
 }

@@ -10,7 +10,7 @@
 #include "core/argument.h"
 #include "kith/rerank.h"
 
-enum { CANDIDATES = 100 }; /* of a query, at least: only these can move up */
+enum { CANDIDATES = 100 }; /* of a query, at least */
 
 /* Vectors of hits, and the lists of queries among them. */
 typedef struct found_rows {
@@ -158,12 +158,13 @@ done:
     return status;
 }
 
-/* Put one query's hits, from `begin` on, into their new order. */
+/* Put one query's candidates into their new order. */
 static kith_status reorder(const kith_reciprocal_options *given, const found_rows *f, const kith_array *query,
                            int64_t q, kith_hits *hits, kith_error *err) {
     kith_status status;
-    const int64_t begin = hits->begin[q], n = hits->begin[q + 1] - begin, dim = f->rows.dim[1];
     kith_reciprocal_options how = *given;
+    const int64_t begin = hits->begin[q], n_hits = hits->begin[q + 1] - begin, dim = f->rows.dim[1];
+    const int64_t n = n_hits < how.n_candidates ? n_hits : how.n_candidates;
     kith_gallery *gallery = NULL;
     kith_reciprocal *sets = NULL;
     kith_neighbor *self = NULL, *list = NULL;
@@ -206,9 +207,13 @@ kith_status kith_index_search_reciprocal(const kith_index *index, const kith_arr
     kith_hits hits = {0};
     found_rows f = {0};
     KI_TRY(check(index, query, &info, err));
+    if (how.n_candidates < 0)
+        return ki_fail(err, KITH_EINVAL, "n_candidates is %lld; wanted 0 or more",
+                       (long long)how.n_candidates);
+    if (how.n_candidates == 0) how.n_candidates = o.k > info.n_items / 2 ? info.n_items : 2 * o.k;
+    if (how.n_candidates < CANDIDATES) how.n_candidates = CANDIDATES;
     const int64_t wanted = shown(&o, info.n_items);
-    const int64_t twice = wanted > info.n_items / 2 ? info.n_items : 2 * wanted;
-    const kith_search_options wide = widened(&o, twice > CANDIDATES ? twice : CANDIDATES);
+    const kith_search_options wide = widened(&o, wanted > how.n_candidates ? wanted : how.n_candidates);
     KI_CHECK(kith_index_search(index, query, &wide, &hits, err));
     KI_CHECK(fetch(index, info.dim, &hits, &f, err));
     for (int64_t q = 0; q < hits.n_queries; q++) KI_CHECK(reorder(&how, &f, query, q, &hits, err));

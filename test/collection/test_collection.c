@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "collection/made_collection.h"
+#include "kith/experimental/found.h"
 
 /* Twelve photos of three classes, and two models. */
 static int set_up(void **state) {
@@ -469,6 +470,95 @@ static void test_stopped(void **state) {
     kith_collection_free(c);
 }
 
+static int take_room(void *user, int64_t n_done, int64_t n_all) {
+    (void)user, (void)n_done, (void)n_all;
+    const struct rlimit none = {0, RLIM_INFINITY};
+    made_shell("if [ -f p.kith/lock ]; then rm p.kith/lock && mkdir p.kith/lock; fi");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    return 0;
+}
+
+/* Nothing can be written: no file may grow, and a writer cannot make its lock, as on a full disk. Reading goes on, and so does the
+ * same handle when there is room again. */
+static void test_full_disk(void **state) {
+    (void)state;
+    kith_error err;
+    kith_sync_report report;
+    struct rlimit before;
+    int64_t n_bytes = 0;
+    KITH_OPTIONS(kith_sync_options, options);
+    options.progress = take_room;
+    kith_collection *c = made_collection("p.kith", "m.safetensors");
+    report = made_sync(c, "photos");
+    kith_sync_report_release(&report);
+    made_photos("others", 4, 5); /* 12 of them are those of photos */
+    void (*const was)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const kith_status status = made_try_sync(c, "others", &options, &report, &err);
+    const kith_status checked = kith_collection_check(c, NULL, &n_bytes, NULL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, was);
+    assert_int_equal(status, KITH_EIO);
+    assert_int_equal(checked, KITH_OK);
+    assert_items(c, 12);
+    made_shell("rmdir p.kith/lock");
+    report = made_sync(c, "others");
+    assert_int_equal(report.n_files, 20);
+    kith_sync_report_release(&report);
+    assert_items(c, 20);
+    kith_collection_free(c);
+}
+
+static int take_away(void *user, int64_t n_done, int64_t n_all) {
+    (void)user, (void)n_done, (void)n_all;
+    made_shell("rm -rf p.kith");
+    return 0;
+}
+
+/* The index is deleted under a change: every function says so, and none crashes. */
+static void test_index_gone(void **state) {
+    (void)state;
+    kith_error err;
+    kith_sync_report report;
+    kith_found found = {0};
+    kith_duplicates groups = {0};
+    kith_calibration curve;
+    char path[256];
+    int64_t n = 0;
+    const kith_query_part part = {.id = 0, .weight = 1};
+    KITH_OPTIONS(kith_search_request, r);
+    r.parts = &part;
+    r.n_parts = 1;
+    kith_collection *c = made_collection("p.kith", "m.safetensors");
+    report = made_sync(c, "photos");
+    kith_sync_report_release(&report);
+    assert_ok(kith_collection_search(c, &r, 1, NULL, &found, &err), &err);
+    made_photos("others", 4, 5); /* 12 of them are those of photos */
+    KITH_OPTIONS(kith_sync_options, options);
+    options.progress = take_away;
+    assert_int_not_equal(made_try_sync(c, "others", &options, &report, &err), KITH_OK);
+    assert_null(kith_collection_index(c));
+    assert_int_not_equal(kith_collection_check(c, NULL, &n, &err), KITH_OK);
+    assert_int_not_equal(kith_collection_picture(c, 0, path, sizeof path, &err), KITH_OK);
+    assert_int_not_equal(kith_collection_duplicates(c, NULL, &groups, &err), KITH_OK);
+    assert_int_not_equal(kith_found_fill(c, &found, &err), KITH_OK);
+    assert_int_not_equal(kith_collection_calibrate(c, NULL, NULL, NULL, &curve, &err), KITH_OK);
+    kith_json *json = NULL;
+    assert_ok(kith_json_new(&json, &err), &err);
+    kith_json_object_begin(json);
+    kith_found_write(c, &found, json);
+    kith_json_object_end(json);
+    const char *text = NULL;
+    assert_ok(kith_json_finish(json, &text, &err), &err);
+    if (!strstr(text, "\"id\"")) fail_msg("no hits in %s", text);
+    kith_json_free(json);
+    kith_found_release(&found);
+    kith_found again = {0};
+    assert_int_not_equal(kith_collection_search(c, &r, 1, NULL, &again, &err), KITH_OK);
+    kith_found_release(&again);
+    kith_collection_free(c);
+}
+
 /* Wrong options and names. */
 static void test_refusals(void **state) {
     (void)state;
@@ -515,6 +605,8 @@ int main(void) {
                                        EACH(test_failed_first_sync_then_a_commit),
                                        EACH(test_failed_sync_after_a_commit),
                                        EACH(test_stopped),
+                                       EACH(test_full_disk),
+                                       EACH(test_index_gone),
                                        EACH(test_refusals)};
     const int n_failed = cmocka_run_group_tests_name("collection", tests, NULL, NULL);
     testing_clean_up();

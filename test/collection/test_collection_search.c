@@ -597,6 +597,72 @@ static void test_out_of_memory(void **state) {
     kith_found_release(&wanted);
 }
 
+/* A request that fails halfway takes no image from the requests behind it. */
+static void test_images_behind_a_failure(void **state) {
+    (void)state;
+    kith_error err;
+    kith_found found[3];
+    const kith_query_part first[3] = {of_item(999, 1), of_file(photo("glyph00000/00001.png"), 1),
+                                      of_file(photo("glyph00000/00002.png"), 1)},
+                          second[2] = {of_file(photo("glyph00002/00000.png"), 1), of_item(3, 0.25)},
+                          third = of_file(photo("glyph00003/00001.png"), 1);
+    const kith_search_request r[3] = {request_of(first, 3), request_of(second, 2), request_of(&third, 1)};
+    kith_found alone[3] = {{0}, ask(&r[1]), ask(&r[2])};
+    assert_ok(kith_collection_search(photos, r, 3, NULL, found, &err), &err);
+    assert_int_equal(found[0].status, KITH_ENOTFOUND);
+    for (int i = 1; i < 3; i++) assert_same_hits(&found[i], &alone[i], 1e-6);
+    for (int i = 0; i < 3; i++) {
+        kith_found_release(&found[i]);
+        kith_found_release(&alone[i]);
+    }
+}
+
+/* Pages of one re-ranked list: no item is shown twice, and none is left out. */
+static void test_pages_of_reranked_hits(void **state) {
+    (void)state;
+    enum { N = 400, WIDTH = 8, K = 30 };
+    char path[1100];
+    kith_error err;
+    kith_index *index = NULL;
+    kith_array rows = {0};
+    KITH_OPTIONS(kith_index_options, options);
+    options.dim = WIDTH;
+    snprintf(path, sizeof path, "%s/pages.kith", testing_folder());
+    assert_ok(kith_index_create(path, &options, &index, &err), &err);
+    assert_ok(kith_array_init(KITH_F32, 2, (int64_t[]){N, WIDTH}, &rows, &err), &err);
+    ki_rng rng = ki_rng_at(4, KI_RNG_TEST, 0, 0);
+    for (int i = 0; i < N * WIDTH; i++) ((float *)rows.data)[i] = (float)ki_rng_normal(&rng);
+    assert_ok(kith_index_add(index, &rows, NULL, NULL, &err), &err);
+    assert_ok(kith_index_commit(index, NULL, &err), &err);
+    kith_index_free(index);
+    kith_collection *c = NULL;
+    assert_ok(kith_collection_open(path, NULL, &c, &err), &err);
+    const kith_query_part part = {.id = -1, .row = rows.data, .weight = 1};
+    for (int m = KITH_RERANK_EXPANSION; m <= KITH_RERANK_RECIPROCAL; m++) {
+        bool is_shown[N] = {false};
+        int64_t n_shown = 0;
+        for (int64_t offset = 0; offset < N; offset += K) {
+            kith_found found;
+            kith_search_request r = request_of(&part, 1);
+            r.rerank = (kith_rerank_method)m;
+            r.k = K;
+            r.offset = offset;
+            assert_ok(kith_collection_search(c, &r, 1, NULL, &found, &err), &err);
+            for (int64_t i = 0; i < found.n_hits; i++) {
+                const int64_t id = found.hits[i].item.id;
+                if (is_shown[id])
+                    fail_msg("item %lld is shown again, from %lld on", (long long)id, (long long)offset);
+                is_shown[id] = true;
+            }
+            n_shown += found.n_hits;
+            kith_found_release(&found);
+        }
+        assert_int_equal(n_shown, N);
+    }
+    kith_collection_free(c);
+    kith_array_release(&rows);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kind_of_part),
@@ -612,6 +678,8 @@ int main(void) {
         cmocka_unit_test(test_pictures),
         cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_images_behind_a_failure),
+        cmocka_unit_test(test_pages_of_reranked_hits),
     };
     return cmocka_run_group_tests_name("collection/search", tests, set_up, tear_down);
 }
