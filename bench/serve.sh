@@ -21,11 +21,12 @@ if ! [ -d drawn.kith ]; then
     "$kith" index drawn -o drawn.part --model model.safetensors
     mv drawn.part drawn.kith
 fi
+rm -f server.log # of an earlier run
 # Slow connections are all from one address: they may all stay, so that the server has to bear them.
 "$kith" serve drawn.kith --port 0 --rate 1000000 --burst 1000000 --connections-each 2000 2>server.log &
 server=$!
 trap 'kill "$server" 2>/dev/null || true' EXIT
-until grep -q 'serving .* at http' server.log; do sleep 0.1; kill -0 "$server"; done
+until grep -qs 'serving .* at http' server.log; do sleep 0.1; kill -0 "$server"; done
 port=$(sed -n 's|.*at http://[^:]*:\([0-9]*\)/.*|\1|p' server.log)
 memory() { awk '/^VmRSS/ { printf "resident: %.1f MiB\n", $2 / 1024 }' "/proc/$server/status"; }
 part() {
