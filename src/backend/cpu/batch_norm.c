@@ -134,20 +134,20 @@ static kith_status bn_forward(ki_kernel *kernel, kith_error *err) {
 
 static kith_status bn_backward(ki_kernel *kernel, kith_error *err) {
     bn *k = (bn *)kernel;
-    const dnnl_exec_arg_t args[] = {
+    dnnl_exec_arg_t args[11] = {
         {DNNL_ARG_SRC, k->src},
         {DNNL_ARG_DIFF_DST, k->diff_dst},
         {DNNL_ARG_MEAN, k->mean},
         {DNNL_ARG_VARIANCE, k->variance},
         {DNNL_ARG_SCALE, k->scale},
-        {DNNL_ARG_SHIFT, k->shift}, /* not read, but oneDNN 2 requires it */
         {DNNL_ARG_DIFF_SRC, k->diff_src},
         {DNNL_ARG_DIFF_SCALE, k->diff_scale},
         {DNNL_ARG_DIFF_SHIFT, k->diff_shift},
         {DNNL_ARG_SCRATCHPAD, k->bwd_scratch},
-        {DNNL_ARG_WORKSPACE, k->workspace},
     };
-    KI_TRY(cpu_run(cpu_dnnl_of(kernel->backend), &k->bwd, k->has_workspace ? 11 : 10, args, err));
+    int n = cpu_add_bn_shift(args, 9, k->shift);
+    if (k->has_workspace) args[n++] = (dnnl_exec_arg_t){DNNL_ARG_WORKSPACE, k->workspace};
+    KI_TRY(cpu_run(cpu_dnnl_of(kernel->backend), &k->bwd, n, args, err));
     cpu_accumulate(k->param[KI_W].diff, k->stats + 2 * k->c, k->c);
     cpu_accumulate(k->param[KI_B].diff, k->stats + 3 * k->c, k->c);
     if (!k->synced.comm) return KITH_OK;

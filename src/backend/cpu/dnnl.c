@@ -293,6 +293,11 @@ void cpu_primitive_release(cpu_primitive *primitive) {
     *primitive = (cpu_primitive){NULL, NULL};
 }
 
+int cpu_add_bn_shift(dnnl_exec_arg_t *args, int n, dnnl_memory_t shift) {
+    if (HAS_OP_DESCRIPTORS) args[n++] = (dnnl_exec_arg_t){DNNL_ARG_SHIFT, shift};
+    return n;
+}
+
 kith_status cpu_run(cpu_dnnl *dnnl, const cpu_primitive *primitive, int n_args, const dnnl_exec_arg_t *args,
                     kith_error *err) {
     DNNL_TRY(dnnl_primitive_execute(primitive->run, dnnl->stream, n_args, args));

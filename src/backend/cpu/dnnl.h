@@ -93,6 +93,10 @@ kith_status cpu_make_reorder(cpu_dnnl *dnnl, const cpu_md *from, const cpu_md *t
                              cpu_primitive *ret_primitive, kith_error *err);
 void cpu_primitive_release(cpu_primitive *primitive);
 
+/* Adds the shift to the n arguments of batch norm's backward and returns how many there are then: oneDNN 2 requires
+ * it, though nothing reads it, and oneDNN 3 refuses it. */
+int cpu_add_bn_shift(dnnl_exec_arg_t *args, int n, dnnl_memory_t shift);
+
 kith_status cpu_run(cpu_dnnl *dnnl, const cpu_primitive *primitive, int n_args, const dnnl_exec_arg_t *args,
                     kith_error *err);
 
