@@ -26,6 +26,7 @@ static kith_status open_job(int64_t n_told, ki_comm **ret, kith_error *err) {
     static const ki_plugin_ask ask = {.name = "mpi",
                                       .what = "training over ranks",
                                       .makes = "MPI is (libopenmpi-dev)",
+                                      .needs = "the MPI it was built with (Debian: libopenmpi3)",
                                       .instead = "start kith without mpirun"};
     const void *record = NULL;
     ki_comm *comm = NULL;

@@ -102,8 +102,8 @@ static kith_status open_file(const ki_plugin_ask *ask, const char *path, const v
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!object) {
         ki_fail(err, KITH_EUNSUPPORTED, "%s: %s", ask->what, dlerror());
-        return ki_hint(err, KITH_EUNSUPPORTED,
-                       "install what it names, or put its folder into LD_LIBRARY_PATH; or %s", ask->instead);
+        return ki_hint(err, KITH_EUNSUPPORTED, "install %s, or put its folder into LD_LIBRARY_PATH; or %s",
+                       ask->needs ? ask->needs : "what it names", ask->instead);
     }
     const char *interface = dlsym(object, "kith_plugin_interface");
     ki_plugin_fn *get = NULL;

@@ -29,10 +29,11 @@ typedef const void *ki_plugin_fn(ki_process *process);
 
 /* What is asked for, and words for the error lines. */
 typedef struct ki_plugin_ask {
-    const char *name;                     /* libkith-NAME.so */
-    const char *what;                     /* it is for, at the beginning of errors: "device cuda" */
-    const char *makes;                    /* hint: where it is built, as in "nvcc and cuDNN are" */
-    const char *instead;                  /* hint: what can be done without it, as in "use device cpu" */
+    const char *name;    /* libkith-NAME.so */
+    const char *what;    /* it is for, at the beginning of errors: "device cuda" */
+    const char *makes;   /* hint: where it is built, as in "nvcc and cuDNN are" */
+    const char *needs;   /* hint: what to install where it cannot be loaded; NULL: what the loader names */
+    const char *instead; /* hint: what can be done without it, as in "use device cpu" */
     bool (*is_there)(const void *record); /* whether the record has what was asked for; NULL: always */
 } ki_plugin_ask;
 

@@ -40,4 +40,8 @@ typedef KITH_REAL ki_real;
 #define ki_fmin fmin
 #endif
 
+/* The length of a vector of two. hypot would do for any size, but its last bits changed between versions of the C library, and its
+ * newest version is not on older systems. */
+static inline double ki_length(double x, double y) { return sqrt(x * x + y * y); }
+
 #endif

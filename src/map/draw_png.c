@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/real.h"
 #include "map/drawing.h"
 
 void ki_drawing_encode(const uint8_t *rgb, int width, int height, ki_buffer *to) {
@@ -28,7 +29,7 @@ static void paint_dot(uint8_t *canvas, int size, const ki_drawing_mark *m, doubl
     const int y0 = (int)floor(m->y - radius - 1), y1 = (int)ceil(m->y + radius + 1);
     for (int y = y0 < 0 ? 0 : y0; y <= y1 && y < size; y++) {
         for (int x = x0 < 0 ? 0 : x0; x <= x1 && x < size; x++) {
-            const double inside = radius + 0.5 - hypot(x + 0.5 - m->x, y + 0.5 - m->y);
+            const double inside = radius + 0.5 - ki_length(x + 0.5 - m->x, y + 0.5 - m->y);
             const double cover = fmin(1, fmax(0, inside));
             uint8_t *to = canvas + 3 * ((size_t)y * (size_t)size + (size_t)x);
             for (int c = 0; c < 3; c++) to[c] = (uint8_t)lround(to[c] + cover * (m->colour[c] - to[c]));

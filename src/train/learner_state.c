@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/checksum.h"
+#include "core/real.h"
 #include "core/text.h"
 #include "train/learner.h"
 
@@ -298,5 +299,5 @@ kith_status ki_learner_check_ranks(ki_learner *learner, kith_error *err) {
 void ki_learner_norms(const double norm[KI_OPTIM_N_GROUPS], double ret_norm[KI_N_GROUPS]) {
     ret_norm[KI_GROUP_BACKBONE] = norm[KI_OPTIM_BACKBONE];
     ret_norm[KI_GROUP_EMBEDDING] = norm[KI_OPTIM_EMBEDDING];
-    ret_norm[KI_GROUP_OBJECTIVE] = hypot(norm[KI_OPTIM_PROXIES], norm[KI_OPTIM_REGULARIZERS]);
+    ret_norm[KI_GROUP_OBJECTIVE] = ki_length(norm[KI_OPTIM_PROXIES], norm[KI_OPTIM_REGULARIZERS]);
 }

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plugin.h"
 #include "data/image/image.h"
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__lsan_default_suppressions(void);
 const char *__asan_default_options(void);
@@ -13,6 +15,18 @@ const char *__asan_default_options(void);
  * heif_image_create, so what we lose is still seen. Whole stacks are needed to tell: C++ libraries have no frame pointers. */
 const char *__lsan_default_suppressions(void) { return "leak:libdav1d\nleak:heif_image_create\n"; }
 const char *__asan_default_options(void) { return "fast_unwind_on_malloc=0"; }
+
+#ifdef KITH_HEIF
+extern ki_plugin_fn kith_plugin; /* of plugin/heif.c */
+#endif
+
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+    (void)argc, (void)argv;
+#ifdef KITH_HEIF
+    ki_heif_adopt(kith_plugin(ki_process_now()));
+#endif
+    return 0;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kith_error err;

@@ -158,7 +158,7 @@ kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *ima
 
 /* ---- walking folders ---- */
 
-/* Called for each regular file with one of KI_IMAGE_ENDINGS, in any case, under `folder`, in byte order of the names at
+/* Called for each regular file named as an image (ki_is_image_name) under `folder`, in byte order of the names at
  * every level. `path` is the whole path. Pictures of other formats, raw files, videos, names with control characters, links in a circle and
  * folders nested too deep are counted in the set as not read. Thumbnails of systems (@eaDir, __MACOSX) are passed over. */
 typedef kith_status (*ki_walk_fn)(void *context, const char *path, kith_error *err);

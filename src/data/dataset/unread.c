@@ -11,7 +11,7 @@
 static const struct {
     const char *endings;    /* or NULL: not known by its name */
     const char *one, *many; /* when they are counted */
-    const char *why;        /* behind a path */
+    const char *why;        /* behind a path; NULL: ki_heif_open says it */
 } kinds[KI_N_UNREAD] = {
     [KI_UNREAD_GIF] = {".gif", "GIF", "GIFs", "a GIF"},
     [KI_UNREAD_BMP] = {".bmp .dib", "BMP", "BMPs", "a BMP"},
@@ -21,7 +21,8 @@ static const struct {
                        "raw file", "raw files", "a camera's raw file"},
     [KI_UNREAD_VIDEO] = {".mp4 .mov .m4v .avi .mkv .webm .3gp .mts .m2ts .mpg .mpeg .wmv .flv", "video",
                          "videos", "a video"},
-    [KI_UNREAD_PICTURE] = {".heic .heif .avif .jp2 .jxl .ico .psd .svg", "picture of another format",
+    [KI_UNREAD_HEIF] = {KI_HEIF_ENDINGS, "HEIC or AVIF image", "HEIC or AVIF images", NULL},
+    [KI_UNREAD_PICTURE] = {".jp2 .jxl .ico .psd .svg", "picture of another format",
                            "pictures of other formats", "a format that is not read"},
     [KI_UNREAD_OUTSIDE] = {NULL, "image in no class folder", "images in no class folder",
                            "in no class folder"},
@@ -47,6 +48,11 @@ bool ki_name_ends(const char *name, const char *endings) {
     return false;
 }
 
+bool ki_is_image_name(const char *name) {
+    if (ki_name_ends(name, KI_PLAIN_ENDINGS)) return true;
+    return ki_name_ends(name, KI_HEIF_ENDINGS) && ki_heif_open(NULL) == KITH_OK;
+}
+
 ki_unread_kind ki_unread_kind_of(const char *name) {
     for (int i = 0; i < KI_N_UNREAD; i++) {
         if (kinds[i].endings && ki_name_ends(name, kinds[i].endings)) return (ki_unread_kind)i;
@@ -68,8 +74,12 @@ kith_status ki_unread_add(ki_unread *u, ki_arena *arena, ki_unread_kind kind, co
                           kith_error *err) {
     if (u->n < KI_MOST_UNREAD_NAMED) {
         ki_buffer line = {.err = err};
+        kith_error why = {0};
         put_path(&line, path);
-        ki_buffer_put(&line, ": %s", kinds[kind].why);
+        if (kinds[kind].why)
+            ki_buffer_put(&line, ": %s", kinds[kind].why);
+        else if (ki_heif_open(&why) != KITH_OK)
+            ki_buffer_put(&line, ": %s", why.message);
         ki_buffer_add(&line, "", 1);
         u->name[u->n] = line.status == KITH_OK ? ki_arena_strdup(arena, line.data) : NULL;
         ki_buffer_release(&line);
@@ -82,7 +92,7 @@ kith_status ki_unread_add(ki_unread *u, ki_arena *arena, ki_unread_kind kind, co
 
 bool ki_unread_has_formats(const ki_unread *u) {
     for (int i = 0; i < KI_N_UNREAD; i++) {
-        if (kinds[i].endings && u->n_of[i] > 0) return true;
+        if (kinds[i].endings && kinds[i].why && u->n_of[i] > 0) return true;
     }
     return false;
 }

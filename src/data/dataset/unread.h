@@ -18,6 +18,7 @@ typedef enum ki_unread_kind {
     KI_UNREAD_TIFF,
     KI_UNREAD_RAW,
     KI_UNREAD_VIDEO,
+    KI_UNREAD_HEIF,    /* where libheif or its plugin is missing */
     KI_UNREAD_PICTURE, /* of another format */
     KI_UNREAD_OUTSIDE, /* an image in no class folder */
     KI_UNREAD_BESIDE,  /* a folder beside train and test */
@@ -36,11 +37,13 @@ typedef struct ki_unread {
 
 /* Is the name's ending, in any case, one of the words? */
 bool ki_name_ends(const char *name, const char *endings);
-/* By the name's ending, of a file that is none of KI_IMAGE_ENDINGS. */
+/* Does the name end as an image that can be read here? */
+bool ki_is_image_name(const char *name);
+/* By the name's ending, of a file that is not such an image. */
 ki_unread_kind ki_unread_kind_of(const char *name);
 kith_status ki_unread_add(ki_unread *unread, ki_arena *arena, ki_unread_kind kind, const char *path,
                           kith_error *err);
-/* Are there files of other formats? Then it helps to know which are read. */
+/* Are there files of formats that kith never reads? Then it helps to know which are read. */
 bool ki_unread_has_formats(const ki_unread *unread);
 /* All are there: makes `kinds`. */
 kith_status ki_unread_finish(ki_unread *unread, ki_arena *arena, kith_error *err);

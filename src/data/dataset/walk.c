@@ -78,7 +78,7 @@ static kith_status look(const char *path, entry_look *ret, kith_error *err) {
     }
     const bool is_circle = errno == ELOOP;
     if (errno != ENOENT && !is_circle) return ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
-    const bool is_meant = is_circle || ki_name_ends(path, KI_IMAGE_ENDINGS);
+    const bool is_meant = is_circle || ki_is_image_name(path);
     if (is_meant && lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) ret->kind = ENTRY_LINK;
     return KITH_OK;
 }
@@ -131,7 +131,7 @@ kith_status ki_list_classes(const char *folder, kith_dataset *set, ki_arena *are
             names[kept++] = names[i];
         else if (set && found.kind == ENTRY_LINK)
             KI_CHECK(note(set, KI_UNREAD_LINK, folder, names[i], err));
-        else if (set && ki_name_ends(names[i], KI_IMAGE_ENDINGS))
+        else if (set && ki_is_image_name(names[i]))
             KI_CHECK(note(set, KI_UNREAD_OUTSIDE, folder, names[i], err));
         else if (set)
             KI_CHECK(note_file(set, folder, names[i], err));
@@ -150,7 +150,7 @@ int64_t ki_count_images(const char *folder) {
     size_t n = 0;
     int64_t n_images = 0;
     if (ki_is_folder("%s", folder) && list_names(folder, &arena, &names, &n, NULL) == KITH_OK) {
-        for (size_t i = 0; i < n; i++) n_images += ki_name_ends(names[i], KI_IMAGE_ENDINGS);
+        for (size_t i = 0; i < n; i++) n_images += ki_is_image_name(names[i]);
     }
     ki_free(names);
     ki_arena_release(&arena);
@@ -192,8 +192,7 @@ static kith_status visit(const walker *w, const char *folder, const char *name, 
     if (found.kind == ENTRY_GONE) return KITH_OK;
     if (found.kind == ENTRY_LINK) return note(w->set, KI_UNREAD_LINK, folder, name, err);
     if (found.kind == ENTRY_FILE)
-        return ki_name_ends(name, KI_IMAGE_ENDINGS) ? w->fn(w->context, path.s, err)
-                                                    : note_file(w->set, folder, name, err);
+        return ki_is_image_name(name) ? w->fn(w->context, path.s, err) : note_file(w->set, folder, name, err);
     if (is_above(place, &found)) return note(w->set, KI_UNREAD_LINK, folder, name, err);
     if (place->depth == MOST_DEPTH) return note(w->set, KI_UNREAD_DEPTH, folder, name, err);
     const walk_place below = {place, found.dev, found.ino, place->depth + 1};

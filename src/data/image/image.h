@@ -12,17 +12,10 @@
 
 #include "core/error.h"
 
-/* Set by the build: without libheif there is no HEIC and no AVIF. */
-#ifndef KITH_HEIF
-#define KITH_HEIF 0
-#endif
-#if KITH_HEIF
 #define KI_IMAGE_FORMATS "JPEG, PNG, WebP, HEIC, AVIF"
-#define KI_IMAGE_ENDINGS ".jpg .jpeg .png .webp .heic .heif .avif"
-#else
-#define KI_IMAGE_FORMATS "JPEG, PNG, WebP"
-#define KI_IMAGE_ENDINGS ".jpg .jpeg .png .webp"
-#endif
+#define KI_PLAIN_ENDINGS ".jpg .jpeg .png .webp"
+#define KI_HEIF_ENDINGS ".heic .heif .avif" /* read where the plugin can be loaded (ki_heif_open) */
+#define KI_IMAGE_ENDINGS KI_PLAIN_ENDINGS " " KI_HEIF_ENDINGS
 #define KI_IMAGE_SLACK 64
 #define KI_IMAGE_MOST_SIDE 65500
 #define KI_IMAGE_MOST_PIXELS 100000000 /* the default limit against decompression bombs */
@@ -71,6 +64,12 @@ kith_status ki_image_cut(const ki_image *src, const double box[4], ki_image *dst
                          kith_error *err);
 /* Left and right swapped, in place. */
 void ki_image_swap_sides(ki_image *image);
+
+/* Can HEIC and AVIF be read? Loads the plugin (plugin/heif.c); the first answer holds for the life of the process. The error of
+ * KITH_EUNSUPPORTED says what to install. Call it before a process gives up opening files. err may be NULL. */
+kith_status ki_heif_open(kith_error *err);
+/* Read with this record of the plugin, without loading it: for programs that link plugin/heif.c, such as fuzz targets. */
+void ki_heif_adopt(const void *record);
 
 /* Whole files into a buffer that is kept for the next one. */
 typedef struct ki_bytes {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/real.h"
 #include "core/rng.h"
 
 /* Pieces a curve is flattened to between two control points. */
@@ -26,7 +27,7 @@ ki_glyph ki_glyph_make(uint64_t seed, uint32_t class_) {
             do {
                 nx = between(&rng, -1, 1);
                 ny = between(&rng, -1, 1);
-            } while (p > 0 && hypot(nx - x, ny - y) < 0.7 && ++tries < 8);
+            } while (p > 0 && ki_length(nx - x, ny - y) < 0.7 && ++tries < 8);
             g.stroke[s].x[p] = x = nx;
             g.stroke[s].y[p] = y = ny;
         }
@@ -89,7 +90,7 @@ static void ink_piece(double x0, double y0, double x1, double y1, double r, int 
             const double vx = x - x0, vy = y - y0;
             double t = length2 > 0 ? (vx * ux + vy * uy) / length2 : 0;
             t = t < 0 ? 0 : t > 1 ? 1 : t;
-            const double d = hypot(vx - t * ux, vy - t * uy);
+            const double d = ki_length(vx - t * ux, vy - t * uy);
             const double ink = r - d + 0.5;
             const float value = (float)(ink < 0 ? 0 : ink > 1 ? 1 : ink);
             if (value > cover[y * n + x]) cover[y * n + x] = value;

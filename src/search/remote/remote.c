@@ -38,6 +38,7 @@ static kith_status connect(const char *address, bool writes, ki_remote **ret, ki
     static const ki_plugin_ask ask = {.name = "postgres",
                                       .what = "an index on PostgreSQL",
                                       .makes = "libpq is (libpq-dev)",
+                                      .needs = "libpq (Debian and Ubuntu: libpq5)",
                                       .instead = "keep the index in a folder"};
     KI_TRY(ki_plugin_open(&ask, &type, err));
     KI_TRY(ki_zalloc_or(&r, 1, sizeof *r, "an index", err));

@@ -191,6 +191,7 @@ int ki_decoder_main(void) {
     static child c;
     uint64_t memory_bytes = 0;
     if (!ki_wire_read(STDIN_FILENO, &memory_bytes, sizeof memory_bytes, 0)) return 1;
+    ki_heif_open(NULL); /* nothing can be loaded afterwards; without it such files are refused in one line */
     c.reply.status = ki_sandbox_enter(memory_bytes, &c.reply.err);
     if (!ki_wire_write(STDIN_FILENO, &c.reply, sizeof c.reply, 0) || c.reply.status != KITH_OK) return 1;
     while (serve_one(&c)) forget(&c);
