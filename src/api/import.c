@@ -1,4 +1,6 @@
 /* Weights of other programs as model files: read, rename, check against the backbone, save. */
+#include <limits.h>
+
 #include "core/alloc.h"
 #include "core/argument.h"
 #include "core/buffer.h"
@@ -39,10 +41,12 @@ done:
     return status;
 }
 
-static kith_status read_weights(const char *path, held *ret, kith_error *err) {
+static kith_status read_weights(const char *name, held *ret, kith_error *err) {
     kith_status status;
+    char path[PATH_MAX];
     char *bytes = NULL;
     size_t n = 0;
+    KI_CHECK(ki_model_file_find(name, path, sizeof path, err));
     KI_CHECK(ki_file_read(path, SIZE_MAX / 4, &bytes, &n, err));
     if (ki_tensors_is(bytes, n))
         KI_CHECK(kith_tensors_open(path, &ret->tensors, err));

@@ -317,6 +317,7 @@ int cmd_embed(int argc, char **argv) {
     char path[4096];
     kith_error none; /* a folder without a model is one of images */
     const bool is_found = at < argc && kith_model_find(argv[at], path, sizeof path, &none) == KITH_OK;
+    if (at < argc && !is_found && strncmp(argv[at], "hub:", 4) == 0) return cli_fail(&none);
     if (is_found && cli_ends_with(path, ".safetensors")) {
         if (a.model.weights) return cli_misused("embed", "'%.60s' and --weights are both given", argv[at]);
         a.model.weights = path;

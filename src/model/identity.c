@@ -11,6 +11,7 @@
 #include "core/path.h"
 #include "core/text.h"
 #include "embed/preprocess.h"
+#include "hub/cache.h"
 #include "kith/eval.h"
 #include "model/handle.h"
 #include "net/model_file.h"
@@ -30,6 +31,18 @@ static kith_status keep(ki_arena *arena, const char **text, kith_error *err) {
     return KITH_OK;
 }
 
+/* The absolute path. A file of the hub's cache stays the name in its snapshot, which has config.json beside it; any other link is
+ * followed. */
+static const char *whole_path(const char *found, char whole[PATH_MAX]) {
+    char repo[KI_HUB_REPO], folder[PATH_MAX], copy[PATH_MAX];
+    const char *slash = strrchr(found, '/');
+    if (!slash || !ki_hub_repo_of_path(found, repo)) return realpath(found, whole) ? whole : found;
+    ki_snprintf(copy, sizeof copy, "%.*s", (int)(slash - found), found);
+    if (!realpath(copy, folder)) return found;
+    const int n = ki_snprintf(whole, PATH_MAX, "%s%s", folder, slash);
+    return n > 0 && n < PATH_MAX ? whole : found;
+}
+
 /* From the folder that somebody else works in the name must mean the same file. */
 static kith_status keep_file(kith_model *model, const char **name, kith_error *err) {
     char found[PATH_MAX], whole[PATH_MAX];
@@ -37,8 +50,7 @@ static kith_status keep_file(kith_model *model, const char **name, kith_error *e
     if (!*name) return KITH_OK;
     KI_TRY(kith_model_find(*name, found, sizeof found, err));
     *name = found;
-    *path =
-        realpath(found, whole) ? whole : found; /* opening says what is wrong with one that is not there */
+    *path = whole_path(found, whole); /* opening says what is wrong with one that is not there */
     if (stat(*path, &model->file) != 0) model->file = (struct stat){0};
     KI_TRY(keep(&model->arena, name, err));
     return keep(&model->arena, path, err);

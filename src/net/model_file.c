@@ -7,7 +7,9 @@
 #include "core/log.h"
 #include "core/path.h"
 #include "core/text.h"
+#include "hub/cache.h"
 #include "net/calibration.h"
+#include "net/contract.h"
 #include "net/numbers.h"
 #include "net/recognise.h"
 #include "net/weights.h"
@@ -21,6 +23,7 @@ static const char heads_key[] = "kith.heads";
 
 kith_status ki_model_file_find(const char *name, char *ret_file, size_t bytes, kith_error *err) {
     static const char *const files[] = {"model.safetensors", "best.safetensors"};
+    if (ki_hub_is_name(name)) return ki_hub_resolve(name, ret_file, bytes, err);
     const bool is_folder = ki_is_folder("%s", name);
     const char *file = NULL;
     for (size_t i = 0; is_folder && !file && i < sizeof files / sizeof files[0]; i++) {
@@ -39,7 +42,8 @@ kith_status ki_model_file_find(const char *name, char *ret_file, size_t bytes, k
 /* A file that says what a model is. */
 typedef struct source {
     const kith_tensors *tensors;
-    const char *prefix; /* of the tensors' names */
+    const char *prefix;          /* of the tensors' names */
+    const ki_contract *contract; /* what lies beside the file; may be NULL */
 } source;
 
 /* The tensor, when there is one. */
@@ -118,10 +122,33 @@ static kith_status recognise(const source *from, const kith_model_options *given
     KI_TRY(ki_backbone_recognise(from->tensors, from->prefix, &found, err));
     options->backbone = found->name;
     if (!given->pool) options->pool = found->pool;
-    ki_log(KITH_LOG_INFO, "%s: these are the tensors of %s%s%s", given->weights ? given->weights : "weights",
-           found->name, given->pool ? "" : ", pooled by ",
-           given->pool ? "" : ki_global_pool_names[found->pool]);
+    const ki_contract *c = from->contract;
+    const char *resize = c && !given->resize ? c->resize : "";
+    ki_log(KITH_LOG_INFO, "%s: these are the tensors of %s%s%s%s%s%s%s",
+           given->weights ? given->weights : "weights", found->name, given->pool ? "" : ", pooled by ",
+           given->pool ? "" : ki_global_pool_names[found->pool], *resize ? ", images prepared by " : "",
+           resize, *resize ? " as in " : "", *resize ? c->source : "");
     return KITH_OK;
+}
+
+/* Where neither the file nor the options say what size its images have. */
+static void take_size(const source *from, ki_net_options *options) {
+    if (!from->contract || !from->contract->is_there || options->h || options->w) return;
+    options->h = options->w = from->contract->side;
+}
+
+/* A network whose settings are given is prepared as the settings say. */
+static void take_pixels(const source *from, const kith_model_options *given, ki_net *net) {
+    const ki_contract *c = from->contract;
+    kith_preprocess *p = &net->preprocess;
+    if (!c || !c->is_there || ki_net_takes_vectors(net)) return;
+    memcpy(p->resize, c->resize, sizeof p->resize);
+    if (strcmp(c->filter, "bilinear") != 0) memcpy(p->filter, c->filter, sizeof p->filter);
+    if (!c->has_pixels || given->settings || net->c != 3) return;
+    p->bgr = false;
+    p->scale = 1.0 / 255;
+    memcpy(p->mean, c->mean, sizeof c->mean);
+    memcpy(p->std, c->std, sizeof c->std);
 }
 
 /* The file fills in what the options leave open. If both name a backbone, they must agree. */
@@ -141,6 +168,7 @@ static kith_status merge_options(const source *from, const kith_model_options *g
     const char *pool = kith_tensors_metadata(tensors, "kith.pool");
     if (pool && !given->pool) KI_TRY(ki_global_pool_parse(pool, &options->pool, err));
     KI_TRY(read_input(tensors, options, err));
+    take_size(from, options);
     return read_heads(from, given, options, err);
 }
 
@@ -221,6 +249,7 @@ static kith_status build(const kith_model_options *given, const source *from, ki
         KI_TRY(ki_settings_parse(arena, given->settings, NULL, &options.settings, err));
     if (!options.backbone) return ki_fail(err, KITH_EINVAL, "neither a backbone nor a weights file is named");
     KI_TRY(ki_net_init(&options, net, err));
+    if (from) take_pixels(from, given, net);
     if (from) KI_TRY(read_preprocess(from->tensors, net, err));
     KI_TRY(ki_params_new(net->graph, backend, ret_params, err));
     return ki_params_init(*ret_params, given->seed, err);
@@ -275,7 +304,9 @@ kith_status ki_model_file_open(const kith_model_options *options, ki_backend *ba
     if (!options->weights) return open_from(options, NULL, false, backend, ret_net, ret_params, err);
     kith_tensors *tensors = NULL;
     KI_TRY(kith_tensors_open(options->weights, &tensors, err));
-    const source from = {.tensors = tensors, .prefix = ""};
+    ki_contract contract = {0};
+    if (!kith_tensors_metadata(tensors, "kith.backbone")) ki_contract_find(options->weights, &contract);
+    const source from = {.tensors = tensors, .prefix = "", .contract = &contract};
     kith_status status = ret_calibration ? ki_calibration_read(tensors, &calibration, err) : KITH_OK;
     if (status == KITH_OK) status = open_from(options, &from, true, backend, ret_net, ret_params, err);
     if (status == KITH_OK && ret_calibration && is_as_written(ret_net, tensors))

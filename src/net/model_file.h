@@ -7,7 +7,7 @@
 #include "net/net.h"
 #include "nn/params.h"
 
-/* kith_model_find. */
+/* kith_model_find, which takes hub:NAME, too. */
 kith_status ki_model_file_find(const char *name, char *ret_file, size_t bytes, kith_error *err);
 
 /* Build the net that the options and the weights file (if one is named) describe, make its parameters on the

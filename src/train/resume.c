@@ -1,11 +1,13 @@
 /* Resuming a run: does it belong to this recipe, did it begin with this data and these weights, and which of its
  * checkpoints is intact? Nothing in the folder is changed before all of that is known. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/text.h"
+#include "hub/name.h"
 #include "net/model_file.h"
 #include "train/run.h"
 
@@ -218,6 +220,7 @@ done:
 
 kith_status ki_train_check_weights(ki_train_state *run, bool *ret_are_there, kith_error *err) {
     const char *path = run->recipe->model.weights;
+    char file[PATH_MAX];
     *ret_are_there = false;
     if (!*path) return KITH_OK;
     if (run->from.tensors && access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
@@ -225,6 +228,7 @@ kith_status ki_train_check_weights(ki_train_state *run, bool *ret_are_there, kit
         return KITH_OK;
     }
     *ret_are_there = true;
+    if (ki_hub_is_name(path)) return ki_model_file_find(path, file, sizeof file, err); /* says why not */
     KI_TRY(kith_file_hash(path, run->weights_hash, err));
     if (!run->has_begun || strcmp(run->weights_hash, run->beginning.weights_hash) == 0) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "%s are not the weights that %s began with: SHA-256 %.16s…, wanted %.16s…",

@@ -1,0 +1,30 @@
+/* How images get into a network whose file does not say so: what lies beside the weights.
+ *
+ * timm writes config.json beside model.safetensors; its pretrained_cfg has the size of the input, mean and std, and how images
+ * are resized. Of weights in the hub's cache that have none, kith's own table may know it (hub/table.def). */
+#ifndef KI_CONTRACT_H
+#define KI_CONTRACT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/model.h"
+
+typedef struct ki_contract {
+    bool is_there;
+    const char *source; /* for log lines: "config.json" */
+    int64_t side;       /* of the input; 0: unknown */
+    bool has_pixels;    /* mean and std are known, of RGB pixels from 0 to 1 */
+    double mean[3], std[3];
+    char resize[16], filter[16]; /* as in kith_preprocess; empty: unknown */
+} ki_contract;
+
+/* Look beside the weights. Nothing there, and anything that cannot be understood, is an empty contract: the network's own
+ * defaults hold. */
+void ki_contract_find(const char *weights, ki_contract *ret_contract);
+
+/* The same from the text of a config.json. */
+void ki_contract_parse(const char *json, size_t n, ki_contract *ret_contract);
+
+#endif
