@@ -2,13 +2,15 @@
 # installed first (scripts/setup.sh).
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
+# make deb DEB_FLAGS=--cuda: options of scripts/deb.sh.
+DEB_FLAGS ?=
 # make test T=recall builds and runs the tests whose names match.
 T ?=
 
 # make test-long P=fuzz runs one part of the long tests (scripts/test-long.sh lists them).
 P ?=
 
-.PHONY: all configure setup test test-browser test-onnx test-long test-device coverage demo bench docs install install-python wheel setup-python asan tsan clang cuda format check clean
+.PHONY: all configure setup test test-browser test-onnx test-long test-device coverage demo bench docs install install-python wheel deb setup-python asan tsan clang cuda format check clean
 
 all: configure
 	@cmake --build build --target kith_product
@@ -75,6 +77,11 @@ install-python: setup-python install
 # The package as one file for pip, with the library and the program: build/python/*.whl.
 wheel: setup-python all
 	@cmake --build build --target kith_wheel
+
+# Debian packages: build/deb/*.deb (docs/packages.md).
+deb:
+	@scripts/setup.sh build python ranks postgres deb
+	@scripts/deb.sh $(DEB_FLAGS)
 
 # A build that was configured before the packages came looks for them again.
 setup-python: setup

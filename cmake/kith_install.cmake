@@ -57,7 +57,7 @@ set(scripts bash/kith zsh/_kith fish/kith.fish)
 list(TRANSFORM scripts PREPEND ${CMAKE_BINARY_DIR}/completions/)
 add_custom_command(OUTPUT ${scripts}
   COMMAND ${CMAKE_COMMAND} -DKITH=$<TARGET_FILE:kith_program> -DOUT=${CMAKE_BINARY_DIR}/completions
-          -P ${CMAKE_SOURCE_DIR}/cmake/kith_completions.cmake
+          "-DEMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}" -P ${CMAKE_SOURCE_DIR}/cmake/kith_completions.cmake
   DEPENDS kith_program ${CMAKE_SOURCE_DIR}/cmake/kith_completions.cmake
   VERBATIM)
 add_custom_target(kith_completions ALL DEPENDS ${scripts})
