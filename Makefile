@@ -2,6 +2,8 @@
 # (scripts/setup.sh), but never by make alone, make install and make bench: these print the line to run.
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
+# make deb DEB_FLAGS=--cuda: options of scripts/deb.sh.
+DEB_FLAGS ?=
 # make test T=recall builds and runs the tests whose names match.
 T ?=
 
@@ -10,7 +12,7 @@ P ?=
 
 # Ninja uses all cores by itself, and the steps here depend on their order.
 .NOTPARALLEL:
-.PHONY: all ready configure setup test test-browser test-onnx test-long test-device coverage demo bench docs install install-python wheel setup-python asan tsan clang cuda format check clean
+.PHONY: all ready configure setup test test-browser test-onnx test-long test-device coverage demo bench docs install install-python wheel deb setup-python asan tsan clang cuda format check clean
 
 # The program, the libraries, and the plugins whose libraries are there: CUDA's as well, which takes nvcc minutes.
 all: ready
@@ -86,6 +88,11 @@ install-python: setup-python install
 # The package as one file for pip, with the library and the program: build/python/*.whl.
 wheel: setup-python all
 	@cmake --build build --target kith_wheel
+
+# Debian packages: build/deb/*.deb (docs/packages.md).
+deb:
+	@scripts/setup.sh build python ranks postgres deb
+	@scripts/deb.sh $(DEB_FLAGS)
 
 # A build that was configured before the packages came looks for them again.
 setup-python: setup

@@ -10,7 +10,7 @@ if(kith_has_cuda)
   endif()
   install(TARGETS kith_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/kith ${may_be_missing})
 endif()
-foreach(name IN ITEMS heif hub postgres mpi cuda)
+foreach(name IN ITEMS heif hub postgres mpi)
   if(kith_has_${name})
     install(TARGETS kith_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/kith)
   endif()
@@ -61,7 +61,7 @@ set(scripts bash/kith zsh/_kith fish/kith.fish)
 list(TRANSFORM scripts PREPEND ${CMAKE_BINARY_DIR}/completions/)
 add_custom_command(OUTPUT ${scripts}
   COMMAND ${CMAKE_COMMAND} -DKITH=$<TARGET_FILE:kith_program> -DOUT=${CMAKE_BINARY_DIR}/completions
-          -P ${CMAKE_SOURCE_DIR}/cmake/kith_completions.cmake
+          "-DEMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}" -P ${CMAKE_SOURCE_DIR}/cmake/kith_completions.cmake
   DEPENDS kith_program ${CMAKE_SOURCE_DIR}/cmake/kith_completions.cmake
   VERBATIM)
 add_custom_target(kith_completions ALL DEPENDS ${scripts})
