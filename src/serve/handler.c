@@ -284,18 +284,19 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
         *socket_context = NULL;
         return;
     }
-    const union MHD_ConnectionInfo *fd =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    /* libmicrohttpd 1 answers every question in the same place: one is used up before the next is asked. */
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     ki_address peer = {{0}};
-    if (!fd) return;
+    if (!info) return;
+    const int fd = info->connect_fd;
+    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const double now = ki_seconds_now();
     const bool is_known = info && ki_address_of(info->client_addr, &peer);
     const bool is_proxy = ki_network_has(s->proxies, s->options.n_proxies, &peer);
     const int64_t place = is_known && !is_proxy ? ki_limits_connect(s->limits, &peer, now) : -1;
-    *socket_context = ki_connections_add(&s->connections, fd->connect_fd, place, now + FIRST_LINE_SECONDS);
-    if (!*socket_context || (place < 0 && !is_proxy)) shutdown(fd->connect_fd, SHUT_RDWR);
+    *socket_context = ki_connections_add(&s->connections, fd, place, now + FIRST_LINE_SECONDS);
+    if (!*socket_context || (place < 0 && !is_proxy)) shutdown(fd, SHUT_RDWR);
 }
 
 /* The first line of a request is there. */

@@ -100,19 +100,19 @@ typedef struct native_copy {
 
 static void native_copy_images(void *context, int64_t begin, int64_t end) {
     const native_copy *a = context;
-    const int64_t c_padded = cpu_padded(a->c);
+    const int64_t c_padded = cpu_padded(a->c), block = cpu_block();
     for (int64_t n = begin; n < end; n++) {
         for (int64_t c = 0; c < c_padded; c++) {
             float *blocked = a->native + cpu_native_at(n, c, 0, c_padded, a->hw);
             if (c >= a->c) {
-                for (int64_t i = 0; a->to_native && i < a->hw; i++) blocked[i * CPU_BLOCK] = 0;
+                for (int64_t i = 0; a->to_native && i < a->hw; i++) blocked[i * block] = 0;
                 continue;
             }
             float *row = a->plain + (n * a->c + c) * a->hw;
             if (a->to_native) {
-                for (int64_t i = 0; i < a->hw; i++) blocked[i * CPU_BLOCK] = row[i];
+                for (int64_t i = 0; i < a->hw; i++) blocked[i * block] = row[i];
             } else {
-                for (int64_t i = 0; i < a->hw; i++) row[i] = blocked[i * CPU_BLOCK];
+                for (int64_t i = 0; i < a->hw; i++) row[i] = blocked[i * block];
             }
         }
     }

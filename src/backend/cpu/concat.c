@@ -29,7 +29,7 @@ static kith_status concat_create(ki_backend *backend, const ki_kernel_spec *spec
     k->is_whole = true;
     for (int s = 0; s < k->n_src; s++) {
         k->c[s] = spec->src[s].shape.dim[1];
-        k->is_whole &= spec->dst.layout == KI_PLAIN || k->c[s] % CPU_BLOCK == 0;
+        k->is_whole &= spec->dst.layout == KI_PLAIN || k->c[s] % cpu_block() == 0;
     }
     *ret_info = (ki_kernel_info){.backward_reads_dst = k->masked != 0, .joins = true};
     *ret_kernel = &k->base;
@@ -58,7 +58,7 @@ static void forward_images(void *context, int64_t begin, int64_t end) {
 static void forward_odd_images(void *context, int64_t begin, int64_t end) {
     const concat *k = context;
     float *dst = k->b.dst;
-    const int64_t padded = cpu_padded(k->c_total);
+    const int64_t padded = cpu_padded(k->c_total), block = cpu_block();
     for (int64_t n = begin; n < end; n++) {
         int64_t to = 0;
         for (int s = 0; s < k->n_src; s++) {
@@ -66,12 +66,12 @@ static void forward_odd_images(void *context, int64_t begin, int64_t end) {
                 const float *from =
                     (const float *)k->b.src[s] + cpu_native_at(n, c, 0, cpu_padded(k->c[s]), k->hw);
                 float *at = dst + cpu_native_at(n, to, 0, padded, k->hw);
-                for (int64_t i = 0; i < k->hw; i++) at[i * CPU_BLOCK] = from[i * CPU_BLOCK];
+                for (int64_t i = 0; i < k->hw; i++) at[i * block] = from[i * block];
             }
         }
         for (; to < padded; to++) {
             float *at = dst + cpu_native_at(n, to, 0, padded, k->hw);
-            for (int64_t i = 0; i < k->hw; i++) at[i * CPU_BLOCK] = 0;
+            for (int64_t i = 0; i < k->hw; i++) at[i * block] = 0;
         }
     }
 }
@@ -110,6 +110,7 @@ static float odd_gradient(const concat *k, int64_t at, bool is_masked) {
 
 static void backward_odd_images(void *context, int64_t begin, int64_t end) {
     const concat *k = context;
+    const int64_t block = cpu_block();
     for (int64_t n = begin; n < end; n++) {
         int64_t from = 0;
         for (int s = 0; s < k->n_src; from += k->c[s], s++) {
@@ -119,8 +120,7 @@ static void backward_odd_images(void *context, int64_t begin, int64_t end) {
                 float *to = diff + cpu_native_at(n, c, 0, cpu_padded(k->c[s]), k->hw);
                 const int64_t at = cpu_native_at(n, from + c, 0, cpu_padded(k->c_total), k->hw);
                 for (int64_t i = 0; i < k->hw; i++)
-                    to[i * CPU_BLOCK] =
-                        c < k->c[s] ? odd_gradient(k, at + i * CPU_BLOCK, k->masked >> s & 1) : 0;
+                    to[i * block] = c < k->c[s] ? odd_gradient(k, at + i * block, k->masked >> s & 1) : 0;
             }
         }
     }

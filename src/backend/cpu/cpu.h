@@ -8,8 +8,6 @@
 #include "core/parallel.h"
 #include "core/sanitizer.h"
 
-enum { CPU_BLOCK = 16 }; /* channels per block of the native layout */
-
 typedef struct cpu_backend {
     ki_backend base;
     cpu_dnnl dnnl;
@@ -20,12 +18,14 @@ static inline cpu_dnnl *cpu_dnnl_of(ki_backend *backend) { return &((cpu_backend
 /* dst[i] += src[i]. */
 void cpu_accumulate(float *dst, const float *src, int64_t n);
 
-static inline int64_t cpu_padded(int64_t c) { return (c + CPU_BLOCK - 1) / CPU_BLOCK * CPU_BLOCK; }
+/* Blocks are powers of two. */
+static inline int64_t cpu_padded(int64_t c) { return (c + cpu_block() - 1) & -cpu_block(); }
 /* How many floats an edge takes, padding included. */
 static inline int64_t cpu_count(const ki_edge *edge) { return (int64_t)(edge->bytes / sizeof(float)); }
 /* Place of logical element (n, c, pixel) of a native edge with `hw` pixels. */
 static inline int64_t cpu_native_at(int64_t n, int64_t c, int64_t pixel, int64_t c_padded, int64_t hw) {
-    return (n * c_padded + c / CPU_BLOCK * CPU_BLOCK) * hw + pixel * CPU_BLOCK + c % CPU_BLOCK;
+    const int64_t block = cpu_block();
+    return (n * c_padded + (c & -block)) * hw + pixel * block + (c & (block - 1));
 }
 
 /* Loops that gcc turns into the widest vectors the machine has. clang takes one feature to a clone, not two. */

@@ -4,6 +4,7 @@
  * has both forms side by side. A memory descriptor is a struct in 2, allocated here, and oneDNN's own object in 3. */
 #include "backend/cpu/dnnl.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -26,6 +27,24 @@ static kith_status fail_dnnl(kith_error *err, dnnl_status_t status, const char *
     ki_fail(err, ours, "oneDNN: %s (%.80s)",
             status == dnnl_out_of_memory ? "out of memory" : "the call failed", call);
     return ki_hint(err, ours, "ONEDNN_VERBOSE=1 in the environment shows more");
+}
+
+/* The native layout. */
+
+int64_t cpu_block(void) {
+    static _Atomic int known;
+    int block = atomic_load_explicit(&known, memory_order_relaxed);
+    if (block == 0) {
+        const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+        const unsigned avx512 = dnnl_cpu_isa_avx512_core, avx2 = dnnl_cpu_isa_avx2;
+        block = (isa & avx512) == avx512 ? 16 : (isa & avx2) == avx2 ? 8 : 1;
+        atomic_store_explicit(&known, block, memory_order_relaxed);
+    }
+    return block;
+}
+
+static dnnl_format_tag_t native_tag(void) {
+    return cpu_block() == 16 ? dnnl_nChw16c : cpu_block() == 8 ? dnnl_nChw8c : dnnl_nchw;
 }
 
 /* Memory descriptors. oneDNN declares its dims as arrays of DNNL_MAX_NDIMS. */
@@ -76,7 +95,7 @@ static any_md their(const cpu_md *md) { return (any_md)(const void *)md; }
 
 kith_status cpu_md_of_edge(const ki_edge *edge, cpu_md **ret_md, kith_error *err) {
     const dnnl_format_tag_t tag = edge->shape.n_dims == 2     ? dnnl_nc
-                                  : edge->layout == KI_NATIVE ? dnnl_nChw16c
+                                  : edge->layout == KI_NATIVE ? native_tag()
                                                               : dnnl_nchw;
     return cpu_md_new(edge->shape.n_dims, edge->shape.dim, tag, ret_md, err);
 }

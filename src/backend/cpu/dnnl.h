@@ -28,6 +28,11 @@ typedef struct cpu_primitive {
     dnnl_primitive_t run;
 } cpu_primitive;
 
+/* Channels per block of the native layout: 16 with AVX-512, 8 with AVX2, 1 (plain) elsewhere. For any other layout
+ * oneDNN falls back to its reference loops, a thousand times slower. It counts what ONEDNN_MAX_CPU_ISA allows. Constant while the process runs. */
+enum { CPU_MOST_BLOCK = 16 };
+int64_t cpu_block(void);
+
 kith_status cpu_dnnl_open(cpu_dnnl *dnnl, kith_error *err);
 /* Returns when all that was run has finished. */
 kith_status cpu_dnnl_wait(cpu_dnnl *dnnl, kith_error *err);

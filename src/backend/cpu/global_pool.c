@@ -34,15 +34,17 @@ static kith_status global_pool_bind(ki_kernel *kernel, const ki_binding *binding
     return KITH_OK;
 }
 
-CPU_WIDE static void pool_block(const float *src, int64_t hw, float *sum, float *most, int32_t *place) {
-    for (int i = 0; i < CPU_BLOCK; i++) {
+/* Compiled for each size of a block, so that its channels stay in registers. */
+static inline __attribute__((always_inline)) void pool_channels(const float *src, int64_t hw, int block,
+                                                                float *sum, float *most, int32_t *place) {
+    for (int i = 0; i < block; i++) {
         sum[i] = 0;
         most[i] = src[i];
         place[i] = 0;
     }
     for (int64_t p = 0; p < hw; p++) {
-        for (int i = 0; i < CPU_BLOCK; i++) {
-            const float x = src[p * CPU_BLOCK + i];
+        for (int i = 0; i < block; i++) {
+            const float x = src[p * block + i];
             sum[i] += x;
             place[i] = x > most[i] ? (int32_t)p : place[i];
             most[i] = x > most[i] ? x : most[i];
@@ -50,23 +52,37 @@ CPU_WIDE static void pool_block(const float *src, int64_t hw, float *sum, float 
     }
 }
 
+CPU_WIDE static void pool_16(const float *src, int64_t hw, float *sum, float *most, int32_t *place) {
+    pool_channels(src, hw, 16, sum, most, place);
+}
+CPU_WIDE static void pool_8(const float *src, int64_t hw, float *sum, float *most, int32_t *place) {
+    pool_channels(src, hw, 8, sum, most, place);
+}
+static void pool_1(const float *src, int64_t hw, float *sum, float *most, int32_t *place) {
+    pool_channels(src, hw, 1, sum, most, place);
+}
+
 static void forward_images(void *context, int64_t begin, int64_t end) {
     const global_pool *k = context;
-    const int64_t padded = cpu_padded(k->c);
+    const int64_t padded = cpu_padded(k->c), block = cpu_block();
+    void (*const pool)(const float *, int64_t, float *, float *, int32_t *) = block == 16  ? pool_16
+                                                                              : block == 8 ? pool_8
+                                                                                           : pool_1;
     for (int64_t n = begin; n < end; n++) {
-        for (int64_t c = 0; c < k->c; c += CPU_BLOCK) {
-            float sum[CPU_BLOCK], most[CPU_BLOCK];
-            int32_t place[CPU_BLOCK];
-            pool_block((const float *)k->b.src[0] + (n * padded + c) * k->hw, k->hw, sum, most, place);
+        for (int64_t c = 0; c < k->c; c += block) {
+            float sum[CPU_MOST_BLOCK], most[CPU_MOST_BLOCK];
+            int32_t place[CPU_MOST_BLOCK];
+            pool((const float *)k->b.src[0] + (n * padded + c) * k->hw, k->hw, sum, most, place);
             float *dst = (float *)k->b.dst + n * k->c + c;
-            const int64_t n_here = k->c - c < CPU_BLOCK ? k->c - c : CPU_BLOCK;
+            const int64_t n_here = k->c - c < block ? k->c - c : block;
             for (int64_t i = 0; i < n_here; i++) {
                 const float average = sum[i] / (float)k->hw;
                 dst[i] = k->how == KI_GLOBAL_AVG   ? average
                          : k->how == KI_GLOBAL_MAX ? most[i]
                                                    : average + most[i];
             }
-            if (k->b.workspace) memcpy((int32_t *)k->b.workspace + n * padded + c, place, sizeof place);
+            if (k->b.workspace)
+                memcpy((int32_t *)k->b.workspace + n * padded + c, place, (size_t)block * sizeof *place);
         }
     }
 }
@@ -79,21 +95,21 @@ static kith_status global_pool_forward(ki_kernel *kernel, kith_error *err) {
 
 static void backward_images(void *context, int64_t begin, int64_t end) {
     const global_pool *k = context;
-    const int64_t padded = cpu_padded(k->c);
+    const int64_t padded = cpu_padded(k->c), block = cpu_block();
+    const size_t block_bytes = (size_t)block * sizeof(float);
     for (int64_t n = begin; n < end; n++) {
-        for (int64_t c = 0; c < padded; c += CPU_BLOCK) {
-            float each[CPU_BLOCK] = {0}, whole[CPU_BLOCK] = {0};
-            for (int64_t i = 0; i < CPU_BLOCK && c + i < k->c; i++) {
+        for (int64_t c = 0; c < padded; c += block) {
+            float each[CPU_MOST_BLOCK] = {0}, whole[CPU_MOST_BLOCK] = {0};
+            for (int64_t i = 0; i < block && c + i < k->c; i++) {
                 const float diff = ((const float *)k->b.diff_dst[0])[n * k->c + c + i];
                 if (k->how != KI_GLOBAL_MAX) each[i] = diff / (float)k->hw;
                 if (k->how != KI_GLOBAL_AVG) whole[i] = diff;
             }
             float *to = (float *)k->b.diff_src[0] + (n * padded + c) * k->hw;
-            for (int64_t p = 0; p < k->hw; p++) memcpy(to + p * CPU_BLOCK, each, sizeof each);
+            for (int64_t p = 0; p < k->hw; p++) memcpy(to + p * block, each, block_bytes);
             if (k->how == KI_GLOBAL_AVG) continue;
             const int32_t *place = (const int32_t *)k->b.workspace + n * padded + c;
-            for (int64_t i = 0; i < CPU_BLOCK && c + i < k->c; i++)
-                to[(int64_t)place[i] * CPU_BLOCK + i] += whole[i];
+            for (int64_t i = 0; i < block && c + i < k->c; i++) to[(int64_t)place[i] * block + i] += whole[i];
         }
     }
 }

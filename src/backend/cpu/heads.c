@@ -35,7 +35,7 @@ static kith_status heads_create(ki_backend *backend, const ki_kernel_type *type,
     k->heads = rows->shape.dim[0] / k->mb;
     k->c = rows->shape.dim[1];
     k->hw = rows->shape.n_dims == 4 ? rows->shape.dim[2] * rows->shape.dim[3] : 1;
-    k->is_whole = rows->layout == KI_PLAIN || k->c % CPU_BLOCK == 0;
+    k->is_whole = rows->layout == KI_PLAIN || k->c % cpu_block() == 0;
     *ret_kernel = &k->base;
     return KITH_OK;
 }
@@ -67,7 +67,8 @@ static int64_t image_at(const heads *k, int64_t n, int64_t h, int64_t c) {
 }
 
 static void clear_channel(float *at, int64_t hw) {
-    for (int64_t i = 0; i < hw; i++) at[i * CPU_BLOCK] = 0;
+    const int64_t block = cpu_block();
+    for (int64_t i = 0; i < hw; i++) at[i * block] = 0;
 }
 
 /* The channels that pad the last block are zero in every map. */
@@ -107,14 +108,14 @@ static void attend_odd_images(void *context, int64_t begin, int64_t end) {
     const heads *k = context;
     const float *src = k->b.src[0], *logits = k->b.src[1];
     float *dst = k->b.dst;
+    const int64_t block = cpu_block();
     for (int64_t n = begin; n < end; n++) {
         for (int64_t h = 0; h < k->heads; h++) {
             for (int64_t c = 0; c < k->c; c++) {
                 const float *from = src + cpu_native_at(n, c, 0, cpu_padded(k->c), k->hw);
                 const float *z = logits + image_at(k, n, h, c);
                 float *to = dst + row_at(k, n, h, c);
-                for (int64_t i = 0; i < k->hw; i++)
-                    to[i * CPU_BLOCK] = from[i * CPU_BLOCK] * sigmoid(z[i * CPU_BLOCK]);
+                for (int64_t i = 0; i < k->hw; i++) to[i * block] = from[i * block] * sigmoid(z[i * block]);
             }
         }
         clear_row_padding(k, dst, n);
@@ -152,10 +153,11 @@ static void attend_diff_odd_images(void *context, int64_t begin, int64_t end) {
     const heads *k = context;
     const float *src = k->b.src[0], *logits = k->b.src[1], *diff_dst = k->b.diff_dst[0];
     float *diff_src = k->b.diff_src[0], *diff_logits = k->b.diff_src[1];
+    const int64_t block = cpu_block();
     for (int64_t n = begin; n < end; n++) {
         for (int64_t c = 0; c < cpu_padded(k->c); c++) {
             const int64_t from = cpu_native_at(n, c, 0, cpu_padded(k->c), k->hw);
-            for (int64_t i = 0; i < k->hw * CPU_BLOCK; i += CPU_BLOCK) {
+            for (int64_t i = 0; i < k->hw * block; i += block) {
                 float sum = 0;
                 for (int64_t h = 0; c < k->c && h < k->heads; h++) {
                     const int64_t at = image_at(k, n, h, c) + i;
@@ -208,13 +210,14 @@ static void unfold_images(void *context, int64_t begin, int64_t end) {
 static void unfold_odd_images(void *context, int64_t begin, int64_t end) {
     const unfolding *u = context;
     const heads *k = u->k;
+    const int64_t block = cpu_block();
     for (int64_t n = begin; n < end; n++) {
         for (int64_t h = 0; h < k->heads; h++) {
             for (int64_t c = 0; c < k->c; c++) {
                 const int64_t row = row_at(k, n, h, c), image = image_at(k, n, h, c);
                 const float *from = u->from + (u->to_images ? row : image);
                 float *to = u->to + (u->to_images ? image : row);
-                for (int64_t i = 0; i < k->hw; i++) to[i * CPU_BLOCK] = from[i * CPU_BLOCK];
+                for (int64_t i = 0; i < k->hw; i++) to[i * block] = from[i * block];
             }
         }
         if (u->to_images)

@@ -14,7 +14,7 @@ kith_status cpu_synced_init(cpu_synced *s, const ki_kernel_spec *spec, kith_erro
     s->c = edge->shape.dim[1];
     s->hw = ki_shape_count(&edge->shape) / (s->mb * s->c);
     s->c_padded = is_native ? cpu_padded(s->c) : s->c;
-    s->block = is_native ? CPU_BLOCK : s->c;
+    s->block = is_native ? cpu_block() : s->c;
     s->comm = spec->comm;
     return ki_zalloc_or(&s->sum, 2 * (size_t)s->c_padded, sizeof *s->sum, "batch statistics", err);
 }

@@ -135,7 +135,8 @@ static int64_t cells(const ki_pool_attr *a, int64_t o, int64_t size) {
 
 /* Scale every window from division by k * k to division by the cells it has. */
 static void fix_edge(const window *k, const float *from, float *to) {
-    const int64_t n_blocks = k->dst_shape.dim[0] * cpu_padded(k->dst_shape.dim[1]) / CPU_BLOCK;
+    const int64_t block = cpu_block();
+    const int64_t n_blocks = k->dst_shape.dim[0] * cpu_padded(k->dst_shape.dim[1]) / block;
     const int64_t oh = k->dst_shape.dim[2], ow = k->dst_shape.dim[3];
     for (int64_t n = 0; n < n_blocks; n++) {
         for (int64_t y = 0; y < oh; y++) {
@@ -143,8 +144,8 @@ static void fix_edge(const window *k, const float *from, float *to) {
                 const int64_t n_cells =
                     cells(&k->pool, y, k->src_shape.dim[2]) * cells(&k->pool, x, k->src_shape.dim[3]);
                 const float scale = (float)(k->pool.k * k->pool.k) / (float)n_cells;
-                const int64_t at = ((n * oh + y) * ow + x) * CPU_BLOCK;
-                for (int64_t i = at; i < at + CPU_BLOCK; i++) to[i] = from[i] * scale;
+                const int64_t at = ((n * oh + y) * ow + x) * block;
+                for (int64_t i = at; i < at + block; i++) to[i] = from[i] * scale;
             }
         }
     }
