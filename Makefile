@@ -12,7 +12,7 @@ P ?=
 
 # Ninja uses all cores by itself, and the steps here depend on their order.
 .NOTPARALLEL:
-.PHONY: all ready configure setup test test-browser test-onnx test-long test-device coverage demo bench docs install install-python wheel deb setup-python asan tsan clang cuda format check clean
+.PHONY: all ready configure setup test test-browser test-onnx test-long test-device coverage demo bench docs install install-python dist wheel deb setup-python asan tsan clang cuda format check clean
 
 # The program, the libraries, and the plugins whose libraries are there: CUDA's as well, which takes nvcc minutes.
 all: ready
@@ -85,6 +85,12 @@ install: all
 install-python: setup-python install
 	@cmake --install build --prefix "$(PREFIX)" --component python
 
+# A tar that runs from any folder, as any user, with licences and the list of what is inside: build/dist/kith-*.tar.xz. make dist WITH=cuda
+# adds the CUDA plugin as a file of its own.
+dist: setup
+	@scripts/setup.sh dist postgres ranks
+	@WITH='$(WITH)' scripts/dist.sh
+
 # The package as one file for pip, with the library and the program: build/python/*.whl.
 wheel: setup-python all
 	@cmake --build build --target kith_wheel
@@ -137,7 +143,7 @@ check: configure
 	@scripts/check-commits.sh
 	@scripts/check-links.sh
 	@scripts/check-tidy.sh
-	@shellcheck scripts/*.sh scripts/hooks/* research/*.sh test/long/*.sh test/browser/*.sh .ci/run
+	@shellcheck scripts/*.sh scripts/hooks/* research/*.sh test/long/*.sh test/browser/*.sh contrib/*.sh .ci/run
 
 clean:
 	@rm -rf build

@@ -23,6 +23,12 @@ if(KITH_WERROR)
   target_compile_options(kith_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-Werror>)
 endif()
 
+# What is passed on (docs/adr/0130): the same bytes whatever folder it was built in.
+if(KITH_RELOCATABLE)
+  target_compile_options(kith_flags INTERFACE "$<$<COMPILE_LANGUAGE:C>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.>"
+                                              "$<$<COMPILE_LANGUAGE:C>:-ffile-prefix-map=${CMAKE_BINARY_DIR}=./build>")
+endif()
+
 # Hardening: if a file from a stranger causes a memory error, the program should end, and the author of the file should
 # not be able to use the error. docs/adr/0007 has the costs; test/house/test_binaries.c checks the results. The flags apply
 # only to our own objects: programs that link libkith.a through pkg-config keep their own flags.

@@ -56,12 +56,12 @@ static void assert_left_out(const char *plugins, const char *why) {
     assert_runs(kith(plugins, words));
     assert_says("2 images, 2 classes");
     assert_says("2 HEIC or AVIF images");
-    assert_says("needs libheif (Debian, Ubuntu: libheif1)");
+    assert_says("needs libheif 1.15 or newer (Debian, Ubuntu: libheif1)");
     assert_says(why);
     snprintf(words, sizeof words, "embed --backbone convnet4 %s/a/ok_lossy_irot_90.heic -o %s/x.npy",
              photos(), testing_folder());
     assert_int_not_equal(kith(plugins, words), 0);
-    assert_says("a HEIC or AVIF image needs libheif (Debian, Ubuntu: libheif1)");
+    assert_says("a HEIC or AVIF image needs libheif 1.15 or newer (Debian, Ubuntu: libheif1)");
     assert_says(why);
 }
 

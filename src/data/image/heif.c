@@ -12,11 +12,12 @@ static const ki_image_format *reader;
 static kith_error failure;
 
 static void settle(void) {
-    static const ki_plugin_ask ask = {.name = "heif",
-                                      .what = "a HEIC or AVIF image needs libheif (Debian, Ubuntu: libheif1)",
-                                      .makes = "libheif is (libheif-dev)",
-                                      .needs = "libheif",
-                                      .instead = "convert the images to JPEG"};
+    static const ki_plugin_ask ask = {
+        .name = "heif",
+        .what = "a HEIC or AVIF image needs libheif 1.15 or newer (Debian, Ubuntu: libheif1)",
+        .makes = "libheif is (libheif-dev)",
+        .needs = "libheif 1.15 or newer",
+        .instead = "convert the images to JPEG"};
     const void *record = NULL;
     if (ki_plugin_open(&ask, &record, &failure) == KITH_OK) reader = record;
     is_settled = true;
