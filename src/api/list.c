@@ -9,6 +9,7 @@
 #include "core/backend.h"
 #include "core/option.h"
 #include "core/text.h"
+#include "hub/name.h"
 #include "kith/data.h"
 #include "net/backbone.h"
 #include "objective/objective.h"
@@ -83,6 +84,16 @@ static bool recipe_at(int i, entry *ret) {
     return true;
 }
 
+/* Short names of kith pull; the source is the repository on the hub. */
+static bool weights_at(int i, entry *ret) {
+    const ki_hub_row *row = i < 0 ? NULL : ki_hub_row_at((size_t)i);
+    if (!row) return false;
+    *ret = (entry){.name = row->name, .summary = row->summary, .source = row->repo};
+    ki_snprintf(ret->note, sizeof ret->note, "backbone %s, licence %s; kith pull %s fetches them",
+                row->backbone, row->licence, row->name);
+    return true;
+}
+
 static bool dataset_at(int i, entry *ret) {
     const char *name = i < 0 ? NULL : kith_dataset_kind_name(i);
     if (name) *ret = (entry){name, kith_dataset_kind_summary(i), NULL, NULL, false, ""};
@@ -109,6 +120,7 @@ static const struct kind {
     bool (*at)(int i, entry *ret);
 } kinds[] = {
     {"backbones", "networks under an embedding", backbone_at},
+    {"weights", "pretrained, with a short name for kith pull and hub:NAME", weights_at},
     {"losses", "what pulls and pushes pairs; each also takes normalize (true|false)", loss_at},
     {"miners", "which pairs and triplets count", miner_at},
     {"regularizers", "further terms; each also takes weight (1), warmup (0 steps), normalize",

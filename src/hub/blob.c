@@ -103,7 +103,7 @@ static kith_status open_part(ki_hub_blob *b, kith_error *err) {
     b->fd = open(b->part.s, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (b->fd < 0) return fail_write(err, b->part.s, errno);
     b->is_open = true;
-    if (fstat(b->fd, &info) != 0) return fail_write(err, b->part.s, errno);
+    if (fstat(b->fd, &info) != 0 || lseek(b->fd, 0, SEEK_END) < 0) return fail_write(err, b->part.s, errno);
     b->n_bytes = info.st_size;
     if (b->n_bytes > b->facts->bytes || b->facts->check == KI_HUB_NO_HASH)
         KI_TRY(ki_hub_blob_restart(b, err));
@@ -127,7 +127,7 @@ kith_status ki_hub_blob_open(ki_hub_blob *b, const char *cache, const char *repo
 }
 
 kith_status ki_hub_blob_restart(ki_hub_blob *b, kith_error *err) {
-    if (ftruncate(b->fd, 0) != 0) return fail_write(err, b->part.s, errno);
+    if (ftruncate(b->fd, 0) != 0 || lseek(b->fd, 0, SEEK_SET) != 0) return fail_write(err, b->part.s, errno);
     b->n_bytes = 0;
     return KITH_OK;
 }
@@ -138,7 +138,7 @@ kith_status ki_hub_blob_add(ki_hub_blob *b, const void *bytes, size_t n, kith_er
         return ki_fail(err, KITH_EFORMAT, "the server sends more than the %lld bytes that it promised of %s",
                        (long long)b->facts->bytes, b->file);
     while (n > 0) {
-        const ssize_t got = pwrite(b->fd, from, n, (off_t)b->n_bytes);
+        const ssize_t got = write(b->fd, from, n);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
             const int why = errno;

@@ -68,7 +68,9 @@ static kith_status find_refs(listing *l, const char *commit, const char **ret, k
     kith_status status;
     KI_CHECK(ki_path_print(&folder, err, "%s/refs", l->folder));
     KI_CHECK(ki_hub_walk(folder.s, false, visit_ref, &r, err));
-    KI_CHECK(keep(l, r.names.n ? r.names.data : "", ret, err));
+    ki_buffer_add(&r.names, "", 1); /* ends the string */
+    KI_CHECK(r.names.status);
+    KI_CHECK(keep(l, r.names.data, ret, err));
 done:
     ki_buffer_release(&r.names);
     return status;

@@ -121,12 +121,12 @@ static kith_status check_locks(const char *cache, const removal *r, const char *
 }
 
 static kith_status remove_all(removal *r, kith_error *err) {
-    static const char *const first[] = {"refs", "snapshots"};
     ki_path path;
-    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++) {
-        KI_TRY(ki_path_print(&path, err, "%s/%s", r->folder.s, first[i]));
-        KI_TRY(drop_tree(r, path.s, err));
-    }
+    KI_TRY(ki_path_print(&path, err, "%s/refs", r->folder.s));
+    KI_TRY(drop_tree(r, path.s, err));
+    r->bytes = 0; /* names are not what anybody counts */
+    KI_TRY(ki_path_print(&path, err, "%s/snapshots", r->folder.s));
+    KI_TRY(drop_tree(r, path.s, err));
     return drop_tree(r, r->folder.s, err);
 }
 

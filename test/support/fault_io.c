@@ -262,6 +262,11 @@ int rename(const char *from, const char *to) {
     return NEXT(rename)(from, to);
 }
 
+int symlink(const char *to, const char *path) {
+    if (fails_path(MAKES, "symlink", path)) return -1;
+    return NEXT(symlink)(to, path);
+}
+
 int mkdir(const char *path, mode_t mode) {
     if (fails_path(MAKES, "mkdir", path)) return -1;
     return NEXT(mkdir)(path, mode);
