@@ -1,5 +1,5 @@
-# The words people type; CMake does the work (CMakePresets.json). Missing Debian packages are
-# installed first (scripts/setup.sh).
+# The words people type; CMake does the work (CMakePresets.json). Missing Debian packages are installed first
+# (scripts/setup.sh), but never by make alone, make install and make bench: these print the line to run.
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
 # make deb DEB_FLAGS=--cuda: options of scripts/deb.sh.
@@ -10,19 +10,29 @@ T ?=
 # make test-long P=fuzz runs one part of the long tests (scripts/test-long.sh lists them).
 P ?=
 
-.PHONY: all configure setup test test-browser test-onnx test-long test-device coverage demo bench docs install install-python wheel deb setup-python asan tsan clang cuda format check clean
+# Ninja uses all cores by itself, and the steps here depend on their order.
+.NOTPARALLEL:
+.PHONY: all ready configure setup test test-browser test-onnx test-long test-device coverage demo bench docs install install-python wheel deb setup-python asan tsan clang cuda format check clean
 
-all: configure
+# The program, the libraries, and the plugins whose libraries are there: CUDA's as well, which takes nvcc minutes.
+all: ready
 	@cmake --build build --target kith_product
+
+# Ninja calls cmake again by itself when a CMake file changed.
+configure_build = if [ -n "$(CMAKE_FLAGS)" ] || [ ! -e build/build.ninja ]; then cmake --preset release $(CMAKE_FLAGS); fi
+
+ready:
+	@scripts/setup.sh --check build
+	@cmake -P cmake/moved.cmake
+	@$(configure_build)
 
 # Packages, and builds that were made before the tree was moved.
 setup:
 	@scripts/setup.sh build
 	@cmake -P cmake/moved.cmake
 
-# Ninja calls cmake again by itself when a CMake file changed.
 configure: setup
-	@if [ -n "$(CMAKE_FLAGS)" ] || [ ! -e build/build.ninja ]; then cmake --preset release $(CMAKE_FLAGS); fi
+	@$(configure_build)
 
 test: configure
 	@scripts/build-tests.sh build '$(T)'
@@ -54,8 +64,9 @@ coverage: setup
 	@cmake --preset coverage && scripts/build-tests.sh build/coverage '$(T)'
 	@scripts/coverage.sh build/coverage '$(T)'
 
-demo: all
-	@cmake --build build --target pixels
+# Only what the demo runs is built.
+demo: configure
+	@cmake --build build --target kith_program pixels
 	@scripts/demo.sh
 
 bench: all

@@ -1,9 +1,15 @@
 #!/bin/sh
-# Install the Debian packages that are missing: setup.sh [GROUP…], groups as in cmake/packages.txt
-# (default: build). Quick when nothing is missing; needs root or a sudo that asks no password. The groups browser and
+# Install the Debian packages that are missing: setup.sh [--check] [GROUP…], groups as in cmake/packages.txt
+# (default: build). Quick when nothing is missing; needs root or a sudo that asks no password. With --check nothing is
+# installed: if packages are missing, it prints the line to run and exits with status 1. The groups browser and
 # onnx also fetch the npm packages of test/browser and test/onnx, at the versions of their lock files.
 set -eu
 cd "$(dirname "$0")/.."
+only_check=
+if [ "${1:-}" = --check ]; then
+    only_check=1
+    shift
+fi
 # shellcheck source=scripts/network.sh
 . scripts/network.sh
 
@@ -43,6 +49,11 @@ for package in $wanted; do
     printf '%s\n' "$present" | grep -qx "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || finish "$@"
+if [ -n "$only_check" ]; then
+    echo "kith needs packages that are not installed. Run this line as root (about a minute), then make again (about two minutes):" >&2
+    echo "  apt-get update && apt-get install --no-install-recommends$missing" >&2
+    exit 1
+fi
 
 if [ "$(id -u)" = 0 ]; then
     as_root=

@@ -29,7 +29,7 @@ torture_io    | 3600 | test/long/torture_io.sh build       | 300 | test/long/tor
 torture_index | 3600 | env KITH_FAULTS=all build/test/test_index_faults | 120 | build/test/test_index_faults
 torture_alloc | 3600 | test/long/torture_alloc.sh build    | 300 | test/long/torture_alloc.sh build 2
 scale         | 2400 | test/long/scale.sh                  | 300 | test/long/scale.sh 50
-bare          | 3600 | test/long/bare.sh                   | 3600 | test/long/bare.sh
+bare          | 7200 | test/long/bare.sh                   | 3600 | test/long/bare.sh
 deb           | 3600 | test/long/deb.sh                    | 3600 | test/long/deb.sh
 arm64         | 7200 | test/long/arm64.sh                  | 7200 | test/long/arm64.sh
 docker        | 3600 | test/long/docker.sh                 | 3600 | test/long/docker.sh

@@ -1,4 +1,5 @@
 /* kith index as a user types it: made from photos and from vectors, brought up to date, looked after. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,15 @@ static int run_here(const char *fmt, ...) {
 
 static void assert_holds(const char *text) {
     if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
+}
+
+/* The best hit of --json is this item, and has the query's own vector, to 1e-6. */
+static void assert_same_photo(int id) {
+    char text[64];
+    snprintf(text, sizeof text, "\"hits\": [{\"id\": %d, \"score\": ", id);
+    assert_holds(text);
+    const double score = strtod(strstr(output, text) + strlen(text), NULL);
+    if (fabs(score - 1) > 1e-6) fail_msg("item %d has the score %.9g, not 1: %s", id, score, output);
 }
 
 static void assert_done(int status, const char *text) {
@@ -207,13 +217,14 @@ static void test_a_removed_photos_name(void **state) {
                      "$K index p.kith --sync && $K index p.kith --sync"),
                 "p.kith: 11 items of 16 values; 1 moved, 10 as before, 1 left out (removed by hand)\n");
     assert_holds("; 11 as before, 1 left out (removed by hand)\n");
-    assert_done(kith("$K search p.kith photos/glyph00000/00000.png -k 1 --json"), "\"id\": 1, \"score\": 1,");
+    assert_done(kith("$K search p.kith photos/glyph00000/00000.png -k 1 --json"), "\"hits\"");
+    assert_same_photo(1);
     assert_done(
         kith("rm photos/glyph00000/00001.png && "
              "mv photos/glyph00000/00002.png photos/glyph00000/00001.png && $K index p.kith --sync && "
              "$K search p.kith photos/glyph00000/00001.png -k 1 --json"),
         "p.kith: 11 items of 16 values; 1 moved, 10 as before\n");
-    assert_holds("\"id\": 2, \"score\": 1,");
+    assert_same_photo(2);
     /* Over another one, which is lost. */
     assert_done(kith("$K index p.kith --remove glyph00002/00000.png && "
                      "mv photos/glyph00002/00000.png photos/glyph00002/00001.png && $K index p.kith --sync"),
@@ -283,11 +294,12 @@ static void test_an_older_index(void **state) {
     assert_done(
         kith("cd old && $K search old.kith photos/glyph00002/00001.png --model model.safetensors -k 1 "
              "--json"),
-        "\"id\": 7, \"score\": 1,");
+        "\"hits\"");
+    assert_same_photo(7);
     assert_done(kith("cd old && $K index old.kith --sync photos --model model.safetensors"),
                 "old.kith: 9 items of 4 values; 1 added, 8 moved\n");
-    assert_done(kith("cd old && $K search old.kith photos/glyph00002/00001.png -k 1 --json"),
-                "\"id\": 7, \"score\": 1,");
+    assert_done(kith("cd old && $K search old.kith photos/glyph00002/00001.png -k 1 --json"), "\"hits\"");
+    assert_same_photo(7);
     assert_holds("old/photos/glyph00002/00001.png\"");
     assert_done(kith("cd old && $K index old.kith --sync && $K index old.kith --check"), "; 9 as before\n");
 }

@@ -84,6 +84,19 @@ static void test_without_rights_one_line_says_what_to_do(void **state) {
     assert_int_not_equal(run("cat %s/apt.log", machine), 0);
 }
 
+/* What make alone does: even root's packages are left alone. */
+static void test_a_check_installs_nothing(void **state) {
+    (void)state;
+    const char *machine = make_machine("check", "cmake", "0", "exit 1");
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh --check build", machine, testing_source()), 1);
+    assert_non_null(strstr(output, "Run this line as root (about a minute)"));
+    assert_non_null(strstr(output, "\n  apt-get update && apt-get install --no-install-recommends cmake\n"));
+    assert_int_not_equal(run("cat %s/apt.log", machine), 0);
+    machine = make_machine("checked", "", "1000", "exit 1");
+    assert_int_equal(run("PATH=%s:$PATH %s/scripts/setup.sh --check build", machine, testing_source()), 0);
+    assert_string_equal(output, "");
+}
+
 static void test_a_failing_apt_is_a_failure(void **state) {
     (void)state;
     const char *machine = make_machine("offline", "cmake", "0", "exit 1");
@@ -220,6 +233,7 @@ int main(void) {
         cmocka_unit_test(test_root_installs_what_is_missing),
         cmocka_unit_test(test_sudo_without_a_password_will_do),
         cmocka_unit_test(test_without_rights_one_line_says_what_to_do),
+        cmocka_unit_test(test_a_check_installs_nothing),
         cmocka_unit_test(test_a_failing_apt_is_a_failure),
         cmocka_unit_test(test_other_systems_are_left_alone),
         cmocka_unit_test(test_npm_packages_are_fetched_once_for_a_lock_file),

@@ -1,6 +1,9 @@
 /* Makes the HEIC and AVIF files of test/corpus/image from a PNG file there: make_heif IN.png OUT {heic|avif} {0|90}.
  * Pixels differ from the PNG by at most two grey levels, because of the colour conversion, so tests know them. 90 adds
- * a property that the image must be rotated by 90 degrees to the right. */
+ * a property that the image must be rotated by 90 degrees to the right.
+ *
+ * libheif 1.15 writes that property before the size, and the size after the rotation; 1.19 takes the size of such a file for the one
+ * before. The standard and cameras have the size first, before the rotation: the corpus files were put into that order by hand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,120 +1,13 @@
-/* The cpu backend's record: memory, layout changes, and the helpers around oneDNN 2. */
+/* The cpu backend's record: memory and layout changes. */
 #include <string.h>
 #include <sys/mman.h>
 
 #include "backend/cpu/cpu.h"
 #include "core/blas.h"
 
-/* oneDNN writes its machine code into memory without checking that the allocation succeeded. One primitive
- * takes less than this. */
-static const size_t kernel_room = (size_t)16 << 20;
-
-kith_status cpu_fail_dnnl(kith_error *err, dnnl_status_t status, const char *call) {
-    const kith_status ours = status == dnnl_out_of_memory ? KITH_ENOMEM : KITH_EBACKEND;
-    ki_fail(err, ours, "oneDNN: %s (%.80s)",
-            status == dnnl_out_of_memory ? "out of memory" : "the call failed", call);
-    return ki_hint(err, ours, "ONEDNN_VERBOSE=1 in the environment shows more");
-}
-
-kith_status cpu_md(int n_dims, const int64_t *dim, dnnl_format_tag_t tag, dnnl_memory_desc_t *ret_md,
-                   kith_error *err) {
-    dnnl_dims_t dims;
-    for (int i = 0; i < n_dims; i++) dims[i] = dim[i];
-    CPU_DNNL(dnnl_memory_desc_init_by_tag(ret_md, n_dims, dims, dnnl_f32, tag));
-    return KITH_OK;
-}
-
-kith_status cpu_edge_md(const ki_edge *edge, dnnl_memory_desc_t *ret_md, kith_error *err) {
-    const dnnl_format_tag_t tag = edge->shape.n_dims == 2     ? dnnl_nc
-                                  : edge->layout == KI_NATIVE ? dnnl_nChw16c
-                                                              : dnnl_nchw;
-    return cpu_md(edge->shape.n_dims, edge->shape.dim, tag, ret_md, err);
-}
-
-kith_status cpu_primitive(cpu_backend *cpu, const void *op_desc, const_dnnl_primitive_attr_t attr,
-                          const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *ret_pd,
-                          dnnl_primitive_t *ret_primitive, kith_error *err) {
-    dnnl_primitive_desc_t pd = NULL;
-    KI_TRY(ki_room_or(kernel_room, "a kernel of oneDNN", err));
-    CPU_DNNL(dnnl_primitive_desc_create(&pd, op_desc, attr, cpu->engine, hint));
-    const dnnl_status_t status = dnnl_primitive_create(ret_primitive, pd);
-    if (status != dnnl_success || !ret_pd)
-        dnnl_primitive_desc_destroy(pd);
-    else
-        *ret_pd = pd;
-    return status == dnnl_success ? KITH_OK : cpu_fail_dnnl(err, status, "dnnl_primitive_create");
-}
-
-size_t cpu_scratch_bytes(const_dnnl_primitive_desc_t pd) {
-    return ki_round_up(
-        dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)), KI_ALIGN);
-}
-
-/* oneDNN's memory objects take a non-const void pointer, even for memory that is only read. */
-kith_status cpu_memory(cpu_backend *cpu, const dnnl_memory_desc_t *md, const void *ptr,
-                       dnnl_memory_t *ret_memory, kith_error *err) {
-    void *writable = NULL;
-    memcpy(&writable, &ptr, sizeof ptr);
-    CPU_DNNL(dnnl_memory_create(ret_memory, md, cpu->engine, writable));
-    return KITH_OK;
-}
-
-kith_status cpu_scratch_memory(cpu_backend *cpu, const_dnnl_primitive_desc_t pd, void *ptr,
-                               dnnl_memory_t *ret_memory, kith_error *err) {
-    return cpu_memory(cpu, dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0), ptr, ret_memory,
-                      err);
-}
-
-kith_status cpu_reorder(cpu_backend *cpu, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
-                        bool accumulates, dnnl_primitive_t *ret_primitive, kith_error *err) {
-    dnnl_primitive_attr_t attr = NULL;
-    dnnl_post_ops_t ops = NULL;
-    dnnl_primitive_desc_t pd = NULL;
-    KI_TRY(ki_room_or(kernel_room, "a kernel of oneDNN", err));
-    dnnl_status_t status = dnnl_primitive_attr_create(&attr);
-    if (status == dnnl_success && accumulates) {
-        status = dnnl_post_ops_create(&ops);
-        if (status == dnnl_success) status = dnnl_post_ops_append_sum(ops, 1.0f);
-        if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(attr, ops);
-    }
-    if (status == dnnl_success)
-        status = dnnl_reorder_primitive_desc_create(&pd, from, cpu->engine, to, cpu->engine, attr);
-    if (status == dnnl_success) status = dnnl_primitive_create(ret_primitive, pd);
-    dnnl_post_ops_destroy(ops);
-    dnnl_primitive_attr_destroy(attr);
-    dnnl_primitive_desc_destroy(pd);
-    return status == dnnl_success ? KITH_OK : cpu_fail_dnnl(err, status, "reorder");
-}
-
-kith_status cpu_run(cpu_backend *cpu, const_dnnl_primitive_t primitive, int n_args,
-                    const dnnl_exec_arg_t *args, kith_error *err) {
-    CPU_DNNL(dnnl_primitive_execute(primitive, cpu->stream, n_args, args));
-    return KITH_OK;
-}
-
 static void cpu_close(ki_backend *backend) {
-    cpu_backend *cpu = cpu_of(backend);
-    dnnl_primitive_attr_destroy(cpu->attr);
-    dnnl_primitive_attr_destroy(cpu->attr_relu);
-    if (cpu->stream) dnnl_stream_destroy(cpu->stream);
-    if (cpu->engine) dnnl_engine_destroy(cpu->engine);
-    ki_free(cpu);
-}
-
-static kith_status open_engine(cpu_backend *cpu, kith_error *err) {
-    CPU_DNNL(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0));
-    CPU_DNNL(dnnl_stream_create(&cpu->stream, cpu->engine, dnnl_stream_default_flags));
-    CPU_DNNL(dnnl_primitive_attr_create(&cpu->attr));
-    CPU_DNNL(dnnl_primitive_attr_set_scratchpad_mode(cpu->attr, dnnl_scratchpad_mode_user));
-    CPU_DNNL(dnnl_primitive_attr_create(&cpu->attr_relu));
-    CPU_DNNL(dnnl_primitive_attr_set_scratchpad_mode(cpu->attr_relu, dnnl_scratchpad_mode_user));
-    dnnl_post_ops_t ops = NULL;
-    CPU_DNNL(dnnl_post_ops_create(&ops));
-    dnnl_status_t status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
-    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(cpu->attr_relu, ops);
-    dnnl_post_ops_destroy(ops);
-    CPU_DNNL(status);
-    return KITH_OK;
+    cpu_dnnl_close(cpu_dnnl_of(backend));
+    ki_free(backend);
 }
 
 static kith_status cpu_open(const ki_backend_options *options, ki_backend **ret_backend, kith_error *err) {
@@ -124,8 +17,7 @@ static kith_status cpu_open(const ki_backend_options *options, ki_backend **ret_
     KI_TRY(ki_zalloc_or(&cpu, 1, sizeof *cpu, "the cpu backend", err));
     cpu->base.type = &ki_backend_cpu;
     kith_status status = ki_blas_prepare(1, err);
-    if (status == KITH_OK) status = ki_room_or(kernel_room, "oneDNN", err);
-    if (status == KITH_OK) status = open_engine(cpu, err);
+    if (status == KITH_OK) status = cpu_dnnl_open(&cpu->dnnl, err);
     if (status == KITH_OK)
         *ret_backend = &cpu->base;
     else
@@ -187,8 +79,7 @@ static kith_status cpu_zero(ki_backend *backend, void *dst, size_t bytes, kith_e
 }
 
 static kith_status cpu_sync(ki_backend *backend, kith_error *err) {
-    CPU_DNNL(dnnl_stream_wait(cpu_of(backend)->stream));
-    return KITH_OK;
+    return cpu_dnnl_wait(cpu_dnnl_of(backend), err);
 }
 
 static size_t cpu_edge_bytes(const ki_backend *backend, const ki_shape *shape, ki_layout layout) {

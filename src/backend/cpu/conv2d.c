@@ -10,11 +10,10 @@
 #include "backend/cpu/cpu.h"
 
 typedef struct conv_pass {
-    dnnl_primitive_t primitive;
-    dnnl_primitive_desc_t pd;
+    cpu_primitive primitive; /* run NULL: the pass is not wanted */
     dnnl_memory_t weights, scratch;
-    dnnl_primitive_t pack; /* masters to weights, or back; NULL when the form is the masters' own */
-    void *packed;          /* own memory of the packed weights */
+    cpu_primitive pack; /* masters to weights, or back; run NULL when the form is the masters' own */
+    void *packed;       /* own memory of the packed weights */
 } conv_pass;
 
 typedef struct conv {
@@ -23,7 +22,7 @@ typedef struct conv {
     int64_t ic;
     bool has_relu, has_bn, wants_diff_src;
     double bn_eps;
-    dnnl_memory_desc_t src_md, dst_md, bias_md, plain_md;
+    cpu_md *src_md, *dst_md, *bias_md, *plain_md, *any_md;
     conv_pass fwd, bwd_data, bwd_weights;
     dnnl_memory_t src, dst, bias, diff_src, diff_dst, diff_bias, master, diff_master, folded;
     float *bias_own; /* zeros or the folded bias, when the master has none */
@@ -32,9 +31,8 @@ typedef struct conv {
 } conv;
 
 static void pass_free(conv_pass *pass) {
-    dnnl_primitive_destroy(pass->primitive);
-    dnnl_primitive_desc_destroy(pass->pd);
-    dnnl_primitive_destroy(pass->pack);
+    cpu_primitive_release(&pass->primitive);
+    cpu_primitive_release(&pass->pack);
     dnnl_memory_destroy(pass->weights);
     dnnl_memory_destroy(pass->scratch);
     ki_free(pass->packed);
@@ -48,66 +46,54 @@ static void conv_free(ki_kernel *kernel) {
     dnnl_memory_t memories[] = {k->src,       k->dst,    k->bias,        k->diff_src, k->diff_dst,
                                 k->diff_bias, k->master, k->diff_master, k->folded};
     for (size_t i = 0; i < sizeof memories / sizeof memories[0]; i++) dnnl_memory_destroy(memories[i]);
+    cpu_md *const mds[] = {k->src_md, k->dst_md, k->bias_md, k->plain_md, k->any_md};
+    for (size_t i = 0; i < sizeof mds / sizeof mds[0]; i++) cpu_md_free(mds[i]);
     ki_free(k->bias_own);
     ki_free(k);
 }
 
-static const dnnl_memory_desc_t *weights_md(const conv_pass *pass, bool is_diff) {
-    return dnnl_primitive_desc_query_md(pass->pd,
-                                        is_diff ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+static const cpu_md *weights_md(const conv_pass *pass, bool is_diff) {
+    return cpu_query_md(&pass->primitive, is_diff ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
 }
 
-static bool is_plain(const conv *k, const dnnl_memory_desc_t *md) {
-    return dnnl_memory_desc_equal(md, &k->plain_md);
-}
-
-static kith_status make_passes(conv *k, cpu_backend *cpu, const ki_kernel_spec *spec, kith_error *err) {
+static kith_status make_passes(conv *k, cpu_dnnl *dnnl, const ki_kernel_spec *spec, kith_error *err) {
     const ki_conv_attr *a = &k->attr;
-    const dnnl_dims_t strides = {a->sh, a->sw}, pad_left = {a->ph, a->pw};
     const int64_t *s = spec->src[0].shape.dim, *d = spec->dst.shape.dim;
-    /* The padding on the right that gives exactly the inferred output: floor division may leave pixels
-     * unused. */
-    const dnnl_dims_t pad_right = {(d[2] - 1) * a->sh + a->kh - s[2] - a->ph,
-                                   (d[3] - 1) * a->sw + a->kw - s[3] - a->pw};
-    dnnl_memory_desc_t any_md;
-    KI_TRY(cpu_md(4, (int64_t[]){a->oc, k->ic, a->kh, a->kw}, dnnl_oihw, &k->plain_md, err));
-    KI_TRY(cpu_md(4, (int64_t[]){a->oc, k->ic, a->kh, a->kw}, dnnl_format_tag_any, &any_md, err));
-    KI_TRY(cpu_md(1, &a->oc, dnnl_a, &k->bias_md, err));
-    KI_TRY(cpu_edge_md(&spec->src[0], &k->src_md, err));
-    KI_TRY(cpu_edge_md(&spec->dst, &k->dst_md, err));
-
-    dnnl_convolution_desc_t desc;
+    KI_TRY(cpu_md_new(4, (int64_t[]){a->oc, k->ic, a->kh, a->kw}, dnnl_oihw, &k->plain_md, err));
+    KI_TRY(cpu_md_new(4, (int64_t[]){a->oc, k->ic, a->kh, a->kw}, dnnl_format_tag_any, &k->any_md, err));
+    KI_TRY(cpu_md_new(1, &a->oc, dnnl_a, &k->bias_md, err));
+    KI_TRY(cpu_md_of_edge(&spec->src[0], &k->src_md, err));
+    KI_TRY(cpu_md_of_edge(&spec->dst, &k->dst_md, err));
+    /* The padding on the right gives exactly the inferred output: floor division may leave pixels unused. */
+    const cpu_conv_form form = {
+        .src = k->src_md,
+        .weights = k->any_md,
+        .bias = k->bias_md,
+        .dst = k->dst_md,
+        .strides = {a->sh, a->sw},
+        .pad_left = {a->ph, a->pw},
+        .pad_right = {(d[2] - 1) * a->sh + a->kh - s[2] - a->ph, (d[3] - 1) * a->sw + a->kw - s[3] - a->pw},
+        .has_relu = k->has_relu};
+    const cpu_primitive *forward = &k->fwd.primitive;
     const dnnl_prop_kind_t prop = spec->mode == KI_TRAIN ? dnnl_forward_training : dnnl_forward_inference;
-    CPU_DNNL(dnnl_convolution_forward_desc_init(&desc, prop, dnnl_convolution_auto, &k->src_md, &any_md,
-                                                &k->bias_md, &k->dst_md, strides, pad_left, pad_right));
-    KI_TRY(cpu_primitive(cpu, &desc, k->has_relu ? cpu->attr_relu : cpu->attr, NULL, &k->fwd.pd,
-                         &k->fwd.primitive, err));
+    KI_TRY(cpu_make_conv(dnnl, prop, &form, NULL, &k->fwd.primitive, err));
     if (!spec->wants_diff_params) return KITH_OK;
-    if (k->wants_diff_src) {
-        CPU_DNNL(dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_auto, &k->src_md, &any_md,
-                                                          &k->dst_md, strides, pad_left, pad_right));
-        KI_TRY(cpu_primitive(cpu, &desc, cpu->attr, k->fwd.pd, &k->bwd_data.pd, &k->bwd_data.primitive, err));
-    }
-    CPU_DNNL(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_auto, &k->src_md, &any_md,
-                                                         &k->bias_md, &k->dst_md, strides, pad_left,
-                                                         pad_right));
-    return cpu_primitive(cpu, &desc, cpu->attr, k->fwd.pd, &k->bwd_weights.pd, &k->bwd_weights.primitive,
-                         err);
+    if (k->wants_diff_src)
+        KI_TRY(cpu_make_conv(dnnl, dnnl_backward_data, &form, forward, &k->bwd_data.primitive, err));
+    return cpu_make_conv(dnnl, dnnl_backward_weights, &form, forward, &k->bwd_weights.primitive, err);
 }
 
-static size_t plain_bytes(const conv *k) {
-    return ki_round_up(dnnl_memory_desc_get_size(&k->plain_md), KI_ALIGN);
-}
+static size_t plain_bytes(const conv *k) { return ki_round_up(cpu_md_bytes(k->plain_md), KI_ALIGN); }
 static size_t bias_bytes(const conv *k) { return ki_round_up((size_t)k->attr.oc * sizeof(float), KI_ALIGN); }
 
 static size_t scratch_needed(const conv *k) {
-    size_t most = cpu_scratch_bytes(k->fwd.pd);
+    const cpu_primitive *data = &k->bwd_data.primitive, *weights = &k->bwd_weights.primitive;
+    size_t most = cpu_scratch_bytes(&k->fwd.primitive);
     if (k->has_bn && plain_bytes(k) > most) most = plain_bytes(k);
-    if (k->bwd_data.pd && cpu_scratch_bytes(k->bwd_data.pd) > most) most = cpu_scratch_bytes(k->bwd_data.pd);
-    if (k->bwd_weights.pd) {
-        const size_t form =
-            ki_round_up(dnnl_memory_desc_get_size(weights_md(&k->bwd_weights, true)), KI_ALIGN);
-        const size_t total = form + bias_bytes(k) + cpu_scratch_bytes(k->bwd_weights.pd);
+    if (data->run && cpu_scratch_bytes(data) > most) most = cpu_scratch_bytes(data);
+    if (weights->run) {
+        const size_t form = ki_round_up(cpu_md_bytes(weights_md(&k->bwd_weights, true)), KI_ALIGN);
+        const size_t total = form + bias_bytes(k) + cpu_scratch_bytes(weights);
         if (total > most) most = total;
     }
     return most;
@@ -123,7 +109,7 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
     k->has_bn = spec->has_folded_bn;
     k->bn_eps = spec->bn_eps;
     k->wants_diff_src = spec->wants_diff_src[0];
-    const kith_status status = make_passes(k, cpu_of(backend), spec, err);
+    const kith_status status = make_passes(k, cpu_dnnl_of(backend), spec, err);
     if (status != KITH_OK) {
         conv_free(&k->base);
         return status;
@@ -136,48 +122,49 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
 
 /* Weights of a pass: the masters themselves if they have the right form, otherwise separate memory and a
  * reorder. */
-static kith_status bind_weights(conv *k, cpu_backend *cpu, conv_pass *pass, kith_error *err) {
-    const dnnl_memory_desc_t *md = weights_md(pass, false);
-    if (is_plain(k, md) && !k->has_bn) return cpu_memory(cpu, md, k->param[KI_W].value, &pass->weights, err);
-    KI_TRY(ki_alloc_or(&pass->packed, 1, dnnl_memory_desc_get_size(md), "packed weights", err));
-    KI_TRY(cpu_memory(cpu, md, pass->packed, &pass->weights, err));
-    return cpu_reorder(cpu, &k->plain_md, md, false, &pass->pack, err);
+static kith_status bind_weights(conv *k, cpu_dnnl *dnnl, conv_pass *pass, kith_error *err) {
+    const cpu_md *md = weights_md(pass, false);
+    if (cpu_md_equal(md, k->plain_md) && !k->has_bn)
+        return cpu_memory(dnnl, md, k->param[KI_W].value, &pass->weights, err);
+    KI_TRY(ki_alloc_or(&pass->packed, 1, cpu_md_bytes(md), "packed weights", err));
+    KI_TRY(cpu_memory(dnnl, md, pass->packed, &pass->weights, err));
+    return cpu_make_reorder(dnnl, k->plain_md, md, false, &pass->pack, err);
 }
 
-static kith_status bind_backward_weights(conv *k, cpu_backend *cpu, const ki_binding *b, kith_error *err) {
-    const dnnl_memory_desc_t *md = weights_md(&k->bwd_weights, true);
+static kith_status bind_backward_weights(conv *k, cpu_dnnl *dnnl, const ki_binding *b, kith_error *err) {
+    const cpu_md *md = weights_md(&k->bwd_weights, true);
     char *at = b->scratch;
-    KI_TRY(cpu_memory(cpu, md, at, &k->bwd_weights.weights, err));
-    at += ki_round_up(dnnl_memory_desc_get_size(md), KI_ALIGN);
+    KI_TRY(cpu_memory(dnnl, md, at, &k->bwd_weights.weights, err));
+    at += ki_round_up(cpu_md_bytes(md), KI_ALIGN);
     k->diff_bias_ptr = (float *)(void *)at;
-    KI_TRY(cpu_memory(cpu, &k->bias_md, at, &k->diff_bias, err));
+    KI_TRY(cpu_memory(dnnl, k->bias_md, at, &k->diff_bias, err));
     at += bias_bytes(k);
-    KI_TRY(cpu_scratch_memory(cpu, k->bwd_weights.pd, at, &k->bwd_weights.scratch, err));
-    KI_TRY(cpu_memory(cpu, &k->plain_md, k->param[KI_W].diff, &k->diff_master, err));
-    return cpu_reorder(cpu, md, &k->plain_md, true, &k->bwd_weights.pack, err);
+    KI_TRY(cpu_scratch_memory(dnnl, &k->bwd_weights.primitive, at, &k->bwd_weights.scratch, err));
+    KI_TRY(cpu_memory(dnnl, k->plain_md, k->param[KI_W].diff, &k->diff_master, err));
+    return cpu_make_reorder(dnnl, md, k->plain_md, true, &k->bwd_weights.pack, err);
 }
 
 static kith_status conv_bind(ki_kernel *kernel, const ki_binding *b, kith_error *err) {
     conv *k = (conv *)kernel;
-    cpu_backend *cpu = cpu_of(kernel->backend);
+    cpu_dnnl *dnnl = cpu_dnnl_of(kernel->backend);
     memcpy(k->param, b->param, sizeof k->param);
     k->scratch = b->scratch;
-    KI_TRY(cpu_memory(cpu, &k->src_md, b->src[0], &k->src, err));
-    KI_TRY(cpu_memory(cpu, &k->dst_md, b->dst, &k->dst, err));
-    KI_TRY(cpu_memory(cpu, &k->plain_md, k->param[KI_W].value, &k->master, err));
-    KI_TRY(cpu_memory(cpu, &k->plain_md, b->scratch, &k->folded, err));
+    KI_TRY(cpu_memory(dnnl, k->src_md, b->src[0], &k->src, err));
+    KI_TRY(cpu_memory(dnnl, k->dst_md, b->dst, &k->dst, err));
+    KI_TRY(cpu_memory(dnnl, k->plain_md, k->param[KI_W].value, &k->master, err));
+    KI_TRY(cpu_memory(dnnl, k->plain_md, b->scratch, &k->folded, err));
     if (!k->param[KI_B].value || k->has_bn)
         KI_TRY(ki_zalloc_or(&k->bias_own, (size_t)k->attr.oc, sizeof *k->bias_own, "a bias", err));
-    KI_TRY(cpu_memory(cpu, &k->bias_md, k->bias_own ? k->bias_own : k->param[KI_B].value, &k->bias, err));
-    KI_TRY(bind_weights(k, cpu, &k->fwd, err));
-    KI_TRY(cpu_scratch_memory(cpu, k->fwd.pd, b->scratch, &k->fwd.scratch, err));
-    if (!k->bwd_weights.pd) return KITH_OK;
-    KI_TRY(cpu_memory(cpu, &k->dst_md, b->diff_dst[0], &k->diff_dst, err));
-    KI_TRY(bind_backward_weights(k, cpu, b, err));
+    KI_TRY(cpu_memory(dnnl, k->bias_md, k->bias_own ? k->bias_own : k->param[KI_B].value, &k->bias, err));
+    KI_TRY(bind_weights(k, dnnl, &k->fwd, err));
+    KI_TRY(cpu_scratch_memory(dnnl, &k->fwd.primitive, b->scratch, &k->fwd.scratch, err));
+    if (!k->bwd_weights.primitive.run) return KITH_OK;
+    KI_TRY(cpu_memory(dnnl, k->dst_md, b->diff_dst[0], &k->diff_dst, err));
+    KI_TRY(bind_backward_weights(k, dnnl, b, err));
     if (!k->wants_diff_src) return KITH_OK;
-    KI_TRY(cpu_memory(cpu, &k->src_md, b->diff_src[0], &k->diff_src, err));
-    KI_TRY(bind_weights(k, cpu, &k->bwd_data, err));
-    return cpu_scratch_memory(cpu, k->bwd_data.pd, b->scratch, &k->bwd_data.scratch, err);
+    KI_TRY(cpu_memory(dnnl, k->src_md, b->diff_src[0], &k->diff_src, err));
+    KI_TRY(bind_weights(k, dnnl, &k->bwd_data, err));
+    return cpu_scratch_memory(dnnl, &k->bwd_data.primitive, b->scratch, &k->bwd_data.scratch, err);
 }
 
 /* y = gamma (w x + b - mean) / sqrt(var + eps) + beta as one convolution. */
@@ -196,14 +183,14 @@ static void fold_bn(conv *k) {
 
 static kith_status conv_pack(ki_kernel *kernel, kith_error *err) {
     conv *k = (conv *)kernel;
-    cpu_backend *cpu = cpu_of(kernel->backend);
+    cpu_dnnl *dnnl = cpu_dnnl_of(kernel->backend);
     if (k->has_bn) fold_bn(k);
     conv_pass *const passes[] = {&k->fwd, &k->bwd_data};
     for (int i = 0; i < 2; i++) {
-        if (!passes[i]->pack) continue;
+        if (!passes[i]->pack.run) continue;
         const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, k->has_bn ? k->folded : k->master},
                                         {DNNL_ARG_TO, passes[i]->weights}};
-        KI_TRY(cpu_run(cpu, passes[i]->pack, 2, args, err));
+        KI_TRY(cpu_run(dnnl, &passes[i]->pack, 2, args, err));
         kernel->backend->n_reorders++;
     }
     return KITH_OK;
@@ -216,21 +203,21 @@ static kith_status conv_forward(ki_kernel *kernel, kith_error *err) {
                                     {DNNL_ARG_BIAS, k->bias},
                                     {DNNL_ARG_DST, k->dst},
                                     {DNNL_ARG_SCRATCHPAD, k->fwd.scratch}};
-    return cpu_run(cpu_of(kernel->backend), k->fwd.primitive, 5, args, err);
+    return cpu_run(cpu_dnnl_of(kernel->backend), &k->fwd.primitive, 5, args, err);
 }
 
 static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
     conv *k = (conv *)kernel;
-    cpu_backend *cpu = cpu_of(kernel->backend);
+    cpu_dnnl *dnnl = cpu_dnnl_of(kernel->backend);
     const dnnl_exec_arg_t weights_args[] = {{DNNL_ARG_SRC, k->src},
                                             {DNNL_ARG_DIFF_DST, k->diff_dst},
                                             {DNNL_ARG_DIFF_WEIGHTS, k->bwd_weights.weights},
                                             {DNNL_ARG_DIFF_BIAS, k->diff_bias},
                                             {DNNL_ARG_SCRATCHPAD, k->bwd_weights.scratch}};
-    KI_TRY(cpu_run(cpu, k->bwd_weights.primitive, 5, weights_args, err));
+    KI_TRY(cpu_run(dnnl, &k->bwd_weights.primitive, 5, weights_args, err));
     const dnnl_exec_arg_t add_args[] = {{DNNL_ARG_FROM, k->bwd_weights.weights},
                                         {DNNL_ARG_TO, k->diff_master}};
-    KI_TRY(cpu_run(cpu, k->bwd_weights.pack, 2, add_args, err));
+    KI_TRY(cpu_run(dnnl, &k->bwd_weights.pack, 2, add_args, err));
     kernel->backend->n_reorders++;
     if (k->param[KI_B].diff) cpu_accumulate(k->param[KI_B].diff, k->diff_bias_ptr, k->attr.oc);
     if (!k->wants_diff_src) return KITH_OK;
@@ -238,7 +225,7 @@ static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
                                          {DNNL_ARG_WEIGHTS, k->bwd_data.weights},
                                          {DNNL_ARG_DIFF_SRC, k->diff_src},
                                          {DNNL_ARG_SCRATCHPAD, k->bwd_data.scratch}};
-    return cpu_run(cpu, k->bwd_data.primitive, 4, data_args, err);
+    return cpu_run(dnnl, &k->bwd_data.primitive, 4, data_args, err);
 }
 
 const ki_kernel_type cpu_conv2d = {.create = conv_create,

@@ -2,8 +2,7 @@
 #ifndef KI_BACKEND_CPU_H
 #define KI_BACKEND_CPU_H
 
-#include <oneapi/dnnl/dnnl.h>
-
+#include "backend/cpu/dnnl.h"
 #include "core/alloc.h"
 #include "core/backend.h"
 #include "core/parallel.h"
@@ -13,41 +12,10 @@ enum { CPU_BLOCK = 16 }; /* channels per block of the native layout */
 
 typedef struct cpu_backend {
     ki_backend base;
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    dnnl_primitive_attr_t attr;      /* scratchpad owned by the plan */
-    dnnl_primitive_attr_t attr_relu; /* the same, followed by ReLU */
+    cpu_dnnl dnnl;
 } cpu_backend;
 
-static inline cpu_backend *cpu_of(ki_backend *backend) { return (cpu_backend *)backend; }
-
-/* Turns a oneDNN failure into an error of ours, with the text of the call. */
-#define CPU_DNNL(call)                                                              \
-    do {                                                                            \
-        const dnnl_status_t cpu_dnnl_ = (call);                                     \
-        if (cpu_dnnl_ != dnnl_success) return cpu_fail_dnnl(err, cpu_dnnl_, #call); \
-    } while (0)
-
-kith_status cpu_fail_dnnl(kith_error *err, dnnl_status_t status, const char *call);
-
-/* The oneDNN description of an edge. */
-kith_status cpu_edge_md(const ki_edge *edge, dnnl_memory_desc_t *ret_md, kith_error *err);
-kith_status cpu_md(int n_dims, const int64_t *dim, dnnl_format_tag_t tag, dnnl_memory_desc_t *ret_md,
-                   kith_error *err);
-
-/* Primitive from an operation descriptor; ret_pd (kept by the caller) may be NULL. */
-kith_status cpu_primitive(cpu_backend *cpu, const void *op_desc, const_dnnl_primitive_attr_t attr,
-                          const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *ret_pd,
-                          dnnl_primitive_t *ret_primitive, kith_error *err);
-size_t cpu_scratch_bytes(const_dnnl_primitive_desc_t pd);
-kith_status cpu_memory(cpu_backend *cpu, const dnnl_memory_desc_t *md, const void *ptr,
-                       dnnl_memory_t *ret_memory, kith_error *err);
-kith_status cpu_scratch_memory(cpu_backend *cpu, const_dnnl_primitive_desc_t pd, void *ptr,
-                               dnnl_memory_t *ret_memory, kith_error *err);
-kith_status cpu_reorder(cpu_backend *cpu, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
-                        bool accumulates, dnnl_primitive_t *ret_primitive, kith_error *err);
-kith_status cpu_run(cpu_backend *cpu, const_dnnl_primitive_t primitive, int n_args,
-                    const dnnl_exec_arg_t *args, kith_error *err);
+static inline cpu_dnnl *cpu_dnnl_of(ki_backend *backend) { return &((cpu_backend *)backend)->dnnl; }
 
 /* dst[i] += src[i]. */
 void cpu_accumulate(float *dst, const float *src, int64_t n);

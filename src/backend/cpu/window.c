@@ -6,9 +6,8 @@
 
 typedef struct window {
     ki_kernel base;
-    dnnl_primitive_desc_t fwd_pd, bwd_pd;
-    dnnl_primitive_t fwd, bwd;
-    dnnl_memory_desc_t src_md, dst_md;
+    cpu_primitive fwd, bwd; /* bwd.run NULL: no gradient is wanted */
+    cpu_md *src_md, *dst_md;
     dnnl_memory_t src, dst, diff_src, diff_dst, workspace, fwd_scratch, bwd_scratch;
     bool has_workspace, backward_reads_src;
     /* An average that counts padding but not the overhang of ceil mode: oneDNN divides every window by
@@ -26,47 +25,48 @@ static void window_free(ki_kernel *kernel) {
     dnnl_memory_t memories[] = {k->src,       k->dst,         k->diff_src,   k->diff_dst,
                                 k->workspace, k->fwd_scratch, k->bwd_scratch};
     for (size_t i = 0; i < sizeof memories / sizeof memories[0]; i++) dnnl_memory_destroy(memories[i]);
-    dnnl_primitive_destroy(k->fwd);
-    dnnl_primitive_destroy(k->bwd);
-    dnnl_primitive_desc_destroy(k->fwd_pd);
-    dnnl_primitive_desc_destroy(k->bwd_pd);
+    cpu_primitive_release(&k->fwd);
+    cpu_primitive_release(&k->bwd);
+    cpu_md_free(k->src_md);
+    cpu_md_free(k->dst_md);
     ki_free(k);
 }
 
-static kith_status make_pool(window *k, cpu_backend *cpu, const ki_kernel_spec *spec, kith_error *err) {
-    const ki_pool_attr *a = &spec->attr->pool;
-    const int64_t *s = spec->src[0].shape.dim, *d = spec->dst.shape.dim;
-    const dnnl_dims_t strides = {a->s, a->s}, kernel = {a->k, a->k}, pad_left = {a->p, a->p};
-    const dnnl_dims_t pad_right = {(d[2] - 1) * a->s + a->k - s[2] - a->p,
-                                   (d[3] - 1) * a->s + a->k - s[3] - a->p};
-    const dnnl_alg_kind_t alg = !a->average    ? dnnl_pooling_max
-                                : a->count_pad ? dnnl_pooling_avg_include_padding
-                                               : dnnl_pooling_avg_exclude_padding;
-    dnnl_pooling_desc_t desc;
-    CPU_DNNL(dnnl_pooling_forward_desc_init(
-        &desc, spec->mode == KI_TRAIN ? dnnl_forward_training : dnnl_forward_inference, alg, &k->src_md,
-        &k->dst_md, strides, kernel, pad_left, pad_right));
-    KI_TRY(cpu_primitive(cpu, &desc, cpu->attr, NULL, &k->fwd_pd, &k->fwd, err));
-    k->pool = *a;
-    k->fixes_edge = a->average && a->count_pad && (pad_right[0] > a->p || pad_right[1] > a->p);
-    if (!spec->wants_diff_src[0]) return KITH_OK;
-    CPU_DNNL(dnnl_pooling_backward_desc_init(&desc, alg, &k->src_md, &k->dst_md, strides, kernel, pad_left,
-                                             pad_right));
-    return cpu_primitive(cpu, &desc, cpu->attr, k->fwd_pd, &k->bwd_pd, &k->bwd, err);
+static dnnl_prop_kind_t forward_kind(const ki_kernel_spec *spec) {
+    return spec->mode == KI_TRAIN ? dnnl_forward_training : dnnl_forward_inference;
 }
 
-static kith_status make_lrn(window *k, cpu_backend *cpu, const ki_kernel_spec *spec, kith_error *err) {
+static kith_status make_pool(window *k, cpu_dnnl *dnnl, const ki_kernel_spec *spec, kith_error *err) {
+    const ki_pool_attr *a = &spec->attr->pool;
+    const int64_t *s = spec->src[0].shape.dim, *d = spec->dst.shape.dim;
+    const cpu_pool_form form = {
+        .src = k->src_md,
+        .dst = k->dst_md,
+        .alg = !a->average    ? dnnl_pooling_max
+               : a->count_pad ? dnnl_pooling_avg_include_padding
+                              : dnnl_pooling_avg_exclude_padding,
+        .strides = {a->s, a->s},
+        .kernel = {a->k, a->k},
+        .pad_left = {a->p, a->p},
+        .pad_right = {(d[2] - 1) * a->s + a->k - s[2] - a->p, (d[3] - 1) * a->s + a->k - s[3] - a->p}};
+    KI_TRY(cpu_make_pool(dnnl, forward_kind(spec), &form, NULL, &k->fwd, err));
+    k->pool = *a;
+    k->fixes_edge = a->average && a->count_pad && (form.pad_right[0] > a->p || form.pad_right[1] > a->p);
+    if (!spec->wants_diff_src[0]) return KITH_OK;
+    return cpu_make_pool(dnnl, dnnl_backward_data, &form, &k->fwd, &k->bwd, err);
+}
+
+static kith_status make_lrn(window *k, cpu_dnnl *dnnl, const ki_kernel_spec *spec, kith_error *err) {
     const ki_lrn_attr *a = &spec->attr->lrn;
-    dnnl_lrn_desc_t desc;
-    CPU_DNNL(dnnl_lrn_forward_desc_init(
-        &desc, spec->mode == KI_TRAIN ? dnnl_forward_training : dnnl_forward_inference,
-        dnnl_lrn_across_channels, &k->src_md, a->size, (float)a->alpha, (float)a->beta, (float)a->k));
-    KI_TRY(cpu_primitive(cpu, &desc, cpu->attr, NULL, &k->fwd_pd, &k->fwd, err));
+    const cpu_lrn_form form = {.data = k->src_md,
+                               .size = a->size,
+                               .alpha = (float)a->alpha,
+                               .beta = (float)a->beta,
+                               .k = (float)a->k};
+    KI_TRY(cpu_make_lrn(dnnl, forward_kind(spec), &form, NULL, &k->fwd, err));
     k->backward_reads_src = true;
     if (!spec->wants_diff_src[0]) return KITH_OK;
-    CPU_DNNL(dnnl_lrn_backward_desc_init(&desc, dnnl_lrn_across_channels, &k->dst_md, &k->src_md, a->size,
-                                         (float)a->alpha, (float)a->beta, (float)a->k));
-    return cpu_primitive(cpu, &desc, cpu->attr, k->fwd_pd, &k->bwd_pd, &k->bwd, err);
+    return cpu_make_lrn(dnnl, dnnl_backward_data, &form, &k->fwd, &k->bwd, err);
 }
 
 static kith_status window_create(ki_backend *backend, const ki_kernel_type *type, const ki_kernel_spec *spec,
@@ -76,15 +76,14 @@ static kith_status window_create(ki_backend *backend, const ki_kernel_type *type
     KI_TRY(ki_kernel_new(backend, type, sizeof *k, &k, err));
     k->src_shape = spec->src[0].shape;
     k->dst_shape = spec->dst.shape;
-    KI_CHECK(cpu_edge_md(&spec->src[0], &k->src_md, err));
-    KI_CHECK(cpu_edge_md(&spec->dst, &k->dst_md, err));
-    KI_CHECK(spec->kind == KI_OP_POOL ? make_pool(k, cpu_of(backend), spec, err)
-                                      : make_lrn(k, cpu_of(backend), spec, err));
-    const size_t workspace_bytes =
-        dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(k->fwd_pd, dnnl_query_workspace_md, 0));
-    size_t scratch = cpu_scratch_bytes(k->fwd_pd);
-    if (k->bwd_pd) {
-        const size_t back = cpu_scratch_bytes(k->bwd_pd) + (k->fixes_edge ? spec->dst.bytes : 0);
+    KI_CHECK(cpu_md_of_edge(&spec->src[0], &k->src_md, err));
+    KI_CHECK(cpu_md_of_edge(&spec->dst, &k->dst_md, err));
+    KI_CHECK(spec->kind == KI_OP_POOL ? make_pool(k, cpu_dnnl_of(backend), spec, err)
+                                      : make_lrn(k, cpu_dnnl_of(backend), spec, err));
+    const size_t workspace_bytes = cpu_md_bytes(cpu_query_md(&k->fwd, dnnl_query_workspace_md));
+    size_t scratch = cpu_scratch_bytes(&k->fwd);
+    if (k->bwd.run) {
+        const size_t back = cpu_scratch_bytes(&k->bwd) + (k->fixes_edge ? spec->dst.bytes : 0);
         if (back > scratch) scratch = back;
     }
     k->has_workspace = workspace_bytes > 0;
@@ -110,21 +109,21 @@ static kith_status lrn_create(ki_backend *backend, const ki_kernel_spec *spec, k
 
 static kith_status window_bind(ki_kernel *kernel, const ki_binding *b, kith_error *err) {
     window *k = (window *)kernel;
-    cpu_backend *cpu = cpu_of(kernel->backend);
+    cpu_dnnl *dnnl = cpu_dnnl_of(kernel->backend);
     k->dst_ptr = b->dst;
-    KI_TRY(cpu_memory(cpu, &k->src_md, b->src[0], &k->src, err));
-    KI_TRY(cpu_memory(cpu, &k->dst_md, b->dst, &k->dst, err));
-    KI_TRY(cpu_scratch_memory(cpu, k->fwd_pd, b->scratch, &k->fwd_scratch, err));
+    KI_TRY(cpu_memory(dnnl, k->src_md, b->src[0], &k->src, err));
+    KI_TRY(cpu_memory(dnnl, k->dst_md, b->dst, &k->dst, err));
+    KI_TRY(cpu_scratch_memory(dnnl, &k->fwd, b->scratch, &k->fwd_scratch, err));
     if (k->has_workspace)
-        KI_TRY(cpu_memory(cpu, dnnl_primitive_desc_query_md(k->fwd_pd, dnnl_query_workspace_md, 0),
-                          b->workspace, &k->workspace, err));
-    if (!k->bwd) return KITH_OK;
+        KI_TRY(cpu_memory(dnnl, cpu_query_md(&k->fwd, dnnl_query_workspace_md), b->workspace, &k->workspace,
+                          err));
+    if (!k->bwd.run) return KITH_OK;
     k->diff_dst_ptr = b->diff_dst[0];
-    k->fixed_diff = (float *)(void *)((char *)b->scratch + cpu_scratch_bytes(k->bwd_pd));
-    KI_TRY(cpu_memory(cpu, &k->dst_md, k->fixes_edge ? (const void *)k->fixed_diff : b->diff_dst[0],
+    k->fixed_diff = (float *)(void *)((char *)b->scratch + cpu_scratch_bytes(&k->bwd));
+    KI_TRY(cpu_memory(dnnl, k->dst_md, k->fixes_edge ? (const void *)k->fixed_diff : b->diff_dst[0],
                       &k->diff_dst, err));
-    KI_TRY(cpu_memory(cpu, &k->src_md, b->diff_src[0], &k->diff_src, err));
-    return cpu_scratch_memory(cpu, k->bwd_pd, b->scratch, &k->bwd_scratch, err);
+    KI_TRY(cpu_memory(dnnl, k->src_md, b->diff_src[0], &k->diff_src, err));
+    return cpu_scratch_memory(dnnl, &k->bwd, b->scratch, &k->bwd_scratch, err);
 }
 
 /* Cells of window o inside source and padding, along one side. */
@@ -157,7 +156,7 @@ static kith_status window_forward(ki_kernel *kernel, kith_error *err) {
                                     {DNNL_ARG_DST, k->dst},
                                     {DNNL_ARG_SCRATCHPAD, k->fwd_scratch},
                                     {DNNL_ARG_WORKSPACE, k->workspace}};
-    KI_TRY(cpu_run(cpu_of(kernel->backend), k->fwd, k->has_workspace ? 4 : 3, args, err));
+    KI_TRY(cpu_run(cpu_dnnl_of(kernel->backend), &k->fwd, k->has_workspace ? 4 : 3, args, err));
     if (k->fixes_edge) fix_edge(k, k->dst_ptr, k->dst_ptr);
     return KITH_OK;
 }
@@ -171,7 +170,7 @@ static kith_status window_backward(ki_kernel *kernel, kith_error *err) {
     int n = 3;
     if (k->backward_reads_src) args[n++] = (dnnl_exec_arg_t){DNNL_ARG_SRC, k->src};
     if (k->has_workspace) args[n++] = (dnnl_exec_arg_t){DNNL_ARG_WORKSPACE, k->workspace};
-    return cpu_run(cpu_of(kernel->backend), k->bwd, n, args, err);
+    return cpu_run(cpu_dnnl_of(kernel->backend), &k->bwd, n, args, err);
 }
 
 const ki_kernel_type cpu_pool = {.create = pool_create,
