@@ -137,7 +137,7 @@ check: configure
 	@scripts/check-commits.sh
 	@scripts/check-links.sh
 	@scripts/check-tidy.sh
-	@shellcheck scripts/*.sh scripts/hooks/* research/*.sh test/long/*.sh test/browser/*.sh .ci/run
+	@shellcheck scripts/*.sh scripts/hooks/* research/*.sh test/long/*.sh test/browser/*.sh contrib/debian/cuda-depends contrib/debian/tests/library contrib/debian/tests/program .ci/run
 
 clean:
 	@rm -rf build
