@@ -143,7 +143,7 @@ check: configure
 	@scripts/check-commits.sh
 	@scripts/check-links.sh
 	@scripts/check-tidy.sh
-	@shellcheck scripts/*.sh scripts/hooks/* research/*.sh test/long/*.sh test/browser/*.sh contrib/*.sh .ci/run
+	@scripts/check-shell.sh
 
 clean:
 	@rm -rf build

@@ -23,17 +23,17 @@ need_chroots() {
     unshare --mount --pid --fork true 2>/dev/null || cannot "no namespaces here"
 }
 
-# sources SUITE: lines of sources.list. Where this machine has another suite, its main archive has this one, too.
+# sources SUITE: lines of sources.list, by the mirrors that this machine's apt has for its own Debian.
 sources() {
-    local all
     if [ -n "${KITH_DEBIAN_MIRROR:-}" ]; then
         echo "deb $KITH_DEBIAN_MIRROR $1 main"
         return
     fi
     # shellcheck disable=SC2016
-    all=$(apt-get indextargets --no-release-info --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' | sort -u)
-    printf '%s\n' "$all" | grep -E "^deb [^ ]* $1[a-z-]* main\$" && return
-    printf '%s\n' "$all" | sed -nE "s,^deb ([^ ]*/debian/?) (bookworm|trixie) main\$,deb \\1 $1 main,p" | head -n 1 | grep .
+    apt-get indextargets --no-release-info --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+        awk -v own="$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" -v release="$1" '
+            $3 == "main" && (index($2, own "-") == 1 || $2 == own) { sub("^" own, release, $2); print "deb", $1, $2, $3 }' |
+        sort -u | grep .
 }
 
 make_root() { # NAME SUITE [OPTION…]
