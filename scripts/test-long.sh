@@ -30,6 +30,7 @@ torture_index | 3600 | env KITH_FAULTS=all build/test/test_index_faults | 120 | 
 torture_alloc | 3600 | test/long/torture_alloc.sh build    | 300 | test/long/torture_alloc.sh build 2
 scale         | 2400 | test/long/scale.sh                  | 300 | test/long/scale.sh 50
 bare          | 7200 | test/long/bare.sh                   | 3600 | test/long/bare.sh
+cpu           | 1200 | test/long/cpu.sh                    | 300 | test/long/cpu.sh
 paths         | 5400 | test/long/paths.sh                  | 2400 | test/long/paths.sh paths|checks|cli
 tsan          | 5400 | make tsan                           | 900 | test/long/tsan.sh test_parallel test_loader test_cache_ranks test_learner test_knn test_objective_run
 device        | 3600 | scripts/test-device.sh              | 900 | scripts/test-device.sh tests
