@@ -7,7 +7,7 @@
  *
  * In gcc's OpenMP runtime a thread that waits spins for milliseconds. If other programs want the core, the thread
  * that it waits for cannot run in the meantime. The runtime reads from the environment how long to spin when it
- * is loaded, so the program starts itself again with another value (docs/adr/0008). */
+ * is loaded, so the program starts itself again with another value (docs/adr/0008). So does OpenBLAS with its kernels. */
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -72,11 +72,26 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) static void look_
 typedef void (*first_fn)(int argc, char **argv, char **environment);
 __attribute__((section(".preinit_array"), used)) static const first_fn first = look_for_memory;
 
+/* Processors from before SSSE3. Of AMD's, OpenBLAS takes the kernels that use 3DNow!, which virtual machines of that name
+ * do not have, and the program would end with an illegal instruction. Those of the Prescott need SSE3 alone. */
+static bool is_old(void) {
+#if defined(__x86_64__)
+    return !__builtin_cpu_supports("ssse3");
+#else
+    return false;
+#endif
+}
+
 void cli_wait_shortly(char **argv) {
     char path[PATH_MAX];
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return; /* the user's choice, or ours */
+    /* What is set is the user's choice, or ours. */
+    const bool spins = !getenv("OMP_WAIT_POLICY") && !getenv("GOMP_SPINCOUNT");
+    const bool guesses = is_old() && !getenv("OPENBLAS_CORETYPE");
+    if (!spins && !guesses) return;
     const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n <= 0 || setenv("GOMP_SPINCOUNT", "10000", 1) != 0) return;
+    if (n <= 0 || (spins && setenv("GOMP_SPINCOUNT", "10000", 1) != 0) ||
+        (guesses && setenv("OPENBLAS_CORETYPE", "Prescott", 1) != 0))
+        return;
     path[n] = '\0';
     execv(path, argv); /* returns only if it fails: then threads wait as they do by default */
 }

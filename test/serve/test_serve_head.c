@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <microhttpd.h>
+
 #include "support/http.h"
 #include "support/served.h"
 #include "support/testing.h"
@@ -29,12 +31,15 @@ typedef struct raw_request {
 } raw_request;
 #define RAW(text, status) \
     { text, sizeof(text) - 1, status }
+/* 400, or, by libmicrohttpd 1 itself, an end without an answer. */
+enum { REFUSED = 1 };
 #define END "Connection: close\r\n\r\n"
 
 static void assert_rows(int port, const raw_request *row, size_t n) {
     for (size_t i = 0; i < n; i++) {
         http_answer a = send_raw(port, row[i].bytes, row[i].n);
-        if (a.status != row[i].status)
+        const bool is_ended = row[i].status == REFUSED && a.status == 0 && MHD_VERSION >= 0x01000000;
+        if (a.status != (row[i].status == REFUSED ? 400 : row[i].status) && !is_ended)
             fail_msg("row %zu: status %d, wanted %d: %s", i, a.status, row[i].status, a.body);
         http_release(&a);
     }
@@ -74,7 +79,8 @@ static void test_lengths(void **state) {
     };
     for (size_t i = 0; i < N_ROWS(row); i++) {
         http_answer a = send_raw(port, row[i].bytes, row[i].n);
-        if (a.status != row[i].status)
+        const bool is_ended = row[i].status == REFUSED && a.status == 0 && MHD_VERSION >= 0x01000000;
+        if (a.status != (row[i].status == REFUSED ? 400 : row[i].status) && !is_ended)
             fail_msg("row %zu: status %d, wanted %d: %s", i, a.status, row[i].status, a.body);
         if (a.status != 200 && strstr(a.body, "HTTP/1.1 200"))
             fail_msg("row %zu: a second answer: %s%s", i, a.head, a.body);
@@ -95,9 +101,9 @@ static void test_nul(void **state) {
         RAW("GET /healthz HTTP/1.1\r\nHost: localhost\0\0evil\r\n\r\n", 400),
         RAW("GET /healthz HTTP/1.1\r\nHost: localhost\0evil\r\nX: y\r\n\r\n", 400),
         RAW("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n", 400),
-        RAW("GET /healthz\0x HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
-        RAW("GET /healthz\0HTTP/1.1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
-        RAW("GET /healthz?a\0b HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        RAW("GET /healthz\0x HTTP/1.1\r\nHost: localhost\r\n\r\n", REFUSED),
+        RAW("GET /healthz\0HTTP/1.1 HTTP/1.1\r\nHost: localhost\r\n\r\n", REFUSED),
+        RAW("GET /healthz?a\0b HTTP/1.1\r\nHost: localhost\r\n\r\n", REFUSED),
         RAW("GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n" SERVED_TOKEN "\0x\r\n\r\n", 400),
         RAW("GET /api/v1/info HTTP/1.1\r\n" SERVED_TOKEN "\0x\r\nHost: localhost\r\n\r\n", 400),
         RAW("GET /healthz HTTP/1.1\r\nHo\0st: localhost\r\n\r\n", 400),
