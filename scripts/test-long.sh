@@ -31,6 +31,7 @@ torture_alloc | 3600 | test/long/torture_alloc.sh build    | 300 | test/long/tor
 scale         | 2400 | test/long/scale.sh                  | 300 | test/long/scale.sh 50
 bare          | 3600 | test/long/bare.sh                   | 3600 | test/long/bare.sh
 dist          | 3600 | test/long/dist.sh                   | 3600 | test/long/dist.sh
+wheel         | 3600 | test/long/wheel.sh                  | 3600 | test/long/wheel.sh
 same          | 3600 | test/long/same.sh                   | 3600 | test/long/same.sh
 paths         | 5400 | test/long/paths.sh                  | 2400 | test/long/paths.sh paths|checks|cli
 tsan          | 5400 | make tsan                           | 900 | test/long/tsan.sh test_parallel test_loader test_cache_ranks test_learner test_knn test_objective_run
