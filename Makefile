@@ -91,9 +91,10 @@ dist: setup
 	@scripts/setup.sh dist postgres ranks
 	@WITH='$(WITH)' scripts/dist.sh
 
-# The package as one file for pip, with the library and the program: build/python/*.whl.
-wheel: setup-python all
-	@cmake --build build --target kith_wheel
+# The package as one file for pip, with the library, the program and all that they need: build/wheel/*.whl.
+wheel: setup
+	@scripts/setup.sh dist python
+	@scripts/wheel.sh
 
 # Debian packages: build/deb/*.deb (docs/packages.md).
 deb:

@@ -3,7 +3,7 @@
 #
 # OUT is a prefix that may be moved: bin/kith, lib/libkith.so, lib/kith (plugins), lib/kith/bundled (libraries, as Debian built them),
 # share (recipes, completions, man page, licences), include. Left to the system are glibc, libstdc++ and libgcc_s (docs/adr/0130).
-# The same commit on the same system gives the same bytes, whatever the folder. The build is in OUT.build and is kept.
+# The same commit on the same system gives the same bytes, whatever the folder. The build is in build/stage and is kept.
 set -eu
 cd "$(dirname "$0")/.."
 fail() { echo "stage.sh: $*" >&2; exit 1; }
@@ -11,16 +11,17 @@ fail() { echo "stage.sh: $*" >&2; exit 1; }
 for tool in cmake ldd strip dpkg-query; do
     command -v "$tool" >/dev/null || fail "$tool is missing: libraries are taken from a Debian system"
 done
-out=$1
+out=$1 build=build/stage
 shift
+mkdir -p "$(dirname "$out")"
 # shellcheck source=scripts/epoch.sh
 . scripts/epoch.sh
 
-cmake -G Ninja -S . -B "$out.build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_LIBDIR=lib -DKITH_RELOCATABLE=ON -DKITH_TESTS=OFF \
+cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_LIBDIR=lib -DKITH_RELOCATABLE=ON -DKITH_TESTS=OFF \
     -DKITH_LINKER=OFF -DKITH_CUDA=OFF "$@" >"$out.log" 2>&1 || { tail -n 20 "$out.log"; fail "cmake failed: $out.log"; }
-cmake --build "$out.build" --target kith_product >>"$out.log" 2>&1 || { tail -n 20 "$out.log"; fail "the build failed: $out.log"; }
+cmake --build "$build" --target kith_product >>"$out.log" 2>&1 || { tail -n 20 "$out.log"; fail "the build failed: $out.log"; }
 rm -rf "$out"
-cmake --install "$out.build" --prefix "$out" --strip >>"$out.log" 2>&1 || { tail -n 20 "$out.log"; fail "the installation failed: $out.log"; }
+cmake --install "$build" --prefix "$out" --strip >>"$out.log" 2>&1 || { tail -n 20 "$out.log"; fail "the installation failed: $out.log"; }
 # What a static link needs beside libkith.a is not here.
 rm -rf "$out/lib/libkith.a" "$out/lib/cmake"
 sed -i '/^Libs.private:/d' "$out/lib/pkgconfig/kith.pc"

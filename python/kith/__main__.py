@@ -16,4 +16,5 @@ def main() -> None:
                  "(say where it is with KITH_PROGRAM=/path/to/kith)")
 
 
-main()
+if __name__ == "__main__":
+    main()

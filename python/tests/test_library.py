@@ -44,6 +44,7 @@ class Loading(support.InFolder):
         found = support.python("import kith", {"PYTHONPATH": folder})
         self.assertIn("compiled with kith 0.1.0, and the library is " + kith.__version__, found.stdout)
 
+    @unittest.skipUnless(shutil.which(os.environ.get("CC", "cc")), "there is no C compiler")
     def test_another_layout_is_refused(self) -> None:
         make = os.path.join(support.SOURCE, "python", "make", "declarations.py")
         folder = self.copy_of_the_package()

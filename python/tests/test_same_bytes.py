@@ -3,6 +3,7 @@ before the next one begins, because an index notes its place."""
 
 import os
 import shutil
+import unittest
 from typing import Callable, Dict
 
 import numpy as np
@@ -63,6 +64,7 @@ class SameBytes(support.InFolder):
         """A folder, with the dates of its files."""
         shutil.copytree(self.path(source), self.path(to), copy_function=shutil.copy2)
 
+    @unittest.skipUnless(support.BUILD, "only in the build folder: the example in C is there")
     def test_by_the_program_from_c_and_from_python(self) -> None:
         """Made from photos and brought up to date, by three makers."""
         query = self.path("more/glyph00001/00004.png")

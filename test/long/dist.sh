@@ -33,34 +33,8 @@ asks=$(tail -n 1 "$work/log" | awk '{ print "glibc " $1 ", GLIBCXX_" $2 }')
 (cd "$work/un packed/kith-$version" && awk '/^FileName: / { file = substr($0, 11) } /^FileChecksum: SHA256: / { print $3 "  " file }' \
     "share/doc/kith/kith-$version.spdx" | sha256sum -c --quiet) >"$work/log" 2>&1 || fail "the SPDX list is not of these files"
 
-# root_of SUITE: a bare system in $work/SUITE, or a line that says why not.
-root_of() {
-    local mirror=${KITH_DEBIAN_MIRROR:-} parts=main
-    case $1 in jammy | noble) mirror=${KITH_UBUNTU_MIRROR:-} parts="main universe" ;; esac
-    if [ -n "${KITH_ROOTS:-}" ] && [ -d "$KITH_ROOTS/$1" ]; then
-        cp -a --reflink=auto "$KITH_ROOTS/$1" "$work/$1"
-        return
-    fi
-    command -v mmdebstrap >/dev/null || { echo "mmdebstrap is not installed" && return 1; }
-    # shellcheck disable=SC2016
-    [ -n "$mirror" ] || mirror=$(apt-get indextargets --no-release-info --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
-        awk -v suite="$1" '$2 == "bookworm" && (suite == "bookworm" || suite == "trixie") { print $1; exit }')
-    [ -n "$mirror" ] || { echo "no archive has it here; KITH_DEBIAN_MIRROR and KITH_UBUNTU_MIRROR name one" && return 1; }
-    apt-config dump | grep -E '^Acquire::(http|https|Check-Valid-Until)' >"$work/apt.conf"
-    timeout 400 mmdebstrap --variant=apt --include=xz-utils --aptopt="$work/apt.conf" --aptopt='Acquire::http::Timeout "20"' "$1" "$work/$1" \
-        "deb [trusted=yes] $mirror $1 $parts" >"$work/made" 2>&1 || { echo "mmdebstrap failed: $(grep -m 1 '^E:' "$work/made")" && return 1; }
-}
-
-# In a root, in namespaces of its own: who (user or root), then the command.
-in_root() {
-    local ids=1000:1000 home=/home/user
-    [ "$2" = user ] || ids=0:0 home=/root
-    # shellcheck disable=SC2016
-    unshare --mount --pid --fork --kill-child sh -c '
-        mount -t proc proc "$1/proc" && exec env -i HOME="$3" PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
-            chroot --userspec="$2" "$1" sh -c "$4"' sh "$1" "$ids" "$home" "$3"
-}
-
+# shellcheck source=test/long/roots.sh
+. test/long/roots.sh
 cat >"$work/job.sh" <<'END'
 set -eu
 kith=$HOME/.local/bin/kith
