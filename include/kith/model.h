@@ -51,8 +51,8 @@ typedef struct kith_preprocess {
 typedef struct kith_model_options {
     size_t size;          /* of the struct: set by kith_model_options_init */
     const char *backbone; /* may be NULL when the file was written by kith */
-    /* A safetensors file, or the folder of a training run: its model.safetensors, else its best.safetensors. NULL: random
-     * weights drawn from `seed` */
+    /* A safetensors file, or the folder of a training run: its model.safetensors, else its best.safetensors; or "hub:NAME" for
+     * weights in the hub's cache (kith/pull.h). NULL: random weights drawn from `seed` */
     const char *weights;
     uint64_t seed;        /* also draws a head that the file does not have */
     const char *settings; /* the backbone's own options: "stride=1x1,preprocess=caffe" */
@@ -87,8 +87,9 @@ KITH_API kith_status kith_model_open(const kith_model_options *options, kith_mod
                                      kith_error *err);
 KITH_API void kith_model_free(kith_model *model); /* NULL is fine */
 
-/* The file that a name stands for: of the folder of a training run its model.safetensors, else its best.safetensors; any other
- * name as it is. Into ret_file [bytes]. KITH_EIO for a folder that has neither. */
+/* The file that a name stands for: of the folder of a training run its model.safetensors, else its best.safetensors; of
+ * "hub:NAME" the file in the hub's cache; any other name as it is. Into ret_file [bytes]. KITH_EIO for a folder that has neither,
+ * KITH_ENOTFOUND for weights that are not in the cache. */
 KITH_API kith_status kith_model_find(const char *name, char *ret_file, size_t bytes, kith_error *err);
 
 /* The options it was opened with, for opening it again; nothing is written for a NULL model. Strings are valid as long as the

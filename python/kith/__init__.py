@@ -20,6 +20,7 @@ from ._loss import Loss, LossValue, PairWeights
 from ._measures import AcceptRate, Clustering, Evaluation, Intervals, Verification, evaluate
 from ._model import Embedded, Model, ModelIdentity, ModelInfo
 from ._neighbors import KMeans, Neighbors, kmeans, knn, tsne
+from ._pull import Pulled, pull, pulled, remove_pulled
 from ._queries import Explanation, Shares
 from ._requests import Answer, Duplicate, Duplicates, Hit, Part
 from ._sync import Calibration, SyncReport
@@ -34,6 +35,6 @@ __all__ = [
     "AcceptRate", "Answer", "Busy", "Calibration", "Clustering", "Collection", "CollectionInfo", "Duplicate", "Duplicates",
     "Embedded", "Error", "Estimate", "Evaluation", "Explanation", "Hit", "Hits", "ImageBatch", "Index", "IndexInfo",
     "Intervals", "Item", "KMeans", "Loss", "LossValue", "Model", "ModelIdentity", "ModelInfo", "Neighbors", "PairWeights",
-    "Part", "Shares", "Stopped", "SyncReport", "TrainEvent", "TrainResult", "TrainScores", "Verification", "commit",
-    "evaluate", "kmeans", "knn", "read_images", "synth", "threads", "train", "tsne",
+    "Part", "Pulled", "Shares", "Stopped", "SyncReport", "TrainEvent", "TrainResult", "TrainScores", "Verification", "commit",
+    "evaluate", "kmeans", "knn", "pull", "pulled", "read_images", "remove_pulled", "synth", "threads", "train", "tsne",
 ]

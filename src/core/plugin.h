@@ -1,6 +1,6 @@
 /* Shared objects that libkith loads when they are asked for, so that it needs none of the libraries they link
  * (docs/adr/0040): a device (backend/plugin.h), MPI (comm/comm.h), the
- * client of a server (search/remote/remote.h).
+ * client of a server (search/remote/remote.h), requests over HTTP (hub/transport.h).
  *
  * The object libkith-NAME.so is self-contained: it has its own copy of the code of kith that it calls, and exports two
  * symbols. The structs passed between it and the library are internal to kith, so both must be built from the same
