@@ -98,7 +98,7 @@ wheel: setup
 
 # Debian packages: build/deb/*.deb (docs/packages.md).
 deb:
-	@scripts/setup.sh build python ranks postgres deb
+	@scripts/setup.sh build ranks postgres deb
 	@scripts/deb.sh $(DEB_FLAGS)
 
 # A build that was configured before the packages came looks for them again.

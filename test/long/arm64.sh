@@ -5,8 +5,8 @@
 #
 # qemu is told to the kernel in a user namespace of its own (binfmt_misc; Linux 6.7 and newer), so the machine does not change. Where
 # that is not possible, the machine must know qemu-aarch64 already. KITH_SHARED names a folder with weights, for GoogLeNet's
-# golden values. A finding is a build, a test or a command of the demo that fails, or a demo whose network is no better than the pixels
-# of its images. What is built is the last commit. The last line counts.
+# golden values. A finding is a build, a test or a command of the demo that fails, or a demo whose network learns
+# nothing. What is built is the last commit. The last line counts.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 here=$PWD
@@ -62,9 +62,12 @@ cat "$work/log"
 counted=$(tail -n 1 "$work/log")
 tested=$((SECONDS - at))
 at=$SECONDS
-# A tenth of its steps: qemu takes ten to twenty times as long as a processor.
-in_arm 'scripts/demo.sh build/demo --set optim.steps=40 --set eval.every=40' 2>&1 | tee "$work/log"
+# A tenth of its classes and steps, on smaller images: qemu takes ten to twenty times as long as a processor.
+in_arm 'KITH_DEMO_CLASSES=60 scripts/demo.sh build/demo --set data.train_classes=40 --set input.resize=squash32 --set input.crop=28 \
+    --set batch.classes=8 --set optim.steps=40 --set eval.every=40' 2>&1 | tee "$work/log"
 [ "${PIPESTATUS[0]}" = 0 ] || { echo "the demo failed"; exit 1; }
-awk '/by pixels/ { pixels = $3 } /trained network/ && !/untrained/ { trained = $3 } END { exit !(trained > pixels && pixels > 0) }' "$work/log" ||
-    { echo "the demo's network is no better than pixels"; exit 1; }
+# On x86-64 the R@1 of this job is 26.2 % untrained and 39.5 % trained.
+awk '/untrained network/ { before = $3 } /^ *trained network/ { after = $3 } END { exit !(after > before + 5 && before > 0) }' "$work/log" ||
+    { echo "the demo's network has learnt nothing"; exit 1; }
+grep -Eq '^ *1 +1\.0000 .*glyph00059/00007\.png$' "$work/log" || { echo "the query of the demo is not its own first hit"; exit 1; }
 echo "arm64 under qemu ($suite): built in $built s; $counted ($tested s); demo, $(sed -n 's/^ *trained network *//p' "$work/log") ($((SECONDS - at)) s)"

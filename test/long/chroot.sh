@@ -19,7 +19,7 @@ cannot() { echo "$*" && exit 77; }
 
 need_chroots() {
     [ "$(id -u)" = 0 ] || cannot "it needs root"
-    command -v mmdebstrap >/dev/null || cannot "mmdebstrap is not installed (scripts/setup.sh deb)"
+    command -v mmdebstrap >/dev/null || cannot "mmdebstrap is not installed (scripts/setup.sh bare)"
     unshare --mount --pid --fork true 2>/dev/null || cannot "no namespaces here"
 }
 
@@ -41,7 +41,7 @@ make_root() { # NAME SUITE [OPTION…]
     shift 2
     apt-config dump | grep -E '^Acquire::(http|https|Check-Valid-Until)' >"$work/apt.conf" || true
     sources "$suite" >"$work/sources.list" || cannot "apt has no sources of Debian ($suite) here; KITH_DEBIAN_MIRROR names one"
-    timeout 1500 mmdebstrap --variant=apt --aptopt="$work/apt.conf" --aptopt='Acquire::http::Timeout "20"' \
+    timeout 1500 mmdebstrap --variant=apt --dpkgopt=force-unsafe-io --aptopt="$work/apt.conf" --aptopt='Acquire::http::Timeout "20"' \
         --aptopt='Acquire::Retries "1"' "$@" "$suite" "$work/$name" "$work/sources.list" >"$work/made" 2>&1 ||
         cannot "mmdebstrap failed: $(grep -m 1 '^E:' "$work/made")"
 }
