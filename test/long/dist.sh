@@ -73,10 +73,10 @@ for suite in "$@"; do
     began=$SECONDS
     why=$(root_of "$suite") || { echo "$suite: skipped: $why" && n_skipped=$((n_skipped + 1)) && continue; }
     root=$work/$suite
-    mkdir -p "$root/srv/from here" "$root/home/user"
+    mkdir -p "$root/srv/from here" "$root/srv/user"
     cp "$out/$tar" "$out/$tar.sha256" "$out/install.sh" "$work/job.sh" "$work/serve.sh" "$work/end.sh" "$root/srv/from here/"
     cp test/corpus/image/ok_lossy_irot_90.heic test/corpus/image/ok_lossy_alpha.avif "$root/srv/from here/"
-    chown 1000:1000 "$root/home/user"
+    chown 1000:1000 "$root/srv/user"
     in_root "$root" user 'sh "/srv/from here/job.sh"' >"$work/log" 2>&1 || fail "$suite: a command failed"
     # The server: a page, and a search by an image, which its locked-in decoders read.
     port=$((20000 + RANDOM % 20000))

@@ -26,7 +26,7 @@ root_of() {
 
 # in_root ROOT WHO COMMAND: in namespaces of its own, as an ordinary user or as root.
 in_root() {
-    local ids=1000:1000 home=/home/user
+    local ids=1000:1000 home=/srv/user
     [ "$2" = user ] || ids=0:0 home=/root
     # shellcheck disable=SC2016
     unshare --mount --pid --fork --kill-child sh -c '

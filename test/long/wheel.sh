@@ -77,11 +77,11 @@ for suite in "$@"; do
     began=$SECONDS
     why=$(root_of "$suite") || { echo "$suite: skipped: $why" && n_skipped=$((n_skipped + 1)) && continue; }
     root=$work/$suite
-    mkdir -p "$root/srv/wheel" "$root/srv/source" "$root/home/user"
+    mkdir -p "$root/srv/wheel" "$root/srv/source" "$root/srv/user"
     cp "$wheel" "$root/srv/wheel/"
     cp "$work/job.sh" "$work/torch.sh" "$root/srv/"
     git ls-files -z | grep -zv "^research/" | xargs -0 tar -cf - | tar -xf - -C "$root/srv/source"
-    chown 1000:1000 "$root/home/user"
+    chown 1000:1000 "$root/srv/user"
     in_root "$root" root 'command -v pip3 || { apt-get update && apt-get -y --no-install-recommends install python3-venv python3-pip python3-numpy python3-cffi; }' \
         >"$work/log" 2>&1 || { echo "$suite: skipped: Debian's python3 cannot be installed" && n_skipped=$((n_skipped + 1)) && continue; }
     in_root "$root" user 'sh /srv/job.sh' >"$work/log" 2>&1 || fail "$suite: the package's tests failed"
