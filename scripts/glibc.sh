@@ -6,6 +6,8 @@ set -eu
 command -v objdump >/dev/null || { echo "glibc.sh: objdump is missing (binutils)" >&2; exit 1; }
 for file in "$@"; do
     objdump -T "$file" >/dev/null 2>&1 || { echo "glibc.sh: $file is no program and no library" >&2; exit 1; }
+done
+for file in "$@"; do
     objdump -T "$file" | grep -F '*UND*' | grep -oE '\((GLIBC|GLIBCXX)_[0-9.]+\)|(GLIBC|GLIBCXX)_[0-9.]+' | tr -d '()' | sort -uV |
         awk -F _ -v file="$file" '{ most[$1] = $2 } END {
             printf "%s\t%s\t%s\n", "GLIBC" in most ? most["GLIBC"] : "-", "GLIBCXX" in most ? most["GLIBCXX"] : "-", file }'

@@ -94,7 +94,7 @@ def kmeans(x: ArrayLike, n_clusters: int, *, n_iterations: int = 25, n_restarts:
     >>> import numpy as np, kith
     >>> x = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.1, 0.9]], dtype=np.float32)
     >>> found = kith.kmeans(x, 2)
-    >>> found.cluster[0] == found.cluster[1], found.cluster[0] == found.cluster[2]
+    >>> bool(found.cluster[0] == found.cluster[1]), bool(found.cluster[0] == found.cluster[2])
     (True, False)
     """
     rows = matrix(x)
