@@ -40,7 +40,8 @@ static kith_status add_one(kith_dataset *set, const ki_mat_array field[N_FIELDS]
     ki_item *item = NULL;
     KI_TRY(class_of(set, (int64_t)class_id, &label, err));
     KI_TRY(ki_dataset_add(set, folder, path, strlen(path), label,
-                          class_id <= (double)LAST_TRAINING_CLASS ? KITH_SPLIT_TRAIN : KITH_SPLIT_TEST, &item, err));
+                          class_id <= (double)LAST_TRAINING_CLASS ? KITH_SPLIT_TRAIN : KITH_SPLIT_TEST, &item,
+                          err));
     item->has_box = has_box;
     if (has_box) { /* corners counted from 1, both inside */
         item->box[0] = (float)(corner[0] - 1);
