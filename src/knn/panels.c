@@ -77,7 +77,7 @@ kith_status ki_panels_init(const ki_rows *rows, kith_metric metric, const ki_pan
     ki_panels p = {.rows = *rows, .metric = metric};
     const size_t n = (size_t)rows->n, dim = (size_t)rows->dim;
     p.n_blocks = (rows->n + KI_BLOCK - 1) / KI_BLOCK;
-    p.n_roundings = fmin((double)dim, KI_CHUNK) + ceil((double)dim / KI_CHUNK) + 4;
+    p.n_roundings = fmin((double)dim, (double)KI_CHUNK) + ceil((double)dim / (double)KI_CHUNK) + 4;
     const size_t padded = ki_round_up(n, KI_GROUP);
     size_t row_bytes = 0;
     if (!ki_mul_size(dim, sizeof(float), &row_bytes)) return ki_fail_memory(err, SIZE_MAX, "the matrix");

@@ -30,7 +30,7 @@ static kith_status add_one(kith_dataset *set, const ki_mat_array field[N_FIELDS]
     double class_id = 0, corner[4];
     if (!ki_mat_text(&field[PATH], path, sizeof path))
         return ki_fail(err, KITH_EFORMAT, "annotation %zu has no %s", i + 1, path_field);
-    if (!ki_mat_number(&field[CLASS], &class_id) || !(class_id >= 1 && class_id <= MOST_CLASSES)) {
+    if (!ki_mat_number(&field[CLASS], &class_id) || !(class_id >= 1 && class_id <= (double)MOST_CLASSES)) {
         ki_fail(err, KITH_EFORMAT, "annotation %zu (%s) has no class from 1", i + 1, path);
         return ki_hint(err, KITH_EFORMAT, "the test list must be cars_test_annos_withlabels.mat");
     }
@@ -40,7 +40,8 @@ static kith_status add_one(kith_dataset *set, const ki_mat_array field[N_FIELDS]
     ki_item *item = NULL;
     KI_TRY(class_of(set, (int64_t)class_id, &label, err));
     KI_TRY(ki_dataset_add(set, folder, path, strlen(path), label,
-                          class_id <= LAST_TRAINING_CLASS ? KITH_SPLIT_TRAIN : KITH_SPLIT_TEST, &item, err));
+                          class_id <= (double)LAST_TRAINING_CLASS ? KITH_SPLIT_TRAIN : KITH_SPLIT_TEST, &item,
+                          err));
     item->has_box = has_box;
     if (has_box) { /* corners counted from 1, both inside */
         item->box[0] = (float)(corner[0] - 1);

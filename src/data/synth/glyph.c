@@ -117,7 +117,7 @@ static void ink_glyph(const ki_glyph *g, const hand *h, ki_rng *rng, int n, floa
         double last_x = 0, last_y = 0;
         for (int k = 0; k <= (n_points - 1) * PIECES; k++) {
             const int i = k / PIECES < n_points - 1 ? k / PIECES : n_points - 2;
-            const double t = (double)(k - i * PIECES) / PIECES;
+            const double t = (double)(k - i * PIECES) / (double)PIECES;
             double px = spline(x, n_points, i, t), py = spline(y, n_points, i, t);
             move_point(h, &px, &py);
             px = half * (1 + px) - 0.5;
