@@ -46,6 +46,8 @@ missing=
 for package in $wanted; do
     # Builds of nodejs that are not Debian's bring npm along, and do not go together with Debian's npm.
     if [ "$package" = npm ] && command -v npm >/dev/null 2>&1; then continue; fi
+    # The headers of any libcurl will do, and Debian's packages of them exclude each other.
+    if [ "$package" = libcurl4-gnutls-dev ] && pkg-config --exists libcurl 2>/dev/null; then continue; fi
     printf '%s\n' "$present" | grep -qx "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || finish "$@"

@@ -66,7 +66,7 @@ void ki_pair_walk_init(const ki_pair_input *in, ki_pair_walk *w) {
         high = 0.0002 * size + 1e-30;
     }
     w->low = nextafterf((float)low, -INFINITY);
-    w->width = (high - (double)w->low) / KI_PAIR_BINS;
+    w->width = (high - (double)w->low) / (double)KI_PAIR_BINS;
     w->scale = (float)(1 / w->width);
     /* Subtracting, scaling and the scale itself round to float: less than half a bin. */
     w->bound = bound.factor * size + bound.tiny + 0.5 * w->width;

@@ -55,7 +55,7 @@ kith_status ki_per_query_pack(const kith_retrieval *r, ki_per_query *ret, kith_e
         int64_t at = 0;
         while (at < r->n_k && !(s->recall[at] > 0)) at++;
         first[i] = (char)(is_lone ? LONE : at < r->n_k ? hits[at] : NO_HIT);
-        const int step = is_lone ? 0 : (int)lround(s->map_at_r * MOST_STEP);
+        const int step = is_lone ? 0 : (int)lround(s->map_at_r * (double)MOST_STEP);
         values[3 * i] = letters[step / (N_LETTERS * N_LETTERS)];
         values[3 * i + 1] = letters[step / N_LETTERS % N_LETTERS];
         values[3 * i + 2] = letters[step % N_LETTERS];
@@ -143,7 +143,8 @@ static int digit(char c) { return (int)(strchr(letters, c) - letters); }
 double ki_per_query_value(const ki_per_query *q, int64_t i, int64_t k) {
     if (k == 0) {
         const char *at = q->map_at_r + 3 * i;
-        return (double)((digit(at[0]) * N_LETTERS + digit(at[1])) * N_LETTERS + digit(at[2])) / MOST_STEP;
+        return (double)((digit(at[0]) * N_LETTERS + digit(at[1])) * N_LETTERS + digit(at[2])) /
+               (double)MOST_STEP;
     }
     if (q->first_hit[i] == NO_HIT) return 0;
     return q->k[strchr(hits, q->first_hit[i]) - hits] <= k;

@@ -36,7 +36,7 @@ static void put_equal_errors(ki_buffer *t, const ki_axes *a) {
     enum { N = 60 };
     ki_svg_list_open(t, "polyline", "points", "fill=\"none\" stroke=\"#aaa\" stroke-dasharray=\"4 3\"");
     for (int i = 0; i <= N; i++) {
-        const double far = pow(10, a->x0 * (N - i) / N);
+        const double far = pow(10, a->x0 * (N - i) / (double)N);
         ki_svg_point(t, ki_axes_x(a, far), ki_axes_y(a, 1 - far));
     }
     ki_svg_list_close(t);

@@ -122,7 +122,7 @@ static void find_edges(const ki_pair_counts *p, double edge[N_EDGES]) {
     for (int i = 0; i < N_EDGES; i++) {
         int64_t at = 0, sum = 0;
         if (i < N_BY_FAR) {
-            x.far = pow((double)p->n_different, -(double)(i + 1) / N_BY_FAR);
+            x.far = pow((double)p->n_different, -(double)(i + 1) / (double)N_BY_FAR);
             ki_pair_counts_cross(p, p->step, p->n_steps, (int64_t[]){0, 0}, &x);
             edge[i] = x.score;
             continue;
