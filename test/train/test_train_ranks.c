@@ -189,13 +189,14 @@ static void test_a_failure_is_told_once(void **state) {
 static void test_a_rank_that_dies(void **state) {
     (void)state;
     need_mpirun();
-    const int status = testing_run(
-        rank_runs_said, sizeof rank_runs_said,
-        "export K=%s; " MPIRUN
-        " -np 2 sh -c 'if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then "
-        "( while [ ! -e %s/dies/checkpoints/step-00000008.safetensors ]; do sleep 0.01; done; kill -9 $$ ) & "
-        "fi; exec \"$K\" train %s --out %s/dies --no-report -q --set optim.steps=100000' 2>&1",
-        testing_program(), testing_folder(), tiny_make(), testing_folder());
+    const int status =
+        testing_run(rank_runs_said, sizeof rank_runs_said,
+                    "export K=%s; " MPIRUN
+                    " -np 2 sh -c 'if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then "
+                    "( until ls %s/dies/checkpoints/step-*.safetensors >/dev/null 2>&1; do sleep 0.01; done; "
+                    "kill -9 $$ ) & "
+                    "fi; exec \"$K\" train %s --out %s/dies --no-report -q --set optim.steps=100000' 2>&1",
+                    testing_program(), testing_folder(), tiny_make(), testing_folder());
     assert_int_not_equal(status, 0);
     if (!strstr(rank_runs_said, "signal 9")) fail_msg("it says: %s", rank_runs_said);
     assert_true(!tiny_exists("dies", "result.json"));
