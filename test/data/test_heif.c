@@ -21,7 +21,7 @@ static const char *photos(void) {
     static char path[4096];
     snprintf(path, sizeof path, "%s/photos", testing_folder());
     assert_runs(
-        run("mkdir -p %s/a %s/b && cd '%s/test/corpus/image' && cp ok_rgb.jpg ok_lossy_irot_90.heic %s/a && "
+        run("mkdir -p %s/a %s/b && cd %s/test/corpus/image && cp ok_rgb.jpg ok_lossy_irot_90.heic %s/a && "
             "cp ok_rgb.png ok_lossy_alpha.avif %s/b",
             path, path, testing_source(), path, path));
     return path;
