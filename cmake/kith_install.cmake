@@ -65,7 +65,7 @@ add_custom_command(OUTPUT ${scripts}
   DEPENDS kith_program ${CMAKE_SOURCE_DIR}/cmake/kith_completions.cmake
   VERBATIM)
 add_custom_target(kith_completions ALL DEPENDS ${scripts})
-add_dependencies(kith_product kith_completions) # make install builds no more than that
+add_dependencies(kith_host kith_completions) # make install builds no more than that
 install(FILES ${CMAKE_BINARY_DIR}/completions/bash/kith DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES ${CMAKE_BINARY_DIR}/completions/zsh/_kith DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES ${CMAKE_BINARY_DIR}/completions/fish/kith.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
