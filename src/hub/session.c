@@ -1,6 +1,7 @@
 /* Requests, redirects, new tries. */
 #include "hub/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -212,7 +213,7 @@ static kith_status fail_status(exchange *x, const wanted *w, kith_error *err) {
 
 static kith_status pause_for(ki_hub_session *s, double seconds, kith_error *err) {
     const struct timespec nap = {.tv_nsec = 50 * 1000 * 1000};
-    for (double at = 0; at < seconds; at += 0.05) {
+    for (int n_left = (int)ceil(seconds / 0.05); n_left > 0; n_left--) {
         KI_TRY(ki_hub_session_beat(s, err));
         nanosleep(&nap, NULL);
     }

@@ -107,7 +107,9 @@ static void test_nul(void **state) {
         RAW("GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n" SERVED_TOKEN "\0x\r\n\r\n", 400),
         RAW("GET /api/v1/info HTTP/1.1\r\n" SERVED_TOKEN "\0x\r\nHost: localhost\r\n\r\n", 400),
         RAW("GET /healthz HTTP/1.1\r\nHo\0st: localhost\r\n\r\n", 400),
-        RAW("GET /healthz HTTP/1.1\r\nHost: evil\r\n localhost\r\nX: y\r\n\r\n", 400),
+        /* libmicrohttpd 1 joins a line that is continued: then it is the name of another host. */
+        RAW("GET /healthz HTTP/1.1\r\nHost: evil\r\n localhost\r\nX: y\r\n\r\n",
+            MHD_VERSION >= 0x01000000 ? 403 : 400),
         RAW("GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n" SERVED_TOKEN "\r\n" END, 200),
         RAW("GET /api/v1/info HTTP/1.1\r\n" SERVED_TOKEN "\r\nX:\r\nY: \r\nHost: localhost\r\n" END, 200),
         RAW("GET /healthz?a=b&c=%20 HTTP/1.1\r\nHost: localhost\r\n" END, 200),
