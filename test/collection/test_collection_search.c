@@ -383,29 +383,37 @@ static void test_together_as_alone(void **state) {
     ki_bytes_release(&file);
 }
 
+/* A collection of n drawn vectors, which *ret_rows has too. */
+static kith_collection *drawn_collection(const char *name, const kith_index_options *options, int64_t n,
+                                         uint64_t seed, kith_array *ret_rows) {
+    char path[1100];
+    kith_error err;
+    kith_index *index = NULL;
+    kith_collection *c = NULL;
+    ki_rng rng = ki_rng_at(seed, KI_RNG_TEST, 0, 0);
+    snprintf(path, sizeof path, "%s/%s", testing_folder(), name);
+    assert_ok(kith_index_create(path, options, &index, &err), &err);
+    assert_ok(kith_array_init(KITH_F32, 2, (int64_t[]){n, options->dim}, ret_rows, &err), &err);
+    for (int64_t i = 0; i < n * options->dim; i++) ((float *)ret_rows->data)[i] = (float)ki_rng_normal(&rng);
+    assert_ok(kith_index_add(index, ret_rows, NULL, NULL, &err), &err);
+    assert_ok(kith_index_commit(index, NULL, &err), &err);
+    kith_index_free(index);
+    assert_ok(kith_collection_open(path, NULL, &c, &err), &err);
+    return c;
+}
+
 /* Lists of an index with codes depend on how many are looked for: still, nobody notices the others. */
 static void test_together_as_alone_with_codes(void **state) {
     (void)state;
     enum { N = 30000, QUERIES = 40, WIDTH = 32 };
-    char path[1100];
     kith_error err;
-    kith_index *index = NULL;
     kith_array rows = {0};
+    kith_collection_info info;
     KITH_OPTIONS(kith_index_options, options);
     options.dim = WIDTH;
     options.exact_numbers = 1000;
     options.recall = 0.5;
-    snprintf(path, sizeof path, "%s/codes.kith", testing_folder());
-    assert_ok(kith_index_create(path, &options, &index, &err), &err);
-    assert_ok(kith_array_init(KITH_F32, 2, (int64_t[]){N, WIDTH}, &rows, &err), &err);
-    ki_rng rng = ki_rng_at(3, KI_RNG_TEST, 0, 0);
-    for (int i = 0; i < N * WIDTH; i++) ((float *)rows.data)[i] = (float)ki_rng_normal(&rng);
-    assert_ok(kith_index_add(index, &rows, NULL, NULL, &err), &err);
-    assert_ok(kith_index_commit(index, NULL, &err), &err);
-    kith_index_free(index);
-    kith_collection *c = NULL;
-    kith_collection_info info;
-    assert_ok(kith_collection_open(path, NULL, &c, &err), &err);
+    kith_collection *c = drawn_collection("codes.kith", &options, N, 3, &rows);
     assert_ok(kith_collection_info_get(c, &info, &err), &err);
     assert_true(info.index.tier != KITH_TIER_EXACT);
     kith_query_part part[QUERIES];
@@ -621,22 +629,11 @@ static void test_images_behind_a_failure(void **state) {
 static void test_pages_of_reranked_hits(void **state) {
     (void)state;
     enum { N = 400, WIDTH = 8, K = 30 };
-    char path[1100];
     kith_error err;
-    kith_index *index = NULL;
     kith_array rows = {0};
     KITH_OPTIONS(kith_index_options, options);
     options.dim = WIDTH;
-    snprintf(path, sizeof path, "%s/pages.kith", testing_folder());
-    assert_ok(kith_index_create(path, &options, &index, &err), &err);
-    assert_ok(kith_array_init(KITH_F32, 2, (int64_t[]){N, WIDTH}, &rows, &err), &err);
-    ki_rng rng = ki_rng_at(4, KI_RNG_TEST, 0, 0);
-    for (int i = 0; i < N * WIDTH; i++) ((float *)rows.data)[i] = (float)ki_rng_normal(&rng);
-    assert_ok(kith_index_add(index, &rows, NULL, NULL, &err), &err);
-    assert_ok(kith_index_commit(index, NULL, &err), &err);
-    kith_index_free(index);
-    kith_collection *c = NULL;
-    assert_ok(kith_collection_open(path, NULL, &c, &err), &err);
+    kith_collection *c = drawn_collection("pages.kith", &options, N, 4, &rows);
     const kith_query_part part = {.id = -1, .row = rows.data, .weight = 1};
     for (int m = KITH_RERANK_EXPANSION; m <= KITH_RERANK_RECIPROCAL; m++) {
         bool is_shown[N] = {false};
