@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/sanitizer.h"
 #include "kith/array.h"
 #include "support/hub.h"
 #include "support/testing.h"
@@ -259,6 +260,7 @@ static void test_faults(void **state) {
         const char *kind;
         bool is_deadly;
     } kinds[] = {{"enospc", false}, {"eio", false}, {"kill", true}};
+    if (KI_SANITIZED) skip(); /* its runtime must be loaded before any other library */
     const int step = getenv("KITH_ALL_FAULTS") ? 1 : 13;
     for (size_t k = 0; k < N_ROWS(kinds); k++) {
         for (int at = 1 + (int)k, n_fine = 0; at < 300 && n_fine < 2; at += step) {
