@@ -12,7 +12,7 @@ P ?=
 
 # Ninja uses all cores by itself, and the steps here depend on their order.
 .NOTPARALLEL:
-.PHONY: all ready configure setup test test-browser test-onnx test-long test-device coverage demo bench docs install install-python dist wheel deb setup-python asan tsan clang cuda format check clean
+.PHONY: all ready configure setup test test-browser test-onnx test-long test-device coverage demo bench docs install install-python dist wheel deb release setup-python asan tsan clang cuda format check clean
 
 # The program, the libraries, and the plugins whose libraries are there: CUDA's as well, which takes nvcc minutes.
 all: ready
@@ -100,6 +100,10 @@ wheel: setup
 deb:
 	@scripts/setup.sh build ranks postgres deb
 	@scripts/deb.sh $(DEB_FLAGS)
+
+# All files of a release, of the commit of its tag, once what only the publisher knows is filled in.
+release:
+	@scripts/release.sh
 
 # A build that was configured before the packages came looks for them again.
 setup-python: setup

@@ -158,8 +158,37 @@ static void test_a_damaged_tar(void **state) {
     assert_string_equal(output, "");
 }
 
+/* What only the publisher knows is empty in the tree: nothing may be released with it, and each place is named. */
+static void test_release_wants_its_places(void **state) {
+    (void)state;
+    static const char *const places[] = {"MAINTAINER", "HOMEPAGE", "COPYRIGHT", "url is empty",
+                                         "[project.urls]"};
+    static char said[4096];
+    char tree[128];
+    snprintf(tree, sizeof tree, "%s/release", testing_folder());
+    assert_int_equal(
+        testing_run(said, sizeof said,
+                    "mkdir -p %s/python && cd '%s' && cp -r contrib scripts %s && cp python/pyproject.toml "
+                    "%s/python && %s/scripts/release.sh --check",
+                    tree, testing_source(), tree, tree, tree),
+        1);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (!strstr(said, places[i])) fail_msg("no '%s' in: %s", places[i], said);
+    }
+    assert_int_equal(
+        testing_run(said, sizeof said,
+                    "cd %s && sed -i \"s/=''/='x'/\" contrib/release.conf && sed -i \"s/^url=''/url='x'/\" "
+                    "contrib/install.sh && scripts/release.sh --check",
+                    tree),
+        1);
+    assert_null(strstr(said, "MAINTAINER"));
+    assert_null(strstr(said, "url is empty"));
+    assert_non_null(strstr(said, "[project.urls]"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_release_wants_its_places),
         cmocka_unit_test(test_licences),
         cmocka_unit_test(test_a_copyright_file_is_missing),
         cmocka_unit_test(test_symbols_are_held_to_the_promise),

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/sanitizer.h"
+#include "base/sanitizer.h"
 #include "kith/array.h"
 #include "support/hub.h"
 #include "support/testing.h"
@@ -250,6 +250,26 @@ static void test_interrupted(void **state) {
     assert_done("HF_HUB_CACHE=\"$PWD/third\" $K pull org/net", "going on after");
 }
 
+/* Two processes at once: one fetches, the other waits and finds it. */
+static void test_two_processes(void **state) {
+    (void)state;
+    hub_way.delay_ms = 1000;
+    hub_forget();
+    assert_done(
+        "rm -rf fourth && export HF_HUB_CACHE=\"$PWD/fourth\" && { $K pull org/net >out1 2>&1 & } && one=$! "
+        "&& "
+        "{ $K pull org/net >out2 2>&1 & } && two=$! && wait $one; a=$?; wait $two; echo ended $a $?; "
+        "cat out1 out2; find fourth -name '*.incomplete'; "
+        "cmp fourth/models--org--net/snapshots/*/model.safetensors plain.safetensors && echo whole; "
+        "echo blobs $(find fourth -path '*/blobs/*' -type f | wc -l)",
+        "ended 0 0");
+    hub_way.delay_ms = 0;
+    assert_null(strstr(output, ".incomplete"));
+    assert_holds("whole");
+    assert_holds("blobs 2"); /* the weights and config.json, once each */
+    assert_int_equal(hub_count("storage GET"), 1);
+}
+
 /* ---- faults ---- */
 
 /* The n-th call on the cache's files fails, or all from it on for want of space: one line and nothing that looks whole; after
@@ -299,6 +319,7 @@ int main(void) {
         cmocka_unit_test(test_list_and_remove),
         cmocka_unit_test(test_usage),
         cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_two_processes),
         cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Every allocation of every command fails once: torture_alloc.sh [BUILD [MOST [COMMAND…]]]
 #
-# As torture_io.sh, with test/support/fault_alloc.c: the n-th allocation of core/alloc.h fails, or all from the n-th on,
+# As torture_io.sh, with test/support/fault_alloc.c: the n-th allocation of base/alloc.h fails, or all from the n-th on,
 # or the n-th of a parser's or decoder's library; MOST > 0 takes that many n, evenly spread. A run must end by itself
 # with exit status 0, 1 or 2. When it fails, the last line on stderr is "kith: …" and nothing half written is left;
 # when it succeeds, its files are those of a run without faults, or a line says what was left out.
